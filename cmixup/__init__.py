@@ -1,0 +1,1 @@
+"""C-Mixup and mixing for regression."""

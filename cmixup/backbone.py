@@ -1,0 +1,65 @@
+"""What a model offers so that hidden states can be mixed and representations compared."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from torch import Tensor, nn
+
+from cmixup.errors import InputError
+from cmixup.mixing.linear import mix
+
+
+class Backbone(nn.Module):
+    """A regressor that can stop at a mix point and go on from it.
+
+    A subclass implements `encode` and `decode` for the points it lists in `layers`, and `features` and `head`.
+    A hidden state is a tensor or a tuple of tensors, each `(B, ...)`.
+
+    Attributes:
+        layers: names of the mix points, "input" first.
+        hidden: the point that `layer="hidden"` stands for (the released code's; `backbones.md`), or None.
+        stackable: whether parameters with a leading axis of models, and inputs `(E, B, ...)`, run E models at once.
+    """
+
+    layers: ClassVar[tuple[str, ...]] = ("input",)
+    hidden: ClassVar[str | None] = None
+    stackable: ClassVar[bool] = False
+
+    def encode(self, x: Tensor, layer: str) -> Any:
+        """Run from the input `(B, ...)` to mix point `layer`."""
+        raise InputError(f"layer must be one of {', '.join(self.layers)}, got {layer!r}")
+
+    def decode(self, state: Any, layer: str) -> Tensor:
+        """Run from mix point `layer` to the prediction `(B, d_y)`."""
+        raise InputError(f"layer must be one of {', '.join(self.layers)}, got {layer!r}")
+
+    def features(self, x: Tensor) -> Tensor:
+        """Return the penultimate representation `(B, D)`."""
+        raise InputError(f"model {type(self).__name__} offers no features")
+
+    def head(self, features: Tensor) -> Tensor:
+        """Return the prediction `(B, d_y)` from `features`."""
+        raise InputError(f"model {type(self).__name__} offers no head")
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the prediction `(B, d_y)` for inputs `(B, ...)`."""
+        return self.head(self.features(x))
+
+    def forward_mixed(self, x_i: Tensor, x_j: Tensor, lam: Tensor, layer: str) -> Tensor:
+        """Predict from the states of `x_i` and `x_j` at `layer`, mixed linearly by `lam: (B,)` (Manifold Mixup)."""
+        return self.decode(mix(self.encode(x_i, layer), self.encode(x_j, layer), lam), layer)
+
+
+def resolve_layer(model: nn.Module, layer: str) -> str:
+    """Return the mix point of `model` that `layer` ("input", "hidden" or a name) stands for.
+
+    Raises:
+        InputError: the model has no such point.
+    """
+    points: tuple[str, ...] = getattr(model, "layers", ("input",))
+    name: str | None = getattr(model, "hidden", None) if layer == "hidden" else layer
+    if name is None or name not in points:
+        offered = ", ".join(points)
+        raise InputError(f"layer must be a mix point of {type(model).__name__} ({offered}), got {layer!r}")
+    return name

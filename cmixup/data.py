@@ -1,0 +1,101 @@
+"""What a dataset hands to the trainer: checked splits of (x, y, domain) and how to score them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from cmixup.errors import InputError
+from cmixup.metrics import METRICS
+
+
+class Indexable(Protocol):
+    """Inputs that are read when they are asked for (windows of a series, videos, satellite images)."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: Tensor) -> Tensor:
+        """Return the inputs `(B, ...)` float32 of the rows `index: (B,)` int64."""
+        ...
+
+
+@dataclass(frozen=True)
+class Split:
+    """One named part of a dataset.
+
+    Args:
+        x: inputs, a `(N, ...)` float32 tensor, or an `Indexable` that reads them on demand.
+        y: labels in their own unit, `(N, d_y)` float32, always two-dimensional.
+        domain: domain of each row, `(N,)` int64 (all 0 where there are none).
+        name: how errors call this split.
+
+    Raises:
+        InputError: an empty split, a label of the wrong rank, lengths that differ, values that are not finite.
+    """
+
+    x: Tensor | Indexable
+    y: Tensor
+    domain: Tensor
+    name: str = "split"
+
+    def __post_init__(self) -> None:
+        if self.y.ndim != 2:
+            raise InputError(f"y of {self.name} must be two-dimensional (N, d_y), got shape {tuple(self.y.shape)}")
+        if len(self.y) == 0:
+            raise InputError(f"{self.name} is empty: it has no rows")
+        for label, value in (("x", self.x), ("domain", self.domain)):
+            if len(value) != len(self.y):
+                raise InputError(f"{label} of {self.name} has {len(value)} rows, but y has {len(self.y)}")
+        if self.domain.ndim != 1:
+            raise InputError(f"domain of {self.name} must be (N,), got shape {tuple(self.domain.shape)}")
+        for label, tensor in (("x", self.x), ("y", self.y)):
+            if isinstance(tensor, Tensor) and not bool(torch.isfinite(tensor).all()):
+                row = int((~torch.isfinite(tensor.reshape(len(tensor), -1)).all(dim=1)).nonzero()[0])
+                raise InputError(f"{label} of {self.name} has values that are not finite, first in row {row}")
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    @property
+    def resident(self) -> bool:
+        """Whether the inputs are a tensor, so that they can stay on the device."""
+        return isinstance(self.x, Tensor)
+
+
+@dataclass(frozen=True)
+class RegressionData:
+    """A loaded dataset: its splits, and how results on it are scored.
+
+    Args:
+        name: the dataset's spelling.
+        train, val, test: its splits.
+        unit: what y measures, in words.
+        metrics: names in `cmixup.metrics.METRICS` to report.
+        selection: the metric on `val` that picks the checkpoint.
+        worst: metrics that are also reported for the worst domain, as `worst_<metric>`.
+        checksums: SHA-256 of every file it was read from; empty for synthetic data.
+        notes: what a reader of its results must know (a stand-in, a split of our own).
+    """
+
+    name: str
+    train: Split
+    val: Split
+    test: Split
+    unit: str
+    metrics: tuple[str, ...] = ("rmse", "mape", "r")
+    selection: str = "rmse"
+    worst: tuple[str, ...] = ()
+    checksums: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for metric in (*self.metrics, self.selection, *self.worst):
+            if metric not in METRICS:
+                raise InputError(f"metric must be one of {', '.join(METRICS)}, got {metric!r}")
+        widths = {split.name: split.y.shape[1] for split in (self.train, self.val, self.test)}
+        if len(set(widths.values())) > 1:
+            raise InputError(f"y must have the same width in every split of {self.name}, got {widths}")

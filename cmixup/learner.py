@@ -1,0 +1,85 @@
+"""The model (or stack of models) being trained, with its optimiser."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from cmixup.errors import InputError, as_number, check_choice, check_positive
+
+
+def make_optimizer(params: list[nn.Parameter], name: str, lr: float, weight_decay: float) -> torch.optim.Optimizer:
+    """Return the optimiser `name` ("adam" or "sgd", momentum 0.9), fused where the parameters allow.
+
+    Raises:
+        InputError: lr not above 0, weight_decay below 0, an unknown name.
+    """
+    check_choice("optimizer", name, ("adam", "sgd"))
+    check_positive("lr", lr)
+    if not as_number("weight_decay", weight_decay) >= 0:
+        raise InputError(f"weight_decay must be 0 or more, got {weight_decay!r}")
+    if name == "adam":
+        return torch.optim.Adam(params, lr=lr, weight_decay=weight_decay, fused=True)
+    return torch.optim.SGD(params, lr=lr, weight_decay=weight_decay, momentum=0.9, fused=True)
+
+
+class Learner:
+    """E models of one architecture as one, with one optimiser.
+
+    With E = 1 this is the model itself. With more, every parameter gets a leading axis of E models, and the model
+    runs inputs `(E, B, ...)`: all optimisers here act elementwise, so each model trains as it would alone.
+
+    Args:
+        models: E models, already initialised.
+        device: where to train.
+        optimizer, lr, weight_decay: see `make_optimizer`.
+
+    Raises:
+        InputError: several models that cannot be stacked.
+    """
+
+    def __init__(
+        self,
+        models: Sequence[nn.Module],
+        device: torch.device,
+        optimizer: str = "adam",
+        lr: float = 1e-3,
+        weight_decay: float = 0.0,
+    ):
+        self.size = len(models)
+        if self.size > 1 and not getattr(models[0], "stackable", False):
+            raise InputError(f"models of class {type(models[0]).__name__} cannot be trained as one stack")
+        self.model = (models[0] if self.size == 1 else stack(models)).to(device)
+        self.optimizer = make_optimizer(list(self.model.parameters()), optimizer, lr, weight_decay)
+        self._best = {name: value.detach().clone() for name, value in self.model.state_dict().items()}
+
+    def keep(self, better: Tensor) -> None:
+        """Remember the current weights of the models where `better: (E,)` is true."""
+        if not bool(better.any()):
+            return
+        for name, value in self.model.state_dict().items():
+            if self.size == 1:
+                self._best[name].copy_(value)
+            else:
+                self._best[name][better] = value[better]
+
+    def restore(self) -> None:
+        """Go back to the remembered weights."""
+        self.model.load_state_dict(self._best)
+
+    def state_dict(self, member: int) -> dict[str, Tensor]:
+        """Return the remembered weights of one model, on the CPU; they load into a model of its class."""
+        pick = slice(None) if self.size == 1 else member
+        return {name: value[pick].cpu().clone() for name, value in self._best.items()}
+
+
+def stack(models: Sequence[nn.Module]) -> nn.Module:
+    """Return one module whose parameters are those of `models`, stacked along a new first axis."""
+    together = copy.deepcopy(models[0])
+    named = [dict(model.named_parameters()) for model in models]
+    for path, parameter in together.named_parameters():
+        parameter.data = torch.stack([each[path].detach() for each in named])
+    return together

@@ -1,0 +1,103 @@
+"""What a method is to the trainer: the order of the rows, the draws of an epoch, a loss, a step, a prediction.
+
+Randomness is drawn in one place (`order`, `draw`) and applied in another (`loss`), which is a pure function of the
+model and the batch. `loss` must work with a leading axis of models on every tensor: reduce the last axes only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from torch import Tensor, nn
+
+from cmixup.data import Split
+from cmixup.errors import InputError
+from cmixup.order import Order, shuffled
+from cmixup.seeding import Streams
+
+if TYPE_CHECKING:
+    from cmixup.learner import Learner
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows of the training split, on the device; `(B, ...)`, or `(E, B, ...)` for a stack of E models.
+
+    Attributes:
+        x, y: inputs and labels.
+        domain: `(..., B)` int64.
+        partner: the rows that the method's `partner` draw points to, or None.
+        draws: everything else the method drew, each `(..., B)`.
+    """
+
+    x: Tensor
+    y: Tensor
+    domain: Tensor
+    partner: Batch | None = None
+    draws: Mapping[str, Tensor] = field(default_factory=dict)
+
+
+class Method:
+    """A way to train; this base class is plain empirical risk minimisation but for the loss.
+
+    Attributes:
+        stackable: whether `loss` works on a stack of models. Otherwise seeds are trained one after another.
+        layer: where it mixes, as asked for; empty if it does not.
+    """
+
+    stackable: ClassVar[bool] = True
+    layer: str = ""
+
+    def fit(self, train: Split, model: nn.Module) -> None:
+        """Read what is needed from the training split and the model's shape, once, before training."""
+
+    def order(self, train: Split, batch_size: int, streams: Streams, *, drop_last: bool) -> Order:
+        """Return the rows of one epoch; domain-balanced methods override this."""
+        return shuffled(len(train), batch_size, streams.order, drop_last=drop_last)
+
+    def draw(self, order: Order, streams: Streams) -> dict[str, np.ndarray]:
+        """Return what the method draws for an epoch, each `(M,)` and aligned with `order.index`.
+
+        The key `partner` is special: int64 rows, which the trainer fetches into `Batch.partner`.
+        """
+        return {}
+
+    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        """Return the training loss, a scalar, or `(E,)` for a stack of E models."""
+        raise InputError(f"method {type(self).__name__} defines no loss")
+
+    def step(self, learner: Learner, batch: Batch) -> Tensor:
+        """Take one optimiser step and return the detached loss.
+
+        Methods with several inner steps, networks of their own or searches that need gradients override this.
+        """
+        loss = self.loss(learner.model, batch)
+        learner.optimizer.zero_grad()
+        # The models of a stack share no parameter: the sum trains each on its own loss.
+        loss.sum().backward()  # type: ignore[no-untyped-call]
+        learner.optimizer.step()
+        return loss.detach()
+
+    def predict(self, model: nn.Module, x: Tensor) -> Tensor:
+        """Return predictions `(..., B, d_y)`."""
+        return model(x)
+
+    def facts(self) -> dict[str, float]:
+        """Return what a record should say of the fitted method, by name."""
+        return {}
+
+
+def squared_error(prediction: Tensor, target: Tensor) -> Tensor:
+    """Return the squared error of each example, `(..., B)`: mean over label dimensions.
+
+    Raises:
+        InputError: shapes that differ (a (B,) target would silently broadcast to (B, B)).
+    """
+    if prediction.shape != target.shape:
+        raise InputError(
+            f"prediction and target must have the same shape, got {tuple(prediction.shape)} and {tuple(target.shape)}"
+        )
+    return (prediction - target).square().mean(dim=-1)

@@ -1,0 +1,15 @@
+"""Empirical risk minimisation: no mixing."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from cmixup.methods.base import Batch, Method, squared_error
+
+
+class ERM(Method):
+    """Mean squared error on the training rows as they are."""
+
+    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        """Return the mean squared error of the batch."""
+        return squared_error(model(batch.x), batch.y).mean(dim=-1)

@@ -1,0 +1,111 @@
+"""Scores of a prediction.
+
+Every function takes `prediction` and `target` of shape `(..., N, d_y)`, computes in float64 and returns `(...)`:
+leading axes are models of a stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from cmixup.errors import InputError
+
+
+def mse(prediction: Tensor, target: Tensor) -> Tensor:
+    """Squared error, pooled over all rows and label dimensions."""
+    prediction, target = _matched(prediction, target)
+    return (prediction - target).square().mean(dim=(-2, -1))
+
+
+def rmse(prediction: Tensor, target: Tensor) -> Tensor:
+    """Root of the pooled squared error, in label units."""
+    return mse(prediction, target).sqrt()
+
+
+def mape(prediction: Tensor, target: Tensor) -> Tensor:
+    """100 * mean |f - y| / |y| over the entries with y != 0, in percent; NaN where every entry is 0."""
+    prediction, target = _matched(prediction, target)
+    counted = target != 0
+    ratio = (prediction - target).abs() / torch.where(counted, target.abs(), 1.0)
+    return 100 * torch.where(counted, ratio, 0.0).sum(dim=(-2, -1)) / counted.sum(dim=(-2, -1))
+
+
+def r(prediction: Tensor, target: Tensor) -> Tensor:
+    """Pearson correlation per label dimension, averaged over the dimensions whose labels vary.
+
+    A constant prediction has no correlation and counts as 0; NaN where no label dimension varies.
+    """
+    prediction, target = _matched(prediction, target)
+    f = prediction - prediction.mean(dim=-2, keepdim=True)
+    y = target - target.mean(dim=-2, keepdim=True)
+    norm_f, norm_y = f.square().sum(dim=-2).sqrt(), y.square().sum(dim=-2).sqrt()
+    varies = norm_y > 0
+    scale = norm_f * norm_y
+    each = torch.where(scale > 0, (f * y).sum(dim=-2) / torch.where(scale > 0, scale, 1.0), 0.0)
+    return torch.where(varies, each, 0.0).sum(dim=-1) / varies.sum(dim=-1)
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A score, and whether a lower value of it is better."""
+
+    score: Callable[[Tensor, Tensor], Tensor]
+    lower_is_better: bool = True
+
+    def better(self, value: Tensor, than: Tensor) -> Tensor:
+        """Elementwise: is `value` strictly better? NaN never is."""
+        return value < than if self.lower_is_better else value > than
+
+    @property
+    def worst(self) -> float:
+        """A value that every finite score beats."""
+        return float("inf") if self.lower_is_better else float("-inf")
+
+
+METRICS: dict[str, Metric] = {
+    "rmse": Metric(rmse),
+    "mse": Metric(mse),
+    "mape": Metric(mape),
+    "r": Metric(r, lower_is_better=False),
+}
+
+
+def evaluate(
+    prediction: Tensor, target: Tensor, domain: Tensor, metrics: Sequence[str], worst: Sequence[str] = ()
+) -> dict[str, float]:
+    """Score one model's predictions.
+
+    Args:
+        prediction: `(N, d_y)` float32.
+        target: `(N, d_y)` float32.
+        domain: `(N,)` int64, for the worst-domain scores.
+        metrics: names of the pooled scores.
+        worst: names of the scores that are also computed for each domain, the worst kept as `worst_<name>`.
+
+    Returns:
+        The scores by name, and under `mape_skipped` the number of zero targets that MAPE leaves out, if any.
+    """
+    scores = {name: float(METRICS[name].score(prediction, target)) for name in metrics}
+    skipped = int((target == 0).sum())
+    if "mape" in metrics and skipped:
+        scores["mape_skipped"] = float(skipped)
+    for name in worst:
+        metric = METRICS[name]
+        each = [
+            float(metric.score(prediction[domain == d], target[domain == d])) for d in torch.unique(domain).tolist()
+        ]
+        scores[f"worst_{name}"] = max(each) if metric.lower_is_better else min(each)
+    return scores
+
+
+def _matched(prediction: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    # A (N,) target against a (N, 1) prediction would silently broadcast to (N, N).
+    if prediction.shape != target.shape:
+        raise InputError(
+            f"prediction and target must have the same shape, got {tuple(prediction.shape)} and {tuple(target.shape)}"
+        )
+    return prediction.double(), target.double()

@@ -1,0 +1,33 @@
+"""Linear mixing, lam * a + (1 - lam) * b (Zhang et al. 2018, "mixup: Beyond Empirical Risk Minimization")."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor
+
+
+def mix(first: Any, second: Any, lam: Tensor) -> Any:
+    """Return `lam * first + (1 - lam) * second`.
+
+    Args:
+        first, second: tensors of one shape `(..., B, *features)`, or tuples of such tensors.
+        lam: `(..., B)`; one weight an example, broadcast over the features.
+    """
+    if isinstance(first, tuple):
+        return tuple(mix(a, b, lam) for a, b in zip(first, second, strict=True))
+    weight = lam.reshape(lam.shape + (1,) * (first.ndim - lam.ndim))
+    return weight * first + (1 - weight) * second
+
+
+class Linear:
+    """Mixing that interpolates inputs or hidden states; the label weight is lambda itself.
+
+    A mixing is called with two states and the batch's draws and returns the mixed state with the weight that
+    the label of `first` gets (CutMix, say, returns the kept fraction of the pixels instead of lambda).
+    """
+
+    def __call__(self, first: Any, second: Any, draws: Mapping[str, Tensor]) -> tuple[Any, Tensor]:
+        """Return (mixed, label weight `(..., B)`)."""
+        return mix(first, second, draws["lam"]), draws["lam"]

@@ -1,0 +1,112 @@
+"""The rows of a split on the device, gathered into batches for one model or a stack of models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from cmixup.data import Split
+from cmixup.errors import InputError
+from cmixup.methods.base import Batch
+from cmixup.order import Order
+
+CHUNK_BYTES = 32 * 2**20  # rows gathered at once; slices of it are the batches
+
+
+class Rows:
+    """The rows of one split for every run of a stack.
+
+    Tensors live on the device; inputs that are not tensors are read when a batch asks for them. What comes out is
+    `(B, ...)` for one run and `(E, B, ...)` for a stack of E.
+
+    Args:
+        splits: one split a run, all of one shape.
+        device: where batches go.
+
+    Raises:
+        InputError: splits that differ in shape.
+    """
+
+    def __init__(self, splits: Sequence[Split], device: torch.device):
+        shapes = {(len(s), tuple(s.y.shape), tuple(s.x.shape) if isinstance(s.x, Tensor) else ()) for s in splits}
+        if len(shapes) > 1:
+            raise InputError(f"all runs of a stack need splits of one shape, got {sorted(map(str, shapes))}")
+        self.device, self.size, self.n_rows = device, len(splits), len(splits[0])
+        resident = [s.x for s in splits if isinstance(s.x, Tensor)]
+        self._x = torch.cat(resident).to(device) if resident else splits[0].x
+        self._y = torch.cat([s.y for s in splits]).to(device)
+        self._domain = torch.cat([s.domain for s in splits]).to(device)
+        # Rows of all runs lie one after another, so that one index reaches any of them.
+        self._start = torch.arange(self.size, device=device)[:, None] * self.n_rows
+
+    @property
+    def y(self) -> Tensor:
+        """All labels, `(N, d_y)` or `(E, N, d_y)`."""
+        return self._shaped(self._y, self.n_rows)
+
+    def fetch(self, index: Tensor) -> Batch:
+        """Return the rows `index: (E, B)` int64."""
+        flat = (index + self._start).reshape(-1)
+        if isinstance(self._x, Tensor):
+            x = self._x.index_select(0, flat)
+        else:
+            x = self._x[flat.cpu()].to(self.device, non_blocking=True)
+        count = index.shape[1]
+        y, domain = self._y.index_select(0, flat), self._domain.index_select(0, flat)
+        return Batch(self._shaped(x, count), self._shaped(y, count), self._shaped(domain, count))
+
+    def batches(self, orders: Sequence[Order], draws: Sequence[dict[str, np.ndarray]]) -> Iterator[Batch]:
+        """Yield the batches of one epoch.
+
+        Args:
+            orders: the rows of the epoch, one order a run.
+            draws: what each run's method drew, aligned with its order.
+        """
+        sizes = orders[0].sizes.tolist()
+        if any(order.sizes.tolist() != sizes for order in orders):
+            raise InputError("all runs of a stack need batches of the same sizes")
+        index = self._aligned([order.index for order in orders])
+        drawn = {name: self._aligned([d[name] for d in draws]) for name in draws[0]}
+        partner = drawn.pop("partner", None)
+        start = 0
+        for group in self._groups(sizes):
+            rows = slice(start, start + sum(group))
+            start = rows.stop
+            mine = self._split(self.fetch(index[:, rows]), group)
+            theirs = self._split(self.fetch(partner[:, rows]), group) if partner is not None else [None] * len(group)
+            extra = {name: self._pieces(value[:, rows].reshape(self._lead(sum(group))), group)
+                     for name, value in drawn.items()}  # fmt: skip
+            for b, (own, other) in enumerate(zip(mine, theirs, strict=True)):
+                yield Batch(own.x, own.y, own.domain, other, {name: pieces[b] for name, pieces in extra.items()})
+
+    def _aligned(self, arrays: list[np.ndarray]) -> Tensor:
+        return torch.from_numpy(np.stack(arrays)).to(self.device)
+
+    def _lead(self, count: int) -> tuple[int, ...]:
+        return (count,) if self.size == 1 else (self.size, count)
+
+    def _shaped(self, rows: Tensor, count: int) -> Tensor:
+        return rows.reshape(*self._lead(count), *rows.shape[1:])
+
+    def _pieces(self, value: Tensor, sizes: list[int]) -> tuple[Tensor, ...]:
+        return torch.split(value, sizes, dim=0 if self.size == 1 else 1)
+
+    def _split(self, rows: Batch, sizes: list[int]) -> list[Batch]:
+        columns = (self._pieces(value, sizes) for value in (rows.x, rows.y, rows.domain))
+        return [Batch(x, y, domain) for x, y, domain in zip(*columns, strict=True)]
+
+    def _groups(self, sizes: list[int]) -> Iterator[list[int]]:
+        """Group batches so that those of one group are gathered at once within `CHUNK_BYTES`."""
+        row = 4 * (self._x[0].numel() + self._y[0].numel()) if isinstance(self._x, Tensor) else CHUNK_BYTES
+        room = CHUNK_BYTES // (2 * row * self.size)
+        group: list[int] = []
+        for size in sizes:
+            if group and sum(group) + size > room:
+                yield group
+                group = []
+            group.append(size)
+        if group:
+            yield group

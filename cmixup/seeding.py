@@ -1,0 +1,56 @@
+"""Separate seeded random streams for everything that is drawn during a run.
+
+Each stream is keyed by its name, so a method that draws more from one of them leaves the others as they were:
+two methods with the same seed see the same batches, and with the same pairing and lambda the same mixed data.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import zlib
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+
+from cmixup.errors import InputError
+
+NAMES = ("order", "partners", "lam", "mixing", "init", "training")
+
+
+class Streams:
+    """The named random streams of one run.
+
+    Args:
+        seed: whole number, 0 or more.
+
+    Attributes:
+        order, partners, lam, mixing: `numpy.random.Generator`s for the order of the rows, the partners, lambda,
+            and what a mixing draws besides (boxes, masks, layers).
+        init, training: whole-number seeds for PyTorch's own generator, used with `torch_seed` while a model is
+            initialised and while it trains (dropout).
+    """
+
+    def __init__(self, seed: int):
+        if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+            raise InputError(f"seed must be a whole number, 0 or more, got {seed!r}")
+        self.seed = int(seed)
+        sequences = {n: np.random.SeedSequence(self.seed, spawn_key=(zlib.crc32(n.encode()),)) for n in NAMES}
+        self.order = np.random.default_rng(sequences["order"])
+        self.partners = np.random.default_rng(sequences["partners"])
+        self.lam = np.random.default_rng(sequences["lam"])
+        self.mixing = np.random.default_rng(sequences["mixing"])
+        self.init = int(sequences["init"].generate_state(1, np.uint64)[0] >> np.uint64(1))
+        self.training = int(sequences["training"].generate_state(1, np.uint64)[0] >> np.uint64(1))
+
+
+@contextlib.contextmanager
+def torch_seed(seed: int, device: torch.device | str = "cpu") -> Iterator[None]:
+    """Seed PyTorch's generators inside the block and put their states back after it.
+
+    For code that takes no generator: the initialisation of any `nn.Module`, and dropout.
+    """
+    device = torch.device(device)
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(seed)
+        yield

@@ -1,0 +1,59 @@
+"""Airfoil Self-Noise."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from datasets.base import Indices, Table, TabularDataset, check_shape, permuted, smooth_labels
+from datasets.fetch import RawFile
+
+FILE = RawFile(
+    path="airfoil/airfoil_self_noise.dat",
+    sha256="74c75fd71783f1e6b71f8a622b993dc592897a97cd689c5090a07147a1b097b3",
+    size=59984,
+    urls=(
+        "https://archive.ics.uci.edu/static/public/291/airfoil+self+noise.zip#airfoil_self_noise.dat",
+        "https://archive.ics.uci.edu/ml/machine-learning-databases/00291/airfoil_self_noise.dat",
+        (
+            "https://raw.githubusercontent.com/d2l-ai/d2l-zh/a8a7b0721bcbccf57a366f4b31624913bd81faa9/"
+            "data/airfoil_self_noise.dat"
+        ),
+    ),
+    page="https://archive.ics.uci.edu/dataset/291/airfoil+self+noise",
+    licence="CC BY 4.0",
+)
+
+
+class Airfoil(TabularDataset):
+    """Noise of NACA 0012 airfoil blades in a wind tunnel.
+
+    Origin: NASA, UCI Machine Learning Repository, dataset 291.
+    y: scaled sound pressure level in dB, 103.380 to 140.987. x: frequency (Hz), angle of attack (degrees), chord
+    length (m), free-stream velocity (m/s), suction side displacement thickness (m).
+    Shapes: x (N, 5), y (N, 1); 1503 rows, split 1003 / 300 / 200 anew for every run seed, with the permutation of
+    the released code. No domains.
+    Licence: CC BY 4.0. Citation: Brooks, Pope and Marcolini, "Airfoil self-noise and prediction", NASA RP-1218, 1989.
+    """
+
+    name: ClassVar[str] = "airfoil"
+    files: ClassVar[tuple[tuple[RawFile, ...], ...]] = ((FILE,),)
+    unit: ClassVar[str] = "dB (scaled sound pressure level)"
+
+    def read(self) -> Table:
+        """Read the tab-separated file, label last."""
+        ((_, path),) = self.fetch()
+        values = check_shape(np.loadtxt(path), (1503, 6), path)
+        return Table(values[:, :5], values[:, 5:], np.zeros(1503), {FILE.path: FILE.sha256})
+
+    def twin(self, rng: np.random.Generator) -> Table:
+        """1503 rows with the ranges of the real columns."""
+        low, high = np.array([200, 0, 0.0254, 31.7, 0.0004]), np.array([20000, 22.2, 0.3048, 71.3, 0.0584])
+        x = rng.uniform(low, high, (1503, 5))
+        return Table(x, smooth_labels(x, rng, 124.8, 6.9), np.zeros(1503), {})
+
+    def split(self, table: Table, seed: int) -> Indices:
+        """Permute by seed as the released code's seeded NumPy does, then 1003 / 300 / 200."""
+        order = np.random.RandomState(seed).permutation(len(table.x))
+        return permuted(order, (1003, 300, 200))

@@ -1,0 +1,216 @@
+"""Get raw files: verified by SHA-256, from the mirror first, else from their canonical addresses.
+
+`CMIXUP_DATA` is where raw files live (default `./data`); `CMIXUP_MIRROR` is a folder or URL that holds copies of
+them under the same paths. A file appears at its place only once it is complete and its checksum is right.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import os
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cmixup.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
+
+TIMEOUT = 30  # seconds without an answer before an address counts as out of reach
+TRIES = 2  # a download that breaks off is started again
+log = logging.getLogger(__name__)
+
+
+class FetchError(InputError):
+    """No source gave a file with the right checksum; the message lists each and the manual way."""
+
+
+@dataclass(frozen=True)
+class RawFile:
+    """One file as its publisher made it.
+
+    Args:
+        path: where it lies below the data root and below a mirror.
+        sha256: checksum of its bytes.
+        size: its size in bytes.
+        urls: addresses that give it, in order of preference; `a.zip#member` for a member of a zip archive.
+        page: the page a person would visit to get it.
+        licence: its licence, and "needs an agreement" where it cannot be fetched freely.
+    """
+
+    path: str
+    sha256: str
+    size: int
+    urls: tuple[str, ...]
+    page: str
+    licence: str
+
+
+def data_root() -> Path:
+    """Return the folder for raw files: `CMIXUP_DATA`, or `./data`."""
+    return Path(os.environ.get("CMIXUP_DATA") or "data")
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file's bytes as hexadecimal text."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def present(file: RawFile, root: Path | None = None) -> bool:
+    """Return whether a file is in the data root, whole by its size."""
+    path = (root or data_root()) / file.path
+    return path.is_file() and path.stat().st_size == file.size
+
+
+def fetch(*alternatives: RawFile, root: Path | None = None, mirror: str | None = None) -> tuple[RawFile, Path]:
+    """Return the first of `alternatives` that can be had, and its verified path in the data root.
+
+    Args:
+        alternatives: files any of which will do, in order of preference.
+        root: the data root; default `data_root()`.
+        mirror: a folder or URL; default the environment's `CMIXUP_MIRROR`.
+
+    Raises:
+        FetchError: no source gave any of them with the right checksum, or the file in the data root is damaged.
+    """
+    root = root or data_root()
+    mirror = os.environ.get("CMIXUP_MIRROR", "") if mirror is None else mirror
+    for file in alternatives:
+        path = root / file.path
+        if path.exists():
+            found = sha256_of(path)
+            if found != file.sha256:
+                raise FetchError(
+                    f"{path} has SHA-256 {found}, expected {file.sha256}: it is damaged or was changed. "
+                    "Remove it and run the command again to fetch a fresh copy."
+                )
+            return file, path
+    problems = []
+    for from_mirror in (True, False):
+        for file in alternatives:
+            for source in _sources(file, mirror if from_mirror else None):
+                try:
+                    _get(source, file, root / file.path)
+                except Unavailable as problem:
+                    problems.append(f"  {source}: {problem}")
+                else:
+                    return file, root / file.path
+    wanted = alternatives[0]
+    raise FetchError(
+        f"could not get {wanted.path} ({_megabytes(wanted.size)}):\n" + "\n".join(problems) + "\n"
+        f"By hand: get it from {wanted.page} and save it as {root / wanted.path} "
+        f"(SHA-256 {wanted.sha256}), or point CMIXUP_MIRROR at a folder or URL that holds {wanted.path}."
+    )
+
+
+class Unavailable(Exception):
+    """One source did not give the file; says why."""
+
+
+def _sources(file: RawFile, mirror: str | None) -> Iterator[str]:
+    if mirror is None:
+        yield from file.urls
+    elif mirror:
+        yield f"{mirror.rstrip('/')}/{file.path}"
+
+
+def _get(source: str, file: RawFile, target: Path) -> None:
+    """Put `source` at `target` if its checksum is right; never leaves a partial or wrong file there."""
+    address, _, member = source.partition("#")
+    with _temporary_beside(target) as part:
+        if "://" not in address or address.startswith("file://"):
+            path = Path(address.removeprefix("file://"))
+            if not path.is_file():
+                raise Unavailable("no such file")
+            shutil.copyfile(path, part)
+        else:
+            _download(address, part)
+        if member:
+            _extract(part, member)
+        found = sha256_of(part)
+        if found != file.sha256:
+            raise Unavailable(f"has SHA-256 {found}, expected {file.sha256}")
+        part.chmod(0o644)
+        part.replace(target)
+
+
+@contextlib.contextmanager
+def _temporary_beside(target: Path) -> Iterator[Path]:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    os.close(handle)
+    try:
+        yield Path(name)
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+def _download(url: str, target: Path) -> None:
+    import pooch
+    import requests
+
+    download: Callable[..., Any] = pooch.HTTPDownloader(progressbar=_Bar(url), timeout=TIMEOUT)
+    for attempt in range(1, TRIES + 1):
+        try:
+            download(url, str(target), None)
+        except requests.HTTPError as error:
+            raise Unavailable(f"answered: {error}") from None
+        except (requests.RequestException, ValueError) as error:
+            if attempt == TRIES or isinstance(error, requests.ConnectionError):
+                raise Unavailable(f"out of reach ({type(error).__name__})") from None
+            log.warning("download of %s broke off, starting again", url)
+        else:
+            return
+
+
+def _extract(archive: Path, member: str) -> None:
+    try:
+        with zipfile.ZipFile(archive) as opened:
+            content = opened.read(member)
+    except (zipfile.BadZipFile, KeyError) as error:
+        raise Unavailable(f"no member {member} in the archive ({type(error).__name__})") from None
+    archive.write_bytes(content)
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB" if size >= 1e5 else f"{size / 1e3:,.0f} kB"
+
+
+class _Bar:
+    """A progress bar of the form that pooch expects, drawn by rich."""
+
+    def __init__(self, url: str):
+        from rich.progress import Progress
+
+        self._progress = Progress(transient=True)
+        self._task: TaskID | None = None
+        self._url, self._total = url, 0
+
+    @property
+    def total(self) -> int:
+        return self._total
+
+    @total.setter
+    def total(self, value: int) -> None:
+        self._total = value
+        self._progress.start()
+        self._task = self._progress.add_task(self._url.rsplit("/", 1)[-1], total=value or None)
+
+    def update(self, count: int) -> None:
+        if self._task is not None:
+            self._progress.update(self._task, advance=count)
+
+    def reset(self) -> None:
+        if self._task is not None:
+            self._progress.reset(self._task)
+
+    def close(self) -> None:
+        self._progress.stop()

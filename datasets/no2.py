@@ -1,0 +1,89 @@
+"""NO2 concentration beside a road."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from cmixup.errors import InputError
+from datasets.base import Indices, Table, TabularDataset, check_shape, permuted, smooth_labels
+from datasets.fetch import RawFile
+
+CSV = RawFile(
+    path="no2/no2.csv",
+    sha256="0420af1d0f07ff6e613827e0e0e613eee4c56fefa6aebfe9fd95fac2830ad2ae",
+    size=22405,
+    urls=(
+        "https://raw.githubusercontent.com/JusciAvelino/Meta-IR/6815e5dfc7dd5819a7c16cf62f5447ea777c73f2/data/no2.csv",
+    ),
+    page="http://lib.stat.cmu.edu/datasets/NO2.dat (StatLib, the origin; other bytes)",
+    licence="none stated (StatLib)",
+)
+TSV = RawFile(
+    path="no2/547_no2.tsv.gz",
+    sha256="e116f24d2cabc7388a0714f1d0bf3a85f7613e3fc2b88642c47154fece000c73",
+    size=15471,
+    urls=(
+        "https://github.com/EpistasisLab/pmlb/raw/master/datasets/547_no2/547_no2.tsv.gz",
+        (
+            "https://github.com/EpistasisLab/pmlb/raw/792a7a2e6e5a555cc752773e51b677e6f1120b63/"
+            "datasets/regression/547_no2/547_no2.tsv.gz"
+        ),
+    ),
+    page="https://github.com/EpistasisLab/pmlb/tree/master/datasets/547_no2",
+    licence="PMLB repository: MIT",
+)
+
+
+class NO2(TabularDataset):
+    """Hourly NO2 beside a road in Oslo, explained by traffic and weather.
+
+    Origin: StatLib (http://lib.stat.cmu.edu/datasets/NO2.dat), Norwegian Public Roads Administration, October 2001
+    to August 2003. Read from a CSV copy, or from PMLB's file (same rows in the same order, labels equal to 2.4e-7).
+    y: log of the NO2 concentration (particles), 1.22378 to 6.39509. x: log cars per hour, temperature (C), wind
+    speed (m/s), temperature difference 25 m - 2 m (C), wind direction (degrees), hour, day number.
+    Shapes: x (N, 7), y (N, 1); 500 rows, split 200 / 200 / 100. The paper's split files are not public: ours is one
+    split, drawn once with `split_seed` 0 and the same for every run seed. No domains.
+    Licence: none stated. Citation: Aldrin, StatLib, 2004.
+
+    Args:
+        scaling: see `TabularDataset`.
+        split_seed: seed of the one split.
+        synthetic: use the twin.
+    """
+
+    name: ClassVar[str] = "no2"
+    files: ClassVar[tuple[tuple[RawFile, ...], ...]] = ((CSV, TSV),)
+    unit: ClassVar[str] = "log NO2 concentration"
+
+    def __init__(self, scaling: str = "train", split_seed: int = 0, synthetic: bool = False):
+        super().__init__(scaling, synthetic)
+        if split_seed < 0:
+            raise InputError(f"split_seed must be 0 or more, got {split_seed!r}")
+        self.split_seed = split_seed
+
+    def notes(self) -> tuple[str, ...]:
+        """Say that the split is ours."""
+        return (
+            *super().notes(),
+            f"our split (split_seed {self.split_seed}): the paper's split files are not public",
+        )
+
+    def read(self) -> Table:
+        """Read whichever copy is at hand; the CSV has the label first, PMLB's file has it last."""
+        ((file, path),) = self.fetch()
+        values = np.loadtxt(path, delimiter="," if file is CSV else "\t", skiprows=1)
+        values = check_shape(values, (500, 8), path)
+        label = 0 if file is CSV else 7
+        return Table(np.delete(values, label, axis=1), values[:, [label]], np.zeros(500), {file.path: file.sha256})
+
+    def twin(self, rng: np.random.Generator) -> Table:
+        """500 rows with the ranges of the real columns."""
+        low, high = np.array([4.1, -18.6, 0.3, -5.4, 2, 1, 32]), np.array([8.4, 21.1, 9.9, 4.3, 359, 24, 608])
+        x = rng.uniform(low, high, (500, 7))
+        return Table(x, smooth_labels(x, rng, 3.7, 0.75), np.zeros(500), {})
+
+    def split(self, table: Table, seed: int) -> Indices:
+        """Permute by `split_seed`, then 200 / 200 / 100."""
+        return permuted(np.random.default_rng(self.split_seed).permutation(len(table.x)), (200, 200, 100))

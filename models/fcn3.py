@@ -1,0 +1,74 @@
+"""FCN3: the fully connected regressor of Airfoil, NO2, Crime and SkillCraft (huaxiuyao/C-Mixup src/models.py).
+
+`Linear(d,128) LeakyReLU(0.1) | Linear(128,128) LeakyReLU(0.1) | Linear(128,d_y)`, PyTorch's default initialisation,
+neither BatchNorm nor dropout. The released code mixes hidden states after the first block.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from cmixup.backbone import Backbone
+
+WIDTH = 128
+
+
+class StackLinear(nn.Linear):
+    """`nn.Linear` that also takes weights `(E, out, in)`, biases `(E, out)` and inputs `(E, B, in)`."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return `(B, out)`, or `(E, B, out)` for a stack."""
+        if self.weight.ndim == 2:
+            return super().forward(x)
+        return torch.baddbmm(self.bias.unsqueeze(-2), x, self.weight.mT)
+
+
+class FCN3(Backbone):
+    """Three fully connected layers.
+
+    Args:
+        in_shape: shape of one input, `(d,)`.
+        out_features: label width d_y.
+    """
+
+    layers: ClassVar[tuple[str, ...]] = ("input", "block1", "block2")
+    hidden: ClassVar[str | None] = "block1"
+    stackable: ClassVar[bool] = True
+
+    def __init__(self, in_shape: tuple[int, ...], out_features: int):
+        super().__init__()
+        (width,) = in_shape
+        self.block1 = nn.Sequential(StackLinear(width, WIDTH), nn.LeakyReLU(0.1))
+        self.block2 = nn.Sequential(StackLinear(WIDTH, WIDTH), nn.LeakyReLU(0.1))
+        self.out = StackLinear(WIDTH, out_features)
+
+    def encode(self, x: Tensor, layer: str) -> Tensor:
+        """Run inputs `(..., B, d)` to the mix point `layer`."""
+        if layer == "input":
+            return x
+        if layer == "block1":
+            return self.block1(x)
+        if layer == "block2":
+            return self.block2(self.block1(x))
+        return super().encode(x, layer)
+
+    def decode(self, state: Tensor, layer: str) -> Tensor:
+        """Run from the mix point `layer` to predictions `(..., B, d_y)`."""
+        if layer == "input":
+            return self(state)
+        if layer == "block1":
+            return self.out(self.block2(state))
+        if layer == "block2":
+            return self.out(state)
+        return super().decode(state, layer)
+
+    def features(self, x: Tensor) -> Tensor:
+        """Return the second block's output, `(..., B, 128)`."""
+        return self.block2(self.block1(x))
+
+    def head(self, features: Tensor) -> Tensor:
+        """Return predictions `(..., B, d_y)`."""
+        return self.out(features)

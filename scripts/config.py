@@ -1,0 +1,147 @@
+"""From configuration to checked objects: every key and type is checked against the signature it is meant for."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import types
+import typing
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from hydra import compose, initialize_config_dir
+from hydra.core.global_hydra import GlobalHydra
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from cmixup.errors import InputError
+
+CONFIG_DIR = Path(__file__).resolve().parent.parent / "configs"
+# Keys that say what something is or where it runs, not what is trained.
+ROOT_KEYS: dict[str, type] = {
+    "preset": str, "seed": int, "experiment": str, "device": str, "threads": int, "logger": str, "out": str,
+    "rerun": bool,
+}  # fmt: skip
+GROUPS = ("dataset", "model", "method")
+
+
+def compose_train(overrides: list[str]) -> DictConfig:
+    """Compose configs/train.yaml with command-line overrides."""
+    if GlobalHydra.instance().is_initialized():
+        return compose("train", overrides=overrides)
+    with initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
+        return compose("train", overrides=overrides)
+
+
+def names(group: str) -> list[str]:
+    """Return the options of a config group, such as all datasets."""
+    return sorted(path.stem for path in (CONFIG_DIR / group).glob("*.yaml"))
+
+
+def resolved(cfg: DictConfig) -> dict[str, Any]:
+    """Return the configuration with every interpolation resolved.
+
+    Raises:
+        InputError: an unknown preset, or a value that refers to one that is not there.
+    """
+    presets = list(cfg.dataset.presets)
+    if cfg.preset not in presets:
+        raise InputError(
+            f"preset must be one of {', '.join(presets)} for dataset {cfg.dataset.name}, got {cfg.preset!r}"
+        )
+    try:
+        plain = OmegaConf.to_container(cfg, resolve=True)
+    except OmegaConfBaseException as error:
+        raise InputError(str(error).splitlines()[0]) from None
+    assert isinstance(plain, dict)
+    plain["dataset"].pop("presets")
+    for key, kind in ROOT_KEYS.items():
+        check_type(key, plain[key], kind)
+    return {str(key): value for key, value in plain.items()}
+
+
+def target(node: Mapping[str, Any]) -> Callable[..., Any]:
+    """Return the class or function that `_target_` names."""
+    module, _, attribute = str(node["_target_"]).rpartition(".")
+    return getattr(importlib.import_module(module), attribute)
+
+
+def arguments(path: str, node: Mapping[str, Any], function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the keys of `node` as arguments of `function`, each checked by name and type.
+
+    Raises:
+        InputError: a key that `function` does not take, or a value of another type, named with `path`.
+    """
+    hints = typing.get_type_hints(function.__init__ if inspect.isclass(function) else function)
+    known = [name for name in inspect.signature(function).parameters if name != "self"]
+    given = {key: value for key, value in node.items() if key not in ("_target_", "name")}
+    for key, value in given.items():
+        if key not in known:
+            raise InputError(f"{path}.{key} is not known; {path} takes {', '.join(known) or 'no options'}")
+        check_type(f"{path}.{key}", value, hints[key])
+    return given
+
+
+def check_type(path: str, value: Any, kind: Any) -> None:
+    """Raise `InputError` unless `value` is of type `kind` (whole numbers pass as floats)."""
+    kinds = typing.get_args(kind) if isinstance(kind, types.UnionType) else (kind,)
+    allowed = [k for one in kinds for k in ((int, float) if one is float else (one,))]
+    plain = [k for k in allowed if isinstance(k, type)]
+    wrong_bool = isinstance(value, bool) and bool not in plain
+    if len(plain) == len(allowed) and (wrong_bool or not isinstance(value, tuple(plain))):
+        expected = " or ".join(_WORDS.get(k, getattr(k, "__name__", str(k))) for k in kinds)
+        raise InputError(f"{path} must be {expected}, got {value!r}")
+
+
+_WORDS = {int: "a whole number", float: "a number", str: "a word", bool: "true or false", type(None): "null"}
+
+
+def differences(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that differ from what dataset, model, method and preset alone would give.
+
+    Keys are spelt as in the configuration, such as `method.bandwidth`.
+    """
+    groups = [f"{group}={plain[group]['name']}" for group in GROUPS]
+    standard = resolved(compose_train([*groups, f"preset={plain['preset']}"]))
+    ours, theirs = _flat(plain), _flat(standard)
+    return {key: value for key, value in ours.items() if key not in theirs or theirs[key] != value}
+
+
+def _flat(plain: Mapping[str, Any]) -> dict[str, Any]:
+    parts = {group: plain[group] for group in (*GROUPS, "train")}
+    return {f"{group}.{key}": value for group, node in parts.items() for key, value in node.items()}
+
+
+def parse_seeds(value: Any, name: str = "seeds") -> list[int]:
+    """Return seeds from a range `0..9` (both ends in), a list `[0,3,5]` or `0,3,5`, or a count (10 means 0..9).
+
+    Raises:
+        InputError: anything else, an empty or repeated seed.
+    """
+    problem = InputError(f"{name} must be a range like 0..9, a list like [0,3,5], or a count, got {value!r}")
+    try:
+        if isinstance(value, (list, tuple)):
+            seeds = [_whole(v) for v in value]
+        elif isinstance(value, int):
+            seeds = list(range(_whole(value)))
+        else:
+            text = str(value).strip()
+            if ".." in text:
+                low, high = (_whole(part) for part in text.split(".."))
+                seeds = list(range(low, high + 1))
+            elif "," in text:
+                seeds = [_whole(part) for part in text.split(",") if part.strip()]
+            else:
+                seeds = list(range(_whole(text)))
+    except ValueError:
+        raise problem from None
+    if not seeds or len(set(seeds)) != len(seeds):
+        raise problem
+    return seeds
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or int(value) != float(value) or int(value) < 0:
+        raise ValueError(value)
+    return int(value)

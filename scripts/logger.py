@@ -1,0 +1,67 @@
+"""Where curves go: wandb (offline by default), or nowhere."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+
+class NoLogger:
+    """Keeps nothing; the run's folder has the curves anyway."""
+
+    def epoch(self, epoch: int, rows: Sequence[Mapping[str, float]]) -> None:
+        """Take one history row a seed."""
+
+    def finish(self, seed: int, report: Mapping[str, Any]) -> None:
+        """Take a seed's report."""
+
+    def close(self) -> None:
+        """End."""
+
+
+class WandbLogger(NoLogger):
+    """One wandb run a seed: curves, configuration, scores and the effective-partner fraction."""
+
+    def __init__(self, plain: Mapping[str, Any], seeds: Sequence[int]):
+        import wandb
+
+        folder = Path(plain["out"]).resolve()
+        folder.mkdir(parents=True, exist_ok=True)
+        mode: Any = os.environ.get("WANDB_MODE", "offline")
+        group = "-".join([plain["dataset"]["name"], plain["method"]["name"], plain["preset"]])
+        self._runs = {
+            seed: wandb.init(
+                project="cmixup",
+                dir=str(folder),
+                mode=mode,
+                group=group,
+                job_type=plain["experiment"],
+                name=f"{group}-{seed}",
+                config={**plain, "seed": seed},
+                reinit="create_new",
+                settings=wandb.Settings(silent=True, console="off", x_disable_stats=True),
+            )
+            for seed in seeds
+        }
+
+    def epoch(self, epoch: int, rows: Sequence[Mapping[str, float]]) -> None:
+        """Log one history row a seed."""
+        for run, row in zip(self._runs.values(), rows, strict=True):
+            run.log(dict(row), step=epoch)
+
+    def finish(self, seed: int, report: Mapping[str, Any]) -> None:
+        """Put scores and facts into the run's summary."""
+        flat = {f"{split}/{name}": v for split, scores in report["scores"].items() for name, v in scores.items()}
+        self._runs[seed].summary.update({**flat, **report["facts"], "best_epoch": report["best_epoch"]})
+
+    def close(self) -> None:
+        """Close every run."""
+        for run in self._runs.values():
+            run.finish()
+
+
+def make_logger(plain: Mapping[str, Any], seeds: Sequence[int]) -> NoLogger:
+    """Return the logger that the configuration names."""
+    return WandbLogger(plain, seeds) if plain["logger"] == "wandb" else NoLogger()

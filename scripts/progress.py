@@ -1,0 +1,62 @@
+"""Progress with time left, on a terminal or as occasional lines in a log."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+EVERY = 15  # seconds between lines where there is no terminal
+
+
+class Board:
+    """Bars for several jobs at once and one for all of them.
+
+    Args:
+        total: epochs of all jobs together.
+        title: what the bar for all of them says.
+    """
+
+    def __init__(self, total: int, title: str):
+        self._console = Console(file=sys.stderr)
+        self._progress = Progress(
+            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
+            console=self._console, transient=True, disable=not self._console.is_terminal,
+        )  # fmt: skip
+        self._all = self._progress.add_task(title, total=total)
+        self._title, self._total, self._done = title, total, 0
+        self._tasks: dict[str, TaskID] = {}
+        self._started = self._said = time.monotonic()
+
+    def __enter__(self) -> Board:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+    def epoch(self, job: str, epoch: int, epochs: int, row: Mapping[str, float]) -> None:
+        """Say that `job` finished an epoch; `row` is the history row of its first seed."""
+        scores = " ".join(f"{k} {v:.4g}" for k, v in row.items() if k.startswith("val_"))
+        if job not in self._tasks:
+            self._tasks[job] = self._progress.add_task(job, total=epochs)
+        self._progress.update(self._tasks[job], completed=epoch, description=f"{job}  {scores}")
+        if epoch == epochs:
+            self._progress.remove_task(self._tasks.pop(job))
+        self._done += 1
+        self._progress.update(self._all, advance=1)
+        now = time.monotonic()
+        if not self._console.is_terminal and now - self._said > EVERY:
+            self._said = now
+            left = (now - self._started) / self._done * (self._total - self._done)
+            self.say(f"{self._title}: {self._done}/{self._total} epochs, about {left:.0f} s left; {job} {scores}")
+
+    def say(self, line: str) -> None:
+        """Print a line above the bars."""
+        self._console.print(line, highlight=False, markup=False, soft_wrap=True)

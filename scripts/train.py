@@ -1,0 +1,62 @@
+"""Train one configuration: `python -m scripts.train dataset=airfoil model=fcn3 method=cmixup seed=0`.
+
+`seeds=0..9` trains several seeds as one stack; `-m` sweeps: `method.bandwidth=0.1,1,10 'seed=range(0,3)'`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+import hydra
+from omegaconf import DictConfig
+
+from cmixup.errors import InputError
+from scripts.config import CONFIG_DIR
+from scripts.progress import Board
+from scripts.run import Diverged, Job, execute, plan
+
+
+def label(job: Job) -> str:
+    """Return a job in a few words."""
+    options = " ".join(f"{key}={value}" for key, value in job.options.items())
+    parts = [job.plain["dataset"]["name"], job.plain["method"]["name"], job.plain["preset"], options]
+    return " ".join(part for part in parts if part)
+
+
+def run(cfg: DictConfig) -> None:
+    """Plan, train what is not done, and print one line a seed."""
+    job = plan(cfg)
+    epochs = job.settings.epochs
+    with Board(epochs if job.pending else 0, f"training {len(job.pending)} seeds") as board:
+        execute(job, lambda epoch, rows: board.epoch(label(job), epoch, epochs, rows[0]))
+    for seed in job.seeds:
+        folder = job.run_folder(seed)
+        report = json.loads((folder / "report.json").read_text())
+        scores = "  ".join(f"{name} {value:.4f}" for name, value in report["scores"]["test"].items())
+        state = "" if seed in job.pending else "  (already done; rerun=true trains it again)"
+        print(f"{label(job)} seed {seed}: test {scores}  -> {folder}{state}")
+
+
+@hydra.main(version_base="1.3", config_path=str(CONFIG_DIR), config_name="train")
+def main(cfg: DictConfig) -> None:
+    """Entry point; errors that a user can mend are one line, without a traceback."""
+    with user_errors():
+        run(cfg)
+
+
+class user_errors:  # noqa: N801 - reads as a statement
+    """Turn errors that a user can mend into one line on stderr and exit code 2."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, (InputError, OSError, Diverged)) and not os.environ.get("CMIXUP_TRACEBACK"):
+            print(f"error: {error}", file=sys.stderr)
+            raise SystemExit(2) from None
+
+
+if __name__ == "__main__":
+    main()

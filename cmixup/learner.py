@@ -8,22 +8,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from cmixup.errors import InputError, as_number, check_choice, check_positive
-
-
-def make_optimizer(params: list[nn.Parameter], name: str, lr: float, weight_decay: float) -> torch.optim.Optimizer:
-    """Return the optimiser `name` ("adam" or "sgd", momentum 0.9), fused where the parameters allow.
-
-    Raises:
-        InputError: lr not above 0, weight_decay below 0, an unknown name.
-    """
-    check_choice("optimizer", name, ("adam", "sgd"))
-    check_positive("lr", lr)
-    if not as_number("weight_decay", weight_decay) >= 0:
-        raise InputError(f"weight_decay must be 0 or more, got {weight_decay!r}")
-    if name == "adam":
-        return torch.optim.Adam(params, lr=lr, weight_decay=weight_decay, fused=True)
-    return torch.optim.SGD(params, lr=lr, weight_decay=weight_decay, momentum=0.9, fused=True)
+from cmixup.errors import InputError
+from cmixup.optim import make_optimizer
 
 
 class Learner:
@@ -35,7 +21,7 @@ class Learner:
     Args:
         models: E models, already initialised.
         device: where to train.
-        optimizer, lr, weight_decay: see `make_optimizer`.
+        optimizer, lr, weight_decay: see `cmixup.optim.make_optimizer`.
 
     Raises:
         InputError: several models that cannot be stacked.
@@ -53,7 +39,7 @@ class Learner:
         if self.size > 1 and not getattr(models[0], "stackable", False):
             raise InputError(f"models of class {type(models[0]).__name__} cannot be trained as one stack")
         self.model = (models[0] if self.size == 1 else stack(models)).to(device)
-        self.optimizer = make_optimizer(list(self.model.parameters()), optimizer, lr, weight_decay)
+        self.optimizer = make_optimizer(optimizer, self.model.parameters(), lr, weight_decay)
         self._best = {name: value.detach().clone() for name, value in self.model.state_dict().items()}
 
     def keep(self, better: Tensor) -> None:

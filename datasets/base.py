@@ -139,6 +139,11 @@ def min_max(x: np.ndarray, fit_rows: np.ndarray | None) -> np.ndarray:
     return np.clip((x - low) / span, 0.0, 1.0)
 
 
+def seeded_permutation(n: int, seed: int) -> np.ndarray:
+    """Return the permutation of `n` rows that the released code draws after `np.random.seed(seed)`."""
+    return np.random.RandomState(seed).permutation(n)
+
+
 def permuted(permutation: np.ndarray, sizes: tuple[int, int, int]) -> Indices:
     """Cut a permutation of all rows into train, val and test of the given sizes."""
     if sum(sizes) != len(permutation):

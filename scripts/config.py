@@ -56,6 +56,7 @@ def resolved(cfg: DictConfig) -> dict[str, Any]:
         raise InputError(str(error).splitlines()[0]) from None
     assert isinstance(plain, dict)
     plain["dataset"].pop("presets")
+    plain["experiment"] = plain["experiment"]["name"]
     for key, kind in ROOT_KEYS.items():
         check_type(key, plain[key], kind)
     return {str(key): value for key, value in plain.items()}

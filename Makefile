@@ -1,0 +1,71 @@
+# Every target sets up what it needs: on a fresh machine `make test` or `make reproduce-table1` is the first command.
+PYTHON ?= python3
+VENV   ?= .venv
+PY     := $(VENV)/bin/python
+SHELL  := bash
+
+# Copies of the raw files that lie beside the checkout are used first, where they are.
+ifneq ($(wildcard ../shared/data),)
+export CMIXUP_MIRROR ?= $(abspath ../shared/data)
+endif
+export OMP_NUM_THREADS ?= 1
+
+SEEDS    ?=
+DATASETS ?=
+METHODS  ?=
+PRESET   ?=
+DEVICE   ?=
+OUT      ?=
+RERUN    ?=
+NARROW = --seeds "$(SEEDS)" --datasets "$(DATASETS)" --methods "$(METHODS)" --preset "$(PRESET)" \
+         --device "$(DEVICE)" --out "$(OUT)" --rerun "$(RERUN)"
+
+.DEFAULT_GOAL := help
+.PHONY: help setup data reproduce-table1 publish render test test-all lint types check bench-train clean
+
+help: ## Show this list
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
+
+setup: $(VENV)/.ready ## Make the virtual environment (every other target does this by itself)
+
+$(VENV)/.ready: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	    { echo "error: Python 3.11 or newer is needed; $(PYTHON) is $$($(PYTHON) -V). Set PYTHON=..." >&2; exit 1; }
+	@echo "setting up $(VENV) (about a minute)" >&2
+	$(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[repro,dev]'
+	@touch $@
+
+data: $(VENV)/.ready ## Fetch and verify raw files: DATASETS=airfoil,no2 (default: all)
+	$(PY) -m scripts.data fetch $(DATASETS)
+
+reproduce-table1: $(VENV)/.ready ## Train Table 1 and print it: SEEDS=10 DATASETS= METHODS= PRESET=paper|released
+	$(PY) -m scripts.reproduce table1 $(NARROW)
+
+publish: $(VENV)/.ready ## Copy finished runs of tables from outputs/ into results/ and render everything
+	$(PY) -m scripts.publish
+	$(PY) -m scripts.render
+
+render: $(VENV)/.ready ## Render records.csv, tables, figures and README from results/runs
+	$(PY) -m scripts.render
+
+test: $(VENV)/.ready ## Run the default test suite (no network, no GPU)
+	$(PY) -m pytest -n 2
+
+test-all: $(VENV)/.ready ## Run every test, slow ones and those on real data too
+	$(PY) -m pytest -n 2 -m 'not gpu' --timeout 1800
+
+lint: $(VENV)/.ready ## Check style
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+
+types: $(VENV)/.ready ## Check types
+	$(PY) -m mypy
+
+check: lint types test ## Lint, types and tests
+
+bench-train: $(VENV)/.ready ## Measure training speed against a straightforward loop, into results/benchmarks
+	$(PY) -m scripts.bench_train
+
+clean: ## Remove the virtual environment and caches (not data, not outputs)
+	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis build dist *.egg-info

@@ -1,0 +1,51 @@
+"""Display names, as the paper prints them; the only place that maps them to our spellings."""
+
+from __future__ import annotations
+
+DATASETS = {
+    "airfoil": "Airfoil",
+    "no2": "NO2",
+    "exchange_rate": "Exchange-Rate",
+    "electricity": "Electricity",
+    "echo": "Echo",
+    "rcf_mnist": "RCF-MNIST",
+    "poverty_map": "PovertyMap",
+    "crime": "Crime",
+    "skillcraft": "SkillCraft",
+    "dti": "DTI",
+    "shapenet1d": "ShapeNet1D",
+    "pascal1d": "PASCAL3D",
+    "diabetes": "Diabetes",
+}
+METHODS = {
+    "erm": "ERM",
+    "mixup": "mixup",
+    "manifold_mixup": "Manifold Mixup",
+    "k_mixup": "k-Mixup",
+    "local_mixup": "Local Mixup",
+    "mixrl": "MixRL",
+    "cmixup": "C-Mixup",
+    "cmixup_batch": "C-Mixup-batch",
+    "cutmix": "CutMix",
+    "puzzlemix": "PuzzleMix",
+    "automix": "AutoMix",
+    "irm": "IRM",
+    "ib_irm": "IB-IRM",
+    "vrex": "V-REx",
+    "coral": "CORAL",
+    "drnn": "DRNN",
+    "group_dro": "GroupDRO",
+    "fish": "Fish",
+    "maml": "MAML",
+    "mr_maml": "MR-MAML",
+    "meta_aug": "Meta-Aug",
+    "metamix": "MetaMix",
+    "k_metamix": "k-MetaMix",
+    "local_metamix": "Local MetaMix",
+}
+METRICS = {"rmse": "RMSE", "mape": "MAPE(%)", "r": "R", "mse": "MSE", "worst_rmse": "worst RMSE", "worst_r": "worst R"}
+
+
+def display(names: dict[str, str], name: str) -> str:
+    """Return how the paper prints `name`, or `name` itself if the paper has no such thing."""
+    return names.get(name, name)

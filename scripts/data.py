@@ -1,0 +1,84 @@
+"""Raw files: `python -m scripts.data status` lists them, `fetch [airfoil,no2]` gets and verifies them."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from cmixup.errors import InputError
+from datasets.base import Dataset
+from datasets.fetch import FetchError, data_root, fetch, present
+from scripts.config import compose_train, names, target
+from scripts.train import user_errors
+
+
+def dataset_class(name: str) -> type[Dataset]:
+    """Return the class that configs/dataset/<name>.yaml names.
+
+    Raises:
+        InputError: no such dataset.
+    """
+    if name not in names("dataset"):
+        raise InputError(f"dataset must be among {', '.join(names('dataset'))}, got {name!r}")
+    found = target(compose_train([f"dataset={name}"]).dataset)
+    assert isinstance(found, type)
+    return found
+
+
+def status() -> None:
+    """Print what is here, what can be fetched and from where, with sizes and licences."""
+    mirror = os.environ.get("CMIXUP_MIRROR") or "none"
+    print(f"data root (CMIXUP_DATA): {data_root()}\nmirror (CMIXUP_MIRROR): {mirror}")
+    table = Table(box=box.SIMPLE_HEAD)
+    for column in ("dataset", "file (the first that is there is used)", "kB", "state", "licence"):
+        table.add_column(column, justify="right" if column == "kB" else "left")
+    for name in names("dataset"):
+        files = dataset_class(name).files
+        if not files:
+            table.add_row(name, "(ships with scikit-learn)", "", "here", "BSD")
+        for alternatives in files:
+            for file in alternatives:
+                state = "here" if present(file) else "can be fetched" if file.urls else f"by hand: {file.page}"
+                table.add_row(name, file.path, f"{file.size / 1e3:,.0f}", state, file.licence)
+    Console(width=max(Console().width, 110)).print(table)
+
+
+def fetch_all(chosen: list[str]) -> None:
+    """Fetch and verify the files of the chosen datasets; the others are got even if one fails.
+
+    Raises:
+        FetchError: at the end, with everything that could not be had.
+    """
+    problems = []
+    for name in chosen:
+        for alternatives in dataset_class(name).files:
+            try:
+                file, path = fetch(*alternatives)
+            except FetchError as error:
+                problems.append(str(error))
+            else:
+                print(f"{name}: {path} ({file.size / 1e3:,.0f} kB, SHA-256 verified)")
+    if problems:
+        raise FetchError("\n".join(problems))
+
+
+def main() -> None:
+    """Entry point."""
+    parser = argparse.ArgumentParser(prog="python -m scripts.data", description=__doc__)
+    parser.add_argument("action", choices=("status", "fetch"))
+    parser.add_argument("datasets", nargs="?", default="", help="comma-separated; default: all")
+    given = parser.parse_args(sys.argv[1:])
+    with user_errors():
+        if given.action == "status":
+            status()
+        else:
+            fetch_all([n for n in given.datasets.split(",") if n] or names("dataset"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,234 @@
+"""Train every cell of a table that can be trained here, then print and write the table.
+
+`python -m scripts.reproduce table1 --seeds 10 --datasets airfoil,no2 --methods erm,cmixup --preset paper`
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import statistics
+from collections.abc import Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from queue import Queue
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table as RichTable
+
+from cmixup import names
+from cmixup.errors import InputError
+from cmixup.records import read_csv, rows, write_atomically
+from cmixup.tables import LEGEND, Table, header, interval_lines, lines, to_latex, to_markdown, to_table_csv
+from datasets.fetch import FetchError
+from scripts.config import compose_train, parse_seeds, target
+from scripts.config import names as options
+from scripts.experiment import RESULTS, Experiment, load_experiment, make_table
+from scripts.progress import Board
+from scripts.run import Diverged, Job, execute, plan
+from scripts.train import label, user_errors
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the command line narrows an experiment to."""
+
+    datasets: list[str]
+    methods: list[str]
+    seeds: list[int]
+    preset: str
+    out: str
+    device: str
+    rerun: bool
+
+
+def overrides(experiment: Experiment, choice: Choice, dataset: str, method: str) -> list[str]:
+    """Return the command line of scripts.train for one cell."""
+    return [
+        f"dataset={dataset}", f"method={method}", f"preset={choice.preset}", f"experiment={experiment.name}",
+        f"seeds=[{','.join(map(str, choice.seeds))}]", "logger=none", f"out={choice.out}", f"device={choice.device}",
+        f"rerun={str(choice.rerun).lower()}",
+    ]  # fmt: skip
+
+
+def plan_cells(experiment: Experiment, choice: Choice) -> tuple[dict[tuple[str, str], Job], list[str]]:
+    """Return the jobs that can run here, and a line for everything that cannot, with the reason."""
+    missing: list[str] = []
+    methods = [m for m in choice.methods if m in options("method")]
+    missing += [f"{names.display(names.METHODS, m)}: not in this version" for m in choice.methods if m not in methods]
+    datasets = []
+    for dataset in choice.datasets:
+        shown = names.display(names.DATASETS, dataset)
+        if dataset not in options("dataset"):
+            missing.append(f"{shown}: not in this version")
+            continue
+        try:
+            target(compose_train([f"dataset={dataset}"]).dataset)().fetch()
+        except FetchError as error:
+            missing.append(f"{shown}: {error}")
+        else:
+            datasets.append(dataset)
+    if not datasets and experiment.fallback in options("dataset"):
+        shown = names.display(names.DATASETS, experiment.fallback)
+        missing.append(f"no dataset of this table could be had; {shown}, which ships with scikit-learn, stands in")
+        datasets = [experiment.fallback]
+    jobs = {}
+    for dataset in datasets:
+        for method in methods:
+            job = plan(compose_train(overrides(experiment, choice, dataset, method)))
+            minutes = estimate_minutes(dataset, method, len(job.pending))
+            if minutes > experiment.budget_minutes:
+                command = " ".join(overrides(experiment, choice, dataset, method))
+                missing.append(f"{label(job)}: about {minutes:.0f} min here; python -m scripts.train {command}")
+            else:
+                jobs[dataset, method] = job
+    return jobs, missing
+
+
+def estimate_minutes(dataset: str, method: str, n_runs: int) -> float:
+    """Return how long `n_runs` runs would take, going by the published records; 0 where there are none."""
+    path = RESULTS / "records.csv"
+    records = read_csv(path) if path.is_file() else []
+    seconds = [
+        float(r["value"])
+        for r in records
+        if r["metric"] == "seconds" and r["dataset"] == dataset and r["method"] == method
+    ]
+    return n_runs * statistics.median(seconds) / 60 if seconds else 0.0
+
+
+def train_cell(arguments: list[str], name: str, queue: Queue[tuple[str, int, dict[str, float]]]) -> str | None:
+    """Train one cell in a worker process; returns what went wrong, if a seed diverged."""
+    job = plan(compose_train(arguments))
+    try:
+        execute(job, lambda epoch, history: queue.put((name, epoch, history[0])))
+    except Diverged as error:
+        return str(error)
+    return None
+
+
+def train_cells(experiment: Experiment, choice: Choice, jobs: dict[tuple[str, str], Job]) -> list[str]:
+    """Train all pending cells, one process a core (one for a GPU), showing progress; returns what went wrong."""
+    pending = {key: job for key, job in jobs.items() if job.pending}
+    done = sum(len(job.seeds) - len(job.pending) for job in jobs.values())
+    total = sum(job.settings.epochs for job in pending.values())
+    cpu = all(job.device.type == "cpu" for job in pending.values())
+    workers = min(len(pending), len(os.sched_getaffinity(0)) if cpu else 1)
+    with Board(total, experiment.name) as board:
+        if done:
+            board.say(f"{done} runs are done already and are not trained again (RERUN=1 does)")
+        if not pending:
+            return []
+        n_runs = sum(len(job.pending) for job in pending.values())
+        board.say(f"training {n_runs} runs as {len(pending)} stacks of seeds, {workers} at a time")
+        context = multiprocessing.get_context("spawn")
+        with context.Manager() as manager, ProcessPoolExecutor(workers, context) as pool:
+            queue: Any = manager.Queue()
+            futures = {
+                key: pool.submit(train_cell, overrides(experiment, choice, *key), label(job), queue)
+                for key, job in pending.items()
+            }
+            _follow(queue, futures, {label(job): job.settings.epochs for job in pending.values()}, board)
+            return [problem for future in futures.values() if (problem := future.result())]
+
+
+def _follow(queue: Any, futures: dict[Any, Future], epochs: dict[str, int], board: Board) -> None:
+    while not all(future.done() for future in futures.values()) or not queue.empty():
+        try:
+            name, epoch, row = queue.get(timeout=0.2)
+        except Exception:  # noqa: S112 - the proxy of an empty queue raises its own class
+            continue
+        board.epoch(name, epoch, epochs[name], row)
+
+
+def collect(jobs: dict[tuple[str, str], Job]) -> list[dict[str, Any]]:
+    """Return the tidy records of these jobs' finished runs."""
+    reports = [job.run_folder(seed) / "report.json" for job in jobs.values() for seed in job.seeds]
+    return [row for path in reports if path.is_file() for row in rows(json.loads(path.read_text()))]
+
+
+def show(table: Table) -> None:
+    """Print a table to the terminal."""
+    console = Console(width=max(Console().width, 110), highlight=False)
+    console.print(f"\n[bold]{table.title}[/bold]", LEGEND, sep="\n")
+    for block in table.blocks:
+        grid = RichTable(
+            title=names.display(names.DATASETS, block.dataset),
+            title_justify="left",
+            box=box.SIMPLE_HEAD,
+            padding=(0, 1, 0, 0),
+        )
+        for k, column in enumerate(header(block)):
+            grid.add_column(column, justify="left" if k == 0 else "right", no_wrap=True)
+        for row in lines(block, "[bold]{}[/bold]"):
+            grid.add_row(*row)
+        console.print(grid)
+        for sentence in (*interval_lines(block, table.compare), *block.notes):
+            console.print(sentence, markup=False)
+    if table.missing:
+        console.print("\nNot in this table:")
+        for line in table.missing:
+            console.print(f"- {line}", markup=False)
+
+
+def write(table: Table, folder: Path, stem: str) -> None:
+    """Write a table as Markdown, CSV and LaTeX."""
+    for suffix, text in ((".md", to_markdown(table)), (".csv", to_table_csv(table)), (".tex", to_latex(table))):
+        write_atomically(folder / f"{stem}{suffix}", text)
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Read the command line; empty options count as not given, so that make can pass them through."""
+    parser = argparse.ArgumentParser(prog="python -m scripts.reproduce", description=__doc__)
+    parser.add_argument("experiment", help="a file of configs/experiment, such as table1")
+    parser.add_argument("--seeds", default="", help="a count (10 means 0..9), a list 0,3,5 or a range 0..9")
+    parser.add_argument("--datasets", default="", help="comma-separated; default: all of the table")
+    parser.add_argument("--methods", default="", help="comma-separated; default: all of the table")
+    parser.add_argument("--preset", default="", help="paper (default), released or default")
+    parser.add_argument("--device", default="", help="auto (default), cpu or cuda")
+    parser.add_argument("--out", default="", help="where runs and tables go; default outputs")
+    parser.add_argument("--rerun", default="", help="1: train again what is done")
+    return parser.parse_args(arguments)
+
+
+def _chosen(name: str, text: str, known: list[str]) -> list[str]:
+    chosen = [part.strip() for part in text.split(",") if part.strip()] or known
+    for part in chosen:
+        if part not in known:
+            raise InputError(f"{name} must be among {', '.join(known)}, got {part!r}")
+    return chosen
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Entry point."""
+    given = parse(argv)
+    with user_errors():
+        experiment = load_experiment(given.experiment)
+        choice = Choice(
+            datasets=_chosen("datasets", given.datasets, [*experiment.datasets, experiment.fallback])
+            if given.datasets
+            else list(experiment.datasets),
+            methods=_chosen("methods", given.methods, list(experiment.methods)),
+            seeds=parse_seeds(given.seeds or "10"),
+            preset=given.preset or "paper",
+            out=given.out or os.environ.get("CMIXUP_OUT") or "outputs",
+            device=given.device or "auto",
+            rerun=given.rerun not in ("", "0"),
+        )
+        jobs, missing = plan_cells(experiment, choice)
+        missing += train_cells(experiment, choice, jobs)
+        built = [m for m in choice.methods if any(method == m for _, method in jobs)]
+        table = make_table(experiment, collect(jobs), choice.preset, built, missing)
+        folder = Path(choice.out) / "tables"
+        write(table, folder, f"{experiment.name}_{choice.preset}")
+        show(table)
+        print(f"\nWritten: {folder / f'{experiment.name}_{choice.preset}'}.md, .csv, .tex; runs in {choice.out}/runs")
+
+
+if __name__ == "__main__":
+    main()

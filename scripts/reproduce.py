@@ -10,6 +10,7 @@ import json
 import multiprocessing
 import os
 import statistics
+import sys
 from collections.abc import Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
@@ -157,12 +158,8 @@ def show(table: Table) -> None:
     console = Console(width=max(Console().width, 110), highlight=False)
     console.print(f"\n[bold]{table.title}[/bold]", LEGEND, sep="\n")
     for block in table.blocks:
-        grid = RichTable(
-            title=names.display(names.DATASETS, block.dataset),
-            title_justify="left",
-            box=box.SIMPLE_HEAD,
-            padding=(0, 1, 0, 0),
-        )
+        title = names.display(names.DATASETS, block.dataset)
+        grid = RichTable(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
         for k, column in enumerate(header(block)):
             grid.add_column(column, justify="left" if k == 0 else "right", no_wrap=True)
         for row in lines(block, "[bold]{}[/bold]"):
@@ -221,6 +218,8 @@ def main(argv: Sequence[str] | None = None) -> None:
             rerun=given.rerun not in ("", "0"),
         )
         jobs, missing = plan_cells(experiment, choice)
+        for line in missing:
+            print(f"not trained: {line.splitlines()[0]}", file=sys.stderr)
         missing += train_cells(experiment, choice, jobs)
         built = [m for m in choice.methods if any(method == m for _, method in jobs)]
         table = make_table(experiment, collect(jobs), choice.preset, built, missing)

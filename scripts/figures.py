@@ -1,0 +1,57 @@
+"""Figures, drawn from records."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib as mpl
+
+from cmixup import names
+from cmixup.tables import Table, by_seed
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+
+COLOURS = {"paper": "#1f77b4", "released": "#ff7f0e"}
+OTHER = "#2ca02c"
+
+
+def table_figure(tables: Mapping[str, Table], records: Sequence[Mapping[str, Any]], metric: str = "rmse") -> bytes:
+    """Return a PNG: for each dataset and method every seed as a dot, our mean, and the paper's mean ± std.
+
+    Args:
+        tables: one table a preset, with the same datasets.
+        records: the tidy rows they were made from.
+        metric: which score to draw.
+    """
+    first = next(iter(tables.values()))
+    figure, axes = plt.subplots(1, len(first.blocks), figsize=(5.2 * len(first.blocks), 3.2), squeeze=False)
+    for axis, block in zip(axes[0], first.blocks, strict=True):
+        methods = [m for m, cells in block.cells.items() if cells[metric].ours]
+        for row, method in enumerate(methods):
+            cell = block.cells[method][metric]
+            if cell.paper is not None:
+                axis.errorbar(cell.paper, row, xerr=cell.paper_std, fmt="D", color="black", capsize=3, markersize=6,
+                              label="paper, mean ± std of 3 seeds" if row == 0 else None)  # fmt: skip
+            for k, preset in enumerate(tables):
+                values = by_seed(records, preset=preset, dataset=block.dataset, method=method, metric=metric,
+                                 experiment="table1")  # fmt: skip
+                colour, height = COLOURS.get(preset, OTHER), row + 0.2 * (k + 1)
+                seeds = list(values.values())
+                axis.plot(seeds, [height] * len(seeds), ".", color=colour, alpha=0.35)
+                axis.plot(sum(seeds) / len(seeds), height, "|", color=colour, markersize=14, markeredgewidth=2.5,
+                          label=f"ours, preset {preset}: seeds and mean" if row == 0 else None)  # fmt: skip
+        axis.set_yticks(range(len(methods)), [names.display(names.METHODS, m) for m in methods])
+        axis.set_ylim(len(methods) - 0.3, -0.5)
+        axis.set_xlabel(f"test {names.METRICS[metric]}")
+        axis.set_title(names.display(names.DATASETS, block.dataset))
+        axis.grid(axis="x", alpha=0.3)
+    handles, labels = axes[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="lower center", ncols=len(labels), frameon=False, fontsize=9)
+    figure.tight_layout(rect=(0, 0.08, 1, 1))
+    stream = io.BytesIO()
+    figure.savefig(stream, format="png", dpi=130, metadata={"Software": ""})
+    plt.close(figure)
+    return stream.getvalue()

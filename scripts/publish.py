@@ -1,0 +1,53 @@
+"""Copy finished runs of tables and figures into results/runs, one report a run.
+
+`python -m scripts.publish [--out outputs]`. Runs by hand (`adhoc`, `debug`) stay where they are, and so do runs of a
+working tree with uncommitted changes: their commit does not say what was run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+
+from cmixup.errors import InputError
+from cmixup.records import load_reports, write_atomically
+from scripts.experiment import RESULTS
+from scripts.train import user_errors
+
+NOT_PUBLISHED = ("adhoc", "debug")
+
+
+def publish(out: Path, results: Path, *, allow_dirty: bool = False) -> list[Path]:
+    """Copy reports from `out/runs` to `results/runs`; returns the files written.
+
+    Raises:
+        InputError: no run to publish, or one of uncommitted code.
+    """
+    reports = [r for r in load_reports(out / "runs") if r["experiment"] not in NOT_PUBLISHED]
+    if not reports:
+        raise InputError(f"out {out} holds no finished run of a table or figure")
+    dirty = [r["run"] for r in reports if r["dirty"] or not r["commit"]]
+    if dirty and not allow_dirty:
+        raise InputError(f"{len(dirty)} runs were made with uncommitted changes, such as {dirty[0]}; train them again")
+    written = []
+    for report in reports:
+        path = results / "runs" / f"{report['run']}.json"
+        write_atomically(path, json.dumps(report, indent=1) + "\n")
+        written.append(path)
+    return written
+
+
+def main() -> None:
+    """Entry point."""
+    parser = argparse.ArgumentParser(prog="python -m scripts.publish", description=__doc__)
+    parser.add_argument("--out", default=os.environ.get("CMIXUP_OUT") or "outputs")
+    given = parser.parse_args(sys.argv[1:])
+    with user_errors():
+        print(f"{len(publish(Path(given.out), RESULTS))} reports written to {RESULTS / 'runs'}")
+
+
+if __name__ == "__main__":
+    main()

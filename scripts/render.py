@@ -1,0 +1,145 @@
+"""Render everything that shows numbers from results/runs: records.csv, tables, figures and README's table.
+
+`python -m scripts.render`. Nothing here is typed by hand; a test compares the committed files with a fresh rendering.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from cmixup import names
+from cmixup.errors import InputError
+from cmixup.records import COLUMNS, check_unique, rows, to_csv, write_atomically
+from cmixup.tables import (
+    Table,
+    difference_text,
+    markdown_rows,
+    ours_text,
+    paper_text,
+    to_latex,
+    to_markdown,
+    to_table_csv,
+)
+from scripts.experiment import RESULTS, load_experiment, make_table
+from scripts.train import user_errors
+
+README = RESULTS.parent / "README.md"
+TABLES = ("table1",)
+Rows = list[dict[str, Any]]
+
+
+def published_rows(results: Path = RESULTS) -> Rows:
+    """Return the tidy rows of all published runs, in order of their names.
+
+    Raises:
+        InputError: two runs that differ in nothing but their values.
+    """
+    records = [row for path in sorted((results / "runs").rglob("*.json")) for row in rows(json.loads(path.read_text()))]
+    check_unique(records)
+    return records
+
+
+def presets(records: Sequence[Mapping[str, Any]], experiment: str) -> list[str]:
+    """Return the presets that were run for an experiment, in the order paper, released, others."""
+    found = {str(r["preset"]) for r in records if r["experiment"] == experiment}
+    return sorted(found, key=lambda p: (("paper", "released").index(p) if p in ("paper", "released") else 2, p))
+
+
+def standard(records: Rows) -> Rows:
+    """Return the rows of runs that follow their preset: no option was changed."""
+    return [r for r in records if not r["options"]]
+
+
+def render_texts(records: Rows) -> dict[str, str]:
+    """Return the text of every rendered file, by its path below results/."""
+    texts = {"records.csv": to_csv(records, COLUMNS)}
+    for name in TABLES:
+        experiment = load_experiment(name)
+        for preset in presets(records, name):
+            missing = [
+                f"{names.display(names.DATASETS, d)}: no published runs yet"
+                for d in experiment.datasets
+                if not any(r["experiment"] == name and r["preset"] == preset and r["dataset"] == d for r in records)
+            ]
+            table = make_table(experiment, standard(records), preset, missing=missing)
+            for suffix, text in ((".md", to_markdown(table)), (".csv", to_table_csv(table)), (".tex", to_latex(table))):
+                texts[f"tables/{name}_{preset}{suffix}"] = text
+    return texts
+
+
+def readme_table(records: Rows) -> str:
+    """Return README's table: test RMSE of Table 1, both presets beside the paper, and the paired differences."""
+    experiment = load_experiment("table1")
+    tables = {p: make_table(experiment, standard(records), p) for p in presets(records, "table1")}
+    parts = []
+    for dataset in experiment.datasets:
+        blocks = {p: _block(t, dataset) for p, t in tables.items()}
+        if not any(blocks.values()):
+            continue
+        head = [f"{names.display(names.DATASETS, dataset)}, test RMSE", "paper"]
+        for preset in blocks:
+            head += [f"ours, preset {preset}", "diff"]
+        body = []
+        for method in experiment.methods:
+            cells = {p: b.cells[method]["rmse"] for p, b in blocks.items() if b}
+            if not any(c.ours for c in cells.values()):
+                continue
+            line = [names.display(names.METHODS, method), paper_text(next(iter(cells.values())))]
+            for cell in cells.values():
+                line += [f"**{ours_text(cell)}**" if cell.best else ours_text(cell), difference_text(cell)]
+            body.append(line)
+        parts += [*markdown_rows(head, body), "", *_verdicts(blocks), ""]
+    return "\n".join(parts).rstrip()
+
+
+def _verdicts(blocks: Mapping[str, Any]) -> list[str]:
+    parts = []
+    for preset, block in blocks.items():
+        interval = block.intervals.get("erm", {}).get("rmse") if block else None
+        if interval:
+            d = block.cells["erm"]["rmse"].decimals
+            parts.append(
+                f"{interval.mean:+.{d}f} [{interval.low:+.{d}f}, {interval.high:+.{d}f}] "
+                f"(preset {preset}, n = {interval.n})"
+            )
+    return [f"C-Mixup minus ERM over shared seeds, mean [95 % t interval]: {'; '.join(parts)}."] if parts else []
+
+
+def _block(table: Table, dataset: str) -> Any:
+    return next((b for b in table.blocks if b.dataset == dataset), None)
+
+
+def splice(text: str, name: str, content: str) -> str:
+    """Return `text` with what stands between the markers of `name` replaced.
+
+    Raises:
+        InputError: the markers are not there.
+    """
+    begin, end = f"<!-- {name}:begin (python -m scripts.render) -->", f"<!-- {name}:end -->"
+    before, found, rest = text.partition(begin)
+    _, closed, after = rest.partition(end)
+    if not found or not closed:
+        raise InputError(f"text has no markers {begin} and {end}")
+    return f"{before}{begin}\n{content}\n{end}{after}"
+
+
+def main() -> None:
+    """Entry point."""
+    from scripts.figures import table_figure
+
+    with user_errors():
+        records = published_rows()
+        for path, text in render_texts(records).items():
+            write_atomically(RESULTS / path, text)
+        write_atomically(README, splice(README.read_text(), "table1", readme_table(records)))
+        experiment = load_experiment("table1")
+        tables = {p: make_table(experiment, standard(records), p) for p in presets(records, "table1")}
+        write_atomically(RESULTS / "figures" / "table1.png", table_figure(tables, standard(records)))
+        print(f"rendered {len(records)} records into {RESULTS} and {README}")
+
+
+if __name__ == "__main__":
+    main()

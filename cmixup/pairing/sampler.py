@@ -1,0 +1,198 @@
+"""`PartnerSampler`: draw partners by label distance, exactly, at any size (C-Mixup, paper Eq. 6)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+
+from cmixup.errors import InputError, as_number, check_choice
+from cmixup.pairing.cells import Cells
+from cmixup.pairing.dense import Dense
+from cmixup.pairing.inputs import (
+    Floats,
+    Ints,
+    Rng,
+    as_anchors,
+    as_labels,
+    as_queries,
+    numpy_rng,
+    to_numpy,
+)
+from cmixup.pairing.kernels import KERNELS, Kernel, check_kernel_bandwidth
+from cmixup.pairing.rows import Rows
+
+METHODS = ("auto", "cells", "rows", "dense")
+DEFAULT_BUDGET = 1 << 30
+
+
+class Method(Protocol):
+    """What a sampling algorithm offers; all of them draw from the same distribution."""
+
+    name: str
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held beside the labels."""
+
+    def draw(self, anchors: Ints, rng: np.random.Generator) -> Ints:
+        """Partners (B,) of anchors (B,) in the data."""
+
+    def draw_points(self, points: Floats, rng: np.random.Generator) -> Ints:
+        """Partners (B,) of labels (B,) or (B, d) outside the data."""
+
+
+class PartnerSampler:
+    """Draw j for i with probability P(j|i) = K(d_ij) / sum_k K(d_ik), d the label distance, j = i included.
+
+    Exact: nothing is truncated or approximated, and no N x N table is held (but by `dense` and `cdf`).
+
+    Args:
+        labels: (N,) or (N, d) array, tensor or memory map; whatever distances are wanted on: labels, inputs,
+            representations. Held by reference where they are float32 or float64: do not change them.
+        bandwidth: s in label units, 0 and infinity allowed; or "auto" / ("fraction", f), see
+            `bandwidth_for_fraction`.
+        method: "auto" or one of `METHODS`.
+        kernel: "gaussian" exp(-d^2 / 2s^2), "tophat" 1[d <= s], "laplace" exp(-d / s) or "cosine"
+            exp(-(1 - cos) / 2s^2).
+        memory_budget: bytes that tables may take beside the labels.
+
+    Attributes:
+        bandwidth: the number in use.
+        method: name of the algorithm in use.
+        reason: why `auto` chose it.
+
+    Raises:
+        InputError: an argument that cannot be used, by name and value.
+    """
+
+    def __init__(
+        self,
+        labels: Any,
+        bandwidth: float,
+        *,
+        method: str = "auto",
+        kernel: str = "gaussian",
+        memory_budget: int = DEFAULT_BUDGET,
+    ) -> None:
+        check_choice("method", method, METHODS)
+        check_choice("kernel", kernel, KERNELS)
+        if as_number("memory_budget", memory_budget) < 0:
+            raise InputError(f"memory_budget must be 0 bytes or more, got {memory_budget!r}")
+        self.bandwidth = check_kernel_bandwidth(bandwidth)
+        self.kernel = kernel
+        self._given = self._prepare("labels", as_labels("labels", labels))
+        if method == "cells" and self._given.ndim == 2:
+            raise InputError(f"method 'cells' needs one-dimensional labels, got shape {tuple(labels.shape)}")
+        inner = (
+            Kernel("gaussian", self.bandwidth * math.sqrt(2))
+            if kernel == "cosine"
+            else Kernel(kernel, self.bandwidth)
+        )
+        data = to_numpy(self._given)
+        self._rows = Rows(data, inner)
+        self._method, self.reason = _choose(data, inner, method, int(memory_budget))
+        self.method = self._method.name
+
+    def draw(self, anchors: Any, rng: Rng) -> Any:
+        """Draw one partner for each anchor.
+
+        Args:
+            anchors: (B,) integers in 0..N-1, array or tensor.
+            rng: NumPy or torch generator; the same state gives the same draws.
+
+        Returns:
+            (B,) int64 indices into the labels: an array, or a tensor on their device if they are a tensor.
+        """
+        index = as_anchors("anchors", anchors, len(self))
+        return self._wrap(self._method.draw(index, numpy_rng(rng)))
+
+    def epoch(self, rng: Rng) -> Any:
+        """Partners (N,) int64 of 0..N-1 in order, drawn in one call (they do not depend on the model)."""
+        return self._wrap(self._method.draw(np.arange(len(self)), numpy_rng(rng)))
+
+    def draw_labels(self, labels: Any, rng: Rng) -> Any:
+        """Draw partners for anchors outside the data (MetaMix: query labels, support partners).
+
+        Far from the data weights are relative to the nearest label. Where the kernel is 0 everywhere
+        (bandwidth 0, tophat) the nearest labels share the draw.
+
+        Args:
+            labels: (B,) or (B, d) labels of the anchors.
+            rng: NumPy or torch generator.
+
+        Returns:
+            (B,) int64 indices into the stored labels.
+        """
+        queries = to_numpy(self._prepare("labels", as_queries("labels", labels, self._given)))
+        return self._wrap(self._method.draw_points(queries, numpy_rng(rng)))
+
+    def probabilities(self, anchor: int) -> Floats:
+        """The exact row P(.|anchor), (N,) float64 NumPy; O(N d)."""
+        index = as_anchors("anchor", [anchor], len(self))
+        return self._rows.probabilities(self._rows.distances.at(index)[0], int(index[0]))
+
+    def effective_partners(self, sample: int | None = None, seed: int = 0) -> Floats:
+        """Effective partners 1 / sum_j P_ij^2 of all rows (N,), or of `sample` rows drawn with `seed`.
+
+        Returns:
+            (N,) or (sample,) float64 NumPy, between 1 and N. Costs O(N d) a row.
+        """
+        sums = self._rows.statistics(self._sampled(sample, seed))
+        return sums[:, 0] ** 2 / sums[:, 1]
+
+    def self_probability(self, sample: int | None = None, seed: int = 0) -> Floats:
+        """P(i|i) of all rows (N,), or of the same `sample` rows as `effective_partners`; float64 NumPy."""
+        return 1 / self._rows.statistics(self._sampled(sample, seed))[:, 0]
+
+    def __len__(self) -> int:
+        return len(self._given)
+
+    def __repr__(self) -> str:
+        d = 1 if self._given.ndim == 1 else self._given.shape[1]
+        return (
+            f"PartnerSampler(N={len(self)}, d={d}, bandwidth={self.bandwidth:g}, kernel={self.kernel!r}, "
+            f"method={self.method!r}: {self.reason}; {self._method.nbytes / 1e6:.1f} MB)"
+        )
+
+    def _prepare(self, name: str, labels: Any) -> Any:
+        """Unit vectors for the cosine kernel; labels as they are for the others."""
+        if self.kernel != "cosine":
+            return labels
+        if labels.ndim == 1:
+            raise InputError(
+                f"{name} must have shape (N, d) with d > 1 for kernel 'cosine', got {labels.shape}"
+            )
+        wide = labels.double() if isinstance(labels, torch.Tensor) else labels.astype(np.float64)
+        length = (wide**2).sum(1) ** 0.5
+        if not bool((length > 0).all()):
+            raise InputError(
+                f"{name} must not hold zero vectors for kernel 'cosine', got {float(length.min())}"
+            )
+        return wide / length[:, None]
+
+    def _sampled(self, sample: int | None, seed: int) -> Ints:
+        if sample is None or sample >= len(self):
+            return np.arange(len(self))
+        if sample < 1:
+            raise InputError(f"sample must be 1 or more, got {sample!r}")
+        return np.sort(np.random.default_rng(seed).choice(len(self), size=sample, replace=False))
+
+    def _wrap(self, partners: Ints) -> Any:
+        if isinstance(self._given, torch.Tensor):
+            return torch.from_numpy(partners).to(self._given.device)
+        return partners
+
+
+def _choose(labels: Any, kernel: Kernel, method: str, budget: int) -> tuple[Method, str]:
+    if method == "auto":
+        if labels.ndim == 1:
+            return Cells(labels, kernel, budget), "one-dimensional labels"
+        return Rows(labels, kernel), "nothing stored"
+    if method == "cells":
+        return Cells(labels, kernel, budget), "as asked"
+    if method == "dense":
+        return Dense(labels, kernel, budget), "as asked"
+    return Rows(labels, kernel), "as asked"

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 import torch
 
 from cmixup.errors import InputError, check_choice
-from cmixup.pairing.inputs import Rng, as_labels, numpy_rng, torch_rng
-from cmixup.pairing.kernels import KERNELS, Kernel, check_kernel_bandwidth
+from cmixup.pairing.inputs import Rng, as_labels, for_kernel, numpy_rng, torch_rng
+from cmixup.pairing.kernels import KERNELS, check_kernel_bandwidth, make_kernel
 
 
 class BatchPartnerSampler:
@@ -29,10 +28,7 @@ class BatchPartnerSampler:
         self.bandwidth = check_kernel_bandwidth(bandwidth)
         self.candidates = check_choice("candidates", candidates, ("b2", "b1+b2"))
         self.kernel = check_choice("kernel", kernel, KERNELS)
-        if kernel == "cosine":
-            self._kernel = Kernel("gaussian", self.bandwidth * math.sqrt(2))
-        else:
-            self._kernel = Kernel(kernel, self.bandwidth)
+        self._kernel = make_kernel(kernel, self.bandwidth)
 
     def probabilities(self, first: Any, second: Any) -> Any:
         """P (B1, C) float64: rows over the candidates, `second` or [first; second].
@@ -79,20 +75,12 @@ class BatchPartnerSampler:
         else:
             first, second = first.astype(np.float64), second.astype(np.float64)
             join = np.concatenate
+        first, second = for_kernel("first", first, self.kernel), for_kernel("second", second, self.kernel)
         if first.ndim == 1:
             first, second = first[:, None], second[:, None]
-        if self.kernel == "cosine":
-            first, second = _unit("first", first), _unit("second", second)
         pool = second if self.candidates == "b2" else join([first, second])
         distance = ((first[:, None, :] - pool[None, :, :]) ** 2).sum(2) ** 0.5
         nearest = distance.min(1)
         nearest = nearest.values if tensors[0] else nearest
         excess = self._kernel.excess(distance, nearest[:, None])
         return torch.exp(-excess) if tensors[0] else np.exp(-excess)
-
-
-def _unit(name: str, labels: Any) -> Any:
-    length = (labels**2).sum(1) ** 0.5
-    if not bool((length > 0).all()):
-        raise InputError(f"{name} must not hold zero vectors for kernel 'cosine', got {float(length.min())}")
-    return labels / length[:, None]

@@ -77,13 +77,13 @@ class Cells:
     @property
     def nbytes(self) -> int:
         """Bytes held beside the labels."""
-        held = [self._values, self._order, self._low, self._high, self._first]
+        held = [self._values, self.order, self._low, self._high, self._first]
         held.append(self._cells if self._lookup is None else self._lookup)
         return sum(int(a.nbytes) for a in held) + (self.table.nbytes if self.table is not None else 0)
 
     def _finish(self, position: Ints, points: Floats, anchors: Ints | None, rng: np.random.Generator) -> Ints:
         """Indices of positions; anchors that were rejected in every round take their exact row."""
-        partners = self._order.take(position).astype(np.int64)
+        partners = self.order.take(position).astype(np.int64)
         left = np.flatnonzero(position < 0)
         if left.size:
             own = None if anchors is None else anchors[left]
@@ -116,7 +116,7 @@ class Cells:
         numbers >>= np.uint16(shift)
         order = np.argsort(numbers, kind="stable")
         del numbers
-        self._order = order.astype(self._small)
+        self.order = order.astype(self._small)
         del order
         self._values = self._gather()
         occupied = np.flatnonzero(merged)
@@ -130,7 +130,7 @@ class Cells:
     def _group_by_sorting(self, budget: int) -> int:
         """Sort labels, cut where the cell number changes; returns how many slots the table will have."""
         n = len(self.labels)
-        self._order = np.argsort(self.labels).astype(self._small)
+        self.order = np.argsort(self.labels).astype(self._small)
         self._values = self._gather()
         slots = 0
         for width in WIDTHS:
@@ -151,18 +151,21 @@ class Cells:
             )
             if slots * SLOT_BYTES <= budget:
                 break
-        self._cells = np.empty(n, dtype=self._small)
-        self._cells[self._order] = np.repeat(
-            np.arange(len(self._low), dtype=self._small), np.diff(self._first)
-        )
+        self._cells = self.anchor_rows()
         return slots
 
     def _gather(self) -> Any:
         """Labels in cell order, in their own dtype."""
         values = np.empty(len(self.labels), dtype=self.labels.dtype)
         for s in range(0, len(values), CHUNK):
-            values[s : s + CHUNK] = self.labels[self._order[s : s + CHUNK]]
+            values[s : s + CHUNK] = self.labels[self.order[s : s + CHUNK]]
         return values
+
+    def anchor_rows(self) -> Any:
+        """Cell (N,) of each label."""
+        cells = np.empty(len(self.order), dtype=self._small)
+        cells[self.order] = np.repeat(np.arange(len(self._low), dtype=self._small), np.diff(self._first))
+        return cells
 
     def _cell_of(self, anchors: Ints, points: Floats) -> Ints:
         if self._lookup is None:

@@ -79,6 +79,23 @@ def as_queries(name: str, labels: Any, like: Any) -> Any:
     return queries
 
 
+def for_kernel(name: str, labels: Any, kernel: str) -> Any:
+    """Return labels as `kernel` compares them: (N, d) unit vectors for "cosine", unchanged for the others.
+
+    Raises:
+        InputError: cosine of one-dimensional labels or of a zero vector.
+    """
+    if kernel != "cosine":
+        return labels
+    if labels.ndim == 1:
+        raise InputError(f"{name} must have shape (N, d) with d > 1 for kernel 'cosine', got {labels.shape}")
+    wide = labels.double() if isinstance(labels, torch.Tensor) else labels.astype(np.float64)
+    length = (wide**2).sum(1) ** 0.5
+    if not bool((length > 0).all()):
+        raise InputError(f"{name} must not hold zero vectors for kernel 'cosine', got {float(length.min())}")
+    return wide / length[:, None]
+
+
 def as_anchors(name: str, anchors: Any, n: int, device: torch.device | None = None) -> Any:
     """Return anchor indices as (B,) int64: NumPy, or a tensor on `device` if one is given.
 

@@ -74,6 +74,13 @@ def _infinite_where(mask: Any) -> Any:
     return np.where(mask, np.inf, 0.0)
 
 
+def make_kernel(name: str, bandwidth: float) -> Kernel:
+    """The kernel called `name`; the cosine one in its form for unit vectors."""
+    if name == "cosine":
+        return Kernel("gaussian", bandwidth * math.sqrt(2))
+    return Kernel(name, bandwidth)
+
+
 def check_kernel_bandwidth(bandwidth: float) -> float:
     """Return the bandwidth if it is 0, infinite or a number whose square float64 can hold.
 

@@ -89,13 +89,20 @@ class Rows:
         weight: Floats = np.exp(-self.kernel.excess(distance, distance.min()))
         return weight / weight.sum()
 
+    def weights(self, anchors: Ints) -> Floats:
+        """Unnormalised rows (B, N) float64 of anchors (B,) in the data; the anchor itself weighs 1."""
+        points = self.distances.at(anchors)
+        distance = np.concatenate([d for _, d in self._blocks(points, anchors)], axis=1)
+        return np.exp(-self.kernel.excess(distance, 0.0))
+
     def statistics(self, anchors: Ints) -> Floats:
         """Sums over the rows of B anchors in the data.
 
         Returns:
-            (B, 4) float64: sum K, sum K^2, sum K over equal labels, sum K * distance (label units).
+            (B, 5) float64: sum K, sum K^2, sum K over equal labels, sum K * distance and sum of distance
+            (label units).
         """
-        sums = np.zeros((len(anchors), 4))
+        sums = np.zeros((len(anchors), 5))
         for s in range(0, len(anchors), ANCHORS):
             part = anchors[s : s + ANCHORS]
             for _, distance in self._blocks(self.distances.at(part), part):
@@ -106,6 +113,7 @@ class Rows:
                         np.einsum("bm,bm->b", weight, weight),
                         (distance == 0).sum(axis=1),
                         np.einsum("bm,bm->b", weight, distance),
+                        distance.sum(axis=1),
                     ],
                     axis=1,
                 )

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
 
 from cmixup.errors import InputError, as_number, check_choice
-from cmixup.pairing.cells import Cells
-from cmixup.pairing.dense import Dense
+from cmixup.pairing.bandwidth import resolve_bandwidth
+from cmixup.pairing.choice import DEFAULT_BUDGET, METHODS, choose
 from cmixup.pairing.inputs import (
     Floats,
     Ints,
@@ -18,30 +17,14 @@ from cmixup.pairing.inputs import (
     as_anchors,
     as_labels,
     as_queries,
+    for_kernel,
     numpy_rng,
     to_numpy,
+    torch_rng,
 )
-from cmixup.pairing.kernels import KERNELS, Kernel, check_kernel_bandwidth
+from cmixup.pairing.kernels import KERNELS, make_kernel
 from cmixup.pairing.rows import Rows
-
-METHODS = ("auto", "cells", "rows", "dense")
-DEFAULT_BUDGET = 1 << 30
-
-
-class Method(Protocol):
-    """What a sampling algorithm offers; all of them draw from the same distribution."""
-
-    name: str
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes held beside the labels."""
-
-    def draw(self, anchors: Ints, rng: np.random.Generator) -> Ints:
-        """Partners (B,) of anchors (B,) in the data."""
-
-    def draw_points(self, points: Floats, rng: np.random.Generator) -> Ints:
-        """Partners (B,) of labels (B,) or (B, d) outside the data."""
+from cmixup.pairing.torch_forms import choose_torch
 
 
 class PartnerSampler:
@@ -58,6 +41,7 @@ class PartnerSampler:
         kernel: "gaussian" exp(-d^2 / 2s^2), "tophat" 1[d <= s], "laplace" exp(-d / s) or "cosine"
             exp(-(1 - cos) / 2s^2).
         memory_budget: bytes that tables may take beside the labels.
+        torch_form: draw in torch on the labels' device; by default for tensors that are not on the CPU.
 
     Attributes:
         bandwidth: the number in use.
@@ -71,30 +55,34 @@ class PartnerSampler:
     def __init__(
         self,
         labels: Any,
-        bandwidth: float,
+        bandwidth: Any,
         *,
         method: str = "auto",
         kernel: str = "gaussian",
         memory_budget: int = DEFAULT_BUDGET,
+        torch_form: bool | None = None,
     ) -> None:
         check_choice("method", method, METHODS)
         check_choice("kernel", kernel, KERNELS)
         if as_number("memory_budget", memory_budget) < 0:
             raise InputError(f"memory_budget must be 0 bytes or more, got {memory_budget!r}")
-        self.bandwidth = check_kernel_bandwidth(bandwidth)
         self.kernel = kernel
-        self._given = self._prepare("labels", as_labels("labels", labels))
-        if method == "cells" and self._given.ndim == 2:
-            raise InputError(f"method 'cells' needs one-dimensional labels, got shape {tuple(labels.shape)}")
-        inner = (
-            Kernel("gaussian", self.bandwidth * math.sqrt(2))
-            if kernel == "cosine"
-            else Kernel(kernel, self.bandwidth)
-        )
+        self._given = for_kernel("labels", as_labels("labels", labels), kernel)
         data = to_numpy(self._given)
+        self.bandwidth = resolve_bandwidth(data, bandwidth, kernel)
+        inner = make_kernel(kernel, self.bandwidth)
         self._rows = Rows(data, inner)
-        self._method, self.reason = _choose(data, inner, method, int(memory_budget))
-        self.method = self._method.name
+        on_device = isinstance(self._given, torch.Tensor) and self._given.device.type != "cpu"
+        if torch_form is None:
+            torch_form = on_device
+        elif not isinstance(self._given, torch.Tensor) or (on_device and not torch_form):
+            raise InputError(f"torch_form={torch_form!r} does not go with labels of {type(labels).__name__}")
+        self._device = self._given.device if torch_form else None
+        if torch_form:
+            self._method, self.reason = choose_torch(self._given, data, inner, method, int(memory_budget))
+        else:
+            self._method, self.reason = choose(data, inner, method, int(memory_budget))
+        self.method: str = self._method.name
 
     def draw(self, anchors: Any, rng: Rng) -> Any:
         """Draw one partner for each anchor.
@@ -106,12 +94,13 @@ class PartnerSampler:
         Returns:
             (B,) int64 indices into the labels: an array, or a tensor on their device if they are a tensor.
         """
-        index = as_anchors("anchors", anchors, len(self))
-        return self._wrap(self._method.draw(index, numpy_rng(rng)))
+        return self._draw(as_anchors("anchors", anchors, len(self), self._device), rng)
 
     def epoch(self, rng: Rng) -> Any:
         """Partners (N,) int64 of 0..N-1 in order, drawn in one call (they do not depend on the model)."""
-        return self._wrap(self._method.draw(np.arange(len(self)), numpy_rng(rng)))
+        if self._device is not None:
+            return self._draw(torch.arange(len(self), device=self._device), rng)
+        return self._draw(np.arange(len(self)), rng)
 
     def draw_labels(self, labels: Any, rng: Rng) -> Any:
         """Draw partners for anchors outside the data (MetaMix: query labels, support partners).
@@ -126,8 +115,10 @@ class PartnerSampler:
         Returns:
             (B,) int64 indices into the stored labels.
         """
-        queries = to_numpy(self._prepare("labels", as_queries("labels", labels, self._given)))
-        return self._wrap(self._method.draw_points(queries, numpy_rng(rng)))
+        queries = for_kernel("labels", as_queries("labels", labels, self._given), self.kernel)
+        if self._device is not None:
+            return self._method.draw_points(queries, torch_rng(rng, self._device))
+        return self._wrap(self._method.draw_points(to_numpy(queries), numpy_rng(rng)))
 
     def probabilities(self, anchor: int) -> Floats:
         """The exact row P(.|anchor), (N,) float64 NumPy; O(N d)."""
@@ -157,22 +148,6 @@ class PartnerSampler:
             f"method={self.method!r}: {self.reason}; {self._method.nbytes / 1e6:.1f} MB)"
         )
 
-    def _prepare(self, name: str, labels: Any) -> Any:
-        """Unit vectors for the cosine kernel; labels as they are for the others."""
-        if self.kernel != "cosine":
-            return labels
-        if labels.ndim == 1:
-            raise InputError(
-                f"{name} must have shape (N, d) with d > 1 for kernel 'cosine', got {labels.shape}"
-            )
-        wide = labels.double() if isinstance(labels, torch.Tensor) else labels.astype(np.float64)
-        length = (wide**2).sum(1) ** 0.5
-        if not bool((length > 0).all()):
-            raise InputError(
-                f"{name} must not hold zero vectors for kernel 'cosine', got {float(length.min())}"
-            )
-        return wide / length[:, None]
-
     def _sampled(self, sample: int | None, seed: int) -> Ints:
         if sample is None or sample >= len(self):
             return np.arange(len(self))
@@ -180,19 +155,12 @@ class PartnerSampler:
             raise InputError(f"sample must be 1 or more, got {sample!r}")
         return np.sort(np.random.default_rng(seed).choice(len(self), size=sample, replace=False))
 
+    def _draw(self, anchors: Any, rng: Rng) -> Any:
+        if self._device is not None:
+            return self._method.draw(anchors, torch_rng(rng, self._device))
+        return self._wrap(self._method.draw(anchors, numpy_rng(rng)))
+
     def _wrap(self, partners: Ints) -> Any:
         if isinstance(self._given, torch.Tensor):
-            return torch.from_numpy(partners).to(self._given.device)
+            return torch.from_numpy(partners)
         return partners
-
-
-def _choose(labels: Any, kernel: Kernel, method: str, budget: int) -> tuple[Method, str]:
-    if method == "auto":
-        if labels.ndim == 1:
-            return Cells(labels, kernel, budget), "one-dimensional labels"
-        return Rows(labels, kernel), "nothing stored"
-    if method == "cells":
-        return Cells(labels, kernel, budget), "as asked"
-    if method == "dense":
-        return Dense(labels, kernel, budget), "as asked"
-    return Rows(labels, kernel), "as asked"

@@ -107,26 +107,38 @@ class SlotTable:
             self._draw_chunk(rows[part], points[part], rng, position[part])
         return position
 
+    def acceptance(self, rows: Ints, points: Floats, rng: np.random.Generator) -> float:
+        """Fraction of points (as for `draw`) that one round accepts."""
+        first = self.row_start[rows]
+        _, refused = self._propose(first, self.row_start[rows + 1] - first, points, rng)
+        return 1 - float(refused.mean())
+
+    def _propose(
+        self, first: Ints, width: Ints, points: Floats, rng: np.random.Generator
+    ) -> tuple[Ints, NDArray[np.bool_]]:
+        """One round: (B,) positions proposed, (B,) whether they are refused."""
+        toss = rng.random(len(first))
+        toss *= width
+        slot = toss.astype(np.int64)
+        toss -= slot
+        slot += first
+        leave = np.flatnonzero(toss >= self.stay.take(slot))
+        slot[leave] = self.move.take(slot.take(leave))
+        # Float64 uniforms: float32 could not reach every point of a large slot.
+        inside = rng.random(len(first))
+        inside *= self.count.take(slot)
+        proposal = inside.astype(np.int64)
+        proposal += self.start.take(slot)
+        distance = pair_distance(self.values.take(proposal, axis=0), points, self.values.ndim)
+        refused = rng.standard_exponential(len(first)) < self.kernel.excess(distance, self.gap.take(slot))
+        return proposal, refused
+
     def _draw_chunk(self, rows: Ints, points: Floats, rng: np.random.Generator, out: Ints) -> None:
         first, width = self.row_start[rows], self.row_start[rows + 1]
         width -= first
         pending = np.arange(len(rows))
         for _ in range(MAX_ROUNDS):
-            n = len(pending)
-            toss = rng.random(n)
-            toss *= width
-            slot = toss.astype(np.int64)
-            toss -= slot
-            slot += first
-            leave = np.flatnonzero(toss >= self.stay.take(slot))
-            slot[leave] = self.move.take(slot.take(leave))
-            # Float64 uniforms: float32 could not reach every point of a large slot.
-            inside = rng.random(n)
-            inside *= self.count.take(slot)
-            proposal = inside.astype(np.int64)
-            proposal += self.start.take(slot)
-            distance = pair_distance(self.values.take(proposal, axis=0), points, self.values.ndim)
-            refused = rng.standard_exponential(n) < self.kernel.excess(distance, self.gap.take(slot))
+            proposal, refused = self._propose(first, width, points, rng)
             out[pending] = proposal
             left = np.flatnonzero(refused)
             pending = pending[left]

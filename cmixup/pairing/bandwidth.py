@@ -158,6 +158,8 @@ def bandwidth_for_fraction(labels: Any, fraction: float, *, kernel: str = "gauss
 
     if reached(0.0):
         return 0.0
+    if fraction == 1:  # rounding would reach it earlier
+        return np.inf
     high = float(distance.max())
     while not reached(high):
         high *= 2

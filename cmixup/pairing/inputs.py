@@ -52,7 +52,7 @@ def as_labels(name: str, labels: Any) -> Any:
         raise InputError(f"{name} must not be empty, got shape {tuple(labels.shape)}")
     lowest, highest = float(labels.min()), float(labels.max())  # either is NaN if any label is
     if not (lowest >= -LARGEST and highest <= LARGEST):
-        flat = labels.reshape(-1)
+        flat = to_numpy(labels).astype(np.float64).reshape(-1)
         bad = ~((flat >= -LARGEST) & (flat <= LARGEST))
         first = int(bad.nonzero()[0][0])
         raise InputError(

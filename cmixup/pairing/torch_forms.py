@@ -49,8 +49,9 @@ class TorchRows:
 
     def draw_points(self, points: Tensor, generator: torch.Generator) -> Tensor:
         """Partners (B,) int64 of labels (B,) or (B, d) float64."""
-        drawn = [self._draw_part(part, generator) for part in torch.split(points, ANCHORS)]
-        return torch.cat(drawn) if len(points) else points.new_empty(0, dtype=torch.int64)
+        if not len(points):
+            return points.new_empty(0, dtype=torch.int64)
+        return torch.cat([self._draw_part(part, generator) for part in torch.split(points, ANCHORS)])
 
     def _draw_part(self, points: Tensor, generator: torch.Generator) -> Tensor:
         nearest = mass = partner = torch.empty(0)

@@ -5,7 +5,7 @@
 
 from cmixup.errors import InputError
 from cmixup.mixing import Beta, mix
-from cmixup.pairing.sampler import PartnerSampler
+from cmixup.pairing import BatchPartnerSampler, PartnerSampler
 
-__all__ = ["Beta", "InputError", "PartnerSampler", "mix"]
+__all__ = ["BatchPartnerSampler", "Beta", "InputError", "PartnerSampler", "mix"]
 __version__ = "0.1.0"

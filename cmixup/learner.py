@@ -67,5 +67,8 @@ def stack(models: Sequence[nn.Module]) -> nn.Module:
     together = copy.deepcopy(models[0])
     named = [dict(model.named_parameters()) for model in models]
     for path, parameter in together.named_parameters():
-        parameter.data = torch.stack([each[path].detach() for each in named])
+        each = [parameters[path].detach() for parameters in named]
+        # Matrices keep their shape (E, out, in) but lie in memory as (E, in, out): so the gradient that the batched
+        # product gives already has the layout of its parameter, and no step copies it (a fifth of its time).
+        parameter.data = torch.stack([p.mT for p in each]).mT if parameter.ndim == 2 else torch.stack(each)
     return together

@@ -30,20 +30,29 @@ class Optimizer:
         self.weight_decay = as_number("weight_decay", weight_decay)
         if not self.weight_decay >= 0:
             raise InputError(f"weight_decay must be 0 or more, got {weight_decay!r}")
+        # The kernels copy what is not contiguous at every step, so they get views with the axes in memory order.
+        self._axes = [sorted(range(p.ndim), key=p.stride, reverse=True) for p in self.params]
+        self._values = [p.detach().permute(axes) for p, axes in zip(self.params, self._axes, strict=True)]
 
     def zero_grad(self) -> None:
         """Forget the gradients."""
         for parameter in self.params:
             parameter.grad = None
 
-    def _with_gradients(self) -> list[int]:
-        return [k for k, parameter in enumerate(self.params) if parameter.grad is not None]
-
-    def _gradients(self, on: list[int]) -> list[Tensor]:
-        return [grad for k in on if (grad := self.params[k].grad) is not None]
-
     def step(self) -> None:
         """Update every parameter that has a gradient."""
+
+    def _state(self) -> list[Tensor]:
+        return [torch.zeros_like(value) for value in self._values]
+
+    def _gradients(self) -> tuple[list[int], list[Tensor]]:
+        """Return which parameters have a gradient, and the gradients in memory order."""
+        found = [
+            (k, g.permute(axes))
+            for k, (p, axes) in enumerate(zip(self.params, self._axes, strict=True))
+            if (g := p.grad) is not None
+        ]
+        return [k for k, _ in found], [g for _, g in found]
 
 
 class Adam(Optimizer):
@@ -51,22 +60,25 @@ class Adam(Optimizer):
 
     def __init__(self, params: Iterable[nn.Parameter], lr: float, weight_decay: float = 0.0):
         super().__init__(params, lr, weight_decay)
-        self._mean = [torch.zeros_like(p, memory_format=torch.preserve_format) for p in self.params]
-        self._square = [torch.zeros_like(p, memory_format=torch.preserve_format) for p in self.params]
-        self._steps = [torch.zeros((), dtype=torch.float32, device=p.device) for p in self.params]
+        self._mean, self._square = self._state(), self._state()
+        # The counts of all parameters lie in one tensor, so that one addition raises them.
+        self._count = torch.zeros(len(self.params), device=self.params[0].device)
+        self._counts = list(self._count.unbind())
 
     @torch.no_grad()
     def step(self) -> None:
         """Take one step."""
-        on = self._with_gradients()
+        on, gradients = self._gradients()
         if not on:
             return
-        steps = _pick(self._steps, on)
-        torch._foreach_add_(steps, 1)
+        if len(on) == len(self.params):
+            self._count += 1
+        else:
+            self._count[on] += 1
         torch._fused_adam_(
-            _pick(self.params, on), self._gradients(on), _pick(self._mean, on), _pick(self._square, on),
-            [], steps, lr=self.lr, beta1=0.9, beta2=0.999, weight_decay=self.weight_decay, eps=1e-8, amsgrad=False,
-            maximize=False,
+            _pick(self._values, on), gradients, _pick(self._mean, on), _pick(self._square, on), [],
+            _pick(self._counts, on), lr=self.lr, beta1=0.9, beta2=0.999, weight_decay=self.weight_decay, eps=1e-8,
+            amsgrad=False, maximize=False,
         )  # fmt: skip
 
 
@@ -81,19 +93,18 @@ class SGD(Optimizer):
     def __init__(self, params: Iterable[nn.Parameter], lr: float, weight_decay: float = 0.0, momentum: float = 0.9):
         super().__init__(params, lr, weight_decay)
         self.momentum = momentum
-        self._buffer = [torch.zeros_like(p, memory_format=torch.preserve_format) for p in self.params]
+        self._buffer = self._state()
 
     @torch.no_grad()
     def step(self) -> None:
         """Take one step."""
-        on = self._with_gradients()
+        on, gradients = self._gradients()
         if not on:
             return
         # With a zero buffer and no dampening the first step needs no special case: buffer = momentum * 0 + gradient.
         torch._fused_sgd_(
-            _pick(self.params, on), self._gradients(on), _pick(self._buffer, on),
-            weight_decay=self.weight_decay, momentum=self.momentum, lr=self.lr, dampening=0.0, nesterov=False,
-            maximize=False, is_first_step=False,
+            _pick(self._values, on), gradients, _pick(self._buffer, on), weight_decay=self.weight_decay,
+            momentum=self.momentum, lr=self.lr, dampening=0.0, nesterov=False, maximize=False, is_first_step=False,
         )  # fmt: skip
 
 

@@ -10,10 +10,11 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import leaky_relu
 
 from cmixup.backbone import Backbone
 
-WIDTH = 128
+WIDTH, SLOPE = 128, 0.1
 
 
 class StackLinear(nn.Linear):
@@ -41,9 +42,17 @@ class FCN3(Backbone):
     def __init__(self, in_shape: tuple[int, ...], out_features: int):
         super().__init__()
         (width,) = in_shape
-        self.block1 = nn.Sequential(StackLinear(width, WIDTH), nn.LeakyReLU(0.1))
-        self.block2 = nn.Sequential(StackLinear(WIDTH, WIDTH), nn.LeakyReLU(0.1))
+        self.linear1 = StackLinear(width, WIDTH)
+        self.linear2 = StackLinear(WIDTH, WIDTH)
         self.out = StackLinear(WIDTH, out_features)
+
+    def block1(self, x: Tensor) -> Tensor:
+        """Return the first hidden state, `(..., B, 128)`."""
+        return leaky_relu(self.linear1(x), SLOPE)
+
+    def block2(self, state: Tensor) -> Tensor:
+        """Return the second hidden state, `(..., B, 128)`."""
+        return leaky_relu(self.linear2(state), SLOPE)
 
     def encode(self, x: Tensor, layer: str) -> Tensor:
         """Run inputs `(..., B, d)` to the mix point `layer`."""

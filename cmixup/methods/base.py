@@ -91,7 +91,10 @@ class Method:
 
 
 def squared_error(prediction: Tensor, target: Tensor) -> Tensor:
-    """Return the squared error of each example, `(..., B)`: mean over label dimensions.
+    """Return the mean squared error over rows and label dimensions, `(...)`: one value a model.
+
+    Args:
+        prediction, target: `(..., B, d_y)`.
 
     Raises:
         InputError: shapes that differ (a (B,) target would silently broadcast to (B, B)).
@@ -100,4 +103,4 @@ def squared_error(prediction: Tensor, target: Tensor) -> Tensor:
         raise InputError(
             f"prediction and target must have the same shape, got {tuple(prediction.shape)} and {tuple(target.shape)}"
         )
-    return (prediction - target).square().mean(dim=-1)
+    return (prediction - target).square().mean(dim=(-2, -1))

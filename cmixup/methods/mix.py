@@ -64,7 +64,7 @@ class Mix(Method):
             states = model.encode(first.x, self.point), model.encode(second.x, self.point)  # type: ignore[operator]
             mixed, weight = self.mixing(*states, batch.draws)
             prediction = model.decode(mixed, self.point)  # type: ignore[operator]
-        return squared_error(prediction, mix(first.y, second.y, weight)).mean(dim=-1)
+        return squared_error(prediction, mix(first.y, second.y, weight))
 
     def facts(self) -> dict[str, float]:
         """Return the pairing's facts."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import torch
 from torch import Tensor
 
 
@@ -17,8 +18,7 @@ def mix(first: Any, second: Any, lam: Tensor) -> Any:
     """
     if isinstance(first, tuple):
         return tuple(mix(a, b, lam) for a, b in zip(first, second, strict=True))
-    weight = lam.reshape(lam.shape + (1,) * (first.ndim - lam.ndim))
-    return weight * first + (1 - weight) * second
+    return torch.lerp(second, first, lam.reshape(lam.shape + (1,) * (first.ndim - lam.ndim)))  # exact at 0 and 1
 
 
 class Linear:

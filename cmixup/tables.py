@@ -216,7 +216,7 @@ def markdown_rows(head: Sequence[str], body: Sequence[Sequence[str]]) -> list[st
 
 def to_latex(table: Table) -> str:
     """Return one booktabs tabular a dataset."""
-    parts = [f"% {table.title}", f"% {LEGEND}"]
+    parts = [f"% {table.title}", f"% {_latex(LEGEND)}"]
     for block in table.blocks:
         parts += [f"% {names.display(names.DATASETS, block.dataset)}"]
         parts += [rf"\begin{{tabular}}{{l{'r' * (len(header(block)) - 1)}}}", r"\toprule"]

@@ -202,13 +202,9 @@ class Cells:
         start, stop = self._first[cell], self._first[cell + 1]
         start[cell < left[row]] = 0
         stop[cell >= right[row]] = self._first[-1]
-        return SlotTable.build(
-            self.kernel, self._values, row_start=row_start, gap=gap, start=start, count=stop - start
-        )
+        return SlotTable.build(self.kernel, self._values, row_start=row_start, gap=gap, start=start, count=stop - start)
 
-    def _draw_built(
-        self, low: Floats, high: Floats, row: Ints, points: Floats, rng: np.random.Generator
-    ) -> Ints:
+    def _draw_built(self, low: Floats, high: Floats, row: Ints, points: Floats, rng: np.random.Generator) -> Ints:
         """Draw with rows built for this call only, a bounded number of slots at a time."""
         by_row = np.argsort(row, kind="stable")
         ends = np.cumsum(self._spans(low, high)[2])

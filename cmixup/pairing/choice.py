@@ -81,7 +81,5 @@ def _suited(labels: Any, kernel: Kernel, budget: int) -> tuple[Method, str]:
         return CdfRows(labels, kernel, budget), f"{4 * n * n} bytes of rows fit the budget"
     accepted = sparse.pilot(labels, kernel, budget)
     if accepted >= SPARSE_ACCEPTS:
-        return sparse.SparseRows(
-            labels, kernel, budget
-        ), f"stored partners hold {accepted:.2g} of the envelope"
+        return sparse.SparseRows(labels, kernel, budget), f"stored partners hold {accepted:.2g} of the envelope"
     return Rows(labels, kernel), "no table fits the budget"

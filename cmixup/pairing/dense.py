@@ -40,9 +40,7 @@ class Dense:
     def draw(self, anchors: Ints, rng: np.random.Generator) -> Ints:
         """Partners (B,) int64 of anchors (B,) that are indices of labels."""
         level = rng.random(len(anchors)) * self._cumulative[anchors, -1]
-        drawn = [
-            np.searchsorted(self._cumulative[a], v, "right") for a, v in zip(anchors, level, strict=True)
-        ]
+        drawn = [np.searchsorted(self._cumulative[a], v, "right") for a, v in zip(anchors, level, strict=True)]
         return np.array(drawn, dtype=np.int64)
 
     def draw_points(self, points: Floats, rng: np.random.Generator) -> Ints:

@@ -75,9 +75,7 @@ class Distances:
             [pair_distance(points[r : r + rows, None, :], block, self.d) for r in range(0, len(points), rows)]
         )
 
-    def _by_product(
-        self, points: Floats, norms: Floats, block: Floats, start: int, anchors: Ints | None
-    ) -> Floats:
+    def _by_product(self, points: Floats, norms: Floats, block: Floats, start: int, anchors: Ints | None) -> Floats:
         squared = points @ block.T
         squared *= -2.0
         squared += norms[:, None]

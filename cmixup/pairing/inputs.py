@@ -110,9 +110,7 @@ def as_anchors(name: str, anchors: Any, n: int, device: torch.device | None = No
         found = to_numpy(anchors)
         whole = found.dtype.kind in "iu"
     if found.ndim != 1 or not (whole or found.shape[0] == 0):
-        raise InputError(
-            f"{name} must be a one-dimensional array of integers, got {tuple(found.shape)} {found.dtype}"
-        )
+        raise InputError(f"{name} must be a one-dimensional array of integers, got {tuple(found.shape)} {found.dtype}")
     if found.shape[0]:
         lowest, highest = int(found.min()), int(found.max())
         if lowest < 0 or highest >= n:

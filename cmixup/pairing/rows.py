@@ -126,9 +126,7 @@ class Rows:
             yield start, self.distances.to(points, start, stop, anchors)
 
 
-def shard_draw(
-    labels: Any, points: Any, kernel: Kernel, rng: np.random.Generator, *, offset: int = 0
-) -> ShardDraw:
+def shard_draw(labels: Any, points: Any, kernel: Kernel, rng: np.random.Generator, *, offset: int = 0) -> ShardDraw:
     """Draw candidates for anchors from one shard of the labels.
 
     Args:

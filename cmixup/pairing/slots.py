@@ -47,9 +47,7 @@ class SlotTable:
     count: NDArray[Any]
 
     @classmethod
-    def build(
-        cls, kernel: Kernel, values: Any, *, row_start: Ints, gap: Floats, start: Ints, count: Ints
-    ) -> SlotTable:
+    def build(cls, kernel: Kernel, values: Any, *, row_start: Ints, gap: Floats, start: Ints, count: Ints) -> SlotTable:
         """Build the alias rows of (S,) slots, none of them empty."""
         nearest = np.minimum.reduceat(gap, row_start[:-1])
         mass = count * np.exp(-kernel.excess(gap, np.repeat(nearest, np.diff(row_start))))

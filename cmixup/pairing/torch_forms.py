@@ -173,9 +173,7 @@ def choose_torch(labels: Tensor, host: Any, kernel: Kernel, method: str, budget:
         InputError: the method has no torch form, or not for these labels or within the budget.
     """
     if method not in TORCH_METHODS:
-        raise InputError(
-            f"method must be one of {', '.join(TORCH_METHODS)} on {labels.device}, got {method!r}"
-        )
+        raise InputError(f"method must be one of {', '.join(TORCH_METHODS)} on {labels.device}, got {method!r}")
     if method == "cells" and labels.ndim == 2:
         raise InputError(f"method 'cells' needs one-dimensional labels, got shape {tuple(labels.shape)}")
     asked, why = method != "auto", "as asked"

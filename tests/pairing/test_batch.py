@@ -19,9 +19,7 @@ def test_second_batch_holding_all_data_gives_the_full_rows(shape, kernel, as_ten
     rows = np.asarray(batch.probabilities(given[:5], given))
     for i in range(5):
         np.testing.assert_allclose(rows[i], exact_row(labels, 0.8, i, kernel), rtol=1e-9)
-        np.testing.assert_allclose(
-            rows[i], PartnerSampler(labels, 0.8, kernel=kernel).probabilities(i), rtol=1e-9
-        )
+        np.testing.assert_allclose(rows[i], PartnerSampler(labels, 0.8, kernel=kernel).probabilities(i), rtol=1e-9)
     repeated = given[[2] * 4000]
     drawn = batch.draw(repeated, given, np.random.default_rng(1))
     p = p_value(drawn, rows[2])
@@ -43,9 +41,7 @@ def test_candidates_are_the_second_batch_or_both():
 def test_limits_and_reproducibility():
     first, second = np.array([0.0, 1.0]), np.array([0.0, 1.0, 1.0, 7.0])
     np.testing.assert_allclose(BatchPartnerSampler(np.inf).probabilities(first, second), 0.25)
-    np.testing.assert_allclose(
-        BatchPartnerSampler(0).probabilities(first, second), [[1, 0, 0, 0], [0, 0.5, 0.5, 0]]
-    )
+    np.testing.assert_allclose(BatchPartnerSampler(0).probabilities(first, second), [[1, 0, 0, 0], [0, 0.5, 0.5, 0]])
     batch = BatchPartnerSampler(1.0)
     tensors = torch.as_tensor(first).repeat(50), torch.as_tensor(second)
     a, b = (batch.draw(*tensors, torch.Generator().manual_seed(3)) for _ in range(2))
@@ -56,9 +52,7 @@ def test_limits_and_reproducibility():
 def test_cosine_form_matches_the_full_one():
     h = np.random.default_rng(0).normal(size=(12, 4))
     full = PartnerSampler(h, 0.4, kernel="cosine").probabilities(3)
-    np.testing.assert_allclose(
-        BatchPartnerSampler(0.4, kernel="cosine").probabilities(h, h)[3], full, rtol=1e-9
-    )
+    np.testing.assert_allclose(BatchPartnerSampler(0.4, kernel="cosine").probabilities(h, h)[3], full, rtol=1e-9)
 
 
 @pytest.mark.parametrize(

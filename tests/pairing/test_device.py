@@ -78,9 +78,7 @@ def test_cuda_labels_draw_on_their_device_from_the_exact_row(method, kernel):
         assert drawn.device.type == "cuda"
         assert drawn.dtype == torch.int64
         assert p_value(drawn.cpu(), exact_row(labels, 0.4, 7, kernel)) > 1e-4
-    assert (
-        built.draw_labels(torch.tensor([0.1], device="cuda"), np.random.default_rng(1)).device.type == "cuda"
-    )
+    assert built.draw_labels(torch.tensor([0.1], device="cuda"), np.random.default_rng(1)).device.type == "cuda"
 
 
 @pytest.mark.gpu

@@ -70,9 +70,7 @@ def test_p_values_are_uniform_over_the_full_grid(method, torch_form):
     for m, name in cases([method]):
         for shift in range(3):  # every kernel meets every bandwidth
             widths = WIDTHS[shift:] + WIDTHS[:shift]
-            found += p_values(
-                m, name, widths=widths, draws=20_000, n_anchors=3, torch_form=torch_form, seed=shift
-            )
+            found += p_values(m, name, widths=widths, draws=20_000, n_anchors=3, torch_form=torch_form, seed=shift)
     assert len(found) > 200
     assert min(found) > 1e-3 / len(found)
     assert kstest(found, "uniform").pvalue > 1e-3

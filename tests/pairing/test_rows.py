@@ -22,8 +22,7 @@ def test_shards_merge_to_the_dense_row(shape, bandwidth):
     points = np.repeat(labels[40:41], 4000, axis=0)
     bounds = [0, 7, 50, 51, 90]
     shards = [
-        rows.shard_draw(labels[a:b], points, kernel, np.random.default_rng(a), offset=a)
-        for a, b in pairwise(bounds)
+        rows.shard_draw(labels[a:b], points, kernel, np.random.default_rng(a), offset=a) for a, b in pairwise(bounds)
     ]
     drawn = rows.merge_shards(shards, kernel, np.random.default_rng(100))
     p = p_value(drawn, exact_row(labels, bandwidth, 40))

@@ -24,9 +24,7 @@ def test_probabilities_are_the_definition(name):
             anchor = len(labels) // 2
             row = built.probabilities(anchor)
             assert row.dtype == np.float64
-            np.testing.assert_allclose(
-                row, exact_row(labels, bandwidth, anchor, kernel), rtol=1e-6, atol=1e-12
-            )
+            np.testing.assert_allclose(row, exact_row(labels, bandwidth, anchor, kernel), rtol=1e-6, atol=1e-12)
             assert row.sum() == pytest.approx(1, abs=1e-12)
 
 

@@ -1,0 +1,101 @@
+"""What is published: the committed tables, README and records are what the reports render to."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from cmixup.errors import InputError
+from cmixup.records import read_csv
+from scripts.experiment import RESULTS, load_experiment, make_table, paper_rows
+from scripts.publish import publish
+from scripts.render import README, published_rows, readme_table, render_texts, splice, standard
+
+
+def report(seed: int = 0, **changes) -> dict:
+    base = {
+        "experiment": "table1", "dataset": "airfoil", "model": "fcn3", "method": "erm", "preset": "paper",
+        "layer": "", "bandwidth": None, "alpha": None, "options": {}, "seed": seed, "facts": {},
+        "run": f"table1/airfoil/fcn3/erm/paper/seed={seed}", "seconds": 1.0, "best_epoch": 3, "commit": "c0ffee",
+        "dirty": False, "scores": {"val": {"rmse": 2.0}, "test": {"rmse": 2.5, "mape": 1.5}},
+    }  # fmt: skip
+    return base | changes
+
+
+def leave_run(out: Path, content: dict, *, done: bool = True) -> None:
+    folder = out / "runs" / content["run"]
+    folder.mkdir(parents=True)
+    (folder / "report.json").write_text(json.dumps(content))
+    if done:
+        (folder / "DONE").touch()
+
+
+def test_publish_copies_finished_runs_of_tables_only(tmp_path):
+    leave_run(tmp_path / "out", report(0))
+    leave_run(tmp_path / "out", report(1), done=False)
+    leave_run(tmp_path / "out", report(2, experiment="adhoc", run="adhoc/x/seed=2"))
+    (written,) = publish(tmp_path / "out", tmp_path / "results")
+    assert written == tmp_path / "results/runs/table1/airfoil/fcn3/erm/paper/seed=0.json"
+    found = published_rows(tmp_path / "results")
+    assert {(r["split"], r["metric"], r["value"]) for r in found} == {
+        ("val", "rmse", 2.0), ("test", "rmse", 2.5), ("test", "mape", 1.5), ("train", "seconds", 1.0),
+        ("train", "best_epoch", 3),
+    }  # fmt: skip
+
+
+def test_publish_refuses_runs_of_uncommitted_code(tmp_path):
+    leave_run(tmp_path / "out", report(0, dirty=True))
+    with pytest.raises(InputError, match="uncommitted"):
+        publish(tmp_path / "out", tmp_path / "results")
+    assert not (tmp_path / "results").exists()
+    with pytest.raises(InputError, match="no finished run"):
+        publish(tmp_path / "nothing", tmp_path / "results")
+
+
+def test_runs_with_changed_options_do_not_enter_a_table():
+    rows = [{"options": "", "value": 1}, {"options": "method.bandwidth=3", "value": 2}]
+    assert standard(rows) == [rows[0]]
+
+
+def test_a_stand_in_never_meets_the_papers_numbers():
+    rows = [
+        {"experiment": "table1", "preset": "paper", "dataset": "diabetes", "method": "erm", "seed": 0,
+         "split": "test", "metric": "rmse", "value": 1.0}
+    ]  # fmt: skip
+    (block,) = make_table(load_experiment("table1"), rows, "paper").blocks
+    assert block.cells["erm"]["rmse"].paper is None
+    assert "Not in the paper" in block.notes[0]
+
+
+def test_the_papers_table_1_is_whole():
+    experiment = load_experiment("table1")
+    assert len(paper_rows(experiment)) == len(experiment.datasets) * len(experiment.methods) * len(experiment.metrics)
+
+
+def test_splice_replaces_between_markers_only():
+    text = "a\n<!-- t:begin (python -m scripts.render) -->\nold\n<!-- t:end -->\nb"
+    assert splice(text, "t", "new") == text.replace("old", "new")
+    with pytest.raises(InputError, match="markers"):
+        splice("nothing here", "t", "new")
+
+
+def test_committed_files_are_what_the_reports_render_to():
+    records = published_rows()
+    assert records, "no published runs"
+    for path, text in render_texts(records).items():
+        assert (RESULTS / path).read_text() == text, f"{path} is stale: run python -m scripts.render"
+    readme = README.read_text()
+    assert splice(readme, "table1", readme_table(records)) == readme, "README is stale: run python -m scripts.render"
+
+
+def test_readmes_numbers_are_means_of_the_records():
+    rows = [
+        float(r["value"])
+        for r in read_csv(RESULTS / "records.csv")
+        if (r["experiment"], r["dataset"], r["method"], r["preset"], r["split"], r["metric"], r["options"])
+        == ("table1", "airfoil", "cmixup", "released", "test", "rmse", "")
+    ]
+    (line,) = re.findall(r"^\| C-Mixup \| 2\.717.*$", README.read_text(), re.MULTILINE)
+    assert f"{sum(rows) / len(rows):.3f} ±" in line
+    assert len(rows) >= 10

@@ -1,0 +1,33 @@
+"""Summaries and paired intervals against values worked out by hand."""
+
+import math
+
+import pytest
+
+from cmixup.errors import InputError
+from cmixup.stats import paired, summarise
+
+
+def test_summary_uses_n_minus_one():
+    found = summarise([1.0, 2.0, 4.0])
+    assert found.mean == pytest.approx(7 / 3)
+    assert found.std == pytest.approx(math.sqrt(((4 / 3) ** 2 + (1 / 3) ** 2 + (5 / 3) ** 2) / 2))
+    assert found.n == 3
+    assert math.isnan(summarise([1.0]).std)
+    with pytest.raises(InputError, match="values"):
+        summarise([])
+
+
+def test_paired_interval_takes_shared_seeds_only():
+    first = {0: 1.0, 1: 3.0, 2: 5.0, 9: 100.0}
+    second = {0: 0.5, 1: 2.0, 2: 3.5, 8: -100.0}
+    found = paired(first, second)
+    # Differences 0.5, 1.0, 1.5: mean 1, std 0.5; t(0.975, 2) = 4.302653.
+    half = 4.302653 * 0.5 / math.sqrt(3)
+    assert (found.mean, found.n) == (1.0, 3)
+    assert found.low == pytest.approx(1 - half, abs=1e-5)
+    assert found.high == pytest.approx(1 + half, abs=1e-5)
+
+
+def test_paired_interval_needs_two_seeds():
+    assert paired({0: 1.0, 1: 2.0}, {1: 3.0}) is None

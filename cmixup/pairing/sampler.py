@@ -26,6 +26,8 @@ from cmixup.pairing.kernels import KERNELS, make_kernel
 from cmixup.pairing.rows import Rows
 from cmixup.pairing.torch_forms import choose_torch
 
+EPOCH_CHUNK = 1 << 20
+
 
 class PartnerSampler:
     """Draw j for i with probability P(j|i) = K(d_ij) / sum_k K(d_ik), d the label distance, j = i included.
@@ -100,7 +102,12 @@ class PartnerSampler:
         """Partners (N,) int64 of 0..N-1 in order, drawn in one call (they do not depend on the model)."""
         if self._device is not None:
             return self._draw(torch.arange(len(self), device=self._device), rng)
-        return self._draw(np.arange(len(self)), rng)
+        generator = numpy_rng(rng)
+        partners = np.empty(len(self), dtype=np.int64)
+        for s in range(0, len(self), EPOCH_CHUNK):  # so that N anchors are never held beside N partners
+            stop = min(s + EPOCH_CHUNK, len(self))
+            partners[s:stop] = self._method.draw(np.arange(s, stop), generator)
+        return self._wrap(partners)
 
     def draw_labels(self, labels: Any, rng: Rng) -> Any:
         """Draw partners for anchors outside the data (MetaMix: query labels, support partners).
@@ -138,6 +145,11 @@ class PartnerSampler:
         """P(i|i) of all rows (N,), or of the same `sample` rows as `effective_partners`; float64 NumPy."""
         return 1 / self._rows.statistics(self._sampled(sample, seed))[:, 0]
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the method's tables hold beside the labels."""
+        return self._method.nbytes
+
     def __len__(self) -> int:
         return len(self._given)
 
@@ -145,7 +157,7 @@ class PartnerSampler:
         d = 1 if self._given.ndim == 1 else self._given.shape[1]
         return (
             f"PartnerSampler(N={len(self)}, d={d}, bandwidth={self.bandwidth:g}, kernel={self.kernel!r}, "
-            f"method={self.method!r}: {self.reason}; {self._method.nbytes / 1e6:.1f} MB)"
+            f"method={self.method!r}: {self.reason}; {self.nbytes / 1e6:.1f} MB)"
         )
 
     def _sampled(self, sample: int | None, seed: int) -> Ints:

@@ -182,7 +182,7 @@ def test_cosine_is_the_kernel_of_the_angle():
 def test_auto_crosses_every_branch_and_says_why(method, labels, bandwidth, budget):
     built = PartnerSampler(labels(np.random.default_rng(0)), bandwidth, memory_budget=budget)
     assert built.method == method
-    assert built._method.nbytes <= budget
+    assert built.nbytes <= budget
     assert re.search(rf"method='{method}': \w+", repr(built))
     assert built.epoch(np.random.default_rng(0)).shape == (len(built),)
 

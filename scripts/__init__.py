@@ -1,0 +1,1 @@
+"""Commands of the reproduction; each runs as `python -m scripts.<name>`."""

@@ -111,7 +111,7 @@ def test_an_epoch_of_mixed_anchors_draws_each_from_its_own_row():
         labels = SETS[name]
         built = sampler(method, labels, 0.5, "gaussian", False)
         rng = np.random.default_rng(8)
-        draws = np.concatenate([built.epoch(rng)[:, None] for _ in range(400)], axis=1)
+        draws = np.concatenate([built.epoch(rng)[:, None] for _ in range(200)], axis=1)
         rows = [exact_row(labels, 0.5, i) for i in range(len(labels))]
         found = [p for i, row in enumerate(rows) if (p := p_value(draws[i], row)) is not None]
         assert min(found) > 1e-5

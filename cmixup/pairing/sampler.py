@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ class PartnerSampler:
         method: "auto" or one of `METHODS`.
         kernel: "gaussian" exp(-d^2 / 2s^2), "tophat" 1[d <= s], "laplace" exp(-d / s) or "cosine"
             exp(-(1 - cos) / 2s^2).
-        memory_budget: bytes that tables may take beside the labels.
+        memory_budget: bytes that tables may take beside the labels; `cells` holds 12 to 16 more a label.
         torch_form: draw in torch on the labels' device; by default for tensors that are not on the CPU.
 
     Attributes:
@@ -66,8 +67,10 @@ class PartnerSampler:
     ) -> None:
         check_choice("method", method, METHODS)
         check_choice("kernel", kernel, KERNELS)
-        if as_number("memory_budget", memory_budget) < 0:
-            raise InputError(f"memory_budget must be 0 bytes or more, got {memory_budget!r}")
+        if not 0 <= as_number("memory_budget", memory_budget) < math.inf:
+            raise InputError(
+                f"memory_budget must be a finite number of bytes, 0 or more, got {memory_budget!r}"
+            )
         self.kernel = kernel
         self._given = for_kernel("labels", as_labels("labels", labels), kernel)
         data = to_numpy(self._given)

@@ -64,7 +64,7 @@ class BatchPartnerSampler:
     def _weights(self, first: Any, second: Any) -> Any:
         first, second = as_labels("first", first), as_labels("second", second)
         tensors = isinstance(first, torch.Tensor), isinstance(second, torch.Tensor)
-        if first.shape[1:] != second.shape[1:] or tensors[0] != tensors[1]:
+        if first.shape[1:] != second.shape[1:] or tensors[0] != tensors[1] or first.device != second.device:
             raise InputError(
                 f"first and second must be alike, got {type(first).__name__} {tuple(first.shape)} "
                 f"and {type(second).__name__} {tuple(second.shape)}"

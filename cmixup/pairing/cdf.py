@@ -13,6 +13,8 @@ from cmixup.pairing.kernels import Kernel
 from cmixup.pairing.rows import Rows
 
 ROWS_AT_ONCE = 64
+# What the counts of a row add up to, at most: the largest that fits 32 bits, with room for rounding.
+TOTAL = 2.0**32 - 2
 
 
 class CdfRows:
@@ -44,7 +46,7 @@ class CdfRows:
         self._scale = np.empty(n)
         for s in range(0, n, ROWS_AT_ONCE):
             weight = self.rows.weights(np.arange(s, min(s + ROWS_AT_ONCE, n)))
-            scale = (2.0**32 - 2 - n) / weight.sum(axis=1)
+            scale = (TOTAL - n) / weight.sum(axis=1)
             weight *= scale[:, None]
             np.ceil(weight, out=weight)
             self._cumulative[s : s + ROWS_AT_ONCE] = np.cumsum(weight, axis=1)

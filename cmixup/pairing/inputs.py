@@ -41,7 +41,7 @@ def as_labels(name: str, labels: Any) -> Any:
         if labels.dtype not in (torch.float32, torch.float64):
             labels = labels.double()
     else:
-        labels = np.asanyarray(labels)
+        labels = np.asarray(labels)
         if labels.dtype.kind not in "biuf":
             raise InputError(f"{name} must be real numbers, got dtype {labels.dtype}")
         if labels.dtype not in (np.float32, np.float64):
@@ -123,7 +123,7 @@ def to_numpy(values: Any) -> Any:
     if isinstance(values, torch.Tensor):
         values = values.detach().cpu()
         return (values.double() if values.dtype == torch.bfloat16 else values).numpy()
-    return np.asanyarray(values)
+    return np.asarray(values)
 
 
 def numpy_rng(rng: Rng) -> np.random.Generator:

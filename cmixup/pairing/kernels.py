@@ -31,6 +31,7 @@ class Kernel:
     name: str
     bandwidth: float
 
+    @np.errstate(over="ignore")  # beyond float64 a weight is 0, which is what infinity gives
     def excess(self, distance: Any, nearest: Any) -> Any:
         """Energy of `distance` above the energy of `nearest`, elementwise with broadcasting.
 

@@ -9,9 +9,8 @@ import numpy as np
 from cmixup.pairing.distance import pair_distance
 from cmixup.pairing.inputs import Floats, Ints
 from cmixup.pairing.kernels import Kernel
-from cmixup.pairing.rows import Rows
+from cmixup.pairing.rows import Rows, round_limit
 
-MAX_ROUNDS = 48
 # Label entries (anchors x dimensions) handled at once.
 CHUNK = 1 << 18
 
@@ -19,7 +18,7 @@ CHUNK = 1 << 18
 class UniformRejection:
     """Exact partner draws by rejection from the uniform distribution, for wide bandwidths.
 
-    Anchors still rejected after `MAX_ROUNDS` rounds take their exact row.
+    Anchors still rejected after `round_limit` rounds take their exact row.
 
     Args:
         labels: (N,) or (N, d) float32 or float64; held, not copied.
@@ -42,7 +41,7 @@ class UniformRejection:
             chunk = anchors[s : s + step]
             points = distances.at(chunk)
             pending = np.arange(len(chunk))
-            for _ in range(MAX_ROUNDS):
+            for _ in range(round_limit(distances.labels)):
                 proposal = rng.integers(len(distances.labels), size=len(pending))
                 distance = pair_distance(distances.at(proposal), points[pending], distances.d)
                 partners[s + pending] = proposal

@@ -25,6 +25,14 @@ BLOCK = 1 << 20
 ANCHORS = 256
 
 
+def round_limit(labels: Any) -> int:
+    """Rounds of accept/reject after which a rejected anchor takes its exact row, exact either way.
+
+    About as many as cost what a row costs: a row reads N d numbers, a round a fixed few microseconds.
+    """
+    return int(min(max(48, np.prod(labels.shape) // 2000), 4096))
+
+
 @dataclass(frozen=True)
 class ShardDraw:
     """What one shard of labels says about B anchors.

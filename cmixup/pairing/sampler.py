@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,8 @@ from cmixup.pairing.kernels import KERNELS, make_kernel
 from cmixup.pairing.rows import Rows
 from cmixup.pairing.torch_forms import choose_torch
 
+EPOCH_CHUNK = 1 << 20
+
 
 class PartnerSampler:
     """Draw j for i with probability P(j|i) = K(d_ij) / sum_k K(d_ik), d the label distance, j = i included.
@@ -40,7 +43,7 @@ class PartnerSampler:
         method: "auto" or one of `METHODS`.
         kernel: "gaussian" exp(-d^2 / 2s^2), "tophat" 1[d <= s], "laplace" exp(-d / s) or "cosine"
             exp(-(1 - cos) / 2s^2).
-        memory_budget: bytes that tables may take beside the labels.
+        memory_budget: bytes that tables may take beside the labels; `cells` holds 12 to 16 more a label.
         torch_form: draw in torch on the labels' device; by default for tensors that are not on the CPU.
 
     Attributes:
@@ -64,8 +67,10 @@ class PartnerSampler:
     ) -> None:
         check_choice("method", method, METHODS)
         check_choice("kernel", kernel, KERNELS)
-        if as_number("memory_budget", memory_budget) < 0:
-            raise InputError(f"memory_budget must be 0 bytes or more, got {memory_budget!r}")
+        if not 0 <= as_number("memory_budget", memory_budget) < math.inf:
+            raise InputError(
+                f"memory_budget must be a finite number of bytes, 0 or more, got {memory_budget!r}"
+            )
         self.kernel = kernel
         self._given = for_kernel("labels", as_labels("labels", labels), kernel)
         data = to_numpy(self._given)
@@ -100,7 +105,12 @@ class PartnerSampler:
         """Partners (N,) int64 of 0..N-1 in order, drawn in one call (they do not depend on the model)."""
         if self._device is not None:
             return self._draw(torch.arange(len(self), device=self._device), rng)
-        return self._draw(np.arange(len(self)), rng)
+        generator = numpy_rng(rng)
+        partners = np.empty(len(self), dtype=np.int64)
+        for s in range(0, len(self), EPOCH_CHUNK):  # so that N anchors are never held beside N partners
+            stop = min(s + EPOCH_CHUNK, len(self))
+            partners[s:stop] = self._method.draw(np.arange(s, stop), generator)
+        return self._wrap(partners)
 
     def draw_labels(self, labels: Any, rng: Rng) -> Any:
         """Draw partners for anchors outside the data (MetaMix: query labels, support partners).
@@ -138,6 +148,11 @@ class PartnerSampler:
         """P(i|i) of all rows (N,), or of the same `sample` rows as `effective_partners`; float64 NumPy."""
         return 1 / self._rows.statistics(self._sampled(sample, seed))[:, 0]
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the method's tables hold beside the labels."""
+        return self._method.nbytes
+
     def __len__(self) -> int:
         return len(self._given)
 
@@ -145,7 +160,7 @@ class PartnerSampler:
         d = 1 if self._given.ndim == 1 else self._given.shape[1]
         return (
             f"PartnerSampler(N={len(self)}, d={d}, bandwidth={self.bandwidth:g}, kernel={self.kernel!r}, "
-            f"method={self.method!r}: {self.reason}; {self._method.nbytes / 1e6:.1f} MB)"
+            f"method={self.method!r}: {self.reason}; {self.nbytes / 1e6:.1f} MB)"
         )
 
     def _sampled(self, sample: int | None, seed: int) -> Ints:

@@ -18,9 +18,9 @@ from cmixup.pairing.alias import alias_rows
 from cmixup.pairing.distance import pair_distance
 from cmixup.pairing.inputs import Floats, Ints
 from cmixup.pairing.kernels import Kernel
+from cmixup.pairing.rows import round_limit
 
 SLOT_BYTES = 28
-MAX_ROUNDS = 48
 # Anchors handled at once: temporaries stay in the cache.
 CHUNK = 1 << 15
 
@@ -97,7 +97,7 @@ class SlotTable:
             rng: source of randomness.
 
         Returns:
-            (B,) int64 positions; -1 for those still rejected after `MAX_ROUNDS` rounds.
+            (B,) int64 positions; -1 for those still rejected after `round_limit` rounds.
         """
         position = np.empty(len(rows), dtype=np.int64)
         for s in range(0, len(rows), CHUNK):
@@ -135,7 +135,7 @@ class SlotTable:
         first, width = self.row_start[rows], self.row_start[rows + 1]
         width -= first
         pending = np.arange(len(rows))
-        for _ in range(MAX_ROUNDS):
+        for _ in range(round_limit(self.values)):
             proposal, refused = self._propose(first, width, points, rng)
             out[pending] = proposal
             left = np.flatnonzero(refused)

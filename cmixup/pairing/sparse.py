@@ -11,17 +11,16 @@ from cmixup.pairing.cdf import ROWS_AT_ONCE, search_rows
 from cmixup.pairing.distance import pair_distance
 from cmixup.pairing.inputs import Floats, Ints
 from cmixup.pairing.kernels import Kernel
-from cmixup.pairing.rows import Rows
+from cmixup.pairing.rows import Rows, round_limit
 
 ENTRY_BYTES = 12
-MAX_ROUNDS = 48
 
 
 class SparseRows:
     """Exact partner draws from the m heaviest partners of each row, m as the budget allows.
 
     With tau the largest weight left out, the others share a slot of mass tau * N: propose j uniformly, refuse
-    it if it is stored, accept with K_ij / tau. Anchors still rejected after `MAX_ROUNDS` rounds take their
+    it if it is stored, accept with K_ij / tau. Anchors still rejected after `round_limit` rounds take their
     exact row.
 
     Args:
@@ -63,7 +62,7 @@ class SparseRows:
         distances = self.rows.distances
         partners = np.empty(len(anchors), dtype=np.int64)
         pending = np.arange(len(anchors))
-        for _ in range(MAX_ROUNDS):
+        for _ in range(round_limit(distances.labels)):
             row = anchors[pending]
             mass, tau = self._cumulative[row, -1], self._tau[row]
             level = rng.random(len(row)) * (mass + n * tau)

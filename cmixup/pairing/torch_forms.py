@@ -16,7 +16,8 @@ from cmixup.pairing import kd, rejection
 from cmixup.pairing.cells import Cells
 from cmixup.pairing.choice import KD_ACCEPTS, KD_DIMENSIONS, UNIFORM_ACCEPTS
 from cmixup.pairing.kernels import Kernel
-from cmixup.pairing.slots import MAX_ROUNDS, SlotTable
+from cmixup.pairing.rows import round_limit
+from cmixup.pairing.slots import SlotTable
 
 TORCH_METHODS = ("auto", "cells", "uniform", "kd", "rows")
 # Entries (anchors x labels x dimensions) of a block: 32 MiB in float64.
@@ -91,7 +92,7 @@ class TorchUniform:
         points = labels[anchors].double()
         partners = torch.empty_like(anchors)
         pending = torch.arange(len(anchors), device=anchors.device)
-        for _ in range(MAX_ROUNDS):
+        for _ in range(round_limit(labels)):
             if not len(pending):
                 return partners
             proposal = (_uniform(len(pending), generator) * len(labels)).long()
@@ -142,7 +143,7 @@ class TorchSlots:
         width = self._row_start[row + 1] - first
         partners = torch.empty_like(anchors)
         pending = torch.arange(len(anchors), device=anchors.device)
-        for _ in range(MAX_ROUNDS):
+        for _ in range(round_limit(self._values)):
             n = len(pending)
             if not n:
                 return partners

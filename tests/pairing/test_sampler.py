@@ -69,6 +69,23 @@ def test_one_label_is_its_own_partner(method):
     assert built.draw_labels([1e5], np.random.default_rng(0)).tolist() == [0]
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("kernel", ["gaussian", "laplace", "tophat"])
+def test_the_extremes_of_float64_are_finite_and_silent(method, kernel):
+    labels = np.array([0.0, 1e150, -1e150, 1.0, 1.0, 1e-140])
+    for bandwidth in (0.0, 1e-150, 1e-140, 1.0, 1e150, 1e300):
+        built = PartnerSampler(labels, bandwidth, method=method, kernel=kernel)
+        row = built.probabilities(3)
+        assert row.sum() == pytest.approx(1)
+        drawn = built.draw(np.full(200, 3), np.random.default_rng(0))
+        assert (row[drawn] > 0).all()
+        if bandwidth == 1e-150:
+            assert set(drawn.tolist()) == {3, 4}
+        far = built.draw_labels(np.full(50, -1e149), np.random.default_rng(0))
+        assert far.min() >= 0
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_same_generator_state_same_draws(method):
     labels = np.random.default_rng(0).normal(size=300)
@@ -180,7 +197,7 @@ def test_cosine_is_the_kernel_of_the_angle():
 def test_auto_crosses_every_branch_and_says_why(method, labels, bandwidth, budget):
     built = PartnerSampler(labels(np.random.default_rng(0)), bandwidth, memory_budget=budget)
     assert built.method == method
-    assert built._method.nbytes <= budget
+    assert built.nbytes <= budget
     assert re.search(rf"method='{method}': \w+", repr(built))
     assert built.epoch(np.random.default_rng(0)).shape == (len(built),)
 
@@ -216,6 +233,8 @@ def test_auto_bandwidth_is_resolved_once():
         ({"method": "magic"}, r"method .*'magic'"),
         ({"kernel": "box"}, r"kernel .*'box'"),
         ({"memory_budget": -1}, r"memory_budget .*-1"),
+        ({"memory_budget": np.nan}, r"memory_budget .*nan"),
+        ({"memory_budget": np.inf}, r"memory_budget .*inf"),
         ({"labels": np.zeros((5, 2)), "method": "cells"}, r"method 'cells' .*\(5, 2\)"),
         (
             {"labels": np.zeros(100), "method": "cdf", "memory_budget": 10},

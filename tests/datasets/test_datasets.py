@@ -1,0 +1,278 @@
+"""Every dataset that has a configuration: its synthetic twin is what its card says."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from cmixup.data import RegressionData
+from cmixup.errors import InputError
+from datasets import base
+from datasets.airfoil import Airfoil
+from datasets.base import Table, TabularDataset, check_shape, min_max, permuted, smooth_labels
+from datasets.diabetes import Diabetes
+from datasets.no2 import NO2
+from scripts.config import compose_train, names, resolved, target
+
+DATASETS = names("dataset")
+CARD = re.compile(r"Shapes: x \(N, (\d+)\), y \(N, (\d+)\);\s+(\d+) rows, split (\d+) / (\d+) / (\d+)")
+SPLITS = ("train", "val", "test")
+
+
+def class_of(name: str) -> Any:
+    return target(resolved(compose_train([f"dataset={name}"]))["dataset"])
+
+
+def twin(name: str, seed: int = 0) -> RegressionData:
+    return class_of(name)(synthetic=True).load(seed)
+
+
+@pytest.fixture(autouse=True)
+def no_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fetching, or scikit-learn's files, fail the test."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("a twin must not read files")
+
+    monkeypatch.setattr(base, "fetch", refuse)
+    monkeypatch.setattr(np, "loadtxt", refuse)
+    monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
+
+
+def test_the_first_three_datasets_are_there() -> None:
+    assert {"airfoil", "no2", "diabetes"} <= set(DATASETS)
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_the_twin_has_the_cards_shapes_and_sizes(name: str) -> None:
+    found = CARD.search(" ".join((class_of(name).__doc__ or "").split()))
+    assert found, "the card states its shapes and its split"
+    d, d_y, rows, *sizes = map(int, found.groups())
+    data = twin(name)
+    for part, size in zip(SPLITS, sizes, strict=True):
+        split = getattr(data, part)
+        assert split.x.shape == (size, d)
+        assert split.y.shape == (size, d_y)
+        assert split.x.dtype == split.y.dtype == torch.float32
+        assert split.domain.dtype == torch.int64
+        assert split.name == f"{name}/{part}"
+    assert rows == sum(sizes)
+
+
+@pytest.mark.parametrize(
+    ("name", "d", "sizes"),
+    [("airfoil", 5, (1003, 300, 200)), ("no2", 7, (200, 200, 100)), ("diabetes", 10, (262, 90, 90))],
+)
+def test_sizes_of_the_papers_table(name: str, d: int, sizes: tuple[int, int, int]) -> None:
+    data = twin(name)
+    assert tuple(len(getattr(data, part)) for part in SPLITS) == sizes
+    assert data.train.x.shape[1] == d
+    assert data.train.y.shape[1] == 1
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_the_card_says_what_a_card_says(name: str) -> None:
+    card = class_of(name).__doc__ or ""
+    for heading in ("Origin:", "y:", "x:", "Shapes:", "Licence:", "Citation:"):
+        assert heading in card
+    assert class_of(name).name == name
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_the_twin_is_scaled_finite_and_says_so(name: str) -> None:
+    data = twin(name)
+    x = torch.cat([getattr(data, part).x for part in SPLITS])
+    assert x.min() >= 0
+    assert x.max() <= 1
+    assert (data.train.x.amin(dim=0) == 0).all()
+    assert (data.train.x.amax(dim=0) == 1).all()
+    assert data.train.y.std() > 0
+    assert data.checksums == {}
+    assert data.unit
+    assert "synthetic twin: not real data" in data.notes
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_the_twin_is_the_same_every_time(name: str) -> None:
+    one, other = twin(name, 3), twin(name, 3)
+    for part in SPLITS:
+        assert torch.equal(getattr(one, part).x, getattr(other, part).x)
+        assert torch.equal(getattr(one, part).y, getattr(other, part).y)
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_no_row_is_in_two_splits(name: str) -> None:
+    data = twin(name)
+    every = torch.cat([torch.cat([getattr(data, p).x, getattr(data, p).y], dim=1) for p in SPLITS])
+    assert len(every.unique(dim=0)) == len(every)
+
+
+# ---- splits
+
+
+def labels_as_row_numbers(monkeypatch: pytest.MonkeyPatch, cls: type[TabularDataset], n: int, d: int) -> None:
+    rows = np.arange(n, dtype=float)[:, None]
+    table = Table(np.repeat(rows, d, axis=1), rows, np.zeros(n), {})
+    monkeypatch.setattr(cls, "read", lambda _: table)
+
+
+def rows_of(data: RegressionData) -> dict[str, list[int]]:
+    return {part: getattr(data, part).y[:, 0].int().tolist() for part in SPLITS}
+
+
+@pytest.mark.parametrize("seed", [0, 7])
+def test_airfoil_splits_as_the_released_code(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    labels_as_row_numbers(monkeypatch, Airfoil, 1503, 5)
+    order = np.random.RandomState(seed).permutation(1503).tolist()
+    rows = rows_of(Airfoil().load(seed))
+    assert rows == {"train": order[:1003], "val": order[1003:1303], "test": order[1303:]}
+
+
+def test_airfoil_splits_as_numpy_when_seeded_globally(monkeypatch: pytest.MonkeyPatch) -> None:
+    labels_as_row_numbers(monkeypatch, Airfoil, 1503, 5)
+    np.random.seed(4)  # noqa: NPY002 - what the released code does
+    order = np.random.permutation(1503)  # noqa: NPY002
+    assert rows_of(Airfoil().load(4))["train"] == order[:1003].tolist()
+
+
+def test_no2_has_one_split_for_every_seed_and_another_for_another_split_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    labels_as_row_numbers(monkeypatch, NO2, 500, 7)
+    first = rows_of(NO2().load(0))
+    assert rows_of(NO2().load(5)) == first
+    assert sorted(row for rows in first.values() for row in rows) == list(range(500))
+    assert rows_of(NO2(split_seed=1).load(0)) != first
+    assert rows_of(NO2(split_seed=1).load(9)) == rows_of(NO2(split_seed=1).load(0))
+
+
+def test_no2_says_that_its_split_is_ours() -> None:
+    assert any("split_seed 3" in note and "not public" in note for note in NO2(split_seed=3, synthetic=True).notes())
+
+
+def test_no2_refuses_a_negative_split_seed() -> None:
+    with pytest.raises(InputError, match="split_seed must be 0 or more, got -1"):
+        NO2(split_seed=-1)
+
+
+def test_diabetes_splits_by_seed() -> None:
+    one, other = twin("diabetes", 0), twin("diabetes", 1)
+    assert not torch.equal(one.train.y, other.train.y)
+    assert sorted(torch.cat([one.train.y, one.val.y, one.test.y])[:, 0].tolist()) == sorted(
+        torch.cat([other.train.y, other.val.y, other.test.y])[:, 0].tolist()
+    )
+
+
+# ---- what tabular datasets share
+
+
+class Toy(TabularDataset):
+    """Ten rows; the first six train."""
+
+    name = "toy"
+    unit = "none"
+    worst = ("rmse",)
+
+    def __init__(self, x: np.ndarray, y: np.ndarray, scaling: str = "train"):
+        super().__init__(scaling)
+        self.x, self.y = x, y
+
+    def read(self) -> Table:
+        return Table(self.x, self.y, np.arange(10) % 3, {"toy.csv": "0" * 64})
+
+    def twin(self, rng: np.random.Generator) -> Table:
+        raise NotImplementedError
+
+    def split(self, table: Table, seed: int) -> dict[str, np.ndarray]:
+        return permuted(np.arange(10), (6, 2, 2))
+
+
+def toy_x() -> np.ndarray:
+    return np.array([[0, 5], [10, 5], [2, 5], [4, 5], [6, 5], [8, 5], [20, 5], [-10, 5], [5, 9], [2, 5]], dtype=float)
+
+
+def test_scaling_on_train_is_fitted_there_and_clips_the_rest() -> None:
+    data = Toy(toy_x(), np.zeros((10, 1))).load(0)
+    torch.testing.assert_close(data.train.x[:, 0], torch.tensor([0, 1, 0.2, 0.4, 0.6, 0.8]))
+    assert data.val.x[:, 0].tolist() == [1, 0]
+    torch.testing.assert_close(data.test.x[:, 0], torch.tensor([0.5, 0.2]))
+
+
+def test_scaling_on_all_is_fitted_on_every_row() -> None:
+    data = Toy(toy_x(), np.zeros((10, 1)), "all").load(0)
+    torch.testing.assert_close(data.train.x[:, 0], torch.tensor([10, 20, 12, 14, 16, 18]) / 30)
+    assert data.val.x[:, 0].tolist() == [1, 0]
+
+
+def test_a_constant_column_becomes_zero() -> None:
+    data = Toy(toy_x(), np.zeros((10, 1))).load(0)
+    assert data.train.x[:, 1].tolist() == [0] * 6
+    assert data.test.x[:, 1].tolist() == [1, 0]  # not constant outside the training rows: clipped
+    assert min_max(np.full((4, 1), 3.0), None).tolist() == [[0.0]] * 4
+
+
+def test_labels_domains_and_checksums_pass_as_they_are() -> None:
+    y = np.linspace(100, 200, 10)[:, None]
+    data = Toy(toy_x(), y).load(0)
+    assert data.train.y[:, 0].tolist() == y[:6, 0].astype(np.float32).tolist()
+    assert data.test.domain.tolist() == [2, 0]
+    assert data.checksums == {"toy.csv": "0" * 64}
+    assert data.worst == ("rmse",)
+    assert data.notes == ()
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("which", ["x", "y"])
+def test_values_that_are_not_finite_are_refused_with_their_row(which: str, value: float) -> None:
+    x, y = toy_x(), np.zeros((10, 1))
+    {"x": x, "y": y}[which][7, 0] = value
+    with pytest.raises(InputError, match=f"{which} of toy has values that are not finite, first in row 7"):
+        Toy(x, y).load(0)
+
+
+def test_an_unknown_scaling_is_refused() -> None:
+    with pytest.raises(InputError, match="scaling must be one of train, all, got 'none'"):
+        Airfoil(scaling="none")
+
+
+def test_split_sizes_must_cover_the_rows() -> None:
+    with pytest.raises(InputError, match=r"split sizes \(6, 2, 1\) must sum to the 10 rows"):
+        permuted(np.arange(10), (6, 2, 1))
+
+
+def test_a_table_of_another_shape_is_refused(tmp_path: Any) -> None:
+    with pytest.raises(InputError, match=r"table.csv holds a table of shape \(3, 2\), expected \(4, 2\)"):
+        check_shape(np.zeros((3, 2)), (4, 2), tmp_path / "table.csv")
+
+
+def test_smooth_labels_have_the_mean_and_std_asked_for() -> None:
+    rng = np.random.default_rng(0)
+    y = smooth_labels(rng.random((300, 4)), rng, 50.0, 3.0)
+    assert y.shape == (300, 1)
+    assert y.mean() == pytest.approx(50)
+    assert y.std() == pytest.approx(3)
+
+
+def test_smooth_labels_are_nearer_for_nearer_inputs() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.random((400, 2))
+    y = smooth_labels(x, rng, 0.0, 1.0)[:, 0]
+    distance = np.abs(x[:, None] - x[None]).max(axis=2)
+    gap = np.abs(y[:, None] - y[None])
+    assert gap[distance < 0.05].mean() < 0.3 * gap.mean()
+
+
+def test_diabetes_is_embedded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()  # scikit-learn's copy is no download
+    data = Diabetes().load(0)
+    y = torch.cat([getattr(data, part).y for part in SPLITS])
+    assert y.shape == (442, 1)
+    assert (y.min(), y.max()) == (25, 346)
+    assert (len(data.train), len(data.val), len(data.test)) == (262, 90, 90)
+    ((source, digest),) = data.checksums.items()
+    assert source == "scikit-learn:load_diabetes"
+    assert re.fullmatch("[0-9a-f]{64}", digest)
+    assert data.notes == ()

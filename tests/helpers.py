@@ -1,0 +1,120 @@
+"""Small data, members and batches for the tests of the library."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from cmixup.data import RegressionData, Split
+from cmixup.methods import ERM, Batch, Method, cmixup, manifold_mixup, mixup
+from cmixup.order import Order
+from cmixup.rows import Rows
+from cmixup.seeding import Streams, torch_seed
+from cmixup.trainer import Member, Outcome, TrainSettings, train
+from models.fcn3 import FCN3
+
+CPU = torch.device("cpu")
+METHODS: dict[str, Callable[[], Method]] = {
+    "erm": ERM,
+    "mixup": lambda: mixup(0.5),
+    "mixup_permutation": lambda: mixup(2.0, "batch", "permutation"),
+    "manifold_mixup": lambda: manifold_mixup(0.5),
+    "cmixup": lambda: cmixup(0.3, 0.5),
+    "cmixup_hidden": lambda: cmixup(0.3, 2.0, "batch", "hidden"),
+}
+
+
+def make_split(n: int, d: int = 3, d_y: int = 1, seed: int = 0, name: str = "train") -> Split:
+    """Rows in [0, 1] with distinct labels of about unit size; two domains."""
+    rng = np.random.default_rng([seed, n, d])
+    x = rng.random((n, d)).astype(np.float32)
+    slopes = np.linspace(1, 3, d * d_y).reshape(d, d_y)
+    y = np.sin(x @ slopes) + 0.1 * rng.normal(size=(n, d_y))
+    return Split(
+        torch.from_numpy(x), torch.from_numpy(y.astype(np.float32)), torch.from_numpy(np.arange(n) % 2), f"data/{name}"
+    )
+
+
+def make_data(
+    seed: int = 0, sizes: tuple[int, int, int] = (48, 20, 17), d_y: int = 1, **changes: Any
+) -> RegressionData:
+    """A dataset whose rows depend on `seed`, as a split by seed would."""
+    parts = [make_split(n, d_y=d_y, seed=seed, name=p) for n, p in zip(sizes, ("train", "val", "test"), strict=True)]
+    return RegressionData("data", *parts, unit="none", **changes)
+
+
+def make_member(
+    method: Method,
+    seed: int = 0,
+    data: RegressionData | None = None,
+    model: Callable[[int, int], nn.Module] | None = None,
+) -> Member:
+    """A member whose model is initialised from its own stream, as the driver does."""
+    data = data or make_data(seed)
+    streams = Streams(seed)
+    with torch_seed(streams.init):
+        width, d_y = data.train.x[torch.tensor([0])].shape[-1], data.train.y.shape[1]
+        made = model(width, d_y) if model else FCN3((width,), d_y)
+    return Member(data, method, made, streams)
+
+
+def settings(**changes: Any) -> TrainSettings:
+    return TrainSettings(**{"epochs": 1, "batch_size": 16, "lr": 0.01, **changes})
+
+
+def train_one(method: Method, seed: int = 0, data: RegressionData | None = None, **changes: Any) -> Outcome:
+    (outcome,) = train([make_member(method, seed, data)], settings(**changes))
+    return outcome
+
+
+def epoch_batches(member: Member, batch_size: int = 16) -> tuple[Order, list[Batch]]:
+    """The order and the batches of a member's next epoch."""
+    member.method.fit(member.data.train, member.model)
+    order = member.method.order(member.data.train, batch_size, member.streams, drop_last=False)
+    drawn = member.method.draw(order, member.streams)
+    return order, list(Rows([member.data.train], CPU).batches([order], [drawn]))
+
+
+def assert_states_close(one: dict[str, Tensor], other: dict[str, Tensor], atol: float) -> None:
+    assert one.keys() == other.keys()
+    for name, value in one.items():
+        torch.testing.assert_close(value, other[name], atol=atol, rtol=0, msg=lambda text, name=name: f"{name}: {text}")
+
+
+def assert_states_equal(one: dict[str, Tensor], other: dict[str, Tensor]) -> None:
+    assert one.keys() == other.keys()
+    for name, value in one.items():
+        assert torch.equal(value, other[name]), name
+
+
+def states_differ(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
+    return any(not torch.allclose(value, other[name], atol=1e-4) for name, value in one.items())
+
+
+class Constant:
+    """A lambda that is the same everywhere."""
+
+    def __init__(self, value: float):
+        self.value = value
+
+    def draw(self, order: Order, rng: np.random.Generator) -> np.ndarray:
+        return np.full(len(order.index), self.value, dtype=np.float32)
+
+
+class Lazy:
+    """Inputs that are read when asked for; remembers how many rows each reading asked for."""
+
+    def __init__(self, x: Tensor):
+        self._x = x
+        self.asked: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self._x)
+
+    def __getitem__(self, index: Tensor) -> Tensor:
+        self.asked.append(len(index))
+        return self._x[index]

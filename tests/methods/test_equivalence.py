@@ -1,0 +1,174 @@
+"""Spec E: methods that must be the same, with the same seed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+
+from cmixup.methods import ERM, Method, Mix, cmixup, manifold_mixup, mixup
+from cmixup.mixing import Beta
+from cmixup.pairing.label import LabelDistance
+from cmixup.pairing.uniform import Uniform
+from cmixup.seeding import Streams
+from tests.helpers import (
+    METHODS,
+    Constant,
+    assert_states_close,
+    assert_states_equal,
+    epoch_batches,
+    make_data,
+    make_member,
+    states_differ,
+    train_one,
+)
+
+INF = float("inf")
+THREE_STEPS, ONE_EPOCH = (48, 20, 17), (203, 20, 17)
+LENGTHS = pytest.mark.parametrize("sizes", [THREE_STEPS, ONE_EPOCH], ids=["3 steps", "an epoch"])
+
+EQUAL_TO_ERM: dict[str, Callable[[], Method]] = {
+    "mixup, lam 1": lambda: Mix(Uniform(), Constant(1.0)),
+    "manifold_mixup, lam 1": lambda: Mix(Uniform(), Constant(1.0), layer="hidden"),
+    "cmixup, lam 1": lambda: Mix(LabelDistance(0.3), Constant(1.0)),
+    "cmixup hidden, lam 1": lambda: Mix(LabelDistance(0.3), Constant(1.0), layer="block2"),
+    "cmixup, bandwidth 0": lambda: cmixup(0.0, 0.5),
+    "cmixup hidden, bandwidth 0": lambda: cmixup(0.0, 0.5, layer="hidden"),
+    "cmixup a batch, bandwidth 0": lambda: cmixup(0.0, 2.0, "batch"),
+}
+
+
+@LENGTHS
+@pytest.mark.parametrize("name", EQUAL_TO_ERM)
+def test_equals_erm(name: str, sizes: tuple[int, int, int]) -> None:
+    data = make_data(5, sizes)
+    assert len(data.train.y.unique()) == len(data.train)  # bandwidth 0 is ERM for distinct labels only
+    left = train_one(EQUAL_TO_ERM[name](), 5, data)
+    right = train_one(ERM(), 5, data)
+    assert_states_close(left.state_dict, right.state_dict, 1e-6)
+    assert left.scores["test"]["rmse"] == pytest.approx(right.scores["test"]["rmse"], abs=1e-6)
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if name != "erm"])
+def test_otherwise_the_methods_differ_from_erm(name: str) -> None:
+    data = make_data(5, ONE_EPOCH)
+    assert states_differ(train_one(METHODS[name](), 5, data).state_dict, train_one(ERM(), 5, data).state_dict)
+
+
+def test_bandwidth_0_is_not_erm_where_labels_repeat() -> None:
+    data = make_data(5, THREE_STEPS)
+    data.train.y.copy_((data.train.y > data.train.y.median()).float())
+    left, right = train_one(cmixup(0.0, 2.0), 5, data), train_one(ERM(), 5, data)
+    assert states_differ(left.state_dict, right.state_dict)
+
+
+@LENGTHS
+@pytest.mark.parametrize("layer", ["input", "hidden", "block2"])
+def test_infinite_and_very_large_bandwidths_are_the_same(layer: str, sizes: tuple[int, int, int]) -> None:
+    data = make_data(2, sizes)
+    left = train_one(cmixup(INF, 0.5, layer=layer), 2, data)
+    right = train_one(cmixup(1e12, 0.5, layer=layer), 2, data)
+    assert_states_close(left.state_dict, right.state_dict, 1e-6)
+
+
+class SamePartners:
+    """Uniform partners, but drawn as `LabelDistance(inf)` draws them."""
+
+    def __init__(self) -> None:
+        self.inner = LabelDistance(INF)
+        self.fit, self.draw, self.facts = self.inner.fit, self.inner.draw, self.inner.facts
+
+
+@LENGTHS
+@pytest.mark.parametrize("layer", ["input", "hidden"])
+def test_infinite_bandwidth_is_mixup_with_the_same_sampler(layer: str, sizes: tuple[int, int, int]) -> None:
+    """X + C-Mixup with an infinite bandwidth is X: only the sampler may differ."""
+    data = make_data(2, sizes)
+    plain = mixup(0.5) if layer == "input" else manifold_mixup(0.5)
+    plain.pairing = SamePartners()
+    assert_states_equal(
+        train_one(cmixup(INF, 0.5, layer=layer), 2, data).state_dict, train_one(plain, 2, data).state_dict
+    )
+
+
+def partner_counts(method: Method, n: int = 40, epochs: int = 100) -> np.ndarray:
+    """How often each row pairs with each: `(n, n)`."""
+    member = make_member(method, 1, make_data(1, (n, 8, 8)))
+    method.fit(member.data.train, member.model)
+    counts = np.zeros((n, n))
+    for _ in range(epochs):
+        order = method.order(member.data.train, 16, member.streams, drop_last=False)
+        np.add.at(counts, (order.index, method.draw(order, member.streams)["partner"]), 1)
+    return counts
+
+
+def distance_from_uniform(counts: np.ndarray) -> float:
+    """Chi-square against equal counts, in standard deviations above its expectation."""
+    expected = counts.sum() / counts.size
+    chi_square = ((counts - expected) ** 2 / expected).sum()
+    freedom = counts.size - len(counts)  # every row draws a fixed number of times
+    return (chi_square - freedom) / (2 * freedom) ** 0.5
+
+
+@pytest.mark.parametrize("method", [lambda: mixup(0.5), lambda: cmixup(INF, 0.5), lambda: cmixup(1e12, 0.5)])
+def test_partners_of_mixup_and_of_infinite_bandwidth_are_uniform(method: Callable[[], Method]) -> None:
+    assert abs(distance_from_uniform(partner_counts(method()))) < 4
+
+
+def test_partners_of_a_finite_bandwidth_are_not_uniform() -> None:
+    assert distance_from_uniform(partner_counts(cmixup(0.3, 0.5))) > 20
+
+
+@LENGTHS
+@pytest.mark.parametrize("lam_per", ["example", "batch"])
+def test_manifold_mixup_at_the_input_is_mixup(lam_per: str, sizes: tuple[int, int, int]) -> None:
+    data = make_data(7, sizes)
+    left = train_one(manifold_mixup(0.5, lam_per, "input"), 7, data)
+    right = train_one(mixup(0.5, lam_per), 7, data)
+    assert_states_equal(left.state_dict, right.state_dict)
+    assert left.scores == right.scores
+
+
+@LENGTHS
+def test_cmixup_is_mixup_with_another_pairing(sizes: tuple[int, int, int]) -> None:
+    data = make_data(7, sizes)
+    left = train_one(cmixup(0.3, 0.5, "batch", "hidden"), 7, data)
+    right = train_one(Mix(LabelDistance(0.3), Beta(0.5, "batch"), layer="block1"), 7, data)
+    assert_states_equal(left.state_dict, right.state_dict)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_sees_the_same_rows_in_the_same_batches(name: str) -> None:
+    _, ours = epoch_batches(make_member(METHODS[name](), 3))
+    _, erm = epoch_batches(make_member(ERM(), 3))
+    assert len(ours) == len(erm) == 3
+    for one, other in zip(ours, erm, strict=True):
+        assert torch.equal(one.x, other.x)
+        assert torch.equal(one.y, other.y)
+        assert torch.equal(one.domain, other.domain)
+
+
+def test_equal_sampler_and_lambda_give_identical_batches() -> None:
+    _, first = epoch_batches(make_member(mixup(0.5), 3))
+    _, second = epoch_batches(make_member(manifold_mixup(0.5), 3))
+    for one, other in zip(first, second, strict=True):
+        assert one.partner is not None
+        assert other.partner is not None
+        assert torch.equal(one.partner.x, other.partner.x)
+        assert torch.equal(one.partner.y, other.partner.y)
+        assert torch.equal(one.draws["lam"], other.draws["lam"])
+
+
+def test_lambda_does_not_depend_on_the_pairing() -> None:
+    streams = [Streams(3) for _ in range(3)]
+    methods: list[Method] = [mixup(0.5), mixup(0.5, pairing="permutation"), cmixup(0.3, 0.5)]
+    drawn = []
+    for method, stream in zip(methods, streams, strict=True):
+        member = make_member(method, 3)
+        method.fit(member.data.train, member.model)
+        order = method.order(member.data.train, 16, stream, drop_last=False)
+        drawn.append(method.draw(order, stream))
+    assert drawn[0]["lam"].tolist() == drawn[1]["lam"].tolist() == drawn[2]["lam"].tolist()
+    assert drawn[0]["partner"].tolist() != drawn[1]["partner"].tolist() != drawn[2]["partner"].tolist()

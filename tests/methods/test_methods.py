@@ -1,0 +1,192 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from cmixup.errors import InputError
+from cmixup.methods import ERM, Batch, Method, Mix, cmixup, manifold_mixup, mixup
+from cmixup.mixing import mix
+from cmixup.order import shuffled
+from cmixup.pairing.label import LabelDistance
+from cmixup.pairing.uniform import Permutation, Uniform
+from models.fcn3 import FCN3
+from tests.helpers import METHODS, Constant, epoch_batches, make_data, make_member, make_split, train_one
+
+
+def test_erm_loss_is_the_mean_squared_error() -> None:
+    member = make_member(ERM())
+    _, batches = epoch_batches(member)
+    expected = nn.functional.mse_loss(member.model(batches[0].x), batches[0].y)
+    torch.testing.assert_close(member.method.loss(member.model, batches[0]), expected)
+
+
+@pytest.mark.parametrize("layer", ["input", "block1", "block2"])
+def test_mix_loss_mixes_states_at_the_layer_and_labels_once(layer: str) -> None:
+    member = make_member(Mix(Uniform(), Constant(0.3), layer=layer), data=make_data(d_y=2))
+    _, batches = epoch_batches(member)
+    batch, model = batches[1], member.model
+    assert isinstance(model, FCN3)
+    assert batch.partner is not None
+    lam = torch.full((16,), 0.3)
+    state = 0.3 * model.encode(batch.x, layer) + 0.7 * model.encode(batch.partner.x, layer)
+    target = 0.3 * batch.y + 0.7 * batch.partner.y
+    expected = (model.decode(state, layer) - target).square().mean()
+    torch.testing.assert_close(member.method.loss(model, batch), expected)
+    prediction = model.forward_mixed(batch.x, batch.partner.x, lam, layer)
+    torch.testing.assert_close((prediction - target).square().mean(), expected)
+
+
+def test_hidden_gradients_flow_through_both_branches() -> None:
+    member = make_member(Mix(Uniform(), Constant(0.5), layer="hidden"))
+    _, batches = epoch_batches(member)
+    batch = batches[0]
+    assert batch.partner is not None
+    batch.x.requires_grad_()
+    batch.partner.x.requires_grad_()
+    mine, theirs = torch.autograd.grad(member.method.loss(member.model, batch), [batch.x, batch.partner.x])
+    assert mine.abs().sum() > 0
+    assert theirs.abs().sum() > 0
+
+
+def test_another_mixing_sets_the_label_weight() -> None:
+    """A mixing such as CutMix returns the label's weight; the loss uses that one."""
+
+    def keep_first(first: torch.Tensor, second: torch.Tensor, draws: object) -> tuple[torch.Tensor, torch.Tensor]:
+        return first, torch.full((len(first),), 0.25)
+
+    member = make_member(Mix(Uniform(), Constant(0.9), mixing=keep_first))
+    _, batches = epoch_batches(member)
+    batch = batches[0]
+    assert batch.partner is not None
+    target = mix(batch.y, batch.partner.y, torch.full((16,), 0.25))
+    expected = (member.model(batch.x) - target).square().mean()
+    torch.testing.assert_close(member.method.loss(member.model, batch), expected)
+
+
+def test_batches_hold_the_rows_partners_and_lambda_drawn() -> None:
+    member = make_member(cmixup(0.3, 0.5))
+    twin = make_member(cmixup(0.3, 0.5))
+    order, batches = epoch_batches(member)
+    twin.method.fit(twin.data.train, twin.model)
+    drawn = twin.method.draw(twin.method.order(twin.data.train, 16, twin.streams, drop_last=False), twin.streams)
+    for k, batch in enumerate(batches):
+        rows = slice(16 * k, 16 * (k + 1))
+        assert batch.partner is not None
+        assert torch.equal(batch.x, member.data.train.x[order.index[rows]])
+        assert torch.equal(batch.partner.x, member.data.train.x[drawn["partner"][rows]])
+        assert torch.equal(batch.partner.y, member.data.train.y[drawn["partner"][rows]])
+        assert torch.equal(batch.draws["lam"], torch.from_numpy(drawn["lam"][rows]))
+
+
+@pytest.mark.parametrize("pairing", [Uniform(), Permutation(), LabelDistance(0.3)])
+def test_pairings_draw_rows_of_the_training_split(pairing: Uniform | Permutation | LabelDistance) -> None:
+    pairing.fit(make_split(50))
+    order = shuffled(50, 16, np.random.default_rng(0))
+    partner = pairing.draw(order, np.random.default_rng(1))
+    assert partner.shape == (50,)
+    assert partner.dtype == np.int64
+    assert partner.min() >= 0
+    assert partner.max() < 50
+    assert partner.tolist() == pairing.draw(order, np.random.default_rng(1)).tolist()
+
+
+def test_a_permutation_stays_inside_its_batch() -> None:
+    pairing = Permutation()
+    pairing.fit(make_split(50))
+    order = shuffled(50, 16, np.random.default_rng(0))
+    partner = pairing.draw(order, np.random.default_rng(1))
+    start = 0
+    for batch in order.batches():
+        assert sorted(partner[start : start + len(batch)].tolist()) == sorted(batch.tolist())
+        start += len(batch)
+    assert partner.tolist() != order.index.tolist()
+
+
+def test_uniform_reaches_every_row_and_itself() -> None:
+    pairing = Uniform()
+    pairing.fit(make_split(5))
+    order = shuffled(5, 2, np.random.default_rng(0))
+    rng = np.random.default_rng(0)
+    pairs = {(int(i), int(j)) for _ in range(100) for i, j in zip(order.index, pairing.draw(order, rng), strict=True)}
+    assert pairs == {(i, j) for i in range(5) for j in range(5)}
+
+
+def test_facts_of_the_pairing() -> None:
+    assert train_one(ERM()).facts == {}
+    for method in (mixup(0.5), mixup(0.5, pairing="permutation"), manifold_mixup(0.5), cmixup(float("inf"), 0.5)):
+        assert train_one(method).facts == pytest.approx({"effective_fraction": 1, "self_probability": 1 / 48})
+    assert train_one(cmixup(0.0, 0.5)).facts == pytest.approx({"effective_fraction": 1 / 48, "self_probability": 1})
+
+
+def test_facts_are_medians_over_the_rows_of_the_definition() -> None:
+    data = make_data(4)
+    y = data.train.y.double()
+    rows = torch.softmax(-((y - y.T) ** 2) / (2 * 0.3**2), dim=1)
+    facts = train_one(cmixup(0.3, 0.5), 4, data).facts
+    effective = np.median((1 / rows.square().sum(dim=1)).numpy()) / 48
+    assert facts["effective_fraction"] == pytest.approx(effective, rel=1e-9)
+    assert facts["self_probability"] == pytest.approx(np.median(rows.diagonal().numpy()), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: cmixup(-1.0, 0.5), "bandwidth must be 0 or more .*got -1.0"),
+        (lambda: cmixup(float("nan"), 0.5), "bandwidth must be 0 or more .*got nan"),
+        (lambda: cmixup("wide", 0.5), "bandwidth must be a number, got 'wide'"),
+        (lambda: cmixup(1.0, 0.0), "alpha must be a finite number above 0, got 0.0"),
+        (lambda: mixup(-2.0), "alpha must be a finite number above 0, got -2.0"),
+        (lambda: manifold_mixup(float("nan")), "alpha must be a finite number above 0, got nan"),
+        (lambda: mixup(0.5, "epoch"), "lam_per must be one of example, batch, got 'epoch'"),
+        (lambda: mixup(0.5, pairing="random"), "pairing must be one of uniform, permutation, got 'random'"),
+    ],
+)
+def test_bad_values_are_refused_by_name(make: Callable[[], Method], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        make()
+
+
+def test_an_unknown_layer_is_refused_before_training() -> None:
+    with pytest.raises(InputError, match=r"layer must be a mix point of FCN3 \(input, block1, block2\), got 'block9'"):
+        train_one(manifold_mixup(0.5, layer="block9"))
+
+
+def test_the_base_class_names_what_is_missing() -> None:
+    with pytest.raises(InputError, match="method Method defines no loss"):
+        Method().loss(FCN3((3,), 1), Batch(torch.zeros(1, 3), torch.zeros(1, 1), torch.zeros(1)))
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_step_returns_the_loss_before_the_update(name: str) -> None:
+    from cmixup.learner import Learner
+
+    member = make_member(METHODS[name]())
+    _, batches = epoch_batches(member)
+    expected = member.method.loss(member.model, batches[0]).item()
+    learner = Learner([member.model], torch.device("cpu"), lr=1e-4)
+    loss = member.method.step(learner, batches[0])
+    assert loss.item() == pytest.approx(expected)
+    assert not loss.requires_grad
+    assert member.method.loss(member.model, batches[0]).item() < expected
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_losses_of_a_stack_are_those_of_its_members(name: str) -> None:
+    from cmixup.learner import stack
+    from cmixup.rows import Rows
+
+    members = [make_member(METHODS[name](), seed) for seed in range(3)]
+    for member in members:
+        member.method.fit(member.data.train, member.model)
+    orders = [m.method.order(m.data.train, 16, m.streams, drop_last=False) for m in members]
+    draws = [m.method.draw(order, m.streams) for m, order in zip(members, orders, strict=True)]
+    together = next(Rows([m.data.train for m in members], torch.device("cpu")).batches(orders, draws))
+    losses = members[0].method.loss(stack([m.model for m in members]), together)
+    assert losses.shape == (3,)
+    for e, member in enumerate(members):
+        alone = next(Rows([member.data.train], torch.device("cpu")).batches([orders[e]], [draws[e]]))
+        torch.testing.assert_close(losses[e], member.method.loss(member.model, alone), atol=1e-6, rtol=1e-5)

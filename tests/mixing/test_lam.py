@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cmixup.errors import InputError
+from cmixup.mixing import Beta
+from cmixup.order import Order, shuffled
+
+
+def order_of(n: int, batch_size: int = 16) -> Order:
+    return shuffled(n, batch_size, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("alpha", [0.2, 0.5, 2.0])
+def test_moments(alpha: float) -> None:
+    lam = Beta(alpha).draw(order_of(200_000), np.random.default_rng(0))
+    variance = 1 / (4 * (2 * alpha + 1))
+    assert lam.mean() == pytest.approx(0.5, abs=5 * (variance / 200_000) ** 0.5)
+    assert lam.var() == pytest.approx(variance, rel=0.02)
+    assert lam.min() >= 0
+    assert lam.max() <= 1
+
+
+@pytest.mark.parametrize("alpha", [1e-6, 1e-300])
+def test_small_alpha_gives_zero_or_one(alpha: float) -> None:
+    lam = Beta(alpha).draw(order_of(2000), np.random.default_rng(0))
+    assert set(np.round(lam, 6).tolist()) == {0.0, 1.0}
+    assert 0.4 < lam.mean() < 0.6
+
+
+def test_large_alpha_gives_one_half() -> None:
+    lam = Beta(1e10).draw(order_of(100), np.random.default_rng(0))
+    np.testing.assert_allclose(lam, 0.5, atol=1e-4)
+
+
+def test_one_an_example() -> None:
+    lam = Beta(0.5).draw(order_of(50), np.random.default_rng(0))
+    assert lam.shape == (50,)
+    assert lam.dtype == np.float32
+    assert len(set(lam.tolist())) == 50
+
+
+def test_one_a_batch_is_constant_in_the_batch() -> None:
+    order = order_of(40)
+    lam = Beta(0.5, "batch").draw(order, np.random.default_rng(0))
+    assert lam.shape == (40,)
+    assert lam.dtype == np.float32
+    pieces = np.split(lam, np.cumsum(order.sizes)[:-1])
+    assert [len(piece) for piece in pieces] == [16, 16, 8]
+    assert all(len(set(piece.tolist())) == 1 for piece in pieces)
+    assert len({piece[0] for piece in pieces}) == 3
+
+
+def test_a_seed_repeats() -> None:
+    one, other = (Beta(0.5).draw(order_of(20), np.random.default_rng(4)) for _ in range(2))
+    assert one.tolist() == other.tolist()
+
+
+@pytest.mark.parametrize("alpha", [0, -1.0, float("nan"), float("inf"), "0.5x", True, None])
+def test_a_bad_alpha_is_refused_by_name(alpha: object) -> None:
+    with pytest.raises(InputError, match=r"alpha must be a .*number"):
+        Beta(alpha)  # type: ignore[arg-type]
+
+
+def test_an_unknown_granularity_is_refused() -> None:
+    with pytest.raises(InputError, match="lam_per must be one of example, batch, got 'epoch'"):
+        Beta(1.0, "epoch")

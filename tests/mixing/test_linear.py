@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from cmixup.errors import InputError
+from cmixup.methods import Batch, mixup
+from cmixup.methods.base import squared_error
+from cmixup.mixing import Linear, mix
+from models.fcn3 import FCN3
+from tests.helpers import make_split
+
+
+def test_values() -> None:
+    first, second = torch.tensor([[0.0, 8.0], [1.0, 1.0]]), torch.tensor([[4.0, 0.0], [3.0, -1.0]])
+    mixed = mix(first, second, torch.tensor([0.25, 0.5]))
+    assert mixed.tolist() == [[3.0, 2.0], [2.0, 0.0]]
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (3, 4), (2, 3, 4, 5)])
+@pytest.mark.parametrize("lead", [(6,), (2, 6)])
+def test_lambda_broadcasts_over_features_of_any_rank(lead: tuple[int, ...], shape: tuple[int, ...]) -> None:
+    generator = torch.Generator().manual_seed(0)
+    first, second = torch.randn(*lead, *shape, generator=generator), torch.randn(*lead, *shape, generator=generator)
+    lam = torch.rand(lead, generator=generator)
+    mixed = mix(first, second, lam)
+    assert mixed.shape == first.shape
+    for index in torch.cartesian_prod(*(torch.arange(n) for n in lead)).reshape(-1, len(lead)).tolist():
+        at = tuple(index)
+        torch.testing.assert_close(mixed[at], lam[at] * first[at] + (1 - lam[at]) * second[at])
+
+
+def test_tuples_mix_element_by_element() -> None:
+    first = (torch.zeros(2, 3), torch.ones(2))
+    second = (torch.full((2, 3), 4.0), torch.full((2,), 3.0))
+    one, two = mix(first, second, torch.tensor([0.75, 0.0]))
+    assert one.tolist() == [[1.0] * 3, [4.0] * 3]
+    assert two.tolist() == [1.5, 3.0]
+
+
+def test_tuples_of_different_lengths_are_refused() -> None:
+    with pytest.raises(ValueError, match="shorter"):
+        mix((torch.zeros(2), torch.zeros(2)), (torch.zeros(2),), torch.ones(2))
+
+
+@pytest.mark.parametrize("lam", [1.0, 0.0])
+def test_lambda_one_and_zero_are_exact(lam: float) -> None:
+    first, second = torch.randn(5, 3, generator=torch.Generator().manual_seed(0)), torch.full((5, 3), 1e3)
+    assert torch.equal(mix(first, second, torch.full((5,), lam)), first if lam else second)
+
+
+def test_nothing_is_changed_in_place() -> None:
+    first, second, lam = torch.ones(2, 3), torch.zeros(2, 3), torch.tensor([0.5, 0.5])
+    mix(first, second, lam)
+    assert first.unique().tolist() == [1.0]
+    assert second.unique().tolist() == [0.0]
+
+
+def test_linear_returns_the_label_weight() -> None:
+    lam = torch.tensor([0.25, 1.0])
+    mixed, weight = Linear()(torch.zeros(2, 2), torch.ones(2, 2), {"lam": lam})
+    assert torch.equal(weight, lam)
+    assert mixed.tolist() == [[0.75, 0.75], [0.0, 0.0]]
+
+
+def mixed_batch(d_y: int) -> tuple[FCN3, Batch]:
+    torch.manual_seed(0)
+    rows, partners = make_split(12, d_y=d_y), make_split(12, d_y=d_y, seed=1)
+    theirs = Batch(partners.x.double(), partners.y.double(), partners.domain)
+    lam = torch.rand(12, dtype=torch.float64)
+    return FCN3((3,), d_y).double(), Batch(rows.x.double(), rows.y.double(), rows.domain, theirs, {"lam": lam})
+
+
+@pytest.mark.parametrize("d_y", [1, 3])
+def test_mixed_labels_against_mixed_losses(d_y: int) -> None:
+    """Spec A2: the two losses differ by lam (1 - lam) |y_i - y_j|^2, which has no gradient."""
+    model, batch = mixed_batch(d_y)
+    assert batch.partner is not None
+    method = mixup(0.5)
+    method.fit(make_split(12, d_y=d_y), model)
+    loss = method.loss(model, batch)
+    lam = batch.draws["lam"]
+    prediction = model(mix(batch.x, batch.partner.x, lam))
+    first, second = squared_error(prediction, batch.y), squared_error(prediction, batch.partner.y)
+    mixed_losses = (lam * first + (1 - lam) * second).mean()
+    gap = (lam * (1 - lam) * (batch.y - batch.partner.y).square().mean(dim=-1)).mean()
+    torch.testing.assert_close(loss, mixed_losses - gap, rtol=1e-12, atol=0)
+    assert gap > 1e-3
+    parameters = list(model.parameters())
+    ours, theirs = (torch.autograd.grad(each, parameters, retain_graph=True) for each in (loss, mixed_losses))
+    assert any(g.abs().max() > 1e-3 for g in ours)
+    for one, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-13)
+
+
+def test_mixed_labels_lie_between_the_pair() -> None:
+    _, batch = mixed_batch(2)
+    assert batch.partner is not None
+    y = mix(batch.y, batch.partner.y, batch.draws["lam"])
+    assert (y >= torch.minimum(batch.y, batch.partner.y) - 1e-12).all()
+    assert (y <= torch.maximum(batch.y, batch.partner.y) + 1e-12).all()
+
+
+def test_squared_error_is_a_mean_over_label_dimensions_only() -> None:
+    error = squared_error(torch.tensor([[1.0, 3.0], [0.0, 0.0]]), torch.tensor([[0.0, 0.0], [2.0, 0.0]]))
+    assert error.tolist() == [5.0, 2.0]
+
+
+def test_a_flat_target_does_not_broadcast() -> None:
+    with pytest.raises(InputError, match=r"same shape, got \(4, 1\) and \(4,\)"):
+        squared_error(torch.zeros(4, 1), torch.zeros(4))

@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from cmixup.backbone import Backbone, resolve_layer
+from cmixup.errors import InputError
+from cmixup.learner import stack
+from models.fcn3 import FCN3
+
+LAYERS = ("input", "block1", "block2")
+
+
+def model_and_inputs(d: int = 5, d_y: int = 2, n: int = 7) -> tuple[FCN3, torch.Tensor, torch.Tensor]:
+    torch.manual_seed(0)
+    return FCN3((d,), d_y), torch.randn(n, d), torch.randn(n, d)
+
+
+@pytest.mark.parametrize(("d", "count"), [(5, 17_409), (7, 17_665), (17, 18_945), (122, 32_385)])
+def test_parameter_counts(d: int, count: int) -> None:
+    """Spec D1."""
+    assert sum(p.numel() for p in FCN3((d,), 1).parameters()) == count
+
+
+def test_it_is_the_network_of_the_card() -> None:
+    model, x, _ = model_and_inputs()
+    a, b, c = model.block1[0], model.block2[0], model.out
+    leaky = nn.functional.leaky_relu
+    hidden = leaky(nn.functional.linear(x, a.weight, a.bias), 0.1)
+    hidden = leaky(nn.functional.linear(hidden, b.weight, b.bias), 0.1)
+    torch.testing.assert_close(model(x), nn.functional.linear(hidden, c.weight, c.bias))
+    torch.testing.assert_close(model.features(x), hidden)
+
+
+def test_initialisation_is_pytorchs_default() -> None:
+    torch.manual_seed(3)
+    ours = FCN3((5,), 1)
+    torch.manual_seed(3)
+    theirs = [nn.Linear(5, 128), nn.Linear(128, 128), nn.Linear(128, 1)]
+    for one, other in zip((ours.block1[0], ours.block2[0], ours.out), theirs, strict=True):
+        assert torch.equal(one.weight, other.weight)
+        assert torch.equal(one.bias, other.bias)
+
+
+def test_mix_points() -> None:
+    assert FCN3.layers == LAYERS
+    assert resolve_layer(FCN3((5,), 1), "hidden") == "block1"
+    for layer in LAYERS:
+        assert resolve_layer(FCN3((5,), 1), layer) == layer
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_encode_then_decode_is_forward(layer: str) -> None:
+    model, x, _ = model_and_inputs()
+    assert torch.equal(model.decode(model.encode(x, layer), layer), model(x))
+
+
+@pytest.mark.parametrize(("layer", "width"), [("input", 5), ("block1", 128), ("block2", 128)])
+def test_states_have_the_width_of_their_layer(layer: str, width: int) -> None:
+    model, x, _ = model_and_inputs()
+    assert model.encode(x, layer).shape == (7, width)
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_lambda_one_is_a_plain_forward_pass(layer: str) -> None:
+    model, x, other = model_and_inputs()
+    torch.testing.assert_close(model.forward_mixed(x, other, torch.ones(7), layer), model(x))
+    torch.testing.assert_close(model.forward_mixed(x, other, torch.zeros(7), layer), model(other))
+
+
+def test_mixing_after_the_last_nonlinearity_is_output_mixing() -> None:
+    model, x, other = model_and_inputs()
+    lam = torch.rand(7)
+    expected = lam[:, None] * model(x) + (1 - lam[:, None]) * model(other)
+    torch.testing.assert_close(model.forward_mixed(x, other, lam, "block2"), expected, atol=1e-6, rtol=1e-5)
+    assert not torch.allclose(model.forward_mixed(x, other, lam, "input"), expected, atol=1e-3)
+
+
+def test_features_then_head_is_forward() -> None:
+    model, x, _ = model_and_inputs()
+    assert torch.equal(model.head(model.features(x)), model(x))
+    assert torch.equal(model.features(x), model.encode(x, "block2"))
+
+
+@pytest.mark.parametrize("part", ["encode", "decode"])
+def test_an_unknown_layer_is_refused(part: str) -> None:
+    model, x, _ = model_and_inputs()
+    with pytest.raises(InputError, match="layer must be one of input, block1, block2, got 'block3'"):
+        getattr(model, part)(x, "block3")
+    with pytest.raises(InputError, match=r"layer must be a mix point of FCN3 \(input, block1, block2\), got 'block3'"):
+        resolve_layer(model, "block3")
+
+
+def test_the_base_class_names_what_is_missing() -> None:
+    for part in ("features", "head"):
+        with pytest.raises(InputError, match=f"model Backbone offers no {part}"):
+            getattr(Backbone(), part)(torch.zeros(1, 2))
+    with pytest.raises(InputError, match="layer must be a mix point of Backbone"):
+        resolve_layer(Backbone(), "hidden")
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_a_stack_predicts_as_its_models_do(layer: str) -> None:
+    torch.manual_seed(0)
+    models = [FCN3((5,), 2) for _ in range(3)]
+    x, other, lam = torch.randn(3, 7, 5), torch.randn(3, 7, 5), torch.rand(3, 7)
+    together = stack(models)
+    assert isinstance(together, FCN3)
+    for e, model in enumerate(models):
+        torch.testing.assert_close(together(x)[e], model(x[e]), atol=1e-6, rtol=1e-5)
+        torch.testing.assert_close(
+            together.forward_mixed(x, other, lam, layer)[e],
+            model.forward_mixed(x[e], other[e], lam[e], layer),
+            atol=1e-6,
+            rtol=1e-5,
+        )
+
+
+def test_stacking_copies() -> None:
+    models = [FCN3((5,), 1) for _ in range(2)]
+    before = models[1].out.weight.detach().clone()
+    together = stack(models)
+    with torch.no_grad():
+        for parameter in together.parameters():
+            parameter.zero_()
+    assert torch.equal(models[1].out.weight, before)
+
+
+def test_gradients_of_a_stack_stay_with_their_model() -> None:
+    together = stack([FCN3((5,), 1) for _ in range(3)])
+    together(torch.randn(3, 4, 5))[1].sum().backward()
+    for parameter in together.parameters():
+        assert parameter.grad is not None
+        assert parameter.grad[0].abs().sum() == parameter.grad[2].abs().sum() == 0
+    assert together.out.bias.grad[1].item() == 4

@@ -1,0 +1,392 @@
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+
+from cmixup.errors import InputError
+from cmixup.records import load_reports, rows
+from cmixup.trainer import Outcome
+from models.fcn3 import FCN3
+from scripts import progress
+from scripts import run as run_module
+from scripts import train as train_module
+from scripts.config import compose_train, names, parse_seeds
+from scripts.logger import NoLogger, make_logger
+from scripts.run import Diverged, Job, execute, plan
+
+REPO = Path(__file__).resolve().parents[2]
+FILES = ["DONE", "checkpoint.pt", "config.yaml", "history.csv", "report.json"]
+
+
+def planned(out: Path, *overrides: str) -> Job:
+    """A job of a fraction of a second: NO2's twin, two epochs of two steps."""
+    given = ["dataset=no2", "method=mixup", "debug=tiny", "train.batch_size=100", f"out={out}", *overrides]
+    return plan(compose_train(given))
+
+
+def report_of(folder: Path) -> dict[str, Any]:
+    return json.loads((folder / "report.json").read_text())
+
+
+@pytest.fixture
+def no_git(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asking git and the packages for their versions is most of a tiny run's time."""
+    monkeypatch.setattr(run_module, "environment", lambda device: {"device": str(device)})
+
+
+@pytest.mark.usefixtures("no_git")
+@pytest.mark.parametrize("preset", ["paper", "released", "default"])
+@pytest.mark.parametrize("method", names("method"))
+@pytest.mark.parametrize("dataset", names("dataset"))
+def test_every_method_trains_on_every_twin(dataset: str, method: str, preset: str, tmp_path: Path) -> None:
+    job = planned(tmp_path, f"dataset={dataset}", f"method={method}", f"preset={preset}", "seeds=[0,3]")
+    assert job.settings.epochs == 2
+    assert job.dataset.synthetic
+    written = execute(job)
+    assert written == [job.run_folder(0), job.run_folder(3)]
+    for seed, folder in zip((0, 3), written, strict=True):
+        assert sorted(os.listdir(folder)) == FILES  # noqa: PTH208
+        report = report_of(folder)
+        assert (report["dataset"], report["method"], report["preset"]) == (dataset, method, preset)
+        assert (report["seed"], report["stack"], report["epochs"]) == (seed, 2, 2)
+        for split in ("val", "test"):
+            assert set(report["scores"][split]) >= {"rmse", "mape", "r"}
+            assert torch.isfinite(torch.tensor(list(report["scores"][split].values()))).all()
+        assert len(report["scores"]) == 2
+        assert 1 <= report["best_epoch"] <= 2
+        assert report["notes"]
+        assert len(rows(report)) >= 8
+
+
+def test_the_folder_of_a_run(tmp_path: Path) -> None:
+    job = planned(tmp_path, "seed=4", "method=cmixup", "method.bandwidth=0.5")
+    (folder,) = execute(job)
+    options = "dataset.synthetic=True,bandwidth=0.5,train.batch_size=100,train.epochs=2"
+    assert folder == tmp_path / "runs/debug/no2/fcn3/cmixup" / f"default,{options}" / "seed=4"
+    assert sorted(os.listdir(folder)) == FILES  # noqa: PTH208
+
+    config = yaml.safe_load((folder / "config.yaml").read_text())
+    assert (config["seed"], config["seeds"]) == (4, None)
+    assert config["method"]["bandwidth"] == 0.5
+    assert config["train"]["lr"] == 0.01
+
+    with (folder / "history.csv").open() as stream:
+        history = list(csv.DictReader(stream))
+    assert [row["epoch"] for row in history] == ["1", "2"]
+    assert list(history[0]) == ["epoch", "train_loss", "val_rmse"]
+
+    report = report_of(folder)
+    best = min(history, key=lambda row: float(row["val_rmse"]))
+    assert report["best_epoch"] == int(best["epoch"])
+    assert report["scores"]["val"]["rmse"] == pytest.approx(float(best["val_rmse"]), rel=1e-12)
+
+    model = FCN3((7,), 1)
+    model.load_state_dict(torch.load(folder / "checkpoint.pt", weights_only=True))
+    test = job.dataset.load(4).test
+    with torch.no_grad():
+        error = (model(test.x) - test.y).double().square().mean().sqrt().item()
+    assert error == pytest.approx(report["scores"]["test"]["rmse"], rel=1e-9)
+
+
+def test_the_report_says_enough_to_repeat_the_run(tmp_path: Path) -> None:
+    job = planned(tmp_path, "method=cmixup", "method.bandwidth=0.5", "seeds=[2]")
+    (folder,) = execute(job)
+    report = report_of(folder)
+    assert report["seed"] == 2
+    assert report["bandwidth"] == 0.5
+    assert report["alpha"] == 2.0
+    assert report["layer"] == "input"
+    assert report["options"] == job.options
+    assert report["run"] == folder.relative_to(tmp_path / "runs").as_posix()
+    assert report["selection"].startswith("best val rmse")
+    assert report["seconds"] > 0
+    assert 0 < report["facts"]["effective_fraction"] < 1
+    assert re.fullmatch(r"[0-9a-f]{40}|", report["commit"])
+    assert report["versions"]["torch"]
+    assert report["device"].startswith("cpu: ")
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", report["started"])
+    assert report["checksums"] == {}  # the twin reads no file
+    assert report["config"] == {**job.plain, "seed": 2, "seeds": None}
+
+
+def test_the_report_has_the_checksums_of_what_was_read(tmp_path: Path) -> None:
+    """Diabetes ships inside scikit-learn."""
+    job = planned(tmp_path, "dataset=diabetes", "dataset.synthetic=false", "train.epochs=1")
+    (folder,) = execute(job)
+    (digest,) = report_of(folder)["checksums"].values()
+    assert re.fullmatch("[0-9a-f]{64}", digest)
+    assert report_of(folder)["notes"] == []
+
+
+@pytest.mark.usefixtures("no_git")
+def test_the_recorded_configuration_gives_the_same_numbers(tmp_path: Path) -> None:
+    (folder,) = execute(planned(tmp_path / "a", "method=cmixup", "method.alpha=0.3", "train.lr=0.05", "seed=3"))
+    config = report_of(folder)["config"]
+    again = [f"method.{k}={config['method'][k]}" for k in ("bandwidth", "alpha", "lam_per", "layer")]
+    again += [f"train.{k}={v}" for k, v in config["train"].items()]
+    (repeated,) = execute(planned(tmp_path / "b", "method=cmixup", f"seed={config['seed']}", *again))
+    assert report_of(repeated)["scores"] == report_of(folder)["scores"]
+    assert repeated.relative_to(tmp_path / "b") == folder.relative_to(tmp_path / "a")
+
+
+@pytest.mark.usefixtures("no_git")
+def test_a_stack_writes_what_single_runs_write(tmp_path: Path) -> None:
+    execute(planned(tmp_path / "stack", "seeds=0..2"))
+    for seed in range(3):
+        execute(planned(tmp_path / "single", f"seed={seed}"))
+    together, alone = load_reports(tmp_path / "stack"), load_reports(tmp_path / "single")
+    assert [r["stack"] for r in together] == [3, 3, 3]
+    assert [r["stack"] for r in alone] == [1, 1, 1]
+    for one, other in zip(together, alone, strict=True):
+        assert (one["seed"], one["run"]) == (other["seed"], other["run"])
+        assert one["best_epoch"] == other["best_epoch"]
+        for split in ("val", "test"):
+            assert one["scores"][split] == pytest.approx(other["scores"][split], rel=1e-4, abs=1e-5)
+
+
+# ---- done, again, killed
+
+
+@pytest.mark.usefixtures("no_git")
+def test_what_is_done_is_skipped(tmp_path: Path) -> None:
+    (folder,) = execute(planned(tmp_path))
+    before = (folder / "report.json").read_bytes()
+    job = planned(tmp_path)
+    assert job.pending == []
+    assert job.seeds == [0]
+    assert execute(job) == []
+    assert (folder / "report.json").read_bytes() == before
+
+
+@pytest.mark.usefixtures("no_git")
+def test_rerun_trains_again(tmp_path: Path) -> None:
+    (folder,) = execute(planned(tmp_path))
+    report = report_of(folder)
+    (folder / "report.json").write_text("{}")
+    assert execute(planned(tmp_path, "rerun=true")) == [folder]
+    assert report_of(folder)["scores"] == report["scores"]
+
+
+@pytest.mark.usefixtures("no_git")
+def test_seeds_already_done_are_left_out_of_the_stack(tmp_path: Path) -> None:
+    (first,) = execute(planned(tmp_path, "seed=1"))
+    before = (first / "report.json").read_bytes()
+    job = planned(tmp_path, "seeds=0..2")
+    assert job.pending == [0, 2]
+    assert [folder.name for folder in execute(job)] == ["seed=0", "seed=2"]
+    assert [r["stack"] for r in load_reports(tmp_path)] == [2, 1, 2]
+    assert (first / "report.json").read_bytes() == before
+
+
+@pytest.mark.usefixtures("no_git")
+@pytest.mark.parametrize("rerun", [False, True])
+def test_a_killed_run_is_not_done_and_is_trained_next_time(tmp_path: Path, rerun: bool) -> None:
+    if rerun:
+        execute(planned(tmp_path, "seeds=0..1"))
+
+    def kill(epoch: int, rows: Sequence[object]) -> None:
+        if epoch == 2:
+            raise KeyboardInterrupt
+
+    job = planned(tmp_path, "seeds=0..1", f"rerun={str(rerun).lower()}")
+    with pytest.raises(KeyboardInterrupt):
+        execute(job, kill)
+    assert all((job.run_folder(seed) / "config.yaml").exists() for seed in (0, 1))
+    assert list(tmp_path.rglob("DONE")) == []
+    assert load_reports(tmp_path) == []
+    again = planned(tmp_path, "seeds=0..1")
+    assert again.pending == [0, 1]
+    assert len(execute(again)) == len(load_reports(tmp_path)) == 2
+
+
+@pytest.mark.usefixtures("no_git")
+def test_on_epoch_hears_of_every_epoch(tmp_path: Path) -> None:
+    heard: list[tuple[int, int]] = []
+    execute(planned(tmp_path, "seeds=0..1"), lambda epoch, rows: heard.append((epoch, len(rows))))
+    assert heard == [(1, 2), (2, 2)]
+
+
+# ---- what goes wrong
+
+
+def no_training(*_: object, **__: object) -> None:
+    raise AssertionError("training must not begin")
+
+
+def test_an_unwritable_output_stops_before_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    job = planned(tmp_path / "file")
+    monkeypatch.setattr(run_module, "train", no_training)
+    with pytest.raises(OSError, match="file"):
+        execute(job)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["method=manifold_mixup", "method.layer=block9"], "layer must be a mix point of FCN3 .*got 'block9'"),
+        (["train.batch_size=999", "train.drop_last=true"], "batch_size 999 is larger than the 200 training rows"),
+    ],
+)
+def test_what_shows_only_with_the_data_leaves_no_half_written_result(
+    overrides: list[str], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=message):
+        execute(planned(tmp_path, *overrides))
+    assert list(tmp_path.rglob("DONE")) == []
+    assert list(tmp_path.rglob("report.json")) == []
+    assert list(tmp_path.rglob("checkpoint.pt")) == []
+
+
+def test_runs_that_diverge_are_not_recorded(tmp_path: Path) -> None:
+    job = planned(tmp_path, "seeds=0..1", "train.optimizer=sgd", "train.lr=1e30")
+    with pytest.raises(Diverged, match=r"no finite validation rmse for seeds \[0, 1\]"):
+        execute(job)
+    assert list(tmp_path.rglob("DONE")) == []
+
+
+@pytest.mark.usefixtures("no_git")
+def test_seeds_beside_one_that_diverges_are_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    train = run_module.train
+
+    def second_diverges(*given: Any) -> list[Outcome]:
+        outcomes = train(*given)
+        outcomes[1].best_epoch = 0
+        return outcomes
+
+    monkeypatch.setattr(run_module, "train", second_diverges)
+    job = planned(tmp_path, "seeds=0..2")
+    with pytest.raises(Diverged, match=r"seeds \[1\]"):
+        execute(job)
+    assert [r["seed"] for r in load_reports(tmp_path)] == [0, 2]
+    assert planned(tmp_path, "seeds=0..2").pending == [1]
+
+
+# ---- logger and progress
+
+
+class FakeRun:
+    def __init__(self, **given: Any):
+        self.given, self.logged, self.summary, self.finished = given, [], {}, False
+
+    def log(self, row: dict[str, float], step: int) -> None:
+        self.logged.append((step, row))
+
+    def finish(self) -> None:
+        self.finished = True
+
+
+@pytest.mark.usefixtures("no_git")
+def test_wandb_gets_curves_configuration_scores_and_facts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import wandb
+
+    runs: list[FakeRun] = []
+    monkeypatch.delenv("WANDB_MODE", raising=False)
+    monkeypatch.setattr(wandb, "init", lambda **given: runs.append(FakeRun(**given)) or runs[-1])
+    execute(planned(tmp_path, "method=cmixup", "logger=wandb", "seeds=[0,5]"))
+    assert len(runs) == 2
+    for seed, run in zip((0, 5), runs, strict=True):
+        assert run.given["mode"] == "offline"
+        assert Path(run.given["dir"]) == tmp_path
+        assert run.given["config"]["seed"] == seed
+        assert run.given["config"]["method"]["bandwidth"] == 1.2
+        assert [step for step, _ in run.logged] == [1, 2]
+        assert {"train_loss", "val_rmse"} <= set(run.logged[0][1])
+        assert {"test/rmse", "val/rmse", "effective_fraction", "best_epoch"} <= set(run.summary)
+        assert run.finished
+    assert runs[0].logged != runs[1].logged
+
+
+def test_no_logger() -> None:
+    logger = make_logger({"logger": "none"}, [0])
+    assert type(logger) is NoLogger
+
+
+def test_without_a_terminal_progress_is_lines(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "EVERY", -1)
+    with progress.Board(4, "training") as board:
+        board.epoch("job [a]", 1, 2, {"epoch": 1, "train_loss": 9.0, "val_rmse": 2.5})
+        board.epoch("job [a]", 2, 2, {"epoch": 2, "train_loss": 9.0, "val_rmse": 1.25})
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 2
+    assert re.fullmatch(r"training: 1/4 epochs, about \d+ s left; job \[a\] val_rmse 2.5", lines[0])
+    assert lines[1].startswith("training: 2/4 epochs")
+
+
+# ---- the command
+
+
+@pytest.mark.usefixtures("no_git")
+def test_one_line_a_seed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["dataset=no2", "method=erm", "debug=tiny", "train.batch_size=100", f"out={tmp_path}", "seeds=0..1"]
+    train_module.run(compose_train(given))
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2
+    for seed, line in enumerate(lines):
+        (report,) = [r for r in load_reports(tmp_path) if r["seed"] == seed]
+        assert line.startswith("no2 erm default dataset.synthetic=True")
+        assert f"seed {seed}: test rmse {report['scores']['test']['rmse']:.4f}" in line
+        assert str(tmp_path / "runs" / report["run"]) in line
+        assert "already done" not in line
+    train_module.run(compose_train(given))
+    assert all("already done; rerun=true" in line for line in capsys.readouterr().out.splitlines())
+
+
+@pytest.mark.parametrize("error", [InputError("alpha must be"), OSError(28, "No space left"), Diverged("no finite")])
+def test_errors_of_the_user_are_one_line(
+    error: Exception, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CMIXUP_TRACEBACK", raising=False)
+    with pytest.raises(SystemExit) as caught, train_module.user_errors():
+        raise error
+    assert caught.value.code == 2
+    assert capsys.readouterr().err == f"error: {error}\n"
+    monkeypatch.setenv("CMIXUP_TRACEBACK", "1")
+    with pytest.raises(type(error)), train_module.user_errors():
+        raise error
+
+
+def test_errors_of_ours_keep_their_traceback() -> None:
+    with pytest.raises(ZeroDivisionError), train_module.user_errors():
+        raise ZeroDivisionError
+
+
+def command(*overrides: str) -> subprocess.CompletedProcess[str]:
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("CMIXUP_")} | {"OMP_NUM_THREADS": "1"}
+    return subprocess.run(
+        [sys.executable, "-m", "scripts.train", *overrides],
+        cwd=REPO, capture_output=True, text=True, check=False, env=environment,
+    )  # fmt: skip
+
+
+def test_a_bad_value_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
+    done = command("debug=tiny", f"out={tmp_path}/out", "method.bandwidth=-1")
+    assert done.returncode == 2
+    assert re.fullmatch(r"error: .*bandwidth must be 0 or more .*got -1.*\n", done.stderr)
+    assert "Traceback" not in done.stdout + done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_sweep(tmp_path: Path) -> None:
+    done = command(
+        "-m", "dataset=no2", "debug=tiny", "train.batch_size=100", f"out={tmp_path}", "method.bandwidth=0.25,4",
+        "seed=range(0,2)",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    reports = load_reports(tmp_path / "runs")
+    assert sorted((r["bandwidth"], r["seed"]) for r in reports) == [(0.25, 0), (0.25, 1), (4, 0), (4, 1)]
+    assert len({r["scores"]["test"]["rmse"] for r in reports}) == 4
+    assert parse_seeds("0..1") == [0, 1]

@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from cmixup.errors import InputError
+from cmixup.metrics import METRICS, evaluate, mape, mse, r, rmse
+
+
+def column(*values: float) -> torch.Tensor:
+    return torch.tensor(values, dtype=torch.float32)[:, None]
+
+
+def test_closed_forms() -> None:
+    prediction, target = column(1, 2, 6), column(1, 4, 2)
+    assert mse(prediction, target).item() == pytest.approx(20 / 3)
+    assert rmse(prediction, target).item() == pytest.approx(math.sqrt(20 / 3))
+    assert mape(prediction, target).item() == pytest.approx(100 * (0 + 0.5 + 2) / 3)
+    assert r(prediction, target).item() == pytest.approx(np.corrcoef([1, 2, 6], [1, 4, 2])[0, 1])
+
+
+def test_errors_pool_over_rows_and_label_dimensions() -> None:
+    prediction = torch.tensor([[1.0, 0.0], [3.0, 4.0]])
+    target = torch.tensor([[0.0, 0.0], [1.0, 8.0]])
+    assert mse(prediction, target).item() == pytest.approx((1 + 0 + 4 + 16) / 4)
+    assert rmse(prediction, target).item() == pytest.approx(math.sqrt(21 / 4))
+
+
+def test_mape_uses_the_size_of_the_target_and_skips_zeros() -> None:
+    assert mape(column(1, 5, -1), column(2, 0, -4)).item() == pytest.approx(100 * (0.5 + 0.75) / 2)
+
+
+def test_mape_of_zero_targets_alone_is_nan() -> None:
+    assert math.isnan(mape(column(1, 2), column(0, 0)).item())
+
+
+def test_r_is_signed_and_blind_to_scale_and_shift() -> None:
+    target = column(1, 2, 4, 8)
+    assert r(3 * target + 7, target).item() == pytest.approx(1)
+    assert r(-target, target).item() == pytest.approx(-1)
+
+
+def test_a_constant_prediction_has_r_zero() -> None:
+    assert r(column(3, 3, 3), column(1, 2, 5)).item() == 0
+
+
+def test_r_averages_over_the_label_dimensions_that_vary() -> None:
+    x = torch.arange(5.0)
+    target = torch.stack([x, x.square(), torch.full_like(x, 2)], dim=1)
+    prediction = torch.stack([x, -x.square(), x], dim=1)
+    assert r(prediction, target).item() == pytest.approx((1 - 1) / 2, abs=1e-12)
+    prediction = torch.stack([x, x, x], dim=1)
+    expected = (1 + np.corrcoef(x.numpy(), x.square().numpy())[0, 1]) / 2
+    assert r(prediction, target).item() == pytest.approx(expected)
+
+
+def test_r_of_constant_labels_is_nan() -> None:
+    assert math.isnan(r(column(1, 2, 3), column(4, 4, 4)).item())
+
+
+def test_scores_are_computed_in_float64() -> None:
+    # In float32 the square of 0.001 against 4096 would be lost.
+    target = column(*[4096.0] * 1000)
+    prediction = target.clone()
+    prediction[0] += 2**-10
+    assert mse(prediction, target).dtype == torch.float64
+    assert mse(prediction, target).item() == pytest.approx(2**-20 / 1000, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_shapes_that_differ_are_refused(name: str) -> None:
+    with pytest.raises(InputError, match=r"same shape, got \(4, 1\) and \(4,\)"):
+        METRICS[name].score(torch.zeros(4, 1), torch.zeros(4))
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_a_stack_scores_as_its_members_do(name: str) -> None:
+    generator = torch.Generator().manual_seed(0)
+    prediction = torch.randn(3, 11, 2, generator=generator)
+    target = torch.randn(3, 11, 2, generator=generator)
+    together = METRICS[name].score(prediction, target)
+    assert together.shape == (3,)
+    alone = torch.stack([METRICS[name].score(p, t) for p, t in zip(prediction, target, strict=True)])
+    torch.testing.assert_close(together, alone, rtol=1e-14, atol=0)
+
+
+@pytest.mark.parametrize(("name", "lower"), [("rmse", True), ("mse", True), ("mape", True), ("r", False)])
+def test_better_is_strict_and_nan_never_is(name: str, lower: bool) -> None:
+    metric = METRICS[name]
+    nan, worst = float("nan"), metric.worst
+    value = torch.tensor([1.0, 2.0, 1.0, nan, 1.0, worst])
+    than = torch.tensor([2.0, 1.0, 1.0, 1.0, worst, worst])
+    assert metric.better(value, than).tolist() == [lower, not lower, False, False, True, False]
+
+
+def test_evaluate_gives_the_scores_asked_for() -> None:
+    prediction, target = column(1, 2, 3, 4), column(1, 2, 5, 4)
+    scores = evaluate(prediction, target, torch.zeros(4, dtype=torch.int64), ("rmse", "mape"))
+    assert scores == {"rmse": pytest.approx(1), "mape": pytest.approx(10)}
+    assert all(isinstance(value, float) for value in scores.values())
+
+
+def test_evaluate_counts_the_targets_that_mape_skips() -> None:
+    prediction, target = column(1, 2, 3), column(0, 2, 0)
+    domain = torch.zeros(3, dtype=torch.int64)
+    assert evaluate(prediction, target, domain, ("mape",))["mape_skipped"] == 2
+    assert "mape_skipped" not in evaluate(prediction, target, domain, ("rmse",))
+
+
+def test_worst_domain_is_the_largest_error_and_the_lowest_signed_r() -> None:
+    target = column(1, 2, 3, 1, 2, 3, 1, 2, 3)
+    prediction = column(1, 2, 3, 6, 4, 2, 1, 3, 2)
+    domain = torch.tensor([4, 4, 4, 0, 0, 0, 9, 9, 9])
+    scores = evaluate(prediction, target, domain, ("rmse", "r"), worst=("rmse", "r"))
+    assert scores["worst_rmse"] == pytest.approx(math.sqrt((25 + 4 + 1) / 3))
+    assert scores["worst_r"] == pytest.approx(-1)
+    assert scores["rmse"] == pytest.approx(math.sqrt(32 / 9))
+
+
+def test_worst_domain_of_one_domain_is_the_score_itself() -> None:
+    prediction, target = column(1, 2, 4), column(2, 2, 3)
+    scores = evaluate(prediction, target, torch.full((3,), 7), ("rmse", "r"), worst=("rmse", "r"))
+    assert scores["worst_rmse"] == scores["rmse"]
+    assert scores["worst_r"] == scores["r"]

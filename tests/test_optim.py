@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import nn
+
+from cmixup.errors import InputError
+from cmixup.optim import Optimizer, make_optimizer
+
+THEIRS: dict[str, Callable[..., torch.optim.Optimizer]] = {
+    "adam": lambda p, lr, wd: torch.optim.Adam(p, lr=lr, weight_decay=wd, fused=True),
+    "sgd": lambda p, lr, wd: torch.optim.SGD(p, lr=lr, weight_decay=wd, momentum=0.9, fused=True),
+}
+
+
+def parameters() -> list[nn.Parameter]:
+    generator = torch.Generator().manual_seed(0)
+    return [nn.Parameter(torch.randn(shape, generator=generator)) for shape in ((4, 3), (3,), (2, 2, 2))]
+
+
+def take_steps(params: list[nn.Parameter], optimizer: Optimizer | torch.optim.Optimizer, sparse: bool) -> None:
+    generator = torch.Generator().manual_seed(1)
+    for step in range(20):
+        optimizer.zero_grad()
+        for k, parameter in enumerate(params):
+            grad = torch.randn(parameter.shape, generator=generator)
+            # PyTorch's fused SGD cannot begin with a parameter after its first step, so the second one begins at 0.
+            if not sparse or k == 0 or (k == 1 and step % 3 == 0):
+                parameter.grad = grad
+        optimizer.step()
+
+
+@pytest.mark.parametrize("sparse", [False, True], ids=["all gradients", "some without gradient"])
+@pytest.mark.parametrize("weight_decay", [0.0, 0.1])
+@pytest.mark.parametrize("name", ["adam", "sgd"])
+def test_twenty_steps_equal_pytorchs(name: str, weight_decay: float, sparse: bool) -> None:
+    ours, theirs, start = parameters(), parameters(), parameters()
+    take_steps(ours, make_optimizer(name, ours, 0.05, weight_decay), sparse)
+    take_steps(theirs, THEIRS[name](theirs, 0.05, weight_decay), sparse)
+    for one, other in zip(ours, theirs, strict=True):
+        assert torch.equal(one, other)
+    assert not torch.equal(ours[0], start[0])
+    assert torch.equal(ours[2], start[2]) is sparse
+
+
+@pytest.mark.parametrize("name", ["adam", "sgd"])
+def test_the_learning_rate_may_change_between_steps(name: str) -> None:
+    ours, theirs = parameters(), parameters()
+    mine, other = make_optimizer(name, ours, 0.1), THEIRS[name](theirs, 0.1, 0.0)
+    for lr in (0.1, 0.01):
+        mine.lr = other.param_groups[0]["lr"] = lr
+        take_steps(ours, mine, False)
+        take_steps(theirs, other, False)
+    assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
+
+
+@pytest.mark.parametrize("name", ["adam", "sgd"])
+def test_zero_grad_forgets_and_a_step_without_gradients_does_nothing(name: str) -> None:
+    params = parameters()
+    optimizer = make_optimizer(name, params, 0.1)
+    for parameter in params:
+        parameter.grad = torch.ones_like(parameter)
+    optimizer.zero_grad()
+    optimizer.step()
+    assert all(torch.equal(a, b) for a, b in zip(params, parameters(), strict=True))
+    assert all(parameter.grad is None for parameter in params)
+
+
+@pytest.mark.parametrize("name", ["adam", "sgd"])
+def test_frozen_parameters_stay(name: str) -> None:
+    params = parameters()
+    params[1].requires_grad_(False)
+    optimizer = make_optimizer(name, params, 0.1, 0.5)
+    (params[0].sum() + params[1].sum()).backward()
+    optimizer.step()
+    assert not torch.equal(params[0], parameters()[0])
+    assert torch.equal(params[1], parameters()[1])
+
+
+@pytest.mark.parametrize("lr", [0, -0.1, float("nan"), float("inf"), "fast"])
+def test_a_bad_learning_rate_is_refused(lr: object) -> None:
+    with pytest.raises(InputError, match="lr must be"):
+        make_optimizer("adam", parameters(), lr)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("weight_decay", [-0.1, float("nan"), "x"])
+def test_a_bad_weight_decay_is_refused(weight_decay: object) -> None:
+    with pytest.raises(InputError, match="weight_decay must be"):
+        make_optimizer("sgd", parameters(), 0.1, weight_decay)  # type: ignore[arg-type]
+
+
+def test_an_unknown_optimizer_is_refused() -> None:
+    with pytest.raises(InputError, match="optimizer must be one of adam, sgd, got 'adamw'"):
+        make_optimizer("adamw", parameters(), 0.1)

@@ -1,0 +1,88 @@
+"""The library stands alone: what it imports, and what its wheel ships."""
+
+from __future__ import annotations
+
+import ast
+import json
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+REPO = Path(__file__).resolve().parent.parent
+LIBRARY = sorted((REPO / "cmixup").rglob("*.py"))
+HEAVY = ("pandas", "hydra", "omegaconf", "wandb", "rich", "scipy", "matplotlib", "sklearn", "pooch", "requests", "h5py")
+OURS = ("datasets", "models", "scripts", "tests", "configs")
+
+
+def modules_after(code: str) -> set[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}\nimport sys, json; print(json.dumps(sorted(sys.modules)))"],
+        cwd=REPO, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return {name.partition(".")[0] for name in json.loads(done.stdout.splitlines()[-1])}
+
+
+def test_import_needs_numpy_and_torch_only() -> None:
+    everything = "\n".join(
+        f"import {'.'.join(path.relative_to(REPO).with_suffix('').parts).removesuffix('.__init__')}" for path in LIBRARY
+    )
+    loaded = modules_after(everything)
+    assert {"cmixup", "numpy", "torch"} <= loaded
+    assert not loaded & {*HEAVY, *OURS}
+
+
+def imports(path: Path) -> set[str]:
+    """Top-level packages that a file imports anywhere, in functions, too."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            found.add((node.module or "").partition(".")[0])
+    return found
+
+
+@pytest.mark.parametrize("path", LIBRARY, ids=lambda path: str(path.relative_to(REPO)))
+def test_the_library_imports_neither_datasets_nor_models(path: Path) -> None:
+    assert not imports(path) & set(OURS)
+
+
+def test_the_driver_knows_no_part_by_name() -> None:
+    """STYLE 1: trainer, learner, rows and driver import no method, dataset or model."""
+    for path in (REPO / "cmixup/trainer.py", REPO / "cmixup/learner.py", *sorted((REPO / "scripts").glob("*.py"))):
+        tree = ast.parse(path.read_text())
+        named = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
+        methods = {m for m in named if m.startswith("cmixup.methods.") and m != "cmixup.methods.base"}
+        data = {
+            m for m in named if m.split(".")[0] in ("datasets", "models") and m.split(".")[-1] not in ("base", "fetch")
+        }
+        assert not methods | data - {"datasets", "models"}, path
+
+
+def test_the_public_names_are_there() -> None:
+    import cmixup
+
+    assert {"Beta", "InputError", "PartnerSampler", "mix"} <= set(cmixup.__all__)
+    assert all(hasattr(cmixup, name) for name in cmixup.__all__)
+
+
+def test_the_wheel_ships_the_library_alone(tmp_path: Path) -> None:
+    """Built from a copy, so that nothing is left in the checkout; needs no network."""
+    source = tmp_path / "source"
+    ignore = shutil.ignore_patterns("__pycache__", ".git", "*.egg-info", "build", "outputs", "data", ".venv", "wandb")
+    shutil.copytree(REPO, source, ignore=ignore)
+    command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "--no-index"]
+    subprocess.run([*command, "-w", str(tmp_path / "dist"), str(source)], check=True, capture_output=True)
+    (wheel,) = (tmp_path / "dist").glob("*.whl")
+    shipped = zipfile.ZipFile(wheel).namelist()
+    top = {name.partition("/")[0] for name in shipped if ".dist-info/" not in name}
+    assert top == {"cmixup"}
+    expected = {str(path.relative_to(REPO)) for path in LIBRARY}
+    assert {name for name in shipped if name.endswith(".py")} == expected
+    assert "cmixup/py.typed" in shipped
+    assert any(name.endswith("licenses/LICENSE") for name in shipped)

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from cmixup.errors import InputError
+from cmixup.seeding import Streams, torch_seed
+
+GENERATORS = ("order", "partners", "lam", "mixing")
+
+
+def first(streams: Streams) -> dict[str, float]:
+    return {name: getattr(streams, name).random() for name in GENERATORS}
+
+
+def test_same_seed_gives_the_same_streams() -> None:
+    one, other = Streams(3), Streams(3)
+    assert first(one) == first(other)
+    assert (one.init, one.training) == (other.init, other.training)
+
+
+def test_every_stream_and_every_seed_differ() -> None:
+    values = [v for seed in range(5) for v in first(Streams(seed)).values()]
+    assert len(set(values)) == len(values)
+    seeds = [s for seed in range(5) for s in (Streams(seed).init, Streams(seed).training)]
+    assert len(set(seeds)) == len(seeds)
+
+
+@pytest.mark.parametrize("drawn", GENERATORS)
+def test_drawing_from_one_stream_leaves_the_others(drawn: str) -> None:
+    untouched, streams = first(Streams(1)), Streams(1)
+    getattr(streams, drawn).random(1000)
+    for name, value in first(streams).items():
+        assert (value == untouched[name]) is (name != drawn)
+
+
+@pytest.mark.parametrize("seed", [-1, 1.0, True, "0", None])
+def test_a_seed_that_is_no_whole_number_is_refused(seed: object) -> None:
+    with pytest.raises(InputError, match="seed must be a whole number"):
+        Streams(seed)  # type: ignore[arg-type]
+
+
+def test_numpy_whole_numbers_are_seeds() -> None:
+    assert first(Streams(np.int64(4))) == first(Streams(4))
+
+
+def test_torch_seed_seeds_inside_and_restores_outside() -> None:
+    torch.manual_seed(0)
+    torch.rand(3)
+    expected_after = torch.get_rng_state()
+    with torch_seed(7):
+        inside = torch.rand(4)
+    assert torch.equal(torch.get_rng_state(), expected_after)
+    torch.manual_seed(7)
+    assert torch.equal(inside, torch.rand(4))
+
+
+def test_torch_seed_restores_after_an_error() -> None:
+    def fail() -> None:
+        with torch_seed(7):
+            torch.rand(4)
+            raise RuntimeError("inside")
+
+    before = torch.get_rng_state()
+    with pytest.raises(RuntimeError, match="inside"):
+        fail()
+    assert torch.equal(torch.get_rng_state(), before)

@@ -88,13 +88,17 @@ def rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:
     base = {name: report[name] for name in COLUMNS if name in report} | {"options": options}
     values = {
         **report["scores"],
-        "train": {**report["facts"], "seconds": report["seconds"], "best_epoch": report["best_epoch"]},
+        "train": {**_facts(report), "seconds": report["seconds"], "best_epoch": report["best_epoch"]},
     }
     return [
         {**base, "split": split, "metric": metric, "value": value}
         for split, scores in values.items()
         for metric, value in scores.items()
     ]
+
+
+def _facts(report: Mapping[str, Any]) -> dict[str, float]:
+    return {name: value for name, value in report["facts"].items() if name not in COLUMNS}
 
 
 def check_unique(records: Iterable[Mapping[str, Any]]) -> None:

@@ -177,9 +177,7 @@ def make_labels(kind: str, n: int) -> tuple[Any, float]:
     if kind == "features":
         return rng.normal(size=(n, FEATURES)) @ np.diag(1 / np.arange(1.0, FEATURES + 1)), 0.3
     if kind == "electricity":  # a few daily and weekly rhythms and noise, as hourly loads have; made up
-        rhythms = np.cumsum(rng.normal(size=(15_591, 6)), axis=0) / 60 + np.sin(
-            np.arange(15_591)[:, None] / 24
-        )
+        rhythms = np.cumsum(rng.normal(size=(15_591, 6)), axis=0) / 60 + np.sin(np.arange(15_591)[:, None] / 24)
         return (rhythms @ rng.normal(size=(6, 321)) + rng.normal(size=(15_591, 321))) / 8, 0.5
     mirror = Path(os.environ["CMIXUP_MIRROR"])
     if kind == "airfoil":

@@ -15,6 +15,7 @@ import yaml
 from omegaconf import DictConfig
 
 from cmixup.errors import InputError, check_choice
+from cmixup.pairing.bandwidth import verdict
 from cmixup.records import begin_run, environment, finish_run, is_done
 from cmixup.seeding import Streams, torch_seed
 from cmixup.trainer import Member, Outcome, TrainSettings, train
@@ -158,6 +159,12 @@ def execute(job: Job, on_epoch: Callable[[int, list[dict[str, float]]], None] | 
     return written
 
 
+def pairs_verdict(facts: Mapping[str, float]) -> str:
+    """Return in words what the bandwidth does to the pairs; empty for methods without one."""
+    wanted = ("effective_fraction", "self_probability", "equal_label_probability")
+    return verdict(*(facts[name] for name in wanted)) if all(name in facts for name in wanted) else ""
+
+
 def make_report(job: Job, member: Member, outcome: Outcome) -> dict[str, Any]:
     """Return the record of one run."""
     plain, data, seed = job.plain, member.data, member.streams.seed
@@ -168,13 +175,14 @@ def make_report(job: Job, member: Member, outcome: Outcome) -> dict[str, Any]:
         "method": plain["method"]["name"],
         "preset": plain["preset"],
         "layer": member.method.layer,
-        "bandwidth": plain["method"].get("bandwidth"),
+        "bandwidth": outcome.facts.get("bandwidth"),
         "alpha": plain["method"].get("alpha"),
         "options": job.options,
         "seed": seed,
         "run": job.run_folder(seed).relative_to(Path(plain["out"]) / "runs").as_posix(),
         "scores": outcome.scores,
         "facts": outcome.facts,
+        "verdict": pairs_verdict(outcome.facts),
         "selection": f"best val {data.selection} over epochs, first of ties",
         "best_epoch": outcome.best_epoch,
         "epochs": job.settings.epochs,

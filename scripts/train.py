@@ -17,6 +17,9 @@ from scripts.config import CONFIG_DIR
 from scripts.progress import Board
 from scripts.run import Diverged, Job, execute, plan
 
+# Bandwidths under which C-Mixup is another method.
+NO_EFFECT = ("self-pairing only: this is ERM", "indistinguishable from mixup")
+
 
 def label(job: Job) -> str:
     """Return a job in a few words."""
@@ -35,6 +38,8 @@ def run(cfg: DictConfig) -> None:
         folder = job.run_folder(seed)
         report = json.loads((folder / "report.json").read_text())
         scores = "  ".join(f"{name} {value:.4f}" for name, value in report["scores"]["test"].items())
+        if report["verdict"] in NO_EFFECT:
+            print(f"warning: bandwidth {report['bandwidth']:g}: {report['verdict']}", file=sys.stderr)
         state = "" if seed in job.pending else "  (already done; rerun=true trains it again)"
         print(f"{label(job)} seed {seed}: test {scores}  -> {folder}{state}")
 

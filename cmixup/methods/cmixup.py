@@ -10,11 +10,12 @@ from cmixup.mixing import Beta
 from cmixup.pairing.label import LabelDistance
 
 
-def cmixup(bandwidth: float, alpha: float, lam_per: str = "example", layer: str = "input") -> Mix:
+def cmixup(bandwidth: float | str | list, alpha: float, lam_per: str = "example", layer: str = "input") -> Mix:
     """Mix with partners drawn by label distance, P(j|i) ~ exp(-||y_i - y_j||^2 / (2 bandwidth^2)).
 
     Args:
-        bandwidth: sigma in label units; 0 pairs equal labels, infinity is plain mixup.
+        bandwidth: sigma in label units (0 pairs equal labels, infinity is plain mixup), "auto", or
+            ["fraction", f] for the sigma that leaves the fraction f of the data as effective partners.
         alpha: lam ~ Beta(alpha, alpha).
         lam_per: one lambda an "example" or a "batch".
         layer: "input", "hidden" for the backbone's own mix point, or the name of one.

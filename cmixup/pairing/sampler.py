@@ -68,9 +68,7 @@ class PartnerSampler:
         check_choice("method", method, METHODS)
         check_choice("kernel", kernel, KERNELS)
         if not 0 <= as_number("memory_budget", memory_budget) < math.inf:
-            raise InputError(
-                f"memory_budget must be a finite number of bytes, 0 or more, got {memory_budget!r}"
-            )
+            raise InputError(f"memory_budget must be a finite number of bytes, 0 or more, got {memory_budget!r}")
         self.kernel = kernel
         self._given = for_kernel("labels", as_labels("labels", labels), kernel)
         data = to_numpy(self._given)

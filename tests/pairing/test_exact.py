@@ -61,9 +61,7 @@ def test_torch_draws_follow_the_exact_row(method, name):
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "laplace"])
-@pytest.mark.parametrize(
-    ("method", "torch_form"), [(m, False) for m in METHODS] + [(m, True) for m in TORCH_METHODS]
-)
+@pytest.mark.parametrize(("method", "torch_form"), [(m, False) for m in METHODS] + [(m, True) for m in TORCH_METHODS])
 def test_many_draws_resolve_a_percent(method, torch_form, kernel):
     # Few labels and many draws: what the wide grid cannot see, an acceptance off by 3 %, fails here.
     labels = np.array([0.0, 0.1, 0.1, 0.5, 0.8, 1.3, 1.9, 2.0, 2.0, 2.4, 3.1, 4.0])

@@ -54,7 +54,7 @@ def as_markdown(rows: list[dict[str, Any]]) -> str:
         f"Machine: {model}, {os.cpu_count()} cores, one thread used; {versions}; {platform.platform()}.",
         "Each case in a fresh process. Times are medians of repeated calls (set-ups above 2 s: one call).",
         "Memory is resident memory beside the labels: peak in set-up, and with an epoch's N int64 partners.",
-        "Small tables reuse memory that the process had freed before, so that a peak can read below what is held.",
+        "Small tables reuse memory that the process had freed, so that a peak can read below what is held.",
         "The 15,591 x 321 labels are made up (a few rhythms and noise); bandwidths are in the CSV.",
         "",
         "## Targets",

@@ -57,8 +57,9 @@ def resolve_layer(model: nn.Module, layer: str) -> str:
     Raises:
         InputError: the model has no such point.
     """
-    points: tuple[str, ...] = getattr(model, "layers", ("input",))
-    name: str | None = getattr(model, "hidden", None) if layer == "hidden" else layer
+    points = model.layers if isinstance(model, Backbone) else ("input",)
+    hidden = model.hidden if isinstance(model, Backbone) else None
+    name = hidden if layer == "hidden" else layer
     if name is None or name not in points:
         offered = ", ".join(points)
         raise InputError(f"layer must be a mix point of {type(model).__name__} ({offered}), got {layer!r}")

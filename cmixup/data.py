@@ -96,6 +96,6 @@ class RegressionData:
         for metric in (*self.metrics, self.selection, *self.worst):
             if metric not in METRICS:
                 raise InputError(f"metric must be one of {', '.join(METRICS)}, got {metric!r}")
-        widths = {split.name: split.y.shape[1] for split in (self.train, self.val, self.test)}
-        if len(set(widths.values())) > 1:
+        widths = [split.y.shape[1] for split in (self.train, self.val, self.test)]
+        if len(set(widths)) > 1:
             raise InputError(f"y must have the same width in every split of {self.name}, got {widths}")

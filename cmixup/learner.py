@@ -58,8 +58,8 @@ class Learner:
 
     def state_dict(self, member: int) -> dict[str, Tensor]:
         """Return the remembered weights of one model, on the CPU; they load into a model of its class."""
-        pick = slice(None) if self.size == 1 else member
-        return {name: value[pick].cpu().clone() for name, value in self._best.items()}
+        chosen = {name: value if self.size == 1 else value[member] for name, value in self._best.items()}
+        return {name: value.cpu().clone(memory_format=torch.contiguous_format) for name, value in chosen.items()}
 
 
 def stack(models: Sequence[nn.Module]) -> nn.Module:

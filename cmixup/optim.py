@@ -7,6 +7,7 @@ small model. The kernels act elementwise, so the models of a stack train as they
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 import torch
@@ -26,10 +27,7 @@ class Optimizer:
 
     def __init__(self, params: Iterable[nn.Parameter], lr: float, weight_decay: float = 0.0):
         self.params = [p for p in params if p.requires_grad]
-        self.lr = check_positive("lr", lr)
-        self.weight_decay = as_number("weight_decay", weight_decay)
-        if not self.weight_decay >= 0:
-            raise InputError(f"weight_decay must be 0 or more, got {weight_decay!r}")
+        self.lr, self.weight_decay = lr, weight_decay
         # The kernels copy what is not contiguous at every step, so they get views with the axes in memory order.
         self._axes = [sorted(range(p.ndim), key=p.stride, reverse=True) for p in self.params]
         self._values = [p.detach().permute(axes) for p, axes in zip(self.params, self._axes, strict=True)]
@@ -108,13 +106,21 @@ class SGD(Optimizer):
         )  # fmt: skip
 
 
+def check_optimizer(name: str, lr: float, weight_decay: float) -> None:
+    """Raise `InputError` for an unknown name, lr not above 0, or weight_decay below 0 or not finite."""
+    check_choice("optimizer", name, ("adam", "sgd"))
+    check_positive("lr", lr)
+    if not (as_number("weight_decay", weight_decay) >= 0 and math.isfinite(weight_decay)):
+        raise InputError(f"weight_decay must be a finite number, 0 or more, got {weight_decay!r}")
+
+
 def make_optimizer(name: str, params: Iterable[nn.Parameter], lr: float, weight_decay: float = 0.0) -> Optimizer:
     """Return the optimiser "adam" or "sgd" (momentum 0.9).
 
     Raises:
-        InputError: an unknown name, lr not above 0, weight_decay below 0.
+        InputError: see `check_optimizer`.
     """
-    check_choice("optimizer", name, ("adam", "sgd"))
+    check_optimizer(name, lr, weight_decay)
     return (Adam if name == "adam" else SGD)(params, lr, weight_decay)
 
 

@@ -14,6 +14,7 @@ from cmixup.errors import InputError
 from cmixup.learner import Learner
 from cmixup.methods.base import Method
 from cmixup.metrics import METRICS, evaluate
+from cmixup.optim import check_optimizer
 from cmixup.rows import Rows
 from cmixup.seeding import Streams, torch_seed
 
@@ -44,6 +45,7 @@ class TrainSettings:
         for name in ("epochs", "batch_size", "eval_batch_size"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} must be 1 or more, got {getattr(self, name)!r}")
+        check_optimizer(self.optimizer, self.lr, self.weight_decay)
 
 
 @dataclass

@@ -164,7 +164,7 @@ def _download(url: str, target: Path) -> None:
         except requests.HTTPError as error:
             raise Unavailable(f"answered: {error}") from None
         except (requests.RequestException, ValueError) as error:
-            if attempt == TRIES or isinstance(error, requests.ConnectionError):
+            if attempt == TRIES or isinstance(error, requests.ConnectTimeout):
                 raise Unavailable(f"out of reach ({type(error).__name__})") from None
             log.warning("download of %s broke off, starting again", url)
         else:

@@ -6,7 +6,7 @@ import importlib
 import inspect
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +57,10 @@ def resolved(cfg: DictConfig) -> dict[str, Any]:
     assert isinstance(plain, dict)
     plain["dataset"].pop("presets")
     plain["experiment"] = plain["experiment"]["name"]
+    known = [*ROOT_KEYS, *GROUPS, "train", "seeds"]
+    for key in plain:
+        if key not in known:
+            raise InputError(f"{key} is not known; the top level takes {', '.join(known)}")
     for key, kind in ROOT_KEYS.items():
         check_type(key, plain[key], kind)
     return {str(key): value for key, value in plain.items()}
@@ -68,19 +72,29 @@ def target(node: Mapping[str, Any]) -> Callable[..., Any]:
     return getattr(importlib.import_module(module), attribute)
 
 
-def arguments(path: str, node: Mapping[str, Any], function: Callable[..., Any]) -> dict[str, Any]:
+def arguments(
+    path: str, node: Mapping[str, Any], function: Callable[..., Any], reserved: Sequence[str] = ()
+) -> dict[str, Any]:
     """Return the keys of `node` as arguments of `function`, each checked by name and type.
+
+    Args:
+        path: how errors call the node.
+        node: a part of the configuration.
+        function: what is going to be called.
+        reserved: arguments that the configuration cannot set.
 
     Raises:
         InputError: a key that `function` does not take, or a value of another type, named with `path`.
     """
     hints = typing.get_type_hints(function.__init__ if inspect.isclass(function) else function)
-    known = [name for name in inspect.signature(function).parameters if name != "self"]
+    known = [name for name in inspect.signature(function).parameters if name not in ("self", *reserved)]
     given = {key: value for key, value in node.items() if key not in ("_target_", "name")}
     for key, value in given.items():
         if key not in known:
             raise InputError(f"{path}.{key} is not known; {path} takes {', '.join(known) or 'no options'}")
         check_type(f"{path}.{key}", value, hints[key])
+        if type(value) is int and float in (hints[key], *typing.get_args(hints[key])):
+            given[key] = float(value)  # 5 and 5.0 are one value, and name one run
     return given
 
 
@@ -135,7 +149,7 @@ def parse_seeds(value: Any, name: str = "seeds") -> list[int]:
                 seeds = [_whole(part) for part in text.split(",") if part.strip()]
             else:
                 seeds = list(range(_whole(text)))
-    except ValueError:
+    except (TypeError, ValueError, OverflowError):
         raise problem from None
     if not seeds or len(set(seeds)) != len(seeds):
         raise problem

@@ -19,7 +19,7 @@ from cmixup.pairing.bandwidth import verdict
 from cmixup.records import begin_run, environment, finish_run, is_done
 from cmixup.seeding import Streams, torch_seed
 from cmixup.trainer import Member, Outcome, TrainSettings, train
-from scripts.config import arguments, differences, parse_seeds, resolved, target
+from scripts.config import GROUPS, arguments, differences, parse_seeds, resolved, target
 from scripts.logger import make_logger
 
 LONGEST_NAME = 120
@@ -68,12 +68,14 @@ def plan(cfg: DictConfig) -> Job:
     if plain["threads"] < 1:
         raise InputError(f"threads must be 1 or more, got {plain['threads']!r}")
     device = pick_device(plain["device"])
-    settings = TrainSettings(**arguments("train", plain["train"], TrainSettings))
-    parts = {group: target(plain[group]) for group in ("dataset", "model", "method")}
-    dataset = parts["dataset"](**arguments("dataset", plain["dataset"], parts["dataset"]))
-    model_options = arguments("model", plain["model"], parts["model"])
-    method_options = arguments("method", plain["method"], parts["method"])
-    parts["method"](**method_options)  # refuses bad values now rather than after loading the data
+    parts: dict[str, Any] = {"train": TrainSettings, **{group: target(plain[group]) for group in GROUPS}}
+    reserved = {"model": ("in_shape", "out_features")}  # these come from the data
+    given = {group: arguments(group, plain[group], part, reserved.get(group, ())) for group, part in parts.items()}
+    for group, checked in given.items():
+        plain[group].update(checked)
+    settings = TrainSettings(**given["train"])
+    dataset = parts["dataset"](**given["dataset"])
+    parts["method"](**given["method"])  # refuses bad values now rather than after loading the data
     options = differences(plain)
     folder = (
         Path(plain["out"]) / "runs" / plain["experiment"] / plain["dataset"]["name"] / plain["model"]["name"]
@@ -81,20 +83,21 @@ def plan(cfg: DictConfig) -> Job:
     )  # fmt: skip
     job = Job(
         plain, seeds, options, folder, device, settings, dataset,
-        make_model=lambda shape, width: parts["model"](shape, width, **model_options),
-        make_method=lambda: parts["method"](**method_options),
+        make_model=lambda shape, width: parts["model"](shape, width, **given["model"]),
+        make_method=lambda: parts["method"](**given["method"]),
     )  # fmt: skip
     job.pending.extend(s for s in seeds if plain["rerun"] or not is_done(job.run_folder(s)))
     return job
 
 
 def folder_name(preset: str, options: Mapping[str, Any]) -> str:
-    """Name a run by its preset and every option that differs from it; long names end in a hash."""
+    """Name a run by its preset and every option that differs from it; what does not fit ends in a hash."""
     parts = [f"{key.removeprefix('method.')}={value}" for key, value in sorted(options.items())]
-    name = re.sub(r"[^\w=,.+-]", "_", ",".join([preset, *parts]))
-    if len(name) <= LONGEST_NAME:
+    written = ",".join([preset, *parts])
+    name = re.sub(r"[^\w=,.+-]", "_", written)
+    if name == written and len(name) <= LONGEST_NAME:
         return name
-    digest = hashlib.sha256(name.encode()).hexdigest()[:12]
+    digest = hashlib.sha256(written.encode()).hexdigest()[:12]
     return f"{name[:LONGEST_NAME]}-{digest}"
 
 

@@ -81,7 +81,7 @@ def test_mixed_labels_against_mixed_losses(d_y: int) -> None:
     loss = method.loss(model, batch)
     lam = batch.draws["lam"]
     prediction = model(mix(batch.x, batch.partner.x, lam))
-    first, second = squared_error(prediction, batch.y), squared_error(prediction, batch.partner.y)
+    first, second = ((prediction - y).square().mean(dim=-1) for y in (batch.y, batch.partner.y))
     mixed_losses = (lam * first + (1 - lam) * second).mean()
     gap = (lam * (1 - lam) * (batch.y - batch.partner.y).square().mean(dim=-1)).mean()
     torch.testing.assert_close(loss, mixed_losses - gap, rtol=1e-12, atol=0)

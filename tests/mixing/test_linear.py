@@ -81,7 +81,7 @@ def test_mixed_labels_against_mixed_losses(d_y: int) -> None:
     loss = method.loss(model, batch)
     lam = batch.draws["lam"]
     prediction = model(mix(batch.x, batch.partner.x, lam))
-    first, second = squared_error(prediction, batch.y), squared_error(prediction, batch.partner.y)
+    first, second = ((prediction - y).square().mean(dim=-1) for y in (batch.y, batch.partner.y))
     mixed_losses = (lam * first + (1 - lam) * second).mean()
     gap = (lam * (1 - lam) * (batch.y - batch.partner.y).square().mean(dim=-1)).mean()
     torch.testing.assert_close(loss, mixed_losses - gap, rtol=1e-12, atol=0)
@@ -101,9 +101,10 @@ def test_mixed_labels_lie_between_the_pair() -> None:
     assert (y <= torch.maximum(batch.y, batch.partner.y) + 1e-12).all()
 
 
-def test_squared_error_is_a_mean_over_label_dimensions_only() -> None:
-    error = squared_error(torch.tensor([[1.0, 3.0], [0.0, 0.0]]), torch.tensor([[0.0, 0.0], [2.0, 0.0]]))
-    assert error.tolist() == [5.0, 2.0]
+def test_squared_error_is_one_mean_a_model() -> None:
+    prediction, target = torch.tensor([[1.0, 3.0], [0.0, 0.0]]), torch.tensor([[0.0, 0.0], [2.0, 0.0]])
+    assert squared_error(prediction, target).item() == 3.5
+    assert squared_error(torch.stack([prediction, target]), torch.stack([target, target])).tolist() == [3.5, 0.0]
 
 
 def test_a_flat_target_does_not_broadcast() -> None:

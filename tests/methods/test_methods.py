@@ -118,8 +118,10 @@ def test_uniform_reaches_every_row_and_itself() -> None:
 def test_facts_of_the_pairing() -> None:
     assert train_one(ERM()).facts == {}
     for method in (mixup(0.5), mixup(0.5, pairing="permutation"), manifold_mixup(0.5), cmixup(float("inf"), 0.5)):
-        assert train_one(method).facts == pytest.approx({"effective_fraction": 1, "self_probability": 1 / 48})
-    assert train_one(cmixup(0.0, 0.5)).facts == pytest.approx({"effective_fraction": 1 / 48, "self_probability": 1})
+        facts = train_one(method).facts
+        assert (facts["effective_fraction"], facts["self_probability"]) == pytest.approx((1, 1 / 48))
+    facts = train_one(cmixup(0.0, 0.5)).facts
+    assert (facts["effective_fraction"], facts["self_probability"]) == pytest.approx((1 / 48, 1))
 
 
 def test_facts_are_medians_over_the_rows_of_the_definition() -> None:
@@ -137,7 +139,7 @@ def test_facts_are_medians_over_the_rows_of_the_definition() -> None:
     [
         (lambda: cmixup(-1.0, 0.5), "bandwidth must be 0 or more .*got -1.0"),
         (lambda: cmixup(float("nan"), 0.5), "bandwidth must be 0 or more .*got nan"),
-        (lambda: cmixup("wide", 0.5), "bandwidth must be a number, got 'wide'"),
+        (lambda: cmixup("wide", 0.5), r"bandwidth must be a number.*got 'wide'"),
         (lambda: cmixup(1.0, 0.0), "alpha must be a finite number above 0, got 0.0"),
         (lambda: mixup(-2.0), "alpha must be a finite number above 0, got -2.0"),
         (lambda: manifold_mixup(float("nan")), "alpha must be a finite number above 0, got nan"),

@@ -101,9 +101,10 @@ def test_mixed_labels_lie_between_the_pair() -> None:
     assert (y <= torch.maximum(batch.y, batch.partner.y) + 1e-12).all()
 
 
-def test_squared_error_is_a_mean_over_label_dimensions_only() -> None:
-    error = squared_error(torch.tensor([[1.0, 3.0], [0.0, 0.0]]), torch.tensor([[0.0, 0.0], [2.0, 0.0]]))
-    assert error.tolist() == [5.0, 2.0]
+def test_squared_error_is_one_mean_a_model() -> None:
+    prediction, target = torch.tensor([[1.0, 3.0], [0.0, 0.0]]), torch.tensor([[0.0, 0.0], [2.0, 0.0]])
+    assert squared_error(prediction, target).item() == 3.5
+    assert squared_error(torch.stack([prediction, target]), torch.stack([target, target])).tolist() == [3.5, 0.0]
 
 
 def test_a_flat_target_does_not_broadcast() -> None:

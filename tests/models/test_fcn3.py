@@ -25,7 +25,7 @@ def test_parameter_counts(d: int, count: int) -> None:
 
 def test_it_is_the_network_of_the_card() -> None:
     model, x, _ = model_and_inputs()
-    a, b, c = model.block1[0], model.block2[0], model.out
+    a, b, c = model.linear1, model.linear2, model.out
     leaky = nn.functional.leaky_relu
     hidden = leaky(nn.functional.linear(x, a.weight, a.bias), 0.1)
     hidden = leaky(nn.functional.linear(hidden, b.weight, b.bias), 0.1)
@@ -38,7 +38,7 @@ def test_initialisation_is_pytorchs_default() -> None:
     ours = FCN3((5,), 1)
     torch.manual_seed(3)
     theirs = [nn.Linear(5, 128), nn.Linear(128, 128), nn.Linear(128, 1)]
-    for one, other in zip((ours.block1[0], ours.block2[0], ours.out), theirs, strict=True):
+    for one, other in zip((ours.linear1, ours.linear2, ours.out), theirs, strict=True):
         assert torch.equal(one.weight, other.weight)
         assert torch.equal(one.bias, other.bias)
 

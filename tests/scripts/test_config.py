@@ -165,8 +165,8 @@ def test_keys_added_by_force_are_refused_too(override: str, key: str) -> None:
         ("train.lr=fast", r"train\.lr must be a number, got 'fast'"),
         ("train.drop_last=1", r"train\.drop_last must be true or false, got 1"),
         ("train.optimizer=3", r"train\.optimizer must be a word, got 3"),
-        ("method.bandwidth=wide", r"method\.bandwidth must be a number, got 'wide'"),
-        ("method.bandwidth=[1,2]", r"method\.bandwidth must be a number, got \[1, 2\]"),
+        ("method.bandwidth=wide", r"bandwidth must be a number.*got 'wide'"),
+        ("method.bandwidth=[1,2]", r"bandwidth must be a number.*got \[1, 2\]"),
         ("method.alpha=null", r"method\.alpha must be a number, got None"),
         ("method.layer=1", r"method\.layer must be a word, got 1"),
         ("dataset.synthetic=1", r"dataset\.synthetic must be true or false, got 1"),
@@ -257,7 +257,9 @@ def test_differences_are_the_options_that_differ_from_the_preset() -> None:
         return differences(resolved(compose_train(list(overrides))))
 
     assert found() == found("preset=released") == found("dataset=no2", "method=erm") == {}
-    assert found("seed=5", "seeds=0..3", "device=cpu", "logger=none", "experiment=x", "out=/tmp/x", "threads=2") == {}
+    assert (
+        found("seed=5", "seeds=0..3", "device=cpu", "logger=none", "experiment=table1", "out=/tmp/x", "threads=2") == {}
+    )
     assert found("method.bandwidth=5.5") == {"method.bandwidth": 5.5}
     assert found("method.bandwidth=1.75") == {}
     assert found("method.alpha=2.0", "preset=released") == {}
@@ -270,7 +272,7 @@ def test_options_that_differ_give_folders_that_differ(tmp_path: Path) -> None:
     choices = [
         [], ["preset=released"], ["method.bandwidth=5.5"], ["method.bandwidth=6.5"], ["method.alpha=5.5"],
         ["train.lr=0.5"], ["method=erm"], ["method=mixup"], ["dataset=no2"], ["dataset=no2", "dataset.split_seed=1"],
-        ["experiment=other"], ["method.layer=input"], ["method.bandwidth=5.5", "train.lr=0.5"],
+        ["experiment=table1"], ["method.layer=input"], ["method.bandwidth=5.5", "train.lr=0.5"],
     ]  # fmt: skip
     folders = [planned(*overrides, f"out={tmp_path}").folder for overrides in choices]
     assert len(set(folders)) == len(choices)

@@ -95,10 +95,8 @@ def evaluate(
         scores["mape_skipped"] = float(skipped)
     for name in worst:
         metric = METRICS[name]
-        each = [
-            float(metric.score(prediction[domain == d], target[domain == d])) for d in torch.unique(domain).tolist()
-        ]
-        scores[f"worst_{name}"] = max(each) if metric.lower_is_better else min(each)
+        each = torch.stack([metric.score(prediction[domain == d], target[domain == d]) for d in torch.unique(domain)])
+        scores[f"worst_{name}"] = float(each.max() if metric.lower_is_better else each.min())  # NaN if any is
     return scores
 
 

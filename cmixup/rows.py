@@ -36,6 +36,8 @@ class Rows:
             raise InputError(f"all runs of a stack need splits of one shape, got {sorted(map(str, shapes))}")
         self.device, self.size, self.n_rows = device, len(splits), len(splits[0])
         resident = [s.x for s in splits if isinstance(s.x, Tensor)]
+        if len(resident) < len(splits) and len(splits) > 1:
+            raise InputError("inputs that are read on demand cannot be stacked")
         self._x = torch.cat(resident).to(device) if resident else splits[0].x
         self._y = torch.cat([s.y for s in splits]).to(device)
         self._domain = torch.cat([s.domain for s in splits]).to(device)

@@ -50,12 +50,15 @@ class TrainSettings:
 
 @dataclass
 class Member:
-    """One run of a stack: its data, method, freshly initialised model and random streams."""
+    """One run of a stack: its data, method (fitted on the way in), freshly initialised model and random streams."""
 
     data: RegressionData
     method: Method
     model: nn.Module
     streams: Streams
+
+    def __post_init__(self) -> None:
+        self.method.fit(self.data.train, self.model)
 
 
 @dataclass
@@ -108,8 +111,6 @@ def train(
         One outcome a member, in order.
     """
     device = torch.device(device)
-    for member in members:
-        member.method.fit(member.data.train, member.model)
     together = all(m.method.stackable and getattr(m.model, "stackable", False) for m in members)
     resident = all(s.resident for m in members for s in (m.data.train, m.data.val, m.data.test))
     if together and resident:

@@ -58,7 +58,7 @@ def resolved(cfg: DictConfig) -> dict[str, Any]:
     plain["dataset"].pop("presets")
     plain["experiment"] = plain["experiment"]["name"]
     known = [*ROOT_KEYS, *GROUPS, "train", "seeds"]
-    for key in plain:
+    for key in map(str, plain):
         if key not in known:
             raise InputError(f"{key} is not known; the top level takes {', '.join(known)}")
     for key, kind in ROOT_KEYS.items():

@@ -356,9 +356,8 @@ def test_a_plain_module_trains_with_input_level_methods(name: str, model: Callab
 def test_a_hidden_layer_asked_of_a_model_without_one_is_refused(
     layer: str, model: Callable[[int, int], nn.Module]
 ) -> None:
-    member = make_member(manifold_mixup(0.5, layer=layer), model=model)
     with pytest.raises(InputError, match=rf"layer must be a mix point of \w+ \(input\), got '{layer}'"):
-        train([member], settings())
+        make_member(manifold_mixup(0.5, layer=layer), model=model)
 
 
 @pytest.mark.parametrize("name", METHODS)

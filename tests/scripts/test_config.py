@@ -197,7 +197,7 @@ def test_values_of_another_type_are_refused(override: str, message: str) -> None
         ("train.eval_batch_size=0", "eval_batch_size"),
         ("train.lr=0", "lr must be a finite number above 0, got 0"),
         ("train.lr=nan", "lr must be a finite number above 0, got nan"),
-        ("train.weight_decay=-0.1", "weight_decay must be 0 or more, got -0.1"),
+        ("train.weight_decay=-0.1", "weight_decay must be a finite number, 0 or more, got -0.1"),
         ("train.optimizer=adamw", "optimizer must be one of adam, sgd, got 'adamw'"),
         ("dataset.scaling=none", "scaling must be one of train, all, got 'none'"),
         ("threads=0", "threads must be 1 or more, got 0"),

@@ -41,7 +41,7 @@ def table_figure(tables: Mapping[str, Table], records: Sequence[Mapping[str, Any
                 colour, height = COLOURS.get(preset, OTHER), row + 0.2 * (k + 1)
                 seeds = list(values.values())
                 axis.plot(seeds, [height] * len(seeds), ".", color=colour, alpha=0.35)
-                axis.plot(sum(seeds) / len(seeds), height, "|", color=colour, markersize=14, markeredgewidth=2.5,
+                axis.plot(sum(seeds) / len(seeds), height, "|", color=colour, markersize=10, markeredgewidth=2.5,
                           label=f"ours, preset {preset}: seeds and mean" if row == 0 else None)  # fmt: skip
         axis.set_yticks(range(len(methods)), [names.display(names.METHODS, m) for m in methods])
         axis.set_ylim(len(methods) - 0.3, -0.5)

@@ -23,6 +23,7 @@ from cmixup.tables import (
     to_markdown,
     to_table_csv,
 )
+from scripts.agreement import agreement_lines
 from scripts.experiment import RESULTS, load_experiment, make_table
 from scripts.train import user_errors
 
@@ -95,6 +96,12 @@ def readme_table(records: Rows) -> str:
     return "\n".join(parts).rstrip()
 
 
+def agreement(records: Rows, results: Path = RESULTS) -> str:
+    """Return the part of results/README.md that says what reproduces, preset released."""
+    table = make_table(load_experiment("table1"), standard(records), "released")
+    return "\n".join(agreement_lines(table, standard(records), "released", results))
+
+
 def _verdicts(blocks: Mapping[str, Any]) -> list[str]:
     parts = []
     for preset, block in blocks.items():
@@ -134,6 +141,8 @@ def main() -> None:
         records = published_rows()
         for path, text in render_texts(records).items():
             write_atomically(RESULTS / path, text)
+        page = RESULTS / "README.md"
+        write_atomically(page, splice(page.read_text(), "agreement", agreement(records)))
         write_atomically(README, splice(README.read_text(), "table1", readme_table(records)))
         experiment = load_experiment("table1")
         tables = {p: make_table(experiment, standard(records), p) for p in presets(records, "table1")}

@@ -8,9 +8,11 @@ import pytest
 
 from cmixup.errors import InputError
 from cmixup.records import read_csv
+from cmixup.stats import Summary
+from scripts.agreement import _verdict
 from scripts.experiment import RESULTS, load_experiment, make_table, paper_rows
 from scripts.publish import publish
-from scripts.render import README, published_rows, readme_table, render_texts, splice, standard
+from scripts.render import README, agreement, published_rows, readme_table, render_texts, splice, standard
 
 
 def report(seed: int = 0, **changes) -> dict:
@@ -80,11 +82,23 @@ def test_splice_replaces_between_markers_only():
         splice("nothing here", "t", "new")
 
 
+def test_verdicts_follow_the_rule():
+    # Two standard errors: 2 sqrt(0.2^2 / 4 + 0.3^2 / 3) = 0.4.
+    ours = Summary(3.0, 0.2, 4)
+    assert _verdict(ours, 3.39, 0.3) == "agrees"
+    assert _verdict(ours, 3.41, 0.3) == "ours is lower"
+    assert _verdict(ours, 2.59, 0.3) == "ours is higher"
+    assert _verdict(ours, 2.85, None) == "agrees"
+    assert _verdict(ours, 2.75, None) == "ours is higher"
+
+
 def test_committed_files_are_what_the_reports_render_to():
     records = published_rows()
     assert records, "no published runs"
     for path, text in render_texts(records).items():
         assert (RESULTS / path).read_text() == text, f"{path} is stale: run python -m scripts.render"
+    page = (RESULTS / "README.md").read_text()
+    assert splice(page, "agreement", agreement(records)) == page, "results/README.md is stale"
     readme = README.read_text()
     assert splice(readme, "table1", readme_table(records)) == readme, "README is stale: run python -m scripts.render"
 

@@ -72,7 +72,13 @@ class TabularDataset(Dataset):
         scaling: "train" fits minimum and maximum on the training rows and clips the others to [0, 1]; "all" fits
             them on every row, test rows too (released code).
         synthetic: use the twin.
+
+    Attributes:
+        may_miss: whether the file marks unknown features; they come as NaN, and get the mean of the known values of
+            their column over the rows that scaling is fitted on.
     """
+
+    may_miss: ClassVar[bool] = False
 
     def __init__(self, scaling: str = "train", synthetic: bool = False):
         super().__init__(synthetic)
@@ -98,11 +104,13 @@ class TabularDataset(Dataset):
         """Read, check, split and scale."""
         table = self.twin(np.random.default_rng(0)) if self.synthetic else self.read()
         for label, values in (("x", table.x), ("y", table.y)):
-            if not np.isfinite(values).all():
-                row = int(np.argwhere(~np.isfinite(values).all(axis=1))[0, 0])
+            unusable = np.isinf(values) if self.may_miss and label == "x" else ~np.isfinite(values)
+            if unusable.any():
+                row = int(np.argwhere(unusable)[0, 0])
                 raise InputError(f"{label} of {self.name} has values that are not finite, first in row {row}")
         rows = self.split(table, seed)
-        x = min_max(table.x, rows["train"] if self.scaling == "train" else None)
+        fit_rows = rows["train"] if self.scaling == "train" else None
+        x = min_max(fill_missing(table.x, fit_rows) if self.may_miss else table.x, fit_rows)
         train, val, test = (
             Split(
                 x=torch.from_numpy(x[rows[part]].astype(np.float32)),
@@ -137,6 +145,41 @@ def min_max(x: np.ndarray, fit_rows: np.ndarray | None) -> np.ndarray:
     low, high = fitted.min(axis=0), fitted.max(axis=0)
     span = np.where(high > low, high - low, 1.0)
     return np.clip((x - low) / span, 0.0, 1.0)
+
+
+def fill_missing(x: np.ndarray, fit_rows: np.ndarray | None) -> np.ndarray:
+    """Replace NaN by the mean of its column's known values over `fit_rows` (None for all rows).
+
+    Raises:
+        InputError: a column without any known value there.
+    """
+    fitted = x if fit_rows is None else x[fit_rows]
+    known = ~np.isnan(fitted)
+    if not known.any(axis=0).all():
+        column = int(np.argmin(known.any(axis=0)))
+        raise InputError(f"column {column} of x has no known value in the rows that scaling is fitted on")
+    mean = np.where(known, fitted, 0.0).sum(axis=0) / known.sum(axis=0)
+    return np.where(np.isnan(x), mean, x)
+
+
+def split_by_domain(domain: np.ndarray) -> Indices:
+    """Split whole domains, by ascending id, about 70 / 10 / 20 by rows (released code of Crime and SkillCraft).
+
+    With c the cumulative rows of the sorted domains, validation starts at the first domain with c >= int(0.7 N), and
+    test at the first with c >= c[start of validation] + int(0.1 N).
+
+    Raises:
+        InputError: too few domains for three parts.
+    """
+    ids, counts = np.unique(domain, return_counts=True)
+    rows = np.cumsum(counts)
+    first = int(np.argmax(rows >= int(0.7 * len(domain))))
+    reached = rows >= rows[first] + int(0.1 * len(domain))
+    second = int(np.argmax(reached))
+    if first == 0 or not reached.any() or second == first:
+        raise InputError(f"domain has {len(ids)} domains, too few for train, val and test")
+    parts = (ids[:first], ids[first:second], ids[second:])
+    return {name: np.flatnonzero(np.isin(domain, part)) for name, part in zip(SPLITS, parts, strict=True)}
 
 
 def seeded_permutation(n: int, seed: int) -> np.ndarray:

@@ -34,11 +34,13 @@ def run(cfg: DictConfig) -> None:
     epochs = job.settings.epochs
     with Board(epochs if job.pending else 0, f"training {len(job.pending)} seeds") as board:
         execute(job, lambda epoch, rows: board.epoch(label(job), epoch, epochs, rows[0]))
+    warned: set[str] = set()
     for seed in job.seeds:
         folder = job.run_folder(seed)
         report = json.loads((folder / "report.json").read_text())
         scores = "  ".join(f"{name} {value:.4f}" for name, value in report["scores"]["test"].items())
-        if report["verdict"] in NO_EFFECT:
+        if report["verdict"] in NO_EFFECT and report["verdict"] not in warned:
+            warned.add(report["verdict"])
             print(f"warning: bandwidth {report['bandwidth']:g}: {report['verdict']}", file=sys.stderr)
         state = "" if seed in job.pending else "  (already done; rerun=true trains it again)"
         print(f"{label(job)} seed {seed}: test {scores}  -> {folder}{state}")

@@ -10,10 +10,13 @@ import pytest
 import torch
 
 from cmixup.data import RegressionData
+from cmixup.pairing import diagnose
 from datasets import no2 as no2_module
 from datasets.airfoil import FILE, Airfoil
+from datasets.crime import Crime
 from datasets.fetch import fetch, sha256_of
 from datasets.no2 import CSV, NO2, TSV
+from datasets.skillcraft import SkillCraft
 
 pytestmark = [
     pytest.mark.data,
@@ -50,6 +53,50 @@ def test_airfoil(scaling: str) -> None:
     whole = torch.cat([data.train.x, data.val.x, data.test.x])
     assert whole.min() == 0
     assert whole.max() == 1
+
+
+def test_crime() -> None:
+    data = Crime().load(0)
+    assert (len(data.train), len(data.val), len(data.test)) == (1390, 231, 373)
+    assert data.train.x.shape[1] == 122
+    states = [torch.unique(s.domain).tolist() for s in (data.train, data.val, data.test)]
+    assert [len(s) for s in states] == [31, 6, 9]
+    assert states[1] == [40, 41, 42, 44, 45, 46]
+    assert states[2] == [47, 48, 49, 50, 51, 53, 54, 55, 56]
+    assert data.train.y.std().item() == pytest.approx(0.245, abs=0.01)
+    assert torch.isfinite(data.test.x).all()
+
+
+def test_skillcraft() -> None:
+    data = SkillCraft().load(0)
+    assert (len(data.train), len(data.val), len(data.test)) == (1878, 806, 711)
+    assert [torch.unique(s.domain).tolist() for s in (data.train, data.val, data.test)] == [
+        [1, 2, 3, 4], [5], [6, 7, 8],
+    ]  # fmt: skip
+    y = labels(data)
+    assert y.min().item() == pytest.approx(24.0936, abs=1e-4)
+    assert y.max().item() == pytest.approx(176.3721, abs=1e-4)
+    assert len(torch.unique(data.train.y)) == 1863
+    # The outlier of a million hours is clipped to the training maximum.
+    assert data.val.x.max() == 1
+
+
+@pytest.mark.parametrize(
+    ("dataset", "bandwidth", "fraction", "verdict"),
+    [
+        (Airfoil, 1.75, 0.27, "local"),
+        (Crime, 1.0, 0.995, "indistinguishable from mixup"),
+        (Crime, 4.0, 0.99998, "indistinguishable from mixup"),
+        (SkillCraft, 5e-4, 0.0005, "self-pairing only: this is ERM"),
+        (SkillCraft, 1.0, 0.070, "local"),
+    ],
+)
+def test_published_bandwidths_do_what_the_specification_says(
+    dataset: type, bandwidth: float, fraction: float, verdict: str
+) -> None:
+    found = diagnose(dataset().load(0).train.y, bandwidth)
+    assert found.effective_fraction == pytest.approx(fraction, rel=0.1)
+    assert found.verdict == verdict
 
 
 def test_no2() -> None:

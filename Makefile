@@ -21,7 +21,7 @@ NARROW = --seeds "$(SEEDS)" --datasets "$(DATASETS)" --methods "$(METHODS)" --pr
          --device "$(DEVICE)" --out "$(OUT)" --rerun "$(RERUN)"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup data reproduce-table1 publish render test test-all lint types check bench-train clean
+.PHONY: help setup data reproduce-table1 reproduce-bandwidth-check publish render test test-all lint types check bench-train bench-sampling clean
 
 help: ## Show this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
@@ -41,6 +41,9 @@ data: $(VENV)/.ready ## Fetch and verify raw files: DATASETS=airfoil,no2 (defaul
 
 reproduce-table1: $(VENV)/.ready ## Train Table 1 and print it: SEEDS=10 DATASETS= METHODS= PRESET=paper|released
 	$(PY) -m scripts.reproduce table1 $(NARROW)
+
+reproduce-bandwidth-check: $(VENV)/.ready ## Say what the published bandwidths do to the pairs, into results/
+	$(PY) -m scripts.bandwidth check
 
 publish: $(VENV)/.ready ## Copy finished runs of tables from outputs/ into results/ and render everything
 	$(PY) -m scripts.publish
@@ -66,6 +69,9 @@ check: lint types test ## Lint, types and tests
 
 bench-train: $(VENV)/.ready ## Measure training speed against a straightforward loop, into results/benchmarks
 	$(PY) -m scripts.bench_train
+
+bench-sampling: $(VENV)/.ready ## Measure partner sampling against the original's way, into results/benchmarks
+	$(PY) -m scripts.bench_sampling
 
 clean: ## Remove the virtual environment and caches (not data, not outputs)
 	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis build dist *.egg-info

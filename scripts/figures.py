@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import matplotlib as mpl
+from matplotlib.figure import Figure
 
 from cmixup import names
+from cmixup.pairing import BandwidthReport
 from cmixup.tables import Table, by_seed
 
 mpl.use("Agg")
@@ -51,6 +53,36 @@ def table_figure(tables: Mapping[str, Table], records: Sequence[Mapping[str, Any
     handles, labels = axes[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="lower center", ncols=len(labels), frameon=False, fontsize=9)
     figure.tight_layout(rect=(0, 0.08, 1, 1))
+    return _png(figure)
+
+
+def bandwidth_figure(
+    datasets: Mapping[str, tuple[Sequence[BandwidthReport], Sequence[BandwidthReport], float]],
+) -> bytes:
+    """Return a PNG: effective fraction and self-pairing over the bandwidth in units of the labels' spread.
+
+    Args:
+        datasets: by title: reports along a grid, reports to mark, and the labels' standard deviation.
+    """
+    figure, (left, right) = plt.subplots(1, 2, figsize=(10.5, 3.6), sharex=True)
+    for title, (along, marked, spread) in datasets.items():
+        x = [r.bandwidth / spread for r in along]
+        (line,) = left.plot(x, [r.effective_fraction for r in along], label=title)
+        right.plot(x, [r.self_probability for r in along], color=line.get_color(), label=title)
+        at = [r.bandwidth / spread for r in marked]
+        left.plot(at, [r.effective_fraction for r in marked], "o", color=line.get_color())
+        right.plot(at, [r.self_probability for r in marked], "o", color=line.get_color())
+    for axis, label in ((left, "effective partners / N (1: mixup)"), (right, "probability of oneself (1: ERM)")):
+        axis.set_xscale("log")
+        axis.set_xlabel("bandwidth / standard deviation of the labels")
+        axis.set_ylabel(label)
+        axis.grid(alpha=0.3)
+    left.legend(frameon=False, title="dots: published or asked for", fontsize=9, title_fontsize=9)
+    figure.tight_layout()
+    return _png(figure)
+
+
+def _png(figure: Figure) -> bytes:
     stream = io.BytesIO()
     figure.savefig(stream, format="png", dpi=130, metadata={"Software": ""})
     plt.close(figure)

@@ -32,7 +32,7 @@ from scripts.config import names as options
 from scripts.experiment import RESULTS, Experiment, load_experiment, make_table
 from scripts.progress import Board
 from scripts.run import Diverged, Job, execute, plan
-from scripts.train import label, user_errors
+from scripts.train import label, user_errors, warnings
 
 
 @dataclass(frozen=True)
@@ -221,6 +221,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         for line in missing:
             print(f"not trained: {line.splitlines()[0]}", file=sys.stderr)
         missing += train_cells(experiment, choice, jobs)
+        for line in (line for job in jobs.values() for line in warnings(job)):
+            print(line, file=sys.stderr)
         built = [m for m in choice.methods if any(method == m for _, method in jobs)]
         table = make_table(experiment, collect(jobs), choice.preset, built, missing)
         folder = Path(choice.out) / "tables"

@@ -28,20 +28,26 @@ def label(job: Job) -> str:
     return " ".join(part for part in parts if part)
 
 
+def warnings(job: Job) -> list[str]:
+    """Return a line for each bandwidth among a job's finished runs under which its method is another one."""
+    paths = [job.run_folder(seed) / "report.json" for seed in job.seeds]
+    reports = [json.loads(path.read_text()) for path in paths if path.is_file()]
+    found = {(r["bandwidth"], r["verdict"]) for r in reports if r["verdict"] in NO_EFFECT}
+    return [f"warning: {label(job)}: bandwidth {bandwidth:g}: {verdict}" for bandwidth, verdict in sorted(found)]
+
+
 def run(cfg: DictConfig) -> None:
     """Plan, train what is not done, and print one line a seed."""
     job = plan(cfg)
     epochs = job.settings.epochs
     with Board(epochs if job.pending else 0, f"training {len(job.pending)} seeds") as board:
         execute(job, lambda epoch, rows: board.epoch(label(job), epoch, epochs, rows[0]))
-    warned: set[str] = set()
+    for line in warnings(job):
+        print(line, file=sys.stderr)
     for seed in job.seeds:
         folder = job.run_folder(seed)
         report = json.loads((folder / "report.json").read_text())
         scores = "  ".join(f"{name} {value:.4f}" for name, value in report["scores"]["test"].items())
-        if report["verdict"] in NO_EFFECT and report["verdict"] not in warned:
-            warned.add(report["verdict"])
-            print(f"warning: bandwidth {report['bandwidth']:g}: {report['verdict']}", file=sys.stderr)
         state = "" if seed in job.pending else "  (already done; rerun=true trains it again)"
         print(f"{label(job)} seed {seed}: test {scores}  -> {folder}{state}")
 

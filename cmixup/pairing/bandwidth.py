@@ -130,7 +130,7 @@ def bandwidth_for_fraction(labels: Any, fraction: float, *, kernel: str = "gauss
     not resolved. Ties may hold more than `fraction` already: the answer is then 0.
 
     Args:
-        labels: (N,) or (N, d) array; unit vectors for the cosine kernel.
+        labels: (N,) or (N, d) array or tensor.
         fraction: above 0, up to 1 (which needs an infinite bandwidth, unless labels are constant).
         kernel: as for `PartnerSampler`.
         seed: chooses the subsample.
@@ -139,11 +139,12 @@ def bandwidth_for_fraction(labels: Any, fraction: float, *, kernel: str = "gauss
         Bandwidth in label units, to one part in ten thousand.
 
     Raises:
-        InputError: `fraction` outside (0, 1].
+        InputError: `fraction` outside (0, 1], or labels that cannot be used.
     """
     fraction = as_number("fraction", fraction)
     if not 0 < fraction <= 1:
         raise InputError(f"fraction must be above 0 and at most 1, got {fraction!r}")
+    labels = to_numpy(for_kernel("labels", as_labels("labels", labels), kernel))
     rng = np.random.default_rng(seed)
     chosen = rng.permutation(len(labels))[:SEARCH_LABELS]
     sample = np.asarray(labels[np.sort(chosen)], dtype=np.float64)

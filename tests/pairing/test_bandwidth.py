@@ -81,6 +81,7 @@ def test_fraction_limits():
     assert bandwidth_for_fraction(labels, 1.0) == np.inf
     assert bandwidth_for_fraction(labels, 0.01) == 0.0  # one partner of a hundred: itself
     assert bandwidth_for_fraction(np.ones(10), 0.5) == 0.0
+    assert bandwidth_for_fraction(labels[:, None], 0.1) == bandwidth_for_fraction(labels, 0.1)
     small, large = bandwidth_for_fraction(labels, 0.1), bandwidth_for_fraction(labels * 1e6, 0.1)
     assert large == pytest.approx(small * 1e6, rel=1e-3)
     for bad in (0, 1.5, np.nan, "x"):

@@ -1,0 +1,227 @@
+"""The bandwidth doctor: what a bandwidth does to the pairs, before any training.
+
+`python -m scripts.bandwidth dataset=crime` looks at a dataset's training labels, `labels=my.npy` or `labels=my.csv
+column=price` at yours; `bandwidth=0.1,1` adds bandwidths to the grid. `check` renders the page of all datasets at hand.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from cmixup import names
+from cmixup.errors import InputError
+from cmixup.pairing import BandwidthReport, bandwidth_for_fraction, diagnose
+from cmixup.pairing.bandwidth import SUGGESTED_FRACTIONS
+from cmixup.records import read_csv, to_csv, write_atomically
+from cmixup.tables import markdown_rows
+from datasets.fetch import FetchError
+from scripts.config import arguments, compose_train, resolved, target
+from scripts.config import names as options
+from scripts.experiment import RESULTS
+from scripts.figures import bandwidth_figure
+from scripts.train import user_errors
+
+GRID = np.logspace(-3, 2, 16)  # multiples of the labels' pooled standard deviation
+KEYS = ("dataset", "labels", "column", "bandwidth", "seed", "out")
+HEAD = ("bandwidth", "effective fraction", "self-pairing", "pair gap", "uniform gap", "verdict", "where from")
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """One row of the doctor's table: a bandwidth, where it comes from, and what it does."""
+
+    report: BandwidthReport
+    source: str
+
+    def cells(self) -> list[str]:
+        """Return the row as text."""
+        r = self.report
+        return [f"{r.bandwidth:.4g}", percent(r.effective_fraction), percent(r.self_probability), f"{r.pair_gap:.4g}",
+                f"{r.uniform_gap:.4g}", r.verdict, self.source]  # fmt: skip
+
+
+def percent(share: float) -> str:
+    """Return a share in percent, with as many digits as tell it from 0 and from 100."""
+    return f"{100 * share:.3f} %" if share < 0.001 or share > 0.99 else f"{100 * share:.1f} %"
+
+
+def dataset_labels(name: str, seed: int = 0) -> np.ndarray:
+    """Return the training labels `(N, d_y)` of a dataset.
+
+    Raises:
+        InputError: no such dataset, or its files cannot be had.
+    """
+    if name not in options("dataset"):
+        raise InputError(f"dataset must be among {', '.join(options('dataset'))}, got {name!r}")
+    node = resolved(compose_train([f"dataset={name}"]))["dataset"]
+    kind = target(node)
+    return kind(**arguments("dataset", node, kind)).load(seed).train.y.numpy()
+
+
+def file_labels(path: Path, column: str) -> np.ndarray:
+    """Return labels from a `.npy` array or one column of a `.csv` with a header.
+
+    Raises:
+        InputError: no such file, another kind of file, no such column, or a value that is no number.
+    """
+    if not path.is_file():
+        raise InputError(f"labels: no such file {path}")
+    if path.suffix == ".npy":
+        try:
+            return np.asarray(np.load(path, allow_pickle=False), dtype=np.float64)
+        except ValueError as error:
+            raise InputError(f"labels {path} is not an array of numbers: {error}") from None
+    if path.suffix != ".csv":
+        raise InputError(f"labels must be a .npy or .csv file, got {str(path)!r}")
+    with path.open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    header = list(rows[0]) if rows else []
+    if column not in header:
+        raise InputError(f"column must be one of {', '.join(header)} of {path}, got {column!r}")
+    try:
+        return np.array([float(row[column]) for row in rows])
+    except ValueError as error:
+        raise InputError(f"column {column} of {path} holds a value that is no number: {error}") from None
+
+
+def published(name: str, results: Path = RESULTS) -> list[tuple[float, str]]:
+    """Return the published bandwidths of a dataset with their sources."""
+    shown = names.display(names.DATASETS, name)
+    rows = read_csv(results / "paper" / "hyperparameters.csv")
+    return [(float(r["value"]), r["source"]) for r in rows if (r["dataset"], r["key"]) == (shown, "bandwidth_sigma")]
+
+
+def grid(labels: np.ndarray) -> list[float]:
+    """Return a logarithmic grid of bandwidths around the labels' spread; one value where they are constant."""
+    spread = float(np.std(labels))
+    return [float(f"{spread * c:.3g}") for c in GRID] if spread > 0 else [1.0]
+
+
+def examine(labels: np.ndarray, bandwidths: Sequence[tuple[float, str]]) -> list[Diagnosis]:
+    """Return what each bandwidth does, in ascending order."""
+    return [Diagnosis(diagnose(labels, b), source) for b, source in sorted(bandwidths)]
+
+
+def suggestion(labels: np.ndarray) -> str:
+    """Return a sentence with the bandwidths between which C-Mixup is neither ERM nor mixup."""
+    low, high = (bandwidth_for_fraction(labels, f) for f in SUGGESTED_FRACTIONS)
+    shares = " to ".join(f"{100 * f:.0f} %" for f in SUGGESTED_FRACTIONS)
+    return f"Worth searching: bandwidths from {low:.3g} to {high:.3g} ({shares} of the data as effective partners)."
+
+
+def show(title: str, rows: Sequence[Diagnosis], closing: str) -> None:
+    """Print the doctor's table."""
+    table = Table(*HEAD, title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for row in rows:
+        table.add_row(*row.cells(), style="bold" if row.source != "grid" else None)
+    console = Console(width=max(Console().width, 130), highlight=False)
+    console.print(table)
+    console.print(closing, markup=False)
+
+
+def check(results: Path = RESULTS) -> str:
+    """Render results/bandwidth.{md,csv} and its figure: published bandwidths of all datasets at hand."""
+    body, records, curves, absent = [], [], {}, []
+    for name in names.DATASETS:
+        wanted = published(name)
+        if not wanted:
+            continue
+        shown = names.display(names.DATASETS, name)
+        if name not in options("dataset"):
+            absent.append(f"{shown}: not in this version")
+            continue
+        try:
+            labels = dataset_labels(name)
+        except FetchError:
+            absent.append(f"{shown}: its files are not at hand")
+            continue
+        for row in examine(labels, wanted):
+            body.append([shown, f"{labels.std():.4g}", *row.cells()])
+            records.append({"dataset": name, "labels": len(labels), "label_std": labels.std(), **vars(row.report),
+                            "source": row.source})  # fmt: skip
+        curves[shown] = (examine(labels, [(b, "grid") for b in grid(labels)]), examine(labels, wanted), labels)
+    if not records:
+        raise InputError("no dataset with a published bandwidth is at hand")
+    legend = (
+        "Training labels of seed 0. Effective fraction: median over rows of 1 / sum_j P_ij², divided by N, self "
+        "included; pair gap: mean label distance of drawn pairs, beside that of uniform pairs. "
+        "`make reproduce-bandwidth-check`."
+    )
+    text = [
+        "# What the published bandwidths do",
+        "",
+        legend,
+        "",
+        *markdown_rows(["dataset", "label std", *HEAD], body),
+        "",
+        "![Effective fraction over the bandwidth](figures/bandwidth.png)",
+        "",
+        *(f"- {shown}: {suggestion(labels)}" for shown, (_, _, labels) in curves.items()),
+        *(f"- Not in this table: {line}." for line in absent),
+        "",
+    ]
+    figure = bandwidth_figure(
+        {shown: ([r.report for r in g], [r.report for r in p], float(y.std())) for shown, (g, p, y) in curves.items()}
+    )
+    write_atomically(results / "bandwidth.md", "\n".join(text))
+    write_atomically(results / "bandwidth.csv", to_csv(records, list(records[0])))
+    write_atomically(results / "figures" / "bandwidth.png", figure)
+    return "\n".join(text)
+
+
+def parse(argv: Sequence[str]) -> dict[str, str]:
+    """Read `key=value` words.
+
+    Raises:
+        InputError: another word, an unknown or a missing key.
+    """
+    given: dict[str, str] = {}
+    for word in argv:
+        key, found, value = word.partition("=")
+        if not found or key not in KEYS:
+            raise InputError(f"option must be one of {'=, '.join(KEYS)}=, got {word!r}")
+        given[key] = value
+    if ("dataset" in given) == ("labels" in given):
+        raise InputError("give either dataset=<name> or labels=<file.npy or file.csv>")
+    return given
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Entry point."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    with user_errors():
+        if words == ["check"]:
+            print(check())
+            return
+        given = parse(words)
+        if "dataset" in given:
+            title, labels = given["dataset"], dataset_labels(given["dataset"], int(given.get("seed", "0")))
+        else:
+            title, labels = given["labels"], file_labels(Path(given["labels"]), given.get("column", ""))
+        try:
+            asked = [(float(b), "asked for") for b in given.get("bandwidth", "").split(",") if b]
+        except ValueError:
+            raise InputError(f"bandwidth must be numbers separated by commas, got {given['bandwidth']!r}") from None
+        known = published(given["dataset"]) if "dataset" in given else []
+        rows = examine(labels, [*((b, "grid") for b in grid(labels)), *asked, *known])
+        show(f"{title}: {len(labels)} labels, standard deviation {labels.std():.4g}", rows, suggestion(labels))
+        marked = [r.report for r in rows if r.source != "grid"]
+        figure = bandwidth_figure({title: ([r.report for r in rows], marked, float(labels.std()) or 1.0)})
+        path = Path(given.get("out") or os.environ.get("CMIXUP_OUT") or "outputs") / "bandwidth"
+        path = path / f"{Path(title).stem}.png"
+        write_atomically(path, figure)
+        print(f"Plot: {path}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+"""The bandwidth doctor on labels whose answer is known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cmixup.errors import InputError
+from scripts import bandwidth
+from scripts.bandwidth import check, examine, file_labels, grid, main, parse, percent, published, suggestion
+
+
+def test_published_bandwidths_come_from_the_papers_table_and_the_release() -> None:
+    assert published("skillcraft") == [(5e-4, "paper tab:hyperameter_ood"), (1.0, "released README")]
+    assert published("diabetes") == []
+
+
+def test_rows_ascend_and_verdicts_go_from_erm_to_mixup() -> None:
+    labels = np.linspace(0, 1, 200)
+    rows = examine(labels, [(100.0, "b"), (1e-5, "a"), (0.05, "c")])
+    assert [r.source for r in rows] == ["a", "c", "b"]
+    assert [r.report.verdict for r in rows] == [
+        "self-pairing only: this is ERM", "local", "indistinguishable from mixup",
+    ]  # fmt: skip
+    fractions = [r.report.effective_fraction for r in rows]
+    assert fractions == sorted(fractions)
+    assert rows[2].report.pair_gap == pytest.approx(rows[2].report.uniform_gap, rel=1e-3)
+
+
+def test_the_grid_goes_with_the_spread_of_the_labels() -> None:
+    labels = np.random.default_rng(0).normal(size=500)
+    np.testing.assert_allclose(np.array(grid(labels * 100)) / np.array(grid(labels)), 100, rtol=0.02)
+    assert grid(np.ones(5)) == [1.0]
+
+
+def test_the_suggested_range_leaves_the_fractions_it_says() -> None:
+    labels = np.random.default_rng(0).normal(size=(400, 1))
+    low, high = (float(word) for word in suggestion(labels).split("from ")[1].split(" (")[0].split(" to "))
+    assert examine(labels, [(low, "")])[0].report.effective_fraction == pytest.approx(0.03, rel=0.05)
+    assert examine(labels, [(high, "")])[0].report.effective_fraction == pytest.approx(0.6, rel=0.05)
+
+
+def test_percent_tells_shares_from_none_and_all() -> None:
+    assert [percent(s) for s in (0.0005, 0.07, 0.99998)] == ["0.050 %", "7.0 %", "99.998 %"]
+
+
+def test_labels_from_files(tmp_path: Path) -> None:
+    np.save(tmp_path / "y.npy", np.arange(3))
+    (tmp_path / "y.csv").write_text("a,price\n1,2.5\n2,3.5\n")
+    assert file_labels(tmp_path / "y.npy", "").tolist() == [0, 1, 2]
+    assert file_labels(tmp_path / "y.csv", "price").tolist() == [2.5, 3.5]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "column", "message"),
+    [
+        ("y.csv", "a\n1\n", "b", "column must be one of a"),
+        ("y.csv", "a\nx\n", "a", "no number"),
+        ("y.txt", "1", "", "must be a .npy or .csv"),
+    ],
+)
+def test_files_that_cannot_be_read(tmp_path: Path, name: str, content: str, column: str, message: str) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(InputError, match=message):
+        file_labels(tmp_path / name, column)
+
+
+def test_pickled_arrays_are_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "y.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    with pytest.raises(InputError, match="not an array of numbers"):
+        file_labels(tmp_path / "y.npy", "")
+
+
+@pytest.mark.parametrize("words", [["crime"], ["datset=crime"], [], ["dataset=a", "labels=b"]])
+def test_words_that_are_no_options(words: list[str]) -> None:
+    with pytest.raises(InputError):
+        parse(words)
+
+
+def test_the_command_prints_a_table_and_writes_a_plot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.save(tmp_path / "mine.npy", np.linspace(0, 1, 100))
+    main([f"labels={tmp_path / 'mine.npy'}", "bandwidth=0.5", f"out={tmp_path}"])
+    printed = capsys.readouterr().out
+    assert "asked for" in printed
+    assert "self-pairing only: this is ERM" in printed
+    assert "Worth searching" in printed
+    assert (tmp_path / "bandwidth/mine.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_check_renders_what_is_at_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    labels = np.random.default_rng(0).normal(100, 20, (300, 1))
+    monkeypatch.setattr(bandwidth, "dataset_labels", lambda _: labels)
+    monkeypatch.setattr(bandwidth, "published", lambda name: [(1e-6, "made up")] if name in ("airfoil", "echo") else [])
+    text = check(tmp_path)
+    assert "| Airfoil |" in text
+    assert "self-pairing only: this is ERM | made up |" in text
+    assert (tmp_path / "bandwidth.md").read_text() == text
+    assert (tmp_path / "bandwidth.csv").read_text().count("\n") == text.count("made up") + 1
+    assert (tmp_path / "figures/bandwidth.png").stat().st_size > 1000

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cmixup import names
+from cmixup.errors import InputError
 from cmixup.metrics import METRICS
 from cmixup.records import to_csv
 from cmixup.stats import Interval, Summary, paired, summarise
@@ -65,9 +66,20 @@ class Table:
 
 
 def by_seed(records: Sequence[Row], **where: str) -> dict[int, float]:
-    """Return test values by seed of the records whose columns equal `where`."""
-    chosen = (r for r in records if r["split"] == "test" and all(str(r[k]) == v for k, v in where.items()))
-    return {int(r["seed"]): float(r["value"]) for r in chosen}
+    """Return test values by seed of the records whose columns equal `where`.
+
+    Raises:
+        InputError: two records of one seed.
+    """
+    values: dict[int, float] = {}
+    for r in records:
+        if r["split"] == "test" and all(str(r[k]) == v for k, v in where.items()):
+            if int(r["seed"]) in values:
+                raise InputError(
+                    f"records hold seed {r['seed']} twice for {where}: runs that differ were not told apart"
+                )
+            values[int(r["seed"])] = float(r["value"])
+    return values
 
 
 def make_block(

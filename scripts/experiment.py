@@ -10,6 +10,7 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from cmixup.errors import InputError
+from cmixup.names import METHODS, display
 from cmixup.records import read_csv
 from cmixup.tables import Block, Table, make_block
 from scripts.config import CONFIG_DIR, arguments, names
@@ -27,6 +28,7 @@ class Experiment:
     setting: str
     datasets: list
     methods: list
+    choose_layer: list
     metrics: list
     compare: str
     fallback: str
@@ -55,6 +57,13 @@ def paper_rows(experiment: Experiment, results: Path = RESULTS) -> list[dict[str
     return [r for r in rows if r["table"] == experiment.paper_table and r["setting"] == experiment.setting]
 
 
+def layer_notes(records: Sequence[Mapping[str, Any]], methods: Sequence[str]) -> list[str]:
+    """Return a sentence that says where each method mixes."""
+    layers = {str(r["method"]): str(r["layer"]) for r in records if r["layer"]}
+    parts = [f"{display(METHODS, method)} {layers[method]}" for method in methods if method in layers]
+    return [f"Mixed at: {', '.join(parts)}."] if parts else []
+
+
 def make_table(
     experiment: Experiment,
     records: Sequence[Mapping[str, Any]],
@@ -62,7 +71,15 @@ def make_table(
     methods: Sequence[str] | None = None,
     missing: Sequence[str] = (),
 ) -> Table:
-    """Return the table of one preset: a block for every dataset that has records."""
+    """Return the table of one preset: a block for every dataset that has records.
+
+    Args:
+        experiment: which table.
+        records: tidy rows.
+        preset: which of them.
+        methods: its rows; default all of the experiment.
+        missing: lines on what is not in it.
+    """
     mine = [r for r in records if r["experiment"] == experiment.name and r["preset"] == preset]
     paper = paper_rows(experiment)
     order = [*experiment.datasets, experiment.fallback]
@@ -70,7 +87,9 @@ def make_table(
     chosen = methods or experiment.methods
     blocks: list[Block] = []
     for dataset in present:
-        notes = [] if dataset in experiment.datasets else ["Not in the paper: a stand-in that ships with scikit-learn."]
+        notes = layer_notes([r for r in mine if r["dataset"] == dataset], chosen)
+        if dataset not in experiment.datasets:
+            notes.append("Not in the paper: a stand-in that ships with scikit-learn.")
         block = make_block(
             mine,
             paper,

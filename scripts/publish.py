@@ -16,6 +16,7 @@ from cmixup.errors import InputError
 from cmixup.records import load_reports, write_atomically
 from scripts.experiment import RESULTS
 from scripts.train import user_errors
+from scripts.variants import choose_variants
 
 NOT_PUBLISHED = ("adhoc", "debug")
 
@@ -33,7 +34,7 @@ def publish(out: Path, results: Path, *, allow_dirty: bool = False) -> list[Path
     if dirty and not allow_dirty:
         raise InputError(f"{len(dirty)} runs were made with uncommitted changes, such as {dirty[0]}; train them again")
     written = []
-    for report in reports:
+    for report in choose_variants(reports):
         path = results / "runs" / f"{report['run']}.json"
         write_atomically(path, json.dumps(report, indent=1) + "\n")
         written.append(path)

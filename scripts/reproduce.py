@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import multiprocessing
 import os
@@ -24,7 +25,7 @@ from rich.table import Table as RichTable
 
 from cmixup import names
 from cmixup.errors import InputError
-from cmixup.records import read_csv, rows, write_atomically
+from cmixup.records import is_done, read_csv, rows, write_atomically
 from cmixup.tables import LEGEND, Table, header, interval_lines, lines, to_latex, to_markdown, to_table_csv
 from datasets.fetch import FetchError
 from scripts.config import compose_train, parse_seeds, target
@@ -33,6 +34,7 @@ from scripts.experiment import RESULTS, Experiment, load_experiment, make_table
 from scripts.progress import Board
 from scripts.run import Diverged, Job, execute, plan
 from scripts.train import label, user_errors, warnings
+from scripts.variants import choose_variants
 
 
 @dataclass(frozen=True)
@@ -48,16 +50,20 @@ class Choice:
     rerun: bool
 
 
-def overrides(experiment: Experiment, choice: Choice, dataset: str, method: str) -> list[str]:
-    """Return the command line of scripts.train for one cell."""
+def overrides(experiment: Experiment, choice: Choice, dataset: str, method: str, layer: str = "") -> list[str]:
+    """Return the command line of scripts.train for one cell; no `layer` means the preset's."""
     return [
+        *([f"method.layer={layer}"] if layer else []),
         f"dataset={dataset}", f"method={method}", f"preset={choice.preset}", f"experiment={experiment.name}",
         f"seeds=[{','.join(map(str, choice.seeds))}]", "logger=none", f"out={choice.out}", f"device={choice.device}",
         f"rerun={str(choice.rerun).lower()}",
     ]  # fmt: skip
 
 
-def plan_cells(experiment: Experiment, choice: Choice) -> tuple[dict[tuple[str, str], Job], list[str]]:
+Jobs = dict[tuple[str, str, str], Job]  # by dataset, method and layer ("": the preset's)
+
+
+def plan_cells(experiment: Experiment, choice: Choice) -> tuple[Jobs, list[str]]:
     """Return the jobs that can run here, and a line for everything that cannot, with the reason."""
     missing: list[str] = []
     methods = [m for m in choice.methods if m in options("method")]
@@ -78,16 +84,18 @@ def plan_cells(experiment: Experiment, choice: Choice) -> tuple[dict[tuple[str, 
         shown = names.display(names.DATASETS, experiment.fallback)
         missing.append(f"no dataset of this table could be had; {shown}, which ships with scikit-learn, stands in")
         datasets = [experiment.fallback]
-    jobs = {}
-    for dataset in datasets:
-        for method in methods:
-            job = plan(compose_train(overrides(experiment, choice, dataset, method)))
+    jobs: Jobs = {}
+    for dataset, method in itertools.product(datasets, methods):
+        for layer in ("input", "hidden") if method in experiment.choose_layer else ("",):
+            command = overrides(experiment, choice, dataset, method, layer)
+            job = plan(compose_train(command))
             minutes = estimate_minutes(dataset, method, len(job.pending))
             if minutes > experiment.budget_minutes:
-                command = " ".join(overrides(experiment, choice, dataset, method))
-                missing.append(f"{label(job)}: about {minutes:.0f} min here; python -m scripts.train {command}")
+                missing.append(
+                    f"{label(job)}: about {minutes:.0f} min here; python -m scripts.train {' '.join(command)}"
+                )
             else:
-                jobs[dataset, method] = job
+                jobs[dataset, method, layer] = job
     return jobs, missing
 
 
@@ -113,7 +121,7 @@ def train_cell(arguments: list[str], name: str, queue: Queue[tuple[str, int, dic
     return None
 
 
-def train_cells(experiment: Experiment, choice: Choice, jobs: dict[tuple[str, str], Job]) -> list[str]:
+def train_cells(experiment: Experiment, choice: Choice, jobs: Jobs) -> list[str]:
     """Train all pending cells, one process a core (one for a GPU), showing progress; returns what went wrong."""
     pending = {key: job for key, job in jobs.items() if job.pending}
     done = sum(len(job.seeds) - len(job.pending) for job in jobs.values())
@@ -147,10 +155,10 @@ def _follow(queue: Any, futures: dict[Any, Future], epochs: dict[str, int], boar
         board.epoch(name, epoch, epochs[name], row)
 
 
-def collect(jobs: dict[tuple[str, str], Job]) -> list[dict[str, Any]]:
-    """Return the tidy records of these jobs' finished runs."""
-    reports = [job.run_folder(seed) / "report.json" for job in jobs.values() for seed in job.seeds]
-    return [row for path in reports if path.is_file() for row in rows(json.loads(path.read_text()))]
+def collect(jobs: Jobs) -> list[dict[str, Any]]:
+    """Return the reports of these jobs' finished runs, the better layer of each method chosen."""
+    folders = [job.run_folder(seed) for job in jobs.values() for seed in job.seeds]
+    return choose_variants([json.loads((f / "report.json").read_text()) for f in folders if is_done(f)])
 
 
 def show(table: Table) -> None:
@@ -223,8 +231,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         missing += train_cells(experiment, choice, jobs)
         for line in (line for job in jobs.values() for line in warnings(job)):
             print(line, file=sys.stderr)
-        built = [m for m in choice.methods if any(method == m for _, method in jobs)]
-        table = make_table(experiment, collect(jobs), choice.preset, built, missing)
+        built = [m for m in choice.methods if any(method == m for _, method, _ in jobs)]
+        records = [row for report in collect(jobs) for row in rows(report)]
+        table = make_table(experiment, records, choice.preset, built, missing)
         folder = Path(choice.out) / "tables"
         write(table, folder, f"{experiment.name}_{choice.preset}")
         show(table)

@@ -5,6 +5,7 @@ import io
 
 import pytest
 
+from cmixup.errors import InputError
 from cmixup.tables import Table, make_block, to_latex, to_markdown, to_table_csv
 
 PAPER = [
@@ -49,6 +50,11 @@ def test_only_the_best_of_ours_is_bold():
 
 def test_validation_scores_do_not_enter():
     assert all(c["rmse"].ours is None for c in block(records(split="val")).cells.values())
+
+
+def test_a_seed_that_comes_twice_is_refused():
+    with pytest.raises(InputError, match="seed 0 twice"):
+        block([*records(), records()[0]])
 
 
 def test_intervals_pair_shared_seeds():

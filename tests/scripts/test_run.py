@@ -109,7 +109,7 @@ def test_the_report_says_enough_to_repeat_the_run(tmp_path: Path) -> None:
     assert report["layer"] == "input"
     assert report["options"] == job.options
     assert report["run"] == folder.relative_to(tmp_path / "runs").as_posix()
-    assert report["selection"].startswith("best val rmse")
+    assert report["selection"] == "rmse"
     assert report["seconds"] > 0
     assert 0 < report["facts"]["effective_fraction"] < 1
     assert re.fullmatch(r"[0-9a-f]{40}|", report["commit"])

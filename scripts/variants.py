@@ -1,0 +1,51 @@
+"""Methods with an input and a hidden form: the one that is better on validation enters the table."""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cmixup.metrics import METRICS
+
+Report = Mapping[str, Any]
+LAYER = "method.layer"
+
+
+def choose_variants(reports: Sequence[Report]) -> list[dict[str, Any]]:
+    """Keep, of runs that differ in their layer alone, the layer with the best mean validation score.
+
+    The others are recorded as `<experiment>_variants`. The layer has a column of its own, so it is no longer listed
+    among the options that differ.
+
+    Args:
+        reports: reports of runs; all seeds of a variant count.
+    """
+    groups: dict[tuple, dict[str, list[Report]]] = defaultdict(lambda: defaultdict(list))
+    for report in reports:
+        groups[_cell(report)][report["layer"]].append(report)
+    chosen = []
+    for variants in groups.values():
+        best = _best(variants)
+        for layer, members in variants.items():
+            suffix = "" if layer == best else "_variants"
+            for report in members:
+                options = {key: value for key, value in report["options"].items() if key != LAYER}
+                chosen.append({**report, "experiment": report["experiment"] + suffix, "options": options})
+    return sorted(chosen, key=lambda report: str(report["run"]))
+
+
+def _cell(report: Report) -> tuple:
+    options = tuple(sorted((k, str(v)) for k, v in report["options"].items() if k != LAYER))
+    return (report["experiment"], report["dataset"], report["model"], report["method"], report["preset"], options)
+
+
+def _validation(report: Report) -> float:
+    return float(report["scores"]["val"][report["selection"]])
+
+
+def _best(variants: Mapping[str, Sequence[Report]]) -> str:
+    means = {layer: statistics.fmean(map(_validation, members)) for layer, members in variants.items()}
+    lower = METRICS[next(iter(variants.values()))[0]["selection"]].lower_is_better
+    return min(means, key=lambda layer: means[layer] if lower else -means[layer])

@@ -23,6 +23,8 @@ ROOT_KEYS: dict[str, type] = {
     "preset": str, "seed": int, "experiment": str, "device": str, "threads": int, "logger": str, "out": str,
     "rerun": bool,
 }  # fmt: skip
+# Keys of a dataset's config that are no arguments: its presets, and how long a run takes on one CPU core.
+ABOUT = ("presets", "cpu_minutes")
 GROUPS = ("dataset", "model", "method")
 
 
@@ -55,7 +57,8 @@ def resolved(cfg: DictConfig) -> dict[str, Any]:
     except OmegaConfBaseException as error:
         raise InputError(str(error).splitlines()[0]) from None
     assert isinstance(plain, dict)
-    plain["dataset"].pop("presets")
+    for key in ABOUT:
+        plain["dataset"].pop(key, None)
     plain["experiment"] = plain["experiment"]["name"]
     known = [*ROOT_KEYS, *GROUPS, "train", "seeds"]
     for key in map(str, plain):

@@ -89,7 +89,7 @@ def plan_cells(experiment: Experiment, choice: Choice) -> tuple[Jobs, list[str]]
         for layer in ("input", "hidden") if method in experiment.choose_layer else ("",):
             command = overrides(experiment, choice, dataset, method, layer)
             job = plan(compose_train(command))
-            minutes = estimate_minutes(dataset, method, len(job.pending))
+            minutes = estimate_minutes(dataset, method, job)
             if minutes > experiment.budget_minutes:
                 missing.append(
                     f"{label(job)}: about {minutes:.0f} min here; python -m scripts.train {' '.join(command)}"
@@ -99,16 +99,23 @@ def plan_cells(experiment: Experiment, choice: Choice) -> tuple[Jobs, list[str]]
     return jobs, missing
 
 
-def estimate_minutes(dataset: str, method: str, n_runs: int) -> float:
-    """Return how long `n_runs` runs would take, going by the published records; 0 where there are none."""
+def estimate_minutes(dataset: str, method: str, job: Job) -> float:
+    """Return how long a job's pending runs would take here.
+
+    Going by the published records of this dataset and method, else by the `cpu_minutes` of the dataset's config; a GPU
+    is taken to be fast enough for anything.
+    """
+    if job.device.type != "cpu":
+        return 0.0
     path = RESULTS / "records.csv"
-    records = read_csv(path) if path.is_file() else []
     seconds = [
         float(r["value"])
-        for r in records
+        for r in (read_csv(path) if path.is_file() else [])
         if r["metric"] == "seconds" and r["dataset"] == dataset and r["method"] == method
     ]
-    return n_runs * statistics.median(seconds) / 60 if seconds else 0.0
+    if seconds:
+        return len(job.pending) * statistics.median(seconds) / 60
+    return len(job.pending) * float(compose_train([f"dataset={dataset}"]).dataset.get("cpu_minutes", 0.0))
 
 
 def train_cell(arguments: list[str], name: str, queue: Queue[tuple[str, int, dict[str, float]]]) -> str | None:

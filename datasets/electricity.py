@@ -9,7 +9,8 @@ import numpy as np
 from datasets.fetch import RawFile
 from datasets.windows import WINDOW, SeriesDataset
 
-# SHA-256 and size as pinned by several public loaders of this address; git blob df158a9fff65428ece107200432a72c992d5e4e9.
+# SHA-256 and size as several public loaders of this address pin them; the file was not at hand when this was written.
+# It is git blob df158a9fff65428ece107200432a72c992d5e4e9.
 FILE = RawFile(
     path="electricity/electricity.txt.gz",
     sha256="3c4c069588198c1fcc95cace7bb69c99922129edfd673b7286661dad20badefa",

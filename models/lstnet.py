@@ -39,7 +39,9 @@ class Skip(nn.Module):
         super().__init__()
         self.jumps = steps // SKIP
         if self.jumps < 1:
-            raise InputError(f"window must be {SKIP + KERNEL - 1} or more for the skip variant, got {steps + KERNEL - 1}")
+            raise InputError(
+                f"window must be {SKIP + KERNEL - 1} or more for the skip variant, got {steps + KERNEL - 1}"
+            )
         self.gru = nn.GRU(channels, SKIP_HIDDEN)
         self.width = SKIP * SKIP_HIDDEN
 
@@ -106,6 +108,7 @@ class LSTNet(Backbone):
         out_features: int,
         channels: int = 50,
         hidden: int = 50,
+        *,
         variant: str = "skip",
         score: str = "dot",
     ):

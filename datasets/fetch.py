@@ -164,7 +164,8 @@ def _download(url: str, target: Path) -> None:
         except requests.HTTPError as error:
             raise Unavailable(f"answered: {error}") from None
         except (requests.RequestException, ValueError) as error:
-            if attempt == TRIES or isinstance(error, requests.ConnectTimeout):
+            started = target.stat().st_size > 0  # without a first byte the address is out of reach: no second try
+            if attempt == TRIES or (isinstance(error, requests.ConnectionError) and not started):
                 raise Unavailable(f"out of reach ({type(error).__name__})") from None
             log.warning("download of %s broke off, starting again", url)
         else:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn.functional import leaky_relu
 
 from cmixup.backbone import Backbone
+from cmixup.errors import InputError
 
 WIDTH, SLOPE = 128, 0.1
 
@@ -41,6 +42,8 @@ class FCN3(Backbone):
 
     def __init__(self, in_shape: tuple[int, ...], out_features: int):
         super().__init__()
+        if len(in_shape) != 1:
+            raise InputError(f"in_shape must be (features,) for FCN3, got {tuple(in_shape)}")
         (width,) = in_shape
         self.linear1 = StackLinear(width, WIDTH)
         self.linear2 = StackLinear(WIDTH, WIDTH)

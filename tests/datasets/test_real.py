@@ -11,9 +11,12 @@ import torch
 
 from cmixup.data import RegressionData
 from cmixup.pairing import diagnose
+from datasets import electricity_fragment, exchange_rate
 from datasets import no2 as no2_module
 from datasets.airfoil import FILE, Airfoil
 from datasets.crime import Crime
+from datasets.electricity_fragment import ElectricityFragment
+from datasets.exchange_rate import ExchangeRate
 from datasets.fetch import fetch, sha256_of
 from datasets.no2 import CSV, NO2, TSV
 from datasets.skillcraft import SkillCraft
@@ -34,7 +37,10 @@ def labels(data: RegressionData) -> torch.Tensor:
     return torch.cat([data.train.y, data.val.y, data.test.y])
 
 
-@pytest.mark.parametrize("file", [FILE, CSV, TSV], ids=lambda file: file.path)
+FILES = [FILE, CSV, TSV, exchange_rate.FILE, electricity_fragment.FILE]
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.path)
 def test_checksum_and_size(file: object, root: Path) -> None:
     _, path = fetch(file)
     assert path.stat().st_size == file.size
@@ -89,6 +95,7 @@ def test_skillcraft() -> None:
         (Crime, 4.0, 0.99998, "indistinguishable from mixup"),
         (SkillCraft, 5e-4, 0.0005, "self-pairing only: this is ERM"),
         (SkillCraft, 1.0, 0.070, "local"),
+        (ExchangeRate, 0.05, 0.070, "local"),
     ],
 )
 def test_published_bandwidths_do_what_the_specification_says(
@@ -125,3 +132,30 @@ def test_no2_reads_pmlb_where_there_is_no_csv(root: Path, monkeypatch: pytest.Mo
     data = no2_module.NO2().load(0)
     assert data.checksums == {TSV.path: TSV.sha256}
     assert labels(data).max().item() == pytest.approx(6.39509, abs=1e-5)
+
+
+def test_exchange_rate() -> None:
+    data = ExchangeRate().load(0)
+    assert (len(data.train), len(data.val), len(data.test)) == (4373, 1518, 1518)
+    assert data.train.x.shape == (4373, 168, 8)
+    assert data.checksums == {exchange_rate.FILE.path: exchange_rate.FILE.sha256}
+    _, path = fetch(exchange_rate.FILE)
+    raw = np.loadtxt(path, delimiter=",")
+    assert (raw.min(), raw.max()) == (0.006254, 2.109)
+    scaled = torch.from_numpy(raw / np.abs(raw).max(axis=0)).float()
+    assert torch.equal(labels(data), scaled[179:])
+    for split, start in ((data.train, 0), (data.val, 4552 - 179), (data.test, 6070 - 179)):
+        for row in (0, 1, len(split) - 1):
+            assert torch.equal(split.x[torch.tensor([row])][0], scaled[start + row : start + row + 168])
+
+
+def test_electricity_fragment() -> None:
+    data = ElectricityFragment().load(0)
+    assert (len(data.train), len(data.val), len(data.test)) == (409, 200, 200)
+    assert data.train.x.shape == (409, 168, 203)
+    assert data.checksums == {electricity_fragment.FILE.path: electricity_fragment.FILE.sha256}
+    first = data.train.x[torch.tensor([0])][0, 0]
+    _, path = fetch(electricity_fragment.FILE)
+    raw = np.genfromtxt(path, delimiter=",", skip_header=1)[:, 1:]
+    assert raw[0, :2].tolist() == [14, 69]  # the file's first row, its date left out
+    torch.testing.assert_close(first, torch.from_numpy(raw[0] / raw.max(axis=0)).float())

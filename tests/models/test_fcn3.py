@@ -92,6 +92,11 @@ def test_an_unknown_layer_is_refused(part: str) -> None:
         resolve_layer(model, "block3")
 
 
+def test_inputs_that_are_no_vectors_are_refused() -> None:
+    with pytest.raises(InputError, match=r"in_shape must be \(features,\) for FCN3, got \(168, 8\)"):
+        FCN3((168, 8), 8)
+
+
 def test_the_base_class_names_what_is_missing() -> None:
     for part in ("features", "head"):
         with pytest.raises(InputError, match=f"model Backbone offers no {part}"):

@@ -25,6 +25,11 @@ from scripts.config import compose_train, names, parse_seeds
 from scripts.logger import NoLogger, make_logger
 from scripts.run import Diverged, Job, execute, plan
 
+# Networks of the paper's size are too slow for tests that only ask whether everything fits together.
+NARROW = dict.fromkeys(
+    ("exchange_rate", "electricity", "electricity_fragment"),
+    ("dataset.window=53", "model.channels=2", "model.hidden=2"),
+)
 REPO = Path(__file__).resolve().parents[2]
 FILES = ["DONE", "checkpoint.pt", "config.yaml", "history.csv", "report.json"]
 
@@ -50,16 +55,18 @@ def no_git(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("method", names("method"))
 @pytest.mark.parametrize("dataset", names("dataset"))
 def test_every_method_trains_on_every_twin(dataset: str, method: str, preset: str, tmp_path: Path) -> None:
-    job = planned(tmp_path, f"dataset={dataset}", f"method={method}", f"preset={preset}", "seeds=[0,3]")
+    seeds = [0, 3] if dataset not in NARROW else [3]
+    given = (f"dataset={dataset}", f"method={method}", f"preset={preset}", f"seeds={seeds}", *NARROW.get(dataset, ()))
+    job = planned(tmp_path, *given)
     assert job.settings.epochs == 2
     assert job.dataset.synthetic
     written = execute(job)
-    assert written == [job.run_folder(0), job.run_folder(3)]
-    for seed, folder in zip((0, 3), written, strict=True):
+    assert written == [job.run_folder(seed) for seed in seeds]
+    for seed, folder in zip(seeds, written, strict=True):
         assert sorted(os.listdir(folder)) == FILES  # noqa: PTH208
         report = report_of(folder)
         assert (report["dataset"], report["method"], report["preset"]) == (dataset, method, preset)
-        assert (report["seed"], report["stack"], report["epochs"]) == (seed, 2, 2)
+        assert (report["seed"], report["stack"], report["epochs"]) == (seed, len(seeds), 2)
         for split in ("val", "test"):
             assert set(report["scores"][split]) >= {"rmse", "mape", "r"}
             assert torch.isfinite(torch.tensor(list(report["scores"][split].values()))).all()

@@ -1,0 +1,50 @@
+"""Exchange-Rate."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from datasets.fetch import RawFile
+from datasets.windows import SeriesDataset
+
+FILE = RawFile(
+    path="exchange_rate/exchange_rate.txt.gz",
+    sha256="6a4fbb561dcdee43f071a83badbeec9223a335552278348656738b556f1c2e9d",
+    size=177142,
+    urls=(
+        "https://github.com/laiguokun/multivariate-time-series-data/raw/master/exchange_rate/exchange_rate.txt.gz",
+        (
+            "https://raw.githubusercontent.com/laiguokun/multivariate-time-series-data/"
+            "7f402f185cc2435b5e66aed13a3b560ed142e023/exchange_rate/exchange_rate.txt.gz"
+        ),
+    ),
+    page="https://github.com/laiguokun/multivariate-time-series-data/tree/master/exchange_rate",
+    licence="none stated",
+)
+
+
+class ExchangeRate(SeriesDataset):
+    """Daily exchange rates of eight currencies, 1990 to 2016.
+
+    Origin: laiguokun/multivariate-time-series-data (Lai et al. 2018); Australia, Britain, Canada, Switzerland, China,
+    Japan, New Zealand and Singapore.
+    y: the eight rates 12 days ahead, each divided by its largest value (0.006254 to 2.109 before). x: the same eight
+    rates over 168 days; rows t - 179 to t - 12 predict row t.
+    Shapes: x (N, 168, 8), y (N, 8); 7588 days, split 4373 / 1518 / 1518 in time order, the same for every run seed;
+    windows of val and test reach back into the split before. No domains.
+    Licence: none stated. Citation: Lai, Chang, Yang and Liu, "Modeling Long- and Short-Term Temporal Patterns with Deep
+    Neural Networks", SIGIR 2018.
+    """
+
+    name: ClassVar[str] = "exchange_rate"
+    files: ClassVar[tuple[tuple[RawFile, ...], ...]] = ((FILE,),)
+    unit: ClassVar[str] = "exchange rate / its largest value"
+    rows: ClassVar[int] = 7588
+    series: ClassVar[int] = 8
+
+    def read(self) -> tuple[np.ndarray, dict[str, str]]:
+        """Read the comma-separated file."""
+        ((_, path),) = self.fetch()
+        return np.loadtxt(path, delimiter=","), {FILE.path: FILE.sha256}

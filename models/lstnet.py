@@ -1,0 +1,172 @@
+"""LSTNet: the forecaster of Exchange-Rate and Electricity (Lai et al. 2018, "Modeling Long- and Short-Term Temporal
+Patterns with Deep Neural Networks"; laiguokun/LSTNet models/LSTNet.py, copied into huaxiuyao/C-Mixup src/models.py).
+
+A convolution over time and all series, ReLU, dropout; a GRU over its output; a second branch (`skip` or `attention`);
+a linear layer on both; plus an autoregressive highway, one linear layer that every series shares.
+
+The paper names LST-Attn, the released code runs the skip variant; both are here. The released code mixes hidden states
+after the convolution, so the highway, which is linear, gets the mixed input.
+
+Differences from the original code: the convolution is one-dimensional over m channels instead of two-dimensional over
+one channel, the same sums with the weight's axes in another order; attention (not in the original code) looks back over
+all GRU states of the window, the last one included.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cosine_similarity
+
+from cmixup.backbone import Backbone
+from cmixup.errors import InputError, check_choice
+
+KERNEL, HIGHWAY, SKIP, SKIP_HIDDEN, DROPOUT = 6, 24, 24, 5, 0.2  # src/config.py
+SCORES = ("dot", "cosine", "mlp")
+
+
+class Skip(nn.Module):
+    """A GRU that takes every `SKIP`-th step, so that it sees the same hour of earlier days.
+
+    Args:
+        channels: width C of the convolution.
+        steps: length T of its output; the last `T // SKIP * SKIP` steps are used.
+    """
+
+    def __init__(self, channels: int, steps: int):
+        super().__init__()
+        self.jumps = steps // SKIP
+        if self.jumps < 1:
+            raise InputError(
+                f"window must be {SKIP + KERNEL - 1} or more for the skip variant, got {steps + KERNEL - 1}"
+            )
+        self.gru = nn.GRU(channels, SKIP_HIDDEN)
+        self.width = SKIP * SKIP_HIDDEN
+
+    def forward(self, convolved: Tensor, states: Tensor) -> Tensor:
+        """Return `(B, 120)` from the conv map `(B, C, T)`; the GRU states `(T, B, R)` are not used."""
+        batch, channels, _ = convolved.shape
+        days = convolved[:, :, -self.jumps * SKIP :].reshape(batch, channels, self.jumps, SKIP)
+        _, last = self.gru(days.permute(2, 0, 3, 1).reshape(self.jumps, batch * SKIP, channels))
+        return last.reshape(batch, self.width)
+
+
+class Attention(nn.Module):
+    """A weighted mean of all GRU states, `c = H softmax(score(H, h))` for the last state h.
+
+    Args:
+        hidden: width R of the GRU.
+        score: "dot" (H^T h), "cosine", or "mlp" (one tanh layer of width R on both).
+    """
+
+    def __init__(self, hidden: int, score: str):
+        super().__init__()
+        self.score = check_choice("score", score, SCORES)
+        self.width = hidden
+        if score == "mlp":
+            self.mlp = nn.Sequential(nn.Linear(2 * hidden, hidden), nn.Tanh(), nn.Linear(hidden, 1, bias=False))
+
+    def weights(self, states: Tensor) -> Tensor:
+        """Return the attention `(T, B)` that the last of `states: (T, B, R)` pays to each; it sums to 1 over T."""
+        last = states[-1:]
+        if self.score == "dot":
+            scores = (states * last).sum(dim=-1)
+        elif self.score == "cosine":
+            scores = cosine_similarity(states, last, dim=-1)
+        else:
+            scores = self.mlp(torch.cat([states, last.expand_as(states)], dim=-1)).squeeze(-1)
+        return scores.softmax(dim=0)
+
+    def forward(self, convolved: Tensor, states: Tensor) -> Tensor:
+        """Return `(B, R)` from the GRU states `(T, B, R)`; the conv map is not used."""
+        return (self.weights(states)[..., None] * states).sum(dim=0)
+
+
+class LSTNet(Backbone):
+    """LSTNet with a skip branch or with attention.
+
+    Args:
+        in_shape: shape of one input, `(window, m)` for m series.
+        out_features: label width; LSTNet predicts every series, so this is m, too.
+        channels: width C of the convolution.
+        hidden: width R of the GRU.
+        variant: "skip" (released code) or "attention" (named in the paper).
+        score: how attention compares two states, see `Attention`.
+
+    Raises:
+        InputError: a window too short for the network, labels of another width, an unknown variant or score.
+    """
+
+    layers: ClassVar[tuple[str, ...]] = ("input", "conv")
+    hidden: ClassVar[str | None] = "conv"
+
+    def __init__(
+        self,
+        in_shape: tuple[int, ...],
+        out_features: int,
+        channels: int = 50,
+        hidden: int = 50,
+        *,
+        variant: str = "skip",
+        score: str = "dot",
+    ):
+        super().__init__()
+        if len(in_shape) != 2:
+            raise InputError(f"in_shape must be (window, series) for LSTNet, got {tuple(in_shape)}")
+        window, series = in_shape
+        if window < HIGHWAY:
+            raise InputError(f"window must be {HIGHWAY} or more for LSTNet, got {window}")
+        if out_features != series:
+            raise InputError(f"out_features must be {series}, the number of series, for LSTNet, got {out_features}")
+        for name, width in (("channels", channels), ("hidden", hidden)):
+            if width < 1:
+                raise InputError(f"{name} must be 1 or more, got {width!r}")
+        check_choice("variant", variant, ("skip", "attention"))
+        check_choice("score", score, SCORES)
+        self.conv = nn.Conv1d(series, channels, KERNEL)
+        self.gru = nn.GRU(channels, hidden)
+        self.branch = Skip(channels, window - KERNEL + 1) if variant == "skip" else Attention(hidden, score)
+        self.out = nn.Linear(hidden + self.branch.width, series)
+        self.highway = nn.Linear(HIGHWAY, 1)
+        self.dropout = nn.Dropout(DROPOUT)
+
+    def encode(self, x: Tensor, layer: str) -> Tensor | tuple[Tensor, Tensor]:
+        """Run inputs `(B, window, m)` to `layer`; "conv" gives (conv map `(B, C, T)`, highway input `(B, 24, m)`)."""
+        if layer == "input":
+            return x
+        if layer == "conv":
+            return self._convolve(x), x[:, -HIGHWAY:]
+        return super().encode(x, layer)
+
+    def decode(self, state: Tensor | tuple[Tensor, Tensor], layer: str) -> Tensor:
+        """Run from `layer` to predictions `(B, m)`."""
+        if layer == "input" and isinstance(state, Tensor):
+            return self(state)
+        if layer == "conv":
+            convolved, recent = state
+            return self.head(self._summarise(convolved)) + self._autoregress(recent)
+        return super().decode(state, layer)
+
+    def features(self, x: Tensor) -> Tensor:
+        """Return `[r, s]`, `(B, R + 120)`, or `[h, c]`, `(B, 2 R)`, for attention."""
+        return self._summarise(self._convolve(x))
+
+    def head(self, features: Tensor) -> Tensor:
+        """Return `(B, m)`: the prediction without its highway, which does not pass through the features."""
+        return self.out(features)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return predictions `(B, m)` for inputs `(B, window, m)`: `head(features(x))` plus the highway."""
+        return self.decode(self.encode(x, "conv"), "conv")
+
+    def _convolve(self, x: Tensor) -> Tensor:
+        return self.dropout(torch.relu(self.conv(x.mT)))
+
+    def _summarise(self, convolved: Tensor) -> Tensor:
+        states, last = self.gru(convolved.permute(2, 0, 1))
+        return self.dropout(torch.cat([last[0], self.branch(convolved, states)], dim=1))
+
+    def _autoregress(self, recent: Tensor) -> Tensor:
+        return self.highway(recent.mT).squeeze(-1)

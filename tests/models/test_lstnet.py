@@ -1,0 +1,258 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from cmixup.backbone import resolve_layer
+from cmixup.errors import InputError
+from models.lstnet import Attention, LSTNet, Skip
+
+WINDOW, M, N = 53, 3, 4  # 48 steps after the convolution: two whole jumps of 24
+LAYERS = ("input", "conv")
+VARIANTS = ("skip", "attention")
+
+
+def model_and_inputs(variant: str = "skip", score: str = "dot") -> tuple[LSTNet, Tensor, Tensor]:
+    torch.manual_seed(0)
+    model = LSTNet((WINDOW, M), M, channels=6, hidden=7, variant=variant, score=score)
+    return model, torch.rand(N, WINDOW, M), torch.rand(N, WINDOW, M)
+
+
+def count(model: nn.Module) -> int:
+    return sum(p.numel() for p in model.parameters())
+
+
+@pytest.mark.parametrize(("m", "width", "expected"), [(8, 50, 19_998), (321, 100, 325_871)])
+def test_parameter_counts(m: int, width: int, expected: int) -> None:
+    """Spec D2: Exchange-Rate and Electricity."""
+    assert count(LSTNet((168, m), m, width, width)) == expected
+
+
+def test_parameter_counts_of_attention() -> None:
+    """The skip GRU (50 -> 5) is gone, and the linear layer reads 50 + 50 instead of 50 + 120 values."""
+    skip_gru = 3 * 5 * (50 + 5) + 2 * 3 * 5
+    assert count(LSTNet((168, 8), 8, variant="attention")) == 19_998 - skip_gru - 8 * (120 - 50)
+    mlp = count(LSTNet((168, 8), 8, variant="attention", score="mlp"))
+    assert mlp - count(LSTNet((168, 8), 8, variant="attention")) == 100 * 50 + 50 + 50
+
+
+def gru_by_hand(gru: nn.GRU, x: Tensor) -> Tensor:
+    """The states `(T, B, R)` of a GRU over `(T, B, C)`, from its equations."""
+    h = torch.zeros(x.shape[1], gru.hidden_size)
+    states = []
+    for step in x:
+        given = step @ gru.weight_ih_l0.T + gru.bias_ih_l0
+        kept = h @ gru.weight_hh_l0.T + gru.bias_hh_l0
+        (r_x, z_x, n_x), (r_h, z_h, n_h) = given.chunk(3, dim=1), kept.chunk(3, dim=1)
+        r, z = torch.sigmoid(r_x + r_h), torch.sigmoid(z_x + z_h)
+        h = (1 - z) * torch.tanh(n_x + r * n_h) + z * h
+        states.append(h)
+    return torch.stack(states)
+
+
+def conv_by_hand(model: LSTNet, x: Tensor) -> Tensor:
+    """Conv2d with one input channel and a kernel over all series, as the original has it."""
+    kernel = model.conv.weight.permute(0, 2, 1)[:, None]  # (C, 1, 6, m)
+    return torch.relu(nn.functional.conv2d(x[:, None], kernel, model.conv.bias)).squeeze(-1)
+
+
+def highway_by_hand(model: LSTNet, x: Tensor) -> Tensor:
+    weight, bias = model.highway.weight[0], model.highway.bias
+    return torch.stack([(x[:, -24:, k] * weight).sum(dim=1) + bias for k in range(M)], dim=1)
+
+
+def skip_features_by_hand(model: LSTNet, convolved: Tensor) -> Tensor:
+    """[r, s]: s runs one GRU over steps k, k + 24, ... of the last 48 steps for each k and joins their last states."""
+    assert isinstance(model.branch, Skip)
+    r = gru_by_hand(model.gru, convolved.permute(2, 0, 1))[-1]
+    recent = convolved[:, :, -48:]
+    each = [gru_by_hand(model.branch.gru, recent[:, :, k::24].permute(2, 0, 1))[-1] for k in range(24)]
+    return torch.cat([r, *each], dim=1)
+
+
+def test_it_is_the_network_of_the_spec() -> None:
+    model, x, _ = model_and_inputs()
+    model.eval()
+    features = skip_features_by_hand(model, conv_by_hand(model, x))
+    torch.testing.assert_close(model.features(x), features)
+    expected = features @ model.out.weight.T + model.out.bias + highway_by_hand(model, x)
+    torch.testing.assert_close(model(x), expected)
+
+
+def test_the_skip_branch_leaves_out_the_oldest_steps() -> None:
+    """163 steps hold six jumps of 24; the first 19 are for the other GRU only."""
+    torch.manual_seed(0)
+    model = LSTNet((168, M), M, 4, 4).eval()
+    assert isinstance(model.branch, Skip)
+    assert model.branch.jumps == 6
+    convolved, states = torch.rand(2, 4, 163), torch.zeros(1)
+    changed = convolved.clone()
+    changed[:, :, :19] += 1
+    assert torch.equal(model.branch(changed, states), model.branch(convolved, states))
+    changed[:, :, 19] += 1
+    assert not torch.equal(model.branch(changed, states), model.branch(convolved, states))
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_shapes(variant: str) -> None:
+    model, x, _ = model_and_inputs(variant)
+    assert model(x).shape == (N, M)
+    assert model.features(x).shape == (N, 7 + 120 if variant == "skip" else 14)
+    convolved, recent = model.encode(x, "conv")
+    assert convolved.shape == (N, 6, WINDOW - 5)
+    assert torch.equal(recent, x[:, -24:])
+
+
+# ---- mix points
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_mix_points(variant: str) -> None:
+    model, _, _ = model_and_inputs(variant)
+    assert LSTNet.layers == LAYERS
+    assert resolve_layer(model, "hidden") == "conv"
+    assert not model.stackable
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("layer", LAYERS)
+def test_encode_then_decode_is_forward(layer: str, variant: str) -> None:
+    model, x, _ = model_and_inputs(variant)
+    model.eval()
+    assert torch.equal(model.decode(model.encode(x, layer), layer), model(x))
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("layer", LAYERS)
+def test_lambda_one_is_a_plain_forward_pass_in_eval_mode(layer: str, variant: str) -> None:
+    model, x, other = model_and_inputs(variant)
+    model.eval()
+    torch.testing.assert_close(model.forward_mixed(x, other, torch.ones(N), layer), model(x))
+    torch.testing.assert_close(model.forward_mixed(x, other, torch.zeros(N), layer), model(other))
+
+
+def test_mixing_after_the_convolution_by_hand() -> None:
+    """Conv maps are mixed after ReLU, before both GRUs; the highway gets the mixed input."""
+    model, x, other = model_and_inputs()
+    model.eval()
+    lam = torch.tensor([0.3, 0.9, 0.5, 0.0])
+    weight = lam[:, None, None]
+    convolved = weight * conv_by_hand(model, x) + (1 - weight) * conv_by_hand(model, other)
+    features = skip_features_by_hand(model, convolved)
+    expected = features @ model.out.weight.T + model.out.bias
+    expected = expected + highway_by_hand(model, weight * x + (1 - weight) * other)
+    torch.testing.assert_close(model.forward_mixed(x, other, lam, "conv"), expected)
+    assert not torch.allclose(model.forward_mixed(x, other, lam, "input"), expected, atol=1e-4)
+
+
+def test_the_two_conv_passes_have_separate_dropout_masks() -> None:
+    model, x, _ = model_and_inputs()
+    first, second = model.encode(x, "conv")[0], model.encode(x, "conv")[0]
+    dropped = [(state == 0) & (conv_by_hand(model, x) > 0) for state in (first, second)]
+    assert not torch.equal(*dropped)
+    kept = ~dropped[0]
+    torch.testing.assert_close(first[kept], conv_by_hand(model, x)[kept] / 0.8)
+
+
+def test_dropout_is_a_fifth() -> None:
+    torch.manual_seed(0)
+    model = LSTNet((168, M), M, 50, 50)
+    x = torch.rand(64, 168, M)
+    alive = conv_by_hand(model, x) > 0
+    assert (model.encode(x, "conv")[0] == 0)[alive].float().mean().item() == pytest.approx(0.2, abs=0.01)
+
+
+def test_features_carry_all_but_the_highway() -> None:
+    model, x, _ = model_and_inputs()
+    model.eval()
+    torch.testing.assert_close(model(x) - model.head(model.features(x)), highway_by_hand(model, x))
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_predictions_do_not_depend_on_the_batch(variant: str) -> None:
+    model, x, _ = model_and_inputs(variant)
+    model.eval()
+    with torch.no_grad():
+        alone = torch.cat([model(row[None]) for row in x])
+        torch.testing.assert_close(model(x), alone, atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("variant", "score"), [("skip", "dot"), ("attention", "dot"), ("attention", "mlp")])
+def test_every_parameter_gets_a_gradient(variant: str, score: str) -> None:
+    model, x, other = model_and_inputs(variant, score)
+    model.forward_mixed(x, other, torch.rand(N), "conv").square().sum().backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None, name
+        assert parameter.grad.abs().sum() > 0, name
+
+
+# ---- attention
+
+
+def test_dot_product_attention_by_hand() -> None:
+    """States (1, 0), (0, 1), (1, 2); the last scores 1, 2 and 5 against them."""
+    states = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 2.0]])[:, None]
+    powers = [math.exp(k) for k in (1, 2, 5)]
+    a, b, c = (p / sum(powers) for p in powers)
+    attention = Attention(2, "dot")
+    torch.testing.assert_close(attention.weights(states)[:, 0], torch.tensor([a, b, c]))
+    torch.testing.assert_close(attention(torch.zeros(1), states), torch.tensor([[a + c, b + 2 * c]]))
+
+
+def test_cosine_attention_by_hand() -> None:
+    states = torch.tensor([[2.0, 0.0], [0.0, 3.0], [0.0, 5.0]])[:, None]
+    powers = [1.0, math.e, math.e]
+    expected = torch.tensor([p / sum(powers) for p in powers])
+    torch.testing.assert_close(Attention(2, "cosine").weights(states)[:, 0], expected)
+
+
+@pytest.mark.parametrize("score", ["dot", "cosine", "mlp"])
+def test_attention_sums_to_one_and_rows_are_separate(score: str) -> None:
+    torch.manual_seed(0)
+    attention, states = Attention(5, score), torch.randn(9, 4, 5)
+    weights = attention.weights(states)
+    assert weights.shape == (9, 4)
+    torch.testing.assert_close(weights.sum(dim=0), torch.ones(4))
+    torch.testing.assert_close(attention.weights(states[:, 1:2])[:, 0], weights[:, 1])
+
+
+def test_the_attention_variant_by_hand() -> None:
+    model, x, _ = model_and_inputs("attention")
+    model.eval()
+    states = gru_by_hand(model.gru, conv_by_hand(model, x).permute(2, 0, 1))
+    weights = torch.einsum("tbr,br->tb", states, states[-1]).softmax(dim=0)
+    features = torch.cat([states[-1], torch.einsum("tb,tbr->br", weights, states)], dim=1)
+    torch.testing.assert_close(model.features(x), features)
+    expected = features @ model.out.weight.T + model.out.bias + highway_by_hand(model, x)
+    torch.testing.assert_close(model(x), expected)
+
+
+# ---- refusals
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"in_shape": (5,)}, r"in_shape must be \(window, series\) for LSTNet, got \(5,\)"),
+        ({"in_shape": (20, 3)}, "window must be 24 or more for LSTNet, got 20"),
+        ({"in_shape": (28, 3)}, "window must be 29 or more for the skip variant, got 28"),
+        ({"out_features": 1}, "out_features must be 3, the number of series, for LSTNet, got 1"),
+        ({"channels": 0}, "channels must be 1 or more, got 0"),
+        ({"hidden": -1}, "hidden must be 1 or more, got -1"),
+        ({"variant": "jump"}, "variant must be one of skip, attention, got 'jump'"),
+        ({"score": "sum"}, "score must be one of dot, cosine, mlp, got 'sum'"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_its_value(given: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        LSTNet(**{"in_shape": (WINDOW, M), "out_features": M, **given})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("part", ["encode", "decode"])
+def test_an_unknown_layer_is_refused(part: str) -> None:
+    model, x, _ = model_and_inputs()
+    with pytest.raises(InputError, match="layer must be one of input, conv, got 'gru'"):
+        getattr(model, part)(x, "gru")

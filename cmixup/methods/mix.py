@@ -54,7 +54,7 @@ class Mix(Method):
         }
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Return the mean squared error of the mixed batch."""
+        """Return the mean squared error of the mixed batch, weighted by the draw `weight` if there is one."""
         first, second = batch, batch.partner
         assert second is not None
         if self.point == "input":
@@ -64,7 +64,7 @@ class Mix(Method):
             states = model.encode(first.x, self.point), model.encode(second.x, self.point)  # type: ignore[operator]
             mixed, weight = self.mixing(*states, batch.draws)
             prediction = model.decode(mixed, self.point)  # type: ignore[operator]
-        return squared_error(prediction, mix(first.y, second.y, weight))
+        return squared_error(prediction, mix(first.y, second.y, weight), batch.draws.get("weight"))
 
     def facts(self) -> dict[str, float]:
         """Return the pairing's facts."""

@@ -11,6 +11,7 @@ from cmixup.errors import InputError, as_number
 from cmixup.order import Order
 from cmixup.pairing.bandwidth import diagnose, resolve_bandwidth
 from cmixup.pairing.batch import BatchPartnerSampler
+from cmixup.pairing.inputs import as_labels
 
 
 class SecondBatch:
@@ -39,7 +40,9 @@ class SecondBatch:
     def fit(self, train: Split) -> None:
         """Keep the training labels."""
         self._labels = train.y.numpy()
-        self.sampler = BatchPartnerSampler(resolve_bandwidth(self._labels, self.bandwidth), candidates=self.candidates)
+        self._outside = np.ones(len(train), dtype=bool)
+        bandwidth = resolve_bandwidth(as_labels("labels", self._labels), self.bandwidth)
+        self.sampler = BatchPartnerSampler(bandwidth, candidates=self.candidates)
 
     def draw(self, order: Order, rng: np.random.Generator) -> np.ndarray:
         """Return partners `(M,)` int64."""
@@ -58,7 +61,10 @@ class SecondBatch:
             return np.arange(n)
         # So many distinct rows in random order that enough are left without those of B1.
         drawn = rng.choice(n, min(n, math.ceil(size) + len(first)), replace=False)
-        return drawn[~np.isin(drawn, first)][: math.ceil(size)]
+        self._outside[first] = False
+        second = drawn[self._outside[drawn]][: math.ceil(size)]
+        self._outside[first] = True
+        return second
 
     def facts(self) -> dict[str, float]:
         """Return the bandwidth in use, and its effective fraction over the whole training set."""

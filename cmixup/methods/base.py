@@ -55,6 +55,9 @@ class Method:
     def fit(self, train: Split, model: nn.Module) -> None:
         """Read what is needed from the training split and the model's shape, once, before training."""
 
+    def search(self, train: Split, val: Split, model: nn.Module, streams: Streams) -> None:
+        """Learn from the validation split what training will use, once, before it; `model` stays as it is."""
+
     def order(self, train: Split, batch_size: int, streams: Streams, *, drop_last: bool) -> Order:
         """Return the rows of one epoch; domain-balanced methods override this."""
         return shuffled(len(train), batch_size, streams.order, drop_last=drop_last)

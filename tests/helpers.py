@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.data import RegressionData, Split
-from cmixup.methods import ERM, Batch, Method, cmixup, cmixup_batch, k_mixup, local_mixup, manifold_mixup, mixup
+from cmixup.methods import ERM, Batch, Method, cmixup, cmixup_batch, k_mixup, local_mixup, manifold_mixup, mixrl, mixup
 from cmixup.order import Order
 from cmixup.rows import Rows
 from cmixup.seeding import Streams, torch_seed
@@ -32,6 +32,8 @@ METHODS: dict[str, Callable[[], Method]] = {
     "local_mixup": lambda: local_mixup(0.5),
     "local_mixup_hidden": lambda: local_mixup(2.0, "batch", "hidden", form="exponential", pairing="permutation"),
     "local_mixup_knn": lambda: local_mixup(0.5, form="knn", k=12),
+    "mixrl": lambda: mixrl(0.5, outer=3, n_in=2),
+    "mixrl_hidden": lambda: mixrl(2.0, "batch", "hidden", distance="both", final="argmax", outer=2, n_in=2),
 }
 
 

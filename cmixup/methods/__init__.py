@@ -8,6 +8,7 @@ from cmixup.methods.k_mixup import k_mixup
 from cmixup.methods.local_mixup import local_mixup
 from cmixup.methods.manifold_mixup import manifold_mixup
 from cmixup.methods.mix import Mix
+from cmixup.methods.mixrl import mixrl
 from cmixup.methods.mixup import mixup
 
 __all__ = [
@@ -20,5 +21,6 @@ __all__ = [
     "k_mixup",
     "local_mixup",
     "manifold_mixup",
+    "mixrl",
     "mixup",
 ]

@@ -16,6 +16,7 @@ DATASETS = {
     "shapenet1d": "ShapeNet1D",
     "pascal1d": "PASCAL3D",
     "diabetes": "Diabetes",
+    "electricity_fragment": "Electricity fragment",
 }
 METHODS = {
     "erm": "ERM",

@@ -123,6 +123,8 @@ def _train_stack(
 ) -> list[Outcome]:
     started = time.perf_counter()
     method, data = members[0].method, members[0].data
+    for m in members:
+        m.method.search(m.data.train, m.data.val, m.model, m.streams)
     learner = Learner([m.model for m in members], device, settings.optimizer, settings.lr, settings.weight_decay)
     source = Rows([m.data.train for m in members], device)
     val = Rows([m.data.val for m in members], device)

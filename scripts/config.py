@@ -23,8 +23,9 @@ ROOT_KEYS: dict[str, type] = {
     "preset": str, "seed": int, "experiment": str, "device": str, "threads": int, "logger": str, "out": str,
     "rerun": bool,
 }  # fmt: skip
-# Keys of a dataset's config that are no arguments: its presets, and how long a run takes on one CPU core.
-ABOUT = ("presets", "cpu_minutes")
+# Keys of a dataset's config that are no arguments of it: its presets, how long a run takes on one CPU core, and how
+# long a method may search before it trains.
+ABOUT = ("presets", "cpu_minutes", "search")
 GROUPS = ("dataset", "model", "method")
 
 

@@ -75,7 +75,12 @@ def plan(cfg: DictConfig) -> Job:
         plain[group].update(checked)
     settings = TrainSettings(**given["train"])
     dataset = parts["dataset"](**given["dataset"])
-    parts["method"](**given["method"])  # refuses bad values now rather than after loading the data
+    method = parts["method"](**given["method"])  # refuses bad values now rather than after loading the data
+    if settings.batch_size < method.least_batch:
+        raise InputError(
+            f"train.batch_size must be at least {method.least_batch} for this {plain['method']['name']}, "
+            f"got {settings.batch_size}"
+        )
     options = differences(plain)
     folder = (
         Path(plain["out"]) / "runs" / plain["experiment"] / plain["dataset"]["name"] / plain["model"]["name"]

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.data import RegressionData, Split
-from cmixup.methods import ERM, Batch, Method, cmixup, manifold_mixup, mixup
+from cmixup.methods import ERM, Batch, Method, cmixup, cmixup_batch, k_mixup, local_mixup, manifold_mixup, mixrl, mixup
 from cmixup.order import Order
 from cmixup.rows import Rows
 from cmixup.seeding import Streams, torch_seed
@@ -25,6 +25,15 @@ METHODS: dict[str, Callable[[], Method]] = {
     "manifold_mixup": lambda: manifold_mixup(0.5),
     "cmixup": lambda: cmixup(0.3, 0.5),
     "cmixup_hidden": lambda: cmixup(0.3, 2.0, "batch", "hidden"),
+    "cmixup_batch": lambda: cmixup_batch(0.3, 0.5),
+    "cmixup_batch_both": lambda: cmixup_batch(0.3, 2.0, "batch", "hidden", candidates="b1+b2", factor=2.0),
+    "k_mixup": lambda: k_mixup(0.5),
+    "k_mixup_hidden": lambda: k_mixup(2.0, "batch", "hidden", k=3, metric="euclidean", second="independent"),
+    "local_mixup": lambda: local_mixup(0.5),
+    "local_mixup_hidden": lambda: local_mixup(2.0, "batch", "hidden", form="exponential", pairing="permutation"),
+    "local_mixup_knn": lambda: local_mixup(0.5, form="knn", k=12),
+    "mixrl": lambda: mixrl(0.5, outer=3, n_in=2),
+    "mixrl_hidden": lambda: mixrl(2.0, "batch", "hidden", distance="both", final="argmax", outer=2, n_in=2),
 }
 
 
@@ -103,6 +112,19 @@ class Constant:
 
     def draw(self, order: Order, rng: np.random.Generator) -> np.ndarray:
         return np.full(len(order.index), self.value, dtype=np.float32)
+
+
+class Own:
+    """Every row with itself."""
+
+    def fit(self, train: Split) -> None:
+        pass
+
+    def draw(self, order: Order, rng: np.random.Generator) -> np.ndarray:
+        return order.index.copy()
+
+    def facts(self) -> dict[str, float]:
+        return {}
 
 
 class Lazy:

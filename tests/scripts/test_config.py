@@ -23,9 +23,9 @@ from scripts.config import (
     target,
 )
 from scripts.run import Job, folder_name, pick_device, plan
+from tests.scripts.cover import DATASETS, METHODS, PRESETS, combinations
 
-DATASETS, METHODS, MODELS = names("dataset"), names("method"), names("model")
-PRESETS = ("paper", "released", "default")
+MODELS = names("model")
 
 
 def planned(*overrides: str) -> Job:
@@ -60,10 +60,8 @@ def test_every_dataset_has_the_same_presets_with_the_same_keys(name: str) -> Non
     assert all(set(values) == set(presets["paper"]) >= set(reference) for values in presets.values())
 
 
-@pytest.mark.parametrize("preset", PRESETS)
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("dataset", DATASETS)
-def test_every_combination_composes_and_plans(dataset: str, method: str, preset: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("dataset", "method", "preset"), combinations())
+def test_combinations_compose_and_plan(dataset: str, method: str, preset: str, tmp_path: Path) -> None:
     job = planned(f"dataset={dataset}", f"method={method}", f"preset={preset}", f"out={tmp_path}")
     values = yaml.safe_load((CONFIG_DIR / "dataset" / f"{dataset}.yaml").read_text())["presets"][preset]
     for key in ("epochs", "batch_size", "lr", "optimizer", "weight_decay", "drop_last"):
@@ -241,6 +239,8 @@ def test_values_that_make_no_sense_are_refused(override: str, message: str) -> N
 def test_bad_values_of_other_datasets_are_refused() -> None:
     with pytest.raises(InputError, match="split_seed must be 0 or more, got -1"):
         planned("dataset=no2", "dataset.split_seed=-1")
+    with pytest.raises(InputError, match=r"train\.batch_size must be at least 17 for this k_mixup, got 16"):
+        planned("method=k_mixup", "method.k=17")
     with pytest.raises(InputError, match="pairing must be one of uniform, permutation, got 'random'"):
         planned("method=mixup", "method.pairing=random")
 

@@ -21,9 +21,10 @@ from models.fcn3 import FCN3
 from scripts import progress
 from scripts import run as run_module
 from scripts import train as train_module
-from scripts.config import compose_train, names, parse_seeds
+from scripts.config import compose_train, parse_seeds
 from scripts.logger import NoLogger, make_logger
 from scripts.run import Diverged, Job, execute, plan
+from tests.scripts.cover import combinations
 
 # Networks of the paper's size are too slow for tests that only ask whether everything fits together.
 NARROW = dict.fromkeys(
@@ -51,10 +52,8 @@ def no_git(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("no_git")
-@pytest.mark.parametrize("preset", ["paper", "released", "default"])
-@pytest.mark.parametrize("method", names("method"))
-@pytest.mark.parametrize("dataset", names("dataset"))
-def test_every_method_trains_on_every_twin(dataset: str, method: str, preset: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("dataset", "method", "preset"), combinations())
+def test_methods_train_on_twins(dataset: str, method: str, preset: str, tmp_path: Path) -> None:
     seeds = [0, 3] if dataset not in NARROW else [3]
     given = (f"dataset={dataset}", f"method={method}", f"preset={preset}", f"seeds={seeds}", *NARROW.get(dataset, ()))
     job = planned(tmp_path, *given)

@@ -1,0 +1,95 @@
+"""Partners by optimal assignment between blocks of k rows (k-Mixup, Greenewald et al. 2021)."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from cmixup.data import Split
+from cmixup.errors import InputError, check_choice
+from cmixup.order import Order
+from cmixup.pairing.flat import read, rows_at_once
+
+
+class Blocks:
+    """Pair each block of k rows of a batch with a block of a second batch so that the total cost is least.
+
+    A last block with fewer than k rows is matched within itself. With k = 1 this is the pairing of the second batch
+    as it is drawn; with k = batch size and a permuted batch every row is its own partner.
+
+    Args:
+        k: rows a block, 1 or more, at most the batch size.
+        metric: cost of a pair of flattened inputs, "sqeuclidean" (paper) or "euclidean" (released code).
+        second: the second batch is a "permutation" of the batch, or "independent": as many distinct training rows.
+
+    Raises:
+        InputError: a bad argument; in `draw`, a k larger than the batches.
+    """
+
+    def __init__(self, k: int, metric: str = "sqeuclidean", second: str = "permutation"):
+        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+            raise InputError(f"k must be a whole number, 1 or more, got {k!r}")
+        self.k = self.least_batch = k
+        self.metric = check_choice("metric", metric, ("sqeuclidean", "euclidean"))
+        self.second = check_choice("second", second, ("permutation", "independent"))
+        self._pairs = self._own = 0
+        self._cost = np.zeros(2)  # of the pairs as matched, and in the order drawn
+
+    def fit(self, train: Split) -> None:
+        """Keep the training inputs, to read blocks from."""
+        self._x, self.n_rows, self._room = train.x, len(train), rows_at_once(train.x)
+
+    def draw(self, order: Order, rng: np.random.Generator) -> np.ndarray:
+        """Return partners `(M,)` int64; they use the random numbers that `Permutation` uses."""
+        largest = int(order.sizes.max())
+        if self.k > largest:
+            raise InputError(f"k must be at most the batch size, got k {self.k} for batches of {largest} rows")
+        theirs = np.concatenate([self._second_batch(batch, rng) for batch in order.batches()])
+        partners = theirs if self.k == 1 else self._match(order, theirs)
+        self._pairs += len(partners)
+        self._own += int((partners == order.index).sum())
+        return partners
+
+    def facts(self) -> dict[str, float]:
+        """Return the share of self pairs drawn, and the matched cost as a share of that in the order drawn."""
+        found = {"self_probability": self._own / self._pairs} if self._pairs else {}
+        return found | ({"cost_ratio": float(self._cost[0] / self._cost[1])} if self._cost[1] > 0 else {})
+
+    def _second_batch(self, batch: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        if self.second == "permutation":
+            return rng.permutation(batch)
+        return rng.choice(self.n_rows, len(batch), replace=False)
+
+    def _match(self, order: Order, theirs: np.ndarray) -> np.ndarray:
+        partners = np.empty_like(theirs)
+        stops = np.cumsum(order.sizes)
+        starts = [np.arange(stop - size, stop, self.k) for stop, size in zip(stops, order.sizes, strict=True)]
+        ends = [np.minimum(start + self.k, stop) for start, stop in zip(starts, stops, strict=True)]
+        start = np.concatenate(starts)
+        length = np.concatenate(ends) - start
+        for size in np.unique(length):
+            blocks = start[length == size][:, None] + np.arange(size)
+            step = max(1, self._room // (2 * int(size)))
+            for s in range(0, len(blocks), step):
+                part = blocks[s : s + step]
+                cost = self._costs(order.index[part], theirs[part])
+                chosen = assign(cost)
+                partners[part] = np.take_along_axis(theirs[part], chosen, axis=1)
+                self._cost[0] += np.take_along_axis(cost, chosen[:, :, None], axis=2).sum()
+                self._cost[1] += np.trace(cost, axis1=1, axis2=2).sum()
+        return partners
+
+    def _costs(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        """Return `(n, size, size)` float64 costs of n blocks of rows `(n, size)`; each row is read once."""
+        rows, place = np.unique(np.stack([first, second]), return_inverse=True)
+        x = read(self._x, rows)
+        mine, other = torch.from_numpy(place.reshape(2, *first.shape))
+        distance = torch.cdist(x[mine], x[other], compute_mode="donot_use_mm_for_euclid_dist").double()
+        return (distance.square() if self.metric == "sqeuclidean" else distance).numpy()
+
+
+def assign(cost: np.ndarray) -> np.ndarray:
+    """Return for each of n cost matrices `(n, k, k)` the column of every row that makes the sum least, `(n, k)`."""
+    from scipy.optimize import linear_sum_assignment
+
+    return np.stack([linear_sum_assignment(one)[1] for one in cost])

@@ -1,0 +1,87 @@
+"""Inputs as flat rows and the distances between them, for pairings and weights that look at inputs."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from cmixup.data import Indexable
+
+CHUNK_BYTES = 64 * 2**20  # of inputs read at once
+SAMPLE = 1024  # rows whose distances stand for those of all rows
+
+
+def read(x: Tensor | Indexable, rows: np.ndarray) -> Tensor:
+    """Return the inputs of `rows: (B,)` int64, flattened, `(B, D)` float32 on the CPU."""
+    return x[torch.from_numpy(rows)].reshape(len(rows), -1)
+
+
+def rows_at_once(x: Tensor | Indexable) -> int:
+    """Return how many rows of `x` are read at once, 1 or more."""
+    return max(1, CHUNK_BYTES // (4 * max(1, read(x, np.zeros(1, dtype=np.int64)).numel())))
+
+
+class Standardised:
+    """Euclidean distances between inputs, every coordinate with mean 0 and standard deviation 1.
+
+    A coordinate that never varies counts nothing. Inputs that are read on demand are standardised by `sample` rows
+    of them; nothing but the two statistics is kept.
+
+    Args:
+        x: `(N, ...)` inputs, a tensor or read on demand.
+
+    Attributes:
+        sample: up to `SAMPLE` rows, the same every time: all of them in small data.
+    """
+
+    def __init__(self, x: Tensor | Indexable):
+        self.x, self.room = x, rows_at_once(x)
+        count = min(len(x), SAMPLE, max(2, self.room))
+        every = np.arange(len(x))
+        self.sample = every if count == len(x) else np.sort(np.random.default_rng(0).choice(len(x), count, False))
+        flat = read(x, every if isinstance(x, Tensor) else self.sample)
+        deviation = flat.std(dim=0, correction=0)
+        # A constant column's deviation may be a rounding error instead of 0: it would blow noise up.
+        varies = deviation > 1e-6 * flat.abs().amax(dim=0)
+        self.mean, self.scale = flat.mean(dim=0), torch.where(varies, 1 / deviation, 0.0)
+
+    def read(self, rows: np.ndarray) -> Tensor:
+        """Return `(B, D)` standardised inputs of `rows: (B,)`."""
+        return (read(self.x, rows) - self.mean) * self.scale
+
+    def between(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        """Return the distance of each of M pairs of rows, `(M,)` float32; of a row to itself exactly 0."""
+        parts = [
+            (self.read(first[s : s + self.room]) - self.read(second[s : s + self.room])).norm(dim=1)
+            for s in range(0, len(first), self.room)
+        ]
+        return torch.cat(parts).numpy() if parts else np.empty(0, dtype=np.float32)
+
+    def pairs(self) -> np.ndarray:
+        """Return the distances of all pairs of sampled rows, a row with itself included, `(n^2,)` float32."""
+        rows = self.read(self.sample)
+        return torch.cdist(rows, rows, compute_mode="donot_use_mm_for_euclid_dist").flatten().numpy()
+
+    def reach(self, k: int) -> np.ndarray:
+        """Return every row's distance to its k-th nearest other row, `(N,)` float32; 0 for k = 0.
+
+        Costs O(N^2 D) and reads on-demand inputs once a block of rows.
+        """
+        n = len(self.x)
+        if k == 0:
+            return np.zeros(n, dtype=np.float32)
+        step = max(1, min(self.room, 2**24 // n))
+        found = []
+        for start in range(0, n, step):
+            rows = np.arange(start, min(start + step, n))
+            mine = self.read(rows)
+            columns = [
+                torch.cdist(mine, self.read(np.arange(s, min(s + self.room, n))),
+                            compute_mode="donot_use_mm_for_euclid_dist")
+                for s in range(0, n, self.room)
+            ]  # fmt: skip
+            distance = torch.cat(columns, dim=1)
+            distance[torch.arange(len(rows)), torch.from_numpy(rows)] = -1.0  # the row itself comes first
+            found.append(distance.kthvalue(k + 1, dim=1).values)
+        return torch.cat(found).numpy()

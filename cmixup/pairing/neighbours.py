@@ -1,0 +1,83 @@
+"""Partners among the k nearest rows, with a k of each row's own (MixRL's pairing)."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from cmixup.data import Split
+from cmixup.errors import InputError, check_choice
+from cmixup.order import Order
+from cmixup.pairing.flat import Standardised
+
+BLOCK = 2**22  # distances held at once
+LARGEST_BYTES = 2**31
+
+
+class Neighbours:
+    """Draw how many nearest rows count for a row, then one of those rows.
+
+    Args:
+        options: the numbers of neighbours that a row may have, each 0 or more; 0 is the row itself.
+        distance: near in standardised "x", "y" or "both".
+
+    Attributes:
+        features: `(N, D + d_y)` float32 standardised inputs and labels.
+        nearest: `(N, max(options))` int64 other rows, nearest first.
+        probabilities: `(N, len(options))` float64 of each option for each row; uniform at first.
+
+    Raises:
+        InputError: a bad argument; in `fit`, more neighbours than other rows, or inputs too large to hold.
+    """
+
+    def __init__(self, options: list, distance: str = "x"):
+        whole = all(isinstance(k, int) and not isinstance(k, bool) and k >= 0 for k in options)
+        if not options or not whole or len(set(options)) < len(options):
+            raise InputError(f"options must be different whole numbers, 0 or more, got {options!r}")
+        self.options = np.array(options, dtype=np.int64)
+        self.distance = check_choice("distance", distance, ("x", "y", "both"))
+
+    def fit(self, train: Split) -> None:
+        """List every row's neighbours; every option is as likely."""
+        n, most = len(train), int(self.options.max())
+        if most > n - 1:
+            raise InputError(f"options must be at most the {n - 1} other training rows, got {most}")
+        x, y = Standardised(train.x), Standardised(train.y)
+        if 4 * n * len(x.mean) > LARGEST_BYTES:
+            raise InputError(f"inputs must fit {LARGEST_BYTES} bytes, got {4 * n * len(x.mean)}: use features instead")
+        parts = {"x": x.read(np.arange(n)), "y": y.read(np.arange(n))}
+        self.features = parts["both"] = torch.cat([parts["x"], parts["y"]], dim=1)
+        near = parts[self.distance]
+        found = [torch.empty(0, most, dtype=torch.int64)]
+        step = max(1, BLOCK // n)
+        for start in range(0, n if most else 0, step):
+            distance = torch.cdist(near[start : start + step], near, compute_mode="donot_use_mm_for_euclid_dist")
+            own = torch.arange(len(distance))
+            distance[own, own + start] = torch.inf
+            found.append(distance.topk(most, dim=1, largest=False).indices)
+        self.nearest = torch.cat(found).numpy()
+        self.probabilities = np.full((n, len(self.options)), 1 / len(self.options))
+
+    def draw(self, order: Order, rng: np.random.Generator) -> np.ndarray:
+        """Return partners `(M,)` int64."""
+        return self.partners(order.index, self.choose(order.index, rng), rng)
+
+    def choose(self, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Return the place in `options` drawn for each row, `(M,)` int64."""
+        cumulative = self.probabilities[rows].cumsum(axis=1)
+        level = rng.random((len(rows), 1)) * cumulative[:, -1:]
+        return (cumulative <= level).sum(axis=1, dtype=np.int64)
+
+    def partners(self, rows: np.ndarray, chosen: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Return for each row one of its `options[chosen]` nearest rows, uniformly, `(M,)` int64."""
+        count = self.options[chosen]
+        place = (rng.random(len(rows)) * count).astype(np.int64)
+        if not self.nearest.size:
+            return rows.copy()
+        return np.where(count == 0, rows, self.nearest[rows, place])
+
+    def facts(self) -> dict[str, float]:
+        """Return the mean number of neighbours, and the mean probability of each option."""
+        mean = self.probabilities.mean(axis=0)
+        shares = {f"share_k{k}": float(p) for k, p in zip(self.options, mean, strict=True)}
+        return {"mean_k": float(mean @ self.options), **shares}

@@ -1,0 +1,72 @@
+"""Partners by label distance inside a second batch (C-Mixup-batch, Yao et al. 2022, Algorithm 3)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from cmixup.data import Split
+from cmixup.errors import InputError, as_number
+from cmixup.order import Order
+from cmixup.pairing.bandwidth import diagnose, resolve_bandwidth
+from cmixup.pairing.batch import BatchPartnerSampler
+from cmixup.pairing.inputs import as_labels
+
+
+class SecondBatch:
+    """P(j|i) ~ exp(-||y_i - y_j||^2 / (2 bandwidth^2)) over the rows of a second batch B2, drawn anew each step.
+
+    B2 holds distinct rows that are not in the batch B1, as two batches of one shuffled epoch do. Where it is to have
+    as many rows as the training set, or more, it is the whole training set (then this is `LabelDistance`); in
+    between it is all that lies outside B1.
+
+    Args:
+        bandwidth: see `LabelDistance`.
+        candidates: "b2", or "b1+b2" (B1 too: a row may be its own partner).
+        factor: rows of B2 as a multiple of the batch size, 1 or more; infinity for the whole training set.
+
+    Raises:
+        InputError: a bad argument.
+    """
+
+    def __init__(self, bandwidth: float | str | list | tuple, candidates: str = "b2", factor: float = 1.0):
+        resolve_bandwidth(np.zeros(1), bandwidth)  # refuses a bad value before any data is read
+        BatchPartnerSampler(1.0, candidates=candidates)
+        self.bandwidth, self.candidates, self.factor = bandwidth, candidates, as_number("factor", factor)
+        if not self.factor >= 1:
+            raise InputError(f"factor must be 1 or more (infinity is the whole training set), got {factor!r}")
+
+    def fit(self, train: Split) -> None:
+        """Keep the training labels."""
+        self._labels = train.y.numpy()
+        self._outside = np.ones(len(train), dtype=bool)
+        bandwidth = resolve_bandwidth(as_labels("labels", self._labels), self.bandwidth)
+        self.sampler = BatchPartnerSampler(bandwidth, candidates=self.candidates)
+
+    def draw(self, order: Order, rng: np.random.Generator) -> np.ndarray:
+        """Return partners `(M,)` int64."""
+        size = self.factor * int(order.sizes.max())  # a smaller last batch has as many candidates as the others
+        found = []
+        for first in order.batches():
+            second = self.second(first, size, rng)
+            chosen = self.sampler.draw(self._labels[first], self._labels[second], rng)
+            found.append((second if self.candidates == "b2" else np.concatenate([first, second]))[chosen])
+        return np.concatenate(found)
+
+    def second(self, first: np.ndarray, size: float, rng: np.random.Generator) -> np.ndarray:
+        """Return B2 for the rows `first: (B,)` of B1, `(size,)` int64 rows or fewer."""
+        n = len(self._labels)
+        if size >= n:
+            return np.arange(n)
+        # So many distinct rows in random order that enough are left without those of B1.
+        drawn = rng.choice(n, min(n, math.ceil(size) + len(first)), replace=False)
+        self._outside[first] = False
+        second = drawn[self._outside[drawn]][: math.ceil(size)]
+        self._outside[first] = True
+        return second
+
+    def facts(self) -> dict[str, float]:
+        """Return the bandwidth in use, and its effective fraction over the whole training set."""
+        report = diagnose(self._labels, self.sampler.bandwidth)
+        return {"bandwidth": report.bandwidth, "effective_fraction": report.effective_fraction}

@@ -1,0 +1,206 @@
+"""Spec A8: how many neighbours, learned from the validation loss."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from cmixup.data import RegressionData, Split
+from cmixup.errors import InputError
+from cmixup.methods import ERM, mixrl
+from cmixup.methods.mixrl import MixRL, make_policy, policy_loss
+from cmixup.order import Order, shuffled
+from cmixup.pairing.neighbours import Neighbours
+from cmixup.trainer import train
+from tests.helpers import (
+    assert_states_close,
+    assert_states_equal,
+    make_data,
+    make_member,
+    make_split,
+    settings,
+    states_differ,
+    train_one,
+)
+
+FAST: dict[str, Any] = {"outer": 3, "n_in": 4}
+
+
+def searched(data: RegressionData | None = None, seed: int = 0, **options: Any) -> MixRL:
+    member = make_member(mixrl(0.5, **{**FAST, **options}), seed, data)
+    assert isinstance(member.method, MixRL)
+    member.method.search(member.data.train, member.data.val, member.model, member.streams)
+    return member.method
+
+
+def fitted(options: list, distance: str = "x", n: int = 40) -> Neighbours:
+    pairing = Neighbours(options, distance)
+    pairing.fit(make_split(n))
+    return pairing
+
+
+@pytest.mark.parametrize("distance", ["x", "y", "both"])
+def test_neighbours_are_those_of_the_definition(distance: str) -> None:
+    split = make_split(40)
+    x, y = split.x.double().numpy(), split.y.double().numpy()
+    x, y = (x - x.mean(axis=0)) / x.std(axis=0), (y - y.mean(axis=0)) / y.std(axis=0)
+    near = {"x": x, "y": y, "both": np.hstack([x, y])}[distance]
+    gaps = np.linalg.norm(near[:, None] - near, axis=2)
+    np.fill_diagonal(gaps, np.inf)
+    assert fitted([0, 1, 8], distance).nearest.tolist() == np.argsort(gaps, axis=1)[:, :8].tolist()
+
+
+def test_partners_are_uniform_among_the_neighbours_chosen() -> None:
+    pairing = fitted([0, 1, 4])
+    pairing.probabilities[:] = [0.25, 0.25, 0.5]
+    order = Order(np.full(16000, 7), np.array([16000]))
+    partner = pairing.draw(order, np.random.default_rng(0))
+    counts = [float((partner == row).mean()) for row in (7, *pairing.nearest[7])]
+    assert counts == pytest.approx([0.25, 0.375, 0.125, 0.125, 0.125], abs=0.015)
+
+
+def test_no_neighbours_is_erm() -> None:
+    data = make_data(5, (203, 20, 17))
+    left = train_one(mixrl(0.5, options=[0], **FAST), 5, data)
+    assert_states_close(left.state_dict, train_one(ERM(), 5, data).state_dict, 1e-6)
+    assert states_differ(left.state_dict, train_one(mixrl(0.5, options=[4], **FAST), 5, data).state_dict)
+
+
+def test_all_neighbours_is_mixup_without_the_row_itself() -> None:
+    pairing, rng, counts = fitted([39]), np.random.default_rng(0), np.zeros((40, 40))
+    for _ in range(400):
+        order = shuffled(40, 16, rng)
+        np.add.at(counts, (order.index, pairing.draw(order, rng)), 1)
+    assert not counts.diagonal().any()
+    others = counts[~np.eye(40, dtype=bool)]
+    chi_square, freedom = ((others - others.mean()) ** 2 / others.mean()).sum(), 40 * 38
+    assert abs(chi_square - freedom) < 4 * (2 * freedom) ** 0.5
+
+
+def test_the_policy_is_a_distribution_that_differs_between_rows() -> None:
+    method = searched(outer=8)
+    pi = method.neighbours.probabilities
+    assert pi.shape == (48, 7)
+    np.testing.assert_allclose(pi.sum(axis=1), 1, rtol=1e-12)
+    assert (pi > 0).all()
+    assert np.ptp(pi, axis=0).max() > 1e-3
+    assert len(method.history) == 8
+    facts = method.facts()
+    assert facts["mean_k"] == pytest.approx((pi @ [0, 1, 2, 4, 8, 16, 32]).mean())
+    assert sum(share for name, share in facts.items() if name.startswith("share")) == pytest.approx(1)
+
+
+def test_argmax_takes_one_option_a_row() -> None:
+    sampled, best = searched(outer=8), searched(outer=8, final="argmax")
+    chosen = best.neighbours.probabilities
+    assert np.isin(chosen, [0, 1]).all()
+    assert chosen.argmax(axis=1).tolist() == sampled.neighbours.probabilities.argmax(axis=1).tolist()
+
+
+def test_the_search_leaves_model_and_other_streams_and_starts_anew_each_step() -> None:
+    member, fresh = make_member(mixrl(0.5, **FAST)), make_member(ERM())
+    before = {name: value.clone() for name, value in member.model.state_dict().items()}
+    member.method.search(member.data.train, member.data.val, member.model, member.streams)
+    assert_states_equal(member.model.state_dict(), before)
+    for name in ("order", "partners", "lam"):
+        assert getattr(member.streams, name).random() == getattr(fresh.streams, name).random()
+
+
+def test_the_search_looks_at_train_and_validation_only() -> None:
+    data = make_data(4)
+    method = searched(data, 4)
+    other = RegressionData("data", data.train, data.val, make_split(17, seed=99), unit="none")
+    assert searched(other, 4).history == method.history
+    shifted = Split(data.val.x, data.val.y + 1, data.val.domain)
+    assert searched(RegressionData("data", data.train, shifted, data.test, unit="none"), 4).history != method.history
+
+
+def test_without_reward_the_gradient_is_that_of_the_entropy() -> None:
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(12, 5, generator=generator, requires_grad=True)
+    chosen = torch.randint(5, (12,), generator=generator)
+
+    def gradient(loss: torch.Tensor) -> torch.Tensor:
+        return torch.autograd.grad(loss, logits)[0]
+
+    log_pi = logits.log_softmax(dim=1)
+    assert not gradient(policy_loss(log_pi, chosen, 0.0, 0.0)).any()
+    entropy = torch.distributions.Categorical(logits=logits).entropy().mean()
+    log_pi = logits.log_softmax(dim=1)
+    torch.testing.assert_close(gradient(policy_loss(log_pi, chosen, 0.0, 0.3)), gradient(-0.3 * entropy))
+    # With a reward: descent raises the options chosen, (1[k chosen] - pi) R / B, no more and no less.
+    log_pi = logits.log_softmax(dim=1)
+    expected = -2.0 * (torch.eye(5)[chosen] - log_pi.exp()).detach() / 12
+    torch.testing.assert_close(gradient(policy_loss(log_pi, chosen, 2.0, 0.0)), expected)
+
+
+def test_the_policy_network_has_five_layers() -> None:
+    sizes = [tuple(p.shape) for p in make_policy(6, 7).parameters() if p.ndim == 2]
+    assert sizes == [(100, 6), (100, 100), (100, 100), (100, 100), (7, 100)]
+
+
+def test_the_policy_follows_the_validation_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Groups of three with one label, which says nothing of the next group's: far pairs are mislabelled.
+
+    One reward for all rows makes a noisy gradient: with a random reward P(k <= 2) of single seeds ends anywhere
+    between 0.2 and 1, so the mean of several is looked at, and the reward turned round as a control.
+    """
+    centres = np.random.default_rng(0).random((30, 2)) * 10
+    labels = np.random.default_rng(1).normal(size=30) * 3
+
+    def rows(seed: int) -> Split:
+        x = np.repeat(centres, 3, axis=0) + np.random.default_rng(seed).normal(size=(90, 2)) * 0.01
+        return Split(
+            torch.from_numpy(x.astype(np.float32)), torch.from_numpy(labels.repeat(3).astype(np.float32))[:, None],
+            torch.zeros(90, dtype=torch.int64),
+        )  # fmt: skip
+
+    data = RegressionData("toy", rows(2), rows(3), rows(4), unit="none")
+
+    def share() -> float:
+        """P(k <= 2), 2/3 before the search."""
+        found = [searched(data, seed, options=[1, 2, 60], outer=40, n_in=40) for seed in range(4)]
+        return float(np.mean([method.neighbours.probabilities[:, :2].sum(axis=1).mean() for method in found]))
+
+    assert share() > 0.8
+    score = MixRL._score
+    monkeypatch.setattr(MixRL, "_score", lambda self, inner, val: -score(self, inner, val))
+    assert share() < 0.45
+
+
+@pytest.mark.parametrize("layer", ["input", "hidden"])
+def test_a_stack_searches_for_every_seed_alone(layer: str) -> None:
+    data = {s: make_data(s) for s in range(3)}
+    members = [make_member(mixrl(0.5, layer=layer, **FAST), s, data[s]) for s in range(3)]
+    together = train(members, settings(epochs=2))
+    for seed, outcome in enumerate(together):
+        alone = train_one(mixrl(0.5, layer=layer, **FAST), seed, data[seed], epochs=2)
+        assert_states_close(outcome.state_dict, alone.state_dict, 1e-5)
+        assert outcome.facts == alone.facts
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: mixrl(0.0), "alpha must be a finite number above 0, got 0.0"),
+        (lambda: mixrl(0.5, m=-1), "m must be a whole number, 0 or more, got -1"),
+        (lambda: mixrl(0.5, options=[]), r"options must be different whole numbers, 0 or more, got \[\]"),
+        (lambda: mixrl(0.5, options=[1, 1]), r"options must be different .*got \[1, 1\]"),
+        (lambda: mixrl(0.5, options=[0.5]), r"options must be different .*got \[0.5\]"),
+        (lambda: mixrl(0.5, distance="z"), "distance must be one of x, y, both, got 'z'"),
+        (lambda: mixrl(0.5, final="mean"), "final must be one of sample, argmax, got 'mean'"),
+        (lambda: mixrl(0.5, outer=-1), "outer must be a whole number, 0 or more, got -1"),
+        (lambda: mixrl(0.5, n_in=0), "n_in must be a whole number, 1 or more, got 0"),
+        (lambda: mixrl(0.5, inner_lr=0.0), "inner_lr must be a finite number above 0, got 0.0"),
+        (lambda: mixrl(0.5, entropy=-1.0), "entropy must be a finite number, 0 or more, got -1.0"),
+        (lambda: make_member(mixrl(0.5, m=6)), "options must be at most the 47 other training rows, got 64"),
+        (lambda: searched(inner_lr=1e30, n_in=20), "search of MixRL diverged, with inner_lr 1e.30"),
+    ],
+)
+def test_bad_values_are_refused_by_name(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        make()

@@ -1,0 +1,161 @@
+"""Spec A5: partners by label distance inside a second batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from cmixup.errors import InputError
+from cmixup.order import Order, shuffled
+from cmixup.pairing.label import LabelDistance
+from cmixup.pairing.second_batch import SecondBatch
+from tests.helpers import make_split
+from tests.pairing.goodness import exact_row, p_value
+
+INF = float("inf")
+
+
+def fitted(n: int, *given: object, **options: object) -> SecondBatch:
+    pairing = SecondBatch(*given, **options)  # type: ignore[arg-type]
+    pairing.fit(make_split(n))
+    return pairing
+
+
+def drawn(pairing: SecondBatch, n: int, seed: int = 1) -> tuple[Order, np.ndarray]:
+    order = shuffled(n, 16, np.random.default_rng(seed))
+    return order, pairing.draw(order, np.random.default_rng([seed, 1]))
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.5, 3.0])
+@pytest.mark.parametrize("bandwidth", [0.0, 0.2, INF])
+def test_partners_never_come_from_the_first_batch(bandwidth: float, factor: float) -> None:
+    pairing = fitted(60, bandwidth, factor=factor)
+    for seed in range(20):
+        order, partner = drawn(pairing, 60, seed)
+        assert partner.shape == (60,)
+        assert partner.dtype == np.int64
+        starts = np.cumsum(order.sizes) - order.sizes
+        for start, first in zip(starts, order.batches(), strict=True):
+            assert not set(partner[start : start + len(first)].tolist()) & set(first.tolist())
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"), [(16, 16), (23.5, 24), (40, 40), (50, 44), (59, 44), (60, 60), (INF, 60)]
+)
+def test_the_second_batch_has_distinct_rows_outside_the_first_until_it_is_everything(
+    size: float, expected: int
+) -> None:
+    pairing, first = fitted(60, 0.3), np.arange(10, 26)
+    second = pairing.second(first, size, np.random.default_rng(0))
+    assert len(set(second.tolist())) == len(second) == expected
+    assert bool(np.isin(second, first).any()) is (expected == 60)
+
+
+def test_every_row_outside_is_as_likely_in_the_second_batch() -> None:
+    pairing, first, rng = fitted(30, 0.3), np.array([3, 7, 20, 29]), np.random.default_rng(0)
+    counts = np.zeros(30)
+    for _ in range(3000):
+        counts[pairing.second(first, 5, rng)] += 1
+    assert counts[first].sum() == 0
+    outside = np.delete(counts, first)
+    chi_square = ((outside - outside.mean()) ** 2 / outside.mean()).sum()
+    assert chi_square < 60  # 25 degrees of freedom, p < 1e-4
+
+
+def test_a_smaller_last_batch_has_as_many_candidates() -> None:
+    pairing, sizes = fitted(50, INF), []
+    second = pairing.second
+    pairing.second = lambda first, size, rng: sizes.append(size) or second(first, size, rng)  # type: ignore[method-assign, func-returns-value]
+    drawn(pairing, 50)
+    assert sizes == [16, 16, 16, 16]
+
+
+@pytest.mark.parametrize("row", [0, 5, 11])
+def test_all_data_as_second_batch_gives_the_full_rows(row: int) -> None:
+    labels = make_split(24).y.numpy()[:, 0]
+    order = Order(np.full(8000, row), np.array([8000]))
+    partner = fitted(24, 0.4, factor=INF).draw(order, np.random.default_rng(0))
+    p = p_value(partner, exact_row(labels, 0.4, row, "gaussian"))
+    assert p is not None
+    assert p > 1e-3
+    other = p_value(partner, exact_row(labels, 0.5, row, "gaussian"))
+    assert other is not None
+    assert other < 1e-3
+
+
+def test_an_infinite_bandwidth_with_all_data_is_uniform() -> None:
+    pairing = fitted(24, INF, factor=INF)
+    partner = pairing.draw(Order(np.arange(24).repeat(400), np.full(600, 16)), np.random.default_rng(0))
+    p = p_value(partner, np.full(24, 1 / 24))
+    assert p is not None
+    assert p > 1e-3
+
+
+def test_candidates_of_both_batches_hold_the_row_itself() -> None:
+    """At bandwidth 0 and distinct labels the row itself is the only candidate with weight."""
+    order, partner = drawn(fitted(60, 0.0, candidates="b1+b2"), 60)
+    assert partner.tolist() == order.index.tolist()
+    order, partner = drawn(fitted(60, INF, candidates="b1+b2"), 60)
+    inside = [
+        np.isin(p, b) for b, p in zip(order.batches(), np.split(partner, np.cumsum(order.sizes)[:-1]), strict=True)
+    ]
+    assert 0.25 < np.concatenate(inside).mean() < 0.75
+
+
+def test_nearest_label_of_the_second_batch_at_bandwidth_0() -> None:
+    pairing = fitted(60, 0.0)
+    labels, seconds = make_split(60).y.numpy()[:, 0], []
+    second = pairing.second
+
+    def remembered(first: np.ndarray, size: float, rng: np.random.Generator) -> np.ndarray:
+        seconds.append(second(first, size, rng))
+        return seconds[-1]
+
+    pairing.second = remembered  # type: ignore[method-assign]
+    order, partner = drawn(pairing, 60)
+    nearest = [
+        b2[np.abs(labels[b1][:, None] - labels[b2]).argmin(axis=1)]
+        for b1, b2 in zip(order.batches(), seconds, strict=True)
+    ]
+    assert partner.tolist() == np.concatenate(nearest).tolist()
+
+
+def test_partners_are_nearer_than_random_ones() -> None:
+    labels = make_split(500).y.numpy()[:, 0]
+
+    def gap(bandwidth: float) -> float:
+        order, partner = drawn(fitted(500, bandwidth), 500)
+        return float(np.abs(labels[order.index] - labels[partner]).mean())
+
+    assert gap(0.1) < 0.3 * gap(INF)
+
+
+def test_the_same_seed_gives_the_same_partners() -> None:
+    one, other = drawn(fitted(60, 0.3), 60)[1], drawn(fitted(60, 0.3), 60)[1]
+    assert one.tolist() == other.tolist()
+    assert one.tolist() != drawn(fitted(60, 0.3), 60, 2)[1].tolist()
+
+
+@pytest.mark.parametrize("bandwidth", [0.3, "auto", ["fraction", 0.4]])
+def test_the_bandwidth_is_that_of_cmixup(bandwidth: float | str | list) -> None:
+    full = LabelDistance(bandwidth)
+    full.fit(make_split(60))
+    facts = fitted(60, bandwidth).facts()
+    assert facts == {name: full.facts()[name] for name in ("bandwidth", "effective_fraction")}
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: SecondBatch(-1.0), "bandwidth must be 0 or more .*got -1.0"),
+        (lambda: SecondBatch(1.0, "b1"), r"candidates must be one of b2, b1\+b2, got 'b1'"),
+        (lambda: SecondBatch(1.0, factor=0.5), "factor must be 1 or more .*got 0.5"),
+        (lambda: SecondBatch(1.0, factor=float("nan")), "factor must be 1 or more .*got nan"),
+        (lambda: SecondBatch(1.0, factor="two"), "factor must be a number, got 'two'"),
+    ],
+)
+def test_bad_values_are_refused_by_name(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        make()

@@ -57,12 +57,13 @@ class Block:
 
 @dataclass(frozen=True)
 class Table:
-    """A titled table of blocks; `missing` lists what is not in it and why."""
+    """A titled table of blocks; `notes` are on all of them, `missing` lists what is not in it and why."""
 
     title: str
     blocks: Sequence[Block]
     compare: str
     missing: Sequence[str] = ()
+    notes: Sequence[str] = ()
 
 
 def by_seed(records: Sequence[Row], **where: str) -> dict[int, float]:
@@ -209,6 +210,8 @@ def to_markdown(table: Table) -> str:
         parts += markdown_rows(header(block), lines(block, "**{}**"))
         for sentence in (*interval_lines(block, table.compare), *block.notes):
             parts += ["", sentence]
+    for note in table.notes:
+        parts += ["", note]
     if table.missing:
         parts += ["", "### Not in this table", "", *(f"- {line}" for line in table.missing)]
     return "\n".join(parts) + "\n"

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.data import RegressionData, Split
-from cmixup.errors import InputError
+from cmixup.errors import InputError, check_choice
 from cmixup.learner import Learner
 from cmixup.methods.base import Method
 from cmixup.metrics import METRICS, evaluate
@@ -31,6 +31,8 @@ class TrainSettings:
         weight_decay: L2 penalty.
         drop_last: leave out a smaller last batch (released code).
         eval_batch_size: rows predicted at once.
+        track: splits besides "val" to score after every epoch, "train" or "test", for curves alone: whole splits, not
+            mixed, in evaluation mode. Selection never looks at them.
     """
 
     epochs: int
@@ -40,11 +42,14 @@ class TrainSettings:
     weight_decay: float = 0.0
     drop_last: bool = False
     eval_batch_size: int = 4096
+    track: list = field(default_factory=list)
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "eval_batch_size"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} must be 1 or more, got {getattr(self, name)!r}")
+        for split in self.track:
+            check_choice("track", split, ("train", "test"))
         check_optimizer(self.optimizer, self.lr, self.weight_decay)
 
 
@@ -68,7 +73,8 @@ class Outcome:
     Attributes:
         scores: metric name to value, for "val" and "test", with the selected checkpoint.
         best_epoch: the selected epoch, counted from 1; 0 if the selection metric was never finite.
-        history: one dict an epoch: `epoch`, `train_loss`, and the selection metric as `val_<name>`.
+        history: one dict an epoch: `epoch`, `train_loss`, and the selection metric as `val_<name>` and for each tracked
+            split.
         seconds: wall-clock seconds of training and evaluation, divided by the size of the stack.
         facts: what the method says of itself (`effective_fraction`, ...).
         state_dict: the selected weights.
@@ -128,6 +134,7 @@ def _train_stack(
     learner = Learner([m.model for m in members], device, settings.optimizer, settings.lr, settings.weight_decay)
     source = Rows([m.data.train for m in members], device)
     val = Rows([m.data.val for m in members], device)
+    tracked = {name: Rows([getattr(m.data, name) for m in members], device) for name in settings.track}
     metric = METRICS[data.selection]
     best = torch.full((len(members),), metric.worst, dtype=torch.float64)
     best_epoch = torch.zeros(len(members), dtype=torch.int64)
@@ -151,14 +158,13 @@ def _train_stack(
             best = torch.where(better, score, best)
             best_epoch[better] = epoch
 
-            for e, rows in enumerate(history):
-                rows.append(
-                    {
-                        "epoch": epoch,
-                        "train_loss": float(train_loss[e]),
-                        f"val_{data.selection}": float(score[e]),
-                    }
-                )
+            scores = {"val": score}
+            for name, rows in tracked.items():
+                prediction = predict(method, learner.model, rows, settings.eval_batch_size)
+                scores[name] = metric.score(prediction, rows.y).reshape(-1).cpu()
+            for e, past in enumerate(history):
+                curves = {f"{name}_{data.selection}": float(values[e]) for name, values in scores.items()}
+                past.append({"epoch": epoch, "train_loss": float(train_loss[e]), **curves})
             if on_epoch:
                 on_epoch(epoch, [rows[-1] for rows in history])
 

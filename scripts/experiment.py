@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from omegaconf import OmegaConf
 
 from cmixup.errors import InputError
 from cmixup.names import METHODS, display
+from cmixup.ranks import rank_lines
 from cmixup.records import read_csv
 from cmixup.tables import Block, Table, make_block
 from scripts.config import CONFIG_DIR, arguments, names
@@ -20,19 +21,53 @@ RESULTS = CONFIG_DIR.parent / "results"
 
 @dataclass(frozen=True)
 class Experiment:
-    """One file of configs/experiment: the cells of a table and how to show them."""
+    """One file of configs/experiment: the cells of a table or figure and how to show them.
+
+    Attributes:
+        name: its file, and the column `experiment` of its records.
+        title: of the table or figure.
+        datasets, methods: its cells.
+        budget_minutes: cells that would take longer here are listed with their command instead of trained.
+        seeds: how many unless asked for otherwise.
+        methods_of: other methods for some of the datasets.
+        overrides: options of scripts.train that all its runs have.
+        borrow: methods whose runs are those of another experiment.
+        choose_layer: methods with an input and a hidden form, of which the one better on validation counts.
+        paper_table, setting: rows of results/paper/results.csv, for tables.
+        metrics: columns of the table.
+        compare: the method whose paired differences to the others are printed.
+        fallback: dataset that stands in where no other can be had.
+        figure: function of scripts.figures that draws it from the curves of its runs; empty for tables.
+    """
 
     name: str
     title: str
-    paper_table: str
-    setting: str
     datasets: list
     methods: list
-    choose_layer: list
-    metrics: list
-    compare: str
-    fallback: str
     budget_minutes: float
+    seeds: int = 10
+    methods_of: dict = field(default_factory=dict)
+    overrides: list = field(default_factory=list)
+    borrow: dict = field(default_factory=dict)
+    choose_layer: list = field(default_factory=list)
+    paper_table: str = ""
+    setting: str = ""
+    metrics: list = field(default_factory=list)
+    compare: str = ""
+    fallback: str = ""
+    figure: str = ""
+
+    def source(self, method: str) -> str:
+        """Return the experiment that the runs of `method` are recorded under."""
+        return self.borrow.get(method, self.name)
+
+    def of(self, dataset: str, methods: Sequence[str]) -> list[str]:
+        """Return those of `methods` that this experiment trains on `dataset`."""
+        return [m for m in methods if m in self.methods_of.get(dataset, self.methods)]
+
+    def own(self, records: Sequence[Mapping[str, Any]], preset: str) -> list[Mapping[str, Any]]:
+        """Return the tidy rows that belong to this experiment."""
+        return [r for r in records if r["preset"] == preset and r["experiment"] == self.source(str(r["method"]))]
 
 
 def load_experiment(name: str) -> Experiment:
@@ -49,6 +84,11 @@ def load_experiment(name: str) -> Experiment:
     assert isinstance(plain, dict)
     node = {str(key): value for key, value in plain.items()}
     return Experiment(**arguments(f"experiment/{name}", node, Experiment), name=node["name"])
+
+
+def experiments() -> list[Experiment]:
+    """Return every table and figure, in order of their names; `adhoc` is neither."""
+    return [e for name in names("experiment") if name != "adhoc" for e in (load_experiment(name),)]
 
 
 def paper_rows(experiment: Experiment, results: Path = RESULTS) -> list[dict[str, str]]:
@@ -80,10 +120,10 @@ def make_table(
         methods: its rows; default all of the experiment.
         missing: lines on what is not in it.
     """
-    mine = [r for r in records if r["experiment"] == experiment.name and r["preset"] == preset]
+    mine = experiment.own(records, preset)
     paper = paper_rows(experiment)
     order = [*experiment.datasets, experiment.fallback]
-    present = sorted({str(r["dataset"]) for r in mine}, key=order.index)
+    present = sorted({str(r["dataset"]) for r in mine if r["dataset"] in order}, key=order.index)
     chosen = methods or experiment.methods
     blocks: list[Block] = []
     for dataset in present:
@@ -100,4 +140,5 @@ def make_table(
             notes=notes,
         )
         blocks.append(block)
-    return Table(f"{experiment.title}, preset {preset}", blocks, experiment.compare, missing)
+    title = f"{experiment.title}, preset {preset}"
+    return Table(title, blocks, experiment.compare, missing, rank_lines(blocks, experiment.metrics[0]))

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.figure import Figure
 
 from cmixup import names
 from cmixup.pairing import BandwidthReport
 from cmixup.tables import Table, by_seed
+
+if TYPE_CHECKING:
+    from scripts.curves import Curve
+    from scripts.experiment import Experiment
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
@@ -78,6 +83,44 @@ def bandwidth_figure(
         axis.set_ylabel(label)
         axis.grid(alpha=0.3)
     left.legend(frameon=False, title="dots: published or asked for", fontsize=9, title_fontsize=9)
+    figure.tight_layout()
+    return _png(figure)
+
+
+def overfitting(experiment: Experiment, curves: Sequence[Curve]) -> bytes:
+    """Return a PNG: test error, and its gap to the training error, over epochs; a line and band (± std) a method.
+
+    Args:
+        experiment: the order of datasets and methods.
+        curves: with columns `train_*` and `test_*` of the selection metric, scored on whole splits.
+    """
+    present = [d for d in experiment.datasets if any(c.dataset == d for c in curves)]
+    figure, axes = plt.subplots(len(present), 2, figsize=(10, 3.2 * len(present)), squeeze=False)
+    for (left, right), dataset in zip(axes, present, strict=True):
+        for k, method in enumerate(experiment.of(dataset, experiment.methods)):
+            mine = [c.columns for c in curves if (c.dataset, c.method) == (dataset, method)]
+            if not mine:
+                continue
+            metric = next(name for name in mine[0] if name.startswith("test_")).removeprefix("test_")
+            epochs = mine[0]["epoch"]
+            test, train = (np.array([c[f"{split}_{metric}"] for c in mine]) for split in ("test", "train"))
+            label = f"{names.display(names.METHODS, method)} (n = {len(mine)})"
+            for axis, values in ((left, test), (right, test - train)):
+                mean, spread = values.mean(axis=0), values.std(axis=0, ddof=1) if len(mine) > 1 else 0.0
+                axis.plot(epochs, mean, color=f"C{k}", label=label)
+                axis.fill_between(epochs, mean - spread, mean + spread, color=f"C{k}", alpha=0.2, linewidth=0)
+            shown = names.METRICS[metric]
+            left.set_ylabel(f"test {shown}")
+            right.set_ylabel(f"test {shown} - training {shown}")
+        for axis in (left, right):
+            axis.set_title(names.display(names.DATASETS, dataset))
+            axis.set_xlabel("epoch")
+            axis.grid(alpha=0.3)
+        # The first epochs are far off and would flatten what matters.
+        later = np.concatenate([line.get_ydata()[len(line.get_ydata()) // 10 :] for line in left.lines])
+        left.set_ylim(0, 1.5 * np.quantile(later, 0.99))
+        left.legend(frameon=False, fontsize=9)
+    figure.suptitle("Scores of whole splits, nothing mixed, in evaluation mode; band: ± standard deviation over seeds")
     figure.tight_layout()
     return _png(figure)
 

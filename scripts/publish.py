@@ -1,4 +1,4 @@
-"""Copy finished runs of tables and figures into results/runs, one report a run.
+"""Copy finished runs of tables and figures into results/runs, one report a run, and curves into results/curves.
 
 `python -m scripts.publish [--out outputs]`. Runs by hand (`adhoc`, `debug`) stay where they are, and so do runs of a
 working tree with uncommitted changes: their commit does not say what was run.
@@ -14,6 +14,7 @@ from pathlib import Path
 
 from cmixup.errors import InputError
 from cmixup.records import load_reports, write_atomically
+from scripts.curves import HISTORY
 from scripts.experiment import RESULTS
 from scripts.train import user_errors
 from scripts.variants import choose_variants
@@ -38,6 +39,9 @@ def publish(out: Path, results: Path, *, allow_dirty: bool = False) -> list[Path
         path = results / "runs" / f"{report['run']}.json"
         write_atomically(path, json.dumps(report, indent=1) + "\n")
         written.append(path)
+        if report["config"]["train"].get("track"):  # these runs are there for their curves
+            history = (out / "runs" / report["run"] / HISTORY).read_bytes()
+            write_atomically(results / "curves" / report["run"] / HISTORY, history)
     return written
 
 

@@ -24,11 +24,13 @@ from cmixup.tables import (
     to_table_csv,
 )
 from scripts.agreement import agreement_lines
-from scripts.experiment import RESULTS, load_experiment, make_table
+from scripts.config import compose_train
+from scripts.config import names as options
+from scripts.curves import draw, read_curves
+from scripts.experiment import RESULTS, Experiment, experiments, load_experiment, make_table
 from scripts.train import user_errors
 
 README = RESULTS.parent / "README.md"
-TABLES = ("table1",)
 Rows = list[dict[str, Any]]
 
 
@@ -57,18 +59,39 @@ def standard(records: Rows) -> Rows:
 def render_texts(records: Rows) -> dict[str, str]:
     """Return the text of every rendered file, by its path below results/."""
     texts = {"records.csv": to_csv(records, COLUMNS)}
-    for name in TABLES:
-        experiment = load_experiment(name)
-        for preset in presets(records, name):
-            missing = [
-                f"{names.display(names.DATASETS, d)}: no published runs yet"
-                for d in experiment.datasets
-                if not any(r["experiment"] == name and r["preset"] == preset and r["dataset"] == d for r in records)
-            ]
+    for experiment in experiments():
+        name = experiment.name
+        for preset in presets(records, name) if experiment.paper_table else []:
+            missing = missing_lines(experiment, experiment.own(standard(records), preset))
             table = make_table(experiment, standard(records), preset, missing=missing)
             for suffix, text in ((".md", to_markdown(table)), (".csv", to_table_csv(table)), (".tex", to_latex(table))):
                 texts[f"tables/{name}_{preset}{suffix}"] = text
     return texts
+
+
+def missing_lines(experiment: Experiment, records: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a line on every cell without published runs, or one on all of a dataset's, with the reason."""
+    there = {(r["dataset"], r["method"]) for r in records}
+    found = []
+    for dataset in experiment.datasets:
+        reasons: dict[str, list[str]] = {}
+        cells = experiment.of(dataset, experiment.methods)
+        for method in cells:
+            if (dataset, method) not in there:
+                reasons.setdefault(why_missing(dataset, method), []).append(names.display(names.METHODS, method))
+        for reason, methods in reasons.items():
+            which = "" if len(methods) == len(cells) else f", {', '.join(methods)}"
+            found.append(f"{names.display(names.DATASETS, dataset)}{which}: {reason}")
+    return found
+
+
+def why_missing(dataset: str, method: str) -> str:
+    """Return why a cell has no published runs."""
+    if dataset not in options("dataset"):
+        return "this dataset is not in this version"
+    if method not in options("method"):
+        return "this method is not in this version"
+    return str(compose_train([f"dataset={dataset}"]).dataset.get("absent") or "not run yet")
 
 
 def readme_table(records: Rows) -> str:
@@ -133,6 +156,18 @@ def splice(text: str, name: str, content: str) -> str:
     return f"{before}{begin}\n{content}\n{end}{after}"
 
 
+def render_curves() -> None:
+    """Draw every figure that has published curves, one a preset."""
+    curves = read_curves(
+        [r for path in sorted((RESULTS / "runs").rglob("*.json"))
+         if (r := json.loads(path.read_text()))["config"]["train"].get("track")],
+        RESULTS / "curves",
+    )  # fmt: skip
+    for experiment in experiments():
+        for preset in sorted({c.preset for c in curves if c.experiment == experiment.name and experiment.figure}):
+            write_atomically(RESULTS / "figures" / f"{experiment.name}_{preset}.png", draw(experiment, curves, preset))
+
+
 def main() -> None:
     """Entry point."""
     from scripts.figures import table_figure
@@ -147,6 +182,7 @@ def main() -> None:
         experiment = load_experiment("table1")
         tables = {p: make_table(experiment, standard(records), p) for p in presets(records, "table1")}
         write_atomically(RESULTS / "figures" / "table1.png", table_figure(tables, standard(records)))
+        render_curves()
         print(f"rendered {len(records)} records into {RESULTS} and {README}")
 
 

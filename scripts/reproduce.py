@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
 import multiprocessing
 import os
@@ -30,6 +29,7 @@ from cmixup.tables import LEGEND, Table, header, interval_lines, lines, to_latex
 from datasets.fetch import FetchError
 from scripts.config import compose_train, parse_seeds, target
 from scripts.config import names as options
+from scripts.curves import draw, read_curves
 from scripts.experiment import RESULTS, Experiment, load_experiment, make_table
 from scripts.progress import Board
 from scripts.run import Diverged, Job, execute, plan
@@ -54,7 +54,8 @@ def overrides(experiment: Experiment, choice: Choice, dataset: str, method: str,
     """Return the command line of scripts.train for one cell; no `layer` means the preset's."""
     return [
         *([f"method.layer={layer}"] if layer else []),
-        f"dataset={dataset}", f"method={method}", f"preset={choice.preset}", f"experiment={experiment.name}",
+        *experiment.overrides,
+        f"dataset={dataset}", f"method={method}", f"preset={choice.preset}", f"experiment={experiment.source(method)}",
         f"seeds=[{','.join(map(str, choice.seeds))}]", "logger=none", f"out={choice.out}", f"device={choice.device}",
         f"rerun={str(choice.rerun).lower()}",
     ]  # fmt: skip
@@ -80,12 +81,13 @@ def plan_cells(experiment: Experiment, choice: Choice) -> tuple[Jobs, list[str]]
             missing.append(f"{shown}: {error}")
         else:
             datasets.append(dataset)
-    if not datasets and experiment.fallback in options("dataset"):
+    if not datasets and experiment.fallback:
         shown = names.display(names.DATASETS, experiment.fallback)
         missing.append(f"no dataset of this table could be had; {shown}, which ships with scikit-learn, stands in")
         datasets = [experiment.fallback]
     jobs: Jobs = {}
-    for dataset, method in itertools.product(datasets, methods):
+    cells = [(dataset, method) for dataset in datasets for method in experiment.of(dataset, methods)]
+    for dataset, method in cells:
         for layer in ("input", "hidden") if method in experiment.choose_layer else ("",):
             command = overrides(experiment, choice, dataset, method, layer)
             job = plan(compose_train(command))
@@ -182,6 +184,8 @@ def show(table: Table) -> None:
         console.print(grid)
         for sentence in (*interval_lines(block, table.compare), *block.notes):
             console.print(sentence, markup=False)
+    for note in table.notes:
+        console.print(note, markup=False)
     if table.missing:
         console.print("\nNot in this table:")
         for line in table.missing:
@@ -222,11 +226,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     with user_errors():
         experiment = load_experiment(given.experiment)
         choice = Choice(
-            datasets=_chosen("datasets", given.datasets, [*experiment.datasets, experiment.fallback])
+            datasets=_chosen("datasets", given.datasets, [d for d in (*experiment.datasets, experiment.fallback) if d])
             if given.datasets
             else list(experiment.datasets),
             methods=_chosen("methods", given.methods, list(experiment.methods)),
-            seeds=parse_seeds(given.seeds or "10"),
+            seeds=parse_seeds(given.seeds or experiment.seeds),
             preset=given.preset or "paper",
             out=given.out or os.environ.get("CMIXUP_OUT") or "outputs",
             device=given.device or "auto",
@@ -238,13 +242,22 @@ def main(argv: Sequence[str] | None = None) -> None:
         missing += train_cells(experiment, choice, jobs)
         for line in (line for job in jobs.values() for line in warnings(job)):
             print(line, file=sys.stderr)
+        reports = collect(jobs)
+        stem = f"{experiment.name}_{choice.preset}"
+        if experiment.figure:
+            for line in missing:
+                print(f"- {line}")
+            path = Path(choice.out) / "figures" / f"{stem}.png"
+            write_atomically(path, draw(experiment, read_curves(reports, Path(choice.out) / "runs"), choice.preset))
+            print(f"\nWritten: {path}; runs in {choice.out}/runs")
+            return
         built = [m for m in choice.methods if any(method == m for _, method, _ in jobs)]
-        records = [row for report in collect(jobs) for row in rows(report)]
+        records = [row for report in reports for row in rows(report)]
         table = make_table(experiment, records, choice.preset, built, missing)
         folder = Path(choice.out) / "tables"
-        write(table, folder, f"{experiment.name}_{choice.preset}")
+        write(table, folder, stem)
         show(table)
-        print(f"\nWritten: {folder / f'{experiment.name}_{choice.preset}'}.md, .csv, .tex; runs in {choice.out}/runs")
+        print(f"\nWritten: {folder / stem}.md, .csv, .tex; runs in {choice.out}/runs")
 
 
 if __name__ == "__main__":

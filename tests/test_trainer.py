@@ -238,6 +238,25 @@ def test_training_learns() -> None:
     assert outcome.seconds > 0
 
 
+def test_tracked_splits_are_scored_clean_after_every_epoch_and_change_nothing() -> None:
+    members = [make_member(cmixup(0.3, 0.5), seed) for seed in range(3)]
+    tracked = train(members, settings(epochs=3, track=["train", "test"]))
+    plain = train([make_member(cmixup(0.3, 0.5), seed) for seed in range(3)], settings(epochs=3))
+    for member, ours, theirs in zip(members, tracked, plain, strict=True):
+        assert_states_equal(ours.state_dict, theirs.state_dict)
+        assert ours.scores == theirs.scores
+        assert list(ours.history[0]) == ["epoch", "train_loss", "val_rmse", "train_rmse", "test_rmse"]
+        best = ours.history[ours.best_epoch - 1]
+        assert best["test_rmse"] == pytest.approx(ours.scores["test"]["rmse"], rel=1e-6)
+        member.model.load_state_dict(ours.state_dict)
+        split = member.data.train
+        with torch.no_grad():
+            clean = (member.model(split.x) - split.y).square().mean().sqrt()
+        assert best["train_rmse"] == pytest.approx(float(clean), rel=1e-5)
+    with pytest.raises(InputError, match="track must be one of train, test, got 'val'"):
+        settings(track=["val"])
+
+
 def test_on_epoch_hears_of_every_epoch_and_member() -> None:
     heard: list[tuple[int, int]] = []
     members = [make_member(ERM(), seed) for seed in range(2)]

@@ -10,9 +10,19 @@ from cmixup.errors import InputError
 from cmixup.records import read_csv
 from cmixup.stats import Summary
 from scripts.agreement import _verdict
+from scripts.curves import draw, read_curves
 from scripts.experiment import RESULTS, load_experiment, make_table, paper_rows
 from scripts.publish import publish
-from scripts.render import README, agreement, published_rows, readme_table, render_texts, splice, standard
+from scripts.render import (
+    README,
+    agreement,
+    missing_lines,
+    published_rows,
+    readme_table,
+    render_texts,
+    splice,
+    standard,
+)
 
 
 def report(seed: int = 0, **changes) -> dict:
@@ -20,7 +30,7 @@ def report(seed: int = 0, **changes) -> dict:
         "experiment": "table1", "dataset": "airfoil", "model": "fcn3", "method": "erm", "preset": "paper",
         "layer": "", "bandwidth": None, "alpha": None, "options": {}, "seed": seed, "facts": {}, "selection": "rmse",
         "run": f"table1/airfoil/fcn3/erm/paper/seed={seed}", "seconds": 1.0, "best_epoch": 3, "commit": "c0ffee",
-        "dirty": False, "scores": {"val": {"rmse": 2.0}, "test": {"rmse": 2.5, "mape": 1.5}},
+        "dirty": False, "config": {"train": {"track": []}}, "scores": {"val": {"rmse": 2.0}, "test": {"rmse": 2.5, "mape": 1.5}},
     }  # fmt: skip
     return base | changes
 
@@ -44,6 +54,58 @@ def test_publish_copies_finished_runs_of_tables_only(tmp_path):
         ("val", "rmse", 2.0), ("test", "rmse", 2.5), ("test", "mape", 1.5), ("train", "seconds", 1.0),
         ("train", "best_epoch", 3),
     }  # fmt: skip
+
+
+def test_curves_are_published_of_runs_that_tracked_them_and_drawn(tmp_path):
+    experiment = load_experiment("figure_overfitting")
+    for seed in range(2):
+        tracked = report(
+            seed, experiment=experiment.name, dataset="exchange_rate", run=f"f/seed={seed}",
+            config={"train": {"track": ["train", "test"]}},
+        )  # fmt: skip
+        leave_run(tmp_path / "out", tracked)
+        lines = [
+            "epoch,train_loss,val_rmse,train_rmse,test_rmse",
+            *(f"{e},9,8,{1 / e},{seed + 2 / e}" for e in (1, 2, 4)),
+        ]
+        (tmp_path / "out/runs" / tracked["run"] / "history.csv").write_text("\n".join(lines))
+    leave_run(tmp_path / "out", report(0))
+    publish(tmp_path / "out", tmp_path / "results")
+    assert sorted(p.parent.name for p in (tmp_path / "results/curves").rglob("*.csv")) == ["seed=0", "seed=1"]
+    found = read_curves(
+        [json.loads(p.read_text()) for p in sorted((tmp_path / "results/runs/f").rglob("*.json"))],
+        tmp_path / "results/curves",
+    )
+    assert [c.seed for c in found] == [0, 1]
+    assert found[1].columns["test_rmse"] == [3.0, 2.0, 1.5]
+    assert found[0].columns["train_rmse"] == [1.0, 0.5, 0.25]
+    assert draw(experiment, found, "paper").startswith(b"\x89PNG")
+    with pytest.raises(InputError, match="figure_overfitting has no finished run of preset 'released'"):
+        draw(experiment, found, "released")
+
+
+def test_cells_without_runs_are_listed_with_the_reason():
+    experiment = load_experiment("table_batch_id")
+    there = [{"dataset": "airfoil", "method": m} for m in experiment.methods]
+    there.append({"dataset": "no2", "method": "cmixup"})
+    assert missing_lines(experiment, there) == [
+        "NO2, C-Mixup-batch: not run yet",
+        "Exchange-Rate: not run yet",
+        "Electricity: the full file was not at hand (electricity_fragment is a part of it, and no column of the paper)",
+    ]
+
+
+def test_borrowed_rows_come_from_the_other_experiment():
+    experiment = load_experiment("table_batch_id")
+    rows = [
+        {"experiment": e, "preset": "paper", "dataset": "airfoil", "method": m, "seed": 0, "layer": "",
+         "split": "test", "metric": "rmse", "value": v}
+        for e, m, v in [("table1", "cmixup", 1.0), ("table_batch_id", "cmixup_batch", 2.0), ("table1", "erm", 3.0),
+                        ("table1", "cmixup_batch", 4.0)]
+    ]  # fmt: skip
+    (block,) = make_table(experiment, rows, "paper").blocks
+    assert {m: cells["rmse"].ours.mean for m, cells in block.cells.items()} == {"cmixup_batch": 2.0, "cmixup": 1.0}
+    assert block.cells["cmixup_batch"]["rmse"].paper == 2.792
 
 
 def test_publish_refuses_runs_of_uncommitted_code(tmp_path):

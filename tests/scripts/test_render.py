@@ -30,7 +30,8 @@ def report(seed: int = 0, **changes) -> dict:
         "experiment": "table1", "dataset": "airfoil", "model": "fcn3", "method": "erm", "preset": "paper",
         "layer": "", "bandwidth": None, "alpha": None, "options": {}, "seed": seed, "facts": {}, "selection": "rmse",
         "run": f"table1/airfoil/fcn3/erm/paper/seed={seed}", "seconds": 1.0, "best_epoch": 3, "commit": "c0ffee",
-        "dirty": False, "config": {"train": {"track": []}}, "scores": {"val": {"rmse": 2.0}, "test": {"rmse": 2.5, "mape": 1.5}},
+        "dirty": False, "config": {"train": {"track": []}},
+        "scores": {"val": {"rmse": 2.0}, "test": {"rmse": 2.5, "mape": 1.5}},
     }  # fmt: skip
     return base | changes
 

@@ -151,8 +151,15 @@ def train_cells(experiment: Experiment, choice: Choice, jobs: Jobs) -> list[str]
                 key: pool.submit(train_cell, overrides(experiment, choice, *key), label(job), queue)
                 for key, job in pending.items()
             }
-            _follow(queue, futures, {label(job): job.settings.epochs for job in pending.values()}, board)
-            return [problem for future in futures.values() if (problem := future.result())]
+            try:
+                _follow(queue, futures, {label(job): job.settings.epochs for job in pending.values()}, board)
+                return [problem for future in futures.values() if (problem := future.result())]
+            except BaseException:
+                # Leaving the pool would wait for every cell; what has no DONE is trained again next time.
+                pool.shutdown(wait=False, cancel_futures=True)
+                for child in multiprocessing.active_children():
+                    child.terminate()
+                raise
 
 
 def _follow(queue: Any, futures: dict[Any, Future], epochs: dict[str, int], board: Board) -> None:

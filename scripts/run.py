@@ -141,7 +141,8 @@ def execute(job: Job, on_epoch: Callable[[int, list[dict[str, float]]], None] | 
         members.append(Member(data, job.make_method(), model, streams))
     for seed in job.pending:
         begin_run(job.run_folder(seed), yaml.safe_dump({**job.plain, "seed": seed, "seeds": None}, sort_keys=False))
-    started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    # Before training: what is committed or edited meanwhile is not what runs.
+    shared = {"started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **environment(job.device)}
     logger = make_logger(job.plain, job.pending)
 
     def each_epoch(epoch: int, rows: list[dict[str, float]]) -> None:
@@ -150,7 +151,6 @@ def execute(job: Job, on_epoch: Callable[[int, list[dict[str, float]]], None] | 
             on_epoch(epoch, rows)
 
     outcomes = train(members, job.settings, job.device, each_epoch)
-    shared = {"started": started, **environment(job.device)}
     written, diverged = [], []
     for member, outcome in zip(members, outcomes, strict=True):
         seed = member.streams.seed

@@ -75,6 +75,18 @@ def test_methods_train_on_twins(dataset: str, method: str, preset: str, tmp_path
         assert len(rows(report)) >= 8
 
 
+def test_the_code_is_described_as_it_was_before_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[str] = []
+
+    def described(device: torch.device) -> dict[str, str]:
+        heard.append("environment")
+        return {"device": str(device)}
+
+    monkeypatch.setattr(run_module, "environment", described)
+    execute(planned(tmp_path), lambda epoch, _: heard.append(f"epoch {epoch}"))
+    assert heard == ["environment", "epoch 1", "epoch 2"]
+
+
 def test_the_folder_of_a_run(tmp_path: Path) -> None:
     job = planned(tmp_path, "seed=4", "method=cmixup", "method.bandwidth=0.5")
     (folder,) = execute(job)
@@ -219,7 +231,7 @@ def test_a_killed_run_is_not_done_and_is_trained_next_time(tmp_path: Path, rerun
 @pytest.mark.usefixtures("no_git")
 def test_on_epoch_hears_of_every_epoch(tmp_path: Path) -> None:
     heard: list[tuple[int, int]] = []
-    execute(planned(tmp_path, "seeds=0..1"), lambda epoch, rows: heard.append((epoch, len(rows))))
+    execute(planned(tmp_path, "seeds=0..1"), lambda epoch, _: heard.append((epoch, len(rows))))
     assert heard == [(1, 2), (2, 2)]
 
 

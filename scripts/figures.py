@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from cmixup import names
 from cmixup.pairing import BandwidthReport
-from cmixup.tables import Table, by_seed
+from cmixup.tables import Block, Table, by_seed
 
 if TYPE_CHECKING:
     from scripts.curves import Curve
@@ -29,14 +29,17 @@ def table_figure(tables: Mapping[str, Table], records: Sequence[Mapping[str, Any
     """Return a PNG: for each dataset and method every seed as a dot, our mean, and the paper's mean ± std.
 
     Args:
-        tables: one table a preset, with the same datasets.
+        tables: one table a preset; a dataset need not be in all.
         records: the tidy rows they were made from.
         metric: which score to draw.
     """
-    first = next(iter(tables.values()))
-    figure, axes = plt.subplots(1, len(first.blocks), figsize=(5.2 * len(first.blocks), 3.2), squeeze=False)
-    for axis, block in zip(axes[0], first.blocks, strict=True):
-        methods = [m for m, cells in block.cells.items() if cells[metric].ours]
+    found: dict[str, list[Block]] = {}
+    for block in (b for table in tables.values() for b in table.blocks):
+        found.setdefault(block.dataset, []).append(block)
+    figure, axes = plt.subplots(1, len(found), figsize=(5.2 * len(found), 3.2), squeeze=False)
+    for axis, blocks in zip(axes[0], found.values(), strict=True):
+        block = blocks[0]
+        methods = [m for m in block.cells if any(b.cells[m][metric].ours for b in blocks)]
         for row, method in enumerate(methods):
             cell = block.cells[method][metric]
             if cell.paper is not None:
@@ -47,6 +50,8 @@ def table_figure(tables: Mapping[str, Table], records: Sequence[Mapping[str, Any
                                  experiment="table1")  # fmt: skip
                 colour, height = COLOURS.get(preset, OTHER), row + 0.2 * (k + 1)
                 seeds = list(values.values())
+                if not seeds:
+                    continue
                 axis.plot(seeds, [height] * len(seeds), ".", color=colour, alpha=0.35)
                 axis.plot(sum(seeds) / len(seeds), height, "|", color=colour, markersize=10, markeredgewidth=2.5,
                           label=f"ours, preset {preset}: seeds and mean" if row == 0 else None)  # fmt: skip

@@ -100,15 +100,15 @@ def readme_table(records: Rows) -> str:
     tables = {p: make_table(experiment, standard(records), p) for p in presets(records, "table1")}
     parts = []
     for dataset in experiment.datasets:
-        blocks = {p: _block(t, dataset) for p, t in tables.items()}
-        if not any(blocks.values()):
+        blocks = {p: b for p, t in tables.items() if (b := _block(t, dataset))}
+        if not blocks:
             continue
         head = [f"{names.display(names.DATASETS, dataset)}, test RMSE", "paper"]
         for preset in blocks:
             head += [f"ours, preset {preset}", "diff"]
         body = []
         for method in experiment.methods:
-            cells = {p: b.cells[method]["rmse"] for p, b in blocks.items() if b}
+            cells = {p: b.cells[method]["rmse"] for p, b in blocks.items()}
             if not any(c.ours for c in cells.values()):
                 continue
             line = [names.display(names.METHODS, method), paper_text(next(iter(cells.values())))]
@@ -128,7 +128,7 @@ def agreement(records: Rows, results: Path = RESULTS) -> str:
 def _verdicts(blocks: Mapping[str, Any]) -> list[str]:
     parts = []
     for preset, block in blocks.items():
-        interval = block.intervals.get("erm", {}).get("rmse") if block else None
+        interval = block.intervals.get("erm", {}).get("rmse")
         if interval:
             d = block.cells["erm"]["rmse"].decimals
             parts.append(

@@ -34,7 +34,7 @@ def test_gathering_in_chunks_gives_the_same_batches(n_runs: int, limit: int, mon
     fetched: list[int] = []
     fetch = Rows.fetch
     monkeypatch.setattr(
-        Rows, "fetch", lambda self, index, *view: (fetched.append(index.shape[1]), fetch(self, index))[1]
+        Rows, "fetch", lambda self, index, *view: (fetched.append(index.shape[1]), fetch(self, index, *view))[1]
     )
     monkeypatch.setattr(rows_module, "CHUNK_BYTES", limit)
     chunked = list(Rows(splits, CPU).batches(orders, draws))
@@ -50,7 +50,7 @@ def test_everything_is_gathered_at_once_where_it_fits(monkeypatch: pytest.Monkey
     fetched: list[int] = []
     fetch = Rows.fetch
     monkeypatch.setattr(
-        Rows, "fetch", lambda self, index, *view: (fetched.append(index.shape[1]), fetch(self, index))[1]
+        Rows, "fetch", lambda self, index, *view: (fetched.append(index.shape[1]), fetch(self, index, *view))[1]
     )
     list(Rows(splits, CPU).batches(orders, draws))
     assert fetched == [50, 50]

@@ -24,7 +24,7 @@ FOLDER = RawFolder(
     mirror="echonet/EchoNet-Dynamic",
     needs=("FileList.csv", "VolumeTracings.csv", "Videos"),
     page="https://echonet.github.io/dynamic/",
-    licence="Research Use Agreement of Stanford University: needs an agreement",
+    licence="needs an agreement (Stanford)",
 )
 LIST_COLUMNS = ("FileName", "EF", "Split")  # used ones; the original has six more
 TRACING_COLUMNS = ("FileName", "Frame")

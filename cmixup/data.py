@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -19,7 +19,25 @@ class Indexable(Protocol):
     def __len__(self) -> int: ...
 
     def __getitem__(self, index: Tensor) -> Tensor:
-        """Return the inputs `(B, ...)` float32 of the rows `index: (B,)` int64."""
+        """Return the inputs `(B, ...)` float32 of the rows `index: (B,)` int64, the same every time."""
+        ...
+
+
+@runtime_checkable
+class Sampled(Indexable, Protocol):
+    """Inputs of which training sees a random view every time: a clip of a video, an augmented image."""
+
+    def sample(self, index: Tensor, draw: Tensor) -> Tensor:
+        """Return a view `(B, ...)` of the rows `index`, a pure function of row and draw: `(B,)` int64, 0 or more."""
+        ...
+
+
+@runtime_checkable
+class ManyViews(Indexable, Protocol):
+    """Inputs of which evaluation sees many views a row: its prediction is their predictions' mean."""
+
+    def views(self, row: int, size: int) -> Iterator[Tensor]:
+        """Yield all views of one row, in blocks `(b, ...)` of at most `size`."""
         ...
 
 
@@ -28,7 +46,8 @@ class Split:
     """One named part of a dataset.
 
     Args:
-        x: inputs, a `(N, ...)` float32 tensor, or an `Indexable` that reads them on demand.
+        x: inputs, a `(N, ...)` float32 tensor, or an `Indexable` that reads them on demand; a training split's may
+            be `Sampled`, an evaluated one's may have `ManyViews`.
         y: labels in their own unit, `(N, d_y)` float32, always two-dimensional.
         domain: domain of each row, `(N,)` int64 (all 0 where there are none).
         name: how errors call this split.

@@ -15,7 +15,7 @@ import torch
 
 from cmixup.errors import InputError
 
-NAMES = ("order", "partners", "lam", "mixing", "init", "training")
+NAMES = ("order", "partners", "lam", "mixing", "views", "init", "training")
 
 
 class Streams:
@@ -25,8 +25,8 @@ class Streams:
         seed: whole number, 0 or more.
 
     Attributes:
-        order, partners, lam, mixing: `numpy.random.Generator`s for the order of the rows, the partners, lambda,
-            and what a mixing draws besides (boxes, masks, layers).
+        order, partners, lam, mixing, views: `numpy.random.Generator`s for the order of the rows, the partners,
+            lambda, what a mixing draws besides (boxes, masks, layers), and the view of every input that has several.
         init, training: whole-number seeds for PyTorch's own generator, used with `torch_seed` while a model is
             initialised and while it trains (dropout).
     """
@@ -40,6 +40,7 @@ class Streams:
         self.partners = np.random.default_rng(sequences["partners"])
         self.lam = np.random.default_rng(sequences["lam"])
         self.mixing = np.random.default_rng(sequences["mixing"])
+        self.views = np.random.default_rng(sequences["views"])
         self.init = int(sequences["init"].generate_state(1, np.uint64)[0] >> np.uint64(1))
         self.training = int(sequences["training"].generate_state(1, np.uint64)[0] >> np.uint64(1))
 

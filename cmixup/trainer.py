@@ -6,15 +6,17 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cmixup.data import RegressionData, Split
-from cmixup.errors import InputError, check_choice
+from cmixup.data import RegressionData, Sampled, Split
+from cmixup.errors import InputError, check_choice, check_positive
 from cmixup.learner import Learner
 from cmixup.methods.base import Method
 from cmixup.metrics import METRICS, evaluate
 from cmixup.optim import check_optimizer
+from cmixup.order import Order
 from cmixup.rows import Rows
 from cmixup.seeding import Streams, torch_seed
 
@@ -30,9 +32,11 @@ class TrainSettings:
         optimizer: "adam" or "sgd".
         weight_decay: L2 penalty.
         drop_last: leave out a smaller last batch (released code).
-        eval_batch_size: rows predicted at once.
+        eval_batch_size: rows predicted at once; where rows have many views, views.
         track: splits besides "val" to score after every epoch, "train" or "test", for curves alone: whole splits, not
             mixed, in evaluation mode. Selection never looks at them.
+        lr_decay: the learning rate is multiplied by this ...
+        lr_decay_every: ... after every so many epochs (`torch.optim.lr_scheduler.StepLR`).
     """
 
     epochs: int
@@ -43,14 +47,21 @@ class TrainSettings:
     drop_last: bool = False
     eval_batch_size: int = 4096
     track: list = field(default_factory=list)
+    lr_decay: float = 1.0
+    lr_decay_every: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size", "eval_batch_size"):
+        for name in ("epochs", "batch_size", "eval_batch_size", "lr_decay_every"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} must be 1 or more, got {getattr(self, name)!r}")
         for split in self.track:
             check_choice("track", split, ("train", "test"))
         check_optimizer(self.optimizer, self.lr, self.weight_decay)
+        check_positive("lr_decay", self.lr_decay)
+
+    def lr_at(self, epoch: int) -> float:
+        """Return the learning rate of an epoch, counted from 1."""
+        return self.lr * self.lr_decay ** ((epoch - 1) // self.lr_decay_every)
 
 
 @dataclass
@@ -146,7 +157,8 @@ def _train_stack(
                 m.method.order(m.data.train, settings.batch_size, m.streams, drop_last=settings.drop_last)
                 for m in members
             ]
-            draws = [m.method.draw(order, m.streams) for m, order in zip(members, orders, strict=True)]
+            draws = [_draw(m, order) for m, order in zip(members, orders, strict=True)]
+            learner.optimizer.lr = settings.lr_at(epoch)
             learner.model.train()
             losses = [method.step(learner, batch) for batch in source.batches(orders, draws)]
             train_loss = torch.stack(losses).mean(dim=0).reshape(-1).double().cpu()
@@ -190,17 +202,37 @@ def _train_stack(
     ]
 
 
+def _draw(member: Member, order: Order) -> dict[str, np.ndarray]:
+    """Return the method's draws, and which view of every row and partner is read, where inputs have several.
+
+    Views have a stream of their own, and partners' are drawn even if there are none: every method sees the same views.
+    """
+    drawn = member.method.draw(order, member.streams)
+    if not isinstance(member.data.train.x, Sampled):
+        return drawn
+    view, partner_view = member.streams.views.integers(2**63, size=(2, len(order.index)))
+    return {**drawn, "view": view, "partner_view": partner_view}
+
+
 def _score(prediction: Tensor, data: RegressionData, name: str) -> dict[str, float]:
     split: Split = getattr(data, name)
     return evaluate(prediction, split.y, split.domain, data.metrics, data.worst)
 
 
 def predict(method: Method, model: nn.Module, rows: Rows, batch_size: int) -> Tensor:
-    """Return predictions `(N, d_y)`, or `(E, N, d_y)` for a stack, in evaluation mode."""
+    """Return predictions `(N, d_y)`, or `(E, N, d_y)` for a stack, in evaluation mode.
+
+    Where rows have many views, a prediction is the mean over those of its row.
+    """
     model.eval()
     with torch.no_grad():
         parts = []
+        if rows.has_views:
+            for row in range(rows.n_rows):
+                each = [method.predict(model, x) for x in rows.views(row, batch_size)]
+                parts.append(torch.cat(each).mean(dim=0, keepdim=True))
+            return torch.cat(parts)
         for start in range(0, rows.n_rows, batch_size):
-            index = torch.arange(start, min(start + batch_size, rows.n_rows), device=rows.device)
+            index = torch.arange(start, min(start + batch_size, rows.n_rows), device=rows.home)
             parts.append(method.predict(model, rows.fetch(index.expand(rows.size, -1)).x))
     return torch.cat(parts, dim=-2)

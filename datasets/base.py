@@ -12,7 +12,7 @@ import torch
 
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError, check_choice
-from datasets.fetch import RawFile, fetch
+from datasets.fetch import RawFile, RawFolder, fetch
 
 Indices = dict[str, np.ndarray]
 SPLITS = ("train", "val", "test")
@@ -27,12 +27,14 @@ class Dataset(ABC):
     Attributes:
         name: its spelling in files, configs, keys and results.
         files: one tuple for each file it needs, holding the alternatives that will do, preferred first.
+        folders: the folders it needs that only a person can get.
         unit: what y measures.
         metrics, selection, worst: see `cmixup.data.RegressionData`.
     """
 
     name: ClassVar[str]
     files: ClassVar[tuple[tuple[RawFile, ...], ...]] = ()
+    folders: ClassVar[tuple[RawFolder, ...]] = ()
     unit: ClassVar[str]
     metrics: ClassVar[tuple[str, ...]] = ("rmse", "mape", "r")
     selection: ClassVar[str] = "rmse"
@@ -51,7 +53,13 @@ class Dataset(ABC):
         """
 
     def fetch(self) -> list[tuple[RawFile, Path]]:
-        """Return the verified files, one for each entry of `files`."""
+        """Return the verified files, one for each entry of `files`.
+
+        Raises:
+            FetchError: a file cannot be had, or a folder is not here.
+        """
+        for folder in self.folders:
+            folder.find()
         return [fetch(*alternatives) for alternatives in self.files]
 
 

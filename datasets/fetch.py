@@ -53,6 +53,58 @@ class RawFile:
     licence: str
 
 
+@dataclass(frozen=True)
+class RawFolder:
+    """A folder of many files that only a person can get, since each user has to accept an agreement.
+
+    It is used where it lies. No checksum of it is public, so none is asked for.
+
+    Args:
+        path: the folder below the data root.
+        mirror: the folder below a mirror folder.
+        needs: what has to be in it.
+        page: where a person gets it.
+        licence: its licence.
+    """
+
+    path: str
+    mirror: str
+    needs: tuple[str, ...]
+    page: str
+    licence: str
+
+    def places(self) -> list[Path]:
+        """Return where it is looked for: the data root, then the mirror if that is a folder."""
+        mirror = os.environ.get("CMIXUP_MIRROR", "")
+        local = [] if not mirror or "://" in mirror else [Path(mirror) / self.mirror]
+        return [data_root() / self.path, *local]
+
+    def present(self) -> bool:
+        """Return whether one of its places holds everything that it needs."""
+        return any(not self._lacks(place) for place in self.places())
+
+    def find(self) -> Path:
+        """Return where it is.
+
+        Raises:
+            FetchError: it is nowhere, or lacks something; the message says how to get it.
+        """
+        tried = []
+        for place in self.places():
+            lacks = self._lacks(place)
+            if not lacks:
+                return place
+            tried.append(f"  {place}: {'no such folder' if not place.is_dir() else 'lacks ' + ', '.join(lacks)}")
+        raise FetchError(
+            f"{self.path} is not here ({self.licence}):\n" + "\n".join(tried) + "\n"
+            f"By hand: register and accept its terms at {self.page} and unpack it as {self.places()[0]}, "
+            f"with {', '.join(self.needs)} in it."
+        )
+
+    def _lacks(self, place: Path) -> list[str]:
+        return [name for name in self.needs if not (place / name).exists()]
+
+
 def data_root() -> Path:
     """Return the folder for raw files: `CMIXUP_DATA`, or `./data`."""
     return Path(os.environ.get("CMIXUP_DATA") or "data")

@@ -36,10 +36,14 @@ def status() -> None:
     print(f"data root (CMIXUP_DATA): {data_root()}\nmirror (CMIXUP_MIRROR): {mirror}")
     table = Table(box=box.SIMPLE_HEAD)
     for column in ("dataset", "file (the first that is there is used)", "kB", "state", "licence"):
-        table.add_column(column, justify="right" if column == "kB" else "left")
+        table.add_column(column, justify="right" if column == "kB" else "left", overflow="fold")
     for name in names("dataset"):
-        files = dataset_class(name).files
-        if not files:
+        files, folders = dataset_class(name).files, dataset_class(name).folders
+        for folder in folders:
+            table.add_row(
+                name, f"{folder.path}/", "", "here" if folder.present() else f"by hand: {folder.page}", folder.licence
+            )
+        if not files and not folders:
             table.add_row(name, "(ships with scikit-learn)", "", "here", "BSD")
         for alternatives in files:
             for file in alternatives:
@@ -56,6 +60,11 @@ def fetch_all(chosen: list[str]) -> None:
     """
     problems = []
     for name in chosen:
+        for folder in dataset_class(name).folders:
+            try:
+                print(f"{name}: {folder.find()} (no checksum of it is public)")
+            except FetchError as error:
+                problems.append(str(error))
         for alternatives in dataset_class(name).files:
             try:
                 file, path = fetch(*alternatives)

@@ -33,7 +33,9 @@ def test_gathering_in_chunks_gives_the_same_batches(n_runs: int, limit: int, mon
     whole = list(Rows(splits, CPU).batches(orders, draws))
     fetched: list[int] = []
     fetch = Rows.fetch
-    monkeypatch.setattr(Rows, "fetch", lambda self, index: (fetched.append(index.shape[1]), fetch(self, index))[1])
+    monkeypatch.setattr(
+        Rows, "fetch", lambda self, index, *view: (fetched.append(index.shape[1]), fetch(self, index, *view))[1]
+    )
     monkeypatch.setattr(rows_module, "CHUNK_BYTES", limit)
     chunked = list(Rows(splits, CPU).batches(orders, draws))
     assert len(fetched) > 2  # once for the rows and once for the partners would be a single chunk
@@ -47,7 +49,9 @@ def test_everything_is_gathered_at_once_where_it_fits(monkeypatch: pytest.Monkey
     splits, orders, draws = epoch(2)
     fetched: list[int] = []
     fetch = Rows.fetch
-    monkeypatch.setattr(Rows, "fetch", lambda self, index: (fetched.append(index.shape[1]), fetch(self, index))[1])
+    monkeypatch.setattr(
+        Rows, "fetch", lambda self, index, *view: (fetched.append(index.shape[1]), fetch(self, index, *view))[1]
+    )
     list(Rows(splits, CPU).batches(orders, draws))
     assert fetched == [50, 50]
 

@@ -7,7 +7,7 @@ import torch
 from cmixup.errors import InputError
 from cmixup.seeding import Streams, torch_seed
 
-GENERATORS = ("order", "partners", "lam", "mixing")
+GENERATORS = ("order", "partners", "lam", "mixing", "views")
 
 
 def first(streams: Streams) -> dict[str, float]:

@@ -265,10 +265,36 @@ def test_on_epoch_hears_of_every_epoch_and_member() -> None:
     assert [len(outcome.history) for outcome in outcomes] == [3, 3]
 
 
-@pytest.mark.parametrize("name", ["epochs", "batch_size", "eval_batch_size"])
+@pytest.mark.parametrize("name", ["epochs", "batch_size", "eval_batch_size", "lr_decay_every"])
 def test_counts_below_one_are_refused(name: str) -> None:
     with pytest.raises(InputError, match=f"{name} must be 1 or more, got 0"):
         TrainSettings(**{"epochs": 1, "batch_size": 1, "lr": 0.1, name: 0})
+
+
+@pytest.mark.parametrize("value", [0.0, -0.5, float("nan")])
+def test_a_decay_that_is_not_above_zero_is_refused(value: float) -> None:
+    with pytest.raises(InputError, match="lr_decay must be a finite number above 0"):
+        settings(lr_decay=value)
+
+
+@pytest.mark.parametrize(("gamma", "every"), [(0.96, 1), (0.1, 3), (1.0, 1)])
+def test_the_learning_rate_decays_as_steplr(gamma: float, every: int) -> None:
+    parameter = nn.Parameter(torch.zeros(1))
+    theirs = torch.optim.SGD([parameter], lr=0.3)
+    schedule = torch.optim.lr_scheduler.StepLR(theirs, every, gamma)
+    expected, seen = [], []
+    for _ in range(7):
+        expected.append(theirs.param_groups[0]["lr"])
+        theirs.step()
+        schedule.step()
+
+    class Watching(ERM):
+        def step(self, learner: Learner, batch: Batch) -> Tensor:
+            seen.append(learner.optimizer.lr)
+            return super().step(learner, batch)
+
+    train_one(Watching(), epochs=7, batch_size=48, lr=0.3, lr_decay=gamma, lr_decay_every=every, optimizer="sgd")
+    assert seen == pytest.approx(expected, rel=1e-12)
 
 
 def test_splits_of_different_sizes_do_not_stack() -> None:

@@ -10,6 +10,7 @@ import yaml
 from hydra.errors import HydraException
 
 from cmixup.errors import InputError
+from cmixup.trainer import TrainSettings
 from scripts.config import (
     CONFIG_DIR,
     GROUPS,
@@ -57,7 +58,8 @@ def test_every_dataset_has_the_same_presets_with_the_same_keys(name: str) -> Non
     presets = yaml.safe_load((CONFIG_DIR / "dataset" / f"{name}.yaml").read_text())["presets"]
     assert set(presets) == set(PRESETS)
     reference = yaml.safe_load((CONFIG_DIR / "dataset" / "airfoil.yaml").read_text())["presets"]["paper"]
-    assert all(set(values) == set(presets["paper"]) >= set(reference) for values in presets.values())
+    every = set(reference) - {"scaling"}  # videos have none
+    assert all(set(values) == set(presets["paper"]) >= every for values in presets.values())
 
 
 @pytest.mark.parametrize(("dataset", "method", "preset"), combinations())
@@ -67,7 +69,7 @@ def test_combinations_compose_and_plan(dataset: str, method: str, preset: str, t
     for key in ("epochs", "batch_size", "lr", "optimizer", "weight_decay", "drop_last"):
         assert getattr(job.settings, key) == values[key]
     assert job.dataset.name == dataset
-    assert job.dataset.scaling == values["scaling"]
+    assert getattr(job.dataset, "scaling", None) == values.get("scaling")
     for key in {"bandwidth", "alpha", "lam_per"} & set(job.plain["method"]):
         assert job.plain["method"][key] == values[key]
     assert job.options == {}
@@ -87,6 +89,9 @@ def test_combinations_compose_and_plan(dataset: str, method: str, preset: str, t
         ("exchange_rate", "released", {"bandwidth": 0.05, "alpha": 1.5, "lam_per": "batch", "layer": "hidden"}),
         ("electricity", "paper", {"bandwidth": 0.5, "alpha": 2.0, "lam_per": "example", "layer": "input"}),
         ("electricity", "released", {"bandwidth": 0.5, "alpha": 2.0, "lam_per": "batch", "layer": "input"}),
+        ("echo", "paper", {"bandwidth": 100.0, "alpha": 2.0, "lam_per": "example", "layer": "input"}),
+        ("echo", "released", {"bandwidth": 50.0, "alpha": 0.2, "lam_per": "batch", "layer": "input"}),
+        ("echo", "default", {"bandwidth": 5.0, "alpha": 2.0, "lam_per": "example", "layer": "input"}),
     ],
 )
 def test_presets_hold_the_published_values(dataset: str, preset: str, expected: dict[str, Any]) -> None:
@@ -110,8 +115,26 @@ def test_the_forecaster_of_a_preset(dataset: str, width: int, horizon: int, pres
     assert alias.plain["model"] == job.plain["model"] | {"name": "lst_attn", "variant": "attention"}
 
 
+@pytest.mark.parametrize(("preset", "optimizer"), [("paper", "adam"), ("released", "sgd"), ("default", "sgd")])
+def test_how_echo_is_trained(preset: str, optimizer: str) -> None:
+    """Spec D3 and deviations: the paper says Adam, the code kept SGD."""
+    job = planned("dataset=echo", f"preset={preset}")
+    expected = TrainSettings(
+        epochs=20, batch_size=10, lr=1e-4, optimizer=optimizer, weight_decay=1e-4, drop_last=preset == "released",
+        eval_batch_size=10, lr_decay=0.1, lr_decay_every=15,
+    )  # fmt: skip
+    assert job.settings == expected
+    assert job.plain["model"] == {
+        "name": "r2plus1d_18", "_target_": "models.r2plus1d_18.R2Plus1D18", "weights": None, "bias": 55.6, "width": 64,
+    }  # fmt: skip
+    form = job.dataset.form
+    assert (form.frames, form.period, form.size, form.pad, job.dataset.original) == (32, 2, 112, 12, True)
+
+
 def test_other_datasets_evaluate_in_the_trainers_own_blocks() -> None:
-    assert planned("dataset=airfoil").settings.eval_batch_size == 4096
+    settings = planned("dataset=airfoil").settings
+    assert settings.eval_batch_size == 4096
+    assert [settings.lr_at(epoch) for epoch in (1, 100)] == [0.01, 0.01]
 
 
 # ---- seeds

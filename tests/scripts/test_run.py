@@ -30,7 +30,7 @@ from tests.scripts.cover import combinations
 NARROW = dict.fromkeys(
     ("exchange_rate", "electricity", "electricity_fragment"),
     ("dataset.window=53", "model.channels=2", "model.hidden=2"),
-)
+) | {"echo": ("dataset.frames=4", "dataset.size=16", "model.width=4", "train.batch_size=8")}
 REPO = Path(__file__).resolve().parents[2]
 FILES = ["DONE", "checkpoint.pt", "config.yaml", "history.csv", "report.json"]
 
@@ -145,6 +145,15 @@ def test_the_report_has_the_checksums_of_what_was_read(tmp_path: Path) -> None:
     (digest,) = report_of(folder)["checksums"].values()
     assert re.fullmatch("[0-9a-f]{64}", digest)
     assert report_of(folder)["notes"] == []
+
+
+@pytest.mark.usefixtures("no_git")
+def test_the_report_has_the_notes_of_the_data_and_of_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FCN3, "notes", ("started from random weights",))
+    (folder,) = execute(planned(tmp_path))
+    notes = report_of(folder)["notes"]
+    assert "synthetic twin: not real data" in notes
+    assert notes[-1] == "started from random weights"
 
 
 @pytest.mark.usefixtures("no_git")

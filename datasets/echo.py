@@ -1,0 +1,213 @@
+"""Echo: EchoNet-Dynamic."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import torch
+
+from cmixup.data import RegressionData, Split
+from cmixup.errors import InputError
+from datasets.base import SPLITS, Dataset
+from datasets.clips import AviFiles, ClipForm, Clips, EveryClip, RandomClips, Videos, measure_colours
+from datasets.discs import Discs
+from datasets.fetch import FetchError, RawFolder, sha256_of
+
+FOLDER = RawFolder(
+    path="EchoNet-Dynamic",
+    mirror="echonet/EchoNet-Dynamic",
+    needs=("FileList.csv", "VolumeTracings.csv", "Videos"),
+    page="https://echonet.github.io/dynamic/",
+    licence="needs an agreement (Stanford)",
+)
+LIST_COLUMNS = ("FileName", "EF", "Split")  # used ones; the original has six more
+TRACING_COLUMNS = ("FileName", "Frame")
+ORIGINAL = {"train": 7460, "val": 1288, "test": 1276}  # videos with two traced frames; paper
+COLOUR_SAMPLE = 128  # training videos that mean and standard deviation are taken from; echonet/dynamic
+TWIN = {"train": 24, "val": 8, "test": 8}
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The videos of one split: paths, and ejection fractions `(N,)` in percent."""
+
+    paths: list[Path]
+    fractions: np.ndarray
+
+
+class Echo(Dataset):
+    """Ejection fraction from ultrasound videos of the heart (apical four-chamber view).
+
+    Origin: EchoNet-Dynamic, Stanford University Hospital 2016-2018; 10,030 Motion-JPEG AVI files of 112 x 112 pixels,
+    about 50 frames a second. Videos with fewer than two traced frames are left out.
+    y: left ventricular ejection fraction in percent. x: a clip of 32 frames, every second one, each channel normalised
+    by its mean and standard deviation over 128 random training videos; zeros behind the end of a short video.
+    Training sees a random clip and crop (12 pixels of zeros around, 112 x 112 cut out) every time, validation one
+    random clip a video, fixed by the seed, and testing every clip, whose predictions are averaged.
+    Shapes: x (N, 3, 32, 112, 112), y (N, 1); 10024 rows, split 7460 / 1288 / 1276 by its FileList.csv, the same for
+    every run seed. No domains.
+    Nobody has published checksums of it: a record carries that of FileList.csv only.
+    Licence: Stanford University School of Medicine EchoNet-Dynamic Dataset Research Use Agreement; every user has to
+    accept it, and no part may be passed on. Citation: Ouyang et al., "Video-based AI for beat-to-beat assessment of
+    cardiac function", Nature 580, 2020.
+
+    Args:
+        frames, period, size, pad: see `datasets.clips.ClipForm`.
+        original: insist on the original's number of videos; false takes any, and results are noted as of other videos.
+        synthetic: use the twin, generated videos in memory.
+    """
+
+    name: ClassVar[str] = "echo"
+    folders: ClassVar[tuple[RawFolder, ...]] = (FOLDER,)
+    unit: ClassVar[str] = "ejection fraction, percent"
+
+    def __init__(
+        self,
+        frames: int = 32,
+        period: int = 2,
+        size: int = 112,
+        pad: int = 12,
+        *,
+        original: bool = True,
+        synthetic: bool = False,
+    ):
+        super().__init__(synthetic)
+        self.form, self.original = ClipForm(frames, period, size, pad), original
+
+    def fetch(self) -> list:
+        """Look whether the videos are here; there is nothing that could be fetched.
+
+        Raises:
+            FetchError: they are not, or are other videos than the original's.
+        """
+        self._list()
+        return []
+
+    def load(self, seed: int) -> RegressionData:
+        """List the videos and measure their colours; clips are read when a batch asks for them."""
+        checksums: dict[str, str] = {}
+        notes = ["synthetic twin: not real data"]
+        if self.synthetic:
+            videos, labels = self._twin()
+        else:
+            listing, root = self._list()
+            videos = {part: AviFiles(listing[part].paths) for part in SPLITS}
+            labels = {part: listing[part].fractions for part in SPLITS}
+            checksums = {f"{FOLDER.path}/FileList.csv": sha256_of(root / "FileList.csv")}
+            notes = ["the checksum is of FileList.csv only: none is public of the videos", *self._other(listing)]
+        rng = np.random.default_rng([seed, 0])
+        where = {part: rng.random(len(videos[part])) for part in SPLITS}
+        sample = rng.permutation(len(videos["train"]))[:COLOUR_SAMPLE]
+        colours = measure_colours(videos["train"], self.form, where["train"], sample)
+        kinds: dict[str, type[Clips]] = {"train": RandomClips, "val": Clips, "test": EveryClip}
+        train, val, test = (
+            Split(
+                x=kinds[part](videos[part], self.form, colours, where[part]),
+                y=torch.from_numpy(labels[part].astype(np.float32))[:, None],
+                domain=torch.zeros(len(labels[part]), dtype=torch.int64),
+                name=f"{self.name}/{part}",
+            )
+            for part in SPLITS
+        )
+        return RegressionData(
+            self.name,
+            train,
+            val,
+            test,
+            unit=self.unit,
+            metrics=self.metrics,
+            selection=self.selection,
+            checksums=checksums,
+            notes=tuple(notes),
+        )
+
+    def _twin(self) -> tuple[dict[str, Videos], dict[str, np.ndarray]]:
+        span = self.form.span + 1
+        discs = {part: Discs((k,), TWIN[part], span, self.form.size) for k, part in enumerate(SPLITS)}
+        labels = {part: np.array([disc.ejection_fraction for disc in made.discs]) for part, made in discs.items()}
+        return dict(discs), labels
+
+    def _list(self) -> tuple[dict[str, Listing], Path]:
+        """Return the videos of every split, and their folder."""
+        root = FOLDER.find()
+        listing = read_listing(root)
+        if self.original and self._other(listing):
+            raise FetchError(
+                f"{root / 'FileList.csv'}: {self._other(listing)[0]}. dataset.original=false takes them as they are"
+            )
+        return listing, root
+
+    def _other(self, listing: dict[str, Listing]) -> list[str]:
+        found = {part: len(listing[part].paths) for part in SPLITS}
+        if found == ORIGINAL:
+            return []
+        counts, expected = (" / ".join(str(n[part]) for part in SPLITS) for n in (found, ORIGINAL))
+        return [f"not EchoNet-Dynamic as published: {counts} videos, expected {expected}"]
+
+
+def read_listing(root: Path) -> dict[str, Listing]:
+    """Return the videos of every split that have two or more traced frames, in order of FileList.csv.
+
+    Args:
+        root: the folder EchoNet-Dynamic.
+
+    Raises:
+        InputError: a table lacks a column or holds a value that cannot be; a listed video is not there.
+    """
+    frames: dict[str, set[str]] = {}
+    for _, row in _rows(root / "VolumeTracings.csv", TRACING_COLUMNS):
+        frames.setdefault(_stem(row["FileName"]), set()).add(row["Frame"])
+    path = root / "FileList.csv"
+    paths: dict[str, list[Path]] = {part: [] for part in SPLITS}
+    fractions: dict[str, list[float]] = {part: [] for part in SPLITS}
+    there = {entry.name for entry in (root / "Videos").iterdir()}
+    missing = []
+    for line, row in _rows(path, LIST_COLUMNS):
+        part, stem = row["Split"].lower(), _stem(row["FileName"])
+        if part not in SPLITS:
+            raise InputError(f"{path}, line {line}: Split must be TRAIN, VAL or TEST, got {row['Split']!r}")
+        fraction = _fraction(row["EF"], f"{path}, line {line}")
+        if f"{stem}.avi" not in there:
+            missing.append(f"{stem}.avi")
+        elif len(frames.get(stem, ())) >= 2:
+            paths[part].append(root / "Videos" / f"{stem}.avi")
+            fractions[part].append(fraction)
+    if missing:
+        shown = ", ".join(missing[:3]) + (", ..." if len(missing) > 3 else "")
+        raise InputError(f"{len(missing)} videos that {path} lists are missing in {root / 'Videos'}: {shown}")
+    return {part: Listing(paths[part], np.array(fractions[part])) for part in SPLITS}
+
+
+def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield line number and row of a table with a header."""
+    with path.open(newline="") as stream:
+        reader = csv.DictReader(stream)
+        header = reader.fieldnames or []
+        for column in columns:
+            if column not in header:
+                raise InputError(f"{path} has no column {column!r}; its columns are {', '.join(header) or 'none'}")
+        for row in reader:
+            if any(row[column] is None for column in columns):
+                raise InputError(f"{path}, line {reader.line_num}: the row is cut short")
+            yield reader.line_num, row
+
+
+def _fraction(text: str, where: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value <= 100:
+        raise InputError(f"{where}: EF must be a percentage from 0 to 100, got {text!r}")
+    return value
+
+
+def _stem(name: str) -> str:
+    """Return a video's name without its suffix; FileList.csv has none, VolumeTracings.csv has one."""
+    return name.removesuffix(".avi")

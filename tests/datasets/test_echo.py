@@ -1,0 +1,373 @@
+from __future__ import annotations
+
+import csv
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from cmixup.data import ManyViews, Sampled
+from cmixup.errors import InputError
+from datasets import echo as echo_module
+from datasets.avi import Avi
+from datasets.base import SPLITS
+from datasets.discs import DISC, GROUND, Disc, Discs, draw_disc
+from datasets.echo import FOLDER, Echo, read_listing
+from datasets.fetch import FetchError, sha256_of
+from scripts import data as data_command
+from scripts.make_echo import LIST, chords, main, make
+
+COUNTS = {"train": 4, "val": 2, "test": 3}
+SMALL = {"frames": 3, "size": 16, "pad": 2, "original": False}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Generated videos, not to be changed."""
+    return make(tmp_path_factory.mktemp("data"), COUNTS, frames=12, size=16, seed=5)
+
+
+@pytest.fixture
+def root(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Generated videos as the data root's, the tables free to be changed."""
+    monkeypatch.setenv("CMIXUP_DATA", str(tmp_path))
+    monkeypatch.delenv("CMIXUP_MIRROR", raising=False)
+    copy = tmp_path / FOLDER.path
+    (copy / "Videos").mkdir(parents=True)
+    for path in (made / "Videos").iterdir():
+        (copy / "Videos" / path.name).write_bytes(path.read_bytes())
+    for name in ("FileList.csv", "VolumeTracings.csv"):
+        (copy / name).write_text((made / name).read_text())
+    return copy
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+
+
+def listed(root: Path) -> list[dict[str, str]]:
+    with (root / "FileList.csv").open() as stream:
+        return list(csv.DictReader(stream))
+
+
+# ---- generated videos
+
+
+def area(frames: np.ndarray) -> np.ndarray:
+    """Pixels of the disc in each frame, from its brightness over the ground's: no threshold, so the rim counts."""
+    return ((frames[..., 0].astype(float) - GROUND) / (DISC - GROUND)).sum(axis=(1, 2))
+
+
+def test_the_ejection_fraction_is_that_of_the_areas_in_the_written_frames(tmp_path: Path) -> None:
+    root = make(tmp_path, {"train": 3, "val": 1, "test": 1}, frames=50, size=96)
+    for row in listed(root):
+        avi = Avi(root / "Videos" / f"{row['FileName']}.avi")
+        areas = area(avi.read(range(len(avi))))
+        assert len(avi) == int(row["NumberOfFrames"])
+        found = 100 * (1 - areas.min() / areas.max())
+        assert found == pytest.approx(float(row["EF"]), abs=2.5)
+        assert areas.max() == pytest.approx(float(row["EDV"]), rel=0.04)
+        assert float(row["EF"]) == pytest.approx(100 * (1 - float(row["ESV"]) / float(row["EDV"])))
+
+
+def test_a_disc_by_its_numbers() -> None:
+    disc = Disc(60, 64, 20.0, 10.0, 24.0, 6.0, (30.0, 33.0), (2.0, -1.0), (0,))
+    assert disc.ejection_fraction == 75
+    assert disc.radius(np.array([6, 18, 30, 12])).tolist() == pytest.approx([20, 10, 20, 15])
+    assert disc.extremes() == (18, 6)
+    assert disc.middle(0) == (30, 33)
+    assert disc.middle(59) == (32, 32)
+    (frame,) = disc.read(np.array([6]))
+    assert frame.shape == (64, 64, 3)
+    assert (frame[..., 0] == frame[..., 2]).all()
+    bright = frame[..., 0] > (DISC + GROUND) / 2
+    ys, xs = np.nonzero(bright)
+    assert (xs.mean(), ys.mean()) == pytest.approx(disc.middle(6), abs=0.3)
+    assert bright.sum() == pytest.approx(np.pi * 400, rel=0.03)
+
+
+def test_frames_are_a_function_of_the_seed() -> None:
+    one, other = draw_disc((1, 2), 30, 32), draw_disc((1, 2), 30, 32)
+    assert one == other
+    assert np.array_equal(one.read(np.array([7, 3])), other.read(np.array([7, 3])))
+    assert np.array_equal(one.read(np.arange(8))[[7, 3]], one.read(np.array([7, 3])))
+    assert not np.array_equal(one.read(np.array([3])), draw_disc((1, 3), 30, 32).read(np.array([3])))
+
+
+def test_ejection_fractions_are_spread_as_the_originals_and_discs_lie_inside() -> None:
+    discs = Discs((0,), 2000, 120, 112).discs
+    fractions = np.array([disc.ejection_fraction for disc in discs])
+    assert fractions.mean() == pytest.approx(55.8, abs=1)
+    assert fractions.std() == pytest.approx(12.4, abs=1)
+    assert {len(disc) for disc in discs} == set(range(120, 181))
+    for disc in discs:
+        assert 20 <= disc.beat <= 50
+        for number in (0, len(disc) - 1):
+            assert disc.diastole < min(disc.middle(number))
+            assert max(disc.middle(number)) < 111 - disc.diastole
+
+
+def test_the_folder_has_the_originals_layout(made: Path) -> None:
+    assert sorted(path.name for path in made.iterdir()) == ["FileList.csv", "Videos", "VolumeTracings.csv"]
+    rows = listed(made)
+    assert tuple(rows[0]) == LIST
+    assert [row["Split"] for row in rows] == ["TRAIN"] * 4 + ["VAL"] * 2 + ["TEST"] * 3
+    assert {f"{row['FileName']}.avi" for row in rows} == {path.name for path in (made / "Videos").iterdir()}
+    with (made / "VolumeTracings.csv").open() as stream:
+        traced = list(csv.DictReader(stream))
+    assert list(traced[0]) == ["FileName", "X1", "Y1", "X2", "Y2", "Frame"]
+    assert len(traced) == 9 * 2 * 21
+    frames = {row["FileName"]: {r["Frame"] for r in traced if r["FileName"] == row["FileName"]} for row in traced}
+    assert all(name.endswith(".avi") and len(numbers) == 2 for name, numbers in frames.items())
+
+
+def test_tracings_lie_on_the_rim() -> None:
+    disc = draw_disc((4,), 40, 64)
+    lines = np.array(list(chords(disc, 11)))
+    assert lines.shape == (21, 4)
+    for points in (lines[:, :2], lines[:, 2:]):
+        distance = np.hypot(*(points - disc.middle(11)).T)
+        np.testing.assert_allclose(distance, disc.radius(11))
+
+
+def test_the_same_seed_writes_the_same_files(made: Path, tmp_path: Path) -> None:
+    again = make(tmp_path, COUNTS, frames=12, size=16, seed=5)
+    for path in made.rglob("*.*"):
+        assert path.read_bytes() == (again / path.relative_to(made)).read_bytes()
+
+
+def test_the_command_writes_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = [str(tmp_path), "--train", "1", "--val", "1", "--test", "1", "--frames", "4", "--size", "8"]
+    main(words)
+    assert "3 generated videos written to" in capsys.readouterr().out
+    assert len(list((tmp_path / FOLDER.path / "Videos").iterdir())) == 3
+    for bad, message in ((words, "nothing is written over it"), ([str(tmp_path / "b"), "--val", "0"], "val must be 1")):
+        with pytest.raises(SystemExit) as stop:
+            main(bad)
+        assert stop.value.code == 2
+        assert message in capsys.readouterr().err
+    assert not (tmp_path / "b").exists()
+
+
+# ---- which videos
+
+
+def test_splits_and_labels_are_those_of_the_list(root: Path) -> None:
+    data = Echo(**SMALL).load(0)
+    for part in SPLITS:
+        split, rows = getattr(data, part), [r for r in listed(root) if r["Split"] == part.upper()]
+        assert [path.stem for path in split.x.videos.paths] == [row["FileName"] for row in rows]
+        assert split.y[:, 0].tolist() == pytest.approx([float(row["EF"]) for row in rows])
+        assert split.x.shape == (COUNTS[part], 3, 3, 16, 16)
+        assert split.name == f"echo/{part}"
+    assert isinstance(data.train.x, Sampled)
+    assert isinstance(data.test.x, ManyViews)
+    assert not isinstance(data.val.x, (Sampled, ManyViews))
+    assert data.checksums == {"EchoNet-Dynamic/FileList.csv": sha256_of(root / "FileList.csv")}
+    assert any("not EchoNet-Dynamic as published: 4 / 2 / 3" in note for note in data.notes)
+    assert any("FileList.csv only" in note for note in data.notes)
+
+
+def test_a_row_is_the_clip_of_its_own_video(root: Path) -> None:
+    """Rows, labels and files stay aligned (the released code pairs labels with other videos)."""
+    clips = Echo(**SMALL).load(0).train.x
+    for row, path in enumerate(clips.videos.paths):
+        avi = Avi(path)
+        start = int(clips.where[row] * (len(avi) - 4))
+        frames = avi.read([start, start + 2, start + 4]).transpose(3, 0, 1, 2)
+        seen = clips[torch.tensor([row])][0].numpy() * clips._std + clips._mean
+        np.testing.assert_allclose(seen, frames, atol=1e-3)
+
+
+def test_training_pixels_have_mean_zero_and_deviation_one(root: Path) -> None:
+    x = Echo(**SMALL).load(0).train.x[torch.arange(4)]
+    torch.testing.assert_close(x.mean(dim=(0, 2, 3, 4)), torch.zeros(3), atol=1e-5, rtol=0)
+    torch.testing.assert_close(x.std(dim=(0, 2, 3, 4), correction=0), torch.ones(3))
+
+
+def test_clips_of_validation_are_fixed_by_the_seed(root: Path) -> None:
+    index = torch.arange(2)
+    one, again, other = (Echo(**SMALL).load(seed).val.x.where for seed in (3, 3, 4))
+    assert np.array_equal(one, again)
+    assert not np.array_equal(one, other)
+    val = Echo(**SMALL).load(3).val.x
+    assert torch.equal(val[index], val[index])
+
+
+def test_videos_with_fewer_than_two_traced_frames_are_left_out(root: Path) -> None:
+    path = root / "VolumeTracings.csv"
+    lines = path.read_text().splitlines()
+    name = "GENERATED_train_00001.avi"
+    once = [line for line in lines if name in line]
+    frame = once[0].rsplit(",", 1)[1]
+    gone = "GENERATED_test_00000.avi"
+    kept = [x for x in lines if gone not in x and (name not in x or x.rsplit(",", 1)[1] == frame)]
+    path.write_text("\n".join(kept) + "\n")
+    found = read_listing(root)
+    assert [p.stem for p in found["train"].paths] == [f"GENERATED_train_0000{k}" for k in (0, 2, 3)]
+    assert [p.stem for p in found["test"].paths] == [f"GENERATED_test_0000{k}" for k in (1, 2)]
+    assert len(found["train"].fractions) == 3
+
+
+def test_names_with_a_suffix_and_splits_in_small_letters_are_the_same(root: Path) -> None:
+    expected = read_listing(root)
+    edit(root / "FileList.csv", "GENERATED_val_00001,", "GENERATED_val_00001.avi,")
+    text = (root / "FileList.csv").read_text().replace("TRAIN", "train")
+    (root / "FileList.csv").write_text(text)
+    found = read_listing(root)
+    assert all(found[part].paths == expected[part].paths for part in SPLITS)
+
+
+def test_other_columns_are_not_needed(root: Path) -> None:
+    rows = listed(root)
+    text = "Split,Extra,EF,FileName\n" + "".join(f"{r['Split']},x,{r['EF']},{r['FileName']}\n" for r in rows)
+    (root / "FileList.csv").write_text(text)
+    assert {part: len(found.paths) for part, found in read_listing(root).items()} == COUNTS
+
+
+# ---- what is missing or damaged
+
+
+def test_without_the_folder_the_message_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CMIXUP_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("CMIXUP_MIRROR", str(tmp_path / "mirror"))
+    for use in (Echo().fetch, lambda: Echo().load(0)):
+        with pytest.raises(FetchError) as found:
+            use()
+        message = str(found.value)
+        assert "needs an agreement" in message.splitlines()[0]
+        assert "https://echonet.github.io/dynamic/" in message
+        for place in (tmp_path / "data/EchoNet-Dynamic", tmp_path / "mirror/echonet/EchoNet-Dynamic"):
+            assert f"{place}: no such folder" in message
+    assert not FOLDER.present()
+
+
+def test_status_and_fetch_know_what_only_a_person_can_get(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(data_command, "names", lambda _: ["echo"])
+    data_command.status()
+    assert re.search(r"echo +EchoNet-Dynamic/ +here", capsys.readouterr().out)
+    data_command.fetch_all(["echo"])
+    assert str(root) in capsys.readouterr().out
+    (root / "FileList.csv").unlink()
+    data_command.status()
+    shown = capsys.readouterr().out
+    assert "https://echonet" in shown
+    assert "needs an agreement" in shown
+    with pytest.raises(FetchError, match="needs an agreement"):
+        data_command.fetch_all(["echo"])
+
+
+def test_a_folder_that_lacks_something_is_refused(root: Path) -> None:
+    assert FOLDER.present()
+    (root / "VolumeTracings.csv").unlink()
+    with pytest.raises(FetchError, match=r"lacks VolumeTracings\.csv"):
+        Echo().fetch()
+
+
+def test_a_mirror_is_used_where_it_lies(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mirror = tmp_path / "mirror" / FOLDER.mirror
+    mirror.parent.mkdir(parents=True)
+    root.rename(mirror)
+    for address in ("https://example.org/mirror", ""):
+        monkeypatch.setenv("CMIXUP_MIRROR", address)
+        assert not FOLDER.present()
+    monkeypatch.setenv("CMIXUP_MIRROR", str(tmp_path / "mirror"))
+    assert FOLDER.find() == mirror
+    assert Echo(**SMALL).load(0).train.x.videos.paths[0].parent == mirror / "Videos"
+    assert not root.exists()
+
+
+def test_other_videos_than_the_originals_are_refused_unless_asked_for(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    message = "not EchoNet-Dynamic as published: 4 / 2 / 3 videos, expected 7460 / 1288 / 1276. dataset.original=false"
+    with pytest.raises(FetchError, match=message):
+        Echo().fetch()
+    with pytest.raises(FetchError, match=message):
+        Echo(**SMALL | {"original": True}).load(0)
+    monkeypatch.setattr(echo_module, "ORIGINAL", COUNTS)
+    assert Echo().fetch() == []
+    assert len(Echo(**SMALL | {"original": True}).load(0).notes) == 1
+
+
+def test_missing_videos_are_named(root: Path) -> None:
+    for name in ("GENERATED_train_00002", "GENERATED_test_00001"):
+        (root / "Videos" / f"{name}.avi").unlink()
+    message = r"2 videos that .*FileList\.csv lists are missing in .*Videos: GENERATED_train_00002\.avi, GENERATED_test"
+    with pytest.raises(InputError, match=message):
+        Echo(**SMALL).load(0)
+
+
+@pytest.mark.parametrize("damage", ["cut", "other"])
+def test_a_damaged_video_is_named_when_it_is_read(damage: str, root: Path) -> None:
+    path = root / "Videos" / "GENERATED_val_00001.avi"
+    path.write_bytes(path.read_bytes()[:-2000] if damage == "cut" else b"<html>sorry")
+    val = Echo(**SMALL).load(0).val.x
+    val[torch.tensor([0])]
+    problem = "is cut short" if damage == "cut" else "is no AVI file"
+    with pytest.raises(InputError, match=rf"GENERATED_val_00001\.avi {problem}"):
+        val[torch.tensor([0, 1])]
+
+
+@pytest.mark.parametrize("column", ["FileName", "EF", "Split"])
+def test_a_list_without_a_column_is_refused(column: str, root: Path) -> None:
+    edit(root / "FileList.csv", column, "Other")
+    with pytest.raises(InputError, match=rf"FileList\.csv has no column '{column}'; its columns are .*Other"):
+        read_listing(root)
+
+
+def test_tracings_without_a_column_are_refused(root: Path) -> None:
+    edit(root / "VolumeTracings.csv", "Frame", "Image")
+    with pytest.raises(InputError, match=r"VolumeTracings\.csv has no column 'Frame'"):
+        read_listing(root)
+
+
+@pytest.mark.parametrize("value", ["nan", "", "-1", "100.5", "inf", "normal"])
+def test_an_ejection_fraction_that_cannot_be_is_refused_with_its_line(value: str, root: Path) -> None:
+    edit(root / "FileList.csv", listed(root)[2]["EF"], value)
+    with pytest.raises(InputError, match=rf"line 4: EF must be a percentage from 0 to 100, got '{value}'"):
+        read_listing(root)
+
+
+def test_an_unknown_split_and_a_short_row_are_refused(root: Path) -> None:
+    text = (root / "FileList.csv").read_text()
+    edit(root / "FileList.csv", "VAL", "DEV")
+    with pytest.raises(InputError, match="line 6: Split must be TRAIN, VAL or TEST, got 'DEV'"):
+        read_listing(root)
+    (root / "FileList.csv").write_text(text + "GENERATED_val_00001,50\n")
+    with pytest.raises(InputError, match="line 11: the row is cut short"):
+        read_listing(root)
+
+
+# ---- the twin
+
+
+def test_the_twin_has_the_shapes_of_the_card(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(echo_module, "COLOUR_SAMPLE", 2)
+    data = Echo(synthetic=True).load(0)
+    for part in SPLITS:
+        split = getattr(data, part)
+        assert split.x.shape == (len(split), 3, 32, 112, 112)
+        assert split.y.shape == (len(split), 1)
+    x = data.train.x[torch.tensor([1])]
+    assert x.shape == (1, 3, 32, 112, 112)
+    assert x.dtype == torch.float32
+    assert x.isfinite().all()
+    assert data.train.y.std() > 5
+    assert data.checksums == {}
+    assert data.notes == ("synthetic twin: not real data",)
+
+
+def test_the_twin_follows_the_form_and_is_the_same_every_time() -> None:
+    one, other = (Echo(frames=4, size=16, synthetic=True).load(2) for _ in range(2))
+    index = torch.arange(8)
+    assert one.val.x[index].shape == (8, 3, 4, 16, 16)
+    assert torch.equal(one.val.x[index], other.val.x[index])
+    assert torch.equal(one.test.y, other.test.y)
+    assert sum(len(block) for block in one.test.x.views(0, 3)) == len(one.test.x.videos.open(0)) - 6 >= 2

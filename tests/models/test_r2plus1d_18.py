@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from cmixup.backbone import resolve_layer
+from cmixup.errors import InputError
+from models import vision
+from models.r2plus1d_18 import R2Plus1D18, _trunk
+from models.vision import import_torchvision
+
+SHAPE, N = (3, 4, 16, 16), 3
+LAYERS = ("input", "stem", "layer1", "layer2", "layer3", "layer4")
+
+
+def model_and_inputs(**given: Any) -> tuple[R2Plus1D18, Tensor, Tensor]:
+    torch.manual_seed(0)
+    return R2Plus1D18(SHAPE, 1, **{"width": 4, **given}), torch.randn(N, *SHAPE), torch.randn(N, *SHAPE)
+
+
+def test_parameters_are_torchvisions_but_for_the_last_layer() -> None:
+    """Their number is that of spec D3."""
+    model = R2Plus1D18((3, 32, 112, 112), 1)
+    assert sum(p.numel() for p in model.parameters()) == 31_300_638
+    theirs = import_torchvision("torchvision.models.video").r2plus1d_18(weights=None).state_dict()
+    ours = model.state_dict()
+    assert set(ours) == set(theirs)
+    assert {name for name in ours if ours[name].shape != theirs[name].shape} == {"fc.weight", "fc.bias"}
+
+
+def test_it_is_torchvisions_network() -> None:
+    model, x, _ = model_and_inputs()
+    trunk = _trunk(4)
+    trunk.fc = torch.nn.Identity()
+    trunk.load_state_dict({name: value for name, value in model.state_dict().items() if not name.startswith("fc.")})
+    torch.testing.assert_close(model.eval().features(x), trunk.eval()(x))
+
+
+def test_weights_are_read_but_for_the_last_layer(tmp_path: Path) -> None:
+    other, _, _ = model_and_inputs()
+    state = {name: value + 1 for name, value in other.state_dict().items()}
+    state |= {"fc.weight": torch.zeros(400, 512), "fc.bias": torch.zeros(400)}  # as of Kinetics-400's classes
+    torch.save(state, tmp_path / "w.pth")
+    model = R2Plus1D18(SHAPE, 2, weights=str(tmp_path / "w.pth"), bias=55.6, width=4)
+    assert all(torch.equal(v, state[n]) for n, v in model.state_dict().items() if not n.startswith("fc."))
+    assert model.fc.weight.shape == (2, 32)
+    assert model.fc.bias.tolist() == pytest.approx([55.6, 55.6])
+    assert model.notes == ()
+
+
+def test_random_weights_are_noted() -> None:
+    model, _, _ = model_and_inputs()
+    assert len(model.notes) == 1
+    assert "random weights instead of Kinetics-400" in model.notes[0]
+
+
+def test_the_bias_starts_where_it_is_told() -> None:
+    model, x, _ = model_and_inputs(bias=55.6)
+    assert model.fc.bias.item() == pytest.approx(55.6)
+    model.eval()
+    assert (model(x) - 55.6).abs().max() < 5
+    assert abs(model_and_inputs()[0].fc.bias.item()) < 1
+
+
+def test_a_width_scales_every_stage() -> None:
+    model, x, _ = model_and_inputs(width=8)
+    channels = [model.encode(x, layer).shape[1] for layer in LAYERS]
+    assert channels == [3, 64, 8, 16, 32, 64]
+    assert model.features(x).shape == (N, 64)
+    assert model(x).shape == (N, 1)
+    assert R2Plus1D18(SHAPE, 2, width=1)(x).shape == (N, 2)
+
+
+# ---- mix points
+
+
+def test_mix_points() -> None:
+    model, _, _ = model_and_inputs()
+    assert model.layers == LAYERS
+    assert resolve_layer(model, "hidden") == "layer2"
+    assert not model.stackable
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_encode_then_decode_is_forward(layer: str) -> None:
+    model, x, other = model_and_inputs()
+    model.eval()
+    whole = model(x)
+    torch.testing.assert_close(model.decode(model.encode(x, layer), layer), whole)
+    torch.testing.assert_close(model.head(model.features(x)), whole)
+    torch.testing.assert_close(model.forward_mixed(x, other, torch.ones(N), layer), whole)
+    torch.testing.assert_close(model.forward_mixed(x, other, torch.zeros(N), layer), model(other))
+
+
+def test_mixing_the_last_stage_is_mixing_outputs_and_mixing_the_second_is_not() -> None:
+    model, x, other = model_and_inputs()
+    model.eval()
+    lam = torch.tensor([0.3, 0.9, 0.5])
+    outputs = lam[:, None] * model(x) + (1 - lam[:, None]) * model(other)
+    torch.testing.assert_close(model.forward_mixed(x, other, lam, "layer4"), outputs)
+    assert not torch.allclose(model.forward_mixed(x, other, lam, "layer2"), outputs, atol=1e-5)
+
+
+def test_states_are_left_as_they_are() -> None:
+    """ReLUs in place must not reach back into a state that is used again."""
+    model, x, _ = model_and_inputs()
+    model.eval()
+    for layer in LAYERS:
+        state = model.encode(x, layer)
+        before = state.clone()
+        model.decode(state, layer)
+        assert torch.equal(state, before), layer
+
+
+def test_every_parameter_gets_a_gradient() -> None:
+    model, x, other = model_and_inputs()
+    model.forward_mixed(x, other, torch.rand(N), "layer2").square().sum().backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None, name
+
+
+# ---- refusals
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"in_shape": (5,)}, r"in_shape must be \(3, frames, height, width\) for R2Plus1D18, got \(5,\)"),
+        ({"in_shape": (1, 4, 16, 16)}, "in_shape must be"),
+        ({"width": 0}, "width must be 1 or more, got 0"),
+        ({"weights": "nowhere.pth"}, r"weights: no such file nowhere\.pth"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_its_value(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        R2Plus1D18(**{"in_shape": SHAPE, "out_features": 1, "width": 4, **given})
+
+
+class Foreign:
+    """Something that only unpickling could restore."""
+
+
+@pytest.mark.parametrize("content", ["text", "empty", "other state", "object", "list"])
+def test_weights_that_do_not_fit_are_refused(content: str, tmp_path: Path) -> None:
+    path = tmp_path / "w.pth"
+    saved = {"other state": {"conv1.weight": torch.zeros(1)}, "object": {"a": Foreign()}, "list": [1]}
+    if content in saved:
+        torch.save(saved[content], path)
+    else:
+        path.write_text("hello" if content == "text" else "")
+    with pytest.raises(InputError, match=r"weights .*w\.pth do not fit r2plus1d_18"):
+        R2Plus1D18(SHAPE, 1, weights=str(path), width=4)
+
+
+@pytest.mark.parametrize("part", ["encode", "decode"])
+def test_an_unknown_layer_is_refused(part: str) -> None:
+    model, x, _ = model_and_inputs()
+    with pytest.raises(InputError, match=r"layer must be one of input, stem, .*, got 'layer9'"):
+        getattr(model, part)(x, "layer9")
+
+
+# ---- importing torchvision
+
+
+def test_other_errors_of_the_import_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(name: str) -> None:
+        raise RuntimeError("something else")
+
+    monkeypatch.setattr(vision.importlib, "import_module", fail)
+    with pytest.raises(RuntimeError, match="something else"):
+        import_torchvision()
+
+
+def test_operators_are_declared_only_when_they_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    defined: list[str] = []
+
+    class Library:
+        def __init__(self, *given: str):
+            assert given == ("torchvision", "FRAGMENT")
+
+        def define(self, schema: str) -> None:
+            defined.append(schema)
+
+    def broken_until_declared(name: str) -> str:
+        if not defined:
+            raise RuntimeError("operator torchvision::nms does not exist")
+        return name
+
+    monkeypatch.setattr(vision, "_kept", [])
+    monkeypatch.setattr(vision.torch.library, "Library", Library)
+    monkeypatch.setattr(vision.importlib, "import_module", lambda name: name)
+    assert import_torchvision("torchvision.models") == "torchvision.models"
+    assert defined == []
+    monkeypatch.setattr(vision.importlib, "import_module", broken_until_declared)
+    assert import_torchvision() == "torchvision"
+    assert [schema.partition("(")[0] for schema in defined] == ["nms", "qnms"]

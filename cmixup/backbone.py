@@ -20,11 +20,13 @@ class Backbone(nn.Module):
         layers: names of the mix points, "input" first.
         hidden: the point that `layer="hidden"` stands for (the released code's; `backbones.md`), or None.
         stackable: whether parameters with a leading axis of models, and inputs `(E, B, ...)`, run E models at once.
+        notes: what a reader of its results must know (weights it started from).
     """
 
     layers: ClassVar[tuple[str, ...]] = ("input",)
     hidden: ClassVar[str | None] = None
     stackable: ClassVar[bool] = False
+    notes: tuple[str, ...] = ()
 
     def encode(self, x: Tensor, layer: str) -> Any:
         """Run from the input `(B, ...)` to mix point `layer`."""

@@ -7,12 +7,14 @@ them under the same paths. A file appears at its place only once it is complete 
 from __future__ import annotations
 
 import contextlib
+import gzip
 import hashlib
 import logging
 import os
 import shutil
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
 TIMEOUT = 30  # seconds without an answer before an address counts as out of reach
+GZIP = b"\x1f\x8b"
 TRIES = 2  # a download that breaks off is started again
 log = logging.getLogger(__name__)
 
@@ -40,7 +43,8 @@ class RawFile:
         path: where it lies below the data root and below a mirror.
         sha256: checksum of its bytes.
         size: its size in bytes.
-        urls: addresses that give it, in order of preference; `a.zip#member` for a member of a zip archive.
+        urls: addresses that give it, in order of preference; `a.zip#member` for a member of a zip archive, `a.gz#` and
+            any word for what a gzip file holds.
         page: the page a person would visit to get it.
         licence: its licence, and "needs an agreement" where it cannot be fetched freely.
     """
@@ -174,9 +178,12 @@ def _download(url: str, target: Path) -> None:
 
 def _extract(archive: Path, member: str) -> None:
     try:
-        with zipfile.ZipFile(archive) as opened:
-            content = opened.read(member)
-    except (zipfile.BadZipFile, KeyError) as error:
+        if archive.read_bytes()[:2] == GZIP:
+            content = gzip.decompress(archive.read_bytes())
+        else:
+            with zipfile.ZipFile(archive) as opened:
+                content = opened.read(member)
+    except (zipfile.BadZipFile, KeyError, EOFError, OSError, zlib.error) as error:
         raise Unavailable(f"no member {member} in the archive ({type(error).__name__})") from None
     archive.write_bytes(content)
 

@@ -198,7 +198,7 @@ def make_report(job: Job, member: Member, outcome: Outcome) -> dict[str, Any]:
         "seconds": outcome.seconds,
         "stack": outcome.stack,
         "unit": data.unit,
-        "notes": list(data.notes),
+        "notes": [*data.notes, *getattr(member.model, "notes", ())],
         "checksums": dict(data.checksums),
         "config": {**plain, "seed": seed, "seeds": None},
     }

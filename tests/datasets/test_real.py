@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import torch
 
 from cmixup.data import RegressionData
 from cmixup.pairing import diagnose
-from datasets import electricity_fragment, exchange_rate
+from datasets import electricity_fragment, exchange_rate, rcf_mnist
 from datasets import no2 as no2_module
 from datasets.airfoil import FILE, Airfoil
 from datasets.crime import Crime
@@ -19,6 +20,7 @@ from datasets.electricity_fragment import ElectricityFragment
 from datasets.exchange_rate import ExchangeRate
 from datasets.fetch import fetch, sha256_of
 from datasets.no2 import CSV, NO2, TSV
+from datasets.rcf_mnist import RCFMNIST
 from datasets.skillcraft import SkillCraft
 
 pytestmark = [
@@ -37,7 +39,7 @@ def labels(data: RegressionData) -> torch.Tensor:
     return torch.cat([data.train.y, data.val.y, data.test.y])
 
 
-FILES = [FILE, CSV, TSV, exchange_rate.FILE, electricity_fragment.FILE]
+FILES = [FILE, CSV, TSV, exchange_rate.FILE, electricity_fragment.FILE, rcf_mnist.FILE]
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.path)
@@ -159,3 +161,27 @@ def test_electricity_fragment() -> None:
     raw = np.genfromtxt(path, delimiter=",", skip_header=1)[:, 1:]
     assert raw[0, :2].tolist() == [14, 69]  # the file's first row, its date left out
     torch.testing.assert_close(first, torch.from_numpy(raw[0] / raw.max(axis=0)).float())
+
+
+def test_rcf_mnist() -> None:
+    data = RCFMNIST().load(0)
+    parts = (data.train, data.val, data.test)
+    assert [len(split) for split in parts] == [40_000, 10_000, 10_000]
+    assert torch.bincount(data.train.domain).tolist() == [32_000, 8_000]
+    assert data.checksums == {rcf_mnist.FILE.path: rcf_mnist.FILE.sha256}
+    assert data.train.y.std().item() == pytest.approx(1 / 12**0.5, abs=0.003)
+    for split, wanted in zip(parts, (0.6, 0.0, -0.6), strict=True):
+        rho = split.x.rho
+        assert np.corrcoef(rho, split.y[:, 0])[0, 1] == pytest.approx(wanted, abs=0.03)
+    assert sum(int((split.x.grey > 5).sum()) for split in parts) > 60_000 * 100
+
+
+def test_rcf_mnist_from_debians_copy(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unpacked it is the same file; here it stands where Debian's would have been copied to."""
+    _, path = fetch(rcf_mnist.FILE)
+    first = rcf_mnist.read_idx(path, (60_000, 28, 28))
+    (root / rcf_mnist.DEBIAN.path).write_bytes(gzip.decompress(path.read_bytes()))
+    monkeypatch.setattr(RCFMNIST, "files", ((rcf_mnist.DEBIAN,),))
+    ((file, path),) = RCFMNIST().fetch()
+    assert file is rcf_mnist.DEBIAN
+    np.testing.assert_array_equal(rcf_mnist.read_idx(path, (60_000, 28, 28)), first)

@@ -30,7 +30,9 @@ from tests.scripts.cover import combinations
 NARROW = dict.fromkeys(
     ("exchange_rate", "electricity", "electricity_fragment"),
     ("dataset.window=53", "model.channels=2", "model.hidden=2"),
-)
+) | {
+    "rcf_mnist": ("model.width=2", "train.batch_size=32"),
+}
 REPO = Path(__file__).resolve().parents[2]
 FILES = ["DONE", "checkpoint.pt", "config.yaml", "history.csv", "report.json"]
 

@@ -13,7 +13,7 @@ import torch
 
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError, check_choice
-from datasets.fetch import RawFile, fetch
+from datasets.fetch import RawFile, RawFolder, fetch, locate
 
 Indices = dict[str, np.ndarray]
 SPLITS = ("train", "val", "test")
@@ -28,12 +28,14 @@ class Dataset(ABC):
     Attributes:
         name: its spelling in files, configs, keys and results.
         files: one tuple for each file it needs, holding the alternatives that will do, preferred first.
+        folder: a folder that the user has to put in place, or None.
         unit: what y measures.
         metrics, selection, worst: see `cmixup.data.RegressionData`.
     """
 
     name: ClassVar[str]
     files: ClassVar[tuple[tuple[RawFile, ...], ...]] = ()
+    folder: ClassVar[RawFolder | None] = None
     unit: ClassVar[str]
     metrics: ClassVar[tuple[str, ...]] = ("rmse", "mape", "r")
     selection: ClassVar[str] = "rmse"
@@ -52,7 +54,9 @@ class Dataset(ABC):
         """
 
     def fetch(self) -> list[tuple[RawFile, Path]]:
-        """Return the verified files, one for each entry of `files`."""
+        """Return the verified files, one for each entry of `files`; a folder must be in place, too."""
+        if self.folder is not None:
+            locate(self.folder)
         return [fetch(*alternatives) for alternatives in self.files]
 
     def notes(self) -> tuple[str, ...]:

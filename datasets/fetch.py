@@ -57,6 +57,51 @@ class RawFile:
     licence: str
 
 
+@dataclass(frozen=True)
+class RawFolder:
+    """Files that nobody fetches for the user: too large, or without a published checksum.
+
+    Args:
+        path: where the folder lies below the data root, or below a mirror that is a folder.
+        members: files that must be in it.
+        size: bytes to download; 0 where they are not known.
+        url: canonical address.
+        how: commands that put it into the data root, `{root}`.
+        page: the page a person would visit.
+        licence: its licence.
+    """
+
+    path: str
+    members: tuple[str, ...]
+    size: int
+    url: str
+    how: str
+    page: str
+    licence: str
+
+
+def locate(folder: RawFolder, root: Path | None = None, mirror: str | None = None) -> Path:
+    """Return where a folder lies, in the data root or in the mirror.
+
+    Raises:
+        FetchError: it is in neither, or a file is missing in it; says how to get it.
+    """
+    root = root or data_root()
+    mirror = os.environ.get("CMIXUP_MIRROR", "") if mirror is None else mirror
+    for base in (root, *([Path(mirror.removeprefix("file://"))] if mirror else [])):
+        if all((base / folder.path / member).exists() for member in folder.members):
+            return base / folder.path
+    path = root / folder.path
+    missing = [member for member in folder.members if not (path / member).exists()]
+    size = f"{_megabytes(folder.size)}, " if folder.size else ""
+    state = f"has no {', '.join(missing)}" if path.exists() else "is not there"
+    raise FetchError(
+        f"{path} {state}. It is not fetched by itself ({size}{folder.url}); "
+        f"see {folder.page}. By hand:\n  {folder.how.format(root=root)}\n"
+        f"or point CMIXUP_MIRROR at a folder that holds {folder.path}."
+    )
+
+
 def data_root() -> Path:
     """Return the folder for raw files: `CMIXUP_DATA`, or `./data`."""
     return Path(os.environ.get("CMIXUP_DATA") or "data")

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from cmixup.errors import InputError
 from datasets.base import Dataset
-from datasets.fetch import FetchError, data_root, fetch, present
+from datasets.fetch import FetchError, data_root, fetch, locate, present
 from scripts.config import compose_train, names, target
 from scripts.train import user_errors
 
@@ -38,8 +38,15 @@ def status() -> None:
     for column in ("dataset", "file (the first that is there is used)", "kB", "state", "licence"):
         table.add_column(column, justify="right" if column == "kB" else "left")
     for name in names("dataset"):
-        files = dataset_class(name).files
-        if not files:
+        files, folder = dataset_class(name).files, dataset_class(name).folder
+        if folder is not None:
+            try:
+                state = f"here: {locate(folder)}"
+            except FetchError:
+                state = "by hand (`fetch` says how)"
+            size = f"{folder.size / 1e3:,.0f}" if folder.size else "?"
+            table.add_row(name, folder.path, size, state, folder.licence)
+        elif not files:
             table.add_row(name, "(ships with scikit-learn)", "", "here", "BSD")
         for alternatives in files:
             for file in alternatives:
@@ -56,6 +63,12 @@ def fetch_all(chosen: list[str]) -> None:
     """
     problems = []
     for name in chosen:
+        folder = dataset_class(name).folder
+        if folder is not None:
+            try:
+                print(f"{name}: {locate(folder)}")
+            except FetchError as error:
+                problems.append(str(error))
         for alternatives in dataset_class(name).files:
             try:
                 file, path = fetch(*alternatives)
@@ -71,13 +84,14 @@ def main() -> None:
     """Entry point."""
     parser = argparse.ArgumentParser(prog="python -m scripts.data", description=__doc__)
     parser.add_argument("action", choices=("status", "fetch"))
-    parser.add_argument("datasets", nargs="?", default="", help="comma-separated; default: all")
+    parser.add_argument("datasets", nargs="?", default="", help="comma-separated; default: all that can be fetched")
     given = parser.parse_args(sys.argv[1:])
     with user_errors():
         if given.action == "status":
             status()
         else:
-            fetch_all([n for n in given.datasets.split(",") if n] or names("dataset"))
+            fetchable = [n for n in names("dataset") if dataset_class(n).folder is None]
+            fetch_all([n for n in given.datasets.split(",") if n] or fetchable)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,8 @@ from datasets import electricity_fragment, exchange_rate, rcf_mnist
 from datasets import no2 as no2_module
 from datasets.airfoil import FILE, Airfoil
 from datasets.crime import Crime
+from datasets.dti_davis import DTIDavis
+from datasets.dti_kiba import DTIKiba
 from datasets.electricity_fragment import ElectricityFragment
 from datasets.exchange_rate import ExchangeRate
 from datasets.fetch import fetch, sha256_of
@@ -185,3 +187,28 @@ def test_rcf_mnist_from_debians_copy(root: Path, monkeypatch: pytest.MonkeyPatch
     ((file, path),) = RCFMNIST().fetch()
     assert file is rcf_mnist.DEBIAN
     np.testing.assert_array_equal(rcf_mnist.read_idx(path, (60_000, 28, 28)), first)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "sizes", "low", "high", "std"),
+    [
+        (DTIDavis, (21_012, 3_060, 5_984), 5, 10.7959, 0.927),
+        (DTIKiba, (82_625, 12_085, 23_544), 0, 17.2002, 0.846),
+    ],
+)
+def test_davis_and_kiba(dataset: type, sizes: tuple[int, ...], low: float, high: float, std: float) -> None:
+    data = dataset().load(0)
+    parts = (data.train, data.val, data.test)
+    y = labels(data)
+    assert len(y) == {DTIDavis: 30_056, DTIKiba: 118_254}[dataset]
+    assert tuple(map(len, parts)) == sizes
+    assert (y.min().item(), y.max().item()) == pytest.approx((low, high), abs=1e-4)
+    assert data.train.y.std().item() == pytest.approx(std, abs=1e-3)
+    proteins = [set(split.x.protein.tolist()) for split in parts]
+    codes = data.train.x.proteins
+    sequences = [{tuple(codes[k].tolist()) for k in found} for found in proteins]
+    assert sum(map(len, proteins)) == len(set.union(*proteins))
+    assert len(data.checksums) == 3
+    assert data.train.x[torch.tensor([0])].sum() == 1100
+    if dataset is DTIDavis:  # mutants share the sequence of their kinase in this file
+        assert sum(map(len, sequences)) == len(set.union(*sequences)) < 442

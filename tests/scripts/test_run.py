@@ -32,6 +32,9 @@ NARROW = dict.fromkeys(
     ("dataset.window=53", "model.channels=2", "model.hidden=2"),
 ) | {
     "rcf_mnist": ("model.width=2", "train.batch_size=32"),
+    **dict.fromkeys(
+        ("dti", "dti_davis", "dti_kiba"), ("dataset.drug_length=20", "dataset.protein_length=40", "train.batch_size=64")
+    ),
 }
 REPO = Path(__file__).resolve().parents[2]
 FILES = ["DONE", "checkpoint.pt", "config.yaml", "history.csv", "report.json"]

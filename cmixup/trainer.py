@@ -13,7 +13,7 @@ from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
 from cmixup.learner import Learner
 from cmixup.methods.base import Method
-from cmixup.metrics import METRICS, evaluate
+from cmixup.metrics import evaluate, metric_of, score
 from cmixup.optim import check_optimizer
 from cmixup.rows import Rows
 from cmixup.seeding import Streams, torch_seed
@@ -128,7 +128,7 @@ def _train_stack(
     learner = Learner([m.model for m in members], device, settings.optimizer, settings.lr, settings.weight_decay)
     source = Rows([m.data.train for m in members], device)
     val = Rows([m.data.val for m in members], device)
-    metric = METRICS[data.selection]
+    metric = metric_of(data.selection)
     best = torch.full((len(members),), metric.worst, dtype=torch.float64)
     best_epoch = torch.zeros(len(members), dtype=torch.int64)
     history: list[list[dict[str, float]]] = [[] for _ in members]
@@ -145,10 +145,10 @@ def _train_stack(
             train_loss = torch.stack(losses).mean(dim=0).reshape(-1).double().cpu()
 
             prediction = predict(method, learner.model, val, settings.eval_batch_size)
-            score = metric.score(prediction, val.y).reshape(-1).cpu()
-            better = metric.better(score, best)
+            found = score(data.selection, prediction, val.y, val.domain).reshape(-1).cpu()
+            better = metric.better(found, best)
             learner.keep(better.to(device))
-            best = torch.where(better, score, best)
+            best = torch.where(better, found, best)
             best_epoch[better] = epoch
 
             for e, rows in enumerate(history):
@@ -156,7 +156,7 @@ def _train_stack(
                     {
                         "epoch": epoch,
                         "train_loss": float(train_loss[e]),
-                        f"val_{data.selection}": float(score[e]),
+                        f"val_{data.selection}": float(found[e]),
                     }
                 )
             if on_epoch:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from cmixup.data import RegressionData, Split
-from cmixup.errors import InputError, check_choice
+from cmixup.errors import InputError
 from datasets.base import SPLITS, Dataset, Indices
 
 # The symbols that DeepDTA's encoders know (mims-harvard/TDC examples/multi_pred/dti_dg), '?' for all others and for
@@ -83,22 +83,18 @@ class DrugTarget(Dataset):
 
     Args:
         drug_length, protein_length: positions of the strings that the network sees.
-        scaling: "none"; one-hot strings need none.
         synthetic: use the twin.
     """
 
     selection: ClassVar[str] = "r"
     worst: ClassVar[tuple[str, ...]] = ("r",)
 
-    def __init__(
-        self, drug_length: int = 100, protein_length: int = 1000, scaling: str = "none", synthetic: bool = False
-    ):
+    def __init__(self, drug_length: int = 100, protein_length: int = 1000, synthetic: bool = False):
         super().__init__(synthetic)
         for name, length in (("drug_length", drug_length), ("protein_length", protein_length)):
             if length < 1:
                 raise InputError(f"{name} must be 1 or more, got {length!r}")
         self.drug_length, self.protein_length = drug_length, protein_length
-        self.scaling = check_choice("scaling", scaling, ("none",))
         self._read: tuple[PairTable, Tensor, Tensor] | None = None
 
     @abstractmethod

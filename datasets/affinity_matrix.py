@@ -43,7 +43,7 @@ class MatrixDrugTarget(DrugTarget):
 
     Args:
         split_seed: deals the proteins' families out to ten groups; seven train, one is validation, two are testing.
-        drug_length, protein_length, scaling, synthetic: see `DrugTarget`.
+        drug_length, protein_length, synthetic: see `DrugTarget`.
     """
 
     n_drugs: ClassVar[int]
@@ -54,10 +54,9 @@ class MatrixDrugTarget(DrugTarget):
         split_seed: int = 0,
         drug_length: int = 100,
         protein_length: int = 1000,
-        scaling: str = "none",
         synthetic: bool = False,
     ):
-        super().__init__(drug_length, protein_length, scaling, synthetic)
+        super().__init__(drug_length, protein_length, synthetic)
         if split_seed < 0:
             raise InputError(f"split_seed must be 0 or more, got {split_seed!r}")
         self.split_seed = split_seed

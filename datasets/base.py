@@ -13,7 +13,7 @@ import torch
 
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError, check_choice
-from datasets.fetch import RawFile, RawFolder, fetch, locate
+from datasets.fetch import RawFile, RawFolder, fetch
 
 Indices = dict[str, np.ndarray]
 SPLITS = ("train", "val", "test")
@@ -28,14 +28,14 @@ class Dataset(ABC):
     Attributes:
         name: its spelling in files, configs, keys and results.
         files: one tuple for each file it needs, holding the alternatives that will do, preferred first.
-        folder: a folder that the user has to put in place, or None.
+        folders: the folders it needs that only a person can get.
         unit: what y measures.
         metrics, selection, worst: see `cmixup.data.RegressionData`.
     """
 
     name: ClassVar[str]
     files: ClassVar[tuple[tuple[RawFile, ...], ...]] = ()
-    folder: ClassVar[RawFolder | None] = None
+    folders: ClassVar[tuple[RawFolder, ...]] = ()
     unit: ClassVar[str]
     metrics: ClassVar[tuple[str, ...]] = ("rmse", "mape", "r")
     selection: ClassVar[str] = "rmse"
@@ -54,9 +54,13 @@ class Dataset(ABC):
         """
 
     def fetch(self) -> list[tuple[RawFile, Path]]:
-        """Return the verified files, one for each entry of `files`; a folder must be in place, too."""
-        if self.folder is not None:
-            locate(self.folder)
+        """Return the verified files, one for each entry of `files`.
+
+        Raises:
+            FetchError: a file cannot be had, or a folder is not here.
+        """
+        for folder in self.folders:
+            folder.find()
         return [fetch(*alternatives) for alternatives in self.files]
 
     def notes(self) -> tuple[str, ...]:

@@ -16,20 +16,19 @@ from datasets.affinity import (
     twin_strings,
 )
 from datasets.base import Indices
-from datasets.fetch import RawFolder, locate, sha256_of
+from datasets.fetch import RawFolder, sha256_of
 
-# The zip has no published checksum that could be found, so it is got by hand and its files' sums enter the record.
+# No checksum of the zip could be found, so it is got by hand and the sums of its files enter the record.
 FOLDER = RawFolder(
     path="dti/dti_dg_group/bindingdb_patent",
-    members=("train_val.csv", "test.csv"),
-    size=0,
-    url="https://dataverse.harvard.edu/api/access/datafile/4742443",
+    mirror="dti/dti_dg_group/bindingdb_patent",
+    needs=("train_val.csv", "test.csv"),
+    page="https://tdcommons.ai/benchmark/dti_dg_group/bindingdb_patent/",
+    licence="CC BY 4.0 (TDC); BindingDB CC BY 3.0",
     how=(
         "mkdir -p {root}/dti && curl -fL -o {root}/dti/group.zip "
         "https://dataverse.harvard.edu/api/access/datafile/4742443 && unzip {root}/dti/group.zip -d {root}/dti"
     ),
-    page="https://tdcommons.ai/benchmark/dti_dg_group/bindingdb_patent/",
-    licence="CC BY 4.0 (TDC); BindingDB CC BY 3.0",
 )
 TRAIN_YEARS, TEST_YEARS = tuple(range(2013, 2019)), (2019, 2020)
 KEPT = 0.8  # of a year's rows: training, the others are validation; of a test year's: testing
@@ -54,11 +53,11 @@ class DTI(DrugTarget):
         subsample: every year gets as many rows as the smallest in whole batches of 64, at most 100 batches; drawn with
             replacement in training (released code). False uses every row once.
         whole_test: all rows of 2019 and 2020 instead of the 80 % that the released code keeps.
-        drug_length, protein_length, scaling, synthetic: see `DrugTarget`.
+        drug_length, protein_length, synthetic: see `DrugTarget`.
     """
 
     name: ClassVar[str] = "dti"
-    folder: ClassVar[RawFolder | None] = FOLDER
+    folders: ClassVar[tuple[RawFolder, ...]] = (FOLDER,)
     unit: ClassVar[str] = "ln(nM), binding affinity"
 
     def __init__(
@@ -68,10 +67,9 @@ class DTI(DrugTarget):
         whole_test: bool = False,
         drug_length: int = 100,
         protein_length: int = 1000,
-        scaling: str = "none",
         synthetic: bool = False,
     ):
-        super().__init__(drug_length, protein_length, scaling, synthetic)
+        super().__init__(drug_length, protein_length, synthetic)
         self.subsample, self.whole_test = subsample, whole_test
 
     def read(self) -> PairTable:
@@ -81,7 +79,7 @@ class DTI(DrugTarget):
             FetchError: they are not there; PyTDC would save an error page in their place, so it may not download.
             InputError: PyTDC is not installed, years are missing, or the labels are no logarithms.
         """
-        path = locate(FOLDER)
+        path = FOLDER.find()
         try:
             from tdc.benchmark_group import dti_dg_group
         except ImportError as error:
@@ -97,7 +95,7 @@ class DTI(DrugTarget):
             raise InputError(f"{path} has no rows of {', '.join(map(str, absent))}")
         if not np.abs(y).max() <= LARGEST:
             raise InputError(f"Y of {path} reaches {np.abs(y).max():g}, so it is no ln(nM)")
-        checksums = {f"{FOLDER.path}/{member}": sha256_of(path / member) for member in FOLDER.members}
+        checksums = {f"{FOLDER.path}/{member}": sha256_of(path / member) for member in FOLDER.needs}
         return PairTable(drugs, proteins, drug, protein, y, year, checksums)
 
     def twin(self, rng: np.random.Generator) -> PairTable:

@@ -59,47 +59,57 @@ class RawFile:
 
 @dataclass(frozen=True)
 class RawFolder:
-    """Files that nobody fetches for the user: too large, or without a published checksum.
+    """A folder of files that only a person can get: under an agreement, very large, or without a published checksum.
+
+    It is used where it lies. No checksum of it is public, so none is asked for.
 
     Args:
-        path: where the folder lies below the data root, or below a mirror that is a folder.
-        members: files that must be in it.
-        size: bytes to download; 0 where they are not known.
-        url: canonical address.
-        how: commands that put it into the data root, `{root}`.
-        page: the page a person would visit.
+        path: the folder below the data root.
+        mirror: the folder below a mirror folder.
+        needs: what has to be in it.
+        page: where a person gets it.
         licence: its licence.
+        how: commands that put it into the data root `{root}`; empty if a page is needed.
     """
 
     path: str
-    members: tuple[str, ...]
-    size: int
-    url: str
-    how: str
+    mirror: str
+    needs: tuple[str, ...]
     page: str
     licence: str
+    how: str = ""
 
+    def places(self) -> list[Path]:
+        """Return where it is looked for: the data root, then the mirror if that is a folder."""
+        mirror = os.environ.get("CMIXUP_MIRROR", "")
+        local = [] if not mirror or "://" in mirror else [Path(mirror) / self.mirror]
+        return [data_root() / self.path, *local]
 
-def locate(folder: RawFolder, root: Path | None = None, mirror: str | None = None) -> Path:
-    """Return where a folder lies, in the data root or in the mirror.
+    def present(self) -> bool:
+        """Return whether one of its places holds everything that it needs."""
+        return any(not self._lacks(place) for place in self.places())
 
-    Raises:
-        FetchError: it is in neither, or a file is missing in it; says how to get it.
-    """
-    root = root or data_root()
-    mirror = os.environ.get("CMIXUP_MIRROR", "") if mirror is None else mirror
-    for base in (root, *([Path(mirror.removeprefix("file://"))] if mirror else [])):
-        if all((base / folder.path / member).exists() for member in folder.members):
-            return base / folder.path
-    path = root / folder.path
-    missing = [member for member in folder.members if not (path / member).exists()]
-    size = f"{_megabytes(folder.size)}, " if folder.size else ""
-    state = f"has no {', '.join(missing)}" if path.exists() else "is not there"
-    raise FetchError(
-        f"{path} {state}. It is not fetched by itself ({size}{folder.url}); "
-        f"see {folder.page}. By hand:\n  {folder.how.format(root=root)}\n"
-        f"or point CMIXUP_MIRROR at a folder that holds {folder.path}."
-    )
+    def find(self) -> Path:
+        """Return where it is.
+
+        Raises:
+            FetchError: it is nowhere, or lacks something; the message says how to get it.
+        """
+        tried = []
+        for place in self.places():
+            lacks = self._lacks(place)
+            if not lacks:
+                return place
+            tried.append(f"  {place}: {'no such folder' if not place.is_dir() else 'lacks ' + ', '.join(lacks)}")
+        how = f"\n  {self.how.format(root=data_root())}" if self.how else ""
+        raise FetchError(
+            f"{self.path} is not here ({self.licence}):\n" + "\n".join(tried) + "\n"
+            f"By hand: get it from {self.page} and unpack it as {self.places()[0]}, "
+            f"with {', '.join(self.needs)} in it.{how}"
+        )
+
+    def _lacks(self, place: Path) -> list[str]:
+        return [name for name in self.needs if not (place / name).exists()]
 
 
 def data_root() -> Path:

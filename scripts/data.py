@@ -12,7 +12,7 @@ from rich.table import Table
 
 from cmixup.errors import InputError
 from datasets.base import Dataset
-from datasets.fetch import FetchError, data_root, fetch, locate, present
+from datasets.fetch import FetchError, data_root, fetch, present
 from scripts.config import compose_train, names, target
 from scripts.train import user_errors
 
@@ -38,15 +38,12 @@ def status() -> None:
     for column in ("dataset", "file (the first that is there is used)", "kB", "state", "licence"):
         table.add_column(column, justify="right" if column == "kB" else "left")
     for name in names("dataset"):
-        files, folder = dataset_class(name).files, dataset_class(name).folder
-        if folder is not None:
-            try:
-                state = f"here: {locate(folder)}"
-            except FetchError:
-                state = "by hand (`fetch` says how)"
-            size = f"{folder.size / 1e3:,.0f}" if folder.size else "?"
-            table.add_row(name, folder.path, size, state, folder.licence)
-        elif not files:
+        files, folders = dataset_class(name).files, dataset_class(name).folders
+        for folder in folders:
+            table.add_row(
+                name, f"{folder.path}/", "", "here" if folder.present() else f"by hand: {folder.page}", folder.licence
+            )
+        if not files and not folders:
             table.add_row(name, "(ships with scikit-learn)", "", "here", "BSD")
         for alternatives in files:
             for file in alternatives:
@@ -63,10 +60,9 @@ def fetch_all(chosen: list[str]) -> None:
     """
     problems = []
     for name in chosen:
-        folder = dataset_class(name).folder
-        if folder is not None:
+        for folder in dataset_class(name).folders:
             try:
-                print(f"{name}: {locate(folder)}")
+                print(f"{name}: {folder.find()} (no checksum of it is public)")
             except FetchError as error:
                 problems.append(str(error))
         for alternatives in dataset_class(name).files:
@@ -90,7 +86,7 @@ def main() -> None:
         if given.action == "status":
             status()
         else:
-            fetchable = [n for n in names("dataset") if dataset_class(n).folder is None]
+            fetchable = [n for n in names("dataset") if not dataset_class(n).folders]
             fetch_all([n for n in given.datasets.split(",") if n] or fetchable)
 
 

@@ -21,7 +21,7 @@ from datasets.affinity_matrix import balanced_groups, families, strings
 from datasets.dti import DTI, FOLDER, equalised, holdout
 from datasets.dti_davis import DTIDavis
 from datasets.dti_kiba import DTIKiba
-from datasets.fetch import FetchError, locate
+from datasets.fetch import FetchError
 
 PARTS = ("train", "val", "test")
 
@@ -272,23 +272,24 @@ def test_missing_files_are_named_with_address_and_commands(tmp_path: Path, monke
         with pytest.raises(FetchError) as caught:
             call()
         message = str(caught.value)
-        assert message.startswith(f"{tmp_path / FOLDER.path} is not there")
+        assert message.startswith(f"{FOLDER.path} is not here")
+        assert f"{tmp_path / FOLDER.path}: no such folder" in message
         assert "https://dataverse.harvard.edu/api/access/datafile/4742443" in message
         assert "unzip" in message
-        assert "CMIXUP_MIRROR" in message
     path = write_tdc(tmp_path)
     (path / "test.csv").unlink()
-    with pytest.raises(FetchError, match=r"bindingdb_patent has no test.csv"):
+    with pytest.raises(FetchError, match=r"bindingdb_patent: lacks test.csv"):
         DTI().fetch()
 
 
-def test_a_folder_in_the_mirror_is_used_where_it_lies(tmp_path: Path) -> None:
+def test_a_folder_in_the_mirror_is_used_where_it_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_tdc(tmp_path / "mirror")
-    for mirror in (str(tmp_path / "mirror"), f"file://{tmp_path / 'mirror'}"):
-        assert locate(FOLDER, tmp_path / "data", mirror) == path
+    monkeypatch.setenv("CMIXUP_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("CMIXUP_MIRROR", str(tmp_path / "mirror"))
+    assert FOLDER.find() == path
     assert not (tmp_path / "data").exists()
-    with pytest.raises(FetchError, match="is not there"):
-        locate(FOLDER, tmp_path / "data", "https://example.org/mirror")
+    monkeypatch.setenv("CMIXUP_MIRROR", "https://example.org/mirror")
+    assert not FOLDER.present()
 
 
 @pytest.mark.parametrize(
@@ -296,7 +297,6 @@ def test_a_folder_in_the_mirror_is_used_where_it_lies(tmp_path: Path) -> None:
     [
         ({"drug_length": 0}, "drug_length must be 1 or more, got 0"),
         ({"protein_length": -1}, "protein_length must be 1 or more, got -1"),
-        ({"scaling": "train"}, "scaling must be one of none, got 'train'"),
     ],
 )
 def test_bad_options_are_refused(options: dict[str, Any], message: str) -> None:

@@ -57,7 +57,8 @@ def test_every_dataset_has_the_same_presets_with_the_same_keys(name: str) -> Non
     presets = yaml.safe_load((CONFIG_DIR / "dataset" / f"{name}.yaml").read_text())["presets"]
     assert set(presets) == set(PRESETS)
     reference = yaml.safe_load((CONFIG_DIR / "dataset" / "airfoil.yaml").read_text())["presets"]["paper"]
-    assert all(set(values) == set(presets["paper"]) >= set(reference) for values in presets.values())
+    every = set(reference) - {"scaling"}  # videos have none
+    assert all(set(values) == set(presets["paper"]) >= every for values in presets.values())
 
 
 @pytest.mark.parametrize(("dataset", "method", "preset"), combinations())
@@ -67,7 +68,7 @@ def test_combinations_compose_and_plan(dataset: str, method: str, preset: str, t
     for key in ("epochs", "batch_size", "lr", "optimizer", "weight_decay", "drop_last"):
         assert getattr(job.settings, key) == values[key]
     assert job.dataset.name == dataset
-    assert job.dataset.scaling == values["scaling"]
+    assert getattr(job.dataset, "scaling", None) == values.get("scaling")
     for key in {"bandwidth", "alpha", "lam_per"} & set(job.plain["method"]):
         assert job.plain["method"][key] == values[key]
     assert job.options == {}
@@ -87,6 +88,12 @@ def test_combinations_compose_and_plan(dataset: str, method: str, preset: str, t
         ("exchange_rate", "released", {"bandwidth": 0.05, "alpha": 1.5, "lam_per": "batch", "layer": "hidden"}),
         ("electricity", "paper", {"bandwidth": 0.5, "alpha": 2.0, "lam_per": "example", "layer": "input"}),
         ("electricity", "released", {"bandwidth": 0.5, "alpha": 2.0, "lam_per": "batch", "layer": "input"}),
+        ("rcf_mnist", "paper", {"bandwidth": 0.2, "alpha": 2.0, "lam_per": "example", "layer": "hidden"}),
+        ("rcf_mnist", "released", {"bandwidth": 0.2, "alpha": 2.0, "lam_per": "batch", "layer": "hidden"}),
+        ("poverty_map", "paper", {"bandwidth": 0.5, "alpha": 0.5, "lam_per": "example", "layer": "input"}),
+        ("poverty_map", "released", {"bandwidth": 0.5, "alpha": 2.0, "lam_per": "example", "layer": "input"}),
+        ("dti", "paper", {"bandwidth": 21.0, "alpha": 2.0, "lam_per": "example", "layer": "hidden"}),
+        ("dti", "released", {"bandwidth": 20.0, "alpha": 2.0, "lam_per": "batch", "layer": "hidden"}),
     ],
 )
 def test_presets_hold_the_published_values(dataset: str, preset: str, expected: dict[str, Any]) -> None:
@@ -108,6 +115,24 @@ def test_the_forecaster_of_a_preset(dataset: str, width: int, horizon: int, pres
     assert job.settings.eval_batch_size == 256  # windows are large
     alias = planned(f"dataset={dataset}", f"preset={preset}", "model=lst_attn")
     assert alias.plain["model"] == job.plain["model"] | {"name": "lst_attn", "variant": "attention"}
+
+
+@pytest.mark.parametrize(
+    ("dataset", "epochs", "batch_size", "lr"),
+    [("rcf_mnist", 30, 64, 7e-5), ("poverty_map", 50, 64, 1e-3), ("dti", 20, 64, 5e-5)],
+)
+@pytest.mark.parametrize("preset", PRESETS)
+def test_how_images_and_pairs_are_trained(dataset: str, epochs: int, batch_size: int, lr: float, preset: str) -> None:
+    """results/paper/hyperparameters.csv, tab:hyperameter_ood."""
+    job = planned(f"dataset={dataset}", f"preset={preset}")
+    found = job.settings
+    assert (found.epochs, found.batch_size, found.lr, found.weight_decay) == (epochs, batch_size, lr, 0.0)
+    assert (found.optimizer, found.drop_last) == ("adam", preset == "released")
+    if dataset == "poverty_map":
+        assert job.plain["model"]["depth"] == (50 if preset == "paper" else 18)
+    if dataset == "dti":
+        assert (job.dataset.subsample, job.dataset.whole_test) == (preset != "paper", preset == "paper")
+        assert job.plain["model"]["drug_length"] == 100
 
 
 def test_other_datasets_evaluate_in_the_trainers_own_blocks() -> None:

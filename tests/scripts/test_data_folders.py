@@ -20,7 +20,7 @@ def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def put_in_place(root: Path) -> None:
     (root / FOLDER.path).mkdir(parents=True)
-    for member in FOLDER.members:
+    for member in FOLDER.needs:
         (root / FOLDER.path / member).touch()
 
 
@@ -35,11 +35,11 @@ def test_status_says_whether_a_folder_is_there(tmp_path: Path, capsys: pytest.Ca
 
 
 def test_fetch_says_how_to_get_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(FetchError, match=f"By hand:\n  mkdir -p {tmp_path}/dti && curl"):
+    with pytest.raises(FetchError, match=f"\n  mkdir -p {tmp_path}/dti && curl"):
         module.fetch_all(["dti"])
     put_in_place(tmp_path)
     module.fetch_all(["dti"])
-    assert capsys.readouterr().out == f"dti: {tmp_path / FOLDER.path}\n"
+    assert capsys.readouterr().out == f"dti: {tmp_path / FOLDER.path} (no checksum of it is public)\n"
 
 
 def test_fetching_everything_leaves_such_folders_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,4 +49,4 @@ def test_fetching_everything_leaves_such_folders_out(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("sys.argv", ["data", "fetch"])
     module.main()
     assert asked == [["airfoil"]]
-    assert DTI.folder is FOLDER
+    assert DTI.folders == (FOLDER,)

@@ -32,6 +32,7 @@ NARROW = dict.fromkeys(
     ("dataset.window=53", "model.channels=2", "model.hidden=2"),
 ) | {
     "rcf_mnist": ("model.width=2", "train.batch_size=32"),
+    "poverty_map": ("model.width=2", "train.batch_size=32"),
     **dict.fromkeys(
         ("dti", "dti_davis", "dti_kiba"), ("dataset.drug_length=20", "dataset.protein_length=40", "train.batch_size=64")
     ),
@@ -138,6 +139,14 @@ def test_the_report_has_the_checksums_of_what_was_read(tmp_path: Path) -> None:
     (digest,) = report_of(folder)["checksums"].values()
     assert re.fullmatch("[0-9a-f]{64}", digest)
     assert report_of(folder)["notes"] == []
+
+
+@pytest.mark.usefixtures("no_git")
+def test_the_report_says_what_the_model_started_from(tmp_path: Path) -> None:
+    (folder,) = execute(planned(tmp_path, "dataset=rcf_mnist", *NARROW["rcf_mnist"], "train.epochs=1"))
+    notes = report_of(folder)["notes"]
+    assert notes[0] == "synthetic twin: not real data"
+    assert notes[-1].startswith("ResNet initialised at random")
 
 
 @pytest.mark.usefixtures("no_git")

@@ -184,6 +184,7 @@ def test_idx_files(pack: object, tmp_path: Path) -> None:
             r"holds 24 bytes of shape \(3, 2, 4\), expected shape \(2, 3, 4\)",
         ),
     ],
+    ids=range(9),
 )
 def test_damaged_idx_files_are_refused(content: bytes, message: str, tmp_path: Path) -> None:
     (tmp_path / "images").write_bytes(content)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from torch import Tensor, nn
@@ -18,13 +19,15 @@ class Backbone(nn.Module):
 
     Attributes:
         layers: names of the mix points, "input" first.
-        hidden: the point that `layer="hidden"` stands for (the released code's; `backbones.md`), or None.
+        hidden: the point that `layer="hidden"` stands for (the released code's), or None.
+        choices: names that stand for several points, one of which is drawn for every batch; not for stackable models.
         stackable: whether parameters with a leading axis of models, and inputs `(E, B, ...)`, run E models at once.
-        notes: what a reader of its results must know (a random instead of a pretrained initialisation).
+        notes: what a reader of its results must know (weights it started from).
     """
 
     layers: ClassVar[tuple[str, ...]] = ("input",)
     hidden: ClassVar[str | None] = None
+    choices: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     stackable: ClassVar[bool] = False
     notes: tuple[str, ...] = ()
 
@@ -66,3 +69,16 @@ def resolve_layer(model: nn.Module, layer: str) -> str:
         offered = ", ".join(points)
         raise InputError(f"layer must be a mix point of {type(model).__name__} ({offered}), got {layer!r}")
     return name
+
+
+def resolve_layers(model: nn.Module, layer: str) -> tuple[str, ...]:
+    """Return the mix points that `layer` stands for: one, or those of which each batch draws one.
+
+    Raises:
+        InputError: the model has no such point.
+    """
+    if isinstance(model, Backbone):
+        name = model.hidden if layer == "hidden" else layer
+        if name is not None and name in model.choices:
+            return model.choices[name]
+    return (resolve_layer(model, layer),)

@@ -94,7 +94,7 @@ class RegressionData:
         train, val, test: its splits.
         unit: what y measures, in words.
         metrics: names in `cmixup.metrics.METRICS` to report.
-        selection: the metric on `val` that picks the checkpoint.
+        selection: the metric on `val` that picks the checkpoint; `worst_<metric>` if that is among `worst`.
         worst: metrics that are also reported for the worst domain, as `worst_<metric>`.
         checksums: SHA-256 of every file it was read from; empty for synthetic data.
         notes: what a reader of its results must know (a stand-in, a split of our own).
@@ -112,9 +112,11 @@ class RegressionData:
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for metric in (*self.metrics, self.selection, *self.worst):
-            if metric not in METRICS:
-                raise InputError(f"metric must be one of {', '.join(METRICS)}, got {metric!r}")
+        reported = (*METRICS, *(f"worst_{metric}" for metric in self.worst))
+        for metrics, known in ((self.metrics, METRICS), (self.worst, METRICS), ((self.selection,), reported)):
+            for metric in metrics:
+                if metric not in known:
+                    raise InputError(f"metric must be one of {', '.join(known)}, got {metric!r}")
         widths = [split.y.shape[1] for split in (self.train, self.val, self.test)]
         if len(set(widths)) > 1:
             raise InputError(f"y must have the same width in every split of {self.name}, got {widths}")

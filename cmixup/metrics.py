@@ -74,6 +74,34 @@ METRICS: dict[str, Metric] = {
 }
 
 
+def metric_of(name: str) -> Metric:
+    """Return the metric called `name`, or that of `worst_<name>`.
+
+    Raises:
+        InputError: there is none.
+    """
+    if name.removeprefix("worst_") not in METRICS:
+        raise InputError(f"metric must be one of {', '.join(METRICS)}, got {name!r}")
+    return METRICS[name.removeprefix("worst_")]
+
+
+def score(name: str, prediction: Tensor, target: Tensor, domain: Tensor) -> Tensor:
+    """Return the metric `name`, pooled, or as `worst_<metric>` that of the worst single domain; `(...)`.
+
+    Args:
+        name: which score.
+        prediction, target: `(..., N, d_y)`.
+        domain: `(..., N)` int64. NaN in one domain makes its worst score NaN.
+    """
+    metric = metric_of(name)
+    if not name.startswith("worst_"):
+        return metric.score(prediction, target)
+    if domain.ndim > 1:
+        return torch.stack([score(name, *one) for one in zip(prediction, target, domain, strict=True)])
+    each = torch.stack([metric.score(prediction[domain == d], target[domain == d]) for d in torch.unique(domain)])
+    return each.max() if metric.lower_is_better else each.min()
+
+
 def evaluate(
     prediction: Tensor, target: Tensor, domain: Tensor, metrics: Sequence[str], worst: Sequence[str] = ()
 ) -> dict[str, float]:
@@ -94,9 +122,7 @@ def evaluate(
     if "mape" in metrics and skipped:
         scores["mape_skipped"] = float(skipped)
     for name in worst:
-        metric = METRICS[name]
-        each = torch.stack([metric.score(prediction[domain == d], target[domain == d]) for d in torch.unique(domain)])
-        scores[f"worst_{name}"] = float(each.max() if metric.lower_is_better else each.min())  # NaN if any is
+        scores[f"worst_{name}"] = float(score(f"worst_{name}", prediction, target, domain))
     return scores
 
 

@@ -17,6 +17,8 @@ DATASETS = {
     "pascal1d": "PASCAL3D",
     "diabetes": "Diabetes",
     "electricity_fragment": "Electricity fragment",
+    "dti_davis": "Davis",
+    "dti_kiba": "KIBA",
 }
 METHODS = {
     "erm": "ERM",

@@ -55,6 +55,11 @@ class Rows:
         """All labels, `(N, d_y)` or `(E, N, d_y)`."""
         return self._shaped(self._y, self.n_rows)
 
+    @property
+    def domain(self) -> Tensor:
+        """All domains, `(N,)` or `(E, N)`."""
+        return self._shaped(self._domain, self.n_rows)
+
     def fetch(self, index: Tensor, view: Tensor | None = None) -> Batch:
         """Return the rows `index: (E, B)` int64, at `home`.
 

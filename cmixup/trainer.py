@@ -14,7 +14,7 @@ from cmixup.data import RegressionData, Sampled, Split
 from cmixup.errors import InputError, check_choice, check_positive
 from cmixup.learner import Learner
 from cmixup.methods.base import Method
-from cmixup.metrics import METRICS, evaluate
+from cmixup.metrics import evaluate, metric_of, score
 from cmixup.optim import check_optimizer
 from cmixup.order import Order
 from cmixup.rows import Rows
@@ -146,7 +146,7 @@ def _train_stack(
     source = Rows([m.data.train for m in members], device)
     val = Rows([m.data.val for m in members], device)
     tracked = {name: Rows([getattr(m.data, name) for m in members], device) for name in settings.track}
-    metric = METRICS[data.selection]
+    metric = metric_of(data.selection)
     best = torch.full((len(members),), metric.worst, dtype=torch.float64)
     best_epoch = torch.zeros(len(members), dtype=torch.int64)
     history: list[list[dict[str, float]]] = [[] for _ in members]
@@ -164,16 +164,16 @@ def _train_stack(
             train_loss = torch.stack(losses).mean(dim=0).reshape(-1).double().cpu()
 
             prediction = predict(method, learner.model, val, settings.eval_batch_size)
-            score = metric.score(prediction, val.y).reshape(-1).cpu()
-            better = metric.better(score, best)
+            found = score(data.selection, prediction, val.y, val.domain).reshape(-1).cpu()
+            better = metric.better(found, best)
             learner.keep(better.to(device))
-            best = torch.where(better, score, best)
+            best = torch.where(better, found, best)
             best_epoch[better] = epoch
 
-            scores = {"val": score}
+            scores = {"val": found}
             for name, rows in tracked.items():
                 prediction = predict(method, learner.model, rows, settings.eval_batch_size)
-                scores[name] = metric.score(prediction, rows.y).reshape(-1).cpu()
+                scores[name] = score(data.selection, prediction, rows.y, rows.domain).reshape(-1).cpu()
             for e, past in enumerate(history):
                 curves = {f"{name}_{data.selection}": float(values[e]) for name, values in scores.items()}
                 past.append({"epoch": epoch, "train_loss": float(train_loss[e]), **curves})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -62,6 +63,25 @@ class Dataset(ABC):
             folder.find()
         return [fetch(*alternatives) for alternatives in self.files]
 
+    def notes(self) -> tuple[str, ...]:
+        """Return what a reader of the results must know."""
+        return ("synthetic twin: not real data",) if self.synthetic else ()
+
+    def assemble(self, train: Split, val: Split, test: Split, checksums: Mapping[str, str]) -> RegressionData:
+        """Return the splits with what this dataset says of itself."""
+        return RegressionData(
+            self.name,
+            train,
+            val,
+            test,
+            unit=self.unit,
+            metrics=self.metrics,
+            selection=self.selection,
+            worst=self.worst,
+            checksums=checksums,
+            notes=self.notes(),
+        )
+
 
 @dataclass(frozen=True)
 class Table:
@@ -104,10 +124,6 @@ class TabularDataset(Dataset):
     def split(self, table: Table, seed: int) -> Indices:
         """Return the rows of "train", "val" and "test"."""
 
-    def notes(self) -> tuple[str, ...]:
-        """Return what a reader of the results must know."""
-        return ("synthetic twin: not real data",) if self.synthetic else ()
-
     def load(self, seed: int) -> RegressionData:
         """Read, check, split and scale."""
         table = self.twin(np.random.default_rng(0)) if self.synthetic else self.read()
@@ -128,18 +144,7 @@ class TabularDataset(Dataset):
             )
             for part in SPLITS
         )
-        return RegressionData(
-            self.name,
-            train,
-            val,
-            test,
-            unit=self.unit,
-            metrics=self.metrics,
-            selection=self.selection,
-            worst=self.worst,
-            checksums=table.checksums,
-            notes=self.notes(),
-        )
+        return self.assemble(train, val, test, table.checksums)
 
 
 def min_max(x: np.ndarray, fit_rows: np.ndarray | None) -> np.ndarray:

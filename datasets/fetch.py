@@ -7,12 +7,14 @@ them under the same paths. A file appears at its place only once it is complete 
 from __future__ import annotations
 
 import contextlib
+import gzip
 import hashlib
 import logging
 import os
 import shutil
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
 TIMEOUT = 30  # seconds without an answer before an address counts as out of reach
+GZIP = b"\x1f\x8b"
 TRIES = 2  # a download that breaks off is started again
 log = logging.getLogger(__name__)
 
@@ -40,7 +43,8 @@ class RawFile:
         path: where it lies below the data root and below a mirror.
         sha256: checksum of its bytes.
         size: its size in bytes.
-        urls: addresses that give it, in order of preference; `a.zip#member` for a member of a zip archive.
+        urls: addresses that give it, in order of preference; `a.zip#member` for a member of a zip archive, `a.gz#` and
+            any word for what a gzip file holds.
         page: the page a person would visit to get it.
         licence: its licence, and "needs an agreement" where it cannot be fetched freely.
     """
@@ -55,7 +59,7 @@ class RawFile:
 
 @dataclass(frozen=True)
 class RawFolder:
-    """A folder of many files that only a person can get, since each user has to accept an agreement.
+    """A folder of files that only a person can get: under an agreement, very large, or without a published checksum.
 
     It is used where it lies. No checksum of it is public, so none is asked for.
 
@@ -65,6 +69,7 @@ class RawFolder:
         needs: what has to be in it.
         page: where a person gets it.
         licence: its licence.
+        how: commands that put it into the data root `{root}`; empty if a page is needed.
     """
 
     path: str
@@ -72,6 +77,7 @@ class RawFolder:
     needs: tuple[str, ...]
     page: str
     licence: str
+    how: str = ""
 
     def places(self) -> list[Path]:
         """Return where it is looked for: the data root, then the mirror if that is a folder."""
@@ -95,10 +101,11 @@ class RawFolder:
             if not lacks:
                 return place
             tried.append(f"  {place}: {'no such folder' if not place.is_dir() else 'lacks ' + ', '.join(lacks)}")
+        how = f"\n  {self.how.format(root=data_root())}" if self.how else ""
         raise FetchError(
             f"{self.path} is not here ({self.licence}):\n" + "\n".join(tried) + "\n"
-            f"By hand: register and accept its terms at {self.page} and unpack it as {self.places()[0]}, "
-            f"with {', '.join(self.needs)} in it."
+            f"By hand: get it from {self.page} and unpack it as {self.places()[0]}, "
+            f"with {', '.join(self.needs)} in it.{how}"
         )
 
     def _lacks(self, place: Path) -> list[str]:
@@ -226,9 +233,12 @@ def _download(url: str, target: Path) -> None:
 
 def _extract(archive: Path, member: str) -> None:
     try:
-        with zipfile.ZipFile(archive) as opened:
-            content = opened.read(member)
-    except (zipfile.BadZipFile, KeyError) as error:
+        if archive.read_bytes()[:2] == GZIP:
+            content = gzip.decompress(archive.read_bytes())
+        else:
+            with zipfile.ZipFile(archive) as opened:
+                content = opened.read(member)
+    except (zipfile.BadZipFile, KeyError, EOFError, OSError, zlib.error) as error:
         raise Unavailable(f"no member {member} in the archive ({type(error).__name__})") from None
     archive.write_bytes(content)
 

@@ -106,10 +106,6 @@ class SeriesDataset(Dataset):
         drift = rng.normal(0, 0.02, (self.twin_rows, self.series)).cumsum(axis=0)
         return level * (3 + daily + 0.5 * weekly + drift + 0.1 * rng.normal(size=daily.shape))
 
-    def notes(self) -> tuple[str, ...]:
-        """Return what a reader of the results must know."""
-        return ("synthetic twin: not real data",) if self.synthetic else ()
-
     def load(self, seed: int) -> RegressionData:
         """Read, check, scale and split; every run seed gets the same rows."""
         values, checksums = (self.twin(np.random.default_rng(0)), {}) if self.synthetic else self.read()
@@ -126,18 +122,7 @@ class SeriesDataset(Dataset):
         largest = np.abs(values if self.scaling == "all" else values[: targets["train"].stop]).max(axis=0)
         series = torch.from_numpy((values / np.where(largest > 0, largest, 1.0)).astype(np.float32))
         train, val, test = (self._split(series, part, targets[part]) for part in SPLITS)
-        return RegressionData(
-            self.name,
-            train,
-            val,
-            test,
-            unit=self.unit,
-            metrics=self.metrics,
-            selection=self.selection,
-            worst=self.worst,
-            checksums=checksums,
-            notes=self.notes(),
-        )
+        return self.assemble(train, val, test, checksums)
 
     def _split(self, series: Tensor, part: str, targets: range) -> Split:
         first = targets.start - self.horizon - self.window + 1

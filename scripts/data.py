@@ -80,13 +80,14 @@ def main() -> None:
     """Entry point."""
     parser = argparse.ArgumentParser(prog="python -m scripts.data", description=__doc__)
     parser.add_argument("action", choices=("status", "fetch"))
-    parser.add_argument("datasets", nargs="?", default="", help="comma-separated; default: all")
+    parser.add_argument("datasets", nargs="?", default="", help="comma-separated; default: all that can be fetched")
     given = parser.parse_args(sys.argv[1:])
     with user_errors():
         if given.action == "status":
             status()
         else:
-            fetch_all([n for n in given.datasets.split(",") if n] or names("dataset"))
+            fetchable = [n for n in names("dataset") if not dataset_class(n).folders]
+            fetch_all([n for n in given.datasets.split(",") if n] or fetchable)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cmixup.metrics import METRICS
+from cmixup.metrics import metric_of
 
 Report = Mapping[str, Any]
 LAYER = "method.layer"
@@ -47,5 +47,5 @@ def _validation(report: Report) -> float:
 
 def _best(variants: Mapping[str, Sequence[Report]]) -> str:
     means = {layer: statistics.fmean(map(_validation, members)) for layer, members in variants.items()}
-    lower = METRICS[next(iter(variants.values()))[0]["selection"]].lower_is_better
+    lower = metric_of(next(iter(variants.values()))[0]["selection"]).lower_is_better
     return min(means, key=lambda layer: means[layer] if lower else -means[layer])

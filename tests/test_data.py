@@ -71,6 +71,16 @@ def test_unknown_metrics_are_refused(field: str) -> None:
         RegressionData("toy", make_split(4), make_split(4), make_split(4), unit="none", **{field: value})
 
 
+def test_selection_by_the_worst_domain_needs_that_score() -> None:
+    splits = (make_split(4), make_split(4), make_split(4))
+    data = RegressionData("toy", *splits, unit="none", selection="worst_r", worst=("r",))
+    assert data.selection == "worst_r"
+    with pytest.raises(InputError, match="metric must be one of rmse, mse, mape, r, worst_rmse, got 'worst_r'"):
+        RegressionData("toy", *splits, unit="none", selection="worst_r", worst=("rmse",))
+    with pytest.raises(InputError, match="got 'worst_r'"):
+        RegressionData("toy", *splits, unit="none", worst=("worst_r",))
+
+
 @pytest.mark.parametrize("odd", [0, 1, 2])
 @pytest.mark.parametrize("names", [("train", "val", "test"), ("split", "split", "split")])
 def test_label_widths_that_differ_are_refused(odd: int, names: tuple[str, str, str]) -> None:

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from cmixup.errors import InputError
-from cmixup.metrics import METRICS, evaluate, mape, mse, r, rmse
+from cmixup.metrics import METRICS, evaluate, mape, metric_of, mse, r, rmse, score
 
 
 def column(*values: float) -> torch.Tensor:
@@ -125,3 +125,23 @@ def test_worst_domain_of_one_domain_is_the_score_itself() -> None:
     scores = evaluate(prediction, target, torch.full((3,), 7), ("rmse", "r"), worst=("rmse", "r"))
     assert scores["worst_rmse"] == scores["rmse"]
     assert scores["worst_r"] == scores["r"]
+
+
+@pytest.mark.parametrize("name", ["rmse", "r"])
+def test_scores_by_name_and_of_the_worst_domain(name: str) -> None:
+    rng = np.random.default_rng(0)
+    target = torch.from_numpy(rng.normal(size=(3, 30, 1)))
+    prediction = target + torch.from_numpy(rng.normal(size=(3, 30, 1)))
+    domain = torch.from_numpy(rng.integers(3, size=(3, 30)))
+    metric = METRICS[name]
+    torch.testing.assert_close(score(name, prediction, target, domain), metric.score(prediction, target))
+    found = score(f"worst_{name}", prediction, target, domain)
+    assert found.shape == (3,)
+    for e in range(3):  # every model of a stack has its own rows, so its own domains
+        each = [float(metric.score(prediction[e][domain[e] == d], target[e][domain[e] == d])) for d in range(3)]
+        assert found[e].item() == pytest.approx(max(each) if metric.lower_is_better else min(each))
+        reported = evaluate(prediction[e], target[e], domain[e], (), (name,))
+        assert reported[f"worst_{name}"] == pytest.approx(found[e].item())
+    assert metric_of(f"worst_{name}") is metric_of(name) is metric
+    with pytest.raises(InputError, match="metric must be one of rmse, mse, mape, r, got 'worst_rsme'"):
+        metric_of("worst_rsme")

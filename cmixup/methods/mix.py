@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from torch import Tensor, nn
 
-from cmixup.backbone import resolve_layer
+from cmixup.backbone import resolve_layers
 from cmixup.data import Split
 from cmixup.methods.base import Batch, Method, squared_error
 from cmixup.mixing import Linear, mix
@@ -33,7 +33,8 @@ class Mix(Method):
     Args:
         pairing: who is mixed with whom.
         lam: with what weight, such as `Beta(alpha)`.
-        layer: where; "input", "hidden" (the backbone's own mix point) or the name of one of its mix points.
+        layer: where; "input", "hidden" (the backbone's own mix point, or one of several that each batch draws) or the
+            name of one of its mix points.
         mixing: how two states become one; linear by default.
     """
 
@@ -43,28 +44,32 @@ class Mix(Method):
         self.least_batch = getattr(pairing, "least_batch", 1)
 
     def fit(self, train: Split, model: nn.Module) -> None:
-        """Fit the pairing and look up the mix point."""
-        self.point = resolve_layer(model, self.layer)
+        """Fit the pairing and look up the mix point, or the points that each batch draws one of."""
+        self.points = resolve_layers(model, self.layer)
         self.pairing.fit(train)
 
     def draw(self, order: Order, streams: Streams) -> dict[str, np.ndarray]:
-        """Return the partner and lambda of every row."""
-        return {
+        """Return the partner and lambda of every row, and the mix point of its batch if there are several."""
+        draws = {
             "partner": self.pairing.draw(order, streams.partners),
             "lam": self.lam.draw(order, streams.lam),
         }
+        if len(self.points) > 1:
+            draws["point"] = np.repeat(streams.mixing.integers(len(self.points), size=len(order.sizes)), order.sizes)
+        return draws
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Return the mean squared error of the mixed batch, weighted by the draw `weight` if there is one."""
         first, second = batch, batch.partner
         assert second is not None
-        if self.point == "input":
+        point = self.points[int(batch.draws["point"][0])] if "point" in batch.draws else self.points[0]
+        if point == "input":
             mixed, weight = self.mixing(first.x, second.x, batch.draws)
             prediction = model(mixed)
         else:
-            states = model.encode(first.x, self.point), model.encode(second.x, self.point)  # type: ignore[operator]
+            states = model.encode(first.x, point), model.encode(second.x, point)  # type: ignore[operator]
             mixed, weight = self.mixing(*states, batch.draws)
-            prediction = model.decode(mixed, self.point)  # type: ignore[operator]
+            prediction = model.decode(mixed, point)  # type: ignore[operator]
         return squared_error(prediction, mix(first.y, second.y, weight), batch.draws.get("weight"))
 
     def facts(self) -> dict[str, float]:

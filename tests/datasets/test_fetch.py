@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import threading
@@ -161,6 +162,15 @@ def test_a_member_of_a_zip_archive(root: Path, server: Server) -> None:
     _, path = fetch(raw(f"{server.url}/all.zip#folder/table.dat"))
     assert path.read_bytes() == CONTENT
     assert files_below(root) == ["toy/table.dat"]
+
+
+def test_the_content_of_a_gzip_file_counts_whatever_its_header(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "here.gz").write_bytes(gzip.compress(CONTENT, mtime=5))
+    _, path = fetch(raw(f"file://{tmp_path}/here.gz#content"))
+    assert path.read_bytes() == CONTENT
+    (tmp_path / "cut.gz").write_bytes(gzip.compress(CONTENT)[:-9])
+    with pytest.raises(FetchError, match=r"cut.gz#content: no member content in the archive \(EOFError\)"):
+        fetch(raw(f"file://{tmp_path}/cut.gz#content", path="toy/other.dat"))
 
 
 @pytest.mark.parametrize("archive", [zipped(other=OTHER), b"no archive"])

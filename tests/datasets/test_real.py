@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 from pathlib import Path
 
@@ -11,14 +12,17 @@ import torch
 
 from cmixup.data import RegressionData
 from cmixup.pairing import diagnose
-from datasets import electricity_fragment, exchange_rate
+from datasets import electricity_fragment, exchange_rate, rcf_mnist
 from datasets import no2 as no2_module
 from datasets.airfoil import FILE, Airfoil
 from datasets.crime import Crime
+from datasets.dti_davis import DTIDavis
+from datasets.dti_kiba import DTIKiba
 from datasets.electricity_fragment import ElectricityFragment
 from datasets.exchange_rate import ExchangeRate
 from datasets.fetch import fetch, sha256_of
 from datasets.no2 import CSV, NO2, TSV
+from datasets.rcf_mnist import RCFMNIST
 from datasets.skillcraft import SkillCraft
 
 pytestmark = [
@@ -37,7 +41,7 @@ def labels(data: RegressionData) -> torch.Tensor:
     return torch.cat([data.train.y, data.val.y, data.test.y])
 
 
-FILES = [FILE, CSV, TSV, exchange_rate.FILE, electricity_fragment.FILE]
+FILES = [FILE, CSV, TSV, exchange_rate.FILE, electricity_fragment.FILE, rcf_mnist.FILE]
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.path)
@@ -159,3 +163,52 @@ def test_electricity_fragment() -> None:
     raw = np.genfromtxt(path, delimiter=",", skip_header=1)[:, 1:]
     assert raw[0, :2].tolist() == [14, 69]  # the file's first row, its date left out
     torch.testing.assert_close(first, torch.from_numpy(raw[0] / raw.max(axis=0)).float())
+
+
+def test_rcf_mnist() -> None:
+    data = RCFMNIST().load(0)
+    parts = (data.train, data.val, data.test)
+    assert [len(split) for split in parts] == [40_000, 10_000, 10_000]
+    assert torch.bincount(data.train.domain).tolist() == [32_000, 8_000]
+    assert data.checksums == {rcf_mnist.FILE.path: rcf_mnist.FILE.sha256}
+    assert data.train.y.std().item() == pytest.approx(1 / 12**0.5, abs=0.003)
+    for split, wanted in zip(parts, (0.6, 0.0, -0.6), strict=True):
+        rho = split.x.rho
+        assert np.corrcoef(rho, split.y[:, 0])[0, 1] == pytest.approx(wanted, abs=0.03)
+    assert sum(int((split.x.grey > 5).sum()) for split in parts) > 60_000 * 100
+
+
+def test_rcf_mnist_from_debians_copy(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unpacked it is the same file; here it stands where Debian's would have been copied to."""
+    _, path = fetch(rcf_mnist.FILE)
+    first = rcf_mnist.read_idx(path, (60_000, 28, 28))
+    (root / rcf_mnist.DEBIAN.path).write_bytes(gzip.decompress(path.read_bytes()))
+    monkeypatch.setattr(RCFMNIST, "files", ((rcf_mnist.DEBIAN,),))
+    ((file, path),) = RCFMNIST().fetch()
+    assert file is rcf_mnist.DEBIAN
+    np.testing.assert_array_equal(rcf_mnist.read_idx(path, (60_000, 28, 28)), first)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "sizes", "low", "high", "std"),
+    [
+        (DTIDavis, (21_012, 3_060, 5_984), 5, 10.7959, 0.927),
+        (DTIKiba, (82_625, 12_085, 23_544), 0, 17.2002, 0.846),
+    ],
+)
+def test_davis_and_kiba(dataset: type, sizes: tuple[int, ...], low: float, high: float, std: float) -> None:
+    data = dataset().load(0)
+    parts = (data.train, data.val, data.test)
+    y = labels(data)
+    assert len(y) == {DTIDavis: 30_056, DTIKiba: 118_254}[dataset]
+    assert tuple(map(len, parts)) == sizes
+    assert (y.min().item(), y.max().item()) == pytest.approx((low, high), abs=1e-4)
+    assert data.train.y.std().item() == pytest.approx(std, abs=1e-3)
+    proteins = [set(split.x.protein.tolist()) for split in parts]
+    codes = data.train.x.proteins
+    sequences = [{tuple(codes[k].tolist()) for k in found} for found in proteins]
+    assert sum(map(len, proteins)) == len(set.union(*proteins))
+    assert len(data.checksums) == 3
+    assert data.train.x[torch.tensor([0])].sum() == 1100
+    if dataset is DTIDavis:  # mutants share the sequence of their kinase in this file
+        assert sum(map(len, sequences)) == len(set.union(*sequences)) < 442

@@ -92,6 +92,12 @@ def test_combinations_compose_and_plan(dataset: str, method: str, preset: str, t
         ("echo", "paper", {"bandwidth": 100.0, "alpha": 2.0, "lam_per": "example", "layer": "input"}),
         ("echo", "released", {"bandwidth": 50.0, "alpha": 0.2, "lam_per": "batch", "layer": "input"}),
         ("echo", "default", {"bandwidth": 5.0, "alpha": 2.0, "lam_per": "example", "layer": "input"}),
+        ("rcf_mnist", "paper", {"bandwidth": 0.2, "alpha": 2.0, "lam_per": "example", "layer": "hidden"}),
+        ("rcf_mnist", "released", {"bandwidth": 0.2, "alpha": 2.0, "lam_per": "batch", "layer": "hidden"}),
+        ("poverty_map", "paper", {"bandwidth": 0.5, "alpha": 0.5, "lam_per": "example", "layer": "input"}),
+        ("poverty_map", "released", {"bandwidth": 0.5, "alpha": 2.0, "lam_per": "example", "layer": "input"}),
+        ("dti", "paper", {"bandwidth": 21.0, "alpha": 2.0, "lam_per": "example", "layer": "hidden"}),
+        ("dti", "released", {"bandwidth": 20.0, "alpha": 2.0, "lam_per": "batch", "layer": "hidden"}),
     ],
 )
 def test_presets_hold_the_published_values(dataset: str, preset: str, expected: dict[str, Any]) -> None:
@@ -129,6 +135,24 @@ def test_how_echo_is_trained(preset: str, optimizer: str) -> None:
     }  # fmt: skip
     form = job.dataset.form
     assert (form.frames, form.period, form.size, form.pad, job.dataset.original) == (32, 2, 112, 12, True)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "epochs", "batch_size", "lr"),
+    [("rcf_mnist", 30, 64, 7e-5), ("poverty_map", 50, 64, 1e-3), ("dti", 20, 64, 5e-5)],
+)
+@pytest.mark.parametrize("preset", PRESETS)
+def test_how_images_and_pairs_are_trained(dataset: str, epochs: int, batch_size: int, lr: float, preset: str) -> None:
+    """results/paper/hyperparameters.csv, tab:hyperameter_ood."""
+    job = planned(f"dataset={dataset}", f"preset={preset}")
+    found = job.settings
+    assert (found.epochs, found.batch_size, found.lr, found.weight_decay) == (epochs, batch_size, lr, 0.0)
+    assert (found.optimizer, found.drop_last) == ("adam", preset == "released")
+    if dataset == "poverty_map":
+        assert job.plain["model"]["depth"] == (50 if preset == "paper" else 18)
+    if dataset == "dti":
+        assert (job.dataset.subsample, job.dataset.whole_test) == (preset != "paper", preset == "paper")
+        assert job.plain["model"]["drug_length"] == 100
 
 
 def test_other_datasets_evaluate_in_the_trainers_own_blocks() -> None:

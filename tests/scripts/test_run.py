@@ -30,7 +30,14 @@ from tests.scripts.cover import combinations
 NARROW = dict.fromkeys(
     ("exchange_rate", "electricity", "electricity_fragment"),
     ("dataset.window=53", "model.channels=2", "model.hidden=2"),
-) | {"echo": ("dataset.frames=4", "dataset.size=16", "model.width=4", "train.batch_size=8")}
+) | {
+    "echo": ("dataset.frames=4", "dataset.size=16", "model.width=4", "train.batch_size=8"),
+    "rcf_mnist": ("model.width=2", "train.batch_size=32"),
+    "poverty_map": ("model.width=2", "train.batch_size=32"),
+    **dict.fromkeys(
+        ("dti", "dti_davis", "dti_kiba"), ("dataset.drug_length=20", "dataset.protein_length=40", "train.batch_size=64")
+    ),
+}
 REPO = Path(__file__).resolve().parents[2]
 FILES = ["DONE", "checkpoint.pt", "config.yaml", "history.csv", "report.json"]
 
@@ -154,6 +161,14 @@ def test_the_report_has_the_notes_of_the_data_and_of_the_model(tmp_path: Path, m
     notes = report_of(folder)["notes"]
     assert "synthetic twin: not real data" in notes
     assert notes[-1] == "started from random weights"
+
+
+@pytest.mark.usefixtures("no_git")
+def test_the_report_says_what_the_model_started_from(tmp_path: Path) -> None:
+    (folder,) = execute(planned(tmp_path, "dataset=rcf_mnist", *NARROW["rcf_mnist"], "train.epochs=1"))
+    notes = report_of(folder)["notes"]
+    assert notes[0] == "synthetic twin: not real data"
+    assert notes[-1].startswith("ResNet initialised at random")
 
 
 @pytest.mark.usefixtures("no_git")

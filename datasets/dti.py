@@ -1,0 +1,142 @@
+"""DTI: drug-target interactions of patents by year."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from cmixup.errors import InputError
+from datasets.affinity import (
+    DRUG_SYMBOLS,
+    PROTEIN_SYMBOLS,
+    DrugTarget,
+    PairTable,
+    twin_labels,
+    twin_strings,
+)
+from datasets.base import Indices
+from datasets.fetch import RawFolder, sha256_of
+
+# No checksum of the zip could be found, so it is got by hand and the sums of its files enter the record.
+FOLDER = RawFolder(
+    path="dti/dti_dg_group/bindingdb_patent",
+    mirror="dti/dti_dg_group/bindingdb_patent",
+    needs=("train_val.csv", "test.csv"),
+    page="https://tdcommons.ai/benchmark/dti_dg_group/bindingdb_patent/",
+    licence="CC BY 4.0 (TDC); BindingDB CC BY 3.0",
+    how=(
+        "mkdir -p {root}/dti && curl -fL -o {root}/dti/group.zip "
+        "https://dataverse.harvard.edu/api/access/datafile/4742443 && unzip {root}/dti/group.zip -d {root}/dti"
+    ),
+)
+TRAIN_YEARS, TEST_YEARS = tuple(range(2013, 2019)), (2019, 2020)
+KEPT = 0.8  # of a year's rows: training, the others are validation; of a test year's: testing
+BATCH, MOST_BATCHES = 64, 100
+LARGEST = 40.0  # ln(nM); the affinities themselves reach 1e7 and more
+
+
+class DTI(DrugTarget):
+    """Binding affinity of drugs and proteins in patents; domains are years.
+
+    Origin: BindingDB, patents granted 2013 to 2021; the benchmark dti_dg_group / BindingDB_Patent of Therapeutics Data
+    Commons, read with its package.
+    y: binding affinity as ln(nM). x: two one-hot strings, flat: the drug's SMILES (63 symbols, 100 positions), then the
+    protein's amino acids (26 symbols, 1000 positions).
+    Shapes: x (N, 32300), y (N, 1); of 2013 to 2018 a random 80 % of each year trains and the others are validation,
+    anew for every run seed; 2019 and 2020 are testing. `subsample` makes all years equally large, as the released code
+    does: at most 6400 rows a year. Worst domain: the test year with the lowest R.
+    Licence: CC BY 4.0 (TDC), CC BY 3.0 (BindingDB). Citation: Huang et al., "Therapeutics Data Commons", NeurIPS
+    Datasets and Benchmarks 2021; Liu et al., "BindingDB", Nucleic Acids Research 35, 2007.
+
+    Args:
+        subsample: every year gets as many rows as the smallest in whole batches of 64, at most 100 batches; drawn with
+            replacement in training (released code). False uses every row once.
+        whole_test: all rows of 2019 and 2020 instead of the 80 % that the released code keeps.
+        drug_length, protein_length, synthetic: see `DrugTarget`.
+    """
+
+    name: ClassVar[str] = "dti"
+    folders: ClassVar[tuple[RawFolder, ...]] = (FOLDER,)
+    unit: ClassVar[str] = "ln(nM), binding affinity"
+
+    def __init__(
+        self,
+        subsample: bool = True,
+        *,
+        whole_test: bool = False,
+        drug_length: int = 100,
+        protein_length: int = 1000,
+        synthetic: bool = False,
+    ):
+        super().__init__(drug_length, protein_length, synthetic)
+        self.subsample, self.whole_test = subsample, whole_test
+
+    def read(self) -> PairTable:
+        """Read both files through PyTDC.
+
+        Raises:
+            FetchError: they are not there; PyTDC would save an error page in their place, so it may not download.
+            InputError: PyTDC is not installed, years are missing, or the labels are no logarithms.
+        """
+        path = FOLDER.find()
+        try:
+            from tdc.benchmark_group import dti_dg_group
+        except ImportError as error:
+            raise InputError(f"dti needs the package PyTDC 0.4.1 (pip install 'PyTDC==0.4.1'): {error}") from None
+        benchmark = dti_dg_group(path=str(path.parent.parent)).get("BindingDB_Patent")
+        frames = [benchmark["train_val"], benchmark["test"]]
+        columns = {name: np.concatenate([frame[name].to_numpy() for frame in frames]) for name in ("Y", "Year")}
+        drug, drugs = _numbered([frame["Drug"].to_numpy(dtype=object) for frame in frames])
+        protein, proteins = _numbered([frame["Target"].to_numpy(dtype=object) for frame in frames])
+        y, year = columns["Y"].astype(np.float64), columns["Year"].astype(np.int64)
+        absent = sorted({*TRAIN_YEARS, *TEST_YEARS} - set(year.tolist()))
+        if absent:
+            raise InputError(f"{path} has no rows of {', '.join(map(str, absent))}")
+        if not np.abs(y).max() <= LARGEST:
+            raise InputError(f"Y of {path} reaches {np.abs(y).max():g}, so it is no ln(nM)")
+        checksums = {f"{FOLDER.path}/{member}": sha256_of(path / member) for member in FOLDER.needs}
+        return PairTable(drugs, proteins, drug, protein, y, year, checksums)
+
+    def twin(self, rng: np.random.Generator) -> PairTable:
+        """20 pairs of every year, 2013 to 2021."""
+        drugs, proteins = twin_strings(rng, 60, DRUG_SYMBOLS, 20, 90), twin_strings(rng, 20, PROTEIN_SYMBOLS, 60, 300)
+        year = np.repeat(np.arange(2013, 2022), 20)
+        drug, protein = rng.integers(60, size=len(year)), rng.integers(20, size=len(year))
+        labels = twin_labels([drugs[k] for k in drug], [proteins[k] for k in protein], rng)
+        return PairTable(drugs, proteins, drug, protein, 5 + labels, year, {})
+
+    def split(self, table: PairTable, seed: int) -> Indices:
+        """Cut every year as PyTDC does, and make the years equally large if asked to."""
+        rng = np.random.default_rng([seed, 2013])
+        parts: dict[str, list[np.ndarray]] = {"train": [], "val": [], "test": []}
+        for year in TRAIN_YEARS:
+            kept, others = holdout(np.flatnonzero(table.domain == year), seed)
+            parts["train"].append(kept)
+            parts["val"].append(others)
+        for year in TEST_YEARS:
+            rows = np.flatnonzero(table.domain == year)
+            parts["test"].append(rows if self.whole_test else holdout(rows, seed)[0])
+        if self.subsample:
+            parts = {part: equalised(years, rng, replace=part == "train") for part, years in parts.items()}
+        return {part: np.concatenate(years) for part, years in parts.items()}
+
+
+def holdout(rows: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return about 80 % of a year's rows, and the others (PyTDC `create_group_split`: the same numbers each year)."""
+    kept = np.random.RandomState(seed).rand(len(rows)) < KEPT
+    return rows[kept], rows[~kept]
+
+
+def equalised(years: list[np.ndarray], rng: np.random.Generator, *, replace: bool) -> list[np.ndarray]:
+    """Draw equally many rows of each year: those of the smallest in whole batches of 64, at most 100 batches."""
+    smallest = min(map(len, years))
+    count = min(MOST_BATCHES, smallest // BATCH) * BATCH or smallest
+    return [rng.choice(rows, count, replace=replace) for rows in years]
+
+
+def _numbered(parts: list[np.ndarray]) -> tuple[np.ndarray, list[str]]:
+    """Return a number for every string, and the different strings in order of appearance."""
+    number: dict[str, int] = {}
+    rows = [np.array([number.setdefault(str(s), len(number)) for s in part], dtype=np.int32) for part in parts]
+    return np.concatenate(rows), list(number)

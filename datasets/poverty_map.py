@@ -1,0 +1,165 @@
+"""PovertyMap: wealth of African villages from satellite images."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from typing import ClassVar, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from cmixup.data import RegressionData, Split
+from cmixup.errors import InputError, check_choice
+from datasets.base import SPLITS, Dataset
+from datasets.fetch import RawFolder, sha256_of
+
+METADATA = "dhs_metadata.csv"
+FOLDER = RawFolder(
+    path="poverty_map/poverty_v1.1",
+    mirror="poverty_map/poverty_v1.1",
+    needs=("RELEASE_v1.1.txt", METADATA, "images"),
+    page="https://wilds.stanford.edu/datasets/#povertymap (version 1.1, 13.1 GB packed)",
+    licence="public domain (LandSat, DMSP, VIIRS)",
+    how=(
+        "mkdir -p {root}/poverty_map/poverty_v1.1 && curl -fL "
+        "https://worksheets.codalab.org/rest/bundles/0xfc0aa86ad9af4eb08c42dfc40eacf094/contents/blob/ "
+        "| tar -xz -C {root}/poverty_map/poverty_v1.1"
+    ),
+)
+N_IMAGES, SHAPE = 19_669, (8, 224, 224)
+FOLDS = "ABCDE"
+READERS = min(8, os.cpu_count() or 1)  # unpacking an image takes longer than training on it
+TWIN_SIZES, TWIN_SHAPE = (64, 32, 32), (8, 24, 24)
+
+
+class Wilds(Protocol):
+    """What is used of the dataset of the wilds package."""
+
+    def get_input(self, idx: int) -> Tensor:
+        """Return image `idx`, `(8, 224, 224)` float32."""
+        ...
+
+
+class PovertyMap(Dataset):
+    """Wealth of villages from 8-band satellite images; domains are countries in training, urban or rural in testing.
+
+    Origin: WILDS PovertyMap v1.1 (23 African countries, 2009 to 2016), read with the wilds package.
+    y: asset wealth index of the DHS surveys, about -1.5 to 2.5. x: seven LandSat bands and night lights, each with its
+    mean subtracted and divided by its standard deviation, over all images (as WILDS ships them).
+    Shapes: x (N, 8, 224, 224), y (N, 1); 19669 images, split by countries in five folds A to E: about 10000 images
+    of 13 or 14 countries train, 4 or 5 other countries each are validation and testing. Run seed s takes fold s mod 5.
+    Validation and testing are scored by the lower R of urban and rural images, which also picks the checkpoint.
+    Licence: public domain (LandSat, DMSP, VIIRS). Citation: Yeh et al., "Using publicly available satellite imagery and
+    deep learning to understand economic well-being in Africa", Nature Communications 11, 2020; Koh et al., "WILDS",
+    ICML 2021.
+
+    Args:
+        fold: A to E, whatever the run seed; empty takes seed mod 5.
+        synthetic: use the twin, whose images are 24 x 24.
+    """
+
+    name: ClassVar[str] = "poverty_map"
+    folders: ClassVar[tuple[RawFolder, ...]] = (FOLDER,)
+    unit: ClassVar[str] = "asset wealth index"
+    selection: ClassVar[str] = "worst_r"
+    worst: ClassVar[tuple[str, ...]] = ("r",)
+
+    def __init__(self, fold: str = "", synthetic: bool = False):
+        super().__init__(synthetic)
+        self.fold = check_choice("fold", fold, ("", *FOLDS))
+
+    def load(self, seed: int) -> RegressionData:
+        """Read labels and domains; images are read when a batch asks for them.
+
+        Raises:
+            FetchError: the folder is not there.
+            InputError: the wilds package is missing, or the folder does not hold 19669 images.
+        """
+        fold = self.fold or FOLDS[seed % len(FOLDS)]
+        train, val, test = self._twin(FOLDS.index(fold)) if self.synthetic else self._read(fold)
+        checksums = {} if self.synthetic else {f"{FOLDER.path}/{METADATA}": sha256_of(FOLDER.find() / METADATA)}
+        return self.assemble(train, val, test, checksums)
+
+    def _read(self, fold: str) -> list[Split]:
+        path = FOLDER.find()
+        try:
+            from models.vision import import_torchvision
+
+            import_torchvision()  # wilds imports it, too, and stops where its operators cannot be loaded
+            from wilds.datasets.poverty_dataset import PovertyMapDataset
+        except ImportError as error:
+            raise InputError(f"poverty_map needs the package wilds (pip install wilds==2.0.0): {error}") from None
+        images = PovertyMapDataset(root_dir=str(path.parent), download=False, fold=fold)
+        if len(images) != N_IMAGES:
+            raise InputError(f"{path / METADATA} lists {len(images)} images, expected {N_IMAGES}")
+        fields = list(images.metadata_fields)
+        splits = []
+        for part in SPLITS:
+            rows = torch.from_numpy(np.flatnonzero(np.asarray(images.split_array) == images.split_dict[part]))
+            domain = images.metadata_array[rows, fields.index("country" if part == "train" else "urban")]
+            splits.append(
+                Split(
+                    x=Images(images, rows),
+                    y=images.y_array[rows].float(),
+                    domain=domain.long(),
+                    name=f"{self.name}/{part}",
+                )
+            )
+        return splits
+
+    def _twin(self, fold: int) -> list[Split]:
+        """Noise around a brightness that is the label; urban images have brighter lights."""
+        rng = np.random.default_rng(fold)
+        splits = []
+        for part, size in zip(SPLITS, TWIN_SIZES, strict=True):
+            urban = np.arange(size) % 2
+            y = rng.normal(0.5 * urban, 0.7)
+            x = rng.normal(0.5 * y[:, None, None, None], 1.0, (size, *TWIN_SHAPE))
+            x[:, -1] += urban[:, None, None]
+            domain = rng.integers(6, size=size) if part == "train" else urban
+            splits.append(
+                Split(
+                    x=torch.from_numpy(x.astype(np.float32)),
+                    y=torch.from_numpy(y.astype(np.float32))[:, None],
+                    domain=torch.from_numpy(domain),
+                    name=f"{self.name}/{part}",
+                )
+            )
+        return splits
+
+
+class Images:
+    """Images of WILDS, read when they are asked for, several at once.
+
+    Args:
+        source: the dataset of the wilds package.
+        rows: `(N,)` int64 which of its images.
+    """
+
+    def __init__(self, source: Wilds, rows: Tensor):
+        self.source, self.rows = source, rows
+        self.shape = torch.Size((len(rows), *SHAPE))
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, index: Tensor) -> Tensor:
+        """Return the images `index: (B,)` int64 as `(B, 8, 224, 224)` float32.
+
+        Raises:
+            InputError: an image cannot be read or has another shape.
+        """
+        with ThreadPoolExecutor(READERS) as pool:
+            return torch.stack(list(pool.map(self._image, self.rows[index].tolist())))
+
+    def _image(self, row: int) -> Tensor:
+        try:
+            image = self.source.get_input(row)
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+            raise InputError(f"image {row} of PovertyMap cannot be read: {error}") from None
+        if tuple(image.shape) != SHAPE:
+            raise InputError(f"image {row} of PovertyMap has shape {tuple(image.shape)}, expected {SHAPE}")
+        return image

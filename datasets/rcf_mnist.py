@@ -1,0 +1,216 @@
+"""RCF-MNIST: rotated, coloured Fashion-MNIST."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from cmixup.data import RegressionData, Split
+from cmixup.errors import InputError, check_choice
+from datasets.base import SPLITS, Dataset
+from datasets.fetch import GZIP, RawFile
+
+NAME = "train-images-idx3-ubyte"
+FILE = RawFile(
+    path=f"fashion_mnist/{NAME}.gz",
+    sha256="3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
+    size=26421880,
+    urls=(
+        f"http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/{NAME}.gz",
+        (
+            "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/b2617bb6d3ffa2e429640350f613e3291e10b141/"
+            f"data/fashion/{NAME}.gz"
+        ),
+    ),
+    page="https://github.com/zalandoresearch/fashion-mnist",
+    licence="MIT",
+)
+# Debian's package dataset-fashion-mnist: the same images under another gzip header, so what counts is the content.
+DEBIAN = RawFile(
+    path=f"fashion_mnist/{NAME}",
+    sha256="c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
+    size=47040016,
+    urls=(f"file:///usr/share/datasets/fashion-mnist/{NAME}.gz#content",),
+    page="https://packages.debian.org/dataset-fashion-mnist",
+    licence="MIT",
+)
+SIZES, TWIN_SIZES = (40_000, 10_000, 10_000), (64, 32, 32)
+BACKGROUND = 5  # grey values up to this one are not coloured
+CHUNK = 4096  # images rotated at once
+
+
+class RCFMNIST(Dataset):
+    """Rotated Fashion-MNIST whose colour tells the angle in training and the reverse in testing.
+
+    Origin: the 60,000 training images of Fashion-MNIST, rotated and coloured here as in the C-Mixup paper.
+    y: g = rotation / 360 degrees, in [0, 1); linear, so 0 and 1 are far apart though they look alike. x: red, green and
+    blue in [-1, 1]. Every pixel above 5 / 255 is multiplied by (rho, 0, 1 - rho). In training rho = g for 80 % of the
+    images and 1 - g for the others; in testing the reverse; in validation rho is random, whatever the angle.
+    Shapes: x (N, 3, 28, 28), y (N, 1); 60000 images, split 40000 / 10000 / 10000 by `split_seed`, the same for every
+    run seed. Domains are colour directions: 0 for rho = g, 1 for rho = 1 - g, 2 for a random rho.
+    Licence: MIT. Citation: Xiao, Rasul and Vollgraf, "Fashion-MNIST", arXiv 1708.07747, 2017; Yao et al., "C-Mixup",
+    NeurIPS 2022.
+
+    Args:
+        ratio: share of the majority direction, 0.5 (colour says nothing) to 1.
+        test_color: "reversed", or "same" as in training (the paper's results without shift).
+        scaling: "centred" gives [-1, 1] (released code), "unit" [0, 1].
+        split_seed: draws split, angles, directions and random colours.
+        synthetic: use the twin.
+    """
+
+    name: ClassVar[str] = "rcf_mnist"
+    files: ClassVar[tuple[tuple[RawFile, ...], ...]] = ((FILE, DEBIAN),)
+    unit: ClassVar[str] = "turns (rotation / 360 degrees)"
+
+    def __init__(
+        self,
+        ratio: float = 0.8,
+        test_color: str = "reversed",
+        scaling: str = "centred",
+        split_seed: int = 0,
+        synthetic: bool = False,
+    ):
+        super().__init__(synthetic)
+        if not 0.5 <= ratio <= 1:
+            raise InputError(f"ratio must be 0.5 to 1, got {ratio!r}")
+        if split_seed < 0:
+            raise InputError(f"split_seed must be 0 or more, got {split_seed!r}")
+        self.ratio, self.split_seed = ratio, split_seed
+        self.test_color = check_choice("test_color", test_color, ("reversed", "same"))
+        self.scaling = check_choice("scaling", scaling, ("centred", "unit"))
+        self._built: RegressionData | None = None
+
+    def notes(self) -> tuple[str, ...]:
+        """Say that the images are ours."""
+        return (*super().notes(), f"images built here with split_seed {self.split_seed}: the paper's are not public")
+
+    def load(self, seed: int) -> RegressionData:
+        """Read, rotate, colour and split; every run seed gets the same images, which are built once."""
+        self._built = self._built or self._build()
+        return self._built
+
+    def _build(self) -> RegressionData:
+        rng = np.random.default_rng([self.split_seed, 28])
+        if self.synthetic:
+            images, sizes, checksums = twin_images(np.random.default_rng(0), sum(TWIN_SIZES)), TWIN_SIZES, {}
+        else:
+            ((file, path),) = self.fetch()
+            images, sizes, checksums = read_idx(path, (60_000, 28, 28)), SIZES, {file.path: file.sha256}
+        images = images[rng.permutation(len(images))]
+        turn = rng.random(len(images)).astype(np.float32)
+        grey = torch.from_numpy(rotate(images, 360.0 * turn.astype(np.float64)))
+        splits, start = [], 0
+        for part, size in zip(SPLITS, sizes, strict=True):
+            rows = slice(start, start + size)
+            start += size
+            g = turn[rows]
+            majority = np.arange(size) < round(self.ratio * size)  # the rows are in random order already
+            reverse = majority if part == "test" and self.test_color == "reversed" else ~majority
+            random = rng.random(size).astype(np.float32)
+            rho, domain = (random, np.full(size, 2)) if part == "val" else (np.where(reverse, 1 - g, g), reverse)
+            splits.append(
+                Split(
+                    x=Coloured(grey[rows], torch.from_numpy(rho), centred=self.scaling == "centred"),
+                    y=torch.from_numpy(g)[:, None],
+                    domain=torch.from_numpy(domain.astype(np.int64)),
+                    name=f"{self.name}/{part}",
+                )
+            )
+        train, val, test = splits
+        return self.assemble(train, val, test, checksums)
+
+
+class Coloured:
+    """Grey images that get their colours when they are asked for, so that 60,000 take 47 MB.
+
+    Args:
+        grey: `(N, H, W)` uint8.
+        rho: `(N,)` float32; red is multiplied by rho, blue by 1 - rho, green by 0.
+        centred: scale to [-1, 1] rather than [0, 1].
+    """
+
+    def __init__(self, grey: Tensor, rho: Tensor, *, centred: bool):
+        self.grey, self.rho, self.centred = grey, rho, centred
+        self.shape = torch.Size((len(grey), 3, *grey.shape[1:]))
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, index: Tensor) -> Tensor:
+        """Return the images `index: (B,)` int64 as `(B, 3, H, W)` float32."""
+        grey, rho = self.grey[index][:, None], self.rho[index]
+        factor = torch.stack([rho, torch.zeros_like(rho), 1 - rho], dim=1)[..., None, None]
+        x = torch.where(grey > BACKGROUND, factor, 1.0) * (grey / 255)
+        return x.mul_(2).sub_(1) if self.centred else x
+
+
+def rotate(images: np.ndarray, degrees: np.ndarray) -> np.ndarray:
+    """Rotate images about their centre, counter-clockwise, nearest neighbour, what lies outside black.
+
+    The same pixels as `PIL.Image.rotate(degrees)` gives, whose 16-bit fixed-point coordinates are kept.
+
+    Args:
+        images: `(N, H, W)` uint8.
+        degrees: `(N,)` float64.
+    """
+    n, height, width = images.shape
+    turned = np.zeros_like(images)
+    row, column = np.arange(height)[:, None], np.arange(width)
+    for start in range(0, n, CHUNK):
+        part = slice(start, start + CHUNK)
+        angle = -np.radians(degrees[part] % 360.0)[:, None, None]
+        cos, sin = np.cos(angle), np.sin(angle)
+        # Output pixel (column, row) takes input pixel (a column + b row + c, ...), with half a pixel to its centre.
+        left, top = width / 2 * (1 - cos) - height / 2 * sin, height / 2 * (1 - cos) + width / 2 * sin
+        a, b, c = _fixed(cos), _fixed(sin), _fixed(left + 0.5 * cos + 0.5 * sin)
+        d, e, f = _fixed(-sin), _fixed(cos), _fixed(top - 0.5 * sin + 0.5 * cos)
+        x = (a * column + b * row + c) >> 16
+        y = (d * column + e * row + f) >> 16
+        inside = (x >= 0) & (x < width) & (y >= 0) & (y < height)
+        source = np.where(inside, y * width + x, 0).reshape(len(a), -1)
+        flat = images[part].reshape(len(a), -1)
+        turned[part] = np.take_along_axis(flat, source, axis=1).reshape(-1, height, width) * inside
+    return turned
+
+
+def _fixed(value: np.ndarray) -> np.ndarray:
+    return np.floor(value * 65536 + 0.5).astype(np.int32)
+
+
+def read_idx(path: Path, shape: tuple[int, ...]) -> np.ndarray:
+    """Read an idx file of bytes, gzipped or not, as an array of `shape`.
+
+    Raises:
+        InputError: a file that cannot be unpacked, is no idx file of bytes, or holds another shape.
+    """
+    raw = path.read_bytes()
+    try:
+        content = gzip.decompress(raw) if raw[:2] == GZIP else raw
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"{path} is no whole gzip file: {error}") from None
+    head = 4 + 4 * len(shape)
+    if content[:4] != bytes([0, 0, 8, len(shape)]) or len(content) < head:
+        raise InputError(
+            f"{path} is no idx file of bytes in {len(shape)} dimensions: it begins with {content[:4].hex()}"
+        )
+    found = tuple(np.frombuffer(content, ">u4", len(shape), offset=4).tolist())
+    if found != shape or len(content) != head + int(np.prod(shape)):
+        raise InputError(f"{path} holds {len(content) - head} bytes of shape {found}, expected shape {shape}")
+    return np.frombuffer(content, np.uint8, offset=head).reshape(shape)
+
+
+def twin_images(rng: np.random.Generator, n: int) -> np.ndarray:
+    """Return `(n, 28, 28)` uint8: boots of random size and shade, on black."""
+    images = np.zeros((n, 28, 28), dtype=np.uint8)
+    for image in images:
+        top, left, shade = rng.integers(4, 8), rng.integers(5, 9), rng.integers(120, 250)
+        image[top:22, left : left + 6] = shade
+        image[16:22, left : left + rng.integers(11, 15)] = shade // 2
+    return images

@@ -1,0 +1,224 @@
+from __future__ import annotations
+
+import os
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from cmixup.data import RegressionData, Split
+from cmixup.errors import InputError
+from cmixup.methods import ERM
+from datasets import poverty_map as module
+from datasets.fetch import FetchError
+from datasets.poverty_map import FOLDER, Images, PovertyMap
+from tests.helpers import make_data, train_one
+
+COUNTRIES = [
+    "angola", "benin", "burkina_faso", "cameroon", "cote_d_ivoire", "democratic_republic_of_congo", "ethiopia", "ghana",
+    "guinea", "kenya", "lesotho", "malawi", "mali", "mozambique", "nigeria", "rwanda", "senegal", "sierra_leone",
+    "tanzania", "togo", "uganda", "zambia", "zimbabwe",
+]  # fmt: skip
+
+
+def parts(data: RegressionData) -> tuple[Split, Split, Split]:
+    return data.train, data.val, data.test
+
+
+# ---- the twin
+
+
+def test_the_twin() -> None:
+    data = PovertyMap(synthetic=True).load(0)
+    assert [split.x.shape for split in parts(data)] == [(n, 8, 24, 24) for n in (64, 32, 32)]
+    assert data.val.domain.unique().tolist() == data.test.domain.unique().tolist() == [0, 1]
+    assert len(data.train.domain.unique()) == 6
+    brightness = data.test.x.mean(dim=(1, 2, 3))
+    assert np.corrcoef(brightness, data.test.y[:, 0])[0, 1] > 0.9  # something to learn
+    assert (data.selection, data.worst) == ("worst_r", ("r",))
+
+
+def test_run_seeds_take_folds_in_turn() -> None:
+    dataset = PovertyMap(synthetic=True)
+    y = [dataset.load(seed).train.y for seed in range(6)]
+    assert torch.equal(y[0], y[5])
+    assert all(not torch.equal(y[0], other) for other in y[1:5])
+    assert torch.equal(PovertyMap("C", synthetic=True).load(0).train.y, y[2])
+    with pytest.raises(InputError, match="fold must be one of , A, B, C, D, E, got 'F'"):
+        PovertyMap("F")
+
+
+# ---- what wilds gives, from a stand-in for its class; the real one is tried in the slow tests
+
+
+class Source:
+    """Images whose values are their row number."""
+
+    metadata_fields = ["urban", "y", "country"]  # noqa: RUF012
+    split_dict = {"train": 0, "id_val": 1, "id_test": 2, "val": 3, "test": 4}  # noqa: RUF012
+
+    def __init__(self, root_dir: str = "", download: bool = True, fold: str = "A"):
+        self.asked = {"root_dir": root_dir, "download": download, "fold": fold}
+        n = 30
+        self.split_array = np.arange(n) % 5
+        self.y_array = torch.arange(float(n))[:, None]
+        self.metadata_array = torch.stack([torch.arange(n) // 5 % 2, self.y_array[:, 0], torch.arange(n) // 10], dim=1)
+
+    def __len__(self) -> int:
+        return len(self.y_array)
+
+    def get_input(self, idx: int) -> torch.Tensor:
+        return torch.full((8, 224, 224), float(idx))
+
+
+def in_place(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = root / FOLDER.path
+    (path / "images").mkdir(parents=True)
+    for name in FOLDER.needs[:2]:
+        (path / name).write_text("x\n")
+    monkeypatch.setenv("CMIXUP_DATA", str(root))
+    monkeypatch.delenv("CMIXUP_MIRROR", raising=False)
+    return path
+
+
+@pytest.fixture
+def fake_wilds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Source]:
+    made: list[Source] = []
+    found = types.ModuleType("wilds.datasets.poverty_dataset")
+    found.PovertyMapDataset = lambda **given: made.append(Source(**given)) or made[-1]  # type: ignore[attr-defined]
+    for name in ("wilds", "wilds.datasets"):
+        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+    monkeypatch.setitem(sys.modules, "wilds.datasets.poverty_dataset", found)
+    monkeypatch.setattr("models.vision.import_torchvision", lambda: None)
+    monkeypatch.setattr(module, "N_IMAGES", 30)
+    in_place(tmp_path, monkeypatch)
+    return made
+
+
+def test_splits_labels_and_domains(fake_wilds: list[Source], tmp_path: Path) -> None:
+    data = PovertyMap().load(7)
+    assert fake_wilds[0].asked == {
+        "root_dir": str((tmp_path / FOLDER.path).parent), "download": False, "fold": "C",
+    }  # fmt: skip
+    for split, first in zip(parts(data), (0, 3, 4), strict=True):
+        rows = list(range(first, 30, 5))
+        assert split.y[:, 0].tolist() == rows
+        assert split.x[torch.tensor([4, 1])][:, 0, 0, 0].tolist() == [rows[4], rows[1]]
+    assert data.train.domain.tolist() == [0, 0, 1, 1, 2, 2]  # countries
+    assert data.val.domain.tolist() == data.test.domain.tolist() == [0, 1, 0, 1, 0, 1]  # urban
+    assert list(data.checksums) == [f"{FOLDER.path}/dhs_metadata.csv"]
+    assert data.notes == ()
+
+
+def test_a_folder_of_another_size_is_refused(fake_wilds: list[Source], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "N_IMAGES", 19_669)
+    with pytest.raises(InputError, match=r"dhs_metadata.csv lists 30 images, expected 19669"):
+        PovertyMap().load(0)
+
+
+def test_images_are_read_when_asked_for_and_in_order() -> None:
+    read: list[int] = []
+
+    class Reader(Source):
+        def get_input(self, idx: int) -> torch.Tensor:
+            read.append(idx)
+            return super().get_input(idx)
+
+    images = Images(Reader(), torch.arange(0, 30, 2))
+    assert (len(images), images.shape) == (15, (15, 8, 224, 224))
+    assert read == []
+    index = torch.tensor([9, 0, 9, 3, 14])
+    assert images[index][:, 0, 0, 0].tolist() == [18, 0, 18, 6, 28]
+    assert sorted(read) == [0, 6, 18, 18, 28]
+
+
+def test_images_that_cannot_be_read_are_named() -> None:
+    class Broken(Source):
+        def get_input(self, idx: int) -> torch.Tensor:
+            if idx == 3:
+                raise FileNotFoundError("no such file: landsat_poverty_img_3.npz")
+            return torch.zeros(8, 10, 10)
+
+    with pytest.raises(InputError, match=r"image 3 of PovertyMap cannot be read: no such file"):
+        Images(Broken(), torch.tensor([3]))[torch.tensor([0])]
+    with pytest.raises(InputError, match=r"image 4 of PovertyMap has shape \(8, 10, 10\), expected \(8, 224, 224\)"):
+        Images(Broken(), torch.tensor([4]))[torch.tensor([0])]
+
+
+def test_what_is_missing_is_said_in_one_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CMIXUP_DATA", str(tmp_path))
+    monkeypatch.delenv("CMIXUP_MIRROR", raising=False)
+    monkeypatch.setitem(sys.modules, "wilds", None)
+    for call in (PovertyMap().fetch, lambda: PovertyMap().load(0)):
+        with pytest.raises(FetchError) as caught:
+            call()
+        assert "https://worksheets.codalab.org/rest/bundles/0xfc0aa86ad9af4eb08c42dfc40eacf094" in str(caught.value)
+        assert f"{tmp_path / FOLDER.path}: no such folder" in str(caught.value)
+    in_place(tmp_path / "here", monkeypatch)
+    monkeypatch.setattr("models.vision.import_torchvision", lambda: None)
+    with pytest.raises(InputError, match="poverty_map needs the package wilds"):
+        PovertyMap().load(0)
+
+
+# ---- the real package
+
+
+@pytest.fixture
+def fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """WILDS' own layout: 190 rows a country, since 2,000 of the training rows are set aside; one image, linked."""
+    path = in_place(tmp_path, monkeypatch)
+    rows = [(country, k % 3 == 0, 0.1 * (k % 40) - 1.5) for country in COUNTRIES for k in range(190)]
+    text = "\n".join(f"{country},{urban},{y:.2f}" for country, urban, y in rows)
+    (path / "dhs_metadata.csv").write_text(f"country,urban,wealthpooled\n{text}\n")
+    first = path / "images" / "landsat_poverty_img_0.npz"
+    np.savez_compressed(first, x=np.arange(8, dtype=np.float32)[:, None, None] * np.ones((1, 224, 224), np.float32))
+    for k in range(1, len(rows)):
+        os.link(first, first.with_name(f"landsat_poverty_img_{k}.npz"))
+    monkeypatch.setattr(module, "N_IMAGES", len(rows))
+    return path
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # wilds asks the network for its latest version, and reads arrays it cannot write
+def test_through_the_real_package(fixture: Path) -> None:
+    pytest.importorskip("pandas")
+    from models.vision import import_torchvision
+
+    try:
+        import_torchvision()
+        pytest.importorskip("wilds")
+    except ImportError as error:
+        pytest.skip(str(error))
+    test_countries: list[set[Any]] = []
+    for seed in range(5):
+        data = PovertyMap().load(seed)
+        countries = data.train.domain.unique()
+        assert len(countries) in (13, 14)
+        assert len(data.train) == 190 * len(countries) - 2000
+        assert len(data.val) % 190 == len(data.test) % 190 == 0
+        assert data.val.domain.unique().tolist() == data.test.domain.unique().tolist() == [0, 1]
+        test_countries.append(set(data.test.x.rows.div(190, rounding_mode="floor").tolist()))
+        assert not test_countries[-1] & set(countries.tolist())
+    assert set.union(*test_countries) == set(range(23))  # every country is tested once
+    assert sum(map(len, test_countries)) == 23
+    x = data.train.x[torch.tensor([0, 5])]
+    assert x.shape == (2, 8, 224, 224)
+    assert x[0, :, 3, 3].tolist() == list(range(8))
+    assert data.train.y.shape == (len(data.train), 1)
+
+
+# ---- selection by the worst of urban and rural
+
+
+def test_the_checkpoint_is_the_best_of_the_worse_half() -> None:
+    """`worst_r` in history is the lower of both correlations, and the chosen epoch is its best."""
+    data = make_data(selection="worst_r", worst=("r",))
+    outcome = train_one(ERM(), data=data, epochs=6)
+    found = [row["val_worst_r"] for row in outcome.history]
+    assert outcome.best_epoch == 1 + int(np.argmax(found))
+    assert outcome.scores["val"]["worst_r"] == pytest.approx(max(found), abs=1e-6)
+    assert outcome.scores["val"]["worst_r"] <= outcome.scores["val"]["r"] + 0.2

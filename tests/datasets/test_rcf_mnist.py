@@ -1,0 +1,205 @@
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from cmixup.data import RegressionData, Split
+from cmixup.errors import InputError
+from datasets import rcf_mnist as module
+from datasets.fetch import FetchError
+from datasets.rcf_mnist import DEBIAN, FILE, RCFMNIST, Coloured, read_idx, rotate
+
+N = 2000
+
+
+@pytest.fixture
+def many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A twin with enough rows to estimate correlations."""
+    monkeypatch.setattr(module, "TWIN_SIZES", (N, N, N))
+
+
+def correlation(split: Split) -> float:
+    x = split.x
+    assert isinstance(x, Coloured)
+    return float(np.corrcoef(x.rho, split.y[:, 0])[0, 1])
+
+
+def everything(split: Split) -> torch.Tensor:
+    return split.x[torch.arange(len(split))]
+
+
+def parts(data: RegressionData) -> tuple[Split, Split, Split]:
+    return data.train, data.val, data.test
+
+
+# ---- colours
+
+
+@pytest.mark.usefixtures("many")
+@pytest.mark.parametrize("ratio", [0.5, 0.8, 1.0])
+def test_colours_follow_the_angle_in_training_and_the_reverse_in_testing(ratio: float) -> None:
+    """Corr(rho, g) is ratio - (1 - ratio): 0.6 for 80 %. Three standard errors of 2000 rows are 0.067."""
+    data = RCFMNIST(ratio, synthetic=True).load(0)
+    expected = 2 * ratio - 1
+    for split, wanted in zip(parts(data), (expected, 0, -expected), strict=True):
+        assert correlation(split) == pytest.approx(wanted, abs=0.067), split.name
+    same = RCFMNIST(ratio, "same", synthetic=True).load(0)
+    assert correlation(same.test) == pytest.approx(expected, abs=0.067)
+    assert torch.equal(same.train.x.rho, data.train.x.rho)
+
+
+@pytest.mark.usefixtures("many")
+def test_domains_are_colour_directions() -> None:
+    data = RCFMNIST(synthetic=True).load(0)
+    assert torch.bincount(data.train.domain).tolist() == [1600, 400]
+    assert torch.bincount(data.test.domain).tolist() == [400, 1600]
+    assert data.val.domain.unique().tolist() == [2]
+    for split in (data.train, data.test):
+        g = split.y[:, 0]
+        assert torch.equal(split.x.rho, torch.where(split.domain == 0, g, 1 - g))
+
+
+def test_coloured_pixels_and_background() -> None:
+    grey = torch.tensor([[[0, 5, 6, 255]]], dtype=torch.uint8)
+    unit = Coloured(grey, torch.tensor([0.25]), centred=False)[torch.tensor([0])]
+    expected = torch.tensor([[0, 5, 1.5, 63.75], [0, 5, 0, 0], [0, 5, 4.5, 191.25]]) / 255
+    torch.testing.assert_close(unit[0, :, 0], expected)
+    centred = Coloured(grey, torch.tensor([0.25]), centred=True)[torch.tensor([0])]
+    torch.testing.assert_close(centred, (unit - 0.5) / 0.5)
+    assert unit.dtype == torch.float32
+
+
+def test_green_is_zero_where_there_is_colour_and_black_stays_black() -> None:
+    split = RCFMNIST(scaling="unit", synthetic=True).load(0).train
+    x, grey = everything(split), split.x.grey
+    assert (grey > 5).any(dim=(1, 2)).all()
+    assert (x[:, 1][grey > 5] == 0).all()
+    assert (x.movedim(1, -1)[grey == 0] == 0).all()
+    lit = x[:, 0] + x[:, 2]
+    torch.testing.assert_close(lit[grey > 5], grey[grey > 5] / 255)  # rho + (1 - rho)
+
+
+def test_rows_are_gathered_in_the_order_asked_for() -> None:
+    split = RCFMNIST(synthetic=True).load(0).train
+    index = torch.tensor([5, 0, 5])
+    assert torch.equal(split.x[index], everything(split)[index])
+    assert split.x.shape == (64, 3, 28, 28)
+    assert everything(split).amin() == -1
+    assert split.x.grey.dtype == torch.uint8
+
+
+# ---- rotation
+
+
+def test_rotation_is_pils_nearest_rotation() -> None:
+    image = pytest.importorskip("PIL.Image")
+    rng = np.random.default_rng(0)
+    images = rng.integers(0, 256, (300, 28, 28)).astype(np.uint8)
+    degrees = rng.random(300) * 360
+    degrees[:6] = 0, 90, 180, 270, 45, 359.999
+    expected = np.stack([np.asarray(image.fromarray(i).rotate(a)) for i, a in zip(images, degrees, strict=True)])
+    np.testing.assert_array_equal(rotate(images, degrees), expected)
+    tall = images[:4, :20]
+    expected = np.stack([np.asarray(image.fromarray(i).rotate(a)) for i, a in zip(tall, degrees[6:], strict=False)])
+    np.testing.assert_array_equal(rotate(tall, degrees[6:10]), expected)
+
+
+def test_rotation_is_counter_clockwise_and_does_not_depend_on_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    images = np.random.default_rng(0).integers(0, 256, (7, 28, 28)).astype(np.uint8)
+    np.testing.assert_array_equal(rotate(images, np.full(7, 90.0)), np.rot90(images, axes=(1, 2)))
+    degrees = np.linspace(0, 300, 7)
+    whole = rotate(images, degrees)
+    monkeypatch.setattr(module, "CHUNK", 3)
+    np.testing.assert_array_equal(rotate(images, degrees), whole)
+
+
+def test_labels_are_the_turns_that_images_were_rotated_by(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    monkeypatch.setattr(module, "rotate", lambda images, degrees: seen.append(degrees) or images)
+    data = RCFMNIST(synthetic=True).load(0)
+    y = torch.cat([split.y[:, 0] for split in parts(data)]).double()
+    assert torch.equal(360 * y, torch.from_numpy(seen[0]))
+    assert 0 <= y.min() < y.max() < 1
+
+
+# ---- splits
+
+
+def test_every_run_seed_gets_the_same_images_and_another_split_seed_others() -> None:
+    dataset = RCFMNIST(synthetic=True)
+    first = dataset.load(0)
+    assert dataset.load(7) is first  # built once: 60,000 images take seconds
+    assert torch.equal(RCFMNIST(synthetic=True).load(3).train.y, first.train.y)
+    assert not torch.equal(RCFMNIST(split_seed=1, synthetic=True).load(0).train.y, first.train.y)
+    assert [len(split) for split in parts(first)] == list(module.TWIN_SIZES)
+    assert first.train.y.shape == (64, 1)
+    assert "synthetic twin: not real data" in first.notes
+    assert any("split_seed 0" in note for note in first.notes)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"ratio": 0.4}, "ratio must be 0.5 to 1, got 0.4"),
+        ({"ratio": float("nan")}, "ratio must be 0.5 to 1, got nan"),
+        ({"test_color": "green"}, "test_color must be one of reversed, same, got 'green'"),
+        ({"scaling": "train"}, "scaling must be one of centred, unit, got 'train'"),
+        ({"split_seed": -1}, "split_seed must be 0 or more, got -1"),
+    ],
+)
+def test_bad_options_are_refused(options: dict, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        RCFMNIST(**options)
+
+
+# ---- files
+
+HEAD = bytes([0, 0, 8, 3]) + b"".join(n.to_bytes(4, "big") for n in (2, 3, 4))
+BODY = bytes(range(24))
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bytes])
+def test_idx_files(pack: object, tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(pack(HEAD + BODY))
+    np.testing.assert_array_equal(read_idx(tmp_path / "a", (2, 3, 4)), np.arange(24).reshape(2, 3, 4))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (gzip.compress(HEAD + BODY)[:-9], "is no whole gzip file"),
+        (gzip.compress(HEAD + BODY)[:12] + b"x" * 30, "is no whole gzip file"),
+        (b"<html>", r"is no idx file of bytes in 3 dimensions: it begins with 3c68746d"),
+        (b"", "is no idx file"),
+        (HEAD[:10], "is no idx file"),
+        (bytes([0, 0, 8, 1]) + HEAD[4:] + BODY, "is no idx file"),
+        (HEAD + BODY[:-1], r"holds 23 bytes of shape \(2, 3, 4\), expected shape \(2, 3, 4\)"),
+        (HEAD + BODY + b"0", "holds 25 bytes"),
+        (
+            HEAD[:4] + HEAD[8:12] + HEAD[4:8] + HEAD[12:] + BODY,
+            r"holds 24 bytes of shape \(3, 2, 4\), expected shape \(2, 3, 4\)",
+        ),
+    ],
+    ids=range(9),
+)
+def test_damaged_idx_files_are_refused(content: bytes, message: str, tmp_path: Path) -> None:
+    (tmp_path / "images").write_bytes(content)
+    with pytest.raises(InputError, match=f"{tmp_path / 'images'} {message}"):
+        read_idx(tmp_path / "images", (2, 3, 4))
+
+
+def test_debians_copy_is_another_way_to_have_the_images() -> None:
+    """It is checked by its content: its gzip header is another one."""
+    assert RCFMNIST.files == ((FILE, DEBIAN),)
+    assert DEBIAN.size == 16 + 60_000 * 28 * 28
+    assert DEBIAN.urls[0].startswith("file:///usr/share/datasets/fashion-mnist/")
+
+
+def test_nothing_is_built_without_the_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(RCFMNIST, "fetch", lambda _: (_ for _ in ()).throw(FetchError("could not get it")))
+    with pytest.raises(FetchError, match="could not get it"):
+        RCFMNIST().load(0)

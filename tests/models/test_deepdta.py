@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from cmixup.backbone import resolve_layer, resolve_layers
+from cmixup.errors import InputError
+from cmixup.methods import cmixup, manifold_mixup
+from models.deepdta import POINTS, DeepDTA
+from tests.helpers import epoch_batches, make_data, make_member
+
+DRUG, PROTEIN = 17, 24  # little more than the convolutions need
+WIDTH = 63 * DRUG + 26 * PROTEIN
+
+
+def model_and_inputs(n: int = 3) -> tuple[DeepDTA, Tensor, Tensor]:
+    torch.manual_seed(0)
+    return DeepDTA((WIDTH,), 2, DRUG), torch.rand(n, WIDTH), torch.rand(n, WIDTH)
+
+
+def count(model: nn.Module) -> int:
+    return sum(p.numel() for p in model.parameters())
+
+
+def test_parameter_counts() -> None:
+    """Spec D5, for strings of 100 and 1000."""
+    model = DeepDTA((63 * 100 + 26 * 1000,), 1)
+    parts = (model.drug, model.protein, model.predictor)
+    assert [count(part) for part in parts] == [94_528, 118_464, 180_736]
+    assert count(model) == 393_857
+
+
+def test_it_is_the_network_of_the_spec() -> None:
+    model, x, _ = model_and_inputs()
+    weights = model.state_dict()
+    features = []
+    for tower, part, symbols in (("drug", x[:, : 63 * DRUG], 63), ("protein", x[:, 63 * DRUG :], 26)):
+        h = part.reshape(3, symbols, -1)
+        for k in range(3):
+            h = torch.relu(
+                nn.functional.conv1d(h, weights[f"{tower}.convs.{k}.weight"], weights[f"{tower}.convs.{k}.bias"])
+            )
+        features.append(h.max(dim=2).values @ weights[f"{tower}.out.weight"].T + weights[f"{tower}.out.bias"])
+    h = torch.cat(features, dim=1)
+    for k in range(3):
+        h = h @ weights[f"predictor.{k}.weight"].T + weights[f"predictor.{k}.bias"]
+    torch.testing.assert_close(model.features(x), h)
+    torch.testing.assert_close(model(x), h @ weights["out.weight"].T + weights["out.bias"])
+    kernels = [[conv.kernel_size[0] for conv in tower.convs] for tower in (model.drug, model.protein)]
+    assert kernels == [[4, 6, 8], [4, 8, 12]]
+
+
+# ---- mix points
+
+
+@pytest.mark.parametrize("layer", ["input", *POINTS])
+def test_encode_and_decode_are_forward(layer: str) -> None:
+    model, x, _ = model_and_inputs()
+    torch.testing.assert_close(model.decode(model.encode(x, layer), layer), model(x))
+
+
+def test_mix_points_are_by_tower() -> None:
+    model, x, _ = model_and_inputs()
+    assert list(POINTS.values()) == [(d, p) for d in (1, 2, 3) for p in (1, 2, 3)]
+    drug, protein = model.encode(x, "conv1-conv3")
+    assert drug.shape == (3, 32, DRUG - 3)
+    assert protein.shape == (3, 96, PROTEIN - 3 - 7 - 11)
+    both = model.encode(x, "conv2")
+    assert [m.shape[1] for m in both] == [64, 64]
+
+
+def test_the_hidden_point_is_any_of_nine() -> None:
+    model, _, _ = model_and_inputs()
+    assert resolve_layers(model, "hidden") == resolve_layers(model, "conv") == tuple(POINTS)
+    assert resolve_layers(model, "conv3-conv1") == ("conv3-conv1",)
+    assert resolve_layers(model, "input") == ("input",)
+    for layer in ("conv4", "conv1-conv4", "block1"):
+        with pytest.raises(InputError, match="layer must be a mix point of DeepDTA"):
+            resolve_layers(model, layer)
+    with pytest.raises(InputError, match="layer must be"):
+        resolve_layer(model, "hidden")
+    for call in (model.encode, model.decode):
+        with pytest.raises(InputError, match="layer must be one of input, conv1"):
+            call(torch.rand(1, WIDTH), "conv")
+
+
+def test_mixing_at_a_point_differs_from_mixing_inputs() -> None:
+    model, a, b = model_and_inputs()
+    lam = torch.tensor([1.0, 0.0, 0.5])
+    by_point = {layer: model.forward_mixed(a, b, lam, layer) for layer in ("input", *POINTS)}
+    for mixed in by_point.values():
+        torch.testing.assert_close(mixed[0], model(a)[0])
+        torch.testing.assert_close(mixed[1], model(b)[1])
+    halves = torch.stack([mixed[2] for mixed in by_point.values()])
+    assert torch.pdist(halves).min() > 1e-6
+
+
+class Chooser(DeepDTA):
+    """DeepDTA over repeated short rows, so that the tests' own data fit."""
+
+    def __init__(self, width: int, d_y: int):
+        super().__init__((WIDTH,), d_y, DRUG)
+        self.seen: list[str] = []
+
+    def encode(self, x: Tensor, layer: str) -> Any:
+        self.seen.append(layer)
+        return super().encode(x.repeat(1, WIDTH // x.shape[1] + 1)[:, :WIDTH], layer)
+
+
+def test_every_batch_draws_one_point_for_both_of_its_halves() -> None:
+    member = make_member(manifold_mixup(0.5), data=make_data(sizes=(96, 20, 17)), model=Chooser)
+    _, batches = epoch_batches(member, batch_size=2)
+    drawn = [b.draws["point"] for b in batches]
+    assert all((point == point[0]).all() for point in drawn)
+    model = member.model
+    assert isinstance(model, Chooser)
+    for batch in batches:
+        assert torch.isfinite(member.method.loss(model, batch))
+    names = list(POINTS)
+    assert model.seen == [names[int(point[0])] for point in drawn for _ in range(2)]
+    assert set(model.seen) == set(POINTS)  # 48 batches: a point is left out with probability 9 (8/9)^48 = 3 %
+
+
+def test_a_drawn_point_changes_neither_partners_nor_lambda() -> None:
+    fixed = make_member(cmixup(0.3, 0.5, layer="conv2"), model=Chooser)
+    free = make_member(cmixup(0.3, 0.5, layer="hidden"), model=Chooser)
+    for one, other in zip(epoch_batches(fixed)[1], epoch_batches(free)[1], strict=True):
+        assert torch.equal(one.x, other.x)
+        assert torch.equal(one.partner.y, other.partner.y)
+        assert torch.equal(one.draws["lam"], other.draws["lam"])
+        assert "point" not in one.draws
+
+
+@pytest.mark.parametrize(
+    ("shape", "drug_length", "message"),
+    [
+        ((3, 4), 17, r"in_shape must be \(values,\) for DeepDTA, got \(3, 4\)"),
+        ((WIDTH + 1,), 17, f"drug_length 17 does not fit inputs of {WIDTH + 1} values"),
+        ((WIDTH,), 18, "does not fit"),
+        ((63 * 15 + 26 * 24,), 15, "drug_length must be 16 or more for DeepDTA, got 15"),
+        ((63 * 17 + 26 * 21,), 17, "protein_length must be 22 or more for DeepDTA, got 21"),
+    ],
+)
+def test_bad_shapes_are_refused(shape: tuple[int, ...], drug_length: int, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        DeepDTA(shape, 1, drug_length)
+
+
+def test_the_shortest_strings_it_takes() -> None:
+    assert DeepDTA((63 * 16 + 26 * 22,), 1, 16)(torch.rand(2, 63 * 16 + 26 * 22)).shape == (2, 1)

@@ -1,0 +1,197 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from cmixup.backbone import resolve_layer
+from cmixup.errors import InputError
+from models.resnet import Basic, Bottleneck, ResNet, resnet18, resnet50
+
+SHAPE = (3, 20, 24)
+LAYERS = ("input", "stem", "layer1", "layer2", "layer3", "layer4")
+
+
+def count(model: nn.Module) -> int:
+    return sum(p.numel() for p in model.parameters())
+
+
+def narrow(depth: int, seed: int = 0) -> ResNet:
+    """A narrow network whose BatchNorm statistics are not those it was made with."""
+    torch.manual_seed(seed)
+    model = ResNet(SHAPE, 2, depth, width=2)
+    with torch.no_grad():
+        for module in model.modules():
+            if isinstance(module, nn.BatchNorm2d):
+                for value in (module.weight, module.bias, module.running_mean, module.running_var):
+                    value.uniform_(0.5, 1.5)
+    return model.eval()
+
+
+@pytest.mark.parametrize(
+    ("make", "channels", "expected"),
+    [(resnet18, 3, 11_177_025), (resnet18, 8, 11_192_705), (resnet50, 8, 23_525_761)],
+)
+def test_parameter_counts(make: Any, channels: int, expected: int) -> None:
+    """Spec D4; the network that WILDS calls ResNet50 would have 42,517,889."""
+    assert count(make((channels, 224, 224), 1)) == expected
+
+
+def by_hand(model: ResNet, x: Tensor, strides_in_3x3: str) -> Tensor:
+    """The network from its weights: names as in torchvision, no `forward` of ours."""
+    weights = model.state_dict()
+    relu, conv2d = torch.relu, nn.functional.conv2d
+
+    def norm(name: str, x: Tensor) -> Tensor:
+        w, b, m, v = (weights[f"{name}.{k}"] for k in ("weight", "bias", "running_mean", "running_var"))
+        return (x - m[:, None, None]) / (v[:, None, None] + 1e-5).sqrt() * w[:, None, None] + b[:, None, None]
+
+    x = relu(norm("bn1", conv2d(x, weights["conv1.weight"], stride=2, padding=3)))
+    x = nn.functional.max_pool2d(x, 3, 2, 1)
+    for stage in (1, 2, 3, 4):
+        for k in range(sum(f"layer{stage}.{i}.conv1.weight" in weights for i in range(10))):
+            name, stride = f"layer{stage}.{k}", 2 if stage > 1 and k == 0 else 1
+            steps = [j for j in (1, 2, 3) if f"{name}.conv{j}.weight" in weights]
+            out = x
+            for j in steps:
+                w = weights[f"{name}.conv{j}.weight"]
+                here = stride if f"conv{j}" == strides_in_3x3 else 1
+                out = norm(f"{name}.bn{j}", conv2d(out, w, stride=here, padding=w.shape[-1] // 2))
+                out = relu(out) if j < steps[-1] else out
+            if f"{name}.downsample.0.weight" in weights:
+                x = norm(f"{name}.downsample.1", conv2d(x, weights[f"{name}.downsample.0.weight"], stride=stride))
+            x = relu(out + x)
+    return x.mean(dim=(2, 3)) @ weights["fc.weight"].T + weights["fc.bias"]
+
+
+@pytest.mark.parametrize(("depth", "strided"), [(18, "conv1"), (50, "conv2")])
+def test_it_is_the_network_of_the_paper(depth: int, strided: str) -> None:
+    model, x = narrow(depth), torch.rand(2, *SHAPE)
+    torch.testing.assert_close(model(x), by_hand(model, x, strided), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("block", [Basic, Bottleneck])
+def test_a_block_starts_as_its_input_where_its_body_is_zero(block: Any) -> None:
+    made = block(2 * block.expansion, 2, 1).eval()
+    assert isinstance(made.downsample, nn.Identity)
+    for name, parameter in made.named_parameters():
+        if "bn" in name:
+            nn.init.zeros_(parameter)
+    x = torch.randn(1, 2 * block.expansion, 5, 5)
+    assert torch.equal(made(x), torch.relu(x))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("depth", [18, 50])
+def test_it_is_torchvisions_network(depth: int) -> None:
+    """Same names, same weights, same numbers, so its weight files load."""
+    try:
+        from torchvision.models import resnet as reference
+    except (ImportError, RuntimeError) as error:
+        pytest.skip(f"torchvision does not load here: {error}")
+    torch.manual_seed(0)
+    theirs = getattr(reference, f"resnet{depth}")(num_classes=2).eval()
+    ours = ResNet((3, 64, 64), 2, depth).eval()
+    ours.load_state_dict(theirs.state_dict())
+    x = torch.rand(2, 3, 64, 64)
+    torch.testing.assert_close(ours(x), theirs(x))
+
+
+def test_initialisation_is_kaimings() -> None:
+    torch.manual_seed(0)
+    model = resnet18((3, 28, 28), 1)
+    weight = model.layer4[1].conv2.weight
+    assert weight.std().item() == pytest.approx((2 / (512 * 9)) ** 0.5, rel=0.01)
+    assert (model.bn1.weight == 1).all()
+
+
+# ---- mix points
+
+
+@pytest.mark.parametrize("depth", [18, 50])
+@pytest.mark.parametrize("layer", LAYERS)
+def test_encode_and_decode_are_forward(depth: int, layer: str) -> None:
+    model, x = narrow(depth), torch.rand(2, *SHAPE)
+    assert model.layers == LAYERS
+    torch.testing.assert_close(model.decode(model.encode(x, layer), layer), model(x))
+    torch.testing.assert_close(model.head(model.features(x)), model(x))
+
+
+def test_sizes_of_the_maps_of_rcf_mnist() -> None:
+    """Spec D4: pool 7, layers 7, 4, 2, 1; 512 features."""
+    model, x = resnet18((3, 28, 28), 1), torch.rand(2, 3, 28, 28)
+    sizes = [model.encode(x, layer).shape[-1] for layer in LAYERS]
+    assert sizes == [28, 7, 7, 4, 2, 1]
+    assert model.features(x).shape == (2, 512)
+    assert model(x).shape == (2, 1)
+
+
+def test_the_released_mix_point_mixes_predictions() -> None:
+    """Spec A3: after layer 4 only pooling and a linear layer follow."""
+    model = narrow(18)
+    assert resolve_layer(model, "hidden") == "layer4"
+    a, b, lam = torch.rand(3, *SHAPE), torch.rand(3, *SHAPE), torch.tensor([0.0, 0.3, 1.0])
+    mixed = model.forward_mixed(a, b, lam, "layer4")
+    torch.testing.assert_close(mixed, lam[:, None] * model(a) + (1 - lam[:, None]) * model(b))
+    other = model.forward_mixed(a, b, lam, "layer2")
+    assert not torch.allclose(other[1], mixed[1])
+
+
+def test_unknown_mix_points_are_refused() -> None:
+    model = narrow(18)
+    for call in (model.encode, model.decode):
+        with pytest.raises(InputError, match="layer must be one of input, stem, layer1"):
+            call(torch.rand(1, *SHAPE), "layer5")
+
+
+# ---- weights
+
+
+def test_weights_are_taken_but_for_the_linear_layer(tmp_path: Path) -> None:
+    source = ResNet((3, 9, 9), 1000, width=2)
+    state = {k: v for k, v in source.state_dict().items() if not k.endswith("num_batches_tracked")}  # as old files
+    torch.save(state, tmp_path / "w.pth")
+    model = ResNet((3, 20, 20), 1, weights=str(tmp_path / "w.pth"), width=2)
+    for name, value in model.state_dict().items():
+        if name in state and not name.startswith("fc."):
+            assert torch.equal(value, state[name]), name
+    assert model.fc.weight.shape == (1, 16)
+    (note,) = model.notes
+    assert note.startswith("ResNet initialised from w.pth (SHA-256 ")
+
+
+def test_a_random_start_is_noted_where_the_paper_has_weights() -> None:
+    assert "at random: the paper starts from ImageNet weights" in ResNet((3, 9, 9), 1, width=1).notes[0]
+    assert ResNet((8, 9, 9), 1, width=1).notes == ()
+
+
+def test_weights_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "w.pth"
+    torch.save(ResNet((3, 9, 9), 1, width=2).state_dict(), path)
+    with pytest.raises(InputError, match=r"hold \(2, 3, 7, 7\) for conv1.weight, expected \(2, 8, 7, 7\)"):
+        ResNet((8, 9, 9), 1, weights=str(path), width=2)
+    torch.save({"a": torch.ones(1)}, path)
+    with pytest.raises(InputError, match=r"hold nothing for conv1.weight"):
+        ResNet(SHAPE, 1, weights=str(path), width=2)
+    for content in (b"", b"no tensors"):
+        path.write_bytes(content)
+        with pytest.raises(InputError, match="weights must be a file of PyTorch tensors"):
+            ResNet(SHAPE, 1, weights=str(path), width=2)
+    with pytest.raises(InputError, match=r"weights must be a file .*missing.pth"):
+        ResNet(SHAPE, 1, weights=str(tmp_path / "missing.pth"), width=2)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"in_shape": (5,)}, r"in_shape must be \(channels, height, width\) for ResNet, got \(5,\)"),
+        ({"depth": 101}, "depth must be one of 18, 50, got 101"),
+        ({"width": 0}, "width must be 1 or more, got 0"),
+    ],
+)
+def test_bad_options_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        ResNet(**{"in_shape": SHAPE, "out_features": 1, **options})

@@ -1,0 +1,52 @@
+"""scripts.data with datasets whose folder nobody fetches for the user."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from datasets.dti import DTI, FOLDER
+from datasets.fetch import FetchError
+from scripts import data as module
+
+
+@pytest.fixture(autouse=True)
+def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CMIXUP_DATA", str(tmp_path))
+    monkeypatch.delenv("CMIXUP_MIRROR", raising=False)
+    monkeypatch.setattr(module, "names", lambda _: ["dti"])
+
+
+def put_in_place(root: Path) -> None:
+    (root / FOLDER.path).mkdir(parents=True)
+    for member in FOLDER.needs:
+        (root / FOLDER.path / member).touch()
+
+
+def test_status_says_whether_a_folder_is_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    module.status()
+    assert "by hand" in capsys.readouterr().out
+    put_in_place(tmp_path)
+    module.status()
+    printed = capsys.readouterr().out
+    assert "here" in printed
+    assert "by hand" not in printed
+
+
+def test_fetch_says_how_to_get_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(FetchError, match=f"\n  mkdir -p {tmp_path}/dti && curl"):
+        module.fetch_all(["dti"])
+    put_in_place(tmp_path)
+    module.fetch_all(["dti"])
+    assert capsys.readouterr().out == f"dti: {tmp_path / FOLDER.path} (no checksum of it is public)\n"
+
+
+def test_fetching_everything_leaves_such_folders_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[str]] = []
+    monkeypatch.setattr(module, "names", lambda _: ["airfoil", "dti"])
+    monkeypatch.setattr(module, "fetch_all", asked.append)
+    monkeypatch.setattr("sys.argv", ["data", "fetch"])
+    module.main()
+    assert asked == [["airfoil"]]
+    assert DTI.folders == (FOLDER,)

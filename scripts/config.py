@@ -23,9 +23,9 @@ ROOT_KEYS: dict[str, type] = {
     "preset": str, "seed": int, "experiment": str, "device": str, "threads": int, "logger": str, "out": str,
     "rerun": bool,
 }  # fmt: skip
-# Keys of a dataset's config that are no arguments of it: its presets, how long a run takes on one CPU core, and how
-# long a method may search before it trains.
-ABOUT = ("presets", "cpu_minutes", "search")
+# Keys of a dataset's config that are no arguments of it: its presets, how long a run takes on one CPU core, how long a
+# method may search before it trains, and how many domains a batch has.
+ABOUT = ("presets", "cpu_minutes", "search", "groups")
 GROUPS = ("dataset", "model", "method")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -84,6 +85,12 @@ def make_data(
     """A dataset whose rows depend on `seed`, as a split by seed would."""
     parts = [make_split(n, d_y=d_y, seed=seed, name=p) for n, p in zip(sizes, ("train", "val", "test"), strict=True)]
     return RegressionData("data", *parts, unit="none", **changes)
+
+
+def in_float64(data: RegressionData) -> RegressionData:
+    """The same rows as float64."""
+    parts = {name: getattr(data, name) for name in ("train", "val", "test")}
+    return replace(data, **{name: replace(s, x=s.x.double(), y=s.y.double()) for name, s in parts.items()})
 
 
 def make_member(

@@ -109,6 +109,7 @@ class Means:
 
     Args:
         domain: `(..., B)` domain of each row; leading axes are models of a stack.
+        dtype: of the values that means are taken of.
 
     Attributes:
         same: `(..., B, B)` float, 1 where two rows are of one domain.
@@ -117,8 +118,8 @@ class Means:
         number: `(...)` domains in the batch.
     """
 
-    def __init__(self, domain: Tensor):
-        self.same = (domain.unsqueeze(-1) == domain.unsqueeze(-2)).to(torch.get_default_dtype())
+    def __init__(self, domain: Tensor, dtype: torch.dtype = torch.float32):
+        self.same = (domain.unsqueeze(-1) == domain.unsqueeze(-2)).to(dtype)
         self.count = self.same.sum(dim=-1)
         self.number = self.count.reciprocal().sum(dim=-1).round()
         self.share = 1 / (self.count * self.number.unsqueeze(-1))

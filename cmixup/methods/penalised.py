@@ -108,7 +108,7 @@ class Penalised(DomainMethod):
         """Return the penalised risk, with the weights of the next step."""
         features = model.features(batch.x) if self.reads_features else None  # type: ignore[operator]
         prediction = model(batch.x) if features is None else model.head(features)  # type: ignore[operator]
-        f, y, means = self.standard(prediction), self.standard(batch.y), Means(batch.domain)
+        f, y, means = self.standard(prediction), self.standard(batch.y), Means(batch.domain, prediction.dtype)
         seen = Outputs(f, y, squared_errors(f, y), features, means)
         loss = means.across(seen.errors)
         weights = [term.at(self.steps) for term in self.terms]

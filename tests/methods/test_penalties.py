@@ -18,6 +18,7 @@ from cmixup.methods.penalised import Outputs
 from cmixup.methods.vrex import vrex_penalty
 from tests.helpers import make_member, make_split
 
+pytestmark = pytest.mark.usefixtures("float64")
 FEW = torch.tensor([4, 2, 4, 2, 2, 4, 9, 9, 9, 4])  # 3, 3 and 4 rows
 MANY = torch.arange(30) % 3  # 10 rows each
 MIXED = torch.cat([MANY, torch.full((4,), 7)])
@@ -30,14 +31,7 @@ def outputs(domain: Tensor, d_y: int = 1, width: int = 5, seed: int = 0) -> Outp
 
 
 def seen(f: Tensor, y: Tensor, domain: Tensor, features: Tensor | None = None) -> Outputs:
-    return Outputs(f, y, squared_errors(f, y), features, Means(domain))
-
-
-@pytest.fixture(autouse=True)
-def float64() -> object:
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(torch.float32)
+    return Outputs(f, y, squared_errors(f, y), features, Means(domain, torch.float64))
 
 
 def slope(f: Tensor, y: Tensor) -> Tensor:
@@ -152,7 +146,7 @@ def test_ib_irm_adds_the_bottleneck_to_irm() -> None:
 def errors(risk: Tensor, domain: Tensor) -> Outputs:
     """A batch with the given error on each row."""
     nothing = torch.zeros(len(domain), 1)
-    return Outputs(nothing, nothing, risk, None, Means(domain))
+    return Outputs(nothing, nothing, risk, None, Means(domain, torch.float64))
 
 
 @pytest.mark.parametrize("domain", [FEW, MIXED], ids=["few rows", "mixed"])
@@ -195,7 +189,7 @@ def by_pairs(h: Tensor, domain: Tensor) -> Tensor:
 
 def coral_of(h: Tensor, domain: Tensor) -> Tensor:
     nothing = torch.zeros(len(domain), 1)
-    return coral_penalty(Outputs(nothing, nothing, nothing[:, 0], h, Means(domain)))
+    return coral_penalty(Outputs(nothing, nothing, nothing[:, 0], h, Means(domain, torch.float64)))
 
 
 @pytest.mark.parametrize("width", [2, 40])

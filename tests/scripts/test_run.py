@@ -75,6 +75,12 @@ def test_methods_train_on_twins(dataset: str, method: str, preset: str, tmp_path
         assert len(rows(report)) >= 8
 
 
+def test_a_domain_method_without_domains_leaves_nothing_behind(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="needs training rows of two or more domains, no2/train has 1"):
+        execute(planned(tmp_path, "method=coral"))
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_folder_of_a_run(tmp_path: Path) -> None:
     job = planned(tmp_path, "seed=4", "method=cmixup", "method.bandwidth=0.5")
     (folder,) = execute(job)

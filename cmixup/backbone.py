@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor, nn
 
 from cmixup.errors import InputError
@@ -54,6 +55,16 @@ class Backbone(nn.Module):
     def forward_mixed(self, x_i: Tensor, x_j: Tensor, lam: Tensor, layer: str) -> Tensor:
         """Predict from the states of `x_i` and `x_j` at `layer`, mixed linearly by `lam: (B,)` (Manifold Mixup)."""
         return self.decode(mix(self.encode(x_i, layer), self.encode(x_j, layer), lam), layer)
+
+
+class StackLinear(nn.Linear):
+    """`nn.Linear` that also takes weights `(E, out, in)`, biases `(E, out)` and inputs `(E, B, in)`."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return `(B, out)`, or `(E, B, out)` for a stack."""
+        if self.weight.ndim == 2:
+            return super().forward(x)
+        return torch.baddbmm(self.bias.unsqueeze(-2), x, self.weight.mT)
 
 
 def resolve_layer(model: nn.Module, layer: str) -> str:

@@ -35,7 +35,7 @@ class Learner:
         lr: float = 1e-3,
         weight_decay: float = 0.0,
     ):
-        self.size = len(models)
+        self.size, self.device = len(models), device
         if self.size > 1 and not getattr(models[0], "stackable", False):
             raise InputError(f"models of class {type(models[0]).__name__} cannot be trained as one stack")
         self.model = (models[0] if self.size == 1 else stack(models)).to(device)

@@ -40,6 +40,15 @@ class Optimizer:
     def step(self) -> None:
         """Update every parameter that has a gradient."""
 
+    def reset(self) -> None:
+        """Forget what earlier steps left (moments, momentum), as an optimiser made anew would; `lr` stays."""
+        for tensor in self._memory:
+            tensor.zero_()
+
+    @property
+    def _memory(self) -> list[Tensor]:
+        return []
+
     def _state(self) -> list[Tensor]:
         return [torch.zeros_like(value) for value in self._values]
 
@@ -62,6 +71,10 @@ class Adam(Optimizer):
         # The counts of all parameters lie in one tensor, so that one addition raises them.
         self._count = torch.zeros(len(self.params), device=self.params[0].device)
         self._counts = list(self._count.unbind())
+
+    @property
+    def _memory(self) -> list[Tensor]:
+        return [*self._mean, *self._square, self._count]
 
     @torch.no_grad()
     def step(self) -> None:
@@ -92,6 +105,10 @@ class SGD(Optimizer):
         super().__init__(params, lr, weight_decay)
         self.momentum = momentum
         self._buffer = self._state()
+
+    @property
+    def _memory(self) -> list[Tensor]:
+        return self._buffer
 
     @torch.no_grad()
     def step(self) -> None:

@@ -143,6 +143,7 @@ def _train_stack(
     for m in members:
         m.method.search(m.data.train, m.data.val, m.model, m.streams)
     learner = Learner([m.model for m in members], device, settings.optimizer, settings.lr, settings.weight_decay)
+    method.begin(learner, members)
     source = Rows([m.data.train for m in members], device)
     val = Rows([m.data.val for m in members], device)
     tracked = {name: Rows([getattr(m.data, name) for m in members], device) for name in settings.track}

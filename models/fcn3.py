@@ -8,24 +8,13 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import leaky_relu
 
-from cmixup.backbone import Backbone
+from cmixup.backbone import Backbone, StackLinear
 from cmixup.errors import InputError
 
 WIDTH, SLOPE = 128, 0.1
-
-
-class StackLinear(nn.Linear):
-    """`nn.Linear` that also takes weights `(E, out, in)`, biases `(E, out)` and inputs `(E, B, in)`."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return `(B, out)`, or `(E, B, out)` for a stack."""
-        if self.weight.ndim == 2:
-            return super().forward(x)
-        return torch.baddbmm(self.bias.unsqueeze(-2), x, self.weight.mT)
 
 
 class FCN3(Backbone):

@@ -24,8 +24,8 @@ ROOT_KEYS: dict[str, type] = {
     "rerun": bool,
 }  # fmt: skip
 # Keys of a dataset's config that are no arguments of it: its presets, how long a run takes on one CPU core, how long a
-# method may search before it trains, and why nothing of it is published.
-ABOUT = ("presets", "cpu_minutes", "search", "absent")
+# method may search before it trains, how many domains a batch has, and why nothing of it is published.
+ABOUT = ("presets", "cpu_minutes", "search", "groups", "absent")
 GROUPS = ("dataset", "model", "method")
 
 

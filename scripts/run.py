@@ -81,6 +81,11 @@ def plan(cfg: DictConfig) -> Job:
             f"train.batch_size must be at least {method.least_batch} for this {plain['method']['name']}, "
             f"got {settings.batch_size}"
         )
+    if settings.batch_size % method.batch_multiple:
+        raise InputError(
+            f"train.batch_size must be a multiple of {method.batch_multiple} for this {plain['method']['name']}, "
+            f"got {settings.batch_size}"
+        )
     options = differences(plain)
     folder = (
         Path(plain["out"]) / "runs" / plain["experiment"] / plain["dataset"]["name"] / plain["model"]["name"]

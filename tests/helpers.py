@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,26 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.data import RegressionData, Split
-from cmixup.methods import ERM, Batch, Method, cmixup, cmixup_batch, k_mixup, local_mixup, manifold_mixup, mixrl, mixup
+from cmixup.learner import Learner
+from cmixup.methods import (
+    DRNN,
+    ERM,
+    Batch,
+    Fish,
+    GroupDRO,
+    Method,
+    cmixup,
+    cmixup_batch,
+    coral,
+    ib_irm,
+    irm,
+    k_mixup,
+    local_mixup,
+    manifold_mixup,
+    mixrl,
+    mixup,
+    vrex,
+)
 from cmixup.order import Order
 from cmixup.rows import Rows
 from cmixup.seeding import Streams, torch_seed
@@ -33,8 +53,19 @@ METHODS: dict[str, Callable[[], Method]] = {
     "local_mixup_hidden": lambda: local_mixup(2.0, "batch", "hidden", form="exponential", pairing="permutation"),
     "local_mixup_knn": lambda: local_mixup(0.5, form="knn", k=12),
     "mixrl": lambda: mixrl(0.5, outer=3, n_in=2),
+    "irm": lambda: irm(2, anneal=2),
+    "irm_plain": lambda: irm(2, 0.5, 0, form="plain", divide=False),
+    "ib_irm": lambda: ib_irm(2, anneal=1, ib_anneal=2),
+    "vrex": lambda: vrex(2, anneal=2),
+    "coral": lambda: coral(2),
+    "drnn": lambda: DRNN(2, ramp=4),
+    "group_dro": lambda: GroupDRO(0.1),
+    "fish": lambda: Fish(2),
     "mixrl_hidden": lambda: mixrl(2.0, "batch", "hidden", distance="both", final="argmax", outer=2, n_in=2),
 }
+
+
+DOMAIN_METHODS = tuple(name for name, make in METHODS.items() if make().needs_domains)
 
 
 def make_split(n: int, d: int = 3, d_y: int = 1, seed: int = 0, name: str = "train") -> Split:
@@ -54,6 +85,12 @@ def make_data(
     """A dataset whose rows depend on `seed`, as a split by seed would."""
     parts = [make_split(n, d_y=d_y, seed=seed, name=p) for n, p in zip(sizes, ("train", "val", "test"), strict=True)]
     return RegressionData("data", *parts, unit="none", **changes)
+
+
+def in_float64(data: RegressionData) -> RegressionData:
+    """The same rows as float64."""
+    parts = {name: getattr(data, name) for name in ("train", "val", "test")}
+    return replace(data, **{name: replace(s, x=s.x.double(), y=s.y.double()) for name, s in parts.items()})
 
 
 def make_member(
@@ -86,6 +123,13 @@ def epoch_batches(member: Member, batch_size: int = 16) -> tuple[Order, list[Bat
     order = member.method.order(member.data.train, batch_size, member.streams, drop_last=False)
     drawn = member.method.draw(order, member.streams)
     return order, list(Rows([member.data.train], CPU).batches([order], [drawn]))
+
+
+def make_learner(members: Sequence[Member], **changes: Any) -> Learner:
+    """A stack of members, ready for its first step."""
+    learner = Learner([member.model for member in members], CPU, **changes)
+    members[0].method.begin(learner, members)
+    return learner
 
 
 def assert_states_close(one: dict[str, Tensor], other: dict[str, Tensor], atol: float) -> None:

@@ -57,6 +57,19 @@ def test_the_learning_rate_may_change_between_steps(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["adam", "sgd"])
+def test_reset_makes_it_as_new_and_keeps_the_learning_rate(name: str) -> None:
+    ours = parameters()
+    used = make_optimizer(name, ours, 0.05, 0.1)
+    take_steps(ours, used, False)
+    theirs = [nn.Parameter(p.detach().clone()) for p in ours]
+    used.lr = 0.02
+    used.reset()
+    take_steps(ours, used, False)
+    take_steps(theirs, make_optimizer(name, theirs, 0.02, 0.1), False)
+    assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
+
+
+@pytest.mark.parametrize("name", ["adam", "sgd"])
 def test_zero_grad_forgets_and_a_step_without_gradients_does_nothing(name: str) -> None:
     params = parameters()
     optimizer = make_optimizer(name, params, 0.1)

@@ -20,6 +20,7 @@ from tests.helpers import (
     Lazy,
     assert_states_close,
     assert_states_equal,
+    in_float64,
     make_data,
     make_member,
     settings,
@@ -34,8 +35,22 @@ SEEDS = (0, 1, 5)
 # ---- a stack of seeds is as many separate runs
 
 
+# Adam that starts anew after the annealing moves by lr g / |g|: in float32 that makes steps of the rounding of small g.
+RESTARTS = ("irm", "ib_irm", "vrex")
+
+
+@pytest.mark.parametrize("name", RESTARTS)
+def test_a_stack_equals_separate_runs_where_the_optimiser_starts_anew(name: str, float64: None) -> None:
+    data = {seed: in_float64(make_data(seed, ONE_EPOCH)) for seed in SEEDS}
+    together = train([make_member(METHODS[name](), seed, data[seed]) for seed in SEEDS], settings())
+    for seed, ours in zip(SEEDS, together, strict=True):
+        alone = train_one(METHODS[name](), seed, data[seed])
+        assert_states_close(ours.state_dict, alone.state_dict, 1e-10)
+        assert ours.facts == alone.facts
+
+
 @pytest.mark.parametrize("sizes", [THREE_STEPS, ONE_EPOCH], ids=["3 steps", "an epoch"])
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", [name for name in METHODS if name not in RESTARTS])
 def test_a_stack_equals_separate_runs(name: str, sizes: tuple[int, int, int]) -> None:
     data = {seed: make_data(seed, sizes) for seed in SEEDS}
     together = train([make_member(METHODS[name](), seed, data[seed]) for seed in SEEDS], settings())
@@ -45,7 +60,7 @@ def test_a_stack_equals_separate_runs(name: str, sizes: tuple[int, int, int]) ->
         assert alone.stack == 1
         assert_states_close(ours.state_dict, alone.state_dict, 1e-5)
         assert ours.best_epoch == alone.best_epoch
-        assert ours.facts == alone.facts
+        assert ours.facts == pytest.approx(alone.facts, rel=1e-5)
         for split in ("val", "test"):
             assert ours.scores[split] == pytest.approx(alone.scores[split], rel=1e-4, abs=1e-5)
         for one, other in zip(ours.history, alone.history, strict=True):
@@ -416,7 +431,7 @@ def test_lazily_read_inputs_give_the_same_numbers(name: str) -> None:
     assert ours.scores == theirs.scores
     assert ours.history == theirs.history
     looks_at_inputs = name.startswith(("k_mixup", "local_mixup", "mixrl"))  # in pieces of `flat.CHUNK_BYTES`
-    assert max(lazies["train"].asked) == 16 or looks_at_inputs
+    assert max(lazies["train"].asked) == (32 if name == "fish" else 16) or looks_at_inputs
     assert max(lazies["test"].asked) == 9
     assert max(lazies["val"].asked) == 9 or name.startswith("mixrl")  # its search reads in batches of its own
 

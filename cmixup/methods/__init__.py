@@ -3,24 +3,40 @@
 from cmixup.methods.base import Batch, Method
 from cmixup.methods.cmixup import cmixup
 from cmixup.methods.cmixup_batch import cmixup_batch
+from cmixup.methods.coral import coral
+from cmixup.methods.drnn import DRNN
 from cmixup.methods.erm import ERM
+from cmixup.methods.fish import Fish
+from cmixup.methods.group_dro import GroupDRO
+from cmixup.methods.ib_irm import ib_irm
+from cmixup.methods.irm import irm
 from cmixup.methods.k_mixup import k_mixup
 from cmixup.methods.local_mixup import local_mixup
 from cmixup.methods.manifold_mixup import manifold_mixup
 from cmixup.methods.mix import Mix
 from cmixup.methods.mixrl import mixrl
 from cmixup.methods.mixup import mixup
+from cmixup.methods.penalised import Penalised
+from cmixup.methods.vrex import vrex
 
 __all__ = [
+    "DRNN",
     "ERM",
     "Batch",
+    "Fish",
+    "GroupDRO",
     "Method",
     "Mix",
+    "Penalised",
     "cmixup",
     "cmixup_batch",
+    "coral",
+    "ib_irm",
+    "irm",
     "k_mixup",
     "local_mixup",
     "manifold_mixup",
     "mixrl",
     "mixup",
+    "vrex",
 ]

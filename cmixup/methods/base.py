@@ -6,7 +6,7 @@ model and the batch. `loss` must work with a leading axis of models on every ten
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
@@ -16,11 +16,13 @@ from torch import Tensor, nn
 
 from cmixup.data import Split
 from cmixup.errors import InputError
+from cmixup.optim import Optimizer
 from cmixup.order import Order, shuffled
 from cmixup.seeding import Streams
 
 if TYPE_CHECKING:
     from cmixup.learner import Learner
+    from cmixup.trainer import Member
 
 
 @dataclass(frozen=True)
@@ -47,18 +49,28 @@ class Method:
     Attributes:
         stackable: whether `loss` works on a stack of models. Otherwise seeds are trained one after another.
         layer: where it mixes, as asked for; empty if it does not.
+        needs_domains: whether the training split must have two domains or more.
         least_batch: the fewest rows a full batch must have.
+        batch_multiple: what the rows of a full batch must be a multiple of.
     """
 
     stackable: ClassVar[bool] = True
+    needs_domains: ClassVar[bool] = False
     layer: str = ""
     least_batch: int = 1
+    batch_multiple: int = 1
 
     def fit(self, train: Split, model: nn.Module) -> None:
         """Read what is needed from the training split and the model's shape, once, before training."""
 
     def search(self, train: Split, val: Split, model: nn.Module, streams: Streams) -> None:
         """Learn from the validation split what training will use, once, before it; `model` stays as it is."""
+
+    def begin(self, learner: Learner, members: Sequence[Member]) -> None:
+        """Prepare what lives as long as training does (networks of its own, state of every model), after `search`.
+
+        Called once, on the method of the first of the stack's `members`: that one takes every step.
+        """
 
     def order(self, train: Split, batch_size: int, streams: Streams, *, drop_last: bool) -> Order:
         """Return the rows of one epoch; domain-balanced methods override this."""
@@ -80,12 +92,7 @@ class Method:
 
         Methods with several inner steps, networks of their own or searches that need gradients override this.
         """
-        loss = self.loss(learner.model, batch)
-        learner.optimizer.zero_grad()
-        # The models of a stack share no parameter: the sum trains each on its own loss.
-        loss.sum().backward()  # type: ignore[no-untyped-call]
-        learner.optimizer.step()
-        return loss.detach()
+        return descend(self.loss(learner.model, batch), learner.optimizer)
 
     def predict(self, model: nn.Module, x: Tensor) -> Tensor:
         """Return predictions `(..., B, d_y)`."""
@@ -94,6 +101,17 @@ class Method:
     def facts(self) -> dict[str, float]:
         """Return what a record should say of the fitted method, by name."""
         return {}
+
+
+def descend(loss: Tensor, *optimizers: Optimizer) -> Tensor:
+    """Take one step of each optimiser down the gradient of `loss`, a scalar or `(E,)`, and return it detached."""
+    for optimizer in optimizers:
+        optimizer.zero_grad()
+    # The models of a stack share no parameter: the sum trains each on its own loss.
+    loss.sum().backward()  # type: ignore[no-untyped-call]
+    for optimizer in optimizers:
+        optimizer.step()
+    return loss.detach()
 
 
 def squared_error(prediction: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:
@@ -106,11 +124,20 @@ def squared_error(prediction: Tensor, target: Tensor, weight: Tensor | None = No
     Raises:
         InputError: shapes that differ (a (B,) target would silently broadcast to (B, B)).
     """
+    if weight is None:
+        return _squares(prediction, target).mean(dim=(-2, -1))
+    error = squared_errors(prediction, target)
+    return (weight * error).sum(dim=-1) / weight.sum(dim=-1).clamp_min(torch.finfo(weight.dtype).tiny)
+
+
+def squared_errors(prediction: Tensor, target: Tensor) -> Tensor:
+    """Return the squared error of each row, averaged over label dimensions, `(..., B)`; see `squared_error`."""
+    return _squares(prediction, target).mean(dim=-1)
+
+
+def _squares(prediction: Tensor, target: Tensor) -> Tensor:
     if prediction.shape != target.shape:
         raise InputError(
             f"prediction and target must have the same shape, got {tuple(prediction.shape)} and {tuple(target.shape)}"
         )
-    if weight is None:
-        return (prediction - target).square().mean(dim=(-2, -1))
-    error = (prediction - target).square().mean(dim=-1)
-    return (weight * error).sum(dim=-1) / weight.sum(dim=-1).clamp_min(torch.finfo(weight.dtype).tiny)
+    return (prediction - target).square()

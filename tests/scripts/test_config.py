@@ -24,7 +24,7 @@ from scripts.config import (
     target,
 )
 from scripts.run import Job, folder_name, pick_device, plan
-from tests.scripts.cover import DATASETS, METHODS, PRESETS, combinations
+from tests.scripts.cover import DATASETS, METHODS, PRESETS, combinations, has_domains, needs_domains
 
 MODELS = names("model")
 
@@ -290,6 +290,31 @@ def test_bad_values_of_other_datasets_are_refused() -> None:
         planned("method=k_mixup", "method.k=17")
     with pytest.raises(InputError, match="pairing must be one of uniform, permutation, got 'random'"):
         planned("method=mixup", "method.pairing=random")
+
+
+def test_batches_that_domain_methods_cannot_divide_are_refused() -> None:
+    with pytest.raises(InputError, match=r"train\.batch_size must be a multiple of 4 for this irm, got 18"):
+        planned("dataset=crime", "method=irm", "train.batch_size=18")
+    with pytest.raises(InputError, match=r"train\.batch_size must be at least 8 for this irm, got 4"):
+        planned("dataset=crime", "method=irm", "train.batch_size=4")
+    assert planned("dataset=crime", "method=vrex", "train.batch_size=4").settings.batch_size == 4
+
+
+@pytest.mark.parametrize("method", [name for name in METHODS if needs_domains(name) and name != "group_dro"])
+def test_the_dataset_says_how_many_domains_make_a_batch(method: str) -> None:
+    assert planned("dataset=crime", f"method={method}").plain["method"]["groups"] == 4
+    job = planned("dataset=crime", f"method={method}", "method.groups=2")
+    assert job.options == {"method.groups": 2}
+
+
+def test_which_datasets_and_methods_have_to_do_with_domains() -> None:
+    domains = {"irm", "ib_irm", "vrex", "coral", "drnn", "group_dro", "fish"}
+    assert {name for name in METHODS if needs_domains(name)} == domains
+    assert {"crime", "skillcraft"} <= {name for name in DATASETS if has_domains(name)}
+    assert not {"airfoil", "no2", "exchange_rate"} & {name for name in DATASETS if has_domains(name)}
+    tried = combinations()
+    assert {method for _, method, _ in tried} == set(METHODS)
+    assert all(has_domains(dataset) for dataset, method, _ in tried if method in domains)
 
 
 def test_an_interpolation_to_nothing_is_refused_by_name() -> None:

@@ -94,6 +94,12 @@ def test_the_code_is_described_as_it_was_before_training(tmp_path: Path, monkeyp
     assert heard == ["environment", "epoch 1", "epoch 2"]
 
 
+def test_a_domain_method_without_domains_leaves_nothing_behind(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="needs training rows of two or more domains, no2/train has 1"):
+        execute(planned(tmp_path, "method=coral"))
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_folder_of_a_run(tmp_path: Path) -> None:
     job = planned(tmp_path, "seed=4", "method=cmixup", "method.bandwidth=0.5")
     (folder,) = execute(job)

@@ -1,0 +1,42 @@
+"""IB-IRM, IRM with an information bottleneck (Ahuja et al. 2021, arXiv 2106.06607; ahujak/IB-IRM; DomainBed IB_IRM).
+
+The differences of `cmixup.methods.irm`, whose penalty it has; the bottleneck is on penultimate features as in DomainBed
+(some of the authors' experiments take logits). Each weight has its annealing, and the loss is divided by IRM's weight.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from cmixup.methods.irm import invariance
+from cmixup.methods.penalised import Outputs, Penalised, Term
+
+
+def bottleneck_penalty(seen: Outputs) -> Tensor:
+    """Return the mean over domains and features of the variance (n_e - 1) of a feature inside a domain, `(...)`."""
+    assert seen.features is not None
+    offset, _ = seen.means.centred(seen.features)
+    count = seen.means.count
+    return seen.means.across(offset.square().mean(dim=-1) * count / (count - 1).clamp_min(1))
+
+
+def ib_irm(
+    groups: int,
+    weight: float = 100.0,
+    anneal: int = 500,
+    *,
+    ib_weight: float = 100.0,
+    ib_anneal: int = 500,
+    form: str = "auto",
+    divide: bool = True,
+    standardise: bool = True,
+) -> Penalised:
+    """Penalise IRM's slopes and the variance of features inside domains.
+
+    Args:
+        groups, weight, anneal, form, divide, standardise: see `irm`.
+        ib_weight: weight of the variance after its annealing.
+        ib_anneal: optimiser steps without it.
+    """
+    terms = [invariance(weight, anneal, form), Term("ib_weight", bottleneck_penalty, ib_weight, ib_anneal)]
+    return Penalised(groups, terms, standardise=standardise, divide=divide, rows=2, reads_features=True)

@@ -1,0 +1,34 @@
+"""V-REx, risk extrapolation by variance (Krueger et al. 2021, arXiv 2003.00688; DomainBed VREx).
+
+Differences from DomainBed: squared error on standardised labels; the whole loss is divided by the weight where that is
+above 1, as in the authors' code.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from cmixup.methods.penalised import Outputs, Penalised, Term
+
+
+def vrex_penalty(seen: Outputs) -> Tensor:
+    """Return the population variance of the domains' risks, `(...)`; 0 for one domain."""
+    means = seen.means
+    risk = means.within(seen.errors)
+    return means.across((risk - means.across(risk).unsqueeze(-1)).square())
+
+
+def vrex(
+    groups: int, weight: float = 10.0, anneal: int = 500, *, divide: bool = True, standardise: bool = True
+) -> Penalised:
+    """Penalise the variance of the risk over domains.
+
+    Args:
+        groups: domains a batch; the batch size must be a multiple of it.
+        weight: lambda, of the penalty after the annealing.
+        anneal: optimiser steps with weight 1 before that.
+        divide: divide the loss by the weight where that is above 1.
+        standardise: compute the loss on standardised labels.
+    """
+    term = Term("weight", vrex_penalty, weight, anneal, before=1.0)
+    return Penalised(groups, [term], standardise=standardise, divide=divide)

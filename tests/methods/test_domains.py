@@ -1,0 +1,332 @@
+"""What the domain methods share: means over domains, standardised labels, what they refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from cmixup.data import RegressionData, Split
+from cmixup.errors import InputError
+from cmixup.learner import Learner
+from cmixup.methods import DRNN, Batch, Fish, GroupDRO, Method, Penalised, coral, ib_irm, irm, vrex
+from cmixup.methods.base import squared_error
+from cmixup.methods.domains import DomainMethod, Means
+from cmixup.methods.penalised import Term
+from cmixup.trainer import train
+from models.fcn3 import FCN3
+from models.lstnet import LSTNet
+from tests.helpers import (
+    CPU,
+    DOMAIN_METHODS,
+    METHODS,
+    assert_states_close,
+    epoch_batches,
+    make_data,
+    make_learner,
+    make_member,
+    settings,
+    states_differ,
+    train_one,
+)
+
+DOMAIN = torch.tensor([7, 3, 7, 7, -1, 3, 7, 3, 9])
+
+
+def of_domains(values: Tensor, domain: Tensor) -> list[Tensor]:
+    return [values[domain == d] for d in domain.unique()]
+
+
+# ---- means
+
+
+def test_means_are_those_of_a_loop_over_domains() -> None:
+    values, weight = torch.randn(9), torch.tensor([1.0, 0, 2, 0, 0, 1, 1, 3, 0])
+    means = Means(DOMAIN)
+    within, weighted = means.within(values), means.within(values, weight)
+    for row in range(9):
+        mine = DOMAIN[row] == DOMAIN
+        torch.testing.assert_close(within[row], values[mine].mean())
+        total = weight[mine].sum()
+        expected = (weight * values)[mine].sum() / total if total > 0 else torch.zeros(())
+        torch.testing.assert_close(weighted[row], expected)
+    each = torch.stack([part.mean() for part in of_domains(values, DOMAIN)])
+    torch.testing.assert_close(means.across(values), each.mean())
+    assert means.count.tolist() == [4, 3, 4, 4, 1, 3, 4, 3, 1]
+    assert means.number.item() == 4
+    assert means.share.sum().item() == pytest.approx(1)
+
+
+def test_means_of_a_stack_are_those_of_its_members() -> None:
+    domain, values = torch.stack([DOMAIN, DOMAIN.roll(2), torch.ones(9, dtype=torch.int64)]), torch.randn(3, 9, 5)
+    together = Means(domain)
+    for e in range(3):
+        alone = Means(domain[e])
+        torch.testing.assert_close(together.within(values[..., 0])[e], alone.within(values[e, :, 0]))
+        torch.testing.assert_close(together.across(values[..., 0])[e], alone.across(values[e, :, 0]))
+        for one, other in zip(together.centred(values), alone.centred(values[e]), strict=True):
+            torch.testing.assert_close(one[e], other)
+        assert together.number[e] == alone.number
+
+
+# ---- domain-balanced ERM is the limit
+
+
+class Balanced(DomainMethod):
+    """ERM on the batches of the domain methods."""
+
+    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        return squared_error(model(batch.x), batch.y)
+
+
+LIMITS: dict[str, Callable[[], Method]] = {
+    "irm": lambda: irm(2, 0.0, 0, standardise=False),
+    "ib_irm": lambda: ib_irm(2, 0.0, 0, ib_weight=0.0, standardise=False),
+    "vrex": lambda: vrex(2, 0.0, 0, standardise=False),
+    "coral": lambda: coral(2, 0.0, standardise=False),
+    "drnn": lambda: DRNN(2, 0.0, standardise=False),
+    "no terms": lambda: Penalised(2, [], standardise=False),
+}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_weight_0_is_domain_balanced_erm(name: str) -> None:
+    data = make_data(5, (203, 20, 17))
+    changes = {"optimizer": "sgd", "epochs": 2}  # Adam turns rounding into steps
+    left, right = train_one(LIMITS[name](), 5, data, **changes), train_one(Balanced(2), 5, data, **changes)
+    assert_states_close(left.state_dict, right.state_dict, 1e-6)
+    weighted = METHODS.get(name, lambda: vrex(2, 5.0, 0))()
+    assert states_differ(left.state_dict, train_one(weighted, 5, data, **changes).state_dict)
+
+
+# ---- standardised labels
+
+SCALE, SHIFT = 40.0, 300.0
+
+
+class OtherUnit(FCN3):
+    """The same network, whose predictions are in another unit."""
+
+    def head(self, features: Tensor) -> Tensor:
+        return SCALE * super().head(features) + SHIFT
+
+
+STANDARDISED = [name for name in DOMAIN_METHODS if name != "fish"]
+
+
+@pytest.mark.parametrize("name", STANDARDISED)
+def test_the_loss_does_not_depend_on_the_unit_of_the_label(name: str) -> None:
+    data = make_data(3)
+    other = replace(data, train=replace(data.train, y=SCALE * data.train.y + SHIFT))
+    losses = []
+    for some, model in ((data, None), (other, lambda width, d_y: OtherUnit((width,), d_y))):
+        member = make_member(METHODS[name](), 3, some, model)
+        _, batches = epoch_batches(member)
+        learner = make_learner([member])
+        losses.append([member.method.step(learner, batch).item() for batch in batches[:1]])
+        losses[-1].append(member.method.loss(learner.model, batches[1]).item() if name == "group_dro" else 0)
+        assert member.method.predict(learner.model, batches[0].x).mean().abs() > (100 if model else 0)
+    assert losses[0][0] == pytest.approx(losses[1][0], rel=1e-3)
+
+
+@pytest.mark.parametrize("standardise", [True, False])
+def test_the_risk_is_divided_by_the_variance_of_the_training_labels(standardise: bool) -> None:
+    member = make_member(Penalised(2, [], standardise=standardise), data=make_data(1, d_y=2))
+    _, batches = epoch_batches(member)
+    risk = squared_error(member.model(batches[0].x), batches[0].y)
+    variance = member.data.train.y.var(dim=0, correction=0).mean() if standardise else 1.0
+    torch.testing.assert_close(member.method.loss(member.model, batches[0]), risk / variance)
+
+
+def test_labels_that_do_not_vary_are_left_in_their_unit() -> None:
+    data = make_data(1)
+    data.train.y.fill_(3.0)
+    member = make_member(Penalised(2, []), data=data)
+    _, batches = epoch_batches(member)
+    expected = squared_error(member.model(batches[0].x), batches[0].y)
+    torch.testing.assert_close(member.method.loss(member.model, batches[0]), expected)
+
+
+# ---- annealing
+
+
+def counted(method: Penalised, steps: int) -> tuple[list[float], list[int]]:
+    """The weights of the first term at each step, and the steps before which the optimiser started anew."""
+    member = make_member(method, data=make_data(0, (16 * steps, 8, 8)))
+    _, batches = epoch_batches(member)
+    learner = make_learner([member])
+    resets: list[int] = []
+    reset = learner.optimizer.reset
+
+    def counting() -> None:
+        resets.append(method.steps)
+        reset()
+
+    learner.optimizer.reset = counting  # type: ignore[method-assign]
+    weights = []
+    for batch in batches:
+        weights.append(method.terms[0].at(method.steps))
+        method.step(learner, batch)
+    return weights, resets
+
+
+@pytest.mark.parametrize(
+    ("method", "weights", "resets"),
+    [
+        (lambda: irm(2, 100.0, 3), [1, 1, 1, 100, 100], [3]),
+        (lambda: irm(2, 100.0, 0), [100] * 5, []),
+        (lambda: irm(2, 1.0, 3), [1] * 5, []),
+        (lambda: vrex(2, 10.0, 2), [1, 1, 10, 10, 10], [2]),
+        (lambda: ib_irm(2, 100.0, 1, ib_anneal=3), [1, 100, 100, 100, 100], [1, 3]),
+        (lambda: ib_irm(2, 1.0, 9, ib_anneal=2), [1] * 5, [2]),
+        (lambda: coral(2), [1] * 5, []),
+    ],
+)
+def test_weights_switch_after_the_annealing_and_the_optimiser_starts_anew(
+    method: Callable[[], Penalised], weights: list[float], resets: list[int]
+) -> None:
+    assert counted(method(), 5) == (weights, resets)
+
+
+def test_before_its_annealing_ends_ib_irm_is_irm() -> None:
+    data = make_data(4)
+    one = train_one(ib_irm(2, anneal=1, ib_anneal=3), 4, data)
+    assert_states_close(one.state_dict, train_one(irm(2, anneal=1), 4, data).state_dict, 1e-6)
+    assert states_differ(one.state_dict, train_one(ib_irm(2, anneal=1, ib_anneal=1), 4, data).state_dict)
+
+
+@pytest.mark.parametrize(("weight", "ratio"), [(100.0, 100.0), (1.0, 1.0), (0.1, 1.0)])
+def test_the_loss_is_divided_by_a_weight_above_1(weight: float, ratio: float) -> None:
+    losses = []
+    for divide in (False, True):
+        member = make_member(vrex(2, weight, 0, divide=divide))
+        _, batches = epoch_batches(member)
+        losses.append(member.method.loss(member.model, batches[0]).item())
+    assert losses[0] == pytest.approx(ratio * losses[1], rel=1e-6)
+
+
+# ---- batches
+
+
+@pytest.mark.parametrize("name", [name for name in DOMAIN_METHODS if name not in ("group_dro", "fish")])
+def test_batches_hold_the_domains(name: str) -> None:
+    order, batches = epoch_batches(make_member(METHODS[name](), data=make_data(0, (53, 8, 8))))
+    assert order.sizes.tolist() == [16] * 3  # floor(53 / 16)
+    for batch in batches:
+        assert sorted(batch.domain[[0, 8]].tolist()) == [0, 1]
+        assert (batch.domain[:8] == batch.domain[0]).all()
+        assert (batch.domain[8:] == batch.domain[8]).all()
+
+
+def with_domains(domain: np.ndarray) -> RegressionData:
+    data = make_data(0, (len(domain), 8, 8))
+    return replace(data, train=replace(data.train, domain=torch.from_numpy(domain)))
+
+
+@pytest.mark.parametrize("name", DOMAIN_METHODS)
+def test_domains_of_a_single_row_train(name: str) -> None:
+    outcome = train_one(METHODS[name](), data=with_domains(np.r_[np.zeros(30, int), 5, np.ones(30, int), 2, 3]))
+    assert not outcome.diverged
+    assert outcome.facts["n_domains"] == 5
+
+
+def test_domains_need_not_be_the_same_in_a_stack() -> None:
+    data = [with_domains(np.arange(48) % 3 + shift) for shift in (0, 20)]
+    for name in DOMAIN_METHODS:
+        together = train([make_member(METHODS[name](), 0, some) for some in data], settings())
+        for some, ours in zip(data, together, strict=True):
+            assert_states_close(ours.state_dict, train_one(METHODS[name](), 0, some).state_dict, 1e-4)
+
+
+# ---- what is refused
+
+
+@pytest.mark.parametrize("name", DOMAIN_METHODS)
+def test_a_single_domain_is_refused(name: str) -> None:
+    with pytest.raises(InputError, match="needs training rows of two or more domains, data/train has 1"):
+        train_one(METHODS[name](), data=with_domains(np.zeros(48, int)))
+
+
+def test_as_many_domains_in_every_run_of_a_stack() -> None:
+    members = [make_member(GroupDRO(), seed, with_domains(np.arange(48) % n)) for seed, n in enumerate((2, 3))]
+    with pytest.raises(InputError, match=r"all runs of a stack need as many training domains, got \[2, 3\]"):
+        train(members, settings())
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: irm(3), "groups must be at most the number of training domains, got 3 for 2"),
+        (lambda: irm(0), "groups must be a whole number, 1 or more, got 0"),
+        (lambda: vrex(True), "groups must be a whole number, 1 or more, got True"),
+        (lambda: irm(2, -1.0), "weight must be a finite number, 0 or more, got -1.0"),
+        (lambda: vrex(2, float("inf")), "weight must be a finite number, 0 or more, got inf"),
+        (lambda: ib_irm(2, ib_weight=float("nan")), "ib_weight must be a finite number, 0 or more, got nan"),
+        (lambda: irm(2, anneal=-1), "anneal must be a whole number of optimiser steps, 0 or more, got -1"),
+        (lambda: vrex(2, anneal=1.5), "anneal must be a whole number of optimiser steps, 0 or more, got 1.5"),
+        (lambda: irm(2, form="square"), "form must be one of auto, plain, product, got 'square'"),
+        (lambda: DRNN(2, -0.1), "weight must be a finite number, 0 or more, got -0.1"),
+        (lambda: DRNN(2, reversal=-1.0), "reversal must be a finite number, 0 or more, got -1.0"),
+        (lambda: DRNN(2, width=0), "width must be a whole number, 1 or more, got 0"),
+        (lambda: DRNN(2, ramp=-2), "ramp must be a whole number of optimiser steps, 0 or more, got -2"),
+        (lambda: DRNN(2, classifier_lr=0.0), "classifier_lr must be a finite number above 0, got 0.0"),
+        (lambda: GroupDRO(-0.1), "eta must be a finite number, 0 or more, got -0.1"),
+        (lambda: Fish(2, 1.5), r"meta_lr must lie in \[0, 1\], got 1.5"),
+    ],
+)
+def test_bad_values_are_refused_by_name(make: Callable[[], Method], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        train_one(make())
+
+
+@pytest.mark.parametrize(
+    ("make", "batch_size", "message"),
+    [
+        (lambda: vrex(2), 15, "batch_size must be a multiple of groups, 2 or more, got batch_size 15 for groups 2"),
+        (lambda: irm(2), 2, "batch_size must be a multiple of groups, 4 or more, got batch_size 2 for groups 2"),
+        (lambda: coral(2), 2, "batch_size must be a multiple of groups, 4 or more, got batch_size 2 for groups 2"),
+        (lambda: Fish(2), 25, "a batch of 2 domains x 25 rows is larger than the 48 training rows"),
+    ],
+)
+def test_bad_batch_sizes_are_refused(make: Callable[[], Method], batch_size: int, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        train_one(make(), batch_size=batch_size)
+
+
+@pytest.mark.parametrize("name", ["ib_irm", "coral", "drnn"])
+def test_models_without_features_are_refused(name: str) -> None:
+    with pytest.raises(InputError, match="model must be a Backbone with features for this method, got Linear"):
+        make_member(METHODS[name](), model=nn.Linear)
+
+
+@pytest.mark.parametrize("name", ["irm", "vrex", "group_dro", "fish"])
+def test_others_train_any_module(name: str) -> None:
+    (outcome,) = train([make_member(METHODS[name](), model=nn.Linear)], settings())
+    assert not outcome.diverged
+
+
+def test_models_that_predict_past_their_features_are_refused() -> None:
+    """LSTNet's highway does not pass through its features: training `head(features)` would leave it out."""
+    data = make_data()
+    split = Split(torch.randn(8, 53, 2), torch.randn(8, 2), torch.arange(8) % 2, "series/train")
+    series = replace(data, train=split, val=split, test=split)
+    with pytest.raises(InputError, match=r"must predict head\(features\(x\)\) .*; a part of LSTNet goes another way"):
+        make_member(coral(2), data=series, model=lambda *_: LSTNet((53, 2), 2, 3, 3))
+    member = make_member(vrex(2), data=series, model=lambda *_: LSTNet((53, 2), 2, 3, 3))
+    assert member.model.training
+
+
+def test_a_term_without_weight_is_not_computed() -> None:
+    def fails(_: object) -> Tensor:
+        raise AssertionError
+
+    member = make_member(Penalised(2, [Term("weight", fails, 1.0, anneal=1)]))
+    _, batches = epoch_batches(member)
+    learner = Learner([member.model], CPU)
+    member.method.step(learner, batches[0])
+    with pytest.raises(AssertionError):
+        member.method.step(learner, batches[1])

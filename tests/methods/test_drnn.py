@@ -1,0 +1,109 @@
+"""DRNN (spec C5)."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from cmixup.methods.drnn import DRNN, DomainClassifier, Reverse, cross_entropy
+from cmixup.seeding import torch_seed
+from models.fcn3 import FCN3
+from tests.helpers import assert_states_equal, epoch_batches, make_data, make_learner, make_member
+
+
+@pytest.mark.parametrize("c", [1.0, 0.25, 0.0])
+def test_the_gradient_is_reversed_for_the_features_only(c: float) -> None:
+    with torch_seed(0):
+        classifier, features = DomainClassifier(6, 3, 8), torch.randn(12, 6, requires_grad=True)
+    place = torch.arange(12) % 3
+    wanted = [features, *classifier.parameters()]
+    plain = torch.autograd.grad(cross_entropy(classifier(features), place), wanted)
+    ours = torch.autograd.grad(cross_entropy(classifier(Reverse.apply(features, c)), place), wanted)
+    assert plain[0].abs().sum() > 0
+    assert torch.equal(ours[0], -c * plain[0])
+    assert all(torch.equal(a, b) for a, b in zip(ours[1:], plain[1:], strict=True))
+    assert torch.equal(Reverse.apply(features, c), features)
+
+
+def test_the_loss_is_the_risk_plus_the_weighted_cross_entropy() -> None:
+    method = DRNN(2, 0.3, reversal=0.5, standardise=False)
+    member = make_member(method)
+    _, batches = epoch_batches(member)
+    learner = make_learner([member])
+    model, batch = member.model, batches[0]
+    assert isinstance(model, FCN3)
+    logits = method.classifier.model(model.features(batch.x))
+    entropy = torch.nn.functional.cross_entropy(logits, batch.domain)
+    risk = torch.nn.functional.mse_loss(model(batch.x), batch.y)
+    loss = method.loss(learner.model, batch)
+    torch.testing.assert_close(loss, risk + 0.3 * entropy)
+
+    encoder = list(model.linear1.parameters())
+    towards, away = torch.autograd.grad(risk, encoder), torch.autograd.grad(entropy, encoder, retain_graph=True)
+    for ours, a, b in zip(torch.autograd.grad(loss, encoder, retain_graph=True), towards, away, strict=True):
+        torch.testing.assert_close(ours, a - 0.5 * 0.3 * b)
+    theirs = list(method.classifier.model.parameters())
+    plain = torch.autograd.grad(entropy, theirs)
+    for ours, b in zip(torch.autograd.grad(loss, theirs), plain, strict=True):
+        torch.testing.assert_close(ours, 0.3 * b)
+
+
+@pytest.mark.parametrize("n_domains", [2, 31])
+def test_a_fresh_classifier_is_at_chance_level(n_domains: int) -> None:
+    data = make_data(0, (310, 8, 8))
+    data.train.domain.copy_(torch.arange(310) % n_domains)
+    method = DRNN(2)
+    member = make_member(method, data=data)
+    make_learner([member])
+    assert isinstance(member.model, FCN3)
+    logits = method.classifier.model(member.model.features(data.train.x))
+    entropy = cross_entropy(logits, method.places(data.train.domain))
+    assert entropy.item() == pytest.approx(math.log(n_domains), rel=0.02)
+
+
+def test_the_classifier_learns_to_tell_domains_that_the_inputs_tell() -> None:
+    data = make_data(0, (400, 8, 8))
+    data.train.domain.copy_((data.train.x[:, 0] > 0.5).long())
+    method = DRNN(2, 1.0, reversal=0.0, classifier_lr=0.01)
+    member = make_member(method, data=data)
+    _, batches = epoch_batches(member)
+    learner = make_learner([member])
+    for batch in batches * 2:
+        method.step(learner, batch)
+    assert isinstance(member.model, FCN3)
+    logits = method.classifier.model(member.model.features(data.train.x))
+    assert cross_entropy(logits, data.train.domain) < 0.3
+
+
+def test_the_factor_of_the_reversed_gradient_grows_over_the_ramp() -> None:
+    method = DRNN(2, reversal=2.0, ramp=10)
+    factors = []
+    for method.steps in (0, 5, 9, 10, 11):
+        factors.append(method.factor)
+    p = torch.tensor([0, 0.5, 0.9], dtype=torch.float64)
+    assert factors[:3] == pytest.approx((2 * (2 / (1 + torch.exp(-10 * p)) - 1)).tolist())
+    assert factors[3:] == [2.0, 2.0]
+    assert DRNN(2).factor == 1.0
+
+
+def test_without_weight_the_classifier_stays() -> None:
+    method = DRNN(2, 0.0)
+    member = make_member(method)
+    _, batches = epoch_batches(member)
+    learner = make_learner([member])
+    before = {name: value.clone() for name, value in method.classifier.model.state_dict().items()}
+    for batch in batches:
+        method.step(learner, batch)
+    assert_states_equal(before, method.classifier.model.state_dict())
+
+
+def test_classifiers_of_a_stack_are_those_of_its_members() -> None:
+    stacked = DRNN(2)
+    make_learner([make_member(stacked if seed == 0 else DRNN(2), seed) for seed in range(2)])
+    for seed in range(2):
+        alone = DRNN(2)
+        make_learner([make_member(alone, seed)])
+        for name, value in alone.classifier.model.state_dict().items():
+            assert torch.equal(stacked.classifier.model.state_dict()[name][seed], value)

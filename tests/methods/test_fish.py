@@ -1,0 +1,132 @@
+"""Fish (spec C7)."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from cmixup.learner import Learner
+from cmixup.methods import ERM, Batch, Fish
+from tests.helpers import (
+    CPU,
+    assert_states_close,
+    assert_states_equal,
+    epoch_batches,
+    make_data,
+    make_learner,
+    make_member,
+)
+
+SIZES = (203, 20, 17)
+
+
+def state(model: nn.Module) -> dict[str, Tensor]:
+    return {name: value.clone() for name, value in model.state_dict().items()}
+
+
+def halves(batch: Batch) -> list[Batch]:
+    return [Batch(batch.x[rows], batch.y[rows], batch.domain[rows]) for rows in (slice(0, 16), slice(16, 32))]
+
+
+def sequential(batches: list[Batch], optimizer: str) -> dict[str, Tensor]:
+    """The weights after ordinary steps on one domain after another."""
+    member = make_member(ERM(), 0, make_data(0, SIZES))
+    learner = Learner([member.model], CPU, optimizer, lr=0.01)
+    for batch in batches:
+        for half in halves(batch):
+            member.method.step(learner, half)
+    return state(member.model)
+
+
+def fish(meta_lr: float, optimizer: str = "sgd") -> tuple[Fish, Learner, list[Batch]]:
+    method = Fish(2, meta_lr)
+    member = make_member(method, 0, make_data(0, SIZES))
+    _, batches = epoch_batches(member)
+    return method, make_learner([member], optimizer=optimizer, lr=0.01), batches
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_meta_lr_1_trains_on_one_domain_after_another(optimizer: str) -> None:
+    method, learner, batches = fish(1.0, optimizer)
+    for batch in batches:
+        method.step(learner, batch)
+    assert_states_equal(state(learner.model), sequential(batches, optimizer))
+
+
+def test_meta_lr_0_changes_nothing() -> None:
+    method, learner, batches = fish(0.0)
+    before = state(learner.model)
+    for batch in batches:
+        method.step(learner, batch)
+    assert_states_equal(state(learner.model), before)
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_a_step_goes_the_share_of_the_way(optimizer: str) -> None:
+    method, learner, batches = fish(0.3, optimizer)
+    before = state(learner.model)
+    loss = method.step(learner, batches[0])
+    inner = sequential(batches[:1], optimizer)
+    expected = {name: value + 0.3 * (inner[name] - value) for name, value in before.items()}
+    assert_states_close(state(learner.model), expected, 1e-7)
+    first, second = halves(batches[0])
+    twin = make_member(ERM(), 0, make_data(0, SIZES))
+    other = Learner([twin.model], CPU, optimizer, lr=0.01)
+    losses = [twin.method.step(other, half).item() for half in (first, second)]
+    assert loss.item() == pytest.approx(sum(losses) / 2)
+
+
+def test_one_domain_and_meta_lr_1_is_erm() -> None:
+    data = make_data(0, SIZES)
+    one, other = make_member(Fish(1, 1.0), 0, data), make_member(ERM(), 0, data)
+    _, batches = epoch_batches(other)
+    learners = make_learner([one]), make_learner([other])
+    for batch in batches:
+        for member, learner in zip((one, other), learners, strict=True):
+            member.method.step(learner, batch)
+    assert_states_equal(state(one.model), state(other.model))
+
+
+def test_the_optimisers_state_is_carried_over_outer_steps() -> None:
+    method, learner, batches = fish(0.5, "adam")
+    for batch in batches[:3]:
+        method.step(learner, batch)
+    assert learner.optimizer._count.tolist() == [6.0] * len(learner.optimizer.params)  # type: ignore[attr-defined]
+
+
+class WithBatchNorm(nn.Module):
+    def __init__(self, width: int, d_y: int):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(width, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, d_y))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.net(x)
+
+
+def test_floating_buffers_are_interpolated_and_counters_copied() -> None:
+    ends = {}
+    for meta_lr in (0.25, 1.0):
+        member = make_member(Fish(2, meta_lr), 0, make_data(0, SIZES), WithBatchNorm)
+        before = state(member.model)
+        _, batches = epoch_batches(member)
+        member.method.step(make_learner([member]), batches[0])
+        ends[meta_lr] = state(member.model)
+    assert ends[0.25]["net.1.num_batches_tracked"] == 2
+    for name in ("net.1.running_mean", "net.1.running_var", "net.0.weight"):
+        assert not torch.equal(ends[1.0][name], before[name])
+        torch.testing.assert_close(ends[0.25][name], before[name].lerp(ends[1.0][name], 0.25))
+
+
+def test_an_outer_step_uses_a_full_minibatch_of_each_domain() -> None:
+    data = make_data(0, SIZES)
+    member = make_member(Fish(2), 0, data)
+    order, batches = epoch_batches(member)
+    assert order.sizes.tolist() == [32] * 6  # 12 inner steps of 16 rows, as ERM has full batches
+    firsts = set()
+    for batch in batches:
+        one, other = halves(batch)
+        assert len(one.domain.unique()) == len(other.domain.unique()) == 1
+        assert one.domain[0] != other.domain[0]
+        firsts.add(one.domain[0].item())
+    assert firsts == {0, 1}  # in random order

@@ -1,0 +1,235 @@
+"""The penalties of IRM, IB-IRM, V-REx and CORAL against loops over domains (spec C1 to C4)."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+from torch import Tensor
+
+from cmixup.methods import Batch, Penalised, coral, ib_irm, irm, vrex
+from cmixup.methods.base import squared_error, squared_errors
+from cmixup.methods.coral import coral_penalty
+from cmixup.methods.domains import Means
+from cmixup.methods.ib_irm import bottleneck_penalty
+from cmixup.methods.irm import irm_penalty
+from cmixup.methods.penalised import Outputs
+from cmixup.methods.vrex import vrex_penalty
+from tests.helpers import make_member, make_split
+
+pytestmark = pytest.mark.usefixtures("float64")
+FEW = torch.tensor([4, 2, 4, 2, 2, 4, 9, 9, 9, 4])  # 3, 3 and 4 rows
+MANY = torch.arange(30) % 3  # 10 rows each
+MIXED = torch.cat([MANY, torch.full((4,), 7)])
+
+
+def outputs(domain: Tensor, d_y: int = 1, width: int = 5, seed: int = 0) -> Outputs:
+    generator = torch.Generator().manual_seed(seed)
+    f, y, h = (torch.randn(len(domain), k, generator=generator, dtype=torch.float64) for k in (d_y, d_y, width))
+    return seen(f, y, domain, h)
+
+
+def seen(f: Tensor, y: Tensor, domain: Tensor, features: Tensor | None = None) -> Outputs:
+    return Outputs(f, y, squared_errors(f, y), features, Means(domain, torch.float64))
+
+
+def slope(f: Tensor, y: Tensor) -> Tensor:
+    """d/ds mean((s f - y)^2) at s = 1, by autograd."""
+    s = torch.ones((), requires_grad=True)
+    (gradient,) = torch.autograd.grad((s * f - y).square().mean(), s)
+    return gradient
+
+
+# ---- IRM
+
+
+@pytest.mark.parametrize("d_y", [1, 3])
+@pytest.mark.parametrize("domain", [FEW, MANY, MIXED], ids=["few rows", "many rows", "mixed"])
+@pytest.mark.parametrize("form", ["auto", "plain", "product"])
+def test_irm_equals_autograd(form: str, domain: Tensor, d_y: int) -> None:
+    batch = outputs(domain, d_y)
+    each = []
+    for d in domain.unique():
+        f, y = batch.prediction[domain == d], batch.y[domain == d]
+        plain = form == "plain" or (form == "auto" and len(f) < 8)
+        each.append(slope(f, y) ** 2 if plain else slope(f[::2], y[::2]) * slope(f[1::2], y[1::2]))
+    torch.testing.assert_close(irm_penalty(batch, form), torch.stack(each).mean())
+
+
+@pytest.mark.parametrize("form", ["auto", "plain", "product"])
+def test_irm_is_0_where_no_scale_lowers_the_risk(form: str) -> None:
+    y = outputs(MIXED).y
+    assert irm_penalty(seen(y, y, MIXED), form) == 0
+
+
+def test_plain_irm_is_0_for_predictions_scaled_to_their_best() -> None:
+    batch = outputs(FEW)
+    f = batch.prediction.clone()
+    for d in FEW.unique():
+        mine = d == FEW
+        f[mine] *= (f[mine] * batch.y[mine]).mean() / f[mine].square().mean()
+    assert irm_penalty(seen(f, batch.y, FEW), "plain").item() == pytest.approx(0, abs=1e-24)
+    assert irm_penalty(batch, "plain") > 0.01
+
+
+def test_the_product_may_be_negative_and_the_square_not() -> None:
+    signs = [[irm_penalty(outputs(FEW, seed=k), form).item() < 0 for k in range(20)] for form in ("product", "plain")]
+    assert any(signs[0])
+    assert not any(signs[1])
+
+
+def test_the_product_is_0_for_a_single_row() -> None:
+    batch = outputs(torch.tensor([1, 2, 2]))
+    pair = outputs(torch.tensor([2, 2]))
+    pair = seen(batch.prediction[1:], batch.y[1:], torch.tensor([2, 2]))
+    torch.testing.assert_close(irm_penalty(batch, "product"), irm_penalty(pair, "product") / 2)
+
+
+def loss_of(method: Penalised, domain: Tensor) -> tuple[Tensor, list[Tensor]]:
+    """The method's loss on a batch of given domains, and the risk on each."""
+    torch.set_default_dtype(torch.float32)
+    member = make_member(method)
+    split = make_split(len(domain), seed=9)
+    assert isinstance(split.x, Tensor)
+    loss = method.loss(member.model, Batch(split.x, split.y, domain))
+    f = member.model(split.x)
+    return loss, [squared_error(f[domain == d], split.y[domain == d]) for d in domain.unique()]
+
+
+@pytest.mark.parametrize("domain", [FEW, MIXED], ids=["few rows", "mixed"])
+def test_weight_0_is_the_mean_risk_over_domains_whatever_their_sizes(domain: Tensor) -> None:
+    for method in (
+        irm(2, 0.0, 0, standardise=False),
+        vrex(2, 0.0, 0, standardise=False),
+        coral(2, 0.0, standardise=False),
+    ):
+        loss, risks = loss_of(method, domain)
+        torch.testing.assert_close(loss, torch.stack(risks).mean())
+
+
+# ---- IB-IRM
+
+
+@pytest.mark.parametrize("domain", [FEW, MIXED], ids=["few rows", "mixed"])
+def test_the_bottleneck_is_the_mean_unbiased_variance(domain: Tensor) -> None:
+    batch = outputs(domain)
+    assert batch.features is not None
+    each = [batch.features[domain == d].var(dim=0).mean() for d in domain.unique()]
+    torch.testing.assert_close(bottleneck_penalty(batch), torch.stack(each).mean())
+
+
+def test_the_bottleneck_of_constant_features_is_0_and_it_scales_with_the_square() -> None:
+    batch = outputs(FEW)
+    h = batch.features
+    assert h is not None
+    constant = seen(batch.prediction, batch.y, FEW, torch.full_like(h, 2.5))
+    assert bottleneck_penalty(constant) == 0
+    scaled = seen(batch.prediction, batch.y, FEW, -3 * h)
+    torch.testing.assert_close(bottleneck_penalty(scaled), 9 * bottleneck_penalty(batch))
+
+
+def test_ib_irm_adds_the_bottleneck_to_irm() -> None:
+    ours, _ = loss_of(ib_irm(2, 5.0, 0, ib_weight=0.0, divide=False), MIXED)
+    irms, _ = loss_of(irm(2, 5.0, 0, divide=False), MIXED)
+    torch.testing.assert_close(ours, irms, rtol=0, atol=0)
+    more, _ = loss_of(ib_irm(2, 5.0, 0, ib_weight=3.0, ib_anneal=0, divide=False), MIXED)
+    member = make_member(irm(2))
+    split = make_split(len(MIXED), seed=9)
+    each = [member.model.features(split.x[d == MIXED]).var(dim=0).mean() for d in MIXED.unique()]
+    torch.testing.assert_close(more - ours, 3 * torch.stack(each).mean(), rtol=1e-4, atol=1e-6)
+
+
+# ---- V-REx
+
+
+def errors(risk: Tensor, domain: Tensor) -> Outputs:
+    """A batch with the given error on each row."""
+    nothing = torch.zeros(len(domain), 1)
+    return Outputs(nothing, nothing, risk, None, Means(domain, torch.float64))
+
+
+@pytest.mark.parametrize("domain", [FEW, MIXED], ids=["few rows", "mixed"])
+def test_vrex_is_the_population_variance_of_the_risks(domain: Tensor) -> None:
+    batch = outputs(domain, 2)
+    risks = torch.stack([batch.errors[domain == d].mean() for d in domain.unique()])
+    torch.testing.assert_close(vrex_penalty(batch), risks.var(correction=0))
+
+
+def test_vrex_of_equal_risks_is_0() -> None:
+    rows = torch.tensor([1.0, 2.0, 3.0, 2.0, 2.0, 1.0, 3.0, 1.0, 2.0, 3.0])  # 2 on every domain
+    assert vrex_penalty(errors(rows, FEW)).item() == pytest.approx(0, abs=1e-24)
+
+
+def test_vrex_ignores_a_constant_and_scales_with_the_square() -> None:
+    rows = outputs(FEW).errors
+    once = vrex_penalty(errors(rows, FEW))
+    torch.testing.assert_close(vrex_penalty(errors(rows + 17, FEW)), once)
+    torch.testing.assert_close(vrex_penalty(errors(4 * rows, FEW)), 16 * once)
+
+
+@pytest.mark.parametrize("method", [vrex(1, 1e6, 0, divide=False), coral(1, 1e6)], ids=["vrex", "coral"])
+def test_one_domain_gives_erm(method: Penalised) -> None:
+    method.standardise = False
+    loss, (risk,) = loss_of(method, torch.full((16,), 3))
+    torch.testing.assert_close(loss, risk)
+
+
+# ---- CORAL
+
+
+def by_pairs(h: Tensor, domain: Tensor) -> Tensor:
+    pairs = []
+    for one, other in itertools.combinations(domain.unique(), 2):
+        a, b = h[domain == one], h[domain == other]
+        of_means = (a.mean(dim=0) - b.mean(dim=0)).square().mean()
+        pairs.append(of_means + (torch.cov(a.T) - torch.cov(b.T)).square().mean())
+    return torch.stack(pairs).mean()
+
+
+def coral_of(h: Tensor, domain: Tensor) -> Tensor:
+    nothing = torch.zeros(len(domain), 1)
+    return coral_penalty(Outputs(nothing, nothing, nothing[:, 0], h, Means(domain, torch.float64)))
+
+
+@pytest.mark.parametrize("width", [2, 40])
+@pytest.mark.parametrize("domain", [FEW, MANY, MIXED], ids=["few rows", "many rows", "mixed"])
+def test_coral_equals_a_loop_over_pairs(domain: Tensor, width: int) -> None:
+    h = torch.randn(len(domain), width)
+    torch.testing.assert_close(coral_of(h, domain), by_pairs(h, domain))
+
+
+def test_coral_of_identical_domains_is_0() -> None:
+    h = torch.randn(5, 7)
+    assert coral_of(h.repeat(3, 1), torch.arange(3).repeat_interleave(5)).item() == pytest.approx(0, abs=1e-15)
+
+
+def test_coral_ignores_a_common_translation_and_the_order_and_names_of_domains() -> None:
+    h = torch.randn(10, 6)
+    once = coral_of(h, FEW)
+    torch.testing.assert_close(coral_of(h + torch.randn(6), FEW), once)
+    torch.testing.assert_close(coral_of(h, 100 - FEW), once)
+    rows = torch.randperm(10)
+    torch.testing.assert_close(coral_of(h[rows], FEW[rows]), once)
+
+
+def test_a_shift_of_one_domain_changes_the_mean_term_only() -> None:
+    domain, shift = torch.arange(2).repeat_interleave(5), torch.randn(6)
+    h = torch.randn(10, 6)
+    moved = h + shift * (domain == 1)[:, None]
+    gap = h[:5].mean(dim=0) - h[5:].mean(dim=0)
+    change = (gap - shift).square().mean() - gap.square().mean()
+    torch.testing.assert_close(coral_of(moved, domain) - coral_of(h, domain), change)
+
+
+def test_coral_of_a_single_row_takes_its_covariance_as_0() -> None:
+    h = torch.randn(4, 3)
+    expected = (h[0] - h[1:].mean(dim=0)).square().mean() + torch.cov(h[1:].T).square().mean()
+    torch.testing.assert_close(coral_of(h, torch.tensor([1, 2, 2, 2])), expected)
+
+
+def test_a_domain_of_one_row_drawn_several_times_has_no_covariance() -> None:
+    h = torch.randn(1, 3).repeat(4, 1)
+    other = torch.randn(4, 3)
+    expected = (h[0] - other.mean(dim=0)).square().mean() + torch.cov(other.T).square().mean()
+    torch.testing.assert_close(coral_of(torch.cat([h, other]), torch.arange(2).repeat_interleave(4)), expected)

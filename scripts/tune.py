@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 from omegaconf import OmegaConf
 
 from cmixup.errors import InputError
@@ -135,9 +134,8 @@ def render(trials: Sequence[Trial], best: int) -> str:
         f"# Best validation {metric}: {score(best)} (trial {best}); preset paper: {score(0)}. All trials:",
         *(f"# {k:>2}  {score(k):<8}  {trial}" for k, trial in enumerate(trials)),
     ]
-    values = trials[best].values
-    body = yaml.safe_dump(values, default_flow_style=None) if values else "{}  # preset paper\n"
-    return "\n".join(lines) + "\n" + body
+    body = [f"{key}: {json.dumps(value)}" for key, value in trials[best].values.items()]  # JSON is YAML
+    return "\n".join([*lines, *(body or ["{}  # preset paper"])]) + "\n"
 
 
 def tune(cells: Sequence[tuple[str, str]], given: Sequence[str], folder: Path | None = None, jobs: int = 0,

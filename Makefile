@@ -17,12 +17,13 @@ PRESET   ?=
 DEVICE   ?=
 OUT      ?=
 RERUN    ?=
+JOBS     ?=
 NARROW = --seeds "$(SEEDS)" --datasets "$(DATASETS)" --methods "$(METHODS)" --preset "$(PRESET)" \
          --device "$(DEVICE)" --out "$(OUT)" --rerun "$(RERUN)"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup data reproduce-table1 reproduce-table-batch-id \
-        reproduce-figure-overfitting reproduce-bandwidth-check publish render test test-all lint types check bench-train bench-sampling clean
+.PHONY: help setup data reproduce-table1 reproduce-table-batch-id reproduce-figure-overfitting \
+        reproduce-bandwidth-check tune publish render test test-all lint types check bench-train bench-sampling clean
 
 help: ## Show this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-29s %s\n", $$1, $$2}'
@@ -40,7 +41,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 data: $(VENV)/.ready ## Fetch and verify raw files: DATASETS=airfoil,no2 (default: all)
 	$(PY) -m scripts.data fetch $(DATASETS)
 
-reproduce-table1: $(VENV)/.ready ## Train Table 1 and print it: SEEDS=10 DATASETS= METHODS= PRESET=paper|released
+reproduce-table1: $(VENV)/.ready ## Train Table 1 and print it: SEEDS=10 DATASETS= METHODS= PRESET=paper|released|tuned
 	$(PY) -m scripts.reproduce table1 $(NARROW)
 
 reproduce-table-batch-id: $(VENV)/.ready ## Train and print C-Mixup against C-Mixup-batch, in distribution
@@ -51,6 +52,9 @@ reproduce-figure-overfitting: $(VENV)/.ready ## Draw training and test error ove
 
 reproduce-bandwidth-check: $(VENV)/.ready ## Say what the published bandwidths do to the pairs, into results/
 	$(PY) -m scripts.bandwidth check
+
+tune: $(VENV)/.ready ## Tune methods, 16 trials each, into configs/tuned: DATASETS=airfoil,no2 METHODS=erm,cmixup JOBS=2
+	$(PY) -m scripts.tune "dataset=$(DATASETS)" "method=$(METHODS)" "device=$(DEVICE)" "out=$(OUT)" "rerun=$(RERUN)" "jobs=$(JOBS)"
 
 publish: $(VENV)/.ready ## Copy finished runs of tables from outputs/ into results/ and render everything
 	$(PY) -m scripts.publish

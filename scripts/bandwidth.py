@@ -25,7 +25,7 @@ from cmixup.pairing.bandwidth import SUGGESTED_FRACTIONS
 from cmixup.records import read_csv, to_csv, write_atomically
 from cmixup.tables import markdown_rows
 from datasets.fetch import FetchError
-from scripts.config import arguments, compose_train, resolved, target
+from scripts.config import arguments, compose_train, parse_words, resolved, target
 from scripts.config import names as options
 from scripts.experiment import RESULTS
 from scripts.figures import bandwidth_figure
@@ -185,12 +185,7 @@ def parse(argv: Sequence[str]) -> dict[str, str]:
     Raises:
         InputError: another word, an unknown or a missing key.
     """
-    given: dict[str, str] = {}
-    for word in argv:
-        key, found, value = word.partition("=")
-        if not found or key not in KEYS:
-            raise InputError(f"option must be one of {'=, '.join(KEYS)}=, got {word!r}")
-        given[key] = value
+    given = parse_words(argv, KEYS)
     if ("dataset" in given) == ("labels" in given):
         raise InputError("give either dataset=<name> or labels=<file.npy or file.csv>")
     return given

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
+import json
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import yaml
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from omegaconf import DictConfig, OmegaConf
@@ -23,14 +26,55 @@ ROOT_KEYS: dict[str, type] = {
     "preset": str, "seed": int, "experiment": str, "device": str, "threads": int, "logger": str, "out": str,
     "rerun": bool,
 }  # fmt: skip
-# Keys of a dataset's config that are no arguments of it: its presets, how long a run takes on one CPU core, how long a
-# method may search before it trains, how many domains a batch has, and why nothing of it is published.
-ABOUT = ("presets", "cpu_minutes", "search", "groups", "absent")
+# Keys of a group's config that are no arguments: of a dataset its presets, how long a run takes on one CPU core, how
+# long a method may search before it trains, how many domains a batch has, and why nothing of it is published; of a
+# method what scripts.tune tries.
+ABOUT = {"dataset": ("presets", "cpu_minutes", "search", "groups", "absent"), "method": ("grid",)}
 GROUPS = ("dataset", "model", "method")
+TUNED = "tuned"
+TUNE_SEED = 1000  # of scripts.tune; no table may use it
 
 
-def compose_train(overrides: list[str]) -> DictConfig:
-    """Compose configs/train.yaml with command-line overrides."""
+def compose_train(overrides: Sequence[str]) -> DictConfig:
+    """Compose configs/train.yaml with command-line overrides.
+
+    Raises:
+        InputError: preset=tuned without tuned values.
+    """
+    cfg = _compose(list(overrides))
+    return _compose([*tuned_overrides(cfg), *overrides]) if cfg.preset == TUNED else cfg
+
+
+def tuned_path(dataset: str, method: str) -> Path:
+    """Return the file of a method's tuned values; their keys are those of the command line."""
+    return CONFIG_DIR / TUNED / dataset / f"{method}.yaml"
+
+
+def tuned_overrides(cfg: DictConfig) -> list[str]:
+    """Return the overrides that preset `tuned` stands for: preset `paper` under the tuned values.
+
+    They are meant to come before those of the command line, which so have the last word.
+
+    Raises:
+        InputError: this method has not been tuned on this dataset.
+    """
+    dataset, method = cfg.dataset.name, cfg.method.name
+    path = tuned_path(dataset, method)
+    if not path.is_file():
+        raise InputError(
+            f"preset tuned: {method} has not been tuned on {dataset}; "
+            f"python -m scripts.tune dataset={dataset} method={method} does it"
+        )
+    values = yaml.safe_load(path.read_text()) or {}
+    return ["+dataset.presets.tuned=${dataset.presets.paper}", *(override(k, v) for k, v in values.items())]
+
+
+def override(key: str, value: Any) -> str:
+    """Return a command-line override that sets `key` to `value`."""
+    return f"{key}={json.dumps(value)}"
+
+
+def _compose(overrides: list[str]) -> DictConfig:
     if GlobalHydra.instance().is_initialized():
         return compose("train", overrides=overrides)
     with initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
@@ -50,21 +94,21 @@ def resolved(cfg: DictConfig) -> dict[str, Any]:
     """
     presets = list(cfg.dataset.presets)
     if cfg.preset not in presets:
-        raise InputError(
-            f"preset must be one of {', '.join(presets)} for dataset {cfg.dataset.name}, got {cfg.preset!r}"
-        )
+        known = ", ".join([*presets, TUNED])
+        raise InputError(f"preset must be one of {known} for dataset {cfg.dataset.name}, got {cfg.preset!r}")
     try:
         plain = OmegaConf.to_container(cfg, resolve=True)
     except OmegaConfBaseException as error:
         raise InputError(str(error).splitlines()[0]) from None
     assert isinstance(plain, dict)
-    for key in ABOUT:
-        plain["dataset"].pop(key, None)
+    for group, about in ABOUT.items():
+        for name in about:
+            plain[group].pop(name, None)
     plain["experiment"] = plain["experiment"]["name"]
-    known = [*ROOT_KEYS, *GROUPS, "train", "seeds"]
+    top = [*ROOT_KEYS, *GROUPS, "train", "seeds"]
     for key in map(str, plain):
-        if key not in known:
-            raise InputError(f"{key} is not known; the top level takes {', '.join(known)}")
+        if key not in top:
+            raise InputError(f"{key} is not known; the top level takes {', '.join(top)}")
     for key, kind in ROOT_KEYS.items():
         check_type(key, plain[key], kind)
     return {str(key): value for key, value in plain.items()}
@@ -116,20 +160,46 @@ def check_type(path: str, value: Any, kind: Any) -> None:
 _WORDS = {int: "a whole number", float: "a number", str: "a word", bool: "true or false", type(None): "null"}
 
 
-def differences(plain: Mapping[str, Any]) -> dict[str, Any]:
+def differences(plain: Mapping[str, Any], preset: str = "") -> dict[str, Any]:
     """Return the options that differ from what dataset, model, method and preset alone would give.
 
     Keys are spelt as in the configuration, such as `method.bandwidth`.
+
+    Args:
+        plain: a resolved configuration.
+        preset: compare with this one instead of its own.
     """
-    groups = [f"{group}={plain[group]['name']}" for group in GROUPS]
-    standard = resolved(compose_train([*groups, f"preset={plain['preset']}"]))
-    ours, theirs = _flat(plain), _flat(standard)
-    return {key: value for key, value in ours.items() if key not in theirs or theirs[key] != value}
+    preset = preset or plain["preset"]
+    words = (*(f"{group}={plain[group]['name']}" for group in GROUPS), f"preset={preset}")
+    # Composing takes a tenth of a second; the files of tuned values may change while a process runs.
+    theirs = (_standard.__wrapped__ if preset == TUNED else _standard)(words)
+    return {key: value for key, value in _flat(plain).items() if key not in theirs or theirs[key] != value}
+
+
+@functools.cache
+def _standard(words: tuple[str, ...]) -> dict[str, Any]:
+    return _flat(resolved(compose_train(words)))
 
 
 def _flat(plain: Mapping[str, Any]) -> dict[str, Any]:
     parts = {group: plain[group] for group in (*GROUPS, "train")}
     return {f"{group}.{key}": value for group, node in parts.items() for key, value in node.items()}
+
+
+def parse_words(words: Sequence[str], known: Sequence[str]) -> dict[str, str]:
+    """Read `key=value` words of a command line; an empty value counts as not given.
+
+    Raises:
+        InputError: another word, or an unknown key.
+    """
+    given: dict[str, str] = {}
+    for word in words:
+        key, found, value = word.partition("=")
+        if not found or key not in known:
+            raise InputError(f"option must be one of {'=, '.join(known)}=, got {word!r}")
+        if value:
+            given[key] = value
+    return given
 
 
 def parse_seeds(value: Any, name: str = "seeds") -> list[int]:

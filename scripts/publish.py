@@ -1,7 +1,7 @@
 """Copy finished runs of tables and figures into results/runs, one report a run, and curves into results/curves.
 
-`python -m scripts.publish [--out outputs]`. Runs by hand (`adhoc`, `debug`) stay where they are, and so do runs of a
-working tree with uncommitted changes: their commit does not say what was run.
+`python -m scripts.publish [--out outputs]`. Runs by hand (`adhoc`, `debug`) and those of a search (`tune`) stay where
+they are, and so do runs of a working tree with uncommitted changes: their commit does not say what was run.
 """
 
 from __future__ import annotations
@@ -14,19 +14,20 @@ from pathlib import Path
 
 from cmixup.errors import InputError
 from cmixup.records import load_reports, write_atomically
+from scripts.config import TUNE_SEED
 from scripts.curves import HISTORY
 from scripts.experiment import RESULTS
 from scripts.train import user_errors
 from scripts.variants import choose_variants
 
-NOT_PUBLISHED = ("adhoc", "debug")
+NOT_PUBLISHED = ("adhoc", "debug", "tune")
 
 
 def publish(out: Path, results: Path, *, allow_dirty: bool = False) -> list[Path]:
     """Copy reports from `out/runs` to `results/runs`; returns the files written.
 
     Raises:
-        InputError: no run to publish, or one of uncommitted code.
+        InputError: no run to publish, one of uncommitted code, or one with the seed that methods are tuned with.
     """
     reports = [r for r in load_reports(out / "runs") if r["experiment"] not in NOT_PUBLISHED]
     if not reports:
@@ -34,6 +35,9 @@ def publish(out: Path, results: Path, *, allow_dirty: bool = False) -> list[Path
     dirty = [r["run"] for r in reports if r["dirty"] or not r["commit"]]
     if dirty and not allow_dirty:
         raise InputError(f"{len(dirty)} runs were made with uncommitted changes, such as {dirty[0]}; train them again")
+    tuned_on = [r["run"] for r in reports if r["seed"] == TUNE_SEED]
+    if tuned_on:
+        raise InputError(f"seed {TUNE_SEED} is what methods are tuned with and must not enter a table: {tuned_on[0]}")
     written = []
     for report in choose_variants(reports):
         path = results / "runs" / f"{report['run']}.json"

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import os
 import statistics
 import sys
 from collections.abc import Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from queue import Queue
 from typing import Any
 
 from rich import box
@@ -27,12 +24,12 @@ from cmixup.errors import InputError
 from cmixup.records import is_done, read_csv, rows, write_atomically
 from cmixup.tables import LEGEND, Table, header, interval_lines, lines, to_latex, to_markdown, to_table_csv
 from datasets.fetch import FetchError
-from scripts.config import compose_train, parse_seeds, target
+from scripts.config import TUNED, compose_train, parse_seeds, target, tuned_path
 from scripts.config import names as options
 from scripts.curves import draw, read_curves
 from scripts.experiment import RESULTS, Experiment, load_experiment, make_table
-from scripts.progress import Board
-from scripts.run import Diverged, Job, execute, plan
+from scripts.parallel import train_all
+from scripts.run import Job, plan
 from scripts.train import label, user_errors, warnings
 from scripts.variants import choose_variants
 
@@ -88,7 +85,13 @@ def plan_cells(experiment: Experiment, choice: Choice) -> tuple[Jobs, list[str]]
     jobs: Jobs = {}
     cells = [(dataset, method) for dataset in datasets for method in experiment.of(dataset, methods)]
     for dataset, method in cells:
-        for layer in ("input", "hidden") if method in experiment.choose_layer else ("",):
+        if choice.preset == TUNED and not tuned_path(dataset, method).is_file():
+            shown = f"{names.display(names.DATASETS, dataset)}, {names.display(names.METHODS, method)}"
+            missing.append(f"{shown}: not tuned yet; python -m scripts.tune dataset={dataset} method={method}")
+            continue
+        # Preset tuned has its layer, chosen on validation with everything else.
+        both = method in experiment.choose_layer and choice.preset != TUNED
+        for layer in ("input", "hidden") if both else ("",):
             command = overrides(experiment, choice, dataset, method, layer)
             job = plan(compose_train(command))
             minutes = estimate_minutes(dataset, method, job)
@@ -120,55 +123,9 @@ def estimate_minutes(dataset: str, method: str, job: Job) -> float:
     return len(job.pending) * float(compose_train([f"dataset={dataset}"]).dataset.get("cpu_minutes", 0.0))
 
 
-def train_cell(arguments: list[str], name: str, queue: Queue[tuple[str, int, dict[str, float]]]) -> str | None:
-    """Train one cell in a worker process; returns what went wrong, if a seed diverged."""
-    job = plan(compose_train(arguments))
-    try:
-        execute(job, lambda epoch, history: queue.put((name, epoch, history[0])))
-    except Diverged as error:
-        return str(error)
-    return None
-
-
 def train_cells(experiment: Experiment, choice: Choice, jobs: Jobs) -> list[str]:
-    """Train all pending cells, one process a core (one for a GPU), showing progress; returns what went wrong."""
-    pending = {key: job for key, job in jobs.items() if job.pending}
-    done = sum(len(job.seeds) - len(job.pending) for job in jobs.values())
-    total = sum(job.settings.epochs for job in pending.values())
-    cpu = all(job.device.type == "cpu" for job in pending.values())
-    workers = min(len(pending), len(os.sched_getaffinity(0)) if cpu else 1)
-    with Board(total, experiment.name) as board:
-        if done:
-            board.say(f"{done} runs are done already and are not trained again (RERUN=1 does)")
-        if not pending:
-            return []
-        n_runs = sum(len(job.pending) for job in pending.values())
-        board.say(f"training {n_runs} runs as {len(pending)} stacks of seeds, {workers} at a time")
-        context = multiprocessing.get_context("spawn")
-        with context.Manager() as manager, ProcessPoolExecutor(workers, context) as pool:
-            queue: Any = manager.Queue()
-            futures = {
-                key: pool.submit(train_cell, overrides(experiment, choice, *key), label(job), queue)
-                for key, job in pending.items()
-            }
-            try:
-                _follow(queue, futures, {label(job): job.settings.epochs for job in pending.values()}, board)
-                return [problem for future in futures.values() if (problem := future.result())]
-            except BaseException:
-                # Leaving the pool would wait for every cell; what has no DONE is trained again next time.
-                pool.shutdown(wait=False, cancel_futures=True)
-                for child in multiprocessing.active_children():
-                    child.terminate()
-                raise
-
-
-def _follow(queue: Any, futures: dict[Any, Future], epochs: dict[str, int], board: Board) -> None:
-    while not all(future.done() for future in futures.values()) or not queue.empty():
-        try:
-            name, epoch, row = queue.get(timeout=0.2)
-        except Exception:  # noqa: S112 - the proxy of an empty queue raises its own class
-            continue
-        board.epoch(name, epoch, epochs[name], row)
+    """Train all pending cells; returns what went wrong."""
+    return train_all([(overrides(experiment, choice, *key), job) for key, job in jobs.items()], experiment.name)
 
 
 def collect(jobs: Jobs) -> list[dict[str, Any]]:
@@ -212,7 +169,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seeds", default="", help="a count (10 means 0..9), a list 0,3,5 or a range 0..9")
     parser.add_argument("--datasets", default="", help="comma-separated; default: all of the table")
     parser.add_argument("--methods", default="", help="comma-separated; default: all of the table")
-    parser.add_argument("--preset", default="", help="paper (default), released or default")
+    parser.add_argument("--preset", default="", help="paper (default), released, default or tuned")
     parser.add_argument("--device", default="", help="auto (default), cpu or cuda")
     parser.add_argument("--out", default="", help="where runs and tables go; default outputs")
     parser.add_argument("--rerun", default="", help="1: train again what is done")

@@ -19,7 +19,7 @@ from cmixup.pairing.bandwidth import verdict
 from cmixup.records import begin_run, environment, finish_run, is_done
 from cmixup.seeding import Streams, torch_seed
 from cmixup.trainer import Member, Outcome, TrainSettings, train
-from scripts.config import GROUPS, arguments, differences, parse_seeds, resolved, target
+from scripts.config import GROUPS, TUNED, arguments, differences, parse_seeds, resolved, target
 from scripts.logger import make_logger
 
 LONGEST_NAME = 120
@@ -87,9 +87,11 @@ def plan(cfg: DictConfig) -> Job:
             f"got {settings.batch_size}"
         )
     options = differences(plain)
+    # Tuned values change when a method is tuned again, so these runs are named by the values.
+    told = differences(plain, "paper") if plain["preset"] == TUNED else options
     folder = (
         Path(plain["out"]) / "runs" / plain["experiment"] / plain["dataset"]["name"] / plain["model"]["name"]
-        / plain["method"]["name"] / folder_name(plain["preset"], options)
+        / plain["method"]["name"] / folder_name(plain["preset"], told)
     )  # fmt: skip
     job = Job(
         plain, seeds, options, folder, device, settings, dataset,

@@ -10,10 +10,11 @@ import os
 import sys
 
 import hydra
+from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from cmixup.errors import InputError
-from scripts.config import CONFIG_DIR
+from scripts.config import CONFIG_DIR, TUNED, compose_train, tuned_overrides
 from scripts.progress import Board
 from scripts.run import Diverged, Job, execute, plan
 
@@ -56,7 +57,7 @@ def run(cfg: DictConfig) -> None:
 def main(cfg: DictConfig) -> None:
     """Entry point; errors that a user can mend are one line, without a traceback."""
     with user_errors():
-        run(cfg)
+        run(compose_train(HydraConfig.get().overrides.task) if cfg.preset == TUNED else cfg)
 
 
 class user_errors:  # noqa: N801 - reads as a statement
@@ -71,5 +72,16 @@ class user_errors:  # noqa: N801 - reads as a statement
             raise SystemExit(2) from None
 
 
+def spell_out(words: list[str]) -> list[str]:
+    """Return a command line that asks Hydra to show a configuration, with the values that preset `tuned` stands for."""
+    if {"--cfg", "-c"} & set(words) and f"preset={TUNED}" in words:
+        first = next(k for k, word in enumerate(words) if "=" in word)
+        cfg = compose_train([word for word in words if "=" in word and word != f"preset={TUNED}"])
+        return [*words[:first], *tuned_overrides(cfg), *words[first:]]
+    return words
+
+
 if __name__ == "__main__":
+    with user_errors():
+        sys.argv[1:] = spell_out(sys.argv[1:])
     main()

@@ -41,11 +41,12 @@ def _cell(report: Report) -> tuple:
     return (report["experiment"], report["dataset"], report["model"], report["method"], report["preset"], options)
 
 
-def _validation(report: Report) -> float:
+def validation(report: Report) -> float:
+    """Return the validation score that a run's checkpoint was selected by."""
     return float(report["scores"]["val"][report["selection"]])
 
 
 def _best(variants: Mapping[str, Sequence[Report]]) -> str:
-    means = {layer: statistics.fmean(map(_validation, members)) for layer, members in variants.items()}
+    means = {layer: statistics.fmean(map(validation, members)) for layer, members in variants.items()}
     lower = metric_of(next(iter(variants.values()))[0]["selection"]).lower_is_better
     return min(means, key=lambda layer: means[layer] if lower else -means[layer])

@@ -14,8 +14,9 @@ def cmixup(bandwidth: float | str | list, alpha: float, lam_per: str = "example"
     """Mix with partners drawn by label distance, P(j|i) ~ exp(-||y_i - y_j||^2 / (2 bandwidth^2)).
 
     Args:
-        bandwidth: sigma in label units (0 pairs equal labels, infinity is plain mixup), "auto", or
-            ["fraction", f] for the sigma that leaves the fraction f of the data as effective partners.
+        bandwidth: sigma in label units (0 pairs equal labels, infinity is plain mixup), "auto",
+            ["fraction", f] for the sigma that leaves the fraction f of the data as effective partners, or ["std", c]
+            for c standard deviations of the labels.
         alpha: lam ~ Beta(alpha, alpha).
         lam_per: one lambda an "example" or a "batch".
         layer: "input", "hidden" for the backbone's own mix point, or the name of one.

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from cmixup.errors import InputError, as_number, check_choice
+from cmixup.errors import InputError, as_number, check_choice, check_positive
 from cmixup.pairing.distance import Distances
 from cmixup.pairing.inputs import as_labels, for_kernel, to_numpy
 from cmixup.pairing.kernels import KERNELS, Kernel, check_kernel_bandwidth, make_kernel
@@ -107,19 +107,23 @@ def verdict(effective_fraction: float, self_probability: float, equal_label_prob
 
 
 def resolve_bandwidth(labels: Any, bandwidth: Any, kernel: str = "gaussian", *, seed: int = 0) -> float:
-    """Turn a number, "auto" or ("fraction", f) into a bandwidth in label units.
+    """Turn a number, "auto", ("fraction", f) or ("std", c) into a bandwidth in label units.
+
+    ("std", c) is c times the labels' standard deviation, pooled over their dimensions.
 
     Raises:
         InputError: none of these, or a number that is negative or NaN.
     """
-    if isinstance(bandwidth, str):
-        if bandwidth != "auto":
-            raise InputError(f'bandwidth must be a number, "auto" or ("fraction", f), got {bandwidth!r}')
-        return bandwidth_for_fraction(labels, AUTO_FRACTION, kernel=kernel, seed=seed)
-    if isinstance(bandwidth, (tuple, list)):
-        if len(bandwidth) != 2 or bandwidth[0] != "fraction":
-            raise InputError(f'bandwidth must be a number, "auto" or ("fraction", f), got {bandwidth!r}')
-        return bandwidth_for_fraction(labels, bandwidth[1], kernel=kernel, seed=seed)
+    if isinstance(bandwidth, str) and bandwidth == "auto":
+        bandwidth = ("fraction", AUTO_FRACTION)
+    if isinstance(bandwidth, (tuple, list)) and len(bandwidth) == 2:
+        if bandwidth[0] == "fraction":
+            return bandwidth_for_fraction(labels, bandwidth[1], kernel=kernel, seed=seed)
+        if bandwidth[0] == "std":
+            spread = np.std(to_numpy(as_labels("labels", labels)), dtype=np.float64)
+            return check_positive("c", bandwidth[1]) * float(spread)
+    if isinstance(bandwidth, (str, tuple, list)):
+        raise InputError(f'bandwidth must be a number, "auto", ("fraction", f) or ("std", c), got {bandwidth!r}')
     return check_kernel_bandwidth(bandwidth)
 
 

@@ -14,8 +14,9 @@ class LabelDistance:
     """P(j|i) ~ exp(-||y_i - y_j||^2 / (2 bandwidth^2)) over all training rows, the row itself included.
 
     Args:
-        bandwidth: sigma in label units, 0 or more (0 pairs equal labels only; infinity is plain mixup), "auto", or
-            ("fraction", f) for the sigma at which the median effective-partner fraction is f.
+        bandwidth: sigma in label units, 0 or more (0 pairs equal labels only; infinity is plain mixup), "auto",
+            ("fraction", f) for the sigma at which the median effective-partner fraction is f, or ("std", c) for c
+            standard deviations of the training labels.
 
     Raises:
         InputError: any other bandwidth.

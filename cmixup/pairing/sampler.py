@@ -38,8 +38,8 @@ class PartnerSampler:
     Args:
         labels: (N,) or (N, d) array, tensor or memory map; whatever distances are wanted on: labels, inputs,
             representations. Held by reference where they are float32 or float64: do not change them.
-        bandwidth: s in label units, 0 and infinity allowed; or "auto" / ("fraction", f), see
-            `bandwidth_for_fraction`.
+        bandwidth: s in label units, 0 and infinity allowed; or "auto" / ("fraction", f) / ("std", c), see
+            `resolve_bandwidth`.
         method: "auto" or one of `METHODS`.
         kernel: "gaussian" exp(-d^2 / 2s^2), "tophat" 1[d <= s], "laplace" exp(-d / s) or "cosine"
             exp(-(1 - cos) / 2s^2).

@@ -76,6 +76,16 @@ def test_fraction_is_reached(kernel, fraction):
     assert found.effective_fraction == pytest.approx(fraction, abs=0.005)
 
 
+def test_bandwidth_in_standard_deviations_of_the_labels():
+    labels = np.array([[0.0, 2.0], [4.0, 10.0]])  # pooled: mean 4, deviations 4, 2, 0, 6
+    assert diagnose(labels, ("std", 0.5)).bandwidth == pytest.approx(0.5 * np.sqrt(14))
+    assert diagnose(np.array([0.0, 0.0, 3.0, 3.0]), ["std", 2]).bandwidth == 3
+    assert diagnose(np.ones(3), ("std", 1.0)).bandwidth == 0
+    for bad in (("std", -1), ("std", 0), ("std", np.inf), ("std", "x"), ("std",), ("mad", 1), "std"):
+        with pytest.raises(InputError, match=r"bandwidth must|c must"):
+            diagnose(labels, bad)
+
+
 def test_fraction_limits():
     labels = np.random.default_rng(0).normal(size=100)
     assert bandwidth_for_fraction(labels, 1.0) == np.inf

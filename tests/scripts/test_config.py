@@ -244,7 +244,7 @@ def test_keys_added_by_force_are_refused_too(override: str, key: str) -> None:
         ("seed=1.0", r"seed must be a whole number, got 1.0"),
         ("threads=two", "threads must be a whole number, got 'two'"),
         ("rerun=1", "rerun must be true or false, got 1"),
-        ("preset=3", "preset must be one of paper, released, default for dataset airfoil, got 3"),
+        ("preset=3", "preset must be one of paper, released, default, tuned for dataset airfoil, got 3"),
     ],
 )
 def test_values_of_another_type_are_refused(override: str, message: str) -> None:
@@ -255,7 +255,7 @@ def test_values_of_another_type_are_refused(override: str, message: str) -> None
 @pytest.mark.parametrize(
     ("override", "message"),
     [
-        ("preset=papers", "preset must be one of paper, released, default for dataset airfoil, got 'papers'"),
+        ("preset=papers", "preset must be one of paper, released, default, tuned for dataset airfoil, got 'papers'"),
         ("method.bandwidth=-1", r"bandwidth must be 0 or more .*got -1"),
         ("method.bandwidth=nan", r"bandwidth must be 0 or more .*got nan"),
         ("method.alpha=0", r"alpha must be a finite number above 0, got 0"),

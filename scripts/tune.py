@@ -1,0 +1,199 @@
+"""Tune methods on datasets, every method with the same budget, and write the winners to configs/tuned.
+
+`python -m scripts.tune dataset=airfoil,no2 method=erm,cmixup`. Trial 0 is preset `paper`; the others are drawn without
+repetition from the method's `grid` and three learning rates. One seed that no table uses; the best validation score
+wins. `jobs=2` sets the processes, `debug=tiny` tries everything in seconds on synthetic data and writes below `out`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from omegaconf import OmegaConf
+
+from cmixup.errors import InputError
+from cmixup.metrics import metric_of
+from cmixup.records import is_done, write_atomically
+from scripts.config import TUNE_SEED, TUNED, compose_train, names, override, parse_words, tuned_path
+from scripts.parallel import train_all
+from scripts.run import Job, plan
+from scripts.train import user_errors
+from scripts.variants import Report, validation
+
+TRIALS = 16
+LR_FACTORS = (1.0, 0.3, 3.0)
+KEYS = ("dataset", "method", "device", "out", "jobs", "rerun", "debug")
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One configuration to try.
+
+    Attributes:
+        command: of scripts.train.
+        job: what it plans.
+        point: of the grid; empty for preset `paper`.
+    """
+
+    command: list[str]
+    job: Job
+    point: dict[str, Any]
+
+    @property
+    def report(self) -> Report | None:
+        """The report of its run, or None: not trained, or diverged."""
+        folder = self.job.run_folder(TUNE_SEED)
+        return json.loads((folder / "report.json").read_text()) if is_done(folder) else None
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """What its point changes of preset `paper`."""
+        return {key: value for key, value in sorted(self.job.options.items()) if key in self.point}
+
+    def __str__(self) -> str:
+        return " ".join(f"{key}={value}" for key, value in self.values.items()) or "preset paper"
+
+
+def points(dataset: str, method: str) -> list[dict[str, Any]]:
+    """Return every point of a method's grid with every learning rate, keys as on the command line.
+
+    The `grid` of a method's config maps options to lists of values, all combinations of which count; a list of such
+    mappings is their union.
+    """
+    cfg = compose_train([f"dataset={dataset}", f"method={method}", "preset=paper"])
+    grid: Any = OmegaConf.to_container(cfg.method.grid) if "grid" in cfg.method else {}
+    rates = [float(f"{cfg.train.lr * factor:.6g}") for factor in LR_FACTORS]
+    found = []
+    for part in grid if isinstance(grid, list) else [grid]:
+        lists = {**{f"method.{key}": values for key, values in part.items()}, "train.lr": rates}
+        found += [dict(zip(lists, point, strict=True)) for point in itertools.product(*lists.values())]
+    return found
+
+
+def make_trials(dataset: str, method: str, given: Sequence[str] = (), budget: int = TRIALS) -> list[Trial]:
+    """Return the trials of one method: preset `paper`, then a seeded sample of `points` without repetition.
+
+    Points that preset `paper` or an earlier trial already is, and those that do not fit the dataset (a k above the
+    batch size), are passed over; fewer than `budget` trials means that the grid has no more.
+    """
+    base = [
+        f"dataset={dataset}", f"method={method}", "preset=paper", "experiment=tune", f"seed={TUNE_SEED}", "logger=none",
+        *given,
+    ]  # fmt: skip
+    trials = {(job := plan(compose_train(base))).folder: Trial(base, job, {})}
+    candidates = points(dataset, method)
+    for k in np.random.default_rng(TUNE_SEED).permutation(len(candidates)):
+        if len(trials) == budget:
+            break
+        command = [*base, *(override(key, value) for key, value in candidates[k].items())]
+        try:
+            job = plan(compose_train(command))
+        except InputError:
+            continue
+        trials.setdefault(job.folder, Trial(command, job, candidates[k]))
+    return list(trials.values())
+
+
+def choose(reports: Sequence[Report | None]) -> int:
+    """Return which trial has the best validation score, the first of ties.
+
+    Raises:
+        InputError: no trial gave a score.
+    """
+    scores = {k: (validation(report), report["selection"]) for k, report in enumerate(reports) if report}
+    if not scores:
+        raise InputError("every trial diverged")
+    sign = 1 if metric_of(next(iter(scores.values()))[1]).lower_is_better else -1
+    return min(scores, key=lambda k: sign * scores[k][0])
+
+
+def render(trials: Sequence[Trial], best: int) -> str:
+    """Return the file of tuned values: what the winner changes of preset `paper`, and how it was found."""
+    plain, reports = trials[0].job.plain, [trial.report for trial in trials]
+    report = reports[best]
+    assert report is not None
+    metric = report["selection"]
+
+    def score(k: int) -> str:
+        found = reports[k]
+        return f"{validation(found):.5g}" if found else "diverged"
+
+    few = "" if len(trials) == TRIALS else f" of {TRIALS}: the grid has no more"
+    state = (report["commit"] or "unknown") + (", with uncommitted changes" if report["dirty"] else "")
+    lines = [
+        f"# python -m scripts.tune dataset={plain['dataset']['name']} method={plain['method']['name']}",
+        f"# Commit {state}; model {plain['model']['name']}, seed {TUNE_SEED}, {len(trials)} trials{few}.",
+        f"# Best validation {metric}: {score(best)} (trial {best}); preset paper: {score(0)}. All trials:",
+        *(f"# {k:>2}  {score(k):<8}  {trial}" for k, trial in enumerate(trials)),
+    ]
+    body = [f"{key}: {json.dumps(value)}" for key, value in trials[best].values.items()]  # JSON is YAML
+    return "\n".join([*lines, *(body or ["{}  # preset paper"])]) + "\n"
+
+
+def tune(cells: Sequence[tuple[str, str]], given: Sequence[str], folder: Path | None = None, jobs: int = 0,
+         budget: int = TRIALS) -> list[Path]:  # fmt: skip
+    """Train all trials of these datasets and methods, and write a file for each.
+
+    Args:
+        cells: datasets with methods.
+        given: further overrides of every trial, such as `device=cpu`.
+        folder: where files go; the configuration's by default.
+        jobs: processes at a time; 0 is one a core.
+        budget: trials of each.
+
+    Raises:
+        InputError: unknown names or values, or every trial of a method diverged.
+    """
+    planned = {cell: make_trials(*cell, given, budget) for cell in cells}
+    for trials in {cell[0]: trials for cell, trials in planned.items()}.values():
+        if not trials[0].job.dataset.synthetic:
+            trials[0].job.dataset.fetch()  # once, before several processes ask for the same file
+    work = [(trial.command, trial.job) for trials in planned.values() for trial in trials]
+    for problem in train_all(work, "tuning", jobs):
+        print(problem, file=sys.stderr)
+    written = []
+    for (dataset, method), trials in planned.items():
+        best = choose([trial.report for trial in trials])
+        path = folder / dataset / f"{method}.yaml" if folder else tuned_path(dataset, method)
+        text = render(trials, best)
+        write_atomically(path, text)
+        found = text.splitlines()[2].removeprefix("# ").removesuffix(" All trials:")
+        print(f"{dataset} {method}: {found} {trials[best]} -> {path}")
+        written.append(path)
+    return written
+
+
+def _listed(given: dict[str, str], key: str, default: Sequence[str] = ()) -> list[str]:
+    chosen = [word.strip() for word in given.get(key, ",".join(default)).split(",") if word.strip()]
+    known = names(key)
+    for word in chosen or [""]:
+        if word not in known:
+            raise InputError(f"{key} must be among {', '.join(known)}, got {word!r}")
+    return chosen
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Entry point."""
+    with user_errors():
+        given = parse_words(sys.argv[1:] if argv is None else argv, KEYS)
+        jobs = given.get("jobs", "0")
+        if not jobs.isdecimal():
+            raise InputError(f"jobs must be a whole number, got {jobs!r}")
+        cells = list(itertools.product(_listed(given, "dataset"), _listed(given, "method", names("method"))))
+        out = given.get("out") or os.environ.get("CMIXUP_OUT") or "outputs"
+        rerun = "false" if given.get("rerun", "0") in ("0", "false") else "true"
+        passed = [f"{key}={given[key]}" for key in ("device", "debug") if key in given]
+        folder = Path(out) / TUNED if given.get("debug", "none") != "none" else None
+        tune(cells, [f"out={out}", f"rerun={rerun}", *passed], folder, int(jobs))
+
+
+if __name__ == "__main__":
+    main()

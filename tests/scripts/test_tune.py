@@ -1,0 +1,296 @@
+"""Tuning: which trials, which of them wins, and the preset that its file makes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from cmixup.errors import InputError
+from cmixup.records import load_reports, read_csv
+from scripts import config, publish, reproduce, tune
+from scripts import run as run_module
+from scripts.config import CONFIG_DIR, TUNE_SEED, arguments, compose_train, names, parse_words, resolved, target
+from scripts.experiment import RESULTS, load_experiment
+from scripts.run import Job, execute, plan
+from scripts.train import spell_out
+from scripts.tune import TRIALS, choose, make_trials, points
+from tests.scripts.test_render import leave_run
+from tests.scripts.test_render import report as published
+from tests.scripts.test_run import command
+
+METHODS = names("method")
+FILES = sorted((CONFIG_DIR / "tuned").glob("*/*.yaml"))
+
+
+def planned(*overrides: str) -> Job:
+    return plan(compose_train(list(overrides)))
+
+
+@pytest.fixture
+def tuned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder in the place of configs/tuned, with values of NO2 for C-Mixup and k-Mixup."""
+    folder = tmp_path / "tuned"
+    for module in (config, reproduce, tune):
+        monkeypatch.setattr(module, "tuned_path", lambda dataset, method: folder / dataset / f"{method}.yaml")
+    (folder / "no2").mkdir(parents=True)
+    (folder / "no2/cmixup.yaml").write_text("method.bandwidth: [std, 0.3]\nmethod.alpha: 0.2\ntrain.lr: 0.03\n")
+    (folder / "no2/k_mixup.yaml").write_text("method.k: 16\nmethod.layer: hidden\n")
+    return folder
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Train in this process, and remember how many runs were left to train each time."""
+    asked: list[int] = []
+
+    def train_all(cells: Sequence[tuple[Sequence[str], Job]], *_: Any) -> list[str]:
+        asked.append(sum(len(job.pending) for _, job in cells))
+        for _, job in cells:
+            execute(job)
+        return []
+
+    monkeypatch.setattr(tune, "train_all", train_all)
+    monkeypatch.setattr(run_module, "environment", lambda _: {"commit": "c0ffee", "dirty": False})
+    return asked
+
+
+# ---- grids
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_grid_names_options_of_its_method_with_values_that_it_takes(method: str) -> None:
+    cfg = compose_train([f"method={method}", "dataset=no2", "preset=paper"])
+    node = resolved(cfg)["method"]
+    options = {key: value for key, value in node.items() if key not in ("name", "_target_")}
+    assert ("grid" in cfg.method) == bool(options), "a method with options and no grid would be tuned less than others"
+    for point in points("no2", method):
+        changed = {key.removeprefix("method."): v for key, v in point.items() if key != "train.lr"}
+        assert set(changed) <= set(options)
+        target(node)(**arguments("method", {**node, **changed}, target(node)))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_learning_rate_is_tried_with_every_point(method: str) -> None:
+    found = points("no2", method)
+    rates = [point.pop("train.lr") for point in found]
+    assert {rates.count(rate) for rate in (0.003, 0.01, 0.03)} == {len(found) / 3}
+    assert len({json.dumps(point) for point in found}) == len(found) / 3
+    assert len(found) > TRIALS or method == "erm"
+
+
+def test_a_list_of_grids_is_their_union() -> None:
+    found = points("no2", "local_mixup")
+    assert len(found) == (6 + 3 + 3) * 5 * 2 * 3
+    assert all(("method.quantile" in p) == (p["method.form"] == "threshold") for p in found)
+
+
+# ---- trials
+
+
+def test_the_budget_is_filled_and_trial_0_is_preset_paper() -> None:
+    trials = make_trials("airfoil", "k_mixup")
+    assert len(trials) == TRIALS == 16
+    assert str(trials[0]) == "preset paper"
+    assert trials[0].job.options == {}
+    assert len({trial.job.folder for trial in trials}) == TRIALS
+    assert all(trial.job.options == trial.values != {} for trial in trials[1:])
+    for trial in trials:
+        assert (trial.job.plain["preset"], trial.job.plain["experiment"]) == ("paper", "tune")
+        assert trial.job.seeds == [TUNE_SEED] == [1000]
+        assert trial.job.plain["method"]["k"] <= 16  # what does not fit Airfoil's batches is passed over
+    assert any(point["method.k"] == 32 for point in points("airfoil", "k_mixup"))
+
+
+def test_the_same_trials_again_and_none_twice_where_the_grid_is_small() -> None:
+    assert [str(t) for t in make_trials("no2", "erm")] == ["preset paper", "train.lr=0.03", "train.lr=0.003"]
+    first, again = ([t.values for t in make_trials("no2", "cmixup", budget=3)] for _ in range(2))
+    assert first == again
+
+
+# ---- the winner
+
+
+def scored(val: float, test: float, metric: str = "rmse") -> dict[str, Any]:
+    return {"selection": metric, "scores": {"val": {metric: val, "mape": -val}, "test": {metric: test}}}
+
+
+def test_the_winner_is_best_on_validation_not_on_test() -> None:
+    assert choose([scored(2.0, 1.0), scored(1.0, 3.0), scored(1.5, 0.5)]) == 1
+
+
+def test_higher_wins_where_higher_is_better() -> None:
+    assert choose([scored(0.2, 0.1, "r"), scored(0.1, 0.3, "r"), scored(0.9, 0.0, "r")]) == 2
+
+
+def test_ties_go_to_the_earlier_and_what_diverged_never_wins() -> None:
+    assert choose([scored(1.0, 9.0), scored(1.0, 1.0)]) == 0
+    assert choose([None, scored(2.0, 2.0), scored(3.0, 1.0)]) == 1
+    with pytest.raises(InputError, match="every trial diverged"):
+        choose([None, None])
+
+
+# ---- the whole command, and its file
+
+
+def test_the_file_holds_the_winner_and_makes_a_preset(
+    tmp_path: Path, tuned: Path, here: list[int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ["debug=tiny", "train.batch_size=100", f"out={tmp_path}"]
+    (path,) = tune.tune([("no2", "cmixup")], given, budget=3)
+    assert path == tuned / "no2/cmixup.yaml"
+    assert capsys.readouterr().out.startswith("no2 cmixup: Best validation rmse: ")
+    reports = load_reports(tmp_path)
+    assert len(reports) == 3
+    best = min(reports, key=lambda r: r["scores"]["val"]["rmse"])
+    wanted = {k: v for k, v in best["options"].items() if k.startswith("method.") or k == "train.lr"}
+    assert yaml.safe_load(path.read_text()) == wanted
+    assert planned("dataset=no2", "preset=tuned").plain["method"] == best["config"]["method"]
+    text = path.read_text()
+    assert "python -m scripts.tune dataset=no2 method=cmixup\n# Commit c0ffee; model fcn3, seed 1000, 3 trials" in text
+    assert f"Best validation rmse: {best['scores']['val']['rmse']:.5g} (trial " in text
+
+    for report in reports:  # a second call trains nothing; a rerun does
+        assert report["experiment"] == "debug"
+        assert report["seed"] == TUNE_SEED
+    tune.tune([("no2", "cmixup")], given, budget=3)
+    assert path.read_text() == text
+    tune.tune([("no2", "cmixup")], [*given, "rerun=true"], budget=2)
+    assert here == [3, 0, 2]
+
+
+def test_preset_paper_wins_as_no_values(tmp_path: Path, tuned: Path, here: list[int]) -> None:
+    tune.tune([("no2", "erm")], ["debug=tiny", f"out={tmp_path}"], budget=1)
+    assert yaml.safe_load((tuned / "no2/erm.yaml").read_text()) == {}
+    paper, ours = (planned("dataset=no2", "method=erm", f"preset={preset}").plain for preset in ("paper", "tuned"))
+    assert {**ours, "preset": "paper"} == paper
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [(["dataset=no2", "method=cmix"], "method must be among .*'cmix'"), (["method=erm"], "dataset must be among"),
+     (["dataset=no2", "jobs=x"], "jobs must be a whole number, got 'x'"), (["seed=3"], "got 'seed=3'")],
+)  # fmt: skip
+def test_bad_words_are_one_line(words: list[str], named: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        tune.main(words)
+    assert re.fullmatch(f"error: .*{named}.*\n", capsys.readouterr().err)
+
+
+def test_empty_words_count_as_not_given() -> None:
+    assert parse_words(["dataset=no2", "method="], ["dataset", "method"]) == {"dataset": "no2"}
+
+
+# ---- the preset
+
+
+@pytest.mark.usefixtures("tuned")
+def test_preset_tuned_is_paper_under_the_files_values() -> None:
+    job = planned("dataset=no2", "preset=tuned", "out=o")
+    paper = planned("dataset=no2", "preset=paper")
+    assert job.plain["method"] == paper.plain["method"] | {"bandwidth": ["std", 0.3], "alpha": 0.2}
+    assert job.plain["train"] == paper.plain["train"] | {"lr": 0.03}
+    assert job.plain["dataset"] == paper.plain["dataset"]
+    assert (job.plain["preset"], job.options) == ("tuned", {})
+
+
+@pytest.mark.usefixtures("tuned")
+def test_the_command_line_has_the_last_word_over_tuned_values() -> None:
+    job = planned("method.k=4", "preset=tuned", "dataset=no2", "method=k_mixup", "train.lr=0.5")
+    assert (job.plain["method"]["k"], job.plain["method"]["layer"], job.settings.lr) == (4, "hidden", 0.5)
+    assert job.options == {"method.k": 4, "train.lr": 0.5}
+
+
+def test_runs_of_other_tuned_values_are_other_runs(tuned: Path) -> None:
+    given = ("dataset=no2", "preset=tuned", "method=k_mixup")
+    before = planned(*given)
+    assert before.folder.name == "tuned,k=16,layer=hidden"
+    (tuned / "no2/k_mixup.yaml").write_text("method.k: 8\n")
+    after = planned(*given)
+    assert after.folder.name == "tuned,k=8"
+    assert before.options == after.options == {}
+
+
+@pytest.mark.usefixtures("tuned")
+def test_what_is_not_tuned_says_how_to_tune_it() -> None:
+    message = r"mixup has not been tuned on no2; python -m scripts\.tune dataset=no2 method=mixup does it"
+    with pytest.raises(InputError, match=message):
+        planned("dataset=no2", "method=mixup", "preset=tuned")
+
+
+@pytest.mark.usefixtures("tuned")
+def test_showing_a_configuration_spells_the_values_out() -> None:
+    words = ["--cfg", "job", "dataset=no2", "preset=tuned", "method=k_mixup", "--resolve"]
+    shown = spell_out(words)
+    assert [word for word in shown if word in words] == words
+    assert {"method.k=16", 'method.layer="hidden"'} <= set(shown[2:5])
+    plain = ["dataset=no2", "preset=tuned"]
+    assert spell_out(plain) == plain
+
+
+@pytest.mark.slow
+def test_the_command_trains_and_shows_preset_tuned(tmp_path: Path) -> None:
+    values = yaml.safe_load((CONFIG_DIR / "tuned/no2/k_mixup.yaml").read_text())
+    given = ["dataset=no2", "method=k_mixup", "preset=tuned"]
+    shown = command("--cfg", "job", "--resolve", *given)
+    flat = yaml.safe_load(shown.stdout)
+    assert {key: flat[key.split(".")[0]][key.split(".")[1]] for key in values} == values
+    done = command(*given, "debug=tiny", f"out={tmp_path}")
+    assert done.returncode == 0, done.stderr
+    (report,) = load_reports(tmp_path)
+    assert {key: report["config"][key.split(".")[0]][key.split(".")[1]] for key in values} == values
+
+
+# ---- tables
+
+
+@pytest.mark.usefixtures("tuned")
+def test_the_table_lists_what_is_not_tuned_and_tries_no_other_layer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(target(compose_train(["dataset=no2"]).dataset), "fetch", lambda _: [])
+    choice = reproduce.Choice(["no2"], ["mixup", "k_mixup", "cmixup"], [0, 1], "tuned", str(tmp_path), "cpu", False)
+    jobs, missing = reproduce.plan_cells(load_experiment("table1"), choice)
+    assert set(jobs) == {("no2", "k_mixup", ""), ("no2", "cmixup", "")}
+    assert missing == ["NO2, mixup: not tuned yet; python -m scripts.tune dataset=no2 method=mixup"]
+
+
+def test_the_seed_of_tuning_enters_no_table(tmp_path: Path) -> None:
+    assert str(TUNE_SEED) not in {row["seed"] for row in read_csv(RESULTS / "records.csv")}
+    leave_run(tmp_path, published(TUNE_SEED))
+    with pytest.raises(InputError, match="seed 1000 is what methods are tuned with"):
+        publish.publish(tmp_path, tmp_path / "results")
+
+
+def test_trials_are_not_published(tmp_path: Path) -> None:
+    leave_run(tmp_path, published(TUNE_SEED, experiment="tune"))
+    with pytest.raises(InputError, match="no finished run"):
+        publish.publish(tmp_path, tmp_path / "results")
+
+
+# ---- the files in this repository
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_committed_values_are_those_of_the_best_trial_listed(path: Path) -> None:
+    text = path.read_text()
+    listed = re.findall(r"^# +(\d+)  ([\d.e+-]+|diverged) +(.+)$", text, re.MULTILINE)
+    assert [int(k) for k, _, _ in listed] == list(range(len(listed)))
+    assert len(listed) == TRIALS or "the grid has no more" in text
+    assert listed[0][2] == "preset paper"
+    assert "uncommitted" not in text
+    (metric, score, best) = re.search(r"Best validation (\w+): ([\d.e+-]+) \(trial (\d+)\)", text).groups()
+    assert listed[int(best)][1] == score
+    pick = min if tune.METRICS[metric].lower_is_better else max
+    assert pick(float(s) for _, s, _ in listed if s != "diverged") == float(score)
+    values = yaml.safe_load(text)
+    assert " ".join(f"{k}={v}" for k, v in values.items()) == listed[int(best)][2].replace("preset paper", "")
+    job = planned(f"dataset={path.parent.name}", f"method={path.stem}", "preset=tuned")
+    assert job.options == {}
+    plain = {key: job.plain[key.split(".")[0]][key.split(".")[1]] for key in values}
+    assert plain == values

@@ -17,6 +17,7 @@ from cmixup.tables import Block, Table, make_block
 from scripts.config import CONFIG_DIR, arguments, names
 
 RESULTS = CONFIG_DIR.parent / "results"
+NOT_PUBLISHED = ("adhoc", "debug", "tune")  # names of runs that belong to no table or figure
 
 
 @dataclass(frozen=True)
@@ -87,8 +88,8 @@ def load_experiment(name: str) -> Experiment:
 
 
 def experiments() -> list[Experiment]:
-    """Return every table and figure, in order of their names; `adhoc` is neither."""
-    return [e for name in names("experiment") if name != "adhoc" for e in (load_experiment(name),)]
+    """Return every table and figure, in order of their names."""
+    return [load_experiment(name) for name in names("experiment") if name not in NOT_PUBLISHED]
 
 
 def paper_rows(experiment: Experiment, results: Path = RESULTS) -> list[dict[str, str]]:

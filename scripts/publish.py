@@ -16,11 +16,9 @@ from cmixup.errors import InputError
 from cmixup.records import load_reports, write_atomically
 from scripts.config import TUNE_SEED
 from scripts.curves import HISTORY
-from scripts.experiment import RESULTS
+from scripts.experiment import NOT_PUBLISHED, RESULTS
 from scripts.train import user_errors
 from scripts.variants import choose_variants
-
-NOT_PUBLISHED = ("adhoc", "debug", "tune")
 
 
 def publish(out: Path, results: Path, *, allow_dirty: bool = False) -> list[Path]:

@@ -261,7 +261,7 @@ def test_a_killed_run_is_not_done_and_is_trained_next_time(tmp_path: Path, rerun
 @pytest.mark.usefixtures("no_git")
 def test_on_epoch_hears_of_every_epoch(tmp_path: Path) -> None:
     heard: list[tuple[int, int]] = []
-    execute(planned(tmp_path, "seeds=0..1"), lambda epoch, _: heard.append((epoch, len(rows))))
+    execute(planned(tmp_path, "seeds=0..1"), lambda epoch, rows: heard.append((epoch, len(rows))))
     assert heard == [(1, 2), (2, 2)]
 
 

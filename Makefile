@@ -9,6 +9,8 @@ ifneq ($(wildcard ../shared/data),)
 export CMIXUP_MIRROR ?= $(abspath ../shared/data)
 endif
 export OMP_NUM_THREADS ?= 1
+# Where it is set, every process compiles torch anew, which is half of its start.
+unexport PYTHONDONTWRITEBYTECODE
 
 SEEDS    ?=
 DATASETS ?=

@@ -36,7 +36,7 @@ def test_the_twin() -> None:
     data = PovertyMap(synthetic=True).load(0)
     assert [split.x.shape for split in parts(data)] == [(n, 8, 24, 24) for n in (64, 32, 32)]
     assert data.val.domain.unique().tolist() == data.test.domain.unique().tolist() == [0, 1]
-    assert len(data.train.domain.unique()) == 6
+    assert len(data.train.domain.unique()) == 13
     brightness = data.test.x.mean(dim=(1, 2, 3))
     assert np.corrcoef(brightness, data.test.y[:, 0])[0, 1] > 0.9  # something to learn
     assert (data.selection, data.worst) == ("worst_r", ("r",))

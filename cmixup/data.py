@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -18,8 +18,8 @@ class Indexable(Protocol):
 
     def __len__(self) -> int: ...
 
-    def __getitem__(self, index: Tensor) -> Tensor:
-        """Return the inputs `(B, ...)` float32 of the rows `index: (B,)` int64."""
+    def __getitem__(self, index: Tensor) -> Any:
+        """Return the inputs of the rows `index: (B,)` int64: `(B, ...)` float32, or a named tuple of such tensors."""
         ...
 
 

@@ -40,6 +40,15 @@ class Optimizer:
     def step(self) -> None:
         """Update every parameter that has a gradient."""
 
+    def state(self) -> list[Tensor]:
+        """Return what the updates so far have left behind, beside the parameters."""
+        return []
+
+    def restore(self, state: Iterable[Tensor]) -> None:
+        """Take back what `state` returned."""
+        for mine, given in zip(self.state(), state, strict=True):
+            mine.copy_(given)
+
     def _state(self) -> list[Tensor]:
         return [torch.zeros_like(value) for value in self._values]
 
@@ -62,6 +71,10 @@ class Adam(Optimizer):
         # The counts of all parameters lie in one tensor, so that one addition raises them.
         self._count = torch.zeros(len(self.params), device=self.params[0].device)
         self._counts = list(self._count.unbind())
+
+    def state(self) -> list[Tensor]:
+        """Return both moments of every parameter and the counts."""
+        return [*self._mean, *self._square, self._count]
 
     @torch.no_grad()
     def step(self) -> None:
@@ -92,6 +105,10 @@ class SGD(Optimizer):
         super().__init__(params, lr, weight_decay)
         self.momentum = momentum
         self._buffer = self._state()
+
+    def state(self) -> list[Tensor]:
+        """Return the momentum of every parameter."""
+        return self._buffer
 
     @torch.no_grad()
     def step(self) -> None:

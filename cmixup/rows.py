@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -55,10 +56,12 @@ class Rows:
         if isinstance(self._x, Tensor):
             x = self._x.index_select(0, flat)
         else:
-            x = self._x[flat.cpu()].to(self.device, non_blocking=True)
+            x = _each(lambda part: part.to(self.device, non_blocking=True), self._x[flat.cpu()])
         count = index.shape[1]
         y, domain = self._y.index_select(0, flat), self._domain.index_select(0, flat)
-        return Batch(self._shaped(x, count), self._shaped(y, count), self._shaped(domain, count))
+        return Batch(
+            _each(lambda part: self._shaped(part, count), x), self._shaped(y, count), self._shaped(domain, count)
+        )
 
     def batches(self, orders: Sequence[Order], draws: Sequence[dict[str, np.ndarray]]) -> Iterator[Batch]:
         """Yield the batches of one epoch.
@@ -79,7 +82,7 @@ class Rows:
             start = rows.stop
             mine = self._split(self.fetch(index[:, rows]), group)
             theirs = self._split(self.fetch(partner[:, rows]), group) if partner is not None else [None] * len(group)
-            extra = {name: self._pieces(value[:, rows].reshape(self._lead(sum(group))), group)
+            extra = {name: self._pieces(value[:, rows].reshape(*self._lead(sum(group)), *value.shape[2:]), group)
                      for name, value in drawn.items()}  # fmt: skip
             for b, (own, other) in enumerate(zip(mine, theirs, strict=True)):
                 yield Batch(own.x, own.y, own.domain, other, {name: pieces[b] for name, pieces in extra.items()})
@@ -97,6 +100,8 @@ class Rows:
         return torch.split(value, sizes, dim=0 if self.size == 1 else 1)
 
     def _split(self, rows: Batch, sizes: list[int]) -> list[Batch]:
+        if len(sizes) == 1:
+            return [rows]
         columns = (self._pieces(value, sizes) for value in (rows.x, rows.y, rows.domain))
         return [Batch(x, y, domain) for x, y, domain in zip(*columns, strict=True)]
 
@@ -112,3 +117,8 @@ class Rows:
             group.append(size)
         if group:
             yield group
+
+
+def _each(change: Callable[[Tensor], Tensor], x: Any) -> Any:
+    """Return `x`, a tensor or a named tuple of tensors, with each tensor changed."""
+    return change(x) if isinstance(x, Tensor) else type(x)(*map(change, x))

@@ -6,17 +6,21 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
+from cmixup.checkpoint import Checkpoints, random_state, set_random_state
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError, check_choice
 from cmixup.learner import Learner
-from cmixup.methods.base import Method
+from cmixup.methods.base import Method, Predict
 from cmixup.metrics import METRICS, evaluate
 from cmixup.optim import check_optimizer
+from cmixup.order import Order
 from cmixup.rows import Rows
 from cmixup.seeding import Streams, torch_seed
+from cmixup.tasks import Tasks
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,10 @@ class Member:
     streams: Streams
 
     def __post_init__(self) -> None:
+        tasks = isinstance(self.data.train.x, Tasks)
+        if tasks != self.method.episodic:
+            kind = "tasks (support and query of one object)" if self.method.episodic else "plain rows"
+            raise InputError(f"method {type(self.method).__name__} needs a dataset of {kind}, got {self.data.name}")
         self.method.fit(self.data.train, self.model)
 
 
@@ -71,7 +79,8 @@ class Outcome:
     """What training one member gave.
 
     Attributes:
-        scores: metric name to value, for "val" and "test", with the selected checkpoint.
+        scores: metric name to value, for "val" and "test", with the selected checkpoint; for "test" by the method's
+            other ways to predict, too, as `<metric>_<way>`.
         best_epoch: the selected epoch, counted from 1; 0 if the selection metric was never finite.
         history: one dict an epoch: `epoch`, `train_loss`, and the selection metric as `val_<name>` and for each tracked
             split.
@@ -102,6 +111,7 @@ def train(
     settings: TrainSettings,
     device: torch.device | str = "cpu",
     on_epoch: Progress | None = None,
+    checkpoints: Checkpoints | None = None,
 ) -> list[Outcome]:
     """Train every member and score its best checkpoint.
 
@@ -112,6 +122,8 @@ def train(
         settings: how to train.
         device: where.
         on_epoch: called after each epoch with its number (from 1) and one history row a member of the stack.
+        checkpoints: save the state now and then, and go on from it where there is one: the numbers are those of a run
+            that was never interrupted.
 
     Returns:
         One outcome a member, in order.
@@ -120,12 +132,16 @@ def train(
     together = all(m.method.stackable and getattr(m.model, "stackable", False) for m in members)
     resident = all(s.resident for m in members for s in (m.data.train, m.data.val, m.data.test))
     if together and resident:
-        return _train_stack(members, settings, device, on_epoch)
-    return [o for member in members for o in _train_stack([member], settings, device, on_epoch)]
+        return _train_stack(members, settings, device, on_epoch, checkpoints)
+    return [o for member in members for o in _train_stack([member], settings, device, on_epoch, checkpoints)]
 
 
 def _train_stack(
-    members: Sequence[Member], settings: TrainSettings, device: torch.device, on_epoch: Progress | None
+    members: Sequence[Member],
+    settings: TrainSettings,
+    device: torch.device,
+    on_epoch: Progress | None,
+    checkpoints: Checkpoints | None,
 ) -> list[Outcome]:
     started = time.perf_counter()
     method, data = members[0].method, members[0].data
@@ -140,18 +156,28 @@ def _train_stack(
     best_epoch = torch.zeros(len(members), dtype=torch.int64)
     history: list[list[dict[str, float]]] = [[] for _ in members]
 
+    seeds = [m.streams.seed for m in members]
+    saved = checkpoints.load(seeds) if checkpoints else None
+
     with torch_seed(members[0].streams.training, device):
-        for epoch in range(1, settings.epochs + 1):
-            orders = [
-                m.method.order(m.data.train, settings.batch_size, m.streams, drop_last=settings.drop_last)
-                for m in members
-            ]
-            draws = [m.method.draw(order, m.streams) for m, order in zip(members, orders, strict=True)]
+        if saved:
+            for m in members:  # what a method counts of its draws is counted again
+                for _ in range(saved["epoch"]):
+                    _draw_epoch(m, settings)
+            for m, streams, state in zip(members, saved["streams"], saved["methods"], strict=True):
+                m.streams.restore(streams)
+                m.method.restore(state)
+            learner.resume(saved["learner"])
+            best, best_epoch, history = saved["best"], saved["best_epoch"], saved["history"]
+            started -= saved["seconds"]
+            set_random_state(saved["random"], device)
+        for epoch in range(saved["epoch"] + 1 if saved else 1, settings.epochs + 1):
+            orders, draws = zip(*(_draw_epoch(m, settings) for m in members), strict=True)
             learner.model.train()
             losses = [method.step(learner, batch) for batch in source.batches(orders, draws)]
             train_loss = torch.stack(losses).mean(dim=0).reshape(-1).double().cpu()
 
-            prediction = predict(method, learner.model, val, settings.eval_batch_size)
+            prediction = predict(method.predict, learner.model, val, settings.eval_batch_size)
             score = metric.score(prediction, val.y).reshape(-1).cpu()
             better = metric.better(score, best)
             learner.keep(better.to(device))
@@ -160,25 +186,37 @@ def _train_stack(
 
             scores = {"val": score}
             for name, rows in tracked.items():
-                prediction = predict(method, learner.model, rows, settings.eval_batch_size)
+                prediction = predict(method.predict, learner.model, rows, settings.eval_batch_size)
                 scores[name] = metric.score(prediction, rows.y).reshape(-1).cpu()
             for e, past in enumerate(history):
                 curves = {f"{name}_{data.selection}": float(values[e]) for name, values in scores.items()}
                 past.append({"epoch": epoch, "train_loss": float(train_loss[e]), **curves})
+            if checkpoints and (epoch % checkpoints.every == 0 or epoch == settings.epochs):
+                state = {
+                    "epoch": epoch, "best": best, "best_epoch": best_epoch, "history": history,
+                    "learner": learner.progress(), "streams": [m.streams.state() for m in members],
+                    "methods": [m.method.state() for m in members], "random": random_state(device),
+                    "seconds": time.perf_counter() - started,
+                }  # fmt: skip
+                checkpoints.save(seeds, state)
             if on_epoch:
                 on_epoch(epoch, [rows[-1] for rows in history])
 
         learner.restore()
-        predictions = {"val": predict(method, learner.model, val, settings.eval_batch_size).cpu()}
         test = Rows([m.data.test for m in members], device)
-        predictions["test"] = predict(method, learner.model, test, settings.eval_batch_size).cpu()
+        ways = [("val", "", val, method.predict), ("test", "", test, method.predict)]
+        ways += [("test", f"_{name}", test, way) for name, way in method.alternatives().items()]
+        scores_of: list[dict[str, dict[str, float]]] = [{"val": {}, "test": {}} for _ in members]
+        for part, suffix, rows, way in ways:
+            prediction = predict(way, learner.model, rows, settings.eval_batch_size).cpu()
+            for e, m in enumerate(members):
+                found = _score(prediction.reshape(len(members), *prediction.shape[-2:])[e], m.data, part)
+                scores_of[e][part] |= {f"{metric_name}{suffix}": value for metric_name, value in found.items()}
 
     seconds = (time.perf_counter() - started) / len(members)
     return [
         Outcome(
-            scores={
-                name: _score(p.reshape(len(members), *p.shape[-2:])[e], m.data, name) for name, p in predictions.items()
-            },
+            scores=scores_of[e],
             best_epoch=int(best_epoch[e]),
             history=history[e],
             seconds=seconds,
@@ -190,17 +228,23 @@ def _train_stack(
     ]
 
 
+def _draw_epoch(member: Member, settings: TrainSettings) -> tuple[Order, dict[str, np.ndarray]]:
+    method, streams = member.method, member.streams
+    order = method.order(member.data.train, settings.batch_size, streams, drop_last=settings.drop_last)
+    return order, method.draw(order, streams)
+
+
 def _score(prediction: Tensor, data: RegressionData, name: str) -> dict[str, float]:
     split: Split = getattr(data, name)
     return evaluate(prediction, split.y, split.domain, data.metrics, data.worst)
 
 
-def predict(method: Method, model: nn.Module, rows: Rows, batch_size: int) -> Tensor:
-    """Return predictions `(N, d_y)`, or `(E, N, d_y)` for a stack, in evaluation mode."""
+def predict(way: Predict, model: nn.Module, rows: Rows, batch_size: int) -> Tensor:
+    """Return predictions `(N, d_y)`, or `(E, N, d_y)` for a stack, in evaluation mode; `way` is `Method.predict`."""
     model.eval()
     with torch.no_grad():
         parts = []
         for start in range(0, rows.n_rows, batch_size):
             index = torch.arange(start, min(start + batch_size, rows.n_rows), device=rows.device)
-            parts.append(method.predict(model, rows.fetch(index.expand(rows.size, -1)).x))
+            parts.append(way(model, rows.fetch(index.expand(rows.size, -1)).x))
     return torch.cat(parts, dim=-2)

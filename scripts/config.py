@@ -21,11 +21,11 @@ CONFIG_DIR = Path(__file__).resolve().parent.parent / "configs"
 # Keys that say what something is or where it runs, not what is trained.
 ROOT_KEYS: dict[str, type] = {
     "preset": str, "seed": int, "experiment": str, "device": str, "threads": int, "logger": str, "out": str,
-    "rerun": bool,
+    "rerun": bool, "checkpoint_every": int,
 }  # fmt: skip
 # Keys of a dataset's config that are no arguments of it: its presets, how long a run takes on one CPU core, how long a
-# method may search before it trains, and why nothing of it is published.
-ABOUT = ("presets", "cpu_minutes", "search", "absent")
+# method may search before it trains, how often long runs are saved, and why nothing of it is published.
+ABOUT = ("presets", "cpu_minutes", "search", "checkpoint_every", "absent")
 GROUPS = ("dataset", "model", "method")
 
 

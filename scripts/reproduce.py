@@ -113,11 +113,13 @@ def estimate_minutes(dataset: str, method: str, job: Job) -> float:
     seconds = [
         float(r["value"])
         for r in (read_csv(path) if path.is_file() else [])
-        if r["metric"] == "seconds" and r["dataset"] == dataset and r["method"] == method
+        if r["metric"] == "seconds"
+        and (r["dataset"], r["method"], r["preset"]) == (dataset, method, job.plain["preset"])
     ]
     if seconds:
         return len(job.pending) * statistics.median(seconds) / 60
-    return len(job.pending) * float(compose_train([f"dataset={dataset}"]).dataset.get("cpu_minutes", 0.0))
+    composed = compose_train([f"dataset={dataset}", f"preset={job.plain['preset']}"]).dataset
+    return len(job.pending) * float(composed.get("cpu_minutes", 0.0))
 
 
 def train_cell(arguments: list[str], name: str, queue: Queue[tuple[str, int, dict[str, float]]]) -> str | None:

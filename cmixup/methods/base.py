@@ -6,9 +6,9 @@ model and the batch. `loss` must work with a leading axis of models on every ten
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -23,15 +23,19 @@ if TYPE_CHECKING:
     from cmixup.learner import Learner
 
 
+# Predictions `(..., B, d_y)` of a model for inputs.
+Predict = Callable[[nn.Module, Any], Tensor]
+
+
 @dataclass(frozen=True)
 class Batch:
     """Rows of the training split, on the device; `(B, ...)`, or `(E, B, ...)` for a stack of E models.
 
     Attributes:
-        x, y: inputs and labels.
+        x, y: inputs and labels; the inputs of tasks are a `cmixup.tasks.Episode`.
         domain: `(..., B)` int64.
         partner: the rows that the method's `partner` draw points to, or None.
-        draws: everything else the method drew, each `(..., B)`.
+        draws: everything else the method drew, each `(..., B)`, or `(..., B, n)` for n numbers a row.
     """
 
     x: Tensor
@@ -46,11 +50,13 @@ class Method:
 
     Attributes:
         stackable: whether `loss` works on a stack of models. Otherwise seeds are trained one after another.
+        episodic: whether a row of its data is a task (`cmixup.tasks.Tasks`).
         layer: where it mixes, as asked for; empty if it does not.
         least_batch: the fewest rows a full batch must have.
     """
 
     stackable: ClassVar[bool] = True
+    episodic: ClassVar[bool] = False
     layer: str = ""
     least_batch: int = 1
 
@@ -65,7 +71,7 @@ class Method:
         return shuffled(len(train), batch_size, streams.order, drop_last=drop_last)
 
     def draw(self, order: Order, streams: Streams) -> dict[str, np.ndarray]:
-        """Return what the method draws for an epoch, each `(M,)` and aligned with `order.index`.
+        """Return what the method draws for an epoch, each `(M,)` or `(M, n)` and aligned with `order.index`.
 
         The key `partner` is special: int64 rows, which the trainer fetches into `Batch.partner`.
         """
@@ -90,6 +96,17 @@ class Method:
     def predict(self, model: nn.Module, x: Tensor) -> Tensor:
         """Return predictions `(..., B, d_y)`."""
         return model(x)
+
+    def alternatives(self) -> Mapping[str, Predict]:
+        """Return other ways to predict with the selected weights, by what their test scores' names end in."""
+        return {}
+
+    def state(self) -> dict[str, Tensor]:
+        """Return what `step` changes in the method itself, for a checkpoint; draws are made again by themselves."""
+        return {}
+
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        """Take back what `state` returned."""
 
     def facts(self) -> dict[str, float]:
         """Return what a record should say of the fitted method, by name."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -144,81 +145,52 @@ def _train_stack(
     checkpoints: Checkpoints | None,
 ) -> list[Outcome]:
     started = time.perf_counter()
-    method, data = members[0].method, members[0].data
+    method = members[0].method
     for m in members:
         m.method.search(m.data.train, m.data.val, m.model, m.streams)
     learner = Learner([m.model for m in members], device, settings.optimizer, settings.lr, settings.weight_decay)
     source = Rows([m.data.train for m in members], device)
-    val = Rows([m.data.val for m in members], device)
-    tracked = {name: Rows([getattr(m.data, name) for m in members], device) for name in settings.track}
-    metric = METRICS[data.selection]
-    best = torch.full((len(members),), metric.worst, dtype=torch.float64)
-    best_epoch = torch.zeros(len(members), dtype=torch.int64)
-    history: list[list[dict[str, float]]] = [[] for _ in members]
-
-    seeds = [m.streams.seed for m in members]
-    saved = checkpoints.load(seeds) if checkpoints else None
+    scored = {name: Rows([getattr(m.data, name) for m in members], device) for name in ("val", *settings.track)}
+    selection = members[0].data.selection
+    metric = METRICS[selection]
+    past = _Past.start(len(members), metric.worst)
 
     with torch_seed(members[0].streams.training, device):
-        if saved:
-            for m in members:  # what a method counts of its draws is counted again
-                for _ in range(saved["epoch"]):
-                    _draw_epoch(m, settings)
-            for m, streams, state in zip(members, saved["streams"], saved["methods"], strict=True):
-                m.streams.restore(streams)
-                m.method.restore(state)
-            learner.resume(saved["learner"])
-            best, best_epoch, history = saved["best"], saved["best_epoch"], saved["history"]
-            started -= saved["seconds"]
-            set_random_state(saved["random"], device)
-        for epoch in range(saved["epoch"] + 1 if saved else 1, settings.epochs + 1):
+        if checkpoints and (saved := checkpoints.load([m.streams.seed for m in members])):
+            past = _resume(saved, members, learner, settings, device)
+            started -= past.seconds
+        for epoch in range(past.epoch + 1, settings.epochs + 1):
             orders, draws = zip(*(_draw_epoch(m, settings) for m in members), strict=True)
             learner.model.train()
             losses = [method.step(learner, batch) for batch in source.batches(orders, draws)]
             train_loss = torch.stack(losses).mean(dim=0).reshape(-1).double().cpu()
 
-            prediction = predict(method.predict, learner.model, val, settings.eval_batch_size)
-            score = metric.score(prediction, val.y).reshape(-1).cpu()
-            better = metric.better(score, best)
-            learner.keep(better.to(device))
-            best = torch.where(better, score, best)
-            best_epoch[better] = epoch
-
-            scores = {"val": score}
-            for name, rows in tracked.items():
+            scores = {}
+            for name, rows in scored.items():
                 prediction = predict(method.predict, learner.model, rows, settings.eval_batch_size)
                 scores[name] = metric.score(prediction, rows.y).reshape(-1).cpu()
-            for e, past in enumerate(history):
-                curves = {f"{name}_{data.selection}": float(values[e]) for name, values in scores.items()}
-                past.append({"epoch": epoch, "train_loss": float(train_loss[e]), **curves})
+            better = metric.better(scores["val"], past.best)
+            learner.keep(better.to(device))
+            past.best = torch.where(better, scores["val"], past.best)
+            past.best_epoch[better] = epoch
+            for e, rows_of_one in enumerate(past.history):
+                curves = {f"{name}_{selection}": float(values[e]) for name, values in scores.items()}
+                rows_of_one.append({"epoch": epoch, "train_loss": float(train_loss[e]), **curves})
+            past.epoch, past.seconds = epoch, time.perf_counter() - started
             if checkpoints and (epoch % checkpoints.every == 0 or epoch == settings.epochs):
-                state = {
-                    "epoch": epoch, "best": best, "best_epoch": best_epoch, "history": history,
-                    "learner": learner.progress(), "streams": [m.streams.state() for m in members],
-                    "methods": [m.method.state() for m in members], "random": random_state(device),
-                    "seconds": time.perf_counter() - started,
-                }  # fmt: skip
-                checkpoints.save(seeds, state)
+                _save(past, members, learner, checkpoints, device)
             if on_epoch:
-                on_epoch(epoch, [rows[-1] for rows in history])
+                on_epoch(epoch, [rows_of_one[-1] for rows_of_one in past.history])
 
         learner.restore()
-        test = Rows([m.data.test for m in members], device)
-        ways = [("val", "", val, method.predict), ("test", "", test, method.predict)]
-        ways += [("test", f"_{name}", test, way) for name, way in method.alternatives().items()]
-        scores_of: list[dict[str, dict[str, float]]] = [{"val": {}, "test": {}} for _ in members]
-        for part, suffix, rows, way in ways:
-            prediction = predict(way, learner.model, rows, settings.eval_batch_size).cpu()
-            for e, m in enumerate(members):
-                found = _score(prediction.reshape(len(members), *prediction.shape[-2:])[e], m.data, part)
-                scores_of[e][part] |= {f"{metric_name}{suffix}": value for metric_name, value in found.items()}
+        final = _score_all(members, learner, scored["val"], settings)
 
     seconds = (time.perf_counter() - started) / len(members)
     return [
         Outcome(
-            scores=scores_of[e],
-            best_epoch=int(best_epoch[e]),
-            history=history[e],
+            scores=final[e],
+            best_epoch=int(past.best_epoch[e]),
+            history=past.history[e],
             seconds=seconds,
             stack=len(members),
             facts=m.method.facts(),
@@ -228,15 +200,72 @@ def _train_stack(
     ]
 
 
+@dataclass
+class _Past:
+    """What is known after `epoch` epochs of a stack: one entry a member."""
+
+    epoch: int
+    seconds: float
+    best: Tensor
+    best_epoch: Tensor
+    history: list[list[dict[str, float]]]
+
+    @classmethod
+    def start(cls, size: int, worst: float) -> _Past:
+        best = torch.full((size,), worst, dtype=torch.float64)
+        return cls(0, 0.0, best, torch.zeros(size, dtype=torch.int64), [[] for _ in range(size)])
+
+
+def _save(
+    past: _Past, members: Sequence[Member], learner: Learner, checkpoints: Checkpoints, device: torch.device
+) -> None:
+    state = {
+        "past": vars(past),
+        "learner": learner.progress(),
+        "streams": [m.streams.state() for m in members],
+        "methods": [m.method.state() for m in members],
+        "random": random_state(device),
+    }
+    checkpoints.save([m.streams.seed for m in members], state)
+
+
+def _resume(
+    saved: Mapping[str, Any], members: Sequence[Member], learner: Learner, settings: TrainSettings, device: torch.device
+) -> _Past:
+    past = _Past(**saved["past"])
+    for m, streams, state in zip(members, saved["streams"], saved["methods"], strict=True):
+        for _ in range(past.epoch):  # what a method counts of its draws is counted again
+            _draw_epoch(m, settings)
+        m.streams.restore(streams)
+        m.method.restore(state)
+    learner.resume(saved["learner"])
+    set_random_state(saved["random"], device)
+    return past
+
+
 def _draw_epoch(member: Member, settings: TrainSettings) -> tuple[Order, dict[str, np.ndarray]]:
     method, streams = member.method, member.streams
     order = method.order(member.data.train, settings.batch_size, streams, drop_last=settings.drop_last)
     return order, method.draw(order, streams)
 
 
-def _score(prediction: Tensor, data: RegressionData, name: str) -> dict[str, float]:
-    split: Split = getattr(data, name)
-    return evaluate(prediction, split.y, split.domain, data.metrics, data.worst)
+def _score_all(
+    members: Sequence[Member], learner: Learner, val: Rows, settings: TrainSettings
+) -> list[dict[str, dict[str, float]]]:
+    """Return each member's scores on val and test, and on test by the method's other ways to predict."""
+    method = members[0].method
+    test = Rows([m.data.test for m in members], val.device)
+    ways: list[tuple[str, str, Rows, Predict]] = [("val", "", val, method.predict), ("test", "", test, method.predict)]
+    ways += [("test", f"_{name}", test, way) for name, way in method.alternatives().items()]
+    scores: list[dict[str, dict[str, float]]] = [{"val": {}, "test": {}} for _ in members]
+    for part, suffix, rows, way in ways:
+        prediction = predict(way, learner.model, rows, settings.eval_batch_size).cpu()
+        for e, m in enumerate(members):
+            split: Split = getattr(m.data, part)
+            one = prediction.reshape(len(members), *prediction.shape[-2:])[e]
+            found = evaluate(one, split.y, split.domain, m.data.metrics, m.data.worst)
+            scores[e][part] |= {f"{name}{suffix}": value for name, value in found.items()}
+    return scores
 
 
 def predict(way: Predict, model: nn.Module, rows: Rows, batch_size: int) -> Tensor:

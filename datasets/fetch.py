@@ -38,7 +38,7 @@ class RawFile:
 
     Args:
         path: where it lies below the data root and below a mirror.
-        sha256: checksum of its bytes; empty where none is known, for a file that is placed by hand and read safely.
+        sha256: checksum of its bytes; empty where none is known, for a file placed by hand.
         size: its size in bytes; 0 where it is not known.
         urls: addresses that give it, in order of preference; `a.zip#member` for a member of a zip archive.
         page: the page a person would visit to get it.
@@ -107,7 +107,8 @@ def fetch(*alternatives: RawFile, root: Path | None = None, mirror: str | None =
     raise FetchError(
         f"could not get {wanted.path} ({_megabytes(wanted.size)}):\n" + "\n".join(problems) + "\n"
         f"By hand: get it from {wanted.page} and save it as {root / wanted.path} "
-        f"(SHA-256 {wanted.sha256 or 'not published'}), or point CMIXUP_MIRROR at a folder or URL that holds {wanted.path}."
+        f"(SHA-256 {wanted.sha256 or 'not published'}), "
+        f"or point CMIXUP_MIRROR at a folder or URL that holds {wanted.path}."
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -82,7 +83,7 @@ def parse_obj(text: str, name: str) -> Mesh:
             elif kind == "f":
                 corners = [int(value.partition("/")[0]) for value in values]
                 rows = [c - 1 if c > 0 else len(vertices) + c for c in corners]
-                faces += [(rows[0], a, b) for a, b in zip(rows[1:-1], rows[2:], strict=True)]
+                faces += [(rows[0], a, b) for a, b in pairwise(rows[1:])]
         except (ValueError, IndexError):
             raise InputError(f"line {number} of mesh {name} cannot be read: {line!r}") from None
     return Mesh(name, np.array(vertices, np.float64), np.array(faces, np.int64))

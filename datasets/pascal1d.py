@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -48,4 +47,4 @@ class Pascal1D(TaskDataset):
 
 
 def _converted(file: RawFile, path: Path) -> Views:
-    return converted(path.with_suffix(".h5"), {file.path: sha256_of(path)}, partial(path.open, "rb"))
+    return converted(path.with_suffix(".h5"), {file.path: sha256_of(path)}, lambda: path.open("rb"))

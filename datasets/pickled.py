@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pickle  # noqa: S403 - only through `ArrayUnpickler`, which refuses everything but arrays
+import pickle
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -10,7 +10,6 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from cmixup.errors import InputError
-
 from datasets.views import Views, read_views, write_views
 
 SIDE = 128  # pixels of the released images
@@ -40,7 +39,7 @@ def _latin1(text: str, encoding: str) -> bytes:
 
 
 # NumPy says itself which functions rebuild its arrays and scalars.
-_ALLOWED: dict[tuple[str, str], Callable[..., Any]] = {
+_ALLOWED: dict[tuple[str, str], Any] = {
     ("numpy.core.multiarray", "_reconstruct"): np.empty(1).__reduce__()[0],
     ("numpy.core.multiarray", "scalar"): np.float64(0).__reduce__()[0],
     ("numpy.core.numeric", "_frombuffer"): np.empty(1).__reduce_ex__(5)[0],
@@ -108,6 +107,7 @@ def converted(path: Path, sources: Mapping[str, str], opened: Callable[[], Binar
         views = read_views(path)
         if dict(views.about) == about:
             return views
-    x, y = read_pickle(opened(), path.stem)
+    with opened() as stream:
+        x, y = read_pickle(stream, path.stem)
     write_views(path, x, y, [f"{path.stem} {k}" for k in range(len(x))], about)
     return read_views(path)

@@ -16,7 +16,7 @@ from datasets.views import Views
 
 SHOTS = 15  # support and query views of a task; paper tab:hyperpara_meta
 SCALE = 10.0  # labels are 10 x azimuth; paper
-TWIN_OBJECTS, TWIN_VIEWS, TWIN_TASKS = (6, 3), 2 * SHOTS + 2, (4, 2, 3)
+TWIN_OBJECTS, TWIN_VIEWS, TWIN_TASKS = (4, 3), 2 * SHOTS + 2, (2, 2, 2)
 
 
 class TaskDataset(Dataset):
@@ -35,7 +35,7 @@ class TaskDataset(Dataset):
         val_objects: training objects kept for validation; 0 validates on the training objects.
         split_seed: of the objects' split, where it is ours to draw.
         task_seed: of the test tasks.
-        synthetic: use the twin: as large images, but few objects, views and tasks.
+        synthetic: use the twin: small images of few objects, few tasks.
     """
 
     unit: ClassVar[str] = "10 x azimuth as a fraction of a full turn"
@@ -47,6 +47,7 @@ class TaskDataset(Dataset):
         train_tasks: int = 10000,
         val_tasks: int = 200,
         test_tasks: int = 6000,
+        *,
         val_objects: int = 0,
         split_seed: int = 1,
         task_seed: int = 0,
@@ -73,7 +74,7 @@ class TaskDataset(Dataset):
     def load(self, seed: int) -> RegressionData:
         """Read the views and draw the tasks."""
         rng = np.random.default_rng(0)
-        train, test = tuple(twin(n, rng) for n in TWIN_OBJECTS) if self.synthetic else self.views()
+        train, test = _twins(rng) if self.synthetic else self.views()
         checksums = {} if self.synthetic else {**dict(_sources(train)), **dict(_sources(test))}
         if self.val_objects >= len(train.names):
             raise InputError(
@@ -119,7 +120,7 @@ def draw_tasks(views: Views, n: int, rng: np.random.Generator, shots: int = SHOT
     return Tasks(views.x, np.float32(SCALE) * views.y, objects, chosen, shots)
 
 
-def twin(n_objects: int, rng: np.random.Generator, size: int = 128) -> Views:
+def twin(n_objects: int, rng: np.random.Generator, size: int = 32) -> Views:
     """Return views of a bright spot that goes round the image's middle with the azimuth, wider for later objects."""
     y = rng.random((n_objects, TWIN_VIEWS), dtype=np.float32)
     grid = np.linspace(-1, 1, size, dtype=np.float32)
@@ -128,6 +129,12 @@ def twin(n_objects: int, rng: np.random.Generator, size: int = 128) -> Views:
     distance = (grid - 0.6 * np.cos(angle)) ** 2 + (grid[:, None] - 0.6 * np.sin(angle)) ** 2
     x = np.rint(255 * np.exp(-distance / width**2)).astype(np.uint8)
     return Views(x, y, tuple(f"spot {k}" for k in range(n_objects)), {"sources": {}})
+
+
+def _twins(rng: np.random.Generator) -> tuple[Views, Views]:
+    n_train, n_test = TWIN_OBJECTS
+    every = twin(n_train + n_test, rng)
+    return every.of(np.arange(n_train)), every.of(np.arange(n_train, n_train + n_test))
 
 
 def _sources(views: Views) -> dict[str, str]:

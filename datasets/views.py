@@ -44,10 +44,9 @@ class Views:
             k, v = map(int, np.argwhere(wrong)[0])
             raise InputError(f"y must lie in [0, 1], got {self.y[k, v]} for view {v} of {self.names[k]}")
 
-    def of(self, objects: Sequence[int]) -> Views:
-        """Return the views of some objects; their images are read into memory."""
-        rows = np.asarray(objects)
-        return Views(self.x[rows], self.y[rows], tuple(self.names[k] for k in rows), self.about)
+    def of(self, objects: np.ndarray) -> Views:
+        """Return the views of the objects `(n,)` int64; their images are read into memory."""
+        return Views(self.x[objects], self.y[objects], tuple(self.names[k] for k in objects), self.about)
 
 
 def write_views(

@@ -75,7 +75,7 @@ class Decoder(nn.Module):
         """Run from mix point `start` to mix point `stop`, or to the prediction if that is empty."""
         first, last = (POINTS.index(point) if point else len(POINTS) for point in (start, stop))
         if first == POINTS.index("encoder") < last:
-            state = state.unflatten(1, (1, SIDE, SIDE))
+            state = state.reshape(-1, 1, SIDE, SIDE)
         blocks = (self.block1, self.block2, self.block3, self.block4)
         for block in blocks[first - 1 : last - 1]:
             state = block(state)

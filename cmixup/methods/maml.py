@@ -21,7 +21,7 @@ from cmixup.methods.base import Batch, Method, Predict, squared_error
 from cmixup.mixing import mix
 from cmixup.tasks import Episode
 
-Parameters = dict[str, Tensor]
+Parameters = Mapping[str, Tensor]
 
 
 class Mixed(NamedTuple):
@@ -56,7 +56,7 @@ def adapt(
     """
 
     def error(at: Parameters) -> Tensor:
-        return (functional_call(net, at, (support, start)).squeeze(-1) - labels).square().mean()
+        return (functional_call(net, dict(at), (support, start)).squeeze(-1) - labels).square().mean()
 
     for _ in range(steps):
         slopes = grad(error)(parameters)
@@ -119,7 +119,8 @@ class MAML(Method):
 
     def code(self, model: nn.Module, x: Tensor) -> Tensor:
         """Return the encoder's output for views `(B, ...)`."""
-        return model.encoder(x)
+        encoder: Any = model.encoder
+        return encoder(x)
 
     def adapted(self, model: nn.Module, x: Episode, steps: int, mixed: Mixed | None = None) -> Tensor:
         """Return predictions `(B, Q)` of the query, mixed with the support or not, after `steps` inner steps.
@@ -140,23 +141,24 @@ class MAML(Method):
         if not self.adapt_encoder:
             n_tasks, shots = x.labels.shape
             code = self.code(model, torch.cat([support, query], dim=1).flatten(0, 1))
-            support, query = code.unflatten(0, (n_tasks, -1)).split([shots, query.shape[1]], dim=1)
+            code = code.reshape(n_tasks, -1, *code.shape[1:])
+            support, query = code[:, :shots], code[:, shots:]
         if mixed and mixed.point == start:
             query, mixed = mix(_gather(support, mixed.pair), query, mixed.lam), None
         how = partial(adapt, net, start, lr=self.inner_lr, steps=steps, first_order=self.first_order)
         parameters = dict(net.named_parameters())
 
         def one(support: Tensor, labels: Tensor, query: Tensor) -> Tensor:
-            return functional_call(net, how(parameters, support, labels), (query, start)).squeeze(-1)
+            return functional_call(net, dict(how(parameters, support, labels)), (query, start)).squeeze(-1)
 
         if mixed is None:
             return vmap(one)(support, x.labels, query)
         point = mixed.point
 
         def one_mixed(support: Tensor, labels: Tensor, query: Tensor, partner: Tensor, lam: Tensor) -> Tensor:
-            weights = how(parameters, support, labels)
-            both = (functional_call(net, weights, (state, start, point)) for state in (partner, query))
-            return functional_call(net, weights, (mix(*both, lam), point)).squeeze(-1)
+            weights = dict(how(parameters, support, labels))
+            first, second = (functional_call(net, weights, (state, start, point)) for state in (partner, query))
+            return functional_call(net, weights, (mix(first, second, lam), point)).squeeze(-1)
 
         return vmap(one_mixed)(support, x.labels, query, _gather(support, mixed.pair), mixed.lam)
 

@@ -219,6 +219,42 @@ def test_a_killed_run_is_not_done_and_is_trained_next_time(tmp_path: Path, rerun
 
 
 @pytest.mark.usefixtures("no_git")
+def test_a_killed_run_goes_on_from_its_last_checkpoint(tmp_path: Path) -> None:
+    def kill(epoch: int, rows: Sequence[object]) -> None:
+        if epoch == 2:
+            raise KeyboardInterrupt
+
+    given = ("seeds=0..1", "train.epochs=3", "method=cmixup")
+    straight = execute(planned(tmp_path / "straight", *given))
+    job = planned(tmp_path / "killed", *given, "checkpoint_every=1")
+    with pytest.raises(KeyboardInterrupt):
+        execute(job, kill)
+    assert (job.run_folder(0) / "resume.pt").is_file()
+    heard: list[int] = []
+    again = execute(planned(tmp_path / "killed", *given, "checkpoint_every=1"), lambda epoch, _: heard.append(epoch))
+    assert heard == [3]
+    assert [f.relative_to(tmp_path / "killed") for f in again] == [
+        f.relative_to(tmp_path / "straight") for f in straight
+    ]
+    for one, other in zip(again, straight, strict=True):
+        assert sorted(os.listdir(one)) == FILES  # noqa: PTH208
+        assert report_of(one)["scores"] == report_of(other)["scores"]
+        assert (one / "history.csv").read_text() == (other / "history.csv").read_text()
+
+    heard.clear()
+    with pytest.raises(KeyboardInterrupt):
+        execute(planned(tmp_path / "killed", *given, "checkpoint_every=1", "rerun=true"), kill)
+    changed = planned(tmp_path / "killed", *given, "checkpoint_every=1", "train.lr=0.02", "rerun=true")
+    execute(changed, lambda epoch, _: heard.append(epoch))
+    assert heard == [1, 2, 3]  # other settings never go on from these
+
+
+def test_a_negative_frequency_is_refused() -> None:
+    with pytest.raises(InputError, match=r"checkpoint_every must be 0 \(never\) or more, got -1"):
+        planned(Path(), "checkpoint_every=-1")
+
+
+@pytest.mark.usefixtures("no_git")
 def test_on_epoch_hears_of_every_epoch(tmp_path: Path) -> None:
     heard: list[tuple[int, int]] = []
     execute(planned(tmp_path, "seeds=0..1"), lambda epoch, rows: heard.append((epoch, len(rows))))

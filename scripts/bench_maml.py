@@ -1,7 +1,7 @@
 """The vectorised inner loop against a Python loop over tasks: `python -m scripts.bench_maml [--device cuda]`.
 
-One training step's gradient of MAML on random views, meta-batch and widths of the presets. The loop runs the same code on
-one task after another. Times are process time on one thread on the CPU, wall time on a GPU; the fastest of several
+One training step's gradient of MAML on random views, meta-batch and width of the presets. The loop runs the same code
+on one task after another. Times are process time on one thread on the CPU, wall time on a GPU; the fastest of several
 repeats, the ways taken in turn.
 """
 
@@ -53,7 +53,7 @@ def looped(method: MAML, model: ConvMAML, x: Episode, y: Tensor) -> float:
     for k in range(len(y)):
         one = Episode(*(part[k : k + 1] for part in x))
         loss = (method.adapted(model, one, STEPS) - y[k : k + 1]).square().mean() / len(y)
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         total += float(loss.detach())
     return total
 
@@ -83,7 +83,7 @@ def main() -> None:
             width, n_tasks = CASES[name]
             parts = make(width, n_tasks, device)
             taken: dict[str, list[float]] = {"loop": [], "vectorised": []}
-            losses = {}
+            losses: dict[str, float] = {}
             for repeat in range(given.repeats + 1):  # the first one warms up
                 for way, run in (("loop", looped), ("vectorised", vectorised)):
                     spent = seconds(lambda run=run, parts=parts: run(*parts), device)  # type: ignore[misc]
@@ -92,20 +92,20 @@ def main() -> None:
                         taken[way].append(spent)
             assert abs(losses["loop"] - losses["vectorised"]) < 1e-3 * losses["loop"], losses
             loop, ours = min(taken["loop"]), min(taken["vectorised"])
-            body.append(
-                [f"{name}: width {width}, {n_tasks} tasks", f"{loop:.3f}", f"{ours:.3f}", f"{loop / ours:.2f}x"]
-            )
+            case = f"{name}: width {width}, {n_tasks} tasks"
+            body.append([case, f"{loop:.3f}", f"{ours:.3f}", f"{loop / ours:.2f}x"])
             print(*body[-1], flush=True)
         where = environment(device)
         versions = ", ".join(f"{name} {version}" for name, version in where["versions"].items())
-        text = "\n".join([
-            f"# Inner loop of MAML, {device.type}", "",
-            f"Gradient of one training step, encoder included, {STEPS} second-order inner steps, {SHOTS} support and query "
-            f"views of 128 x 128, float32; seconds a step ({'process time, one thread' if device.type == 'cpu' else 'wall'}"
-            f"), the fastest of {given.repeats} in turn. `make bench-maml` measures them anew.", "",
-            *markdown_rows(["preset", "loop over tasks, s", "vectorised, s", "speed-up"], body), "",
-            f"Machine: {where['device']}, {platform.system()} {platform.machine()}; {versions}.", "",
-        ])  # fmt: skip
+        clock = "process time, one thread" if device.type == "cpu" else "wall time"
+        protocol = (
+            f"Gradient of one training step, encoder included: {STEPS} second-order inner steps, {SHOTS} support and "
+            f"{SHOTS} query views of 128 x 128 a task, float32. Seconds a step ({clock}), the fastest of "
+            f"{given.repeats} in turn. `make bench-maml` measures them anew."
+        )
+        rows = markdown_rows(["preset", "loop over tasks, s", "vectorised, s", "speed-up"], body)
+        machine = f"Machine: {where['device']}, {platform.system()} {platform.machine()}; {versions}."
+        text = "\n".join([f"# Inner loop of MAML, {device.type}", "", protocol, "", *rows, "", machine, ""])
         write_atomically(RESULTS / "benchmarks" / f"maml_{device.type}.md", text)
         print(text)
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from cmixup.errors import InputError
-from cmixup.metrics import METRICS, evaluate, mape, mse, r, rmse
+from cmixup.metrics import METRICS, evaluate, lower_is_better, mape, mse, r, rmse
 
 
 def column(*values: float) -> torch.Tensor:
@@ -125,3 +125,12 @@ def test_worst_domain_of_one_domain_is_the_score_itself() -> None:
     scores = evaluate(prediction, target, torch.full((3,), 7), ("rmse", "r"), worst=("rmse", "r"))
     assert scores["worst_rmse"] == scores["rmse"]
     assert scores["worst_r"] == scores["r"]
+
+
+@pytest.mark.parametrize(
+    ("score", "lower"),
+    [("rmse", True), ("mse_ci95", True), ("mse_20_steps", True), ("mse_ci95_20_steps", True), ("mape", True),
+     ("r", False), ("worst_r", False), ("worst_rmse", True)],
+)  # fmt: skip
+def test_which_direction_is_better(score: str, lower: bool) -> None:
+    assert lower_is_better(score) == lower

@@ -79,6 +79,11 @@ def test_initialisation() -> None:
     assert all((p == 0).all() for name, p in model.named_parameters() if name.endswith(("bias", "shift")))
 
 
+def test_the_encoders_blocks_change_nothing() -> None:
+    encoder, x = small().encoder, torch.rand(37, 1, 32, 32)
+    torch.testing.assert_close(encoder(x), encoder.encode(x))
+
+
 @pytest.mark.parametrize("shape", [(5,), (3, 128, 128), (1, 100, 128), (1, 0, 16), (168, 8)])
 def test_views_of_another_shape_are_refused(shape: tuple[int, ...]) -> None:
     with pytest.raises(InputError, match=r"in_shape must be \(1, H, W\)"):

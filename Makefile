@@ -24,8 +24,9 @@ NARROW = --seeds "$(SEEDS)" --datasets "$(DATASETS)" --methods "$(METHODS)" --pr
          --device "$(DEVICE)" --out "$(OUT)" --rerun "$(RERUN)"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup data reproduce-table1 reproduce-table-batch-id reproduce-figure-overfitting \
-        reproduce-bandwidth-check tune publish render test test-all lint types check bench-train bench-sampling clean
+.PHONY: help setup data render-pascal1d reproduce-table1 reproduce-table2 reproduce-table-batch-id \
+        reproduce-figure-overfitting reproduce-bandwidth-check tune publish render test test-all lint types check \
+        bench-train bench-sampling bench-maml clean
 
 help: ## Show this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-29s %s\n", $$1, $$2}'
@@ -45,6 +46,13 @@ data: $(VENV)/.ready ## Fetch and verify raw files: DATASETS=airfoil,no2 (defaul
 
 reproduce-table1: $(VENV)/.ready ## Train Table 1 and print it: SEEDS=10 DATASETS= METHODS= PRESET=paper|released|tuned
 	$(PY) -m scripts.reproduce table1 $(NARROW)
+
+render-pascal1d: $(VENV)/.ready ## Render the views of pascal1d_rendered and shapenet1d_random: about 2 minutes on 2 cores
+	$(PY) -m scripts.render_pascal1d
+
+reproduce-table2: $(VENV)/.ready ## Train Table 2 and print it: SEEDS=1 DATASETS= METHODS= PRESET=paper|released|cpu
+	-$(PY) -m scripts.render_pascal1d pascal1d_rendered
+	$(PY) -m scripts.reproduce table2 $(NARROW)
 
 reproduce-table-batch-id: $(VENV)/.ready ## Train and print C-Mixup against C-Mixup-batch, in distribution
 	$(PY) -m scripts.reproduce table_batch_id $(NARROW)
@@ -85,6 +93,9 @@ bench-train: $(VENV)/.ready ## Measure training speed against a straightforward 
 
 bench-sampling: $(VENV)/.ready ## Measure partner sampling against the original's way, into results/benchmarks
 	$(PY) -m scripts.bench_sampling
+
+bench-maml: $(VENV)/.ready ## Measure the vectorised inner loop against a loop over tasks, into results/benchmarks
+	$(PY) -m scripts.bench_maml
 
 clean: ## Remove the virtual environment and caches (not data, not outputs)
 	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis build dist *.egg-info

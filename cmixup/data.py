@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -18,8 +18,8 @@ class Indexable(Protocol):
 
     def __len__(self) -> int: ...
 
-    def __getitem__(self, index: Tensor) -> Tensor:
-        """Return the inputs `(B, ...)` float32 of the rows `index: (B,)` int64, the same every time."""
+    def __getitem__(self, index: Tensor) -> Any:
+        """Return the inputs of the rows `index: (B,)` int64, always the same: `(B, ...)` float32, or a named tuple."""
         ...
 
 
@@ -36,7 +36,7 @@ class Sampled(Indexable, Protocol):
 class ManyViews(Indexable, Protocol):
     """Inputs of which evaluation sees many views a row: its prediction is their predictions' mean."""
 
-    def views(self, row: int, size: int) -> Iterator[Tensor]:
+    def all_views(self, row: int, size: int) -> Iterator[Tensor]:
         """Yield all views of one row, in blocks `(b, ...)` of at most `size`."""
         ...
 

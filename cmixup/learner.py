@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -55,6 +56,17 @@ class Learner:
     def restore(self) -> None:
         """Go back to the remembered weights."""
         self.model.load_state_dict(self._best)
+
+    def progress(self) -> dict[str, Any]:
+        """Return the weights, those remembered and the optimiser's state."""
+        return {"model": self.model.state_dict(), "best": self._best, "optimizer": self.optimizer.state()}
+
+    def resume(self, progress: Mapping[str, Any]) -> None:
+        """Go on from what `progress` returned."""
+        self.model.load_state_dict(progress["model"])
+        for name, value in progress["best"].items():
+            self._best[name].copy_(value)
+        self.optimizer.restore(progress["optimizer"])
 
     def state_dict(self, member: int) -> dict[str, Tensor]:
         """Return the remembered weights of one model, on the CPU; they load into a model of its class."""

@@ -49,6 +49,18 @@ def r(prediction: Tensor, target: Tensor) -> Tensor:
     return torch.where(varies, each, 0.0).sum(dim=-1) / varies.sum(dim=-1)
 
 
+def mse_ci95(prediction: Tensor, target: Tensor) -> Tensor:
+    """Half the 95 % interval of the mean over rows of their squared errors, 1.96 std / sqrt(N) (tasks: paper, Table 2).
+
+    NaN for a single row. It knows nothing of the spread over seeds, nor of rows that share an object.
+    """
+    prediction, target = _matched(prediction, target)
+    each = (prediction - target).square().mean(dim=-1)
+    if each.shape[-1] < 2:
+        return torch.full_like(each[..., 0], float("nan"))
+    return 1.96 * each.std(dim=-1) / each.shape[-1] ** 0.5
+
+
 @dataclass(frozen=True)
 class Metric:
     """A score, and whether a lower value of it is better."""
@@ -69,6 +81,7 @@ class Metric:
 METRICS: dict[str, Metric] = {
     "rmse": Metric(rmse),
     "mse": Metric(mse),
+    "mse_ci95": Metric(mse_ci95),
     "mape": Metric(mape),
     "r": Metric(r, lower_is_better=False),
 }
@@ -100,6 +113,11 @@ def score(name: str, prediction: Tensor, target: Tensor, domain: Tensor) -> Tens
         return torch.stack([score(name, *one) for one in zip(prediction, target, domain, strict=True)])
     each = torch.stack([metric.score(prediction[domain == d], target[domain == d]) for d in torch.unique(domain)])
     return each.max() if metric.lower_is_better else each.min()
+
+
+def lower_is_better(score: str) -> bool:
+    """Return whether lower values of a reported score are better, such as "worst_r", "mse_ci95" or "mse_20_steps"."""
+    return METRICS[score.removeprefix("worst_").partition("_")[0]].lower_is_better
 
 
 def evaluate(

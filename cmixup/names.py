@@ -19,6 +19,8 @@ DATASETS = {
     "electricity_fragment": "Electricity fragment",
     "dti_davis": "Davis",
     "dti_kiba": "KIBA",
+    "pascal1d_rendered": "PASCAL3D, our rendering",
+    "shapenet1d_random": "Random shapes, our rendering",
 }
 METHODS = {
     "erm": "ERM",
@@ -45,8 +47,13 @@ METHODS = {
     "metamix": "MetaMix",
     "k_metamix": "k-MetaMix",
     "local_metamix": "Local MetaMix",
+    "cmixup_meta": "C-Mixup",
 }
-METRICS = {"rmse": "RMSE", "mape": "MAPE(%)", "r": "R", "mse": "MSE", "worst_rmse": "worst RMSE", "worst_r": "worst R"}
+METRICS = {
+    "rmse": "RMSE", "mape": "MAPE(%)", "r": "R", "mse": "MSE", "worst_rmse": "worst RMSE", "worst_r": "worst R",
+    "mse_ci95": "95 % interval over tasks ±", "mse_20_steps": "MSE, 20 steps",
+    "mse_ci95_20_steps": "95 % interval over tasks ±, 20 steps",
+}  # fmt: skip
 
 
 def display(names: dict[str, str], name: str) -> str:

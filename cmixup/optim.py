@@ -42,12 +42,17 @@ class Optimizer:
 
     def reset(self) -> None:
         """Forget what earlier steps left (moments, momentum), as an optimiser made anew would; `lr` stays."""
-        for tensor in self._memory:
+        for tensor in self.state():
             tensor.zero_()
 
-    @property
-    def _memory(self) -> list[Tensor]:
+    def state(self) -> list[Tensor]:
+        """Return what the updates so far have left behind, beside the parameters."""
         return []
+
+    def restore(self, state: Iterable[Tensor]) -> None:
+        """Take back what `state` returned."""
+        for mine, given in zip(self.state(), state, strict=True):
+            mine.copy_(given)
 
     def _state(self) -> list[Tensor]:
         return [torch.zeros_like(value) for value in self._values]
@@ -72,8 +77,8 @@ class Adam(Optimizer):
         self._count = torch.zeros(len(self.params), device=self.params[0].device)
         self._counts = list(self._count.unbind())
 
-    @property
-    def _memory(self) -> list[Tensor]:
+    def state(self) -> list[Tensor]:
+        """Return both moments of every parameter and the counts."""
         return [*self._mean, *self._square, self._count]
 
     @torch.no_grad()
@@ -106,8 +111,8 @@ class SGD(Optimizer):
         self.momentum = momentum
         self._buffer = self._state()
 
-    @property
-    def _memory(self) -> list[Tensor]:
+    def state(self) -> list[Tensor]:
+        """Return the momentum of every parameter."""
         return self._buffer
 
     @torch.no_grad()

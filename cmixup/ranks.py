@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cmixup import names
-from cmixup.metrics import METRICS
+from cmixup.metrics import lower_is_better
 
 if TYPE_CHECKING:
     from cmixup.tables import Block
@@ -41,7 +41,7 @@ def _mean(methods: Sequence[str], scores: list[list[float]], metric: str) -> dic
         return {}
     from scipy.stats import rankdata
 
-    sign = 1 if METRICS[metric.removeprefix("worst_")].lower_is_better else -1
+    sign = 1 if lower_is_better(metric) else -1
     return dict(zip(methods, rankdata(sign * np.array(scores), axis=1).mean(axis=0).tolist(), strict=True))
 
 

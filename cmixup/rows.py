@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -73,20 +74,22 @@ class Rows:
         elif view is not None and isinstance(self._x, Sampled):
             x = self._x.sample(flat, view.reshape(-1)).to(self.device, non_blocking=True)
         else:
-            x = self._x[flat].to(self.device, non_blocking=True)
+            x = _each(lambda part: part.to(self.device, non_blocking=True), self._x[flat])
         count, flat = index.shape[1], flat.to(self.device)
         y, domain = self._y.index_select(0, flat), self._domain.index_select(0, flat)
-        return Batch(self._shaped(x, count), self._shaped(y, count), self._shaped(domain, count))
+        return Batch(
+            _each(lambda part: self._shaped(part, count), x), self._shaped(y, count), self._shaped(domain, count)
+        )
 
     @property
     def has_views(self) -> bool:
         """Whether rows have many views."""
         return isinstance(self._x, ManyViews)
 
-    def views(self, row: int, size: int) -> Iterator[Tensor]:
+    def all_views(self, row: int, size: int) -> Iterator[Tensor]:
         """Yield all views of one row in blocks `(b, ...)` of at most `size`."""
         assert isinstance(self._x, ManyViews)
-        for block in self._x.views(row, size):
+        for block in self._x.all_views(row, size):
             yield block.to(self.device, non_blocking=True)
 
     def batches(self, orders: Sequence[Order], draws: Sequence[dict[str, np.ndarray]]) -> Iterator[Batch]:
@@ -112,7 +115,7 @@ class Rows:
             theirs: Sequence[Batch | None] = [None] * len(group)
             if partner is not None:
                 theirs = self._split(self.fetch(partner[:, rows], _part(partner_view, rows)), group)
-            extra = {name: self._pieces(value[:, rows].reshape(self._lead(sum(group))), group)
+            extra = {name: self._pieces(value[:, rows].reshape(*self._lead(sum(group)), *value.shape[2:]), group)
                      for name, value in drawn.items()}  # fmt: skip
             for b, (own, other) in enumerate(zip(mine, theirs, strict=True)):
                 yield Batch(own.x, own.y, own.domain, other, {name: pieces[b] for name, pieces in extra.items()})
@@ -130,6 +133,8 @@ class Rows:
         return torch.split(value, sizes, dim=0 if self.size == 1 else 1)
 
     def _split(self, rows: Batch, sizes: list[int]) -> list[Batch]:
+        if len(sizes) == 1:
+            return [rows]
         columns = (self._pieces(value, sizes) for value in (rows.x, rows.y, rows.domain))
         return [Batch(x, y, domain) for x, y, domain in zip(*columns, strict=True)]
 
@@ -149,3 +154,8 @@ class Rows:
 
 def _part(draws: Tensor | None, columns: slice) -> Tensor | None:
     return None if draws is None else draws[:, columns]
+
+
+def _each(change: Callable[[Tensor], Tensor], x: Any) -> Any:
+    """Return `x`, a tensor or a named tuple of tensors, with each tensor changed."""
+    return change(x) if isinstance(x, Tensor) else type(x)(*map(change, x))

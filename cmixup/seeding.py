@@ -7,6 +7,7 @@ two methods with the same seed see the same batches, and with the same pairing a
 from __future__ import annotations
 
 import contextlib
+import json
 import zlib
 from collections.abc import Iterator
 
@@ -15,7 +16,8 @@ import torch
 
 from cmixup.errors import InputError
 
-NAMES = ("order", "partners", "lam", "mixing", "views", "init", "training")
+GENERATORS = ("order", "partners", "lam", "mixing", "views")
+NAMES = (*GENERATORS, "init", "training")
 
 
 class Streams:
@@ -43,6 +45,15 @@ class Streams:
         self.views = np.random.default_rng(sequences["views"])
         self.init = int(sequences["init"].generate_state(1, np.uint64)[0] >> np.uint64(1))
         self.training = int(sequences["training"].generate_state(1, np.uint64)[0] >> np.uint64(1))
+
+    def state(self) -> str:
+        """Return the generators' states as text."""
+        return json.dumps({name: getattr(self, name).bit_generator.state for name in GENERATORS})
+
+    def restore(self, state: str) -> None:
+        """Put the generators back into what `state` returned."""
+        for name, value in json.loads(state).items():
+            getattr(self, name).bit_generator.state = value
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ from typing import Any
 
 from cmixup import names
 from cmixup.errors import InputError
-from cmixup.metrics import METRICS
+from cmixup.metrics import lower_is_better
 from cmixup.records import to_csv
 from cmixup.stats import Interval, Summary, paired, summarise
 
@@ -120,7 +120,7 @@ def _best(values: Mapping[str, Mapping[int, float]], metric: str) -> str | None:
     means = {m: summarise(list(v.values())).mean for m, v in values.items() if v}
     if not means:
         return None
-    lower = METRICS[metric.removeprefix("worst_")].lower_is_better
+    lower = lower_is_better(metric)
     return min(means, key=lambda m: means[m] if lower else -means[m])
 
 

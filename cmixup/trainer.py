@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from cmixup.checkpoint import Checkpoints, random_state, set_random_state
 from cmixup.data import RegressionData, Sampled, Split
 from cmixup.errors import InputError, check_choice, check_positive
 from cmixup.learner import Learner
-from cmixup.methods.base import Method
+from cmixup.methods.base import Method, Predict
 from cmixup.metrics import evaluate, metric_of, score
 from cmixup.optim import check_optimizer
 from cmixup.order import Order
 from cmixup.rows import Rows
 from cmixup.seeding import Streams, torch_seed
+from cmixup.tasks import Tasks
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,10 @@ class Member:
     streams: Streams
 
     def __post_init__(self) -> None:
+        tasks = isinstance(self.data.train.x, Tasks)
+        if tasks != self.method.episodic:
+            kind = "tasks (support and query of one object)" if self.method.episodic else "plain rows"
+            raise InputError(f"method {type(self.method).__name__} needs a dataset of {kind}, got {self.data.name}")
         self.method.fit(self.data.train, self.model)
 
 
@@ -82,7 +89,8 @@ class Outcome:
     """What training one member gave.
 
     Attributes:
-        scores: metric name to value, for "val" and "test", with the selected checkpoint.
+        scores: metric name to value, for "val" and "test", with the selected checkpoint; for "test" by the method's
+            other ways to predict, too, as `<metric>_<way>`.
         best_epoch: the selected epoch, counted from 1; 0 if the selection metric was never finite.
         history: one dict an epoch: `epoch`, `train_loss`, and the selection metric as `val_<name>` and for each tracked
             split.
@@ -113,6 +121,7 @@ def train(
     settings: TrainSettings,
     device: torch.device | str = "cpu",
     on_epoch: Progress | None = None,
+    checkpoints: Checkpoints | None = None,
 ) -> list[Outcome]:
     """Train every member and score its best checkpoint.
 
@@ -123,6 +132,8 @@ def train(
         settings: how to train.
         device: where.
         on_epoch: called after each epoch with its number (from 1) and one history row a member of the stack.
+        checkpoints: save the state now and then, and go on from it where there is one: the numbers are those of a run
+            that was never interrupted.
 
     Returns:
         One outcome a member, in order.
@@ -131,69 +142,66 @@ def train(
     together = all(m.method.stackable and getattr(m.model, "stackable", False) for m in members)
     resident = all(s.resident for m in members for s in (m.data.train, m.data.val, m.data.test))
     if together and resident:
-        return _train_stack(members, settings, device, on_epoch)
-    return [o for member in members for o in _train_stack([member], settings, device, on_epoch)]
+        return _train_stack(members, settings, device, on_epoch, checkpoints)
+    return [o for member in members for o in _train_stack([member], settings, device, on_epoch, checkpoints)]
 
 
 def _train_stack(
-    members: Sequence[Member], settings: TrainSettings, device: torch.device, on_epoch: Progress | None
+    members: Sequence[Member],
+    settings: TrainSettings,
+    device: torch.device,
+    on_epoch: Progress | None,
+    checkpoints: Checkpoints | None,
 ) -> list[Outcome]:
     started = time.perf_counter()
-    method, data = members[0].method, members[0].data
+    method = members[0].method
     for m in members:
         m.method.search(m.data.train, m.data.val, m.model, m.streams)
     learner = Learner([m.model for m in members], device, settings.optimizer, settings.lr, settings.weight_decay)
     method.begin(learner, members)
     source = Rows([m.data.train for m in members], device)
-    val = Rows([m.data.val for m in members], device)
-    tracked = {name: Rows([getattr(m.data, name) for m in members], device) for name in settings.track}
-    metric = metric_of(data.selection)
-    best = torch.full((len(members),), metric.worst, dtype=torch.float64)
-    best_epoch = torch.zeros(len(members), dtype=torch.int64)
-    history: list[list[dict[str, float]]] = [[] for _ in members]
+    scored = {name: Rows([getattr(m.data, name) for m in members], device) for name in ("val", *settings.track)}
+    selection = members[0].data.selection
+    metric = metric_of(selection)
+    past = _Past.start(len(members), metric.worst)
 
     with torch_seed(members[0].streams.training, device):
-        for epoch in range(1, settings.epochs + 1):
-            orders = [
-                m.method.order(m.data.train, settings.batch_size, m.streams, drop_last=settings.drop_last)
-                for m in members
-            ]
-            draws = [_draw(m, order) for m, order in zip(members, orders, strict=True)]
+        if checkpoints and (saved := checkpoints.load([m.streams.seed for m in members])):
+            past = _resume(saved, members, learner, settings, device)
+            started -= past.seconds
+        for epoch in range(past.epoch + 1, settings.epochs + 1):
+            orders, draws = zip(*(_draw_epoch(m, settings) for m in members), strict=True)
             learner.optimizer.lr = settings.lr_at(epoch)
             learner.model.train()
             losses = [method.step(learner, batch) for batch in source.batches(orders, draws)]
             train_loss = torch.stack(losses).mean(dim=0).reshape(-1).double().cpu()
 
-            prediction = predict(method, learner.model, val, settings.eval_batch_size)
-            found = score(data.selection, prediction, val.y, val.domain).reshape(-1).cpu()
-            better = metric.better(found, best)
+            scores = {}
+            for name, rows in scored.items():
+                prediction = predict(method.predict, learner.model, rows, settings.eval_batch_size)
+                scores[name] = score(selection, prediction, rows.y, rows.domain).reshape(-1).cpu()
+            better = metric.better(scores["val"], past.best)
             learner.keep(better.to(device))
-            best = torch.where(better, found, best)
-            best_epoch[better] = epoch
-
-            scores = {"val": found}
-            for name, rows in tracked.items():
-                prediction = predict(method, learner.model, rows, settings.eval_batch_size)
-                scores[name] = score(data.selection, prediction, rows.y, rows.domain).reshape(-1).cpu()
-            for e, past in enumerate(history):
-                curves = {f"{name}_{data.selection}": float(values[e]) for name, values in scores.items()}
-                past.append({"epoch": epoch, "train_loss": float(train_loss[e]), **curves})
+            past.best = torch.where(better, scores["val"], past.best)
+            past.best_epoch[better] = epoch
+            for e, rows_of_one in enumerate(past.history):
+                curves = {f"{name}_{selection}": float(values[e]) for name, values in scores.items()}
+                rows_of_one.append({"epoch": epoch, "train_loss": float(train_loss[e]), **curves})
+            past.epoch, past.seconds = epoch, time.perf_counter() - started
+            if checkpoints and (epoch % checkpoints.every == 0 or epoch == settings.epochs):
+                _save(past, members, learner, checkpoints, device)
             if on_epoch:
-                on_epoch(epoch, [rows[-1] for rows in history])
+                on_epoch(epoch, [rows_of_one[-1] for rows_of_one in past.history])
 
         learner.restore()
-        predictions = {"val": predict(method, learner.model, val, settings.eval_batch_size).cpu()}
-        test = Rows([m.data.test for m in members], device)
-        predictions["test"] = predict(method, learner.model, test, settings.eval_batch_size).cpu()
+        final = _score_all(members, learner, scored["val"], settings)
 
     seconds = (time.perf_counter() - started) / len(members)
     return [
         Outcome(
-            scores={
-                name: _score(p.reshape(len(members), *p.shape[-2:])[e], m.data, name) for name, p in predictions.items()
-            },
-            best_epoch=int(best_epoch[e]),
-            history=history[e],
+            scores=final[e],
+            best_epoch=int(past.best_epoch[e]),
+            history=past.history[e],
             seconds=seconds,
             stack=len(members),
             facts=m.method.facts(),
@@ -201,6 +209,55 @@ def _train_stack(
         )
         for e, m in enumerate(members)
     ]
+
+
+@dataclass
+class _Past:
+    """What is known after `epoch` epochs of a stack: one entry a member."""
+
+    epoch: int
+    seconds: float
+    best: Tensor
+    best_epoch: Tensor
+    history: list[list[dict[str, float]]]
+
+    @classmethod
+    def start(cls, size: int, worst: float) -> _Past:
+        best = torch.full((size,), worst, dtype=torch.float64)
+        return cls(0, 0.0, best, torch.zeros(size, dtype=torch.int64), [[] for _ in range(size)])
+
+
+def _save(
+    past: _Past, members: Sequence[Member], learner: Learner, checkpoints: Checkpoints, device: torch.device
+) -> None:
+    state = {
+        "past": vars(past),
+        "learner": learner.progress(),
+        "streams": [m.streams.state() for m in members],
+        "method": members[0].method.state(),  # it takes every step
+        "random": random_state(device),
+    }
+    checkpoints.save([m.streams.seed for m in members], state)
+
+
+def _resume(
+    saved: Mapping[str, Any], members: Sequence[Member], learner: Learner, settings: TrainSettings, device: torch.device
+) -> _Past:
+    past = _Past(**saved["past"])
+    for m, streams in zip(members, saved["streams"], strict=True):
+        for _ in range(past.epoch):  # what a method counts of its draws is counted again
+            _draw_epoch(m, settings)
+        m.streams.restore(streams)
+    members[0].method.restore(saved["method"])
+    learner.resume(saved["learner"])
+    set_random_state(saved["random"], device)
+    return past
+
+
+def _draw_epoch(member: Member, settings: TrainSettings) -> tuple[Order, dict[str, np.ndarray]]:
+    m = member
+    order = m.method.order(m.data.train, settings.batch_size, m.streams, drop_last=settings.drop_last)
+    return order, _draw(m, order)
 
 
 def _draw(member: Member, order: Order) -> dict[str, np.ndarray]:
@@ -215,13 +272,27 @@ def _draw(member: Member, order: Order) -> dict[str, np.ndarray]:
     return {**drawn, "view": view, "partner_view": partner_view}
 
 
-def _score(prediction: Tensor, data: RegressionData, name: str) -> dict[str, float]:
-    split: Split = getattr(data, name)
-    return evaluate(prediction, split.y, split.domain, data.metrics, data.worst)
+def _score_all(
+    members: Sequence[Member], learner: Learner, val: Rows, settings: TrainSettings
+) -> list[dict[str, dict[str, float]]]:
+    """Return each member's scores on val and test, and on test by the method's other ways to predict."""
+    method = members[0].method
+    test = Rows([m.data.test for m in members], val.device)
+    ways: list[tuple[str, str, Rows, Predict]] = [("val", "", val, method.predict), ("test", "", test, method.predict)]
+    ways += [("test", f"_{name}", test, way) for name, way in method.alternatives().items()]
+    scores: list[dict[str, dict[str, float]]] = [{"val": {}, "test": {}} for _ in members]
+    for part, suffix, rows, way in ways:
+        prediction = predict(way, learner.model, rows, settings.eval_batch_size).cpu()
+        for e, m in enumerate(members):
+            split: Split = getattr(m.data, part)
+            one = prediction.reshape(len(members), *prediction.shape[-2:])[e]
+            found = evaluate(one, split.y, split.domain, m.data.metrics, m.data.worst)
+            scores[e][part] |= {f"{name}{suffix}": value for name, value in found.items()}
+    return scores
 
 
-def predict(method: Method, model: nn.Module, rows: Rows, batch_size: int) -> Tensor:
-    """Return predictions `(N, d_y)`, or `(E, N, d_y)` for a stack, in evaluation mode.
+def predict(way: Predict, model: nn.Module, rows: Rows, batch_size: int) -> Tensor:
+    """Return predictions `(N, d_y)`, or `(E, N, d_y)` for a stack, in evaluation mode; `way` is `Method.predict`.
 
     Where rows have many views, a prediction is the mean over those of its row.
     """
@@ -230,10 +301,10 @@ def predict(method: Method, model: nn.Module, rows: Rows, batch_size: int) -> Te
         parts = []
         if rows.has_views:
             for row in range(rows.n_rows):
-                each = [method.predict(model, x) for x in rows.views(row, batch_size)]
+                each = [way(model, x) for x in rows.all_views(row, batch_size)]
                 parts.append(torch.cat(each).mean(dim=0, keepdim=True))
             return torch.cat(parts)
         for start in range(0, rows.n_rows, batch_size):
             index = torch.arange(start, min(start + batch_size, rows.n_rows), device=rows.home)
-            parts.append(method.predict(model, rows.fetch(index.expand(rows.size, -1)).x))
+            parts.append(way(model, rows.fetch(index.expand(rows.size, -1)).x))
     return torch.cat(parts, dim=-2)

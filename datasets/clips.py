@@ -182,7 +182,7 @@ class RandomClips(Clips):
 class EveryClip(Clips):
     """For testing: `views` gives the clips at all start frames; `[]` gives the fixed one."""
 
-    def views(self, row: int, size: int) -> Iterator[Tensor]:
+    def all_views(self, row: int, size: int) -> Iterator[Tensor]:
         """Yield the clips of one video in order of their start frames, in blocks `(b, 3, frames, size, size)`."""
         form, video = self.form, self.videos.open(row)
         whole = np.zeros((CHANNELS, form.padded(len(video)), form.size, form.size), dtype=np.float32)

@@ -30,7 +30,7 @@ LIST_COLUMNS = ("FileName", "EF", "Split")  # used ones; the original has six mo
 TRACING_COLUMNS = ("FileName", "Frame")
 ORIGINAL = {"train": 7460, "val": 1288, "test": 1276}  # videos with two traced frames; paper
 COLOUR_SAMPLE = 128  # training videos that mean and standard deviation are taken from; echonet/dynamic
-TWIN = {"train": 24, "val": 8, "test": 8}
+TWIN = {"train": 40, "val": 8, "test": 8}
 
 
 @dataclass(frozen=True)

@@ -41,8 +41,8 @@ class RawFile:
 
     Args:
         path: where it lies below the data root and below a mirror.
-        sha256: checksum of its bytes.
-        size: its size in bytes.
+        sha256: checksum of its bytes; empty where none is known, for a file placed by hand.
+        size: its size in bytes; 0 where it is not known.
         urls: addresses that give it, in order of preference; `a.zip#member` for a member of a zip archive, `a.gz#` and
             any word for what a gzip file holds.
         page: the page a person would visit to get it.
@@ -126,7 +126,7 @@ def sha256_of(path: Path) -> str:
 def present(file: RawFile, root: Path | None = None) -> bool:
     """Return whether a file is in the data root, whole by its size."""
     path = (root or data_root()) / file.path
-    return path.is_file() and path.stat().st_size == file.size
+    return path.is_file() and (not file.size or path.stat().st_size == file.size)
 
 
 def fetch(*alternatives: RawFile, root: Path | None = None, mirror: str | None = None) -> tuple[RawFile, Path]:
@@ -146,7 +146,7 @@ def fetch(*alternatives: RawFile, root: Path | None = None, mirror: str | None =
         path = root / file.path
         if path.exists():
             found = sha256_of(path)
-            if found != file.sha256:
+            if file.sha256 and found != file.sha256:
                 raise FetchError(
                     f"{path} has SHA-256 {found}, expected {file.sha256}: it is damaged or was changed. "
                     "Remove it and run the command again to fetch a fresh copy."
@@ -166,7 +166,8 @@ def fetch(*alternatives: RawFile, root: Path | None = None, mirror: str | None =
     raise FetchError(
         f"could not get {wanted.path} ({_megabytes(wanted.size)}):\n" + "\n".join(problems) + "\n"
         f"By hand: get it from {wanted.page} and save it as {root / wanted.path} "
-        f"(SHA-256 {wanted.sha256}), or point CMIXUP_MIRROR at a folder or URL that holds {wanted.path}."
+        f"(SHA-256 {wanted.sha256 or 'not published'}), "
+        f"or point CMIXUP_MIRROR at a folder or URL that holds {wanted.path}."
     )
 
 
@@ -184,7 +185,7 @@ def _sources(file: RawFile, mirror: str | None) -> Iterator[str]:
 def _get(source: str, file: RawFile, target: Path) -> None:
     """Put `source` at `target` if its checksum is right; never leaves a partial or wrong file there."""
     address, _, member = source.partition("#")
-    with _temporary_beside(target) as part:
+    with temporary_beside(target) as part:
         if "://" not in address or address.startswith("file://"):
             path = Path(address.removeprefix("file://"))
             if not path.is_file():
@@ -195,14 +196,15 @@ def _get(source: str, file: RawFile, target: Path) -> None:
         if member:
             _extract(part, member)
         found = sha256_of(part)
-        if found != file.sha256:
+        if file.sha256 and found != file.sha256:
             raise Unavailable(f"has SHA-256 {found}, expected {file.sha256}")
         part.chmod(0o644)
         part.replace(target)
 
 
 @contextlib.contextmanager
-def _temporary_beside(target: Path) -> Iterator[Path]:
+def temporary_beside(target: Path) -> Iterator[Path]:
+    """Give a file beside `target` to write and then rename; what is left of it is removed."""
     target.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
     os.close(handle)
@@ -244,6 +246,8 @@ def _extract(archive: Path, member: str) -> None:
 
 
 def _megabytes(size: int) -> str:
+    if not size:
+        return "size not known"
     return f"{size / 1e6:,.1f} MB" if size >= 1e5 else f"{size / 1e3:,.0f} kB"
 
 

@@ -24,12 +24,15 @@ CONFIG_DIR = Path(__file__).resolve().parent.parent / "configs"
 # Keys that say what something is or where it runs, not what is trained.
 ROOT_KEYS: dict[str, type] = {
     "preset": str, "seed": int, "experiment": str, "device": str, "threads": int, "logger": str, "out": str,
-    "rerun": bool,
+    "rerun": bool, "checkpoint_every": int,
 }  # fmt: skip
 # Keys of a group's config that are no arguments: of a dataset its presets, how long a run takes on one CPU core, how
-# long a method may search before it trains, how many domains a batch has, and why nothing of it is published; of a
-# method what scripts.tune tries.
-ABOUT = {"dataset": ("presets", "cpu_minutes", "search", "groups", "absent"), "method": ("grid",)}
+# long a method may search before it trains, how many domains a batch has, how often long runs are saved, and why
+# nothing of it is published; of a method what scripts.tune tries.
+ABOUT = {
+    "dataset": ("presets", "cpu_minutes", "search", "groups", "checkpoint_every", "absent"),
+    "method": ("grid",),
+}
 GROUPS = ("dataset", "model", "method")
 TUNED = "tuned"
 TUNE_SEED = 1000  # of scripts.tune; no table may use it

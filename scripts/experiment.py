@@ -10,7 +10,7 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from cmixup.errors import InputError
-from cmixup.names import METHODS, display
+from cmixup.names import DATASETS, METHODS, display
 from cmixup.ranks import rank_lines
 from cmixup.records import read_csv
 from cmixup.tables import Block, Table, make_block
@@ -38,6 +38,9 @@ class Experiment:
         metrics: columns of the table.
         compare: the method whose paired differences to the others are printed.
         fallback: dataset that stands in where no other can be had.
+        cpu_preset: preset where there is no GPU, unless one is asked for.
+        about_preset: what a table's title says of a preset.
+        notes: sentences below the table.
         figure: function of scripts.figures that draws it from the curves of its runs; empty for tables.
     """
 
@@ -56,6 +59,9 @@ class Experiment:
     metrics: list = field(default_factory=list)
     compare: str = ""
     fallback: str = ""
+    cpu_preset: str = ""
+    about_preset: dict = field(default_factory=dict)
+    notes: list = field(default_factory=list)
     figure: str = ""
 
     def source(self, method: str) -> str:
@@ -129,8 +135,8 @@ def make_table(
     blocks: list[Block] = []
     for dataset in present:
         notes = layer_notes([r for r in mine if r["dataset"] == dataset], chosen)
-        if dataset not in experiment.datasets:
-            notes.append("Not in the paper: a stand-in that ships with scikit-learn.")
+        if not any(r["dataset"] == display(DATASETS, dataset) for r in paper):
+            notes.append("Not in the paper: a stand-in.")
         block = make_block(
             mine,
             paper,
@@ -141,5 +147,7 @@ def make_table(
             notes=notes,
         )
         blocks.append(block)
-    title = f"{experiment.title}, preset {preset}"
-    return Table(title, blocks, experiment.compare, missing, rank_lines(blocks, experiment.metrics[0]))
+    about = f" ({experiment.about_preset[preset]})" if preset in experiment.about_preset else ""
+    title = f"{experiment.title}, preset {preset}{about}"
+    notes = [*experiment.notes, *rank_lines(blocks, experiment.metrics[0])]
+    return Table(title, blocks, experiment.compare, missing, notes)

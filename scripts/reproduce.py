@@ -29,7 +29,7 @@ from scripts.config import names as options
 from scripts.curves import draw, read_curves
 from scripts.experiment import RESULTS, Experiment, load_experiment, make_table
 from scripts.parallel import train_all
-from scripts.run import Job, plan
+from scripts.run import Job, pick_device, plan
 from scripts.train import label, user_errors, warnings
 from scripts.variants import choose_variants
 
@@ -80,7 +80,7 @@ def plan_cells(experiment: Experiment, choice: Choice) -> tuple[Jobs, list[str]]
             datasets.append(dataset)
     if not datasets and experiment.fallback:
         shown = names.display(names.DATASETS, experiment.fallback)
-        missing.append(f"no dataset of this table could be had; {shown}, which ships with scikit-learn, stands in")
+        missing.append(f"no dataset of this table could be had; {shown} stands in")
         datasets = [experiment.fallback]
     jobs: Jobs = {}
     cells = [(dataset, method) for dataset in datasets for method in experiment.of(dataset, methods)]
@@ -116,11 +116,13 @@ def estimate_minutes(dataset: str, method: str, job: Job) -> float:
     seconds = [
         float(r["value"])
         for r in (read_csv(path) if path.is_file() else [])
-        if r["metric"] == "seconds" and r["dataset"] == dataset and r["method"] == method
+        if r["metric"] == "seconds"
+        and (r["dataset"], r["method"], r["preset"]) == (dataset, method, job.plain["preset"])
     ]
     if seconds:
         return len(job.pending) * statistics.median(seconds) / 60
-    return len(job.pending) * float(compose_train([f"dataset={dataset}"]).dataset.get("cpu_minutes", 0.0))
+    composed = compose_train([f"dataset={dataset}", f"method={method}", f"preset={job.plain['preset']}"]).dataset
+    return len(job.pending) * float(composed.get("cpu_minutes", 0.0))
 
 
 def train_cells(experiment: Experiment, choice: Choice, jobs: Jobs) -> list[str]:
@@ -189,15 +191,17 @@ def main(argv: Sequence[str] | None = None) -> None:
     given = parse(argv)
     with user_errors():
         experiment = load_experiment(given.experiment)
+        device = given.device or "auto"
+        cpu = pick_device(device).type == "cpu"
         choice = Choice(
             datasets=_chosen("datasets", given.datasets, [d for d in (*experiment.datasets, experiment.fallback) if d])
             if given.datasets
             else list(experiment.datasets),
             methods=_chosen("methods", given.methods, list(experiment.methods)),
             seeds=parse_seeds(given.seeds or experiment.seeds),
-            preset=given.preset or "paper",
+            preset=given.preset or (cpu and experiment.cpu_preset) or "paper",
             out=given.out or os.environ.get("CMIXUP_OUT") or "outputs",
-            device=given.device or "auto",
+            device=device,
             rerun=given.rerun not in ("", "0"),
         )
         jobs, missing = plan_cells(experiment, choice)

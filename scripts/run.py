@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -14,6 +15,7 @@ import torch
 import yaml
 from omegaconf import DictConfig
 
+from cmixup.checkpoint import NAME, Checkpoints
 from cmixup.errors import InputError, check_choice
 from cmixup.pairing.bandwidth import verdict
 from cmixup.records import begin_run, environment, finish_run, is_done
@@ -67,6 +69,8 @@ def plan(cfg: DictConfig) -> Job:
     check_choice("logger", plain["logger"], ("wandb", "none"))
     if plain["threads"] < 1:
         raise InputError(f"threads must be 1 or more, got {plain['threads']!r}")
+    if plain["checkpoint_every"] < 0:
+        raise InputError(f"checkpoint_every must be 0 (never) or more, got {plain['checkpoint_every']!r}")
     device = pick_device(plain["device"])
     parts: dict[str, Any] = {"train": TrainSettings, **{group: target(plain[group]) for group in GROUPS}}
     reserved = {"model": ("in_shape", "out_features")}  # these come from the data
@@ -147,6 +151,8 @@ def execute(job: Job, on_epoch: Callable[[int, list[dict[str, float]]], None] | 
             model = job.make_model(tuple(data.train.x.shape[1:]), data.train.y.shape[1])
         members.append(Member(data, job.make_method(), model, streams))
     for seed in job.pending:
+        if job.plain["rerun"]:
+            (job.run_folder(seed) / NAME).unlink(missing_ok=True)
         begin_run(job.run_folder(seed), yaml.safe_dump({**job.plain, "seed": seed, "seeds": None}, sort_keys=False))
     # Before training: what is committed or edited meanwhile is not what runs.
     shared = {"started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **environment(job.device)}
@@ -157,21 +163,30 @@ def execute(job: Job, on_epoch: Callable[[int, list[dict[str, float]]], None] | 
         if on_epoch:
             on_epoch(epoch, rows)
 
-    outcomes = train(members, job.settings, job.device, each_epoch)
+    outcomes = train(members, job.settings, job.device, each_epoch, checkpoints(job))
     written, diverged = [], []
     for member, outcome in zip(members, outcomes, strict=True):
         seed = member.streams.seed
         if outcome.diverged:
+            (job.run_folder(seed) / NAME).unlink(missing_ok=True)
             diverged.append(seed)
             continue
         report = make_report(job, member, outcome) | shared
         finish_run(job.run_folder(seed), report, outcome.history, outcome.state_dict)
+        (job.run_folder(seed) / NAME).unlink(missing_ok=True)
         logger.finish(seed, report)
         written.append(job.run_folder(seed))
     logger.close()
     if diverged:
         raise Diverged(f"no finite validation {members[0].data.selection} for seeds {diverged} of {job.folder}")
     return written
+
+
+def checkpoints(job: Job) -> Checkpoints | None:
+    """Return where a job's state is saved while it trains, or None if its configuration says never."""
+    every = job.plain["checkpoint_every"]
+    key = json.dumps({group: job.plain[group] for group in (*GROUPS, "train")}, sort_keys=True)
+    return Checkpoints(job.run_folder, every, key) if every else None
 
 
 def pairs_verdict(facts: Mapping[str, float]) -> str:

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from cmixup.errors import InputError
-from cmixup.metrics import METRICS, evaluate, mape, metric_of, mse, r, rmse, score
+from cmixup.metrics import METRICS, evaluate, lower_is_better, mape, metric_of, mse, r, rmse, score
 
 
 def column(*values: float) -> torch.Tensor:
@@ -143,5 +143,14 @@ def test_scores_by_name_and_of_the_worst_domain(name: str) -> None:
         reported = evaluate(prediction[e], target[e], domain[e], (), (name,))
         assert reported[f"worst_{name}"] == pytest.approx(found[e].item())
     assert metric_of(f"worst_{name}") is metric_of(name) is metric
-    with pytest.raises(InputError, match="metric must be one of rmse, mse, mape, r, got 'worst_rsme'"):
+    with pytest.raises(InputError, match="metric must be one of rmse, mse, mse_ci95, mape, r, got 'worst_rsme'"):
         metric_of("worst_rsme")
+
+
+@pytest.mark.parametrize(
+    ("name", "lower"),
+    [("rmse", True), ("mse_ci95", True), ("mse_20_steps", True), ("mse_ci95_20_steps", True), ("mape", True),
+     ("r", False), ("worst_r", False), ("worst_rmse", True)],
+)  # fmt: skip
+def test_which_direction_is_better(name: str, lower: bool) -> None:
+    assert lower_is_better(name) == lower

@@ -14,7 +14,7 @@ import pytest
 
 REPO = Path(__file__).resolve().parent.parent
 # Benchmarks name what they measure.
-DRIVER = sorted(p for p in (REPO / "scripts").glob("*.py") if not p.name.startswith(("bench", "make_")))
+DRIVER = sorted(p for p in (REPO / "scripts").glob("*.py") if not p.name.startswith(("bench", "make_", "render_")))
 LIBRARY = sorted((REPO / "cmixup").rglob("*.py"))
 HEAVY = ("pandas", "hydra", "omegaconf", "wandb", "rich", "scipy", "matplotlib", "sklearn", "pooch", "requests", "h5py")
 OURS = ("datasets", "models", "scripts", "tests", "configs")

@@ -29,7 +29,7 @@ class Random(Lazy):
 class Ragged(Lazy):
     """Row i has i + 1 views: itself times 1, 2, ..., i + 1."""
 
-    def views(self, row: int, size: int) -> Iterator[Tensor]:
+    def all_views(self, row: int, size: int) -> Iterator[Tensor]:
         yield from (self._x[row] * torch.arange(1, row + 2)[:, None]).split(size)
 
 
@@ -92,7 +92,7 @@ def test_the_mean_over_all_views_equals_a_naive_loop(size: int) -> None:
     torch.manual_seed(0)
     model, split = FCN3((3,), 2), make_split(9, d_y=2)
     lazy = replace(split, x=Ragged(split.x))
-    found = predict(ERM(), model, Rows([lazy], CPU), size)
+    found = predict(ERM().predict, model, Rows([lazy], CPU), size)
     with torch.no_grad():
         each = [sum(model(x[None] * k) for k in range(1, i + 2)) / (i + 1) for i, x in enumerate(split.x)]
     torch.testing.assert_close(found, torch.cat(each))

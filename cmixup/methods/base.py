@@ -6,9 +6,9 @@ model and the batch. `loss` must work with a leading axis of models on every ten
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -25,15 +25,19 @@ if TYPE_CHECKING:
     from cmixup.trainer import Member
 
 
+# Predictions `(..., B, d_y)` of a model for inputs.
+Predict = Callable[[nn.Module, Any], Tensor]
+
+
 @dataclass(frozen=True)
 class Batch:
     """Rows of the training split, on the device; `(B, ...)`, or `(E, B, ...)` for a stack of E models.
 
     Attributes:
-        x, y: inputs and labels.
+        x, y: inputs and labels; the inputs of tasks are a `cmixup.tasks.Episode`.
         domain: `(..., B)` int64.
         partner: the rows that the method's `partner` draw points to, or None.
-        draws: everything else the method drew, each `(..., B)`.
+        draws: everything else the method drew, each `(..., B)`, or `(..., B, n)` for n numbers a row.
     """
 
     x: Tensor
@@ -48,6 +52,7 @@ class Method:
 
     Attributes:
         stackable: whether `loss` works on a stack of models. Otherwise seeds are trained one after another.
+        episodic: whether a row of its data is a task (`cmixup.tasks.Tasks`).
         layer: where it mixes, as asked for; empty if it does not.
         needs_domains: whether the training split must have two domains or more.
         least_batch: the fewest rows a full batch must have.
@@ -56,6 +61,7 @@ class Method:
 
     stackable: ClassVar[bool] = True
     needs_domains: ClassVar[bool] = False
+    episodic: ClassVar[bool] = False
     layer: str = ""
     least_batch: int = 1
     batch_multiple: int = 1
@@ -77,7 +83,7 @@ class Method:
         return shuffled(len(train), batch_size, streams.order, drop_last=drop_last)
 
     def draw(self, order: Order, streams: Streams) -> dict[str, np.ndarray]:
-        """Return what the method draws for an epoch, each `(M,)` and aligned with `order.index`.
+        """Return what the method draws for an epoch, each `(M,)` or `(M, n)` and aligned with `order.index`.
 
         The key `partner` is special: int64 rows, which the trainer fetches into `Batch.partner`.
         """
@@ -97,6 +103,20 @@ class Method:
     def predict(self, model: nn.Module, x: Tensor) -> Tensor:
         """Return predictions `(..., B, d_y)`."""
         return model(x)
+
+    def alternatives(self) -> Mapping[str, Predict]:
+        """Return other ways to predict with the selected weights, by what their test scores' names end in."""
+        return {}
+
+    def state(self) -> dict[str, Any]:
+        """Return what `step` changes in the method itself, for a checkpoint: tensors, numbers and containers of them.
+
+        Draws are made again by themselves.
+        """
+        return {}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take back what `state` returned, after `begin`."""
 
     def facts(self) -> dict[str, float]:
         """Return what a record should say of the fitted method, by name."""

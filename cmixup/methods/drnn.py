@@ -10,7 +10,7 @@ labels. Against DomainBed: one joint step instead of alternating ones.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
@@ -110,6 +110,15 @@ class DRNN(DomainMethod):
                 classifiers.append(DomainClassifier(self.width, self.domains.shape[-1], self.classifier_width))
         self.steps = 0
         self.classifier = Learner(classifiers, learner.device, "adam", self.classifier_lr)
+
+    def state(self) -> dict[str, Any]:
+        """Return the classifiers and the number of steps."""
+        return {"steps": self.steps, "classifier": self.classifier.progress()}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take back what `state` returned."""
+        self.steps = state["steps"]
+        self.classifier.resume(state["classifier"])
 
     @property
     def factor(self) -> float:

@@ -8,8 +8,8 @@ on their unit. Against DomainBed: weights belong to training domains, not to pla
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -73,6 +73,14 @@ class GroupDRO(DomainMethod):
         """Update the weights, then take one step."""
         loss, self.log_q = self._weigh(learner.model, batch)
         return descend(loss, learner.optimizer)
+
+    def state(self) -> dict[str, Any]:
+        """Return the weights of all domains."""
+        return {"log_q": self.log_q}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take back what `state` returned."""
+        self.log_q = state["log_q"].to(self.log_q)
 
     def facts(self) -> dict[str, float]:
         """Return the number of training domains and the largest of their weights."""

@@ -46,6 +46,14 @@ class Decay(Protocol):
         ...
 
 
+class Distances(Protocol):
+    """What the forms by distance alone need to know of the training data."""
+
+    def pairs(self) -> np.ndarray:
+        """Return distances of training pairs, all or a sample, `(n,)`."""
+        ...
+
+
 class Threshold:
     """1 up to a quantile of the distances of all training pairs, self pairs included; else 0.
 
@@ -58,7 +66,7 @@ class Threshold:
         if not 0 <= self.quantile <= 1:
             raise InputError(f"quantile must lie in [0, 1], got {quantile!r}")
 
-    def fit(self, inputs: Standardised) -> None:
+    def fit(self, inputs: Distances) -> None:
         """Find the distance at the quantile; infinity at 1, since the largest pair may not be in the sample."""
         self.eps = float("inf") if self.quantile == 1 else float(np.quantile(inputs.pairs(), self.quantile))
 
@@ -79,7 +87,7 @@ class Exponential:
         if not 0 <= self.a < float("inf"):
             raise InputError(f"a must be a finite number, 0 or more, got {a!r}")
 
-    def fit(self, inputs: Standardised) -> None:
+    def fit(self, inputs: Distances) -> None:
         """Find the median distance."""
         self.median = float(np.median(inputs.pairs()))
 

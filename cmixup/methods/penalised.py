@@ -6,9 +6,9 @@ facebookresearch/DomainBed, since its moments belong to another loss.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
 
@@ -103,6 +103,14 @@ class Penalised(DomainMethod):
         """Start with the annealing."""
         super().begin(learner, members)
         self.steps = 0
+
+    def state(self) -> dict[str, Any]:
+        """Return the number of steps."""
+        return {"steps": self.steps}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take back what `state` returned."""
+        self.steps = state["steps"]
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Return the penalised risk, with the weights of the next step."""

@@ -183,7 +183,7 @@ def test_all_clips_of_a_video_in_order(size: int) -> None:
     clips = clips_of(EveryClip, (10, 3), colours=COLOURS)
     assert isinstance(clips, ManyViews)
     for row, count in ((0, 6), (1, 2)):
-        blocks = list(clips.views(row, size))
+        blocks = list(clips.all_views(row, size))
         assert all(len(block) == size for block in blocks[:-1])
         assert len(blocks[-1]) <= size
         naive = np.stack([clips.clip(clips.videos.open(row), start) for start in range(count)])
@@ -195,7 +195,7 @@ def test_the_prediction_of_a_video_is_the_mean_over_its_clips() -> None:
     model = R2Plus1D18((3, 3, 4, 4), 1, width=2)
     clips = clips_of(EveryClip, (9, 3, 6), colours=COLOURS)
     split = Split(clips, torch.zeros(3, 1), torch.zeros(3, dtype=torch.int64), "test")
-    found = predict(ERM(), model, Rows([split], torch.device("cpu")), 4)
+    found = predict(ERM().predict, model, Rows([split], torch.device("cpu")), 4)
     model.eval()
     expected = []
     for row in range(3):

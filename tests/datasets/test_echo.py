@@ -370,4 +370,4 @@ def test_the_twin_follows_the_form_and_is_the_same_every_time() -> None:
     assert one.val.x[index].shape == (8, 3, 4, 16, 16)
     assert torch.equal(one.val.x[index], other.val.x[index])
     assert torch.equal(one.test.y, other.test.y)
-    assert sum(len(block) for block in one.test.x.views(0, 3)) == len(one.test.x.videos.open(0)) - 6 >= 2
+    assert sum(len(block) for block in one.test.x.all_views(0, 3)) == len(one.test.x.videos.open(0)) - 6 >= 2

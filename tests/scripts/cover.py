@@ -27,18 +27,45 @@ def needs_domains(method: str) -> bool:
     return kind.needs_domains
 
 
-def combinations() -> list[tuple[str, str, str]]:
-    """Return every dataset with every preset, and every method with a tabular and a lazily read dataset.
+def _says(group: str, name: str, text: str) -> bool:
+    return text in (CONFIG_DIR / group / f"{name}.yaml").read_text()
 
-    Methods that need domains are tried with datasets that have them.
+
+# Datasets whose rows are tasks, and the methods for them: they go together only.
+TASKS = [name for name in DATASETS if _says("dataset", name, "conv_maml")]
+EPISODIC = [name for name in METHODS if _says("method", name, "inner_steps: ${dataset")]
+
+
+def presets_of(dataset: str) -> dict[str, dict]:
+    """Return a dataset's presets as its configuration has them."""
+    return yaml.safe_load((CONFIG_DIR / "dataset" / f"{dataset}.yaml").read_text())["presets"]
+
+
+def combinations() -> list[tuple[str, str, str]]:
+    """Return every dataset with every preset, and every method with two of the datasets it is for.
+
+    Methods that need domains go with datasets that have them, methods for tasks with datasets of tasks.
     """
     found = {}
-    anywhere = [method for method in METHODS if not needs_domains(method)]
-    for k, dataset in enumerate(DATASETS):
-        methods = METHODS if has_domains(dataset) else anywhere
-        for p, preset in enumerate(PRESETS):
-            found[dataset, methods[(len(PRESETS) * k + p) % len(methods)], preset] = None
-    for k, method in enumerate(METHODS):
-        for d, dataset in enumerate((TABULAR, LAZY) if method in anywhere else (DOMAINS,)):
-            found[dataset, method, PRESETS[(k + d) % len(PRESETS)]] = None
+    rows = [d for d in DATASETS if d not in TASKS]
+    anywhere = [m for m in METHODS if m not in EPISODIC and not needs_domains(m)]
+    for datasets, methods, pair in (
+        ([d for d in rows if not has_domains(d)], anywhere, (TABULAR, LAZY)),
+        ([d for d in rows if has_domains(d)], [m for m in METHODS if m not in EPISODIC], (DOMAINS,)),
+        (TASKS, EPISODIC, tuple(TASKS[:1])),
+    ):
+        for k, dataset in enumerate(datasets):
+            for p, preset in enumerate(presets_of(dataset)):
+                found[dataset, methods[(len(PRESETS) * k + p) % len(methods)], preset] = None
+        for k, method in enumerate(methods):
+            if pair == (DOMAINS,) and method in anywhere:
+                continue
+            for d, dataset in enumerate(pair):
+                found[dataset, method, PRESETS[(k + d) % len(PRESETS)]] = None
     return list(found)
+
+
+def trained() -> list[tuple[str, str, str]]:
+    """Return the combinations that train: of the task datasets, which differ in their files alone, each one once."""
+    tasks = [(TASKS[k % len(TASKS)], method, PRESETS[k % len(PRESETS)]) for k, method in enumerate(EPISODIC)]
+    return [c for c in combinations() if c[0] not in TASKS] + tasks

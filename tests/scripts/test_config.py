@@ -24,7 +24,7 @@ from scripts.config import (
     target,
 )
 from scripts.run import Job, folder_name, pick_device, plan
-from tests.scripts.cover import DATASETS, METHODS, PRESETS, combinations, has_domains, needs_domains
+from tests.scripts.cover import DATASETS, METHODS, PRESETS, TASKS, combinations, has_domains, needs_domains, presets_of
 
 MODELS = names("model")
 
@@ -55,22 +55,24 @@ def test_the_name_is_the_files_stem_and_the_target_exists(path: Path) -> None:
 
 @pytest.mark.parametrize("name", DATASETS)
 def test_every_dataset_has_the_same_presets_with_the_same_keys(name: str) -> None:
-    presets = yaml.safe_load((CONFIG_DIR / "dataset" / f"{name}.yaml").read_text())["presets"]
-    assert set(presets) == set(PRESETS)
-    reference = yaml.safe_load((CONFIG_DIR / "dataset" / "airfoil.yaml").read_text())["presets"]["paper"]
-    every = set(reference) - {"scaling"}  # videos have none
+    presets = presets_of(name)
+    assert set(presets) == set(PRESETS) | ({"cpu"} if name in TASKS else set())
+    every = set(presets_of(TASKS[0] if name in TASKS else "airfoil")["paper"]) - {"scaling"}  # videos have none
     assert all(set(values) == set(presets["paper"]) >= every for values in presets.values())
 
 
 @pytest.mark.parametrize(("dataset", "method", "preset"), combinations())
 def test_combinations_compose_and_plan(dataset: str, method: str, preset: str, tmp_path: Path) -> None:
     job = planned(f"dataset={dataset}", f"method={method}", f"preset={preset}", f"out={tmp_path}")
-    values = yaml.safe_load((CONFIG_DIR / "dataset" / f"{dataset}.yaml").read_text())["presets"][preset]
+    values = presets_of(dataset)[preset]
     for key in ("epochs", "batch_size", "lr", "optimizer", "weight_decay", "drop_last"):
         assert getattr(job.settings, key) == values[key]
     assert job.dataset.name == dataset
     assert getattr(job.dataset, "scaling", None) == values.get("scaling")
-    for key in {"bandwidth", "alpha", "lam_per"} & set(job.plain["method"]):
+    fixed = {"lam_per"} if method == "k_metamix" else set()  # one lambda a task, whatever the preset
+    for key in (
+        {"bandwidth", "alpha", "lam_per", "inner_lr", "inner_steps"} & set(values) & set(job.plain["method"]) - fixed
+    ):
         assert job.plain["method"][key] == values[key]
     assert job.options == {}
     assert job.folder == tmp_path / "runs" / "adhoc" / dataset / job.plain["model"]["name"] / method / preset

@@ -3,10 +3,11 @@
 import pytest
 
 from cmixup.errors import InputError
+from cmixup.tables import to_markdown
 from datasets.fetch import FetchError
 from scripts import reproduce
 from scripts.config import compose_train, names, target
-from scripts.experiment import load_experiment
+from scripts.experiment import load_experiment, make_table
 
 EXPERIMENT = load_experiment("table1")
 
@@ -41,11 +42,11 @@ def here(monkeypatch):
 @pytest.mark.usefixtures("here")
 def test_what_is_not_built_is_listed_not_run(tmp_path):
     jobs, missing = reproduce.plan_cells(
-        EXPERIMENT, choice(tmp_path, datasets=["airfoil", "pascal1d"], methods=["erm", "cutmix"])
+        EXPERIMENT, choice(tmp_path, datasets=["airfoil", "unbuilt"], methods=["erm", "cutmix"])
     )
     assert set(jobs) == {("airfoil", "erm", "")}
     assert jobs["airfoil", "erm", ""].pending == [0, 1]
-    assert missing == ["CutMix: not in this version", "PASCAL3D: not in this version"]
+    assert missing == ["CutMix: not in this version", "unbuilt: not in this version"]
 
 
 @pytest.mark.usefixtures("here")
@@ -88,3 +89,53 @@ def test_bad_options_are_one_line_and_exit_code_2(option, value, named, tmp_path
 def test_unknown_experiment_is_refused():
     with pytest.raises(InputError, match="table9"):
         load_experiment("table9")
+
+
+def test_without_a_gpu_table_2_takes_its_small_preset(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(reproduce, "plan_cells", lambda _, choice: (asked.append(choice), ({}, []))[1])
+    for options in ([], ["--preset", "paper"]):
+        reproduce.main(["table2", "--out", str(tmp_path), "--device", "cpu", *options])
+    reproduce.main(["table1", "--out", str(tmp_path), "--device", "cpu"])
+    assert [choice.preset for choice in asked] == ["cpu", "paper", "paper"]
+    assert [choice.seeds for choice in asked] == [[0], [0], list(range(10))]
+
+
+def test_cells_of_table_2_on_a_cpu(tmp_path, monkeypatch):
+    """The whole network on a CPU is listed with its command; the narrow one is trained."""
+    experiment = load_experiment("table2")
+    for dataset in experiment.datasets:
+        part = target(compose_train([f"dataset={dataset}"]).dataset)
+        there = dataset == "pascal1d_rendered"
+
+        def fetch(self, there=there):
+            if not there:
+                raise FetchError(f"could not get {self.name}")
+
+        monkeypatch.setattr(part, "fetch", fetch)
+    given = {"datasets": experiment.datasets, "methods": ["maml", "cmixup_meta"], "seeds": [0]}
+    jobs, missing = reproduce.plan_cells(experiment, choice(tmp_path, **given, preset="cpu"))
+    assert set(jobs) == {("pascal1d_rendered", "maml", ""), ("pascal1d_rendered", "cmixup_meta", "")}
+    assert [line.partition(":")[0] for line in missing] == ["ShapeNet1D", "PASCAL3D"]
+    jobs, missing = reproduce.plan_cells(experiment, choice(tmp_path, **given, preset="paper"))
+    assert not jobs
+    assert "min here; python -m scripts.train dataset=pascal1d_rendered method=maml preset=paper" in missing[2]
+
+
+def test_table_2_says_what_it_is():
+    experiment = load_experiment("table2")
+    base = {"experiment": "table2", "preset": "cpu", "layer": "", "split": "test", "seed": 0}
+    records = [
+        {**base, "dataset": dataset, "method": method, "metric": metric, "value": value}
+        for dataset in ("pascal1d", "pascal1d_rendered")
+        for method, values in (("maml", (3.0, 0.2, 2.8)), ("cmixup_meta", (2.0, 0.1, 1.9)))
+        for metric, value in zip(experiment.metrics, values, strict=True)
+    ]
+    text = to_markdown(make_table(experiment, records, "cpu", ["maml", "cmixup_meta"]))
+    assert "preset cpu (decoder width 16, meta-batch 4, 5000 iterations, 1000 test tasks)" in text
+    paper, ours = text.split("### PASCAL3D, our rendering")
+    assert "| C-Mixup | 1 | **2.000** | 1.995 ± 0.067 | +0.005 | **0.100** | — | — | **1.900** | — | — |" in paper
+    assert "| MAML | 1 | 3.000 | — | — | 0.200 | — | — | 2.800 | — | — |" in ours
+    assert "Not in the paper" in ours
+    assert "Not in the paper" not in paper
+    assert "The paper's ± in this table is that interval" in text

@@ -1,0 +1,173 @@
+"""MAML (Finn et al. 2017, arXiv 1703.03400) as Yin et al. 2020 use it on pose tasks (google-research
+meta_learning_without_memorization/pose_code/maml_vanilla.py).
+
+The inner loop adapts the decoder alone, by gradient steps on all support examples; the outer loss is the query's mean
+squared error after it. Differences from the original: the inner loop is vectorised over the tasks of a batch
+(`torch.func`), and predictions after more steps than in training are scored beside those after as many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, grad, vmap
+
+from cmixup.errors import InputError, as_number
+from cmixup.methods.base import Batch, Method, Predict, squared_error
+from cmixup.mixing import mix
+from cmixup.tasks import Episode
+
+Parameters = Mapping[str, Tensor]
+
+
+class Mixed(NamedTuple):
+    """How the query of each task is mixed with its support: `lam * support[pair] + (1 - lam) * query` at `point`.
+
+    Attributes:
+        pair: `(B, Q)` int64, the support example of each query.
+        lam: `(B, Q)` float32, the weight of the support example.
+        point: a mix point of the model.
+    """
+
+    pair: Tensor
+    lam: Tensor
+    point: str
+
+
+def adapt(
+    net: nn.Module, start: str, parameters: Parameters, support: Tensor, labels: Tensor, *, lr: float, steps: int,
+    first_order: bool = False,
+) -> Parameters:  # fmt: skip
+    """Return the parameters of `net` after `steps` gradient steps on one task's support.
+
+    Args:
+        net: called as `net(state, start)`; predicts `(K, 1)`.
+        start: the mix point at which `support` enters it.
+        parameters: where it starts, by name.
+        support: `(K, ...)`.
+        labels: `(K,)`.
+        lr: step size.
+        steps: how many; none gives the parameters back.
+        first_order: take the inner gradients as constants.
+    """
+
+    def error(at: Parameters) -> Tensor:
+        return (functional_call(net, dict(at), (support, start)).squeeze(-1) - labels).square().mean()
+
+    for _ in range(steps):
+        slopes = grad(error)(parameters)
+        parameters = {
+            name: value - lr * (slopes[name].detach() if first_order else slopes[name])
+            for name, value in parameters.items()
+        }
+    return parameters
+
+
+class MAML(Method):
+    """Learn weights from which a few gradient steps on a task's support fit its query.
+
+    Args:
+        inner_lr: step size of the inner loop.
+        inner_steps: its steps, in training and when predicting.
+        report_steps: scores of the test split after this many steps are reported, too.
+        first_order: leave out second derivatives.
+        adapt_encoder: adapt the whole model instead of its decoder.
+    """
+
+    stackable: ClassVar[bool] = False
+    episodic: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        inner_lr: float,
+        inner_steps: int = 5,
+        report_steps: int = 20,
+        *,
+        first_order: bool = False,
+        adapt_encoder: bool = False,
+    ):
+        self.inner_lr = as_number("inner_lr", inner_lr)
+        if not 0 <= self.inner_lr < float("inf"):
+            raise InputError(f"inner_lr must be a finite number, 0 or more, got {inner_lr!r}")
+        for name, value in (("inner_steps", inner_steps), ("report_steps", report_steps)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+                raise InputError(f"{name} must be a whole number, 0 or more, got {value!r}")
+        self.inner_steps, self.report_steps = inner_steps, report_steps
+        self.first_order, self.adapt_encoder = first_order, adapt_encoder
+
+    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        """Return the mean squared error on the query after adapting to the support."""
+        return squared_error(self.adapted(model, _episode(batch.x), self.inner_steps), batch.y)
+
+    def predict(self, model: nn.Module, x: Any) -> Tensor:
+        """Adapt to the support and return predictions `(B, Q)` of the query."""
+        return self.adapted(model, _episode(x), self.inner_steps)
+
+    def alternatives(self) -> Mapping[str, Predict]:
+        """Predict after `report_steps` steps."""
+        if self.report_steps == self.inner_steps:
+            return {}
+
+        def longer(model: nn.Module, x: Any) -> Tensor:
+            return self.adapted(model, _episode(x), self.report_steps)
+
+        return {f"{self.report_steps}_steps": longer}
+
+    def code(self, model: nn.Module, x: Tensor) -> Tensor:
+        """Return the encoder's output for views `(B, ...)`."""
+        encoder: Any = model.encoder
+        return encoder(x)
+
+    def adapted(self, model: nn.Module, x: Episode, steps: int, mixed: Mixed | None = None) -> Tensor:
+        """Return predictions `(B, Q)` of the query, mixed with the support or not, after `steps` inner steps.
+
+        Args:
+            model: with a decoder that predicts from the mix point "encoder" (and one more by `adapt_encoder`).
+            x: B tasks.
+            steps: of the inner loop.
+            mixed: mix the query; the support stays as it is. Hidden states of both come from adapted weights.
+        """
+        if not (hasattr(model, "encoder") and hasattr(model, "decoder")):
+            raise InputError(f"model must have an encoder and a decoder to adapt, got {type(model).__name__}")
+        support, query = x.support, x.query
+        if mixed and mixed.point == "input":
+            query, mixed = mix(_gather(support, mixed.pair), query, mixed.lam), None
+        net, start = (model, "input") if self.adapt_encoder else (model.decoder, "encoder")
+        assert isinstance(net, nn.Module)
+        if not self.adapt_encoder:
+            n_tasks, shots = x.labels.shape
+            code = self.code(model, torch.cat([support, query], dim=1).flatten(0, 1))
+            code = code.reshape(n_tasks, -1, *code.shape[1:])
+            support, query = code[:, :shots], code[:, shots:]
+        if mixed and mixed.point == start:
+            query, mixed = mix(_gather(support, mixed.pair), query, mixed.lam), None
+        how = partial(adapt, net, start, lr=self.inner_lr, steps=steps, first_order=self.first_order)
+        parameters = dict(net.named_parameters())
+
+        def one(support: Tensor, labels: Tensor, query: Tensor) -> Tensor:
+            return functional_call(net, dict(how(parameters, support, labels)), (query, start)).squeeze(-1)
+
+        if mixed is None:
+            return vmap(one)(support, x.labels, query)
+        point = mixed.point
+
+        def one_mixed(support: Tensor, labels: Tensor, query: Tensor, partner: Tensor, lam: Tensor) -> Tensor:
+            weights = dict(how(parameters, support, labels))
+            first, second = (functional_call(net, weights, (state, start, point)) for state in (partner, query))
+            return functional_call(net, weights, (mix(first, second, lam), point)).squeeze(-1)
+
+        return vmap(one_mixed)(support, x.labels, query, _gather(support, mixed.pair), mixed.lam)
+
+
+def _episode(x: Any) -> Episode:
+    assert isinstance(x, Episode)
+    return x
+
+
+def _gather(support: Tensor, pair: Tensor) -> Tensor:
+    """Return `support: (B, K, ...)` at `pair: (B, Q)`."""
+    return support[torch.arange(len(pair), device=pair.device)[:, None], pair]

@@ -1,0 +1,89 @@
+"""MR-MAML on weights (Yin et al. 2020, arXiv 1912.03820; google-research
+meta_learning_without_memorization/pose_code/maml_bbb.py): MAML whose encoder has Gaussian weights, kept near a prior.
+
+Differences from the original: the weights are drawn once a step, for all its tasks; the scales start at one value
+instead of N(-20, 0.1) before the softplus; predictions use the means; one optimiser for all parameters.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+from torch.nn.functional import softplus
+
+from cmixup.data import Split
+from cmixup.errors import InputError, as_number, check_positive
+from cmixup.methods.base import Batch
+from cmixup.methods.maml import MAML
+
+START = -20.0  # of the scales, before the softplus: almost no noise
+
+
+class MRMAML(MAML):
+    """`MAML` with weights w ~ N(mu, softplus(rho)^2) in the encoder and the penalty beta KL(q(w) || N(0, prior^2)).
+
+    `fit` adds the scales to the model, as `model.rho`; its encoder holds the means. The penalty does not depend on the
+    decoder, so adding it to the loss trains the decoder on the query alone, as the original does.
+
+    Args:
+        inner_lr, inner_steps, report_steps, first_order: see `MAML`; the encoder cannot adapt.
+        beta: weight of the KL divergence, which is summed over all weights.
+        prior: standard deviation of the prior; 1 (Yin et al.) or 0.1 (boschresearch).
+    """
+
+    def __init__(
+        self,
+        inner_lr: float,
+        inner_steps: int = 5,
+        report_steps: int = 20,
+        *,
+        beta: float = 1e-4,
+        prior: float = 1.0,
+        first_order: bool = False,
+    ):
+        super().__init__(inner_lr, inner_steps, report_steps, first_order=first_order)
+        self.beta = as_number("beta", beta)
+        if not 0 <= self.beta < float("inf"):
+            raise InputError(f"beta must be a finite number, 0 or more, got {beta!r}")
+        self.prior = check_positive("prior", prior)
+
+    def fit(self, train: Split, model: nn.Module) -> None:
+        """Give the model a scale for each weight of its encoder."""
+        super().fit(train, model)
+        if not isinstance(getattr(model, "encoder", None), nn.Module):
+            raise InputError(f"model must have an encoder and a decoder to adapt, got {type(model).__name__}")
+        means = model.encoder.parameters()  # type: ignore[union-attr]
+        model.rho = nn.ParameterList([torch.full_like(mu.detach(), START) for mu in means])
+
+    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        """Return MAML's loss with drawn weights, plus the penalty."""
+        return super().loss(model, batch) + self.beta * self.divergence(model)
+
+    def code(self, model: nn.Module, x: Tensor) -> Tensor:
+        """Encode with weights drawn from the model's generator; with the means in evaluation mode."""
+        encoder: Any = model.encoder
+        if not model.training:
+            return encoder(x)
+        rho: Any = model.rho
+        drawn = {
+            name: mu + softplus(r) * torch.randn_like(mu)
+            for (name, mu), r in zip(encoder.named_parameters(), rho, strict=True)
+        }
+        return functional_call(encoder, drawn, (x,))
+
+    def divergence(self, model: nn.Module) -> Tensor:
+        """Return KL(q || prior) summed over the encoder's weights, a scalar of 0 or more."""
+        encoder: Any = model.encoder
+        rho: Any = model.rho
+        return torch.stack(
+            [gaussian_divergence(mu, softplus(r), self.prior) for mu, r in zip(encoder.parameters(), rho, strict=True)]
+        ).sum()
+
+
+def gaussian_divergence(mean: Tensor, scale: Tensor, prior: float) -> Tensor:
+    """Return KL(N(mean, scale^2) || N(0, prior^2)), summed over all entries."""
+    ratio = scale / prior
+    return 0.5 * (ratio.square() + (mean / prior).square() - 1 - 2 * ratio.log()).sum()

@@ -1,0 +1,132 @@
+"""Inside a task: which support example each query example is mixed with."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from cmixup.data import Split
+from cmixup.errors import InputError, check_bandwidth, check_choice
+from cmixup.pairing.blocks import assign
+from cmixup.tasks import Tasks
+
+ROWS = 4096  # tasks whose probabilities are in memory at once
+
+
+class SupportPairing(ABC):
+    """Draws a support example for every query example of many tasks."""
+
+    def fit(self, train: Split) -> None:
+        """Keep the training tasks."""
+        assert isinstance(train.x, Tasks)
+        self.tasks, self.y = train.x, train.y.numpy()
+
+    @abstractmethod
+    def draw(self, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Return for the tasks `rows: (M,)` the support examples `(M, Q)` int64, in 0..K-1."""
+
+    def facts(self) -> dict[str, float]:
+        """Return what a record should say of this pairing."""
+        return {}
+
+
+class SupportPermutation(SupportPairing):
+    """Each support example once, in random order (MetaMix's code); needs as many support as query examples."""
+
+    def draw(self, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Return one permutation a task."""
+        shots = self.tasks.shots
+        if self.y.shape[1] != shots:
+            raise InputError(
+                f"a permutation needs as many query as support examples, got {self.y.shape[1]} and {shots}"
+            )
+        return rng.permuted(np.tile(np.arange(shots), (len(rows), 1)), axis=1)
+
+
+class SupportLabels(SupportPairing):
+    """P(j|i) ~ exp(-(y_i - y_j)^2 / (2 bandwidth^2)) over the support of the task (C-Mixup, Algorithm 2).
+
+    Args:
+        bandwidth: sigma in label units; 0 takes the nearest labels, infinity any with equal probability.
+    """
+
+    def __init__(self, bandwidth: float):
+        self.bandwidth = check_bandwidth(bandwidth)
+
+    def fit(self, train: Split) -> None:
+        """Keep the training tasks and measure how many support examples a query can meet."""
+        super().fit(train)
+        some = self.probabilities(np.arange(min(len(self.y), ROWS)))
+        self._effective = float(np.median(1 / np.square(some).sum(axis=2))) / some.shape[2]
+
+    def probabilities(self, rows: np.ndarray) -> np.ndarray:
+        """Return P(j|i) of the tasks `rows: (M,)`, `(M, Q, K)` float64; they sum to 1 over the last axis."""
+        support = self.tasks.support_labels(rows).astype(np.float64)
+        gap = np.square(self.y[rows].astype(np.float64)[:, :, None] - support[:, None, :])
+        excess = gap - gap.min(axis=2, keepdims=True)
+        if self.bandwidth == 0:
+            weight = (excess == 0).astype(np.float64)
+        else:
+            weight = np.exp(-excess / (2 * self.bandwidth**2))
+        return weight / weight.sum(axis=2, keepdims=True)
+
+    def draw(self, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Return draws with replacement, by inverse CDF."""
+        level = rng.random((len(rows), self.y.shape[1]))
+        parts = []
+        for start in range(0, len(rows), ROWS):
+            part = slice(start, start + ROWS)
+            cumulative = self.probabilities(rows[part]).cumsum(axis=2)
+            below = cumulative <= level[part, :, None] * cumulative[:, :, -1:]
+            parts.append(below.sum(axis=2))
+        return np.concatenate(parts)
+
+    def facts(self) -> dict[str, float]:
+        """Return the bandwidth and the median effective share of the support."""
+        return {"bandwidth": self.bandwidth, "effective_fraction": self._effective}
+
+
+class SupportUniform(SupportLabels):
+    """Any support example with equal probability, with replacement."""
+
+    def __init__(self) -> None:
+        super().__init__(float("inf"))
+
+    def facts(self) -> dict[str, float]:
+        """Return nothing: there is no bandwidth to report."""
+        return {}
+
+
+class SupportBlocks(SupportPermutation):
+    """Blocks of k query examples, each matched with a block of a permuted support at the least cost (k-Mixup).
+
+    Args:
+        k: examples a block, which divides their number; 1 is the permutation itself.
+        metric: "sqeuclidean" (k-Mixup's paper) or "euclidean" (its code), between the images.
+    """
+
+    def __init__(self, k: int, metric: str = "sqeuclidean"):
+        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+            raise InputError(f"k must be a whole number, 1 or more, got {k!r}")
+        self.k, self.metric = k, check_choice("metric", metric, ("sqeuclidean", "euclidean"))
+
+    def fit(self, train: Split) -> None:
+        """Keep the training tasks."""
+        super().fit(train)
+        if self.tasks.shots % self.k:
+            raise InputError(f"k must divide the {self.tasks.shots} support examples, got {self.k}")
+
+    def draw(self, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Return the matched support examples; they use the random numbers that `SupportPermutation` uses."""
+        pair = super().draw(rows, rng)
+        if self.k == 1:
+            return pair
+        n, shots = pair.shape
+        distance = self.tasks.distances(rows)  # (M, Q, K)
+        blocks = pair.reshape(n, shots // self.k, self.k)
+        queries = np.arange(shots).reshape(1, shots // self.k, self.k)
+        cost = distance[np.arange(n)[:, None, None, None], queries[..., :, None], blocks[..., None, :]]
+        cost = np.square(cost) if self.metric == "sqeuclidean" else cost
+        chosen = assign(cost.reshape(-1, self.k, self.k)).reshape(blocks.shape)
+        return np.take_along_axis(blocks, chosen, axis=2).reshape(n, shots)

@@ -1,0 +1,50 @@
+"""PASCAL3D (Pascal1D): the released renderings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+from datasets.fetch import RawFile, sha256_of
+from datasets.pickled import converted
+from datasets.tasks import TaskDataset
+from datasets.views import Views
+
+
+def _released(name: str) -> RawFile:
+    return RawFile(
+        path=f"pascal1d/{name}",
+        sha256="",  # none is published
+        size=0,
+        urls=(),
+        page="https://github.com/mingzhang-yin/Meta-learning-without-memorization (Google Drive link in its README)",
+        licence="none stated; PASCAL3D+ is published for research",
+    )
+
+
+class Pascal1D(TaskDataset):
+    """Azimuth of rendered CAD models, the paper's PASCAL3D.
+
+    Origin: google-research meta_learning_without_memorization (Yin et al. 2020), rendered from PASCAL3D+ (Xiang et al.
+    2014); the files are on Google Drive alone, so they are placed by hand.
+    y: 10 x azimuth of the 15 query views, in [0, 10). x: 15 labelled support views and 15 query views of one object.
+    Shapes: views (1, 128, 128) grey in [0, 1], y (N, 15); 50 training and 15 test objects of 10 categories, 100 views
+    each; the paper calls the objects categories. No domains but the object of each task.
+    Licence: none stated. Citation: Yin, Tucker, Zhou, Levine and Finn, "Meta-Learning without Memorization", ICLR 2020;
+    Xiang, Mottaghi and Savarese, "Beyond PASCAL", WACV 2014.
+    """
+
+    name: ClassVar[str] = "pascal1d"
+    files: ClassVar[tuple[tuple[RawFile, ...], ...]] = (
+        (_released("train_data_ins.pkl"),),
+        (_released("val_data_ins.pkl"),),
+    )
+
+    def views(self) -> tuple[Views, Views]:
+        """Convert the two pickles the first time."""
+        train, test = (_converted(file, path) for file, path in self.fetch())
+        return train, test
+
+
+def _converted(file: RawFile, path: Path) -> Views:
+    return converted(path.with_suffix(".h5"), {file.path: sha256_of(path)}, lambda: path.open("rb"))

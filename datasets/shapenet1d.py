@@ -1,0 +1,63 @@
+"""ShapeNet1D: the released renderings."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO, ClassVar
+
+from cmixup.errors import InputError
+from datasets.fetch import RawFile
+from datasets.pickled import converted
+from datasets.tasks import TaskDataset
+from datasets.views import Views
+
+FILE = RawFile(
+    path="shapenet1d/ShapeNet1D.tar.xz",
+    sha256="ce63406119c366fd2f415b7dddef912c95fe80369230d1de836a2b53a31c3594",
+    size=174364968,
+    urls=(
+        "https://media.githubusercontent.com/media/boschresearch/what-matters-for-meta-learning/main/data/ShapeNet1D.tar.xz",
+    ),
+    page="https://github.com/boschresearch/what-matters-for-meta-learning (data/ShapeNet1D.tar.xz, git LFS)",
+    licence="repository AGPL-3.0; ShapeNet is published for research",
+)
+TRAIN, TEST = "train_data_large.pkl", "val_data.pkl"
+
+
+class ShapeNet1D(TaskDataset):
+    """Azimuth of rendered ShapeNet objects.
+
+    Origin: boschresearch/what-matters-for-meta-learning (Gao et al. 2022), rendered from ShapeNetV2.
+    y: 10 x azimuth of the 15 query views, in [0, 10). x: 15 labelled support views and 15 query views of one object.
+    Shapes: views (1, 128, 128) grey in [0, 1], y (N, 15); 27 categories of 60 objects, 1350 training and 270 test
+    objects. The test objects are the archive's validation objects: unseen objects of the training categories, as the
+    C-Mixup paper has it; the archive's own test file holds unseen categories. No domains but the object of each task.
+    Licence: AGPL-3.0 (repository). Citation: Gao, Ziesche, Vien, Volpp and Neumann, "What Matters for Meta-Learning
+    Vision Regression Tasks?", CVPR 2022.
+    """
+
+    name: ClassVar[str] = "shapenet1d"
+    files: ClassVar[tuple[tuple[RawFile, ...], ...]] = ((FILE,),)
+
+    def views(self) -> tuple[Views, Views]:
+        """Convert the two pickles of the archive the first time."""
+        ((file, path),) = self.fetch()
+        sources = {file.path: file.sha256}
+        train, test = (
+            converted(path.with_name(name).with_suffix(".h5"), sources, partial(_member, path, name))
+            for name in (TRAIN, TEST)
+        )
+        return train, test
+
+
+def _member(archive: Path, name: str) -> BinaryIO:
+    with tarfile.open(archive) as opened:
+        for member in opened:
+            if Path(member.name).name == name and member.isfile():
+                stream = opened.extractfile(member)
+                assert stream is not None
+                return io.BytesIO(stream.read())
+    raise InputError(f"{archive} has no member {name}")

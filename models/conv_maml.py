@@ -1,0 +1,147 @@
+"""The pose network of meta-regression (Yin et al. 2020, arXiv 1912.03820; google-research
+meta_learning_without_memorization/pose_code), an encoder that tasks share and a decoder that adapts to each.
+
+Encoder: three convolutions 3x3 of stride 2 with ReLU (32, 48, 64 channels, a 2x2 maximum after the second), a linear
+layer to 196 numbers, read as an image of 14 x 14. Decoder: four blocks of convolution 3x3 (64 channels), batch
+normalisation by the statistics of the batch at hand, always, and ReLU; the mean over pixels; a linear layer to one
+number. Normalisation has a shift but no scale, as in the original; Xavier initialisation, biases 0, the last weight
+N(0, 1/64).
+
+Differences from the original: padding on both sides where TensorFlow's "same" pads right and bottom; the last weight is
+drawn with standard deviation 1/8 instead of 1; the inner loop adapts the shifts of the normalisation, too.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import max_pool2d
+
+from cmixup.backbone import Backbone
+from cmixup.errors import InputError
+
+SIDE, EPS = 14, 1e-3  # TensorFlow's epsilon of batch normalisation
+CODE = SIDE * SIDE
+BLOCK = 15  # views the encoder takes at once on the CPU
+POINTS = ("input", "encoder", "block1", "block2", "block3")
+
+
+class Encoder(nn.Module):
+    """From views `(B, 1, H, W)` to codes `(B, 196)`."""
+
+    def __init__(self, side: tuple[int, int]):
+        super().__init__()
+        self.conv1 = nn.Conv2d(1, 32, 3, stride=2, padding=1)
+        self.conv2 = nn.Conv2d(32, 48, 3, stride=2, padding=1)
+        self.conv3 = nn.Conv2d(48, 64, 3, stride=2, padding=1)
+        self.out = nn.Linear(64 * (side[0] // 16) * (side[1] // 16), CODE)
+        for part in (self.conv1, self.conv2, self.conv3, self.out):
+            _xavier(part)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the codes; on the CPU in blocks that stay in its cache, at half the time."""
+        if x.device.type == "cpu" and len(x) > BLOCK:
+            return torch.cat([self.encode(part) for part in torch.split(x, BLOCK)])
+        return self.encode(x)
+
+    def encode(self, x: Tensor) -> Tensor:
+        """Return the codes of one block."""
+        x = self.conv2(self.conv1(x).relu()).relu()
+        return self.out(self.conv3(max_pool2d(x, 2)).relu().flatten(1))
+
+
+class Block(nn.Module):
+    """Convolution, normalisation by the statistics of the batch, ReLU."""
+
+    def __init__(self, channels: int, width: int):
+        super().__init__()
+        self.conv = nn.Conv2d(channels, width, 3, padding=1)
+        self.shift = nn.Parameter(torch.zeros(width))
+        _xavier(self.conv)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return `(B, width, 14, 14)` for `(B, channels, 14, 14)`."""
+        x = self.conv(x)
+        variance, mean = torch.var_mean(x, dim=(0, 2, 3), correction=0, keepdim=True)
+        return ((x - mean) * (variance + EPS).rsqrt() + self.shift[:, None, None]).relu()
+
+
+class Decoder(nn.Module):
+    """From codes `(B, 196)` to predictions `(B, 1)`; the part that adapts to a task."""
+
+    def __init__(self, width: int):
+        super().__init__()
+        self.block1, self.block2, self.block3, self.block4 = (Block(c, width) for c in (1, width, width, width))
+        self.out = nn.Linear(width, 1)
+        nn.init.normal_(self.out.weight, std=width**-0.5)
+        nn.init.zeros_(self.out.bias)
+
+    def forward(self, state: Tensor, start: str = "encoder", stop: str = "") -> Tensor:
+        """Run from mix point `start` to mix point `stop`, or to the prediction if that is empty."""
+        first, last = (POINTS.index(point) if point else len(POINTS) for point in (start, stop))
+        if first == POINTS.index("encoder") < last:
+            state = state.reshape(-1, 1, SIDE, SIDE)
+        blocks = (self.block1, self.block2, self.block3, self.block4)
+        for block in blocks[first - 1 : last - 1]:
+            state = block(state)
+        return state if stop else self.out(state.mean(dim=(2, 3)))
+
+
+class ConvMAML(Backbone):
+    """Encoder and decoder.
+
+    Args:
+        in_shape: shape of one view, `(1, H, W)`; H and W are multiples of 16, 128 in the paper.
+        out_features: labels in a row of the data. Each view has one, so the network has one output for any number.
+        width: channels of the decoder.
+
+    Raises:
+        InputError: views of another shape, a width below 1.
+    """
+
+    layers: ClassVar[tuple[str, ...]] = POINTS
+    hidden: ClassVar[str | None] = "encoder"
+
+    def __init__(self, in_shape: tuple[int, ...], out_features: int, width: int = 64):
+        super().__init__()
+        if len(in_shape) != 3 or in_shape[0] != 1 or any(side < 16 or side % 16 for side in in_shape[1:]):
+            raise InputError(
+                f"in_shape must be (1, H, W) with multiples of 16 for ConvMAML, got {tuple(in_shape)}: "
+                "it needs a dataset of grey views"
+            )
+        if width < 1:
+            raise InputError(f"width must be 1 or more, got {width!r}")
+        self.encoder = Encoder((in_shape[1], in_shape[2]))
+        self.decoder = Decoder(width)
+
+    def forward(self, x: Tensor, start: str = "input", stop: str = "") -> Tensor:
+        """Run from mix point `start` to mix point `stop`, or to the prediction `(B, 1)` if that is empty."""
+        if stop == start:
+            return x
+        code = self.encoder(x) if start == "input" else x
+        return code if stop == "encoder" else self.decoder(code, "encoder" if start == "input" else start, stop)
+
+    def encode(self, x: Tensor, layer: str) -> Tensor:
+        """Run views `(B, 1, H, W)` to the mix point `layer`."""
+        return self(x, "input", layer) if layer in self.layers else super().encode(x, layer)
+
+    def decode(self, state: Tensor, layer: str) -> Tensor:
+        """Run from the mix point `layer` to predictions `(B, 1)`."""
+        return self(state, layer) if layer in self.layers else super().decode(state, layer)
+
+    def features(self, x: Tensor) -> Tensor:
+        """Return the means over pixels of the last block, `(B, width)`; they depend on the batch's statistics."""
+        state: Tensor = self.decoder.block4(self(x, "input", "block3"))
+        return state.mean(dim=(2, 3))
+
+    def head(self, features: Tensor) -> Tensor:
+        """Return predictions `(B, 1)`."""
+        return self.decoder.out(features)
+
+
+def _xavier(part: nn.Conv2d | nn.Linear) -> None:
+    nn.init.xavier_uniform_(part.weight)
+    assert part.bias is not None
+    nn.init.zeros_(part.bias)

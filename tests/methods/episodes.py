@@ -1,0 +1,95 @@
+"""Tiny tasks and a tiny network for the tests of methods on tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from cmixup.backbone import Backbone
+from cmixup.data import RegressionData, Split
+from cmixup.methods import MAML, MRMAML, Batch, MetaAug, Method, cmixup_meta, k_metamix, local_metamix, metamix
+from cmixup.rows import Rows
+from cmixup.seeding import Streams, torch_seed
+from cmixup.tasks import Tasks
+from cmixup.trainer import Member
+
+SHOTS, SIDE = 6, 4
+LR = 0.05
+METHODS: dict[str, Callable[[], Method]] = {
+    "maml": lambda: MAML(LR, 2, 3),
+    "maml_first_order": lambda: MAML(LR, 2, 3, first_order=True),
+    "maml_all": lambda: MAML(LR, 2, 3, adapt_encoder=True),
+    "mr_maml": lambda: MRMAML(LR, 2, 3, beta=1e-3),
+    "meta_aug": lambda: MetaAug(LR, 2, 3),
+    "metamix": lambda: metamix(LR, 0.5, inner_steps=2),
+    "metamix_random": lambda: metamix(LR, 0.5, "task", "random", pairing="uniform", inner_steps=2),
+    "k_metamix": lambda: k_metamix(LR, 0.5, k=3, inner_steps=2),
+    "local_metamix": lambda: local_metamix(LR, 0.5, inner_steps=2),
+    "cmixup_meta": lambda: cmixup_meta(1.0, LR, 0.5, inner_steps=2),
+}
+
+
+class Head(nn.Module):
+    """Two layers that adapt, with the mix points that the methods ask for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hidden, self.out = nn.Linear(5, 4), nn.Linear(4, 1)
+
+    def forward(self, state: Tensor, start: str = "encoder", stop: str = "") -> Tensor:
+        state = self.hidden(state).tanh() if start == "encoder" and stop != "encoder" else state
+        return state if stop else self.out(state)
+
+
+class Small(Backbone):
+    layers = ("input", "encoder", "block1")
+    hidden = "encoder"
+
+    def __init__(self, in_shape: tuple[int, ...] = (1, SIDE, SIDE), out_features: int = SHOTS):
+        super().__init__()
+        self.encoder = nn.Sequential(nn.Flatten(), nn.Linear(SIDE * SIDE, 5), nn.Tanh())
+        self.decoder = Head()
+
+    def forward(self, x: Tensor, start: str = "input", stop: str = "") -> Tensor:
+        if stop == start:
+            return x
+        code = self.encoder(x) if start == "input" else x
+        return code if stop == "encoder" else self.decoder(code, "encoder" if start == "input" else start, stop)
+
+
+def make_tasks(n: int, seed: int = 0, n_objects: int = 4, n_views: int = 14) -> Tasks:
+    rng = np.random.default_rng([seed, n])
+    images = rng.integers(0, 256, (n_objects, n_views, SIDE, SIDE), np.uint8)
+    labels = rng.uniform(0, 10, (n_objects, n_views)).astype(np.float32)
+    views = rng.permuted(np.tile(np.arange(n_views), (n, 1)), axis=1)[:, : 2 * SHOTS]
+    return Tasks(images, labels, rng.integers(n_objects, size=n), views, SHOTS)
+
+
+def make_split(n: int, seed: int = 0, name: str = "train") -> Split:
+    tasks = make_tasks(n, seed)
+    return Split(tasks, tasks.y, torch.from_numpy(tasks.objects), name)
+
+
+def make_member(method: Method, seed: int = 0, n: int = 6, model: Callable[[], nn.Module] = Small) -> Member:
+    parts = [make_split(n, seed, "train"), make_split(3, seed + 100, "val"), make_split(4, 7, "test")]
+    data = RegressionData("poses", *parts, unit="none", metrics=("mse", "mse_ci95"), selection="mse")
+    streams = Streams(seed)
+    with torch_seed(streams.init):
+        made = model()
+    return Member(data, method, made, streams)
+
+
+def one_batch(member: Member, size: int = 3) -> Batch:
+    """The first batch of a member's next epoch."""
+    order = member.method.order(member.data.train, size, member.streams, drop_last=False)
+    drawn = member.method.draw(order, member.streams)
+    return next(iter(Rows([member.data.train], torch.device("cpu")).batches([order], [drawn])))
+
+
+def with_draws(batch: Batch, **draws: Any) -> Batch:
+    return replace(batch, draws={**batch.draws, **draws})

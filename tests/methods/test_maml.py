@@ -1,0 +1,529 @@
+"""Methods on tasks against slow, direct forms of their definitions (spec B1 to B6)."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from itertools import permutations
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from cmixup.errors import InputError
+from cmixup.methods import ERM, MAML, MRMAML, MetaAug, cmixup_meta, k_metamix, local_metamix, metamix, mixup
+from cmixup.methods.maml import Mixed, adapt
+from cmixup.methods.mr_maml import gaussian_divergence
+from cmixup.mixing import mix
+from cmixup.pairing.support import SupportLabels, SupportUniform
+from cmixup.tasks import Episode, Tasks
+from cmixup.trainer import TrainSettings, train
+from tests.helpers import assert_states_equal, make_data
+from tests.helpers import make_member as plain_member
+from tests.methods.episodes import LR, METHODS, SHOTS, Small, make_member, make_split, one_batch, with_draws
+
+
+def slow_query_loss(model: Small, x: Episode, y: Tensor, steps: int = 2, first_order: bool = False) -> Tensor:
+    """MAML task by task, with plain autograd and no torch.func."""
+    losses = []
+    for k in range(len(y)):
+        net = model.decoder
+        weights = dict(net.named_parameters())
+        support, query = model.encoder(x.support[k]), model.encoder(x.query[k])
+        for _ in range(steps):
+            error = (call(net, weights, support) - x.labels[k]).square().mean()
+            slopes = torch.autograd.grad(error, list(weights.values()), create_graph=not first_order)
+            weights = {n: w - LR * g for (n, w), g in zip(weights.items(), slopes, strict=True)}
+        losses.append((call(net, weights, query) - y[k]).square().mean())
+    return torch.stack(losses).mean()
+
+
+def call(net: nn.Module, weights: dict[str, Tensor], state: Tensor) -> Tensor:
+    hidden = torch.tanh(state @ weights["hidden.weight"].T + weights["hidden.bias"])
+    return (hidden @ weights["out.weight"].T + weights["out.bias"])[:, 0]
+
+
+def gradients(model: nn.Module, loss: Tensor) -> list[Tensor]:
+    return list(torch.autograd.grad(loss, list(model.parameters()), allow_unused=True, retain_graph=True))
+
+
+# ---- B1: MAML
+
+
+@pytest.mark.parametrize("first_order", [False, True])
+def test_loss_and_meta_gradient_equal_a_loop_over_tasks(first_order: bool) -> None:
+    member = make_member(MAML(LR, 2, first_order=first_order))
+    batch, model = one_batch(member), member.model
+    ours, slow = member.method.loss(model, batch), slow_query_loss(model, batch.x, batch.y, 2, first_order)
+    torch.testing.assert_close(ours, slow)
+    for mine, theirs in zip(gradients(model, ours), gradients(model, slow), strict=True):
+        torch.testing.assert_close(mine, theirs, atol=1e-5, rtol=1e-4)
+
+
+def test_first_and_second_order_differ_here() -> None:
+    one, other = make_member(MAML(LR, 2)), make_member(MAML(LR, 2, first_order=True))
+    first, second = (gradients(m.model, m.method.loss(m.model, one_batch(m))) for m in (one, other))
+    assert any(not torch.allclose(a, b, atol=1e-5) for a, b in zip(first, second, strict=True))
+
+
+def test_no_inner_rate_leaves_the_decoder_as_it_is() -> None:
+    member = make_member(MAML(0.0, 5))
+    batch, model = one_batch(member), member.model
+    direct = model(batch.x.query.flatten(0, 1)).reshape(3, SHOTS)
+    torch.testing.assert_close(member.method.predict(model, batch.x), direct)
+    torch.testing.assert_close(make_member(MAML(LR, 0)).method.predict(model, batch.x), direct)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_inner_loop_changes_no_weights_of_the_model(name: str) -> None:
+    member = make_member(METHODS[name]())
+    before = copy.deepcopy(member.model.state_dict())
+    batch = one_batch(member)
+    member.method.loss(member.model, batch).backward()
+    member.model.eval()
+    with torch.no_grad():
+        member.method.predict(member.model, batch.x)
+    assert_states_equal(before, member.model.state_dict())
+
+
+def test_the_encoder_takes_no_part_in_the_inner_loop() -> None:
+    """Its code of the query is the same for any support; only the decoder's weights differ."""
+    member = make_member(MAML(LR, 3))
+    batch, model = one_batch(member), member.model
+    weights = adapt(model.decoder, "encoder", dict(model.decoder.named_parameters()), model.encoder(batch.x.support[0]),
+                    batch.x.labels[0], lr=LR, steps=3)  # fmt: skip
+    assert set(weights) == {"hidden.weight", "hidden.bias", "out.weight", "out.bias"}
+    expected = call(model.decoder, weights, model.encoder(batch.x.query[0]))
+    torch.testing.assert_close(member.method.predict(model, batch.x)[0], expected)
+
+
+def test_adapting_the_encoder_too_is_another_prediction() -> None:
+    member, whole = make_member(MAML(LR, 2)), make_member(MAML(LR, 2, adapt_encoder=True))
+    batch, model = one_batch(member), member.model
+    weights = adapt(model, "input", dict(model.named_parameters()), batch.x.support[0], batch.x.labels[0], lr=LR,
+                    steps=2)  # fmt: skip
+    expected = torch.func.functional_call(model, weights, (batch.x.query[0],))[:, 0]
+    torch.testing.assert_close(whole.method.predict(model, batch.x)[0], expected)
+    assert not torch.allclose(expected, member.method.predict(model, batch.x)[0], atol=1e-4)
+
+
+class Scalar(nn.Module):
+    """f(x) = a x + b: a network of two parameters, in float64."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = (nn.Parameter(torch.tensor(v, dtype=torch.float64)) for v in (0.7, -0.3))
+
+    def forward(self, state: Tensor, start: str = "encoder", stop: str = "") -> Tensor:
+        return (self.a * state + self.b * self.b)[:, None]
+
+
+class TwoParameters(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoder, self.decoder = nn.Identity(), Scalar()
+
+
+def test_the_meta_gradient_equals_finite_differences() -> None:
+    rng = torch.Generator().manual_seed(0)
+    support, labels, query, y = (torch.randn(2, 4, generator=rng, dtype=torch.float64) for _ in range(4))
+    model, method = TwoParameters(), MAML(0.1, 3)
+
+    def loss() -> Tensor:
+        return (method.adapted(model, Episode(support, labels, query), 3) - y).square().mean()
+
+    for parameter, slope in zip(model.parameters(), gradients(model, loss()), strict=True):
+        with torch.no_grad():
+            parameter.add_(1e-5)
+            above = float(loss())
+            parameter.sub_(2e-5)
+            below = float(loss())
+            parameter.add_(1e-5)
+        assert float(slope) == pytest.approx((above - below) / 2e-5, rel=1e-6)
+
+
+class Root(nn.Module):
+    """f = sqrt(w) x, so that the error against 0 is linear in w and its Hessian is 0."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.w = nn.Parameter(torch.tensor(2.0))
+
+    def forward(self, state: Tensor, start: str = "encoder", stop: str = "") -> Tensor:
+        return (self.w.sqrt() * state)[:, None]
+
+
+def test_without_a_hessian_first_order_is_second_order() -> None:
+    model = TwoParameters()
+    model.decoder = Root()
+    x = Episode(torch.randn(2, 4), torch.zeros(2, 4), torch.randn(2, 3))
+    y = torch.randn(2, 3)
+    slopes = []
+    for first_order in (False, True):
+        method = MAML(0.05, 3, first_order=first_order)
+        slopes.append(gradients(model, (method.adapted(model, x, 3) - y).square().mean())[0])
+    torch.testing.assert_close(*slopes)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_order_of_the_tasks_does_not_matter(name: str) -> None:
+    member = make_member(METHODS[name]())
+    batch, model = one_batch(member), member.model
+    turned = torch.tensor([2, 0, 1])
+    other = replace(
+        batch, x=Episode(*(part[turned] for part in batch.x)), y=batch.y[turned],
+        draws={key: value[turned] for key, value in batch.draws.items()},
+    )  # fmt: skip
+    model.eval()  # MR-MAML draws its weights in training
+    torch.testing.assert_close(member.method.loss(model, other), member.method.loss(model, batch))
+    torch.testing.assert_close(member.method.predict(model, other.x), member.method.predict(model, batch.x)[turned])
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_scores_after_more_steps_stand_beside_the_others(name: str) -> None:
+    member = make_member(METHODS[name]())
+    (outcome,) = train([member], TrainSettings(1, 3, 0.01))
+    more = member.method.report_steps
+    assert set(outcome.scores["test"]) == {"mse", "mse_ci95", f"mse_{more}_steps", f"mse_ci95_{more}_steps"}
+    member.model.eval()
+    split = member.data.test
+    expected = (member.method.adapted(member.model, split.x[torch.arange(4)], more) - split.y).square().mean()
+    assert outcome.scores["test"][f"mse_{more}_steps"] == pytest.approx(expected.item(), rel=1e-5)
+    assert outcome.scores["test"]["mse"] != outcome.scores["test"][f"mse_{more}_steps"]
+
+
+def test_training_learns_what_the_tasks_share() -> None:
+    (outcome,) = train([make_member(MAML(LR, 2), n=12)], TrainSettings(25, 4, 0.03))
+    losses = [row["train_loss"] for row in outcome.history]
+    assert losses[-1] < 0.5 * losses[0]
+
+
+# ---- B2: MR-MAML
+
+
+def test_without_penalty_and_spread_it_is_maml() -> None:
+    member, plain = make_member(MRMAML(LR, 2, beta=0.0)), make_member(MAML(LR, 2))
+    for rho in member.model.rho:
+        nn.init.constant_(rho, -60.0)
+    batch = one_batch(plain)
+    ours, theirs = (m.method.loss(m.model.train(), batch) for m in (member, plain))
+    torch.testing.assert_close(ours, theirs)
+    names = [n for n, _ in plain.model.named_parameters()]
+    slopes = dict(zip((n for n, _ in member.model.named_parameters()), gradients(member.model, ours), strict=True))
+    for name, expected in zip(names, gradients(plain.model, theirs), strict=True):
+        torch.testing.assert_close(slopes[name], expected)
+
+
+def test_the_divergence_is_zero_at_the_prior_and_positive_elsewhere() -> None:
+    for prior in (1.0, 0.1):
+        assert float(gaussian_divergence(torch.zeros(7), torch.full((7,), prior), prior)) == pytest.approx(0, abs=1e-6)
+    for mean, scale in ((0.0, 0.3), (0.5, 1.0), (-2.0, 3.0), (0.0, 1e-8)):
+        ours = float(gaussian_divergence(torch.full((3,), mean), torch.full((3,), scale), 1.0))
+        q, p = torch.distributions.Normal(mean, scale), torch.distributions.Normal(0.0, 1.0)
+        assert ours > 0
+        assert ours == pytest.approx(3 * float(torch.distributions.kl_divergence(q, p)), rel=1e-5)
+
+
+def test_the_penalty_trains_the_encoder_alone() -> None:
+    slopes = []
+    for beta in (0.0, 0.5):
+        member = make_member(MRMAML(LR, 2, beta=beta))
+        torch.manual_seed(3)
+        loss = member.method.loss(member.model.train(), one_batch(member))
+        names = [n for n, _ in member.model.named_parameters()]
+        slopes.append(dict(zip(names, gradients(member.model, loss), strict=True)))
+    for name in slopes[0]:
+        same = torch.equal(slopes[0][name], slopes[1][name])
+        assert same == name.startswith("decoder"), name
+
+
+def test_weights_are_drawn_in_training_and_the_means_predict() -> None:
+    member = make_member(MRMAML(LR, 2))
+    for rho in member.model.rho:
+        nn.init.constant_(rho, 0.0)
+    batch = one_batch(member)
+    member.model.train()
+    assert member.method.loss(member.model, batch) != member.method.loss(member.model, batch)
+    member.model.eval()
+    plain = make_member(MAML(LR, 2))
+    torch.testing.assert_close(member.method.predict(member.model, batch.x), plain.method.predict(plain.model, batch.x))
+
+
+# ---- B3: Meta-Aug
+
+
+def test_all_labels_of_a_task_shift_together() -> None:
+    method = MetaAug(LR)
+    labels = torch.rand(5, 8) * 10
+    offset = torch.tensor([0.0, 2.5, 5.0, 7.5, 2.5])
+    shifted = method.shift(labels, offset)
+    torch.testing.assert_close((shifted - labels) % 10, offset[:, None].expand_as(labels), atol=1e-5, rtol=0)
+    assert (shifted >= 0).all()
+    assert (shifted < 10).all()
+    assert (method.shift(torch.full((1, 3), 1e-9), torch.tensor([-1e-8])) < 10).all()
+
+
+def test_support_and_query_shift_alike_and_images_stay() -> None:
+    member, plain = make_member(MetaAug(LR, 2)), make_member(MAML(LR, 2))
+    batch = with_draws(one_batch(plain), offset=torch.tensor([0.0, 2.5, 7.5]))
+    moved = torch.remainder(batch.x.labels + torch.tensor([[0.0], [2.5], [7.5]]), 10)
+    by_hand = replace(batch, x=batch.x._replace(labels=moved),
+                      y=torch.remainder(batch.y + torch.tensor([[0.0], [2.5], [7.5]]), 10))  # fmt: skip
+    torch.testing.assert_close(member.method.loss(member.model, batch), plain.method.loss(plain.model, by_hand))
+
+
+def test_offsets_are_equally_frequent_and_one_offset_is_maml() -> None:
+    member = make_member(MetaAug(LR, n_offsets=4), n=4000)
+    order = member.method.order(member.data.train, 10, member.streams, drop_last=False)
+    values, counts = np.unique(member.method.draw(order, member.streams)["offset"], return_counts=True)
+    assert values.tolist() == [0.0, 2.5, 5.0, 7.5]
+    assert np.abs(counts - 1000).max() < 5 * np.sqrt(4000 * 0.25 * 0.75)
+    spread = make_member(MetaAug(LR, spread=0.1), n=4000)
+    drawn = spread.method.draw(order, spread.streams)["offset"]
+    assert -1 <= drawn.min() < -0.95
+    assert 0.95 < drawn.max() <= 1
+    one, plain = make_member(MetaAug(LR, 2, n_offsets=1)), make_member(MAML(LR, 2))
+    torch.testing.assert_close(
+        one.method.loss(one.model, one_batch(one)), plain.method.loss(plain.model, one_batch(plain))
+    )
+
+
+def test_test_tasks_are_untouched() -> None:
+    member, plain = make_member(MetaAug(LR, 2)), make_member(MAML(LR, 2))
+    x = one_batch(plain).x
+    assert torch.equal(member.method.predict(member.model, x), plain.method.predict(plain.model, x))
+
+
+# ---- B4: MetaMix
+
+
+@pytest.mark.parametrize("layer", ["input", "encoder", "block1"])
+@pytest.mark.parametrize("adapt_encoder", [False, True])
+def test_lam_zero_is_maml_and_lam_one_scores_the_support(layer: str, adapt_encoder: bool) -> None:
+    member = make_member(metamix(LR, 0.5, layer=layer, inner_steps=2, adapt_encoder=adapt_encoder))
+    plain = make_member(MAML(LR, 2, adapt_encoder=adapt_encoder))
+    batch, model = one_batch(member), member.model
+    none = with_draws(batch, lam=torch.zeros_like(batch.draws["lam"]))
+    torch.testing.assert_close(member.method.loss(model, none), plain.method.loss(model, batch))
+    whole = with_draws(batch, lam=torch.ones_like(batch.draws["lam"]))
+    on_support = replace(batch, x=batch.x._replace(query=batch.x.support), y=batch.x.labels)
+    torch.testing.assert_close(member.method.loss(model, whole), plain.method.loss(model, on_support))
+
+
+@pytest.mark.parametrize("layer", ["input", "encoder", "block1"])
+def test_the_query_is_mixed_at_the_layer_with_adapted_weights(layer: str) -> None:
+    member = make_member(metamix(LR, 0.5, layer=layer, inner_steps=2))
+    batch, model = one_batch(member), member.model
+    pair, lam = batch.draws["pair"], batch.draws["lam"]
+    losses = []
+    for k in range(3):
+        x = Episode(*(part[k] for part in batch.x))
+        weights = adapt(model.decoder, "encoder", dict(model.decoder.named_parameters()), model.encoder(x.support),
+                        x.labels, lr=LR, steps=2)  # fmt: skip
+        partner, query = x.support[pair[k]], x.query
+        code = model.encoder(mix(partner, query, lam[k])) if layer == "input" else None
+        if layer == "encoder":
+            code = mix(model.encoder(partner), model.encoder(query), lam[k])
+        if code is not None:
+            prediction = call(model.decoder, weights, code)
+        else:
+            states = [torch.tanh(model.encoder(v) @ weights["hidden.weight"].T + weights["hidden.bias"])
+                      for v in (partner, query)]  # fmt: skip
+            prediction = (mix(*states, lam[k]) @ weights["out.weight"].T + weights["out.bias"])[:, 0]
+        losses.append((prediction - mix(x.labels[pair[k]], batch.y[k], lam[k])).square().mean())
+    torch.testing.assert_close(member.method.loss(model, batch), torch.stack(losses).mean())
+
+
+def test_pairs_permute_the_support_and_lambda_is_per_query_or_task() -> None:
+    for lam_per, different in (("query", True), ("task", False)):
+        member = make_member(metamix(LR, 0.5, lam_per), n=20)
+        order = member.method.order(member.data.train, 4, member.streams, drop_last=False)
+        drawn = member.method.draw(order, member.streams)
+        assert (np.sort(drawn["pair"], axis=1) == np.arange(SHOTS)).all()
+        assert drawn["lam"].shape == (20, SHOTS)
+        assert ((np.ptp(drawn["lam"], axis=1) > 0) == different).all()
+        assert len(np.unique(drawn["lam"][:, 0])) == 20
+
+
+def test_random_layers_are_one_for_each_batch_and_all_occur() -> None:
+    member = make_member(metamix(LR, 0.5, layer="random"), n=200)
+    assert member.method.points == ("encoder", "block1")
+    order = member.method.order(member.data.train, 4, member.streams, drop_last=False)
+    points = member.method.draw(order, member.streams)["point"].reshape(-1, 4)
+    assert (np.ptp(points, axis=1) == 0).all()
+    assert set(points[:, 0].tolist()) == {0, 1}
+
+
+@pytest.mark.parametrize("name", ["metamix", "k_metamix", "local_metamix", "cmixup_meta"])
+def test_prediction_has_no_mixing(name: str) -> None:
+    member, plain = make_member(METHODS[name]()), make_member(MAML(LR, 2))
+    x = one_batch(plain).x
+    assert torch.equal(member.method.predict(member.model, x), plain.method.predict(plain.model, x))
+
+
+# ---- B5: k-MetaMix and Local MetaMix
+
+
+def test_blocks_of_one_are_metamix() -> None:
+    one = make_member(k_metamix(LR, 0.5, "query", k=1, inner_steps=2))
+    other = make_member(metamix(LR, 0.5, inner_steps=2))
+    a, b = (m.method.loss(m.model, one_batch(m)) for m in (one, other))
+    assert torch.equal(a, b)
+
+
+@pytest.mark.parametrize("k", [2, 3, 6])
+def test_blocks_are_matched_at_the_least_cost(k: int) -> None:
+    member, plain = make_member(k_metamix(LR, 0.5, k=k), n=5), make_member(metamix(LR, 0.5), n=5)
+    rows = np.arange(5)
+    pair = member.method.pairing.draw(rows, np.random.default_rng(0))
+    random = plain.method.pairing.draw(rows, np.random.default_rng(0))
+    x = member.data.train.x[torch.arange(5)]
+    for row in range(5):
+        for start in range(0, SHOTS, k):
+            block = slice(start, start + k)
+            assert sorted(pair[row, block]) == sorted(random[row, block])
+
+            def cost(chosen: tuple[int, ...], row: int = row, start: int = start) -> float:
+                gap = x.support[row, list(chosen)] - x.query[row, start : start + len(chosen)]
+                return float(gap.double().square().sum())
+
+            best = min(cost(p) for p in permutations(random[row, block].tolist()))
+            assert cost(tuple(pair[row, block].tolist())) == pytest.approx(best)
+
+
+@pytest.mark.parametrize("how", [{"quantile": 1.0}, {"form": "exponential", "a": 0.0}])
+def test_weights_of_one_are_metamix(how: dict) -> None:
+    one, other = make_member(local_metamix(LR, 0.5, inner_steps=2, **how)), make_member(metamix(LR, 0.5, inner_steps=2))
+    torch.testing.assert_close(
+        one.method.loss(one.model, one_batch(one)), other.method.loss(other.model, one_batch(other))
+    )
+    assert one.method.facts() == {"kept_fraction": 1.0}
+
+
+def test_the_loss_is_weighted_inside_each_task() -> None:
+    member, plain = make_member(local_metamix(LR, 0.5, inner_steps=2)), make_member(metamix(LR, 0.5, inner_steps=2))
+    batch, model = one_batch(plain), member.model
+    weight = torch.zeros(3, SHOTS)
+    weight[0, 2], weight[1, 0], weight[1, 1] = 1.0, 0.5, 0.5
+    draws = batch.draws
+    prediction = member.method.adapted(model, batch.x, 2, Mixed(draws["pair"], draws["lam"], "input"))
+    error = (prediction - mix(batch.x.labels.gather(1, draws["pair"]), batch.y, draws["lam"])).square()
+    expected = (error[0, 2] + (error[1, 0] + error[1, 1]) / 2 + 0) / 3  # nothing survives of the third task
+    torch.testing.assert_close(member.method.loss(model, with_draws(batch, weight=weight)), expected)
+
+
+def test_weights_follow_the_distance_of_the_images() -> None:
+    member = make_member(local_metamix(LR, 0.5), n=30)
+    order = member.method.order(member.data.train, 5, member.streams, drop_last=False)
+    drawn = member.method.draw(order, member.streams)
+    x = member.data.train.x[torch.from_numpy(order.index)]
+    rows = torch.arange(30)[:, None]
+    partner = x.support[rows, torch.from_numpy(drawn["pair"])]
+    apart = (partner - x.query).double().flatten(2).square().sum(dim=2).sqrt().numpy()
+    assert (drawn["weight"] == (apart <= member.method.decay.eps)).all()
+    assert 0.1 < drawn["weight"].mean() < 0.4  # a quarter of all pairs
+
+
+# ---- B6: C-Mixup
+
+
+def test_probabilities_are_the_kernel_over_the_support() -> None:
+    pairing = SupportLabels(1.5)
+    split = make_split(5)
+    pairing.fit(split)
+    p = pairing.probabilities(np.arange(5))
+    assert p.shape == (5, SHOTS, SHOTS)
+    np.testing.assert_allclose(p.sum(axis=2), 1)
+    x, y = split.x[torch.arange(5)], split.y
+    weight = torch.exp(-((y[:, :, None] - x.labels[:, None, :]).double() ** 2) / (2 * 1.5**2)).numpy()
+    np.testing.assert_allclose(p, weight / weight.sum(axis=2, keepdims=True), rtol=1e-5)
+
+
+def test_an_infinite_bandwidth_is_metamix_with_uniform_partners() -> None:
+    one = make_member(cmixup_meta(float("inf"), LR, 0.5, inner_steps=2))
+    other = make_member(metamix(LR, 0.5, pairing="uniform", inner_steps=2))
+    assert torch.equal(one.method.loss(one.model, one_batch(one)), other.method.loss(other.model, one_batch(other)))
+    uniform = SupportUniform()
+    uniform.fit(make_split(3000))
+    counts = np.bincount(uniform.draw(np.arange(3000), np.random.default_rng(0)).ravel(), minlength=SHOTS)
+    assert np.abs(counts - 3000).max() < 5 * np.sqrt(3000)
+
+
+def test_a_bandwidth_of_zero_takes_the_nearest_label() -> None:
+    for bandwidth in (0.0, 1e-4):
+        pairing = SupportLabels(bandwidth)
+        split = make_split(5)
+        pairing.fit(split)
+        drawn = pairing.draw(np.arange(5), np.random.default_rng(0))
+        x = split.x[torch.arange(5)]
+        nearest = (split.y[:, :, None] - x.labels[:, None, :]).abs().argmin(dim=2)
+        assert drawn.tolist() == nearest.tolist()
+
+
+def test_draws_follow_the_probabilities() -> None:
+    pairing = SupportLabels(2.0)
+    split = make_split(1)
+    pairing.fit(split)
+    rows = np.zeros(20000, dtype=np.int64)
+    drawn = pairing.draw(rows, np.random.default_rng(0))
+    p = pairing.probabilities(rows[:1])[0]
+    counts = np.stack([np.bincount(drawn[:, q], minlength=SHOTS) for q in range(SHOTS)])
+    assert (np.abs(counts - 20000 * p) < 5 * np.sqrt(20000 * p * (1 - p)) + 1).all()
+
+
+def test_facts_of_the_bandwidth() -> None:
+    facts = make_member(cmixup_meta(2.0, LR, 0.5)).method.facts()
+    assert facts["bandwidth"] == 2.0
+    assert 1 / SHOTS < facts["effective_fraction"] < 1
+
+
+# ---- what is refused
+
+
+def test_tasks_and_rows_do_not_mix() -> None:
+    with pytest.raises(InputError, match=r"method MAML needs a dataset of tasks .*got data"):
+        plain_member(MAML(LR), data=make_data())
+    for method in (ERM(), mixup(0.5)):
+        with pytest.raises(InputError, match="needs a dataset of plain rows, got poses"):
+            make_member(method)
+
+
+class NoDecoder(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x
+
+
+def test_a_model_without_encoder_and_decoder_is_refused() -> None:
+    member = make_member(MAML(LR), model=NoDecoder)
+    with pytest.raises(InputError, match="model must have an encoder and a decoder to adapt, got NoDecoder"):
+        member.method.loss(member.model, one_batch(member))
+    with pytest.raises(InputError, match="got NoDecoder"):
+        make_member(MRMAML(LR), model=NoDecoder)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: MAML(-0.1), "inner_lr must be a finite number, 0 or more, got -0.1"),
+        (lambda: MAML(0.1, -1), "inner_steps must be a whole number, 0 or more, got -1"),
+        (lambda: MAML(0.1, 5, 1.5), "report_steps must be a whole number, 0 or more, got 1.5"),
+        (lambda: MRMAML(0.1, beta=-1), "beta must be a finite number, 0 or more, got -1"),
+        (lambda: MRMAML(0.1, prior=0), "prior must be a finite number above 0"),
+        (lambda: MetaAug(0.1, n_offsets=0), "n_offsets must be a whole number, 1 or more, got 0"),
+        (lambda: MetaAug(0.1, spread=0.6), r"spread must lie in \[0, 0.5\], got 0.6"),
+        (lambda: metamix(0.1, 0.5, "batch"), "lam_per must be one of query, task, got 'batch'"),
+        (lambda: metamix(0.1, 0.5, pairing="near"), "pairing must be one of permutation, uniform, got 'near'"),
+        (lambda: local_metamix(0.1, 0.5, form="knn"), "form must be one of threshold, exponential, got 'knn'"),
+        (lambda: k_metamix(0.1, 0.5, k=0), "k must be a whole number, 1 or more, got 0"),
+        (lambda: make_member(k_metamix(0.1, 0.5, k=4)), "k must divide the 6 support examples, got 4"),
+        (lambda: cmixup_meta(-1.0, 0.1, 0.5), "bandwidth must be 0 or more"),
+    ],
+)
+def test_bad_values_are_refused_by_name(make, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        make()
+
+
+def test_tasks_are_tasks() -> None:
+    assert isinstance(make_split(2).x, Tasks)

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from cmixup.errors import InputError
+from models.conv_maml import ConvMAML
+
+POINTS = ("input", "encoder", "block1", "block2", "block3")
+
+
+def count(module: nn.Module) -> int:
+    return sum(p.numel() for p in module.parameters())
+
+
+def small(width: int = 3) -> ConvMAML:
+    torch.manual_seed(0)
+    return ConvMAML((1, 32, 32), 15, width=width)
+
+
+def test_parameter_counts_of_the_paper() -> None:
+    """Spec D6: encoder 844,916; decoder 111,489 and 256 of batch normalisation (a shift, no scale)."""
+    model = ConvMAML((1, 128, 128), 15)
+    assert count(model.encoder) == 844_916
+    shifts = sum(p.numel() for name, p in model.decoder.named_parameters() if name.endswith("shift"))
+    assert shifts == 256
+    assert count(model.decoder) - shifts == 111_489
+    narrow = ConvMAML((1, 128, 128), 15, width=16)
+    assert count(narrow.encoder) == 844_916
+    assert count(narrow.decoder) == 160 + 3 * (16 * 16 * 9 + 16) + 17 + 4 * 16
+
+
+def test_shapes() -> None:
+    model, x = small(), torch.rand(5, 1, 32, 32)
+    assert model(x).shape == (5, 1)
+    assert model.encode(x, "encoder").shape == (5, 196)
+    for block in ("block1", "block2", "block3"):
+        assert model.encode(x, block).shape == (5, 3, 14, 14)
+    assert model.features(x).shape == (5, 3)
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_going_on_from_a_mix_point_is_the_whole_model(point: str) -> None:
+    model, x = small(), torch.rand(4, 1, 32, 32)
+    torch.testing.assert_close(model.decode(model.encode(x, point), point), model(x))
+    torch.testing.assert_close(model.forward_mixed(x, x.flip(0), torch.ones(4), point), model(x))
+
+
+def test_the_head_on_the_features_is_the_whole_model() -> None:
+    model, x = small(), torch.rand(4, 1, 32, 32)
+    torch.testing.assert_close(model.head(model.features(x)), model(x))
+
+
+def test_a_block_is_convolution_batch_normalisation_and_relu() -> None:
+    block = small().decoder.block2
+    nn.init.uniform_(block.shift)
+    reference = nn.BatchNorm2d(3, eps=1e-3, track_running_stats=False)
+    reference.weight.data.fill_(1.0)
+    reference.bias.data.copy_(block.shift)
+    x = torch.randn(6, 3, 14, 14)
+    torch.testing.assert_close(block(x), reference(block.conv(x)).relu(), atol=1e-5, rtol=1e-4)
+
+
+def test_statistics_are_the_batchs_own_in_evaluation_too() -> None:
+    model, x = small(), torch.rand(6, 1, 32, 32)
+    assert torch.equal(model.train()(x), model.eval()(x))
+    assert not torch.allclose(model(x)[:3], model(x[:3]), atol=1e-4)
+    assert not list(model.buffers())
+
+
+def test_initialisation() -> None:
+    torch.manual_seed(0)
+    model = ConvMAML((1, 128, 128), 15)
+    weight = model.decoder.block2.conv.weight
+    assert weight.abs().max() <= (6 / (2 * 64 * 9)) ** 0.5
+    assert weight.std().item() == pytest.approx((2 / (2 * 64 * 9)) ** 0.5, rel=0.02)
+    assert model.decoder.out.weight.std().item() == pytest.approx(1 / 8, rel=0.3)
+    assert all((p == 0).all() for name, p in model.named_parameters() if name.endswith(("bias", "shift")))
+
+
+def test_the_encoders_blocks_change_nothing() -> None:
+    encoder, x = small().encoder, torch.rand(37, 1, 32, 32)
+    torch.testing.assert_close(encoder(x), encoder.encode(x))
+
+
+@pytest.mark.parametrize("shape", [(5,), (3, 128, 128), (1, 100, 128), (1, 0, 16), (168, 8)])
+def test_views_of_another_shape_are_refused(shape: tuple[int, ...]) -> None:
+    with pytest.raises(InputError, match=r"in_shape must be \(1, H, W\)"):
+        ConvMAML(shape, 15)
+
+
+def test_bad_widths_and_layers_are_refused() -> None:
+    with pytest.raises(InputError, match="width must be 1 or more, got 0"):
+        ConvMAML((1, 32, 32), 15, width=0)
+    for method in (small().encode, small().decode):
+        with pytest.raises(InputError, match=r"layer must be one of input, .*, block3, got 'block4'"):
+            method(torch.rand(2, 1, 32, 32), "block4")

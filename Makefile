@@ -24,7 +24,7 @@ NARROW = --seeds "$(SEEDS)" --datasets "$(DATASETS)" --methods "$(METHODS)" --pr
          --device "$(DEVICE)" --out "$(OUT)" --rerun "$(RERUN)"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup data render-pascal1d reproduce-table1 reproduce-table2 reproduce-table-batch-id \
+.PHONY: help setup data render-pascal1d reproduce-table1 reproduce-table2 reproduce-table3 reproduce-table-batch-ood reproduce-table-batch-id \
         reproduce-figure-overfitting reproduce-bandwidth-check tune publish render test test-all lint types check \
         bench-train bench-sampling bench-maml clean
 
@@ -53,6 +53,12 @@ render-pascal1d: $(VENV)/.ready ## Render the views of pascal1d_rendered and sha
 reproduce-table2: $(VENV)/.ready ## Train Table 2 and print it: SEEDS=1 DATASETS= METHODS= PRESET=paper|released|cpu
 	-$(PY) -m scripts.render_pascal1d pascal1d_rendered
 	$(PY) -m scripts.reproduce table2 $(NARROW)
+
+reproduce-table3: $(VENV)/.ready ## Train Table 3 and print it: SEEDS=10 DATASETS= METHODS= PRESET=paper|released|tuned
+	$(PY) -m scripts.reproduce table3 $(NARROW)
+
+reproduce-table-batch-ood: $(VENV)/.ready ## Train and print C-Mixup against C-Mixup-batch, out of distribution
+	$(PY) -m scripts.reproduce table_batch_ood $(NARROW)
 
 reproduce-table-batch-id: $(VENV)/.ready ## Train and print C-Mixup against C-Mixup-batch, in distribution
 	$(PY) -m scripts.reproduce table_batch_id $(NARROW)

@@ -95,7 +95,7 @@ class RegressionData:
         unit: what y measures, in words.
         metrics: names in `cmixup.metrics.METRICS` to report.
         selection: the metric on `val` that picks the checkpoint; `worst_<metric>` if that is among `worst`.
-        worst: metrics that are also reported for the worst domain, as `worst_<metric>`.
+        worst: metrics that are also reported over single domains, as `worst_<metric>` and `mean_<metric>`.
         checksums: SHA-256 of every file it was read from; empty for synthetic data.
         notes: what a reader of its results must know (a stand-in, a split of our own).
     """

@@ -87,37 +87,46 @@ METRICS: dict[str, Metric] = {
 }
 
 
+OVER_DOMAINS = ("worst_", "mean_")  # what precedes a metric's name where it is taken over single domains
+
+
+def _base(name: str) -> str:
+    return next((name.removeprefix(p) for p in OVER_DOMAINS if name.startswith(p)), name)
+
+
 def metric_of(name: str) -> Metric:
-    """Return the metric called `name`, or that of `worst_<name>`.
+    """Return the metric called `name`, or that of `worst_<name>` or `mean_<name>`.
 
     Raises:
         InputError: there is none.
     """
-    if name.removeprefix("worst_") not in METRICS:
+    if _base(name) not in METRICS:
         raise InputError(f"metric must be one of {', '.join(METRICS)}, got {name!r}")
-    return METRICS[name.removeprefix("worst_")]
+    return METRICS[_base(name)]
 
 
 def score(name: str, prediction: Tensor, target: Tensor, domain: Tensor) -> Tensor:
-    """Return the metric `name`, pooled, or as `worst_<metric>` that of the worst single domain; `(...)`.
+    """Return the metric `name`, pooled, or over single domains: `worst_<metric>`, `mean_<metric>`; `(...)`.
 
     Args:
         name: which score.
         prediction, target: `(..., N, d_y)`.
-        domain: `(..., N)` int64. NaN in one domain makes its worst score NaN.
+        domain: `(..., N)` int64. NaN in one domain makes the scores over domains NaN.
     """
     metric = metric_of(name)
-    if not name.startswith("worst_"):
+    if name == _base(name):
         return metric.score(prediction, target)
     if domain.ndim > 1:
         return torch.stack([score(name, *one) for one in zip(prediction, target, domain, strict=True)])
     each = torch.stack([metric.score(prediction[domain == d], target[domain == d]) for d in torch.unique(domain)])
+    if name.startswith("mean_"):
+        return each.mean()
     return each.max() if metric.lower_is_better else each.min()
 
 
 def lower_is_better(score: str) -> bool:
     """Return whether lower values of a reported score are better, such as "worst_r", "mse_ci95" or "mse_20_steps"."""
-    return METRICS[score.removeprefix("worst_").partition("_")[0]].lower_is_better
+    return METRICS[_base(score).partition("_")[0]].lower_is_better
 
 
 def evaluate(
@@ -130,7 +139,7 @@ def evaluate(
         target: `(N, d_y)` float32.
         domain: `(N,)` int64, for the worst-domain scores.
         metrics: names of the pooled scores.
-        worst: names of the scores that are also computed for each domain, the worst kept as `worst_<name>`.
+        worst: names of the scores that are also computed for each domain: `worst_<name>`, and `mean_<name>` over them.
 
     Returns:
         The scores by name, and under `mape_skipped` the number of zero targets that MAPE leaves out, if any.
@@ -140,7 +149,7 @@ def evaluate(
     if "mape" in metrics and skipped:
         scores["mape_skipped"] = float(skipped)
     for name in worst:
-        scores[f"worst_{name}"] = float(score(f"worst_{name}", prediction, target, domain))
+        scores |= {f"{p}{name}": float(score(f"{p}{name}", prediction, target, domain)) for p in OVER_DOMAINS}
     return scores
 
 

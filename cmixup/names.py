@@ -51,6 +51,7 @@ METHODS = {
 }
 METRICS = {
     "rmse": "RMSE", "mape": "MAPE(%)", "r": "R", "mse": "MSE", "worst_rmse": "worst RMSE", "worst_r": "worst R",
+    "mean_rmse": "mean RMSE over domains", "mean_r": "mean R over domains",
     "mse_ci95": "95 % interval over tasks ±", "mse_20_steps": "MSE, 20 steps",
     "mse_ci95_20_steps": "95 % interval over tasks ±, 20 steps",
 }  # fmt: skip

@@ -17,27 +17,31 @@ if TYPE_CHECKING:
 def mean_ranks(blocks: Sequence[Block], metric: str) -> tuple[list[str], dict[str, float], dict[str, float]]:
     """Return the datasets that have every method's score, ours and the paper's, and the mean ranks of both over them.
 
-    The best score has rank 1; equal scores share the mean of their ranks.
+    Methods that the paper has on no dataset do not count. The best score has rank 1; equal scores share the mean of
+    their ranks.
 
     Args:
         blocks: one a dataset.
         metric: by which.
     """
+    blocks = [block for block in blocks if metric in block.metrics]
+    methods = [
+        m for m in (blocks[0].cells if blocks else ()) if any(b.cells[m][metric].paper is not None for b in blocks)
+    ]
     whole, ours, paper = [], [], []
     for block in blocks:
-        cells = [cells[metric] for cells in block.cells.values() if metric in cells]
+        cells = [block.cells[m][metric] for m in methods]
         mine = [cell.ours.mean for cell in cells if cell.ours]
         theirs = [cell.paper for cell in cells if cell.paper is not None]
-        if len(mine) == len(theirs) == len(block.cells) > 0:
+        if len(mine) == len(theirs) == len(methods) > 0:
             whole.append(block)
             ours.append(mine)
             paper.append(theirs)
-    methods = list(whole[0].cells) if whole else []
     return [block.dataset for block in whole], _mean(methods, ours, metric), _mean(methods, paper, metric)
 
 
 def _mean(methods: Sequence[str], scores: list[list[float]], metric: str) -> dict[str, float]:
-    if not methods:
+    if not scores:
         return {}
     from scipy.stats import rankdata
 

@@ -162,10 +162,21 @@ def difference_text(cell: Cell) -> str:
 
 def header(block: Block) -> list[str]:
     """Return the column titles of a block."""
-    columns = [
-        c for s in block.metrics for c in (f"{names.display(names.METRICS, s)} ours", "paper", "diff")
-    ]  # fmt: skip
+    columns: list[str] = []
+    for metric in block.metrics:
+        columns += [
+            f"{names.display(names.METRICS, metric)} ours",
+            *(["paper", "diff"] if _shown(block, metric) else []),
+        ]
     return ["method", "n", *columns]
+
+
+def _shown(block: Block, metric: str) -> bool:
+    # A metric that the paper does not have needs no columns for it, unless the paper has nothing of the dataset.
+    def given(s: str) -> bool:
+        return any(cells[s].paper is not None for cells in block.cells.values())
+
+    return given(metric) or not any(given(s) for s in block.metrics)
 
 
 def lines(block: Block, bold: str = "{}") -> list[list[str]]:
@@ -174,9 +185,10 @@ def lines(block: Block, bold: str = "{}") -> list[list[str]]:
     for method, cells in block.cells.items():
         counts = {cell.ours.n for cell in cells.values() if cell.ours}
         row = [names.display(names.METHODS, method), "/".join(map(str, sorted(counts))) or "—"]
-        for cell in cells.values():
+        for metric, cell in cells.items():
             ours = ours_text(cell)
-            row += [bold.format(ours) if cell.best else ours, paper_text(cell), difference_text(cell)]
+            row.append(bold.format(ours) if cell.best else ours)
+            row += [paper_text(cell), difference_text(cell)] if _shown(block, metric) else []
         table.append(row)
     return table
 

@@ -141,6 +141,8 @@ def test_scores_by_name_and_of_the_worst_domain(name: str) -> None:
         each = [float(metric.score(prediction[e][domain[e] == d], target[e][domain[e] == d])) for d in range(3)]
         assert found[e].item() == pytest.approx(max(each) if metric.lower_is_better else min(each))
         reported = evaluate(prediction[e], target[e], domain[e], (), (name,))
+        assert reported[f"mean_{name}"] == pytest.approx(sum(each) / 3)
+        assert score(f"mean_{name}", prediction, target, domain)[e].item() == pytest.approx(sum(each) / 3)
         assert reported[f"worst_{name}"] == pytest.approx(found[e].item())
     assert metric_of(f"worst_{name}") is metric_of(name) is metric
     with pytest.raises(InputError, match="metric must be one of rmse, mse, mse_ci95, mape, r, got 'worst_rsme'"):

@@ -48,3 +48,13 @@ def test_a_dataset_without_every_method_does_not_count():
         assert mean_ranks([whole, hole], "rmse")[0] == ["airfoil"]
         assert rank_lines([whole, hole], "rmse") == []
     assert mean_ranks([], "rmse") == ([], {}, {})
+
+
+def test_methods_that_the_paper_does_not_have_do_not_count():
+    ours, paper = {"erm": 2.0, "drnn": 1.0, "cmixup": 3.0}, {"erm": 1.0, "drnn": None, "cmixup": 2.0}
+    blocks = [block(d, "rmse", ours, paper) for d in ("crime", "skillcraft")]
+    assert mean_ranks(blocks, "rmse") == (["crime", "skillcraft"], {"erm": 1.0, "cmixup": 2.0}, paper_of(paper))
+
+
+def paper_of(paper: dict) -> dict:
+    return {method: rank for method, rank in paper.items() if rank is not None}

@@ -6,7 +6,7 @@ import io
 import pytest
 
 from cmixup.errors import InputError
-from cmixup.tables import Table, make_block, to_latex, to_markdown, to_table_csv
+from cmixup.tables import Table, header, lines, make_block, to_latex, to_markdown, to_table_csv
 
 PAPER = [
     {"dataset": "Airfoil", "method": "ERM", "metric": "RMSE", "mean": "2.90", "std": "0.10"},
@@ -37,6 +37,15 @@ def test_cells_hold_mean_std_n_and_the_papers_number():
     assert erm.difference == pytest.approx(0.2)
     assert (cells["cmixup"]["rmse"].paper, cells["cmixup"]["rmse"].paper_std) == (2.7, None)
     assert cells["mixup"]["rmse"].ours is None
+
+
+def test_a_metric_that_the_paper_does_not_have_gets_no_columns_for_it():
+    rows = records() + records(metric="mean_rmse")
+    both = block(rows, ("rmse", "mean_rmse"))
+    assert header(both) == ["method", "n", "RMSE ours", "paper", "diff", "mean RMSE over domains ours"]
+    assert lines(both)[0] == ["ERM", "2", "3.10 ± 0.14", "2.90 ± 0.10", "+0.20", "3.100 ± 0.141"]
+    alone = block(rows, ("mean_rmse",))
+    assert header(alone)[2:] == ["mean RMSE over domains ours", "paper", "diff"]
 
 
 def test_only_the_best_of_ours_is_bold():

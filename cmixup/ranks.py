@@ -50,9 +50,9 @@ def _mean(methods: Sequence[str], scores: list[list[float]], metric: str) -> dic
 
 
 def rank_lines(blocks: Sequence[Block], metric: str) -> list[str]:
-    """Return a sentence on the mean ranks; nothing with fewer than two datasets that have every method."""
+    """Return a sentence on the mean ranks; nothing with one method, or fewer than two datasets that have every one."""
     datasets, ours, paper = mean_ranks(blocks, metric)
-    if len(datasets) < 2:
+    if len(datasets) < 2 or len(ours) < 2:
         return []
     parts = [
         f"{names.display(names.METHODS, m)} {ours[m]:.1f} ({paper[m]:.1f})" for m in sorted(ours, key=ours.__getitem__)

@@ -33,6 +33,12 @@ def shuffled(n: int, batch_size: int, rng: np.random.Generator, *, drop_last: bo
     return Order(rng.permutation(n)[: sizes.sum()], sizes)
 
 
+def in_turn(n: int, batch_size: int, *, drop_last: bool = False) -> Order:
+    """Every one of `n` rows once, in their own order; a smaller last batch is kept unless `drop_last`."""
+    sizes = _sizes(n, batch_size, drop_last)
+    return Order(np.arange(sizes.sum()), sizes)
+
+
 def grouped(domain: np.ndarray, groups: int, rows: int, rng: np.random.Generator) -> Order:
     """Batches of `groups` distinct domains with as many rows of each, domain after domain (WILDS, GroupSampler).
 

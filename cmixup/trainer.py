@@ -35,6 +35,8 @@ class TrainSettings:
         optimizer: "adam" or "sgd".
         weight_decay: L2 penalty.
         drop_last: leave out a smaller last batch (released code).
+        shuffle: a new random order every epoch; otherwise the rows' own (released code, out of distribution). Methods
+            that draw rows by domain always draw.
         eval_batch_size: rows predicted at once; where rows have many views, views.
         track: splits besides "val" to score after every epoch, "train" or "test", for curves alone: whole splits, not
             mixed, in evaluation mode. Selection never looks at them.
@@ -48,6 +50,7 @@ class TrainSettings:
     optimizer: str = "adam"
     weight_decay: float = 0.0
     drop_last: bool = False
+    shuffle: bool = True
     eval_batch_size: int = 4096
     track: list = field(default_factory=list)
     lr_decay: float = 1.0
@@ -256,7 +259,9 @@ def _resume(
 
 def _draw_epoch(member: Member, settings: TrainSettings) -> tuple[Order, dict[str, np.ndarray]]:
     m = member
-    order = m.method.order(m.data.train, settings.batch_size, m.streams, drop_last=settings.drop_last)
+    order = m.method.order(
+        m.data.train, settings.batch_size, m.streams, drop_last=settings.drop_last, shuffle=settings.shuffle
+    )
     return order, _draw(m, order)
 
 

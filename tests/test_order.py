@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cmixup.errors import InputError
-from cmixup.order import Order, balanced, distinct, grouped, shuffled
+from cmixup.order import Order, balanced, distinct, grouped, in_turn, shuffled
 
 
 @pytest.mark.parametrize(("n", "batch", "sizes"), [(10, 4, [4, 4, 2]), (8, 4, [4, 4]), (3, 4, [3]), (4, 1, [1] * 4)])
@@ -20,6 +20,13 @@ def test_drop_last_leaves_out_the_rest(n: int, batch: int, sizes: list[int]) -> 
     order = shuffled(n, batch, np.random.default_rng(0), drop_last=True)
     assert order.sizes.tolist() == sizes
     assert len(set(order.index.tolist())) == sum(sizes)
+
+
+@pytest.mark.parametrize(("drop_last", "sizes"), [(False, [4, 4, 2]), (True, [4, 4])])
+def test_rows_in_turn(drop_last: bool, sizes: list[int]) -> None:
+    order = in_turn(10, 4, drop_last=drop_last)
+    assert order.sizes.tolist() == sizes
+    assert order.index.tolist() == list(range(sum(sizes)))
 
 
 def test_drop_last_keeps_the_rows_that_come_first() -> None:

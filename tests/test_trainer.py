@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -146,7 +147,8 @@ def test_scores_are_those_of_the_returned_weights() -> None:
             assert outcome.scores[name][metric] == pytest.approx(expected, rel=1e-9)
         each = [float(SCORES["rmse"].score(prediction[split.domain == d], split.y[split.domain == d])) for d in (0, 1)]
         assert outcome.scores[name]["worst_rmse"] == pytest.approx(max(each), rel=1e-9)
-        assert set(outcome.scores[name]) == {*data.metrics, "worst_rmse", "worst_r"}
+        assert outcome.scores[name]["mean_rmse"] == pytest.approx(sum(each) / 2, rel=1e-9)
+        assert set(outcome.scores[name]) == {*data.metrics, "worst_rmse", "worst_r", "mean_rmse", "mean_r"}
 
 
 # ---- selection
@@ -223,13 +225,17 @@ def test_the_test_split_has_no_say() -> None:
 
 
 class Counting(ERM):
-    """ERM that remembers the sizes of its batches."""
+    """ERM that remembers the labels of its batches."""
 
     def __init__(self) -> None:
-        self.sizes: list[int] = []
+        self.seen: list[list[float]] = []
+
+    @property
+    def sizes(self) -> list[int]:
+        return [len(labels) for labels in self.seen]
 
     def step(self, learner: Learner, batch: Batch) -> Tensor:
-        self.sizes.append(batch.x.shape[-2])
+        self.seen.append(batch.y[..., 0].tolist())
         return super().step(learner, batch)
 
 
@@ -238,6 +244,16 @@ def test_drop_last(drop_last: bool, sizes: list[int]) -> None:
     method = Counting()
     train_one(method, data=make_data(0, (50, 20, 17)), epochs=2, drop_last=drop_last)
     assert method.sizes == sizes * 2
+
+
+def test_without_shuffling_every_epoch_has_the_rows_in_their_order() -> None:
+    method, data = Counting(), make_data(0, (50, 20, 17))
+    train_one(method, data=data, epochs=2, drop_last=True, shuffle=False)
+    assert list(chain(*method.seen)) == data.train.y[:48, 0].tolist() * 2
+    train_one(method := Counting(), data=data, epochs=2)
+    first, second = list(chain(*method.seen[:4])), list(chain(*method.seen[4:]))
+    assert first != second != data.train.y[:, 0].tolist() != first
+    assert sorted(first) == sorted(second) == sorted(data.train.y[:, 0].tolist())
 
 
 def test_drop_last_with_too_few_rows_is_refused() -> None:

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from cmixup.data import Split
 from cmixup.errors import InputError
 from cmixup.optim import Optimizer
-from cmixup.order import Order, shuffled
+from cmixup.order import Order, in_turn, shuffled
 from cmixup.seeding import Streams
 
 if TYPE_CHECKING:
@@ -78,8 +78,10 @@ class Method:
         Called once, on the method of the first of the stack's `members`: that one takes every step.
         """
 
-    def order(self, train: Split, batch_size: int, streams: Streams, *, drop_last: bool) -> Order:
-        """Return the rows of one epoch; domain-balanced methods override this."""
+    def order(self, train: Split, batch_size: int, streams: Streams, *, drop_last: bool, shuffle: bool = True) -> Order:
+        """Return the rows of one epoch; domain-balanced methods, which draw them whatever `shuffle`, override this."""
+        if not shuffle:
+            return in_turn(len(train), batch_size, drop_last=drop_last)
         return shuffled(len(train), batch_size, streams.order, drop_last=drop_last)
 
     def draw(self, order: Order, streams: Streams) -> dict[str, np.ndarray]:

@@ -78,7 +78,7 @@ class DomainMethod(Method):
             stacked = each.reshape(len(methods), *[1] * axes, *each.shape[1:])
             setattr(self, name, (stacked if len(methods) > 1 else each[0]).to(learner.device))
 
-    def order(self, train: Split, batch_size: int, streams: Streams, *, drop_last: bool) -> Order:
+    def order(self, train: Split, batch_size: int, streams: Streams, *, drop_last: bool, shuffle: bool = True) -> Order:
         """Return batches of `groups` domains; all are full, so `drop_last` says nothing.
 
         Raises:

@@ -39,7 +39,7 @@ class Fish(DomainMethod):
         if not 0 <= self.meta_lr <= 1:
             raise InputError(f"meta_lr must lie in [0, 1], got {meta_lr!r}")
 
-    def order(self, train: Split, batch_size: int, streams: Streams, *, drop_last: bool) -> Order:
+    def order(self, train: Split, batch_size: int, streams: Streams, *, drop_last: bool, shuffle: bool = True) -> Order:
         """Return batches of `groups` minibatches, each `batch_size` rows of one domain; all are full."""
         return grouped(train.domain.numpy(), self.groups, batch_size, streams.order)
 

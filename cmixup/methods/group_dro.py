@@ -61,7 +61,7 @@ class GroupDRO(DomainMethod):
         """Take the facts of this member of a stack from the method that takes its steps."""
         self._leader, self._place = leader, place
 
-    def order(self, train: Split, batch_size: int, streams: Streams, *, drop_last: bool) -> Order:
+    def order(self, train: Split, batch_size: int, streams: Streams, *, drop_last: bool, shuffle: bool = True) -> Order:
         """Return rows of every domain alike, with replacement."""
         return balanced(train.domain.numpy(), batch_size, streams.order, drop_last=drop_last)
 

@@ -24,7 +24,8 @@ NARROW = --seeds "$(SEEDS)" --datasets "$(DATASETS)" --methods "$(METHODS)" --pr
          --device "$(DEVICE)" --out "$(OUT)" --rerun "$(RERUN)"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup data render-pascal1d reproduce-table1 reproduce-table2 reproduce-table3 reproduce-table-batch-ood reproduce-table-batch-id \
+.PHONY: help setup data render-pascal1d reproduce-table1 reproduce-table2 reproduce-table3 reproduce-ablation-ood \
+        reproduce-table-batch-ood reproduce-table-batch-id \
         reproduce-figure-overfitting reproduce-bandwidth-check tune publish render test test-all lint types check \
         bench-train bench-sampling bench-maml clean
 
@@ -56,6 +57,10 @@ reproduce-table2: $(VENV)/.ready ## Train Table 2 and print it: SEEDS=1 DATASETS
 
 reproduce-table3: $(VENV)/.ready ## Train Table 3 and print it: SEEDS=10 DATASETS= METHODS= PRESET=paper|released|tuned
 	$(PY) -m scripts.reproduce table3 $(NARROW)
+
+reproduce-ablation-ood: $(VENV)/.ready ## Say what moves the scores on Crime and SkillCraft: SEEDS=10 DATASETS= METHODS=
+	$(PY) -m scripts.ablation ablation_ood --seeds "$(SEEDS)" --datasets "$(DATASETS)" --methods "$(METHODS)" \
+	    --device "$(DEVICE)" --out "$(OUT)"
 
 reproduce-table-batch-ood: $(VENV)/.ready ## Train and print C-Mixup against C-Mixup-batch, out of distribution
 	$(PY) -m scripts.reproduce table_batch_ood $(NARROW)

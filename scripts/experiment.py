@@ -42,6 +42,8 @@ class Experiment:
         cpu_preset: preset where there is no GPU, unless one is asked for.
         about_preset: what a table's title says of a preset.
         notes: sentences below the table.
+        variants: rows of an ablation, see scripts.ablation; empty for others.
+        page: file of results/ that the rows of an ablation are put into.
         figure: function of scripts.figures that draws it from the curves of its runs; empty for tables.
     """
 
@@ -64,6 +66,8 @@ class Experiment:
     cpu_preset: str = ""
     about_preset: dict = field(default_factory=dict)
     notes: list = field(default_factory=list)
+    variants: list = field(default_factory=list)
+    page: str = ""
     figure: str = ""
 
     def source(self, method: str) -> str:

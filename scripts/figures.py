@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
@@ -88,6 +89,43 @@ def bandwidth_figure(
         axis.set_ylabel(label)
         axis.grid(alpha=0.3)
     left.legend(frameon=False, title="dots: published or asked for", fontsize=9, title_fontsize=9)
+    figure.tight_layout()
+    return _png(figure)
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A panel of `sweep_figure`: scores by seed of each value, levels to compare with, and values to mark."""
+
+    title: str
+    axis: str
+    points: Mapping[float, Sequence[float]]
+    levels: Mapping[str, float]
+    marks: Mapping[str, float]
+
+
+def sweep_figure(sweeps: Sequence[Sweep], xlabel: str) -> bytes:
+    """Return a PNG: mean ± standard deviation of a score over a swept value, every seed a dot, levels as lines."""
+    figure, axes = plt.subplots(1, len(sweeps), figsize=(5.2 * len(sweeps), 3.6), squeeze=False)
+    for axis, sweep in zip(axes[0], sweeps, strict=True):
+        x = sorted(sweep.points)
+        values = [np.array(sweep.points[v]) for v in x]
+        for at, seeds in zip(x, values, strict=True):
+            axis.plot([at] * len(seeds), seeds, ".", color="C0", alpha=0.3)
+        spread = [v.std(ddof=1) if len(v) > 1 else 0.0 for v in values]
+        axis.errorbar(x, [v.mean() for v in values], yerr=spread, color="C0", marker="o", capsize=3, label="C-Mixup")
+        for k, (label, level) in enumerate(sweep.levels.items(), start=1):
+            axis.axhline(level, color=f"C{k}", linestyle="--", linewidth=1.2, label=label)
+        for label, at in sweep.marks.items():
+            axis.axvline(at, color="grey", linestyle=":", linewidth=1)
+            axis.annotate(label, (at, 0.98), xycoords=("data", "axes fraction"), rotation=90, va="top", ha="right",
+                          fontsize=8, color="grey")  # fmt: skip
+        axis.set_xscale("log")
+        axis.set_title(sweep.title)
+        axis.set_xlabel(xlabel)
+        axis.set_ylabel(sweep.axis)
+        axis.grid(alpha=0.3)
+        axis.legend(frameon=False, fontsize=9)
     figure.tight_layout()
     return _png(figure)
 

@@ -23,10 +23,11 @@ from cmixup.tables import (
     to_markdown,
     to_table_csv,
 )
+from scripts import ablation
 from scripts.agreement import agreement_lines
 from scripts.config import compose_train
 from scripts.config import names as options
-from scripts.curves import draw, read_curves
+from scripts.curves import Curve, draw, read_curves
 from scripts.experiment import RESULTS, Experiment, experiments, load_experiment, make_table
 from scripts.train import user_errors
 
@@ -61,7 +62,7 @@ def render_texts(records: Rows) -> dict[str, str]:
     texts = {"records.csv": to_csv(records, COLUMNS)}
     for experiment in experiments():
         name = experiment.name
-        for preset in presets(records, name) if experiment.paper_table else []:
+        for preset in presets(records, name) if experiment.paper_table and not experiment.variants else []:
             missing = missing_lines(experiment, experiment.own(standard(records), preset))
             table = make_table(experiment, standard(records), preset, missing=missing)
             for suffix, text in ((".md", to_markdown(table)), (".csv", to_table_csv(table)), (".tex", to_latex(table))):
@@ -156,13 +157,28 @@ def splice(text: str, name: str, content: str) -> str:
     return f"{before}{begin}\n{content}\n{end}{after}"
 
 
-def render_curves() -> None:
-    """Draw every figure that has published curves, one a preset."""
-    curves = read_curves(
-        [r for path in sorted((RESULTS / "runs").rglob("*.json"))
+def published_curves(results: Path = RESULTS) -> list[Curve]:
+    """Return the curves of all published runs that tracked a split."""
+    return read_curves(
+        [r for path in sorted((results / "runs").rglob("*.json"))
          if (r := json.loads(path.read_text()))["config"]["train"].get("track")],
-        RESULTS / "curves",
+        results / "curves",
     )  # fmt: skip
+
+
+def render_pages(records: Rows, curves: Sequence[Curve], results: Path = RESULTS) -> dict[str, str]:
+    """Return the text of every page of results/ that has rendered parts, by its name."""
+    pages = {"README.md": splice((results / "README.md").read_text(), "agreement", agreement(records, results))}
+    for experiment in experiments():
+        if experiment.page:
+            mine = [c for c in curves if c.experiment == experiment.name]
+            text = ablation.to_markdown(experiment, records, mine)
+            pages[experiment.page] = splice((results / experiment.page).read_text(), experiment.name, text)
+    return pages
+
+
+def render_curves(curves: Sequence[Curve]) -> None:
+    """Draw every figure that has published curves, one a preset."""
     for experiment in experiments():
         for preset in sorted({c.preset for c in curves if c.experiment == experiment.name and experiment.figure}):
             write_atomically(RESULTS / "figures" / f"{experiment.name}_{preset}.png", draw(experiment, curves, preset))
@@ -170,19 +186,24 @@ def render_curves() -> None:
 
 def main() -> None:
     """Entry point."""
-    from scripts.figures import table_figure
+    from scripts.figures import sweep_figure, table_figure
 
     with user_errors():
         records = published_rows()
         for path, text in render_texts(records).items():
             write_atomically(RESULTS / path, text)
-        page = RESULTS / "README.md"
-        write_atomically(page, splice(page.read_text(), "agreement", agreement(records)))
+        curves = published_curves()
+        for name, text in render_pages(records, curves).items():
+            write_atomically(RESULTS / name, text)
         write_atomically(README, splice(README.read_text(), "table1", readme_table(records)))
         experiment = load_experiment("table1")
         tables = {p: make_table(experiment, standard(records), p) for p in presets(records, "table1")}
         write_atomically(RESULTS / "figures" / "table1.png", table_figure(tables, standard(records)))
-        render_curves()
+        render_curves(curves)
+        for experiment in experiments():
+            if experiment.variants and (sweeps := ablation.sweeps(experiment, records)):
+                picture = sweep_figure(sweeps, "bandwidth, in units of the label")
+                write_atomically(RESULTS / "figures" / f"{experiment.name}.png", picture)
         print(f"rendered {len(records)} records into {RESULTS} and {README}")
 
 

@@ -178,12 +178,13 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _chosen(name: str, text: str, known: list[str]) -> list[str]:
-    chosen = [part.strip() for part in text.split(",") if part.strip()] or known
-    for part in chosen:
+def chosen(name: str, text: str, known: list[str]) -> list[str]:
+    """Return the comma-separated names in `text`, or all that are known."""
+    found = [part.strip() for part in text.split(",") if part.strip()] or known
+    for part in found:
         if part not in known:
             raise InputError(f"{name} must be among {', '.join(known)}, got {part!r}")
-    return chosen
+    return found
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -194,10 +195,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         device = given.device or "auto"
         cpu = pick_device(device).type == "cpu"
         choice = Choice(
-            datasets=_chosen("datasets", given.datasets, [d for d in (*experiment.datasets, experiment.fallback) if d])
+            datasets=chosen("datasets", given.datasets, [d for d in (*experiment.datasets, experiment.fallback) if d])
             if given.datasets
             else list(experiment.datasets),
-            methods=_chosen("methods", given.methods, list(experiment.methods)),
+            methods=chosen("methods", given.methods, list(experiment.methods)),
             seeds=parse_seeds(given.seeds or experiment.seeds),
             preset=given.preset or (cpu and experiment.cpu_preset) or "paper",
             out=given.out or os.environ.get("CMIXUP_OUT") or "outputs",

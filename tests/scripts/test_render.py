@@ -16,10 +16,11 @@ from scripts.experiment import RESULTS, load_experiment, make_table, paper_rows
 from scripts.publish import publish
 from scripts.render import (
     README,
-    agreement,
     missing_lines,
+    published_curves,
     published_rows,
     readme_table,
+    render_pages,
     render_texts,
     splice,
     standard,
@@ -173,8 +174,8 @@ def test_committed_files_are_what_the_reports_render_to():
     assert records, "no published runs"
     for path, text in render_texts(records).items():
         assert (RESULTS / path).read_text() == text, f"{path} is stale: run python -m scripts.render"
-    page = (RESULTS / "README.md").read_text()
-    assert splice(page, "agreement", agreement(records)) == page, "results/README.md is stale"
+    for name, text in render_pages(records, published_curves()).items():
+        assert (RESULTS / name).read_text() == text, f"results/{name} is stale: run python -m scripts.render"
     readme = README.read_text()
     assert splice(readme, "table1", readme_table(records)) == readme, "README is stale: run python -m scripts.render"
 

@@ -1,0 +1,235 @@
+"""Train variants of a preset, each with one thing changed, over the same seeds, and show what each change does.
+
+`python -m scripts.ablation ablation_ood --seeds 10 --datasets crime --methods cmixup`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from cmixup import names
+from cmixup.errors import InputError
+from cmixup.records import load_reports, rows, write_atomically
+from cmixup.stats import paired, summarise
+from cmixup.tables import by_seed, markdown_rows
+from datasets.fetch import FetchError
+from scripts.config import compose_train, override, parse_seeds
+from scripts.curves import Curve, read_curves
+from scripts.experiment import Experiment, load_experiment, paper_rows
+from scripts.figures import Sweep
+from scripts.parallel import train_all
+from scripts.reproduce import chosen
+from scripts.run import Job, plan
+from scripts.train import user_errors
+
+Records = Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One row: a cell with what is changed of preset `paper`."""
+
+    label: str
+    dataset: str
+    method: str
+    overrides: tuple[str, ...]
+
+    def command(self, experiment: str, *given: str) -> list[str]:
+        """Return the command line of scripts.train that trains it."""
+        return [
+            f"dataset={self.dataset}", f"method={self.method}", "preset=paper", f"experiment={experiment}",
+            "logger=none", *self.overrides, *given,
+        ]  # fmt: skip
+
+
+def variants(experiment: Experiment) -> list[Variant]:
+    """Return the rows of every dataset and method, in the order of the file; a sweep is a row a value.
+
+    Raises:
+        InputError: an entry with an unknown key, or neither overrides nor a sweep.
+    """
+    found = []
+    for entry in experiment.variants:
+        unknown = set(entry) - {"label", "overrides", "sweep", "values", "datasets", "methods"}
+        if unknown or ("sweep" in entry) == ("overrides" in entry):
+            raise InputError(f"variants of {experiment.name} must have overrides or a sweep, got {entry!r}")
+        each = [(entry["label"], tuple(entry["overrides"]))] if "overrides" in entry else [
+            (f"{entry['sweep'].rpartition('.')[2]} {value:g}", (override(entry["sweep"], value),))
+            for value in entry["values"]
+        ]  # fmt: skip
+        found += [
+            Variant(label, dataset, method, changed)
+            for dataset in entry.get("datasets", experiment.datasets)
+            for method in entry.get("methods", experiment.methods)
+            for label, changed in each
+        ]
+    return sorted(found, key=lambda v: (experiment.datasets.index(v.dataset), experiment.methods.index(v.method)))
+
+
+@cache
+def identity(experiment: str, variant: Variant) -> tuple[tuple[str, str], ...]:
+    """Return the columns of records, with their values, by which a variant's runs are known."""
+    job = plan(compose_train(variant.command(experiment, "device=cpu")))
+    options = " ".join(f"{k}={v}" for k, v in sorted(job.options.items()))
+    return (("experiment", experiment), ("dataset", variant.dataset), ("method", variant.method),
+            ("preset", str(job.plain["preset"])), ("options", options))  # fmt: skip
+
+
+def to_markdown(experiment: Experiment, records: Records, curves: Sequence[Curve]) -> str:
+    """Return a table a dataset, and what another selection of the checkpoint would have given."""
+    parts = [
+        (
+            "Mean ± standard deviation over n seeds. Change: paired difference of the test "
+            f"{names.METRICS[experiment.metrics[0]]} to the method's first row over shared seeds, mean [95 % t "
+            "interval]. "
+            "Partners: effective partners as a share of the training rows; 1 is mixup, 0 is ERM."
+        ),
+    ]
+    for dataset in experiment.datasets:
+        mine = [v for v in variants(experiment) if v.dataset == dataset]
+        table = [line for v in mine if (line := _line(experiment, records, v, mine))]
+        if table:
+            shown = [names.METRICS[metric] for metric in experiment.metrics]
+            head = [names.display(names.DATASETS, dataset), "changed", "n", *shown, "change", "partners"]
+            parts += ["", *markdown_rows(head, [*_paper(experiment, dataset), *table])]
+            parts += ["", *_selection(experiment, [c for c in curves if c.dataset == dataset])]
+    return "\n".join(parts)
+
+
+def _values(records: Records, experiment: Experiment, variant: Variant, metric: str) -> dict[int, float]:
+    return by_seed(records, metric=metric, **dict(identity(experiment.name, variant)))
+
+
+def _line(experiment: Experiment, records: Records, variant: Variant, mine: Sequence[Variant]) -> list[str] | None:
+    first, *others = experiment.metrics
+    values = _values(records, experiment, variant, first)
+    if not values:
+        return None
+    scores = [summarise(list(_values(records, experiment, variant, m).values())) for m in (first, *others)]
+    base = next(v for v in mine if v.method == variant.method)
+    change = paired(values, _values(records, experiment, base, first)) if variant != base else None
+    where = dict(identity(experiment.name, variant))
+    fractions = [
+        float(r["value"])
+        for r in records
+        if r["metric"] == "effective_fraction" and all(str(r[k]) == v for k, v in where.items())
+    ]
+    return [
+        names.display(names.METHODS, variant.method),
+        variant.label,
+        str(len(values)),
+        *(f"{s.mean:.3f} ± {s.std:.3f}" for s in scores),
+        f"{change.mean:+.3f} [{change.low:+.3f}, {change.high:+.3f}]" if change else "—",
+        f"{statistics.fmean(fractions):.3g}" if fractions else "—",
+    ]
+
+
+def _paper(experiment: Experiment, dataset: str) -> list[list[str]]:
+    lines = []
+    for method in experiment.methods:
+        shown = names.display(names.METHODS, method)
+        found = {
+            r["metric"]: f"{r['mean']} ± {r['std']}"
+            for r in paper_rows(experiment)
+            if (r["dataset"], r["method"]) == (names.display(names.DATASETS, dataset), shown)
+        }
+        lines.append([shown, "the paper", "3", *(found[names.METRICS[m]] for m in experiment.metrics), "—", "—"])
+    return lines
+
+
+def _selection(experiment: Experiment, curves: Sequence[Curve]) -> list[str]:
+    """Return a sentence a method and preset: the score of the selected, the last and the best epoch."""
+    sentences = []
+    for preset in sorted({c.preset for c in curves}):
+        for method in experiment.methods:
+            mine = [c for c in curves if (c.method, c.preset) == (method, preset)]
+            tests = [c.columns[f"test_{experiment.metrics[0]}"] for c in mine]
+            if mine:
+                selected = statistics.fmean(test[c.best_epoch - 1] for c, test in zip(mine, tests, strict=True))
+                last, least = statistics.fmean(test[-1] for test in tests), statistics.fmean(map(min, tests))
+                sentences.append(
+                    f"{names.display(names.METHODS, method)}, preset {preset}: {selected:.3f} at the epoch chosen on "
+                    f"validation, {last:.3f} at the last, {least:.3f} at the best on test (which nobody may choose); "
+                    f"n = {len(mine)}."
+                )
+    return sentences
+
+
+def sweeps(experiment: Experiment, records: Records) -> list[Sweep]:
+    """Return a panel a dataset: C-Mixup over the bandwidth, beside ERM and what it becomes at an endless bandwidth."""
+    found = []
+    metric = experiment.metrics[0]
+    for dataset in experiment.datasets:
+        mine = [v for v in variants(experiment) if v.dataset == dataset]
+        where = dict(identity(experiment.name, next(v for v in mine if v.method == "cmixup")))
+        rows_ = [r for r in records if (r["split"], r["metric"], r["method"]) == ("test", metric, "cmixup")]
+        points: dict[float, list[float]] = {}
+        for r in rows_:
+            options = dict(part.split("=", 1) for part in str(r["options"]).split())
+            if all(r[k] == where[k] for k in ("experiment", "dataset", "preset")) and set(options) <= {
+                "method.bandwidth", "train.track",
+            }:  # fmt: skip
+                points.setdefault(float(r["bandwidth"]), []).append(float(r["value"]))
+        if not points:
+            continue
+        table3 = {"experiment": "table3", "preset": "paper", "options": "", "dataset": dataset, "metric": metric}
+        levels = {
+            f"{names.display(names.METHODS, m)} (Table 3)": statistics.fmean(values)
+            for m in ("erm", "mixup", "manifold_mixup")
+            if (values := by_seed(records, method=m, **table3).values())
+        }
+        marks = {
+            f"preset {preset}": float(compose_train([f"dataset={dataset}", f"preset={preset}"]).method.bandwidth)
+            for preset in ("paper", "released")
+        }
+        title, axis = names.display(names.DATASETS, dataset), f"test {names.METRICS[metric]}"
+        found.append(Sweep(title, axis, points, levels, marks))
+    return found
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Entry point."""
+    parser = argparse.ArgumentParser(prog="python -m scripts.ablation", description=__doc__)
+    parser.add_argument("experiment")
+    for option in ("seeds", "datasets", "methods", "device", "out"):
+        parser.add_argument(f"--{option}", default="")
+    given = parser.parse_args(argv)
+    with user_errors():
+        experiment = load_experiment(given.experiment)
+        if not experiment.variants:
+            raise InputError(f"experiment must have variants, got {given.experiment!r}")
+        out = Path(given.out or os.environ.get("CMIXUP_OUT") or "outputs")
+        seeds = parse_seeds(given.seeds or experiment.seeds)
+        common = [f"seeds=[{','.join(map(str, seeds))}]", f"device={given.device or 'auto'}", f"out={out}"]
+        cells: list[tuple[list[str], Job]] = []
+        datasets = chosen("datasets", given.datasets, experiment.datasets)
+        methods = chosen("methods", given.methods, experiment.methods)
+        for variant in variants(experiment):
+            if variant.dataset in datasets and variant.method in methods:
+                command = variant.command(experiment.name, *common)
+                cells.append((command, plan(compose_train(command))))
+        for dataset in {job.plain["dataset"]["name"]: job.dataset for _, job in cells}.values():
+            try:
+                dataset.fetch()
+            except FetchError as error:
+                raise InputError(str(error)) from None
+        for problem in train_all(cells, experiment.name):
+            print(problem, file=sys.stderr)
+        reports = load_reports(out / "runs" / experiment.name)
+        tracked = [r for r in reports if r["config"]["train"].get("track")]
+        text = to_markdown(experiment, [row for r in reports for row in rows(r)], read_curves(tracked, out / "runs"))
+        path = out / "tables" / f"{experiment.name}.md"
+        write_atomically(path, f"## {experiment.title}\n\n{text}\n")
+        print(f"{text}\n\nWritten: {path}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+"""Variants of a preset: which runs they are, and the table of what each change does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cmixup.errors import InputError
+from cmixup.records import rows
+from scripts.ablation import Variant, identity, to_markdown, variants
+from scripts.config import compose_train
+from scripts.curves import Curve
+from scripts.experiment import Experiment, load_experiment
+from scripts.run import execute, plan
+
+SMALL = replace(
+    load_experiment("ablation_ood"),
+    datasets=["skillcraft"],
+    variants=[
+        {"label": "preset paper", "overrides": []},
+        {"label": "scaled on all rows", "overrides": ["dataset.scaling=all"]},
+        {"sweep": "method.bandwidth", "values": [0.5, 30], "methods": ["cmixup"]},
+    ],
+)
+
+
+def records(experiment: Experiment, variant: Variant, scores: Mapping[str, list[float]]) -> list[dict[str, Any]]:
+    base = dict(identity(experiment.name, variant)) | {"split": "test"}
+    return [
+        {**base, "metric": metric, "seed": seed, "value": value}
+        for metric, values in scores.items()
+        for seed, value in enumerate(values)
+    ]
+
+
+def test_a_sweep_is_a_row_a_value_in_the_order_of_datasets_and_methods() -> None:
+    found = [(v.method, v.label, v.overrides) for v in variants(SMALL)]
+    assert found == [
+        ("erm", "preset paper", ()),
+        ("erm", "scaled on all rows", ("dataset.scaling=all",)),
+        ("cmixup", "preset paper", ()),
+        ("cmixup", "scaled on all rows", ("dataset.scaling=all",)),
+        ("cmixup", "bandwidth 0.5", ("method.bandwidth=0.5",)),
+        ("cmixup", "bandwidth 30", ("method.bandwidth=30",)),
+    ]
+
+
+@pytest.mark.parametrize("entry", [{"label": "x"}, {"label": "x", "overrides": [], "sweep": "a"}, {"lable": "x"}])
+def test_an_entry_that_says_nothing_or_too_much_is_refused(entry: dict) -> None:
+    with pytest.raises(InputError, match="variants of ablation_ood must have overrides or a sweep"):
+        variants(replace(SMALL, variants=[entry]))
+
+
+def test_no_two_rows_are_the_same_runs() -> None:
+    experiment = load_experiment("ablation_ood")
+    found = [identity(experiment.name, variant) for variant in variants(experiment)]
+    assert len(found) == len(set(found)) > 20
+
+
+def test_the_records_of_a_run_are_found_by_its_variant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scripts.run.environment", lambda device: {"device": str(device)})
+    for variant in variants(load_experiment("ablation_ood"))[1:3]:
+        command = variant.command("ablation_ood", "debug=tiny", f"out={tmp_path}", "seeds=[0]", "device=cpu")
+        (folder,) = execute(plan(compose_train(command)))
+        report = json.loads((folder / "report.json").read_text())
+        options = {k: v for k, v in report["options"].items() if k not in ("dataset.synthetic", "train.epochs")}
+        row = rows({**report, "options": options, "experiment": "ablation_ood"})[0]  # that of debug=tiny is debug
+        assert all(str(row[key]) == value for key, value in identity("ablation_ood", variant))
+
+
+def test_changes_are_paired_differences_to_the_methods_first_row() -> None:
+    paper, scaled, mixed, _, narrow, _ = variants(SMALL)
+    given = [
+        *records(SMALL, paper, {"rmse": [5.0, 6.0, 7.0], "worst_rmse": [8.0, 9.0, 10.0]}),
+        *records(SMALL, scaled, {"rmse": [5.5, 6.5, 7.5], "worst_rmse": [8.0, 8.0, 8.0]}),
+        *records(SMALL, mixed, {"rmse": [4.0, 4.0, 4.0], "worst_rmse": [7.0, 7.0, 7.0]}),
+        *records(SMALL, narrow, {"rmse": [4.0, 5.0, 6.0], "worst_rmse": [7.0, 7.0, 7.0]}),
+    ]
+    fraction = {**dict(identity(SMALL.name, narrow)), "split": "train", "metric": "effective_fraction", "value": 0.04}
+    text = to_markdown(SMALL, [*given, fraction], [])
+    assert "| ERM | the paper | 3 | 5.887 ± 0.362 | 10.182 ± 1.745 | — | — |" in text
+    assert "| ERM | preset paper | 3 | 6.000 ± 1.000 | 9.000 ± 1.000 | — | — |" in text
+    assert "| ERM | scaled on all rows | 3 | 6.500 ± 1.000 | 8.000 ± 0.000 | +0.500 [+0.500, +0.500] | — |" in text
+    assert "| C-Mixup | bandwidth 0.5 | 3 | 5.000 ± 1.000 | 7.000 ± 0.000 | +1.000 [-1.484, +3.484] | 0.04 |" in text
+    assert "bandwidth 30" not in text  # never run
+
+
+def test_other_selections_of_the_epoch() -> None:
+    paper = variants(SMALL)[0]
+    curve = Curve(SMALL.name, "skillcraft", "erm", "paper", 0, 2, {"test_rmse": [9.0, 6.0, 5.0, 7.0]})
+    text = to_markdown(SMALL, records(SMALL, paper, {"rmse": [6.0], "worst_rmse": [8.0]}), [curve])
+    assert "ERM, preset paper: 6.000 at the epoch chosen on validation, 7.000 at the last, 5.000 at the best" in text

@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from cmixup import names
 from cmixup.errors import InputError
 from cmixup.records import COLUMNS, check_unique, rows, to_csv, write_atomically
@@ -25,7 +27,7 @@ from cmixup.tables import (
 )
 from scripts import ablation
 from scripts.agreement import agreement_lines
-from scripts.config import compose_train
+from scripts.config import CONFIG_DIR
 from scripts.config import names as options
 from scripts.curves import Curve, draw, read_curves
 from scripts.experiment import RESULTS, Experiment, experiments, load_experiment, make_table
@@ -92,7 +94,7 @@ def why_missing(dataset: str, method: str) -> str:
         return "this dataset is not in this version"
     if method not in options("method"):
         return "this method is not in this version"
-    return str(compose_train([f"dataset={dataset}"]).dataset.get("absent") or "not run yet")
+    return str(yaml.safe_load((CONFIG_DIR / "dataset" / f"{dataset}.yaml").read_text()).get("absent") or "not run yet")
 
 
 def readme_table(records: Rows) -> str:

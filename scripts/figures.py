@@ -130,6 +130,47 @@ def overfitting(experiment: Experiment, curves: Sequence[Curve]) -> bytes:
     return _png(figure)
 
 
+def invariance_figure(rows: Sequence[Mapping[str, str]]) -> bytes:
+    """Return a PNG: for each dataset and choice of domains, every method's divergence between domains.
+
+    Seeds are dots, with their mean ± standard deviation; a value below 0, which an estimate may have, is drawn at 0.
+
+    Args:
+        rows: of results/invariance.csv, of one preset.
+    """
+    panels = sorted({(r["dataset"], r["domains"]) for r in rows})
+    methods = [m for m in names.METHODS if any(r["method"] == m for r in rows)]
+    height = 1.4 + 0.27 * len(methods)
+    figure, axes = plt.subplots(1, len(panels), figsize=(4.2 * len(panels), height), squeeze=False, sharey=True)
+    for axis, (dataset, domains) in zip(axes[0], panels, strict=True):
+        mine = [r for r in rows if (r["dataset"], r["domains"]) == (dataset, domains)]
+        for row, method in enumerate(methods):
+            seeds = [max(float(r["value"]), 0.0) for r in mine if r["method"] == method]
+            if not seeds:
+                continue
+            colour = "C3" if method == "cmixup" else "C0"
+            axis.plot(seeds, [row + 0.2] * len(seeds), ".", color=colour, alpha=0.35)
+            spread = np.std(seeds, ddof=1) if len(seeds) > 1 else None
+            axis.errorbar(np.mean(seeds), row - 0.1, xerr=spread, fmt="D", color=colour, capsize=3, markersize=5)
+            if method == methods[0]:
+                axis.axvline(np.mean(seeds), color="black", linewidth=0.8, linestyle=":")
+        which = "" if domains == "all" else f", {domains} domains"
+        counts = sorted({sum(r["method"] == m for r in mine) for m in methods} - {0})
+        share = f"{100 * float(mine[0]['valid_fraction']):.0f} % of the pairs have enough points"
+        axis.set_title(f"{names.display(names.DATASETS, dataset)}{which}\n{share}", fontsize=10)
+        axis.set_xlabel(f"mean KL between domains (n = {'/'.join(map(str, counts))})")
+        axis.set_xlim(left=0)
+        axis.grid(axis="x", alpha=0.3)
+    axes[0][0].set_yticks(range(len(methods)), [names.display(names.METHODS, m) for m in methods])
+    axes[0][0].set_ylim(len(methods) - 0.4, -0.6)
+    figure.suptitle(
+        f"Divergence of representations given the label, preset {rows[0]['preset']}: seeds, mean ± std; "
+        f"dotted: {names.display(names.METHODS, methods[0])}", fontsize=10,
+    )  # fmt: skip
+    figure.tight_layout()
+    return _png(figure)
+
+
 def _png(figure: Figure) -> bytes:
     stream = io.BytesIO()
     figure.savefig(stream, format="png", dpi=130, metadata={"Software": ""})

@@ -23,6 +23,7 @@ from cmixup.tables import (
     to_markdown,
     to_table_csv,
 )
+from scripts import invariance, spurious
 from scripts.agreement import agreement_lines
 from scripts.config import compose_train
 from scripts.config import names as options
@@ -66,7 +67,7 @@ def render_texts(records: Rows) -> dict[str, str]:
             table = make_table(experiment, standard(records), preset, missing=missing)
             for suffix, text in ((".md", to_markdown(table)), (".csv", to_table_csv(table)), (".tex", to_latex(table))):
                 texts[f"tables/{name}_{preset}{suffix}"] = text
-    return texts
+    return texts | spurious.render_tables()
 
 
 def missing_lines(experiment: Experiment, records: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -183,6 +184,7 @@ def main() -> None:
         tables = {p: make_table(experiment, standard(records), p) for p in presets(records, "table1")}
         write_atomically(RESULTS / "figures" / "table1.png", table_figure(tables, standard(records)))
         render_curves()
+        invariance.draw()
         print(f"rendered {len(records)} records into {RESULTS} and {README}")
 
 

@@ -28,8 +28,9 @@ def rows(n: int = 240, domains: int = 3, d: int = 6, shift: float = 0.0, seed: i
     return torch.from_numpy(h), torch.from_numpy(y), torch.from_numpy(domain)
 
 
-def reference(h: np.ndarray, y: np.ndarray, domain: np.ndarray, bins: int, r: int, least: int) -> tuple[float, int]:
+def reference(data: Rows, bins: int, r: int, least: int) -> tuple[float, int]:
     """The definition, cell by cell, with scikit-learn's scaling, components and densities."""
+    h, y, domain = (tensor.numpy() for tensor in data)
     z = PCA(r).fit_transform(StandardScaler().fit_transform(h))
     edges = np.quantile(y, np.arange(1, bins) / bins)
     bin_of = np.array([sum(value >= edge for edge in edges) for value in y])
@@ -61,7 +62,7 @@ def test_it_is_what_the_definition_gives(bins: int, r: int, least: int, shift: f
     h, y, domain = rows(n=90, shift=shift)
     domain = domain * 7 - 3
     found = invariance(h, y, domain, bins=bins, components=r, least=least)
-    value, pairs = reference(h.numpy(), y.numpy(), domain.numpy(), bins, r, least)
+    value, pairs = reference((h, y, domain), bins, r, least)
     assert found.value == pytest.approx(value, rel=1e-9)
     assert found == Invariance(found.value, pairs, pairs / (bins * 9), 3)
 

@@ -63,7 +63,7 @@ def table_figure(tables: Mapping[str, Table], records: Sequence[Mapping[str, Any
     handles, labels = axes[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="lower center", ncols=len(labels), frameon=False, fontsize=9)
     figure.tight_layout(rect=(0, 0.08, 1, 1))
-    return _png(figure)
+    return png(figure)
 
 
 def bandwidth_figure(
@@ -89,7 +89,7 @@ def bandwidth_figure(
         axis.grid(alpha=0.3)
     left.legend(frameon=False, title="dots: published or asked for", fontsize=9, title_fontsize=9)
     figure.tight_layout()
-    return _png(figure)
+    return png(figure)
 
 
 def overfitting(experiment: Experiment, curves: Sequence[Curve]) -> bytes:
@@ -127,7 +127,7 @@ def overfitting(experiment: Experiment, curves: Sequence[Curve]) -> bytes:
         left.legend(frameon=False, fontsize=9)
     figure.suptitle("Scores of whole splits, nothing mixed, in evaluation mode; band: ± standard deviation over seeds")
     figure.tight_layout()
-    return _png(figure)
+    return png(figure)
 
 
 def invariance_figure(rows: Sequence[Mapping[str, str]]) -> bytes:
@@ -168,10 +168,11 @@ def invariance_figure(rows: Sequence[Mapping[str, str]]) -> bytes:
         f"dotted: {names.display(names.METHODS, methods[0])}", fontsize=10,
     )  # fmt: skip
     figure.tight_layout()
-    return _png(figure)
+    return png(figure)
 
 
-def _png(figure: Figure) -> bytes:
+def png(figure: Figure) -> bytes:
+    """Return a figure as PNG, and close it."""
     stream = io.BytesIO()
     figure.savefig(stream, format="png", dpi=130, metadata={"Software": ""})
     plt.close(figure)

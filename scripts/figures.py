@@ -63,71 +63,7 @@ def table_figure(tables: Mapping[str, Table], records: Sequence[Mapping[str, Any
     handles, labels = axes[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="lower center", ncols=len(labels), frameon=False, fontsize=9)
     figure.tight_layout(rect=(0, 0.08, 1, 1))
-    return png(figure)
-
-
-def bandwidth_figure(
-    datasets: Mapping[str, tuple[Sequence[BandwidthReport], Sequence[BandwidthReport], float]],
-) -> bytes:
-    """Return a PNG: effective fraction and self-pairing over the bandwidth in units of the labels' spread.
-
-    Args:
-        datasets: by title: reports along a grid, reports to mark, and the labels' standard deviation.
-    """
-    figure, (left, right) = plt.subplots(1, 2, figsize=(10.5, 3.6), sharex=True)
-    for title, (along, marked, spread) in datasets.items():
-        x = [r.bandwidth / spread for r in along]
-        (line,) = left.plot(x, [r.effective_fraction for r in along], label=title)
-        right.plot(x, [r.self_probability for r in along], color=line.get_color(), label=title)
-        at = [r.bandwidth / spread for r in marked]
-        left.plot(at, [r.effective_fraction for r in marked], "o", color=line.get_color())
-        right.plot(at, [r.self_probability for r in marked], "o", color=line.get_color())
-    for axis, label in ((left, "effective partners / N (1: mixup)"), (right, "probability of oneself (1: ERM)")):
-        axis.set_xscale("log")
-        axis.set_xlabel("bandwidth / standard deviation of the labels")
-        axis.set_ylabel(label)
-        axis.grid(alpha=0.3)
-    left.legend(frameon=False, title="dots: published or asked for", fontsize=9, title_fontsize=9)
-    figure.tight_layout()
-    return png(figure)
-
-
-def overfitting(experiment: Experiment, curves: Sequence[Curve]) -> bytes:
-    """Return a PNG: test error, and its gap to the training error, over epochs; a line and band (± std) a method.
-
-    Args:
-        experiment: the order of datasets and methods.
-        curves: with columns `train_*` and `test_*` of the selection metric, scored on whole splits.
-    """
-    present = [d for d in experiment.datasets if any(c.dataset == d for c in curves)]
-    figure, axes = plt.subplots(len(present), 2, figsize=(10, 3.2 * len(present)), squeeze=False)
-    for (left, right), dataset in zip(axes, present, strict=True):
-        for k, method in enumerate(experiment.of(dataset, experiment.methods)):
-            mine = [c.columns for c in curves if (c.dataset, c.method) == (dataset, method)]
-            if not mine:
-                continue
-            metric = next(name for name in mine[0] if name.startswith("test_")).removeprefix("test_")
-            epochs = mine[0]["epoch"]
-            test, train = (np.array([c[f"{split}_{metric}"] for c in mine]) for split in ("test", "train"))
-            label = f"{names.display(names.METHODS, method)} (n = {len(mine)})"
-            for axis, values in ((left, test), (right, test - train)):
-                mean, spread = values.mean(axis=0), values.std(axis=0, ddof=1) if len(mine) > 1 else 0.0
-                axis.plot(epochs, mean, color=f"C{k}", label=label)
-                axis.fill_between(epochs, mean - spread, mean + spread, color=f"C{k}", alpha=0.2, linewidth=0)
-            shown = names.METRICS[metric]
-            left.set_ylabel(f"test {shown}")
-            right.set_ylabel(f"test {shown} - training {shown}")
-        for axis in (left, right):
-            axis.set_title(names.display(names.DATASETS, dataset))
-            axis.set_xlabel("epoch")
-            axis.grid(alpha=0.3)
-        # The first epochs are far off and would flatten what matters.
-        later = np.concatenate([line.get_ydata()[len(line.get_ydata()) // 10 :] for line in left.lines])
-        left.set_ylim(0, 1.5 * np.quantile(later, 0.99))
-        left.legend(frameon=False, fontsize=9)
-    figure.suptitle("Scores of whole splits, nothing mixed, in evaluation mode; band: ± standard deviation over seeds")
-    figure.tight_layout()
-    return png(figure)
+    return _png(figure)
 
 
 def invariance_figure(rows: Sequence[Mapping[str, str]]) -> bytes:
@@ -168,11 +104,94 @@ def invariance_figure(rows: Sequence[Mapping[str, str]]) -> bytes:
         f"dotted: {names.display(names.METHODS, methods[0])}", fontsize=10,
     )  # fmt: skip
     figure.tight_layout()
-    return png(figure)
+    return _png(figure)
 
 
-def png(figure: Figure) -> bytes:
-    """Return a figure as PNG, and close it."""
+def angle_figure(pictures: Mapping[str, np.ndarray], title: str) -> bytes:
+    """Return a PNG: pictures one below the other, over an axis of 0 to 360 degrees.
+
+    Args:
+        pictures: by title, `(H, W, 3)` in [0, 1].
+        title: of all of them.
+    """
+    figure, axes = plt.subplots(len(pictures), 1, figsize=(9, 2.4 * len(pictures)), squeeze=False)
+    for axis, (shown, picture) in zip(axes[:, 0], pictures.items(), strict=True):
+        height = 360 * picture.shape[0] / picture.shape[1]
+        axis.imshow(picture, extent=(0, 360, 0, height), interpolation="nearest")
+        axis.set_title(shown, fontsize=10, loc="left")
+        axis.set_yticks([])
+        axis.set_xticks(range(0, 361, 45))
+    axes[-1, 0].set_xlabel("rotation in degrees (label g = rotation / 360)")
+    figure.suptitle(title, fontsize=11)
+    figure.tight_layout()
+    return _png(figure)
+
+
+def bandwidth_figure(
+    datasets: Mapping[str, tuple[Sequence[BandwidthReport], Sequence[BandwidthReport], float]],
+) -> bytes:
+    """Return a PNG: effective fraction and self-pairing over the bandwidth in units of the labels' spread.
+
+    Args:
+        datasets: by title: reports along a grid, reports to mark, and the labels' standard deviation.
+    """
+    figure, (left, right) = plt.subplots(1, 2, figsize=(10.5, 3.6), sharex=True)
+    for title, (along, marked, spread) in datasets.items():
+        x = [r.bandwidth / spread for r in along]
+        (line,) = left.plot(x, [r.effective_fraction for r in along], label=title)
+        right.plot(x, [r.self_probability for r in along], color=line.get_color(), label=title)
+        at = [r.bandwidth / spread for r in marked]
+        left.plot(at, [r.effective_fraction for r in marked], "o", color=line.get_color())
+        right.plot(at, [r.self_probability for r in marked], "o", color=line.get_color())
+    for axis, label in ((left, "effective partners / N (1: mixup)"), (right, "probability of oneself (1: ERM)")):
+        axis.set_xscale("log")
+        axis.set_xlabel("bandwidth / standard deviation of the labels")
+        axis.set_ylabel(label)
+        axis.grid(alpha=0.3)
+    left.legend(frameon=False, title="dots: published or asked for", fontsize=9, title_fontsize=9)
+    figure.tight_layout()
+    return _png(figure)
+
+
+def overfitting(experiment: Experiment, curves: Sequence[Curve]) -> bytes:
+    """Return a PNG: test error, and its gap to the training error, over epochs; a line and band (± std) a method.
+
+    Args:
+        experiment: the order of datasets and methods.
+        curves: with columns `train_*` and `test_*` of the selection metric, scored on whole splits.
+    """
+    present = [d for d in experiment.datasets if any(c.dataset == d for c in curves)]
+    figure, axes = plt.subplots(len(present), 2, figsize=(10, 3.2 * len(present)), squeeze=False)
+    for (left, right), dataset in zip(axes, present, strict=True):
+        for k, method in enumerate(experiment.of(dataset, experiment.methods)):
+            mine = [c.columns for c in curves if (c.dataset, c.method) == (dataset, method)]
+            if not mine:
+                continue
+            metric = next(name for name in mine[0] if name.startswith("test_")).removeprefix("test_")
+            epochs = mine[0]["epoch"]
+            test, train = (np.array([c[f"{split}_{metric}"] for c in mine]) for split in ("test", "train"))
+            label = f"{names.display(names.METHODS, method)} (n = {len(mine)})"
+            for axis, values in ((left, test), (right, test - train)):
+                mean, spread = values.mean(axis=0), values.std(axis=0, ddof=1) if len(mine) > 1 else 0.0
+                axis.plot(epochs, mean, color=f"C{k}", label=label)
+                axis.fill_between(epochs, mean - spread, mean + spread, color=f"C{k}", alpha=0.2, linewidth=0)
+            shown = names.METRICS[metric]
+            left.set_ylabel(f"test {shown}")
+            right.set_ylabel(f"test {shown} - training {shown}")
+        for axis in (left, right):
+            axis.set_title(names.display(names.DATASETS, dataset))
+            axis.set_xlabel("epoch")
+            axis.grid(alpha=0.3)
+        # The first epochs are far off and would flatten what matters.
+        later = np.concatenate([line.get_ydata()[len(line.get_ydata()) // 10 :] for line in left.lines])
+        left.set_ylim(0, 1.5 * np.quantile(later, 0.99))
+        left.legend(frameon=False, fontsize=9)
+    figure.suptitle("Scores of whole splits, nothing mixed, in evaluation mode; band: ± standard deviation over seeds")
+    figure.tight_layout()
+    return _png(figure)
+
+
+def _png(figure: Figure) -> bytes:
     stream = io.BytesIO()
     figure.savefig(stream, format="png", dpi=130, metadata={"Software": ""})
     plt.close(figure)

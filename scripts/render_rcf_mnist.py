@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import matplotlib as mpl
 import numpy as np
 import torch
 
@@ -13,11 +12,8 @@ from cmixup.data import RegressionData, Split
 from cmixup.records import write_atomically
 from scripts.data import dataset_class
 from scripts.experiment import RESULTS
-from scripts.figures import png
+from scripts.figures import angle_figure
 from scripts.train import user_errors
-
-mpl.use("Agg")
-import matplotlib.pyplot as plt
 
 ROWS, COLUMNS = 4, 18  # images of each split at an angle, and angles
 SPLITS = {"train": "training", "val": "validation", "test": "test"}
@@ -48,18 +44,11 @@ def illustration(data: RegressionData) -> bytes:
         data: RCF-MNIST with `scaling="unit"`.
     """
     angles = (np.arange(COLUMNS) + 0.5) / COLUMNS
-    figure, axes = plt.subplots(len(SPLITS), 1, figsize=(9, 7.2))
-    for axis, (name, shown) in zip(axes, SPLITS.items(), strict=True):
+    blocks = {}
+    for name, shown in SPLITS.items():
         split: Split = getattr(data, name)
-        picture, height = mosaic(split, nearest(split, angles, ROWS)), 360 * ROWS / COLUMNS
-        axis.imshow(picture, extent=(0, 360, 0, height), interpolation="nearest")
-        axis.set_title(f"{shown}: {rule(split)}", fontsize=10, loc="left")
-        axis.set_yticks([])
-        axis.set_xticks(range(0, 361, 45))
-    axes[-1].set_xlabel("rotation in degrees (label g = rotation / 360)")
-    figure.suptitle("RCF-MNIST: pixels times (rho, 0, 1 - rho), so red is rho = 1 and blue rho = 0", fontsize=11)
-    figure.tight_layout()
-    return png(figure)
+        blocks[f"{shown}: {rule(split)}"] = mosaic(split, nearest(split, angles, ROWS))
+    return angle_figure(blocks, "RCF-MNIST: pixels times (rho, 0, 1 - rho), so red is rho = 1 and blue rho = 0")
 
 
 def rule(split: Split) -> str:

@@ -23,12 +23,13 @@ from cmixup.tables import (
     to_markdown,
     to_table_csv,
 )
-from scripts import invariance, spurious
 from scripts.agreement import agreement_lines
 from scripts.config import compose_train
 from scripts.config import names as options
 from scripts.curves import draw, read_curves
 from scripts.experiment import RESULTS, Experiment, experiments, load_experiment, make_table
+from scripts.invariance import draw as draw_invariance
+from scripts.spurious import render_tables as spurious_tables
 from scripts.train import user_errors
 
 README = RESULTS.parent / "README.md"
@@ -67,7 +68,7 @@ def render_texts(records: Rows) -> dict[str, str]:
             table = make_table(experiment, standard(records), preset, missing=missing)
             for suffix, text in ((".md", to_markdown(table)), (".csv", to_table_csv(table)), (".tex", to_latex(table))):
                 texts[f"tables/{name}_{preset}{suffix}"] = text
-    return texts | spurious.render_tables()
+    return texts | spurious_tables()
 
 
 def missing_lines(experiment: Experiment, records: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -174,6 +175,7 @@ def main() -> None:
     from scripts.figures import table_figure
 
     with user_errors():
+        draw_invariance()
         records = published_rows()
         for path, text in render_texts(records).items():
             write_atomically(RESULTS / path, text)
@@ -184,7 +186,6 @@ def main() -> None:
         tables = {p: make_table(experiment, standard(records), p) for p in presets(records, "table1")}
         write_atomically(RESULTS / "figures" / "table1.png", table_figure(tables, standard(records)))
         render_curves()
-        invariance.draw()
         print(f"rendered {len(records)} records into {RESULTS} and {README}")
 
 

@@ -21,6 +21,7 @@ OUT      ?=
 RERUN    ?=
 JOBS     ?=
 RATIOS   ?= 0.8
+RESULTS  ?=
 INVARIANCE := crime,skillcraft
 NARROW = --seeds "$(SEEDS)" --datasets "$(DATASETS)" --methods "$(METHODS)" --preset "$(PRESET)" \
          --device "$(DEVICE)" --out "$(OUT)" --rerun "$(RERUN)"
@@ -65,10 +66,10 @@ reproduce-figure-overfitting: $(VENV)/.ready ## Draw training and test error ove
 .PHONY: reproduce-figure-invariance reproduce-table-spurious reproduce-figure-rcf-mnist
 reproduce-figure-invariance: $(VENV)/.ready ## Train Crime and SkillCraft of Table 3, measure learned invariance and draw it: SEEDS=10 PRESET=
 	$(PY) -m scripts.reproduce table3 $(NARROW) --datasets "$(or $(DATASETS),$(INVARIANCE))"
-	$(PY) -m scripts.invariance --out "$(OUT)" --preset "$(PRESET)" --datasets "$(or $(DATASETS),$(INVARIANCE))"
+	$(PY) -m scripts.invariance --out "$(OUT)" --results "$(RESULTS)" --preset "$(PRESET)" --datasets "$(or $(DATASETS),$(INVARIANCE))"
 
 reproduce-table-spurious: $(VENV)/.ready ## Score RCF-MNIST's ERM in both colourings; trains RATIOS=0.5,0.6,0.7,0.8,0.9,1.0 first (GPU) SEEDS=3
-	$(PY) -m scripts.spurious --out "$(OUT)" --preset "$(PRESET)" --ratios "$(RATIOS)" --seeds "$(SEEDS)" --device "$(DEVICE)"
+	$(PY) -m scripts.spurious --out "$(OUT)" --results "$(RESULTS)" --preset "$(PRESET)" --ratios "$(RATIOS)" --seeds "$(SEEDS)" --device "$(DEVICE)"
 
 reproduce-figure-rcf-mnist: $(VENV)/.ready ## Draw images of RCF-MNIST over the angle, in the colours of every split
 	$(PY) -m scripts.render_rcf_mnist

@@ -20,6 +20,9 @@ DEVICE   ?=
 OUT      ?=
 RERUN    ?=
 JOBS     ?=
+RATIOS   ?= 0.8
+RESULTS  ?=
+INVARIANCE := crime,skillcraft
 NARROW = --seeds "$(SEEDS)" --datasets "$(DATASETS)" --methods "$(METHODS)" --preset "$(PRESET)" \
          --device "$(DEVICE)" --out "$(OUT)" --rerun "$(RERUN)"
 
@@ -70,6 +73,17 @@ reproduce-table-batch-id: $(VENV)/.ready ## Train and print C-Mixup against C-Mi
 
 reproduce-figure-overfitting: $(VENV)/.ready ## Draw training and test error over epochs: SEEDS=3 (Exchange-Rate: 40 minutes on 2 cores)
 	$(PY) -m scripts.reproduce figure_overfitting $(NARROW)
+
+.PHONY: reproduce-figure-invariance reproduce-table-spurious reproduce-figure-rcf-mnist
+reproduce-figure-invariance: $(VENV)/.ready ## Train Crime and SkillCraft of Table 3, measure learned invariance and draw it: SEEDS=10 PRESET=
+	$(PY) -m scripts.reproduce table3 $(NARROW) --datasets "$(or $(DATASETS),$(INVARIANCE))"
+	$(PY) -m scripts.invariance --out "$(OUT)" --results "$(RESULTS)" --preset "$(PRESET)" --datasets "$(or $(DATASETS),$(INVARIANCE))"
+
+reproduce-table-spurious: $(VENV)/.ready ## Score RCF-MNIST's ERM in both colourings; trains RATIOS=0.5,0.6,0.7,0.8,0.9,1.0 first (GPU) SEEDS=3
+	$(PY) -m scripts.spurious --out "$(OUT)" --results "$(RESULTS)" --preset "$(PRESET)" --ratios "$(RATIOS)" --seeds "$(SEEDS)" --device "$(DEVICE)"
+
+reproduce-figure-rcf-mnist: $(VENV)/.ready ## Draw images of RCF-MNIST over the angle, in the colours of every split
+	$(PY) -m scripts.render_rcf_mnist
 
 reproduce-bandwidth-check: $(VENV)/.ready ## Say what the published bandwidths do to the pairs, into results/
 	$(PY) -m scripts.bandwidth check

@@ -67,6 +67,67 @@ def table_figure(tables: Mapping[str, Table], records: Sequence[Mapping[str, Any
     return _png(figure)
 
 
+def invariance_figure(rows: Sequence[Mapping[str, str]]) -> bytes:
+    """Return a PNG: for each dataset and choice of domains, every method's divergence between domains.
+
+    Seeds are dots, with their mean ± standard deviation; a value below 0, which an estimate may have, is drawn at 0.
+
+    Args:
+        rows: of results/invariance.csv, of one preset.
+    """
+    panels = sorted({(r["dataset"], r["domains"]) for r in rows})
+    methods = [m for m in names.METHODS if any(r["method"] == m for r in rows)]
+    height = 1.4 + 0.27 * len(methods)
+    figure, axes = plt.subplots(1, len(panels), figsize=(4.2 * len(panels), height), squeeze=False, sharey=True)
+    for axis, (dataset, domains) in zip(axes[0], panels, strict=True):
+        mine = [r for r in rows if (r["dataset"], r["domains"]) == (dataset, domains)]
+        for row, method in enumerate(methods):
+            seeds = [max(float(r["value"]), 0.0) for r in mine if r["method"] == method]
+            if not seeds:
+                continue
+            colour = "C3" if method == "cmixup" else "C0"
+            axis.plot(seeds, [row + 0.2] * len(seeds), ".", color=colour, alpha=0.35)
+            spread = np.std(seeds, ddof=1) if len(seeds) > 1 else None
+            axis.errorbar(np.mean(seeds), row - 0.1, xerr=spread, fmt="D", color=colour, capsize=3, markersize=5)
+            if method == methods[0]:
+                axis.axvline(np.mean(seeds), color="black", linewidth=0.8, linestyle=":")
+        which = "" if domains == "all" else f", {domains} domains"
+        counts = sorted({sum(r["method"] == m for r in mine) for m in methods} - {0})
+        share = f"{100 * float(mine[0]['valid_fraction']):.0f} % of the pairs have enough points"
+        axis.set_title(f"{names.display(names.DATASETS, dataset)}{which}\n{share}", fontsize=10)
+        axis.set_xlabel(f"mean KL between domains (n = {'/'.join(map(str, counts))})")
+        axis.set_xlim(left=0)
+        axis.grid(axis="x", alpha=0.3)
+    axes[0][0].set_yticks(range(len(methods)), [names.display(names.METHODS, m) for m in methods])
+    axes[0][0].set_ylim(len(methods) - 0.4, -0.6)
+    figure.suptitle(
+        f"Divergence of representations given the label, preset {rows[0]['preset']}: seeds, mean ± std; "
+        f"dotted: {names.display(names.METHODS, methods[0])}", fontsize=10,
+    )  # fmt: skip
+    figure.tight_layout()
+    return _png(figure)
+
+
+def angle_figure(pictures: Mapping[str, np.ndarray], title: str) -> bytes:
+    """Return a PNG: pictures one below the other, over an axis of 0 to 360 degrees.
+
+    Args:
+        pictures: by title, `(H, W, 3)` in [0, 1].
+        title: of all of them.
+    """
+    figure, axes = plt.subplots(len(pictures), 1, figsize=(9, 2.4 * len(pictures)), squeeze=False)
+    for axis, (shown, picture) in zip(axes[:, 0], pictures.items(), strict=True):
+        height = 360 * picture.shape[0] / picture.shape[1]
+        axis.imshow(picture, extent=(0, 360, 0, height), interpolation="nearest")
+        axis.set_title(shown, fontsize=10, loc="left")
+        axis.set_yticks([])
+        axis.set_xticks(range(0, 361, 45))
+    axes[-1, 0].set_xlabel("rotation in degrees (label g = rotation / 360)")
+    figure.suptitle(title, fontsize=11)
+    figure.tight_layout()
+    return _png(figure)
+
+
 def bandwidth_figure(
     datasets: Mapping[str, tuple[Sequence[BandwidthReport], Sequence[BandwidthReport], float]],
 ) -> bytes:

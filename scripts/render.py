@@ -31,6 +31,8 @@ from scripts.config import CONFIG_DIR
 from scripts.config import names as options
 from scripts.curves import Curve, draw, read_curves
 from scripts.experiment import RESULTS, Experiment, experiments, load_experiment, make_table
+from scripts.invariance import draw as draw_invariance
+from scripts.spurious import render_tables as spurious_tables
 from scripts.train import user_errors
 
 README = RESULTS.parent / "README.md"
@@ -69,7 +71,7 @@ def render_texts(records: Rows) -> dict[str, str]:
             table = make_table(experiment, standard(records), preset, missing=missing)
             for suffix, text in ((".md", to_markdown(table)), (".csv", to_table_csv(table)), (".tex", to_latex(table))):
                 texts[f"tables/{name}_{preset}{suffix}"] = text
-    return texts
+    return texts | spurious_tables()
 
 
 def missing_lines(experiment: Experiment, records: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -191,6 +193,7 @@ def main() -> None:
     from scripts.figures import sweep_figure, table_figure
 
     with user_errors():
+        draw_invariance()
         records = published_rows()
         for path, text in render_texts(records).items():
             write_atomically(RESULTS / path, text)

@@ -1,0 +1,178 @@
+"""One model, the same test images and angles, two colourings."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from cmixup.errors import InputError
+from cmixup.methods import ERM
+from cmixup.records import read_csv, to_csv
+from datasets import rcf_mnist as module
+from datasets.rcf_mnist import RCFMNIST, Coloured
+from scripts import run as run_module
+from scripts import spurious
+from scripts.config import compose_train
+from scripts.run import execute, plan
+from scripts.spurious import COLUMNS, main, plan_ratios, render_tables, rmse_by_colour, runs, score
+from tests.helpers import CPU
+from tests.scripts.test_render import leave_run, report
+
+N = 2000
+
+
+class ReadsColour(nn.Module):
+    """Takes the share of red for the angle, and remembers what it was shown."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(()))
+        self.seen: list[Tensor] = []
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.seen.append(x)
+        red, _, blue = ((x + 1) / 2).flatten(2).sum(dim=2).unbind(dim=1)
+        return self.weight * (red / (red + blue))[:, None]
+
+
+@pytest.fixture
+def many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "TWIN_SIZES", (8, 8, N))
+
+
+def splits(ratio: float) -> dict:
+    return {c: RCFMNIST(ratio, c, synthetic=True).load(0).test for c in spurious.COLOURS}
+
+
+@pytest.mark.usefixtures("many")
+@pytest.mark.parametrize("ratio", [0.5, 0.8, 1.0])
+def test_who_reads_colours_errs_on_the_rows_that_are_reversed(ratio: float) -> None:
+    """It is right where rho = g and off by 1 - 2g elsewhere, whose mean square is 1/3."""
+    found = rmse_by_colour(ReadsColour(), ERM(), splits(ratio), CPU, 512)
+    assert found["same"] ** 2 == pytest.approx((1 - ratio) / 3, abs=0.02)
+    assert found["reversed"] ** 2 == pytest.approx(ratio / 3, abs=0.02)
+
+
+@pytest.mark.usefixtures("many")
+def test_at_one_half_both_test_sets_have_one_distribution() -> None:
+    same, reversed_ = splits(0.5).values()
+    assert torch.bincount(same.domain).tolist() == torch.bincount(reversed_.domain).tolist() == [N // 2, N // 2]
+    for split in (same, reversed_):
+        assert isinstance(split.x, Coloured)
+        correlation = torch.corrcoef(torch.stack([split.x.rho, split.y[:, 0]]))[0, 1]
+        assert abs(float(correlation)) < 0.067  # three standard errors
+    # Kolmogorov-Smirnov at 0.1 %: 1.95 sqrt(2 / N).
+    grid = torch.linspace(0, 1, 101)[:, None]
+    apart = ((same.x.rho <= grid).float().mean(dim=1) - (reversed_.x.rho <= grid).float().mean(dim=1)).abs().max()
+    assert float(apart) < 1.95 * (2 / N) ** 0.5
+
+
+def test_images_and_angles_are_the_same_and_colours_are_swapped() -> None:
+    model = ReadsColour()
+    same, reversed_ = splits(0.8).values()
+    rmse_by_colour(model, ERM(), {"same": same, "reversed": reversed_}, CPU, 512)
+    assert torch.equal(same.y, reversed_.y)
+    shown, swapped = model.seen
+    torch.testing.assert_close(shown[:, [2, 1, 0]], swapped)  # reversing rho swaps red and blue
+    torch.testing.assert_close(shown.sum(dim=1), swapped.sum(dim=1))
+    assert not torch.equal(shown, swapped)
+    assert torch.equal(same.x.grey, reversed_.x.grey)
+
+
+@pytest.fixture
+def trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict:
+    """The report of a narrow network on the twin."""
+    monkeypatch.setattr(run_module, "environment", lambda _: {"commit": "c0ffee", "dirty": False})
+    words = ["dataset=rcf_mnist", "method=erm", "debug=tiny", "experiment.name=table3", "model.width=2"]
+    (folder,) = execute(plan(compose_train([*words, "train.batch_size=32", f"out={tmp_path}"])))
+    return json.loads((folder / "report.json").read_text())
+
+
+def test_a_finished_run_is_scored_with_one_model(
+    trained: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    models = []
+    load, by_colour = spurious.model_of, spurious.rmse_by_colour
+    monkeypatch.setattr(spurious, "model_of", lambda *given: models.append(load(*given)) or models[-1])
+    used = []
+    monkeypatch.setattr(spurious, "rmse_by_colour", lambda model, *rest: used.append(model) or by_colour(model, *rest))
+    (row,) = score([trained], tmp_path, CPU)
+    assert used == models
+    assert len(models) == 1
+    assert float(row["reversed"]) == pytest.approx(trained["scores"]["test"]["rmse"], rel=1e-4)
+    assert row["same"] != row["reversed"]
+    assert (row["ratio"], row["epochs"], row["seed"]) == (0.8, 2, 0)
+    assert "synthetic twin: not real data" in row["notes"]
+
+
+def test_a_run_that_scores_otherwise_now_is_refused(trained: dict, tmp_path: Path) -> None:
+    trained["scores"]["test"]["rmse"] *= 1.05
+    with pytest.raises(InputError, match=r"table3/rcf_mnist\S+ was recorded with rmse"):
+        score([trained], tmp_path, CPU)
+
+
+def test_runs_may_differ_from_the_preset_in_ratio_and_epochs_alone(tmp_path: Path) -> None:
+    def leave(run: str, experiment: str, **changes: object) -> None:
+        leave_run(tmp_path, report(experiment=experiment, run=f"{experiment}/{run}", dataset="rcf_mnist", **changes))
+
+    leave("a", "table3")
+    leave("b", "table3", options={"train.epochs": 10})
+    leave("c", "table_spurious", options={"dataset.ratio": 0.5})
+    leave("d", "table3", options={"train.lr": 1.0})
+    leave("e", "table3", method="cmixup")
+    leave("f", "table3", preset="released")
+    leave("g", "adhoc")
+    assert [r["run"] for r in runs(tmp_path, "paper")] == ["table3/a", "table3/b", "table_spurious/c"]
+
+
+def test_ratios_are_trained_within_the_budget(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    minutes = iter([1.0, 31.0, 2.0])
+    monkeypatch.setattr(spurious, "estimate_minutes", lambda *_: next(minutes))
+    words = [f"out={tmp_path}", "preset=paper", "seeds=[0,1]", "train.epochs=3"]
+    jobs, missing = plan_ratios([0.5, 0.6, 0.8], words, 30)
+    assert [(j.plain["dataset"]["ratio"], j.plain["experiment"]) for _, j in jobs] == [
+        (0.5, "table_spurious"),
+        (0.8, "table3"),  # the dataset's own: the run of Table 3
+    ]
+    assert jobs[1][1].options == {"train.epochs": 3}
+    assert jobs[0][1].pending == [0, 1]
+    (line,) = missing
+    assert "about 31 min here; python -m scripts.train dataset=rcf_mnist method=erm" in line
+    assert "dataset.ratio=0.6" in line
+
+
+def test_the_table_says_epochs_and_meets_the_paper_at_its_ratio_alone(tmp_path: Path) -> None:
+    def row(ratio: float, epochs: int, seed: int, same: float, reversed_: float) -> dict:
+        return {"preset": "paper", "ratio": ratio, "epochs": epochs, "seed": seed, "same": same, "reversed": reversed_,
+                "notes": "a; b", "run": "r"}  # fmt: skip
+
+    rows = [
+        row(0.8, 10, 0, 0.11, 0.17),
+        row(0.8, 10, 1, 0.13, 0.19),
+        row(0.8, 30, 0, 0.1, 0.2),
+        row(0.5, 30, 0, 0.3, 0.31),
+    ]
+    (tmp_path / "spurious.csv").write_text(to_csv(rows, COLUMNS))
+    texts = render_tables(tmp_path)
+    assert list(texts) == ["tables/table_spurious_paper.md", "tables/table_spurious_paper.csv"]
+    text = texts["tables/table_spurious_paper.md"]
+    assert "| 0.8 | 10 | 2 | 0.120 ± 0.014 | 0.111 | +0.009 | 0.180 ± 0.014 | 0.162 | +0.018 |" in text
+    assert "| 0.8 | 30 | 1 | 0.100 | 0.111 | -0.011 | 0.200 | 0.162 | +0.038 |" in text
+    assert "| 0.5 | 30 | 1 | 0.300 | — | — | 0.310 | — | — |" in text
+    assert "the paper trained for 30 epochs" in text
+    assert text.endswith("\n- a\n- b\n")
+    (tmp_path / "t.csv").write_text(texts["tables/table_spurious_paper.csv"])
+    found = [r for r in read_csv(tmp_path / "t.csv") if (r["ratio"], r["epochs"]) == ("0.8", "10")]
+    assert [(r["setting"], r["paper_mean"]) for r in found] == [("no-shift", "0.111"), ("shift", "0.162")]
+    assert float(found[1]["difference"]) == pytest.approx(0.018)
+    assert render_tables(tmp_path / "nothing") == {}
+
+
+def test_without_a_run_the_command_says_how_to_get_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--out", str(tmp_path), "--results", str(tmp_path)])
+    assert "holds no finished run of erm on rcf_mnist, preset 'paper'" in capsys.readouterr().err

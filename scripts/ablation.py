@@ -94,7 +94,7 @@ def to_markdown(experiment: Experiment, records: Records, curves: Sequence[Curve
         (
             "Mean ± standard deviation over n seeds. Change: paired difference of the test "
             f"{names.METRICS[experiment.metrics[0]]} to the method's first row over shared seeds, mean [95 % t "
-            "interval]. "
+            f"interval]; minus {names.display(names.METHODS, experiment.methods[0])}: to it with the same change. "
             "Partners: effective partners as a share of the training rows; 1 is mixup, 0 is ERM."
         ),
     ]
@@ -102,8 +102,17 @@ def to_markdown(experiment: Experiment, records: Records, curves: Sequence[Curve
         mine = [v for v in variants(experiment) if v.dataset == dataset]
         table = [line for v in mine if (line := _line(experiment, records, v, mine))]
         if table:
+            rival = names.display(names.METHODS, experiment.methods[0])
             shown = [names.METRICS[metric] for metric in experiment.metrics]
-            head = [names.display(names.DATASETS, dataset), "changed", "n", *shown, "change", "partners"]
+            head = [
+                names.display(names.DATASETS, dataset),
+                "changed",
+                "n",
+                *shown,
+                "change",
+                f"minus {rival}",
+                "partners",
+            ]
             parts += ["", *markdown_rows(head, [*_paper(experiment, dataset), *table])]
             parts += ["", *_selection(experiment, [c for c in curves if c.dataset == dataset])]
     return "\n".join(parts)
@@ -121,6 +130,10 @@ def _line(experiment: Experiment, records: Records, variant: Variant, mine: Sequ
     scores = [summarise(list(_values(records, experiment, variant, m).values())) for m in (first, *others)]
     base = next(v for v in mine if v.method == variant.method)
     change = paired(values, _values(records, experiment, base, first)) if variant != base else None
+    # The same change of the first method, or its first row where there is none.
+    plain = [v for v in mine if v.method == experiment.methods[0]]
+    rival = next((v for v in plain if v.label == variant.label), plain[0])
+    lead = paired(values, _values(records, experiment, rival, first)) if variant.method != rival.method else None
     where = identity(experiment.name, variant)
     fractions = [
         float(r["value"])
@@ -132,7 +145,7 @@ def _line(experiment: Experiment, records: Records, variant: Variant, mine: Sequ
         variant.label,
         str(len(values)),
         *(f"{s.mean:.3f} ± {s.std:.3f}" for s in scores),
-        f"{change.mean:+.3f} [{change.low:+.3f}, {change.high:+.3f}]" if change else "—",
+        *(f"{i.mean:+.3f} [{i.low:+.3f}, {i.high:+.3f}]" if i else "—" for i in (change, lead)),
         f"{statistics.fmean(fractions):.3g}" if fractions else "—",
     ]
 
@@ -146,7 +159,7 @@ def _paper(experiment: Experiment, dataset: str) -> list[list[str]]:
             for r in paper_rows(experiment)
             if (r["dataset"], r["method"]) == (names.display(names.DATASETS, dataset), shown)
         }
-        lines.append([shown, "the paper", "3", *(found[names.METRICS[m]] for m in experiment.metrics), "—", "—"])
+        lines.append([shown, "the paper", "3", *(found[names.METRICS[m]] for m in experiment.metrics), *"———"])
     return lines
 
 

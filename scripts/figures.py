@@ -37,7 +37,8 @@ def table_figure(tables: Mapping[str, Table], records: Sequence[Mapping[str, Any
     found: dict[str, list[Block]] = {}
     for block in (b for table in tables.values() for b in table.blocks):
         found.setdefault(block.dataset, []).append(block)
-    figure, axes = plt.subplots(1, len(found), figsize=(5.2 * len(found), 3.2), squeeze=False)
+    shown = max(sum(any(b.cells[m][metric].ours for b in blocks) for m in blocks[0].cells) for blocks in found.values())
+    figure, axes = plt.subplots(1, len(found), figsize=(5.2 * len(found), 1.2 + 0.55 * shown), squeeze=False)
     for axis, blocks in zip(axes[0], found.values(), strict=True):
         block = blocks[0]
         methods = [m for m in block.cells if any(b.cells[m][metric].ours for b in blocks)]

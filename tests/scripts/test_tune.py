@@ -293,6 +293,11 @@ def test_committed_values_are_those_of_the_best_trial_listed(path: Path) -> None
     assert pick(float(s) for _, s, _ in listed if s != "diverged") == float(score)
     values = yaml.safe_load(text)
     assert " ".join(f"{k}={v}" for k, v in values.items()) == listed[int(best)][2].replace("preset paper", "")
+
+
+@pytest.mark.parametrize("path", FILES[::5], ids=lambda path: f"{path.parent.name}-{path.stem}")  # composing is slow
+def test_committed_values_are_what_preset_tuned_trains_with(path: Path) -> None:
+    values = yaml.safe_load(path.read_text())
     job = planned(f"dataset={path.parent.name}", f"method={path.stem}", "preset=tuned")
     assert job.options == {}
     plain = {key: job.plain[key.split(".")[0]][key.split(".")[1]] for key in values}

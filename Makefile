@@ -29,7 +29,8 @@ NARROW = --seeds "$(SEEDS)" --datasets "$(DATASETS)" --methods "$(METHODS)" --pr
 .DEFAULT_GOAL := help
 .PHONY: help setup data render-pascal1d reproduce-table1 reproduce-table2 reproduce-table3 reproduce-ablation-ood \
         reproduce-table-batch-ood reproduce-table-batch-id \
-        reproduce-figure-overfitting reproduce-bandwidth-check tune publish render test test-all lint types check \
+        reproduce-figure-overfitting reproduce-figure-invariance reproduce-figure-rcf-mnist reproduce-table-spurious \
+        reproduce-bandwidth-check tune publish render test test-all lint types check \
         bench-train bench-sampling bench-maml clean
 
 help: ## Show this list
@@ -74,7 +75,6 @@ reproduce-table-batch-id: $(VENV)/.ready ## Train and print C-Mixup against C-Mi
 reproduce-figure-overfitting: $(VENV)/.ready ## Draw training and test error over epochs: SEEDS=3 (Exchange-Rate: 40 minutes on 2 cores)
 	$(PY) -m scripts.reproduce figure_overfitting $(NARROW)
 
-.PHONY: reproduce-figure-invariance reproduce-table-spurious reproduce-figure-rcf-mnist
 reproduce-figure-invariance: $(VENV)/.ready ## Train Crime and SkillCraft of Table 3, measure learned invariance and draw it: SEEDS=10 PRESET=
 	$(PY) -m scripts.reproduce table3 $(NARROW) --datasets "$(or $(DATASETS),$(INVARIANCE))"
 	$(PY) -m scripts.invariance --out "$(OUT)" --results "$(RESULTS)" --preset "$(PRESET)" --datasets "$(or $(DATASETS),$(INVARIANCE))"

@@ -16,7 +16,7 @@ FILE = RawFile(
     sha256="08c2f6ab65f19ae5577f03746a3debc0f4aba74bbea6b664c166fc1e3e8393d1",
     size=3235084,
     urls=(),
-    page="https://github.com/bulletphysics/bullet3 (pybullet 3.2.7, pybullet_data/random_urdfs, packed into one tar.xz)",
+    page="https://github.com/bulletphysics/bullet3 (pybullet 3.2.7, pybullet_data/random_urdfs, packed as tar.xz)",
     licence="zlib (pybullet)",
 )
 N_ALL, N_MESHES, MESH_SEED = 1000, 200, 0

@@ -96,7 +96,10 @@ def why_missing(dataset: str, method: str) -> str:
         return "this dataset is not in this version"
     if method not in options("method"):
         return "this method is not in this version"
-    return str(yaml.safe_load((CONFIG_DIR / "dataset" / f"{dataset}.yaml").read_text()).get("absent") or "not run yet")
+    about = yaml.safe_load((CONFIG_DIR / "dataset" / f"{dataset}.yaml").read_text())
+    minutes = about.get("cpu_minutes")
+    cost = f"; a run of ERM takes about {minutes} minutes on a CPU core" if isinstance(minutes, int) else ""
+    return about.get("absent", "not run yet") + cost
 
 
 def readme_table(records: Rows) -> str:

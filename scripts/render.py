@@ -97,7 +97,7 @@ def why_missing(dataset: str, method: str) -> str:
     if method not in options("method"):
         return "this method is not in this version"
     about = yaml.safe_load((CONFIG_DIR / "dataset" / f"{dataset}.yaml").read_text())
-    minutes = about.get("cpu_minutes")
+    minutes = about["presets"]["paper"].get("cpu_minutes", about.get("cpu_minutes"))
     cost = f"; a run of ERM takes about {minutes} minutes on a CPU core" if isinstance(minutes, int) else ""
     return about.get("absent", "not run yet") + cost
 

@@ -29,6 +29,7 @@ class Board:
         )  # fmt: skip
         self._all = self._progress.add_task(title, total=total)
         self._title, self._total, self._done = title, total, 0
+        self._before = 0  # epochs of interrupted runs that go on
         self._tasks: dict[str, TaskID] = {}
         self._started = self._said = time.monotonic()
 
@@ -46,6 +47,8 @@ class Board:
         scores = " ".join(f"{k} {v:.4g}" for k, v in row.items() if k.startswith("val_"))
         if job not in self._tasks:
             self._tasks[job] = self._progress.add_task(job, total=epochs)
+            self._before += epoch - 1
+            self._progress.update(self._all, advance=epoch - 1)
         self._progress.update(self._tasks[job], completed=epoch, description=f"{job}  {scores}")
         if epoch == epochs:
             self._progress.remove_task(self._tasks.pop(job))
@@ -54,8 +57,9 @@ class Board:
         now = time.monotonic()
         if not self._console.is_terminal and now - self._said > EVERY:
             self._said = now
-            left = (now - self._started) / self._done * (self._total - self._done)
-            self.say(f"{self._title}: {self._done}/{self._total} epochs, about {left:.0f} s left; {job} {scores}")
+            done = self._before + self._done
+            left = (now - self._started) / self._done * (self._total - done)
+            self.say(f"{self._title}: {done}/{self._total} epochs, about {left:.0f} s left; {job} {scores}")
 
     def say(self, line: str) -> None:
         """Print a line above the bars."""

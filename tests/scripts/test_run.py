@@ -411,6 +411,22 @@ def test_without_a_terminal_progress_is_lines(
     assert lines[1].startswith("training: 2/4 epochs")
 
 
+def test_progress_of_a_run_that_goes_on_counts_its_earlier_epochs(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "EVERY", -1)
+    clock = iter([0.0, 10.0, 20.0])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+    with progress.Board(10, "training") as board:
+        board.epoch("job", 7, 10, {"val_rmse": 2.5})
+        board.epoch("job", 8, 10, {"val_rmse": 2.5})
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.partition(";")[0] for line in lines] == [
+        "training: 7/10 epochs, about 30 s left",
+        "training: 8/10 epochs, about 20 s left",
+    ]
+
+
 # ---- the command
 
 

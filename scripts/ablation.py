@@ -18,13 +18,13 @@ import yaml
 
 from cmixup import names
 from cmixup.errors import InputError
-from cmixup.records import load_reports, rows, write_atomically
+from cmixup.records import load_reports, read_csv, rows, write_atomically
 from cmixup.stats import paired, summarise
 from cmixup.tables import by_seed, markdown_rows
 from datasets.fetch import FetchError
 from scripts.config import compose_train, override, parse_seeds
 from scripts.curves import Curve, read_curves
-from scripts.experiment import Experiment, load_experiment, paper_rows
+from scripts.experiment import RESULTS, Experiment, load_experiment, paper_rows
 from scripts.figures import Sweep
 from scripts.parallel import train_all
 from scripts.reproduce import chosen
@@ -113,7 +113,7 @@ def to_markdown(experiment: Experiment, records: Records, curves: Sequence[Curve
                 f"minus {rival}",
                 "partners",
             ]
-            parts += ["", *markdown_rows(head, [*_paper(experiment, dataset), *table])]
+            parts += ["", *markdown_rows(head, [*_paper(experiment, dataset), *_authors(dataset), *table])]
             parts += ["", *_selection(experiment, [c for c in curves if c.dataset == dataset])]
     return "\n".join(parts)
 
@@ -160,6 +160,21 @@ def _paper(experiment: Experiment, dataset: str) -> list[list[str]]:
             if (r["dataset"], r["method"]) == (names.display(names.DATASETS, dataset), shown)
         }
         lines.append([shown, "the paper", "3", *(found[names.METRICS[m]] for m in experiment.metrics), *"———"])
+    return lines
+
+
+def _authors(dataset: str, results: Path = RESULTS) -> list[list[str]]:
+    """Return a row for every configuration of the authors' own code, run by us (results/paper/original_rerun.csv)."""
+    runs: dict[tuple[str, str], list[dict[str, str]]] = {}
+    for r in read_csv(results / "paper" / "original_rerun.csv"):
+        if r["dataset"] == dataset:
+            runs.setdefault((r["method"], r["bandwidth"]), []).append(r)
+    lines = []
+    for (method, bandwidth), seeds in sorted(runs.items()):
+        label = f"the authors' code, bandwidth {float(bandwidth):g}" if bandwidth else "the authors' code"
+        scores = [summarise([float(r[column]) for r in seeds]) for column in ("test_rmse", "worst_rmse")]
+        lines.append([names.display(names.METHODS, method), label, str(len(seeds)),
+                      *(f"{s.mean:.3f} ± {s.std:.3f}" for s in scores), *"———"])  # fmt: skip
     return lines
 
 

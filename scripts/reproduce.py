@@ -147,7 +147,9 @@ def show(table: Table) -> None:
             grid.add_column(column, justify="left" if k == 0 else "right", no_wrap=True)
         for row in lines(block, "[bold]{}[/bold]"):
             grid.add_row(*row)
-        console.print(grid)
+        # A number that is cut is worse than a line that the terminal wraps.
+        wide = console.options.update(width=1000)
+        Console(width=max(console.width, console.measure(grid, options=wide).maximum), highlight=False).print(grid)
         for sentence in (*interval_lines(block, table.compare), *block.notes):
             console.print(sentence, markup=False)
     for note in table.notes:

@@ -139,3 +139,21 @@ def test_table_2_says_what_it_is():
     assert "Not in the paper" in ours
     assert "Not in the paper" not in paper
     assert "The paper's ± in this table is that interval" in text
+
+
+def test_no_number_of_a_wide_table_is_cut(capsys):
+    experiment = load_experiment("table3")
+    base = {"experiment": "table3", "preset": "paper", "layer": "", "split": "test", "dataset": "skillcraft"}
+    records = [
+        {**base, "method": method, "metric": metric, "seed": seed, "value": 5.1234 + seed}
+        for method in ("erm", "manifold_mixup", "cmixup")
+        for metric in experiment.metrics
+        for seed in range(10)
+    ]
+    reproduce.show(make_table(experiment, records, "paper", ["erm", "manifold_mixup", "cmixup"]))
+    printed = capsys.readouterr().out
+    assert "\u2026" not in printed
+    (head,) = [line for line in printed.splitlines() if line.split()[:2] == ["method", "n"]]
+    assert head.split()[-5:] == ["mean", "RMSE", "over", "domains", "ours"]
+    (line,) = [line for line in printed.splitlines() if line.strip().startswith("Manifold Mixup  10")]
+    assert line.split()[2:6] == ["10", "9.623", "\u00b1", "3.028"]

@@ -27,7 +27,8 @@ NARROW = --seeds "$(SEEDS)" --datasets "$(DATASETS)" --methods "$(METHODS)" --pr
          --device "$(DEVICE)" --out "$(OUT)" --rerun "$(RERUN)"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup data render-pascal1d reproduce-table1 reproduce-table2 reproduce-table3 reproduce-ablation-ood \
+.PHONY: help setup data render-pascal1d reproduce-table1 reproduce-table2 \
+        reproduce-table2-paired reproduce-table3 reproduce-ablation-ood \
         reproduce-table-batch-ood reproduce-table-batch-id \
         reproduce-figure-overfitting reproduce-figure-invariance reproduce-figure-rcf-mnist reproduce-table-spurious \
         reproduce-bandwidth-check tune publish render test test-all lint types check \
@@ -58,6 +59,9 @@ render-pascal1d: $(VENV)/.ready ## Render the views of pascal1d_rendered and sha
 reproduce-table2: $(VENV)/.ready ## Train Table 2 and print it: SEEDS=1 DATASETS= METHODS= PRESET=paper|released|cpu
 	-$(PY) -m scripts.render_pascal1d pascal1d_rendered
 	$(PY) -m scripts.reproduce table2 $(NARROW)
+
+reproduce-table2-paired: reproduce-table2 ## Train Table 2 and compare its methods on the same test tasks, into results/
+	$(PY) -m scripts.task_errors --out "$(OUT)" --results "$(RESULTS)" --preset "$(PRESET)" --device "$(DEVICE)"
 
 reproduce-table3: $(VENV)/.ready ## Train Table 3 and print it: SEEDS=10 DATASETS= METHODS= PRESET=paper|released|tuned
 	$(PY) -m scripts.reproduce table3 $(NARROW)

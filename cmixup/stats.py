@@ -1,10 +1,10 @@
-"""Summaries over seeds, and differences between methods that share them."""
+"""Summaries over seeds, and differences between methods that share seeds or test rows."""
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 from cmixup.errors import InputError
@@ -21,7 +21,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class Interval:
-    """Mean paired difference with its 95 % t interval over n shared seeds."""
+    """Mean, often of paired differences, with its 95 % t interval over n seeds or clusters."""
 
     mean: float
     low: float
@@ -51,8 +51,35 @@ def paired(first: Mapping[int, float], second: Mapping[int, float], level: float
     seeds = sorted(set(first) & set(second))
     if len(seeds) < 2:
         return None
+    return clustered([first[s] - second[s] for s in seeds], seeds, level)
+
+
+def clustered(values: Sequence[float], clusters: Sequence[Hashable], level: float = 0.95) -> Interval | None:
+    """Return the mean of `values` with an interval that takes those of a cluster as dependent; None for one cluster.
+
+    The standard error is sqrt(G / (G - 1) sum_g (sum_{i in g} (v_i - mean))^2) / N, the cluster-robust one of a mean
+    (Liang and Zeger 1986), with Student's t of G - 1 degrees of freedom. If every value is its own cluster this is the
+    usual t interval.
+
+    Args:
+        values: N numbers, such as differences between two methods on the same test rows.
+        clusters: the cluster of each, such as the object that test tasks share.
+        level: confidence of the two-sided interval.
+
+    Raises:
+        InputError: not as many clusters as values.
+    """
+    if len(values) != len(clusters):
+        raise InputError(f"clusters must name one for each of {len(values)} values, got {len(clusters)}")
+    mean = summarise(values).mean
+    sums: dict[Hashable, float] = {}
+    for value, cluster in zip(values, clusters, strict=True):
+        sums[cluster] = sums.get(cluster, 0.0) + value - mean
+    n = len(sums)
+    if n < 2:
+        return None
     from scipy.stats import t
 
-    differences = summarise([first[s] - second[s] for s in seeds])
-    half = float(t.ppf(0.5 + level / 2, differences.n - 1)) * differences.std / math.sqrt(differences.n)
-    return Interval(differences.mean, differences.mean - half, differences.mean + half, differences.n)
+    error = math.sqrt(n / (n - 1) * math.fsum(d * d for d in sums.values())) / len(values)
+    half = float(t.ppf(0.5 + level / 2, n - 1)) * error
+    return Interval(mean, mean - half, mean + half, n)

@@ -67,14 +67,17 @@ class TaskDataset(Dataset):
     def views(self) -> tuple[Views, Views]:
         """Return the views of the training objects and of the test objects."""
 
+    def objects(self) -> tuple[Views, Views]:
+        """Return the views that tasks are drawn from, for training and for test; those of the twin if `synthetic`."""
+        return _twins(np.random.default_rng(0)) if self.synthetic else self.views()
+
     def notes(self) -> tuple[str, ...]:
         """Return what a reader of the results must know."""
         return ("synthetic twin: not real data",) if self.synthetic else ()
 
     def load(self, seed: int) -> RegressionData:
         """Read the views and draw the tasks."""
-        rng = np.random.default_rng(0)
-        train, test = _twins(rng) if self.synthetic else self.views()
+        train, test = self.objects()
         checksums = {} if self.synthetic else {**dict(_sources(train)), **dict(_sources(test))}
         if self.val_objects >= len(train.names):
             raise InputError(

@@ -64,10 +64,14 @@ def agreement_lines(table: Table, records: Sequence[Mapping[str, Any]], preset: 
 
 
 def _text(value: Summary, decimals: int) -> str:
+    if math.isnan(value.std):
+        return f"{value.mean:.{decimals}f} (n = 1)"
     return f"{value.mean:.{decimals}f} ± {value.std:.{decimals}f}"
 
 
 def _verdict(ours: Summary, paper: float, paper_std: float | None) -> str:
+    if ours.n < 2:
+        return "one seed: none"
     error = math.sqrt(ours.std**2 / ours.n + (paper_std or 0) ** 2 / 3)
     if abs(ours.mean - paper) <= 2 * error:
         return "agrees"

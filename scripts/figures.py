@@ -24,6 +24,7 @@ import matplotlib.pyplot as plt
 
 COLOURS = {"paper": "#1f77b4", "released": "#ff7f0e"}
 OTHER = "#2ca02c"
+MARKERS = "os^vDP*X"
 
 
 def table_figure(tables: Mapping[str, Table], records: Sequence[Mapping[str, Any]], metric: str = "rmse") -> bytes:
@@ -227,6 +228,33 @@ def overfitting(experiment: Experiment, curves: Sequence[Curve]) -> bytes:
         left.legend(frameon=False, fontsize=9)
     figure.suptitle("Scores of whole splits, nothing mixed, in evaluation mode; band: ± standard deviation over seeds")
     figure.tight_layout()
+    return _png(figure)
+
+
+def objects_figure(means: Mapping[str, Mapping[str, float]], constant: str, title: str) -> bytes:
+    """Return a PNG: each method's error on each object, objects in the order of their mean error.
+
+    Args:
+        means: error by method and object.
+        constant: the method that is drawn as a grey line.
+        title: of the figure.
+    """
+    methods = [m for m in means if m != constant]
+    objects = sorted(means[methods[0]], key=lambda o: np.mean([means[m][o] for m in methods]))
+    figure, axis = plt.subplots(figsize=(2.5 + 0.62 * len(objects), 4.2))
+    at = np.arange(len(objects))
+    axis.plot(at, [means[constant][o] for o in objects], "--", color="grey", linewidth=1.2, label=constant)
+    for k, method in enumerate(methods):
+        offset = 0.09 * (k - (len(methods) - 1) / 2)
+        axis.plot(at + offset, [means[method][o] for o in objects], MARKERS[k % len(MARKERS)], color=f"C{k}",
+                  markersize=5, label=method)  # fmt: skip
+    axis.set_xticks(at, objects, rotation=35, ha="right")
+    axis.set_ylim(bottom=0)
+    axis.set_ylabel("MSE of 10 x azimuth")
+    axis.grid(axis="y", alpha=0.3)
+    axis.set_title(title, fontsize=11)
+    figure.legend(*axis.get_legend_handles_labels(), loc="center right", frameon=False, fontsize=9)
+    figure.tight_layout(rect=(0, 0, 1 - 1.9 / figure.get_figwidth(), 1))
     return _png(figure)
 
 

@@ -33,6 +33,8 @@ from scripts.curves import Curve, draw, read_curves
 from scripts.experiment import RESULTS, Experiment, experiments, load_experiment, make_table
 from scripts.invariance import draw as draw_invariance
 from scripts.spurious import render_tables as spurious_tables
+from scripts.task_errors import draw as draw_task_errors
+from scripts.task_errors import render_tables as paired_tables
 from scripts.train import user_errors
 
 README = RESULTS.parent / "README.md"
@@ -71,7 +73,7 @@ def render_texts(records: Rows) -> dict[str, str]:
             table = make_table(experiment, standard(records), preset, missing=missing)
             for suffix, text in ((".md", to_markdown(table)), (".csv", to_table_csv(table)), (".tex", to_latex(table))):
                 texts[f"tables/{name}_{preset}{suffix}"] = text
-    return texts | spurious_tables()
+    return texts | spurious_tables() | paired_tables()
 
 
 def missing_lines(experiment: Experiment, records: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -197,6 +199,7 @@ def main() -> None:
 
     with user_errors():
         draw_invariance()
+        draw_task_errors()
         records = published_rows()
         for path, text in render_texts(records).items():
             write_atomically(RESULTS / path, text)

@@ -48,13 +48,14 @@ def method_of(report: Report) -> Method:
     return method
 
 
-def model_of(report: Report, data: RegressionData, out: Path) -> nn.Module:
+def model_of(report: Report, data: RegressionData, out: Path, method: Method | None = None) -> nn.Module:
     """Return the model of a run with the weights of its checkpoint, in evaluation mode.
 
     Args:
         report: of the run.
         data: what it was trained on; gives the model its shapes.
         out: where the run lies, in `out/runs`.
+        method: fitted on the way in, to predict with; some give the model parameters (MR-MAML).
 
     Raises:
         InputError: the checkpoint is not there.
@@ -68,6 +69,8 @@ def model_of(report: Report, data: RegressionData, out: Path) -> nn.Module:
     make = _build("model", config, reserved=("in_shape", "out_features"))
     x: Any = data.train.x
     model = make(in_shape=tuple(x.shape[1:]), out_features=data.train.y.shape[1])
+    if method:
+        method.fit(data.train, model)
     model.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
     assert isinstance(model, nn.Module)
     return model.eval()

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from cmixup.errors import InputError
-from cmixup.stats import paired, summarise
+from cmixup.stats import clustered, paired, summarise
 
 
 def test_summary_uses_n_minus_one():
@@ -31,3 +31,24 @@ def test_paired_interval_takes_shared_seeds_only():
 
 def test_paired_interval_needs_two_seeds():
     assert paired({0: 1.0, 1: 2.0}, {1: 3.0}) is None
+
+
+def test_clustered_interval_by_hand():
+    found = clustered([1.0, 3.0, 2.0, 6.0], ["a", "a", "b", "c"])
+    # Mean 3; sums about it -2, -1, 3: sqrt(3 / 2 * 14) / 4 = 1.145644; t(0.975, 2) = 4.302653.
+    assert (found.mean, found.n) == (3.0, 3)
+    assert found.low == pytest.approx(3 - 4.302653 * 1.145644, abs=1e-5)
+    assert found.high == pytest.approx(3 + 4.302653 * 1.145644, abs=1e-5)
+
+
+def test_copies_of_a_value_in_its_cluster_narrow_nothing():
+    once = clustered([1.0, 2.0, 4.0], "abc")
+    many = clustered([1.0, 2.0, 4.0] * 5, "abc" * 5)
+    assert (many.low, many.high) == pytest.approx((once.low, once.high))
+    assert once == paired({0: 1.0, 1: 2.0, 2: 4.0}, {0: 0.0, 1: 0.0, 2: 0.0})
+
+
+def test_clusters_must_fit_and_be_several():
+    assert clustered([1.0, 2.0], "aa") is None
+    with pytest.raises(InputError, match="clusters must name one for each of 2 values, got 1"):
+        clustered([1.0, 2.0], "a")

@@ -9,8 +9,8 @@ import pytest
 from cmixup import names
 from cmixup.errors import InputError
 from cmixup.records import read_csv
-from cmixup.stats import Summary
-from scripts.agreement import _verdict
+from cmixup.stats import Summary, summarise
+from scripts.agreement import _text, _verdict
 from scripts.curves import draw, read_curves
 from scripts.experiment import RESULTS, load_experiment, make_table, paper_rows
 from scripts.publish import publish
@@ -168,6 +168,8 @@ def test_verdicts_follow_the_rule():
     assert _verdict(ours, 2.59, 0.3) == "ours is higher"
     assert _verdict(ours, 2.85, None) == "agrees"
     assert _verdict(ours, 2.75, None) == "ours is higher"
+    assert _verdict(summarise([3.0]), 9.0, 0.3) == "one seed: none"
+    assert _text(summarise([3.0]), 2) == "3.00 (n = 1)"
 
 
 def test_committed_files_are_what_the_reports_render_to():

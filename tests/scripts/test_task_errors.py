@@ -1,0 +1,110 @@
+"""Methods compared on the same test tasks: errors of every task, paired intervals, refusals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cmixup.errors import InputError
+from cmixup.records import read_csv, to_csv
+from scripts import run as run_module
+from scripts.config import compose_train
+from scripts.run import execute, plan
+from scripts.task_errors import CONSTANT, columns, draw, main, over_seeds, render_tables, score, table
+from tests.helpers import CPU
+
+
+@pytest.fixture
+def trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """Reports of two methods on the twin; MR-MAML's model has parameters that are not the backbone's."""
+    monkeypatch.setattr(run_module, "environment", lambda _: {"commit": "c0ffee", "dirty": False})
+    reports = []
+    for method in ("maml", "mr_maml"):
+        words = ["dataset=pascal1d_rendered", f"method={method}", "debug=tiny", "model.width=2", "method.inner_steps=1"]
+        (folder,) = execute(plan(compose_train([*words, "experiment.name=table2", f"out={tmp_path}"])))
+        reports.append(json.loads((folder / "report.json").read_text()))
+    return reports
+
+
+def test_every_task_has_an_error_whose_mean_is_the_recorded_score(trained: list, tmp_path: Path) -> None:
+    rows = score(trained, tmp_path, CPU)
+    assert columns(rows) == ["seed", "task", "object", CONSTANT, "maml", "mr_maml"]
+    for report in trained:
+        mean = np.mean([float(r[report["method"]]) for r in rows])
+        assert mean == pytest.approx(report["scores"]["test"]["mse"], rel=1e-3)
+    assert [(r["seed"], r["task"]) for r in rows] == [(0, 0), (0, 1)]
+    assert all(r["object"].startswith("spot ") and r["object"] not in [f"spot {k}" for k in range(4)] for r in rows)
+
+
+def test_the_constant_is_the_mean_label_of_the_training_objects(trained: list, tmp_path: Path) -> None:
+    from datasets.pascal1d_rendered import Pascal1DRendered
+
+    rows = score(trained[:1], tmp_path, CPU)
+    dataset = Pascal1DRendered(synthetic=True)
+    data = dataset.load(0)
+    level = 10 * dataset.objects()[0].y.mean()
+    expected = ((data.test.y - level) ** 2).mean(dim=1)
+    assert [float(r[CONSTANT]) for r in rows] == pytest.approx(expected.tolist(), rel=1e-3)
+
+
+def test_changed_scores_and_other_tasks_are_refused(trained: list, tmp_path: Path) -> None:
+    trained[1]["config"]["dataset"]["task_seed"] = 5
+    with pytest.raises(InputError, match="runs on pascal1d_rendered must share its options, got 2"):
+        score(trained, tmp_path, CPU)
+    trained[0]["scores"]["test"]["mse"] *= 1.05
+    with pytest.raises(InputError, match=r"table2/pascal1d_rendered\S+ was recorded with mse"):
+        score(trained[:1], tmp_path, CPU)
+
+
+def row(seed: int, task: int, thing: str, **scores: float) -> dict[str, Any]:
+    return {"seed": seed, "task": task, "object": thing, CONSTANT: 8.0, **scores}
+
+
+def test_seeds_are_averaged_and_only_shared_ones_compared() -> None:
+    rows = [
+        row(0, 0, "a", maml=4.0, cmixup_meta=3.0),
+        row(0, 1, "b", maml=2.0, cmixup_meta=4.0),
+        row(1, 0, "a", maml=6.0, cmixup_meta=4.0),
+        row(1, 1, "b", maml=2.0, cmixup_meta=2.0),
+        row(2, 0, "a", maml=60.0),
+        row(2, 1, "b", maml=60.0),
+    ]
+    assert over_seeds(rows, "maml") == ([pytest.approx(70 / 3), pytest.approx(64 / 3)], ["a", "b"], 3)
+    assert over_seeds(rows, "cmixup_meta", "maml") == ([-1.5, 1.0], ["a", "b"], 2)
+
+
+def test_the_table_has_both_intervals(tmp_path: Path) -> None:
+    rows = [
+        row(0, 0, "a", maml=4.0, cmixup_meta=3.0),
+        row(0, 1, "a", maml=5.0, cmixup_meta=4.0),
+        row(0, 2, "b", maml=6.0, cmixup_meta=6.0),
+        row(0, 3, "b", maml=3.0, cmixup_meta=3.0),
+    ]
+    folder = tmp_path / "task_errors"
+    folder.mkdir()
+    (folder / "pascal1d_rendered_cpu.csv").write_text(to_csv(rows, columns(rows)))
+    texts = render_tables(tmp_path)
+    assert list(texts) == ["tables/table2_paired_pascal1d_rendered_cpu.md"]
+    (text,) = texts.values()
+    assert text == table(read_csv(folder / "pascal1d_rendered_cpu.csv"), "pascal1d_rendered", "cpu")
+    assert "PASCAL3D, our rendering, preset cpu (decoder width 16" in text
+    assert "4 test tasks of 2 objects" in text
+    # Differences -1, -1, 0, 0. Objects: sums about the mean -1, 1, so sqrt(2 * 2) / 4 = 0.5 and t(0.975, 1) = 12.7062.
+    # Tasks: s = 1 / sqrt(3), so a standard error of 0.288675 and t(0.975, 3) = 3.182446.
+    assert "| MAML | 1 | 4.500 [4.500, 4.500] | -0.500 | [-6.853, +5.853] | [-1.419, +0.419] |" in text
+    # C-Mixup's own errors are 3.5 and 4.5 in the mean of each object: again sqrt(2 * 2) / 4.
+    assert "| C-Mixup | 1 | 4.000 [-2.353, 10.353] | — | — | — |" in text
+    assert "| mean training label | — | 8.000 [8.000, 8.000] | -4.000 | [-10.353, +2.353] |" in text
+    (picture,) = draw(tmp_path)
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert render_tables(tmp_path / "nothing") == {}
+
+
+def test_without_a_run_the_command_says_how_to_get_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--out", str(tmp_path), "--results", str(tmp_path), "--preset", "cpu"])
+    assert "holds no finished run of table2, preset 'cpu'; make reproduce-table2" in capsys.readouterr().err

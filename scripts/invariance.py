@@ -23,10 +23,10 @@ from cmixup.backbone import Backbone
 from cmixup.data import RegressionData
 from cmixup.errors import InputError, check_choice
 from cmixup.invariance import invariance
+from cmixup.predict import predict
 from cmixup.records import read_csv, to_csv, write_atomically
 from cmixup.rows import Rows
 from cmixup.stats import summarise
-from cmixup.trainer import predict
 from scripts.experiment import RESULTS
 from scripts.figures import invariance_figure
 from scripts.saved import Report, check_publishable, dataset_of, finished, model_of

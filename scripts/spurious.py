@@ -28,11 +28,11 @@ from cmixup.data import Split
 from cmixup.errors import InputError
 from cmixup.methods.base import Method
 from cmixup.metrics import METRICS
+from cmixup.predict import predict
 from cmixup.records import read_csv, to_csv, write_atomically
 from cmixup.rows import Rows
 from cmixup.stats import summarise
 from cmixup.tables import Cell, difference_text, markdown_rows, ours_text, paper_text
-from cmixup.trainer import predict
 from scripts.config import compose_train, parse_seeds
 from scripts.experiment import RESULTS
 from scripts.parallel import train_all

@@ -22,12 +22,11 @@ import torch
 from cmixup import names
 from cmixup.data import RegressionData
 from cmixup.errors import InputError
+from cmixup.predict import predict
 from cmixup.records import read_csv, to_csv, write_atomically
 from cmixup.rows import Rows
 from cmixup.stats import Interval, clustered, summarise
 from cmixup.tables import markdown_rows
-from cmixup.trainer import predict
-from datasets.tasks import TaskDataset
 from scripts.experiment import RESULTS, load_experiment
 from scripts.figures import objects_figure
 from scripts.run import pick_device
@@ -74,8 +73,7 @@ def score(reports: Sequence[Report], out: Path, device: torch.device) -> list[di
     configs = {json.dumps(r["config"]["dataset"], sort_keys=True) for r in reports}
     if len(configs) > 1:
         raise InputError(f"runs on {reports[0]['dataset']} must share its options, got {len(configs)} different ones")
-    dataset = dataset_of(reports[0])
-    assert isinstance(dataset, TaskDataset)
+    dataset: Any = dataset_of(reports[0])  # a TaskDataset
     objects = dataset.objects()[1].names
     rows: list[dict[str, Any]] = []
     for seed, group in groupby(sorted(reports, key=lambda r: r["seed"]), key=lambda r: r["seed"]):

@@ -11,8 +11,9 @@ from torch import Tensor, nn
 
 from cmixup.data import ManyViews, Sampled
 from cmixup.methods import ERM, Batch, Method, cmixup, mixup
+from cmixup.predict import predict
 from cmixup.rows import Rows
-from cmixup.trainer import _draw, predict, train
+from cmixup.trainer import _draw, train
 from models.fcn3 import FCN3
 from tests.helpers import CPU, Lazy, Own, make_data, make_member, make_split, settings
 

@@ -10,8 +10,8 @@ from torch import Tensor
 from cmixup.data import ManyViews, Sampled, Split
 from cmixup.errors import InputError
 from cmixup.methods import ERM
+from cmixup.predict import predict
 from cmixup.rows import Rows
-from cmixup.trainer import predict
 from datasets import clips as clips_module
 from datasets.avi import write_avi
 from datasets.clips import (

@@ -10,8 +10,8 @@ import torch
 from cmixup.data import RegressionData
 from cmixup.errors import InputError
 from cmixup.methods import ERM
+from cmixup.predict import predict
 from cmixup.rows import Rows
-from cmixup.trainer import predict
 from datasets.base import SPLITS
 from datasets.electricity import Electricity
 from datasets.electricity_fragment import ElectricityFragment

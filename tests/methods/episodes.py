@@ -93,3 +93,9 @@ def one_batch(member: Member, size: int = 3) -> Batch:
 
 def with_draws(batch: Batch, **draws: Any) -> Batch:
     return replace(batch, draws={**batch.draws, **draws})
+
+
+def call(net: nn.Module, weights: dict[str, Tensor], state: Tensor) -> Tensor:
+    """Run the decoder of `Small` with other weights, `(B,)`."""
+    hidden = torch.tanh(state @ weights["hidden.weight"].T + weights["hidden.bias"])
+    return (hidden @ weights["out.weight"].T + weights["out.bias"])[:, 0]

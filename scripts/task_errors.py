@@ -64,8 +64,31 @@ def errors(report: Report, data: RegressionData, out: Path, device: torch.device
     return each
 
 
-def score(reports: Sequence[Report], out: Path, device: torch.device) -> list[dict[str, Any]]:
+def known(old: Sequence[Mapping[str, str]], report: Report, constant: Sequence[str]) -> np.ndarray | None:
+    """Return what `errors` found before, or None: the same tasks, and the mean that the run was recorded with.
+
+    Args:
+        old: rows of the file of this dataset and preset.
+        report: of the run.
+        constant: errors of the constant prediction as the file has them; they tell tasks apart.
+    """
+    mine = [r for r in old if r["seed"] == str(report["seed"]) and r.get(report["method"])]
+    if [r[CONSTANT] for r in mine] != list(constant):
+        return None
+    each = np.array([float(r[report["method"]]) for r in mine])
+    return each if math.isclose(each.mean(), report["scores"]["test"][METRIC], rel_tol=1e-4) else None
+
+
+def score(
+    reports: Sequence[Report], out: Path, device: torch.device, old: Sequence[Mapping[str, str]] = ()
+) -> list[dict[str, Any]]:
     """Return one row a seed and test task of one dataset: `seed`, `task`, `object`, and the error of each method.
+
+    Args:
+        reports: of the runs.
+        out: where they lie.
+        device: where to predict.
+        old: rows of an earlier call; what they hold of these runs is taken from there.
 
     Raises:
         InputError: runs whose datasets have different options, such as other test tasks.
@@ -79,13 +102,16 @@ def score(reports: Sequence[Report], out: Path, device: torch.device) -> list[di
     for seed, group in groupby(sorted(reports, key=lambda r: r["seed"]), key=lambda r: r["seed"]):
         data = dataset.load(seed)
         x: Any = data.train.x
-        found = {CONSTANT: (data.test.y - float(x.labels.mean())).double().square().mean(dim=-1).numpy()}
+        constant = (data.test.y - float(x.labels.mean())).double().square().mean(dim=-1).numpy()
+        found = {CONSTANT: [f"{e:.5g}" for e in constant]}
         for report in group:
-            found[report["method"]] = errors(report, data, out, device)
-            print(f"{report['dataset']} {report['method']} seed {seed}: {METRIC} {found[report['method']].mean():.3f}")
+            each = known(old, report, found[CONSTANT])
+            each = errors(report, data, out, device) if each is None else each
+            found[report["method"]] = [f"{e:.5g}" for e in each]
+            print(f"{report['dataset']} {report['method']} seed {seed}: {METRIC} {each.mean():.3f}", flush=True)
         rows += [
             {"seed": seed, "task": k, "object": objects[int(data.test.domain[k])],
-             **{name: f"{each[k]:.5g}" for name, each in found.items()}}
+             **{name: each[k] for name, each in found.items()}}
             for k in range(len(data.test.y))
         ]  # fmt: skip
     return rows
@@ -210,8 +236,9 @@ def main(argv: Sequence[str] | None = None) -> None:
             check_publishable(reports)
         reports.sort(key=lambda r: (r["dataset"], r["preset"]))
         for (dataset, preset), group in groupby(reports, key=lambda r: (r["dataset"], r["preset"])):
-            rows = score(list(group), out, device)
-            write_atomically(results / FOLDER / f"{dataset}_{preset}.csv", to_csv(rows, columns(rows)))
+            path = results / FOLDER / f"{dataset}_{preset}.csv"
+            rows = score(list(group), out, device, read_csv(path) if path.is_file() else ())
+            write_atomically(path, to_csv(rows, columns(rows)))
         for name, text in render_tables(results).items():
             write_atomically(results / name, text)
             print(text)

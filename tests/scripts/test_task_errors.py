@@ -12,6 +12,7 @@ import pytest
 from cmixup.errors import InputError
 from cmixup.records import read_csv, to_csv
 from scripts import run as run_module
+from scripts import task_errors
 from scripts.config import compose_train
 from scripts.run import execute, plan
 from scripts.task_errors import CONSTANT, columns, draw, main, over_seeds, render_tables, score, table
@@ -58,6 +59,21 @@ def test_changed_scores_and_other_tasks_are_refused(trained: list, tmp_path: Pat
     trained[0]["scores"]["test"]["mse"] *= 1.05
     with pytest.raises(InputError, match=r"table2/pascal1d_rendered\S+ was recorded with mse"):
         score(trained[:1], tmp_path, CPU)
+
+
+def test_what_is_known_is_not_predicted_again(trained: list, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = score(trained, tmp_path, CPU)
+    old = [{k: str(v) for k, v in r.items()} for r in first]
+    asked = []
+    monkeypatch.setattr(task_errors, "errors", lambda report, *_: asked.append(report["method"]) or np.ones(2))
+    assert score(trained, tmp_path, CPU, old) == first
+    assert not asked
+    trained[1]["scores"]["test"]["mse"] *= 1.001  # another run than the one that the file is of
+    score(trained, tmp_path, CPU, old)
+    assert asked == ["mr_maml"]
+    old[0][CONSTANT] = "1.0"  # other tasks
+    score(trained, tmp_path, CPU, old)
+    assert asked[1:] == ["maml", "mr_maml"]
 
 
 def row(seed: int, task: int, thing: str, **scores: float) -> dict[str, Any]:

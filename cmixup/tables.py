@@ -103,9 +103,11 @@ def make_block(
         notes: passed on.
     """
     values = {m: {s: by_seed(records, dataset=dataset, method=m, metric=s) for s in metrics} for m in methods}
-    best = {s: _best({m: values[m][s] for m in methods}, s) for s in metrics}
+    # The width of an interval is no score to win by.
+    best = {s: _best({m: values[m][s] for m in methods}, s) for s in metrics if "ci95" not in s}
     cells = {
-        m: {s: _cell(values[m][s], _paper_row(paper, dataset, m, s), m == best[s]) for s in metrics} for m in methods
+        m: {s: _cell(values[m][s], _paper_row(paper, dataset, m, s), m == best.get(s)) for s in metrics}
+        for m in methods
     }
     intervals: dict[str, dict[str, Interval]] = {}
     for method in methods:
@@ -174,11 +176,8 @@ def header(block: Block) -> list[str]:
 
 
 def _shown(block: Block, metric: str) -> bool:
-    # A metric that the paper does not have needs no columns for it, unless the paper has nothing of the dataset.
-    def given(s: str) -> bool:
-        return any(cells[s].paper is not None for cells in block.cells.values())
-
-    return given(metric) or not any(given(s) for s in block.metrics)
+    # What the paper does not have needs no columns for it.
+    return any(cells[metric].paper is not None for cells in block.cells.values())
 
 
 def lines(block: Block, bold: str = "{}") -> list[list[str]]:

@@ -69,38 +69,43 @@ def render_texts(records: Rows) -> dict[str, str]:
     for experiment in experiments():
         name = experiment.name
         for preset in presets(records, name) if experiment.paper_table and not experiment.variants else []:
-            missing = missing_lines(experiment, experiment.own(standard(records), preset))
+            missing = missing_lines(experiment, experiment.own(standard(records), preset), preset)
             table = make_table(experiment, standard(records), preset, missing=missing)
             for suffix, text in ((".md", to_markdown(table)), (".csv", to_table_csv(table)), (".tex", to_latex(table))):
                 texts[f"tables/{name}_{preset}{suffix}"] = text
     return texts | spurious_tables() | paired_tables()
 
 
-def missing_lines(experiment: Experiment, records: Sequence[Mapping[str, Any]]) -> list[str]:
+def missing_lines(experiment: Experiment, records: Sequence[Mapping[str, Any]], preset: str = "paper") -> list[str]:
     """Return a line on every cell without published runs, or one on all of a dataset's, with the reason."""
     there = {(r["dataset"], r["method"]) for r in records}
     found = []
     for dataset in experiment.datasets:
         reasons: dict[str, list[str]] = {}
         cells = experiment.of(dataset, experiment.methods)
+        plain = "maml" if "maml" in cells else "erm"  # what the others cost more or less than
         for method in cells:
             if (dataset, method) not in there:
-                reasons.setdefault(why_missing(dataset, method), []).append(names.display(names.METHODS, method))
+                reasons.setdefault(why_missing(dataset, method, plain, preset), []).append(
+                    names.display(names.METHODS, method)
+                )
         for reason, methods in reasons.items():
             which = "" if len(methods) == len(cells) else f", {', '.join(methods)}"
             found.append(f"{names.display(names.DATASETS, dataset)}{which}: {reason}")
     return found
 
 
-def why_missing(dataset: str, method: str) -> str:
-    """Return why a cell has no published runs."""
+def why_missing(dataset: str, method: str, plain: str = "erm", preset: str = "paper") -> str:
+    """Return why a cell has no published runs, and what a run of the method `plain` costs with that preset."""
     if dataset not in options("dataset"):
         return "this dataset is not in this version"
     if method not in options("method"):
         return "this method is not in this version"
     about = yaml.safe_load((CONFIG_DIR / "dataset" / f"{dataset}.yaml").read_text())
-    minutes = about["presets"]["paper"].get("cpu_minutes", about.get("cpu_minutes"))
-    cost = f"; a run of ERM takes about {minutes} minutes on a CPU core" if isinstance(minutes, int) else ""
+    values = about["presets"].get(preset, about["presets"]["paper"])
+    minutes = values.get("cpu_minutes", about.get("cpu_minutes"))
+    which = names.display(names.METHODS, plain)
+    cost = f"; a run of {which} takes about {minutes} minutes on a CPU core" if isinstance(minutes, int) else ""
     return about.get("absent", "not run yet") + cost
 
 

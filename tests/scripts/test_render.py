@@ -97,6 +97,8 @@ def test_cells_without_runs_are_listed_with_the_reason():
         "Exchange-Rate: not run yet; a run of ERM takes about 8 minutes on a CPU core",
         f"Electricity: {absent}; a run of ERM takes about 120 minutes on a CPU core",
     ]
+    of_tasks = missing_lines(load_experiment("table2"), [], "cpu")
+    assert of_tasks[-1] == "PASCAL3D, our rendering: not run yet; a run of MAML takes about 45 minutes on a CPU core"
 
 
 def test_borrowed_rows_come_from_the_other_experiment():

@@ -83,10 +83,9 @@ def missing_lines(experiment: Experiment, records: Sequence[Mapping[str, Any]], 
     for dataset in experiment.datasets:
         reasons: dict[str, list[str]] = {}
         cells = experiment.of(dataset, experiment.methods)
-        plain = "maml" if "maml" in cells else "erm"  # what the others cost more or less than
         for method in cells:
             if (dataset, method) not in there:
-                reasons.setdefault(why_missing(dataset, method, plain, preset), []).append(
+                reasons.setdefault(why_missing(dataset, method, preset), []).append(
                     names.display(names.METHODS, method)
                 )
         for reason, methods in reasons.items():
@@ -95,8 +94,8 @@ def missing_lines(experiment: Experiment, records: Sequence[Mapping[str, Any]], 
     return found
 
 
-def why_missing(dataset: str, method: str, plain: str = "erm", preset: str = "paper") -> str:
-    """Return why a cell has no published runs, and what a run of the method `plain` costs with that preset."""
+def why_missing(dataset: str, method: str, preset: str = "paper") -> str:
+    """Return why a cell has no published runs, and what a run without mixing costs with that preset."""
     if dataset not in options("dataset"):
         return "this dataset is not in this version"
     if method not in options("method"):
@@ -104,8 +103,7 @@ def why_missing(dataset: str, method: str, plain: str = "erm", preset: str = "pa
     about = yaml.safe_load((CONFIG_DIR / "dataset" / f"{dataset}.yaml").read_text())
     values = about["presets"].get(preset, about["presets"]["paper"])
     minutes = values.get("cpu_minutes", about.get("cpu_minutes"))
-    which = names.display(names.METHODS, plain)
-    cost = f"; a run of {which} takes about {minutes} minutes on a CPU core" if isinstance(minutes, int) else ""
+    cost = f"; a run without mixing takes about {minutes} minutes on a CPU core" if isinstance(minutes, int) else ""
     return about.get("absent", "not run yet") + cost
 
 

@@ -68,11 +68,11 @@ def known(old: Sequence[Mapping[str, str]], report: Report, constant: Sequence[s
     """Return what `errors` found before, or None: the same tasks, and the mean that the run was recorded with.
 
     Args:
-        old: rows of the file of this dataset and preset.
+        old: rows of this seed in the file of this dataset and preset.
         report: of the run.
         constant: errors of the constant prediction as the file has them; they tell tasks apart.
     """
-    mine = [r for r in old if r["seed"] == str(report["seed"]) and r.get(report["method"])]
+    mine = [r for r in old if r.get(report["method"])]
     if [r[CONSTANT] for r in mine] != list(constant):
         return None
     each = np.array([float(r[report["method"]]) for r in mine])
@@ -88,7 +88,7 @@ def score(
         reports: of the runs.
         out: where they lie.
         device: where to predict.
-        old: rows of an earlier call; what they hold of these runs is taken from there.
+        old: rows of an earlier call. What they hold of these runs is taken from there, and of others it stays.
 
     Raises:
         InputError: runs whose datasets have different options, such as other test tasks.
@@ -102,10 +102,15 @@ def score(
     for seed, group in groupby(sorted(reports, key=lambda r: r["seed"]), key=lambda r: r["seed"]):
         data = dataset.load(seed)
         x: Any = data.train.x
-        constant = (data.test.y - float(x.labels.mean())).double().square().mean(dim=-1).numpy()
-        found = {CONSTANT: [f"{e:.5g}" for e in constant]}
+        each = (data.test.y - float(x.labels.mean())).double().square().mean(dim=-1).numpy()
+        constant = [f"{e:.5g}" for e in each]
+        before = [r for r in old if r["seed"] == str(seed)]
+        # Checkpoints are not published: what was measured where they lay cannot be measured again elsewhere.
+        same = [r[CONSTANT] for r in before] == constant
+        kept = [m for m in columns(before) if m not in KEY and all(r.get(m) for r in before)] if same else []
+        found = {CONSTANT: constant} | {m: [r[m] for r in before] for m in kept}
         for report in group:
-            each = known(old, report, found[CONSTANT])
+            each = known(before, report, constant)
             each = errors(report, data, out, device) if each is None else each
             found[report["method"]] = [f"{e:.5g}" for e in each]
             print(f"{report['dataset']} {report['method']} seed {seed}: {METRIC} {each.mean():.3f}", flush=True)
@@ -114,7 +119,8 @@ def score(
              **{name: each[k] for name, each in found.items()}}
             for k in range(len(data.test.y))
         ]  # fmt: skip
-    return rows
+    seeds = {str(r["seed"]) for r in rows}
+    return sorted([*(dict(r) for r in old if r["seed"] not in seeds), *rows], key=lambda r: int(r["seed"]))
 
 
 def columns(rows: Sequence[Row]) -> list[str]:

@@ -94,11 +94,14 @@ def test_cells_without_runs_are_listed_with_the_reason():
     absent = "the full file was not at hand (electricity_fragment is a part of it, and no column of the paper)"
     assert missing_lines(experiment, there) == [
         "NO2, C-Mixup-batch: not run yet",
-        "Exchange-Rate: not run yet; a run of ERM takes about 8 minutes on a CPU core",
-        f"Electricity: {absent}; a run of ERM takes about 120 minutes on a CPU core",
+        "Exchange-Rate: not run yet; a run without mixing takes about 8 minutes on a CPU core",
+        f"Electricity: {absent}; a run without mixing takes about 120 minutes on a CPU core",
     ]
     of_tasks = missing_lines(load_experiment("table2"), [], "cpu")
-    assert of_tasks[-1] == "PASCAL3D, our rendering: not run yet; a run of MAML takes about 45 minutes on a CPU core"
+    assert (
+        of_tasks[-1]
+        == "PASCAL3D, our rendering: not run yet; a run without mixing takes about 45 minutes on a CPU core"
+    )
 
 
 def test_borrowed_rows_come_from_the_other_experiment():

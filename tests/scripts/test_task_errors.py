@@ -14,8 +14,20 @@ from cmixup.records import read_csv, to_csv
 from scripts import run as run_module
 from scripts import task_errors
 from scripts.config import compose_train
+from scripts.experiment import RESULTS
 from scripts.run import execute, plan
-from scripts.task_errors import CONSTANT, columns, draw, main, over_seeds, render_tables, score, table
+from scripts.task_errors import (
+    CONSTANT,
+    KEY,
+    columns,
+    draw,
+    main,
+    over_seeds,
+    render_tables,
+    saved_rows,
+    score,
+    table,
+)
 from tests.helpers import CPU
 
 
@@ -74,6 +86,37 @@ def test_what_is_known_is_not_predicted_again(trained: list, tmp_path: Path, mon
     old[0][CONSTANT] = "1.0"  # other tasks
     score(trained, tmp_path, CPU, old)
     assert asked[1:] == ["maml", "mr_maml"]
+
+
+def test_what_other_runs_left_stays(trained: list, tmp_path: Path) -> None:
+    """Their checkpoints may be on another machine."""
+    old = [{k: str(v) for k, v in r.items()} | {"metamix": "7.5"} for r in score(trained[:1], tmp_path, CPU)]
+    other = [{**r, "seed": "1"} for r in old]
+    rows = score(trained[1:], tmp_path, CPU, [*old, *other])
+    assert [str(r["seed"]) for r in rows] == ["0", "0", "1", "1"]
+    assert columns(rows) == ["seed", "task", "object", CONSTANT, "maml", "mr_maml", "metamix"]
+    assert [r["maml"] for r in rows] == [r["maml"] for r in [*old, *other]]
+    assert all(r["mr_maml"] for r in rows[:2])
+    assert rows[2:] == other
+    moved = [{**r, CONSTANT: "1.0"} for r in old]  # errors on other tasks have no place beside these
+    assert columns(score(trained[1:], tmp_path, CPU, moved))[3:] == [CONSTANT, "mr_maml"]
+
+
+def test_published_task_errors_are_those_of_the_published_runs() -> None:
+    records = {
+        (r["dataset"], r["preset"], r["seed"], r["method"]): float(r["value"])
+        for r in read_csv(RESULTS / "records.csv")
+        if (r["experiment"], r["split"], r["metric"], r["options"]) == ("table2", "test", "mse", "")
+    }
+    means = {}
+    for (dataset, preset), rows in saved_rows().items():
+        for seed in {r["seed"] for r in rows}:
+            mine = [r for r in rows if r["seed"] == seed]
+            for method in [c for c in columns(mine) if c not in (*KEY, CONSTANT)]:
+                means[dataset, preset, seed, method] = np.mean([float(r[method]) for r in mine])
+    assert means.keys() == records.keys()
+    for run, mean in means.items():
+        assert mean == pytest.approx(records[run], rel=1e-4), run
 
 
 def row(seed: int, task: int, thing: str, **scores: float) -> dict[str, Any]:

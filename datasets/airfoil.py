@@ -6,8 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from datasets.base import Indices, Table, TabularDataset, check_shape, permuted, smooth_labels
-from datasets.fetch import RawFile
+from datasets.common.base import Indices, Table, TabularDataset, check_shape, permuted, smooth_labels
+from datasets.common.fetch import RawFile
 
 FILE = RawFile(
     path="airfoil/airfoil_self_noise.dat",

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from datasets.base import Indices, Table, TabularDataset, permuted, smooth_labels
+from datasets.common.base import Indices, Table, TabularDataset, permuted, smooth_labels
 
 
 class Diabetes(TabularDataset):

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from cmixup.errors import InputError
-from datasets.affinity import (
+from datasets.common.affinity import (
     DRUG_SYMBOLS,
     PROTEIN_SYMBOLS,
     DrugTarget,
@@ -15,8 +15,8 @@ from datasets.affinity import (
     twin_labels,
     twin_strings,
 )
-from datasets.base import Indices
-from datasets.fetch import RawFolder, sha256_of
+from datasets.common.base import Indices
+from datasets.common.fetch import RawFolder, sha256_of
 
 # No checksum of the zip could be found, so it is got by hand and the sums of its files enter the record.
 FOLDER = RawFolder(

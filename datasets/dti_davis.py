@@ -6,8 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from datasets.affinity_matrix import MatrixDrugTarget, deepdta_file
-from datasets.fetch import RawFile
+from datasets.common.affinity_matrix import MatrixDrugTarget, deepdta_file
+from datasets.common.fetch import RawFile
 
 
 class DTIDavis(MatrixDrugTarget):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from datasets.affinity_matrix import MatrixDrugTarget, deepdta_file
-from datasets.fetch import RawFile
+from datasets.common.affinity_matrix import MatrixDrugTarget, deepdta_file
+from datasets.common.fetch import RawFile
 
 
 class DTIKiba(MatrixDrugTarget):

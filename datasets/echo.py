@@ -14,10 +14,10 @@ import torch
 
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
-from datasets.base import SPLITS, Dataset
-from datasets.clips import AviFiles, ClipForm, Clips, EveryClip, RandomClips, Videos, measure_colours
-from datasets.discs import Discs
-from datasets.fetch import FetchError, RawFolder, sha256_of
+from datasets.common.base import SPLITS, Dataset
+from datasets.common.fetch import FetchError, RawFolder, sha256_of
+from datasets.common.video.clips import AviFiles, ClipForm, Clips, EveryClip, RandomClips, Videos, measure_colours
+from datasets.common.video.discs import Discs
 
 FOLDER = RawFolder(
     path="EchoNet-Dynamic",
@@ -58,7 +58,7 @@ class Echo(Dataset):
     cardiac function", Nature 580, 2020.
 
     Args:
-        frames, period, size, pad: see `datasets.clips.ClipForm`.
+        frames, period, size, pad: see `datasets.common.video.clips.ClipForm`.
         original: insist on the original's number of videos; false takes any, and results are noted as of other videos.
         synthetic: use the twin, generated videos in memory.
     """

@@ -6,8 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from datasets.fetch import RawFile
-from datasets.windows import WINDOW, SeriesDataset
+from datasets.common.fetch import RawFile
+from datasets.common.windows import WINDOW, SeriesDataset
 
 # SHA-256 and size as several public loaders of this address pin them; the file was not at hand when this was written.
 # It is git blob df158a9fff65428ece107200432a72c992d5e4e9.

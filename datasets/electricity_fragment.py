@@ -6,8 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from datasets.fetch import RawFile
-from datasets.windows import WINDOW, SeriesDataset
+from datasets.common.fetch import RawFile
+from datasets.common.windows import WINDOW, SeriesDataset
 
 FILE = RawFile(
     path="electricity/partial/electricity_first1000h_203ch.csv",

@@ -6,8 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from datasets.fetch import RawFile
-from datasets.windows import SeriesDataset
+from datasets.common.fetch import RawFile
+from datasets.common.windows import SeriesDataset
 
 FILE = RawFile(
     path="exchange_rate/exchange_rate.txt.gz",

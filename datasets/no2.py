@@ -7,8 +7,16 @@ from typing import ClassVar
 import numpy as np
 
 from cmixup.errors import InputError
-from datasets.base import Indices, Table, TabularDataset, check_shape, permuted, seeded_permutation, smooth_labels
-from datasets.fetch import RawFile
+from datasets.common.base import (
+    Indices,
+    Table,
+    TabularDataset,
+    check_shape,
+    permuted,
+    seeded_permutation,
+    smooth_labels,
+)
+from datasets.common.fetch import RawFile
 
 CSV = RawFile(
     path="no2/no2.csv",

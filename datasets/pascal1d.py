@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar
 
-from datasets.fetch import RawFile, sha256_of
-from datasets.pickled import converted
-from datasets.tasks import TaskDataset
-from datasets.views import Views
+from datasets.common.fetch import RawFile, sha256_of
+from datasets.common.pose.pickled import converted
+from datasets.common.pose.tasks import TaskDataset
+from datasets.common.pose.views import Views
 
 
 def _released(name: str) -> RawFile:

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError, check_choice
-from datasets.base import SPLITS, Dataset
-from datasets.fetch import RawFolder, sha256_of
+from datasets.common.base import SPLITS, Dataset
+from datasets.common.fetch import RawFolder, sha256_of
 
 METADATA = "dhs_metadata.csv"
 FOLDER = RawFolder(

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError, check_choice
-from datasets.base import SPLITS, Dataset
-from datasets.fetch import GZIP, RawFile
+from datasets.common.base import SPLITS, Dataset
+from datasets.common.fetch import GZIP, RawFile
 
 NAME = "train-images-idx3-ubyte"
 FILE = RawFile(

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import BinaryIO, ClassVar
 
 from cmixup.errors import InputError
-from datasets.fetch import RawFile
-from datasets.pickled import converted
-from datasets.tasks import TaskDataset
-from datasets.views import Views
+from datasets.common.fetch import RawFile
+from datasets.common.pose.pickled import converted
+from datasets.common.pose.tasks import TaskDataset
+from datasets.common.pose.views import Views
 
 FILE = RawFile(
     path="shapenet1d/ShapeNet1D.tar.xz",

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from datasets.fetch import RawFile
-from datasets.meshes import Mesh, read_objs
-from datasets.rendered import RenderedDataset
+from datasets.common.fetch import RawFile
+from datasets.common.pose.meshes import Mesh, read_objs
+from datasets.common.pose.rendered import RenderedDataset
 
 FILE = RawFile(
     path="shapenet1d/pybullet_random_objects.tar.xz",

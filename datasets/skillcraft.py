@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from cmixup.errors import InputError
-from datasets.base import Indices, Table, TabularDataset, check_shape, smooth_labels, split_by_domain
-from datasets.fetch import RawFile
+from datasets.common.base import Indices, Table, TabularDataset, check_shape, smooth_labels, split_by_domain
+from datasets.common.fetch import RawFile
 
 FILE = RawFile(
     path="skillcraft/SkillCraft1_Dataset.csv",

@@ -7,226 +7,25 @@ from __future__ import annotations
 
 import argparse
 import os
-import statistics
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-import yaml
-
-from cmixup import names
 from cmixup.errors import InputError
-from cmixup.records import load_reports, read_csv, rows, write_atomically
-from cmixup.stats import paired, summarise
-from cmixup.tables import by_seed, markdown_rows
-from datasets.fetch import FetchError
-from scripts.config import compose_train, override, parse_seeds
-from scripts.curves import Curve, read_curves
-from scripts.experiment import RESULTS, Experiment, load_experiment, paper_rows
-from scripts.figures import Sweep
-from scripts.parallel import train_all
-from scripts.reproduce import chosen
-from scripts.run import Job, plan
-from scripts.train import user_errors
-
-Records = Sequence[Mapping[str, Any]]
-
-
-@dataclass(frozen=True)
-class Variant:
-    """One row: a cell with what is changed of preset `paper`."""
-
-    label: str
-    dataset: str
-    method: str
-    overrides: tuple[str, ...]
-
-    def command(self, experiment: str, *given: str) -> list[str]:
-        """Return the command line of scripts.train that trains it."""
-        return [
-            f"dataset={self.dataset}", f"method={self.method}", "preset=paper", f"experiment={experiment}",
-            "logger=none", *self.overrides, *given,
-        ]  # fmt: skip
-
-
-def variants(experiment: Experiment) -> list[Variant]:
-    """Return the rows of every dataset and method, in the order of the file; a sweep is a row a value.
-
-    Raises:
-        InputError: an entry with an unknown key, or neither overrides nor a sweep.
-    """
-    found = []
-    for entry in experiment.variants:
-        unknown = set(entry) - {"label", "overrides", "sweep", "values", "datasets", "methods"}
-        if unknown or ("sweep" in entry) == ("overrides" in entry):
-            raise InputError(f"variants of {experiment.name} must have overrides or a sweep, got {entry!r}")
-        each = [(entry["label"], tuple(entry["overrides"]))] if "overrides" in entry else [
-            (f"{entry['sweep'].rpartition('.')[2]} {value:g}", (override(entry["sweep"], value),))
-            for value in entry["values"]
-        ]  # fmt: skip
-        found += [
-            Variant(label, dataset, method, changed)
-            for dataset in entry.get("datasets", experiment.datasets)
-            for method in entry.get("methods", experiment.methods)
-            for label, changed in each
-        ]
-    return sorted(found, key=lambda v: (experiment.datasets.index(v.dataset), experiment.methods.index(v.method)))
-
-
-def identity(experiment: str, variant: Variant) -> dict[str, str]:
-    """Return the columns of records, with their values, by which a variant's runs are known.
-
-    Composing each variant as its runs do would say the same (a test compares) and take seconds.
-    """
-    changed = {key: yaml.safe_load(value) for key, _, value in (word.partition("=") for word in variant.overrides)}
-    preset = changed.pop("preset", "paper")
-    options = " ".join(f"{key}={value}" for key, value in sorted(changed.items()))
-    return {"experiment": experiment, "dataset": variant.dataset, "method": variant.method, "preset": preset,
-            "options": options}  # fmt: skip
-
-
-def to_markdown(experiment: Experiment, records: Records, curves: Sequence[Curve]) -> str:
-    """Return a table a dataset, and what another selection of the checkpoint would have given."""
-    records = [r for r in records if r["experiment"] == experiment.name]
-    parts = [
-        (
-            "Mean ± standard deviation over n seeds. Change: paired difference of the test "
-            f"{names.METRICS[experiment.metrics[0]]} to the method's first row over shared seeds, mean [95 % t "
-            f"interval]; minus {names.display(names.METHODS, experiment.methods[0])}: to it with the same change. "
-            "Partners: effective partners as a share of the training rows; 1 is mixup, 0 is ERM."
-        ),
-    ]
-    for dataset in experiment.datasets:
-        mine = [v for v in variants(experiment) if v.dataset == dataset]
-        table = [line for v in mine if (line := _line(experiment, records, v, mine))]
-        if table:
-            rival = names.display(names.METHODS, experiment.methods[0])
-            shown = [names.METRICS[metric] for metric in experiment.metrics]
-            head = [
-                names.display(names.DATASETS, dataset),
-                "changed",
-                "n",
-                *shown,
-                "change",
-                f"minus {rival}",
-                "partners",
-            ]
-            parts += ["", *markdown_rows(head, [*_paper(experiment, dataset), *_authors(dataset), *table])]
-            parts += ["", *_selection(experiment, [c for c in curves if c.dataset == dataset])]
-    return "\n".join(parts)
-
-
-def _values(records: Records, experiment: Experiment, variant: Variant, metric: str) -> dict[int, float]:
-    return by_seed(records, metric=metric, **identity(experiment.name, variant))
-
-
-def _line(experiment: Experiment, records: Records, variant: Variant, mine: Sequence[Variant]) -> list[str] | None:
-    first, *others = experiment.metrics
-    values = _values(records, experiment, variant, first)
-    if not values:
-        return None
-    scores = [summarise(list(_values(records, experiment, variant, m).values())) for m in (first, *others)]
-    base = next(v for v in mine if v.method == variant.method)
-    change = paired(values, _values(records, experiment, base, first)) if variant != base else None
-    # The same change of the first method, or its first row where there is none.
-    plain = [v for v in mine if v.method == experiment.methods[0]]
-    rival = next((v for v in plain if v.label == variant.label), plain[0])
-    lead = paired(values, _values(records, experiment, rival, first)) if variant.method != rival.method else None
-    where = identity(experiment.name, variant)
-    fractions = [
-        float(r["value"])
-        for r in records
-        if r["metric"] == "effective_fraction" and all(str(r[k]) == v for k, v in where.items())
-    ]
-    return [
-        names.display(names.METHODS, variant.method),
-        variant.label,
-        str(len(values)),
-        *(f"{s.mean:.3f} ± {s.std:.3f}" for s in scores),
-        *(f"{i.mean:+.3f} [{i.low:+.3f}, {i.high:+.3f}]" if i else "—" for i in (change, lead)),
-        f"{statistics.fmean(fractions):.3g}" if fractions else "—",
-    ]
-
-
-def _paper(experiment: Experiment, dataset: str) -> list[list[str]]:
-    lines = []
-    for method in experiment.methods:
-        shown = names.display(names.METHODS, method)
-        found = {
-            r["metric"]: f"{r['mean']} ± {r['std']}"
-            for r in paper_rows(experiment)
-            if (r["dataset"], r["method"]) == (names.display(names.DATASETS, dataset), shown)
-        }
-        lines.append([shown, "the paper", "3", *(found[names.METRICS[m]] for m in experiment.metrics), *"———"])
-    return lines
-
-
-def _authors(dataset: str, results: Path = RESULTS) -> list[list[str]]:
-    """Return a row for every configuration of the authors' own code, run by us (results/paper/original_rerun.csv)."""
-    runs: dict[tuple[str, str], list[dict[str, str]]] = {}
-    for r in read_csv(results / "paper" / "original_rerun.csv"):
-        if r["dataset"] == dataset:
-            runs.setdefault((r["method"], r["bandwidth"]), []).append(r)
-    lines = []
-    for (method, bandwidth), seeds in sorted(runs.items()):
-        label = f"the authors' code, bandwidth {float(bandwidth):g}" if bandwidth else "the authors' code"
-        scores = [summarise([float(r[column]) for r in seeds]) for column in ("test_rmse", "worst_rmse")]
-        lines.append([names.display(names.METHODS, method), label, str(len(seeds)),
-                      *(f"{s.mean:.3f} ± {s.std:.3f}" for s in scores), *"———"])  # fmt: skip
-    return lines
-
-
-def _selection(experiment: Experiment, curves: Sequence[Curve]) -> list[str]:
-    """Return a sentence a method and preset: the score of the selected, the last and the best epoch."""
-    sentences = []
-    for preset in sorted({c.preset for c in curves}):
-        for method in experiment.methods:
-            mine = [c for c in curves if (c.method, c.preset) == (method, preset)]
-            tests = [c.columns[f"test_{experiment.metrics[0]}"] for c in mine]
-            if mine:
-                selected = statistics.fmean(test[c.best_epoch - 1] for c, test in zip(mine, tests, strict=True))
-                last, least = statistics.fmean(test[-1] for test in tests), statistics.fmean(map(min, tests))
-                sentences.append(
-                    f"{names.display(names.METHODS, method)}, preset {preset}: {selected:.3f} at the epoch chosen on "
-                    f"validation, {last:.3f} at the last, {least:.3f} at the best on test (which nobody may choose); "
-                    f"n = {len(mine)}."
-                )
-    return sentences
-
-
-def sweeps(experiment: Experiment, records: Records) -> list[Sweep]:
-    """Return a panel a dataset: C-Mixup over the bandwidth, beside ERM and what it becomes at an endless bandwidth."""
-    found = []
-    metric = experiment.metrics[0]
-    records = [r for r in records if r["experiment"] in (experiment.name, "table3") and r["metric"] == metric]
-    for dataset in experiment.datasets:
-        mine = [v for v in variants(experiment) if v.dataset == dataset]
-        where = identity(experiment.name, next(v for v in mine if v.method == "cmixup"))
-        rows_ = [r for r in records if (r["split"], r["metric"], r["method"]) == ("test", metric, "cmixup")]
-        points: dict[float, list[float]] = {}
-        for r in rows_:
-            options = dict(part.split("=", 1) for part in str(r["options"]).split())
-            if all(r[k] == where[k] for k in ("experiment", "dataset", "preset")) and set(options) <= {
-                "method.bandwidth", "train.track",
-            }:  # fmt: skip
-                points.setdefault(float(r["bandwidth"]), []).append(float(r["value"]))
-        if not points:
-            continue
-        table3 = {"experiment": "table3", "preset": "paper", "options": "", "dataset": dataset, "metric": metric}
-        levels = {
-            f"{names.display(names.METHODS, m)} (Table 3)": statistics.fmean(values)
-            for m in ("erm", "mixup", "manifold_mixup")
-            if (values := by_seed(records, method=m, **table3).values())
-        }
-        marks = {
-            f"preset {preset}": float(compose_train([f"dataset={dataset}", f"preset={preset}"]).method.bandwidth)
-            for preset in ("paper", "released")
-        }
-        title, axis = names.display(names.DATASETS, dataset), f"test {names.METRICS[metric]}"
-        found.append(Sweep(title, axis, points, levels, marks))
-    return found
+from cmixup.files import write_atomically
+from datasets.common.fetch import FetchError
+from scripts.driver.cli import chosen, user_errors
+from scripts.driver.config import compose_train, parse_seeds
+from scripts.driver.job import Job, plan
+from scripts.driver.parallel import train_all
+from scripts.driver.runs import load_reports
+from scripts.report.ablation import (
+    to_markdown,
+    variants,
+)
+from scripts.report.curves import read_curves
+from scripts.report.experiment import load_experiment
+from scripts.report.records import rows
 
 
 def main(argv: Sequence[str] | None = None) -> None:

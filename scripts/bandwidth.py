@@ -18,18 +18,18 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from cmixup import names
 from cmixup.errors import InputError
-from cmixup.pairing import BandwidthReport, bandwidth_for_fraction, diagnose
-from cmixup.pairing.bandwidth import SUGGESTED_FRACTIONS
-from cmixup.records import read_csv, to_csv, write_atomically
-from cmixup.tables import markdown_rows
-from datasets.fetch import FetchError
-from scripts.config import arguments, compose_train, parse_words, resolved, target
-from scripts.config import names as options
-from scripts.experiment import RESULTS
-from scripts.figures import bandwidth_figure
-from scripts.train import user_errors
+from cmixup.files import write_atomically
+from cmixup.sampling.bandwidth import SUGGESTED_FRACTIONS, BandwidthReport, bandwidth_for_fraction, diagnose
+from datasets.common.fetch import FetchError
+from scripts.driver.cli import user_errors
+from scripts.driver.config import arguments, compose_train, parse_words, resolved, target
+from scripts.driver.config import names as options
+from scripts.report import names
+from scripts.report.experiment import RESULTS
+from scripts.report.figures import bandwidth_figure
+from scripts.report.records import read_csv, to_csv
+from scripts.report.tables import markdown_rows
 
 GRID = np.logspace(-3, 2, 16)  # multiples of the labels' pooled standard deviation
 KEYS = ("dataset", "labels", "column", "bandwidth", "seed", "out")

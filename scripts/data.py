@@ -10,24 +10,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from cmixup.errors import InputError
-from datasets.base import Dataset
-from datasets.fetch import FetchError, data_root, fetch, present
-from scripts.config import compose_train, names, target
-from scripts.train import user_errors
-
-
-def dataset_class(name: str) -> type[Dataset]:
-    """Return the class that configs/dataset/<name>.yaml names.
-
-    Raises:
-        InputError: no such dataset.
-    """
-    if name not in names("dataset"):
-        raise InputError(f"dataset must be among {', '.join(names('dataset'))}, got {name!r}")
-    found = target(compose_train([f"dataset={name}"]).dataset)
-    assert isinstance(found, type)
-    return found
+from datasets.common.fetch import FetchError, data_root, fetch, present
+from scripts.driver.cli import user_errors
+from scripts.driver.config import dataset_class, names
 
 
 def status() -> None:

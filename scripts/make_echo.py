@@ -1,7 +1,8 @@
 """Write generated videos in the folder layout of EchoNet-Dynamic, to try the reader and the network of Echo.
 
 `python -m scripts.make_echo /tmp/echo --train 40 --val 10 --test 10`, then
-`CMIXUP_DATA=/tmp/echo python -m scripts.train dataset=echo dataset.original=false`. What they show: `datasets.discs`.
+`CMIXUP_DATA=/tmp/echo python -m scripts.train dataset=echo dataset.original=false`.
+What they show: `datasets.common.video.discs`.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ import numpy as np
 from rich.progress import track
 
 from cmixup.errors import InputError
-from cmixup.records import write_atomically
-from datasets.avi import write_avi
-from datasets.base import SPLITS
-from datasets.discs import FPS, Disc, Discs
+from cmixup.files import write_atomically
+from datasets.common.base import SPLITS
+from datasets.common.video.avi import write_avi
+from datasets.common.video.discs import FPS, Disc, Discs
 from datasets.echo import FOLDER
-from scripts.train import user_errors
+from scripts.driver.cli import user_errors
 
 LIST = ("FileName", "EF", "ESV", "EDV", "FrameHeight", "FrameWidth", "FPS", "NumberOfFrames", "Split")
 TRACINGS = ("FileName", "X1", "Y1", "X2", "Y2", "Frame")

@@ -13,12 +13,13 @@ import sys
 from pathlib import Path
 
 from cmixup.errors import InputError
-from cmixup.records import load_reports, write_atomically
-from scripts.config import TUNE_SEED
-from scripts.curves import HISTORY
-from scripts.experiment import NOT_PUBLISHED, RESULTS
-from scripts.train import user_errors
-from scripts.variants import choose_variants
+from cmixup.files import write_atomically
+from scripts.driver.cli import user_errors
+from scripts.driver.config import TUNE_SEED
+from scripts.driver.runs import load_reports
+from scripts.report.curves import HISTORY
+from scripts.report.experiment import NOT_PUBLISHED, RESULTS
+from scripts.report.layer_choice import choose_variants
 
 
 def publish(out: Path, results: Path, *, allow_dirty: bool = False) -> list[Path]:

@@ -12,10 +12,20 @@ from typing import Any
 
 import yaml
 
-from cmixup import names
 from cmixup.errors import InputError
-from cmixup.records import COLUMNS, check_unique, rows, to_csv, write_atomically
-from cmixup.tables import (
+from cmixup.files import write_atomically
+from scripts.driver.cli import user_errors
+from scripts.driver.config import CONFIG_DIR
+from scripts.driver.config import names as options
+from scripts.report import ablation, names
+from scripts.report.agreement import agreement_lines
+from scripts.report.curves import Curve, read_curves
+from scripts.report.experiment import RESULTS, Experiment, experiments, load_experiment, make_table
+from scripts.report.figures import draw
+from scripts.report.invariance import draw as draw_invariance
+from scripts.report.records import COLUMNS, check_unique, rows, to_csv
+from scripts.report.spurious import render_tables as spurious_tables
+from scripts.report.tables import (
     Table,
     difference_text,
     markdown_rows,
@@ -25,17 +35,8 @@ from cmixup.tables import (
     to_markdown,
     to_table_csv,
 )
-from scripts import ablation
-from scripts.agreement import agreement_lines
-from scripts.config import CONFIG_DIR
-from scripts.config import names as options
-from scripts.curves import Curve, draw, read_curves
-from scripts.experiment import RESULTS, Experiment, experiments, load_experiment, make_table
-from scripts.invariance import draw as draw_invariance
-from scripts.spurious import render_tables as spurious_tables
-from scripts.task_errors import draw as draw_task_errors
-from scripts.task_errors import render_tables as paired_tables
-from scripts.train import user_errors
+from scripts.report.task_errors import draw as draw_task_errors
+from scripts.report.task_errors import render_tables as paired_tables
 
 README = RESULTS.parent / "README.md"
 Rows = list[dict[str, Any]]
@@ -198,7 +199,7 @@ def render_curves(curves: Sequence[Curve]) -> None:
 
 def main() -> None:
     """Entry point."""
-    from scripts.figures import sweep_figure, table_figure
+    from scripts.report.figures import sweep_figure, table_figure
 
     with user_errors():
         draw_invariance()

@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import statistics
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,19 +18,21 @@ from rich import box
 from rich.console import Console
 from rich.table import Table as RichTable
 
-from cmixup import names
-from cmixup.errors import InputError
-from cmixup.records import is_done, read_csv, rows, write_atomically
-from cmixup.tables import LEGEND, Table, header, interval_lines, lines, to_latex, to_markdown, to_table_csv
-from datasets.fetch import FetchError
-from scripts.config import TUNED, compose_train, parse_seeds, target, tuned_path
-from scripts.config import names as options
-from scripts.curves import draw, read_curves
-from scripts.experiment import RESULTS, Experiment, load_experiment, make_table
-from scripts.parallel import train_all
-from scripts.run import Job, pick_device, plan
-from scripts.train import label, user_errors, warnings
-from scripts.variants import choose_variants
+from cmixup.files import write_atomically
+from datasets.common.fetch import FetchError
+from scripts.driver.cli import chosen, label, user_errors, warnings
+from scripts.driver.config import TUNED, compose_train, parse_seeds, target, tuned_path
+from scripts.driver.config import names as options
+from scripts.driver.job import Job, pick_device, plan
+from scripts.driver.parallel import train_all
+from scripts.driver.runs import is_done
+from scripts.report import names
+from scripts.report.curves import read_curves
+from scripts.report.experiment import Experiment, estimate_minutes, load_experiment, make_table
+from scripts.report.figures import draw
+from scripts.report.layer_choice import choose_variants
+from scripts.report.records import rows
+from scripts.report.tables import LEGEND, Table, header, interval_lines, lines, to_latex, to_markdown, to_table_csv
 
 
 @dataclass(frozen=True)
@@ -104,27 +105,6 @@ def plan_cells(experiment: Experiment, choice: Choice) -> tuple[Jobs, list[str]]
     return jobs, missing
 
 
-def estimate_minutes(dataset: str, method: str, job: Job) -> float:
-    """Return how long a job's pending runs would take here.
-
-    Going by the published records of this dataset and method, else by the `cpu_minutes` of the dataset's config; a GPU
-    is taken to be fast enough for anything.
-    """
-    if job.device.type != "cpu":
-        return 0.0
-    path = RESULTS / "records.csv"
-    seconds = [
-        float(r["value"])
-        for r in (read_csv(path) if path.is_file() else [])
-        if r["metric"] == "seconds"
-        and (r["dataset"], r["method"], r["preset"]) == (dataset, method, job.plain["preset"])
-    ]
-    if seconds:
-        return len(job.pending) * statistics.median(seconds) / 60
-    composed = compose_train([f"dataset={dataset}", f"method={method}", f"preset={job.plain['preset']}"]).dataset
-    return len(job.pending) * float(composed.get("cpu_minutes", 0.0))
-
-
 def train_cells(experiment: Experiment, choice: Choice, jobs: Jobs) -> list[str]:
     """Train all pending cells; returns what went wrong."""
     return train_all([(overrides(experiment, choice, *key), job) for key, job in jobs.items()], experiment.name)
@@ -178,15 +158,6 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--out", default="", help="where runs and tables go; default outputs")
     parser.add_argument("--rerun", default="", help="1: train again what is done")
     return parser.parse_args(arguments)
-
-
-def chosen(name: str, text: str, known: list[str]) -> list[str]:
-    """Return the comma-separated names in `text`, or all that are known."""
-    found = [part.strip() for part in text.split(",") if part.strip()] or known
-    for part in found:
-        if part not in known:
-            raise InputError(f"{name} must be among {', '.join(known)}, got {part!r}")
-    return found
 
 
 def main(argv: Sequence[str] | None = None) -> None:

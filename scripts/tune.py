@@ -20,13 +20,14 @@ import numpy as np
 from omegaconf import OmegaConf
 
 from cmixup.errors import InputError
+from cmixup.files import write_atomically
 from cmixup.metrics import metric_of
-from cmixup.records import is_done, write_atomically
-from scripts.config import TUNE_SEED, TUNED, compose_train, names, override, parse_words, tuned_path
-from scripts.parallel import train_all
-from scripts.run import Job, plan
-from scripts.train import user_errors
-from scripts.variants import Report, validation
+from scripts.driver.cli import user_errors
+from scripts.driver.config import TUNE_SEED, TUNED, compose_train, names, override, parse_words, tuned_path
+from scripts.driver.job import Job, plan
+from scripts.driver.parallel import train_all
+from scripts.driver.runs import is_done
+from scripts.report.layer_choice import Report, validation
 
 TRIALS = 16
 LR_FACTORS = (1.0, 0.3, 3.0)

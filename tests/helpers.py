@@ -10,31 +10,29 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from cmixup.batch import Batch
 from cmixup.data import RegressionData, Split
 from cmixup.learner import Learner
-from cmixup.methods import (
-    DRNN,
-    ERM,
-    Batch,
-    Fish,
-    GroupDRO,
-    Method,
-    cmixup,
-    cmixup_batch,
-    coral,
-    ib_irm,
-    irm,
-    k_mixup,
-    local_mixup,
-    manifold_mixup,
-    mixrl,
-    mixup,
-    vrex,
-)
+from cmixup.methods.base import Method
+from cmixup.methods.cmixup import cmixup
+from cmixup.methods.cmixup_batch import cmixup_batch
+from cmixup.methods.coral import coral
+from cmixup.methods.drnn import DRNN
+from cmixup.methods.erm import ERM
+from cmixup.methods.fish import Fish
+from cmixup.methods.group_dro import GroupDRO
+from cmixup.methods.ib_irm import ib_irm
+from cmixup.methods.irm import irm
+from cmixup.methods.k_mixup import k_mixup
+from cmixup.methods.local_mixup import local_mixup
+from cmixup.methods.manifold_mixup import manifold_mixup
+from cmixup.methods.mixrl import mixrl
+from cmixup.methods.mixup import mixup
+from cmixup.methods.vrex import vrex
 from cmixup.order import Order
-from cmixup.rows import Rows
 from cmixup.seeding import Streams, torch_seed
-from cmixup.trainer import Member, Outcome, TrainSettings, train
+from cmixup.training.loader import Rows
+from cmixup.training.trainer import Member, Outcome, TrainSettings, train
 from models.fcn3 import FCN3
 
 CPU = torch.device("cpu")

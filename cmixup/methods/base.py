@@ -6,14 +6,14 @@ model and the batch. `loss` must work with a leading axis of models on every ten
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from cmixup.batch import Batch, Predict
 from cmixup.data import Split
 from cmixup.errors import InputError
 from cmixup.optim import Optimizer
@@ -22,29 +22,7 @@ from cmixup.seeding import Streams
 
 if TYPE_CHECKING:
     from cmixup.learner import Learner
-    from cmixup.trainer import Member
-
-
-# Predictions `(..., B, d_y)` of a model for inputs.
-Predict = Callable[[nn.Module, Any], Tensor]
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Rows of the training split, on the device; `(B, ...)`, or `(E, B, ...)` for a stack of E models.
-
-    Attributes:
-        x, y: inputs and labels; the inputs of tasks are a `cmixup.tasks.Episode`.
-        domain: `(..., B)` int64.
-        partner: the rows that the method's `partner` draw points to, or None.
-        draws: everything else the method drew, each `(..., B)`, or `(..., B, n)` for n numbers a row.
-    """
-
-    x: Tensor
-    y: Tensor
-    domain: Tensor
-    partner: Batch | None = None
-    draws: Mapping[str, Tensor] = field(default_factory=dict)
+    from cmixup.training.trainer import Member
 
 
 class Method:

@@ -25,7 +25,7 @@ from cmixup.seeding import Streams
 
 if TYPE_CHECKING:
     from cmixup.learner import Learner
-    from cmixup.trainer import Member
+    from cmixup.training.trainer import Member
 
 
 class DomainMethod(Method):

@@ -17,14 +17,15 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.backbone import StackLinear
+from cmixup.batch import Batch
 from cmixup.errors import InputError, check_positive
 from cmixup.learner import Learner
-from cmixup.methods.base import Batch, descend, squared_error
+from cmixup.methods.base import descend, squared_error
 from cmixup.methods.domains import DomainMethod, check_steps, check_weight
 from cmixup.seeding import torch_seed
 
 if TYPE_CHECKING:
-    from cmixup.trainer import Member
+    from cmixup.training.trainer import Member
 
 
 class Reverse(torch.autograd.Function):

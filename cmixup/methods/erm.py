@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from cmixup.methods.base import Batch, Method, squared_error
+from cmixup.batch import Batch
+from cmixup.methods.base import Method, squared_error
 
 
 class ERM(Method):

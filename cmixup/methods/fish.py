@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
+from cmixup.batch import Batch
 from cmixup.data import Split
 from cmixup.errors import InputError, as_number
-from cmixup.methods.base import Batch, descend, squared_error
+from cmixup.methods.base import descend, squared_error
 from cmixup.methods.domains import DomainMethod
 from cmixup.order import Order, grouped
 from cmixup.seeding import Streams

@@ -15,15 +15,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
+from cmixup.batch import Batch
 from cmixup.data import Split
-from cmixup.methods.base import Batch, descend, squared_errors
+from cmixup.methods.base import descend, squared_errors
 from cmixup.methods.domains import DomainMethod, check_weight
 from cmixup.order import Order, balanced
 from cmixup.seeding import Streams
 
 if TYPE_CHECKING:
     from cmixup.learner import Learner
-    from cmixup.trainer import Member
+    from cmixup.training.trainer import Member
 
 
 class GroupDRO(DomainMethod):

@@ -17,9 +17,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from cmixup.batch import Batch
 from cmixup.data import Split
 from cmixup.errors import InputError, as_number, check_choice
-from cmixup.methods.base import Batch
 from cmixup.methods.mix import Lam, Mix
 from cmixup.mixing import Beta
 from cmixup.order import Order

@@ -16,8 +16,9 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
+from cmixup.batch import Batch, Predict
 from cmixup.errors import InputError, as_number
-from cmixup.methods.base import Batch, Method, Predict, squared_error
+from cmixup.methods.base import Method, squared_error
 from cmixup.mixing import mix
 from cmixup.tasks import Episode
 

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from cmixup.batch import Batch
 from cmixup.errors import InputError, as_number, check_positive
-from cmixup.methods.base import Batch
 from cmixup.methods.maml import MAML
 from cmixup.order import Order
 from cmixup.seeding import Streams

@@ -15,9 +15,10 @@ import numpy as np
 from torch import Tensor, nn
 
 from cmixup.backbone import Backbone, resolve_layer
+from cmixup.batch import Batch
 from cmixup.data import Split
 from cmixup.errors import check_choice
-from cmixup.methods.base import Batch, squared_error
+from cmixup.methods.base import squared_error
 from cmixup.methods.maml import MAML, Mixed
 from cmixup.mixing import Beta, mix
 from cmixup.order import Order

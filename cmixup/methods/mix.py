@@ -9,8 +9,9 @@ import numpy as np
 from torch import Tensor, nn
 
 from cmixup.backbone import resolve_layers
+from cmixup.batch import Batch
 from cmixup.data import Split
-from cmixup.methods.base import Batch, Method, squared_error
+from cmixup.methods.base import Method, squared_error
 from cmixup.mixing import Linear, mix
 from cmixup.order import Order
 from cmixup.pairing.base import Pairing

@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.functional import softplus
 
+from cmixup.batch import Batch
 from cmixup.data import Split
 from cmixup.errors import InputError, as_number, check_positive
-from cmixup.methods.base import Batch
 from cmixup.methods.maml import MAML
 
 START = -20.0  # of the scales, before the softplus: almost no noise

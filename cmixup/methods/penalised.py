@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
 
-from cmixup.methods.base import Batch, squared_errors
+from cmixup.batch import Batch
+from cmixup.methods.base import squared_errors
 from cmixup.methods.domains import DomainMethod, Means, check_steps, check_weight
 
 if TYPE_CHECKING:
     from cmixup.learner import Learner
-    from cmixup.trainer import Member
+    from cmixup.training.trainer import Member
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ import numpy as np
 
 from cmixup.data import Split
 from cmixup.order import Order
-from cmixup.pairing.bandwidth import diagnose, resolve_bandwidth
-from cmixup.pairing.sampler import PartnerSampler
+from cmixup.sampling.bandwidth import diagnose, resolve_bandwidth
+from cmixup.sampling.sampler import PartnerSampler
 
 
 class LabelDistance:

@@ -9,9 +9,9 @@ import numpy as np
 from cmixup.data import Split
 from cmixup.errors import InputError, as_number
 from cmixup.order import Order
-from cmixup.pairing.bandwidth import diagnose, resolve_bandwidth
-from cmixup.pairing.batch import BatchPartnerSampler
-from cmixup.pairing.inputs import as_labels
+from cmixup.sampling.bandwidth import diagnose, resolve_bandwidth
+from cmixup.sampling.batch import BatchPartnerSampler
+from cmixup.sampling.inputs import as_labels
 
 
 class SecondBatch:

@@ -12,12 +12,12 @@ import torch
 
 from cmixup.data import RegressionData
 from cmixup.errors import InputError
-from datasets import base
 from datasets.airfoil import Airfoil
-from datasets.base import Table, TabularDataset, check_shape, min_max, permuted, smooth_labels
+from datasets.common import base
+from datasets.common.base import Table, TabularDataset, check_shape, min_max, permuted, smooth_labels
 from datasets.diabetes import Diabetes
 from datasets.no2 import NO2
-from scripts.config import compose_train, names, resolved, target
+from scripts.driver.config import compose_train, names, resolved, target
 
 DATASETS = names("dataset")
 CARD = re.compile(r"Shapes: x \(N, (\d+)\), y \(N, (\d+)\);\s+(\d+) rows, split (\d+) / (\d+) / (\d+)")

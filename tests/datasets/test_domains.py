@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cmixup.errors import InputError
-from datasets.base import fill_missing, split_by_domain
+from datasets.common.base import fill_missing, split_by_domain
 from datasets.crime import Crime
 from datasets.skillcraft import SkillCraft
 

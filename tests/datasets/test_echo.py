@@ -11,11 +11,11 @@ import torch
 from cmixup.data import ManyViews, Sampled
 from cmixup.errors import InputError
 from datasets import echo as echo_module
-from datasets.avi import Avi
-from datasets.base import SPLITS
-from datasets.discs import DISC, GROUND, Disc, Discs, draw_disc
+from datasets.common.base import SPLITS
+from datasets.common.fetch import FetchError, sha256_of
+from datasets.common.video.avi import Avi
+from datasets.common.video.discs import DISC, GROUND, Disc, Discs, draw_disc
 from datasets.echo import FOLDER, Echo, read_listing
-from datasets.fetch import FetchError, sha256_of
 from scripts import data as data_command
 from scripts.make_echo import LIST, chords, main, make
 

@@ -12,9 +12,9 @@ import torch
 
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
-from cmixup.methods import ERM
+from cmixup.methods.erm import ERM
 from datasets import poverty_map as module
-from datasets.fetch import FetchError
+from datasets.common.fetch import FetchError
 from datasets.poverty_map import FOLDER, Images, PovertyMap
 from tests.helpers import make_data, train_one
 

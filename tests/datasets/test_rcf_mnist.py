@@ -10,7 +10,7 @@ import torch
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
 from datasets import rcf_mnist as module
-from datasets.fetch import FetchError
+from datasets.common.fetch import FetchError
 from datasets.rcf_mnist import DEBIAN, FILE, RCFMNIST, Coloured, read_idx, rotate
 
 N = 2000

@@ -11,16 +11,16 @@ import pytest
 import torch
 
 from cmixup.data import RegressionData
-from cmixup.pairing import diagnose
+from cmixup.sampling.bandwidth import diagnose
 from datasets import electricity_fragment, exchange_rate, rcf_mnist
 from datasets import no2 as no2_module
 from datasets.airfoil import FILE, Airfoil
+from datasets.common.fetch import fetch, sha256_of
 from datasets.crime import Crime
 from datasets.dti_davis import DTIDavis
 from datasets.dti_kiba import DTIKiba
 from datasets.electricity_fragment import ElectricityFragment
 from datasets.exchange_rate import ExchangeRate
-from datasets.fetch import fetch, sha256_of
 from datasets.no2 import CSV, NO2, TSV
 from datasets.rcf_mnist import RCFMNIST
 from datasets.skillcraft import SkillCraft

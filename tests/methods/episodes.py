@@ -11,12 +11,20 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.backbone import Backbone
+from cmixup.batch import Batch
 from cmixup.data import RegressionData, Split
-from cmixup.methods import MAML, MRMAML, Batch, MetaAug, Method, cmixup_meta, k_metamix, local_metamix, metamix
-from cmixup.rows import Rows
+from cmixup.methods.base import Method
+from cmixup.methods.cmixup_meta import cmixup_meta
+from cmixup.methods.k_metamix import k_metamix
+from cmixup.methods.local_metamix import local_metamix
+from cmixup.methods.maml import MAML
+from cmixup.methods.meta_aug import MetaAug
+from cmixup.methods.metamix import metamix
+from cmixup.methods.mr_maml import MRMAML
 from cmixup.seeding import Streams, torch_seed
 from cmixup.tasks import Tasks
-from cmixup.trainer import Member
+from cmixup.training.loader import Rows
+from cmixup.training.trainer import Member
 
 SHOTS, SIDE = 6, 4
 LR = 0.05

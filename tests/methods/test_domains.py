@@ -10,14 +10,21 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from cmixup.batch import Batch
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
 from cmixup.learner import Learner
-from cmixup.methods import DRNN, Batch, Fish, GroupDRO, Method, Penalised, coral, ib_irm, irm, vrex
-from cmixup.methods.base import squared_error
+from cmixup.methods.base import Method, squared_error
+from cmixup.methods.coral import coral
 from cmixup.methods.domains import DomainMethod, Means
-from cmixup.methods.penalised import Term
-from cmixup.trainer import train
+from cmixup.methods.drnn import DRNN
+from cmixup.methods.fish import Fish
+from cmixup.methods.group_dro import GroupDRO
+from cmixup.methods.ib_irm import ib_irm
+from cmixup.methods.irm import irm
+from cmixup.methods.penalised import Penalised, Term
+from cmixup.methods.vrex import vrex
+from cmixup.training.trainer import train
 from models.fcn3 import FCN3
 from models.lstnet import LSTNet
 from tests.helpers import (

@@ -8,8 +8,15 @@ import numpy as np
 import pytest
 import torch
 
-from cmixup.methods import ERM, Method, Mix, cmixup, cmixup_batch, k_mixup, local_mixup, manifold_mixup, mixup
-from cmixup.methods.local_mixup import Exponential, Knn, LocalMixup, Threshold
+from cmixup.methods.base import Method
+from cmixup.methods.cmixup import cmixup
+from cmixup.methods.cmixup_batch import cmixup_batch
+from cmixup.methods.erm import ERM
+from cmixup.methods.k_mixup import k_mixup
+from cmixup.methods.local_mixup import Exponential, Knn, LocalMixup, Threshold, local_mixup
+from cmixup.methods.manifold_mixup import manifold_mixup
+from cmixup.methods.mix import Mix
+from cmixup.methods.mixup import mixup
 from cmixup.mixing import Beta
 from cmixup.pairing.label import LabelDistance
 from cmixup.pairing.uniform import Uniform

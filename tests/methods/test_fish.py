@@ -6,8 +6,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from cmixup.batch import Batch
 from cmixup.learner import Learner
-from cmixup.methods import ERM, Batch, Fish
+from cmixup.methods.erm import ERM
+from cmixup.methods.fish import Fish
 from tests.helpers import (
     CPU,
     assert_states_close,

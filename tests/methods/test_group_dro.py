@@ -9,9 +9,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from cmixup.methods import Batch, GroupDRO
+from cmixup.batch import Batch
 from cmixup.methods.base import squared_error
-from cmixup.trainer import Member, train
+from cmixup.methods.group_dro import GroupDRO
+from cmixup.training.trainer import Member, train
 from tests.helpers import epoch_batches, make_data, make_learner, make_member, settings, train_one
 
 

@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 import torch
 
+from cmixup.batch import Batch
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
 from cmixup.learner import Learner
-from cmixup.methods import Batch, local_mixup
 from cmixup.methods.base import squared_error
-from cmixup.methods.local_mixup import Decay, Exponential, Knn, LocalMixup, Threshold
+from cmixup.methods.local_mixup import Decay, Exponential, Knn, LocalMixup, Threshold, local_mixup
 from cmixup.order import Order, shuffled
 from cmixup.pairing.flat import Standardised
 from cmixup.seeding import Streams
-from cmixup.trainer import train
+from cmixup.training.trainer import train
 from tests.helpers import (
     CPU,
     Constant,

@@ -11,11 +11,17 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.errors import InputError
-from cmixup.methods import ERM, MAML, MRMAML, MetaAug, cmixup_meta, k_metamix, local_metamix, metamix, mixup
-from cmixup.methods.maml import adapt
-from cmixup.methods.mr_maml import gaussian_divergence
+from cmixup.methods.cmixup_meta import cmixup_meta
+from cmixup.methods.erm import ERM
+from cmixup.methods.k_metamix import k_metamix
+from cmixup.methods.local_metamix import local_metamix
+from cmixup.methods.maml import MAML, adapt
+from cmixup.methods.meta_aug import MetaAug
+from cmixup.methods.metamix import metamix
+from cmixup.methods.mixup import mixup
+from cmixup.methods.mr_maml import MRMAML, gaussian_divergence
 from cmixup.tasks import Episode, Tasks
-from cmixup.trainer import TrainSettings, train
+from cmixup.training.trainer import TrainSettings, train
 from tests.helpers import assert_states_equal, make_data
 from tests.helpers import make_member as plain_member
 from tests.methods.episodes import LR, METHODS, SHOTS, Small, call, make_member, make_split, one_batch, with_draws

@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from cmixup.methods import MAML, cmixup_meta, k_metamix, local_metamix, metamix
-from cmixup.methods.maml import Mixed, adapt
+from cmixup.methods.cmixup_meta import cmixup_meta
+from cmixup.methods.k_metamix import k_metamix
+from cmixup.methods.local_metamix import local_metamix
+from cmixup.methods.maml import MAML, Mixed, adapt
+from cmixup.methods.metamix import metamix
 from cmixup.mixing import mix
 from cmixup.pairing.support import SupportLabels, SupportUniform
 from cmixup.tasks import Episode

@@ -7,13 +7,19 @@ import pytest
 import torch
 from torch import nn
 
+from cmixup.batch import Batch
 from cmixup.errors import InputError
-from cmixup.methods import ERM, Batch, Method, Mix, cmixup, manifold_mixup, mixup
+from cmixup.methods.base import Method
+from cmixup.methods.cmixup import cmixup
+from cmixup.methods.erm import ERM
+from cmixup.methods.manifold_mixup import manifold_mixup
+from cmixup.methods.mix import Mix
+from cmixup.methods.mixup import mixup
 from cmixup.mixing import mix
 from cmixup.order import shuffled
 from cmixup.pairing.label import LabelDistance
 from cmixup.pairing.uniform import Permutation, Uniform
-from cmixup.rows import Rows
+from cmixup.training.loader import Rows
 from models.fcn3 import FCN3
 from tests.helpers import (
     CPU,

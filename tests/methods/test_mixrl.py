@@ -11,11 +11,11 @@ import torch
 
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
-from cmixup.methods import ERM, mixrl
-from cmixup.methods.mixrl import MixRL, make_policy, policy_loss
+from cmixup.methods.erm import ERM
+from cmixup.methods.mixrl import MixRL, make_policy, mixrl, policy_loss
 from cmixup.order import Order, shuffled
 from cmixup.pairing.neighbours import Neighbours
-from cmixup.trainer import train
+from cmixup.training.trainer import train
 from tests.helpers import (
     assert_states_close,
     assert_states_equal,

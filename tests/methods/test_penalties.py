@@ -8,14 +8,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from cmixup.methods import Batch, Penalised, coral, ib_irm, irm, vrex
+from cmixup.batch import Batch
 from cmixup.methods.base import squared_error, squared_errors
-from cmixup.methods.coral import coral_penalty
+from cmixup.methods.coral import coral, coral_penalty
 from cmixup.methods.domains import Means
-from cmixup.methods.ib_irm import bottleneck_penalty
-from cmixup.methods.irm import irm_penalty
-from cmixup.methods.penalised import Outputs
-from cmixup.methods.vrex import vrex_penalty
+from cmixup.methods.ib_irm import bottleneck_penalty, ib_irm
+from cmixup.methods.irm import irm, irm_penalty
+from cmixup.methods.penalised import Outputs, Penalised
+from cmixup.methods.vrex import vrex, vrex_penalty
 from tests.helpers import make_member, make_split
 
 pytestmark = pytest.mark.usefixtures("float64")

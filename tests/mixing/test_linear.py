@@ -3,9 +3,10 @@ from __future__ import annotations
 import pytest
 import torch
 
+from cmixup.batch import Batch
 from cmixup.errors import InputError
-from cmixup.methods import Batch, mixup
 from cmixup.methods.base import squared_error
+from cmixup.methods.mixup import mixup
 from cmixup.mixing import Linear, mix
 from models.fcn3 import FCN3
 from tests.helpers import make_split

@@ -8,7 +8,8 @@ from torch import Tensor, nn
 
 from cmixup.backbone import resolve_layer, resolve_layers
 from cmixup.errors import InputError
-from cmixup.methods import cmixup, manifold_mixup
+from cmixup.methods.cmixup import cmixup
+from cmixup.methods.manifold_mixup import manifold_mixup
 from models.deepdta import POINTS, DeepDTA
 from tests.helpers import epoch_batches, make_data, make_member
 

@@ -12,7 +12,7 @@ from cmixup.order import Order, shuffled
 from cmixup.pairing.label import LabelDistance
 from cmixup.pairing.second_batch import SecondBatch
 from tests.helpers import make_split
-from tests.pairing.goodness import exact_row, p_value
+from tests.sampling.goodness import exact_row, p_value
 
 INF = float("inf")
 

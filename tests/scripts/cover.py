@@ -7,7 +7,7 @@ import typing
 
 import yaml
 
-from scripts.config import CONFIG_DIR, names, target
+from scripts.driver.config import CONFIG_DIR, names, target
 
 DATASETS, METHODS = names("dataset"), names("method")
 PRESETS = ("paper", "released", "default")

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from cmixup.errors import InputError
-from scripts.ablation import Variant, identity, to_markdown, variants
-from scripts.config import compose_train
-from scripts.curves import Curve
-from scripts.experiment import Experiment, load_experiment
-from scripts.run import plan
+from scripts.driver.config import compose_train
+from scripts.driver.job import plan
+from scripts.report.ablation import Variant, identity, to_markdown, variants
+from scripts.report.curves import Curve
+from scripts.report.experiment import Experiment, load_experiment
 
 SMALL = replace(
     load_experiment("ablation_ood"),

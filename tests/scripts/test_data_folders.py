@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from datasets.common.fetch import FetchError
 from datasets.dti import DTI, FOLDER
-from datasets.fetch import FetchError
 from scripts import data as module
 
 

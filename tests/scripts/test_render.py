@@ -6,13 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cmixup import names
 from cmixup.errors import InputError
-from cmixup.records import read_csv
 from cmixup.stats import Summary, summarise
-from scripts.agreement import _text, _verdict
-from scripts.curves import draw, read_curves
-from scripts.experiment import RESULTS, load_experiment, make_table, paper_rows
 from scripts.publish import publish
 from scripts.render import (
     README,
@@ -25,6 +20,12 @@ from scripts.render import (
     splice,
     standard,
 )
+from scripts.report import names
+from scripts.report.agreement import _text, _verdict
+from scripts.report.curves import read_curves
+from scripts.report.experiment import RESULTS, load_experiment, make_table, paper_rows
+from scripts.report.figures import draw
+from scripts.report.records import read_csv
 
 
 def report(seed: int = 0, **changes) -> dict:

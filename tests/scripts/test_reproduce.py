@@ -3,11 +3,11 @@
 import pytest
 
 from cmixup.errors import InputError
-from cmixup.tables import to_markdown
-from datasets.fetch import FetchError
+from datasets.common.fetch import FetchError
 from scripts import reproduce
-from scripts.config import compose_train, names, target
-from scripts.experiment import load_experiment, make_table
+from scripts.driver.config import compose_train, names, target
+from scripts.report.experiment import load_experiment, make_table
+from scripts.report.tables import to_markdown
 
 EXPERIMENT = load_experiment("table1")
 

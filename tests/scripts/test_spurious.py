@@ -10,15 +10,16 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.errors import InputError
-from cmixup.methods import ERM
-from cmixup.records import read_csv, to_csv
+from cmixup.methods.erm import ERM
 from datasets import rcf_mnist as module
 from datasets.rcf_mnist import RCFMNIST, Coloured
-from scripts import run as run_module
 from scripts import spurious
-from scripts.config import compose_train
-from scripts.run import execute, plan
-from scripts.spurious import COLUMNS, main, plan_ratios, render_tables, rmse_by_colour, runs, score
+from scripts.driver import job as run_module
+from scripts.driver.config import compose_train
+from scripts.driver.job import execute, plan
+from scripts.report.records import read_csv, to_csv
+from scripts.report.spurious import COLUMNS, render_tables, rmse_by_colour, runs, score
+from scripts.spurious import main, plan_ratios
 from tests.helpers import CPU
 from tests.scripts.test_render import leave_run, report
 

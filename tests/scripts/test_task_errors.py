@@ -10,24 +10,14 @@ import numpy as np
 import pytest
 
 from cmixup.errors import InputError
-from cmixup.records import read_csv, to_csv
-from scripts import run as run_module
 from scripts import task_errors
-from scripts.config import compose_train
-from scripts.experiment import RESULTS
-from scripts.run import execute, plan
-from scripts.task_errors import (
-    CONSTANT,
-    KEY,
-    columns,
-    draw,
-    main,
-    over_seeds,
-    render_tables,
-    saved_rows,
-    score,
-    table,
-)
+from scripts.driver import job as run_module
+from scripts.driver.config import compose_train
+from scripts.driver.job import execute, plan
+from scripts.report.experiment import RESULTS
+from scripts.report.records import read_csv, to_csv
+from scripts.report.task_errors import CONSTANT, KEY, columns, draw, over_seeds, render_tables, saved_rows, score, table
+from scripts.task_errors import main
 from tests.helpers import CPU
 
 

@@ -13,18 +13,20 @@ import yaml
 
 from cmixup.errors import InputError
 from cmixup.metrics import metric_of
-from cmixup.records import load_reports, read_csv
-from scripts import config, publish, reproduce, tune
-from scripts import run as run_module
-from scripts.config import CONFIG_DIR, TUNE_SEED, arguments, compose_train, parse_words, resolved, target
-from scripts.experiment import RESULTS, load_experiment
-from scripts.run import Job, execute, plan
+from scripts import publish, reproduce, tune
+from scripts.driver import config
+from scripts.driver import job as run_module
+from scripts.driver.config import CONFIG_DIR, TUNE_SEED, arguments, compose_train, parse_words, resolved, target
+from scripts.driver.job import Job, execute, plan
+from scripts.driver.runs import load_reports
+from scripts.report.experiment import RESULTS, load_experiment
+from scripts.report.records import read_csv
 from scripts.train import spell_out
 from scripts.tune import TRIALS, choose, make_trials, points
 from tests.scripts.cover import EPISODIC, METHODS
+from tests.scripts.driver.test_job import command
 from tests.scripts.test_render import leave_run
 from tests.scripts.test_render import report as published
-from tests.scripts.test_run import command
 
 TUNABLE = [name for name in METHODS if name not in EPISODIC]  # Table 2 has no preset tuned
 FILES = sorted((CONFIG_DIR / "tuned").glob("*/*.yaml"))

@@ -1,0 +1,17 @@
+"""Draws j for i from a kernel over arrays; knows neither splits nor batches.
+
+`PartnerSampler` chooses an exact algorithm by size and dimension, `BatchPartnerSampler` draws inside two batches, and
+`diagnose` says what a bandwidth does to the pairs.
+"""
+
+from cmixup.sampling.bandwidth import BandwidthReport, bandwidth_for_fraction, diagnose
+from cmixup.sampling.batch import BatchPartnerSampler
+from cmixup.sampling.sampler import PartnerSampler
+
+__all__ = [
+    "BandwidthReport",
+    "BatchPartnerSampler",
+    "PartnerSampler",
+    "bandwidth_for_fraction",
+    "diagnose",
+]

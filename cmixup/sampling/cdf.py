@@ -1,0 +1,98 @@
+"""Stored cumulative rows in 32-bit integers, corrected to be exact: 4 N^2 bytes, binary search."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cmixup.errors import InputError
+from cmixup.sampling.distance import pair_distance
+from cmixup.sampling.inputs import Floats, Ints
+from cmixup.sampling.kernels import Kernel
+from cmixup.sampling.stream import Rows
+
+ROWS_AT_ONCE = 64
+# What the counts of a row add up to, at most: the largest that fits 32 bits, with room for rounding.
+TOTAL = 2.0**32 - 2
+
+
+class CdfRows:
+    """Exact partner draws from N x N cumulative rows.
+
+    Rounding a cumulative row to 32 bits would change probabilities (near 1, float32 steps are as large as
+    1 / N). So row i stores counts c_ij = ceil(K_ij * scale_i), never too small, as a cumulative sum below
+    2^32; j is proposed with probability c_ij / sum c and accepted with K_ij * scale_i / c_ij. As
+    K_ij * scale_i > c_ij - 1, nearly all proposals are accepted without looking at a label.
+
+    Args:
+        labels: (N,) or (N, d) float32 or float64; held, not copied.
+        kernel: weights.
+        memory_budget: bytes.
+
+    Raises:
+        InputError: the table, 4 N^2 bytes, exceeds the budget.
+    """
+
+    name = "cdf"
+
+    def __init__(self, labels: Any, kernel: Kernel, memory_budget: int) -> None:
+        n = len(labels)
+        if 4 * n * n > memory_budget:
+            raise InputError(f"method cdf needs {4 * n * n} bytes, above memory_budget={memory_budget}")
+        self.kernel = kernel
+        self.rows = Rows(labels, kernel)
+        self._cumulative = np.empty((n, n), dtype=np.uint32)
+        self._scale = np.empty(n)
+        for s in range(0, n, ROWS_AT_ONCE):
+            weight = self.rows.weights(np.arange(s, min(s + ROWS_AT_ONCE, n)))
+            scale = (TOTAL - n) / weight.sum(axis=1)
+            weight *= scale[:, None]
+            np.ceil(weight, out=weight)
+            self._cumulative[s : s + ROWS_AT_ONCE] = np.cumsum(weight, axis=1)
+            self._scale[s : s + ROWS_AT_ONCE] = scale
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held beside the labels."""
+        return int(self._cumulative.nbytes + self._scale.nbytes)
+
+    def draw(self, anchors: Ints, rng: np.random.Generator) -> Ints:
+        """Partners (B,) int64 of anchors (B,) that are indices of labels."""
+        n = len(self._scale)
+        flat = self._cumulative.reshape(-1)
+        partners = np.empty(len(anchors), dtype=np.int64)
+        pending = np.arange(len(anchors))
+        while pending.size:
+            row = anchors[pending]
+            level = rng.integers(flat.take(row * n + n - 1).astype(np.int64))
+            proposal = search_rows(flat, row * n, n, level)
+            partners[pending] = proposal
+            top = flat.take(row * n + proposal).astype(np.int64)
+            below = np.where(proposal > 0, flat.take(row * n + np.maximum(proposal - 1, 0)), 0)
+            count = top - below
+            toss = rng.random(len(pending)) * count
+            close = np.flatnonzero(toss > count - 1)
+            distances = self.rows.distances
+            distance = pair_distance(distances.at(proposal[close]), distances.at(row[close]), distances.d)
+            weight = np.exp(-self.kernel.excess(distance, 0.0)) * self._scale[row[close]]
+            pending = pending[close[toss[close] >= weight]]
+        return partners
+
+    def draw_points(self, points: Floats, rng: np.random.Generator) -> Ints:
+        """Partners (B,) int64 of labels (B,) or (B, d) float64 outside the data."""
+        return self.rows.draw_points(points, rng)
+
+
+def search_rows(flat: Any, start: Ints, width: int, level: Any) -> Ints:
+    """First entry above `level` (B,) in each ascending row flat[start : start + width]; (B,) offsets.
+
+    The last entry of every row has to lie above its level.
+    """
+    low = np.zeros(len(start), dtype=np.int64)
+    length = width
+    while length > 1:  # branch-free binary search: all rows halve in step
+        half = length // 2
+        low += half * (flat.take(start + low + (half - 1)) <= level)
+        length -= half
+    return low

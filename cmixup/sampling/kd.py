@@ -1,0 +1,136 @@
+"""Labels of a few dimensions: k-d leaves + alias rows + accept/reject, the idea of `cells.py` generalised.
+
+Leaves are cut at medians of the widest dimension (Bentley 1975) and keep tight boxes; a leaf's row has one
+slot for every leaf, with the smallest distance of the two boxes.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from cmixup.errors import InputError
+from cmixup.sampling.inputs import Floats, Ints
+from cmixup.sampling.kernels import Kernel
+from cmixup.sampling.slots import SLOT_BYTES, SlotTable
+from cmixup.sampling.stream import Rows
+
+MAX_LEAVES = 2048
+# Temporaries (leaves x leaves x dimensions) of the box distances: 16 MiB in float64.
+BLOCK = 1 << 21
+
+
+class KDCells:
+    """Exact partner draws for labels of up to about 16 dimensions.
+
+    Args:
+        labels: (N,) or (N, d) float32 or float64; held, and copied once in leaf order.
+        kernel: weights.
+        memory_budget: bytes.
+
+    Raises:
+        InputError: copy and table would exceed the budget.
+    """
+
+    name = "kd"
+
+    def __init__(self, labels: Any, kernel: Kernel, memory_budget: int) -> None:
+        self.rows = Rows(labels, kernel)
+        leaves = n_leaves(len(labels))
+        needed = bytes_needed(labels)
+        if needed > memory_budget:
+            raise InputError(f"method kd needs {needed} bytes, above memory_budget={memory_budget}")
+        values = np.array(labels, dtype=np.float64).reshape(len(labels), -1)
+        self.order, first = _leaf_order(values, leaves)
+        values = values[self.order]
+        size = np.diff(first)
+        self._leaf = np.empty(len(labels), dtype=np.int64)
+        self._leaf[self.order] = np.repeat(np.arange(leaves), size)
+        low = np.minimum.reduceat(values, first[:-1])
+        high = np.maximum.reduceat(values, first[:-1])
+        self.table = SlotTable.build(
+            kernel,
+            values[:, 0] if labels.ndim == 1 else values,
+            row_start=np.arange(leaves + 1) * leaves,
+            gap=_box_distance(low, high).ravel(),
+            start=np.tile(first[:-1], leaves),
+            count=np.tile(size, leaves),
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held beside the labels."""
+        return self.table.nbytes + int(self.table.values.nbytes + self.order.nbytes + self._leaf.nbytes)
+
+    def draw(self, anchors: Ints, rng: np.random.Generator) -> Ints:
+        """Partners (B,) int64 of anchors (B,) that are indices of labels."""
+        partners = np.empty(len(anchors), dtype=np.int64)
+        step = 1 << 15
+        for s in range(0, len(anchors), step):
+            chunk = anchors[s : s + step]
+            points = self.rows.distances.at(chunk)
+            position = self.table.draw(self._leaf[chunk], points, rng)
+            drawn = self.order[position]
+            left = np.flatnonzero(position < 0)
+            if left.size:
+                drawn[left] = self.rows.draw_points(points[left], rng, chunk[left])
+            partners[s : s + step] = drawn
+        return partners
+
+    def anchor_rows(self) -> Ints:
+        """Table row (N,) of each label."""
+        return self._leaf
+
+    def draw_points(self, points: Floats, rng: np.random.Generator) -> Ints:
+        """Partners (B,) int64 of labels (B,) or (B, d) float64 outside the data."""
+        return self.rows.draw_points(points, rng)
+
+    def pilot(self, proposals: int = 1000) -> float:
+        """Mean acceptance of one round over a fixed choice of anchors."""
+        rng = np.random.default_rng(0)  # fixed: the method chosen must not vary
+        anchors = rng.integers(len(self._leaf), size=proposals)
+        points = self.rows.distances.at(anchors)
+        return self.table.acceptance(self._leaf[anchors], points, rng)
+
+
+def n_leaves(n: int) -> int:
+    """Leaves for n labels: of 8 labels or more, at most 8 sqrt(n) (64 n slots) and `MAX_LEAVES`."""
+    wanted = min(n / 8, 8 * n**0.5, MAX_LEAVES)
+    return 1 << max(0, round(np.log2(max(wanted, 1))))
+
+
+def bytes_needed(labels: Any) -> int:
+    """Bytes that a sampler of these labels holds beside them."""
+    return SLOT_BYTES * n_leaves(len(labels)) ** 2 + 8 * int(np.prod(labels.shape)) + 16 * len(labels)
+
+
+def _leaf_order(values: Floats, leaves: int) -> tuple[Ints, Ints]:
+    """Order (N,) in which leaves are contiguous, and the first position of each (leaves + 1,)."""
+    order = np.arange(len(values))
+    first = np.array([0, len(values)])
+    while len(first) - 1 < leaves:
+        cuts = []
+        for start, stop in pairwise(first):
+            run = order[start:stop]
+            part = values[run]
+            along = part[:, np.argmax(np.ptp(part, axis=0))]
+            middle = (stop - start) // 2
+            order[start:stop] = run[np.argpartition(along, middle)]
+            cuts.append(start + middle)
+        first = np.sort(np.concatenate([first, cuts]))
+    return order, first
+
+
+def _box_distance(low: Floats, high: Floats) -> Floats:
+    """Smallest distance (L, L) of boxes given by their corners (L, d)."""
+    step = max(1, BLOCK // low.size)
+    rows = []
+    for s in range(0, len(low), step):
+        a = slice(s, s + step)
+        between = np.maximum(low[None, :, :] - high[a, None, :], low[a, None, :] - high[None, :, :])
+        np.maximum(between, 0.0, out=between)
+        # A hair below, so that no order of summation (torch has its own) puts a pair nearer than its boxes.
+        rows.append(np.sqrt(np.einsum("...d,...d->...", between, between)) * (1 - 1e-12))
+    return np.concatenate(rows)

@@ -1,0 +1,146 @@
+"""Accept/reject over slots: the drawing half that one-dimensional cells and k-d leaves share.
+
+Points are kept in an order in which every cell is contiguous. Each cell (row) has slots, runs of points that
+together cover all of them. A slot proposes its points with mass exp(-energy(gap)), gap being the smallest
+possible distance between a point of the row's cell and a point of the slot. K_ij <= exp(-energy(gap)) and the
+row's total does not depend on j, so accepting with K_ij / exp(-energy(gap)) draws j exactly ~ K_ij.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cmixup.sampling.alias import alias_rows
+from cmixup.sampling.distance import pair_distance
+from cmixup.sampling.inputs import Floats, Ints
+from cmixup.sampling.kernels import Kernel
+from cmixup.sampling.stream import round_limit
+
+SLOT_BYTES = 28
+# Anchors handled at once: temporaries stay in the cache.
+CHUNK = 1 << 15
+
+
+@dataclass(frozen=True)
+class SlotTable:
+    """Alias rows of slots, flat: R rows, S slots over N positions.
+
+    Attributes:
+        kernel: weights.
+        values: (N,) or (N, d) labels by position; shared, not counted in `nbytes`.
+        row_start: (R + 1,) int64, first slot of each row.
+        stay, gap: (S,) float64, alias probability and smallest distance of row and slot (label units).
+        move, start, count: (S,) int32 (int64 where that is too small), alias slot, first position and size.
+    """
+
+    kernel: Kernel
+    values: Any
+    row_start: Ints
+    stay: Floats
+    gap: Floats
+    move: NDArray[Any]
+    start: NDArray[Any]
+    count: NDArray[Any]
+
+    @classmethod
+    def build(cls, kernel: Kernel, values: Any, *, row_start: Ints, gap: Floats, start: Ints, count: Ints) -> SlotTable:
+        """Build the alias rows of (S,) slots, none of them empty."""
+        nearest = np.minimum.reduceat(gap, row_start[:-1])
+        mass = count * np.exp(-kernel.excess(gap, np.repeat(nearest, np.diff(row_start))))
+        stay, move = alias_rows(mass, row_start)
+        small = np.int32 if len(values) < 2**31 and len(gap) < 2**31 else np.int64
+        return cls(
+            kernel,
+            values,
+            row_start,
+            stay,
+            gap,
+            move=move.astype(small),
+            start=start.astype(small),
+            count=count.astype(small),
+        )
+
+    @classmethod
+    def join(cls, tables: list[SlotTable]) -> SlotTable:
+        """The rows of several tables over the same values, one after the other."""
+        if len(tables) == 1:
+            return tables[0]
+        offset = np.cumsum([0] + [len(t.gap) for t in tables])
+        pairs = list(zip(tables, offset[:-1], strict=True))
+        return cls(
+            tables[0].kernel,
+            tables[0].values,
+            np.concatenate([*(t.row_start[:-1] + o for t, o in pairs), offset[-1:]]),
+            np.concatenate([t.stay for t in tables]),
+            np.concatenate([t.gap for t in tables]),
+            np.concatenate([t.move + t.move.dtype.type(o) for t, o in pairs]),
+            np.concatenate([t.start for t in tables]),
+            np.concatenate([t.count for t in tables]),
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held beside the values."""
+        held = (self.row_start, self.stay, self.gap, self.move, self.start, self.count)
+        return sum(int(array.nbytes) for array in held)
+
+    def draw(self, rows: Ints, points: Floats, rng: np.random.Generator) -> Ints:
+        """Draw one position for each point.
+
+        Args:
+            rows: (B,) table row of each point.
+            points: (B,) or (B, d) float64 labels of the anchors, each within its row's cell.
+            rng: source of randomness.
+
+        Returns:
+            (B,) int64 positions; -1 for those still rejected after `round_limit` rounds.
+        """
+        position = np.empty(len(rows), dtype=np.int64)
+        for s in range(0, len(rows), CHUNK):
+            part = slice(s, s + CHUNK)
+            self._draw_chunk(rows[part], points[part], rng, position[part])
+        return position
+
+    def acceptance(self, rows: Ints, points: Floats, rng: np.random.Generator) -> float:
+        """Fraction of points (as for `draw`) that one round accepts."""
+        first = self.row_start[rows]
+        _, refused = self._propose(first, self.row_start[rows + 1] - first, points, rng)
+        return 1 - float(refused.mean())
+
+    def _propose(
+        self, first: Ints, width: Ints, points: Floats, rng: np.random.Generator
+    ) -> tuple[Ints, NDArray[np.bool_]]:
+        """One round: (B,) positions proposed, (B,) whether they are refused."""
+        toss = rng.random(len(first))
+        toss *= width
+        slot = toss.astype(np.int64)
+        toss -= slot
+        slot += first
+        leave = np.flatnonzero(toss >= self.stay.take(slot))
+        slot[leave] = self.move.take(slot.take(leave))
+        # Float64 uniforms: float32 could not reach every point of a large slot.
+        inside = rng.random(len(first))
+        inside *= self.count.take(slot)
+        proposal = inside.astype(np.int64)
+        proposal += self.start.take(slot)
+        distance = pair_distance(self.values.take(proposal, axis=0), points, self.values.ndim)
+        refused = rng.standard_exponential(len(first)) < self.kernel.excess(distance, self.gap.take(slot))
+        return proposal, refused
+
+    def _draw_chunk(self, rows: Ints, points: Floats, rng: np.random.Generator, out: Ints) -> None:
+        first, width = self.row_start[rows], self.row_start[rows + 1]
+        width -= first
+        pending = np.arange(len(rows))
+        for _ in range(round_limit(self.values)):
+            proposal, refused = self._propose(first, width, points, rng)
+            out[pending] = proposal
+            left = np.flatnonzero(refused)
+            pending = pending[left]
+            if not left.size:
+                return
+            first, width, points = first[left], width[left], points[left]
+        out[pending] = -1

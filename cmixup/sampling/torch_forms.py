@@ -1,0 +1,197 @@
+"""The draws in torch, for labels on an accelerator: tables come from the host once, draws stay on the device.
+
+The algorithms are those of `rows.py`, `rejection.py` and `slots.py`; on the CPU the NumPy forms are 2 to 4
+times faster and are used instead.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from cmixup.errors import InputError
+from cmixup.sampling import kd, rejection
+from cmixup.sampling.cells import Cells
+from cmixup.sampling.choice import KD_ACCEPTS, KD_DIMENSIONS, UNIFORM_ACCEPTS
+from cmixup.sampling.kernels import Kernel
+from cmixup.sampling.slots import SlotTable
+from cmixup.sampling.stream import round_limit
+
+TORCH_METHODS = ("auto", "cells", "uniform", "kd", "rows")
+# Entries (anchors x labels x dimensions) of a block: 32 MiB in float64.
+BLOCK = 1 << 22
+ANCHORS = 1024
+
+
+def _distance(a: Tensor, b: Tensor, d: int) -> Tensor:
+    difference = a - b
+    return difference.abs() if d == 1 else difference.square().sum(-1).sqrt()
+
+
+def _uniform(n: int, generator: torch.Generator) -> Tensor:
+    return torch.rand(n, generator=generator, device=generator.device, dtype=torch.float64)
+
+
+class TorchRows:
+    """`Rows` on a device: labels (N,) or (N, d) float tensor."""
+
+    name = "rows"
+    nbytes = 0
+
+    def __init__(self, labels: Tensor, kernel: Kernel) -> None:
+        self.labels, self.kernel = labels, kernel
+        self.d = 1 if labels.ndim == 1 else labels.shape[1]
+
+    def draw(self, anchors: Tensor, generator: torch.Generator) -> Tensor:
+        """Partners (B,) int64 of anchors (B,) int64 that are indices of labels."""
+        return self.draw_points(self.labels[anchors].double(), generator)
+
+    def draw_points(self, points: Tensor, generator: torch.Generator) -> Tensor:
+        """Partners (B,) int64 of labels (B,) or (B, d) float64."""
+        if not len(points):
+            return points.new_empty(0, dtype=torch.int64)
+        return torch.cat([self._draw_part(part, generator) for part in torch.split(points, ANCHORS)])
+
+    def _draw_part(self, points: Tensor, generator: torch.Generator) -> Tensor:
+        nearest = mass = partner = torch.empty(0)
+        step = max(1, BLOCK // (len(points) * self.d))
+        for start in range(0, len(self.labels), step):
+            distance = _distance(points[:, None], self.labels[start : start + step].double(), self.d)
+            here = distance.min(1).values
+            cumulative = torch.exp(-self.kernel.excess(distance, here[:, None])).cumsum(1)
+            total = cumulative[:, -1]
+            level = _uniform(len(points), generator) * total
+            candidate = start + torch.searchsorted(cumulative, level[:, None], right=True)[:, 0]
+            # A scan on a device may round so that the last sum is not the largest: stay inside the block.
+            candidate.clamp_(max=min(start + step, len(self.labels)) - 1)
+            if start == 0:
+                nearest, mass, partner = here, total, candidate
+                continue
+            closest = torch.minimum(nearest, here)
+            old = mass * torch.exp(-self.kernel.excess(nearest, closest))
+            new = total * torch.exp(-self.kernel.excess(here, closest))
+            newer = _uniform(len(points), generator) * (old + new) < new
+            nearest, mass, partner = closest, old + new, torch.where(newer, candidate, partner)
+        return partner
+
+
+class TorchUniform:
+    """`UniformRejection` on a device."""
+
+    name = "uniform"
+    nbytes = 0
+
+    def __init__(self, labels: Tensor, kernel: Kernel) -> None:
+        self.rows = TorchRows(labels, kernel)
+
+    def draw(self, anchors: Tensor, generator: torch.Generator) -> Tensor:
+        """Partners (B,) int64 of anchors (B,) int64 that are indices of labels."""
+        labels, kernel = self.rows.labels, self.rows.kernel
+        points = labels[anchors].double()
+        partners = torch.empty_like(anchors)
+        pending = torch.arange(len(anchors), device=anchors.device)
+        for _ in range(round_limit(labels)):
+            if not len(pending):
+                return partners
+            proposal = (_uniform(len(pending), generator) * len(labels)).long()
+            distance = _distance(labels[proposal].double(), points[pending], self.rows.d)
+            partners[pending] = proposal
+            weight = torch.exp(-kernel.excess(distance, torch.zeros_like(distance)))
+            pending = pending[_uniform(len(pending), generator) >= weight]
+        if len(pending):
+            partners[pending] = self.rows.draw_points(points[pending], generator)
+        return partners
+
+    def draw_points(self, points: Tensor, generator: torch.Generator) -> Tensor:
+        """Partners (B,) int64 of labels (B,) or (B, d) float64 outside the data."""
+        return self.rows.draw_points(points, generator)
+
+
+class TorchSlots:
+    """`Cells` or `KDCells` on a device, from the tables that those built on the host.
+
+    Args:
+        labels: (N,) or (N, d) float tensor.
+        host: the sampler built from the same labels.
+        table: its slot table.
+    """
+
+    def __init__(self, labels: Tensor, host: Cells | kd.KDCells, table: SlotTable) -> None:
+        self.name, self.rows = host.name, TorchRows(labels, table.kernel)
+
+        def moved(array: Any) -> Tensor:
+            return torch.from_numpy(array).to(labels.device)
+
+        self._stay, self._gap = moved(table.stay), moved(table.gap)
+        self._row_start = moved(table.row_start)
+        self._move, self._start, self._count = moved(table.move), moved(table.start), moved(table.count)
+        self._values, self._order = moved(table.values), moved(host.order)
+        self._row_of = moved(host.anchor_rows())
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held beside the labels."""
+        return sum(t.nbytes for t in vars(self).values() if isinstance(t, Tensor))
+
+    def draw(self, anchors: Tensor, generator: torch.Generator) -> Tensor:
+        """Partners (B,) int64 of anchors (B,) int64 that are indices of labels."""
+        points = self.rows.labels[anchors].double()
+        row = self._row_of[anchors].long()
+        first = self._row_start[row]
+        width = self._row_start[row + 1] - first
+        partners = torch.empty_like(anchors)
+        pending = torch.arange(len(anchors), device=anchors.device)
+        for _ in range(round_limit(self._values)):
+            n = len(pending)
+            if not n:
+                return partners
+            toss = _uniform(n, generator) * width[pending]
+            slot = toss.long()
+            leave = toss - slot >= self._stay[slot + first[pending]]
+            slot += first[pending]
+            slot = torch.where(leave, self._move[slot].long(), slot)
+            inside = (_uniform(n, generator) * self._count[slot]).long()
+            proposal = self._start[slot] + inside
+            partners[pending] = self._order[proposal].long()
+            distance = _distance(self._values[proposal].double(), points[pending], self.rows.d)
+            excess = self.rows.kernel.excess(distance, self._gap[slot])
+            pending = pending[_uniform(n, generator) >= torch.exp(-excess)]
+        if len(pending):
+            partners[pending] = self.rows.draw_points(points[pending], generator)
+        return partners
+
+    def draw_points(self, points: Tensor, generator: torch.Generator) -> Tensor:
+        """Partners (B,) int64 of labels (B,) or (B, d) float64 outside the data."""
+        return self.rows.draw_points(points, generator)
+
+
+def choose_torch(labels: Tensor, host: Any, kernel: Kernel, method: str, budget: int) -> tuple[Any, str]:
+    """As `choice.choose`, for draws on the labels' device; `host` (N,) or (N, d) is the labels in NumPy.
+
+    Raises:
+        InputError: the method has no torch form, or not for these labels or within the budget.
+    """
+    if method not in TORCH_METHODS:
+        raise InputError(f"method must be one of {', '.join(TORCH_METHODS)} on {labels.device}, got {method!r}")
+    if method == "cells" and labels.ndim == 2:
+        raise InputError(f"method 'cells' needs one-dimensional labels, got shape {tuple(labels.shape)}")
+    asked, why = method != "auto", "as asked"
+    if method == "cells" or (not asked and labels.ndim == 1):
+        cells = Cells(host, kernel, budget)
+        if cells.table is not None:
+            return TorchSlots(labels, cells, cells.table), why if asked else "one-dimensional labels"
+        if asked:
+            raise InputError(f"method cells needs a larger table than memory_budget={budget} allows")
+    if method == "uniform":
+        return TorchUniform(labels, kernel), why
+    if not asked and labels.ndim == 2 and (accepted := rejection.pilot(host, kernel)) >= UNIFORM_ACCEPTS:
+        return TorchUniform(labels, kernel), f"uniform proposals are accepted at {accepted:.2g}"
+    small = labels.ndim == 2 and labels.shape[1] <= KD_DIMENSIONS and kd.bytes_needed(host) <= budget
+    if method == "kd" or (not asked and small):
+        leaves = kd.KDCells(host, kernel, budget)
+        accepted = leaves.pilot()
+        if asked or accepted >= KD_ACCEPTS:
+            return TorchSlots(labels, leaves, leaves.table), why if asked else f"accepted at {accepted:.2g}"
+    return TorchRows(labels, kernel), why if asked else "no table suits"

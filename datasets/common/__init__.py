@@ -1,0 +1,1 @@
+"""What several datasets share; a dataset itself is a file one room up."""

@@ -1,0 +1,157 @@
+"""Drug x protein matrices of affinities, with groups of proteins held out (Davis and KIBA)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from cmixup.errors import InputError
+from datasets.common.affinity import (
+    DRUG_SYMBOLS,
+    PROTEIN_SYMBOLS,
+    DrugTarget,
+    PairTable,
+    twin_labels,
+    twin_strings,
+)
+from datasets.common.base import Indices
+from datasets.common.fetch import RawFile
+
+PAGE = "https://github.com/hkmztrk/DeepDTA/tree/a546a8433a6822e958f36171c4356ad6f414d623/data"
+RAW = "https://raw.githubusercontent.com/hkmztrk/DeepDTA/a546a8433a6822e958f36171c4356ad6f414d623/data"
+N_GROUPS, TRAIN_GROUPS, VAL_GROUPS = 10, 7, 1
+
+
+def deepdta_file(name: str, path: str, sha256: str, size: int) -> RawFile:
+    """Return a file of the repository of DeepDTA."""
+    return RawFile(
+        path=f"dti/{name}/{path}",
+        sha256=sha256,
+        size=size,
+        urls=(f"{RAW}/{name}/{path}",),
+        page=PAGE,
+        licence="none stated",
+    )
+
+
+class MatrixDrugTarget(DrugTarget):
+    """A drug x protein matrix of affinities; domains are groups of proteins, held out whole.
+
+    Args:
+        split_seed: deals the proteins' families out to ten groups; seven train, one is validation, two are testing.
+        drug_length, protein_length, synthetic: see `DrugTarget`.
+    """
+
+    n_drugs: ClassVar[int]
+    n_proteins: ClassVar[int]
+
+    def __init__(
+        self,
+        split_seed: int = 0,
+        drug_length: int = 100,
+        protein_length: int = 1000,
+        synthetic: bool = False,
+    ):
+        super().__init__(drug_length, protein_length, synthetic)
+        if split_seed < 0:
+            raise InputError(f"split_seed must be 0 or more, got {split_seed!r}")
+        self.split_seed = split_seed
+
+    def labels(self, matrix: np.ndarray) -> np.ndarray:
+        """Return the labels of a matrix as read; NaN stays."""
+        return matrix
+
+    def notes(self) -> tuple[str, ...]:
+        """Say that this is not the paper's dataset."""
+        return (*super().notes(), f"not the paper's DTI: another task, split by proteins with seed {self.split_seed}")
+
+    def read(self) -> PairTable:
+        """Read drugs, proteins and the matrix."""
+        fetched = self.fetch()
+        drugs, proteins = (strings(path) for _, path in fetched[:2])
+        matrix = np.loadtxt(fetched[2][1])
+        expected = (self.n_drugs, self.n_proteins)
+        if matrix.shape != expected or (len(drugs), len(proteins)) != expected:
+            raise InputError(
+                f"{self.name} holds {len(drugs)} drugs, {len(proteins)} proteins and a matrix of shape "
+                f"{matrix.shape}, expected {expected}"
+            )
+        return self.pairs(drugs, proteins, self.labels(matrix), {file.path: file.sha256 for file, _ in fetched})
+
+    def pairs(
+        self, drugs: dict[str, str], proteins: dict[str, str], matrix: np.ndarray, checksums: dict[str, str]
+    ) -> PairTable:
+        """Return the known entries of a matrix as pairs, with the group of each protein."""
+        drug, protein = np.nonzero(~np.isnan(matrix))
+        family = families(list(proteins), list(proteins.values()))
+        group = balanced_groups(family[protein], N_GROUPS, np.random.default_rng([self.split_seed, N_GROUPS]))
+        y = matrix[drug, protein]
+        return PairTable(list(drugs.values()), list(proteins.values()), drug, protein, y, group, checksums)
+
+    def twin(self, rng: np.random.Generator) -> PairTable:
+        """12 pairs of each of 20 proteins."""
+        drugs = {str(k): s for k, s in enumerate(twin_strings(rng, 12, DRUG_SYMBOLS, 20, 90))}
+        proteins = {str(k): s for k, s in enumerate(twin_strings(rng, 20, PROTEIN_SYMBOLS, 60, 300))}
+        rows = np.arange(240)
+        y = twin_labels([drugs[str(k // 20)] for k in rows], [proteins[str(k % 20)] for k in rows], rng)
+        return self.pairs(drugs, proteins, 5 + y.reshape(12, 20), {})
+
+    def split(self, table: PairTable, seed: int) -> Indices:
+        """Groups 0 to 6 train, 7 is validation, 8 and 9 are testing; the same for every run seed."""
+        cuts = (TRAIN_GROUPS, TRAIN_GROUPS + VAL_GROUPS)
+        part = np.digitize(table.domain, cuts)
+        return {name: np.flatnonzero(part == k) for k, name in enumerate(("train", "val", "test"))}
+
+
+def strings(path: Path) -> dict[str, str]:
+    """Read a JSON object of names and strings.
+
+    Raises:
+        InputError: something else.
+    """
+    try:
+        found = json.loads(path.read_text())
+    except ValueError as error:
+        raise InputError(f"{path} is no JSON file: {error}") from None
+    if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
+        raise InputError(f"{path} is no JSON object of strings")
+    return found
+
+
+def balanced_groups(family: np.ndarray, n_groups: int, rng: np.random.Generator) -> np.ndarray:
+    """Return a group `(N,)` for each of `N` pairs: whole families in random order, about as many pairs in each group.
+
+    Args:
+        family: `(N,)` which family the protein of a pair belongs to.
+        n_groups: number of groups.
+        rng: orders the families.
+    """
+    ids, inverse, counts = np.unique(family, return_inverse=True, return_counts=True)
+    order = rng.permutation(len(ids))
+    middle = np.cumsum(counts[order]) - counts[order] / 2
+    group = np.empty(len(ids), dtype=np.int64)
+    group[order] = (n_groups * middle / len(family)).astype(np.int64)
+    return group[inverse]
+
+
+def families(names: Sequence[str], sequences: Sequence[str]) -> np.ndarray:
+    """Return a family for each protein: those that share a sequence, or a name up to its first parenthesis, are one.
+
+    Mutants and phosphorylated forms of one kinase, such as ABL1, ABL1(T315I) and ABL1(T315I)p, end in one family.
+    """
+    parent = list(range(len(names)))
+
+    def root(k: int) -> int:
+        while parent[k] != k:
+            k = parent[k]
+        return k
+
+    first: dict[str, int] = {}
+    for k, (name, sequence) in enumerate(zip(names, sequences, strict=True)):
+        for key in (f"name {name.partition('(')[0]}", f"sequence {sequence}"):
+            parent[root(k)] = root(first.setdefault(key, k))
+    return np.array([root(k) for k in range(len(names))])

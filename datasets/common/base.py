@@ -1,0 +1,222 @@
+"""The contract of every dataset, and what the tabular ones share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import torch
+
+from cmixup.data import RegressionData, Split
+from cmixup.errors import InputError, check_choice
+from datasets.common.fetch import RawFile, RawFolder, fetch
+
+Indices = dict[str, np.ndarray]
+SPLITS = ("train", "val", "test")
+
+
+class Dataset(ABC):
+    """Loads, checks and splits one dataset.
+
+    A subclass's docstring is its card: origin, what y measures and its unit, shapes, counts per split, licence,
+    citation. `synthetic=True` gives its twin: the same shapes and metadata from a formula, without any file.
+
+    Attributes:
+        name: its spelling in files, configs, keys and results.
+        files: one tuple for each file it needs, holding the alternatives that will do, preferred first.
+        folders: the folders it needs that only a person can get.
+        unit: what y measures.
+        metrics, selection, worst: see `cmixup.data.RegressionData`.
+    """
+
+    name: ClassVar[str]
+    files: ClassVar[tuple[tuple[RawFile, ...], ...]] = ()
+    folders: ClassVar[tuple[RawFolder, ...]] = ()
+    unit: ClassVar[str]
+    metrics: ClassVar[tuple[str, ...]] = ("rmse", "mape", "r")
+    selection: ClassVar[str] = "rmse"
+    worst: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, synthetic: bool = False):
+        self.synthetic = synthetic
+
+    @abstractmethod
+    def load(self, seed: int) -> RegressionData:
+        """Return the splits for run seed `seed`; fetches the files that are missing.
+
+        Raises:
+            FetchError: a file cannot be had.
+            InputError: the content is not what the card says.
+        """
+
+    def fetch(self) -> list[tuple[RawFile, Path]]:
+        """Return the verified files, one for each entry of `files`.
+
+        Raises:
+            FetchError: a file cannot be had, or a folder is not here.
+        """
+        for folder in self.folders:
+            folder.find()
+        return [fetch(*alternatives) for alternatives in self.files]
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what a reader of the results must know."""
+        return ("synthetic twin: not real data",) if self.synthetic else ()
+
+    def assemble(self, train: Split, val: Split, test: Split, checksums: Mapping[str, str]) -> RegressionData:
+        """Return the splits with what this dataset says of itself."""
+        return RegressionData(
+            self.name,
+            train,
+            val,
+            test,
+            unit=self.unit,
+            metrics=self.metrics,
+            selection=self.selection,
+            worst=self.worst,
+            checksums=checksums,
+            notes=self.notes(),
+        )
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows as read: `x: (N, d)`, `y: (N, d_y)`, `domain: (N,)`, and the checksums of their files."""
+
+    x: np.ndarray
+    y: np.ndarray
+    domain: np.ndarray
+    checksums: dict[str, str]
+
+
+class TabularDataset(Dataset):
+    """Features min-max scaled to [0, 1], labels raw.
+
+    Args:
+        scaling: "train" fits minimum and maximum on the training rows and clips the others to [0, 1]; "all" fits
+            them on every row, test rows too (released code).
+        synthetic: use the twin.
+
+    Attributes:
+        may_miss: whether the file marks unknown features; they come as NaN, and get the mean of the known values of
+            their column over the rows that scaling is fitted on.
+    """
+
+    may_miss: ClassVar[bool] = False
+
+    def __init__(self, scaling: str = "train", synthetic: bool = False):
+        super().__init__(synthetic)
+        self.scaling = check_choice("scaling", scaling, ("train", "all"))
+
+    @abstractmethod
+    def read(self) -> Table:
+        """Read the real rows."""
+
+    @abstractmethod
+    def twin(self, rng: np.random.Generator) -> Table:
+        """Make rows of the same shapes and similar ranges."""
+
+    @abstractmethod
+    def split(self, table: Table, seed: int) -> Indices:
+        """Return the rows of "train", "val" and "test"."""
+
+    def load(self, seed: int) -> RegressionData:
+        """Read, check, split and scale."""
+        table = self.twin(np.random.default_rng(0)) if self.synthetic else self.read()
+        for label, values in (("x", table.x), ("y", table.y)):
+            unusable = np.isinf(values) if self.may_miss and label == "x" else ~np.isfinite(values)
+            if unusable.any():
+                row = int(np.argwhere(unusable)[0, 0])
+                raise InputError(f"{label} of {self.name} has values that are not finite, first in row {row}")
+        rows = self.split(table, seed)
+        fit_rows = rows["train"] if self.scaling == "train" else None
+        x = min_max(fill_missing(table.x, fit_rows) if self.may_miss else table.x, fit_rows)
+        train, val, test = (
+            Split(
+                x=torch.from_numpy(x[rows[part]].astype(np.float32)),
+                y=torch.from_numpy(table.y[rows[part]].astype(np.float32)),
+                domain=torch.from_numpy(table.domain[rows[part]].astype(np.int64)),
+                name=f"{self.name}/{part}",
+            )
+            for part in SPLITS
+        )
+        return self.assemble(train, val, test, table.checksums)
+
+
+def min_max(x: np.ndarray, fit_rows: np.ndarray | None) -> np.ndarray:
+    """Scale each column of `x: (N, d)` to [0, 1] and clip what lies outside; a constant column becomes 0.
+
+    Args:
+        x: features.
+        fit_rows: rows that minimum and maximum are taken from; None for all.
+    """
+    fitted = x if fit_rows is None else x[fit_rows]
+    low, high = fitted.min(axis=0), fitted.max(axis=0)
+    span = np.where(high > low, high - low, 1.0)
+    return np.clip((x - low) / span, 0.0, 1.0)
+
+
+def fill_missing(x: np.ndarray, fit_rows: np.ndarray | None) -> np.ndarray:
+    """Replace NaN by the mean of its column's known values over `fit_rows` (None for all rows).
+
+    Raises:
+        InputError: a column without any known value there.
+    """
+    fitted = x if fit_rows is None else x[fit_rows]
+    known = ~np.isnan(fitted)
+    if not known.any(axis=0).all():
+        column = int(np.argmin(known.any(axis=0)))
+        raise InputError(f"column {column} of x has no known value in the rows that scaling is fitted on")
+    mean = np.where(known, fitted, 0.0).sum(axis=0) / known.sum(axis=0)
+    return np.where(np.isnan(x), mean, x)
+
+
+def split_by_domain(domain: np.ndarray) -> Indices:
+    """Split whole domains, by ascending id, about 70 / 10 / 20 by rows (released code of Crime and SkillCraft).
+
+    With c the cumulative rows of the sorted domains, validation starts at the first domain with c >= int(0.7 N), and
+    test at the first with c >= c[start of validation] + int(0.1 N).
+
+    Raises:
+        InputError: too few domains for three parts.
+    """
+    ids, counts = np.unique(domain, return_counts=True)
+    rows = np.cumsum(counts)
+    first = int(np.argmax(rows >= int(0.7 * len(domain))))
+    reached = rows >= rows[first] + int(0.1 * len(domain))
+    second = int(np.argmax(reached))
+    if first == 0 or not reached.any() or second == first:
+        raise InputError(f"domain has {len(ids)} domains, too few for train, val and test")
+    parts = (ids[:first], ids[first:second], ids[second:])
+    return {name: np.flatnonzero(np.isin(domain, part)) for name, part in zip(SPLITS, parts, strict=True)}
+
+
+def seeded_permutation(n: int, seed: int) -> np.ndarray:
+    """Return the permutation of `n` rows that the released code draws after `np.random.seed(seed)`."""
+    return np.random.RandomState(seed).permutation(n)
+
+
+def permuted(permutation: np.ndarray, sizes: tuple[int, int, int]) -> Indices:
+    """Cut a permutation of all rows into train, val and test of the given sizes."""
+    if sum(sizes) != len(permutation):
+        raise InputError(f"split sizes {sizes} must sum to the {len(permutation)} rows")
+    cuts = np.split(permutation, np.cumsum(sizes)[:-1])
+    return dict(zip(SPLITS, cuts, strict=True))
+
+
+def check_shape(values: np.ndarray, shape: tuple[int, int], source: Path) -> np.ndarray:
+    """Return `values` if it has the shape that the dataset's card states, else raise `InputError`."""
+    if values.shape != shape:
+        raise InputError(f"{source} holds a table of shape {values.shape}, expected {shape}")
+    return values
+
+
+def smooth_labels(x: np.ndarray, rng: np.random.Generator, mean: float, std: float) -> np.ndarray:
+    """Return `(N, 1)` labels that vary smoothly with `x`, plus a tenth of noise, with the given mean and std."""
+    z = np.sin(3 * (x - x.mean(axis=0)) / x.std(axis=0) @ rng.normal(size=x.shape[1]) / x.shape[1] ** 0.5)
+    z = z + 0.1 * rng.normal(size=len(x))
+    return (mean + std * (z - z.mean()) / z.std())[:, None]

@@ -1,0 +1,1 @@
+"""Views of objects: rendering, reading, and the tasks drawn from them."""

@@ -1,0 +1,113 @@
+"""Released pickles of views, read without running the code that a pickle may hold."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from cmixup.errors import InputError
+from datasets.common.pose.views import Views, read_views, write_views
+
+SIDE = 128  # pixels of the released images
+
+
+class ArrayUnpickler(pickle.Unpickler):
+    """Rebuilds NumPy arrays and Python's containers, numbers and strings; every other name stops it.
+
+    A pickle calls whatever it names. Here only the functions that NumPy's own pickles name can be called.
+    """
+
+    def __init__(self, stream: BinaryIO):
+        super().__init__(stream, encoding="latin1")  # Python 2's pickles of arrays, too
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Return what an array's pickle needs, else raise `InputError`."""
+        found = _ALLOWED.get((module.replace("numpy._core", "numpy.core"), name))
+        if found is None:
+            raise InputError(f"the pickle names {module}.{name}: only arrays, tuples and lists are read")
+        return found
+
+
+def _latin1(text: str, encoding: str) -> bytes:
+    if encoding not in ("latin1", "latin-1"):
+        raise InputError(f"the pickle names encoding {encoding!r}: only latin1 is read")
+    return text.encode("latin1")
+
+
+# NumPy says itself which functions rebuild its arrays and scalars.
+_ALLOWED: dict[tuple[str, str], Any] = {
+    ("numpy.core.multiarray", "_reconstruct"): np.empty(1).__reduce__()[0],
+    ("numpy.core.multiarray", "scalar"): np.float64(0).__reduce__()[0],
+    ("numpy.core.numeric", "_frombuffer"): np.empty(1).__reduce_ex__(5)[0],
+    ("numpy", "ndarray"): np.ndarray,
+    ("numpy", "dtype"): np.dtype,
+    ("_codecs", "encode"): _latin1,
+}  # fmt: skip
+
+
+def read_pickle(stream: BinaryIO, source: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return images `(objects, views, 128, 128)` uint8 and azimuths `(objects, views)` float32 of a released pickle.
+
+    The pickle holds the pair (x, y): x `(objects, views, 128, 128[, 1])` or flat, in 0..255; y `(objects, views[, d])`,
+    azimuth last.
+
+    Args:
+        stream: the pickle.
+        source: how errors call it.
+
+    Raises:
+        InputError: it holds anything but arrays, tuples and lists, or arrays of other shapes.
+    """
+    try:
+        content = ArrayUnpickler(stream).load()
+    except InputError as error:
+        raise InputError(f"{source}: {error}") from None
+    except Exception as error:  # a damaged pickle can raise anything
+        raise InputError(f"{source} is not a pickle of arrays: {error}") from None
+    if not isinstance(content, (tuple, list)) or len(content) != 2:
+        raise InputError(f"{source} must hold the pair (x, y), got {type(content).__name__}")
+    x, y = (_as_array(part, label, source) for label, part in zip("xy", content, strict=True))
+    y = y[..., -1] if y.ndim == 3 else y
+    if y.ndim != 2 or x.shape[:2] != y.shape or int(np.prod(x.shape[2:])) != SIDE * SIDE:
+        raise InputError(
+            f"{source} must hold x (objects, views, {SIDE}, {SIDE}) and y (objects, views, d), "
+            f"got shapes {x.shape} and {y.shape}"
+        )
+    if x.dtype != np.uint8:
+        if not (x.min() >= 0 and x.max() <= 255 and (x == np.rint(x)).all()):
+            raise InputError(f"x of {source} must be whole numbers in 0..255, got {x.dtype} {x.min()} to {x.max()}")
+        x = x.astype(np.uint8)
+    return x.reshape(*y.shape, SIDE, SIDE), y.astype(np.float32)
+
+
+def _as_array(part: Any, label: str, source: str) -> np.ndarray:
+    try:
+        array = np.asarray(part)
+    except ValueError:
+        array = np.empty(0, object)
+    if array.dtype.kind not in "buif":
+        raise InputError(f"{label} of {source} must be one array of numbers (every object with as many views)")
+    return array
+
+
+def converted(path: Path, sources: Mapping[str, str], opened: Callable[[], BinaryIO]) -> Views:
+    """Return the views of a released pickle, converted to the file `path` the first time.
+
+    Args:
+        path: of the file of views; its stem names the objects.
+        sources: SHA-256 by path of the file that the pickle lies in; another one is converted again.
+        opened: gives the pickle.
+    """
+    about = {"sources": dict(sources)}
+    if path.is_file():
+        views = read_views(path)
+        if dict(views.about) == about:
+            return views
+    with opened() as stream:
+        x, y = read_pickle(stream, path.stem)
+    write_views(path, x, y, [f"{path.stem} {k}" for k in range(len(x))], about)
+    return read_views(path)

@@ -1,0 +1,146 @@
+"""What the pose datasets share: tasks drawn from views of objects, test objects apart from training objects."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import ClassVar
+
+import numpy as np
+import torch
+
+from cmixup.data import RegressionData, Split
+from cmixup.errors import InputError
+from cmixup.tasks import Tasks
+from datasets.common.base import Dataset
+from datasets.common.pose.views import Views
+
+SHOTS = 15  # support and query views of a task; paper tab:hyperpara_meta
+SCALE = 10.0  # labels are 10 x azimuth; paper
+TWIN_OBJECTS, TWIN_VIEWS, TWIN_TASKS = (4, 3), 2 * SHOTS + 2, (2, 2, 2)
+
+
+class TaskDataset(Dataset):
+    """Tasks of 15 support and 15 query views of one object.
+
+    A split's row is a task: its x is a `cmixup.tasks.Episode` of grey images in [0, 1], its y the labels of the 15
+    query views, 10 x azimuth. Tasks are drawn once, an object uniformly with replacement and 30 different views of it:
+    those of test by `task_seed`, the same for every run seed, those of train and val by the run seed. Test objects are
+    in no other split. Validation tasks are on training objects, since neither the paper nor the original codes set
+    objects apart; `val_objects` takes some from training for it.
+
+    Args:
+        train_tasks: tasks in a pass over the training split; a pass is `train_tasks / batch_size` iterations.
+        val_tasks: tasks that choose the checkpoint.
+        test_tasks: tasks that are reported.
+        val_objects: training objects kept for validation; 0 validates on the training objects.
+        split_seed: of the objects' split, where it is ours to draw.
+        task_seed: of the test tasks.
+        synthetic: use the twin: small images of few objects, few tasks.
+    """
+
+    unit: ClassVar[str] = "10 x azimuth as a fraction of a full turn"
+    metrics: ClassVar[tuple[str, ...]] = ("mse", "mse_ci95")
+    selection: ClassVar[str] = "mse"
+
+    def __init__(
+        self,
+        train_tasks: int = 10000,
+        val_tasks: int = 200,
+        test_tasks: int = 6000,
+        *,
+        val_objects: int = 0,
+        split_seed: int = 1,
+        task_seed: int = 0,
+        synthetic: bool = False,
+    ):
+        super().__init__(synthetic)
+        for name, value in (("train_tasks", train_tasks), ("val_tasks", val_tasks), ("test_tasks", test_tasks)):
+            if value < 1:
+                raise InputError(f"{name} must be 1 or more, got {value!r}")
+        for name, value in (("val_objects", val_objects), ("split_seed", split_seed), ("task_seed", task_seed)):
+            if value < 0:
+                raise InputError(f"{name} must be 0 or more, got {value!r}")
+        self.n_tasks = TWIN_TASKS if synthetic else (train_tasks, val_tasks, test_tasks)
+        self.val_objects, self.split_seed, self.task_seed = val_objects, split_seed, task_seed
+
+    @abstractmethod
+    def views(self) -> tuple[Views, Views]:
+        """Return the views of the training objects and of the test objects."""
+
+    def objects(self) -> tuple[Views, Views]:
+        """Return the views that tasks are drawn from, for training and for test; those of the twin if `synthetic`."""
+        return _twins(np.random.default_rng(0)) if self.synthetic else self.views()
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what a reader of the results must know."""
+        return ("synthetic twin: not real data",) if self.synthetic else ()
+
+    def load(self, seed: int) -> RegressionData:
+        """Read the views and draw the tasks."""
+        train, test = self.objects()
+        checksums = {} if self.synthetic else {**dict(_sources(train)), **dict(_sources(test))}
+        if self.val_objects >= len(train.names):
+            raise InputError(
+                f"val_objects must leave training objects among {len(train.names)}, got {self.val_objects}"
+            )
+        kept = np.random.default_rng([seed, 2]).permutation(len(train.names))
+        held, fitted = np.sort(kept[: self.val_objects]), np.sort(kept[self.val_objects :])
+        val = train.of(held) if self.val_objects else train
+        train = train.of(fitted) if self.val_objects else train
+        n_train, n_val, n_test = self.n_tasks
+        return RegressionData(
+            self.name,
+            self._split("train", train, n_train, [seed, 0]),
+            self._split("val", val, n_val, [seed, 1]),
+            self._split("test", test, n_test, [self.task_seed]),
+            unit=self.unit,
+            metrics=self.metrics,
+            selection=self.selection,
+            worst=self.worst,
+            checksums=checksums,
+            notes=self.notes(),
+        )
+
+    def _split(self, part: str, views: Views, n: int, seed: list[int]) -> Split:
+        tasks = draw_tasks(views, n, np.random.default_rng(seed))
+        return Split(tasks, tasks.y, torch.from_numpy(tasks.objects), f"{self.name}/{part}")
+
+
+def draw_tasks(views: Views, n: int, rng: np.random.Generator, shots: int = SHOTS) -> Tasks:
+    """Draw `n` tasks of `shots` support and `shots` query views: an object with replacement, its views without.
+
+    Raises:
+        InputError: objects with fewer views than a task needs.
+    """
+    n_objects, n_views = views.y.shape
+    if n_views < 2 * shots:
+        raise InputError(
+            f"views must be {2 * shots} or more for each object, to draw {shots} for support and {shots} for query; "
+            f"{views.names[0]} has {n_views}"
+        )
+    objects = rng.integers(n_objects, size=n)
+    chosen = rng.permuted(np.tile(np.arange(n_views), (n, 1)), axis=1)[:, : 2 * shots]
+    return Tasks(views.x, np.float32(SCALE) * views.y, objects, chosen, shots)
+
+
+def twin(n_objects: int, rng: np.random.Generator, size: int = 32) -> Views:
+    """Return views of a bright spot that goes round the image's middle with the azimuth, wider for later objects."""
+    y = rng.random((n_objects, TWIN_VIEWS), dtype=np.float32)
+    grid = np.linspace(-1, 1, size, dtype=np.float32)
+    angle = 2 * np.pi * y[..., None, None]
+    width = np.linspace(0.15, 0.4, n_objects, dtype=np.float32)[:, None, None, None]
+    distance = (grid - 0.6 * np.cos(angle)) ** 2 + (grid[:, None] - 0.6 * np.sin(angle)) ** 2
+    x = np.rint(255 * np.exp(-distance / width**2)).astype(np.uint8)
+    return Views(x, y, tuple(f"spot {k}" for k in range(n_objects)), {"sources": {}})
+
+
+def _twins(rng: np.random.Generator) -> tuple[Views, Views]:
+    n_train, n_test = TWIN_OBJECTS
+    every = twin(n_train + n_test, rng)
+    return every.of(np.arange(n_train)), every.of(np.arange(n_train, n_train + n_test))
+
+
+def _sources(views: Views) -> dict[str, str]:
+    sources = views.about.get("sources", {})
+    assert isinstance(sources, dict)
+    return sources

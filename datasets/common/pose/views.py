@@ -1,0 +1,99 @@
+"""Views of objects at known azimuths in one HDF5 file, read through a memory map."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from cmixup.errors import InputError
+from datasets.common.fetch import temporary_beside
+
+
+@dataclass(frozen=True)
+class Views:
+    """All views of some objects.
+
+    Args:
+        x: `(objects, views, H, W)` uint8.
+        y: `(objects, views)` float32, azimuths as fractions of a full turn, in [0, 1].
+        names: one an object.
+        about: what the file says of its origin: `sources` (SHA-256 by file) and what it was made with.
+
+    Raises:
+        InputError: arrays that do not fit together, azimuths out of range.
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    names: tuple[str, ...]
+    about: Mapping[str, object]
+
+    def __post_init__(self) -> None:
+        if self.x.ndim != 4 or self.x.dtype != np.uint8:
+            raise InputError(f"x must be (objects, views, H, W) uint8, got shape {self.x.shape} {self.x.dtype}")
+        if self.y.shape != self.x.shape[:2]:
+            raise InputError(f"y must be {self.x.shape[:2]}, an azimuth for each view, got shape {self.y.shape}")
+        if len(self.names) != len(self.x):
+            raise InputError(f"names must be {len(self.x)}, one an object, got {len(self.names)}")
+        wrong = ~((self.y >= 0) & (self.y <= 1))  # NaN, too
+        if wrong.any():
+            k, v = map(int, np.argwhere(wrong)[0])
+            raise InputError(f"y must lie in [0, 1], got {self.y[k, v]} for view {v} of {self.names[k]}")
+
+    def of(self, objects: np.ndarray) -> Views:
+        """Return the views of the objects `(n,)` int64; their images are read into memory."""
+        return Views(self.x[objects], self.y[objects], tuple(self.names[k] for k in objects), self.about)
+
+
+def write_views(
+    path: Path, images: Iterable[np.ndarray], y: np.ndarray, names: Sequence[str], about: Mapping[str, object]
+) -> None:
+    """Write a file of views, whole or not at all.
+
+    Args:
+        path: where.
+        images: one `(views, H, W)` uint8 array an object, taken one after another.
+        y, names, about: see `Views`; `about` is stored as JSON.
+    """
+    import h5py
+
+    with temporary_beside(path) as part:
+        with h5py.File(part, "w") as file:
+            x = None
+            for k, image in enumerate(images):
+                if x is None:
+                    # Contiguous and uncompressed, so that it can be mapped into memory.
+                    x = file.create_dataset("x", (len(names), *image.shape), np.uint8)
+                x[k] = image
+            file["y"] = np.asarray(y, np.float32)
+            file["names"] = [name.encode() for name in names]
+            file.attrs["about"] = json.dumps(about)
+        part.chmod(0o644)
+        part.replace(path)
+
+
+def read_views(path: Path) -> Views:
+    """Return the views in a file; the images stay on disk until they are asked for.
+
+    Raises:
+        InputError: the file is not what `write_views` writes.
+    """
+    import h5py
+
+    try:
+        with h5py.File(path) as file:
+            x, names = file["x"], tuple(name.decode() for name in file["names"][:])
+            shape, dtype, offset = x.shape, x.dtype, x.id.get_offset()
+            y, about = file["y"][:], json.loads(file.attrs["about"])
+        if offset is None:
+            raise InputError(f"{path} holds x in pieces or compressed: it cannot be mapped into memory")
+        images = np.memmap(path, dtype, "r", offset, shape)
+    except (OSError, KeyError, ValueError, AttributeError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{path} is not a file of views ({error}); remove it, and it is made again") from None
+    return Views(images, y, names, about)

@@ -1,0 +1,1 @@
+"""Videos: reading them, choosing clips, and generated ones to try both."""

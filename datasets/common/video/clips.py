@@ -1,0 +1,249 @@
+"""Clips of videos, decoded when a batch asks for them (echonet/dynamic, echonet/datasets/echo.py).
+
+A clip is `frames` frames, every `period`-th from a start frame on, normalised by channel. A video of fewer than
+frames * period frames is filled up with zeros behind its end, after normalisation: frames of the mean colour.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from cmixup.errors import InputError
+from datasets.common.video.avi import CHANNELS, Avi
+
+MOST_THREADS = 8
+
+
+class Video(Protocol):
+    """One video, of which any frame can be read."""
+
+    def __len__(self) -> int: ...
+
+    def read(self, numbers: np.ndarray) -> np.ndarray:
+        """Return the frames `numbers: (L,)` as `(L, size, size, 3)` uint8."""
+        ...
+
+
+class Videos(Protocol):
+    """The videos of one split."""
+
+    def __len__(self) -> int: ...
+
+    def open(self, row: int) -> Video:
+        """Return one of them."""
+        ...
+
+
+class AviFiles:
+    """Videos in files, opened when asked for; nothing is kept.
+
+    Args:
+        paths: one Motion-JPEG AVI a row.
+    """
+
+    def __init__(self, paths: list[Path]):
+        self.paths = paths
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def open(self, row: int) -> Avi:
+        """Open one file."""
+        return Avi(self.paths[row])
+
+
+@dataclass(frozen=True)
+class ClipForm:
+    """What a clip looks like.
+
+    Args:
+        frames: how many.
+        period: distance between two of them in the video.
+        size: their height and width in pixels.
+        pad: pixels of zeros on every side of which a random crop of the old size is taken in training; 0 for none.
+
+    Raises:
+        InputError: a value below its least.
+    """
+
+    frames: int = 32
+    period: int = 2
+    size: int = 112
+    pad: int = 12
+
+    def __post_init__(self) -> None:
+        for name, least in (("frames", 1), ("period", 1), ("size", 1), ("pad", 0)):
+            if getattr(self, name) < least:
+                raise InputError(f"{name} must be {least} or more, got {getattr(self, name)!r}")
+
+    @property
+    def span(self) -> int:
+        """Frames from the first to the last of a clip, both counted."""
+        return (self.frames - 1) * self.period + 1
+
+    def padded(self, length: int) -> int:
+        """Return how long a video of `length` frames is once it is filled up."""
+        return max(length, self.frames * self.period)
+
+    def starts(self, length: int) -> int:
+        """Return how many clips, one at each start frame, a video of `length` frames has."""
+        return self.padded(length) - self.span + 1
+
+
+@dataclass(frozen=True)
+class Colours:
+    """Mean and standard deviation of the pixels of each channel, `(3,)`, on the scale 0 to 255."""
+
+    mean: np.ndarray
+    std: np.ndarray
+
+
+class Clips:
+    """One clip a video, always the same: it starts at a share `where` of the start frames there are.
+
+    Args:
+        videos: where they come from.
+        form: what a clip looks like.
+        colours: for normalisation.
+        where: `(N,)` in [0, 1).
+    """
+
+    def __init__(self, videos: Videos, form: ClipForm, colours: Colours, where: np.ndarray):
+        self.videos, self.form, self.where = videos, form, where
+        self._mean, self._std = (v.astype(np.float32).reshape(-1, 1, 1, 1) for v in (colours.mean, colours.std))
+        self.shape = torch.Size((len(videos), CHANNELS, form.frames, form.size, form.size))
+
+    def __len__(self) -> int:
+        return len(self.videos)
+
+    def __getitem__(self, index: Tensor) -> Tensor:
+        """Return the clips `(B, 3, frames, size, size)` of the videos `index: (B,)` int64."""
+
+        def fixed(row: int) -> np.ndarray:
+            video = self.videos.open(row)
+            return self.clip(video, int(self.where[row] * self.form.starts(len(video))))
+
+        return self._gather([functools.partial(fixed, row) for row in index.tolist()])
+
+    def clip(self, video: Video, start: int) -> np.ndarray:
+        """Return the clip `(3, frames, size, size)` float32 that starts at frame `start`."""
+        form = self.form
+        numbers = start + form.period * np.arange(form.frames)
+        numbers = numbers[numbers < len(video)]
+        clip = np.zeros((CHANNELS, form.frames, form.size, form.size), dtype=np.float32)
+        if len(numbers):
+            clip[:, : len(numbers)] = self._normalised(video, numbers)
+        return clip
+
+    def _normalised(self, video: Video, numbers: np.ndarray) -> np.ndarray:
+        """Return frames as `(3, L, size, size)` float32."""
+        frames = read_frames(video, numbers, self.form.size)
+        return (frames.transpose(3, 0, 1, 2) - self._mean) / self._std
+
+    def _gather(self, makers: list[Callable[[], np.ndarray]]) -> Tensor:
+        """Make the rows of a batch, several at a time."""
+        batch = np.empty((len(makers), *self.shape[1:]), dtype=np.float32)
+
+        def fill(k: int) -> None:
+            batch[k] = makers[k]()
+
+        for _ in in_threads(fill, range(len(makers))):
+            pass
+        return torch.from_numpy(batch)
+
+
+class RandomClips(Clips):
+    """For training: `sample` gives a clip at a random start frame, cropped at random; `[]` gives the fixed one."""
+
+    def sample(self, index: Tensor, draw: Tensor) -> Tensor:
+        """Return clips of the videos `index: (B,)`; start and crop are a pure function of `draw: (B,)` int64."""
+        pairs = zip(index.tolist(), draw.tolist(), strict=True)
+        return self._gather([functools.partial(self._random, row, number) for row, number in pairs])
+
+    def _random(self, row: int, number: int) -> np.ndarray:
+        rng, video = np.random.default_rng(number), self.videos.open(row)
+        clip = self.clip(video, int(rng.integers(self.form.starts(len(video)))))
+        if self.form.pad == 0:
+            return clip
+        top, left = rng.integers(0, 2 * self.form.pad, 2).tolist()  # 2 pad itself is left out, as in the original
+        return shifted(clip, top, left, self.form.pad)
+
+
+class EveryClip(Clips):
+    """For testing: `views` gives the clips at all start frames; `[]` gives the fixed one."""
+
+    def all_views(self, row: int, size: int) -> Iterator[Tensor]:
+        """Yield the clips of one video in order of their start frames, in blocks `(b, 3, frames, size, size)`."""
+        form, video = self.form, self.videos.open(row)
+        whole = np.zeros((CHANNELS, form.padded(len(video)), form.size, form.size), dtype=np.float32)
+        whole[:, : len(video)] = self._normalised(video, np.arange(len(video)))
+        every = torch.from_numpy(whole).unfold(1, form.span, 1)[..., :: form.period]  # a view: nothing is copied yet
+        clips = every.permute(1, 0, 4, 2, 3)
+        for start in range(0, len(clips), size):
+            yield clips[start : start + size].contiguous()
+
+
+def shifted(clip: np.ndarray, top: int, left: int, pad: int) -> np.ndarray:
+    """Pad `clip: (..., H, W)` with `pad` zeros on every side and cut H x W pixels out at (`top`, `left`)."""
+    height, width = clip.shape[-2:]
+    wide = np.zeros((*clip.shape[:-2], height + 2 * pad, width + 2 * pad), dtype=clip.dtype)
+    wide[..., pad : pad + height, pad : pad + width] = clip
+    return wide[..., top : top + height, left : left + width]
+
+
+def read_frames(video: Video, numbers: np.ndarray, size: int) -> np.ndarray:
+    """Return frames `(L, size, size, 3)` uint8.
+
+    Raises:
+        InputError: they are of another size.
+    """
+    frames = video.read(numbers)
+    if frames.shape[1:] != (size, size, CHANNELS):
+        name = getattr(video, "path", "a video")
+        raise InputError(f"size is {size}, but the frames of {name} are {frames.shape[1]} x {frames.shape[2]} pixels")
+    return frames
+
+
+def measure_colours(videos: Videos, form: ClipForm, where: np.ndarray, rows: np.ndarray) -> Colours:
+    """Return mean and standard deviation of each channel over the clips of some videos, without their zeros.
+
+    Args:
+        videos, form, where: see `Clips`.
+        rows: `(M,)`, which videos.
+    """
+
+    def sums(row: int) -> np.ndarray:
+        video = videos.open(row)
+        start = int(where[row] * form.starts(len(video)))
+        numbers = np.arange(start, min(start + form.span, len(video)), form.period)
+        if not len(numbers):  # a clip behind the end of a short video
+            numbers = np.arange(len(video))
+        pixels = read_frames(video, numbers, form.size).reshape(-1, CHANNELS).astype(np.float64)
+        return np.stack([pixels.sum(axis=0), np.square(pixels).sum(axis=0), np.full(CHANNELS, len(pixels))])
+
+    total, squares, count = sum(in_threads(sums, rows.tolist()))
+    mean = total / count
+    std = np.sqrt(np.maximum(squares / count - mean**2, 0))
+    return Colours(mean, np.where(std > 0, std, 1.0))
+
+
+def in_threads(function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
+    """Map over items, on several threads where there are cores for them: decoding a JPEG lets other threads run."""
+    pool = _pool()
+    return map(function, items) if pool is None else pool.map(function, items)
+
+
+@functools.cache
+def _pool() -> ThreadPoolExecutor | None:
+    cores = min(MOST_THREADS, len(os.sched_getaffinity(0)))
+    return ThreadPoolExecutor(cores, thread_name_prefix="decode") if cores > 1 else None

@@ -1,0 +1,134 @@
+"""Multivariate series as regression: a window of past rows predicts the row `horizon` steps after it."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from cmixup.data import RegressionData, Split
+from cmixup.errors import InputError, check_choice
+from datasets.common.base import SPLITS, Dataset
+
+WINDOW = 168  # a week of hours; paper and released code
+
+
+class Windows:
+    """Consecutive windows of a series, gathered when they are asked for; nothing is copied before.
+
+    Args:
+        series: `(n, m)`, one row a time step. All windows read this tensor, wherever it lives.
+        start: row at which window 0 begins.
+        count: number of windows; window i begins at row `start + i`.
+        window: rows in each.
+
+    Raises:
+        InputError: windows that reach over an end of the series.
+    """
+
+    def __init__(self, series: Tensor, start: int, count: int, window: int):
+        n, m = series.shape
+        if start < 0 or start + count + window - 1 > n:
+            last = start + count + window - 1
+            raise InputError(f"windows must lie in the {n} rows of the series, got rows {start} to {last} (exclusive)")
+        self.series, self.start, self.window = series.contiguous(), start, window
+        self.shape = torch.Size((count, window, m))
+        # Row i of this view is window i laid flat; neighbours overlap in memory, and it is only ever read.
+        offset = self.series.storage_offset() + start * m
+        self._flat = self.series.as_strided((count, window * m), (m, 1), offset)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, index: Tensor) -> Tensor:
+        """Return the windows `index: (B,)` int64 as `(B, window, m)`."""
+        rows = self._flat.index_select(0, index.to(self.series.device))
+        return rows.view(len(index), *self.shape[1:])
+
+    def to(self, device: torch.device | str) -> Windows:
+        """Return the same windows of the series on `device`."""
+        return Windows(self.series.to(device), self.start, len(self), self.window)
+
+
+def target_rows(n: int, window: int, horizon: int, name: str = "the series") -> dict[str, range]:
+    """Return the rows that each split predicts: 60 / 20 / 20 % of `n` in time order (laiguokun/LSTNet utils.py).
+
+    The first target is the first row with a whole window before it; windows of val and test reach back into the split
+    before. Row t is predicted from rows t - horizon - window + 1 to t - horizon.
+
+    Raises:
+        InputError: no target is left to train on.
+    """
+    for label, value in (("window", window), ("horizon", horizon)):
+        if value < 1:
+            raise InputError(f"{label} must be 1 or more, got {value!r}")
+    first, val, test = window + horizon - 1, int(0.6 * n), int(0.8 * n)
+    if first >= val:
+        raise InputError(
+            f"window {window} with horizon {horizon} is longer than the training part of {name}, which has {val} rows"
+        )
+    return {"train": range(first, val), "val": range(val, test), "test": range(test, n)}
+
+
+class SeriesDataset(Dataset):
+    """Windows of a multivariate series, each series divided by its largest absolute value.
+
+    Args:
+        window: rows that a prediction sees.
+        horizon: steps from the last of them to the row that is predicted.
+        scaling: "all" takes the largest value over the whole series, test rows too (LSTNet and the released code: the
+            paper's RMSE is in these units); "train" over the first 60 % only.
+        synthetic: use the twin: as many series, but fewer rows.
+    """
+
+    rows: ClassVar[int]
+    series: ClassVar[int]
+    twin_rows: ClassVar[int] = 540  # leaves the twin one whole batch of 128 to train on, at horizon 24, too
+
+    def __init__(self, window: int = WINDOW, horizon: int = 12, scaling: str = "all", synthetic: bool = False):
+        super().__init__(synthetic)
+        self.window, self.horizon = window, horizon
+        self.scaling = check_choice("scaling", scaling, ("all", "train"))
+        target_rows(self.twin_rows if synthetic else self.rows, window, horizon, self.name)
+
+    @abstractmethod
+    def read(self) -> tuple[np.ndarray, dict[str, str]]:
+        """Return the real series `(rows, series)` and the checksums of its files."""
+
+    def twin(self, rng: np.random.Generator) -> np.ndarray:
+        """Return positive series with a daily and a weekly cycle, a slow drift and a tenth of noise."""
+        hours = np.arange(self.twin_rows)[:, None]
+        level, phase = rng.uniform(1, 5, self.series), rng.uniform(0, 2 * np.pi, (2, self.series))
+        daily, weekly = (np.sin(2 * np.pi * hours / period + p) for period, p in zip((24, 168), phase, strict=True))
+        drift = rng.normal(0, 0.02, (self.twin_rows, self.series)).cumsum(axis=0)
+        return level * (3 + daily + 0.5 * weekly + drift + 0.1 * rng.normal(size=daily.shape))
+
+    def load(self, seed: int) -> RegressionData:
+        """Read, check, scale and split; every run seed gets the same rows."""
+        values, checksums = (self.twin(np.random.default_rng(0)), {}) if self.synthetic else self.read()
+        expected = (self.twin_rows if self.synthetic else self.rows, self.series)
+        if values.shape != expected:
+            raise InputError(f"{self.name} must be {expected[0]} rows of {expected[1]} series, got {values.shape}")
+        if not np.isfinite(values).all():
+            row, column = map(int, np.argwhere(~np.isfinite(values))[0])
+            raise InputError(
+                f"{self.name} has values that are not finite, first in row {row} of series {column}: "
+                f"{values[row, column]}"
+            )
+        targets = target_rows(len(values), self.window, self.horizon, self.name)
+        largest = np.abs(values if self.scaling == "all" else values[: targets["train"].stop]).max(axis=0)
+        series = torch.from_numpy((values / np.where(largest > 0, largest, 1.0)).astype(np.float32))
+        train, val, test = (self._split(series, part, targets[part]) for part in SPLITS)
+        return self.assemble(train, val, test, checksums)
+
+    def _split(self, series: Tensor, part: str, targets: range) -> Split:
+        first = targets.start - self.horizon - self.window + 1
+        return Split(
+            x=Windows(series, first, len(targets), self.window),
+            y=series[targets.start : targets.stop],
+            domain=torch.zeros(len(targets), dtype=torch.int64),
+            name=f"{self.name}/{part}",
+        )

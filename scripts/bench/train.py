@@ -1,0 +1,125 @@
+"""Training speed against a straightforward loop, measured in one run: `python -m scripts.bench.train`.
+
+The straightforward loop is the original's way: an N x N table of partner probabilities, `numpy.random.choice(p=row)`
+for each example, and a conversion of every batch. Times are process time on one thread, the best of several repeats,
+with the ways taken in turn so that a change of the machine's speed meets all of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import time
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import nn
+
+from cmixup.data import RegressionData
+from cmixup.files import write_atomically
+from cmixup.methods.cmixup import cmixup
+from cmixup.seeding import Streams, torch_seed
+from cmixup.training.trainer import Member, TrainSettings, train
+from datasets.airfoil import Airfoil
+from models.fcn3 import FCN3
+from scripts.driver.cli import user_errors
+from scripts.driver.runs import environment
+from scripts.report.experiment import RESULTS
+from scripts.report.tables import markdown_rows
+
+BANDWIDTH, ALPHA, STACK = 1.75, 2.0, 10
+EPOCHS, BATCH, LR = 100, 16, 0.01
+
+
+def straightforward(data: RegressionData, seed: int, epochs: int) -> float:
+    """Train FCN3 with C-Mixup as the original does; returns the test RMSE."""
+    rng = np.random.RandomState(seed)
+    assert isinstance(data.train.x, torch.Tensor)
+    x, y = data.train.x.numpy(), data.train.y.numpy()
+    squared = (y.astype(np.float64) - y.T) ** 2
+    table = np.exp(-squared / (2 * BANDWIDTH**2))
+    table /= table.sum(axis=1, keepdims=True)
+    with torch_seed(seed):
+        first = nn.Sequential(nn.Linear(x.shape[1], 128), nn.LeakyReLU(0.1))
+        rest = nn.Sequential(nn.Linear(128, 128), nn.LeakyReLU(0.1), nn.Linear(128, 1))
+    both = nn.ModuleList([first, rest])
+    optimizer = torch.optim.Adam(both.parameters(), lr=LR)
+    best, test = float("inf"), float("nan")
+    for _ in range(epochs):
+        order = rng.permutation(len(x))
+        for start in range(0, len(x) - BATCH + 1, BATCH):
+            i = order[start : start + BATCH]
+            j = np.array([rng.choice(len(x), p=table[a]) for a in i])
+            lam = rng.beta(ALPHA, ALPHA)
+            x_i, x_j = torch.tensor(x[i]), torch.tensor(x[j])
+            mixed = torch.tensor(lam * y[i] + (1 - lam) * y[j], dtype=torch.float32)
+            loss = (rest(lam * first(x_i) + (1 - lam) * first(x_j)) - mixed).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        with torch.no_grad():
+            val = float((rest(first(data.val.x)) - data.val.y).square().mean())
+            if val < best:
+                best, test = val, float((rest(first(data.test.x)) - data.test.y).square().mean().sqrt())
+    return test
+
+
+def ours(data: list[RegressionData], seeds: list[int], epochs: int) -> list[float]:
+    """Train the same with this library, all seeds as one stack; returns the test RMSEs."""
+    members = []
+    for loaded, seed in zip(data, seeds, strict=True):
+        streams = Streams(seed)
+        with torch_seed(streams.init):
+            model = FCN3((5,), 1)
+        members.append(Member(loaded, cmixup(BANDWIDTH, ALPHA, "batch", "hidden"), model, streams))
+    outcomes = train(members, TrainSettings(epochs, BATCH, LR, drop_last=True))
+    return [outcome.scores["test"]["rmse"] for outcome in outcomes]
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Return the process time that `work` takes."""
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+def main() -> None:
+    """Entry point."""
+    parser = argparse.ArgumentParser(prog="python -m scripts.bench.train", description=__doc__)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--epochs", type=int, default=EPOCHS)
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    with user_errors():
+        data = [Airfoil("all").load(seed) for seed in range(STACK)]
+        ways: dict[str, tuple[Callable[[], object], int]] = {
+            "straightforward loop": (lambda: straightforward(data[0], 0, given.epochs), 1),
+            "ours, one model": (lambda: ours(data[:1], [0], given.epochs), 1),
+            f"ours, a stack of {STACK} seeds": (lambda: ours(data, list(range(STACK)), given.epochs), STACK),
+        }
+        straightforward(data[0], 0, 1)  # warm up: first-use imports and caches
+        ours(data[:1], [0], 1)
+        taken: dict[str, list[float]] = {name: [] for name in ways}
+        for repeat in range(given.repeats):
+            for name, (work, models) in ways.items():
+                taken[name].append(seconds(work) / models)
+                print(f"repeat {repeat + 1}/{given.repeats}: {name}: {taken[name][-1]:.2f} s a model")
+        base = min(taken["straightforward loop"])
+        body = [[n, f"{min(t):.2f}", f"{max(t):.2f}", f"{base / min(t):.1f}x"] for n, t in taken.items()]
+        where = environment(torch.device("cpu"))
+        protocol = (
+            f"Airfoil, FCN3, C-Mixup at the hidden layer, {given.epochs} epochs of {1003 // BATCH} steps, "
+            f"batch {BATCH}; process seconds a model on one thread, {given.repeats} repeats in turn. "
+            "Ratios are of the fastest repeats. `make bench-train` measures them anew."
+        )
+        versions = ", ".join(f"{name} {version}" for name, version in where["versions"].items())
+        machine = f"Machine: {where['device']}, {platform.system()} {platform.machine()}; {versions}."
+        rows = markdown_rows(["way", "fastest, s", "slowest, s", "speed-up"], body)
+        text = "\n".join(["# Training speed", "", protocol, "", *rows, "", machine, ""])
+        write_atomically(RESULTS / "benchmarks" / "train.md", text)
+        print(text)
+
+
+if __name__ == "__main__":
+    main()

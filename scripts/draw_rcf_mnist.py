@@ -1,0 +1,77 @@
+"""Draw RCF-MNIST: images of every split over the angle, in their colours.
+
+`python -m scripts.draw_rcf_mnist` writes results/figures/rcf_mnist.png from the real images.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from cmixup.data import RegressionData, Split
+from cmixup.files import write_atomically
+from scripts.driver.cli import user_errors
+from scripts.driver.config import dataset_class
+from scripts.report.experiment import RESULTS
+from scripts.report.figures import angle_figure
+
+ROWS, COLUMNS = 4, 18  # images of each split at an angle, and angles
+SPLITS = {"train": "training", "val": "validation", "test": "test"}
+
+
+def nearest(split: Split, angles: np.ndarray, n: int) -> np.ndarray:
+    """Return for each of `angles` (A,) in turns the `n` rows of a split nearest to it, `(A, n)`.
+
+    They are in the split's order: images of the majority direction before the others.
+    """
+    away = np.abs(split.y[:, 0].numpy() - angles[:, None])
+    return np.sort(np.argsort(away, axis=1, kind="stable")[:, :n], axis=1)
+
+
+def mosaic(split: Split, rows: np.ndarray) -> np.ndarray:
+    """Return the images of `rows` (A, n) as one picture `(n * height, A * width, 3)` in [0, 1], a column an angle."""
+    images = split.x[torch.from_numpy(rows.T.reshape(-1))]
+    n_angles, n = rows.shape
+    _, _, height, width = images.shape
+    grid = images.reshape(n, n_angles, 3, height, width).permute(0, 3, 1, 4, 2)
+    return grid.reshape(n * height, n_angles * width, 3).clamp(0, 1).numpy()
+
+
+def illustration(data: RegressionData) -> bytes:
+    """Return a PNG: a block of images for each split, the angle rising from left to right.
+
+    Args:
+        data: RCF-MNIST with `scaling="unit"`.
+    """
+    angles = (np.arange(COLUMNS) + 0.5) / COLUMNS
+    blocks = {}
+    for name, shown in SPLITS.items():
+        split: Split = getattr(data, name)
+        blocks[f"{shown}: {rule(split)}"] = mosaic(split, nearest(split, angles, ROWS))
+    return angle_figure(blocks, "RCF-MNIST: pixels times (rho, 0, 1 - rho), so red is rho = 1 and blue rho = 0")
+
+
+def rule(split: Split) -> str:
+    """Return how a split's images are coloured, in words, from its domains, and the correlation that gives."""
+    share = {d: float((split.domain == d).float().mean()) for d in torch.unique(split.domain).tolist()}
+    words = {0: "rho = g", 1: "rho = 1 - g", 2: "rho at random"}
+    parts = [
+        words[d] if share[d] == 1 else f"{words[d]} for {100 * share[d]:.0f} %"
+        for d in sorted(share, key=lambda d: -share[d])
+    ]
+    rho = split.x.rho  # type: ignore[union-attr]
+    correlation = float(torch.corrcoef(torch.stack([rho, split.y[:, 0]]))[0, 1])
+    return f"{', '.join(parts)}; correlation of rho and g {correlation:+.2f}"
+
+
+def main() -> None:
+    """Entry point."""
+    with user_errors():
+        data = dataset_class("rcf_mnist")(scaling="unit").load(0)  # type: ignore[call-arg]
+        path = RESULTS / "figures" / "rcf_mnist.png"
+        write_atomically(path, illustration(data))
+        print(f"illustration: {path}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""From a configuration to the folder of a run."""

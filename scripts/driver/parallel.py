@@ -1,0 +1,75 @@
+"""Train many jobs, one process a core, with one progress display."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from queue import Queue
+from typing import Any
+
+from cmixup.errors import InputError
+from scripts.driver.cli import label
+from scripts.driver.config import compose_train
+from scripts.driver.job import Diverged, Job, execute, plan
+from scripts.driver.progress import Board
+
+
+def train_one(command: Sequence[str], name: str, queue: Queue[tuple[str, int, dict[str, float]]]) -> str | None:
+    """Train one job in a worker process; returns what went wrong once it had begun, such as seeds that diverged."""
+    job = plan(compose_train(command))
+    try:
+        execute(job, lambda epoch, history: queue.put((name, epoch, history[0])))
+    except (Diverged, InputError) as error:
+        return f"{name}: {error}"
+    return None
+
+
+def train_all(cells: Sequence[tuple[Sequence[str], Job]], title: str, workers: int = 0) -> list[str]:
+    """Train the pending runs of all jobs, showing progress.
+
+    Args:
+        cells: command lines of scripts.train with the jobs that they plan.
+        title: what the progress display says.
+        workers: processes at a time; 0 is one a core, or one for a GPU.
+
+    Returns:
+        A line for everything that went wrong.
+    """
+    pending = [(command, job) for command, job in cells if job.pending]
+    done = sum(len(job.seeds) - len(job.pending) for _, job in cells)
+    cpu = all(job.device.type == "cpu" for _, job in pending)
+    workers = min(len(pending), workers or (len(os.sched_getaffinity(0)) if cpu else 1))
+    with Board(sum(job.settings.epochs for _, job in pending), title) as board:
+        if done:
+            board.say(f"{done} runs are done already and are not trained again (RERUN=1 does)")
+        if not pending:
+            return []
+        n_runs = sum(len(job.pending) for _, job in pending)
+        board.say(f"training {n_runs} runs as {len(pending)} stacks of seeds, {workers} at a time")
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the workers end, too
+        context = multiprocessing.get_context("spawn")
+        with context.Manager() as manager, ProcessPoolExecutor(workers, context) as pool:
+            queue: Any = manager.Queue()
+            futures = [pool.submit(train_one, command, label(job), queue) for command, job in pending]
+            try:
+                _follow(queue, futures, {label(job): job.settings.epochs for _, job in pending}, board)
+                return [problem for future in futures if (problem := future.result())]
+            except BaseException:
+                # Leaving the pool would wait for every cell; what has no DONE is trained again next time.
+                pool.shutdown(wait=False, cancel_futures=True)
+                for child in multiprocessing.active_children():
+                    child.terminate()
+                raise
+
+
+def _follow(queue: Any, futures: Sequence[Future], epochs: dict[str, int], board: Board) -> None:
+    while not all(future.done() for future in futures) or not queue.empty():
+        try:
+            name, epoch, row = queue.get(timeout=0.2)
+        except Exception:  # noqa: S112 - the proxy of an empty queue raises its own class
+            continue
+        board.epoch(name, epoch, epochs[name], row)

@@ -1,0 +1,1 @@
+"""From reports to tables, figures and pages."""

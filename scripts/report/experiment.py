@@ -1,0 +1,186 @@
+"""What a table of the paper consists of, and how it is made from records."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf
+
+from cmixup.errors import InputError
+from scripts.driver.config import CONFIG_DIR, arguments, compose_train, names
+from scripts.driver.job import Job
+from scripts.report.names import DATASETS, METHODS, display
+from scripts.report.ranks import rank_lines
+from scripts.report.records import read_csv
+from scripts.report.tables import Block, Table, make_block
+
+RESULTS = CONFIG_DIR.parent / "results"
+NOT_PUBLISHED = ("adhoc", "debug", "tune")  # names of runs that belong to no table or figure
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One file of configs/experiment: the cells of a table or figure and how to show them.
+
+    Attributes:
+        name: its file, and the column `experiment` of its records.
+        title: of the table or figure.
+        datasets, methods: its cells.
+        budget_minutes: cells that would take longer here are listed with their command instead of trained.
+        seeds: how many unless asked for otherwise.
+        methods_of: other methods for some of the datasets.
+        overrides: options of scripts.train that all its runs have.
+        borrow: methods whose runs are those of another experiment.
+        choose_layer: methods with an input and a hidden form, of which the one better on validation counts.
+        paper_table, setting: rows of results/paper/results.csv, for tables; several settings are separated by spaces.
+        metrics: columns of the table.
+        metrics_of: other columns for some of the datasets.
+        compare: the method whose paired differences to the others are printed.
+        fallback: dataset that stands in where no other can be had.
+        cpu_preset: preset where there is no GPU, unless one is asked for.
+        about_preset: what a table's title says of a preset.
+        notes: sentences below the table.
+        variants: rows of an ablation, see scripts.ablation; empty for others.
+        page: file of results/ that the rows of an ablation are put into.
+        figure: function of scripts.report.figures that draws it from the curves of its runs; empty for tables.
+    """
+
+    name: str
+    title: str
+    datasets: list
+    methods: list
+    budget_minutes: float
+    seeds: int = 10
+    methods_of: dict = field(default_factory=dict)
+    overrides: list = field(default_factory=list)
+    borrow: dict = field(default_factory=dict)
+    choose_layer: list = field(default_factory=list)
+    paper_table: str = ""
+    setting: str = ""
+    metrics: list = field(default_factory=list)
+    metrics_of: dict = field(default_factory=dict)
+    compare: str = ""
+    fallback: str = ""
+    cpu_preset: str = ""
+    about_preset: dict = field(default_factory=dict)
+    notes: list = field(default_factory=list)
+    variants: list = field(default_factory=list)
+    page: str = ""
+    figure: str = ""
+
+    def source(self, method: str) -> str:
+        """Return the experiment that the runs of `method` are recorded under."""
+        return self.borrow.get(method, self.name)
+
+    def of(self, dataset: str, methods: Sequence[str]) -> list[str]:
+        """Return those of `methods` that this experiment trains on `dataset`."""
+        return [m for m in methods if m in self.methods_of.get(dataset, self.methods)]
+
+    def own(self, records: Sequence[Mapping[str, Any]], preset: str) -> list[Mapping[str, Any]]:
+        """Return the tidy rows that belong to this experiment."""
+        return [r for r in records if r["preset"] == preset and r["experiment"] == self.source(str(r["method"]))]
+
+
+def load_experiment(name: str) -> Experiment:
+    """Read and check configs/experiment/<name>.yaml.
+
+    Raises:
+        InputError: no such experiment, or a key of it is unknown or of the wrong type.
+    """
+    path = CONFIG_DIR / "experiment" / f"{name}.yaml"
+    if not path.is_file():
+        known = ", ".join(names("experiment"))
+        raise InputError(f"experiment must be one of {known}, got {name!r}")
+    plain = OmegaConf.to_container(OmegaConf.load(path))
+    assert isinstance(plain, dict)
+    node = {str(key): value for key, value in plain.items()}
+    return Experiment(**arguments(f"experiment/{name}", node, Experiment), name=node["name"])
+
+
+def experiments() -> list[Experiment]:
+    """Return every table and figure, in order of their names."""
+    return [load_experiment(name) for name in names("experiment") if name not in NOT_PUBLISHED]
+
+
+def paper_rows(experiment: Experiment, results: Path = RESULTS) -> list[dict[str, str]]:
+    """Return the paper's numbers for this table; the worst domain, a setting there, is part of the metric here."""
+    rows = read_csv(results / "paper" / "results.csv")
+    return [
+        {**r, "metric": f"worst {r['metric']}"} if r["setting"] == "ood-worst" else r
+        for r in rows
+        if r["table"] == experiment.paper_table and r["setting"] in experiment.setting.split()
+    ]
+
+
+def layer_notes(records: Sequence[Mapping[str, Any]], methods: Sequence[str]) -> list[str]:
+    """Return a sentence that says where each method mixes."""
+    layers = {str(r["method"]): str(r["layer"]) for r in records if r["layer"]}
+    parts = [f"{display(METHODS, method)} {layers[method]}" for method in methods if method in layers]
+    return [f"Mixed at: {', '.join(parts)}."] if parts else []
+
+
+def make_table(
+    experiment: Experiment,
+    records: Sequence[Mapping[str, Any]],
+    preset: str,
+    methods: Sequence[str] | None = None,
+    missing: Sequence[str] = (),
+) -> Table:
+    """Return the table of one preset: a block for every dataset that has records.
+
+    Args:
+        experiment: which table.
+        records: tidy rows.
+        preset: which of them.
+        methods: its rows; default all of the experiment.
+        missing: lines on what is not in it.
+    """
+    mine = experiment.own(records, preset)
+    paper = paper_rows(experiment)
+    order = [*experiment.datasets, experiment.fallback]
+    present = sorted({str(r["dataset"]) for r in mine if r["dataset"] in order}, key=order.index)
+    chosen = methods or experiment.methods
+    blocks: list[Block] = []
+    for dataset in present:
+        notes = layer_notes([r for r in mine if r["dataset"] == dataset], chosen)
+        if not any(r["dataset"] == display(DATASETS, dataset) for r in paper):
+            notes.append("Not in the paper: a stand-in.")
+        block = make_block(
+            mine,
+            paper,
+            dataset=dataset,
+            methods=chosen,
+            metrics=experiment.metrics_of.get(dataset, experiment.metrics),
+            compare=experiment.compare,
+            notes=notes,
+        )
+        blocks.append(block)
+    about = f" ({experiment.about_preset[preset]})" if preset in experiment.about_preset else ""
+    title = f"{experiment.title}, preset {preset}{about}"
+    notes = [*experiment.notes, *rank_lines(blocks, experiment.metrics[0])]
+    return Table(title, blocks, experiment.compare, missing, notes)
+
+
+def estimate_minutes(dataset: str, method: str, job: Job) -> float:
+    """Return how long a job's pending runs would take here.
+
+    Going by the published records of this dataset and method, else by the `cpu_minutes` of the dataset's config; a GPU
+    is taken to be fast enough for anything.
+    """
+    if job.device.type != "cpu":
+        return 0.0
+    path = RESULTS / "records.csv"
+    seconds = [
+        float(r["value"])
+        for r in (read_csv(path) if path.is_file() else [])
+        if r["metric"] == "seconds"
+        and (r["dataset"], r["method"], r["preset"]) == (dataset, method, job.plain["preset"])
+    ]
+    if seconds:
+        return len(job.pending) * statistics.median(seconds) / 60
+    composed = compose_train([f"dataset={dataset}", f"method={method}", f"preset={job.plain['preset']}"]).dataset
+    return len(job.pending) * float(composed.get("cpu_minutes", 0.0))

@@ -1,0 +1,279 @@
+"""Figures, drawn from records."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure
+
+from cmixup.errors import InputError
+from cmixup.sampling.bandwidth import BandwidthReport
+from scripts.report import names
+from scripts.report.curves import Curve
+from scripts.report.experiment import Experiment
+from scripts.report.tables import Block, Table, by_seed
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+
+COLOURS = {"paper": "#1f77b4", "released": "#ff7f0e"}
+OTHER = "#2ca02c"
+MARKERS = "os^vDP*X"
+
+
+def table_figure(tables: Mapping[str, Table], records: Sequence[Mapping[str, Any]], metric: str = "rmse") -> bytes:
+    """Return a PNG: for each dataset and method every seed as a dot, our mean, and the paper's mean ± std.
+
+    Args:
+        tables: one table a preset; a dataset need not be in all.
+        records: the tidy rows they were made from.
+        metric: which score to draw.
+    """
+    found: dict[str, list[Block]] = {}
+    for block in (b for table in tables.values() for b in table.blocks):
+        found.setdefault(block.dataset, []).append(block)
+    shown = max(sum(any(b.cells[m][metric].ours for b in blocks) for m in blocks[0].cells) for blocks in found.values())
+    figure, axes = plt.subplots(1, len(found), figsize=(5.2 * len(found), 1.2 + 0.55 * shown), squeeze=False)
+    for axis, blocks in zip(axes[0], found.values(), strict=True):
+        block = blocks[0]
+        methods = [m for m in block.cells if any(b.cells[m][metric].ours for b in blocks)]
+        for row, method in enumerate(methods):
+            cell = block.cells[method][metric]
+            if cell.paper is not None:
+                axis.errorbar(cell.paper, row, xerr=cell.paper_std, fmt="D", color="black", capsize=3, markersize=6,
+                              label="paper, mean ± std of 3 seeds" if row == 0 else None)  # fmt: skip
+            for k, preset in enumerate(tables):
+                values = by_seed(records, preset=preset, dataset=block.dataset, method=method, metric=metric,
+                                 experiment="table1")  # fmt: skip
+                colour, height = COLOURS.get(preset, OTHER), row + 0.2 * (k + 1)
+                seeds = list(values.values())
+                if not seeds:
+                    continue
+                axis.plot(seeds, [height] * len(seeds), ".", color=colour, alpha=0.35)
+                axis.plot(sum(seeds) / len(seeds), height, "|", color=colour, markersize=10, markeredgewidth=2.5,
+                          label=f"ours, preset {preset}: seeds and mean" if row == 0 else None)  # fmt: skip
+        axis.set_yticks(range(len(methods)), [names.display(names.METHODS, m) for m in methods])
+        axis.set_ylim(len(methods) - 0.3, -0.5)
+        axis.set_xlabel(f"test {names.METRICS[metric]}")
+        axis.set_title(names.display(names.DATASETS, block.dataset))
+        axis.grid(axis="x", alpha=0.3)
+    handles, labels = axes[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="lower center", ncols=len(labels), frameon=False, fontsize=9)
+    figure.tight_layout(rect=(0, 0.08, 1, 1))
+    return _png(figure)
+
+
+def invariance_figure(rows: Sequence[Mapping[str, str]]) -> bytes:
+    """Return a PNG: for each dataset and choice of domains, every method's divergence between domains.
+
+    Seeds are dots, with their mean ± standard deviation; a value below 0, which an estimate may have, is drawn at 0.
+
+    Args:
+        rows: of results/invariance.csv, of one preset.
+    """
+    panels = sorted({(r["dataset"], r["domains"]) for r in rows})
+    methods = [m for m in names.METHODS if any(r["method"] == m for r in rows)]
+    height = 1.4 + 0.27 * len(methods)
+    figure, axes = plt.subplots(1, len(panels), figsize=(4.2 * len(panels), height), squeeze=False, sharey=True)
+    for axis, (dataset, domains) in zip(axes[0], panels, strict=True):
+        mine = [r for r in rows if (r["dataset"], r["domains"]) == (dataset, domains)]
+        for row, method in enumerate(methods):
+            seeds = [max(float(r["value"]), 0.0) for r in mine if r["method"] == method]
+            if not seeds:
+                continue
+            colour = "C3" if method == "cmixup" else "C0"
+            axis.plot(seeds, [row + 0.2] * len(seeds), ".", color=colour, alpha=0.35)
+            spread = np.std(seeds, ddof=1) if len(seeds) > 1 else None
+            axis.errorbar(np.mean(seeds), row - 0.1, xerr=spread, fmt="D", color=colour, capsize=3, markersize=5)
+            if method == methods[0]:
+                axis.axvline(np.mean(seeds), color="black", linewidth=0.8, linestyle=":")
+        which = "" if domains == "all" else f", {domains} domains"
+        counts = sorted({sum(r["method"] == m for r in mine) for m in methods} - {0})
+        share = f"{100 * float(mine[0]['valid_fraction']):.0f} % of the pairs have enough points"
+        axis.set_title(f"{names.display(names.DATASETS, dataset)}{which}\n{share}", fontsize=10)
+        axis.set_xlabel(f"mean KL between domains (n = {'/'.join(map(str, counts))})")
+        axis.set_xlim(left=0)
+        axis.grid(axis="x", alpha=0.3)
+    axes[0][0].set_yticks(range(len(methods)), [names.display(names.METHODS, m) for m in methods])
+    axes[0][0].set_ylim(len(methods) - 0.4, -0.6)
+    figure.suptitle(
+        f"Divergence of representations given the label, preset {rows[0]['preset']}: seeds, mean ± std; "
+        f"dotted: {names.display(names.METHODS, methods[0])}", fontsize=10,
+    )  # fmt: skip
+    figure.tight_layout()
+    return _png(figure)
+
+
+def angle_figure(pictures: Mapping[str, np.ndarray], title: str) -> bytes:
+    """Return a PNG: pictures one below the other, over an axis of 0 to 360 degrees.
+
+    Args:
+        pictures: by title, `(H, W, 3)` in [0, 1].
+        title: of all of them.
+    """
+    figure, axes = plt.subplots(len(pictures), 1, figsize=(9, 2.4 * len(pictures)), squeeze=False)
+    for axis, (shown, picture) in zip(axes[:, 0], pictures.items(), strict=True):
+        height = 360 * picture.shape[0] / picture.shape[1]
+        axis.imshow(picture, extent=(0, 360, 0, height), interpolation="nearest")
+        axis.set_title(shown, fontsize=10, loc="left")
+        axis.set_yticks([])
+        axis.set_xticks(range(0, 361, 45))
+    axes[-1, 0].set_xlabel("rotation in degrees (label g = rotation / 360)")
+    figure.suptitle(title, fontsize=11)
+    figure.tight_layout()
+    return _png(figure)
+
+
+def bandwidth_figure(
+    datasets: Mapping[str, tuple[Sequence[BandwidthReport], Sequence[BandwidthReport], float]],
+) -> bytes:
+    """Return a PNG: effective fraction and self-pairing over the bandwidth in units of the labels' spread.
+
+    Args:
+        datasets: by title: reports along a grid, reports to mark, and the labels' standard deviation.
+    """
+    figure, (left, right) = plt.subplots(1, 2, figsize=(10.5, 3.6), sharex=True)
+    for title, (along, marked, spread) in datasets.items():
+        x = [r.bandwidth / spread for r in along]
+        (line,) = left.plot(x, [r.effective_fraction for r in along], label=title)
+        right.plot(x, [r.self_probability for r in along], color=line.get_color(), label=title)
+        at = [r.bandwidth / spread for r in marked]
+        left.plot(at, [r.effective_fraction for r in marked], "o", color=line.get_color())
+        right.plot(at, [r.self_probability for r in marked], "o", color=line.get_color())
+    for axis, label in ((left, "effective partners / N (1: mixup)"), (right, "probability of oneself (1: ERM)")):
+        axis.set_xscale("log")
+        axis.set_xlabel("bandwidth / standard deviation of the labels")
+        axis.set_ylabel(label)
+        axis.grid(alpha=0.3)
+    left.legend(frameon=False, title="dots: published or asked for", fontsize=9, title_fontsize=9)
+    figure.tight_layout()
+    return _png(figure)
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A panel of `sweep_figure`: scores by seed of each value, levels to compare with, and values to mark."""
+
+    title: str
+    axis: str
+    points: Mapping[float, Sequence[float]]
+    levels: Mapping[str, float]
+    marks: Mapping[str, float]
+
+
+def sweep_figure(sweeps: Sequence[Sweep], xlabel: str) -> bytes:
+    """Return a PNG: mean ± standard deviation of a score over a swept value, every seed a dot, levels as lines."""
+    figure, axes = plt.subplots(1, len(sweeps), figsize=(5.2 * len(sweeps), 3.6), squeeze=False)
+    for axis, sweep in zip(axes[0], sweeps, strict=True):
+        x = sorted(sweep.points)
+        values = [np.array(sweep.points[v]) for v in x]
+        for at, seeds in zip(x, values, strict=True):
+            axis.plot([at] * len(seeds), seeds, ".", color="C0", alpha=0.3)
+        spread = [v.std(ddof=1) if len(v) > 1 else 0.0 for v in values]
+        axis.errorbar(x, [v.mean() for v in values], yerr=spread, color="C0", marker="o", capsize=3, label="C-Mixup")
+        for k, (label, level) in enumerate(sweep.levels.items(), start=1):
+            axis.axhline(level, color=f"C{k}", linestyle="--", linewidth=1.2, label=label)
+        for label, at in sweep.marks.items():
+            axis.axvline(at, color="grey", linestyle=":", linewidth=1)
+            axis.annotate(label, (at, 0.98), xycoords=("data", "axes fraction"), rotation=90, va="top", ha="right",
+                          fontsize=8, color="grey")  # fmt: skip
+        axis.set_xscale("log")
+        axis.set_title(sweep.title)
+        axis.set_xlabel(xlabel)
+        axis.set_ylabel(sweep.axis)
+        axis.grid(alpha=0.3)
+        axis.legend(frameon=False, fontsize=9)
+    figure.tight_layout()
+    return _png(figure)
+
+
+def overfitting(experiment: Experiment, curves: Sequence[Curve]) -> bytes:
+    """Return a PNG: test error, and its gap to the training error, over epochs; a line and band (± std) a method.
+
+    Args:
+        experiment: the order of datasets and methods.
+        curves: with columns `train_*` and `test_*` of the selection metric, scored on whole splits.
+    """
+    present = [d for d in experiment.datasets if any(c.dataset == d for c in curves)]
+    figure, axes = plt.subplots(len(present), 2, figsize=(10, 3.2 * len(present)), squeeze=False)
+    for (left, right), dataset in zip(axes, present, strict=True):
+        for k, method in enumerate(experiment.of(dataset, experiment.methods)):
+            mine = [c.columns for c in curves if (c.dataset, c.method) == (dataset, method)]
+            if not mine:
+                continue
+            metric = next(name for name in mine[0] if name.startswith("test_")).removeprefix("test_")
+            epochs = mine[0]["epoch"]
+            test, train = (np.array([c[f"{split}_{metric}"] for c in mine]) for split in ("test", "train"))
+            label = f"{names.display(names.METHODS, method)} (n = {len(mine)})"
+            for axis, values in ((left, test), (right, test - train)):
+                mean, spread = values.mean(axis=0), values.std(axis=0, ddof=1) if len(mine) > 1 else 0.0
+                axis.plot(epochs, mean, color=f"C{k}", label=label)
+                axis.fill_between(epochs, mean - spread, mean + spread, color=f"C{k}", alpha=0.2, linewidth=0)
+            shown = names.METRICS[metric]
+            left.set_ylabel(f"test {shown}")
+            right.set_ylabel(f"test {shown} - training {shown}")
+        for axis in (left, right):
+            axis.set_title(names.display(names.DATASETS, dataset))
+            axis.set_xlabel("epoch")
+            axis.grid(alpha=0.3)
+        # The first epochs are far off and would flatten what matters.
+        later = np.concatenate([line.get_ydata()[len(line.get_ydata()) // 10 :] for line in left.lines])
+        left.set_ylim(0, 1.5 * np.quantile(later, 0.99))
+        left.legend(frameon=False, fontsize=9)
+    figure.suptitle("Scores of whole splits, nothing mixed, in evaluation mode; band: ± standard deviation over seeds")
+    figure.tight_layout()
+    return _png(figure)
+
+
+def objects_figure(means: Mapping[str, Mapping[str, float]], constant: str, title: str) -> bytes:
+    """Return a PNG: each method's error on each object, objects in the order of their mean error.
+
+    Args:
+        means: error by method and object.
+        constant: the method that is drawn as a grey line.
+        title: of the figure.
+    """
+    methods = [m for m in means if m != constant]
+    objects = sorted(means[methods[0]], key=lambda o: np.mean([means[m][o] for m in methods]))
+    figure, axis = plt.subplots(figsize=(2.5 + 0.62 * len(objects), 4.2))
+    at = np.arange(len(objects))
+    axis.plot(at, [means[constant][o] for o in objects], "--", color="grey", linewidth=1.2, label=constant)
+    for k, method in enumerate(methods):
+        offset = 0.09 * (k - (len(methods) - 1) / 2)
+        axis.plot(at + offset, [means[method][o] for o in objects], MARKERS[k % len(MARKERS)], color=f"C{k}",
+                  markersize=5, label=method)  # fmt: skip
+    axis.set_xticks(at, objects, rotation=35, ha="right")
+    axis.set_ylim(bottom=0)
+    axis.set_ylabel("MSE of 10 x azimuth")
+    axis.grid(axis="y", alpha=0.3)
+    axis.set_title(title, fontsize=11)
+    figure.legend(*axis.get_legend_handles_labels(), loc="center right", frameon=False, fontsize=9)
+    figure.tight_layout(rect=(0, 0, 1 - 1.9 / figure.get_figwidth(), 1))
+    return _png(figure)
+
+
+def _png(figure: Figure) -> bytes:
+    stream = io.BytesIO()
+    figure.savefig(stream, format="png", dpi=130, metadata={"Software": ""})
+    plt.close(figure)
+    return stream.getvalue()
+
+
+def draw(experiment: Experiment, curves: Sequence[Curve], preset: str) -> bytes:
+    """Return the experiment's figure as PNG.
+
+    Raises:
+        InputError: no curve belongs to it.
+    """
+    mine = [c for c in curves if c.experiment == experiment.source(c.method) and c.preset == preset]
+    if not mine:
+        raise InputError(f"experiment {experiment.name} has no finished run of preset {preset!r} to draw")
+    return FIGURES[experiment.figure](experiment, mine)
+
+
+FIGURES = {"overfitting": overfitting}  # by the key `figure` of configs/experiment

@@ -1,0 +1,82 @@
+"""Finished runs, read back: their reports, and dataset, method and model as they were."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from cmixup.data import RegressionData
+from cmixup.errors import InputError
+from cmixup.methods.base import Method
+from datasets.common.base import Dataset
+from scripts.driver.config import arguments, target
+from scripts.driver.runs import load_reports
+from scripts.report.layer_choice import choose_variants
+
+Report = Mapping[str, Any]
+
+
+def finished(out: Path, experiment: str) -> list[dict[str, Any]]:
+    """Return the reports of an experiment's finished runs in `out/runs`, the better layer of each method chosen."""
+    return [r for r in choose_variants(load_reports(out / "runs" / experiment)) if r["experiment"] == experiment]
+
+
+def check_publishable(reports: Sequence[Report]) -> None:
+    """Raise `InputError` for runs of uncommitted code or on synthetic data, whose numbers must not enter results/."""
+    for report in reports:
+        if report["dirty"] or not report["commit"]:
+            raise InputError(f"{report['run']} was made with uncommitted changes; train it again, or give --results")
+        if report["config"]["dataset"].get("synthetic"):
+            raise InputError(f"{report['run']} is of synthetic data; its numbers go elsewhere: give --results")
+
+
+def dataset_of(report: Report, **changes: Any) -> Dataset:
+    """Return the dataset of a run, with other values of some of its options."""
+    dataset = _build("dataset", {**report["config"]["dataset"], **changes})()
+    assert isinstance(dataset, Dataset)
+    return dataset
+
+
+def method_of(report: Report) -> Method:
+    """Return the method of a run; it is not fitted."""
+    method = _build("method", report["config"]["method"])()
+    assert isinstance(method, Method)
+    return method
+
+
+def model_of(report: Report, data: RegressionData, out: Path, method: Method | None = None) -> nn.Module:
+    """Return the model of a run with the weights of its checkpoint, in evaluation mode.
+
+    Args:
+        report: of the run.
+        data: what it was trained on; gives the model its shapes.
+        out: where the run lies, in `out/runs`.
+        method: fitted on the way in, to predict with; some give the model parameters (MR-MAML).
+
+    Raises:
+        InputError: the checkpoint is not there.
+    """
+    path = out / "runs" / report["run"] / "checkpoint.pt"
+    if not path.is_file():
+        raise InputError(f"run {report['run']} has no weights: no such file {path}")
+    config = report["config"]["model"]
+    # What it started from is in the checkpoint's past, and its file need not be here.
+    config = {**config, **({"weights": None} if "weights" in config else {})}
+    make = _build("model", config, reserved=("in_shape", "out_features"))
+    x: Any = data.train.x
+    model = make(in_shape=tuple(x.shape[1:]), out_features=data.train.y.shape[1])
+    if method:
+        method.fit(data.train, model)
+    model.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
+    assert isinstance(model, nn.Module)
+    return model.eval()
+
+
+def _build(group: str, config: Mapping[str, Any], reserved: Sequence[str] = ()) -> Callable[..., Any]:
+    kind = target(config)
+    given = arguments(group, config, kind, reserved)
+    return lambda **more: kind(**given, **more)

@@ -1,0 +1,126 @@
+"""Tasks: what a row is, who is drawn, and that test objects stay apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from cmixup.errors import InputError
+from cmixup.metrics import mse_ci95
+from cmixup.tasks import Tasks
+from datasets.common.pose.tasks import SHOTS, draw_tasks, twin
+from datasets.common.pose.views import Views
+from datasets.pascal1d import Pascal1D
+from tests.datasets.common.pose.made import views
+
+
+def test_a_task_is_views_of_one_object_with_their_labels() -> None:
+    pool = views()
+    tasks = draw_tasks(pool, 40, np.random.default_rng(0))
+    x = tasks[torch.arange(40)]
+    assert x.support.shape == x.query.shape == (40, SHOTS, 1, 4, 4)
+    assert x.labels.shape == tasks.y.shape == (40, SHOTS)
+    assert tasks.shape == (40, 1, 4, 4)
+    for k in (0, 7, 39):
+        images = torch.cat([x.support[k], x.query[k]])[:, 0]
+        labels = torch.cat([x.labels[k], tasks.y[k]])
+        theirs = torch.from_numpy(pool.x[tasks.objects[k]][tasks.views[k]]).float() / 255
+        torch.testing.assert_close(images, theirs)
+        torch.testing.assert_close(labels, torch.from_numpy(10 * pool.y[tasks.objects[k]][tasks.views[k]]))
+
+
+def test_support_and_query_share_no_view() -> None:
+    tasks = draw_tasks(views(n_views=30), 200, np.random.default_rng(0))
+    assert (np.sort(tasks.views, axis=1) == np.arange(30)).all()
+    with pytest.raises(InputError, match="views must not name a view of a task twice"):
+        Tasks(tasks.images, tasks.labels, tasks.objects[:1], np.zeros((1, 4), np.int64), 2)
+
+
+def test_objects_are_drawn_with_replacement_and_views_all_occur() -> None:
+    tasks = draw_tasks(views(n_objects=4), 4000, np.random.default_rng(0))
+    counts = np.bincount(tasks.objects)
+    assert np.abs(counts - 1000).max() < 150
+    assert len(np.unique(tasks.views[:, 0])) == 31
+
+
+def test_fewer_views_than_a_task_needs_are_refused() -> None:
+    with pytest.raises(InputError, match=r"views must be 30 or more for each object.*object 0 has 29"):
+        draw_tasks(views(n_views=29), 5, np.random.default_rng(0))
+
+
+def test_distances_are_between_images() -> None:
+    tasks = draw_tasks(views(), 3, np.random.default_rng(0))
+    x = tasks[torch.arange(3)]
+    expected = torch.cdist(x.query.flatten(2).double(), x.support.flatten(2).double())
+    np.testing.assert_allclose(tasks.distances(np.arange(3)), expected, rtol=1e-6)
+    assert tasks.pairs().shape == (3 * 31 * 30 // 2,)
+
+
+def labels(data: Any) -> list[torch.Tensor]:
+    return [data.train.y, data.val.y, data.test.y]
+
+
+class Small(Pascal1D):
+    """The same classes over views made here."""
+
+    def views(self) -> tuple[Views, Views]:
+        return views(4, seed=1), views(2, seed=2)
+
+
+def test_the_test_tasks_are_the_same_for_every_run_seed() -> None:
+    one, same, other = (Small(20, 5, 6000).load(seed) for seed in (0, 0, 1))
+    for a, b in zip(labels(one), labels(same), strict=True):
+        assert torch.equal(a, b)
+    assert torch.equal(one.test.y, other.test.y)
+    assert not torch.equal(one.train.y, other.train.y)
+    assert len(one.test) == 6000
+    assert not torch.equal(Small(20, 5, 6000, task_seed=1).load(0).test.y, one.test.y)
+
+
+def test_labels_are_ten_times_the_azimuth_and_test_objects_are_apart() -> None:
+    data = Small(50, 5, 50).load(0)
+    pools = [set(data.train.x.labels.ravel().tolist()), set(data.test.x.labels.ravel().tolist())]
+    assert not pools[0] & pools[1]
+    for y in labels(data):
+        assert y.min() >= 0
+        assert y.max() < 10
+    assert (data.selection, data.metrics) == ("mse", ("mse", "mse_ci95"))
+    assert data.train.domain.tolist() == data.train.x.objects.tolist()
+
+
+def test_validation_objects_can_be_kept_from_training() -> None:
+    shared, apart = Small(50, 20, 5).load(0), Small(50, 20, 5, val_objects=1).load(0)
+    pools = [set(s.x.labels[np.unique(s.x.objects)].ravel().tolist()) for s in (shared.train, shared.val)]
+    assert pools[0] & pools[1]
+    pools = [set(s.x.labels.ravel().tolist()) for s in (apart.train, apart.val)]
+    assert not pools[0] & pools[1]
+    with pytest.raises(InputError, match="val_objects must leave training objects among 4, got 4"):
+        Small(val_objects=4).load(0)
+
+
+@pytest.mark.parametrize("name", ["train_tasks", "val_tasks", "test_tasks"])
+def test_no_tasks_are_refused(name: str) -> None:
+    with pytest.raises(InputError, match=f"{name} must be 1 or more, got 0"):
+        Pascal1D(**{name: 0})
+
+
+def test_the_interval_shrinks_with_the_root_of_the_number_of_tasks() -> None:
+    torch.manual_seed(0)
+    f, y = torch.randn(10000, SHOTS), torch.zeros(10000, SHOTS)
+    each = f.double().square().mean(dim=1)
+    assert float(mse_ci95(f, y)) == pytest.approx(1.96 * float(each.std()) / 100)
+    assert float(mse_ci95(f[:100], y[:100])) == pytest.approx(10 * float(mse_ci95(f, y)), rel=0.3)
+    assert torch.isnan(mse_ci95(f[:1], y[:1]))
+
+
+def test_the_twins_spot_goes_round() -> None:
+    pool = twin(2, np.random.default_rng(0))
+    side = pool.x.shape[-1]
+    brightest = pool.x.reshape(2, -1, side * side).argmax(axis=2)
+    across, down = 2 * (brightest % side) / (side - 1) - 1, 2 * (brightest // side) / (side - 1) - 1
+    turn = np.arctan2(down, across) / (2 * np.pi) % 1
+    gap = np.abs(turn - pool.y)
+    assert np.minimum(gap, 1 - gap).max() < 0.03

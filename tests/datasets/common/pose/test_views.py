@@ -1,0 +1,120 @@
+"""Inputs with several views: a random one in training, all of them in evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from cmixup.batch import Batch
+from cmixup.data import ManyViews, Sampled
+from cmixup.methods.base import Method
+from cmixup.methods.cmixup import cmixup
+from cmixup.methods.erm import ERM
+from cmixup.methods.mixup import mixup
+from cmixup.training.loader import Rows
+from cmixup.training.predict import predict
+from cmixup.training.trainer import _draw, train
+from models.fcn3 import FCN3
+from tests.helpers import CPU, Lazy, Own, make_data, make_member, make_split, settings
+
+
+class Random(Lazy):
+    """Row i as view v is row i with a number made of v in its first column."""
+
+    def sample(self, index: Tensor, draw: Tensor) -> Tensor:
+        x = self[index].clone()
+        x[:, 0] = draw.double() / 2**63
+        return x
+
+
+class Ragged(Lazy):
+    """Row i has i + 1 views: itself times 1, 2, ..., i + 1."""
+
+    def all_views(self, row: int, size: int) -> Iterator[Tensor]:
+        yield from (self._x[row] * torch.arange(1, row + 2)[:, None]).split(size)
+
+
+def first_epoch(method: Method, seed: int = 3) -> list[Batch]:
+    data = make_data(seed)
+    member = make_member(method, seed, replace(data, train=replace(data.train, x=Random(data.train.x))))
+    order = method.order(member.data.train, 16, member.streams, drop_last=False)
+    return list(Rows([member.data.train], CPU).batches([order], [_draw(member, order)]))
+
+
+def test_what_is_sampled_and_what_has_views() -> None:
+    x = torch.rand(4, 3)
+    assert isinstance(Random(x), Sampled)
+    assert isinstance(Ragged(x), ManyViews)
+    for other in (x, Lazy(x), Ragged(x)):
+        assert not isinstance(other, Sampled)
+    for other in (x, Lazy(x), Random(x)):
+        assert not isinstance(other, ManyViews)
+
+
+def test_every_method_sees_the_same_views_of_the_same_seed() -> None:
+    plain, mixed, near = (first_epoch(method) for method in (ERM(), mixup(0.5), cmixup(0.3, 0.5)))
+    for batches in zip(plain, mixed, near, strict=True):
+        assert torch.equal(batches[0].x, batches[1].x)
+        assert torch.equal(batches[0].x, batches[2].x)
+        assert torch.equal(batches[1].partner.x[:, 0], batches[2].partner.x[:, 0])
+        assert set(batches[1].draws) == {"lam"}
+    assert not torch.equal(plain[0].x, first_epoch(ERM(), 4)[0].x)
+
+
+def test_views_are_spread_and_a_row_mixed_with_itself_shows_two() -> None:
+    method = mixup(0.5)
+    method.pairing = Own()
+    batches = first_epoch(method)
+    own = torch.cat([batch.x[:, 0] for batch in batches])
+    others = torch.cat([batch.partner.x[:, 0] for batch in batches])
+    assert torch.equal(torch.cat([b.x[:, 1:] for b in batches]), torch.cat([b.partner.x[:, 1:] for b in batches]))
+    seen = torch.cat([own, others])
+    assert len(seen.unique()) == 2 * 48
+    assert 0 <= seen.min() < 0.1
+    assert 0.9 < seen.max() <= 1
+
+
+def test_every_epoch_shows_other_views() -> None:
+    data = make_data(1)
+    member = make_member(ERM(), 1, replace(data, train=replace(data.train, x=Random(data.train.x))))
+    order = member.method.order(member.data.train, 16, member.streams, drop_last=False)
+    one, other = _draw(member, order), _draw(member, order)
+    assert not (one["view"] == other["view"]).any()
+
+
+def test_inputs_with_one_view_draw_none() -> None:
+    member = make_member(ERM(), 1)
+    order = member.method.order(member.data.train, 16, member.streams, drop_last=False)
+    assert _draw(member, order) == {}
+
+
+@pytest.mark.parametrize("size", [1, 4, 100])
+def test_the_mean_over_all_views_equals_a_naive_loop(size: int) -> None:
+    torch.manual_seed(0)
+    model, split = FCN3((3,), 2), make_split(9, d_y=2)
+    lazy = replace(split, x=Ragged(split.x))
+    found = predict(ERM().predict, model, Rows([lazy], CPU), size)
+    with torch.no_grad():
+        each = [sum(model(x[None] * k) for k in range(1, i + 2)) / (i + 1) for i, x in enumerate(split.x)]
+    torch.testing.assert_close(found, torch.cat(each))
+
+
+def test_a_test_split_is_scored_on_all_its_views() -> None:
+    class Sum(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale = nn.Parameter(torch.ones(1))
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.scale * x.sum(dim=1, keepdim=True)
+
+    data = make_data(2, (16, 5, 6))
+    x = data.test.x
+    target = x.sum(dim=1, keepdim=True) * (torch.arange(6)[:, None] + 2) / 2  # the mean of 1, ..., i + 1
+    data = replace(data, test=replace(data.test, x=Ragged(x), y=target))
+    (outcome,) = train([make_member(ERM(), 2, data, lambda *_: Sum())], settings(lr=1e-12, eval_batch_size=4))
+    assert outcome.scores["test"]["rmse"] < 1e-5

@@ -1,0 +1,398 @@
+"""Drug-target pairs: encoders, one-hot strings made on demand, and the splits of DTI, Davis and KIBA."""
+
+from __future__ import annotations
+
+import csv
+import gc
+import json
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from cmixup.errors import InputError
+from datasets import dti as module
+from datasets.common.affinity import DRUG_SYMBOLS, PROTEIN_SYMBOLS, Pairs, PairTable, encode
+from datasets.common.affinity_matrix import balanced_groups, families, strings
+from datasets.common.fetch import FetchError
+from datasets.dti import DTI, FOLDER, equalised, holdout
+from datasets.dti_davis import DTIDavis
+from datasets.dti_kiba import DTIKiba
+
+PARTS = ("train", "val", "test")
+
+# ---- encoders
+
+
+def test_alphabets() -> None:
+    """Spec D5: 63 symbols of SMILES and 26 of proteins, '?' first."""
+    assert (len(DRUG_SYMBOLS), len(set(DRUG_SYMBOLS)), DRUG_SYMBOLS[0]) == (63, 63, "?")
+    assert (len(PROTEIN_SYMBOLS), len(set(PROTEIN_SYMBOLS)), PROTEIN_SYMBOLS[0]) == (26, 26, "?")
+    assert set("ACDEFGHIKLMNPQRSTVWYX") < set(PROTEIN_SYMBOLS)
+    assert "J" not in PROTEIN_SYMBOLS
+    assert set("CNOFSPBIlrcnos[]()=#+-123456789%") < set(DRUG_SYMBOLS)
+    assert not set("@/\\") & set(DRUG_SYMBOLS)  # TDC's encoder does not know stereochemistry
+
+
+def test_encoding_cuts_fills_and_replaces() -> None:
+    codes = encode(["CN", "C@N\u00e9OCC", ""], DRUG_SYMBOLS, 5)
+    assert codes.dtype == torch.uint8
+    decoded = ["".join(DRUG_SYMBOLS[k] for k in row) for row in codes.tolist()]
+    assert decoded == ["CN???", "C?N?O", "?????"]
+
+
+def test_every_symbol_has_its_own_index() -> None:
+    assert encode(list(DRUG_SYMBOLS), DRUG_SYMBOLS, 1)[:, 0].tolist() == list(range(63))
+
+
+def dense(string: str, symbols: str, length: int) -> np.ndarray:
+    """One-hot by definition, `(symbols, length)`."""
+    padded = [s if s in symbols else "?" for s in string[:length].ljust(length, "?")]
+    return np.array([[float(symbol == s) for s in padded] for symbol in symbols])
+
+
+def test_pairs_are_one_hot_strings_channel_by_channel() -> None:
+    drugs, proteins = ["CCO", "c1ccccc1@"], ["MKV", "ACDEF", "WJ"]
+    x = Pairs(
+        encode(drugs, DRUG_SYMBOLS, 6), encode(proteins, PROTEIN_SYMBOLS, 4),
+        torch.tensor([0, 1, 1, 0], dtype=torch.int32), torch.tensor([2, 0, 1, 1], dtype=torch.int32),
+    )  # fmt: skip
+    assert x.shape == (4, 63 * 6 + 26 * 4)
+    assert len(x) == 4
+    index = torch.tensor([3, 0, 3])
+    expected = [
+        np.concatenate([dense(drugs[d], DRUG_SYMBOLS, 6).ravel(), dense(proteins[p], PROTEIN_SYMBOLS, 4).ravel()])
+        for d, p in ((0, 1), (0, 2), (0, 1))
+    ]
+    np.testing.assert_array_equal(x[index], np.stack(expected))
+    assert x[index].dtype == torch.float32
+
+
+def test_a_pair_takes_eight_bytes() -> None:
+    n = 240_000
+    codes = torch.zeros(100, 1000, dtype=torch.uint8)
+    rows = torch.zeros(n, dtype=torch.int32)
+    x = Pairs(codes, codes, rows, rows.clone())
+    gc.collect()
+    held = {t.data_ptr(): t.nbytes for t in vars(x).values() if isinstance(t, torch.Tensor)}
+    assert sum(held.values()) == 8 * n + codes.nbytes
+
+
+def test_proteins_are_upper_cased(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = PairTable(["C"], ["mkv"], np.zeros(3, int), np.zeros(3, int), np.arange(3.0), np.arange(3), {})
+    monkeypatch.setattr(DTIDavis, "read", lambda _: table)
+    monkeypatch.setattr(DTIDavis, "split", lambda *_: {part: np.array([k]) for k, part in enumerate(PARTS)})
+    data = DTIDavis(drug_length=1, protein_length=3).load(0)
+    one_hot = data.train.x[torch.tensor([0])][0, 63:].reshape(26, 3)
+    assert [PROTEIN_SYMBOLS[k] for k in one_hot.argmax(dim=0)] == ["M", "K", "V"]
+
+
+# ---- DTI's years
+
+
+def years(counts: dict[int, int]) -> PairTable:
+    """Pairs whose label is their row number."""
+    year = np.repeat(list(counts), list(counts.values()))
+    n = len(year)
+    return PairTable(["C"], ["A"], np.zeros(n, int), np.zeros(n, int), np.arange(float(n)), year, {})
+
+
+def test_years_of_the_splits() -> None:
+    data = DTI(synthetic=True).load(0)
+    assert sorted(set(data.train.domain.tolist())) == list(range(2013, 2019))
+    assert sorted(set(data.val.domain.tolist())) == list(range(2013, 2019))
+    assert sorted(set(data.test.domain.tolist())) == [2019, 2020]  # 2021 is too small
+    assert (data.selection, data.worst) == ("r", ("r",))
+    assert data.train.x.shape[1] == 32_300
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_rows_are_held_out_as_tdc_does(seed: int) -> None:
+    """`np.random.seed(seed); np.random.rand(n) < 0.8` again for each year."""
+    table = years({2013 + k: 50 + k for k in range(9)})
+    rows = DTI(subsample=False).split(table, seed)
+    train, val, test = [], [], []
+    for year in range(2013, 2021):
+        mine = np.flatnonzero(table.domain == year)
+        np.random.seed(seed)  # noqa: NPY002 - what PyTDC does
+        kept = np.random.rand(len(mine)) < 0.8  # noqa: NPY002
+        (train if year < 2019 else test).append(mine[kept])
+        if year < 2019:
+            val.append(mine[~kept])
+    for part, expected in zip(PARTS, (train, val, test), strict=True):
+        np.testing.assert_array_equal(rows[part], np.concatenate(expected))
+    whole = DTI(subsample=False, whole_test=True).split(table, seed)
+    np.testing.assert_array_equal(whole["test"], np.flatnonzero((table.domain == 2019) | (table.domain == 2020)))
+
+
+def test_subsampling_makes_years_equally_large() -> None:
+    table = years({2013 + k: 400 + 100 * k for k in range(9)})
+    rows = DTI().split(table, 0)
+    for part, domains in (("train", range(2013, 2019)), ("val", range(2013, 2019)), ("test", (2019, 2020))):
+        whole = DTI(subsample=False).split(table, 0)[part]
+        smallest = min(int((table.domain[whole] == year).sum()) for year in domains)
+        year, counts = np.unique(table.domain[rows[part]], return_counts=True)
+        assert year.tolist() == list(domains)
+        assert set(counts.tolist()) == {smallest // 64 * 64}
+        assert set(rows[part]) <= set(whole)
+        repeated = len(set(rows[part])) < len(rows[part])
+        assert repeated == (part == "train")  # training rows are drawn with replacement
+    again = DTI().split(table, 0)
+    assert all((again[part] == rows[part]).all() for part in PARTS)
+    assert not np.array_equal(DTI().split(table, 1)["train"], rows["train"])
+
+
+def test_a_year_gets_100_batches_at_most_and_fewer_than_one_if_there_are_no_more() -> None:
+    rng = np.random.default_rng(0)
+    assert [len(rows) for rows in equalised([np.arange(9000), np.arange(7000)], rng, replace=True)] == [6400, 6400]
+    assert [len(rows) for rows in equalised([np.arange(9000), np.arange(130)], rng, replace=False)] == [128, 128]
+    assert [len(rows) for rows in equalised([np.arange(9000), np.arange(63)], rng, replace=False)] == [63, 63]
+
+
+def test_the_held_out_part_is_about_a_fifth() -> None:
+    kept, others = holdout(np.arange(10_000, 20_000), 5)
+    assert len(others) == pytest.approx(2000, abs=120)
+    assert sorted([*kept, *others]) == list(range(10_000, 20_000))
+
+
+def write_tdc(root: Path, **changes: Any) -> Path:
+    """A tiny copy of TDC's folder; `changes` replace columns."""
+    path = root / FOLDER.path
+    path.mkdir(parents=True)
+    for name, given in (("train_val", range(2013, 2019)), ("test", range(2019, 2022))):
+        rows = [
+            {"Drug_ID": 5.0 + k, "Drug": ["CCO", "c1ccccc1", "C[C@H](N)O"][k % 3], "Target_ID": "P1",
+             "Target": ["MKVL", "ACDEFG"][k % 2], "Y": 0.1 * k + year - 2013, "Year": year} | changes
+            for year in given for k in range(10)
+        ]  # fmt: skip
+        with (path / f"{name}.csv").open("w", newline="") as stream:
+            writer = csv.DictWriter(stream, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+    return path
+
+
+def fake_tdc(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What our reader uses of PyTDC, whose import takes seconds; the real one is tried in the slow tests."""
+    asked = []
+
+    class Column(list):
+        def to_numpy(self, dtype: Any = None) -> np.ndarray:
+            return np.array(self, dtype=dtype)
+
+    class Group:
+        def __init__(self, path: str):
+            self.path = Path(path) / "dti_dg_group" / "bindingdb_patent"
+
+        def get(self, benchmark: str) -> dict[str, Any]:
+            asked.append(benchmark)
+            return {part: self.frame(self.path / f"{part}.csv") for part in ("train_val", "test")}
+
+        def frame(self, path: Path) -> dict[str, Column]:
+            with path.open() as stream:
+                rows = list(csv.DictReader(stream))
+            return {
+                "Drug": Column(r["Drug"] for r in rows),
+                "Target": Column(r["Target"] for r in rows),
+                "Y": Column(float(r["Y"] or "nan") for r in rows),
+                "Year": Column(int(r["Year"]) for r in rows),
+            }
+
+    found = types.ModuleType("tdc.benchmark_group")
+    found.dti_dg_group = Group  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "tdc", types.ModuleType("tdc"))
+    monkeypatch.setitem(sys.modules, "tdc.benchmark_group", found)
+    return asked
+
+
+def check_tiny(root: Path) -> None:
+    data = DTI(drug_length=20, protein_length=30).load(0)
+    assert set(data.checksums) == {f"{FOLDER.path}/train_val.csv", f"{FOLDER.path}/test.csv"}
+    assert all(len(digest) == 64 for digest in data.checksums.values())
+    whole = DTI(subsample=False, whole_test=True, drug_length=20, protein_length=30).load(0)
+    assert len(whole.train) + len(whole.val) == 60
+    assert len(whole.test) == 20
+    assert len(whole.test.x.drugs) == 3  # every string once
+    row = int(whole.test.y[:, 0].sub(0.4 + 6).abs().argmin())  # the fifth row of 2019
+    drug, protein = whole.test.x[torch.tensor([row])][0].split([63 * 20, 26 * 30])
+    assert "".join(DRUG_SYMBOLS[k] for k in drug.reshape(63, 20).argmax(dim=0)) == "c1ccccc1".ljust(20, "?")
+    assert "".join(PROTEIN_SYMBOLS[k] for k in protein.reshape(26, 30).argmax(dim=0)) == "MKVL".ljust(30, "?")
+
+
+def test_dti_reads_what_tdc_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = fake_tdc(monkeypatch)
+    write_tdc(tmp_path)
+    monkeypatch.setenv("CMIXUP_DATA", str(tmp_path))
+    check_tiny(tmp_path)
+    assert asked == ["BindingDB_Patent"] * 2
+
+
+@pytest.mark.slow
+def test_dti_reads_through_the_real_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("tdc.benchmark_group")
+    write_tdc(tmp_path)
+    monkeypatch.setenv("CMIXUP_DATA", str(tmp_path))
+    check_tiny(tmp_path)
+
+
+def test_tables_that_are_not_dti_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_tdc(monkeypatch)
+    write_tdc(tmp_path / "raw", Y=1e5)
+    monkeypatch.setenv("CMIXUP_DATA", str(tmp_path / "raw"))
+    with pytest.raises(InputError, match=r"Y of .*bindingdb_patent reaches 100000, so it is no ln\(nM\)"):
+        DTI().load(0)
+    write_tdc(tmp_path / "nan", Y="")
+    monkeypatch.setenv("CMIXUP_DATA", str(tmp_path / "nan"))
+    with pytest.raises(InputError, match=r"Y of .* reaches nan"):
+        DTI().load(0)
+    write_tdc(tmp_path / "year", Year=2013)
+    monkeypatch.setenv("CMIXUP_DATA", str(tmp_path / "year"))
+    with pytest.raises(InputError, match="has no rows of 2014, 2015, 2016, 2017, 2018, 2019, 2020"):
+        DTI().load(0)
+
+
+def test_without_the_package_one_line_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_tdc(tmp_path)
+    monkeypatch.setenv("CMIXUP_DATA", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "tdc", None)
+    with pytest.raises(InputError, match=r"dti needs the package PyTDC 0.4.1"):
+        DTI().load(0)
+
+
+def test_missing_files_are_named_with_address_and_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyTDC would download here, and take an error page for the archive."""
+    monkeypatch.setenv("CMIXUP_DATA", str(tmp_path))
+    monkeypatch.delenv("CMIXUP_MIRROR", raising=False)
+    monkeypatch.setitem(sys.modules, "tdc", None)
+    for call in (DTI().fetch, lambda: DTI().load(0)):
+        with pytest.raises(FetchError) as caught:
+            call()
+        message = str(caught.value)
+        assert message.startswith(f"{FOLDER.path} is not here")
+        assert f"{tmp_path / FOLDER.path}: no such folder" in message
+        assert "https://dataverse.harvard.edu/api/access/datafile/4742443" in message
+        assert "unzip" in message
+    path = write_tdc(tmp_path)
+    (path / "test.csv").unlink()
+    with pytest.raises(FetchError, match=r"bindingdb_patent: lacks test.csv"):
+        DTI().fetch()
+
+
+def test_a_folder_in_the_mirror_is_used_where_it_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_tdc(tmp_path / "mirror")
+    monkeypatch.setenv("CMIXUP_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("CMIXUP_MIRROR", str(tmp_path / "mirror"))
+    assert FOLDER.find() == path
+    assert not (tmp_path / "data").exists()
+    monkeypatch.setenv("CMIXUP_MIRROR", "https://example.org/mirror")
+    assert not FOLDER.present()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"drug_length": 0}, "drug_length must be 1 or more, got 0"),
+        ({"protein_length": -1}, "protein_length must be 1 or more, got -1"),
+    ],
+)
+def test_bad_options_are_refused(options: dict[str, Any], message: str) -> None:
+    for dataset in (DTI, DTIDavis):
+        with pytest.raises(InputError, match=message):
+            dataset(**options)
+    with pytest.raises(InputError, match="split_seed must be 0 or more, got -1"):
+        DTIKiba(split_seed=-1)
+
+
+# ---- groups of proteins
+
+
+def test_forms_of_one_kinase_are_one_family() -> None:
+    names = ["ABL1(T315I)p", "ABL1(T315I)", "ABL1p", "ABL2", "EGFR", "EGFR(L858R)", "p38"]
+    sequences = ["MLE", "MLE", "MLE", "MGQ", "MRP", "MRPX", "MSQ"]
+    family = families(names, sequences)
+    assert len(set(family[:3])) == 1
+    assert family[4] == family[5]
+    assert len(set(family.tolist())) == 4
+
+
+def test_families_joined_through_a_third_protein() -> None:
+    assert len(set(families(["A(1)", "B", "A", "B(2)"], ["s", "t", "u", "s"]))) == 1
+
+
+def test_groups_hold_whole_families_and_about_as_many_pairs() -> None:
+    rng = np.random.default_rng(0)
+    family = rng.integers(200, size=5000)
+    group = balanced_groups(family, 10, np.random.default_rng(1))
+    assert all(len(set(group[family == f])) == 1 for f in range(200))
+    assert np.bincount(group, minlength=10) == pytest.approx(500, abs=60)
+    assert (balanced_groups(family, 10, np.random.default_rng(1)) == group).all()
+    assert (balanced_groups(family, 10, np.random.default_rng(2)) != group).any()
+
+
+@pytest.mark.parametrize("dataset", [DTIDavis, DTIKiba])
+def test_no_protein_is_in_two_splits(dataset: Any) -> None:
+    data = dataset(synthetic=True).load(0)
+    parts = [data.train, data.val, data.test]
+    proteins = [set(split.x.protein.tolist()) for split in parts]
+    assert sum(map(len, proteins)) == len(set.union(*proteins)) == 20
+    assert sum(map(len, parts)) == 240
+    assert [sorted(set(split.domain.tolist())) for split in parts] == [list(range(7)), [7], [8, 9]]
+    assert any("not the paper's DTI" in note for note in data.notes)
+    assert dataset(synthetic=True).load(5).train.y.equal(data.train.y)
+    assert not dataset(split_seed=4, synthetic=True).load(0).train.y.equal(data.train.y)
+
+
+def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, dataset: Any, matrix: str, proteins: dict) -> None:
+    (tmp_path / "drugs").write_text(json.dumps({"1": "CCO", "2": "CN"}))
+    (tmp_path / "proteins").write_text(json.dumps(proteins))
+    (tmp_path / "matrix").write_text(matrix)
+    files = [(f[0], tmp_path / name) for f, name in zip(dataset.files, ("drugs", "proteins", "matrix"), strict=True)]
+    monkeypatch.setattr(dataset, "fetch", lambda _: files)
+    monkeypatch.setattr(dataset, "n_drugs", 2)
+    monkeypatch.setattr(dataset, "n_proteins", 3)
+
+
+PROTEINS = {"A": "MK", "B": "MV", "B(1)": "ML"}
+
+
+def test_davis_labels_are_pkd(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Kd of 10000 nM is pKd 5, 1 nM is 9."""
+    small(monkeypatch, tmp_path, DTIDavis, "10000 1 100\n0.1 10000 1000\n", PROTEINS)
+    table = DTIDavis().read()
+    np.testing.assert_allclose(table.y, [5, 9, 7, 10, 5, 6])
+    assert table.drug.tolist() == [0, 0, 0, 1, 1, 1]
+    assert table.protein.tolist() == [0, 1, 2, 0, 1, 2]
+    assert table.domain[1] == table.domain[2]  # B and its mutant
+    assert len(table.checksums) == 3
+
+
+def test_kiba_leaves_out_what_is_unknown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    small(monkeypatch, tmp_path, DTIKiba, "11.1\tnan\t10\nnan\tnan\t0\n", PROTEINS)
+    table = DTIKiba().read()
+    assert table.y.tolist() == [11.1, 10, 0]
+    assert (table.drug.tolist(), table.protein.tolist()) == ([0, 0, 1], [0, 2, 2])
+
+
+def test_a_matrix_of_another_shape_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    small(monkeypatch, tmp_path, DTIKiba, "1 2 3\n", PROTEINS)
+    with pytest.raises(
+        InputError, match=r"dti_kiba holds 2 drugs, 3 proteins and a matrix of shape .*expected \(2, 3\)"
+    ):
+        DTIKiba().read()
+    for text, message in (("{", "is no JSON file"), ('{"a": 1}', "is no JSON object of strings"), ("[]", "is no JSON")):
+        (tmp_path / "drugs").write_text(text)
+        with pytest.raises(InputError, match=message):
+            strings(tmp_path / "drugs")
+
+
+def test_dti_keeps_its_table_between_run_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = module.DTI(synthetic=True)
+    first = dataset.load(0)
+    monkeypatch.setattr(DTI, "twin", lambda *_: pytest.fail("read again"))
+    other = dataset.load(1)
+    assert other.train.x.drugs is first.train.x.drugs
+    assert not torch.equal(other.val.y, first.val.y)

@@ -1,0 +1,294 @@
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import threading
+import zipfile
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from datasets.common import fetch as module
+from datasets.common.fetch import FetchError, RawFile, data_root, fetch, present, sha256_of
+
+CONTENT = b"frequency\tangle\n" * 500
+OTHER = b"other bytes\n" * 500
+
+
+def raw(*urls: str, path: str = "toy/table.dat", content: bytes = CONTENT) -> RawFile:
+    return RawFile(
+        path, hashlib.sha256(content).hexdigest(), len(content), urls, page="https://example.org/toy", licence="MIT"
+    )
+
+
+def zipped(**members: bytes) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+class Server(ThreadingHTTPServer):
+    """Serves `files` by path; the first `breaks[path]` answers break off half-way, `stalls` hold still half-way."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.files: dict[str, bytes] = {}
+        self.breaks: dict[str, int] = {}
+        self.stalls: dict[str, int] = {}
+        self.hits: list[str] = []
+        self.stopped = threading.Event()
+        self.url = f"http://127.0.0.1:{self.server_port}"
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Server
+
+    def do_GET(self) -> None:
+        server, path = self.server, self.path
+        server.hits.append(path)
+        content = server.files.get(path)
+        if content is None:
+            self.send_error(404)
+            return
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        half = content[: len(content) // 2]
+        for plan in (server.breaks, server.stalls):
+            if plan.get(path, 0) > 0:
+                plan[path] -= 1
+                self.wfile.write(half)
+                self.wfile.flush()
+                if plan is server.stalls:
+                    server.stopped.wait(10)
+                return
+        self.wfile.write(content)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with Server() as running:
+        thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield running
+        running.stopped.set()
+        running.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.delenv("CMIXUP_MIRROR", raising=False)
+    monkeypatch.setenv("CMIXUP_DATA", str(tmp_path / "data"))
+    return tmp_path / "data"
+
+
+def files_below(folder: Path) -> list[str]:
+    return sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file())
+
+
+def put(folder: Path, path: str, content: bytes) -> Path:
+    target = folder / path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(content)
+    return target
+
+
+def test_the_data_root_is_the_environments_or_data(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert data_root() == root
+    monkeypatch.delenv("CMIXUP_DATA")
+    assert data_root() == Path("data")
+
+
+def test_a_file_at_hand_is_used_without_any_source(root: Path) -> None:
+    target = put(root, "toy/table.dat", CONTENT)
+    assert fetch(raw("http://127.0.0.1:9/never")) == (raw("http://127.0.0.1:9/never"), target)
+
+
+def test_a_damaged_file_at_hand_is_an_error_and_stays(root: Path) -> None:
+    target = put(root, "toy/table.dat", OTHER)
+    with pytest.raises(FetchError, match=r"table.dat has SHA-256 .*damaged or was changed.*Remove it"):
+        fetch(raw("http://127.0.0.1:9/never"))
+    assert target.read_bytes() == OTHER
+
+
+def test_from_a_mirror_folder(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = put(tmp_path / "mirror", "toy/table.dat", CONTENT)
+    monkeypatch.setenv("CMIXUP_MIRROR", str(tmp_path / "mirror"))
+    _, path = fetch(raw())
+    assert path == root / "toy/table.dat"
+    assert path.read_bytes() == CONTENT
+    assert path.stat().st_mode & 0o777 == 0o644
+    assert source.read_bytes() == CONTENT
+    assert files_below(root) == ["toy/table.dat"]
+
+
+def test_from_a_mirror_given_as_file_address(root: Path, tmp_path: Path) -> None:
+    put(tmp_path / "mirror", "toy/table.dat", CONTENT)
+    _, path = fetch(raw(), mirror=f"file://{tmp_path}/mirror/")
+    assert path.read_bytes() == CONTENT
+
+
+def test_from_a_mirror_address(root: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    server.files["/copy/toy/table.dat"] = CONTENT
+    monkeypatch.setenv("CMIXUP_MIRROR", f"{server.url}/copy/")
+    _, path = fetch(raw(f"{server.url}/canonical"))
+    assert path.read_bytes() == CONTENT
+    assert server.hits == ["/copy/toy/table.dat"]
+    assert files_below(root) == ["toy/table.dat"]
+
+
+def test_from_the_canonical_address(root: Path, server: Server) -> None:
+    server.files["/canonical"] = CONTENT
+    _, path = fetch(raw(f"{server.url}/canonical", f"{server.url}/second"))
+    assert path.read_bytes() == CONTENT
+    assert server.hits == ["/canonical"]
+    assert files_below(root) == ["toy/table.dat"]
+
+
+def test_a_member_of_a_zip_archive(root: Path, server: Server) -> None:
+    server.files["/all.zip"] = zipped(**{"folder/table.dat": CONTENT, "other": OTHER})
+    _, path = fetch(raw(f"{server.url}/all.zip#folder/table.dat"))
+    assert path.read_bytes() == CONTENT
+    assert files_below(root) == ["toy/table.dat"]
+
+
+def test_the_content_of_a_gzip_file_counts_whatever_its_header(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "here.gz").write_bytes(gzip.compress(CONTENT, mtime=5))
+    _, path = fetch(raw(f"file://{tmp_path}/here.gz#content"))
+    assert path.read_bytes() == CONTENT
+    (tmp_path / "cut.gz").write_bytes(gzip.compress(CONTENT)[:-9])
+    with pytest.raises(FetchError, match=r"cut.gz#content: no member content in the archive \(EOFError\)"):
+        fetch(raw(f"file://{tmp_path}/cut.gz#content", path="toy/other.dat"))
+
+
+@pytest.mark.parametrize("archive", [zipped(other=OTHER), b"no archive"])
+def test_a_zip_archive_without_the_member(root: Path, server: Server, archive: bytes) -> None:
+    server.files["/all.zip"] = archive
+    with pytest.raises(FetchError, match=r"all.zip#table.dat: no member table.dat in the archive"):
+        fetch(raw(f"{server.url}/all.zip#table.dat"))
+    assert files_below(root) == []
+
+
+@pytest.mark.parametrize("kind", ["folder", "address"])
+def test_a_mirror_with_wrong_bytes_is_passed_over(root: Path, server: Server, tmp_path: Path, kind: str) -> None:
+    put(tmp_path / "mirror", "toy/table.dat", OTHER)
+    server.files.update({"/copy/toy/table.dat": OTHER, "/canonical": CONTENT})
+    mirror = str(tmp_path / "mirror") if kind == "folder" else f"{server.url}/copy"
+    _, path = fetch(raw(f"{server.url}/canonical"), mirror=mirror)
+    assert path.read_bytes() == CONTENT
+    assert files_below(root) == ["toy/table.dat"]
+
+
+def test_wrong_bytes_everywhere_name_both_checksums(root: Path, server: Server) -> None:
+    server.files["/canonical"] = OTHER
+    file = raw(f"{server.url}/canonical")
+    wrong = hashlib.sha256(OTHER).hexdigest()
+    with pytest.raises(FetchError, match=f"canonical: has SHA-256 {wrong}, expected {file.sha256}"):
+        fetch(file)
+    assert files_below(root) == []
+
+
+def test_missing_everywhere_names_every_address_and_the_manual_way(root: Path, server: Server, tmp_path: Path) -> None:
+    file = raw(f"{server.url}/first", "http://127.0.0.1:9/refused")
+    with pytest.raises(FetchError) as caught:
+        fetch(file, mirror=str(tmp_path / "mirror"))
+    message = str(caught.value)
+    assert "could not get toy/table.dat (8 kB)" in message
+    assert f"{tmp_path}/mirror/toy/table.dat: no such file" in message
+    assert f"{server.url}/first: answered: 404" in message
+    assert "http://127.0.0.1:9/refused: out of reach (ConnectionError)" in message
+    assert f"By hand: get it from https://example.org/toy and save it as {root}/toy/table.dat" in message
+    assert file.sha256 in message
+    assert "CMIXUP_MIRROR" in message
+    assert files_below(root) == []
+
+
+def test_the_second_source_is_used_when_the_first_fails(root: Path, server: Server) -> None:
+    server.files["/second"] = CONTENT
+    _, path = fetch(raw(f"{server.url}/first", "http://127.0.0.1:9/refused", f"{server.url}/second"))
+    assert path.read_bytes() == CONTENT
+    assert server.hits == ["/first", "/second"]
+
+
+def test_a_download_that_breaks_off_is_started_again(root: Path, server: Server) -> None:
+    server.files["/canonical"], server.breaks["/canonical"] = CONTENT, 1
+    _, path = fetch(raw(f"{server.url}/canonical"))
+    assert path.read_bytes() == CONTENT
+    assert server.hits == ["/canonical"] * 2
+    assert files_below(root) == ["toy/table.dat"]
+
+
+def test_a_download_that_stalls_is_started_again(root: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "TIMEOUT", 0.3)
+    server.files["/canonical"], server.stalls["/canonical"] = CONTENT, 1
+    _, path = fetch(raw(f"{server.url}/canonical"))
+    assert path.read_bytes() == CONTENT
+    assert server.hits == ["/canonical"] * 2
+
+
+def test_a_source_that_always_breaks_off_gives_way_to_the_next(root: Path, server: Server) -> None:
+    server.files.update({"/first": CONTENT, "/second": CONTENT})
+    server.breaks["/first"] = 99
+    _, path = fetch(raw(f"{server.url}/first", f"{server.url}/second"))
+    assert path.read_bytes() == CONTENT
+    assert server.hits == ["/first", "/first", "/second"]
+
+
+def test_a_source_that_always_breaks_off_leaves_no_partial_file(root: Path, server: Server) -> None:
+    server.files["/first"], server.breaks["/first"] = CONTENT, 99
+    with pytest.raises(FetchError, match=r"first: out of reach"):
+        fetch(raw(f"{server.url}/first"))
+    assert files_below(root) == []
+
+
+def test_alternatives_at_hand_come_first_then_the_mirrors_then_canonical(
+    root: Path, server: Server, tmp_path: Path
+) -> None:
+    preferred = raw(f"{server.url}/preferred", path="toy/a.csv")
+    second = raw(f"{server.url}/second", path="toy/b.tsv", content=OTHER)
+    server.files.update({"/preferred": CONTENT, "/second": OTHER})
+    mirror = tmp_path / "mirror"
+    put(mirror, "toy/b.tsv", OTHER)
+
+    used, path = fetch(preferred, second, mirror=str(mirror))
+    assert (used, path) == (second, root / "toy/b.tsv")
+    assert server.hits == []
+
+    used, path = fetch(preferred, second, mirror="")
+    assert used == second  # it is at hand now
+    assert server.hits == []
+
+    path.unlink()
+    used, path = fetch(preferred, second, mirror="")
+    assert (used, path) == (preferred, root / "toy/a.csv")
+    assert server.hits == ["/preferred"]
+
+    path.unlink()
+    del server.files["/preferred"]
+    assert fetch(preferred, second, mirror="")[0] == second
+
+
+def test_present_goes_by_size(root: Path) -> None:
+    assert not present(raw())
+    target = put(root, "toy/table.dat", CONTENT[:-1])
+    assert not present(raw())
+    target.write_bytes(CONTENT)
+    assert present(raw())
+    assert not present(raw(), root / "elsewhere")
+
+
+def test_sha256_of(tmp_path: Path) -> None:
+    (tmp_path / "empty").write_bytes(b"")
+    assert sha256_of(tmp_path / "empty") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"

@@ -1,0 +1,283 @@
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from cmixup.data import RegressionData
+from cmixup.errors import InputError
+from cmixup.methods.erm import ERM
+from cmixup.training.loader import Rows
+from cmixup.training.predict import predict
+from datasets.common.base import SPLITS
+from datasets.common.windows import SeriesDataset, Windows, target_rows
+from datasets.electricity import Electricity
+from datasets.electricity_fragment import ElectricityFragment
+from datasets.exchange_rate import ExchangeRate
+from models.lstnet import LSTNet
+
+SERIES = (ExchangeRate, Electricity, ElectricityFragment)
+CARD = re.compile(
+    r"Shapes: x \(N, (\d+), (\d+)\), y \(N, (\d+)\); (\d+) (?:days|hours), split (\d+) / (\d+) / (\d+) in time order"
+)
+
+
+class Toy(SeriesDataset):
+    """Twenty rows of two series: row number, and 100 minus it."""
+
+    name = "toy"
+    unit = "none"
+    rows = 20
+    series = 2
+
+    def __init__(self, window: int = 3, horizon: int = 2, scaling: str = "all", values: np.ndarray | None = None):
+        super().__init__(window, horizon, scaling)
+        self.values = toy_values() if values is None else values
+
+    def read(self) -> tuple[np.ndarray, dict[str, str]]:
+        return self.values, {"toy.txt": "0" * 64}
+
+
+def toy_values() -> np.ndarray:
+    return np.stack([np.arange(20.0), 100 - np.arange(20.0)], axis=1)
+
+
+def parts(data: RegressionData) -> list[Any]:
+    return [data.train, data.val, data.test]
+
+
+# ---- windows
+
+
+@pytest.mark.parametrize(("start", "count", "window"), [(0, 16, 5), (3, 7, 5), (0, 20, 1), (0, 1, 20), (9, 1, 4)])
+def test_windows_equal_a_naive_loop(start: int, count: int, window: int) -> None:
+    series = torch.rand(20, 3)
+    windows = Windows(series, start, count, window)
+    naive = torch.stack([series[start + i : start + i + window] for i in range(count)])
+    assert len(windows) == count
+    assert windows.shape == naive.shape
+    assert torch.equal(windows[torch.arange(count)], naive)
+    index = torch.randint(count, (30,))
+    assert torch.equal(windows[index], naive[index])
+    assert windows[index].is_contiguous()
+    assert windows[torch.empty(0, dtype=torch.int64)].shape == (0, window, 3)
+
+
+def test_windows_of_a_part_of_a_tensor() -> None:
+    whole = torch.rand(30, 3)
+    index = torch.tensor([4, 0])
+    for series in (whole[7:], whole[:, 1:], whole.T.contiguous().T):
+        expected = torch.stack([series[5:9], series[1:5]])
+        assert torch.equal(Windows(series, 1, 6, 4)[index], expected)
+
+
+def test_windows_share_the_memory_of_their_series() -> None:
+    data = Toy().load(0)
+    pointers = {split.x.series.data_ptr() for split in parts(data)}
+    assert len(pointers) == 1
+    series = data.train.x.series
+    assert torch.equal(data.val.y, series[12:16])
+    assert data.val.y.data_ptr() == series[12:].data_ptr()
+
+
+def test_a_batch_is_a_copy() -> None:
+    windows = Windows(torch.zeros(6, 2), 0, 4, 3)
+    windows[torch.arange(4)].add_(1)
+    assert windows.series.sum() == 0
+
+
+def test_windows_move() -> None:
+    windows = Windows(torch.rand(12, 2), 1, 5, 3)
+    moved = windows.to("cpu")
+    assert torch.equal(moved[torch.arange(5)], windows[torch.arange(5)])
+    assert windows.to("meta").series.device.type == "meta"
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
+def test_windows_on_the_gpu_take_indices_from_anywhere() -> None:
+    windows = Windows(torch.rand(12, 2), 1, 5, 3)
+    index = torch.tensor([3, 0])
+    for where in ("cpu", "cuda"):
+        gathered = windows.to("cuda")[index.to(where)]
+        assert gathered.device.type == "cuda"
+        assert torch.equal(gathered.cpu(), windows[index])
+
+
+@pytest.mark.parametrize(("start", "count", "window"), [(0, 17, 5), (-1, 3, 5), (18, 1, 3), (0, 1, 21)])
+def test_windows_over_an_end_are_refused(start: int, count: int, window: int) -> None:
+    with pytest.raises(InputError, match="windows must lie in the 20 rows of the series, got rows"):
+        Windows(torch.rand(20, 3), start, count, window)
+
+
+@pytest.mark.parametrize("row", [-1, 4])
+def test_a_row_that_is_not_there_is_refused(row: int) -> None:
+    with pytest.raises((IndexError, RuntimeError), match=r"out of (range|bound)"):
+        Windows(torch.rand(6, 2), 0, 4, 3)[torch.tensor([row])]
+
+
+# ---- which rows predict which
+
+
+@pytest.mark.parametrize(
+    ("n", "horizon", "sizes"),
+    [(7588, 12, (4373, 1518, 1518)), (26304, 24, (15591, 5261, 5261)), (1000, 24, (409, 200, 200))],
+)
+def test_split_sizes(n: int, horizon: int, sizes: tuple[int, int, int]) -> None:
+    """Spec D2; the last is the fragment's."""
+    assert tuple(len(rows) for rows in target_rows(n, 168, horizon).values()) == sizes
+
+
+def test_targets_are_those_of_the_original_code() -> None:
+    """laiguokun/LSTNet utils.py: train [P+h-1, 0.6n), val [0.6n, 0.8n), test [0.8n, n)."""
+    rows = target_rows(7588, 168, 12)
+    assert rows == {"train": range(179, 4552), "val": range(4552, 6070), "test": range(6070, 7588)}
+
+
+@pytest.mark.parametrize(("window", "horizon"), [(3, 2), (1, 1), (5, 4), (7, 5)])
+def test_row_t_is_predicted_from_the_rows_of_the_spec(window: int, horizon: int) -> None:
+    """Series 0 holds its row number: the window of target t is t-h-P+1 .. t-h."""
+    data = Toy(window, horizon).load(0)
+    seen = []
+    for split in parts(data):
+        x, y = split.x[torch.arange(len(split))], split.y
+        for inputs, target in zip(
+            (x[..., 0] * 19).round().int().tolist(), (y[:, 0] * 19).round().int().tolist(), strict=True
+        ):
+            assert inputs == list(range(target - horizon - window + 1, target - horizon + 1))
+            seen.append(target)
+    assert seen == list(range(window + horizon - 1, 20))
+
+
+def test_windows_reach_back_into_the_split_before() -> None:
+    data = Toy().load(0)
+    assert (data.val.y[0, 0] * 19).round() == 12
+    assert (data.val.x[torch.tensor([0])][0, :, 0] * 19).round().tolist() == [8, 9, 10]
+
+
+def test_lazily_gathered_batches_equal_materialised_ones() -> None:
+    data = ExchangeRate(synthetic=True).load(0)
+    everything = data.train.x.series.unfold(0, 168, 1).transpose(1, 2)  # (n - 167, 168, 8)
+    index = torch.randperm(len(data.train))[:50]
+    batch = Rows([data.train], torch.device("cpu")).fetch(index[None])
+    assert torch.equal(batch.x, everything[index])
+    assert torch.equal(batch.y, data.train.y[index])
+
+
+@pytest.mark.parametrize("batch_size", [1, 7, 104, 4096])
+def test_evaluation_does_not_depend_on_the_batch_size(batch_size: int) -> None:
+    torch.manual_seed(0)
+    model, val = LSTNet((30, 8), 8, 3, 3), ExchangeRate(window=30, synthetic=True).load(0).val
+    rows = Rows([val], torch.device("cpu"))
+    model.eval()
+    with torch.no_grad():
+        whole = model(val.x[torch.arange(len(val))])
+    torch.testing.assert_close(predict(ERM().predict, model, rows, batch_size), whole, atol=1e-6, rtol=1e-5)
+
+
+# ---- scaling
+
+
+def test_each_series_is_divided_by_its_largest_value_anywhere() -> None:
+    values = toy_values() * [1, -1]
+    data = Toy(values=values).load(0)
+    expected = torch.from_numpy(values / [19.0, 100.0]).float()
+    assert torch.equal(data.train.x.series, expected)
+    assert torch.equal(data.test.y, expected[16:])
+    assert data.checksums == {"toy.txt": "0" * 64}
+    assert data.notes == ()
+
+
+def test_scaling_on_train_looks_at_the_first_rows_only() -> None:
+    data = Toy(scaling="train").load(0)
+    torch.testing.assert_close(data.test.y[-1], torch.tensor([19 / 11, 81 / 100]))
+
+
+def test_a_series_of_zeros_stays_zero() -> None:
+    data = Toy(values=toy_values() * [1, 0]).load(0)
+    assert data.train.x.series[:, 1].tolist() == [0] * 20
+
+
+# ---- refusals
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_a_value_that_is_not_finite_is_named_with_row_and_series(value: float) -> None:
+    values = toy_values()
+    values[13, 1] = values[14, 0] = value
+    message = f"toy has values that are not finite, first in row 13 of series 1: {value}"
+    with pytest.raises(InputError, match=message):
+        Toy(values=values).load(0)
+
+
+@pytest.mark.parametrize("shape", [(19, 2), (20, 3), (20,)])
+def test_a_series_of_another_shape_is_refused(shape: tuple[int, ...]) -> None:
+    with pytest.raises(InputError, match=r"toy must be 20 rows of 2 series, got \("):
+        Toy(values=np.zeros(shape)).load(0)
+
+
+def test_a_window_longer_than_the_split_is_refused_before_any_file_is_read() -> None:
+    Toy(window=10, horizon=2)
+    with pytest.raises(
+        InputError, match="window 11 with horizon 2 is longer than the training part of toy, which has 12 rows"
+    ):
+        Toy(window=11, horizon=2)
+    with pytest.raises(
+        InputError, match=r"window 5000 with horizon 12 is longer than .* exchange_rate, which has 4552"
+    ):
+        ExchangeRate(window=5000)
+
+
+@pytest.mark.parametrize(("name", "value"), [("window", 0), ("horizon", 0), ("horizon", -3)])
+def test_windows_and_horizons_below_one_are_refused(name: str, value: int) -> None:
+    with pytest.raises(InputError, match=f"{name} must be 1 or more, got {value}"):
+        ExchangeRate(**{name: value})
+
+
+def test_an_unknown_scaling_is_refused() -> None:
+    with pytest.raises(InputError, match="scaling must be one of all, train, got 'max'"):
+        ExchangeRate(scaling="max")
+
+
+# ---- cards and twins
+
+
+@pytest.mark.parametrize("cls", SERIES)
+def test_the_card_is_what_the_class_does(cls: type[SeriesDataset]) -> None:
+    dataset = cls()
+    found = CARD.search(" ".join((cls.__doc__ or "").split()))
+    assert found
+    window, m, d_y, n, *sizes = map(int, found.groups())
+    assert (window, m, d_y, n) == (dataset.window, cls.series, cls.series, cls.rows)
+    assert sizes == [len(rows) for rows in target_rows(n, window, dataset.horizon).values()]
+    first, last = window + dataset.horizon - 1, dataset.horizon
+    assert f"rows t - {first} to t - {last} predict row t" in " ".join((cls.__doc__ or "").split())
+
+
+@pytest.mark.parametrize("cls", SERIES)
+def test_the_twin_has_the_shapes_of_the_card(cls: type[SeriesDataset]) -> None:
+    data = cls(synthetic=True).load(0)
+    again = cls(synthetic=True).load(5)
+    for part in SPLITS:
+        split = getattr(data, part)
+        assert split.x.shape == (len(split), 168, cls.series)
+        assert split.y.shape == (len(split), cls.series)
+        assert split.y.dtype == split.x[torch.tensor([0])].dtype == torch.float32
+        assert split.domain.dtype == torch.int64
+        assert split.name == f"{cls.name}/{part}"
+        assert torch.equal(split.y, getattr(again, part).y)
+    assert len(data.train) >= 128  # a batch: presets that drop a smaller one still train
+    series = data.train.x.series
+    assert series.isfinite().all()
+    torch.testing.assert_close(series.abs().amax(dim=0), torch.ones(cls.series))
+    assert (series.std(dim=0) > 0.01).all()
+    assert "synthetic twin: not real data" in data.notes
+
+
+def test_the_fragment_says_that_it_is_not_the_papers_dataset() -> None:
+    for synthetic in (False, True):
+        notes = ElectricityFragment(synthetic=synthetic).notes()
+        assert any("1000 hours of 203 of 321" in note and "not the paper's" in note for note in notes)

@@ -1,0 +1,268 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from cmixup.data import ManyViews, Sampled, Split
+from cmixup.errors import InputError
+from cmixup.methods.erm import ERM
+from cmixup.training.loader import Rows
+from cmixup.training.predict import predict
+from datasets.common.video import clips as clips_module
+from datasets.common.video.avi import write_avi
+from datasets.common.video.clips import (
+    AviFiles,
+    ClipForm,
+    Clips,
+    Colours,
+    EveryClip,
+    RandomClips,
+    in_threads,
+    measure_colours,
+    shifted,
+)
+from models.r2plus1d_18 import R2Plus1D18
+
+PLAIN = Colours(np.zeros(3), np.ones(3))
+COLOURS = Colours(np.array([10.0, 20.0, 30.0]), np.array([2.0, 4.0, 8.0]))
+
+
+class Numbered:
+    """Videos whose frame t holds 3 t, 3 t + 1 and 3 t + 2 in its channels, with the pixel's number added; 4 x 4."""
+
+    def __init__(self, *lengths: int):
+        self.lengths = lengths
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def open(self, row: int) -> Numbered.Video:
+        return self.Video(self.lengths[row])
+
+    class Video:
+        def __init__(self, length: int):
+            self.length = length
+
+        def __len__(self) -> int:
+            return self.length
+
+        def read(self, numbers: np.ndarray) -> np.ndarray:
+            assert all(0 <= n < self.length for n in numbers)
+            values = 3 * np.asarray(numbers)[:, None, None, None] + np.arange(3)
+            return (values + np.arange(16).reshape(4, 4, 1)).astype(np.uint8)
+
+
+def form(frames: int = 3, period: int = 2, pad: int = 0) -> ClipForm:
+    return ClipForm(frames, period, 4, pad)
+
+
+def clips_of(cls: type[Clips], lengths: tuple[int, ...], how: ClipForm | None = None, **given: object) -> Clips:
+    where = np.asarray(given.pop("where", np.zeros(len(lengths))))
+    return cls(Numbered(*lengths), how or form(), given.pop("colours", PLAIN), where)
+
+
+def frame_numbers(clip: Tensor) -> list[int]:
+    """The frame that each image of a clip shows, by its first channel's first pixel."""
+    return (clip[0, :, 0, 0] / 3).int().tolist()
+
+
+def test_the_original_clip_spans_63_frames() -> None:
+    """Spec D3: 32 frames, period 2."""
+    original = ClipForm()
+    assert (original.frames, original.period, original.size, original.pad) == (32, 2, 112, 12)
+    assert original.span == 63
+    assert original.starts(64) == 2
+    assert original.starts(176) == 176 - 62
+    assert [original.padded(n) for n in (28, 63, 64, 65)] == [64, 64, 64, 65]
+    assert [original.starts(n) for n in (28, 63, 65)] == [2, 2, 3]
+
+
+@pytest.mark.parametrize(("where", "start"), [(0.0, 0), (0.3, 1), (0.5, 3), (0.999, 5)])
+def test_a_fixed_clip_holds_every_second_frame_from_its_start(where: float, start: int) -> None:
+    clips = clips_of(Clips, (10,), where=[where])  # 10 - 4 = 6 starts
+    (clip,) = clips[torch.tensor([0])]
+    assert clip.shape == (3, 3, 4, 4)
+    assert frame_numbers(clip) == [start, start + 2, start + 4]
+    assert torch.equal(clips[torch.tensor([0])][0], clip)
+
+
+def test_channels_come_first_and_pixels_stay_in_place() -> None:
+    (clip,) = clips_of(Clips, (10,))[torch.tensor([0])]
+    pixels = torch.arange(16).reshape(4, 4).float()
+    for channel in range(3):
+        for k in range(3):
+            assert torch.equal(clip[channel, k], 3 * 2 * k + channel + pixels)
+
+
+def test_each_channel_is_normalised_by_its_own_colours() -> None:
+    (plain,), (scaled,) = (clips_of(Clips, (10,), colours=c)[torch.tensor([0])] for c in (PLAIN, COLOURS))
+    expected = (plain - torch.tensor([10.0, 20, 30])[:, None, None, None]) / torch.tensor([2.0, 4, 8])[
+        :, None, None, None
+    ]
+    torch.testing.assert_close(scaled, expected)
+
+
+@pytest.mark.parametrize(
+    ("length", "start", "held"), [(4, 0, 2), (4, 1, 2), (5, 0, 3), (5, 1, 2), (1, 0, 1), (1, 1, 0)]
+)
+def test_a_short_video_ends_in_zeros_after_normalisation(length: int, start: int, held: int) -> None:
+    clips = clips_of(Clips, (length,), colours=COLOURS)
+    clip = torch.from_numpy(clips.clip(clips.videos.open(0), start))
+    long = clips_of(Clips, (20,), colours=COLOURS)
+    whole = torch.from_numpy(long.clip(long.videos.open(0), start))
+    assert torch.equal(clip[:, :held], whole[:, :held])
+    assert (clip[:, held:] == 0).all()
+    assert held == 3 or not torch.equal(whole[:, held:], clip[:, held:])
+
+
+def test_a_batch_is_its_rows() -> None:
+    clips = clips_of(Clips, (10, 12, 4), where=[0.2, 0.9, 0.6])
+    index = torch.tensor([2, 0, 2, 1])
+    batch = clips[index]
+    assert batch.dtype == torch.float32
+    for row, clip in zip(index.tolist(), batch, strict=True):
+        assert torch.equal(clip, clips[torch.tensor([row])][0])
+    assert clips[torch.empty(0, dtype=torch.int64)].shape == (0, 3, 3, 4, 4)
+    assert clips.shape == (3, 3, 3, 4, 4)
+    assert len(clips) == 3
+
+
+# ---- training
+
+
+def test_random_clips_are_a_function_of_row_and_draw() -> None:
+    clips = clips_of(RandomClips, (30, 30), form(pad=2))
+    assert isinstance(clips, Sampled)
+    index, draw = torch.tensor([0, 1, 0]), torch.tensor([5, 5, 7])
+    batch = clips.sample(index, draw)
+    assert torch.equal(batch, clips.sample(index, draw))
+    assert torch.equal(batch[0], batch[1])  # two videos alike
+    assert not torch.equal(batch[0], batch[2])
+
+
+def test_every_start_is_equally_likely() -> None:
+    clips = clips_of(RandomClips, (10,))
+    draws = torch.arange(1200)
+    starts = [frame_numbers(c)[0] for c in clips.sample(torch.zeros_like(draws), draws)]
+    counts = np.bincount(starts, minlength=6)
+    assert len(counts) == 6
+    assert ((counts - 200) ** 2 / 200).sum() < 25.7  # chi-square with 5 degrees of freedom, p = 1e-4
+
+
+@pytest.mark.parametrize(("top", "left"), [(0, 0), (2, 2), (3, 1), (4, 4)])
+def test_a_crop_of_the_padded_clip(top: int, left: int) -> None:
+    clip = np.random.default_rng(0).random((3, 2, 5, 5)).astype(np.float32) + 1
+    wide = np.pad(clip, ((0, 0), (0, 0), (2, 2), (2, 2)))
+    assert np.array_equal(shifted(clip, top, left, 2), wide[..., top : top + 5, left : left + 5])
+
+
+def test_the_offsets_are_those_of_the_original() -> None:
+    """0 to 2 pad - 1 in both directions, independently, the same for all frames of a clip."""
+    clips = clips_of(RandomClips, (5,), form(pad=2), colours=Colours(np.full(3, -1.0), np.ones(3)))
+    draws = torch.arange(400)
+    seen = set()
+    for clip in clips.sample(torch.zeros_like(draws), draws):
+        there = clip[0, 0] != 0
+        assert torch.equal(there, clip[2, 1] != 0)
+        rows, columns = there.any(dim=1).nonzero()[:, 0].tolist(), there.any(dim=0).nonzero()[:, 0].tolist()
+        # An offset below the padding leaves zeros before the picture, one above it behind.
+        top, left = (2 - r[0] if r[0] else 2 + 3 - r[-1] for r in (rows, columns))
+        seen.add((top, left))
+    assert seen == {(i, j) for i in range(4) for j in range(4)}
+
+
+# ---- testing
+
+
+@pytest.mark.parametrize("size", [1, 4, 100])
+def test_all_clips_of_a_video_in_order(size: int) -> None:
+    clips = clips_of(EveryClip, (10, 3), colours=COLOURS)
+    assert isinstance(clips, ManyViews)
+    for row, count in ((0, 6), (1, 2)):
+        blocks = list(clips.all_views(row, size))
+        assert all(len(block) == size for block in blocks[:-1])
+        assert len(blocks[-1]) <= size
+        naive = np.stack([clips.clip(clips.videos.open(row), start) for start in range(count)])
+        assert torch.equal(torch.cat(blocks), torch.from_numpy(naive))
+
+
+def test_the_prediction_of_a_video_is_the_mean_over_its_clips() -> None:
+    torch.manual_seed(0)
+    model = R2Plus1D18((3, 3, 4, 4), 1, width=2)
+    clips = clips_of(EveryClip, (9, 3, 6), colours=COLOURS)
+    split = Split(clips, torch.zeros(3, 1), torch.zeros(3, dtype=torch.int64), "test")
+    found = predict(ERM().predict, model, Rows([split], torch.device("cpu")), 4)
+    model.eval()
+    expected = []
+    for row in range(3):
+        video = clips.videos.open(row)
+        starts = range(max(len(video), 6) - 4)
+        with torch.no_grad():
+            each = [model(torch.from_numpy(clips.clip(video, s))[None]).item() for s in starts]
+        expected.append(sum(each) / len(each))
+    assert found[:, 0].tolist() == pytest.approx(expected, rel=1e-4, abs=1e-5)
+
+
+# ---- colours
+
+
+def test_colours_are_those_of_the_pixels_of_the_fixed_clips() -> None:
+    videos, where = Numbered(10, 4, 30), np.array([0.9, 0.0, 0.4])
+    rows = np.array([0, 1])
+    found = measure_colours(videos, form(), where, rows)
+    shown = [videos.open(0).read([5, 7, 9]), videos.open(1).read([0, 2])]  # zeros of the short video do not count
+    pixels = np.concatenate(shown).reshape(-1, 3).astype(float)
+    np.testing.assert_allclose(found.mean, pixels.mean(axis=0))
+    np.testing.assert_allclose(found.std, pixels.std(axis=0))
+
+
+def test_a_channel_that_never_varies_is_not_divided_by_zero() -> None:
+    class Black(Numbered):
+        class Video(Numbered.Video):
+            def read(self, numbers: np.ndarray) -> np.ndarray:
+                return 0 * super().read(numbers)
+
+    videos = Black(10)
+    assert measure_colours(videos, form(), np.zeros(1), np.zeros(1, int)).std.tolist() == [1, 1, 1]
+
+
+# ---- files
+
+
+def test_frames_come_from_files(tmp_path: Path) -> None:
+    paths = []
+    for k, length in enumerate((8, 9)):
+        paths.append(tmp_path / f"{k}.avi")
+        levels = 20 * np.arange(length) + 10 * k
+        write_avi(paths[-1], np.broadcast_to(levels[:, None, None, None], (length, 4, 4, 3)).astype(np.uint8))
+    clips = Clips(AviFiles(paths), form(), PLAIN, np.array([0.0, 0.99]))
+    batch = clips[torch.tensor([0, 1])]
+    assert batch[0, 0, :, 0, 0].tolist() == pytest.approx([0, 40, 80], abs=2)
+    assert batch[1, 0, :, 0, 0].tolist() == pytest.approx([90, 130, 170], abs=2)
+    with pytest.raises(InputError, match=r"size is 5, but the frames of .*0\.avi are 4 x 4 pixels"):
+        Clips(AviFiles(paths), ClipForm(3, 2, 5, 0), PLAIN, np.zeros(2))[torch.tensor([0])]
+
+
+@pytest.mark.parametrize("cores", [1, 3])
+def test_threads_keep_the_order_and_pass_errors_on(cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    clips_module._pool.cache_clear()
+    monkeypatch.setattr(clips_module.os, "sched_getaffinity", lambda _: set(range(cores)))
+    try:
+        assert (clips_module._pool() is None) == (cores == 1)
+        assert list(in_threads(lambda k: k * k, range(20))) == [k * k for k in range(20)]
+        with pytest.raises(ZeroDivisionError):
+            list(in_threads(lambda k: 1 // (k - 3), range(20)))
+    finally:
+        clips_module._pool.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "least"), [("frames", 0, 1), ("period", 0, 1), ("size", -1, 1), ("pad", -1, 0)]
+)
+def test_forms_that_make_no_sense_are_refused(name: str, value: int, least: int) -> None:
+    with pytest.raises(InputError, match=f"{name} must be {least} or more, got {value}"):
+        ClipForm(**{name: value})

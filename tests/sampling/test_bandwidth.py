@@ -1,0 +1,122 @@
+"""The bandwidth doctor, and bandwidths by their effect."""
+
+import gzip
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from cmixup import PartnerSampler
+from cmixup.errors import InputError
+from cmixup.sampling.bandwidth import bandwidth_for_fraction, diagnose, verdict
+
+
+def test_report_matches_the_exact_rows():
+    labels = np.random.default_rng(0).integers(0, 40, 200) / 10
+    report = diagnose(labels, 0.5)
+    rows = np.array([PartnerSampler(labels, 0.5).probabilities(i) for i in range(200)])
+    gap = np.abs(labels[:, None] - labels)
+    assert report.effective_fraction == pytest.approx(np.median(1 / (rows**2).sum(1)) / 200)
+    assert report.self_probability == pytest.approx(np.median(np.diag(rows)))
+    assert report.equal_label_probability == pytest.approx(np.median((rows * (gap == 0)).sum(1)))
+    assert report.pair_gap == pytest.approx((rows * gap).sum() / 200)
+    assert report.uniform_gap == pytest.approx(gap.mean())
+    assert (report.n, report.rows, report.bandwidth) == (200, 200, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("labels", "bandwidth", "words"),
+    [
+        (np.arange(100.0), 1e-6, "self-pairing only: this is ERM"),
+        (np.repeat(np.arange(20.0), 5), 1e-6, "equal labels only"),
+        (np.arange(100.0), 1e6, "indistinguishable from mixup"),
+        (np.full(50, 2.0), 1.0, "indistinguishable from mixup"),
+        (np.arange(100.0), 60.0, "close to mixup"),
+        (np.arange(100.0), 20.0, "moderately local"),
+        (np.arange(100.0), 5.0, "local"),
+    ],
+)
+def test_verdicts(labels, bandwidth, words):
+    assert diagnose(labels, bandwidth).verdict == words
+
+
+def test_verdict_thresholds_are_inclusive():
+    assert verdict(0.0, 0.99, 1.0) == "self-pairing only: this is ERM"
+    assert verdict(0.1, 0.989, 0.99) == "equal labels only"
+    assert [verdict(f, 0.0, 0.0) for f in (0.99, 0.989, 0.9, 0.899, 0.4, 0.399)] == [
+        "indistinguishable from mixup",
+        "close to mixup",
+        "close to mixup",
+        "moderately local",
+        "moderately local",
+        "local",
+    ]
+
+
+def test_large_data_is_sampled_by_seed():
+    labels = np.random.default_rng(0).normal(size=300_000)
+    report = diagnose(labels, 0.5, seed=1)
+    assert 16 <= report.rows < 100
+    assert report == diagnose(torch.as_tensor(labels), 0.5, seed=1)
+    assert report != diagnose(labels, 0.5, seed=2)
+    # Standard normal labels, anchor y: sum K = N s / sqrt(1 + s^2) * exp(-y^2 / 2(1 + s^2)), and with
+    # s / sqrt 2 for s sum K^2; the median anchor has y^2 = 0.455.
+    wanted = 0.5 * np.sqrt(2.25) / 1.25 * np.exp(-0.455 / 1.25 + 0.455 / 2.25)
+    assert report.effective_fraction == pytest.approx(wanted, rel=0.1)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "laplace", "tophat", "cosine"])
+@pytest.mark.parametrize("fraction", [0.05, 0.3, 0.9])
+def test_fraction_is_reached(kernel, fraction):
+    labels = np.random.default_rng(0).normal(size=(600, 3))
+    found = diagnose(labels, ("fraction", fraction), kernel=kernel)
+    assert found.effective_fraction == pytest.approx(fraction, abs=0.005)
+
+
+def test_bandwidth_in_standard_deviations_of_the_labels():
+    labels = np.array([[0.0, 2.0], [4.0, 10.0]])  # pooled: mean 4, deviations 4, 2, 0, 6
+    assert diagnose(labels, ("std", 0.5)).bandwidth == pytest.approx(0.5 * np.sqrt(14))
+    assert diagnose(np.array([0.0, 0.0, 3.0, 3.0]), ["std", 2]).bandwidth == 3
+    assert diagnose(np.ones(3), ("std", 1.0)).bandwidth == 0
+    for bad in (("std", -1), ("std", 0), ("std", np.inf), ("std", "x"), ("std",), ("mad", 1), "std"):
+        with pytest.raises(InputError, match=r"bandwidth must|c must"):
+            diagnose(labels, bad)
+
+
+def test_fraction_limits():
+    labels = np.random.default_rng(0).normal(size=100)
+    assert bandwidth_for_fraction(labels, 1.0) == np.inf
+    assert bandwidth_for_fraction(labels, 0.01) == 0.0  # one partner of a hundred: itself
+    assert bandwidth_for_fraction(np.ones(10), 0.5) == 0.0
+    assert bandwidth_for_fraction(labels[:, None], 0.1) == bandwidth_for_fraction(labels, 0.1)
+    small, large = bandwidth_for_fraction(labels, 0.1), bandwidth_for_fraction(labels * 1e6, 0.1)
+    assert large == pytest.approx(small * 1e6, rel=1e-3)
+    for bad in (0, 1.5, np.nan, "x"):
+        with pytest.raises(InputError, match="fraction"):
+            bandwidth_for_fraction(labels, bad)
+
+
+@pytest.mark.data
+def test_published_bandwidths_have_the_published_effect():
+    mirror = Path(os.environ["CMIXUP_MIRROR"])
+    airfoil = np.loadtxt(mirror / "airfoil" / "airfoil_self_noise.dat")[:, -1]
+    found = diagnose(airfoil, 1.75)
+    assert found.effective_fraction == pytest.approx(0.27, abs=0.01)
+    assert (found.pair_gap, found.uniform_gap) == pytest.approx((1.4, 7.8), abs=0.1)
+    assert found.verdict == "local"
+    lines = (mirror / "crime" / "communities.data").read_text().split()
+    crime = np.array([float(line.rsplit(",", 1)[1]) for line in lines])
+    assert diagnose(crime, 1.0).verdict == diagnose(crime, 4.0).verdict == "indistinguishable from mixup"
+    assert diagnose(crime, 1e-3).verdict == "equal labels only"
+    with gzip.open(mirror / "exchange_rate" / "exchange_rate.txt.gz") as file:
+        rates = np.loadtxt(file, delimiter=",")
+    rates = (rates / np.abs(rates).max(axis=0))[179 : 179 + 4373]
+    found = diagnose(rates, 0.05)
+    assert found.effective_fraction == pytest.approx(0.07, abs=0.005)
+    assert found.verdict == "local"
+    table = np.genfromtxt(mirror / "skillcraft" / "SkillCraft1_Dataset.csv", delimiter=",", names=True)
+    latency = table["ActionLatency"]
+    assert diagnose(latency, 5e-4).verdict == "self-pairing only: this is ERM"
+    assert diagnose(latency, 1.0).verdict == "local"

@@ -1,0 +1,79 @@
+"""C-Mixup-batch: partners from a second batch."""
+
+import numpy as np
+import pytest
+import torch
+
+from cmixup import BatchPartnerSampler, PartnerSampler
+from cmixup.errors import InputError
+from tests.sampling.goodness import exact_row, p_value
+
+
+@pytest.mark.parametrize("shape", [(16,), (16, 1), (16, 3)])
+@pytest.mark.parametrize("kernel", ["gaussian", "laplace", "tophat"])
+@pytest.mark.parametrize("as_tensor", [False, True])
+def test_second_batch_holding_all_data_gives_the_full_rows(shape, kernel, as_tensor):
+    labels = np.random.default_rng(0).normal(size=shape)
+    given = torch.as_tensor(labels) if as_tensor else labels
+    batch = BatchPartnerSampler(0.8, kernel=kernel)
+    rows = np.asarray(batch.probabilities(given[:5], given))
+    for i in range(5):
+        np.testing.assert_allclose(rows[i], exact_row(labels, 0.8, i, kernel), rtol=1e-9)
+        np.testing.assert_allclose(rows[i], PartnerSampler(labels, 0.8, kernel=kernel).probabilities(i), rtol=1e-9)
+    repeated = given[[2] * 4000]
+    drawn = batch.draw(repeated, given, np.random.default_rng(1))
+    p = p_value(drawn, rows[2])
+    assert p is None or p > 1e-3
+    assert str(drawn.dtype).endswith("int64")
+    assert isinstance(drawn, torch.Tensor) is as_tensor
+
+
+def test_candidates_are_the_second_batch_or_both():
+    first, second = np.zeros(4), np.array([5.0, 6.0])
+    rng = np.random.default_rng(0)
+    assert (BatchPartnerSampler(0.1).draw(first, second, rng) == 0).all()  # nearest of B2, however far
+    both = BatchPartnerSampler(0.1, candidates="b1+b2")
+    assert both.probabilities(first, second).shape == (4, 6)
+    assert set(both.draw(first[[0] * 300], second, rng)[:300].tolist()) <= set(range(300))
+    np.testing.assert_allclose(both.probabilities(first, second)[0], [0.25] * 4 + [0, 0])
+
+
+def test_limits_and_reproducibility():
+    first, second = np.array([0.0, 1.0]), np.array([0.0, 1.0, 1.0, 7.0])
+    np.testing.assert_allclose(BatchPartnerSampler(np.inf).probabilities(first, second), 0.25)
+    np.testing.assert_allclose(BatchPartnerSampler(0).probabilities(first, second), [[1, 0, 0, 0], [0, 0.5, 0.5, 0]])
+    batch = BatchPartnerSampler(1.0)
+    tensors = torch.as_tensor(first).repeat(50), torch.as_tensor(second)
+    a, b = (batch.draw(*tensors, torch.Generator().manual_seed(3)) for _ in range(2))
+    assert torch.equal(a, b)
+    assert not torch.equal(a, batch.draw(*tensors, torch.Generator().manual_seed(4)))
+
+
+def test_cosine_form_matches_the_full_one():
+    h = np.random.default_rng(0).normal(size=(12, 4))
+    full = PartnerSampler(h, 0.4, kernel="cosine").probabilities(3)
+    np.testing.assert_allclose(BatchPartnerSampler(0.4, kernel="cosine").probabilities(h, h)[3], full, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: BatchPartnerSampler(-1), r"bandwidth .*-1"),
+        (lambda: BatchPartnerSampler(1, candidates="b3"), r"candidates .*'b3'"),
+        (lambda: BatchPartnerSampler(1, kernel="box"), r"kernel .*'box'"),
+        (lambda: BatchPartnerSampler(1).draw([1.0], [np.nan], np.random.default_rng(0)), r"second .*nan"),
+        (lambda: BatchPartnerSampler(1).draw([], [1.0], np.random.default_rng(0)), r"first .*empty"),
+        (
+            lambda: BatchPartnerSampler(1).draw([[1.0, 2.0]], [1.0], np.random.default_rng(0)),
+            r"first and second",
+        ),
+        (
+            lambda: BatchPartnerSampler(1).draw(torch.ones(2), [1.0], np.random.default_rng(0)),
+            r"first and second",
+        ),
+        (lambda: BatchPartnerSampler(1).draw([1.0], [1.0], 3), r"rng .*3"),
+    ],
+)
+def test_bad_arguments_are_refused_by_name(call, message):
+    with pytest.raises(InputError, match=message):
+        call()

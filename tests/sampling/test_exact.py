@@ -1,0 +1,153 @@
+"""Every method draws from the exact row: chi-square over label sets, bandwidths, kernels and anchors."""
+
+import zlib
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import kstest
+
+from cmixup import PartnerSampler
+from cmixup.sampling import cdf
+from tests.sampling.goodness import anchors_of, exact_row, label_sets, p_value, typical_spread
+
+METHODS = ("cells", "uniform", "kd", "cdf", "sparse", "rows", "dense")
+TORCH_METHODS = ("cells", "uniform", "kd", "rows")
+SETS = label_sets()
+WIDTHS = (0.0, 0.01, 0.1, 0.5, 1.0, 3.0, 30.0, 1e12)
+
+
+def cases(methods):
+    return [(m, s) for m, s in product(methods, SETS) if m != "cells" or SETS[s].ndim == 1]
+
+
+def sampler(method, labels, bandwidth, kernel, torch_form):
+    # A budget of a few stored partners a row makes `sparse` use its uniform slot.
+    budget = len(labels) * (8 + 12 * max(1, len(labels) // 8)) if method == "sparse" else 1 << 24
+    if torch_form:
+        labels = torch.as_tensor(labels)
+    return PartnerSampler(
+        labels, bandwidth, method=method, kernel=kernel, memory_budget=budget, torch_form=torch_form or None
+    )
+
+
+def p_values(method, name, *, widths, draws, n_anchors, torch_form=False, seed=0):
+    labels = SETS[name]
+    rng = np.random.default_rng([seed, zlib.crc32(f"{method} {name}".encode())])
+    found = []
+    for i, width in enumerate(widths):
+        kernel = ("gaussian", "tophat", "laplace")[i % 3]
+        bandwidth = width * typical_spread(labels)
+        built = sampler(method, labels, bandwidth, kernel, torch_form)
+        for anchor in anchors_of(labels)[:n_anchors]:
+            drawn = built.draw(np.full(draws, anchor), rng)
+            p = p_value(drawn, exact_row(labels, bandwidth, anchor, kernel))
+            if p is not None:
+                found.append(p)
+    return found
+
+
+@pytest.mark.parametrize(("method", "name"), cases(METHODS))
+def test_draws_follow_the_exact_row(method, name):
+    found = p_values(method, name, widths=(0.5, 0.0, 0.1, 3.0), draws=1500, n_anchors=1)
+    assert all(p > 1e-4 for p in found), found
+
+
+@pytest.mark.parametrize(("method", "name"), cases(TORCH_METHODS))
+def test_torch_draws_follow_the_exact_row(method, name):
+    found = p_values(method, name, widths=(0.5, 1.0, 0.1), draws=1500, n_anchors=1, torch_form=True)
+    assert all(p > 1e-4 for p in found), found
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "laplace"])
+@pytest.mark.parametrize(("method", "torch_form"), [(m, False) for m in METHODS] + [(m, True) for m in TORCH_METHODS])
+def test_many_draws_resolve_a_percent(method, torch_form, kernel):
+    # Few labels and many draws: what the wide grid cannot see, an acceptance off by 3 %, fails here.
+    labels = np.array([0.0, 0.1, 0.1, 0.5, 0.8, 1.3, 1.9, 2.0, 2.0, 2.4, 3.1, 4.0])
+    built = sampler(method, labels, 0.9, kernel, torch_form)
+    drawn = built.draw(np.full(200_000, 5), np.random.default_rng(4))
+    assert p_value(drawn, exact_row(labels, 0.9, 5, kernel)) > 1e-3
+
+
+def test_coarse_counts_of_cumulative_rows_are_corrected(monkeypatch):
+    # With 32 bits the correction is too rare to see; with six it decides most draws.
+    labels = np.random.default_rng(1).normal(size=20)
+    monkeypatch.setattr(cdf, "TOTAL", 64.0)
+    drawn = PartnerSampler(labels, 0.5, method="cdf").draw(np.full(50_000, 3), np.random.default_rng(0))
+    assert p_value(drawn, exact_row(labels, 0.5, 3)) > 1e-3
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("torch_form", [False, True])
+@pytest.mark.parametrize("method", METHODS)
+def test_p_values_are_uniform_over_the_full_grid(method, torch_form):
+    if torch_form and method not in TORCH_METHODS:
+        pytest.skip("no torch form")
+    found = []
+    for m, name in cases([method]):
+        for shift in range(3):  # every kernel meets every bandwidth
+            widths = WIDTHS[shift:] + WIDTHS[:shift]
+            found += p_values(m, name, widths=widths, draws=20_000, n_anchors=3, torch_form=torch_form, seed=shift)
+    assert len(found) > 200
+    assert min(found) > 1e-3 / len(found)
+    assert kstest(found, "uniform").pvalue > 1e-3
+
+
+def test_the_chi_square_test_notices_a_wrong_bandwidth():
+    labels = SETS["normal"]
+    drawn = PartnerSampler(labels, 0.6).draw(np.full(20_000, 3), np.random.default_rng(0))
+    assert p_value(drawn, exact_row(labels, 0.5, 3)) < 1e-6
+
+
+@pytest.mark.parametrize("name", [n for n in SETS if SETS[n].ndim == 1])
+@pytest.mark.parametrize("kernel", ["gaussian", "laplace", "tophat"])
+def test_rows_built_for_each_draw_are_exact(name, kernel):
+    # No memory for the table: the path of tiny bandwidths over many labels.
+    labels = SETS[name]
+    rng = np.random.default_rng(5)
+    for width in (0.05, 0.5):
+        bandwidth = width * typical_spread(labels)
+        built = PartnerSampler(labels, bandwidth, method="cells", kernel=kernel, memory_budget=0)
+        assert built._method.table is None
+        anchor = anchors_of(labels)[1]
+        p = p_value(built.draw(np.full(3000, anchor), rng), exact_row(labels, bandwidth, anchor, kernel))
+        assert p is None or p > 1e-4
+
+
+def test_an_epoch_of_mixed_anchors_draws_each_from_its_own_row():
+    # Joint check over all rows: sum over epochs of partner labels against exact row means.
+    for name, method in (
+        ("normal", "cells"),
+        ("wide", "kd"),
+        ("wide", "cdf"),
+        ("wide", "sparse"),
+        ("plane", "uniform"),
+    ):
+        labels = SETS[name]
+        built = sampler(method, labels, 0.5, "gaussian", False)
+        rng = np.random.default_rng(8)
+        draws = np.concatenate([built.epoch(rng)[:, None] for _ in range(200)], axis=1)
+        rows = [exact_row(labels, 0.5, i) for i in range(len(labels))]
+        found = [p for i, row in enumerate(rows) if (p := p_value(draws[i], row)) is not None]
+        assert min(found) > 1e-5
+        assert kstest(found, "uniform").pvalue > 1e-3
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("query", [0.3, 7.5, -1e6, 3e3])
+@pytest.mark.parametrize("kernel", ["gaussian", "laplace", "tophat"])
+def test_anchors_outside_the_data_follow_weights_relative_to_the_nearest(method, query, kernel):
+    labels = np.round(np.random.default_rng(3).normal(size=60), 1)
+    d = np.abs(labels - query)
+    nearest = d.min()
+    weight = {
+        "gaussian": np.exp(-(d - nearest) * (d + nearest) / (2 * 0.5**2)),
+        "laplace": np.exp(-(d - nearest) / 0.5),
+        "tophat": (d <= max(0.5, nearest)).astype(float),
+    }[kernel]
+    built = PartnerSampler(labels, 0.5, method=method, kernel=kernel)
+    drawn = built.draw_labels(np.full(3000, query), np.random.default_rng(1))
+    p = p_value(drawn, weight / weight.sum())
+    assert p is None or p > 1e-3

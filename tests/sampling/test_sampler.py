@@ -1,0 +1,278 @@
+"""The public face of the sampler: limits, kinds, reproducibility, `auto`, errors."""
+
+import re
+
+import numpy as np
+import pytest
+import torch
+
+from cmixup import PartnerSampler
+from cmixup.errors import InputError
+from tests.sampling.goodness import exact_row, label_sets, typical_spread
+
+METHODS = ("cells", "uniform", "kd", "cdf", "sparse", "rows", "dense")
+SETS = label_sets()
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_probabilities_are_the_definition(name):
+    labels = SETS[name]
+    for kernel in ("gaussian", "laplace", "tophat"):
+        for width in (0.0, 0.3, 2.0, 1e12):
+            bandwidth = width * typical_spread(labels)
+            built = PartnerSampler(labels, bandwidth, kernel=kernel)
+            anchor = len(labels) // 2
+            row = built.probabilities(anchor)
+            assert row.dtype == np.float64
+            np.testing.assert_allclose(row, exact_row(labels, bandwidth, anchor, kernel), rtol=1e-6, atol=1e-12)
+            assert row.sum() == pytest.approx(1, abs=1e-12)
+
+
+def test_probabilities_do_not_change_under_translation_or_joint_scaling():
+    labels = np.random.default_rng(0).normal(size=50)
+    row = PartnerSampler(labels, 0.3).probabilities(7)
+    np.testing.assert_allclose(PartnerSampler(labels + 12, 0.3).probabilities(7), row, rtol=1e-9)
+    np.testing.assert_allclose(PartnerSampler(labels * 1e6, 0.3e6).probabilities(7), row, rtol=1e-9)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_bandwidth_zero_pairs_equal_labels_only(method):
+    labels = np.array([3.0, 1.0, 3.0, 2.0, 3.0, 1.0])
+    built = PartnerSampler(labels, 0, method=method)
+    drawn = built.draw(np.repeat(np.arange(6), 200), np.random.default_rng(0)).reshape(6, 200)
+    assert [sorted(set(row.tolist())) for row in drawn] == [
+        [0, 2, 4],
+        [1, 5],
+        [0, 2, 4],
+        [3],
+        [0, 2, 4],
+        [1, 5],
+    ]
+    # With distinct labels every example is its own partner: ERM.
+    distinct = PartnerSampler(np.arange(50.0), 1e-9, method=method)
+    np.testing.assert_array_equal(distinct.epoch(np.random.default_rng(0)), np.arange(50))
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("bandwidth", [np.inf, 1e12])
+def test_wide_bandwidth_is_uniform(method, bandwidth):
+    built = PartnerSampler(np.arange(20.0), bandwidth, method=method)
+    np.testing.assert_allclose(built.probabilities(3), 0.05)
+    drawn = built.draw(np.zeros(20_000, dtype=int), np.random.default_rng(0))
+    assert abs(np.bincount(drawn, minlength=20) - 1000).max() < 5 * np.sqrt(950)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_one_label_is_its_own_partner(method):
+    built = PartnerSampler([4.0], 1.0, method=method)
+    assert built.epoch(np.random.default_rng(0)).tolist() == [0]
+    assert built.draw_labels([1e5], np.random.default_rng(0)).tolist() == [0]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("kernel", ["gaussian", "laplace", "tophat"])
+def test_the_extremes_of_float64_are_finite_and_silent(method, kernel):
+    labels = np.array([0.0, 1e150, -1e150, 1.0, 1.0, 1e-140])
+    for bandwidth in (0.0, 1e-150, 1e-140, 1.0, 1e150, 1e300):
+        built = PartnerSampler(labels, bandwidth, method=method, kernel=kernel)
+        row = built.probabilities(3)
+        assert row.sum() == pytest.approx(1)
+        drawn = built.draw(np.full(200, 3), np.random.default_rng(0))
+        assert (row[drawn] > 0).all()
+        if bandwidth == 1e-150:
+            assert set(drawn.tolist()) == {3, 4}
+        far = built.draw_labels(np.full(50, -1e149), np.random.default_rng(0))
+        assert far.min() >= 0
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_same_generator_state_same_draws(method):
+    labels = np.random.default_rng(0).normal(size=300)
+    built = PartnerSampler(labels, 0.3, method=method)
+    again = PartnerSampler(labels, 0.3, method=method)
+    first = built.epoch(np.random.default_rng(5))
+    np.testing.assert_array_equal(first, again.epoch(np.random.default_rng(5)))
+    assert (first != built.epoch(np.random.default_rng(6))).any()
+    generator = torch.Generator().manual_seed(5)
+    second, third = built.epoch(generator), built.epoch(generator)
+    np.testing.assert_array_equal(second, built.epoch(torch.Generator().manual_seed(5)))
+    assert (second != third).any()
+
+
+def test_global_generators_are_left_alone():
+    before = torch.get_rng_state(), repr(np.random.get_state())  # noqa: NPY002
+    built = PartnerSampler(np.random.default_rng(0).normal(size=(300, 2)), 0.01)
+    built.epoch(np.random.default_rng(0))
+    built.epoch(torch.Generator().manual_seed(0))
+    assert torch.equal(before[0], torch.get_rng_state())
+    assert before[1] == repr(np.random.get_state())  # noqa: NPY002
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_kind_and_type_of_the_result_follow_the_labels(method):
+    labels = np.random.default_rng(0).normal(size=30)
+    rng = np.random.default_rng(0)
+    built = PartnerSampler(labels, 0.5, method=method)
+    for drawn in (
+        built.draw([1, 2], rng),
+        built.draw(torch.tensor([1, 2]), rng),
+        built.draw_labels([0.1], rng),
+    ):
+        assert isinstance(drawn, np.ndarray)
+        assert drawn.dtype == np.int64
+    assert built.draw([], rng).shape == (0,)
+    assert built.draw(np.array([], dtype=int), rng).dtype == np.int64
+    on_tensors = PartnerSampler(torch.as_tensor(labels, dtype=torch.float32), 0.5, method=method)
+    for drawn in (
+        on_tensors.draw(np.array([1, 2]), rng),
+        on_tensors.epoch(rng),
+        on_tensors.draw_labels([0.1], rng),
+    ):
+        assert drawn.dtype == torch.int64
+    assert len(built) == 30
+
+
+def test_float32_integer_half_and_column_labels_are_the_float64_ones():
+    labels = np.random.default_rng(0).integers(-50, 50, 200) / 4
+    wanted = PartnerSampler(labels, 0.5).epoch(np.random.default_rng(1))
+    for given in (
+        labels.astype(np.float32),
+        labels.astype(np.float16),
+        labels[:, None],
+        torch.tensor(labels, dtype=torch.bfloat16),
+        torch.tensor(labels[:, None], requires_grad=True),
+    ):
+        np.testing.assert_array_equal(PartnerSampler(given, 0.5).epoch(np.random.default_rng(1)), wanted)
+    whole = (4 * labels).astype(np.int32)
+    np.testing.assert_array_equal(PartnerSampler(whole, 2.0).epoch(np.random.default_rng(1)), wanted)
+
+
+def test_labels_are_not_changed():
+    labels = np.random.default_rng(0).normal(size=(200, 3))
+    copy = labels.copy()
+    for method in ("uniform", "kd", "cdf", "sparse", "rows", "dense"):
+        PartnerSampler(labels, 0.3, method=method).epoch(np.random.default_rng(0))
+    np.testing.assert_array_equal(labels, copy)
+
+
+def test_effective_partners_and_self_probability_match_the_rows():
+    labels = np.random.default_rng(0).normal(size=(40, 5))
+    built = PartnerSampler(labels, 1.0)
+    rows = np.array([exact_row(labels, 1.0, i) for i in range(40)])
+    np.testing.assert_allclose(built.effective_partners(), 1 / (rows**2).sum(axis=1), rtol=1e-8)
+    np.testing.assert_allclose(built.self_probability(), np.diag(rows), rtol=1e-8)
+    sampled = built.effective_partners(sample=10, seed=3)
+    assert sampled.shape == (10,)
+    np.testing.assert_array_equal(sampled, built.effective_partners(sample=10, seed=3))
+    assert set(sampled.round(9)) <= set(built.effective_partners().round(9))
+
+
+def test_cosine_is_the_kernel_of_the_angle():
+    h = np.random.default_rng(0).normal(size=(30, 4))
+    cosine = (h @ h.T) / np.linalg.norm(h, axis=1) / np.linalg.norm(h, axis=1)[:, None]
+    weight = np.exp(-(1 - cosine) / (2 * 0.3**2))
+    built = PartnerSampler(h, 0.3, kernel="cosine")
+    np.testing.assert_allclose(built.probabilities(5), weight[5] / weight[5].sum(), rtol=1e-9)
+    assert built.bandwidth == 0.3
+    # Lengths do not matter, of queries neither.
+    rng = np.random.default_rng
+    np.testing.assert_array_equal(
+        built.draw_labels(h[:5], rng(0)),
+        PartnerSampler(9 * h, 0.3, kernel="cosine").draw_labels(h[:5] / 7, rng(0)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("method", "labels", "bandwidth", "budget"),
+    [
+        ("cells", lambda rng: rng.normal(size=500), 0.1, 1 << 30),
+        ("uniform", lambda rng: rng.normal(size=(500, 2)), 1.0, 1 << 30),
+        ("kd", lambda rng: rng.normal(size=(4000, 2)), 0.05, 1 << 30),
+        ("cdf", lambda rng: rng.normal(size=(300, 20)), 0.5, 1 << 30),
+        ("sparse", lambda rng: rng.normal(size=(300, 20)), 0.5, 200_000),
+        ("rows", lambda rng: rng.normal(size=(300, 20)), 0.5, 5_000),
+    ],
+)
+def test_auto_crosses_every_branch_and_says_why(method, labels, bandwidth, budget):
+    built = PartnerSampler(labels(np.random.default_rng(0)), bandwidth, memory_budget=budget)
+    assert built.method == method
+    assert built.nbytes <= budget
+    assert re.search(rf"method='{method}': \w+", repr(built))
+    assert built.epoch(np.random.default_rng(0)).shape == (len(built),)
+
+
+def test_auto_bandwidth_is_resolved_once():
+    labels = np.random.default_rng(0).normal(size=500)
+    built = PartnerSampler(labels, ("fraction", 0.3))
+    assert np.median(built.effective_partners()) / 500 == pytest.approx(0.3, abs=1e-3)
+    assert isinstance(PartnerSampler(labels, "auto").bandwidth, float)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"labels": [1.0, np.nan]}, r"labels .*nan.*row 1"),
+        ({"labels": [[1.0, 2.0], [np.inf, 1.0]]}, r"labels .*inf.*row 1"),
+        ({"labels": torch.tensor([1.0, -torch.inf])}, r"labels .*-inf"),
+        ({"labels": [1e200, 0.0]}, r"labels .*1e\+200"),
+        ({"labels": []}, r"labels .*empty.*\(0,\)"),
+        ({"labels": np.empty((0, 3))}, r"labels .*empty.*\(0, 3\)"),
+        ({"labels": np.empty((3, 0))}, r"labels .*empty.*\(3, 0\)"),
+        ({"labels": 3.0}, r"labels .*shape.*\(\)"),
+        ({"labels": np.zeros((2, 2, 2))}, r"labels .*shape.*\(2, 2, 2\)"),
+        ({"labels": ["a"]}, r"labels .*dtype"),
+        ({"labels": [1j]}, r"labels .*complex"),
+        ({"bandwidth": -0.5}, r"bandwidth .*-0\.5"),
+        ({"bandwidth": np.nan}, r"bandwidth .*nan"),
+        ({"bandwidth": "wide"}, r"bandwidth .*'wide'"),
+        ({"bandwidth": ("fraction", 0)}, r"fraction .*0"),
+        ({"bandwidth": ("half", 0.5)}, r"bandwidth .*half"),
+        ({"bandwidth": True}, r"bandwidth .*True"),
+        ({"bandwidth": 1e-200}, r"bandwidth .*1e-200"),
+        ({"method": "magic"}, r"method .*'magic'"),
+        ({"kernel": "box"}, r"kernel .*'box'"),
+        ({"memory_budget": -1}, r"memory_budget .*-1"),
+        ({"memory_budget": np.nan}, r"memory_budget .*nan"),
+        ({"memory_budget": np.inf}, r"memory_budget .*inf"),
+        ({"labels": np.zeros((5, 2)), "method": "cells"}, r"method 'cells' .*\(5, 2\)"),
+        (
+            {"labels": np.zeros(100), "method": "cdf", "memory_budget": 10},
+            r"cdf needs 40000 .*memory_budget=10",
+        ),
+        ({"labels": np.zeros(100), "method": "dense", "memory_budget": 10}, r"dense .*memory_budget=10"),
+        ({"labels": np.zeros(100), "method": "sparse", "memory_budget": 10}, r"sparse .*memory_budget=10"),
+        ({"labels": np.zeros(100), "method": "kd", "memory_budget": 10}, r"kd .*memory_budget=10"),
+        ({"kernel": "cosine"}, r"labels .*cosine"),
+        ({"labels": np.zeros((5, 2)), "kernel": "cosine"}, r"labels .*zero vectors"),
+        ({"torch_form": True}, r"torch_form=True"),
+    ],
+)
+def test_bad_arguments_are_refused_by_name_and_value(change, message):
+    arguments = {"labels": [1.0, 2.0], "bandwidth": 1.0, **change}
+    with pytest.raises(InputError, match=message):
+        PartnerSampler(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda s, rng: s.draw([0, 3], rng), r"anchors .*0\.\.2, got 3"),
+        (lambda s, rng: s.draw([-1], rng), r"anchors .*got -1"),
+        (lambda s, rng: s.draw([0.0], rng), r"anchors .*integers.*float"),
+        (lambda s, rng: s.draw([True], rng), r"anchors .*integers.*bool"),
+        (lambda s, rng: s.draw([[0]], rng), r"anchors .*\(1, 1\)"),
+        (lambda s, _: s.draw([0], 7), r"rng .*got 7"),
+        (lambda s, _: s.draw([0], np.random), r"rng "),
+        (lambda s, rng: s.draw_labels([np.nan], rng), r"labels .*nan"),
+        (lambda s, rng: s.draw_labels([[1.0, 2.0]], rng), r"labels .*\(1, 2\)"),
+        (lambda s, _: s.probabilities(3), r"anchor .*got 3"),
+        (lambda s, _: s.effective_partners(sample=0), r"sample .*0"),
+    ],
+)
+@pytest.mark.parametrize("torch_form", [False, True])
+def test_bad_calls_are_refused_by_name_and_value(call, message, torch_form):
+    labels = torch.tensor([1.0, 2.0, 4.0]) if torch_form else [1.0, 2.0, 4.0]
+    built = PartnerSampler(labels, 1.0, torch_form=torch_form or None)
+    with pytest.raises(InputError, match=message):
+        call(built, np.random.default_rng(0))

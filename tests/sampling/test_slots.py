@@ -1,0 +1,77 @@
+"""What slot tables propose and accept, worked out without a single draw, is the exact row."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cmixup.sampling.cells import Cells
+from cmixup.sampling.kd import KDCells
+from cmixup.sampling.kernels import Kernel
+from tests.sampling.goodness import exact_row, label_sets, typical_spread
+
+SETS = label_sets()
+
+
+def implied_row(table, row, order, point):
+    """P(.) (N,) of one round that accepts: slot probability / count * acceptance, by index."""
+    first, last = table.row_start[row], table.row_start[row + 1]
+    proposed = table.stay[first:last].copy()
+    np.add.at(proposed, table.move[first:last] - first, 1 - table.stay[first:last])
+    accepted = np.full(len(order), np.nan)
+    for share, s in zip(proposed, range(first, last), strict=True):
+        run = slice(table.start[s], table.start[s] + table.count[s])
+        assert np.isnan(accepted[run]).all(), "slots overlap"
+        values = table.values[run].astype(np.float64).reshape(table.count[s], -1)
+        distance = np.sqrt(((values - point) ** 2).sum(axis=1))
+        excess = table.kernel.excess(distance, table.gap[s])
+        assert (excess >= -1e-9).all(), "a point is nearer than its slot's gap"
+        accepted[run] = share / table.count[s] * np.exp(-excess)
+    assert not np.isnan(accepted).any(), "slots leave points out"
+    by_index = np.empty(len(order))
+    by_index[order] = accepted
+    return by_index / by_index.sum()
+
+
+def check(build, labels, kernel):
+    built = build(labels, kernel, 1 << 26)
+    rows = built.anchor_rows()
+    for anchor in range(len(labels)):
+        got = implied_row(built.table, rows[anchor], built.order, np.asarray(labels[anchor], np.float64))
+        wanted = exact_row(labels, kernel.bandwidth, anchor, kernel.name)
+        np.testing.assert_allclose(got, wanted, rtol=1e-7, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("kernel", ["gaussian", "laplace", "tophat"])
+def test_tables_imply_the_exact_row(name, kernel):
+    labels = SETS[name]
+    labels = labels.astype(np.float64) if labels.dtype.kind == "i" else labels
+    builds = (Cells, KDCells) if labels.ndim == 1 else (KDCells,)
+    for build in builds:
+        for width in (0.0, 0.02, 0.5, 1e12):
+            check(build, labels, Kernel(kernel, width * typical_spread(labels)))
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    labels=st.lists(st.floats(-1e9, 1e9, width=32) | st.integers(-3, 3).map(float), min_size=1, max_size=25),
+    bandwidth=st.sampled_from([0.0, 1e-6, 0.3, 1.0, 1e3, 1e8, np.inf]),
+    kernel=st.sampled_from(["gaussian", "laplace", "tophat"]),
+)
+def test_tables_imply_the_exact_row_for_any_labels(labels, bandwidth, kernel):
+    for build in (Cells, KDCells):
+        check(build, np.array(labels), Kernel(kernel, bandwidth))
+
+
+@pytest.mark.parametrize("bandwidth", [1e-5, 1e-4, 2e-3])
+def test_coarser_cells_are_taken_where_memory_is_short(bandwidth):
+    labels = np.random.default_rng(0).random(20_000)
+    fine, coarse = (Cells(labels, Kernel("gaussian", bandwidth), budget) for budget in (1 << 30, 1 << 20))
+    assert coarse.nbytes < fine.nbytes
+    assert coarse.table is None or coarse.table.nbytes <= 1.1 * (1 << 20)
+    for built in (fine, coarse):
+        if built.table is not None:
+            row = built.anchor_rows()[77]
+            got = implied_row(built.table, row, built.order, labels[77])
+            np.testing.assert_allclose(got, exact_row(labels, bandwidth, 77), rtol=1e-7, atol=1e-12)

@@ -1,0 +1,494 @@
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+
+from cmixup.errors import InputError
+from cmixup.training.trainer import Outcome
+from models.fcn3 import FCN3
+from scripts import train as train_module
+from scripts.driver import job as run_module
+from scripts.driver import progress
+from scripts.driver.config import compose_train, parse_seeds
+from scripts.driver.job import Diverged, Job, execute, plan
+from scripts.driver.logger import NoLogger, make_logger
+from scripts.driver.runs import load_reports
+from scripts.report.records import rows
+from tests.scripts.cover import TASKS, trained
+
+# Networks of the paper's size are too slow for tests that only ask whether everything fits together.
+NARROW = dict.fromkeys(
+    ("exchange_rate", "electricity", "electricity_fragment"),
+    ("dataset.window=53", "model.channels=2", "model.hidden=2"),
+) | {
+    "echo": ("dataset.frames=4", "dataset.size=16", "model.width=4", "train.batch_size=8"),
+    "rcf_mnist": ("model.width=2", "train.batch_size=32"),
+    "poverty_map": ("model.width=2", "dataset.groups=4", "train.batch_size=16"),
+    **dict.fromkeys(
+        ("dti", "dti_davis", "dti_kiba"), ("dataset.drug_length=20", "dataset.protein_length=40", "train.batch_size=16")
+    ),
+    **dict.fromkeys(TASKS, ("model.width=2", "method.inner_steps=1", "method.report_steps=2", "train.batch_size=2")),
+}
+REPO = Path(__file__).resolve().parents[3]
+FILES = ["DONE", "checkpoint.pt", "config.yaml", "history.csv", "report.json"]
+
+
+def planned(out: Path, *overrides: str) -> Job:
+    """A job of a fraction of a second: NO2's twin, two epochs of two steps."""
+    given = ["dataset=no2", "method=mixup", "debug=tiny", "train.batch_size=100", f"out={out}", *overrides]
+    return plan(compose_train(given))
+
+
+def report_of(folder: Path) -> dict[str, Any]:
+    return json.loads((folder / "report.json").read_text())
+
+
+@pytest.fixture
+def no_git(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asking git and the packages for their versions is most of a tiny run's time."""
+    monkeypatch.setattr(run_module, "environment", lambda device: {"device": str(device)})
+
+
+@pytest.mark.usefixtures("no_git")
+@pytest.mark.parametrize(("dataset", "method", "preset"), trained())
+def test_methods_train_on_twins(dataset: str, method: str, preset: str, tmp_path: Path) -> None:
+    seeds = [0, 3] if dataset not in NARROW else [3]
+    given = (f"dataset={dataset}", f"method={method}", f"preset={preset}", f"seeds={seeds}", *NARROW.get(dataset, ()))
+    job = planned(tmp_path, *given)
+    assert job.settings.epochs == 2
+    assert job.dataset.synthetic
+    written = execute(job)
+    assert written == [job.run_folder(seed) for seed in seeds]
+    for seed, folder in zip(seeds, written, strict=True):
+        assert sorted(os.listdir(folder)) == FILES  # noqa: PTH208
+        report = report_of(folder)
+        assert (report["dataset"], report["method"], report["preset"]) == (dataset, method, preset)
+        assert (report["seed"], report["stack"], report["epochs"]) == (seed, len(seeds), 2)
+        for split in ("val", "test"):
+            assert set(report["scores"][split]) >= ({"mse", "mse_ci95"} if dataset in TASKS else {"rmse", "mape", "r"})
+            assert torch.isfinite(torch.tensor(list(report["scores"][split].values()))).all()
+        assert len(report["scores"]) == 2
+        assert 1 <= report["best_epoch"] <= 2
+        assert report["notes"]
+        assert len(rows(report)) >= (6 if dataset in TASKS else 8)
+
+
+def test_the_code_is_described_as_it_was_before_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[str] = []
+
+    def described(device: torch.device) -> dict[str, str]:
+        heard.append("environment")
+        return {"device": str(device)}
+
+    monkeypatch.setattr(run_module, "environment", described)
+    execute(planned(tmp_path), lambda epoch, _: heard.append(f"epoch {epoch}"))
+    assert heard == ["environment", "epoch 1", "epoch 2"]
+
+
+def test_a_domain_method_without_domains_leaves_nothing_behind(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="needs training rows of two or more domains, no2/train has 1"):
+        execute(planned(tmp_path, "method=coral"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_folder_of_a_run(tmp_path: Path) -> None:
+    job = planned(tmp_path, "seed=4", "method=cmixup", "method.bandwidth=0.5")
+    (folder,) = execute(job)
+    options = "dataset.synthetic=True,bandwidth=0.5,train.batch_size=100,train.epochs=2"
+    assert folder == tmp_path / "runs/debug/no2/fcn3/cmixup" / f"default,{options}" / "seed=4"
+    assert sorted(os.listdir(folder)) == FILES  # noqa: PTH208
+
+    config = yaml.safe_load((folder / "config.yaml").read_text())
+    assert (config["seed"], config["seeds"]) == (4, None)
+    assert config["method"]["bandwidth"] == 0.5
+    assert config["train"]["lr"] == 0.01
+
+    with (folder / "history.csv").open() as stream:
+        history = list(csv.DictReader(stream))
+    assert [row["epoch"] for row in history] == ["1", "2"]
+    assert list(history[0]) == ["epoch", "train_loss", "val_rmse"]
+
+    report = report_of(folder)
+    best = min(history, key=lambda row: float(row["val_rmse"]))
+    assert report["best_epoch"] == int(best["epoch"])
+    assert report["scores"]["val"]["rmse"] == pytest.approx(float(best["val_rmse"]), rel=1e-12)
+
+    model = FCN3((7,), 1)
+    model.load_state_dict(torch.load(folder / "checkpoint.pt", weights_only=True))
+    test = job.dataset.load(4).test
+    with torch.no_grad():
+        error = (model(test.x) - test.y).double().square().mean().sqrt().item()
+    assert error == pytest.approx(report["scores"]["test"]["rmse"], rel=1e-9)
+
+
+def test_the_report_says_enough_to_repeat_the_run(tmp_path: Path) -> None:
+    job = planned(tmp_path, "method=cmixup", "method.bandwidth=0.5", "seeds=[2]")
+    (folder,) = execute(job)
+    report = report_of(folder)
+    assert report["seed"] == 2
+    assert report["bandwidth"] == 0.5
+    assert report["alpha"] == 2.0
+    assert report["layer"] == "input"
+    assert report["options"] == job.options
+    assert report["run"] == folder.relative_to(tmp_path / "runs").as_posix()
+    assert report["selection"] == "rmse"
+    assert report["seconds"] > 0
+    assert 0 < report["facts"]["effective_fraction"] < 1
+    assert re.fullmatch(r"[0-9a-f]{40}|", report["commit"])
+    assert report["versions"]["torch"]
+    assert report["device"].startswith("cpu: ")
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", report["started"])
+    assert report["checksums"] == {}  # the twin reads no file
+    assert report["config"] == {**job.plain, "seed": 2, "seeds": None}
+
+
+def test_the_report_has_the_checksums_of_what_was_read(tmp_path: Path) -> None:
+    """Diabetes ships inside scikit-learn."""
+    job = planned(tmp_path, "dataset=diabetes", "dataset.synthetic=false", "train.epochs=1")
+    (folder,) = execute(job)
+    (digest,) = report_of(folder)["checksums"].values()
+    assert re.fullmatch("[0-9a-f]{64}", digest)
+    assert report_of(folder)["notes"] == []
+
+
+@pytest.mark.usefixtures("no_git")
+def test_the_report_has_the_notes_of_the_data_and_of_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FCN3, "notes", ("started from random weights",))
+    (folder,) = execute(planned(tmp_path))
+    notes = report_of(folder)["notes"]
+    assert "synthetic twin: not real data" in notes
+    assert notes[-1] == "started from random weights"
+
+
+@pytest.mark.usefixtures("no_git")
+def test_the_report_says_what_the_model_started_from(tmp_path: Path) -> None:
+    (folder,) = execute(planned(tmp_path, "dataset=rcf_mnist", *NARROW["rcf_mnist"], "train.epochs=1"))
+    notes = report_of(folder)["notes"]
+    assert notes[0] == "synthetic twin: not real data"
+    assert notes[-1].startswith("ResNet initialised at random")
+
+
+@pytest.mark.usefixtures("no_git")
+def test_the_recorded_configuration_gives_the_same_numbers(tmp_path: Path) -> None:
+    (folder,) = execute(planned(tmp_path / "a", "method=cmixup", "method.alpha=0.3", "train.lr=0.05", "seed=3"))
+    config = report_of(folder)["config"]
+    again = [f"method.{k}={config['method'][k]}" for k in ("bandwidth", "alpha", "lam_per", "layer")]
+    again += [f"train.{k}={v}" for k, v in config["train"].items()]
+    (repeated,) = execute(planned(tmp_path / "b", "method=cmixup", f"seed={config['seed']}", *again))
+    assert report_of(repeated)["scores"] == report_of(folder)["scores"]
+    assert repeated.relative_to(tmp_path / "b") == folder.relative_to(tmp_path / "a")
+
+
+@pytest.mark.usefixtures("no_git")
+def test_a_stack_writes_what_single_runs_write(tmp_path: Path) -> None:
+    execute(planned(tmp_path / "stack", "seeds=0..2"))
+    for seed in range(3):
+        execute(planned(tmp_path / "single", f"seed={seed}"))
+    together, alone = load_reports(tmp_path / "stack"), load_reports(tmp_path / "single")
+    assert [r["stack"] for r in together] == [3, 3, 3]
+    assert [r["stack"] for r in alone] == [1, 1, 1]
+    for one, other in zip(together, alone, strict=True):
+        assert (one["seed"], one["run"]) == (other["seed"], other["run"])
+        assert one["best_epoch"] == other["best_epoch"]
+        for split in ("val", "test"):
+            assert one["scores"][split] == pytest.approx(other["scores"][split], rel=1e-4, abs=1e-5)
+
+
+# ---- done, again, killed
+
+
+@pytest.mark.usefixtures("no_git")
+def test_what_is_done_is_skipped(tmp_path: Path) -> None:
+    (folder,) = execute(planned(tmp_path))
+    before = (folder / "report.json").read_bytes()
+    job = planned(tmp_path)
+    assert job.pending == []
+    assert job.seeds == [0]
+    assert execute(job) == []
+    assert (folder / "report.json").read_bytes() == before
+
+
+@pytest.mark.usefixtures("no_git")
+def test_rerun_trains_again(tmp_path: Path) -> None:
+    (folder,) = execute(planned(tmp_path))
+    report = report_of(folder)
+    (folder / "report.json").write_text("{}")
+    assert execute(planned(tmp_path, "rerun=true")) == [folder]
+    assert report_of(folder)["scores"] == report["scores"]
+
+
+@pytest.mark.usefixtures("no_git")
+def test_seeds_already_done_are_left_out_of_the_stack(tmp_path: Path) -> None:
+    (first,) = execute(planned(tmp_path, "seed=1"))
+    before = (first / "report.json").read_bytes()
+    job = planned(tmp_path, "seeds=0..2")
+    assert job.pending == [0, 2]
+    assert [folder.name for folder in execute(job)] == ["seed=0", "seed=2"]
+    assert [r["stack"] for r in load_reports(tmp_path)] == [2, 1, 2]
+    assert (first / "report.json").read_bytes() == before
+
+
+@pytest.mark.usefixtures("no_git")
+@pytest.mark.parametrize("rerun", [False, True])
+def test_a_killed_run_is_not_done_and_is_trained_next_time(tmp_path: Path, rerun: bool) -> None:
+    if rerun:
+        execute(planned(tmp_path, "seeds=0..1"))
+
+    def kill(epoch: int, rows: Sequence[object]) -> None:
+        if epoch == 2:
+            raise KeyboardInterrupt
+
+    job = planned(tmp_path, "seeds=0..1", f"rerun={str(rerun).lower()}")
+    with pytest.raises(KeyboardInterrupt):
+        execute(job, kill)
+    assert all((job.run_folder(seed) / "config.yaml").exists() for seed in (0, 1))
+    assert list(tmp_path.rglob("DONE")) == []
+    assert load_reports(tmp_path) == []
+    again = planned(tmp_path, "seeds=0..1")
+    assert again.pending == [0, 1]
+    assert len(execute(again)) == len(load_reports(tmp_path)) == 2
+
+
+@pytest.mark.usefixtures("no_git")
+def test_a_killed_run_goes_on_from_its_last_checkpoint(tmp_path: Path) -> None:
+    def kill(epoch: int, rows: Sequence[object]) -> None:
+        if epoch == 2:
+            raise KeyboardInterrupt
+
+    given = ("seeds=0..1", "train.epochs=3", "method=cmixup")
+    straight = execute(planned(tmp_path / "straight", *given))
+    job = planned(tmp_path / "killed", *given, "checkpoint_every=1")
+    with pytest.raises(KeyboardInterrupt):
+        execute(job, kill)
+    assert (job.run_folder(0) / "resume.pt").is_file()
+    heard: list[int] = []
+    again = execute(planned(tmp_path / "killed", *given, "checkpoint_every=1"), lambda epoch, _: heard.append(epoch))
+    assert heard == [3]
+    assert [f.relative_to(tmp_path / "killed") for f in again] == [
+        f.relative_to(tmp_path / "straight") for f in straight
+    ]
+    for one, other in zip(again, straight, strict=True):
+        assert sorted(os.listdir(one)) == FILES  # noqa: PTH208
+        assert report_of(one)["scores"] == report_of(other)["scores"]
+        assert (one / "history.csv").read_text() == (other / "history.csv").read_text()
+
+    heard.clear()
+    with pytest.raises(KeyboardInterrupt):
+        execute(planned(tmp_path / "killed", *given, "checkpoint_every=1", "rerun=true"), kill)
+    changed = planned(tmp_path / "killed", *given, "checkpoint_every=1", "train.lr=0.02", "rerun=true")
+    execute(changed, lambda epoch, _: heard.append(epoch))
+    assert heard == [1, 2, 3]  # other settings never go on from these
+
+
+def test_a_negative_frequency_is_refused() -> None:
+    with pytest.raises(InputError, match=r"checkpoint_every must be 0 \(never\) or more, got -1"):
+        planned(Path(), "checkpoint_every=-1")
+
+
+@pytest.mark.usefixtures("no_git")
+def test_on_epoch_hears_of_every_epoch(tmp_path: Path) -> None:
+    heard: list[tuple[int, int]] = []
+    execute(planned(tmp_path, "seeds=0..1"), lambda epoch, rows: heard.append((epoch, len(rows))))
+    assert heard == [(1, 2), (2, 2)]
+
+
+# ---- what goes wrong
+
+
+def no_training(*_: object, **__: object) -> None:
+    raise AssertionError("training must not begin")
+
+
+def test_an_unwritable_output_stops_before_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    job = planned(tmp_path / "file")
+    monkeypatch.setattr(run_module, "train", no_training)
+    with pytest.raises(OSError, match="file"):
+        execute(job)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["method=manifold_mixup", "method.layer=block9"], "layer must be a mix point of FCN3 .*got 'block9'"),
+        (["train.batch_size=999", "train.drop_last=true"], "batch_size 999 is larger than the 200 training rows"),
+    ],
+)
+def test_what_shows_only_with_the_data_leaves_no_half_written_result(
+    overrides: list[str], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=message):
+        execute(planned(tmp_path, *overrides))
+    assert list(tmp_path.rglob("DONE")) == []
+    assert list(tmp_path.rglob("report.json")) == []
+    assert list(tmp_path.rglob("checkpoint.pt")) == []
+
+
+def test_runs_that_diverge_are_not_recorded(tmp_path: Path) -> None:
+    job = planned(tmp_path, "seeds=0..1", "train.optimizer=sgd", "train.lr=1e30")
+    with pytest.raises(Diverged, match=r"no finite validation rmse for seeds \[0, 1\]"):
+        execute(job)
+    assert list(tmp_path.rglob("DONE")) == []
+
+
+@pytest.mark.usefixtures("no_git")
+def test_seeds_beside_one_that_diverges_are_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    train = run_module.train
+
+    def second_diverges(*given: Any) -> list[Outcome]:
+        outcomes = train(*given)
+        outcomes[1].best_epoch = 0
+        return outcomes
+
+    monkeypatch.setattr(run_module, "train", second_diverges)
+    job = planned(tmp_path, "seeds=0..2")
+    with pytest.raises(Diverged, match=r"seeds \[1\]"):
+        execute(job)
+    assert [r["seed"] for r in load_reports(tmp_path)] == [0, 2]
+    assert planned(tmp_path, "seeds=0..2").pending == [1]
+
+
+# ---- logger and progress
+
+
+class FakeRun:
+    def __init__(self, **given: Any):
+        self.given, self.logged, self.summary, self.finished = given, [], {}, False
+
+    def log(self, row: dict[str, float], step: int) -> None:
+        self.logged.append((step, row))
+
+    def finish(self) -> None:
+        self.finished = True
+
+
+@pytest.mark.usefixtures("no_git")
+def test_wandb_gets_curves_configuration_scores_and_facts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import wandb
+
+    runs: list[FakeRun] = []
+    monkeypatch.delenv("WANDB_MODE", raising=False)
+    monkeypatch.setattr(wandb, "init", lambda **given: runs.append(FakeRun(**given)) or runs[-1])
+    execute(planned(tmp_path, "method=cmixup", "logger=wandb", "seeds=[0,5]"))
+    assert len(runs) == 2
+    for seed, run in zip((0, 5), runs, strict=True):
+        assert run.given["mode"] == "offline"
+        assert Path(run.given["dir"]) == tmp_path
+        assert run.given["config"]["seed"] == seed
+        assert run.given["config"]["method"]["bandwidth"] == 1.2
+        assert [step for step, _ in run.logged] == [1, 2]
+        assert {"train_loss", "val_rmse"} <= set(run.logged[0][1])
+        assert {"test/rmse", "val/rmse", "effective_fraction", "best_epoch"} <= set(run.summary)
+        assert run.finished
+    assert runs[0].logged != runs[1].logged
+
+
+def test_no_logger() -> None:
+    logger = make_logger({"logger": "none"}, [0])
+    assert type(logger) is NoLogger
+
+
+def test_without_a_terminal_progress_is_lines(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "EVERY", -1)
+    with progress.Board(4, "training") as board:
+        board.epoch("job [a]", 1, 2, {"epoch": 1, "train_loss": 9.0, "val_rmse": 2.5})
+        board.epoch("job [a]", 2, 2, {"epoch": 2, "train_loss": 9.0, "val_rmse": 1.25})
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 2
+    assert re.fullmatch(r"training: 1/4 epochs, about \d+ s left; job \[a\] val_rmse 2.5", lines[0])
+    assert lines[1].startswith("training: 2/4 epochs")
+
+
+def test_progress_of_a_run_that_goes_on_counts_its_earlier_epochs(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "EVERY", -1)
+    clock = iter([0.0, 10.0, 20.0])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+    with progress.Board(10, "training") as board:
+        board.epoch("job", 7, 10, {"val_rmse": 2.5})
+        board.epoch("job", 8, 10, {"val_rmse": 2.5})
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.partition(";")[0] for line in lines] == [
+        "training: 7/10 epochs, about 30 s left",
+        "training: 8/10 epochs, about 20 s left",
+    ]
+
+
+# ---- the command
+
+
+@pytest.mark.usefixtures("no_git")
+def test_one_line_a_seed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["dataset=no2", "method=erm", "debug=tiny", "train.batch_size=100", f"out={tmp_path}", "seeds=0..1"]
+    train_module.run(compose_train(given))
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2
+    for seed, line in enumerate(lines):
+        (report,) = [r for r in load_reports(tmp_path) if r["seed"] == seed]
+        assert line.startswith("no2 erm default dataset.synthetic=True")
+        assert f"seed {seed}: test rmse {report['scores']['test']['rmse']:.4f}" in line
+        assert str(tmp_path / "runs" / report["run"]) in line
+        assert "already done" not in line
+    train_module.run(compose_train(given))
+    assert all("already done; rerun=true" in line for line in capsys.readouterr().out.splitlines())
+
+
+@pytest.mark.parametrize("error", [InputError("alpha must be"), OSError(28, "No space left"), Diverged("no finite")])
+def test_errors_of_the_user_are_one_line(
+    error: Exception, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CMIXUP_TRACEBACK", raising=False)
+    with pytest.raises(SystemExit) as caught, train_module.user_errors():
+        raise error
+    assert caught.value.code == 2
+    assert capsys.readouterr().err == f"error: {error}\n"
+    monkeypatch.setenv("CMIXUP_TRACEBACK", "1")
+    with pytest.raises(type(error)), train_module.user_errors():
+        raise error
+
+
+def test_errors_of_ours_keep_their_traceback() -> None:
+    with pytest.raises(ZeroDivisionError), train_module.user_errors():
+        raise ZeroDivisionError
+
+
+def command(*overrides: str) -> subprocess.CompletedProcess[str]:
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("CMIXUP_")} | {"OMP_NUM_THREADS": "1"}
+    return subprocess.run(
+        [sys.executable, "-m", "scripts.train", *overrides],
+        cwd=REPO, capture_output=True, text=True, check=False, env=environment,
+    )  # fmt: skip
+
+
+def test_a_bad_value_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
+    done = command("debug=tiny", f"out={tmp_path}/out", "method.bandwidth=-1")
+    assert done.returncode == 2
+    assert re.fullmatch(r"error: .*bandwidth must be 0 or more .*got -1.*\n", done.stderr)
+    assert "Traceback" not in done.stdout + done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_sweep(tmp_path: Path) -> None:
+    done = command(
+        "-m", "dataset=no2", "debug=tiny", "train.batch_size=100", f"out={tmp_path}", "method.bandwidth=0.25,4",
+        "seed=range(0,2)",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    reports = load_reports(tmp_path / "runs")
+    assert sorted((r["bandwidth"], r["seed"]) for r in reports) == [(0.25, 0), (0.25, 1), (4, 0), (4, 1)]
+    assert len({r["scores"]["test"]["rmse"] for r in reports}) == 4
+    assert parse_seeds("0..1") == [0, 1]

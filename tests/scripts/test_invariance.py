@@ -1,0 +1,127 @@
+"""The measure on finished runs: the run's own model and rows, and what is written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from cmixup.errors import InputError
+from cmixup.invariance import invariance
+from cmixup.metrics import rmse
+from scripts.driver import job as run_module
+from scripts.driver.config import compose_train
+from scripts.driver.job import execute, plan
+from scripts.invariance import main
+from scripts.report.figures import invariance_figure
+from scripts.report.invariance import COLUMNS, draw, measure, runs, update
+from scripts.report.records import read_csv
+from scripts.report.saved import check_publishable, dataset_of, model_of
+from tests.scripts.test_render import leave_run, report
+
+
+@pytest.fixture
+def trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict]:
+    """Two seeds of Crime's twin, of a table."""
+    monkeypatch.setattr(run_module, "environment", lambda _: {"commit": "c0ffee", "dirty": False})
+    words = ["dataset=crime", "method=erm", "debug=tiny", "experiment.name=table3", "train.batch_size=500", "seeds=2"]
+    job = plan(compose_train([*words, f"out={tmp_path}"]))
+    return [json.loads((folder / "report.json").read_text()) for folder in execute(job)]
+
+
+def test_a_run_is_read_back_as_it_was(trained: list[dict], tmp_path: Path) -> None:
+    for content in trained:
+        data = dataset_of(content).load(content["seed"])
+        model = model_of(content, data, tmp_path)
+        assert not model.training
+        with torch.no_grad():
+            found = float(rmse(model(data.test.x), data.test.y))
+        assert found == pytest.approx(content["scores"]["test"]["rmse"], rel=1e-5)
+    assert trained[0]["scores"] != trained[1]["scores"]
+
+
+def test_a_run_without_weights_is_named(trained: list[dict], tmp_path: Path) -> None:
+    data = dataset_of(trained[0]).load(0)
+    with pytest.raises(InputError, match=r"run \S+seed=0 has no weights: no such file"):
+        model_of(trained[0], data, tmp_path / "elsewhere")
+
+
+def test_the_rows_of_a_run_are_those_of_its_representation(trained: list[dict], tmp_path: Path) -> None:
+    content = trained[1]
+    data = dataset_of(content).load(1)
+    with torch.no_grad():
+        h = model_of(content, data, tmp_path).features(data.train.x)
+    every, largest = measure(content, tmp_path)
+    assert (every["domains"], largest["domains"]) == ("all", "largest 10")
+    for row, k in ((every, None), (largest, 10)):
+        found = invariance(h, data.train.y, data.train.domain, largest=k)
+        assert float(row["value"]) == pytest.approx(found.value, rel=1e-3)
+        assert float(row["valid_fraction"]) == pytest.approx(found.valid_fraction, rel=1e-3)
+        assert (row["dataset"], row["method"], row["seed"], row["split"]) == ("crime", "erm", 1, "train")
+    (test,) = measure(content, tmp_path, "test", 3)  # nine states
+    assert (test["split"], test["domains"], test["components"]) == ("test", "all", 3)
+
+
+def measured(seed: int = 0, **changes: str) -> dict[str, str]:
+    base = {
+        "dataset": "skillcraft", "method": "erm", "preset": "paper", "seed": str(seed), "split": "train",
+        "domains": "all", "components": "2", "value": "0.5", "valid_fraction": "0.9", "pairs": "144", "run": "r",
+    }  # fmt: skip
+    return base | changes
+
+
+def test_new_rows_replace_those_of_the_same_cell_alone(tmp_path: Path) -> None:
+    path = tmp_path / "invariance.csv"
+    first = [measured(s) for s in (0, 1, 10, 2)] + [measured(dataset="crime"), measured(components="5")]
+    update(path, first)
+    update(path, [measured(3, value="0.1"), measured(3, preset="released")])
+    rows = read_csv(path)
+    assert tuple(rows[0]) == COLUMNS
+    assert [(r["dataset"], r["preset"], r["components"], r["seed"], r["value"]) for r in rows] == [
+        ("crime", "paper", "2", "0", "0.5"),
+        ("skillcraft", "paper", "2", "3", "0.1"),
+        ("skillcraft", "paper", "5", "0", "0.5"),
+        ("skillcraft", "released", "2", "3", "0.5"),
+    ]
+
+
+def test_the_figure_is_drawn_from_the_numbers_alone(tmp_path: Path) -> None:
+    assert draw(tmp_path) == []
+    rows = [measured(s, method=m, value=str(0.1 * s - 0.05)) for m in ("erm", "cmixup", "irm") for s in range(3)]
+    update(tmp_path / "invariance.csv", [*rows, measured(preset="released"), measured(preset="x", split="test")])
+    written = draw(tmp_path)
+    assert [p.name for p in written] == ["invariance_paper.png", "invariance_released.png"]
+    stored = [r for r in read_csv(tmp_path / "invariance.csv") if r["preset"] == "paper"]
+    assert written[0].read_bytes() == invariance_figure(stored)
+    assert written[0].read_bytes() != invariance_figure([r | {"value": "1.5"} for r in stored])
+
+
+def test_runs_are_those_of_table_3_that_follow_the_preset(tmp_path: Path) -> None:
+    def leave(run: str, **changes: object) -> None:
+        leave_run(tmp_path, report(experiment="table3", run=f"table3/{run}", dataset="crime", **changes))
+
+    leave("a")
+    leave("b", method="cmixup", options={"method.bandwidth": 3.0})
+    leave("c", preset="released")
+    assert [r["run"] for r in runs(tmp_path, "paper", ["crime"])] == ["table3/a"]
+    with pytest.raises(InputError, match="no finished run of table3 on skillcraft, preset 'paper'"):
+        runs(tmp_path, "paper", ["crime", "skillcraft"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [({"dirty": True}, "uncommitted"), ({"commit": ""}, "uncommitted"), ({"synthetic": True}, "synthetic data")],
+)
+def test_numbers_of_uncommitted_code_or_twins_are_refused(changes: dict, message: str) -> None:
+    config = {"dataset": {"synthetic": changes.pop("synthetic", False)}}
+    check_publishable([report(config={"dataset": {"synthetic": False}})])
+    with pytest.raises(InputError, match=message):
+        check_publishable([report(config=config, **changes)])
+
+
+def test_a_mistake_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    with pytest.raises(SystemExit):
+        main(["--split", "val", "--out", str(tmp_path)])
+    assert capsys.readouterr().err == "error: split must be one of train, test, got 'val'\n"

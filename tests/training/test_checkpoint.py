@@ -1,0 +1,172 @@
+"""A run that was interrupted and went on gives the numbers of one that was not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from cmixup.batch import Batch
+from cmixup.errors import InputError
+from cmixup.methods.erm import ERM
+from cmixup.training.checkpoint import NAME, Checkpoints
+from cmixup.training.trainer import Member, Outcome, train
+from tests.helpers import METHODS, assert_states_equal, make_data, make_member, settings
+from tests.methods import episodes
+
+EPOCHS = 5
+
+
+def checkpoints(folder: Path, every: int = 1, key: str = "") -> Checkpoints:
+    return Checkpoints(lambda seed: folder / f"seed={seed}", every, key)
+
+
+class Stopped(Exception):
+    pass
+
+
+def interrupted(make: Callable[[], list[Member]], where: Checkpoints, epoch: int, **changes: Any) -> list[Outcome]:
+    """Train until `epoch` is over, stop, and train again from the start of the program."""
+
+    def stop(now: int, rows: object) -> None:
+        if now == epoch:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        train(make(), settings(epochs=EPOCHS, **changes), on_epoch=stop, checkpoints=where)
+    heard: list[int] = []
+    outcomes = train(
+        make(), settings(epochs=EPOCHS, **changes), on_epoch=lambda now, _: heard.append(now), checkpoints=where
+    )
+    first = epoch // where.every * where.every + 1
+    assert heard == list(range(first, EPOCHS + 1)) * (len(outcomes) // outcomes[0].stack)
+    return outcomes
+
+
+def assert_same(ours: list[Outcome], straight: list[Outcome]) -> None:
+    for one, other in zip(ours, straight, strict=True):
+        assert_states_equal(one.state_dict, other.state_dict)
+        assert one.scores == other.scores
+        assert one.history == other.history
+        assert one.best_epoch == other.best_epoch
+        assert one.facts == other.facts
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_goes_on_with_the_same_numbers(name: str, tmp_path: Path) -> None:
+    def make() -> list[Member]:
+        return [make_member(METHODS[name](), seed) for seed in (0, 3)]
+
+    straight = train(make(), settings(epochs=EPOCHS))
+    assert_same(interrupted(make, checkpoints(tmp_path), 3), straight)
+
+
+@pytest.mark.parametrize("name", episodes.METHODS)
+def test_every_method_on_tasks_goes_on_with_the_same_numbers(name: str, tmp_path: Path) -> None:
+    def make() -> list[Member]:
+        return [episodes.make_member(episodes.METHODS[name]())]
+
+    straight = train(make(), settings(epochs=EPOCHS, batch_size=3))
+    assert_same(interrupted(make, checkpoints(tmp_path), 2, batch_size=3), straight)
+
+
+@pytest.mark.parametrize("epoch", [1, 2, 3, 4])
+@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
+def test_saving_every_second_epoch_goes_on_from_the_last_saved(epoch: int, optimizer: str, tmp_path: Path) -> None:
+    def make() -> list[Member]:
+        return [make_member(METHODS["cmixup"]())]
+
+    straight = train(make(), settings(epochs=EPOCHS, optimizer=optimizer))
+    assert_same(interrupted(make, checkpoints(tmp_path, 2), epoch, optimizer=optimizer), straight)
+
+
+class Noisy(nn.Module):
+    """Dropout and batch normalisation: PyTorch's generator and buffers count, and it does not stack."""
+
+    def __init__(self, width: int, d_y: int):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(width, 8), nn.BatchNorm1d(8), nn.Dropout(0.5), nn.Linear(8, d_y))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.net(x)
+
+
+def test_dropout_and_buffers_go_on_and_each_seed_has_its_file(tmp_path: Path) -> None:
+    def make() -> list[Member]:
+        return [make_member(ERM(), seed, model=Noisy) for seed in (0, 1)]
+
+    straight = train(make(), settings(epochs=EPOCHS))
+    where = checkpoints(tmp_path)
+
+    def stop(now: int, rows: object) -> None:
+        if now == 2 and (tmp_path / "seed=1" / NAME).exists():  # in the second seed
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        train(make(), settings(epochs=EPOCHS), on_epoch=stop, checkpoints=where)
+    assert_same(train(make(), settings(epochs=EPOCHS), checkpoints=where), straight)
+
+
+class Counting(ERM):
+    """A method that learns in its steps, as GroupDRO does."""
+
+    def __init__(self) -> None:
+        self.seen = torch.zeros(())
+
+    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        self.seen = self.seen + 1
+        return super().loss(model, batch) * (1 + self.seen)
+
+    def state(self) -> dict[str, Tensor]:
+        return {"seen": self.seen}
+
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        self.seen = state["seen"]
+
+
+def test_what_a_method_learns_in_its_steps_is_kept(tmp_path: Path) -> None:
+    def make() -> list[Member]:
+        return [make_member(Counting())]
+
+    straight = train(make(), settings(epochs=EPOCHS, optimizer="sgd", lr=1e-4))
+    assert_same(interrupted(make, checkpoints(tmp_path), 3, optimizer="sgd", lr=1e-4), straight)
+
+
+@pytest.mark.parametrize(("key", "seeds"), [("other", (0, 1)), ("", (0,)), ("", (0, 2))])
+def test_the_state_of_another_run_is_left_alone(key: str, seeds: tuple[int, ...], tmp_path: Path) -> None:
+    train([make_member(ERM(), s) for s in (0, 1)], settings(epochs=3), checkpoints=checkpoints(tmp_path))
+    heard: list[int] = []
+    members = [make_member(ERM(), s) for s in seeds]
+    train(
+        members,
+        settings(epochs=3),
+        on_epoch=lambda now, _: heard.append(now),
+        checkpoints=checkpoints(tmp_path, 1, key),
+    )
+    assert heard == [1, 2, 3]
+
+
+def test_a_run_that_only_had_to_be_scored_is_scored(tmp_path: Path) -> None:
+    def make() -> list[Member]:
+        return [make_member(METHODS["cmixup"](), data=make_data(0))]
+
+    straight = train(make(), settings(epochs=3), checkpoints=checkpoints(tmp_path))
+    assert_same(train(make(), settings(epochs=3), checkpoints=checkpoints(tmp_path)), straight)
+
+
+def test_the_file_holds_tensors_and_plain_values_only(tmp_path: Path) -> None:
+    where = checkpoints(tmp_path)
+    train([make_member(METHODS["cmixup"]())], settings(epochs=2), checkpoints=where)
+    state = torch.load(where.path([0]), weights_only=True)
+    assert state["past"]["epoch"] == 2
+    assert state["seeds"] == [0]
+    assert [p.name for p in (tmp_path / "seed=0").iterdir()] == [NAME]
+
+
+def test_never_is_not_a_frequency() -> None:
+    with pytest.raises(InputError, match="checkpoint_every must be 1 or more to save anything, got 0"):
+        checkpoints(Path(), 0)

@@ -27,12 +27,12 @@ ROOT_KEYS: dict[str, type] = {
     "preset": str, "seed": int, "experiment": str, "device": str, "threads": int, "logger": str, "out": str,
     "rerun": bool, "checkpoint_every": int,
 }  # fmt: skip
-# Keys of a group's config that are no arguments: of a dataset its presets, how long a run takes on one CPU core, how
+# Keys of a group's config that are no arguments: how tables print it; of a dataset its presets, how long a run takes on one CPU core, how
 # long a method may search before it trains, how many domains a batch has, how often long runs are saved, and why
 # nothing of it is published; of a method what scripts.tune tries.
 ABOUT = {
-    "dataset": ("presets", "cpu_minutes", "search", "groups", "checkpoint_every", "absent"),
-    "method": ("grid",),
+    "dataset": ("title", "presets", "cpu_minutes", "search", "groups", "checkpoint_every", "absent"),
+    "method": ("title", "grid"),
 }
 GROUPS = ("dataset", "model", "method")
 TUNED = "tuned"

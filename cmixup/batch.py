@@ -6,15 +6,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+import torch
 from torch import Tensor, nn
 
-# Predictions `(..., B, d_y)` of a model for inputs.
-Predict = Callable[[nn.Module, Any], Tensor]
+from cmixup.data import Split
+
+# A function from a model (or a stack of models) and inputs to predictions `(..., B, d_y)`.
+PredictFn = Callable[[nn.Module, Any], Tensor]
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows of the training split, on the device; `(B, ...)`, or `(E, B, ...)` for a stack of E models.
+    """Rows of the training split on the device; `(B, ...)`, or `(E, B, ...)` for a stack of E models.
 
     Attributes:
         x, y: inputs and labels; the inputs of tasks are a `cmixup.tasks.Episode`.
@@ -28,3 +32,9 @@ class Batch:
     domain: Tensor
     partner: Batch | None = None
     draws: Mapping[str, Tensor] = field(default_factory=dict)
+
+
+def read_rows(split: Split, rows: np.ndarray, device: torch.device | str = "cpu") -> Batch:
+    """Return the rows `(B,)` int64 of a split as a batch without partners, for methods that look at rows."""
+    index = torch.from_numpy(rows)
+    return Batch(split.x[index].to(device), split.y[index].to(device), split.domain[index].to(device))

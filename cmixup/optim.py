@@ -8,7 +8,7 @@ small model. The kernels act elementwise, so the models of a stack train as they
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -42,19 +42,22 @@ class Optimizer:
 
     def reset(self) -> None:
         """Forget what earlier steps left (moments, momentum), as an optimiser made anew would; `lr` stays."""
-        for tensor in self.state():
+        for tensor in self._tensors():
             tensor.zero_()
 
-    def state(self) -> list[Tensor]:
-        """Return what the updates so far have left behind, beside the parameters."""
-        return []
+    def state_dict(self) -> dict[str, list[Tensor]]:
+        """Return a copy of what the updates so far have left behind, beside the parameters."""
+        return {"state": [tensor.clone() for tensor in self._tensors()]}
 
-    def restore(self, state: Iterable[Tensor]) -> None:
-        """Take back what `state` returned."""
-        for mine, given in zip(self.state(), state, strict=True):
+    def load_state_dict(self, state: Mapping[str, Sequence[Tensor]]) -> None:
+        """Load what `state_dict` returned."""
+        for mine, given in zip(self._tensors(), state["state"], strict=True):
             mine.copy_(given)
 
-    def _state(self) -> list[Tensor]:
+    def _tensors(self) -> list[Tensor]:
+        return []
+
+    def _zeros(self) -> list[Tensor]:
         return [torch.zeros_like(value) for value in self._values]
 
     def _gradients(self) -> tuple[list[int], list[Tensor]]:
@@ -72,13 +75,12 @@ class Adam(Optimizer):
 
     def __init__(self, params: Iterable[nn.Parameter], lr: float, weight_decay: float = 0.0):
         super().__init__(params, lr, weight_decay)
-        self._mean, self._square = self._state(), self._state()
+        self._mean, self._square = self._zeros(), self._zeros()
         # The counts of all parameters lie in one tensor, so that one addition raises them.
         self._count = torch.zeros(len(self.params), device=self.params[0].device)
         self._counts = list(self._count.unbind())
 
-    def state(self) -> list[Tensor]:
-        """Return both moments of every parameter and the counts."""
+    def _tensors(self) -> list[Tensor]:
         return [*self._mean, *self._square, self._count]
 
     @torch.no_grad()
@@ -109,10 +111,9 @@ class SGD(Optimizer):
     def __init__(self, params: Iterable[nn.Parameter], lr: float, weight_decay: float = 0.0, momentum: float = 0.9):
         super().__init__(params, lr, weight_decay)
         self.momentum = momentum
-        self._buffer = self._state()
+        self._buffer = self._zeros()
 
-    def state(self) -> list[Tensor]:
-        """Return the momentum of every parameter."""
+    def _tensors(self) -> list[Tensor]:
         return self._buffer
 
     @torch.no_grad()
@@ -126,6 +127,17 @@ class SGD(Optimizer):
             _pick(self._values, on), gradients, _pick(self._buffer, on), weight_decay=self.weight_decay,
             momentum=self.momentum, lr=self.lr, dampening=0.0, nesterov=False, maximize=False, is_first_step=False,
         )  # fmt: skip
+
+
+def descend(loss: Tensor, *optimizers: Optimizer) -> Tensor:
+    """Take one step of each optimiser down the gradient of `loss`, a scalar or `(E,)`, and return it detached."""
+    for optimizer in optimizers:
+        optimizer.zero_grad()
+    # The models of a stack share no parameter: the sum trains each on its own loss.
+    loss.sum().backward()  # type: ignore[no-untyped-call]
+    for optimizer in optimizers:
+        optimizer.step()
+    return loss.detach()
 
 
 def check_optimizer(name: str, lr: float, weight_decay: float) -> None:

@@ -11,7 +11,7 @@ from cmixup.errors import InputError
 
 
 @dataclass(frozen=True)
-class Order:
+class EpochBatches:
     """The rows of one epoch, batch after batch.
 
     Attributes:
@@ -27,20 +27,20 @@ class Order:
         yield from np.split(self.index, np.cumsum(self.sizes)[:-1])
 
 
-def shuffled(n: int, batch_size: int, rng: np.random.Generator, *, drop_last: bool = False) -> Order:
-    """Every one of `n` rows once, in random order; a smaller last batch is kept unless `drop_last`."""
+def shuffled(n: int, batch_size: int, rng: np.random.Generator, *, drop_last: bool = False) -> EpochBatches:
+    """Return an epoch with each of `n` rows once, in random order; `drop_last` leaves out a smaller last batch."""
     sizes = _sizes(n, batch_size, drop_last)
-    return Order(rng.permutation(n)[: sizes.sum()], sizes)
+    return EpochBatches(rng.permutation(n)[: sizes.sum()], sizes)
 
 
-def in_turn(n: int, batch_size: int, *, drop_last: bool = False) -> Order:
-    """Every one of `n` rows once, in their own order; a smaller last batch is kept unless `drop_last`."""
+def sequential(n: int, batch_size: int, *, drop_last: bool = False) -> EpochBatches:
+    """Return an epoch with each of `n` rows once, in their own order; `drop_last` leaves out a smaller last batch."""
     sizes = _sizes(n, batch_size, drop_last)
-    return Order(np.arange(sizes.sum()), sizes)
+    return EpochBatches(np.arange(sizes.sum()), sizes)
 
 
-def grouped(domain: np.ndarray, groups: int, rows: int, rng: np.random.Generator) -> Order:
-    """Batches of `groups` distinct domains with as many rows of each, domain after domain (WILDS, GroupSampler).
+def domain_batches(domain: np.ndarray, groups: int, rows: int, rng: np.random.Generator) -> EpochBatches:
+    """Return batches of `groups` different domains with as many rows of each, domain after domain (WILDS GroupSampler).
 
     Domains are drawn uniformly, whatever their size, and their order in the batch is random. Rows of a domain are drawn
     without replacement, or with it where the domain has no more than `rows` of them. An epoch is floor(N / (groups *
@@ -66,15 +66,18 @@ def grouped(domain: np.ndarray, groups: int, rows: int, rng: np.random.Generator
         raise InputError(f"a batch of {groups} domains x {rows} rows is larger than the {len(domain)} training rows")
     chosen = rng.random((n_batches, len(counts))).argsort(axis=1)[:, :groups].ravel()
     n = counts[chosen]
-    place = np.where((n > rows)[:, None], distinct(np.maximum(n, rows), rows, rng), _anywhere(n, rows, rng))
+    place = np.where((n > rows)[:, None], without_replacement(np.maximum(n, rows), rows, rng), _anywhere(n, rows, rng))
     by_domain, starts = np.argsort(domain, kind="stable"), np.cumsum(counts) - counts
-    return Order(by_domain[starts[chosen][:, None] + place].ravel(), np.full(n_batches, groups * rows, dtype=np.int64))
+    index = by_domain[starts[chosen][:, None] + place].ravel()
+    return EpochBatches(index, np.full(n_batches, groups * rows, dtype=np.int64))
 
 
-def balanced(domain: np.ndarray, batch_size: int, rng: np.random.Generator, *, drop_last: bool = False) -> Order:
-    """As many rows as the split has, drawn with replacement, each domain as often as any other.
+def domain_balanced(
+    domain: np.ndarray, batch_size: int, rng: np.random.Generator, *, drop_last: bool = False
+) -> EpochBatches:
+    """Return N rows drawn with replacement, each domain with equal probability.
 
-    The weights are 1/n_e, as in the example sampler that WILDS uses for GroupDRO; batches are those of `shuffled`.
+    The weight of a row is 1/n_e, as in the sampler that WILDS uses for GroupDRO; batches are those of `shuffled`.
 
     Args:
         domain: `(N,)` int64 domain of every row.
@@ -86,10 +89,10 @@ def balanced(domain: np.ndarray, batch_size: int, rng: np.random.Generator, *, d
     _, counts = np.unique(domain, return_counts=True)
     chosen = rng.integers(len(counts), size=sizes.sum())
     by_domain, starts = np.argsort(domain, kind="stable"), np.cumsum(counts) - counts
-    return Order(by_domain[starts[chosen] + rng.integers(counts[chosen])], sizes)
+    return EpochBatches(by_domain[starts[chosen] + rng.integers(counts[chosen])], sizes)
 
 
-def distinct(n: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
+def without_replacement(n: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
     """Return `(M, k)` int64: for each of `n: (M,)`, k distinct numbers below it, uniformly and in random order.
 
     Floyd's algorithm: k draws a row, however large n is. Every n must be k or more.

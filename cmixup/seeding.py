@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import torch
@@ -46,14 +46,14 @@ class Streams:
         self.init = int(sequences["init"].generate_state(1, np.uint64)[0] >> np.uint64(1))
         self.training = int(sequences["training"].generate_state(1, np.uint64)[0] >> np.uint64(1))
 
-    def state(self) -> str:
-        """Return the generators' states as text."""
-        return json.dumps({name: getattr(self, name).bit_generator.state for name in GENERATORS})
+    def state_dict(self) -> dict[str, str]:
+        """Return the state of every generator, as JSON, by its name."""
+        return {name: json.dumps(getattr(self, name).bit_generator.state) for name in GENERATORS}
 
-    def restore(self, state: str) -> None:
-        """Put the generators back into what `state` returned."""
-        for name, value in json.loads(state).items():
-            getattr(self, name).bit_generator.state = value
+    def load_state_dict(self, state: Mapping[str, str]) -> None:
+        """Put the generators back into what `state_dict` returned."""
+        for name, value in state.items():
+            getattr(self, name).bit_generator.state = json.loads(value)
 
 
 @contextlib.contextmanager

@@ -23,7 +23,7 @@ from cmixup.files import write_atomically
 from cmixup.sampling.bandwidth import SUGGESTED_FRACTIONS, BandwidthReport, bandwidth_for_fraction, diagnose
 from datasets.common.fetch import FetchError
 from scripts.driver.cli import user_errors
-from scripts.driver.config import arguments, compose_train, parse_words, resolved, target
+from scripts.driver.config import check_part, compose_train, parse_words, resolved
 from scripts.driver.config import names as options
 from scripts.report import names
 from scripts.report.experiment import RESULTS
@@ -64,8 +64,7 @@ def dataset_labels(name: str, seed: int = 0) -> np.ndarray:
     if name not in options("dataset"):
         raise InputError(f"dataset must be among {', '.join(options('dataset'))}, got {name!r}")
     node = resolved(compose_train([f"dataset={name}"]))["dataset"]
-    kind = target(node)
-    return kind(**arguments("dataset", node, kind)).load(seed).train.y.numpy()
+    return check_part("dataset", node).build().load(seed).train.y.numpy()
 
 
 def file_labels(path: Path, column: str) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Small data, members and batches for the tests of the library."""
+"""Small data, runs and batches for the tests of the library."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from torch import Tensor, nn
 
 from cmixup.batch import Batch
 from cmixup.data import RegressionData, Split
-from cmixup.learner import Learner
 from cmixup.methods.base import Method
 from cmixup.methods.cmixup import cmixup
 from cmixup.methods.cmixup_batch import cmixup_batch
@@ -29,17 +28,23 @@ from cmixup.methods.manifold_mixup import manifold_mixup
 from cmixup.methods.mixrl import mixrl
 from cmixup.methods.mixup import mixup
 from cmixup.methods.vrex import vrex
-from cmixup.order import Order
+from cmixup.mixing.lam import Constant
+from cmixup.model_stack import ModelStack, stack_modules
+from cmixup.order import EpochBatches
+from cmixup.pairing.base import Pairing
+from cmixup.pairing.decay import Exponential, Knn
+from cmixup.pairing.uniform import Permutation
 from cmixup.seeding import Streams, torch_seed
 from cmixup.training.loader import Rows
-from cmixup.training.trainer import Member, Outcome, TrainSettings, train
+from cmixup.training.settings import TrainSettings
+from cmixup.training.trainer import Run, RunResult, train
 from models.fcn3 import FCN3
 
 CPU = torch.device("cpu")
 METHODS: dict[str, Callable[[], Method]] = {
     "erm": ERM,
     "mixup": lambda: mixup(0.5),
-    "mixup_permutation": lambda: mixup(2.0, "batch", "permutation"),
+    "mixup_permutation": lambda: mixup(2.0, "batch", Permutation()),
     "manifold_mixup": lambda: manifold_mixup(0.5),
     "cmixup": lambda: cmixup(0.3, 0.5),
     "cmixup_hidden": lambda: cmixup(0.3, 2.0, "batch", "hidden"),
@@ -48,8 +53,8 @@ METHODS: dict[str, Callable[[], Method]] = {
     "k_mixup": lambda: k_mixup(0.5),
     "k_mixup_hidden": lambda: k_mixup(2.0, "batch", "hidden", k=3, metric="euclidean", second="independent"),
     "local_mixup": lambda: local_mixup(0.5),
-    "local_mixup_hidden": lambda: local_mixup(2.0, "batch", "hidden", form="exponential", pairing="permutation"),
-    "local_mixup_knn": lambda: local_mixup(0.5, form="knn", k=12),
+    "local_mixup_hidden": lambda: local_mixup(2.0, "batch", "hidden", form=Exponential(1.0), pairing=Permutation()),
+    "local_mixup_knn": lambda: local_mixup(0.5, form=Knn(12)),
     "mixrl": lambda: mixrl(0.5, outer=3, n_in=2),
     "irm": lambda: irm(2, anneal=2),
     "irm_plain": lambda: irm(2, 0.5, 0, form="plain", divide=False),
@@ -63,7 +68,7 @@ METHODS: dict[str, Callable[[], Method]] = {
 }
 
 
-DOMAIN_METHODS = tuple(name for name, make in METHODS.items() if make().needs_domains)
+DOMAIN_METHODS = tuple(name for name, make in METHODS.items() if make().domains)
 
 
 def make_split(n: int, d: int = 3, d_y: int = 1, seed: int = 0, name: str = "train") -> Split:
@@ -91,43 +96,51 @@ def in_float64(data: RegressionData) -> RegressionData:
     return replace(data, **{name: replace(s, x=s.x.double(), y=s.y.double()) for name, s in parts.items()})
 
 
-def make_member(
+def make_run(
     method: Method,
     seed: int = 0,
     data: RegressionData | None = None,
     model: Callable[[int, int], nn.Module] | None = None,
-) -> Member:
-    """A member whose model is initialised from its own stream, as the driver does."""
+) -> Run:
+    """A run whose model is initialised from its own stream, as the driver does."""
     data = data or make_data(seed)
     streams = Streams(seed)
     with torch_seed(streams.init):
         width, d_y = data.train.x[torch.tensor([0])].shape[-1], data.train.y.shape[1]
         made = model(width, d_y) if model else FCN3((width,), d_y)
-    return Member(data, method, made, streams)
+    return Run(data, method, made, streams)
 
 
 def settings(**changes: Any) -> TrainSettings:
     return TrainSettings(**{"epochs": 1, "batch_size": 16, "lr": 0.01, **changes})
 
 
-def train_one(method: Method, seed: int = 0, data: RegressionData | None = None, **changes: Any) -> Outcome:
-    (outcome,) = train([make_member(method, seed, data)], settings(**changes))
-    return outcome
+def train_one(method: Method, seed: int = 0, data: RegressionData | None = None, **changes: Any) -> RunResult:
+    (result,) = train([make_run(method, seed, data)], settings(**changes))
+    return result
 
 
-def epoch_batches(member: Member, batch_size: int = 16) -> tuple[Order, list[Batch]]:
-    """The order and the batches of a member's next epoch."""
-    member.method.fit(member.data.train, member.model)
-    order = member.method.order(member.data.train, batch_size, member.streams, drop_last=False)
-    drawn = member.method.draw(order, member.streams)
-    return order, list(Rows([member.data.train], CPU).batches([order], [drawn]))
+def fitted(run: Run) -> Run:
+    """The run, its method fitted as the trainer does before training."""
+    run.method.fit(run.data, run.model, run.streams)
+    return run
 
 
-def make_learner(members: Sequence[Member], **changes: Any) -> Learner:
-    """A stack of members, ready for its first step."""
-    learner = Learner([member.model for member in members], CPU, **changes)
-    members[0].method.begin(learner, members)
-    return learner
+def epoch_batches(run: Run, batch_size: int = 16) -> tuple[EpochBatches, list[Batch]]:
+    """The order and the batches of a run's next epoch."""
+    fitted(run)
+    order = run.method.order(run.data.train, batch_size, run.streams, drop_last=False)
+    drawn = run.method.draw(order, run.streams)
+    return order, list(Rows([run.data.train], CPU).batches([order], [drawn]))
+
+
+def make_stack(runs: Sequence[Run], **changes: Any) -> tuple[ModelStack, Any]:
+    """The models and the methods of some runs as stacks, ready for their first step."""
+    methods = [fitted(run).method for run in runs]
+    stack = ModelStack([run.model for run in runs], CPU, **changes)
+    method = stack_modules(methods)
+    method.begin(stack, methods, [run.streams for run in runs])
+    return stack, method
 
 
 def assert_states_close(one: dict[str, Tensor], other: dict[str, Tensor], atol: float) -> None:
@@ -146,27 +159,14 @@ def states_differ(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
     return any(not torch.allclose(value, other[name], atol=1e-4) for name, value in one.items())
 
 
-class Constant:
-    """A lambda that is the same everywhere."""
-
-    def __init__(self, value: float):
-        self.value = value
-
-    def draw(self, order: Order, rng: np.random.Generator) -> np.ndarray:
-        return np.full(len(order.index), self.value, dtype=np.float32)
-
-
-class Own:
+class Own(Pairing):
     """Every row with itself."""
 
     def fit(self, train: Split) -> None:
         pass
 
-    def draw(self, order: Order, rng: np.random.Generator) -> np.ndarray:
+    def draw(self, order: EpochBatches, rng: np.random.Generator) -> np.ndarray:
         return order.index.copy()
-
-    def facts(self) -> dict[str, float]:
-        return {}
 
 
 class Lazy:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cmixup.errors import InputError
-from cmixup.order import Order, balanced, distinct, grouped, in_turn, shuffled
+from cmixup.order import EpochBatches, domain_balanced, domain_batches, sequential, shuffled, without_replacement
 
 
 @pytest.mark.parametrize(("n", "batch", "sizes"), [(10, 4, [4, 4, 2]), (8, 4, [4, 4]), (3, 4, [3]), (4, 1, [1] * 4)])
@@ -24,7 +24,7 @@ def test_drop_last_leaves_out_the_rest(n: int, batch: int, sizes: list[int]) -> 
 
 @pytest.mark.parametrize(("drop_last", "sizes"), [(False, [4, 4, 2]), (True, [4, 4])])
 def test_rows_in_turn(drop_last: bool, sizes: list[int]) -> None:
-    order = in_turn(10, 4, drop_last=drop_last)
+    order = sequential(10, 4, drop_last=drop_last)
     assert order.sizes.tolist() == sizes
     assert order.index.tolist() == list(range(sum(sizes)))
 
@@ -43,7 +43,7 @@ def test_epochs_differ_and_seeds_repeat() -> None:
 
 
 def test_batches_cut_the_index() -> None:
-    order = Order(np.array([5, 3, 1, 0, 2]), np.array([2, 2, 1]))
+    order = EpochBatches(np.array([5, 3, 1, 0, 2]), np.array([2, 2, 1]))
     assert [batch.tolist() for batch in order.batches()] == [[5, 3], [1, 0], [2]]
 
 
@@ -64,7 +64,7 @@ def test_dropping_the_only_batch_is_refused() -> None:
 DOMAIN = np.random.default_rng(0).permutation(np.repeat(np.arange(40) * 3 + 5, np.arange(1, 41)))
 
 
-def parts(order: Order, groups: int) -> np.ndarray:
+def parts(order: EpochBatches, groups: int) -> np.ndarray:
     """The rows of an order as (batches, groups, rows)."""
     return order.index.reshape(len(order.sizes), groups, -1)
 
@@ -73,7 +73,7 @@ def parts(order: Order, groups: int) -> np.ndarray:
     ("groups", "rows", "n_batches"), [(4, 4, 51), (4, 8, 25), (8, 1, 102), (1, 16, 51), (40, 20, 1)]
 )
 def test_batches_hold_distinct_domains_and_as_many_rows_of_each(groups: int, rows: int, n_batches: int) -> None:
-    order = grouped(DOMAIN, groups, rows, np.random.default_rng(1))
+    order = domain_batches(DOMAIN, groups, rows, np.random.default_rng(1))
     assert order.index.dtype == order.sizes.dtype == np.int64
     assert order.sizes.tolist() == [groups * rows] * n_batches  # floor(820 / (groups * rows))
     for batch in DOMAIN[parts(order, groups)]:
@@ -85,7 +85,7 @@ def test_rows_of_a_domain_repeat_only_where_it_has_too_few() -> None:
     rng = np.random.default_rng(2)
     sizes: dict[int, set[int]] = {}
     for _ in range(40):
-        for part in parts(grouped(DOMAIN, 4, 8, rng), 4).reshape(-1, 8):
+        for part in parts(domain_batches(DOMAIN, 4, 8, rng), 4).reshape(-1, 8):
             sizes.setdefault(int((DOMAIN[part[0]] == DOMAIN).sum()), set()).add(len(np.unique(part)))
     assert sorted(sizes) == list(range(1, 41))
     assert sizes[1] == {1}  # a single row, eight times
@@ -95,7 +95,7 @@ def test_rows_of_a_domain_repeat_only_where_it_has_too_few() -> None:
 
 def test_domains_are_uniform_whatever_their_size() -> None:
     rng = np.random.default_rng(3)
-    first = np.concatenate([DOMAIN[parts(grouped(DOMAIN, 4, 4, rng), 4)[:, :, 0]] for _ in range(200)])
+    first = np.concatenate([DOMAIN[parts(domain_batches(DOMAIN, 4, 4, rng), 4)[:, :, 0]] for _ in range(200)])
     for place in range(4):
         counts = np.unique(first[:, place], return_counts=True)[1]
         expected = len(first) / 40
@@ -105,19 +105,19 @@ def test_domains_are_uniform_whatever_their_size() -> None:
 
 def test_rows_of_a_domain_are_uniform_at_every_place() -> None:
     """IRM splits a domain's rows by their places."""
-    drawn = distinct(np.full(24000, 4), 2, np.random.default_rng(4))
+    drawn = without_replacement(np.full(24000, 4), 2, np.random.default_rng(4))
     pairs, counts = np.unique(drawn, axis=0, return_counts=True)
     assert len(pairs) == 12  # ordered, without 0 0, 1 1, ...
     assert abs(((counts - 2000) ** 2 / 2000).sum() - 11) < 4 * (2 * 11) ** 0.5
-    all_rows = distinct(np.array([5, 5]), 5, np.random.default_rng(0))
+    all_rows = without_replacement(np.array([5, 5]), 5, np.random.default_rng(0))
     assert np.sort(all_rows, axis=1).tolist() == [[0, 1, 2, 3, 4]] * 2
 
 
 def test_group_epochs_differ_and_seeds_repeat() -> None:
     rng = np.random.default_rng(0)
-    one, other = grouped(DOMAIN, 4, 4, rng), grouped(DOMAIN, 4, 4, rng)
+    one, other = domain_batches(DOMAIN, 4, 4, rng), domain_batches(DOMAIN, 4, 4, rng)
     assert one.index.tolist() != other.index.tolist()
-    assert one.index.tolist() == grouped(DOMAIN, 4, 4, np.random.default_rng(0)).index.tolist()
+    assert one.index.tolist() == domain_batches(DOMAIN, 4, 4, np.random.default_rng(0)).index.tolist()
 
 
 @pytest.mark.parametrize(
@@ -131,21 +131,24 @@ def test_group_epochs_differ_and_seeds_repeat() -> None:
 )
 def test_bad_groups_are_refused(groups: int, rows: int, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        grouped(DOMAIN, groups, rows, np.random.default_rng(0))
+        domain_batches(DOMAIN, groups, rows, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("drop_last", [False, True])
 def test_balanced_rows_fill_the_batches_of_an_ordinary_epoch(drop_last: bool) -> None:
-    order = balanced(DOMAIN, 16, np.random.default_rng(0), drop_last=drop_last)
+    order = domain_balanced(DOMAIN, 16, np.random.default_rng(0), drop_last=drop_last)
     usual = shuffled(len(DOMAIN), 16, np.random.default_rng(0), drop_last=drop_last)
     assert order.sizes.tolist() == usual.sizes.tolist()
     assert len(order.index) == len(usual.index)
-    assert order.index.tolist() == balanced(DOMAIN, 16, np.random.default_rng(0), drop_last=drop_last).index.tolist()
+    assert (
+        order.index.tolist()
+        == domain_balanced(DOMAIN, 16, np.random.default_rng(0), drop_last=drop_last).index.tolist()
+    )
 
 
 def test_balanced_rows_weigh_one_over_the_size_of_their_domain() -> None:
     rng = np.random.default_rng(5)
-    rows = np.concatenate([balanced(DOMAIN, 16, rng).index for _ in range(400)])
+    rows = np.concatenate([domain_balanced(DOMAIN, 16, rng).index for _ in range(400)])
     counts = np.bincount(rows, minlength=len(DOMAIN))
     sizes = np.array([(d == DOMAIN).sum() for d in DOMAIN])
     expected = len(rows) / 40 / sizes

@@ -1,71 +1,83 @@
-"""What a method is to the trainer: the order of the rows, the draws of an epoch, a loss, a step, a prediction.
+"""The contract between a method and the trainer.
 
-Randomness is drawn in one place (`order`, `draw`) and applied in another (`loss`), which is a pure function of the
-model and the batch. `loss` must work with a leading axis of models on every tensor: reduce the last axes only.
+A method says which rows make an epoch (`order`), draws all randomness of the epoch at once (`draw`) and applies it in a
+pure function of model and batch (`loss`). Most methods override one or two hooks.
+
+A stack trains E runs as one model. Then `fit`, `order`, `draw` and `diagnostics` are called on each run's own method,
+and `begin`, `loss`, `step` and `predictors` on the stack of these methods: one module whose buffers and parameters have
+a leading axis of E (`cmixup.model_stack.stack_modules`). For one run both are the same object. So `loss` must work with
+a leading axis on every tensor: it reduces the last axes only.
+
+A method is an `nn.Module`, so that its state can be saved: tensors that `loss` or `step` read are buffers or
+parameters, and numbers that draws or steps count are its extra state (`get_extra_state`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cmixup.batch import Batch, Predict
-from cmixup.data import Split
+from cmixup.batch import Batch, PredictFn
+from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
-from cmixup.optim import Optimizer
-from cmixup.order import Order, in_turn, shuffled
+from cmixup.model_stack import ModelStack
+from cmixup.optim import descend
+from cmixup.order import EpochBatches, sequential, shuffled
 from cmixup.seeding import Streams
-
-if TYPE_CHECKING:
-    from cmixup.learner import Learner
-    from cmixup.training.trainer import Member
+from cmixup.tasks import Tasks
 
 
-class Method:
-    """A way to train; this base class is plain empirical risk minimisation but for the loss.
+class Method(nn.Module):
+    """A way to train. This base class is empirical risk minimisation without its loss.
 
     Attributes:
-        stackable: whether `loss` works on a stack of models. Otherwise seeds are trained one after another.
-        episodic: whether a row of its data is a task (`cmixup.tasks.Tasks`).
-        layer: where it mixes, as asked for; empty if it does not.
-        needs_domains: whether the training split must have two domains or more.
-        least_batch: the fewest rows a full batch must have.
-        batch_multiple: what the rows of a full batch must be a multiple of.
+        stackable: whether `loss` and `step` work on a stack of models. Otherwise seeds are trained one after another.
+        tasks: whether a row of its data is a task (`cmixup.tasks.Tasks`).
+        domains: whether it needs a training split with two domains or more.
     """
 
     stackable: ClassVar[bool] = True
-    needs_domains: ClassVar[bool] = False
-    episodic: ClassVar[bool] = False
-    layer: str = ""
-    least_batch: int = 1
-    batch_multiple: int = 1
+    tasks: ClassVar[bool] = False
+    domains: ClassVar[bool] = False
 
-    def fit(self, train: Split, model: nn.Module) -> None:
-        """Read what is needed from the training split and the model's shape, once, before training."""
+    def check_batch(self, batch_size: int) -> None:
+        """Raise `InputError` if full batches of `batch_size` rows do not suit the method; no data has been read yet."""
 
-    def search(self, train: Split, val: Split, model: nn.Module, streams: Streams) -> None:
-        """Learn from the validation split what training will use, once, before it; `model` stays as it is."""
+    def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
+        """Prepare for one run: read the training data and the model's shape, and search where the method does so.
 
-    def begin(self, learner: Learner, members: Sequence[Member]) -> None:
-        """Prepare what lives as long as training does (networks of its own, state of every model), after `search`.
-
-        Called once, on the method of the first of the stack's `members`: that one takes every step.
+        Args:
+            data: what the run trains and validates on. The test split must not be read.
+            model: the freshly initialised model. A method may add parameters to it (MR-MAML), nothing else.
+            streams: the run's random streams; None if the run goes on from a checkpoint. Whatever would be drawn or
+                searched then comes with `load_state_dict`, which is called after `begin`.
         """
 
-    def order(self, train: Split, batch_size: int, streams: Streams, *, drop_last: bool, shuffle: bool = True) -> Order:
-        """Return the rows of one epoch; domain-balanced methods, which draw them whatever `shuffle`, override this."""
+    def begin(self, stack: ModelStack, methods: Sequence[Method], streams: Sequence[Streams]) -> None:
+        """Make what lives as long as training does, such as optimisers of networks that the method owns.
+
+        Args:
+            stack: the models that are trained, with their optimiser.
+            methods: the fitted methods of the runs in the stack.
+            streams: their random streams.
+        """
+
+    def order(
+        self, train: Split, batch_size: int, streams: Streams, *, drop_last: bool, shuffle: bool = True
+    ) -> EpochBatches:
+        """Return the rows of the next epoch in batches. Methods that draw rows by domain ignore `shuffle`."""
         if not shuffle:
-            return in_turn(len(train), batch_size, drop_last=drop_last)
+            return sequential(len(train), batch_size, drop_last=drop_last)
         return shuffled(len(train), batch_size, streams.order, drop_last=drop_last)
 
-    def draw(self, order: Order, streams: Streams) -> dict[str, np.ndarray]:
+    def draw(self, order: EpochBatches, streams: Streams) -> dict[str, np.ndarray]:
         """Return what the method draws for an epoch, each `(M,)` or `(M, n)` and aligned with `order.index`.
 
-        The key `partner` is special: int64 rows, which the trainer fetches into `Batch.partner`.
+        The key `partner` is special: it holds int64 rows, which the trainer fetches into `Batch.partner`.
         """
         return {}
 
@@ -73,45 +85,34 @@ class Method:
         """Return the training loss, a scalar, or `(E,)` for a stack of E models."""
         raise InputError(f"method {type(self).__name__} defines no loss")
 
-    def step(self, learner: Learner, batch: Batch) -> Tensor:
+    def step(self, stack: ModelStack, batch: Batch) -> Tensor:
         """Take one optimiser step and return the detached loss.
 
-        Methods with several inner steps, networks of their own or searches that need gradients override this.
+        Methods with several inner steps or networks of their own override this.
         """
-        return descend(self.loss(learner.model, batch), learner.optimizer)
+        return descend(self.loss(stack.model, batch), stack.optimizer)
 
-    def predict(self, model: nn.Module, x: Tensor) -> Tensor:
-        """Return predictions `(..., B, d_y)`."""
-        return model(x)
+    def predictors(self) -> Mapping[str, PredictFn]:
+        """Return the ways to predict, by the suffix that their test scores' names get.
 
-    def alternatives(self) -> Mapping[str, Predict]:
-        """Return other ways to predict with the selected weights, by what their test scores' names end in."""
-        return {}
-
-    def state(self) -> dict[str, Any]:
-        """Return what `step` changes in the method itself, for a checkpoint: tensors, numbers and containers of them.
-
-        Draws are made again by themselves.
+        The one called "" is the method's own: it scores validation, too, and selects the checkpoint.
         """
-        return {}
+        return {"": _forward}
 
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Take back what `state` returned, after `begin`."""
-
-    def facts(self) -> dict[str, float]:
-        """Return what a record should say of the fitted method, by name."""
+    def diagnostics(self) -> dict[str, float | str]:
+        """Return what a record should say of the trained method, by name: numbers, and verdicts in words."""
         return {}
 
 
-def descend(loss: Tensor, *optimizers: Optimizer) -> Tensor:
-    """Take one step of each optimiser down the gradient of `loss`, a scalar or `(E,)`, and return it detached."""
-    for optimizer in optimizers:
-        optimizer.zero_grad()
-    # The models of a stack share no parameter: the sum trains each on its own loss.
-    loss.sum().backward()  # type: ignore[no-untyped-call]
-    for optimizer in optimizers:
-        optimizer.step()
-    return loss.detach()
+def check_data(method: Method, data: RegressionData) -> None:
+    """Raise `InputError` if a method cannot train on this kind of data: tasks, plain rows, or rows of one domain."""
+    name = type(method).__name__
+    if isinstance(data.train.x, Tasks) != method.tasks:
+        kind = "tasks (support and query of one object)" if method.tasks else "plain rows"
+        raise InputError(f"method {name} needs a dataset of {kind}, got {data.name}")
+    count = len(set(data.train.domain.tolist())) if method.domains else 2
+    if count < 2:
+        raise InputError(f"{name} needs training rows of two or more domains, {data.train.name} has {count}")
 
 
 def squared_error(prediction: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:
@@ -133,6 +134,10 @@ def squared_error(prediction: Tensor, target: Tensor, weight: Tensor | None = No
 def squared_errors(prediction: Tensor, target: Tensor) -> Tensor:
     """Return the squared error of each row, averaged over label dimensions, `(..., B)`; see `squared_error`."""
     return _squares(prediction, target).mean(dim=-1)
+
+
+def _forward(model: nn.Module, x: Tensor) -> Tensor:
+    return model(x)
 
 
 def _squares(prediction: Tensor, target: Tensor) -> Tensor:

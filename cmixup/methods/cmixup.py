@@ -6,12 +6,12 @@ Differences from the released code: the kernel is normalised in log space instea
 from __future__ import annotations
 
 from cmixup.methods.mix import Mix
-from cmixup.mixing import Beta
+from cmixup.mixing.lam import Beta
 from cmixup.pairing.label import LabelDistance
 
 
 def cmixup(bandwidth: float | str | list, alpha: float, lam_per: str = "example", layer: str = "input") -> Mix:
-    """Mix with partners drawn by label distance, P(j|i) ~ exp(-||y_i - y_j||^2 / (2 bandwidth^2)).
+    """Return C-Mixup: partners are drawn by label distance, P(j|i) ~ exp(-||y_i - y_j||^2 / (2 bandwidth^2)).
 
     Args:
         bandwidth: sigma in label units (0 pairs equal labels, infinity is plain mixup), "auto",

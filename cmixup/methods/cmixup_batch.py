@@ -8,7 +8,7 @@ rows outside B1 each step, of any size, instead of being the next batch of the e
 from __future__ import annotations
 
 from cmixup.methods.mix import Mix
-from cmixup.mixing import Beta
+from cmixup.mixing.lam import Beta
 from cmixup.pairing.second_batch import SecondBatch
 
 
@@ -21,7 +21,7 @@ def cmixup_batch(
     candidates: str = "b2",
     factor: float = 1.0,
 ) -> Mix:
-    """Mix with partners drawn by label distance inside a second batch B2.
+    """Return C-Mixup-batch: partners are drawn by label distance inside a second batch B2.
 
     Args:
         bandwidth: sigma in label units, as for `cmixup`; at 0 the nearest labels of B2 share the draw.

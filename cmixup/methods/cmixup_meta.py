@@ -6,29 +6,18 @@ of one task, not within either.
 
 from __future__ import annotations
 
-from cmixup.methods.metamix import MetaMix
+from cmixup.methods.maml import InnerLoop
+from cmixup.methods.metamix import MetaMix, metamix
 from cmixup.pairing.support import SupportLabels
 
 
 def cmixup_meta(
-    bandwidth: float,
-    inner_lr: float,
-    alpha: float,
-    lam_per: str = "query",
-    layer: str = "input",
-    *,
-    inner_steps: int = 5,
-    report_steps: int = 20,
-    first_order: bool = False,
-    adapt_encoder: bool = False,
+    bandwidth: float, inner: InnerLoop, alpha: float, lam_per: str = "query", layer: str = "input"
 ) -> MetaMix:
-    """Mix query i with support example j of its task, P(j|i) ~ exp(-(y_i - y_j)^2 / (2 bandwidth^2)).
+    """Return C-Mixup on tasks: query i meets support j of its task, P(j|i) ~ exp(-(y_i - y_j)^2 / (2 bandwidth^2)).
 
     Args:
         bandwidth: sigma in label units; infinity is MetaMix with uniform partners, 0 takes the nearest label.
-        inner_lr, alpha, lam_per, layer, inner_steps, report_steps, first_order, adapt_encoder: see `metamix`.
+        inner, alpha, lam_per, layer: see `metamix`.
     """
-    return MetaMix(
-        SupportLabels(bandwidth), inner_lr, alpha, lam_per, layer, inner_steps=inner_steps, report_steps=report_steps,
-        first_order=first_order, adapt_encoder=adapt_encoder,
-    )  # fmt: skip
+    return metamix(inner, alpha, lam_per, layer, pairing=SupportLabels(bandwidth))

@@ -12,24 +12,25 @@ from torch import Tensor
 from cmixup.methods.penalised import Outputs, Penalised, Term
 
 
-def coral_penalty(seen: Outputs) -> Tensor:
+def coral_penalty(outputs: Outputs) -> Tensor:
     """Return the mean over pairs of domains of `mean((m_e - m_e')^2) + mean((C_e - C_e')^2)`, `(...)`.
 
     m is the mean of the features `(D,)` of a domain, C their covariance `(D, D)` with n_e - 1, 0 for a single row, and
     mean( ) is over entries. The penalty of one domain is 0.
     """
-    assert seen.features is not None
-    means, width = seen.means, seen.features.shape[-1]
-    offset, mean = means.centred(seen.features)
+    assert outputs.features is not None
+    means, width = outputs.means, outputs.features.shape[-1]
+    offset, mean = means.centred(outputs.features)
     # The mean over pairs of ||a_e - a_e'||^2 is 2 E / (E - 1) times the mean of ||a_e - mean(a)||^2.
-    between = mean - (means.share.unsqueeze(-1) * mean).sum(dim=-2, keepdim=True)
+    between = mean - (means.weight.unsqueeze(-1) * mean).sum(dim=-2, keepdim=True)
     of_means = means.across(between.square().mean(dim=-1))
     # <C_e, C_e'> is the sum of squared Gram entries of their rows over (n_e - 1)(n_e' - 1).
     gram = (offset @ offset.mT).square()
-    v = means.share * means.count / (means.count - 1).clamp_min(1)
-    number = means.number[..., None, None]
-    of_covariances = (gram * (v.unsqueeze(-1) * v.unsqueeze(-2)) * (number * means.same - 1)).sum(dim=(-2, -1))
-    return 2 * means.number / (means.number - 1).clamp_min(1) * (of_means + of_covariances / width**2)
+    v = means.weight * means.domain_size / (means.domain_size - 1).clamp_min(1)
+    n_domains = means.n_domains[..., None, None]
+    pairs = v.unsqueeze(-1) * v.unsqueeze(-2)
+    of_covariances = (gram * pairs * (n_domains * means.same_domain - 1)).sum(dim=(-2, -1))
+    return 2 * means.n_domains / (means.n_domains - 1).clamp_min(1) * (of_means + of_covariances / width**2)
 
 
 def coral(groups: int, weight: float = 1.0, *, standardise: bool = True) -> Penalised:
@@ -41,4 +42,4 @@ def coral(groups: int, weight: float = 1.0, *, standardise: bool = True) -> Pena
         standardise: compute the risk on standardised labels (features are taken as they are).
     """
     term = Term("weight", coral_penalty, weight)
-    return Penalised(groups, [term], standardise=standardise, rows=2, reads_features=True)
+    return Penalised(groups, [term], standardise=standardise, min_rows=2, reads_features=True)

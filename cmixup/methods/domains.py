@@ -1,4 +1,4 @@
-"""What methods for several training domains share: batches of domains, means over domains, standardised labels.
+"""What methods for several training domains share: standardised labels, batches of domains, means over domains.
 
 Labels are standardised inside the loss, with the training split's mean and standard deviation: penalties of IRM and
 V-REx grow with the fourth power of the label's unit, weights such as 100 were chosen for losses of about 1, and a
@@ -9,120 +9,125 @@ counts relative to the scaled loss.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from cmixup.backbone import Backbone
-from cmixup.data import Split
-from cmixup.errors import InputError, as_number
+from cmixup.data import RegressionData, Split
+from cmixup.errors import InputError, check_count
 from cmixup.methods.base import Method
-from cmixup.order import Order, grouped
+from cmixup.order import EpochBatches, domain_batches
 from cmixup.seeding import Streams
-
-if TYPE_CHECKING:
-    from cmixup.learner import Learner
-    from cmixup.training.trainer import Member
 
 
 class DomainMethod(Method):
-    """A method that reads domains; its batches hold `groups` domains with as many rows of each (`order.grouped`).
+    """A method whose loss reads domains and standardised labels.
 
     Args:
-        groups: domains a batch.
         standardise: compute the loss on standardised labels.
-        rows: fewest rows of a domain in a batch.
         reads_features: whether the loss reads `model.features`.
+
+    Attributes:
+        domain_ids: `(n_domains,)` int64 training domains, ascending; `(E, n_domains)` in a stack.
+        label_mean: `(d_y,)` mean of the training labels; `(E, d_y)` in a stack.
+        label_std: `()` their standard deviation, pooled over label dimensions so that each keeps its share of the
+            squared error; `(E,)` in a stack.
+        n_features: width of the features, where they are read.
     """
 
-    needs_domains: ClassVar[bool] = True
+    domains: ClassVar[bool] = True
+    domain_ids: Tensor
+    label_mean: Tensor
+    label_std: Tensor
 
-    def __init__(self, groups: int, *, standardise: bool = True, rows: int = 1, reads_features: bool = False):
-        if isinstance(groups, bool) or not isinstance(groups, int) or groups < 1:
-            raise InputError(f"groups must be a whole number, 1 or more, got {groups!r}")
-        self.groups, self.standardise, self.reads_features = groups, standardise, reads_features
-        self.batch_multiple, self.least_batch = groups, groups * rows
+    def __init__(self, *, standardise: bool = True, reads_features: bool = False):
+        super().__init__()
+        self.standardise, self.reads_features = standardise, reads_features
 
-    def fit(self, train: Split, model: nn.Module) -> None:
+    def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
         """Find the domains and the mean and standard deviation of the labels.
 
         Raises:
-            InputError: a single domain, fewer domains than `groups`, a model without the features that are read.
+            InputError: a model without the features that are read.
         """
-        self.domains = torch.from_numpy(np.unique(train.domain.numpy()))
-        count = len(self.domains)
-        if count < 2:
-            raise InputError(
-                f"{type(self).__name__} needs training rows of two or more domains, {train.name} has {count}"
-            )
-        if self.groups > count:
-            raise InputError(f"groups must be at most the number of training domains, got {self.groups} for {count}")
+        train = data.train
         if self.reads_features:
-            self.width = check_features(model, train)
-        # One scale for every label dimension, so that each keeps its share of the squared error.
-        self.centre = train.y.mean(dim=0)
-        spread = train.y.double().var(dim=0, correction=0).mean().sqrt()
-        self.spread = torch.where(spread > 0, spread, 1.0).to(train.y.dtype)
-
-    def begin(self, learner: Learner, members: Sequence[Member]) -> None:
-        """Take the domains and labels of every member, onto the device."""
-        methods = [member.method for member in members]
-        counts = {len(method.domains) for method in methods if isinstance(method, DomainMethod)}
-        if len(counts) > 1:
-            raise InputError(f"all runs of a stack need as many training domains, got {sorted(counts)}")
-        for name, axes in (("domains", 0), ("centre", 1), ("spread", 2)):
-            each = torch.stack([getattr(method, name) for method in methods])
-            stacked = each.reshape(len(methods), *[1] * axes, *each.shape[1:])
-            setattr(self, name, (stacked if len(methods) > 1 else each[0]).to(learner.device))
-
-    def order(self, train: Split, batch_size: int, streams: Streams, *, drop_last: bool, shuffle: bool = True) -> Order:
-        """Return batches of `groups` domains; all are full, so `drop_last` says nothing.
-
-        Raises:
-            InputError: a batch size that is no multiple of `groups`, or too small.
-        """
-        if batch_size % self.batch_multiple or batch_size < self.least_batch:
-            raise InputError(
-                f"batch_size must be a multiple of groups, {self.least_batch} or more, got batch_size {batch_size} "
-                f"for groups {self.groups}"
-            )
-        return grouped(train.domain.numpy(), self.groups, batch_size // self.groups, streams.order)
+            self.n_features = check_features(model, train)
+        self.register_buffer("domain_ids", torch.from_numpy(np.unique(train.domain.numpy())))
+        self.register_buffer("label_mean", train.y.mean(dim=0))
+        std = train.y.double().var(dim=0, correction=0).mean().sqrt()
+        self.register_buffer("label_std", torch.where(std > 0, std, 1.0).to(train.y.dtype))
 
     def standard(self, values: Tensor) -> Tensor:
         """Return labels or predictions `(..., B, d_y)` in standard units, or as they are without `standardise`."""
-        return (values - self.centre) / self.spread if self.standardise else values
+        if not self.standardise:
+            return values
+        return (values - self.label_mean.unsqueeze(-2)) / self.label_std[..., None, None]
 
-    def places(self, domain: Tensor) -> Tensor:
-        """Return domains `(..., B)` as places 0, 1, ... in the ascending training domains."""
-        return torch.searchsorted(self.domains, domain.contiguous())
+    def domain_index(self, domain: Tensor) -> Tensor:
+        """Return domains `(..., B)` as their places 0, 1, ... among the ascending training domains."""
+        return torch.searchsorted(self.domain_ids, domain.contiguous())
 
-    def facts(self) -> dict[str, float]:
+    def diagnostics(self) -> dict[str, float | str]:
         """Return the number of training domains."""
-        return {"n_domains": float(self.domains.shape[-1])}
+        return {"n_domains": float(self.domain_ids.shape[-1])}
+
+
+class DomainBatchMethod(DomainMethod):
+    """A `DomainMethod` whose batches hold `groups` domains with as many rows of each (`order.domain_batches`).
+
+    Args:
+        groups: domains a batch.
+        min_rows: fewest rows of a domain in a batch.
+        standardise, reads_features: see `DomainMethod`.
+    """
+
+    def __init__(self, groups: int, *, min_rows: int = 1, standardise: bool = True, reads_features: bool = False):
+        super().__init__(standardise=standardise, reads_features=reads_features)
+        self.groups, self.min_rows = check_count("groups", groups, 1), min_rows
+
+    def check_batch(self, batch_size: int) -> None:
+        """Raise `InputError` if `batch_size` is no multiple of `groups`, or too small."""
+        least = self.groups * self.min_rows
+        if batch_size % self.groups or batch_size < least:
+            raise InputError(
+                f"batch_size must be a multiple of groups = {self.groups}, {least} or more, got {batch_size}"
+            )
+
+    def order(
+        self, train: Split, batch_size: int, streams: Streams, *, drop_last: bool, shuffle: bool = True
+    ) -> EpochBatches:
+        """Return batches of `groups` domains; all are full, so `drop_last` has no effect.
+
+        Raises:
+            InputError: a batch size that `check_batch` refuses, or fewer training domains than `groups`.
+        """
+        self.check_batch(batch_size)
+        return domain_batches(train.domain.numpy(), self.groups, batch_size // self.groups, streams.order)
 
 
 class Means:
-    """Means over the rows of a domain and over the domains of a batch, whatever their ids, sizes and order.
+    """Takes means over the rows of a domain and over the domains of a batch, whatever their ids, sizes and order.
 
     Args:
         domain: `(..., B)` domain of each row; leading axes are models of a stack.
         dtype: of the values that means are taken of.
 
     Attributes:
-        same: `(..., B, B)` float, 1 where two rows are of one domain.
-        count: `(..., B)` rows of each row's domain.
-        share: `(..., B)` weights with which a sum over rows is the mean over domains of their means; they sum to 1.
-        number: `(...)` domains in the batch.
+        same_domain: `(..., B, B)` float, 1 where two rows are of one domain.
+        domain_size: `(..., B)` rows of each row's domain.
+        weight: `(..., B)` 1 / (n_domains * domain_size); `sum_i weight_i v_i` is the mean of the domain means.
+        n_domains: `(...)` domains in the batch.
     """
 
     def __init__(self, domain: Tensor, dtype: torch.dtype = torch.float32):
-        self.same = (domain.unsqueeze(-1) == domain.unsqueeze(-2)).to(dtype)
-        self.count = self.same.sum(dim=-1)
-        self.number = self.count.reciprocal().sum(dim=-1).round()
-        self.share = 1 / (self.count * self.number.unsqueeze(-1))
+        self.same_domain = (domain.unsqueeze(-1) == domain.unsqueeze(-2)).to(dtype)
+        self.domain_size = self.same_domain.sum(dim=-1)
+        self.n_domains = self.domain_size.reciprocal().sum(dim=-1).round()
+        self.weight = 1 / (self.domain_size * self.n_domains.unsqueeze(-1))
 
     def within(self, values: Tensor, weight: Tensor | None = None) -> Tensor:
         """Return for each row the mean over its domain of `values: (..., B)`, weighted by `weight: (..., B)`.
@@ -130,18 +135,18 @@ class Means:
         Where the weights of a domain are all 0 the mean is 0.
         """
         if weight is None:
-            return (self.same @ values.unsqueeze(-1)).squeeze(-1) / self.count
-        total = self.same @ torch.stack([values * weight, weight], dim=-1)
+            return (self.same_domain @ values.unsqueeze(-1)).squeeze(-1) / self.domain_size
+        total = self.same_domain @ torch.stack([values * weight, weight], dim=-1)
         return total[..., 0] / total[..., 1].clamp_min(1e-12)
 
     def centred(self, values: Tensor) -> tuple[Tensor, Tensor]:
         """Return `values: (..., B, D)` minus the mean of their domain, and these means, `(..., B, D)`."""
-        mean = self.same @ values / self.count.unsqueeze(-1)
+        mean = self.same_domain @ values / self.domain_size.unsqueeze(-1)
         return values - mean, mean
 
     def across(self, values: Tensor) -> Tensor:
         """Return the mean over domains of the mean of `values: (..., B)` in each, `(...)`."""
-        return (self.share * values).sum(dim=-1)
+        return (self.weight * values).sum(dim=-1)
 
 
 def check_features(model: nn.Module, train: Split) -> int:
@@ -164,18 +169,3 @@ def check_features(model: nn.Module, train: Split) -> int:
             f"model must predict head(features(x)) for this method; a part of {type(model).__name__} goes another way"
         )
     return features.shape[-1]
-
-
-def check_weight(name: str, value: float) -> float:
-    """Return `value` as a float if it is finite and 0 or more, else raise `InputError`."""
-    value = as_number(name, value)
-    if not 0 <= value < float("inf"):
-        raise InputError(f"{name} must be a finite number, 0 or more, got {value!r}")
-    return value
-
-
-def check_steps(name: str, value: int) -> int:
-    """Return `value` if it is a whole number, 0 or more, else raise `InputError`."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:
-        raise InputError(f"{name} must be a whole number of optimiser steps, 0 or more, got {value!r}")
-    return int(value)

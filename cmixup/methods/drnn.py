@@ -11,25 +11,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from cmixup.backbone import StackLinear
 from cmixup.batch import Batch
-from cmixup.errors import InputError, check_positive
-from cmixup.learner import Learner
-from cmixup.methods.base import descend, squared_error
-from cmixup.methods.domains import DomainMethod, check_steps, check_weight
-from cmixup.seeding import torch_seed
-
-if TYPE_CHECKING:
-    from cmixup.training.trainer import Member
+from cmixup.data import RegressionData
+from cmixup.errors import check_count, check_nonnegative, check_positive
+from cmixup.methods.base import Method, squared_error
+from cmixup.methods.domains import DomainBatchMethod
+from cmixup.model_stack import ModelStack
+from cmixup.optim import descend, make_optimizer
+from cmixup.seeding import Streams, torch_seed
 
 
 class Reverse(torch.autograd.Function):
-    """The identity, whose gradient is multiplied by -c on the way back."""
+    """Is the identity, but multiplies the gradient by -c on the way back."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, c: float) -> Tensor:
@@ -44,7 +43,7 @@ class Reverse(torch.autograd.Function):
 
 
 class DomainClassifier(nn.Module):
-    """From features `(..., B, D)` to logits `(..., B, n_domains)`: two hidden layers with ReLU.
+    """Maps features `(..., B, D)` to logits `(..., B, n_domains)`: two hidden layers with ReLU.
 
     Args:
         in_features: D.
@@ -70,7 +69,7 @@ def cross_entropy(logits: Tensor, place: Tensor) -> Tensor:
     return -logits.log_softmax(dim=-1).gather(-1, place.unsqueeze(-1)).mean(dim=(-2, -1))
 
 
-class DRNN(DomainMethod):
+class DRNN(DomainBatchMethod):
     """`MSE(head(h), y) + weight * CE(D(reverse(h)), domain)`: D descends the cross-entropy, the features ascend it.
 
     Args:
@@ -95,31 +94,31 @@ class DRNN(DomainMethod):
         standardise: bool = True,
     ):
         super().__init__(groups, standardise=standardise, reads_features=True)
-        self.weight, self.reversal = check_weight("weight", weight), check_weight("reversal", reversal)
-        self.ramp, self.classifier_lr = check_steps("ramp", ramp), check_positive("classifier_lr", classifier_lr)
-        if isinstance(width, bool) or not isinstance(width, int) or width < 1:
-            raise InputError(f"width must be a whole number, 1 or more, got {width!r}")
-        self.classifier_width = width
+        self.weight, self.reversal = check_nonnegative("weight", weight), check_nonnegative("reversal", reversal)
+        self.ramp = check_count("ramp", ramp, what="a whole number of optimiser steps")
+        self.classifier_lr = check_positive("classifier_lr", classifier_lr)
+        self.width = check_count("width", width, 1)
+
+    def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
+        """Make the classifier; a run that goes on loads its weights afterwards."""
+        super().fit(data, model, streams)
         self.steps = 0
+        with torch_seed(int(streams.mixing.integers(2**62)) if streams else 0):
+            self.classifier = DomainClassifier(self.n_features, len(self.domain_ids), self.width)
 
-    def begin(self, learner: Learner, members: Sequence[Member]) -> None:
-        """Make a classifier for every member."""
-        super().begin(learner, members)
-        classifiers = []
-        for member in members:
-            with torch_seed(int(member.streams.mixing.integers(2**62))):
-                classifiers.append(DomainClassifier(self.width, self.domains.shape[-1], self.classifier_width))
-        self.steps = 0
-        self.classifier = Learner(classifiers, learner.device, "adam", self.classifier_lr)
+    def begin(self, stack: ModelStack, methods: Sequence[Method], streams: Sequence[Streams]) -> None:
+        """Make the optimiser of the classifiers."""
+        self.optimizer = make_optimizer("adam", self.classifier.parameters(), self.classifier_lr)
 
-    def state(self) -> dict[str, Any]:
-        """Return the classifiers and the number of steps."""
-        return {"steps": self.steps, "classifier": self.classifier.progress()}
+    def get_extra_state(self) -> dict[str, Any]:
+        """Return the number of steps taken and the state of the classifiers' optimiser."""
+        return {"steps": self.steps, "optimizer": self.optimizer.state_dict() if hasattr(self, "optimizer") else None}
 
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Take back what `state` returned."""
+    def set_extra_state(self, state: Mapping[str, Any]) -> None:
+        """Load what `get_extra_state` returned."""
         self.steps = state["steps"]
-        self.classifier.resume(state["classifier"])
+        if state["optimizer"] is not None:
+            self.optimizer.load_state_dict(state["optimizer"])
 
     @property
     def factor(self) -> float:
@@ -133,11 +132,11 @@ class DRNN(DomainMethod):
         features = model.features(batch.x)  # type: ignore[operator]
         prediction = model.head(features)  # type: ignore[operator]
         risk = squared_error(self.standard(prediction), self.standard(batch.y))
-        logits = self.classifier.model(Reverse.apply(features, self.factor))  # type: ignore[no-untyped-call]
-        return risk + self.weight * cross_entropy(logits, self.places(batch.domain))
+        logits = self.classifier(Reverse.apply(features, self.factor))  # type: ignore[no-untyped-call]
+        return risk + self.weight * cross_entropy(logits, self.domain_index(batch.domain))
 
-    def step(self, learner: Learner, batch: Batch) -> Tensor:
+    def step(self, stack: ModelStack, batch: Batch) -> Tensor:
         """Take one step of the regressor and one of the classifier."""
-        loss = descend(self.loss(learner.model, batch), learner.optimizer, self.classifier.optimizer)
+        loss = descend(self.loss(stack.model, batch), stack.optimizer, self.optimizer)
         self.steps += 1
         return loss

@@ -9,7 +9,7 @@ from cmixup.methods.base import Method, squared_error
 
 
 class ERM(Method):
-    """Mean squared error on the training rows as they are."""
+    """Train on the mean squared error of the training rows as they are."""
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Return the mean squared error of the batch."""

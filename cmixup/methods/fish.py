@@ -8,25 +8,22 @@ outer steps.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor, nn
 
 from cmixup.batch import Batch
 from cmixup.data import Split
-from cmixup.errors import InputError, as_number
-from cmixup.methods.base import descend, squared_error
+from cmixup.errors import check_between, check_count
+from cmixup.methods.base import squared_error
 from cmixup.methods.domains import DomainMethod
-from cmixup.order import Order, grouped
+from cmixup.model_stack import ModelStack
+from cmixup.optim import descend
+from cmixup.order import EpochBatches, domain_batches
 from cmixup.seeding import Streams
-
-if TYPE_CHECKING:
-    from cmixup.learner import Learner
 
 
 class Fish(DomainMethod):
-    """One optimiser step a domain, in random order, then `theta <- theta + meta_lr (theta_inner - theta)`.
+    """Takes one optimiser step a domain, in random order, then `theta <- theta + meta_lr (theta_inner - theta)`.
 
     Args:
         groups: domains, and so inner steps, of an outer step.
@@ -34,30 +31,29 @@ class Fish(DomainMethod):
     """
 
     def __init__(self, groups: int, meta_lr: float = 0.5):
-        super().__init__(groups, standardise=False)
-        self.batch_multiple = self.least_batch = 1
-        self.meta_lr = as_number("meta_lr", meta_lr)
-        if not 0 <= self.meta_lr <= 1:
-            raise InputError(f"meta_lr must lie in [0, 1], got {meta_lr!r}")
+        super().__init__(standardise=False)
+        self.groups, self.meta_lr = check_count("groups", groups, 1), check_between("meta_lr", meta_lr, 0, 1)
 
-    def order(self, train: Split, batch_size: int, streams: Streams, *, drop_last: bool, shuffle: bool = True) -> Order:
+    def order(
+        self, train: Split, batch_size: int, streams: Streams, *, drop_last: bool, shuffle: bool = True
+    ) -> EpochBatches:
         """Return batches of `groups` minibatches, each `batch_size` rows of one domain; all are full."""
-        return grouped(train.domain.numpy(), self.groups, batch_size, streams.order)
+        return domain_batches(train.domain.numpy(), self.groups, batch_size, streams.order)
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Return the mean squared error of an inner step."""
         return squared_error(model(batch.x), batch.y)
 
-    def step(self, learner: Learner, batch: Batch) -> Tensor:
+    def step(self, stack: ModelStack, batch: Batch) -> Tensor:
         """Take the inner steps and move towards where they lead; returns the mean of their losses.
 
         Integer buffers (BatchNorm's counters) stay as the inner steps left them.
         """
-        state = {name: value for name, value in learner.model.state_dict().items() if value.is_floating_point()}
+        state = {name: value for name, value in stack.model.state_dict().items() if value.is_floating_point()}
         before = {name: value.clone() for name, value in state.items()}
         axis = batch.domain.ndim - 1
         parts = zip(*(rows.chunk(self.groups, dim=axis) for rows in (batch.x, batch.y, batch.domain)), strict=True)
-        losses = [descend(self.loss(learner.model, Batch(*part)), learner.optimizer) for part in parts]
+        losses = [descend(self.loss(stack.model, Batch(*part)), stack.optimizer) for part in parts]
         with torch.no_grad():
             for name, value in state.items():
                 value.copy_(before[name].lerp(value, self.meta_lr))

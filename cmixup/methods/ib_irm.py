@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from cmixup.methods.irm import invariance
+from cmixup.methods.irm import irm_term
 from cmixup.methods.penalised import Outputs, Penalised, Term
 
 
-def bottleneck_penalty(seen: Outputs) -> Tensor:
+def bottleneck_penalty(outputs: Outputs) -> Tensor:
     """Return the mean over domains and features of the variance (n_e - 1) of a feature inside a domain, `(...)`."""
-    assert seen.features is not None
-    offset, _ = seen.means.centred(seen.features)
-    count = seen.means.count
-    return seen.means.across(offset.square().mean(dim=-1) * count / (count - 1).clamp_min(1))
+    assert outputs.features is not None
+    offset, _ = outputs.means.centred(outputs.features)
+    count = outputs.means.domain_size
+    return outputs.means.across(offset.square().mean(dim=-1) * count / (count - 1).clamp_min(1))
 
 
 def ib_irm(
@@ -38,5 +38,5 @@ def ib_irm(
         ib_weight: weight of the variance after its annealing.
         ib_anneal: optimiser steps without it.
     """
-    terms = [invariance(weight, anneal, form), Term("ib_weight", bottleneck_penalty, ib_weight, ib_anneal)]
-    return Penalised(groups, terms, standardise=standardise, divide=divide, rows=2, reads_features=True)
+    terms = [irm_term(weight, anneal, form), Term("ib_weight", bottleneck_penalty, ib_weight, ib_anneal)]
+    return Penalised(groups, terms, standardise=standardise, divide=divide, min_rows=2, reads_features=True)

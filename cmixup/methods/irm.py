@@ -20,20 +20,20 @@ FORMS = ("auto", "plain", "product")
 FEW_ROWS = 8
 
 
-def irm_penalty(seen: Outputs, form: str = "auto") -> Tensor:
+def irm_penalty(outputs: Outputs, form: str = "auto") -> Tensor:
     """Return the mean over domains of `g_e^2`, `g_e = d/ds mean((s f - y)^2) = 2 mean(f (f - y))` at s = 1, `(...)`.
 
     Args:
-        seen: the batch; slopes are averaged over label dimensions.
+        outputs: the batch; slopes are averaged over label dimensions.
         form: "plain" for g_e^2; "product" for its unbiased form g_e(even rows) g_e(odd rows), which may be negative and
             is 0 for a domain with a single row; "auto" for plain where a domain has fewer than 8 rows, else product.
     """
-    means = seen.means
-    slope = 2 * (seen.prediction * (seen.prediction - seen.y)).mean(dim=-1)
+    means = outputs.means
+    slope = 2 * (outputs.prediction * (outputs.prediction - outputs.y)).mean(dim=-1)
     if form == "plain":
         return means.across(means.within(slope).square())
-    odd = means.same.tril(-1).sum(dim=-1) % 2  # rank of each row in its domain
-    whole = (means.count < FEW_ROWS).to(odd.dtype) if form == "auto" else 0.0
+    odd = means.same_domain.tril(-1).sum(dim=-1) % 2  # rank of each row in its domain
+    whole = (means.domain_size < FEW_ROWS).to(odd.dtype) if form == "auto" else 0.0
     halves = [(half + whole).clamp_max(1.0) for half in (1 - odd, odd)]
     return means.across(means.within(slope, halves[0]) * means.within(slope, halves[1]))
 
@@ -57,11 +57,11 @@ def irm(
         divide: divide the loss by the weight where that is above 1.
         standardise: compute the loss on standardised labels.
     """
-    term = invariance(weight, anneal, form)
-    return Penalised(groups, [term], standardise=standardise, divide=divide, rows=2)
+    term = irm_term(weight, anneal, form)
+    return Penalised(groups, [term], standardise=standardise, divide=divide, min_rows=2)
 
 
-def invariance(weight: float, anneal: int, form: str) -> Term:
+def irm_term(weight: float, anneal: int, form: str) -> Term:
     """Return IRM's penalty as a term."""
     check_choice("form", form, FORMS)
     return Term("weight", partial(irm_penalty, form=form), weight, anneal, before=1.0)

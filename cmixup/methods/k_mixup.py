@@ -10,7 +10,7 @@ step: `lam_per: batch`); labels are regression targets, mixed as values.
 from __future__ import annotations
 
 from cmixup.methods.mix import Mix
-from cmixup.mixing import Beta
+from cmixup.mixing.lam import Beta
 from cmixup.pairing.blocks import Blocks
 
 
@@ -23,7 +23,7 @@ def k_mixup(
     metric: str = "sqeuclidean",
     second: str = "permutation",
 ) -> Mix:
-    """Mix blocks of k rows along their optimal assignment to a block of a second batch.
+    """Return k-Mixup: blocks of k rows are mixed along their optimal assignment to a block of a second batch.
 
     Args:
         alpha: lam ~ Beta(alpha, alpha).

@@ -7,17 +7,19 @@ threshold is a quantile of the distances between different views of one training
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from torch import nn
 
-from cmixup.data import Split
-from cmixup.errors import check_choice
-from cmixup.methods.local_mixup import Exponential, Threshold
+from cmixup.data import RegressionData
+from cmixup.methods.maml import InnerLoop
 from cmixup.methods.metamix import MetaMix
-from cmixup.order import Order
-from cmixup.pairing.support import SupportPairing, SupportPermutation, SupportUniform
+from cmixup.mixing.lam import Lam, TaskBeta
+from cmixup.order import EpochBatches
+from cmixup.pairing.decay import DistanceDecay, Threshold
+from cmixup.pairing.support import SupportPairing, SupportPermutation
 from cmixup.seeding import Streams
 
 
@@ -25,63 +27,58 @@ class LocalMetaMix(MetaMix):
     """`MetaMix` with a weight for each query that decreases with the distance to its partner.
 
     Args:
-        decay: the weight by distance.
-        pairing, inner_lr, **others: see `MetaMix`.
+        form: the weight by distance: `Threshold` or `Exponential`.
+        pairing, lam, inner, layer: see `MetaMix`.
     """
 
-    def __init__(self, decay: Threshold | Exponential, pairing: SupportPairing, inner_lr: float, **others: Any):
-        super().__init__(pairing, inner_lr, **others)
-        self.decay = decay
+    def __init__(self, form: DistanceDecay, pairing: SupportPairing, lam: Lam, inner: InnerLoop, layer: str = "input"):
+        super().__init__(pairing, lam, inner, layer)
+        self.form = form
         self._pairs, self._weight = 0, 0.0
 
-    def fit(self, train: Split, model: nn.Module) -> None:
+    def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
         """Fit the pairing, and the decay to the training objects."""
-        super().fit(train, model)
-        self.decay.fit(self.pairing.tasks)
+        super().fit(data, model, streams)
+        self.form.fit(self.pairing.tasks)
 
-    def draw(self, order: Order, streams: Streams) -> dict[str, np.ndarray]:
-        """Return what `MetaMix` does, and `weight: (M, Q)` float32."""
+    def draw(self, order: EpochBatches, streams: Streams) -> dict[str, np.ndarray]:
+        """Return the draws of `MetaMix` and `weight: (M, Q)` float32."""
         drawn = super().draw(order, streams)
-        distance = self.pairing.tasks.distances(order.index)
-        apart = np.take_along_axis(distance, drawn["pair"][:, :, None], axis=2)[:, :, 0]
-        weight = np.asarray(self.decay(order.index, apart), dtype=np.float32)
+        distances = self.pairing.tasks.distances(order.index)
+        distance = np.take_along_axis(distances, drawn["pair"][:, :, None], axis=2)[:, :, 0]
+        weight = np.asarray(self.form(order.index, distance), dtype=np.float32)
         self._pairs += weight.size
         self._weight += float(weight.sum(dtype=np.float64))
         return drawn | {"weight": weight}
 
-    def facts(self) -> dict[str, float]:
+    def diagnostics(self) -> dict[str, float | str]:
         """Return the mean weight of the pairs drawn (the kept fraction)."""
         return {"kept_fraction": self._weight / self._pairs} if self._pairs else {}
 
+    def get_extra_state(self) -> dict[str, Any]:
+        """Return what `diagnostics` counts."""
+        return {"pairs": self._pairs, "weight": self._weight}
+
+    def set_extra_state(self, state: Mapping[str, Any]) -> None:
+        """Load what `get_extra_state` returned."""
+        self._pairs, self._weight = state["pairs"], state["weight"]
+
 
 def local_metamix(
-    inner_lr: float,
+    inner: InnerLoop,
     alpha: float,
     lam_per: str = "query",
     layer: str = "input",
     *,
-    form: str = "threshold",
-    quantile: float = 0.25,
-    a: float = 1.0,
-    pairing: str = "permutation",
-    inner_steps: int = 5,
-    report_steps: int = 20,
-    first_order: bool = False,
-    adapt_encoder: bool = False,
+    form: DistanceDecay | None = None,
+    pairing: SupportPairing | None = None,
 ) -> LocalMetaMix:
-    """Mix as MetaMix and weigh each query's loss by how near its partner is.
+    """Return Local MetaMix: MetaMix with each query's loss weighted by how near its partner is.
 
     Args:
-        inner_lr, alpha, lam_per, layer, pairing, inner_steps, report_steps, first_order, adapt_encoder: see `metamix`.
-        form: "threshold" (with `quantile`) or "exponential" (with `a`).
-        quantile: of the distances, up to which a pair counts; 1 is MetaMix.
-        a: rate of exp(-a d / median(d)); 0 is MetaMix.
+        inner, alpha, lam_per, layer, pairing: see `metamix`.
+        form: the weight by distance; `Threshold(0.25)` by default, at quantile 1 it is MetaMix.
     """
-    check_choice("form", form, ("threshold", "exponential"))
-    check_choice("pairing", pairing, ("permutation", "uniform"))
-    decay = Threshold(quantile) if form == "threshold" else Exponential(a)
-    who = SupportPermutation() if pairing == "permutation" else SupportUniform()
     return LocalMetaMix(
-        decay, who, inner_lr, alpha=alpha, lam_per=lam_per, layer=layer, inner_steps=inner_steps,
-        report_steps=report_steps, first_order=first_order, adapt_encoder=adapt_encoder,
-    )  # fmt: skip
+        form or Threshold(0.25), pairing or SupportPermutation(), TaskBeta(alpha, lam_per), inner, layer
+    )

@@ -3,121 +3,33 @@
 Differences from the original code: the weights are applied, to the loss of each example, and the sum is divided by
 theirs (the image scripts' model hands back ones, so they train plain mixup; the notebook multiplies a loss that is
 already averaged); distances are measured on standardised inputs; the threshold is a quantile of the training pairs'
-distances; partners come from the whole training set by default (`pairing: permutation` is the original's); labels are
-regression targets, mixed as values; the batch keeps its size, so fewer pairs count in a step (`kept_fraction`).
+distances; partners come from the whole training set by default (the pairing `Permutation` is the original's); labels
+are regression targets, mixed as values; the batch keeps its size, so fewer pairs count in a step (`kept_fraction`).
 A step in which no pair survives leaves the weights as they are; the optimiser's moments decay as by a zero gradient,
 for a model of a stack as for one alone. Its loss counts as 0 in `train_loss`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from cmixup.batch import Batch
-from cmixup.data import Split
-from cmixup.errors import InputError, as_number, check_choice
-from cmixup.methods.mix import Lam, Mix
-from cmixup.mixing import Beta
-from cmixup.order import Order
+from cmixup.data import RegressionData
+from cmixup.methods.mix import Mix
+from cmixup.mixing.base import Mixing
+from cmixup.mixing.lam import Beta, Lam
+from cmixup.model_stack import ModelStack
+from cmixup.order import EpochBatches
 from cmixup.pairing.base import Pairing
+from cmixup.pairing.decay import Decay, Threshold
 from cmixup.pairing.flat import Standardised
-from cmixup.pairing.uniform import Permutation, Uniform
+from cmixup.pairing.uniform import Uniform
 from cmixup.seeding import Streams
-
-if TYPE_CHECKING:
-    from cmixup.learner import Learner
-
-FORMS = ("threshold", "exponential", "knn")
-
-
-class Decay(Protocol):
-    """The weight of a pair, in [0, 1], which does not grow with its distance."""
-
-    def fit(self, inputs: Standardised) -> None:
-        """Take the scale of distances from the training inputs."""
-        ...
-
-    def __call__(self, rows: np.ndarray, distance: np.ndarray) -> np.ndarray:
-        """Return weights `(M,)` of pairs with first rows `rows: (M,)` at `distance: (M,)`."""
-        ...
-
-
-class Distances(Protocol):
-    """What the forms by distance alone need to know of the training data."""
-
-    def pairs(self) -> np.ndarray:
-        """Return distances of training pairs, all or a sample, `(n,)`."""
-        ...
-
-
-class Threshold:
-    """1 up to a quantile of the distances of all training pairs, self pairs included; else 0.
-
-    Args:
-        quantile: in [0, 1]; 1 keeps every pair, 0 those at distance 0 (self pairs).
-    """
-
-    def __init__(self, quantile: float):
-        self.quantile = as_number("quantile", quantile)
-        if not 0 <= self.quantile <= 1:
-            raise InputError(f"quantile must lie in [0, 1], got {quantile!r}")
-
-    def fit(self, inputs: Distances) -> None:
-        """Find the distance at the quantile; infinity at 1, since the largest pair may not be in the sample."""
-        self.eps = float("inf") if self.quantile == 1 else float(np.quantile(inputs.pairs(), self.quantile))
-
-    def __call__(self, rows: np.ndarray, distance: np.ndarray) -> np.ndarray:
-        """Return 1 for pairs at most `eps` apart, else 0."""
-        return distance <= self.eps
-
-
-class Exponential:
-    """exp(-a d / median(d)), the median over all training pairs.
-
-    Args:
-        a: 0 (every weight 1) or more.
-    """
-
-    def __init__(self, a: float):
-        self.a = as_number("a", a)
-        if not 0 <= self.a < float("inf"):
-            raise InputError(f"a must be a finite number, 0 or more, got {a!r}")
-
-    def fit(self, inputs: Distances) -> None:
-        """Find the median distance."""
-        self.median = float(np.median(inputs.pairs()))
-
-    def __call__(self, rows: np.ndarray, distance: np.ndarray) -> np.ndarray:
-        """Return the weights; equal inputs weigh 1."""
-        return np.exp(-self.a * distance / max(self.median, 1e-38))
-
-
-class Knn:
-    """1 where the partner is among the k nearest other rows (ties too) or the row itself, else 0.
-
-    Args:
-        k: neighbours, 0 or more; fewer than the training rows.
-    """
-
-    def __init__(self, k: int):
-        if isinstance(k, bool) or not isinstance(k, int) or k < 0:
-            raise InputError(f"k must be a whole number, 0 or more, got {k!r}")
-        self.k = k
-
-    def fit(self, inputs: Standardised) -> None:
-        """Find the distance that each row's neighbours reach."""
-        n = len(inputs.x)
-        if self.k >= n:
-            raise InputError(f"k must be less than the number of training rows, got k {self.k} for {n} rows")
-        self.reach = inputs.reach(self.k)
-
-    def __call__(self, rows: np.ndarray, distance: np.ndarray) -> np.ndarray:
-        """Return 1 within reach of the first row, else 0; a rounding error more is within reach."""
-        return distance <= self.reach[rows] * (1 + 1e-5)
 
 
 class LocalMixup(Mix):
@@ -126,42 +38,42 @@ class LocalMixup(Mix):
     The loss is `sum_b w_b l_b / max(sum_b w_b, tiny)`.
 
     Args:
-        decay: the weight by distance.
-        pairing, lam, layer: see `Mix`. Distances are on inputs at every layer.
+        form: the weight by distance: `Threshold`, `Exponential` or `Knn`.
+        pairing, lam, layer, mixing: see `Mix`. Distances are on inputs at every layer.
     """
 
-    def __init__(self, decay: Decay, pairing: Pairing, lam: Lam, layer: str = "input"):
-        super().__init__(pairing, lam, layer)
-        self.decay = decay
-        self._pairs = self._steps = self._empty = 0
+    def __init__(self, form: Decay, pairing: Pairing, lam: Lam, layer: str = "input", mixing: Mixing | None = None):
+        super().__init__(pairing, lam, layer, mixing)
+        self.form = form
+        self._pairs = self._steps = self._empty_steps = 0
         self._weight = 0.0
 
-    def fit(self, train: Split, model: nn.Module) -> None:
+    def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
         """Fit the pairing, and the decay to the training inputs."""
-        super().fit(train, model)
-        self.inputs = Standardised(train.x)
-        self.decay.fit(self.inputs)
+        super().fit(data, model, streams)
+        self.inputs = Standardised(data.train.x)
+        self.form.fit(self.inputs)
 
-    def draw(self, order: Order, streams: Streams) -> dict[str, np.ndarray]:
-        """Return partner, lambda and `weight: (M,)` float32 of every row."""
+    def draw(self, order: EpochBatches, streams: Streams) -> dict[str, np.ndarray]:
+        """Return the draws of `Mix` and `weight: (M,)` float32 of every row."""
         drawn = super().draw(order, streams)
         distance = self.inputs.between(order.index, drawn["partner"])
-        weight = np.asarray(self.decay(order.index, distance), dtype=np.float32)
+        weight = np.asarray(self.form(order.index, distance), dtype=np.float32)
         starts = np.cumsum(order.sizes) - order.sizes
         self._pairs += len(weight)
         self._weight += float(weight.sum(dtype=np.float64))
         self._steps += len(starts)
-        self._empty += int((np.add.reduceat(weight, starts) == 0).sum())
+        self._empty_steps += int((np.add.reduceat(weight, starts) == 0).sum())
         return drawn | {"weight": weight}
 
-    def step(self, learner: Learner, batch: Batch) -> Tensor:
-        """Take a step with the models of which a pair survives."""
+    def step(self, stack: ModelStack, batch: Batch) -> Tensor:
+        """Take a step with those models of which at least one pair has weight."""
         empty = batch.draws["weight"].sum(dim=-1) == 0
         if not bool(empty.any()):
-            return super().step(learner, batch)
-        parameters = list(learner.model.parameters())
+            return super().step(stack, batch)
+        parameters = list(stack.model.parameters())
         before = [p.detach().clone() for p in parameters]
-        loss = super().step(learner, batch)
+        loss = super().step(stack, batch)
         with torch.no_grad():
             for parameter, old in zip(parameters, before, strict=True):
                 parameter.copy_(
@@ -169,11 +81,20 @@ class LocalMixup(Mix):
                 )
         return loss
 
-    def facts(self) -> dict[str, float]:
+    def diagnostics(self) -> dict[str, float | str]:
         """Return the mean weight of the pairs drawn (the kept fraction) and the share of steps without survivors."""
         if not self._pairs:
             return {}
-        return {"kept_fraction": self._weight / self._pairs, "empty_steps": self._empty / self._steps}
+        return {"kept_fraction": self._weight / self._pairs, "empty_steps": self._empty_steps / self._steps}
+
+    def get_extra_state(self) -> dict[str, Any]:
+        """Return what `diagnostics` counts."""
+        return {"pairs": self._pairs, "steps": self._steps, "empty_steps": self._empty_steps, "weight": self._weight}
+
+    def set_extra_state(self, state: Mapping[str, Any]) -> None:
+        """Load what `get_extra_state` returned."""
+        self._pairs, self._steps, self._empty_steps = state["pairs"], state["steps"], state["empty_steps"]
+        self._weight = state["weight"]
 
 
 def local_mixup(
@@ -181,26 +102,16 @@ def local_mixup(
     lam_per: str = "example",
     layer: str = "input",
     *,
-    form: str = "threshold",
-    quantile: float = 0.25,
-    a: float = 1.0,
-    k: int = 20,
-    pairing: str = "uniform",
+    form: Decay | None = None,
+    pairing: Pairing | None = None,
 ) -> LocalMixup:
-    """Mix with random partners and weigh each pair's loss by how near its inputs are.
+    """Return Local Mixup: random partners, each pair's loss weighted by how near its inputs are.
 
     Args:
         alpha: lam ~ Beta(alpha, alpha).
         lam_per: one lambda an "example" or a "batch".
         layer: "input", "hidden" for the backbone's own mix point, or the name of one. Distances are on inputs.
-        form: "threshold" (with `quantile`), "exponential" (with `a`) or "knn" (with `k`).
-        quantile: of the training pairs' distances, up to which a pair counts; 1 is mixup.
-        a: rate of exp(-a d / median(d)); 0 is mixup.
-        k: a pair counts where the partner is among the k nearest rows.
-        pairing: "uniform" over the training set, or a "permutation" of the batch.
+        form: the weight by distance; `Threshold(0.25)` by default, at quantile 1 it is mixup.
+        pairing: `Uniform()` over the training set by default.
     """
-    check_choice("form", form, FORMS)
-    check_choice("pairing", pairing, ("uniform", "permutation"))
-    decays: dict[str, Decay] = {"threshold": Threshold(quantile), "exponential": Exponential(a), "knn": Knn(k)}
-    who = Uniform() if pairing == "uniform" else Permutation()
-    return LocalMixup(decays[form], who, Beta(alpha, lam_per), layer)
+    return LocalMixup(form or Threshold(0.25), pairing or Uniform(), Beta(alpha, lam_per), layer)

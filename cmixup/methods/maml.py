@@ -9,6 +9,7 @@ squared error after it. Differences from the original: the inner loop is vectori
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -16,27 +17,27 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
-from cmixup.batch import Batch, Predict
-from cmixup.errors import InputError, as_number
+from cmixup.batch import Batch, PredictFn
+from cmixup.errors import InputError, check_count, check_nonnegative
 from cmixup.methods.base import Method, squared_error
-from cmixup.mixing import mix
+from cmixup.mixing.linear import mix
 from cmixup.tasks import Episode
 
 Parameters = Mapping[str, Tensor]
 
 
 class Mixed(NamedTuple):
-    """How the query of each task is mixed with its support: `lam * support[pair] + (1 - lam) * query` at `point`.
+    """How the query of each task is mixed with its support: `lam * support[pair] + (1 - lam) * query` at `layer`.
 
     Attributes:
         pair: `(B, Q)` int64, the support example of each query.
         lam: `(B, Q)` float32, the weight of the support example.
-        point: a mix point of the model.
+        layer: a mix point of the model.
     """
 
     pair: Tensor
     lam: Tensor
-    point: str
+    layer: str
 
 
 def adapt(
@@ -68,55 +69,58 @@ def adapt(
     return parameters
 
 
-class MAML(Method):
-    """Learn weights from which a few gradient steps on a task's support fit its query.
+@dataclass(frozen=True)
+class InnerLoop:
+    """How the model adapts to a task: gradient steps on the mean squared error of its support.
 
     Args:
-        inner_lr: step size of the inner loop.
-        inner_steps: its steps, in training and when predicting.
+        inner_lr: step size, 0 or more.
+        inner_steps: how many, in training and when predicting.
         report_steps: scores of the test split after this many steps are reported, too.
         first_order: leave out second derivatives.
         adapt_encoder: adapt the whole model instead of its decoder.
     """
 
-    stackable: ClassVar[bool] = False
-    episodic: ClassVar[bool] = True
+    inner_lr: float
+    inner_steps: int = 5
+    report_steps: int = 20
+    first_order: bool = False
+    adapt_encoder: bool = False
 
-    def __init__(
-        self,
-        inner_lr: float,
-        inner_steps: int = 5,
-        report_steps: int = 20,
-        *,
-        first_order: bool = False,
-        adapt_encoder: bool = False,
-    ):
-        self.inner_lr = as_number("inner_lr", inner_lr)
-        if not 0 <= self.inner_lr < float("inf"):
-            raise InputError(f"inner_lr must be a finite number, 0 or more, got {inner_lr!r}")
-        for name, value in (("inner_steps", inner_steps), ("report_steps", report_steps)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-                raise InputError(f"{name} must be a whole number, 0 or more, got {value!r}")
-        self.inner_steps, self.report_steps = inner_steps, report_steps
-        self.first_order, self.adapt_encoder = first_order, adapt_encoder
+    def __post_init__(self) -> None:
+        check_nonnegative("inner_lr", self.inner_lr)
+        check_count("inner_steps", self.inner_steps)
+        check_count("report_steps", self.report_steps)
+
+
+class MAML(Method):
+    """Learns weights from which a few gradient steps on a task's support fit its query.
+
+    Args:
+        inner: how the model adapts to a task.
+    """
+
+    stackable: ClassVar[bool] = False
+    tasks: ClassVar[bool] = True
+
+    def __init__(self, inner: InnerLoop):
+        super().__init__()
+        self.inner = inner
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Return the mean squared error on the query after adapting to the support."""
-        return squared_error(self.adapted(model, _episode(batch.x), self.inner_steps), batch.y)
+        return squared_error(self.adapted(model, _episode(batch.x), self.inner.inner_steps), batch.y)
 
-    def predict(self, model: nn.Module, x: Any) -> Tensor:
-        """Adapt to the support and return predictions `(B, Q)` of the query."""
-        return self.adapted(model, _episode(x), self.inner_steps)
+    def predictors(self) -> Mapping[str, PredictFn]:
+        """Return predictions `(B, Q)` of the query after as many inner steps as in training, and after more."""
 
-    def alternatives(self) -> Mapping[str, Predict]:
-        """Predict after `report_steps` steps."""
-        if self.report_steps == self.inner_steps:
-            return {}
+        def after(steps: int) -> PredictFn:
+            return lambda model, x: self.adapted(model, _episode(x), steps)
 
-        def longer(model: nn.Module, x: Any) -> Tensor:
-            return self.adapted(model, _episode(x), self.report_steps)
-
-        return {f"{self.report_steps}_steps": longer}
+        found = {"": after(self.inner.inner_steps)}
+        if self.inner.report_steps != self.inner.inner_steps:
+            found[f"{self.inner.report_steps}_steps"] = after(self.inner.report_steps)
+        return found
 
     def code(self, model: nn.Module, x: Tensor) -> Tensor:
         """Return the encoder's output for views `(B, ...)`."""
@@ -135,18 +139,18 @@ class MAML(Method):
         if not (hasattr(model, "encoder") and hasattr(model, "decoder")):
             raise InputError(f"model must have an encoder and a decoder to adapt, got {type(model).__name__}")
         support, query = x.support, x.query
-        if mixed and mixed.point == "input":
+        if mixed and mixed.layer == "input":
             query, mixed = mix(_gather(support, mixed.pair), query, mixed.lam), None
-        net, start = (model, "input") if self.adapt_encoder else (model.decoder, "encoder")
+        net, start = (model, "input") if self.inner.adapt_encoder else (model.decoder, "encoder")
         assert isinstance(net, nn.Module)
-        if not self.adapt_encoder:
+        if not self.inner.adapt_encoder:
             n_tasks, shots = x.labels.shape
             code = self.code(model, torch.cat([support, query], dim=1).flatten(0, 1))
             code = code.reshape(n_tasks, -1, *code.shape[1:])
             support, query = code[:, :shots], code[:, shots:]
-        if mixed and mixed.point == start:
+        if mixed and mixed.layer == start:
             query, mixed = mix(_gather(support, mixed.pair), query, mixed.lam), None
-        how = partial(adapt, net, start, lr=self.inner_lr, steps=steps, first_order=self.first_order)
+        how = partial(adapt, net, start, lr=self.inner.inner_lr, steps=steps, first_order=self.inner.first_order)
         parameters = dict(net.named_parameters())
 
         def one(support: Tensor, labels: Tensor, query: Tensor) -> Tensor:
@@ -154,12 +158,12 @@ class MAML(Method):
 
         if mixed is None:
             return vmap(one)(support, x.labels, query)
-        point = mixed.point
+        layer = mixed.layer
 
         def one_mixed(support: Tensor, labels: Tensor, query: Tensor, partner: Tensor, lam: Tensor) -> Tensor:
             weights = dict(how(parameters, support, labels))
-            first, second = (functional_call(net, weights, (state, start, point)) for state in (partner, query))
-            return functional_call(net, weights, (mix(first, second, lam), point)).squeeze(-1)
+            first, second = (functional_call(net, weights, (state, start, layer)) for state in (partner, query))
+            return functional_call(net, weights, (mix(first, second, lam), layer)).squeeze(-1)
 
         return vmap(one_mixed)(support, x.labels, query, _gather(support, mixed.pair), mixed.lam)
 

@@ -7,12 +7,12 @@ one, two forward passes up to it, partners from the whole training set.
 from __future__ import annotations
 
 from cmixup.methods.mix import Mix
-from cmixup.mixing import Beta
+from cmixup.mixing.lam import Beta
 from cmixup.pairing.uniform import Uniform
 
 
 def manifold_mixup(alpha: float, lam_per: str = "example", layer: str = "hidden") -> Mix:
-    """Mix hidden states with partners drawn uniformly.
+    """Return Manifold Mixup: hidden states are mixed with partners drawn uniformly.
 
     Args:
         alpha: lam ~ Beta(alpha, alpha).

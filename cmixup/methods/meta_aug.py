@@ -15,9 +15,9 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.batch import Batch
-from cmixup.errors import InputError, as_number, check_positive
-from cmixup.methods.maml import MAML
-from cmixup.order import Order
+from cmixup.errors import check_between, check_count, check_positive
+from cmixup.methods.maml import MAML, InnerLoop
+from cmixup.order import EpochBatches
 from cmixup.seeding import Streams
 
 
@@ -25,33 +25,18 @@ class MetaAug(MAML):
     """`MAML` that trains on y + u mod a full turn, u drawn for each task, for support and query alike.
 
     Args:
-        inner_lr, inner_steps, report_steps, first_order, adapt_encoder: see `MAML`.
+        inner: see `MAML`.
         n_offsets: u is one of 0, 1/M, ..., (M - 1)/M of a turn; 1 is MAML.
         spread: if above 0, u is uniform on [-spread, spread] of a turn instead.
         period: a full turn in label units.
     """
 
-    def __init__(
-        self,
-        inner_lr: float,
-        inner_steps: int = 5,
-        report_steps: int = 20,
-        *,
-        n_offsets: int = 4,
-        spread: float = 0.0,
-        period: float = 10.0,
-        first_order: bool = False,
-        adapt_encoder: bool = False,
-    ):
-        super().__init__(inner_lr, inner_steps, report_steps, first_order=first_order, adapt_encoder=adapt_encoder)
-        if isinstance(n_offsets, bool) or not isinstance(n_offsets, int) or n_offsets < 1:
-            raise InputError(f"n_offsets must be a whole number, 1 or more, got {n_offsets!r}")
-        self.spread = as_number("spread", spread)
-        if not 0 <= self.spread <= 0.5:
-            raise InputError(f"spread must lie in [0, 0.5], got {spread!r}")
-        self.n_offsets, self.period = n_offsets, check_positive("period", period)
+    def __init__(self, inner: InnerLoop, n_offsets: int = 4, spread: float = 0.0, period: float = 10.0):
+        super().__init__(inner)
+        self.n_offsets, self.spread = check_count("n_offsets", n_offsets, 1), check_between("spread", spread, 0, 0.5)
+        self.period = check_positive("period", period)
 
-    def draw(self, order: Order, streams: Streams) -> dict[str, np.ndarray]:
+    def draw(self, order: EpochBatches, streams: Streams) -> dict[str, np.ndarray]:
         """Return the shift of every task, `offset: (M,)` float32 in label units."""
         n = len(order.index)
         if self.spread:

@@ -2,77 +2,106 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Sequence
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
 from cmixup.backbone import resolve_layers
 from cmixup.batch import Batch
-from cmixup.data import Split
+from cmixup.data import RegressionData, Split
+from cmixup.errors import InputError
 from cmixup.methods.base import Method, squared_error
-from cmixup.mixing import Linear, mix
-from cmixup.order import Order
+from cmixup.mixing.base import Mixing
+from cmixup.mixing.lam import Lam
+from cmixup.mixing.linear import Linear, mix
+from cmixup.model_stack import ModelStack
+from cmixup.order import EpochBatches
 from cmixup.pairing.base import Pairing
 from cmixup.seeding import Streams
 
-Mixing = Callable[[Any, Any, Mapping[str, Tensor]], tuple[Any, Tensor]]
-
-
-class Lam(Protocol):
-    """Draws the mixing weight of every row of an epoch."""
-
-    def draw(self, order: Order, rng: np.random.Generator) -> np.ndarray:
-        """Return `(M,)` float32 weights in [0, 1]."""
-        ...
-
 
 class Mix(Method):
-    """Mix each row with a partner and fit the mixed label: `l(f(x~), lam y_i + (1 - lam) y_j)`.
+    """Mixes each row with a partner and fits the mixed label: `l(f(x~), lam y_i + (1 - lam) y_j)`.
 
     Args:
         pairing: who is mixed with whom.
         lam: with what weight, such as `Beta(alpha)`.
-        layer: where; "input", "hidden" (the backbone's own mix point, or one of several that each batch draws) or the
+        layer: where: "input", "hidden" (the backbone's own mix point, or one of several that each batch draws) or the
             name of one of its mix points.
         mixing: how two states become one; linear by default.
     """
 
     def __init__(self, pairing: Pairing, lam: Lam, layer: str = "input", mixing: Mixing | None = None):
+        super().__init__()
         self.pairing, self.lam, self.layer = pairing, lam, layer
         self.mixing = mixing or Linear()
-        self.least_batch = getattr(pairing, "least_batch", 1)
 
-    def fit(self, train: Split, model: nn.Module) -> None:
+    def check_batch(self, batch_size: int) -> None:
+        """Raise `InputError` if full batches of `batch_size` rows do not suit the pairing."""
+        self.pairing.check_batch(batch_size)
+
+    def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
         """Fit the pairing and look up the mix point, or the points that each batch draws one of."""
-        self.points = resolve_layers(model, self.layer)
-        self.pairing.fit(train)
+        self.layers = resolve_layers(model, self.layer)
+        if self.mixing.images:
+            for layer in self.layers:
+                check_images(self.mixing, model, data.train, layer)
+        self.pairing.fit(data.train)
 
-    def draw(self, order: Order, streams: Streams) -> dict[str, np.ndarray]:
-        """Return the partner and lambda of every row, and the mix point of its batch if there are several."""
+    def begin(self, stack: ModelStack, methods: Sequence[Method], streams: Sequence[Streams]) -> None:
+        """Let the mixing make what it trains."""
+        self.mixing.begin(stack, [method.mixing for method in methods if isinstance(method, Mix)], streams)
+
+    def draw(self, order: EpochBatches, streams: Streams) -> dict[str, np.ndarray]:
+        """Return partner and lambda of every row, what the mixing draws, and `layer: (M,)` if there are several."""
         draws = {
             "partner": self.pairing.draw(order, streams.partners),
-            "lam": self.lam.draw(order, streams.lam),
+            "lam": self.lam.draw(order.sizes, streams.lam),
+            **self.mixing.draw(order, streams.mixing),
         }
-        if len(self.points) > 1:
-            draws["point"] = np.repeat(streams.mixing.integers(len(self.points), size=len(order.sizes)), order.sizes)
+        if len(self.layers) > 1:
+            draws["layer"] = np.repeat(streams.mixing.integers(len(self.layers), size=len(order.sizes)), order.sizes)
         return draws
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Return the mean squared error of the mixed batch, weighted by the draw `weight` if there is one."""
         first, second = batch, batch.partner
         assert second is not None
-        point = self.points[int(batch.draws["point"][0])] if "point" in batch.draws else self.points[0]
-        if point == "input":
+        layer = self.layers[int(batch.draws["layer"][0])] if "layer" in batch.draws else self.layers[0]
+        if layer == "input":
             mixed, weight = self.mixing(first.x, second.x, batch.draws)
             prediction = model(mixed)
         else:
-            states = model.encode(first.x, point), model.encode(second.x, point)  # type: ignore[operator]
+            states = model.encode(first.x, layer), model.encode(second.x, layer)  # type: ignore[operator]
             mixed, weight = self.mixing(*states, batch.draws)
-            prediction = model.decode(mixed, point)  # type: ignore[operator]
+            prediction = model.decode(mixed, layer)  # type: ignore[operator]
         return squared_error(prediction, mix(first.y, second.y, weight), batch.draws.get("weight"))
 
-    def facts(self) -> dict[str, float]:
-        """Return the pairing's facts."""
-        return self.pairing.facts()
+    def step(self, stack: ModelStack, batch: Batch) -> Tensor:
+        """Take the mixing's step on the loss."""
+        return self.mixing.step(self.loss, stack, batch)
+
+    def diagnostics(self) -> dict[str, float | str]:
+        """Return the pairing's diagnostics."""
+        return self.pairing.diagnostics()
+
+    def extra_repr(self) -> str:
+        """Return lambda and layer, for the printed composition."""
+        return f"lam={self.lam!r}, layer={self.layer!r}"
+
+
+def check_images(mixing: Mixing, model: nn.Module, train: Split, layer: str) -> None:
+    """Raise `InputError` unless the states of `layer` are images `(B, C, H, W)`, or clips `(B, C, T, H, W)`."""
+    x = train.x[torch.arange(min(2, len(train)))]
+    training = model.training
+    model.eval()
+    with torch.no_grad():
+        state = x if layer == "input" else model.encode(x, layer)  # type: ignore[operator]
+    model.train(training)
+    if not isinstance(state, Tensor) or state.ndim < 4:
+        found = tuple(state.shape) if isinstance(state, Tensor) else type(state).__name__
+        raise InputError(
+            f"mixing {type(mixing).__name__} needs images (B, C, H, W) at layer {layer!r}, got {found} of {train.name}"
+        )

@@ -2,24 +2,23 @@
 
 Differences from the original: labels are regression targets, mixed as values (for the squared error this has the
 same gradient as mixing the losses); partners come from the whole training set as in the released C-Mixup code
-(`pairing: permutation` gives the original's permutation of the batch).
+(the pairing `Permutation` gives the original's permutation of the batch).
 """
 
 from __future__ import annotations
 
-from cmixup.errors import check_choice
 from cmixup.methods.mix import Mix
-from cmixup.mixing import Beta
-from cmixup.pairing.uniform import Permutation, Uniform
+from cmixup.mixing.lam import Beta
+from cmixup.pairing.base import Pairing
+from cmixup.pairing.uniform import Uniform
 
 
-def mixup(alpha: float, lam_per: str = "example", pairing: str = "uniform") -> Mix:
-    """Mix inputs with partners drawn uniformly.
+def mixup(alpha: float, lam_per: str = "example", pairing: Pairing | None = None) -> Mix:
+    """Return mixup: inputs are mixed with partners drawn uniformly.
 
     Args:
         alpha: lam ~ Beta(alpha, alpha).
         lam_per: one lambda an "example" or a "batch".
-        pairing: "uniform" over the training set, or a "permutation" of the batch.
+        pairing: `Uniform()` over the training set by default; `Permutation()` of the batch is the original's.
     """
-    check_choice("pairing", pairing, ("uniform", "permutation"))
-    return Mix(Uniform() if pairing == "uniform" else Permutation(), Beta(alpha, lam_per), layer="input")
+    return Mix(pairing or Uniform(), Beta(alpha, lam_per), layer="input")

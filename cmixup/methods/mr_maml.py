@@ -15,9 +15,10 @@ from torch.func import functional_call
 from torch.nn.functional import softplus
 
 from cmixup.batch import Batch
-from cmixup.data import Split
-from cmixup.errors import InputError, as_number, check_positive
-from cmixup.methods.maml import MAML
+from cmixup.data import RegressionData
+from cmixup.errors import InputError, check_nonnegative, check_positive
+from cmixup.methods.maml import MAML, InnerLoop
+from cmixup.seeding import Streams
 
 START = -20.0  # of the scales, before the softplus: almost no noise
 
@@ -29,30 +30,23 @@ class MRMAML(MAML):
     decoder, so adding it to the loss trains the decoder on the query alone, as the original does.
 
     Args:
-        inner_lr, inner_steps, report_steps, first_order: see `MAML`; the encoder cannot adapt.
+        inner: see `MAML`; the encoder cannot adapt.
         beta: weight of the KL divergence, which is summed over all weights.
         prior: standard deviation of the prior; 1 (Yin et al.) or 0.1 (boschresearch).
+
+    Raises:
+        InputError: an inner loop that adapts the encoder, or a bad argument.
     """
 
-    def __init__(
-        self,
-        inner_lr: float,
-        inner_steps: int = 5,
-        report_steps: int = 20,
-        *,
-        beta: float = 1e-4,
-        prior: float = 1.0,
-        first_order: bool = False,
-    ):
-        super().__init__(inner_lr, inner_steps, report_steps, first_order=first_order)
-        self.beta = as_number("beta", beta)
-        if not 0 <= self.beta < float("inf"):
-            raise InputError(f"beta must be a finite number, 0 or more, got {beta!r}")
-        self.prior = check_positive("prior", prior)
+    def __init__(self, inner: InnerLoop, beta: float = 1e-4, prior: float = 1.0):
+        super().__init__(inner)
+        if inner.adapt_encoder:
+            raise InputError("adapt_encoder must be false for MRMAML, whose encoder has drawn weights, got True")
+        self.beta, self.prior = check_nonnegative("beta", beta), check_positive("prior", prior)
 
-    def fit(self, train: Split, model: nn.Module) -> None:
+    def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
         """Give the model a scale for each weight of its encoder."""
-        super().fit(train, model)
+        super().fit(data, model, streams)
         if not isinstance(getattr(model, "encoder", None), nn.Module):
             raise InputError(f"model must have an encoder and a decoder to adapt, got {type(model).__name__}")
         means = model.encoder.parameters()  # type: ignore[union-attr]

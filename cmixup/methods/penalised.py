@@ -8,22 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torch import Tensor, nn
 
 from cmixup.batch import Batch
+from cmixup.data import RegressionData
+from cmixup.errors import check_count, check_nonnegative
 from cmixup.methods.base import squared_errors
-from cmixup.methods.domains import DomainMethod, Means, check_steps, check_weight
-
-if TYPE_CHECKING:
-    from cmixup.learner import Learner
-    from cmixup.training.trainer import Member
+from cmixup.methods.domains import DomainBatchMethod, Means
+from cmixup.model_stack import ModelStack
+from cmixup.seeding import Streams
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """What a penalty sees of a batch.
+    """The outputs of a model on a batch, as penalties see them.
 
     Attributes:
         prediction, y: `(..., B, d_y)`, standardised if the method does so.
@@ -50,8 +50,8 @@ class Term:
         name: how errors call the weight.
         penalty: from the outputs of a batch to `(...)`.
         weight: after the annealing.
-        anneal: optimiser steps that it lasts.
-        before: weight until then.
+        anneal: steps for which `before` is used instead of `weight`.
+        before: weight during these steps.
     """
 
     name: str
@@ -61,8 +61,8 @@ class Term:
     before: float = 0.0
 
     def __post_init__(self) -> None:
-        check_weight(self.name, self.weight)
-        check_steps("anneal", self.anneal)
+        check_nonnegative(self.name, self.weight)
+        check_count("anneal", self.anneal, what="a whole number of optimiser steps")
 
     def at(self, step: int) -> float:
         """Return the weight of a step, counted from 0."""
@@ -73,7 +73,7 @@ class Term:
         return step == self.anneal > 0 and self.before != self.weight
 
 
-class Penalised(DomainMethod):
+class Penalised(DomainBatchMethod):
     """`mean_e R_e + sum_t weight_t penalty_t`, with R_e the mean squared error on domain e of the batch.
 
     Args:
@@ -82,7 +82,7 @@ class Penalised(DomainMethod):
         standardise: compute the loss on standardised labels.
         divide: divide the whole loss by the first term's weight where that is above 1 (the original IRM code), which
             keeps the gradient's size; Adam's steps are the same without.
-        rows: fewest rows of a domain in a batch.
+        min_rows: fewest rows of a domain in a batch.
         reads_features: whether a penalty reads features.
     """
 
@@ -93,24 +93,24 @@ class Penalised(DomainMethod):
         *,
         standardise: bool = True,
         divide: bool = False,
-        rows: int = 1,
+        min_rows: int = 1,
         reads_features: bool = False,
     ):
-        super().__init__(groups, standardise=standardise, rows=rows, reads_features=reads_features)
+        super().__init__(groups, min_rows=min_rows, standardise=standardise, reads_features=reads_features)
         self.terms, self.divide = tuple(terms), divide
         self.steps = 0
 
-    def begin(self, learner: Learner, members: Sequence[Member]) -> None:
+    def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
         """Start with the annealing."""
-        super().begin(learner, members)
+        super().fit(data, model, streams)
         self.steps = 0
 
-    def state(self) -> dict[str, Any]:
-        """Return the number of steps."""
+    def get_extra_state(self) -> dict[str, Any]:
+        """Return the number of steps taken."""
         return {"steps": self.steps}
 
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Take back what `state` returned."""
+    def set_extra_state(self, state: Mapping[str, Any]) -> None:
+        """Load what `get_extra_state` returned."""
         self.steps = state["steps"]
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
@@ -118,18 +118,18 @@ class Penalised(DomainMethod):
         features = model.features(batch.x) if self.reads_features else None  # type: ignore[operator]
         prediction = model(batch.x) if features is None else model.head(features)  # type: ignore[operator]
         f, y, means = self.standard(prediction), self.standard(batch.y), Means(batch.domain, prediction.dtype)
-        seen = Outputs(f, y, squared_errors(f, y), features, means)
-        loss = means.across(seen.errors)
+        outputs = Outputs(f, y, squared_errors(f, y), features, means)
+        loss = means.across(outputs.errors)
         weights = [term.at(self.steps) for term in self.terms]
         for term, weight in zip(self.terms, weights, strict=True):
             if weight:
-                loss = loss + weight * term.penalty(seen)
+                loss = loss + weight * term.penalty(outputs)
         return loss / max(1.0, weights[0]) if self.divide else loss
 
-    def step(self, learner: Learner, batch: Batch) -> Tensor:
+    def step(self, stack: ModelStack, batch: Batch) -> Tensor:
         """Take one step; the optimiser starts anew where a weight switches."""
         if any(term.switches(self.steps) for term in self.terms):
-            learner.optimizer.reset()
-        loss = super().step(learner, batch)
+            stack.optimizer.reset()
+        loss = super().step(stack, batch)
         self.steps += 1
         return loss

@@ -11,10 +11,10 @@ from torch import Tensor
 from cmixup.methods.penalised import Outputs, Penalised, Term
 
 
-def vrex_penalty(seen: Outputs) -> Tensor:
+def vrex_penalty(outputs: Outputs) -> Tensor:
     """Return the population variance of the domains' risks, `(...)`; 0 for one domain."""
-    means = seen.means
-    risk = means.within(seen.errors)
+    means = outputs.means
+    risk = means.within(outputs.errors)
     return means.across((risk - means.across(risk).unsqueeze(-1)).square())
 
 

@@ -2,27 +2,76 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
 import numpy as np
 
-from cmixup.errors import check_choice, check_positive
-from cmixup.order import Order
+from cmixup.errors import check_between, check_choice, check_positive
 
 
-class Beta:
-    """lam ~ Beta(alpha, alpha), one an example (paper, Algorithm 1) or one a batch (released code).
+class Lam(ABC):
+    """Draws the mixing weight of every example of an epoch."""
+
+    @abstractmethod
+    def draw(self, sizes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Return float32 weights in [0, 1], one an example, for groups of `sizes: (G,)` examples one after another.
+
+        A group is a batch of rows, or a task's query.
+        """
+
+
+class Beta(Lam):
+    """Draws lam ~ Beta(alpha, alpha), one an example (C-Mixup, Algorithm 1) or one a batch (released code).
 
     Args:
         alpha: concentration, above 0. Near 0 lambda is 0 or 1; large values gather it at 1/2.
-        per: "example" or "batch".
+        lam_per: "example" or "batch".
     """
 
-    def __init__(self, alpha: float, per: str = "example"):
-        self.alpha = check_positive("alpha", alpha)
-        self.per = check_choice("lam_per", per, ("example", "batch"))
+    per: ClassVar[tuple[str, str]] = ("example", "batch")
 
-    def draw(self, order: Order, rng: np.random.Generator) -> np.ndarray:
-        """Return lambda for every row of an epoch, `(M,)` float32."""
-        if self.per == "example":
-            return rng.beta(self.alpha, self.alpha, len(order.index)).astype(np.float32)
-        each = rng.beta(self.alpha, self.alpha, len(order.sizes)).astype(np.float32)
-        return np.repeat(each, order.sizes)
+    def __init__(self, alpha: float, lam_per: str = "example"):
+        self.alpha = check_positive("alpha", alpha)
+        self.lam_per = check_choice("lam_per", lam_per, self.per)
+
+    def draw(self, sizes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Return one draw an example, or one a group repeated over its examples."""
+        if self.lam_per == self.per[0]:
+            return rng.beta(self.alpha, self.alpha, int(sizes.sum())).astype(np.float32)
+        return np.repeat(rng.beta(self.alpha, self.alpha, len(sizes)).astype(np.float32), sizes)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.alpha:g}, {self.lam_per!r})"
+
+
+class TaskBeta(Beta):
+    """Draws lam ~ Beta(alpha, alpha), one a query example or one a task.
+
+    Args:
+        alpha: see `Beta`.
+        lam_per: "query" (C-Mixup, Algorithm 2) or "task" (MetaMix).
+    """
+
+    per: ClassVar[tuple[str, str]] = ("query", "task")
+
+    def __init__(self, alpha: float, lam_per: str = "query"):
+        super().__init__(alpha, lam_per)
+
+
+class Constant(Lam):
+    """Gives every example the same lambda.
+
+    Args:
+        value: in [0, 1]; 1 keeps the example as it is, 0 takes its partner.
+    """
+
+    def __init__(self, value: float = 0.5):
+        self.value = check_between("value", value, 0, 1)
+
+    def draw(self, sizes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Return `value` for every example."""
+        return np.full(int(sizes.sum()), self.value, dtype=np.float32)
+
+    def __repr__(self) -> str:
+        return f"Constant({self.value:g})"

@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from cmixup.mixing.base import Mixing
+
 
 def mix(first: Any, second: Any, lam: Tensor) -> Any:
     """Return `lam * first + (1 - lam) * second`.
@@ -21,13 +23,9 @@ def mix(first: Any, second: Any, lam: Tensor) -> Any:
     return torch.lerp(second, first, lam.reshape(lam.shape + (1,) * (first.ndim - lam.ndim)))  # exact at 0 and 1
 
 
-class Linear:
-    """Mixing that interpolates inputs or hidden states; the label weight is lambda itself.
+class Linear(Mixing):
+    """Interpolates inputs or hidden states; the label weight is lambda itself."""
 
-    A mixing is called with two states and the batch's draws and returns the mixed state with the weight that
-    the label of `first` gets (CutMix, say, returns the kept fraction of the pixels instead of lambda).
-    """
-
-    def __call__(self, first: Any, second: Any, draws: Mapping[str, Tensor]) -> tuple[Any, Tensor]:
-        """Return (mixed, label weight `(..., B)`)."""
+    def forward(self, first: Any, second: Any, draws: Mapping[str, Tensor]) -> tuple[Any, Tensor]:
+        """Return the mixed state and lambda."""
         return mix(first, second, draws["lam"]), draws["lam"]

@@ -1,26 +1,34 @@
-"""The one interface through which every method learns who is mixed with whom."""
+"""The contract of a pairing: who is mixed with whom."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from abc import ABC, abstractmethod
 
 import numpy as np
+from torch import nn
 
 from cmixup.data import Split
-from cmixup.order import Order
+from cmixup.order import EpochBatches
 
 
-class Pairing(Protocol):
-    """Chooses the partners of all rows of an epoch at once."""
+class Pairing(nn.Module, ABC):
+    """Chooses the partners of all rows of an epoch at once.
 
+    A pairing is an `nn.Module` so that what its draws count or what was learned for it is saved with the method
+    (`get_extra_state`); it has no parameters and is never called.
+    """
+
+    @abstractmethod
     def fit(self, train: Split) -> None:
         """Read what the pairing needs from the training split, once a run."""
-        ...
 
-    def draw(self, order: Order, rng: np.random.Generator) -> np.ndarray:
+    @abstractmethod
+    def draw(self, order: EpochBatches, rng: np.random.Generator) -> np.ndarray:
         """Return the partner of every row in `order.index`, `(M,)` int64 rows of the training split."""
-        ...
 
-    def facts(self) -> dict[str, float]:
-        """Return what a record should say of this pairing (`effective_fraction`, `self_probability`)."""
-        ...
+    def check_batch(self, batch_size: int) -> None:
+        """Raise `InputError` if full batches of `batch_size` rows do not suit the pairing."""
+
+    def diagnostics(self) -> dict[str, float | str]:
+        """Return what a record should say of this pairing (`effective_fraction`, `self_probability`, `verdict`)."""
+        return {}

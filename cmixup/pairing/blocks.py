@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import torch
 
 from cmixup.data import Split
-from cmixup.errors import InputError, check_choice
-from cmixup.order import Order
+from cmixup.errors import InputError, check_choice, check_count
+from cmixup.order import EpochBatches
+from cmixup.pairing.base import Pairing
 from cmixup.pairing.flat import read, rows_at_once
 
 
-class Blocks:
-    """Pair each block of k rows of a batch with a block of a second batch so that the total cost is least.
+class Blocks(Pairing):
+    """Pairs each block of k rows of a batch with a block of a second batch so that the total cost is least.
 
     A last block with fewer than k rows is matched within itself. With k = 1 this is the pairing of the second batch
     as it is drawn; with k = batch size and a permuted batch every row is its own partner.
@@ -23,44 +27,64 @@ class Blocks:
         second: the second batch is a "permutation" of the batch, or "independent": as many distinct training rows.
 
     Raises:
-        InputError: a bad argument; in `draw`, a k larger than the batches.
+        InputError: a bad argument; in `check_batch` and `draw`, a k larger than the batches.
     """
 
     def __init__(self, k: int, metric: str = "sqeuclidean", second: str = "permutation"):
-        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-            raise InputError(f"k must be a whole number, 1 or more, got {k!r}")
-        self.k = self.least_batch = k
+        super().__init__()
+        self.k = check_count("k", k, 1)
         self.metric = check_choice("metric", metric, ("sqeuclidean", "euclidean"))
         self.second = check_choice("second", second, ("permutation", "independent"))
-        self._pairs = self._own = 0
+        self._drawn = self._drawn_self = 0
         self._cost = np.zeros(2)  # of the pairs as matched, and in the order drawn
+
+    def check_batch(self, batch_size: int) -> None:
+        """Raise `InputError` if a block is larger than a batch."""
+        if batch_size < self.k:
+            raise InputError(f"batch_size must be at least k = {self.k}, got {batch_size}")
 
     def fit(self, train: Split) -> None:
         """Keep the training inputs, to read blocks from."""
-        self._x, self.n_rows, self._room = train.x, len(train), rows_at_once(train.x)
+        self._x, self.n_rows, self._rows_per_chunk = train.x, len(train), rows_at_once(train.x)
 
-    def draw(self, order: Order, rng: np.random.Generator) -> np.ndarray:
+    def draw(self, order: EpochBatches, rng: np.random.Generator) -> np.ndarray:
         """Return partners `(M,)` int64; they use the random numbers that `Permutation` uses."""
         largest = int(order.sizes.max())
         if self.k > largest:
             raise InputError(f"k must be at most the batch size, got k {self.k} for batches of {largest} rows")
         theirs = np.concatenate([self._second_batch(batch, rng) for batch in order.batches()])
         partners = theirs if self.k == 1 else self._match(order, theirs)
-        self._pairs += len(partners)
-        self._own += int((partners == order.index).sum())
+        self._drawn += len(partners)
+        self._drawn_self += int((partners == order.index).sum())
         return partners
 
-    def facts(self) -> dict[str, float]:
+    def diagnostics(self) -> dict[str, float | str]:
         """Return the share of self pairs drawn, and the matched cost as a share of that in the order drawn."""
-        found = {"self_probability": self._own / self._pairs} if self._pairs else {}
-        return found | ({"cost_ratio": float(self._cost[0] / self._cost[1])} if self._cost[1] > 0 else {})
+        found: dict[str, float | str] = {}
+        if self._drawn:
+            found["self_probability"] = self._drawn_self / self._drawn
+        if self._cost[1] > 0:
+            found["cost_ratio"] = float(self._cost[0] / self._cost[1])
+        return found
+
+    def get_extra_state(self) -> dict[str, Any]:
+        """Return what `diagnostics` counts."""
+        return {"drawn": self._drawn, "drawn_self": self._drawn_self, "cost": self._cost.tolist()}
+
+    def set_extra_state(self, state: Mapping[str, Any]) -> None:
+        """Load what `get_extra_state` returned."""
+        self._drawn, self._drawn_self, self._cost = state["drawn"], state["drawn_self"], np.array(state["cost"])
+
+    def extra_repr(self) -> str:
+        """Return the options, for the printed composition."""
+        return f"k={self.k}, metric={self.metric!r}, second={self.second!r}"
 
     def _second_batch(self, batch: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         if self.second == "permutation":
             return rng.permutation(batch)
         return rng.choice(self.n_rows, len(batch), replace=False)
 
-    def _match(self, order: Order, theirs: np.ndarray) -> np.ndarray:
+    def _match(self, order: EpochBatches, theirs: np.ndarray) -> np.ndarray:
         partners = np.empty_like(theirs)
         stops = np.cumsum(order.sizes)
         starts = [np.arange(stop - size, stop, self.k) for stop, size in zip(stops, order.sizes, strict=True)]
@@ -69,7 +93,7 @@ class Blocks:
         length = np.concatenate(ends) - start
         for size in np.unique(length):
             blocks = start[length == size][:, None] + np.arange(size)
-            step = max(1, self._room // (2 * int(size)))
+            step = max(1, self._rows_per_chunk // (2 * int(size)))
             for s in range(0, len(blocks), step):
                 part = blocks[s : s + step]
                 cost = self._costs(order.index[part], theirs[part])

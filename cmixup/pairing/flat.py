@@ -8,8 +8,8 @@ from torch import Tensor
 
 from cmixup.data import Indexable
 
-CHUNK_BYTES = 64 * 2**20  # of inputs read at once
-SAMPLE = 1024  # rows whose distances stand for those of all rows
+INPUT_BYTES_PER_CHUNK = 64 * 2**20
+SAMPLED_ROWS = 1024  # whose distances stand for those of all rows
 
 
 def read(x: Tensor | Indexable, rows: np.ndarray) -> Tensor:
@@ -19,7 +19,7 @@ def read(x: Tensor | Indexable, rows: np.ndarray) -> Tensor:
 
 def rows_at_once(x: Tensor | Indexable) -> int:
     """Return how many rows of `x` are read at once, 1 or more."""
-    return max(1, CHUNK_BYTES // (4 * max(1, read(x, np.zeros(1, dtype=np.int64)).numel())))
+    return max(1, INPUT_BYTES_PER_CHUNK // (4 * max(1, read(x, np.zeros(1, dtype=np.int64)).numel())))
 
 
 class Standardised:
@@ -32,12 +32,12 @@ class Standardised:
         x: `(N, ...)` inputs, a tensor or read on demand.
 
     Attributes:
-        sample: up to `SAMPLE` rows, the same every time: all of them in small data.
+        sample: up to `SAMPLED_ROWS` rows, the same every time: all of them in small data.
     """
 
     def __init__(self, x: Tensor | Indexable):
-        self.x, self.room = x, rows_at_once(x)
-        count = min(len(x), SAMPLE, max(2, self.room))
+        self.x, self.rows_per_chunk = x, rows_at_once(x)
+        count = min(len(x), SAMPLED_ROWS, max(2, self.rows_per_chunk))
         every = np.arange(len(x))
         self.sample = every if count == len(x) else np.sort(np.random.default_rng(0).choice(len(x), count, False))
         flat = read(x, every if isinstance(x, Tensor) else self.sample)
@@ -53,8 +53,8 @@ class Standardised:
     def between(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         """Return the distance of each of M pairs of rows, `(M,)` float32; of a row to itself exactly 0."""
         parts = [
-            (self.read(first[s : s + self.room]) - self.read(second[s : s + self.room])).norm(dim=1)
-            for s in range(0, len(first), self.room)
+            (self.read(first[s : s + self.rows_per_chunk]) - self.read(second[s : s + self.rows_per_chunk])).norm(dim=1)
+            for s in range(0, len(first), self.rows_per_chunk)
         ]
         return torch.cat(parts).numpy() if parts else np.empty(0, dtype=np.float32)
 
@@ -63,7 +63,7 @@ class Standardised:
         rows = self.read(self.sample)
         return torch.cdist(rows, rows, compute_mode="donot_use_mm_for_euclid_dist").flatten().numpy()
 
-    def reach(self, k: int) -> np.ndarray:
+    def kth_distance(self, k: int) -> np.ndarray:
         """Return every row's distance to its k-th nearest other row, `(N,)` float32; 0 for k = 0.
 
         Costs O(N^2 D) and reads on-demand inputs once a block of rows.
@@ -71,15 +71,15 @@ class Standardised:
         n = len(self.x)
         if k == 0:
             return np.zeros(n, dtype=np.float32)
-        step = max(1, min(self.room, 2**24 // n))
+        step = max(1, min(self.rows_per_chunk, 2**24 // n))
         found = []
         for start in range(0, n, step):
             rows = np.arange(start, min(start + step, n))
             mine = self.read(rows)
             columns = [
-                torch.cdist(mine, self.read(np.arange(s, min(s + self.room, n))),
+                torch.cdist(mine, self.read(np.arange(s, min(s + self.rows_per_chunk, n))),
                             compute_mode="donot_use_mm_for_euclid_dist")
-                for s in range(0, n, self.room)
+                for s in range(0, n, self.rows_per_chunk)
             ]  # fmt: skip
             distance = torch.cat(columns, dim=1)
             distance[torch.arange(len(rows)), torch.from_numpy(rows)] = -1.0  # the row itself comes first

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from cmixup.data import Split
-from cmixup.order import Order
+from cmixup.order import EpochBatches
+from cmixup.pairing.base import Pairing
 from cmixup.sampling.bandwidth import diagnose, resolve_bandwidth
 from cmixup.sampling.sampler import PartnerSampler
 
 
-class LabelDistance:
-    """P(j|i) ~ exp(-||y_i - y_j||^2 / (2 bandwidth^2)) over all training rows, the row itself included.
+class LabelDistance(Pairing):
+    """Draws with P(j|i) ~ exp(-||y_i - y_j||^2 / (2 bandwidth^2)) over all training rows, the row itself included.
 
     Args:
         bandwidth: sigma in label units, 0 or more (0 pairs equal labels only; infinity is plain mixup), "auto",
@@ -23,20 +24,29 @@ class LabelDistance:
     """
 
     def __init__(self, bandwidth: float | str | list | tuple):
+        super().__init__()
         resolve_bandwidth(np.zeros(1), bandwidth)  # refuses a bad value before any data is read
         self.bandwidth = bandwidth
 
     def fit(self, train: Split) -> None:
         """Build the sampler from the training labels."""
-        self._labels = train.y.numpy()
-        self.sampler = PartnerSampler(self._labels, self.bandwidth)
+        self.fit_labels(train.y.numpy())
 
-    def draw(self, order: Order, rng: np.random.Generator) -> np.ndarray:
+    def fit_labels(self, labels: np.ndarray) -> None:
+        """Build the sampler from labels `(N, d_y)`; rows drawn are rows of this array."""
+        self._labels = labels
+        self.sampler = PartnerSampler(labels, self.bandwidth)
+
+    def draw(self, order: EpochBatches, rng: np.random.Generator) -> np.ndarray:
         """Return partners `(M,)` int64, drawn for the whole epoch in one call."""
         return self.sampler.draw(order.index, rng)
 
-    def facts(self) -> dict[str, float]:
-        """Return the bandwidth in use and what it does to the pairs, see `BandwidthReport`."""
+    def diagnostics(self) -> dict[str, float | str]:
+        """Return the bandwidth in use and what it does to the pairs, in numbers and words; see `BandwidthReport`."""
         report = diagnose(self._labels, self.sampler.bandwidth)
-        names = ("bandwidth", "effective_fraction", "self_probability", "equal_label_probability")
+        names = ("bandwidth", "effective_fraction", "self_probability", "equal_label_probability", "verdict")
         return {name: getattr(report, name) for name in names}
+
+    def extra_repr(self) -> str:
+        """Return the options, for the printed composition."""
+        return f"bandwidth={self.bandwidth!r}"

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import torch
 
 from cmixup.data import Split
-from cmixup.errors import InputError, check_choice
-from cmixup.order import Order
+from cmixup.errors import InputError, check_choice, check_count
+from cmixup.order import EpochBatches
+from cmixup.pairing.base import Pairing
 from cmixup.pairing.flat import Standardised
 
-BLOCK = 2**22  # distances held at once
-LARGEST_BYTES = 2**31
+DISTANCES_PER_BLOCK = 2**22
+MAX_INPUT_BYTES = 2**31
 
 
-class Neighbours:
-    """Draw how many nearest rows count for a row, then one of those rows.
+class Neighbours(Pairing):
+    """Draws how many nearest rows count for a row, then one of those rows.
 
     Args:
-        options: the numbers of neighbours that a row may have, each 0 or more; 0 is the row itself.
+        m: the options for the number of neighbours are 0, 1, 2, 4, ..., 2^m; 0 is the row itself.
+        options: the options themselves, each 0 or more, instead of `m`.
         distance: near in standardised "x", "y" or "both".
 
     Attributes:
@@ -30,7 +35,10 @@ class Neighbours:
         InputError: a bad argument; in `fit`, more neighbours than other rows, or inputs too large to hold.
     """
 
-    def __init__(self, options: list, distance: str = "x"):
+    def __init__(self, m: int = 5, options: list | None = None, distance: str = "x"):
+        super().__init__()
+        if options is None:
+            options = [0, *(2**i for i in range(check_count("m", m) + 1))]
         whole = all(isinstance(k, int) and not isinstance(k, bool) and k >= 0 for k in options)
         if not options or not whole or len(set(options)) < len(options):
             raise InputError(f"options must be different whole numbers, 0 or more, got {options!r}")
@@ -43,13 +51,13 @@ class Neighbours:
         if most > n - 1:
             raise InputError(f"options must be at most the {n - 1} other training rows, got {most}")
         x, y = Standardised(train.x), Standardised(train.y)
-        if 4 * n * len(x.mean) > LARGEST_BYTES:
-            raise InputError(f"inputs must fit {LARGEST_BYTES} bytes, got {4 * n * len(x.mean)}: use features instead")
+        if 4 * n * len(x.mean) > MAX_INPUT_BYTES:
+            raise InputError(f"inputs must fit {MAX_INPUT_BYTES} bytes, got {4 * n * len(x.mean)}: use features")
         parts = {"x": x.read(np.arange(n)), "y": y.read(np.arange(n))}
         self.features = parts["both"] = torch.cat([parts["x"], parts["y"]], dim=1)
         near = parts[self.distance]
         found = [torch.empty(0, most, dtype=torch.int64)]
-        step = max(1, BLOCK // n)
+        step = max(1, DISTANCES_PER_BLOCK // n)
         for start in range(0, n if most else 0, step):
             distance = torch.cdist(near[start : start + step], near, compute_mode="donot_use_mm_for_euclid_dist")
             own = torch.arange(len(distance))
@@ -58,7 +66,7 @@ class Neighbours:
         self.nearest = torch.cat(found).numpy()
         self.probabilities = np.full((n, len(self.options)), 1 / len(self.options))
 
-    def draw(self, order: Order, rng: np.random.Generator) -> np.ndarray:
+    def draw(self, order: EpochBatches, rng: np.random.Generator) -> np.ndarray:
         """Return partners `(M,)` int64."""
         return self.partners(order.index, self.choose(order.index, rng), rng)
 
@@ -76,8 +84,20 @@ class Neighbours:
             return rows.copy()
         return np.where(count == 0, rows, self.nearest[rows, place])
 
-    def facts(self) -> dict[str, float]:
+    def diagnostics(self) -> dict[str, float | str]:
         """Return the mean number of neighbours, and the mean probability of each option."""
         mean = self.probabilities.mean(axis=0)
         shares = {f"share_k{k}": float(p) for k, p in zip(self.options, mean, strict=True)}
         return {"mean_k": float(mean @ self.options), **shares}
+
+    def get_extra_state(self) -> dict[str, Any]:
+        """Return the probabilities, which a search may have learned."""
+        return {"probabilities": torch.from_numpy(self.probabilities)}
+
+    def set_extra_state(self, state: Mapping[str, Any]) -> None:
+        """Load what `get_extra_state` returned."""
+        self.probabilities = state["probabilities"].numpy()
+
+    def extra_repr(self) -> str:
+        """Return the options, for the printed composition."""
+        return f"options={self.options.tolist()}, distance={self.distance!r}"

@@ -8,14 +8,15 @@ import numpy as np
 
 from cmixup.data import Split
 from cmixup.errors import InputError, as_number
-from cmixup.order import Order
+from cmixup.order import EpochBatches
+from cmixup.pairing.base import Pairing
 from cmixup.sampling.bandwidth import diagnose, resolve_bandwidth
 from cmixup.sampling.batch import BatchPartnerSampler
 from cmixup.sampling.inputs import as_labels
 
 
-class SecondBatch:
-    """P(j|i) ~ exp(-||y_i - y_j||^2 / (2 bandwidth^2)) over the rows of a second batch B2, drawn anew each step.
+class SecondBatch(Pairing):
+    """Draws with P(j|i) ~ exp(-||y_i - y_j||^2 / (2 bandwidth^2)) over a second batch B2, itself drawn anew each step.
 
     B2 holds distinct rows that are not in the batch B1, as two batches of one shuffled epoch do. Where it is to have
     as many rows as the training set, or more, it is the whole training set (then this is `LabelDistance`); in
@@ -31,6 +32,7 @@ class SecondBatch:
     """
 
     def __init__(self, bandwidth: float | str | list | tuple, candidates: str = "b2", factor: float = 1.0):
+        super().__init__()
         resolve_bandwidth(np.zeros(1), bandwidth)  # refuses a bad value before any data is read
         BatchPartnerSampler(1.0, candidates=candidates)
         self.bandwidth, self.candidates, self.factor = bandwidth, candidates, as_number("factor", factor)
@@ -44,7 +46,7 @@ class SecondBatch:
         bandwidth = resolve_bandwidth(as_labels("labels", self._labels), self.bandwidth)
         self.sampler = BatchPartnerSampler(bandwidth, candidates=self.candidates)
 
-    def draw(self, order: Order, rng: np.random.Generator) -> np.ndarray:
+    def draw(self, order: EpochBatches, rng: np.random.Generator) -> np.ndarray:
         """Return partners `(M,)` int64."""
         size = self.factor * int(order.sizes.max())  # a smaller last batch has as many candidates as the others
         found = []
@@ -66,7 +68,11 @@ class SecondBatch:
         self._outside[first] = True
         return second
 
-    def facts(self) -> dict[str, float]:
+    def diagnostics(self) -> dict[str, float | str]:
         """Return the bandwidth in use, and its effective fraction over the whole training set."""
         report = diagnose(self._labels, self.sampler.bandwidth)
         return {"bandwidth": report.bandwidth, "effective_fraction": report.effective_fraction}
+
+    def extra_repr(self) -> str:
+        """Return the options, for the printed composition."""
+        return f"bandwidth={self.bandwidth!r}, candidates={self.candidates!r}, factor={self.factor:g}"

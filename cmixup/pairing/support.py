@@ -5,16 +5,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 import numpy as np
+from torch import nn
 
 from cmixup.data import Split
-from cmixup.errors import InputError, check_bandwidth, check_choice
+from cmixup.errors import InputError, check_bandwidth, check_choice, check_count
 from cmixup.pairing.blocks import assign
 from cmixup.tasks import Tasks
 
-ROWS = 4096  # tasks whose probabilities are in memory at once
+TASKS_PER_CHUNK = 4096  # whose probabilities are in memory at once
 
 
-class SupportPairing(ABC):
+class SupportPairing(nn.Module, ABC):
     """Draws a support example for every query example of many tasks."""
 
     def fit(self, train: Split) -> None:
@@ -26,13 +27,13 @@ class SupportPairing(ABC):
     def draw(self, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Return for the tasks `rows: (M,)` the support examples `(M, Q)` int64, in 0..K-1."""
 
-    def facts(self) -> dict[str, float]:
+    def diagnostics(self) -> dict[str, float | str]:
         """Return what a record should say of this pairing."""
         return {}
 
 
 class SupportPermutation(SupportPairing):
-    """Each support example once, in random order (MetaMix's code); needs as many support as query examples."""
+    """Takes each support example once, in random order (MetaMix's code); needs as many support as query examples."""
 
     def draw(self, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Return one permutation a task."""
@@ -45,19 +46,20 @@ class SupportPermutation(SupportPairing):
 
 
 class SupportLabels(SupportPairing):
-    """P(j|i) ~ exp(-(y_i - y_j)^2 / (2 bandwidth^2)) over the support of the task (C-Mixup, Algorithm 2).
+    """Draws with P(j|i) ~ exp(-(y_i - y_j)^2 / (2 bandwidth^2)) over the support of the task (C-Mixup, Algorithm 2).
 
     Args:
         bandwidth: sigma in label units; 0 takes the nearest labels, infinity any with equal probability.
     """
 
     def __init__(self, bandwidth: float):
+        super().__init__()
         self.bandwidth = check_bandwidth(bandwidth)
 
     def fit(self, train: Split) -> None:
         """Keep the training tasks and measure how many support examples a query can meet."""
         super().fit(train)
-        some = self.probabilities(np.arange(min(len(self.y), ROWS)))
+        some = self.probabilities(np.arange(min(len(self.y), TASKS_PER_CHUNK)))
         self._effective = float(np.median(1 / np.square(some).sum(axis=2))) / some.shape[2]
 
     def probabilities(self, rows: np.ndarray) -> np.ndarray:
@@ -75,31 +77,31 @@ class SupportLabels(SupportPairing):
         """Return draws with replacement, by inverse CDF."""
         level = rng.random((len(rows), self.y.shape[1]))
         parts = []
-        for start in range(0, len(rows), ROWS):
-            part = slice(start, start + ROWS)
+        for start in range(0, len(rows), TASKS_PER_CHUNK):
+            part = slice(start, start + TASKS_PER_CHUNK)
             cumulative = self.probabilities(rows[part]).cumsum(axis=2)
             below = cumulative <= level[part, :, None] * cumulative[:, :, -1:]
             parts.append(below.sum(axis=2))
         return np.concatenate(parts)
 
-    def facts(self) -> dict[str, float]:
+    def diagnostics(self) -> dict[str, float | str]:
         """Return the bandwidth and the median effective share of the support."""
         return {"bandwidth": self.bandwidth, "effective_fraction": self._effective}
 
 
 class SupportUniform(SupportLabels):
-    """Any support example with equal probability, with replacement."""
+    """Draws any support example with equal probability, with replacement."""
 
     def __init__(self) -> None:
         super().__init__(float("inf"))
 
-    def facts(self) -> dict[str, float]:
+    def diagnostics(self) -> dict[str, float | str]:
         """Return nothing: there is no bandwidth to report."""
         return {}
 
 
 class SupportBlocks(SupportPermutation):
-    """Blocks of k query examples, each matched with a block of a permuted support at the least cost (k-Mixup).
+    """Matches blocks of k query examples with blocks of a permuted support at the least cost (k-Mixup).
 
     Args:
         k: examples a block, which divides their number; 1 is the permutation itself.
@@ -107,9 +109,8 @@ class SupportBlocks(SupportPermutation):
     """
 
     def __init__(self, k: int, metric: str = "sqeuclidean"):
-        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-            raise InputError(f"k must be a whole number, 1 or more, got {k!r}")
-        self.k, self.metric = k, check_choice("metric", metric, ("sqeuclidean", "euclidean"))
+        super().__init__()
+        self.k, self.metric = check_count("k", k, 1), check_choice("metric", metric, ("sqeuclidean", "euclidean"))
 
     def fit(self, train: Split) -> None:
         """Keep the training tasks."""

@@ -107,7 +107,7 @@ def bytes_needed(labels: Any) -> int:
 
 
 def _leaf_order(values: Floats, leaves: int) -> tuple[Ints, Ints]:
-    """Order (N,) in which leaves are contiguous, and the first position of each (leaves + 1,)."""
+    """EpochBatches (N,) in which leaves are contiguous, and the first position of each (leaves + 1,)."""
     order = np.arange(len(values))
     first = np.array([0, len(values)])
     while len(first) - 1 < leaves:

@@ -13,7 +13,8 @@ import torch
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
 
-NAME = "resume.pt"
+RESUME_FILE = "resume.pt"
+FORMAT = 2  # of that file; one of another format is not gone on from
 
 
 @dataclass(frozen=True)
@@ -36,12 +37,12 @@ class Checkpoints:
 
     def path(self, seeds: Sequence[int]) -> Path:
         """Return the file of a stack."""
-        return self.folder(seeds[0]) / NAME
+        return self.folder(seeds[0]) / RESUME_FILE
 
     def save(self, seeds: Sequence[int], state: dict[str, Any]) -> None:
         """Write a stack's state, whole or not at all."""
         buffer = io.BytesIO()
-        torch.save({**state, "key": self.key, "seeds": list(seeds)}, buffer)
+        torch.save({**state, "format": FORMAT, "key": self.key, "seeds": list(seeds)}, buffer)
         write_atomically(self.path(seeds), buffer.getvalue())
 
     def load(self, seeds: Sequence[int]) -> dict[str, Any] | None:
@@ -50,7 +51,8 @@ class Checkpoints:
         if not path.is_file():
             return None
         state = torch.load(path, map_location="cpu", weights_only=True)
-        return state if (state["key"], state["seeds"]) == (self.key, list(seeds)) else None
+        found = tuple(state.get(name) for name in ("format", "key", "seeds"))
+        return state if found == (FORMAT, self.key, list(seeds)) else None
 
 
 def random_state(device: torch.device) -> dict[str, torch.Tensor]:

@@ -12,7 +12,7 @@ from torch import Tensor
 from cmixup.batch import Batch
 from cmixup.data import ManyViews, Sampled, Split
 from cmixup.errors import InputError
-from cmixup.order import Order
+from cmixup.order import EpochBatches
 
 CHUNK_BYTES = 32 * 2**20  # rows gathered at once; slices of it are the batches
 WHICH = ("partner", "view", "partner_view")  # draws that say what to read
@@ -92,7 +92,7 @@ class Rows:
         for block in self._x.all_views(row, size):
             yield block.to(self.device, non_blocking=True)
 
-    def batches(self, orders: Sequence[Order], draws: Sequence[dict[str, np.ndarray]]) -> Iterator[Batch]:
+    def batches(self, orders: Sequence[EpochBatches], draws: Sequence[dict[str, np.ndarray]]) -> Iterator[Batch]:
         """Yield the batches of one epoch.
 
         Args:

@@ -11,96 +11,41 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cmixup.batch import Predict
 from cmixup.data import RegressionData, Sampled, Split
-from cmixup.errors import InputError, check_choice, check_positive
-from cmixup.learner import Learner
-from cmixup.methods.base import Method
+from cmixup.methods.base import Method, check_data
 from cmixup.metrics import evaluate, metric_of, score
-from cmixup.optim import check_optimizer
-from cmixup.order import Order
+from cmixup.model_stack import ModelStack, stack_modules, unstack_buffers
+from cmixup.order import EpochBatches
 from cmixup.seeding import Streams, torch_seed
-from cmixup.tasks import Tasks
 from cmixup.training.checkpoint import Checkpoints, random_state, set_random_state
 from cmixup.training.loader import Rows
 from cmixup.training.predict import predict
-
-
-@dataclass(frozen=True)
-class TrainSettings:
-    """How to train.
-
-    Args:
-        epochs: passes over the training split.
-        batch_size: rows a step.
-        lr: learning rate.
-        optimizer: "adam" or "sgd".
-        weight_decay: L2 penalty.
-        drop_last: leave out a smaller last batch (released code).
-        shuffle: a new random order every epoch; otherwise the rows' own (released code, out of distribution). Methods
-            that draw rows by domain always draw.
-        eval_batch_size: rows predicted at once; where rows have many views, views.
-        track: splits besides "val" to score after every epoch, "train" or "test", for curves alone: whole splits, not
-            mixed, in evaluation mode. Selection never looks at them.
-        lr_decay: the learning rate is multiplied by this ...
-        lr_decay_every: ... after every so many epochs (`torch.optim.lr_scheduler.StepLR`).
-    """
-
-    epochs: int
-    batch_size: int
-    lr: float
-    optimizer: str = "adam"
-    weight_decay: float = 0.0
-    drop_last: bool = False
-    shuffle: bool = True
-    eval_batch_size: int = 4096
-    track: list = field(default_factory=list)
-    lr_decay: float = 1.0
-    lr_decay_every: int = 1
-
-    def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size", "eval_batch_size", "lr_decay_every"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} must be 1 or more, got {getattr(self, name)!r}")
-        for split in self.track:
-            check_choice("track", split, ("train", "test"))
-        check_optimizer(self.optimizer, self.lr, self.weight_decay)
-        check_positive("lr_decay", self.lr_decay)
-
-    def lr_at(self, epoch: int) -> float:
-        """Return the learning rate of an epoch, counted from 1."""
-        return self.lr * self.lr_decay ** ((epoch - 1) // self.lr_decay_every)
+from cmixup.training.settings import TrainSettings
 
 
 @dataclass
-class Member:
-    """One run of a stack: its data, method (fitted on the way in), freshly initialised model and random streams."""
+class Run:
+    """One run of a stack: its data, its method, its freshly initialised model and its random streams."""
 
     data: RegressionData
     method: Method
     model: nn.Module
     streams: Streams
 
-    def __post_init__(self) -> None:
-        tasks = isinstance(self.data.train.x, Tasks)
-        if tasks != self.method.episodic:
-            kind = "tasks (support and query of one object)" if self.method.episodic else "plain rows"
-            raise InputError(f"method {type(self.method).__name__} needs a dataset of {kind}, got {self.data.name}")
-        self.method.fit(self.data.train, self.model)
-
 
 @dataclass
-class Outcome:
-    """What training one member gave.
+class RunResult:
+    """What training one run gave.
 
     Attributes:
         scores: metric name to value, for "val" and "test", with the selected checkpoint; for "test" by the method's
-            other ways to predict, too, as `<metric>_<way>`.
+            other predictors, too, as `<metric>_<predictor>`.
         best_epoch: the selected epoch, counted from 1; 0 if the selection metric was never finite.
         history: one dict an epoch: `epoch`, `train_loss`, and the selection metric as `val_<name>` and for each tracked
             split.
         seconds: wall-clock seconds of training and evaluation, divided by the size of the stack.
-        facts: what the method says of itself (`effective_fraction`, ...).
+        stack: how many runs were trained together.
+        diagnostics: what the method says of itself, in numbers (`effective_fraction`) and words (`verdict`).
         state_dict: the selected weights.
     """
 
@@ -109,7 +54,7 @@ class Outcome:
     history: list[dict[str, float]]
     seconds: float
     stack: int
-    facts: dict[str, float]
+    diagnostics: dict[str, float | str]
     state_dict: dict[str, Tensor] = field(repr=False)
 
     @property
@@ -118,107 +63,117 @@ class Outcome:
         return self.best_epoch == 0
 
 
-Progress = Callable[[int, list[dict[str, float]]], None]
+EpochCallback = Callable[[int, list[dict[str, float]]], None]
 
 
 def train(
-    members: Sequence[Member],
+    runs: Sequence[Run],
     settings: TrainSettings,
     device: torch.device | str = "cpu",
-    on_epoch: Progress | None = None,
+    on_epoch: EpochCallback | None = None,
     checkpoints: Checkpoints | None = None,
-) -> list[Outcome]:
-    """Train every member and score its best checkpoint.
+) -> list[RunResult]:
+    """Train every run and score its best checkpoint.
 
-    Members whose method and model allow it train as one stack, with the same numbers as alone (up to rounding).
+    Runs whose method and model allow it train as one stack, with the same numbers as alone up to rounding, which
+    grows over the steps: digits repeat only with the same runs in the stack.
 
     Args:
-        members: runs of one method and one architecture on equally large splits.
+        runs: runs of one method and one architecture on equally large splits.
         settings: how to train.
         device: where.
-        on_epoch: called after each epoch with its number (from 1) and one history row a member of the stack.
+        on_epoch: called after each epoch with its number (from 1) and one history row a run of the stack.
         checkpoints: save the state now and then, and go on from it where there is one: the numbers are those of a run
             that was never interrupted.
 
     Returns:
-        One outcome a member, in order.
+        One result a run, in order.
+
+    Raises:
+        InputError: a method that does not suit the data or the batch size, or splits that cannot be stacked.
     """
     device = torch.device(device)
-    together = all(m.method.stackable and getattr(m.model, "stackable", False) for m in members)
-    resident = all(s.resident for m in members for s in (m.data.train, m.data.val, m.data.test))
+    for run in runs:
+        check_data(run.method, run.data)
+        run.method.check_batch(settings.batch_size)
+    together = all(run.method.stackable and getattr(run.model, "stackable", False) for run in runs)
+    resident = all(s.resident for run in runs for s in (run.data.train, run.data.val, run.data.test))
     if together and resident:
-        return _train_stack(members, settings, device, on_epoch, checkpoints)
-    return [o for member in members for o in _train_stack([member], settings, device, on_epoch, checkpoints)]
+        return _train_stack(runs, settings, device, on_epoch, checkpoints)
+    return [result for run in runs for result in _train_stack([run], settings, device, on_epoch, checkpoints)]
 
 
 def _train_stack(
-    members: Sequence[Member],
+    runs: Sequence[Run],
     settings: TrainSettings,
     device: torch.device,
-    on_epoch: Progress | None,
+    on_epoch: EpochCallback | None,
     checkpoints: Checkpoints | None,
-) -> list[Outcome]:
+) -> list[RunResult]:
     started = time.perf_counter()
-    method = members[0].method
-    for m in members:
-        m.method.search(m.data.train, m.data.val, m.model, m.streams)
-    learner = Learner([m.model for m in members], device, settings.optimizer, settings.lr, settings.weight_decay)
-    method.begin(learner, members)
-    source = Rows([m.data.train for m in members], device)
-    scored = {name: Rows([getattr(m.data, name) for m in members], device) for name in ("val", *settings.track)}
-    selection = members[0].data.selection
+    saved = checkpoints.load([run.streams.seed for run in runs]) if checkpoints else None
+    for run in runs:
+        run.method.fit(run.data, run.model, None if saved else run.streams)
+    stack = ModelStack([run.model for run in runs], device, settings.optimizer, settings.lr, settings.weight_decay)
+    method = stack_modules([run.method for run in runs]).to(device)
+    method.begin(stack, [run.method for run in runs], [run.streams for run in runs])
+    source = Rows([run.data.train for run in runs], device)
+    scored = {name: Rows([getattr(run.data, name) for run in runs], device) for name in ("val", *settings.track)}
+    own_predictor = method.predictors()[""]
+    selection = runs[0].data.selection
     metric = metric_of(selection)
-    past = _Past.start(len(members), metric.worst)
+    state = _TrainState.start(len(runs), metric.worst)
 
-    with torch_seed(members[0].streams.training, device):
-        if checkpoints and (saved := checkpoints.load([m.streams.seed for m in members])):
-            past = _resume(saved, members, learner, settings, device)
-            started -= past.seconds
-        for epoch in range(past.epoch + 1, settings.epochs + 1):
-            orders, draws = zip(*(_draw_epoch(m, settings) for m in members), strict=True)
-            learner.optimizer.lr = settings.lr_at(epoch)
-            learner.model.train()
-            losses = [method.step(learner, batch) for batch in source.batches(orders, draws)]
+    with torch_seed(runs[0].streams.training, device):
+        if saved:
+            state = _resume(saved, runs, method, stack, device)
+            started -= state.seconds
+        for epoch in range(state.epoch + 1, settings.epochs + 1):
+            orders, draws = zip(*(_draw_epoch(run, settings) for run in runs), strict=True)
+            stack.optimizer.lr = settings.lr_at(epoch)
+            stack.model.train()
+            losses = [method.step(stack, batch) for batch in source.batches(orders, draws)]
             train_loss = torch.stack(losses).mean(dim=0).reshape(-1).double().cpu()
 
             scores = {}
             for name, rows in scored.items():
-                prediction = predict(method.predict, learner.model, rows, settings.eval_batch_size)
+                prediction = predict(own_predictor, stack.model, rows, settings.eval_batch_size)
                 scores[name] = score(selection, prediction, rows.y, rows.domain).reshape(-1).cpu()
-            better = metric.better(scores["val"], past.best)
-            learner.keep(better.to(device))
-            past.best = torch.where(better, scores["val"], past.best)
-            past.best_epoch[better] = epoch
-            for e, rows_of_one in enumerate(past.history):
+            better = metric.better(scores["val"], state.best)
+            stack.keep_best(better.to(device))
+            state.best = torch.where(better, scores["val"], state.best)
+            state.best_epoch[better] = epoch
+            for e, history in enumerate(state.history):
                 curves = {f"{name}_{selection}": float(values[e]) for name, values in scores.items()}
-                rows_of_one.append({"epoch": epoch, "train_loss": float(train_loss[e]), **curves})
-            past.epoch, past.seconds = epoch, time.perf_counter() - started
+                history.append({"epoch": epoch, "train_loss": float(train_loss[e]), **curves})
+            state.epoch, state.seconds = epoch, time.perf_counter() - started
             if checkpoints and (epoch % checkpoints.every == 0 or epoch == settings.epochs):
-                _save(past, members, learner, checkpoints, device)
+                _save(state, runs, method, stack, checkpoints=checkpoints, device=device)
             if on_epoch:
-                on_epoch(epoch, [rows_of_one[-1] for rows_of_one in past.history])
+                on_epoch(epoch, [history[-1] for history in state.history])
 
-        learner.restore()
-        final = _score_all(members, learner, scored["val"], settings)
+        stack.load_best()
+        unstack_buffers(method, [run.method for run in runs])
+        final = _score_all(runs, method, stack, scored["val"], settings)
 
-    seconds = (time.perf_counter() - started) / len(members)
+    seconds = (time.perf_counter() - started) / len(runs)
     return [
-        Outcome(
+        RunResult(
             scores=final[e],
-            best_epoch=int(past.best_epoch[e]),
-            history=past.history[e],
+            best_epoch=int(state.best_epoch[e]),
+            history=state.history[e],
             seconds=seconds,
-            stack=len(members),
-            facts=m.method.facts(),
-            state_dict=learner.state_dict(e),
+            stack=len(runs),
+            diagnostics=run.method.diagnostics(),
+            state_dict=stack.best_weights(e),
         )
-        for e, m in enumerate(members)
+        for e, run in enumerate(runs)
     ]
 
 
 @dataclass
-class _Past:
-    """What is known after `epoch` epochs of a stack: one entry a member."""
+class _TrainState:
+    """What is known after `epoch` epochs of a stack: one entry a run."""
 
     epoch: int
     seconds: float
@@ -227,72 +182,71 @@ class _Past:
     history: list[list[dict[str, float]]]
 
     @classmethod
-    def start(cls, size: int, worst: float) -> _Past:
+    def start(cls, size: int, worst: float) -> _TrainState:
         best = torch.full((size,), worst, dtype=torch.float64)
         return cls(0, 0.0, best, torch.zeros(size, dtype=torch.int64), [[] for _ in range(size)])
 
 
 def _save(
-    past: _Past, members: Sequence[Member], learner: Learner, checkpoints: Checkpoints, device: torch.device
+    state: _TrainState,
+    runs: Sequence[Run],
+    method: Method,
+    stack: ModelStack,
+    *,
+    checkpoints: Checkpoints,
+    device: torch.device,
 ) -> None:
-    state = {
-        "past": vars(past),
-        "learner": learner.progress(),
-        "streams": [m.streams.state() for m in members],
-        "method": members[0].method.state(),  # it takes every step
+    whole = {
+        "train": vars(state),
+        "models": stack.state_dict(),
+        "streams": [run.streams.state_dict() for run in runs],
+        "methods": [run.method.state_dict() for run in runs],
+        "stacked_method": method.state_dict(),
         "random": random_state(device),
     }
-    checkpoints.save([m.streams.seed for m in members], state)
+    checkpoints.save([run.streams.seed for run in runs], whole)
 
 
 def _resume(
-    saved: Mapping[str, Any], members: Sequence[Member], learner: Learner, settings: TrainSettings, device: torch.device
-) -> _Past:
-    past = _Past(**saved["past"])
-    for m, streams in zip(members, saved["streams"], strict=True):
-        for _ in range(past.epoch):  # what a method counts of its draws is counted again
-            _draw_epoch(m, settings)
-        m.streams.restore(streams)
-    members[0].method.restore(saved["method"])
-    learner.resume(saved["learner"])
+    saved: Mapping[str, Any], runs: Sequence[Run], method: Method, stack: ModelStack, device: torch.device
+) -> _TrainState:
+    for run, streams, state in zip(runs, saved["streams"], saved["methods"], strict=True):
+        run.streams.load_state_dict(streams)
+        run.method.load_state_dict(state)
+    method.load_state_dict(saved["stacked_method"])
+    stack.load_state_dict(saved["models"])
     set_random_state(saved["random"], device)
-    return past
+    return _TrainState(**saved["train"])
 
 
-def _draw_epoch(member: Member, settings: TrainSettings) -> tuple[Order, dict[str, np.ndarray]]:
-    m = member
-    order = m.method.order(
-        m.data.train, settings.batch_size, m.streams, drop_last=settings.drop_last, shuffle=settings.shuffle
-    )
-    return order, _draw(m, order)
-
-
-def _draw(member: Member, order: Order) -> dict[str, np.ndarray]:
-    """Return the method's draws, and which view of every row and partner is read, where inputs have several.
+def _draw_epoch(run: Run, settings: TrainSettings) -> tuple[EpochBatches, dict[str, np.ndarray]]:
+    """Return the rows of the next epoch with the method's draws, and which view of rows and partners is read.
 
     Views have a stream of their own, and partners' are drawn even if there are none: every method sees the same views.
     """
-    drawn = member.method.draw(order, member.streams)
-    if not isinstance(member.data.train.x, Sampled):
-        return drawn
-    view, partner_view = member.streams.views.integers(2**63, size=(2, len(order.index)))
-    return {**drawn, "view": view, "partner_view": partner_view}
+    order = run.method.order(
+        run.data.train, settings.batch_size, run.streams, drop_last=settings.drop_last, shuffle=settings.shuffle
+    )
+    drawn = run.method.draw(order, run.streams)
+    if not isinstance(run.data.train.x, Sampled):
+        return order, drawn
+    view, partner_view = run.streams.views.integers(2**63, size=(2, len(order.index)))
+    return order, {**drawn, "view": view, "partner_view": partner_view}
 
 
 def _score_all(
-    members: Sequence[Member], learner: Learner, val: Rows, settings: TrainSettings
+    runs: Sequence[Run], method: Method, stack: ModelStack, val: Rows, settings: TrainSettings
 ) -> list[dict[str, dict[str, float]]]:
-    """Return each member's scores on val and test, and on test by the method's other ways to predict."""
-    method = members[0].method
-    test = Rows([m.data.test for m in members], val.device)
-    ways: list[tuple[str, str, Rows, Predict]] = [("val", "", val, method.predict), ("test", "", test, method.predict)]
-    ways += [("test", f"_{name}", test, way) for name, way in method.alternatives().items()]
-    scores: list[dict[str, dict[str, float]]] = [{"val": {}, "test": {}} for _ in members]
-    for part, suffix, rows, way in ways:
-        prediction = predict(way, learner.model, rows, settings.eval_batch_size).cpu()
-        for e, m in enumerate(members):
-            split: Split = getattr(m.data, part)
-            one = prediction.reshape(len(members), *prediction.shape[-2:])[e]
-            found = evaluate(one, split.y, split.domain, m.data.metrics, m.data.worst)
-            scores[e][part] |= {f"{name}{suffix}": value for name, value in found.items()}
+    """Return each run's scores on val and test; on test by every predictor of the method."""
+    predictors = method.predictors()
+    test = Rows([run.data.test for run in runs], val.device)
+    wanted = [("val", "", val), *(("test", name, test) for name in predictors)]
+    scores: list[dict[str, dict[str, float]]] = [{"val": {}, "test": {}} for _ in runs]
+    for part, name, rows in wanted:
+        prediction = predict(predictors[name], stack.model, rows, settings.eval_batch_size).cpu()
+        for e, run in enumerate(runs):
+            split: Split = getattr(run.data, part)
+            own = prediction.reshape(len(runs), *prediction.shape[-2:])[e]
+            found = evaluate(own, split.y, split.domain, run.data.metrics, run.data.worst)
+            scores[e][part] |= {f"{metric}_{name}" if name else metric: value for metric, value in found.items()}
     return scores

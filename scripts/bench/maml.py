@@ -36,7 +36,7 @@ def make(width: int, n_tasks: int, device: torch.device) -> tuple[MAML, ConvMAML
         model = ConvMAML((1, 128, 128), SHOTS, width).to(device)
         support, query = (torch.rand(n_tasks, SHOTS, 1, 128, 128, device=device) for _ in range(2))
         labels, y = (10 * torch.rand(n_tasks, SHOTS, device=device) for _ in range(2))
-    return MAML(LR, STEPS), model, Episode(support, labels, query), y
+    return MAML(InnerLoop(LR, STEPS)), model, Episode(support, labels, query), y
 
 
 def vectorised(method: MAML, model: ConvMAML, x: Episode, y: Tensor) -> float:

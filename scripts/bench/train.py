@@ -20,7 +20,8 @@ from cmixup.data import RegressionData
 from cmixup.files import write_atomically
 from cmixup.methods.cmixup import cmixup
 from cmixup.seeding import Streams, torch_seed
-from cmixup.training.trainer import Member, TrainSettings, train
+from cmixup.training.settings import TrainSettings
+from cmixup.training.trainer import Run, train
 from datasets.airfoil import Airfoil
 from models.fcn3 import FCN3
 from scripts.driver.cli import user_errors
@@ -67,14 +68,14 @@ def straightforward(data: RegressionData, seed: int, epochs: int) -> float:
 
 def ours(data: list[RegressionData], seeds: list[int], epochs: int) -> list[float]:
     """Train the same with this library, all seeds as one stack; returns the test RMSEs."""
-    members = []
+    runs = []
     for loaded, seed in zip(data, seeds, strict=True):
         streams = Streams(seed)
         with torch_seed(streams.init):
             model = FCN3((5,), 1)
-        members.append(Member(loaded, cmixup(BANDWIDTH, ALPHA, "batch", "hidden"), model, streams))
-    outcomes = train(members, TrainSettings(epochs, BATCH, LR, drop_last=True))
-    return [outcome.scores["test"]["rmse"] for outcome in outcomes]
+        runs.append(Run(loaded, cmixup(BANDWIDTH, ALPHA, "batch", "hidden"), model, streams))
+    results = train(runs, TrainSettings(epochs, BATCH, LR, drop_last=True))
+    return [outcome.scores["test"]["rmse"] for outcome in results]
 
 
 def seconds(work: Callable[[], object]) -> float:

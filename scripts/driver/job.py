@@ -16,11 +16,11 @@ import yaml
 from omegaconf import DictConfig
 
 from cmixup.errors import InputError, check_choice
-from cmixup.sampling.bandwidth import verdict
 from cmixup.seeding import Streams, torch_seed
-from cmixup.training.checkpoint import NAME, Checkpoints
-from cmixup.training.trainer import Member, Outcome, TrainSettings, train
-from scripts.driver.config import GROUPS, TUNED, arguments, differences, parse_seeds, resolved, target
+from cmixup.training.checkpoint import RESUME_FILE, Checkpoints
+from cmixup.training.settings import TrainSettings
+from cmixup.training.trainer import Run, RunResult, train
+from scripts.driver.config import GROUPS, TUNED, arguments, check_part, differences, parse_seeds, resolved
 from scripts.driver.logger import make_logger
 from scripts.driver.runs import begin_run, environment, finish_run, is_done
 
@@ -72,36 +72,26 @@ def plan(cfg: DictConfig) -> Job:
     if plain["checkpoint_every"] < 0:
         raise InputError(f"checkpoint_every must be 0 (never) or more, got {plain['checkpoint_every']!r}")
     device = pick_device(plain["device"])
-    parts: dict[str, Any] = {"train": TrainSettings, **{group: target(plain[group]) for group in GROUPS}}
-    reserved = {"model": ("in_shape", "out_features")}  # these come from the data
-    given = {group: arguments(group, plain[group], part, reserved.get(group, ())) for group, part in parts.items()}
-    for group, checked in given.items():
-        plain[group].update(checked)
-    settings = TrainSettings(**given["train"])
-    dataset = parts["dataset"](**given["dataset"])
-    method = parts["method"](**given["method"])  # refuses bad values now rather than after loading the data
-    if settings.batch_size < method.least_batch:
-        raise InputError(
-            f"train.batch_size must be at least {method.least_batch} for this {plain['method']['name']}, "
-            f"got {settings.batch_size}"
+    settings = TrainSettings(**arguments("train", plain["train"], TrainSettings))
+    # What the model is told of the data comes from the data.
+    dataset, model, method = (
+        check_part(group, plain[group], reserved) for group, reserved in (
+            ("dataset", ()), ("model", ("in_shape", "out_features")), ("method", ()),
         )
-    if settings.batch_size % method.batch_multiple:
-        raise InputError(
-            f"train.batch_size must be a multiple of {method.batch_multiple} for this {plain['method']['name']}, "
-            f"got {settings.batch_size}"
-        )
+    )  # fmt: skip
+    made = method.build()  # refuses bad values now rather than after loading the data
+    try:
+        made.check_batch(settings.batch_size)
+    except InputError as error:
+        raise InputError(f"train.{error} (method {plain['method']['name']})") from None
     options = differences(plain)
     # Tuned values change when a method is tuned again, so these runs are named by the values.
-    told = differences(plain, "paper") if plain["preset"] == TUNED else options
+    naming_options = differences(plain, "paper") if plain["preset"] == TUNED else options
     folder = (
         Path(plain["out"]) / "runs" / plain["experiment"] / plain["dataset"]["name"] / plain["model"]["name"]
-        / plain["method"]["name"] / folder_name(plain["preset"], told)
+        / plain["method"]["name"] / folder_name(plain["preset"], naming_options)
     )  # fmt: skip
-    job = Job(
-        plain, seeds, options, folder, device, settings, dataset,
-        make_model=lambda shape, width: parts["model"](shape, width, **given["model"]),
-        make_method=lambda: parts["method"](**given["method"]),
-    )  # fmt: skip
+    job = Job(plain, seeds, options, folder, device, settings, dataset.build(), model.build, method.build)
     job.pending.extend(s for s in seeds if plain["rerun"] or not is_done(job.run_folder(s)))
     return job
 
@@ -144,15 +134,15 @@ def execute(job: Job, on_epoch: Callable[[int, list[dict[str, float]]], None] | 
     if not job.pending:
         return []
     torch.set_num_threads(job.plain["threads"])
-    members = []
+    runs = []
     for seed in job.pending:
         data, streams = job.dataset.load(seed), Streams(seed)
         with torch_seed(streams.init):
             model = job.make_model(tuple(data.train.x.shape[1:]), data.train.y.shape[1])
-        members.append(Member(data, job.make_method(), model, streams))
+        runs.append(Run(data, job.make_method(), model, streams))
     for seed in job.pending:
         if job.plain["rerun"]:
-            (job.run_folder(seed) / NAME).unlink(missing_ok=True)
+            (job.run_folder(seed) / RESUME_FILE).unlink(missing_ok=True)
         begin_run(job.run_folder(seed), yaml.safe_dump({**job.plain, "seed": seed, "seeds": None}, sort_keys=False))
     # Before training: what is committed or edited meanwhile is not what runs.
     shared = {"started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **environment(job.device)}
@@ -163,22 +153,22 @@ def execute(job: Job, on_epoch: Callable[[int, list[dict[str, float]]], None] | 
         if on_epoch:
             on_epoch(epoch, rows)
 
-    outcomes = train(members, job.settings, job.device, each_epoch, checkpoints(job))
+    results = train(runs, job.settings, job.device, each_epoch, checkpoints(job))
     written, diverged = [], []
-    for member, outcome in zip(members, outcomes, strict=True):
-        seed = member.streams.seed
-        if outcome.diverged:
-            (job.run_folder(seed) / NAME).unlink(missing_ok=True)
+    for run, result in zip(runs, results, strict=True):
+        seed = run.streams.seed
+        if result.diverged:
+            (job.run_folder(seed) / RESUME_FILE).unlink(missing_ok=True)
             diverged.append(seed)
             continue
-        report = make_report(job, member, outcome) | shared
-        finish_run(job.run_folder(seed), report, outcome.history, outcome.state_dict)
-        (job.run_folder(seed) / NAME).unlink(missing_ok=True)
+        report = make_report(job, run, result) | shared
+        finish_run(job.run_folder(seed), report, result.history, result.state_dict)
+        (job.run_folder(seed) / RESUME_FILE).unlink(missing_ok=True)
         logger.finish(seed, report)
         written.append(job.run_folder(seed))
     logger.close()
     if diverged:
-        raise Diverged(f"no finite validation {members[0].data.selection} for seeds {diverged} of {job.folder}")
+        raise Diverged(f"no finite validation {runs[0].data.selection} for seeds {diverged} of {job.folder}")
     return written
 
 
@@ -189,38 +179,34 @@ def checkpoints(job: Job) -> Checkpoints | None:
     return Checkpoints(job.run_folder, every, key) if every else None
 
 
-def pairs_verdict(facts: Mapping[str, float]) -> str:
-    """Return in words what the bandwidth does to the pairs; empty for methods without one."""
-    wanted = ("effective_fraction", "self_probability", "equal_label_probability")
-    return verdict(*(facts[name] for name in wanted)) if all(name in facts for name in wanted) else ""
-
-
-def make_report(job: Job, member: Member, outcome: Outcome) -> dict[str, Any]:
+def make_report(job: Job, run: Run, result: RunResult) -> dict[str, Any]:
     """Return the record of one run."""
-    plain, data, seed = job.plain, member.data, member.streams.seed
+    plain, data, seed = job.plain, run.data, run.streams.seed
+    words = {name: value for name, value in result.diagnostics.items() if isinstance(value, str)}
+    numbers = {name: value for name, value in result.diagnostics.items() if name not in words}
     return {
         "experiment": plain["experiment"],
         "dataset": data.name,
         "model": plain["model"]["name"],
         "method": plain["method"]["name"],
         "preset": plain["preset"],
-        "layer": member.method.layer,
-        "bandwidth": outcome.facts.get("bandwidth"),
+        "layer": plain["method"].get("layer", ""),
+        "bandwidth": numbers.get("bandwidth"),
         "alpha": plain["method"].get("alpha"),
         "options": job.options,
         "seed": seed,
         "run": job.run_folder(seed).relative_to(Path(plain["out"]) / "runs").as_posix(),
-        "scores": outcome.scores,
-        "facts": outcome.facts,
-        "verdict": pairs_verdict(outcome.facts),
+        "scores": result.scores,
+        "facts": numbers,
+        "verdict": words.get("verdict", ""),
         "selection": data.selection,
         "selection_rule": "best on val over epochs, first of ties",
-        "best_epoch": outcome.best_epoch,
+        "best_epoch": result.best_epoch,
         "epochs": job.settings.epochs,
-        "seconds": outcome.seconds,
-        "stack": outcome.stack,
+        "seconds": result.seconds,
+        "stack": result.stack,
         "unit": data.unit,
-        "notes": [*data.notes, *getattr(member.model, "notes", ())],
+        "notes": [*data.notes, *getattr(run.model, "notes", ())],
         "checksums": dict(data.checksums),
         "config": {**plain, "seed": seed, "seeds": None},
     }

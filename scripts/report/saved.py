@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import copy
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from cmixup.data import RegressionData
 from cmixup.errors import InputError
 from cmixup.methods.base import Method
 from datasets.common.base import Dataset
-from scripts.driver.config import arguments, target
+from scripts.driver.config import check_part
 from scripts.driver.runs import load_reports
 from scripts.report.layer_choice import choose_variants
 
@@ -36,14 +37,14 @@ def check_publishable(reports: Sequence[Report]) -> None:
 
 def dataset_of(report: Report, **changes: Any) -> Dataset:
     """Return the dataset of a run, with other values of some of its options."""
-    dataset = _build("dataset", {**report["config"]["dataset"], **changes})()
+    dataset = check_part("dataset", {**report["config"]["dataset"], **changes}).build()
     assert isinstance(dataset, Dataset)
     return dataset
 
 
 def method_of(report: Report) -> Method:
     """Return the method of a run; it is not fitted."""
-    method = _build("method", report["config"]["method"])()
+    method = check_part("method", copy.deepcopy(report["config"]["method"])).build()
     assert isinstance(method, Method)
     return method
 
@@ -66,17 +67,11 @@ def model_of(report: Report, data: RegressionData, out: Path, method: Method | N
     config = report["config"]["model"]
     # What it started from is in the checkpoint's past, and its file need not be here.
     config = {**config, **({"weights": None} if "weights" in config else {})}
-    make = _build("model", config, reserved=("in_shape", "out_features"))
+    part = check_part("model", config, reserved=("in_shape", "out_features"))
     x: Any = data.train.x
-    model = make(in_shape=tuple(x.shape[1:]), out_features=data.train.y.shape[1])
+    model = part.build(tuple(x.shape[1:]), data.train.y.shape[1])
     if method:
-        method.fit(data.train, model)
+        method.fit(data, model, None)
     model.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
     assert isinstance(model, nn.Module)
     return model.eval()
-
-
-def _build(group: str, config: Mapping[str, Any], reserved: Sequence[str] = ()) -> Callable[..., Any]:
-    kind = target(config)
-    given = arguments(group, config, kind, reserved)
-    return lambda **more: kind(**given, **more)

@@ -56,7 +56,7 @@ def rmse_by_colour(
     model = model.to(device)
     found = {}
     for colour, split in splits.items():
-        prediction = predict(method.predict, model, Rows([split], device), batch_size).cpu()
+        prediction = predict(method.predictors()[""], model, Rows([split], device), batch_size).cpu()
         found[colour] = float(METRICS[METRIC].score(prediction, split.y))
     return found
 

@@ -51,7 +51,7 @@ def errors(report: Report, data: RegressionData, out: Path, device: torch.device
     method = method_of(report)
     model = model_of(report, data, out, method).to(device)
     rows = Rows([data.test], device)
-    prediction = predict(method.predict, model, rows, report["config"]["train"]["eval_batch_size"]).cpu()
+    prediction = predict(method.predictors()[""], model, rows, report["config"]["train"]["eval_batch_size"]).cpu()
     each = (prediction - data.test.y).double().square().mean(dim=-1).numpy()
     recorded = report["scores"]["test"][METRIC]
     if not math.isclose(each.mean(), recorded, rel_tol=0.01):

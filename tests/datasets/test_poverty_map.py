@@ -217,8 +217,8 @@ def test_through_the_real_package(fixture: Path) -> None:
 def test_the_checkpoint_is_the_best_of_the_worse_half() -> None:
     """`worst_r` in history is the lower of both correlations, and the chosen epoch is its best."""
     data = make_data(selection="worst_r", worst=("r",))
-    outcome = train_one(ERM(), data=data, epochs=6)
-    found = [row["val_worst_r"] for row in outcome.history]
-    assert outcome.best_epoch == 1 + int(np.argmax(found))
-    assert outcome.scores["val"]["worst_r"] == pytest.approx(max(found), abs=1e-6)
-    assert outcome.scores["val"]["worst_r"] <= outcome.scores["val"]["r"] + 0.2
+    result = train_one(ERM(), data=data, epochs=6)
+    found = [row["val_worst_r"] for row in result.history]
+    assert result.best_epoch == 1 + int(np.argmax(found))
+    assert result.scores["val"]["worst_r"] == pytest.approx(max(found), abs=1e-6)
+    assert result.scores["val"]["worst_r"] <= result.scores["val"]["r"] + 0.2

@@ -24,7 +24,7 @@ from cmixup.methods.mr_maml import MRMAML
 from cmixup.seeding import Streams, torch_seed
 from cmixup.tasks import Tasks
 from cmixup.training.loader import Rows
-from cmixup.training.trainer import Member
+from cmixup.training.trainer import Run
 
 SHOTS, SIDE = 6, 4
 LR = 0.05
@@ -83,20 +83,20 @@ def make_split(n: int, seed: int = 0, name: str = "train") -> Split:
     return Split(tasks, tasks.y, torch.from_numpy(tasks.objects), name)
 
 
-def make_member(method: Method, seed: int = 0, n: int = 6, model: Callable[[], nn.Module] = Small) -> Member:
+def make_run(method: Method, seed: int = 0, n: int = 6, model: Callable[[], nn.Module] = Small) -> Run:
     parts = [make_split(n, seed, "train"), make_split(3, seed + 100, "val"), make_split(4, 7, "test")]
     data = RegressionData("poses", *parts, unit="none", metrics=("mse", "mse_ci95"), selection="mse")
     streams = Streams(seed)
     with torch_seed(streams.init):
         made = model()
-    return Member(data, method, made, streams)
+    return Run(data, method, made, streams)
 
 
-def one_batch(member: Member, size: int = 3) -> Batch:
-    """The first batch of a member's next epoch."""
-    order = member.method.order(member.data.train, size, member.streams, drop_last=False)
-    drawn = member.method.draw(order, member.streams)
-    return next(iter(Rows([member.data.train], torch.device("cpu")).batches([order], [drawn])))
+def one_batch(run: Run, size: int = 3) -> Batch:
+    """The first batch of a run's next epoch."""
+    order = run.method.order(run.data.train, size, run.streams, drop_last=False)
+    drawn = run.method.draw(order, run.streams)
+    return next(iter(Rows([run.data.train], torch.device("cpu")).batches([order], [drawn])))
 
 
 def with_draws(batch: Batch, **draws: Any) -> Batch:

@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from cmixup.batch import Batch
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
-from cmixup.learner import Learner
 from cmixup.methods.base import Method, squared_error
 from cmixup.methods.coral import coral
 from cmixup.methods.domains import DomainMethod, Means
@@ -24,6 +23,7 @@ from cmixup.methods.ib_irm import ib_irm
 from cmixup.methods.irm import irm
 from cmixup.methods.penalised import Penalised, Term
 from cmixup.methods.vrex import vrex
+from cmixup.model_stack import ModelStack
 from cmixup.training.trainer import train
 from models.fcn3 import FCN3
 from models.lstnet import LSTNet
@@ -34,8 +34,8 @@ from tests.helpers import (
     assert_states_close,
     epoch_batches,
     make_data,
-    make_learner,
-    make_member,
+    make_run,
+    make_stack,
     settings,
     states_differ,
     train_one,
@@ -131,31 +131,31 @@ def test_the_loss_does_not_depend_on_the_unit_of_the_label(name: str) -> None:
     other = replace(data, train=replace(data.train, y=SCALE * data.train.y + SHIFT))
     losses = []
     for some, model in ((data, None), (other, lambda width, d_y: OtherUnit((width,), d_y))):
-        member = make_member(METHODS[name](), 3, some, model)
-        _, batches = epoch_batches(member)
-        learner = make_learner([member])
-        losses.append([member.method.step(learner, batch).item() for batch in batches[:1]])
-        losses[-1].append(member.method.loss(learner.model, batches[1]).item() if name == "group_dro" else 0)
-        assert member.method.predict(learner.model, batches[0].x).mean().abs() > (100 if model else 0)
+        run = make_run(METHODS[name](), 3, some, model)
+        _, batches = epoch_batches(run)
+        stack = make_stack([run])
+        losses.append([run.method.step(stack, batch).item() for batch in batches[:1]])
+        losses[-1].append(run.method.loss(stack.model, batches[1]).item() if name == "group_dro" else 0)
+        assert run.method.predict(stack.model, batches[0].x).mean().abs() > (100 if model else 0)
     assert losses[0][0] == pytest.approx(losses[1][0], rel=1e-3)
 
 
 @pytest.mark.parametrize("standardise", [True, False])
 def test_the_risk_is_divided_by_the_variance_of_the_training_labels(standardise: bool) -> None:
-    member = make_member(Penalised(2, [], standardise=standardise), data=make_data(1, d_y=2))
-    _, batches = epoch_batches(member)
-    risk = squared_error(member.model(batches[0].x), batches[0].y)
-    variance = member.data.train.y.var(dim=0, correction=0).mean() if standardise else 1.0
-    torch.testing.assert_close(member.method.loss(member.model, batches[0]), risk / variance)
+    run = make_run(Penalised(2, [], standardise=standardise), data=make_data(1, d_y=2))
+    _, batches = epoch_batches(run)
+    risk = squared_error(run.model(batches[0].x), batches[0].y)
+    variance = run.data.train.y.var(dim=0, correction=0).mean() if standardise else 1.0
+    torch.testing.assert_close(run.method.loss(run.model, batches[0]), risk / variance)
 
 
 def test_labels_that_do_not_vary_are_left_in_their_unit() -> None:
     data = make_data(1)
     data.train.y.fill_(3.0)
-    member = make_member(Penalised(2, []), data=data)
-    _, batches = epoch_batches(member)
-    expected = squared_error(member.model(batches[0].x), batches[0].y)
-    torch.testing.assert_close(member.method.loss(member.model, batches[0]), expected)
+    run = make_run(Penalised(2, []), data=data)
+    _, batches = epoch_batches(run)
+    expected = squared_error(run.model(batches[0].x), batches[0].y)
+    torch.testing.assert_close(run.method.loss(run.model, batches[0]), expected)
 
 
 # ---- annealing
@@ -163,21 +163,21 @@ def test_labels_that_do_not_vary_are_left_in_their_unit() -> None:
 
 def counted(method: Penalised, steps: int) -> tuple[list[float], list[int]]:
     """The weights of the first term at each step, and the steps before which the optimiser started anew."""
-    member = make_member(method, data=make_data(0, (16 * steps, 8, 8)))
-    _, batches = epoch_batches(member)
-    learner = make_learner([member])
+    run = make_run(method, data=make_data(0, (16 * steps, 8, 8)))
+    _, batches = epoch_batches(run)
+    stack = make_stack([run])
     resets: list[int] = []
-    reset = learner.optimizer.reset
+    reset = stack.optimizer.reset
 
     def counting() -> None:
         resets.append(method.steps)
         reset()
 
-    learner.optimizer.reset = counting  # type: ignore[method-assign]
+    stack.optimizer.reset = counting  # type: ignore[method-assign]
     weights = []
     for batch in batches:
         weights.append(method.terms[0].at(method.steps))
-        method.step(learner, batch)
+        method.step(stack, batch)
     return weights, resets
 
 
@@ -210,9 +210,9 @@ def test_before_its_annealing_ends_ib_irm_is_irm() -> None:
 def test_the_loss_is_divided_by_a_weight_above_1(weight: float, ratio: float) -> None:
     losses = []
     for divide in (False, True):
-        member = make_member(vrex(2, weight, 0, divide=divide))
-        _, batches = epoch_batches(member)
-        losses.append(member.method.loss(member.model, batches[0]).item())
+        run = make_run(vrex(2, weight, 0, divide=divide))
+        _, batches = epoch_batches(run)
+        losses.append(run.method.loss(run.model, batches[0]).item())
     assert losses[0] == pytest.approx(ratio * losses[1], rel=1e-6)
 
 
@@ -221,7 +221,7 @@ def test_the_loss_is_divided_by_a_weight_above_1(weight: float, ratio: float) ->
 
 @pytest.mark.parametrize("name", [name for name in DOMAIN_METHODS if name not in ("group_dro", "fish")])
 def test_batches_hold_the_domains(name: str) -> None:
-    order, batches = epoch_batches(make_member(METHODS[name](), data=make_data(0, (53, 8, 8))))
+    order, batches = epoch_batches(make_run(METHODS[name](), data=make_data(0, (53, 8, 8))))
     assert order.sizes.tolist() == [16] * 3  # floor(53 / 16)
     for batch in batches:
         assert sorted(batch.domain[[0, 8]].tolist()) == [0, 1]
@@ -236,15 +236,15 @@ def with_domains(domain: np.ndarray) -> RegressionData:
 
 @pytest.mark.parametrize("name", DOMAIN_METHODS)
 def test_domains_of_a_single_row_train(name: str) -> None:
-    outcome = train_one(METHODS[name](), data=with_domains(np.r_[np.zeros(30, int), 5, np.ones(30, int), 2, 3]))
-    assert not outcome.diverged
-    assert outcome.facts["n_domains"] == 5
+    result = train_one(METHODS[name](), data=with_domains(np.r_[np.zeros(30, int), 5, np.ones(30, int), 2, 3]))
+    assert not result.diverged
+    assert result.diagnostics["n_domains"] == 5
 
 
 def test_domains_need_not_be_the_same_in_a_stack() -> None:
     data = [with_domains(np.arange(48) % 3 + shift) for shift in (0, 20)]
     for name in DOMAIN_METHODS:
-        together = train([make_member(METHODS[name](), 0, some) for some in data], settings())
+        together = train([make_run(METHODS[name](), 0, some) for some in data], settings())
         for some, ours in zip(data, together, strict=True):
             assert_states_close(ours.state_dict, train_one(METHODS[name](), 0, some).state_dict, 1e-4)
 
@@ -259,9 +259,9 @@ def test_a_single_domain_is_refused(name: str) -> None:
 
 
 def test_as_many_domains_in_every_run_of_a_stack() -> None:
-    members = [make_member(GroupDRO(), seed, with_domains(np.arange(48) % n)) for seed, n in enumerate((2, 3))]
+    runs = [make_run(GroupDRO(), seed, with_domains(np.arange(48) % n)) for seed, n in enumerate((2, 3))]
     with pytest.raises(InputError, match=r"all runs of a stack need as many training domains, got \[2, 3\]"):
-        train(members, settings())
+        train(runs, settings())
 
 
 @pytest.mark.parametrize(
@@ -307,13 +307,13 @@ def test_bad_batch_sizes_are_refused(make: Callable[[], Method], batch_size: int
 @pytest.mark.parametrize("name", ["ib_irm", "coral", "drnn"])
 def test_models_without_features_are_refused(name: str) -> None:
     with pytest.raises(InputError, match="model must be a Backbone with features for this method, got Linear"):
-        make_member(METHODS[name](), model=nn.Linear)
+        make_run(METHODS[name](), model=nn.Linear)
 
 
 @pytest.mark.parametrize("name", ["irm", "vrex", "group_dro", "fish"])
 def test_others_train_any_module(name: str) -> None:
-    (outcome,) = train([make_member(METHODS[name](), model=nn.Linear)], settings())
-    assert not outcome.diverged
+    (result,) = train([make_run(METHODS[name](), model=nn.Linear)], settings())
+    assert not result.diverged
 
 
 def test_models_that_predict_past_their_features_are_refused() -> None:
@@ -322,18 +322,18 @@ def test_models_that_predict_past_their_features_are_refused() -> None:
     split = Split(torch.randn(8, 53, 2), torch.randn(8, 2), torch.arange(8) % 2, "series/train")
     series = replace(data, train=split, val=split, test=split)
     with pytest.raises(InputError, match=r"must predict head\(features\(x\)\) .*; a part of LSTNet goes another way"):
-        make_member(coral(2), data=series, model=lambda *_: LSTNet((53, 2), 2, 3, 3))
-    member = make_member(vrex(2), data=series, model=lambda *_: LSTNet((53, 2), 2, 3, 3))
-    assert member.model.training
+        make_run(coral(2), data=series, model=lambda *_: LSTNet((53, 2), 2, 3, 3))
+    run = make_run(vrex(2), data=series, model=lambda *_: LSTNet((53, 2), 2, 3, 3))
+    assert run.model.training
 
 
 def test_a_term_without_weight_is_not_computed() -> None:
     def fails(_: object) -> Tensor:
         raise AssertionError
 
-    member = make_member(Penalised(2, [Term("weight", fails, 1.0, anneal=1)]))
-    _, batches = epoch_batches(member)
-    learner = Learner([member.model], CPU)
-    member.method.step(learner, batches[0])
+    run = make_run(Penalised(2, [Term("weight", fails, 1.0, anneal=1)]))
+    _, batches = epoch_batches(run)
+    stack = ModelStack([run.model], CPU)
+    run.method.step(stack, batches[0])
     with pytest.raises(AssertionError):
-        member.method.step(learner, batches[1])
+        run.method.step(stack, batches[1])

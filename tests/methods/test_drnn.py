@@ -10,7 +10,7 @@ import torch
 from cmixup.methods.drnn import DRNN, DomainClassifier, Reverse, cross_entropy
 from cmixup.seeding import torch_seed
 from models.fcn3 import FCN3
-from tests.helpers import assert_states_equal, epoch_batches, make_data, make_learner, make_member
+from tests.helpers import assert_states_equal, epoch_batches, make_data, make_run, make_stack
 
 
 @pytest.mark.parametrize("c", [1.0, 0.25, 0.0])
@@ -29,15 +29,15 @@ def test_the_gradient_is_reversed_for_the_features_only(c: float) -> None:
 
 def test_the_loss_is_the_risk_plus_the_weighted_cross_entropy() -> None:
     method = DRNN(2, 0.3, reversal=0.5, standardise=False)
-    member = make_member(method)
-    _, batches = epoch_batches(member)
-    learner = make_learner([member])
-    model, batch = member.model, batches[0]
+    run = make_run(method)
+    _, batches = epoch_batches(run)
+    stack = make_stack([run])
+    model, batch = run.model, batches[0]
     assert isinstance(model, FCN3)
     logits = method.classifier.model(model.features(batch.x))
     entropy = torch.nn.functional.cross_entropy(logits, batch.domain)
     risk = torch.nn.functional.mse_loss(model(batch.x), batch.y)
-    loss = method.loss(learner.model, batch)
+    loss = method.loss(stack.model, batch)
     torch.testing.assert_close(loss, risk + 0.3 * entropy)
 
     encoder = list(model.linear1.parameters())
@@ -55,10 +55,10 @@ def test_a_fresh_classifier_is_at_chance_level(n_domains: int) -> None:
     data = make_data(0, (310, 8, 8))
     data.train.domain.copy_(torch.arange(310) % n_domains)
     method = DRNN(2)
-    member = make_member(method, data=data)
-    make_learner([member])
-    assert isinstance(member.model, FCN3)
-    logits = method.classifier.model(member.model.features(data.train.x))
+    run = make_run(method, data=data)
+    make_stack([run])
+    assert isinstance(run.model, FCN3)
+    logits = method.classifier.model(run.model.features(data.train.x))
     entropy = cross_entropy(logits, method.places(data.train.domain))
     assert entropy.item() == pytest.approx(math.log(n_domains), rel=0.02)
 
@@ -67,13 +67,13 @@ def test_the_classifier_learns_to_tell_domains_that_the_inputs_tell() -> None:
     data = make_data(0, (400, 8, 8))
     data.train.domain.copy_((data.train.x[:, 0] > 0.5).long())
     method = DRNN(2, 1.0, reversal=0.0, classifier_lr=0.01)
-    member = make_member(method, data=data)
-    _, batches = epoch_batches(member)
-    learner = make_learner([member])
+    run = make_run(method, data=data)
+    _, batches = epoch_batches(run)
+    stack = make_stack([run])
     for batch in batches * 2:
-        method.step(learner, batch)
-    assert isinstance(member.model, FCN3)
-    logits = method.classifier.model(member.model.features(data.train.x))
+        method.step(stack, batch)
+    assert isinstance(run.model, FCN3)
+    logits = method.classifier.model(run.model.features(data.train.x))
     assert cross_entropy(logits, data.train.domain) < 0.3
 
 
@@ -90,20 +90,20 @@ def test_the_factor_of_the_reversed_gradient_grows_over_the_ramp() -> None:
 
 def test_without_weight_the_classifier_stays() -> None:
     method = DRNN(2, 0.0)
-    member = make_member(method)
-    _, batches = epoch_batches(member)
-    learner = make_learner([member])
+    run = make_run(method)
+    _, batches = epoch_batches(run)
+    stack = make_stack([run])
     before = {name: value.clone() for name, value in method.classifier.model.state_dict().items()}
     for batch in batches:
-        method.step(learner, batch)
+        method.step(stack, batch)
     assert_states_equal(before, method.classifier.model.state_dict())
 
 
 def test_classifiers_of_a_stack_are_those_of_its_members() -> None:
     stacked = DRNN(2)
-    make_learner([make_member(stacked if seed == 0 else DRNN(2), seed) for seed in range(2)])
+    make_stack([make_run(stacked if seed == 0 else DRNN(2), seed) for seed in range(2)])
     for seed in range(2):
         alone = DRNN(2)
-        make_learner([make_member(alone, seed)])
+        make_stack([make_run(alone, seed)])
         for name, value in alone.classifier.model.state_dict().items():
             assert torch.equal(stacked.classifier.model.state_dict()[name][seed], value)

@@ -30,7 +30,7 @@ from tests.helpers import (
     assert_states_equal,
     epoch_batches,
     make_data,
-    make_member,
+    make_run,
     states_differ,
     train_one,
 )
@@ -72,15 +72,15 @@ def test_local_mixup_that_keeps_every_pair_is_mixup(name: str, layer: str, pairi
     right.layer = layer
     left = train_one(EQUAL_TO_MIXUP[name](layer, pairing), 5, data)
     assert_states_close(left.state_dict, train_one(right, 5, data).state_dict, 1e-6)
-    assert left.facts == {"kept_fraction": 1.0, "empty_steps": 0.0}
+    assert left.diagnostics == {"kept_fraction": 1.0, "empty_steps": 0.0}
 
 
 def test_local_mixup_with_eps_0_trains_on_self_pairs_only() -> None:
     """Spec E: an ordinary draw has self pairs here and there, and steps without any are skipped."""
     data = make_data(5, ONE_EPOCH)
-    member = make_member(local_mixup(0.5, quantile=0.0), 5, data)
-    order = member.method.order(data.train, 16, member.streams, drop_last=False)
-    draws = member.method.draw(order, member.streams)
+    run = make_run(local_mixup(0.5, quantile=0.0), 5, data)
+    order = run.method.order(data.train, 16, run.streams, drop_last=False)
+    draws = run.method.draw(order, run.streams)
     assert draws["weight"].tolist() == (draws["partner"] == order.index).tolist()
 
 
@@ -136,7 +136,7 @@ class SamePartners:
 
     def __init__(self) -> None:
         self.inner = LabelDistance(INF)
-        self.fit, self.draw, self.facts = self.inner.fit, self.inner.draw, self.inner.facts
+        self.fit, self.draw, self.diagnostics = self.inner.fit, self.inner.draw, self.inner.diagnostics
 
 
 @LENGTHS
@@ -153,12 +153,12 @@ def test_infinite_bandwidth_is_mixup_with_the_same_sampler(layer: str, sizes: tu
 
 def partner_counts(method: Method, n: int = 40, epochs: int = 100) -> np.ndarray:
     """How often each row pairs with each: `(n, n)`."""
-    member = make_member(method, 1, make_data(1, (n, 8, 8)))
-    method.fit(member.data.train, member.model)
+    run = make_run(method, 1, make_data(1, (n, 8, 8)))
+    method.fit(run.data.train, run.model)
     counts = np.zeros((n, n))
     for _ in range(epochs):
-        order = method.order(member.data.train, 16, member.streams, drop_last=False)
-        np.add.at(counts, (order.index, method.draw(order, member.streams)["partner"]), 1)
+        order = method.order(run.data.train, 16, run.streams, drop_last=False)
+        np.add.at(counts, (order.index, method.draw(order, run.streams)["partner"]), 1)
     return counts
 
 
@@ -218,8 +218,8 @@ def test_cmixup_is_mixup_with_another_pairing(sizes: tuple[int, int, int]) -> No
 
 @pytest.mark.parametrize("name", [name for name in METHODS if name not in DOMAIN_METHODS])
 def test_every_method_sees_the_same_rows_in_the_same_batches(name: str) -> None:
-    _, ours = epoch_batches(make_member(METHODS[name](), 3))
-    _, erm = epoch_batches(make_member(ERM(), 3))
+    _, ours = epoch_batches(make_run(METHODS[name](), 3))
+    _, erm = epoch_batches(make_run(ERM(), 3))
     assert len(ours) == len(erm) == 3
     for one, other in zip(ours, erm, strict=True):
         assert torch.equal(one.x, other.x)
@@ -228,8 +228,8 @@ def test_every_method_sees_the_same_rows_in_the_same_batches(name: str) -> None:
 
 
 def test_equal_sampler_and_lambda_give_identical_batches() -> None:
-    _, first = epoch_batches(make_member(mixup(0.5), 3))
-    _, second = epoch_batches(make_member(manifold_mixup(0.5), 3))
+    _, first = epoch_batches(make_run(mixup(0.5), 3))
+    _, second = epoch_batches(make_run(manifold_mixup(0.5), 3))
     for one, other in zip(first, second, strict=True):
         assert one.partner is not None
         assert other.partner is not None
@@ -243,9 +243,9 @@ def test_lambda_does_not_depend_on_the_pairing() -> None:
     methods: list[Method] = [mixup(0.5), mixup(0.5, pairing="permutation"), cmixup(0.3, 0.5)]
     drawn = []
     for method, stream in zip(methods, streams, strict=True):
-        member = make_member(method, 3)
-        method.fit(member.data.train, member.model)
-        order = method.order(member.data.train, 16, stream, drop_last=False)
+        run = make_run(method, 3)
+        method.fit(run.data.train, run.model)
+        order = method.order(run.data.train, 16, stream, drop_last=False)
         drawn.append(method.draw(order, stream))
     assert drawn[0]["lam"].tolist() == drawn[1]["lam"].tolist() == drawn[2]["lam"].tolist()
     assert drawn[0]["partner"].tolist() != drawn[1]["partner"].tolist() != drawn[2]["partner"].tolist()

@@ -7,17 +7,17 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.batch import Batch
-from cmixup.learner import Learner
 from cmixup.methods.erm import ERM
 from cmixup.methods.fish import Fish
+from cmixup.model_stack import ModelStack
 from tests.helpers import (
     CPU,
     assert_states_close,
     assert_states_equal,
     epoch_batches,
     make_data,
-    make_learner,
-    make_member,
+    make_run,
+    make_stack,
 )
 
 SIZES = (203, 20, 17)
@@ -33,68 +33,68 @@ def halves(batch: Batch) -> list[Batch]:
 
 def sequential(batches: list[Batch], optimizer: str) -> dict[str, Tensor]:
     """The weights after ordinary steps on one domain after another."""
-    member = make_member(ERM(), 0, make_data(0, SIZES))
-    learner = Learner([member.model], CPU, optimizer, lr=0.01)
+    run = make_run(ERM(), 0, make_data(0, SIZES))
+    stack = ModelStack([run.model], CPU, optimizer, lr=0.01)
     for batch in batches:
         for half in halves(batch):
-            member.method.step(learner, half)
-    return state(member.model)
+            run.method.step(stack, half)
+    return state(run.model)
 
 
-def fish(meta_lr: float, optimizer: str = "sgd") -> tuple[Fish, Learner, list[Batch]]:
+def fish(meta_lr: float, optimizer: str = "sgd") -> tuple[Fish, ModelStack, list[Batch]]:
     method = Fish(2, meta_lr)
-    member = make_member(method, 0, make_data(0, SIZES))
-    _, batches = epoch_batches(member)
-    return method, make_learner([member], optimizer=optimizer, lr=0.01), batches
+    run = make_run(method, 0, make_data(0, SIZES))
+    _, batches = epoch_batches(run)
+    return method, make_stack([run], optimizer=optimizer, lr=0.01), batches
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 def test_meta_lr_1_trains_on_one_domain_after_another(optimizer: str) -> None:
-    method, learner, batches = fish(1.0, optimizer)
+    method, stack, batches = fish(1.0, optimizer)
     for batch in batches:
-        method.step(learner, batch)
-    assert_states_equal(state(learner.model), sequential(batches, optimizer))
+        method.step(stack, batch)
+    assert_states_equal(state(stack.model), sequential(batches, optimizer))
 
 
 def test_meta_lr_0_changes_nothing() -> None:
-    method, learner, batches = fish(0.0)
-    before = state(learner.model)
+    method, stack, batches = fish(0.0)
+    before = state(stack.model)
     for batch in batches:
-        method.step(learner, batch)
-    assert_states_equal(state(learner.model), before)
+        method.step(stack, batch)
+    assert_states_equal(state(stack.model), before)
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 def test_a_step_goes_the_share_of_the_way(optimizer: str) -> None:
-    method, learner, batches = fish(0.3, optimizer)
-    before = state(learner.model)
-    loss = method.step(learner, batches[0])
+    method, stack, batches = fish(0.3, optimizer)
+    before = state(stack.model)
+    loss = method.step(stack, batches[0])
     inner = sequential(batches[:1], optimizer)
     expected = {name: value + 0.3 * (inner[name] - value) for name, value in before.items()}
-    assert_states_close(state(learner.model), expected, 1e-7)
+    assert_states_close(state(stack.model), expected, 1e-7)
     first, second = halves(batches[0])
-    twin = make_member(ERM(), 0, make_data(0, SIZES))
-    other = Learner([twin.model], CPU, optimizer, lr=0.01)
+    twin = make_run(ERM(), 0, make_data(0, SIZES))
+    other = ModelStack([twin.model], CPU, optimizer, lr=0.01)
     losses = [twin.method.step(other, half).item() for half in (first, second)]
     assert loss.item() == pytest.approx(sum(losses) / 2)
 
 
 def test_one_domain_and_meta_lr_1_is_erm() -> None:
     data = make_data(0, SIZES)
-    one, other = make_member(Fish(1, 1.0), 0, data), make_member(ERM(), 0, data)
+    one, other = make_run(Fish(1, 1.0), 0, data), make_run(ERM(), 0, data)
     _, batches = epoch_batches(other)
-    learners = make_learner([one]), make_learner([other])
+    learners = make_stack([one]), make_stack([other])
     for batch in batches:
-        for member, learner in zip((one, other), learners, strict=True):
-            member.method.step(learner, batch)
+        for run, stack in zip((one, other), learners, strict=True):
+            run.method.step(stack, batch)
     assert_states_equal(state(one.model), state(other.model))
 
 
 def test_the_optimisers_state_is_carried_over_outer_steps() -> None:
-    method, learner, batches = fish(0.5, "adam")
+    method, stack, batches = fish(0.5, "adam")
     for batch in batches[:3]:
-        method.step(learner, batch)
-    assert learner.optimizer._count.tolist() == [6.0] * len(learner.optimizer.params)  # type: ignore[attr-defined]
+        method.step(stack, batch)
+    assert stack.optimizer._count.tolist() == [6.0] * len(stack.optimizer.params)  # type: ignore[attr-defined]
 
 
 class WithBatchNorm(nn.Module):
@@ -109,11 +109,11 @@ class WithBatchNorm(nn.Module):
 def test_floating_buffers_are_interpolated_and_counters_copied() -> None:
     ends = {}
     for meta_lr in (0.25, 1.0):
-        member = make_member(Fish(2, meta_lr), 0, make_data(0, SIZES), WithBatchNorm)
-        before = state(member.model)
-        _, batches = epoch_batches(member)
-        member.method.step(make_learner([member]), batches[0])
-        ends[meta_lr] = state(member.model)
+        run = make_run(Fish(2, meta_lr), 0, make_data(0, SIZES), WithBatchNorm)
+        before = state(run.model)
+        _, batches = epoch_batches(run)
+        run.method.step(make_stack([run]), batches[0])
+        ends[meta_lr] = state(run.model)
     assert ends[0.25]["net.1.num_batches_tracked"] == 2
     for name in ("net.1.running_mean", "net.1.running_var", "net.0.weight"):
         assert not torch.equal(ends[1.0][name], before[name])
@@ -122,8 +122,8 @@ def test_floating_buffers_are_interpolated_and_counters_copied() -> None:
 
 def test_an_outer_step_uses_a_full_minibatch_of_each_domain() -> None:
     data = make_data(0, SIZES)
-    member = make_member(Fish(2), 0, data)
-    order, batches = epoch_batches(member)
+    run = make_run(Fish(2), 0, data)
+    order, batches = epoch_batches(run)
     assert order.sizes.tolist() == [32] * 6  # 12 inner steps of 16 rows, as ERM has full batches
     firsts = set()
     for batch in batches:

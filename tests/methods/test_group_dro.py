@@ -12,53 +12,53 @@ from torch import Tensor
 from cmixup.batch import Batch
 from cmixup.methods.base import squared_error
 from cmixup.methods.group_dro import GroupDRO
-from cmixup.training.trainer import Member, train
-from tests.helpers import epoch_batches, make_data, make_learner, make_member, settings, train_one
+from cmixup.training.trainer import Run, train
+from tests.helpers import epoch_batches, make_data, make_run, make_stack, settings, train_one
 
 
-def member_of(method: GroupDRO, n_domains: int = 3, seed: int = 0) -> Member:
+def member_of(method: GroupDRO, n_domains: int = 3, seed: int = 0) -> Run:
     data = make_data(seed, (48, 8, 8))
     data.train.domain.copy_(torch.arange(48) % n_domains * 4 + 1)  # 1, 5, 9
-    return make_member(method, seed, data)
+    return make_run(method, seed, data)
 
 
-def rows(member: Member, index: Tensor) -> Batch:
-    split = member.data.train
+def rows(run: Run, index: Tensor) -> Batch:
+    split = run.data.train
     return Batch(split.x[index], split.y[index], split.domain[index])
 
 
-def risks(member: Member, batch: Batch) -> list[float]:
+def risks(run: Run, batch: Batch) -> list[float]:
     """The risk on each training domain, 0 where it is absent."""
-    assert isinstance(member.method, GroupDRO)
-    f = member.method.standard(member.model(batch.x))
-    y = member.method.standard(batch.y)
-    each = [batch.domain == d for d in member.data.train.domain.unique()]
+    assert isinstance(run.method, GroupDRO)
+    f = run.method.standard(run.model(batch.x))
+    y = run.method.standard(batch.y)
+    each = [batch.domain == d for d in run.data.train.domain.unique()]
     return [squared_error(f[mine], y[mine]).item() if mine.any() else 0.0 for mine in each]
 
 
 @pytest.mark.parametrize("index", [torch.arange(48), torch.tensor([0, 3, 6, 1, 4])], ids=["all", "one absent"])
 def test_weights_and_loss_of_a_step(index: Tensor) -> None:
     method = GroupDRO(0.7)
-    member = member_of(method)
-    learner = make_learner([member])
+    run = member_of(method)
+    stack = make_stack([run])
     q = torch.full((3,), 1 / 3)
     for _ in range(3):
-        batch = rows(member, index)
-        r = torch.tensor(risks(member, batch))
+        batch = rows(run, index)
+        r = torch.tensor(risks(run, batch))
         q = q * torch.exp(0.7 * r)
         q = q / q.sum()
         expected = (q * r).sum().item()
-        assert method.loss(member.model, batch).item() == pytest.approx(expected, rel=1e-5)
-        assert method.step(learner, batch).item() == pytest.approx(expected, rel=1e-5)
+        assert method.loss(run.model, batch).item() == pytest.approx(expected, rel=1e-5)
+        assert method.step(stack, batch).item() == pytest.approx(expected, rel=1e-5)
         torch.testing.assert_close(method.log_q.exp(), q)
 
 
 def test_weights_stay_on_the_simplex_even_where_they_are_extreme() -> None:
     method = GroupDRO(1e4, standardise=False)
-    member = member_of(method)
-    learner = make_learner([member])
-    for batch in epoch_batches(member)[1]:
-        method.step(learner, batch)
+    run = member_of(method)
+    stack = make_stack([run])
+    for batch in epoch_batches(run)[1]:
+        method.step(stack, batch)
         assert torch.isfinite(method.log_q).any()
         assert method.log_q.exp().sum().item() == pytest.approx(1, abs=1e-6)
         assert (method.log_q <= 1e-6).all()
@@ -66,39 +66,39 @@ def test_weights_stay_on_the_simplex_even_where_they_are_extreme() -> None:
 
 def test_eta_0_keeps_uniform_weights_and_averages_over_all_training_domains() -> None:
     method = GroupDRO(0.0, standardise=False)
-    member = member_of(method)
-    learner = make_learner([member])
+    run = member_of(method)
+    stack = make_stack([run])
     for index in (torch.arange(48), torch.tensor([0, 3, 6, 1])):
-        batch = rows(member, index)
-        assert method.loss(member.model, batch).item() == pytest.approx(sum(risks(member, batch)) / 3, rel=1e-5)
-        method.step(learner, batch)
+        batch = rows(run, index)
+        assert method.loss(run.model, batch).item() == pytest.approx(sum(risks(run, batch)) / 3, rel=1e-5)
+        method.step(stack, batch)
         torch.testing.assert_close(method.log_q, torch.full((3,), -math.log(3)))
 
 
 def test_the_domain_with_the_highest_loss_gains_weight_and_absent_ones_keep_their_ratio() -> None:
     method = GroupDRO(0.5)
-    member = member_of(method)
-    member.data.train.y[member.data.train.domain == 5] += 10  # the second domain
-    method.fit(member.data.train, member.model)
-    learner = make_learner([member], lr=1e-6)
+    run = member_of(method)
+    run.data.train.y[run.data.train.domain == 5] += 10  # the second domain
+    method.fit(run.data.train, run.model)
+    stack = make_stack([run], lr=1e-6)
     weights = [1 / 3]
     for _ in range(5):
-        method.step(learner, rows(member, torch.arange(48)))
+        method.step(stack, rows(run, torch.arange(48)))
         weights.append(method.log_q.exp()[1].item())
     assert all(b > a for a, b in itertools.pairwise(weights))
     ratio = method.log_q[0] - method.log_q[2]
-    method.step(learner, rows(member, torch.arange(1, 48, 3)))  # the second alone
+    method.step(stack, rows(run, torch.arange(1, 48, 3)))  # the second alone
     torch.testing.assert_close(method.log_q[0] - method.log_q[2], ratio)
 
 
 def test_equal_losses_leave_the_weights() -> None:
     method = GroupDRO(0.5)
-    member = member_of(method)
+    run = member_of(method)
     index = torch.tensor([0, 1, 2])
-    split = member.data.train
+    split = run.data.train
     split.x[index] = split.x[0].clone()
     split.y[index] = split.y[0].clone()
-    method.step(make_learner([member]), rows(member, index))
+    method.step(make_stack([run]), rows(run, index))
     torch.testing.assert_close(method.log_q, torch.full((3,), -math.log(3)))
 
 
@@ -106,19 +106,19 @@ def test_weights_belong_to_domains_not_to_places_in_the_batch() -> None:
     logs = []
     for index in (torch.arange(48), torch.arange(47, -1, -1)):
         method = GroupDRO(0.5)
-        member = member_of(method)
-        method.step(make_learner([member]), rows(member, index))
+        run = member_of(method)
+        method.step(make_stack([run]), rows(run, index))
         logs.append(method.log_q)
     torch.testing.assert_close(*logs)
 
 
 def test_every_model_of_a_stack_has_its_weights() -> None:
-    members = [member_of(GroupDRO(0.5), 3, seed) for seed in range(3)]
-    together = train(members, settings())
-    facts = [outcome.facts for outcome in together]
+    runs = [member_of(GroupDRO(0.5), 3, seed) for seed in range(3)]
+    together = train(runs, settings())
+    facts = [result.diagnostics for result in together]
     assert all(f["n_domains"] == 3 for f in facts)
     assert len({f["largest_weight"] for f in facts}) == 3
     for seed, ours in enumerate(facts):
-        alone = train_one(GroupDRO(0.5), seed, members[seed].data).facts
+        alone = train_one(GroupDRO(0.5), seed, runs[seed].data).diagnostics
         assert ours == pytest.approx(alone, rel=1e-5)
         assert 1 / 3 < ours["largest_weight"] < 1

@@ -12,10 +12,10 @@ import torch
 from cmixup.batch import Batch
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
-from cmixup.learner import Learner
 from cmixup.methods.base import squared_error
 from cmixup.methods.local_mixup import Decay, Exponential, Knn, LocalMixup, Threshold, local_mixup
-from cmixup.order import Order, shuffled
+from cmixup.model_stack import ModelStack
+from cmixup.order import EpochBatches, shuffled
 from cmixup.pairing.flat import Standardised
 from cmixup.seeding import Streams
 from cmixup.training.trainer import train
@@ -28,7 +28,7 @@ from tests.helpers import (
     assert_states_equal,
     epoch_batches,
     make_data,
-    make_member,
+    make_run,
     make_split,
     settings,
     states_differ,
@@ -43,12 +43,12 @@ DECAYS: dict[str, Callable[[], Decay]] = {
 N = 200
 
 
-def drawn(n: int = N, seed: int = 3, **options: Any) -> tuple[LocalMixup, Order, dict[str, np.ndarray]]:
-    member = make_member(local_mixup(0.5, **options), seed, make_data(seed, (n, 20, 17)))
-    method = member.method
+def drawn(n: int = N, seed: int = 3, **options: Any) -> tuple[LocalMixup, EpochBatches, dict[str, np.ndarray]]:
+    run = make_run(local_mixup(0.5, **options), seed, make_data(seed, (n, 20, 17)))
+    method = run.method
     assert isinstance(method, LocalMixup)
-    order = shuffled(n, 16, member.streams.order)
-    return method, order, method.draw(order, member.streams)
+    order = shuffled(n, 16, run.streams.order)
+    return method, order, method.draw(order, run.streams)
 
 
 @pytest.mark.parametrize("name", DECAYS)
@@ -86,10 +86,10 @@ def test_the_three_forms_are_those_of_the_definition() -> None:
 
 def test_the_kept_fraction_is_the_quantile() -> None:
     for quantile in (0.1, 0.5):
-        member = make_member(local_mixup(0.5, quantile=quantile), 0, make_data(0, (N, 20, 17)))
+        run = make_run(local_mixup(0.5, quantile=quantile), 0, make_data(0, (N, 20, 17)))
         for _ in range(50):
-            member.method.draw(shuffled(N, 16, member.streams.order), member.streams)
-        assert member.method.facts()["kept_fraction"] == pytest.approx(quantile, abs=0.02)
+            run.method.draw(shuffled(N, 16, run.streams.order), run.streams)
+        assert run.method.diagnostics()["kept_fraction"] == pytest.approx(quantile, abs=0.02)
 
 
 def test_facts_count_pairs_and_empty_steps() -> None:
@@ -97,8 +97,8 @@ def test_facts_count_pairs_and_empty_steps() -> None:
     pieces = np.split(draws["weight"], np.cumsum(order.sizes)[:-1])
     empty = [piece.sum() == 0 for piece in pieces]
     assert 0 < sum(empty) < len(empty)
-    assert method.facts() == {"kept_fraction": draws["weight"].mean(), "empty_steps": np.mean(empty)}
-    assert local_mixup(0.5).facts() == {}
+    assert method.diagnostics() == {"kept_fraction": draws["weight"].mean(), "empty_steps": np.mean(empty)}
+    assert local_mixup(0.5).diagnostics() == {}
 
 
 def test_the_unit_of_a_feature_does_not_matter() -> None:
@@ -108,7 +108,7 @@ def test_the_unit_of_a_feature_does_not_matter() -> None:
     weights = []
     for split in (train_split, scaled):
         method = local_mixup(0.5, form="exponential")
-        method.fit(split, make_member(local_mixup(0.5), 3, data).model)
+        method.fit(split, make_run(local_mixup(0.5), 3, data).model)
         streams = Streams(3)
         weights.append(method.draw(shuffled(N, 16, streams.order), streams)["weight"])
     np.testing.assert_allclose(weights[0], weights[1], rtol=1e-3)
@@ -130,50 +130,50 @@ def test_the_loss_is_the_weighted_mean(shape: tuple[int, ...]) -> None:
     )
 
 
-def batch_of(member: Any, weight: torch.Tensor) -> Batch:
-    _, batches = epoch_batches(member)
+def batch_of(run: Any, weight: torch.Tensor) -> Batch:
+    _, batches = epoch_batches(run)
     batch = batches[0]
     return Batch(batch.x, batch.y, batch.domain, batch.partner, {**batch.draws, "weight": weight})
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
 def test_a_step_without_survivors_leaves_the_weights(optimizer: str) -> None:
-    member = make_member(local_mixup(0.5))
-    learner = Learner([member.model], CPU, optimizer, 0.01, weight_decay=0.1)
-    member.method.step(learner, batch_of(member, torch.ones(16)))  # moments are no longer 0
-    before = {name: value.clone() for name, value in member.model.state_dict().items()}
-    loss = member.method.step(learner, batch_of(member, torch.zeros(16)))
+    run = make_run(local_mixup(0.5))
+    stack = ModelStack([run.model], CPU, optimizer, 0.01, weight_decay=0.1)
+    run.method.step(stack, batch_of(run, torch.ones(16)))  # moments are no longer 0
+    before = {name: value.clone() for name, value in run.model.state_dict().items()}
+    loss = run.method.step(stack, batch_of(run, torch.zeros(16)))
     assert loss.item() == 0
-    assert_states_equal(member.model.state_dict(), before)
-    assert member.method.step(learner, batch_of(member, torch.eye(16)[2])).item() > 0
-    assert states_differ(member.model.state_dict(), before)
+    assert_states_equal(run.model.state_dict(), before)
+    assert run.method.step(stack, batch_of(run, torch.eye(16)[2])).item() > 0
+    assert states_differ(run.model.state_dict(), before)
 
 
 def test_rows_without_weight_do_not_count() -> None:
-    member = make_member(local_mixup(0.5))
+    run = make_run(local_mixup(0.5))
     weight = (torch.arange(16) < 5).float()
-    batch = batch_of(member, weight)
+    batch = batch_of(run, weight)
     assert batch.partner is not None
     few = Batch(
         batch.x[:5], batch.y[:5], batch.domain[:5],
         Batch(batch.partner.x[:5], batch.partner.y[:5], batch.partner.domain[:5]),
         {name: value[:5] for name, value in batch.draws.items()},
     )  # fmt: skip
-    torch.testing.assert_close(member.method.loss(member.model, batch), member.method.loss(member.model, few))
+    torch.testing.assert_close(run.method.loss(run.model, batch), run.method.loss(run.model, few))
 
 
 def test_in_a_stack_only_the_models_without_survivors_stand_still() -> None:
-    """At this quantile about half of all steps are empty, at different times for every member."""
+    """At this quantile about half of all steps are empty, at different times for every run."""
     seeds, data = range(4), {s: make_data(s, (203, 20, 17)) for s in range(4)}
-    members = [make_member(local_mixup(0.5, quantile=0.04), s, data[s]) for s in seeds]
-    together = train(members, settings(epochs=3, weight_decay=0.01))
-    empty = [outcome.facts["empty_steps"] for outcome in together]
+    runs = [make_run(local_mixup(0.5, quantile=0.04), s, data[s]) for s in seeds]
+    together = train(runs, settings(epochs=3, weight_decay=0.01))
+    empty = [result.diagnostics["empty_steps"] for result in together]
     assert all(0.2 < share < 0.8 for share in empty)
     assert len(set(empty)) > 1
-    for seed, outcome in zip(seeds, together, strict=True):
+    for seed, result in zip(seeds, together, strict=True):
         alone = train_one(local_mixup(0.5, quantile=0.04), seed, data[seed], epochs=3, weight_decay=0.01)
-        assert_states_close(outcome.state_dict, alone.state_dict, 1e-5)
-        assert all(np.isfinite(row["train_loss"]) for row in outcome.history)
+        assert_states_close(result.state_dict, alone.state_dict, 1e-5)
+        assert all(np.isfinite(row["train_loss"]) for row in result.history)
 
 
 def test_no_survivors_at_all_leaves_the_model_as_it_was_made() -> None:
@@ -184,11 +184,11 @@ def test_no_survivors_at_all_leaves_the_model_as_it_was_made() -> None:
         def __call__(self, rows: np.ndarray, distance: np.ndarray) -> np.ndarray:
             return np.zeros(len(rows))
 
-    member = make_member(LocalMixup(Never(), Own(), Constant(0.5)))
-    before = {name: value.clone() for name, value in member.model.state_dict().items()}
-    (outcome,) = train([member], settings(epochs=2))
-    assert_states_equal(outcome.state_dict, before)
-    assert outcome.facts == {"kept_fraction": 0.0, "empty_steps": 1.0}
+    run = make_run(LocalMixup(Never(), Own(), Constant(0.5)))
+    before = {name: value.clone() for name, value in run.model.state_dict().items()}
+    (result,) = train([run], settings(epochs=2))
+    assert_states_equal(result.state_dict, before)
+    assert result.diagnostics == {"kept_fraction": 0.0, "empty_steps": 1.0}
 
 
 @pytest.mark.parametrize("form", ["threshold", "exponential", "knn"])
@@ -213,7 +213,7 @@ def test_inputs_read_on_demand_give_the_same_numbers(form: str) -> None:
         (lambda: local_mixup(0.5, k=2.0), "k must be a whole number, 0 or more, got 2.0"),  # type: ignore[arg-type]
         (lambda: local_mixup(0.0), "alpha must be a finite number above 0, got 0.0"),
         (
-            lambda: make_member(local_mixup(0.5, form="knn", k=48)),
+            lambda: make_run(local_mixup(0.5, form="knn", k=48)),
             "k must be less than the number of training rows, got k 48 for 48 rows",
         ),
     ],

@@ -21,10 +21,11 @@ from cmixup.methods.metamix import metamix
 from cmixup.methods.mixup import mixup
 from cmixup.methods.mr_maml import MRMAML, gaussian_divergence
 from cmixup.tasks import Episode, Tasks
-from cmixup.training.trainer import TrainSettings, train
+from cmixup.training.settings import TrainSettings
+from cmixup.training.trainer import train
 from tests.helpers import assert_states_equal, make_data
-from tests.helpers import make_member as plain_member
-from tests.methods.episodes import LR, METHODS, SHOTS, Small, call, make_member, make_split, one_batch, with_draws
+from tests.helpers import make_run as plain_member
+from tests.methods.episodes import LR, METHODS, SHOTS, Small, call, make_run, make_split, one_batch, with_draws
 
 
 def slow_query_loss(model: Small, x: Episode, y: Tensor, steps: int = 2, first_order: bool = False) -> Tensor:
@@ -51,59 +52,59 @@ def gradients(model: nn.Module, loss: Tensor) -> list[Tensor]:
 
 @pytest.mark.parametrize("first_order", [False, True])
 def test_loss_and_meta_gradient_equal_a_loop_over_tasks(first_order: bool) -> None:
-    member = make_member(MAML(LR, 2, first_order=first_order))
-    batch, model = one_batch(member), member.model
-    ours, slow = member.method.loss(model, batch), slow_query_loss(model, batch.x, batch.y, 2, first_order)
+    run = make_run(MAML(LR, 2, first_order=first_order))
+    batch, model = one_batch(run), run.model
+    ours, slow = run.method.loss(model, batch), slow_query_loss(model, batch.x, batch.y, 2, first_order)
     torch.testing.assert_close(ours, slow)
     for mine, theirs in zip(gradients(model, ours), gradients(model, slow), strict=True):
         torch.testing.assert_close(mine, theirs, atol=1e-5, rtol=1e-4)
 
 
 def test_first_and_second_order_differ_here() -> None:
-    one, other = make_member(MAML(LR, 2)), make_member(MAML(LR, 2, first_order=True))
+    one, other = make_run(MAML(LR, 2)), make_run(MAML(LR, 2, first_order=True))
     first, second = (gradients(m.model, m.method.loss(m.model, one_batch(m))) for m in (one, other))
     assert any(not torch.allclose(a, b, atol=1e-5) for a, b in zip(first, second, strict=True))
 
 
 def test_no_inner_rate_leaves_the_decoder_as_it_is() -> None:
-    member = make_member(MAML(0.0, 5))
-    batch, model = one_batch(member), member.model
+    run = make_run(MAML(0.0, 5))
+    batch, model = one_batch(run), run.model
     direct = model(batch.x.query.flatten(0, 1)).reshape(3, SHOTS)
-    torch.testing.assert_close(member.method.predict(model, batch.x), direct)
-    torch.testing.assert_close(make_member(MAML(LR, 0)).method.predict(model, batch.x), direct)
+    torch.testing.assert_close(run.method.predict(model, batch.x), direct)
+    torch.testing.assert_close(make_run(MAML(LR, 0)).method.predict(model, batch.x), direct)
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_the_inner_loop_changes_no_weights_of_the_model(name: str) -> None:
-    member = make_member(METHODS[name]())
-    before = copy.deepcopy(member.model.state_dict())
-    batch = one_batch(member)
-    member.method.loss(member.model, batch).backward()
-    member.model.eval()
+    run = make_run(METHODS[name]())
+    before = copy.deepcopy(run.model.state_dict())
+    batch = one_batch(run)
+    run.method.loss(run.model, batch).backward()
+    run.model.eval()
     with torch.no_grad():
-        member.method.predict(member.model, batch.x)
-    assert_states_equal(before, member.model.state_dict())
+        run.method.predict(run.model, batch.x)
+    assert_states_equal(before, run.model.state_dict())
 
 
 def test_the_encoder_takes_no_part_in_the_inner_loop() -> None:
     """Its code of the query is the same for any support; only the decoder's weights differ."""
-    member = make_member(MAML(LR, 3))
-    batch, model = one_batch(member), member.model
+    run = make_run(MAML(LR, 3))
+    batch, model = one_batch(run), run.model
     weights = adapt(model.decoder, "encoder", dict(model.decoder.named_parameters()), model.encoder(batch.x.support[0]),
                     batch.x.labels[0], lr=LR, steps=3)  # fmt: skip
     assert set(weights) == {"hidden.weight", "hidden.bias", "out.weight", "out.bias"}
     expected = call(model.decoder, weights, model.encoder(batch.x.query[0]))
-    torch.testing.assert_close(member.method.predict(model, batch.x)[0], expected)
+    torch.testing.assert_close(run.method.predict(model, batch.x)[0], expected)
 
 
 def test_adapting_the_encoder_too_is_another_prediction() -> None:
-    member, whole = make_member(MAML(LR, 2)), make_member(MAML(LR, 2, adapt_encoder=True))
-    batch, model = one_batch(member), member.model
+    run, whole = make_run(MAML(LR, 2)), make_run(MAML(LR, 2, adapt_encoder=True))
+    batch, model = one_batch(run), run.model
     weights = adapt(model, "input", dict(model.named_parameters()), batch.x.support[0], batch.x.labels[0], lr=LR,
                     steps=2)  # fmt: skip
     expected = torch.func.functional_call(model, weights, (batch.x.query[0],))[:, 0]
     torch.testing.assert_close(whole.method.predict(model, batch.x)[0], expected)
-    assert not torch.allclose(expected, member.method.predict(model, batch.x)[0], atol=1e-4)
+    assert not torch.allclose(expected, run.method.predict(model, batch.x)[0], atol=1e-4)
 
 
 class Scalar(nn.Module):
@@ -166,34 +167,34 @@ def test_without_a_hessian_first_order_is_second_order() -> None:
 
 @pytest.mark.parametrize("name", METHODS)
 def test_the_order_of_the_tasks_does_not_matter(name: str) -> None:
-    member = make_member(METHODS[name]())
-    batch, model = one_batch(member), member.model
+    run = make_run(METHODS[name]())
+    batch, model = one_batch(run), run.model
     turned = torch.tensor([2, 0, 1])
     other = replace(
         batch, x=Episode(*(part[turned] for part in batch.x)), y=batch.y[turned],
         draws={key: value[turned] for key, value in batch.draws.items()},
     )  # fmt: skip
     model.eval()  # MR-MAML draws its weights in training
-    torch.testing.assert_close(member.method.loss(model, other), member.method.loss(model, batch))
-    torch.testing.assert_close(member.method.predict(model, other.x), member.method.predict(model, batch.x)[turned])
+    torch.testing.assert_close(run.method.loss(model, other), run.method.loss(model, batch))
+    torch.testing.assert_close(run.method.predict(model, other.x), run.method.predict(model, batch.x)[turned])
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_scores_after_more_steps_stand_beside_the_others(name: str) -> None:
-    member = make_member(METHODS[name]())
-    (outcome,) = train([member], TrainSettings(1, 3, 0.01))
-    more = member.method.report_steps
-    assert set(outcome.scores["test"]) == {"mse", "mse_ci95", f"mse_{more}_steps", f"mse_ci95_{more}_steps"}
-    member.model.eval()
-    split = member.data.test
-    expected = (member.method.adapted(member.model, split.x[torch.arange(4)], more) - split.y).square().mean()
-    assert outcome.scores["test"][f"mse_{more}_steps"] == pytest.approx(expected.item(), rel=1e-5)
-    assert outcome.scores["test"]["mse"] != outcome.scores["test"][f"mse_{more}_steps"]
+    run = make_run(METHODS[name]())
+    (result,) = train([run], TrainSettings(1, 3, 0.01))
+    more = run.method.report_steps
+    assert set(result.scores["test"]) == {"mse", "mse_ci95", f"mse_{more}_steps", f"mse_ci95_{more}_steps"}
+    run.model.eval()
+    split = run.data.test
+    expected = (run.method.adapted(run.model, split.x[torch.arange(4)], more) - split.y).square().mean()
+    assert result.scores["test"][f"mse_{more}_steps"] == pytest.approx(expected.item(), rel=1e-5)
+    assert result.scores["test"]["mse"] != result.scores["test"][f"mse_{more}_steps"]
 
 
 def test_training_learns_what_the_tasks_share() -> None:
-    (outcome,) = train([make_member(MAML(LR, 2), n=12)], TrainSettings(25, 4, 0.03))
-    losses = [row["train_loss"] for row in outcome.history]
+    (result,) = train([make_run(MAML(LR, 2), n=12)], TrainSettings(25, 4, 0.03))
+    losses = [row["train_loss"] for row in result.history]
     assert losses[-1] < 0.5 * losses[0]
 
 
@@ -201,14 +202,14 @@ def test_training_learns_what_the_tasks_share() -> None:
 
 
 def test_without_penalty_and_spread_it_is_maml() -> None:
-    member, plain = make_member(MRMAML(LR, 2, beta=0.0)), make_member(MAML(LR, 2))
-    for rho in member.model.rho:
+    run, plain = make_run(MRMAML(LR, 2, beta=0.0)), make_run(MAML(LR, 2))
+    for rho in run.model.rho:
         nn.init.constant_(rho, -60.0)
     batch = one_batch(plain)
-    ours, theirs = (m.method.loss(m.model.train(), batch) for m in (member, plain))
+    ours, theirs = (m.method.loss(m.model.train(), batch) for m in (run, plain))
     torch.testing.assert_close(ours, theirs)
     names = [n for n, _ in plain.model.named_parameters()]
-    slopes = dict(zip((n for n, _ in member.model.named_parameters()), gradients(member.model, ours), strict=True))
+    slopes = dict(zip((n for n, _ in run.model.named_parameters()), gradients(run.model, ours), strict=True))
     for name, expected in zip(names, gradients(plain.model, theirs), strict=True):
         torch.testing.assert_close(slopes[name], expected)
 
@@ -226,26 +227,26 @@ def test_the_divergence_is_zero_at_the_prior_and_positive_elsewhere() -> None:
 def test_the_penalty_trains_the_encoder_alone() -> None:
     slopes = []
     for beta in (0.0, 0.5):
-        member = make_member(MRMAML(LR, 2, beta=beta))
+        run = make_run(MRMAML(LR, 2, beta=beta))
         torch.manual_seed(3)
-        loss = member.method.loss(member.model.train(), one_batch(member))
-        names = [n for n, _ in member.model.named_parameters()]
-        slopes.append(dict(zip(names, gradients(member.model, loss), strict=True)))
+        loss = run.method.loss(run.model.train(), one_batch(run))
+        names = [n for n, _ in run.model.named_parameters()]
+        slopes.append(dict(zip(names, gradients(run.model, loss), strict=True)))
     for name in slopes[0]:
         same = torch.equal(slopes[0][name], slopes[1][name])
         assert same == name.startswith("decoder"), name
 
 
 def test_weights_are_drawn_in_training_and_the_means_predict() -> None:
-    member = make_member(MRMAML(LR, 2))
-    for rho in member.model.rho:
+    run = make_run(MRMAML(LR, 2))
+    for rho in run.model.rho:
         nn.init.constant_(rho, 0.0)
-    batch = one_batch(member)
-    member.model.train()
-    assert member.method.loss(member.model, batch) != member.method.loss(member.model, batch)
-    member.model.eval()
-    plain = make_member(MAML(LR, 2))
-    torch.testing.assert_close(member.method.predict(member.model, batch.x), plain.method.predict(plain.model, batch.x))
+    batch = one_batch(run)
+    run.model.train()
+    assert run.method.loss(run.model, batch) != run.method.loss(run.model, batch)
+    run.model.eval()
+    plain = make_run(MAML(LR, 2))
+    torch.testing.assert_close(run.method.predict(run.model, batch.x), plain.method.predict(plain.model, batch.x))
 
 
 # ---- B3: Meta-Aug
@@ -263,34 +264,34 @@ def test_all_labels_of_a_task_shift_together() -> None:
 
 
 def test_support_and_query_shift_alike_and_images_stay() -> None:
-    member, plain = make_member(MetaAug(LR, 2)), make_member(MAML(LR, 2))
+    run, plain = make_run(MetaAug(LR, 2)), make_run(MAML(LR, 2))
     batch = with_draws(one_batch(plain), offset=torch.tensor([0.0, 2.5, 7.5]))
     moved = torch.remainder(batch.x.labels + torch.tensor([[0.0], [2.5], [7.5]]), 10)
     by_hand = replace(batch, x=batch.x._replace(labels=moved),
                       y=torch.remainder(batch.y + torch.tensor([[0.0], [2.5], [7.5]]), 10))  # fmt: skip
-    torch.testing.assert_close(member.method.loss(member.model, batch), plain.method.loss(plain.model, by_hand))
+    torch.testing.assert_close(run.method.loss(run.model, batch), plain.method.loss(plain.model, by_hand))
 
 
 def test_offsets_are_equally_frequent_and_one_offset_is_maml() -> None:
-    member = make_member(MetaAug(LR, n_offsets=4), n=4000)
-    order = member.method.order(member.data.train, 10, member.streams, drop_last=False)
-    values, counts = np.unique(member.method.draw(order, member.streams)["offset"], return_counts=True)
+    run = make_run(MetaAug(LR, n_offsets=4), n=4000)
+    order = run.method.order(run.data.train, 10, run.streams, drop_last=False)
+    values, counts = np.unique(run.method.draw(order, run.streams)["offset"], return_counts=True)
     assert values.tolist() == [0.0, 2.5, 5.0, 7.5]
     assert np.abs(counts - 1000).max() < 5 * np.sqrt(4000 * 0.25 * 0.75)
-    spread = make_member(MetaAug(LR, spread=0.1), n=4000)
+    spread = make_run(MetaAug(LR, spread=0.1), n=4000)
     drawn = spread.method.draw(order, spread.streams)["offset"]
     assert -1 <= drawn.min() < -0.95
     assert 0.95 < drawn.max() <= 1
-    one, plain = make_member(MetaAug(LR, 2, n_offsets=1)), make_member(MAML(LR, 2))
+    one, plain = make_run(MetaAug(LR, 2, n_offsets=1)), make_run(MAML(LR, 2))
     torch.testing.assert_close(
         one.method.loss(one.model, one_batch(one)), plain.method.loss(plain.model, one_batch(plain))
     )
 
 
 def test_test_tasks_are_untouched() -> None:
-    member, plain = make_member(MetaAug(LR, 2)), make_member(MAML(LR, 2))
+    run, plain = make_run(MetaAug(LR, 2)), make_run(MAML(LR, 2))
     x = one_batch(plain).x
-    assert torch.equal(member.method.predict(member.model, x), plain.method.predict(plain.model, x))
+    assert torch.equal(run.method.predict(run.model, x), plain.method.predict(plain.model, x))
 
 
 # ---- what is refused
@@ -301,7 +302,7 @@ def test_tasks_and_rows_do_not_mix() -> None:
         plain_member(MAML(LR), data=make_data())
     for method in (ERM(), mixup(0.5)):
         with pytest.raises(InputError, match="needs a dataset of plain rows, got poses"):
-            make_member(method)
+            make_run(method)
 
 
 class NoDecoder(nn.Module):
@@ -310,11 +311,11 @@ class NoDecoder(nn.Module):
 
 
 def test_a_model_without_encoder_and_decoder_is_refused() -> None:
-    member = make_member(MAML(LR), model=NoDecoder)
+    run = make_run(MAML(LR), model=NoDecoder)
     with pytest.raises(InputError, match="model must have an encoder and a decoder to adapt, got NoDecoder"):
-        member.method.loss(member.model, one_batch(member))
+        run.method.loss(run.model, one_batch(run))
     with pytest.raises(InputError, match="got NoDecoder"):
-        make_member(MRMAML(LR), model=NoDecoder)
+        make_run(MRMAML(LR), model=NoDecoder)
 
 
 @pytest.mark.parametrize(
@@ -331,7 +332,7 @@ def test_a_model_without_encoder_and_decoder_is_refused() -> None:
         (lambda: metamix(0.1, 0.5, pairing="near"), "pairing must be one of permutation, uniform, got 'near'"),
         (lambda: local_metamix(0.1, 0.5, form="knn"), "form must be one of threshold, exponential, got 'knn'"),
         (lambda: k_metamix(0.1, 0.5, k=0), "k must be a whole number, 1 or more, got 0"),
-        (lambda: make_member(k_metamix(0.1, 0.5, k=4)), "k must divide the 6 support examples, got 4"),
+        (lambda: make_run(k_metamix(0.1, 0.5, k=4)), "k must divide the 6 support examples, got 4"),
         (lambda: cmixup_meta(-1.0, 0.1, 0.5), "bandwidth must be 0 or more"),
     ],
 )

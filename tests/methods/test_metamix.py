@@ -17,7 +17,7 @@ from cmixup.methods.metamix import metamix
 from cmixup.mixing import mix
 from cmixup.pairing.support import SupportLabels, SupportUniform
 from cmixup.tasks import Episode
-from tests.methods.episodes import LR, METHODS, SHOTS, call, make_member, make_split, one_batch, with_draws
+from tests.methods.episodes import LR, METHODS, SHOTS, call, make_run, make_split, one_batch, with_draws
 
 # ---- B4: MetaMix
 
@@ -25,20 +25,20 @@ from tests.methods.episodes import LR, METHODS, SHOTS, call, make_member, make_s
 @pytest.mark.parametrize("layer", ["input", "encoder", "block1"])
 @pytest.mark.parametrize("adapt_encoder", [False, True])
 def test_lam_zero_is_maml_and_lam_one_scores_the_support(layer: str, adapt_encoder: bool) -> None:
-    member = make_member(metamix(LR, 0.5, layer=layer, inner_steps=2, adapt_encoder=adapt_encoder))
-    plain = make_member(MAML(LR, 2, adapt_encoder=adapt_encoder))
-    batch, model = one_batch(member), member.model
+    run = make_run(metamix(LR, 0.5, layer=layer, inner_steps=2, adapt_encoder=adapt_encoder))
+    plain = make_run(MAML(LR, 2, adapt_encoder=adapt_encoder))
+    batch, model = one_batch(run), run.model
     none = with_draws(batch, lam=torch.zeros_like(batch.draws["lam"]))
-    torch.testing.assert_close(member.method.loss(model, none), plain.method.loss(model, batch))
+    torch.testing.assert_close(run.method.loss(model, none), plain.method.loss(model, batch))
     whole = with_draws(batch, lam=torch.ones_like(batch.draws["lam"]))
     on_support = replace(batch, x=batch.x._replace(query=batch.x.support), y=batch.x.labels)
-    torch.testing.assert_close(member.method.loss(model, whole), plain.method.loss(model, on_support))
+    torch.testing.assert_close(run.method.loss(model, whole), plain.method.loss(model, on_support))
 
 
 @pytest.mark.parametrize("layer", ["input", "encoder", "block1"])
 def test_the_query_is_mixed_at_the_layer_with_adapted_weights(layer: str) -> None:
-    member = make_member(metamix(LR, 0.5, layer=layer, inner_steps=2))
-    batch, model = one_batch(member), member.model
+    run = make_run(metamix(LR, 0.5, layer=layer, inner_steps=2))
+    batch, model = one_batch(run), run.model
     pair, lam = batch.draws["pair"], batch.draws["lam"]
     losses = []
     for k in range(3):
@@ -56,14 +56,14 @@ def test_the_query_is_mixed_at_the_layer_with_adapted_weights(layer: str) -> Non
                       for v in (partner, query)]  # fmt: skip
             prediction = (mix(*states, lam[k]) @ weights["out.weight"].T + weights["out.bias"])[:, 0]
         losses.append((prediction - mix(x.labels[pair[k]], batch.y[k], lam[k])).square().mean())
-    torch.testing.assert_close(member.method.loss(model, batch), torch.stack(losses).mean())
+    torch.testing.assert_close(run.method.loss(model, batch), torch.stack(losses).mean())
 
 
 def test_pairs_permute_the_support_and_lambda_is_per_query_or_task() -> None:
     for lam_per, different in (("query", True), ("task", False)):
-        member = make_member(metamix(LR, 0.5, lam_per), n=20)
-        order = member.method.order(member.data.train, 4, member.streams, drop_last=False)
-        drawn = member.method.draw(order, member.streams)
+        run = make_run(metamix(LR, 0.5, lam_per), n=20)
+        order = run.method.order(run.data.train, 4, run.streams, drop_last=False)
+        drawn = run.method.draw(order, run.streams)
         assert (np.sort(drawn["pair"], axis=1) == np.arange(SHOTS)).all()
         assert drawn["lam"].shape == (20, SHOTS)
         assert ((np.ptp(drawn["lam"], axis=1) > 0) == different).all()
@@ -71,38 +71,38 @@ def test_pairs_permute_the_support_and_lambda_is_per_query_or_task() -> None:
 
 
 def test_random_layers_are_one_for_each_batch_and_all_occur() -> None:
-    member = make_member(metamix(LR, 0.5, layer="random"), n=200)
-    assert member.method.points == ("encoder", "block1")
-    order = member.method.order(member.data.train, 4, member.streams, drop_last=False)
-    points = member.method.draw(order, member.streams)["point"].reshape(-1, 4)
+    run = make_run(metamix(LR, 0.5, layer="random"), n=200)
+    assert run.method.points == ("encoder", "block1")
+    order = run.method.order(run.data.train, 4, run.streams, drop_last=False)
+    points = run.method.draw(order, run.streams)["point"].reshape(-1, 4)
     assert (np.ptp(points, axis=1) == 0).all()
     assert set(points[:, 0].tolist()) == {0, 1}
 
 
 @pytest.mark.parametrize("name", ["metamix", "k_metamix", "local_metamix", "cmixup_meta"])
 def test_prediction_has_no_mixing(name: str) -> None:
-    member, plain = make_member(METHODS[name]()), make_member(MAML(LR, 2))
+    run, plain = make_run(METHODS[name]()), make_run(MAML(LR, 2))
     x = one_batch(plain).x
-    assert torch.equal(member.method.predict(member.model, x), plain.method.predict(plain.model, x))
+    assert torch.equal(run.method.predict(run.model, x), plain.method.predict(plain.model, x))
 
 
 # ---- B5: k-MetaMix and Local MetaMix
 
 
 def test_blocks_of_one_are_metamix() -> None:
-    one = make_member(k_metamix(LR, 0.5, "query", k=1, inner_steps=2))
-    other = make_member(metamix(LR, 0.5, inner_steps=2))
+    one = make_run(k_metamix(LR, 0.5, "query", k=1, inner_steps=2))
+    other = make_run(metamix(LR, 0.5, inner_steps=2))
     a, b = (m.method.loss(m.model, one_batch(m)) for m in (one, other))
     assert torch.equal(a, b)
 
 
 @pytest.mark.parametrize("k", [2, 3, 6])
 def test_blocks_are_matched_at_the_least_cost(k: int) -> None:
-    member, plain = make_member(k_metamix(LR, 0.5, k=k), n=5), make_member(metamix(LR, 0.5), n=5)
+    run, plain = make_run(k_metamix(LR, 0.5, k=k), n=5), make_run(metamix(LR, 0.5), n=5)
     rows = np.arange(5)
-    pair = member.method.pairing.draw(rows, np.random.default_rng(0))
+    pair = run.method.pairing.draw(rows, np.random.default_rng(0))
     random = plain.method.pairing.draw(rows, np.random.default_rng(0))
-    x = member.data.train.x[torch.arange(5)]
+    x = run.data.train.x[torch.arange(5)]
     for row in range(5):
         for start in range(0, SHOTS, k):
             block = slice(start, start + k)
@@ -118,34 +118,34 @@ def test_blocks_are_matched_at_the_least_cost(k: int) -> None:
 
 @pytest.mark.parametrize("how", [{"quantile": 1.0}, {"form": "exponential", "a": 0.0}])
 def test_weights_of_one_are_metamix(how: dict) -> None:
-    one, other = make_member(local_metamix(LR, 0.5, inner_steps=2, **how)), make_member(metamix(LR, 0.5, inner_steps=2))
+    one, other = make_run(local_metamix(LR, 0.5, inner_steps=2, **how)), make_run(metamix(LR, 0.5, inner_steps=2))
     torch.testing.assert_close(
         one.method.loss(one.model, one_batch(one)), other.method.loss(other.model, one_batch(other))
     )
-    assert one.method.facts() == {"kept_fraction": 1.0}
+    assert one.method.diagnostics() == {"kept_fraction": 1.0}
 
 
 def test_the_loss_is_weighted_inside_each_task() -> None:
-    member, plain = make_member(local_metamix(LR, 0.5, inner_steps=2)), make_member(metamix(LR, 0.5, inner_steps=2))
-    batch, model = one_batch(plain), member.model
+    run, plain = make_run(local_metamix(LR, 0.5, inner_steps=2)), make_run(metamix(LR, 0.5, inner_steps=2))
+    batch, model = one_batch(plain), run.model
     weight = torch.zeros(3, SHOTS)
     weight[0, 2], weight[1, 0], weight[1, 1] = 1.0, 0.5, 0.5
     draws = batch.draws
-    prediction = member.method.adapted(model, batch.x, 2, Mixed(draws["pair"], draws["lam"], "input"))
+    prediction = run.method.adapted(model, batch.x, 2, Mixed(draws["pair"], draws["lam"], "input"))
     error = (prediction - mix(batch.x.labels.gather(1, draws["pair"]), batch.y, draws["lam"])).square()
     expected = (error[0, 2] + (error[1, 0] + error[1, 1]) / 2 + 0) / 3  # nothing survives of the third task
-    torch.testing.assert_close(member.method.loss(model, with_draws(batch, weight=weight)), expected)
+    torch.testing.assert_close(run.method.loss(model, with_draws(batch, weight=weight)), expected)
 
 
 def test_weights_follow_the_distance_of_the_images() -> None:
-    member = make_member(local_metamix(LR, 0.5), n=30)
-    order = member.method.order(member.data.train, 5, member.streams, drop_last=False)
-    drawn = member.method.draw(order, member.streams)
-    x = member.data.train.x[torch.from_numpy(order.index)]
+    run = make_run(local_metamix(LR, 0.5), n=30)
+    order = run.method.order(run.data.train, 5, run.streams, drop_last=False)
+    drawn = run.method.draw(order, run.streams)
+    x = run.data.train.x[torch.from_numpy(order.index)]
     rows = torch.arange(30)[:, None]
     partner = x.support[rows, torch.from_numpy(drawn["pair"])]
     apart = (partner - x.query).double().flatten(2).square().sum(dim=2).sqrt().numpy()
-    assert (drawn["weight"] == (apart <= member.method.decay.eps)).all()
+    assert (drawn["weight"] == (apart <= run.method.decay.eps)).all()
     assert 0.1 < drawn["weight"].mean() < 0.4  # a quarter of all pairs
 
 
@@ -165,8 +165,8 @@ def test_probabilities_are_the_kernel_over_the_support() -> None:
 
 
 def test_an_infinite_bandwidth_is_metamix_with_uniform_partners() -> None:
-    one = make_member(cmixup_meta(float("inf"), LR, 0.5, inner_steps=2))
-    other = make_member(metamix(LR, 0.5, pairing="uniform", inner_steps=2))
+    one = make_run(cmixup_meta(float("inf"), LR, 0.5, inner_steps=2))
+    other = make_run(metamix(LR, 0.5, pairing="uniform", inner_steps=2))
     assert torch.equal(one.method.loss(one.model, one_batch(one)), other.method.loss(other.model, one_batch(other)))
     uniform = SupportUniform()
     uniform.fit(make_split(3000))
@@ -197,6 +197,6 @@ def test_draws_follow_the_probabilities() -> None:
 
 
 def test_facts_of_the_bandwidth() -> None:
-    facts = make_member(cmixup_meta(2.0, LR, 0.5)).method.facts()
+    facts = make_run(cmixup_meta(2.0, LR, 0.5)).method.diagnostics()
     assert facts["bandwidth"] == 2.0
     assert 1 / SHOTS < facts["effective_fraction"] < 1

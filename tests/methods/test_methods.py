@@ -27,44 +27,44 @@ from tests.helpers import (
     Constant,
     epoch_batches,
     make_data,
-    make_learner,
-    make_member,
+    make_run,
     make_split,
+    make_stack,
     train_one,
 )
 
 
 def test_erm_loss_is_the_mean_squared_error() -> None:
-    member = make_member(ERM())
-    _, batches = epoch_batches(member)
-    expected = nn.functional.mse_loss(member.model(batches[0].x), batches[0].y)
-    torch.testing.assert_close(member.method.loss(member.model, batches[0]), expected)
+    run = make_run(ERM())
+    _, batches = epoch_batches(run)
+    expected = nn.functional.mse_loss(run.model(batches[0].x), batches[0].y)
+    torch.testing.assert_close(run.method.loss(run.model, batches[0]), expected)
 
 
 @pytest.mark.parametrize("layer", ["input", "block1", "block2"])
 def test_mix_loss_mixes_states_at_the_layer_and_labels_once(layer: str) -> None:
-    member = make_member(Mix(Uniform(), Constant(0.3), layer=layer), data=make_data(d_y=2))
-    _, batches = epoch_batches(member)
-    batch, model = batches[1], member.model
+    run = make_run(Mix(Uniform(), Constant(0.3), layer=layer), data=make_data(d_y=2))
+    _, batches = epoch_batches(run)
+    batch, model = batches[1], run.model
     assert isinstance(model, FCN3)
     assert batch.partner is not None
     lam = torch.full((16,), 0.3)
     state = 0.3 * model.encode(batch.x, layer) + 0.7 * model.encode(batch.partner.x, layer)
     target = 0.3 * batch.y + 0.7 * batch.partner.y
     expected = (model.decode(state, layer) - target).square().mean()
-    torch.testing.assert_close(member.method.loss(model, batch), expected)
+    torch.testing.assert_close(run.method.loss(model, batch), expected)
     prediction = model.forward_mixed(batch.x, batch.partner.x, lam, layer)
     torch.testing.assert_close((prediction - target).square().mean(), expected)
 
 
 def test_hidden_gradients_flow_through_both_branches() -> None:
-    member = make_member(Mix(Uniform(), Constant(0.5), layer="hidden"))
-    _, batches = epoch_batches(member)
+    run = make_run(Mix(Uniform(), Constant(0.5), layer="hidden"))
+    _, batches = epoch_batches(run)
     batch = batches[0]
     assert batch.partner is not None
     batch.x.requires_grad_()
     batch.partner.x.requires_grad_()
-    mine, theirs = torch.autograd.grad(member.method.loss(member.model, batch), [batch.x, batch.partner.x])
+    mine, theirs = torch.autograd.grad(run.method.loss(run.model, batch), [batch.x, batch.partner.x])
     assert mine.abs().sum() > 0
     assert theirs.abs().sum() > 0
 
@@ -75,27 +75,27 @@ def test_another_mixing_sets_the_label_weight() -> None:
     def keep_first(first: torch.Tensor, second: torch.Tensor, draws: object) -> tuple[torch.Tensor, torch.Tensor]:
         return first, torch.full((len(first),), 0.25)
 
-    member = make_member(Mix(Uniform(), Constant(0.9), mixing=keep_first))
-    _, batches = epoch_batches(member)
+    run = make_run(Mix(Uniform(), Constant(0.9), mixing=keep_first))
+    _, batches = epoch_batches(run)
     batch = batches[0]
     assert batch.partner is not None
     target = mix(batch.y, batch.partner.y, torch.full((16,), 0.25))
-    expected = (member.model(batch.x) - target).square().mean()
-    torch.testing.assert_close(member.method.loss(member.model, batch), expected)
+    expected = (run.model(batch.x) - target).square().mean()
+    torch.testing.assert_close(run.method.loss(run.model, batch), expected)
 
 
 def test_batches_hold_the_rows_partners_and_lambda_drawn() -> None:
-    member = make_member(cmixup(0.3, 0.5))
-    twin = make_member(cmixup(0.3, 0.5))
-    order, batches = epoch_batches(member)
+    run = make_run(cmixup(0.3, 0.5))
+    twin = make_run(cmixup(0.3, 0.5))
+    order, batches = epoch_batches(run)
     twin.method.fit(twin.data.train, twin.model)
     drawn = twin.method.draw(twin.method.order(twin.data.train, 16, twin.streams, drop_last=False), twin.streams)
     for k, batch in enumerate(batches):
         rows = slice(16 * k, 16 * (k + 1))
         assert batch.partner is not None
-        assert torch.equal(batch.x, member.data.train.x[order.index[rows]])
-        assert torch.equal(batch.partner.x, member.data.train.x[drawn["partner"][rows]])
-        assert torch.equal(batch.partner.y, member.data.train.y[drawn["partner"][rows]])
+        assert torch.equal(batch.x, run.data.train.x[order.index[rows]])
+        assert torch.equal(batch.partner.x, run.data.train.x[drawn["partner"][rows]])
+        assert torch.equal(batch.partner.y, run.data.train.y[drawn["partner"][rows]])
         assert torch.equal(batch.draws["lam"], torch.from_numpy(drawn["lam"][rows]))
 
 
@@ -133,11 +133,11 @@ def test_uniform_reaches_every_row_and_itself() -> None:
 
 
 def test_facts_of_the_pairing() -> None:
-    assert train_one(ERM()).facts == {}
+    assert train_one(ERM()).diagnostics == {}
     for method in (mixup(0.5), mixup(0.5, pairing="permutation"), manifold_mixup(0.5), cmixup(float("inf"), 0.5)):
-        facts = train_one(method).facts
+        facts = train_one(method).diagnostics
         assert (facts["effective_fraction"], facts["self_probability"]) == pytest.approx((1, 1 / 48))
-    facts = train_one(cmixup(0.0, 0.5)).facts
+    facts = train_one(cmixup(0.0, 0.5)).diagnostics
     assert (facts["effective_fraction"], facts["self_probability"]) == pytest.approx((1 / 48, 1))
 
 
@@ -145,7 +145,7 @@ def test_facts_are_medians_over_the_rows_of_the_definition() -> None:
     data = make_data(4)
     y = data.train.y.double()
     rows = torch.softmax(-((y - y.T) ** 2) / (2 * 0.3**2), dim=1)
-    facts = train_one(cmixup(0.3, 0.5), 4, data).facts
+    facts = train_one(cmixup(0.3, 0.5), 4, data).diagnostics
     effective = np.median((1 / rows.square().sum(dim=1)).numpy()) / 48
     assert facts["effective_fraction"] == pytest.approx(effective, rel=1e-9)
     assert facts["self_probability"] == pytest.approx(np.median(rows.diagonal().numpy()), rel=1e-9)
@@ -181,27 +181,27 @@ def test_the_base_class_names_what_is_missing() -> None:
 
 @pytest.mark.parametrize("name", [name for name in METHODS if name != "fish"])  # several steps in one
 def test_a_step_returns_the_loss_before_the_update(name: str) -> None:
-    member = make_member(METHODS[name]())
-    _, batches = epoch_batches(member)
-    learner = make_learner([member], lr=1e-4)
-    expected = member.method.loss(member.model, batches[0]).item()
-    loss = member.method.step(learner, batches[0])
+    run = make_run(METHODS[name]())
+    _, batches = epoch_batches(run)
+    stack = make_stack([run], lr=1e-4)
+    expected = run.method.loss(run.model, batches[0]).item()
+    loss = run.method.step(stack, batches[0])
     assert loss.item() == pytest.approx(expected)
     assert not loss.requires_grad
-    assert member.method.loss(member.model, batches[0]).item() < expected
+    assert run.method.loss(run.model, batches[0]).item() < expected
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_losses_of_a_stack_are_those_of_its_members(name: str) -> None:
-    members = [make_member(METHODS[name](), seed) for seed in range(3)]
-    for member in members:
-        member.method.fit(member.data.train, member.model)
-    orders = [m.method.order(m.data.train, 16, m.streams, drop_last=False) for m in members]
-    draws = [m.method.draw(order, m.streams) for m, order in zip(members, orders, strict=True)]
-    together = next(Rows([m.data.train for m in members], CPU).batches(orders, draws))
-    losses = members[0].method.loss(make_learner(members).model, together)
+    runs = [make_run(METHODS[name](), seed) for seed in range(3)]
+    for run in runs:
+        run.method.fit(run.data.train, run.model)
+    orders = [m.method.order(m.data.train, 16, m.streams, drop_last=False) for m in runs]
+    draws = [m.method.draw(order, m.streams) for m, order in zip(runs, orders, strict=True)]
+    together = next(Rows([m.data.train for m in runs], CPU).batches(orders, draws))
+    losses = runs[0].method.loss(make_stack(runs).model, together)
     assert losses.shape == (3,)
-    for e, member in enumerate(make_member(METHODS[name](), seed) for seed in range(3)):
-        make_learner([member])
-        alone = next(Rows([member.data.train], CPU).batches([orders[e]], [draws[e]]))
-        torch.testing.assert_close(losses[e], member.method.loss(member.model, alone), atol=1e-6, rtol=1e-5)
+    for e, run in enumerate(make_run(METHODS[name](), seed) for seed in range(3)):
+        make_stack([run])
+        alone = next(Rows([run.data.train], CPU).batches([orders[e]], [draws[e]]))
+        torch.testing.assert_close(losses[e], run.method.loss(run.model, alone), atol=1e-6, rtol=1e-5)

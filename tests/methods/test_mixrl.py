@@ -13,14 +13,14 @@ from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
 from cmixup.methods.erm import ERM
 from cmixup.methods.mixrl import MixRL, make_policy, mixrl, policy_loss
-from cmixup.order import Order, shuffled
+from cmixup.order import EpochBatches, shuffled
 from cmixup.pairing.neighbours import Neighbours
 from cmixup.training.trainer import train
 from tests.helpers import (
     assert_states_close,
     assert_states_equal,
     make_data,
-    make_member,
+    make_run,
     make_split,
     settings,
     states_differ,
@@ -31,10 +31,10 @@ FAST: dict[str, Any] = {"outer": 3, "n_in": 4}
 
 
 def searched(data: RegressionData | None = None, seed: int = 0, **options: Any) -> MixRL:
-    member = make_member(mixrl(0.5, **{**FAST, **options}), seed, data)
-    assert isinstance(member.method, MixRL)
-    member.method.search(member.data.train, member.data.val, member.model, member.streams)
-    return member.method
+    run = make_run(mixrl(0.5, **{**FAST, **options}), seed, data)
+    assert isinstance(run.method, MixRL)
+    run.method.search(run.data.train, run.data.val, run.model, run.streams)
+    return run.method
 
 
 def fitted(options: list, distance: str = "x", n: int = 40) -> Neighbours:
@@ -57,7 +57,7 @@ def test_neighbours_are_those_of_the_definition(distance: str) -> None:
 def test_partners_are_uniform_among_the_neighbours_chosen() -> None:
     pairing = fitted([0, 1, 4])
     pairing.probabilities[:] = [0.25, 0.25, 0.5]
-    order = Order(np.full(16000, 7), np.array([16000]))
+    order = EpochBatches(np.full(16000, 7), np.array([16000]))
     partner = pairing.draw(order, np.random.default_rng(0))
     counts = [float((partner == row).mean()) for row in (7, *pairing.nearest[7])]
     assert counts == pytest.approx([0.25, 0.375, 0.125, 0.125, 0.125], abs=0.015)
@@ -89,7 +89,7 @@ def test_the_policy_is_a_distribution_that_differs_between_rows() -> None:
     assert (pi > 0).all()
     assert np.ptp(pi, axis=0).max() > 1e-3
     assert len(method.history) == 8
-    facts = method.facts()
+    facts = method.diagnostics()
     assert facts["mean_k"] == pytest.approx((pi @ [0, 1, 2, 4, 8, 16, 32]).mean())
     assert sum(share for name, share in facts.items() if name.startswith("share")) == pytest.approx(1)
 
@@ -102,12 +102,12 @@ def test_argmax_takes_one_option_a_row() -> None:
 
 
 def test_the_search_leaves_model_and_other_streams_and_starts_anew_each_step() -> None:
-    member, fresh = make_member(mixrl(0.5, **FAST)), make_member(ERM())
-    before = {name: value.clone() for name, value in member.model.state_dict().items()}
-    member.method.search(member.data.train, member.data.val, member.model, member.streams)
-    assert_states_equal(member.model.state_dict(), before)
+    run, fresh = make_run(mixrl(0.5, **FAST)), make_run(ERM())
+    before = {name: value.clone() for name, value in run.model.state_dict().items()}
+    run.method.search(run.data.train, run.data.val, run.model, run.streams)
+    assert_states_equal(run.model.state_dict(), before)
     for name in ("order", "partners", "lam"):
-        assert getattr(member.streams, name).random() == getattr(fresh.streams, name).random()
+        assert getattr(run.streams, name).random() == getattr(fresh.streams, name).random()
 
 
 def test_the_search_looks_at_train_and_validation_only() -> None:
@@ -175,12 +175,12 @@ def test_the_policy_follows_the_validation_loss(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize("layer", ["input", "hidden"])
 def test_a_stack_searches_for_every_seed_alone(layer: str) -> None:
     data = {s: make_data(s) for s in range(3)}
-    members = [make_member(mixrl(0.5, layer=layer, **FAST), s, data[s]) for s in range(3)]
-    together = train(members, settings(epochs=2))
-    for seed, outcome in enumerate(together):
+    runs = [make_run(mixrl(0.5, layer=layer, **FAST), s, data[s]) for s in range(3)]
+    together = train(runs, settings(epochs=2))
+    for seed, result in enumerate(together):
         alone = train_one(mixrl(0.5, layer=layer, **FAST), seed, data[seed], epochs=2)
-        assert_states_close(outcome.state_dict, alone.state_dict, 1e-5)
-        assert outcome.facts == alone.facts
+        assert_states_close(result.state_dict, alone.state_dict, 1e-5)
+        assert result.diagnostics == alone.diagnostics
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_a_stack_searches_for_every_seed_alone(layer: str) -> None:
         (lambda: mixrl(0.5, n_in=0), "n_in must be a whole number, 1 or more, got 0"),
         (lambda: mixrl(0.5, inner_lr=0.0), "inner_lr must be a finite number above 0, got 0.0"),
         (lambda: mixrl(0.5, entropy=-1.0), "entropy must be a finite number, 0 or more, got -1.0"),
-        (lambda: make_member(mixrl(0.5, m=6)), "options must be at most the 47 other training rows, got 64"),
+        (lambda: make_run(mixrl(0.5, m=6)), "options must be at most the 47 other training rows, got 64"),
         (lambda: searched(inner_lr=1e30, n_in=20), "search of MixRL diverged, with inner_lr 1e.30"),
     ],
 )

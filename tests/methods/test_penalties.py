@@ -16,7 +16,7 @@ from cmixup.methods.ib_irm import bottleneck_penalty, ib_irm
 from cmixup.methods.irm import irm, irm_penalty
 from cmixup.methods.penalised import Outputs, Penalised
 from cmixup.methods.vrex import vrex, vrex_penalty
-from tests.helpers import make_member, make_split
+from tests.helpers import make_run, make_split
 
 pytestmark = pytest.mark.usefixtures("float64")
 FEW = torch.tensor([4, 2, 4, 2, 2, 4, 9, 9, 9, 4])  # 3, 3 and 4 rows
@@ -89,11 +89,11 @@ def test_the_product_is_0_for_a_single_row() -> None:
 def loss_of(method: Penalised, domain: Tensor) -> tuple[Tensor, list[Tensor]]:
     """The method's loss on a batch of given domains, and the risk on each."""
     torch.set_default_dtype(torch.float32)
-    member = make_member(method)
+    run = make_run(method)
     split = make_split(len(domain), seed=9)
     assert isinstance(split.x, Tensor)
-    loss = method.loss(member.model, Batch(split.x, split.y, domain))
-    f = member.model(split.x)
+    loss = method.loss(run.model, Batch(split.x, split.y, domain))
+    f = run.model(split.x)
     return loss, [squared_error(f[domain == d], split.y[domain == d]) for d in domain.unique()]
 
 
@@ -134,9 +134,9 @@ def test_ib_irm_adds_the_bottleneck_to_irm() -> None:
     irms, _ = loss_of(irm(2, 5.0, 0, divide=False), MIXED)
     torch.testing.assert_close(ours, irms, rtol=0, atol=0)
     more, _ = loss_of(ib_irm(2, 5.0, 0, ib_weight=3.0, ib_anneal=0, divide=False), MIXED)
-    member = make_member(irm(2))
+    run = make_run(irm(2))
     split = make_split(len(MIXED), seed=9)
-    each = [member.model.features(split.x[d == MIXED]).var(dim=0).mean() for d in MIXED.unique()]
+    each = [run.model.features(split.x[d == MIXED]).var(dim=0).mean() for d in MIXED.unique()]
     torch.testing.assert_close(more - ours, 3 * torch.stack(each).mean(), rtol=1e-4, atol=1e-6)
 
 

@@ -5,10 +5,10 @@ import pytest
 
 from cmixup.errors import InputError
 from cmixup.mixing import Beta
-from cmixup.order import Order, shuffled
+from cmixup.order import EpochBatches, shuffled
 
 
-def order_of(n: int, batch_size: int = 16) -> Order:
+def order_of(n: int, batch_size: int = 16) -> EpochBatches:
     return shuffled(n, batch_size, np.random.default_rng(0))
 
 

@@ -11,7 +11,7 @@ from cmixup.errors import InputError
 from cmixup.methods.cmixup import cmixup
 from cmixup.methods.manifold_mixup import manifold_mixup
 from models.deepdta import POINTS, DeepDTA
-from tests.helpers import epoch_batches, make_data, make_member
+from tests.helpers import epoch_batches, make_data, make_run
 
 DRUG, PROTEIN = 17, 24  # little more than the convolutions need
 WIDTH = 63 * DRUG + 26 * PROTEIN
@@ -112,22 +112,22 @@ class Chooser(DeepDTA):
 
 
 def test_every_batch_draws_one_point_for_both_of_its_halves() -> None:
-    member = make_member(manifold_mixup(0.5), data=make_data(sizes=(96, 20, 17)), model=Chooser)
-    _, batches = epoch_batches(member, batch_size=2)
+    run = make_run(manifold_mixup(0.5), data=make_data(sizes=(96, 20, 17)), model=Chooser)
+    _, batches = epoch_batches(run, batch_size=2)
     drawn = [b.draws["point"] for b in batches]
     assert all((point == point[0]).all() for point in drawn)
-    model = member.model
+    model = run.model
     assert isinstance(model, Chooser)
     for batch in batches:
-        assert torch.isfinite(member.method.loss(model, batch))
+        assert torch.isfinite(run.method.loss(model, batch))
     names = list(POINTS)
     assert model.seen == [names[int(point[0])] for point in drawn for _ in range(2)]
     assert set(model.seen) == set(POINTS)  # 48 batches: a point is left out with probability 9 (8/9)^48 = 3 %
 
 
 def test_a_drawn_point_changes_neither_partners_nor_lambda() -> None:
-    fixed = make_member(cmixup(0.3, 0.5, layer="conv2"), model=Chooser)
-    free = make_member(cmixup(0.3, 0.5, layer="hidden"), model=Chooser)
+    fixed = make_run(cmixup(0.3, 0.5, layer="conv2"), model=Chooser)
+    free = make_run(cmixup(0.3, 0.5, layer="hidden"), model=Chooser)
     for one, other in zip(epoch_batches(fixed)[1], epoch_batches(free)[1], strict=True):
         assert torch.equal(one.x, other.x)
         assert torch.equal(one.partner.y, other.partner.y)

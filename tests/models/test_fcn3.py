@@ -6,7 +6,7 @@ from torch import nn
 
 from cmixup.backbone import Backbone, resolve_layer
 from cmixup.errors import InputError
-from cmixup.learner import stack
+from cmixup.model_stack import stack
 from models.fcn3 import FCN3
 
 LAYERS = ("input", "block1", "block2")

@@ -11,7 +11,7 @@ import torch
 
 from cmixup.data import Split
 from cmixup.errors import InputError
-from cmixup.order import Order, shuffled
+from cmixup.order import EpochBatches, shuffled
 from cmixup.pairing import blocks, flat
 from cmixup.pairing.blocks import Blocks, assign
 from cmixup.pairing.uniform import Permutation
@@ -20,7 +20,7 @@ from tests.helpers import Lazy, make_split
 N, B = 43, 16  # batches of 16, 16 and 11
 
 
-def drawn(pairing: Blocks | Permutation, train: Split, seed: int = 1) -> tuple[Order, np.ndarray]:
+def drawn(pairing: Blocks | Permutation, train: Split, seed: int = 1) -> tuple[EpochBatches, np.ndarray]:
     pairing.fit(train)
     order = shuffled(len(train), B, np.random.default_rng(0))
     return order, pairing.draw(order, np.random.default_rng(seed))
@@ -76,7 +76,7 @@ def test_a_whole_permuted_batch_pairs_every_row_with_itself() -> None:
     pairing = Blocks(B)
     order, partner = drawn(pairing, train)
     assert partner.tolist() == order.index.tolist()
-    assert pairing.facts() == {"self_probability": 1.0, "cost_ratio": 0.0}
+    assert pairing.diagnostics() == {"self_probability": 1.0, "cost_ratio": 0.0}
 
 
 def test_an_independent_batch_reaches_beyond_the_batch() -> None:
@@ -86,8 +86,8 @@ def test_an_independent_batch_reaches_beyond_the_batch() -> None:
     first, theirs = order.index[:B], partner[:B]
     assert len(set(theirs.tolist())) == B
     assert not set(theirs.tolist()) <= set(first.tolist())
-    assert pairing.facts()["self_probability"] < 0.3
-    assert 0 < pairing.facts()["cost_ratio"] < 0.7
+    assert pairing.diagnostics()["self_probability"] < 0.3
+    assert 0 < pairing.diagnostics()["cost_ratio"] < 0.7
 
 
 class Fixed:
@@ -112,7 +112,7 @@ def test_the_order_inside_a_block_does_not_change_the_pairs(k: int) -> None:
     pairing = Blocks(k)
     pairing.fit(train)
     one = pairing.draw(order, Fixed(second))  # type: ignore[arg-type]
-    other = pairing.draw(Order(index, order.sizes), Fixed(theirs))  # type: ignore[arg-type]
+    other = pairing.draw(EpochBatches(index, order.sizes), Fixed(theirs))  # type: ignore[arg-type]
     assert set(zip(order.index.tolist(), one.tolist(), strict=True)) == set(
         zip(index.tolist(), other.tolist(), strict=True)
     )

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cmixup.errors import InputError
-from cmixup.order import Order, shuffled
+from cmixup.order import EpochBatches, shuffled
 from cmixup.pairing.label import LabelDistance
 from cmixup.pairing.second_batch import SecondBatch
 from tests.helpers import make_split
@@ -23,7 +23,7 @@ def fitted(n: int, *given: object, **options: object) -> SecondBatch:
     return pairing
 
 
-def drawn(pairing: SecondBatch, n: int, seed: int = 1) -> tuple[Order, np.ndarray]:
+def drawn(pairing: SecondBatch, n: int, seed: int = 1) -> tuple[EpochBatches, np.ndarray]:
     order = shuffled(n, 16, np.random.default_rng(seed))
     return order, pairing.draw(order, np.random.default_rng([seed, 1]))
 
@@ -75,7 +75,7 @@ def test_a_smaller_last_batch_has_as_many_candidates() -> None:
 @pytest.mark.parametrize("row", [0, 5, 11])
 def test_all_data_as_second_batch_gives_the_full_rows(row: int) -> None:
     labels = make_split(24).y.numpy()[:, 0]
-    order = Order(np.full(8000, row), np.array([8000]))
+    order = EpochBatches(np.full(8000, row), np.array([8000]))
     partner = fitted(24, 0.4, factor=INF).draw(order, np.random.default_rng(0))
     p = p_value(partner, exact_row(labels, 0.4, row, "gaussian"))
     assert p is not None
@@ -87,7 +87,7 @@ def test_all_data_as_second_batch_gives_the_full_rows(row: int) -> None:
 
 def test_an_infinite_bandwidth_with_all_data_is_uniform() -> None:
     pairing = fitted(24, INF, factor=INF)
-    partner = pairing.draw(Order(np.arange(24).repeat(400), np.full(600, 16)), np.random.default_rng(0))
+    partner = pairing.draw(EpochBatches(np.arange(24).repeat(400), np.full(600, 16)), np.random.default_rng(0))
     p = p_value(partner, np.full(24, 1 / 24))
     assert p is not None
     assert p > 1e-3
@@ -142,8 +142,8 @@ def test_the_same_seed_gives_the_same_partners() -> None:
 def test_the_bandwidth_is_that_of_cmixup(bandwidth: float | str | list) -> None:
     full = LabelDistance(bandwidth)
     full.fit(make_split(60))
-    facts = fitted(60, bandwidth).facts()
-    assert facts == {name: full.facts()[name] for name in ("bandwidth", "effective_fraction")}
+    facts = fitted(60, bandwidth).diagnostics()
+    assert facts == {name: full.diagnostics()[name] for name in ("bandwidth", "effective_fraction")}
 
 
 @pytest.mark.parametrize(

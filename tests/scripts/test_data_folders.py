@@ -20,8 +20,8 @@ def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def put_in_place(root: Path) -> None:
     (root / FOLDER.path).mkdir(parents=True)
-    for member in FOLDER.needs:
-        (root / FOLDER.path / member).touch()
+    for run in FOLDER.needs:
+        (root / FOLDER.path / run).touch()
 
 
 def test_status_says_whether_a_folder_is_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

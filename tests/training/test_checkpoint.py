@@ -14,8 +14,8 @@ from cmixup.batch import Batch
 from cmixup.errors import InputError
 from cmixup.methods.erm import ERM
 from cmixup.training.checkpoint import NAME, Checkpoints
-from cmixup.training.trainer import Member, Outcome, train
-from tests.helpers import METHODS, assert_states_equal, make_data, make_member, settings
+from cmixup.training.trainer import Run, RunResult, train
+from tests.helpers import METHODS, assert_states_equal, make_data, make_run, settings
 from tests.methods import episodes
 
 EPOCHS = 5
@@ -29,7 +29,7 @@ class Stopped(Exception):
     pass
 
 
-def interrupted(make: Callable[[], list[Member]], where: Checkpoints, epoch: int, **changes: Any) -> list[Outcome]:
+def interrupted(make: Callable[[], list[Run]], where: Checkpoints, epoch: int, **changes: Any) -> list[RunResult]:
     """Train until `epoch` is over, stop, and train again from the start of the program."""
 
     def stop(now: int, rows: object) -> None:
@@ -39,27 +39,27 @@ def interrupted(make: Callable[[], list[Member]], where: Checkpoints, epoch: int
     with pytest.raises(Stopped):
         train(make(), settings(epochs=EPOCHS, **changes), on_epoch=stop, checkpoints=where)
     heard: list[int] = []
-    outcomes = train(
+    results = train(
         make(), settings(epochs=EPOCHS, **changes), on_epoch=lambda now, _: heard.append(now), checkpoints=where
     )
     first = epoch // where.every * where.every + 1
-    assert heard == list(range(first, EPOCHS + 1)) * (len(outcomes) // outcomes[0].stack)
-    return outcomes
+    assert heard == list(range(first, EPOCHS + 1)) * (len(results) // results[0].stack)
+    return results
 
 
-def assert_same(ours: list[Outcome], straight: list[Outcome]) -> None:
+def assert_same(ours: list[RunResult], straight: list[RunResult]) -> None:
     for one, other in zip(ours, straight, strict=True):
         assert_states_equal(one.state_dict, other.state_dict)
         assert one.scores == other.scores
         assert one.history == other.history
         assert one.best_epoch == other.best_epoch
-        assert one.facts == other.facts
+        assert one.diagnostics == other.diagnostics
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_goes_on_with_the_same_numbers(name: str, tmp_path: Path) -> None:
-    def make() -> list[Member]:
-        return [make_member(METHODS[name](), seed) for seed in (0, 3)]
+    def make() -> list[Run]:
+        return [make_run(METHODS[name](), seed) for seed in (0, 3)]
 
     straight = train(make(), settings(epochs=EPOCHS))
     assert_same(interrupted(make, checkpoints(tmp_path), 3), straight)
@@ -67,8 +67,8 @@ def test_every_method_goes_on_with_the_same_numbers(name: str, tmp_path: Path) -
 
 @pytest.mark.parametrize("name", episodes.METHODS)
 def test_every_method_on_tasks_goes_on_with_the_same_numbers(name: str, tmp_path: Path) -> None:
-    def make() -> list[Member]:
-        return [episodes.make_member(episodes.METHODS[name]())]
+    def make() -> list[Run]:
+        return [episodes.make_run(episodes.METHODS[name]())]
 
     straight = train(make(), settings(epochs=EPOCHS, batch_size=3))
     assert_same(interrupted(make, checkpoints(tmp_path), 2, batch_size=3), straight)
@@ -77,8 +77,8 @@ def test_every_method_on_tasks_goes_on_with_the_same_numbers(name: str, tmp_path
 @pytest.mark.parametrize("epoch", [1, 2, 3, 4])
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
 def test_saving_every_second_epoch_goes_on_from_the_last_saved(epoch: int, optimizer: str, tmp_path: Path) -> None:
-    def make() -> list[Member]:
-        return [make_member(METHODS["cmixup"]())]
+    def make() -> list[Run]:
+        return [make_run(METHODS["cmixup"]())]
 
     straight = train(make(), settings(epochs=EPOCHS, optimizer=optimizer))
     assert_same(interrupted(make, checkpoints(tmp_path, 2), epoch, optimizer=optimizer), straight)
@@ -96,8 +96,8 @@ class Noisy(nn.Module):
 
 
 def test_dropout_and_buffers_go_on_and_each_seed_has_its_file(tmp_path: Path) -> None:
-    def make() -> list[Member]:
-        return [make_member(ERM(), seed, model=Noisy) for seed in (0, 1)]
+    def make() -> list[Run]:
+        return [make_run(ERM(), seed, model=Noisy) for seed in (0, 1)]
 
     straight = train(make(), settings(epochs=EPOCHS))
     where = checkpoints(tmp_path)
@@ -129,8 +129,8 @@ class Counting(ERM):
 
 
 def test_what_a_method_learns_in_its_steps_is_kept(tmp_path: Path) -> None:
-    def make() -> list[Member]:
-        return [make_member(Counting())]
+    def make() -> list[Run]:
+        return [make_run(Counting())]
 
     straight = train(make(), settings(epochs=EPOCHS, optimizer="sgd", lr=1e-4))
     assert_same(interrupted(make, checkpoints(tmp_path), 3, optimizer="sgd", lr=1e-4), straight)
@@ -138,11 +138,11 @@ def test_what_a_method_learns_in_its_steps_is_kept(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("key", "seeds"), [("other", (0, 1)), ("", (0,)), ("", (0, 2))])
 def test_the_state_of_another_run_is_left_alone(key: str, seeds: tuple[int, ...], tmp_path: Path) -> None:
-    train([make_member(ERM(), s) for s in (0, 1)], settings(epochs=3), checkpoints=checkpoints(tmp_path))
+    train([make_run(ERM(), s) for s in (0, 1)], settings(epochs=3), checkpoints=checkpoints(tmp_path))
     heard: list[int] = []
-    members = [make_member(ERM(), s) for s in seeds]
+    runs = [make_run(ERM(), s) for s in seeds]
     train(
-        members,
+        runs,
         settings(epochs=3),
         on_epoch=lambda now, _: heard.append(now),
         checkpoints=checkpoints(tmp_path, 1, key),
@@ -151,8 +151,8 @@ def test_the_state_of_another_run_is_left_alone(key: str, seeds: tuple[int, ...]
 
 
 def test_a_run_that_only_had_to_be_scored_is_scored(tmp_path: Path) -> None:
-    def make() -> list[Member]:
-        return [make_member(METHODS["cmixup"](), data=make_data(0))]
+    def make() -> list[Run]:
+        return [make_run(METHODS["cmixup"](), data=make_data(0))]
 
     straight = train(make(), settings(epochs=3), checkpoints=checkpoints(tmp_path))
     assert_same(train(make(), settings(epochs=3), checkpoints=checkpoints(tmp_path)), straight)
@@ -160,7 +160,7 @@ def test_a_run_that_only_had_to_be_scored_is_scored(tmp_path: Path) -> None:
 
 def test_the_file_holds_tensors_and_plain_values_only(tmp_path: Path) -> None:
     where = checkpoints(tmp_path)
-    train([make_member(METHODS["cmixup"]())], settings(epochs=2), checkpoints=where)
+    train([make_run(METHODS["cmixup"]())], settings(epochs=2), checkpoints=where)
     state = torch.load(where.path([0]), weights_only=True)
     assert state["past"]["epoch"] == 2
     assert state["seeds"] == [0]

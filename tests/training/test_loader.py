@@ -7,7 +7,7 @@ import torch
 from cmixup.batch import Batch
 from cmixup.data import Split
 from cmixup.errors import InputError
-from cmixup.order import Order, shuffled
+from cmixup.order import EpochBatches, shuffled
 from cmixup.training import loader as rows_module
 from cmixup.training.loader import Rows
 from tests.helpers import CPU, Lazy, make_split
@@ -18,7 +18,7 @@ def flat(batch: Batch) -> list[torch.Tensor]:
     return [batch.x, batch.y, batch.domain, *partner, *batch.draws.values()]
 
 
-def epoch(n_runs: int, n: int = 50, d: int = 3) -> tuple[list[Split], list[Order], list[dict[str, np.ndarray]]]:
+def epoch(n_runs: int, n: int = 50, d: int = 3) -> tuple[list[Split], list[EpochBatches], list[dict[str, np.ndarray]]]:
     rng = np.random.default_rng(0)
     splits = [make_split(n, d, d_y=2, seed=seed) for seed in range(n_runs)]
     orders = [shuffled(n, 8, rng) for _ in range(n_runs)]

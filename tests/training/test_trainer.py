@@ -12,14 +12,15 @@ from torch import Tensor, nn
 from cmixup.batch import Batch
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
-from cmixup.learner import Learner
 from cmixup.methods.base import Method
 from cmixup.methods.cmixup import cmixup
 from cmixup.methods.erm import ERM
 from cmixup.methods.manifold_mixup import manifold_mixup
 from cmixup.methods.mixup import mixup
 from cmixup.metrics import METRICS as SCORES
-from cmixup.training.trainer import TrainSettings, train
+from cmixup.model_stack import ModelStack
+from cmixup.training.settings import TrainSettings
+from cmixup.training.trainer import train
 from models.fcn3 import FCN3
 from tests.helpers import (
     METHODS,
@@ -28,7 +29,7 @@ from tests.helpers import (
     assert_states_equal,
     in_float64,
     make_data,
-    make_member,
+    make_run,
     settings,
     states_differ,
     train_one,
@@ -48,25 +49,25 @@ RESTARTS = ("irm", "ib_irm", "vrex")
 @pytest.mark.parametrize("name", RESTARTS)
 def test_a_stack_equals_separate_runs_where_the_optimiser_starts_anew(name: str, float64: None) -> None:
     data = {seed: in_float64(make_data(seed, ONE_EPOCH)) for seed in SEEDS}
-    together = train([make_member(METHODS[name](), seed, data[seed]) for seed in SEEDS], settings())
+    together = train([make_run(METHODS[name](), seed, data[seed]) for seed in SEEDS], settings())
     for seed, ours in zip(SEEDS, together, strict=True):
         alone = train_one(METHODS[name](), seed, data[seed])
         assert_states_close(ours.state_dict, alone.state_dict, 1e-10)
-        assert ours.facts == alone.facts
+        assert ours.diagnostics == alone.diagnostics
 
 
 @pytest.mark.parametrize("sizes", [THREE_STEPS, ONE_EPOCH], ids=["3 steps", "an epoch"])
 @pytest.mark.parametrize("name", [name for name in METHODS if name not in RESTARTS])
 def test_a_stack_equals_separate_runs(name: str, sizes: tuple[int, int, int]) -> None:
     data = {seed: make_data(seed, sizes) for seed in SEEDS}
-    together = train([make_member(METHODS[name](), seed, data[seed]) for seed in SEEDS], settings())
-    assert [outcome.stack for outcome in together] == [3, 3, 3]
+    together = train([make_run(METHODS[name](), seed, data[seed]) for seed in SEEDS], settings())
+    assert [result.stack for result in together] == [3, 3, 3]
     for seed, ours in zip(SEEDS, together, strict=True):
         alone = train_one(METHODS[name](), seed, data[seed])
         assert alone.stack == 1
         assert_states_close(ours.state_dict, alone.state_dict, 1e-5)
         assert ours.best_epoch == alone.best_epoch
-        assert ours.facts == pytest.approx(alone.facts, rel=1e-5)
+        assert ours.diagnostics == pytest.approx(alone.diagnostics, rel=1e-5)
         for split in ("val", "test"):
             assert ours.scores[split] == pytest.approx(alone.scores[split], rel=1e-4, abs=1e-5)
         for one, other in zip(ours.history, alone.history, strict=True):
@@ -74,7 +75,7 @@ def test_a_stack_equals_separate_runs(name: str, sizes: tuple[int, int, int]) ->
 
 
 def test_members_of_a_stack_differ() -> None:
-    one, other = train([make_member(mixup(0.5), seed) for seed in (0, 1)], settings())
+    one, other = train([make_run(mixup(0.5), seed) for seed in (0, 1)], settings())
     assert states_differ(one.state_dict, other.state_dict)
     assert one.scores != other.scores
 
@@ -82,19 +83,19 @@ def test_members_of_a_stack_differ() -> None:
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
 def test_a_stack_equals_separate_runs_with_weight_decay(optimizer: str) -> None:
     changes = {"optimizer": optimizer, "weight_decay": 0.1, "epochs": 2}
-    together = train([make_member(ERM(), seed) for seed in SEEDS], settings(**changes))
+    together = train([make_run(ERM(), seed) for seed in SEEDS], settings(**changes))
     for seed, ours in zip(SEEDS, together, strict=True):
         assert_states_close(ours.state_dict, train_one(ERM(), seed, **changes).state_dict, 1e-5)
 
 
 def test_each_member_keeps_its_own_best_epoch() -> None:
     changes = {"epochs": 8, "lr": 0.05}
-    together = train([make_member(ERM(), seed) for seed in range(6)], settings(**changes))
-    for outcome in together:
-        curve = [row["val_rmse"] for row in outcome.history]
-        assert outcome.best_epoch == 1 + int(np.argmin(curve))
-        assert outcome.scores["val"]["rmse"] == pytest.approx(min(curve), rel=1e-12)
-    assert len({outcome.best_epoch for outcome in together}) > 1
+    together = train([make_run(ERM(), seed) for seed in range(6)], settings(**changes))
+    for result in together:
+        curve = [row["val_rmse"] for row in result.history]
+        assert result.best_epoch == 1 + int(np.argmin(curve))
+        assert result.scores["val"]["rmse"] == pytest.approx(min(curve), rel=1e-12)
+    assert len({result.best_epoch for result in together}) > 1
 
 
 # ---- the same seed gives the same numbers
@@ -129,8 +130,8 @@ def test_the_global_generators_do_not_matter() -> None:
 @pytest.mark.parametrize("eval_batch_size", [1, 6, 17, 20])
 def test_evaluation_does_not_depend_on_its_batch_size(eval_batch_size: int, n_seeds: int) -> None:
     def run(size: int) -> list:
-        members = [make_member(mixup(0.5), seed) for seed in range(n_seeds)]
-        return train(members, settings(epochs=2, eval_batch_size=size))
+        runs = [make_run(mixup(0.5), seed) for seed in range(n_seeds)]
+        return train(runs, settings(epochs=2, eval_batch_size=size))
 
     for ours, whole in zip(run(eval_batch_size), run(4096), strict=True):
         assert_states_close(ours.state_dict, whole.state_dict, 1e-7)
@@ -140,20 +141,20 @@ def test_evaluation_does_not_depend_on_its_batch_size(eval_batch_size: int, n_se
 
 def test_scores_are_those_of_the_returned_weights() -> None:
     data = make_data(1, worst=("rmse", "r"), metrics=("rmse", "mse", "mape", "r"))
-    outcome = train_one(mixup(0.5), 1, data, epochs=4)
+    result = train_one(mixup(0.5), 1, data, epochs=4)
     model = FCN3((3,), 1)
-    model.load_state_dict(outcome.state_dict)
+    model.load_state_dict(result.state_dict)
     model.eval()
     for name, split in (("val", data.val), ("test", data.test)):
         with torch.no_grad():
             prediction = model(split.x)
         for metric in data.metrics:
             expected = float(SCORES[metric].score(prediction, split.y))
-            assert outcome.scores[name][metric] == pytest.approx(expected, rel=1e-9)
+            assert result.scores[name][metric] == pytest.approx(expected, rel=1e-9)
         each = [float(SCORES["rmse"].score(prediction[split.domain == d], split.y[split.domain == d])) for d in (0, 1)]
-        assert outcome.scores[name]["worst_rmse"] == pytest.approx(max(each), rel=1e-9)
-        assert outcome.scores[name]["mean_rmse"] == pytest.approx(sum(each) / 2, rel=1e-9)
-        assert set(outcome.scores[name]) == {*data.metrics, "worst_rmse", "worst_r", "mean_rmse", "mean_r"}
+        assert result.scores[name]["worst_rmse"] == pytest.approx(max(each), rel=1e-9)
+        assert result.scores[name]["mean_rmse"] == pytest.approx(sum(each) / 2, rel=1e-9)
+        assert set(result.scores[name]) == {*data.metrics, "worst_rmse", "worst_r", "mean_rmse", "mean_r"}
 
 
 # ---- selection
@@ -179,9 +180,9 @@ class Scripted(Method):
     def __init__(self, name: str, values: list[float]):
         self.name, self.values = name, list(values)
 
-    def step(self, learner: Learner, batch: Batch) -> Tensor:
+    def step(self, stack: ModelStack, batch: Batch) -> Tensor:
         with torch.no_grad():
-            getattr(learner.model, self.name).fill_(self.values.pop(0))
+            getattr(stack.model, self.name).fill_(self.values.pop(0))
         return torch.zeros(())
 
 
@@ -199,22 +200,22 @@ def zeros(**changes: object) -> RegressionData:
     [([3, 1, 2, 1, 5], 2), ([1, 2, 3], 1), ([3, 2, 1], 3), ([float("nan"), 4, 5], 2), ([2, float("inf"), 1], 3)],
 )
 def test_the_checkpoint_is_the_first_with_the_best_val_metric(values: list[float], best: int) -> None:
-    member = make_member(Scripted("bias", values), data=zeros(), model=OneNumber)
-    (outcome,) = train([member], settings(epochs=len(values)))
-    assert outcome.best_epoch == best
-    assert outcome.state_dict["bias"].tolist() == [values[best - 1]]
-    assert outcome.scores["val"]["rmse"] == outcome.scores["test"]["rmse"] == values[best - 1]
-    assert [row["epoch"] for row in outcome.history] == list(range(1, len(values) + 1))
-    assert [row["val_rmse"] for row in outcome.history] == pytest.approx(values, nan_ok=True)
-    assert not outcome.diverged
+    run = make_run(Scripted("bias", values), data=zeros(), model=OneNumber)
+    (result,) = train([run], settings(epochs=len(values)))
+    assert result.best_epoch == best
+    assert result.state_dict["bias"].tolist() == [values[best - 1]]
+    assert result.scores["val"]["rmse"] == result.scores["test"]["rmse"] == values[best - 1]
+    assert [row["epoch"] for row in result.history] == list(range(1, len(values) + 1))
+    assert [row["val_rmse"] for row in result.history] == pytest.approx(values, nan_ok=True)
+    assert not result.diverged
 
 
 def test_a_metric_where_higher_is_better_selects_the_highest() -> None:
-    member = make_member(Scripted("slope", [-1, 1, 0]), data=zeros(selection="r"), model=OneNumber)
-    (outcome,) = train([member], settings(epochs=3))
-    assert [row["val_r"] for row in outcome.history] == pytest.approx([-1, 1, 0])
-    assert outcome.best_epoch == 2
-    assert outcome.state_dict["slope"].tolist() == [1]
+    run = make_run(Scripted("slope", [-1, 1, 0]), data=zeros(selection="r"), model=OneNumber)
+    (result,) = train([run], settings(epochs=3))
+    assert [row["val_r"] for row in result.history] == pytest.approx([-1, 1, 0])
+    assert result.best_epoch == 2
+    assert result.state_dict["slope"].tolist() == [1]
 
 
 def test_the_test_split_has_no_say() -> None:
@@ -239,9 +240,9 @@ class Counting(ERM):
     def sizes(self) -> list[int]:
         return [len(labels) for labels in self.seen]
 
-    def step(self, learner: Learner, batch: Batch) -> Tensor:
+    def step(self, stack: ModelStack, batch: Batch) -> Tensor:
         self.seen.append(batch.y[..., 0].tolist())
-        return super().step(learner, batch)
+        return super().step(stack, batch)
 
 
 @pytest.mark.parametrize(("drop_last", "sizes"), [(False, [16, 16, 16, 2]), (True, [16, 16, 16])])
@@ -267,27 +268,27 @@ def test_drop_last_with_too_few_rows_is_refused() -> None:
 
 
 def test_training_learns() -> None:
-    outcome = train_one(ERM(), 0, make_data(0, (203, 50, 50)), epochs=30)
-    assert outcome.scores["test"]["rmse"] < 0.2
-    assert outcome.scores["test"]["r"] > 0.9
-    assert outcome.history[-1]["train_loss"] < outcome.history[0]["train_loss"] / 5
-    assert outcome.seconds > 0
+    result = train_one(ERM(), 0, make_data(0, (203, 50, 50)), epochs=30)
+    assert result.scores["test"]["rmse"] < 0.2
+    assert result.scores["test"]["r"] > 0.9
+    assert result.history[-1]["train_loss"] < result.history[0]["train_loss"] / 5
+    assert result.seconds > 0
 
 
 def test_tracked_splits_are_scored_clean_after_every_epoch_and_change_nothing() -> None:
-    members = [make_member(cmixup(0.3, 0.5), seed) for seed in range(3)]
-    tracked = train(members, settings(epochs=3, track=["train", "test"]))
-    plain = train([make_member(cmixup(0.3, 0.5), seed) for seed in range(3)], settings(epochs=3))
-    for member, ours, theirs in zip(members, tracked, plain, strict=True):
+    runs = [make_run(cmixup(0.3, 0.5), seed) for seed in range(3)]
+    tracked = train(runs, settings(epochs=3, track=["train", "test"]))
+    plain = train([make_run(cmixup(0.3, 0.5), seed) for seed in range(3)], settings(epochs=3))
+    for run, ours, theirs in zip(runs, tracked, plain, strict=True):
         assert_states_equal(ours.state_dict, theirs.state_dict)
         assert ours.scores == theirs.scores
         assert list(ours.history[0]) == ["epoch", "train_loss", "val_rmse", "train_rmse", "test_rmse"]
         best = ours.history[ours.best_epoch - 1]
         assert best["test_rmse"] == pytest.approx(ours.scores["test"]["rmse"], rel=1e-6)
-        member.model.load_state_dict(ours.state_dict)
-        split = member.data.train
+        run.model.load_state_dict(ours.state_dict)
+        split = run.data.train
         with torch.no_grad():
-            clean = (member.model(split.x) - split.y).square().mean().sqrt()
+            clean = (run.model(split.x) - split.y).square().mean().sqrt()
         assert best["train_rmse"] == pytest.approx(float(clean), rel=1e-5)
     with pytest.raises(InputError, match="track must be one of train, test, got 'val'"):
         settings(track=["val"])
@@ -295,10 +296,10 @@ def test_tracked_splits_are_scored_clean_after_every_epoch_and_change_nothing() 
 
 def test_on_epoch_hears_of_every_epoch_and_member() -> None:
     heard: list[tuple[int, int]] = []
-    members = [make_member(ERM(), seed) for seed in range(2)]
-    outcomes = train(members, settings(epochs=3), on_epoch=lambda epoch, rows: heard.append((epoch, len(rows))))
+    runs = [make_run(ERM(), seed) for seed in range(2)]
+    results = train(runs, settings(epochs=3), on_epoch=lambda epoch, rows: heard.append((epoch, len(rows))))
     assert heard == [(1, 2), (2, 2), (3, 2)]
-    assert [len(outcome.history) for outcome in outcomes] == [3, 3]
+    assert [len(result.history) for result in results] == [3, 3]
 
 
 @pytest.mark.parametrize("name", ["epochs", "batch_size", "eval_batch_size", "lr_decay_every"])
@@ -325,34 +326,34 @@ def test_the_learning_rate_decays_as_steplr(gamma: float, every: int) -> None:
         schedule.step()
 
     class Watching(ERM):
-        def step(self, learner: Learner, batch: Batch) -> Tensor:
-            seen.append(learner.optimizer.lr)
-            return super().step(learner, batch)
+        def step(self, stack: ModelStack, batch: Batch) -> Tensor:
+            seen.append(stack.optimizer.lr)
+            return super().step(stack, batch)
 
     train_one(Watching(), epochs=7, batch_size=48, lr=0.3, lr_decay=gamma, lr_decay_every=every, optimizer="sgd")
     assert seen == pytest.approx(expected, rel=1e-12)
 
 
 def test_splits_of_different_sizes_do_not_stack() -> None:
-    members = [make_member(ERM(), 0), make_member(ERM(), 1, make_data(1, (49, 20, 17)))]
+    runs = [make_run(ERM(), 0), make_run(ERM(), 1, make_data(1, (49, 20, 17)))]
     with pytest.raises(InputError, match="splits of one shape"):
-        train(members, settings())
+        train(runs, settings())
 
 
 # ---- divergence
 
 
 def test_a_run_without_finite_scores_has_diverged() -> None:
-    outcome = train_one(ERM(), optimizer="sgd", lr=1e30, epochs=2)
-    assert outcome.diverged
-    assert outcome.best_epoch == 0
+    result = train_one(ERM(), optimizer="sgd", lr=1e30, epochs=2)
+    assert result.diverged
+    assert result.best_epoch == 0
 
 
 def test_one_member_that_diverges_leaves_the_others() -> None:
     healthy, huge = make_data(0), make_data(1)
     huge.train.y.mul_(1e25)
     changes = {"optimizer": "sgd", "lr": 0.01, "epochs": 2}
-    one, other = train([make_member(ERM(), 0, healthy), make_member(ERM(), 1, huge)], settings(**changes))
+    one, other = train([make_run(ERM(), 0, healthy), make_run(ERM(), 1, huge)], settings(**changes))
     assert other.diverged
     assert not one.diverged
     assert_states_close(one.state_dict, train_one(ERM(), 0, healthy, **changes).state_dict, 1e-5)
@@ -374,13 +375,13 @@ class WithBatchNorm(nn.Module):
 
 @pytest.mark.parametrize("name", ["erm", "mixup", "cmixup"])
 def test_models_that_do_not_stack_train_one_after_another(name: str) -> None:
-    def members(seeds: tuple[int, ...]) -> list:
-        return [make_member(METHODS[name](), seed, model=WithBatchNorm) for seed in seeds]
+    def runs(seeds: tuple[int, ...]) -> list:
+        return [make_run(METHODS[name](), seed, model=WithBatchNorm) for seed in seeds]
 
-    together = train(members((0, 1)), settings(epochs=2))
-    assert [outcome.stack for outcome in together] == [1, 1]
+    together = train(runs((0, 1)), settings(epochs=2))
+    assert [result.stack for result in together] == [1, 1]
     for seed, ours in zip((0, 1), together, strict=True):
-        (alone,) = train(members((seed,)), settings(epochs=2))
+        (alone,) = train(runs((seed,)), settings(epochs=2))
         assert_states_equal(ours.state_dict, alone.state_dict)
         assert ours.scores == alone.scores
         WithBatchNorm(3, 1).load_state_dict(ours.state_dict)
@@ -397,18 +398,18 @@ class WithDropout(nn.Module):
 
 def test_dropout_is_seeded_and_off_in_evaluation() -> None:
     def run() -> tuple:
-        member = make_member(ERM(), 2, model=WithDropout)
-        (outcome,) = train([member], settings(epochs=2))
-        return outcome, member
+        run = make_run(ERM(), 2, model=WithDropout)
+        (result,) = train([run], settings(epochs=2))
+        return result, run
 
-    (one, member), (other, _) = run(), run()
+    (one, run), (other, _) = run(), run()
     assert_states_equal(one.state_dict, other.state_dict)
     fresh = WithDropout(3, 1)
     fresh.load_state_dict(one.state_dict)
     fresh.eval()
     with torch.no_grad():
-        prediction = fresh(member.data.test.x)
-    assert one.scores["test"]["rmse"] == pytest.approx(float(SCORES["rmse"].score(prediction, member.data.test.y)))
+        prediction = fresh(run.data.test.x)
+    assert one.scores["test"]["rmse"] == pytest.approx(float(SCORES["rmse"].score(prediction, run.data.test.y)))
 
 
 class WithLayerList(nn.Module):
@@ -426,10 +427,10 @@ class WithLayerList(nn.Module):
 @pytest.mark.parametrize("model", [nn.Linear, WithBatchNorm, WithLayerList])
 @pytest.mark.parametrize("name", ["erm", "mixup", "mixup_permutation", "cmixup"])
 def test_a_plain_module_trains_with_input_level_methods(name: str, model: Callable[[int, int], nn.Module]) -> None:
-    member = make_member(METHODS[name](), model=model)
-    (outcome,) = train([member], settings(epochs=2))
-    assert np.isfinite(list(outcome.scores["test"].values())).all()
-    assert outcome.best_epoch > 0
+    run = make_run(METHODS[name](), model=model)
+    (result,) = train([run], settings(epochs=2))
+    assert np.isfinite(list(result.scores["test"].values())).all()
+    assert result.best_epoch > 0
 
 
 @pytest.mark.parametrize("model", [nn.Linear, WithLayerList])
@@ -438,7 +439,7 @@ def test_a_hidden_layer_asked_of_a_model_without_one_is_refused(
     layer: str, model: Callable[[int, int], nn.Module]
 ) -> None:
     with pytest.raises(InputError, match=rf"layer must be a mix point of \w+ \(input\), got '{layer}'"):
-        make_member(manifold_mixup(0.5, layer=layer), model=model)
+        make_run(manifold_mixup(0.5, layer=layer), model=model)
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -462,7 +463,7 @@ def test_lazily_read_inputs_train_seeds_one_after_another() -> None:
         data = make_data(seed)
         return replace(data, train=replace(data.train, x=Lazy(data.train.x)))
 
-    together = train([make_member(mixup(0.5), seed, lazy(seed)) for seed in (0, 1)], settings())
+    together = train([make_run(mixup(0.5), seed, lazy(seed)) for seed in (0, 1)], settings())
     for seed, ours in zip((0, 1), together, strict=True):
         assert ours.stack == 1
         assert_states_equal(ours.state_dict, train_one(mixup(0.5), seed, make_data(seed)).state_dict)
@@ -470,11 +471,11 @@ def test_lazily_read_inputs_train_seeds_one_after_another() -> None:
 
 def test_models_that_do_not_stack_are_refused_by_the_learner() -> None:
     with pytest.raises(InputError, match="models of class Linear cannot be trained as one stack"):
-        Learner([nn.Linear(2, 1), nn.Linear(2, 1)], torch.device("cpu"))
+        ModelStack([nn.Linear(2, 1), nn.Linear(2, 1)], torch.device("cpu"))
 
 
 def test_labels_of_several_dimensions() -> None:
-    together = train([make_member(cmixup(0.3, 0.5), seed, make_data(seed, d_y=3)) for seed in (0, 1)], settings())
+    together = train([make_run(cmixup(0.3, 0.5), seed, make_data(seed, d_y=3)) for seed in (0, 1)], settings())
     for seed, ours in zip((0, 1), together, strict=True):
         assert ours.state_dict["out.weight"].shape == (3, 128)
         assert_states_close(ours.state_dict, train_one(cmixup(0.3, 0.5), seed, make_data(seed, d_y=3)).state_dict, 1e-5)

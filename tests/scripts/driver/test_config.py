@@ -10,7 +10,7 @@ import yaml
 from hydra.errors import HydraException
 
 from cmixup.errors import InputError
-from cmixup.training.trainer import TrainSettings
+from cmixup.training.settings import TrainSettings
 from scripts.driver.config import (
     CONFIG_DIR,
     GROUPS,

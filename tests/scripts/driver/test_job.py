@@ -15,7 +15,7 @@ import torch
 import yaml
 
 from cmixup.errors import InputError
-from cmixup.training.trainer import Outcome
+from cmixup.training.trainer import RunResult
 from models.fcn3 import FCN3
 from scripts import train as train_module
 from scripts.driver import job as run_module
@@ -346,10 +346,10 @@ def test_runs_that_diverge_are_not_recorded(tmp_path: Path) -> None:
 def test_seeds_beside_one_that_diverges_are_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     train = run_module.train
 
-    def second_diverges(*given: Any) -> list[Outcome]:
-        outcomes = train(*given)
-        outcomes[1].best_epoch = 0
-        return outcomes
+    def second_diverges(*given: Any) -> list[RunResult]:
+        results = train(*given)
+        results[1].best_epoch = 0
+        return results
 
     monkeypatch.setattr(run_module, "train", second_diverges)
     job = planned(tmp_path, "seeds=0..2")

@@ -81,9 +81,9 @@ def test_mat_files(tmp_path: Path) -> None:
         read_mat(path)
 
 
-def archive(path: Path, **members: str) -> None:
+def archive(path: Path, **runs: str) -> None:
     with tarfile.open(path, "w:xz") as tar:
-        for name, text in members.items():
+        for name, text in runs.items():
             info = tarfile.TarInfo(f"{name}.obj")
             info.size = len(text)
             tar.addfile(info, io.BytesIO(text.encode()))
@@ -92,7 +92,7 @@ def archive(path: Path, **members: str) -> None:
 def test_objs_are_read_from_the_archive_member_by_member(tmp_path: Path) -> None:
     archive(tmp_path / "all.tar.xz", a=OBJ, b="broken", c=OBJ)
     assert [m.name for m in read_objs(tmp_path / "all.tar.xz", ["c.obj", "a.obj"])] == ["a.obj", "c.obj"]
-    with pytest.raises(InputError, match=r"has no member d\.obj"):
+    with pytest.raises(InputError, match=r"has no run d\.obj"):
         list(read_objs(tmp_path / "all.tar.xz", ["a.obj", "d.obj"]))
 
 

@@ -19,7 +19,7 @@ from cmixup.training.loader import Rows
 from cmixup.training.predict import predict
 from cmixup.training.trainer import _draw, train
 from models.fcn3 import FCN3
-from tests.helpers import CPU, Lazy, Own, make_data, make_member, make_split, settings
+from tests.helpers import CPU, Lazy, Own, make_data, make_run, make_split, settings
 
 
 class Random(Lazy):
@@ -40,9 +40,9 @@ class Ragged(Lazy):
 
 def first_epoch(method: Method, seed: int = 3) -> list[Batch]:
     data = make_data(seed)
-    member = make_member(method, seed, replace(data, train=replace(data.train, x=Random(data.train.x))))
-    order = method.order(member.data.train, 16, member.streams, drop_last=False)
-    return list(Rows([member.data.train], CPU).batches([order], [_draw(member, order)]))
+    run = make_run(method, seed, replace(data, train=replace(data.train, x=Random(data.train.x))))
+    order = method.order(run.data.train, 16, run.streams, drop_last=False)
+    return list(Rows([run.data.train], CPU).batches([order], [_draw(run, order)]))
 
 
 def test_what_is_sampled_and_what_has_views() -> None:
@@ -80,16 +80,16 @@ def test_views_are_spread_and_a_row_mixed_with_itself_shows_two() -> None:
 
 def test_every_epoch_shows_other_views() -> None:
     data = make_data(1)
-    member = make_member(ERM(), 1, replace(data, train=replace(data.train, x=Random(data.train.x))))
-    order = member.method.order(member.data.train, 16, member.streams, drop_last=False)
-    one, other = _draw(member, order), _draw(member, order)
+    run = make_run(ERM(), 1, replace(data, train=replace(data.train, x=Random(data.train.x))))
+    order = run.method.order(run.data.train, 16, run.streams, drop_last=False)
+    one, other = _draw(run, order), _draw(run, order)
     assert not (one["view"] == other["view"]).any()
 
 
 def test_inputs_with_one_view_draw_none() -> None:
-    member = make_member(ERM(), 1)
-    order = member.method.order(member.data.train, 16, member.streams, drop_last=False)
-    assert _draw(member, order) == {}
+    run = make_run(ERM(), 1)
+    order = run.method.order(run.data.train, 16, run.streams, drop_last=False)
+    assert _draw(run, order) == {}
 
 
 @pytest.mark.parametrize("size", [1, 4, 100])
@@ -116,5 +116,5 @@ def test_a_test_split_is_scored_on_all_its_views() -> None:
     x = data.test.x
     target = x.sum(dim=1, keepdim=True) * (torch.arange(6)[:, None] + 2) / 2  # the mean of 1, ..., i + 1
     data = replace(data, test=replace(data.test, x=Ragged(x), y=target))
-    (outcome,) = train([make_member(ERM(), 2, data, lambda *_: Sum())], settings(lr=1e-12, eval_batch_size=4))
-    assert outcome.scores["test"]["rmse"] < 1e-5
+    (result,) = train([make_run(ERM(), 2, data, lambda *_: Sum())], settings(lr=1e-12, eval_batch_size=4))
+    assert result.scores["test"]["rmse"] < 1e-5

@@ -1,0 +1,56 @@
+"""The contract of a mixing: how two examples become one."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from torch import Tensor, nn
+
+from cmixup.batch import Batch
+from cmixup.model_stack import ModelStack
+from cmixup.optim import descend
+from cmixup.order import EpochBatches
+from cmixup.seeding import Streams
+
+Loss = Callable[[nn.Module, Batch], Tensor]
+
+
+class Mixing(nn.Module, ABC):
+    """Mixes inputs or hidden states of pairs of examples.
+
+    A subclass implements `forward`. It may draw (`draw`), look at gradients before the batch is mixed (`step`), and own
+    a network: parameters made in its constructor or in `begin`, trained in `step`. In a stack of E runs, parameters and
+    buffers have a leading axis of E, as those of a method do.
+
+    Attributes:
+        images: whether states must be images or feature maps `(..., C, H, W)`.
+    """
+
+    images: ClassVar[bool] = False
+
+    @abstractmethod
+    def forward(self, first: Any, second: Any, draws: Mapping[str, Tensor]) -> tuple[Any, Tensor]:
+        """Return the mixed state, and the weight `(..., B)` that the label of `first` gets.
+
+        Args:
+            first, second: states of one shape `(..., B, *features)`, or tuples of such tensors.
+            draws: the batch's draws; `lam: (..., B)` and what `draw` returned.
+        """
+
+    def draw(self, order: EpochBatches, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """Return what the mixing draws for an epoch beside lambda, each `(M, ...)`, aligned with `order.index`."""
+        return {}
+
+    def begin(self, stack: ModelStack, mixings: Sequence[Mixing], streams: Sequence[Streams]) -> None:
+        """Make optimisers of networks that the mixing owns; see `Method.begin`."""
+
+    def step(self, loss: Loss, stack: ModelStack, batch: Batch) -> Tensor:
+        """Take one optimiser step on `loss(stack.model, batch)` and return the detached loss.
+
+        A mixing that looks at gradients takes them here and adds what it found to the batch's draws; one that owns a
+        network lets its optimiser step, too.
+        """
+        return descend(loss(stack.model, batch), stack.optimizer)

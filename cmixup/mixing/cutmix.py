@@ -1,0 +1,64 @@
+"""CutMix (Yun et al. 2019, arXiv 1905.04899; clovaai/CutMix-PyTorch train.py).
+
+A box of the partner is pasted into each image, with sides sqrt(1 - lam) of the image's. The label weight is the share
+of pixels that are kept, since boxes are clipped at the border and have whole pixels. Differences from the original:
+labels are regression targets, mixed as values; the pasted image is a copy; it works on feature maps, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from cmixup.errors import check_between, check_choice
+from cmixup.mixing.base import Mixing
+from cmixup.order import EpochBatches
+
+
+class CutMix(Mixing):
+    """Pastes a box of the partner into each image.
+
+    Args:
+        probability: of cutting a batch (an example with `box_per="example"`), in [0, 1]; otherwise it stays as it is.
+        box_per: one box centre a "batch" (the original's) or an "example".
+    """
+
+    images: ClassVar[bool] = True
+
+    def __init__(self, probability: float = 1.0, box_per: str = "batch"):
+        super().__init__()
+        self.probability = check_between("probability", probability, 0, 1)
+        self.box_per = check_choice("box_per", box_per, ("batch", "example"))
+
+    def draw(self, order: EpochBatches, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """Return `box: (M, 3)` float32: the centre as a share of height and width, and 1 where a box is cut, else 0."""
+        counts = order.sizes if self.box_per == "batch" else np.ones(len(order.index), dtype=np.int64)
+        drawn = rng.random((len(counts), 3))
+        drawn[:, 2] = drawn[:, 2] < self.probability
+        return {"box": np.repeat(drawn.astype(np.float32), counts, axis=0)}
+
+    def forward(self, first: Any, second: Any, draws: Mapping[str, Tensor]) -> tuple[Any, Tensor]:
+        """Return images `(..., B, C, H, W)` with their boxes, and the share of pixels kept `(..., B)`."""
+        height, width = first.shape[-2:]
+        box, side = draws["box"], (1 - draws["lam"]).sqrt()
+        rows = _inside(box[..., 0], side, height) & (box[..., 2:] > 0)
+        columns = _inside(box[..., 1], side, width)
+        inside = rows.unsqueeze(-1) & columns.unsqueeze(-2)
+        kept = 1 - rows.sum(dim=-1) * columns.sum(dim=-1) / (height * width)
+        return torch.where(inside.unsqueeze(-3), second, first), kept.to(draws["lam"].dtype)
+
+    def extra_repr(self) -> str:
+        """Return the options, for the printed composition."""
+        return f"probability={self.probability:g}, box_per={self.box_per!r}"
+
+
+def _inside(centre: Tensor, side: Tensor, size: int) -> Tensor:
+    """Return `(..., size)` bool: which pixels of an axis lie in a box of length 2 floor(floor(side * size) / 2)."""
+    middle = (centre * size).floor().clamp(max=size - 1).unsqueeze(-1)
+    half = ((side * size).floor() / 2).floor().unsqueeze(-1)
+    pixel = torch.arange(size, device=centre.device)
+    return (pixel >= middle - half) & (pixel < middle + half)

@@ -1,0 +1,132 @@
+"""A stack: E modules of one class as one module whose parameters and buffers have a leading axis of E."""
+
+# ruff: noqa: SLF001 - a module is copied with other tensors in it, for which PyTorch has no public function
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from cmixup.errors import InputError
+from cmixup.optim import make_optimizer
+
+AnyModule = TypeVar("AnyModule", bound=nn.Module)
+
+
+class ModelStack:
+    """E models of one architecture as one, with one optimiser.
+
+    With E = 1 this is the model itself. With more, every parameter gets a leading axis of E models, and the model
+    runs inputs `(E, B, ...)`: all optimisers here act elementwise, so each model trains as it would alone, up to
+    rounding in the batched products.
+
+    Args:
+        models: E models, already initialised.
+        device: where to train.
+        optimizer, lr, weight_decay: see `cmixup.optim.make_optimizer`.
+
+    Attributes:
+        size: E.
+        model, optimizer: what is trained.
+
+    Raises:
+        InputError: several models that cannot be stacked.
+    """
+
+    def __init__(
+        self,
+        models: Sequence[nn.Module],
+        device: torch.device,
+        optimizer: str = "adam",
+        lr: float = 1e-3,
+        weight_decay: float = 0.0,
+    ):
+        self.size, self.device = len(models), device
+        if self.size > 1 and not getattr(models[0], "stackable", False):
+            raise InputError(f"models of class {type(models[0]).__name__} cannot be trained as one stack")
+        self.model = stack_modules(models).to(device)
+        self.optimizer = make_optimizer(optimizer, self.model.parameters(), lr, weight_decay)
+        self._best = {name: value.detach().clone() for name, value in self.model.state_dict().items()}
+
+    def keep_best(self, better: Tensor) -> None:
+        """Remember the current weights of the models where `better: (E,)` is true."""
+        if not bool(better.any()):
+            return
+        for name, value in self.model.state_dict().items():
+            if self.size == 1:
+                self._best[name].copy_(value)
+            else:
+                self._best[name][better] = value[better]
+
+    def load_best(self) -> None:
+        """Load the remembered weights into the model; the optimiser stays as it is."""
+        self.model.load_state_dict(self._best)
+
+    def best_weights(self, place: int) -> dict[str, Tensor]:
+        """Return the remembered weights of the model at `place`, on the CPU; they load into a model of its class."""
+        chosen = {name: value if self.size == 1 else value[place] for name, value in self._best.items()}
+        return {name: value.cpu().clone(memory_format=torch.contiguous_format) for name, value in chosen.items()}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the weights, those remembered and the optimiser's state."""
+        return {"model": self.model.state_dict(), "best": self._best, "optimizer": self.optimizer.state_dict()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Load what `state_dict` returned."""
+        self.model.load_state_dict(state["model"])
+        for name, value in state["best"].items():
+            self._best[name].copy_(value)
+        self.optimizer.load_state_dict(state["optimizer"])
+
+
+def stack_modules(modules: Sequence[AnyModule]) -> AnyModule:
+    """Return one module whose parameters and buffers are those of `modules`, stacked along a new first axis.
+
+    A single module is returned as it is. Attributes that are neither (labels, samplers, options) are those of the
+    first module and are shared with it, not copied.
+
+    Raises:
+        InputError: parameters or buffers that differ in shape between the modules.
+    """
+    first = modules[0]
+    if len(modules) == 1:
+        return first
+    together = copy.copy(first)
+    together._parameters = {
+        name: None if own is None else nn.Parameter(_stacked(name, [m._parameters[name] for m in modules]))
+        for name, own in first._parameters.items()
+    }
+    together._buffers = {
+        name: None if own is None else _stacked(name, [m._buffers[name] for m in modules])
+        for name, own in first._buffers.items()
+    }
+    together._modules = {
+        name: None if own is None else stack_modules([m.get_submodule(name) for m in modules])
+        for name, own in first._modules.items()
+    }
+    return together
+
+
+def unstack_buffers(together: nn.Module, modules: Sequence[nn.Module]) -> None:
+    """Copy what has become of the buffers of a stack back into the modules that it was made of."""
+    if len(modules) == 1:
+        return
+    for name, value in together.named_buffers():
+        for module, own in zip(modules, value, strict=True):
+            module.get_buffer(name).copy_(own)
+
+
+def _stacked(name: str, tensors: Sequence[Tensor | None]) -> Tensor:
+    values = [value.detach() for value in tensors if value is not None]
+    shapes = sorted({tuple(value.shape) for value in values})
+    if len(shapes) > 1 or len(values) < len(tensors):
+        raise InputError(f"all runs of a stack need {name} of one shape, got {shapes}")
+    # Matrices keep their shape (E, out, in) but lie in memory as (E, in, out): so the gradient that the batched
+    # product gives already has the layout of its parameter, and no step copies it (a fifth of its time).
+    if values[0].ndim == 2 and values[0].is_floating_point():
+        return torch.stack([value.mT for value in values]).mT
+    return torch.stack(values)

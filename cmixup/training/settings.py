@@ -1,0 +1,54 @@
+"""How to train: everything of a run that is neither data, model nor method."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from cmixup.errors import InputError, check_choice, check_positive
+from cmixup.optim import check_optimizer
+
+
+@dataclass(frozen=True)
+class TrainSettings:
+    """How to train.
+
+    Args:
+        epochs: passes over the training split.
+        batch_size: rows a step.
+        lr: learning rate.
+        optimizer: "adam" or "sgd".
+        weight_decay: L2 penalty.
+        drop_last: leave out a smaller last batch (released code).
+        shuffle: a new random order every epoch; otherwise the rows' own (released code, out of distribution). Methods
+            that draw rows by domain always draw.
+        eval_batch_size: rows predicted at once; where rows have many views, views.
+        track: splits besides "val" to score after every epoch, "train" or "test", for curves alone: whole splits, not
+            mixed, in evaluation mode. Selection never looks at them.
+        lr_decay: the learning rate is multiplied by this ...
+        lr_decay_every: ... after every so many epochs (`torch.optim.lr_scheduler.StepLR`).
+    """
+
+    epochs: int
+    batch_size: int
+    lr: float
+    optimizer: str = "adam"
+    weight_decay: float = 0.0
+    drop_last: bool = False
+    shuffle: bool = True
+    eval_batch_size: int = 4096
+    track: list = field(default_factory=list)
+    lr_decay: float = 1.0
+    lr_decay_every: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch_size", "eval_batch_size", "lr_decay_every"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} must be 1 or more, got {getattr(self, name)!r}")
+        for split in self.track:
+            check_choice("track", split, ("train", "test"))
+        check_optimizer(self.optimizer, self.lr, self.weight_decay)
+        check_positive("lr_decay", self.lr_decay)
+
+    def lr_at(self, epoch: int) -> float:
+        """Return the learning rate of an epoch, counted from 1."""
+        return self.lr * self.lr_decay ** ((epoch - 1) // self.lr_decay_every)

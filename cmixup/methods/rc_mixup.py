@@ -1,0 +1,183 @@
+"""RC-Mixup (Hwang, Kim and Whang 2024, KDD, arXiv 2405.17938): C-Mixup on the rows that look clean, for noisy labels.
+
+After a warm-up with C-Mixup on all rows, training goes on from the weights that were best on validation, with a fresh
+optimiser. Every epoch then drops the rows with the largest losses (iterative trimmed loss minimisation) and mixes the
+others, whose label kernel is restricted to them. Every few epochs each bandwidth of a list is tried from copies of
+model and optimiser, and training goes on with the one of the best validation score.
+
+Written from the paper; the authors' repository has no licence and was not used. Difference: row losses and trials are
+computed on the model in evaluation mode, so that dropout does not choose rows.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from cmixup.batch import Batch, read_rows
+from cmixup.data import RegressionData, Split
+from cmixup.errors import InputError, check_count
+from cmixup.methods.base import Method, squared_errors
+from cmixup.methods.mix import Mix
+from cmixup.metrics import metric_of, score
+from cmixup.mixing.base import Mixing
+from cmixup.mixing.lam import Lam
+from cmixup.model_stack import ModelStack
+from cmixup.order import EpochBatches, sequential, shuffled
+from cmixup.pairing.label import LabelDistance
+from cmixup.sampling.bandwidth import resolve_bandwidth
+from cmixup.seeding import Streams
+
+ROWS_PER_PREDICTION = 1024
+
+
+class RCMixup(Mix):
+    """`Mix` with label-distance partners on a subset of the rows that is chosen anew every epoch.
+
+    Args:
+        pairing: C-Mixup's, with the bandwidth of the warm-up.
+        lam, layer, mixing: see `Mix`.
+        noise: share of the training rows that is dropped, at least 0 and below 1.
+        warm_up: epochs of C-Mixup on all rows.
+        bandwidths: tried after the warm-up; None or one of them is kept for good. Each as for `LabelDistance`.
+        every: epochs between two trials of the bandwidths.
+        trial_epochs: epochs that each bandwidth is tried for.
+
+    Attributes:
+        kept: `(n,)` int64 rows of the current epoch, ascending.
+    """
+
+    stackable: ClassVar[bool] = False
+    pairing: LabelDistance
+
+    def __init__(
+        self,
+        pairing: LabelDistance,
+        lam: Lam,
+        layer: str = "input",
+        mixing: Mixing | None = None,
+        *,
+        noise: float = 0.2,
+        warm_up: int = 10,
+        bandwidths: list | None = None,
+        every: int = 10,
+        trial_epochs: int = 1,
+    ):
+        super().__init__(pairing, lam, layer, mixing)
+        if isinstance(noise, bool) or not isinstance(noise, (int, float)) or not 0 <= noise < 1:
+            raise InputError(f"noise must be a number, at least 0 and below 1, got {noise!r}")
+        self.noise, self.warm_up = noise, check_count("warm_up", warm_up)
+        self.every, self.trial_epochs = check_count("every", every, 1), check_count("trial_epochs", trial_epochs, 1)
+        self.bandwidths = list(bandwidths or [])
+        for bandwidth in self.bandwidths:
+            resolve_bandwidth(np.zeros(1), bandwidth)  # refuses a bad value before any data is read
+
+    def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
+        """Keep the data and start with all rows."""
+        super().fit(data, model, streams)
+        self._data, self._labels, self._epoch = data, data.train.y.numpy(), 0
+        self.kept = np.arange(len(data.train))
+
+    def begin(self, stack: ModelStack, methods: Sequence[Method], streams: Sequence[Streams]) -> None:
+        """Keep the model, whose losses choose the rows."""
+        super().begin(stack, methods, streams)
+        self._stack = stack
+
+    def order(
+        self, train: Split, batch_size: int, streams: Streams, *, drop_last: bool, shuffle: bool = True
+    ) -> EpochBatches:
+        """Return an epoch of the rows that look clean to the current weights; try the bandwidths if it is time to."""
+        batching = {"drop_last": drop_last, "shuffle": shuffle}
+        self._epoch += 1
+        since = self._epoch - self.warm_up - 1  # epochs since the warm-up
+        if since < 0:
+            return super().order(train, batch_size, streams, **batching)
+        if since == 0:
+            self._stack.load_best()
+            self._stack.optimizer.reset()
+            if len(self.bandwidths) == 1:
+                self.pairing.bandwidth = self.bandwidths[0]
+        if len(self.bandwidths) > 1 and since % self.every == 0:
+            self._try_bandwidths(batch_size, streams, batching)
+        return self._clean_epoch(batch_size, streams, batching)
+
+    def draw(self, order: EpochBatches, streams: Streams) -> dict[str, np.ndarray]:
+        """Return the draws of `Mix` with partners among the kept rows."""
+        places = EpochBatches(np.searchsorted(self.kept, order.index), order.sizes)
+        drawn = super().draw(places, streams)
+        return drawn | {"partner": self.kept[drawn["partner"]]}
+
+    def diagnostics(self) -> dict[str, float | str]:
+        """Return the pairing's diagnostics on the rows kept last, and how many these are."""
+        return super().diagnostics() | {"kept_rows": float(len(self.kept))}
+
+    def get_extra_state(self) -> dict[str, Any]:
+        """Return the epoch, the rows kept last and the bandwidth in use."""
+        return {"epoch": self._epoch, "kept": torch.from_numpy(self.kept), "bandwidth": self.pairing.bandwidth}
+
+    def set_extra_state(self, state: Mapping[str, Any]) -> None:
+        """Load what `get_extra_state` returned."""
+        self._epoch, self.pairing.bandwidth = state["epoch"], state["bandwidth"]
+        self._keep(state["kept"].numpy())
+
+    def _keep(self, rows: np.ndarray) -> None:
+        """Take these rows for the next epoch and restrict the label kernel to them."""
+        self.kept = rows
+        self.pairing.fit_labels(self._labels[rows])
+
+    def _clean_epoch(self, batch_size: int, streams: Streams, batching: Mapping[str, bool]) -> EpochBatches:
+        """Drop the rows with the largest losses and return an epoch of the others."""
+        train = self._data.train
+        errors = squared_errors(self._predict(train), train.y).numpy()
+        n_kept = len(train) - round(self.noise * len(train))
+        self._keep(np.sort(np.argsort(errors, kind="stable")[:n_kept]))
+        if batching["shuffle"]:
+            order = shuffled(n_kept, batch_size, streams.order, drop_last=batching["drop_last"])
+        else:
+            order = sequential(n_kept, batch_size, drop_last=batching["drop_last"])
+        return EpochBatches(self.kept[order.index], order.sizes)
+
+    def _try_bandwidths(self, batch_size: int, streams: Streams, batching: Mapping[str, bool]) -> None:
+        """Train copies with each bandwidth and take over the weights, optimiser and bandwidth of the best one."""
+        stack, val = self._stack, self._data.val
+        metric = metric_of(self._data.selection)
+        start = copy.deepcopy(stack.state_dict())
+        best, best_score = (start, self.pairing.bandwidth), torch.tensor([metric.worst], dtype=torch.float64)
+        for bandwidth in self.bandwidths:
+            stack.load_state_dict(start)
+            self.pairing.bandwidth = bandwidth
+            for _ in range(self.trial_epochs):
+                order = self._clean_epoch(batch_size, streams, batching)
+                self._train_epoch(order, self.draw(order, streams))
+                found = score(self._data.selection, self._predict(val), val.y, val.domain).reshape(1).double()
+                if bool(metric.better(found, best_score)):
+                    best, best_score = (copy.deepcopy(stack.state_dict()), bandwidth), found
+        stack.load_state_dict(best[0])
+        self.pairing.bandwidth = best[1]
+
+    def _train_epoch(self, order: EpochBatches, draws: Mapping[str, np.ndarray]) -> None:
+        """Take the steps of one epoch."""
+        train, device = self._data.train, self._stack.device
+        self._stack.model.train()
+        start = 0
+        for rows in order.batches():
+            part = slice(start, start + len(rows))
+            start += len(rows)
+            drawn = {
+                name: torch.from_numpy(value[part]).to(device) for name, value in draws.items() if name != "partner"
+            }
+            first, second = read_rows(train, rows, device), read_rows(train, draws["partner"][part], device)
+            self.step(self._stack, Batch(first.x, first.y, first.domain, second, drawn))
+
+    def _predict(self, split: Split) -> Tensor:
+        """Return the predictions of a split on the CPU, `(N, d_y)`, in evaluation mode."""
+        model, predict = self._stack.model, self.predictors()[""]
+        model.eval()
+        blocks = np.split(np.arange(len(split)), range(ROWS_PER_PREDICTION, len(split), ROWS_PER_PREDICTION))
+        with torch.no_grad():
+            return torch.cat([predict(model, read_rows(split, rows, self._stack.device).x).cpu() for rows in blocks])

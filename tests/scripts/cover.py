@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
-import typing
-
 import yaml
 
-from scripts.driver.config import CONFIG_DIR, names, target
+from cmixup.methods.base import Method
+from scripts.driver.config import CONFIG_DIR, Part, names, target
 
 DATASETS, METHODS = names("dataset"), names("method")
 PRESETS = ("paper", "released", "default")
@@ -20,11 +18,14 @@ def has_domains(dataset: str) -> bool:
     return "groups" in yaml.safe_load((CONFIG_DIR / "dataset" / f"{dataset}.yaml").read_text())
 
 
+def method_kind(method: str) -> type[Method]:
+    """The class of what a method's configuration builds; it says which data it is for."""
+    return Part(target(yaml.safe_load((CONFIG_DIR / "method" / f"{method}.yaml").read_text())), {}).kind
+
+
 def needs_domains(method: str) -> bool:
     """Whether the method refuses a dataset without training domains."""
-    made = target(yaml.safe_load((CONFIG_DIR / "method" / f"{method}.yaml").read_text()))
-    kind = made if inspect.isclass(made) else typing.get_type_hints(made)["return"]
-    return kind.needs_domains
+    return method_kind(method).domains
 
 
 def _says(group: str, name: str, text: str) -> bool:
@@ -33,7 +34,7 @@ def _says(group: str, name: str, text: str) -> bool:
 
 # Datasets whose rows are tasks, and the methods for them: they go together only.
 TASKS = [name for name in DATASETS if _says("dataset", name, "conv_maml")]
-EPISODIC = [name for name in METHODS if _says("method", name, "inner_steps: ${dataset")]
+EPISODIC = [name for name in METHODS if method_kind(name).tasks]
 
 
 def presets_of(dataset: str) -> dict[str, dict]:

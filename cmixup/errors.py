@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 
 class InputError(ValueError):
     """Something the caller passed cannot be used; the message names the argument and its value."""
@@ -15,6 +17,44 @@ def check_positive(name: str, value: float) -> float:
     if not (value > 0 and math.isfinite(value)):
         raise InputError(f"{name} must be a finite number above 0, got {value!r}")
     return value
+
+
+def check_nonnegative(name: str, value: float, what: str = "a finite number") -> float:
+    """Return `value` as a float if it is a finite number, 0 or more, else raise `InputError`.
+
+    Args:
+        name: what the caller calls the argument; the message starts with it.
+        value: the argument as it was given; the message ends with it.
+        what: the kind of number that the message asks for, such as "a finite number of bytes".
+    """
+    number = as_number(name, value)
+    if not 0 <= number < math.inf:  # NaN fails both comparisons
+        raise InputError(f"{name} must be {what}, 0 or more, got {value!r}")
+    return number
+
+
+def check_between(name: str, value: float, low: float, high: float) -> float:
+    """Return `value` as a float if it lies in [low, high], both ends included, else raise `InputError`."""
+    number = as_number(name, value)
+    if not low <= number <= high:  # NaN fails both comparisons
+        raise InputError(f"{name} must lie in [{low}, {high}], got {value!r}")
+    return number
+
+
+def check_count(name: str, value: int, minimum: int = 0, what: str = "a whole number") -> int:
+    """Return `value` as an int if it is a whole number, `minimum` or more, else raise `InputError`.
+
+    Python's and NumPy's integers pass. Booleans are refused, and so are floats with a whole value.
+
+    Args:
+        name: what the caller calls the argument; the message starts with it.
+        value: the argument as it was given; the message ends with it.
+        minimum: the smallest number that passes.
+        what: the kind of number that the message asks for, such as "a whole number of optimiser steps".
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < minimum:
+        raise InputError(f"{name} must be {what}, {minimum} or more, got {value!r}")
+    return int(value)
 
 
 def check_bandwidth(value: float, name: str = "bandwidth") -> float:

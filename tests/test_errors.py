@@ -3,7 +3,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cmixup.errors import InputError, as_number, check_bandwidth, check_choice, check_positive
+from cmixup.errors import (
+    InputError,
+    as_number,
+    check_bandwidth,
+    check_between,
+    check_choice,
+    check_count,
+    check_nonnegative,
+    check_positive,
+)
 
 INF, NAN = float("inf"), float("nan")
 
@@ -29,6 +38,66 @@ def test_what_is_no_number_is_refused_by_name(value: object) -> None:
 def test_positive_means_finite_and_above_zero(value: float) -> None:
     with pytest.raises(InputError, match=r"rate must be a finite number above 0, got"):
         check_positive("rate", value)
+
+
+@pytest.mark.parametrize("value", [0, 0.5, np.float32(2), np.array(3.0)])
+def test_nonnegative_numbers_pass_as_floats(value: float) -> None:
+    checked = check_nonnegative("beta", value)
+    assert type(checked) is float
+    assert checked == value
+
+
+@pytest.mark.parametrize("value", [-1e-300, -1, INF, -INF, NAN])
+def test_nonnegative_means_finite_and_zero_or_more(value: float) -> None:
+    with pytest.raises(InputError, match=rf"^beta must be a finite number, 0 or more, got {value!r}$"):
+        check_nonnegative("beta", value)
+
+
+def test_nonnegative_may_name_the_kind_of_number() -> None:
+    with pytest.raises(InputError, match=r"^budget must be a finite number of bytes, 0 or more, got -1$"):
+        check_nonnegative("budget", -1, "a finite number of bytes")
+
+
+@pytest.mark.parametrize("value", [0, 0.25, 0.5, np.float64(0.5)])
+def test_intervals_include_their_ends(value: float) -> None:
+    checked = check_between("spread", value, 0, 0.5)
+    assert type(checked) is float
+    assert checked == value
+
+
+@pytest.mark.parametrize("value", [-1e-9, 0.5000001, INF, NAN])
+def test_numbers_outside_an_interval_are_refused(value: float) -> None:
+    with pytest.raises(InputError, match=rf"^spread must lie in \[0, 0\.5\], got {value!r}$"):
+        check_between("spread", value, 0, 0.5)
+
+
+@pytest.mark.parametrize("value", [True, "0.1", None])
+def test_what_is_no_number_is_refused_by_every_check(value: float) -> None:
+    for check in (check_positive, check_nonnegative):
+        with pytest.raises(InputError, match="rate must be a number, got"):
+            check("rate", value)
+    with pytest.raises(InputError, match="rate must be a number, got"):
+        check_between("rate", value, 0, 1)
+
+
+@pytest.mark.parametrize("value", [1, 7, np.int64(7), np.uint8(1)])
+def test_counts_pass_as_ints(value: int) -> None:
+    checked = check_count("k", value, 1)
+    assert type(checked) is int
+    assert checked == value
+
+
+@pytest.mark.parametrize("value", [0, -1, True, 2.0, np.float64(2), np.bool_(True), "2", None, NAN, [2]])
+def test_counts_are_whole_and_not_below_the_minimum(value: object) -> None:
+    with pytest.raises(InputError, match=r"^k must be a whole number, 1 or more, got ") as error:
+        check_count("k", value, 1)  # type: ignore[arg-type]
+    assert str(error.value).endswith(f"got {value!r}")
+
+
+def test_counts_start_at_zero_and_may_name_their_unit() -> None:
+    assert check_count("steps", 0) == 0
+    with pytest.raises(InputError, match=r"^steps must be a whole number of optimiser steps, 0 or more, got -1$"):
+        check_count("steps", -1, what="a whole number of optimiser steps")
 
 
 @pytest.mark.parametrize("value", [0, 1e-300, INF])

@@ -1,7 +1,8 @@
 """Separate seeded random streams for everything that is drawn during a run.
 
-Each stream is seeded by the run's seed and its own name, so a method that draws more from one stream does not change the
-others: two methods with the same seed see the same batches, and with the same pairing and lambda the same mixed data.
+Each stream is seeded by the run's seed and its own name, so a method that draws more from one stream does not change
+the others: two methods with the same seed see the same batches, and with the same pairing and lambda the same mixed
+data.
 """
 
 from __future__ import annotations

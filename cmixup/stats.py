@@ -64,8 +64,8 @@ def clustered(values: Sequence[float], clusters: Sequence[Hashable], level: floa
     """Return the mean of `values` and an interval that allows for dependence inside clusters, or None for one cluster.
 
     The standard error is sqrt(G / (G - 1) sum_g (sum_{i in g} (v_i - mean))^2) / N, the cluster-robust one of a mean
-    (Liang and Zeger 1986), used with Student's t of G - 1 degrees of freedom. If every value is its own cluster this is the
-    usual t interval.
+    (Liang and Zeger 1986), used with Student's t of G - 1 degrees of freedom. If every value is its own cluster this is
+    the usual t interval.
 
     Args:
         values: N numbers, such as differences between two methods on the same test rows.

@@ -1,6 +1,6 @@
-"""Cumulative rows stored as 32-bit integers and corrected to be exact.
+"""Cumulative rows are stored as 32-bit integers, and the draws are corrected to be exact.
 
-They take 4 N^2 bytes, and a draw is a binary search.
+The rows take 4 N^2 bytes, and a draw is a binary search.
 """
 
 from __future__ import annotations

@@ -17,9 +17,9 @@ from cmixup.sampling.stream import StreamedSampler
 
 # Cell widths that are tried, in bandwidths: finer cells accept more often, coarser ones take less memory.
 CELL_WIDTHS = (0.25, 0.5, 1.0, 2.0)
-# So many cells have numbers of 16 bits, of which a stable argsort is a radix sort, O(N).
+# The numbers of so many cells fit 16 bits, and a stable argsort of those is a radix sort, O(N).
 MAX_RADIX_CELLS = 1 << 16
-# Chunks bound the temporaries: of labels converted, slots built, and anchors that draw at once. Without a table every
+# Labels are converted, slots are built and anchors draw in chunks, which bounds the temporaries. Without a table every
 # chunk of anchors builds slots of its own.
 LABELS_PER_CHUNK = SLOTS_PER_CHUNK = ANCHORS_PER_CHUNK = 1 << 18
 ANCHORS_PER_CHUNK_WITHOUT_TABLE = ANCHORS_PER_CHUNK // 8

@@ -9,7 +9,7 @@ from cmixup.sampling.kernels import Kernel
 
 # A temporary block holds (points x labels x dimensions) coordinate differences: 16 MiB in float64.
 COORDINATES_PER_BLOCK = 1 << 21
-# The largest error that a matrix product may leave in an energy.
+# A matrix product may leave no larger error in an energy.
 MAX_ENERGY_ERROR = 1e-10
 
 
@@ -18,7 +18,7 @@ def pair_distance(a: Labels, b: Floats, d: int) -> Floats:
     difference: Floats = np.subtract(a, b)
     if d == 1:
         return np.abs(difference, out=difference)
-    # One summation order for pairs, rows and boxes alike: a tophat's edge must not depend on the algorithm.
+    # Pairs, rows and boxes are summed in one order, since a tophat's edge must not depend on the algorithm.
     return np.sqrt(np.einsum("...d,...d->...", difference, difference))
 
 

@@ -133,6 +133,7 @@ def _box_distance(low: Floats, high: Floats) -> Floats:
         a = slice(s, s + step)
         between = np.maximum(low[None, :, :] - high[a, None, :], low[a, None, :] - high[None, :, :])
         np.maximum(between, 0.0, out=between)
-        # A hair below, so that no order of summation (torch has its own) puts a pair nearer than its boxes.
+        # The result is a hair too small, so that no order of summation (torch has its own) puts a pair nearer than
+        # its boxes.
         rows.append(np.sqrt(np.einsum("...d,...d->...", between, between)) * (1 - 1e-12))
     return np.concatenate(rows)

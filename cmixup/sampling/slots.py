@@ -135,7 +135,7 @@ class SlotTable:
         slot += first
         leave = np.flatnonzero(toss >= self.stay.take(slot))
         slot[leave] = self.move.take(slot.take(leave))
-        # Float64 uniforms: float32 could not reach every point of a large slot.
+        # The uniforms are float64, because float32 could not address every point of a large slot.
         inside = rng.random(len(first))
         inside *= self.count.take(slot)
         proposal = inside.astype(np.int64)
@@ -151,9 +151,9 @@ class SlotTable:
         for _ in range(round_limit(self.values)):
             proposal, refused = self._propose(first, width, points, rng)
             out[pending] = proposal
-            left = np.flatnonzero(refused)
-            pending = pending[left]
-            if not left.size:
+            kept = np.flatnonzero(refused)
+            pending = pending[kept]
+            if not kept.size:
                 return
-            first, width, points = first[left], width[left], points[left]
+            first, width, points = first[kept], width[kept], points[kept]
         out[pending] = -1

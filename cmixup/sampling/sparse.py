@@ -15,7 +15,7 @@ BYTES_PER_ENTRY = 12
 
 
 class SparseRows:
-    """Exact partner draws from the m heaviest partners of each row, m as the budget allows.
+    """Exact partner draws that store the m heaviest partners of each row; the budget decides m.
 
     With tau the largest weight left out, the others share a slot of mass tau * N: j is proposed uniformly,
     refused if it is stored, and else accepted with probability K_ij / tau. Anchors still rejected after
@@ -74,7 +74,7 @@ class SparseRows:
             distance = pair_distance(distances.at(proposal), distances.at(row), distances.d)
             weight = np.exp(-self.kernel.excess(distance, 0.0))
             refused = rng.random(len(other)) * tau >= weight
-            # Membership by index: comparing K with tau would depend on rounding where distances tie.
+            # Stored partners are known by index: comparing K with tau would depend on rounding where distances tie.
             index = search_rows(self._index.reshape(-1), row * m, m, proposal - 1)
             refused |= self._index[row, index] == proposal
             pending = pending[other[refused]]

@@ -1,4 +1,4 @@
-"""Streamed rows: exact draws for any labels and any kernel, without set-up, holding no more than one block.
+"""Streamed rows draw exactly for any labels and any kernel; they need no set-up and hold no more than one block.
 
 A row of P is read in blocks of labels. Each block yields a triple for every anchor: the nearest distance, the
 mass relative to it, and one candidate drawn inside the block. Two blocks merge exactly: the newer candidate

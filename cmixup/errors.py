@@ -6,9 +6,12 @@ import math
 
 import numpy as np
 
+#: The smallest bandwidth above 0 (label units) whose square float64 can hold.
+MIN_BANDWIDTH = 1e-150
+
 
 class InputError(ValueError):
-    """Something the caller passed cannot be used; the message names the argument and its value."""
+    """An argument cannot be used; the message names the argument and gives its value."""
 
 
 def check_positive(name: str, value: float) -> float:
@@ -58,10 +61,16 @@ def check_count(name: str, value: int, minimum: int = 0, what: str = "a whole nu
 
 
 def check_bandwidth(value: float, name: str = "bandwidth") -> float:
-    """Return `value` as a float if it is 0 or more (infinity allowed), else raise `InputError`."""
+    """Return `value` as a float if a kernel can use it as a bandwidth, else raise `InputError`.
+
+    A bandwidth is in label units. 0 and infinity are allowed; a bandwidth between 0 and `MIN_BANDWIDTH` is refused,
+    because its square would underflow in float64.
+    """
     value = as_number(name, value)
     if not value >= 0:  # also refuses NaN
         raise InputError(f"{name} must be 0 or more (label units; infinity is allowed), got {value!r}")
+    if 0 < value < MIN_BANDWIDTH:
+        raise InputError(f"{name} must be 0 or at least {MIN_BANDWIDTH:g} (label units), got {value!r}")
     return value
 
 

@@ -1,4 +1,4 @@
-"""Scores of a prediction.
+"""Scores that compare a prediction with its target.
 
 Every function takes `prediction` and `target` of shape `(..., N, d_y)`, computes in float64 and returns `(...)`:
 leading axes are models of a stack.
@@ -16,18 +16,18 @@ from cmixup.errors import InputError
 
 
 def mse(prediction: Tensor, target: Tensor) -> Tensor:
-    """Squared error, pooled over all rows and label dimensions."""
+    """Return the mean squared error over all rows and label dimensions, in squared label units."""
     prediction, target = _matched(prediction, target)
     return (prediction - target).square().mean(dim=(-2, -1))
 
 
 def rmse(prediction: Tensor, target: Tensor) -> Tensor:
-    """Root of the pooled squared error, in label units."""
+    """Return the square root of `mse`, in label units."""
     return mse(prediction, target).sqrt()
 
 
 def mape(prediction: Tensor, target: Tensor) -> Tensor:
-    """100 * mean |f - y| / |y| over the entries with y != 0, in percent; NaN where every entry is 0."""
+    """Return 100 * mean |f - y| / |y| over the entries with y != 0, in percent; NaN where every entry is 0."""
     prediction, target = _matched(prediction, target)
     counted = target != 0
     ratio = (prediction - target).abs() / torch.where(counted, target.abs(), 1.0)
@@ -35,9 +35,9 @@ def mape(prediction: Tensor, target: Tensor) -> Tensor:
 
 
 def r(prediction: Tensor, target: Tensor) -> Tensor:
-    """Pearson correlation per label dimension, averaged over the dimensions whose labels vary.
+    """Return the Pearson correlation of each label dimension, averaged over the dimensions whose labels vary.
 
-    A constant prediction has no correlation and counts as 0; NaN where no label dimension varies.
+    A constant prediction has no correlation and counts as 0. The result is NaN where no label dimension varies.
     """
     prediction, target = _matched(prediction, target)
     f = prediction - prediction.mean(dim=-2, keepdim=True)
@@ -50,9 +50,10 @@ def r(prediction: Tensor, target: Tensor) -> Tensor:
 
 
 def mse_ci95(prediction: Tensor, target: Tensor) -> Tensor:
-    """Half the 95 % interval of the mean over rows of their squared errors, 1.96 std / sqrt(N) (tasks: paper, Table 2).
+    """Return half the width of the 95 % interval of the mean squared error over rows, 1.96 std / sqrt(N).
 
-    NaN for a single row. It knows nothing of the spread over seeds, nor of rows that share an object.
+    The paper's Table 2 reports this for tasks. It is NaN for a single row. It ignores the spread over seeds, and takes
+    rows that share an object as independent.
     """
     prediction, target = _matched(prediction, target)
     each = (prediction - target).square().mean(dim=-1)
@@ -63,18 +64,23 @@ def mse_ci95(prediction: Tensor, target: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Metric:
-    """A score, and whether a lower value of it is better."""
+    """A score and its direction.
+
+    Attributes:
+        score: takes `prediction` and `target`, `(..., N, d_y)` each, and returns `(...)` float64.
+        lower_is_better: whether a lower value is better.
+    """
 
     score: Callable[[Tensor, Tensor], Tensor]
     lower_is_better: bool = True
 
     def better(self, value: Tensor, than: Tensor) -> Tensor:
-        """Elementwise: is `value` strictly better? NaN never is."""
+        """Return elementwise whether `value` is strictly better than `than`; NaN never is."""
         return value < than if self.lower_is_better else value > than
 
     @property
     def worst(self) -> float:
-        """A value that every finite score beats."""
+        """Return a value that every finite score beats."""
         return float("inf") if self.lower_is_better else float("-inf")
 
 
@@ -87,7 +93,8 @@ METRICS: dict[str, Metric] = {
 }
 
 
-OVER_DOMAINS = ("worst_", "mean_")  # what precedes a metric's name where it is taken over single domains
+# These prefixes of a metric's name say that it is computed for each domain, and how the domains are summarised.
+OVER_DOMAINS = ("worst_", "mean_")
 
 
 def _base(name: str) -> str:
@@ -95,10 +102,10 @@ def _base(name: str) -> str:
 
 
 def metric_of(name: str) -> Metric:
-    """Return the metric called `name`, or that of `worst_<name>` or `mean_<name>`.
+    """Return the metric called `name`, with or without a prefix `worst_` or `mean_`.
 
     Raises:
-        InputError: there is none.
+        InputError: there is no such metric.
     """
     if _base(name) not in METRICS:
         raise InputError(f"metric must be one of {', '.join(METRICS)}, got {name!r}")
@@ -106,12 +113,19 @@ def metric_of(name: str) -> Metric:
 
 
 def score(name: str, prediction: Tensor, target: Tensor, domain: Tensor) -> Tensor:
-    """Return the metric `name`, pooled, or over single domains: `worst_<metric>`, `mean_<metric>`; `(...)`.
+    """Compute the score called `name`.
 
     Args:
-        name: which score.
+        name: `<metric>` is computed over all rows; `worst_<metric>` and `mean_<metric>` are the worst and the mean of
+            the metric's values in single domains.
         prediction, target: `(..., N, d_y)`.
         domain: `(..., N)` int64. NaN in one domain makes the scores over domains NaN.
+
+    Returns:
+        `(...)` float64.
+
+    Raises:
+        InputError: there is no such metric, or the shapes of prediction and target differ.
     """
     metric = metric_of(name)
     if name == _base(name):
@@ -137,12 +151,15 @@ def evaluate(
     Args:
         prediction: `(N, d_y)` float32.
         target: `(N, d_y)` float32.
-        domain: `(N,)` int64, for the worst-domain scores.
+        domain: `(N,)` int64, for the scores over domains.
         metrics: names of the pooled scores.
         worst: names of the scores that are also computed for each domain: `worst_<name>`, and `mean_<name>` over them.
 
     Returns:
         The scores by name, and under `mape_skipped` the number of zero targets that MAPE leaves out, if any.
+
+    Raises:
+        InputError: the shapes of prediction and target differ.
     """
     scores = {name: float(METRICS[name].score(prediction, target)) for name in metrics}
     skipped = int((target == 0).sum())

@@ -1,7 +1,8 @@
 """Separate seeded random streams for everything that is drawn during a run.
 
-Each stream is keyed by its name, so a method that draws more from one of them leaves the others as they were:
-two methods with the same seed see the same batches, and with the same pairing and lambda the same mixed data.
+Each stream is seeded by the run's seed and its own name, so a method that draws more from one stream does not change
+the others: two methods with the same seed see the same batches, and with the same pairing and lambda the same mixed
+data.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import torch
 
-from cmixup.errors import InputError
+from cmixup.errors import check_count
 
 GENERATORS = ("order", "partners", "lam", "mixing", "views")
 NAMES = (*GENERATORS, "init", "training")
@@ -24,19 +25,23 @@ class Streams:
     """The named random streams of one run.
 
     Args:
-        seed: whole number, 0 or more.
+        seed: a whole number, 0 or more.
 
     Attributes:
-        order, partners, lam, mixing, views: `numpy.random.Generator`s for the order of the rows, the partners,
-            lambda, what a mixing draws besides (boxes, masks, layers), and the view of every input that has several.
-        init, training: whole-number seeds for PyTorch's own generator, used with `torch_seed` while a model is
-            initialised and while it trains (dropout).
+        order: `numpy.random.Generator` for the order of the rows.
+        partners: generator for the partners that rows are mixed with.
+        lam: generator for the mixing weights lambda.
+        mixing: generator for what a mixing draws besides, such as boxes, masks and layers.
+        views: generator for the view of every input that has several.
+        init: a whole-number seed for PyTorch's own generator, used with `torch_seed` while a model is initialised.
+        training: the same while a model trains (dropout).
+
+    Raises:
+        InputError: `seed` is no whole number, 0 or more.
     """
 
     def __init__(self, seed: int):
-        if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-            raise InputError(f"seed must be a whole number, 0 or more, got {seed!r}")
-        self.seed = int(seed)
+        self.seed = check_count("seed", seed)
         sequences = {n: np.random.SeedSequence(self.seed, spawn_key=(zlib.crc32(n.encode()),)) for n in NAMES}
         self.order = np.random.default_rng(sequences["order"])
         self.partners = np.random.default_rng(sequences["partners"])
@@ -60,7 +65,7 @@ class Streams:
 def torch_seed(seed: int, device: torch.device | str = "cpu") -> Iterator[None]:
     """Seed PyTorch's generators inside the block and put their states back after it.
 
-    For code that takes no generator: the initialisation of any `nn.Module`, and dropout.
+    This is for code that takes no generator: the initialisation of any `nn.Module`, and dropout.
     """
     device = torch.device(device)
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):

@@ -1,4 +1,4 @@
-"""Summaries over seeds, and differences between methods that share seeds or test rows."""
+"""Summaries over seeds, and intervals of differences between methods that share seeds or test rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cmixup.errors import InputError
 
 @dataclass(frozen=True)
 class Summary:
-    """Mean and standard deviation (n - 1 in the denominator; NaN for n = 1) of n values."""
+    """The mean and the standard deviation (n - 1 in the denominator; NaN for n = 1) of n values."""
 
     mean: float
     std: float
@@ -21,7 +21,13 @@ class Summary:
 
 @dataclass(frozen=True)
 class Interval:
-    """Mean, often of paired differences, with its 95 % t interval over n seeds or clusters."""
+    """A mean, often of paired differences, with its confidence interval.
+
+    Attributes:
+        mean: mean of the values.
+        low, high: ends of the two-sided Student t interval, of 95 % by default.
+        n: number of seeds or clusters behind it.
+    """
 
     mean: float
     low: float
@@ -30,10 +36,10 @@ class Interval:
 
 
 def summarise(values: Sequence[float]) -> Summary:
-    """Return mean, std and n.
+    """Return the mean, the standard deviation and the number of `values`.
 
     Raises:
-        InputError: no values.
+        InputError: there are no values.
     """
     if not values:
         raise InputError("values must hold at least one number")
@@ -42,7 +48,7 @@ def summarise(values: Sequence[float]) -> Summary:
 
 
 def paired(first: Mapping[int, float], second: Mapping[int, float], level: float = 0.95) -> Interval | None:
-    """Return the interval of `first - second` over the seeds that both have; None with fewer than two of them.
+    """Return the interval of `first - second` over the seeds that both have, or None if these are fewer than two.
 
     Args:
         first, second: value by seed.
@@ -55,11 +61,11 @@ def paired(first: Mapping[int, float], second: Mapping[int, float], level: float
 
 
 def clustered(values: Sequence[float], clusters: Sequence[Hashable], level: float = 0.95) -> Interval | None:
-    """Return the mean of `values` with an interval that takes those of a cluster as dependent; None for one cluster.
+    """Return the mean of `values` and an interval that allows for dependence inside clusters, or None for one cluster.
 
     The standard error is sqrt(G / (G - 1) sum_g (sum_{i in g} (v_i - mean))^2) / N, the cluster-robust one of a mean
-    (Liang and Zeger 1986), with Student's t of G - 1 degrees of freedom. If every value is its own cluster this is the
-    usual t interval.
+    (Liang and Zeger 1986), used with Student's t of G - 1 degrees of freedom. If every value is its own cluster this is
+    the usual t interval.
 
     Args:
         values: N numbers, such as differences between two methods on the same test rows.
@@ -67,7 +73,7 @@ def clustered(values: Sequence[float], clusters: Sequence[Hashable], level: floa
         level: confidence of the two-sided interval.
 
     Raises:
-        InputError: not as many clusters as values.
+        InputError: there are not as many clusters as values, or no values.
     """
     if len(values) != len(clusters):
         raise InputError(f"clusters must name one for each of {len(values)} values, got {len(clusters)}")

@@ -100,7 +100,7 @@ def test_counts_start_at_zero_and_may_name_their_unit() -> None:
         check_count("steps", -1, what="a whole number of optimiser steps")
 
 
-@pytest.mark.parametrize("value", [0, 1e-300, INF])
+@pytest.mark.parametrize("value", [0, 1e-150, INF])
 def test_bandwidths_may_be_zero_and_infinite(value: float) -> None:
     assert check_bandwidth(value) == value
 
@@ -108,6 +108,12 @@ def test_bandwidths_may_be_zero_and_infinite(value: float) -> None:
 @pytest.mark.parametrize("value", [-1e-9, -INF, NAN])
 def test_bandwidths_below_zero_and_nan_are_refused(value: float) -> None:
     with pytest.raises(InputError, match=r"sigma must be 0 or more .*, got"):
+        check_bandwidth(value, "sigma")
+
+
+@pytest.mark.parametrize("value", [1e-300, 0.9e-150])
+def test_bandwidths_whose_square_underflows_are_refused(value: float) -> None:
+    with pytest.raises(InputError, match=r"^sigma must be 0 or at least 1e-150 \(label units\), got "):
         check_bandwidth(value, "sigma")
 
 

@@ -30,7 +30,7 @@ from cmixup.mixing.lam import Lam
 from cmixup.model_stack import ModelStack
 from cmixup.order import EpochBatches, sequential, shuffled
 from cmixup.pairing.label import LabelDistance
-from cmixup.sampling.bandwidth import resolve_bandwidth
+from cmixup.sampling.bandwidth import parse_bandwidth
 from cmixup.seeding import Streams
 
 ROWS_PER_PREDICTION = 1024
@@ -75,7 +75,7 @@ class RCMixup(Mix):
         self.every, self.trial_epochs = check_count("every", every, 1), check_count("trial_epochs", trial_epochs, 1)
         self.bandwidths = list(bandwidths or [])
         for bandwidth in self.bandwidths:
-            resolve_bandwidth(np.zeros(1), bandwidth)  # refuses a bad value before any data is read
+            parse_bandwidth(bandwidth)  # refuses a bad value before any data is read
 
     def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
         """Keep the data and start with all rows."""

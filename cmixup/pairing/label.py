@@ -7,7 +7,7 @@ import numpy as np
 from cmixup.data import Split
 from cmixup.order import EpochBatches
 from cmixup.pairing.base import Pairing
-from cmixup.sampling.bandwidth import diagnose, resolve_bandwidth
+from cmixup.sampling.bandwidth import diagnose, parse_bandwidth
 from cmixup.sampling.sampler import PartnerSampler
 
 
@@ -25,7 +25,7 @@ class LabelDistance(Pairing):
 
     def __init__(self, bandwidth: float | str | list | tuple):
         super().__init__()
-        resolve_bandwidth(np.zeros(1), bandwidth)  # refuses a bad value before any data is read
+        parse_bandwidth(bandwidth)  # refuses a bad value before any data is read
         self.bandwidth = bandwidth
 
     def fit(self, train: Split) -> None:

@@ -10,7 +10,7 @@ from cmixup.data import Split
 from cmixup.errors import InputError, as_number
 from cmixup.order import EpochBatches
 from cmixup.pairing.base import Pairing
-from cmixup.sampling.bandwidth import diagnose, resolve_bandwidth
+from cmixup.sampling.bandwidth import diagnose, parse_bandwidth, resolve_bandwidth
 from cmixup.sampling.batch import BatchPartnerSampler
 from cmixup.sampling.inputs import as_labels
 
@@ -33,7 +33,7 @@ class SecondBatch(Pairing):
 
     def __init__(self, bandwidth: float | str | list | tuple, candidates: str = "b2", factor: float = 1.0):
         super().__init__()
-        resolve_bandwidth(np.zeros(1), bandwidth)  # refuses a bad value before any data is read
+        parse_bandwidth(bandwidth)  # refuses a bad value before any data is read
         BatchPartnerSampler(1.0, candidates=candidates)
         self.bandwidth, self.candidates, self.factor = bandwidth, candidates, as_number("factor", factor)
         if not self.factor >= 1:

@@ -1,4 +1,4 @@
-"""Draws j for i from a kernel over arrays; knows neither splits nor batches.
+"""This package draws a partner j for i from a kernel over arrays; it knows neither splits nor batches.
 
 `PartnerSampler` chooses an exact algorithm by size and dimension, `BatchPartnerSampler` draws inside two batches, and
 `diagnose` says what a bandwidth does to the pairs.

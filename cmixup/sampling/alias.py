@@ -1,4 +1,4 @@
-"""Alias tables (Walker 1977) for many short rows at once."""
+"""Alias tables (Walker 1977), built for many short rows at once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cmixup.sampling.inputs import Floats, Ints
 
 
 def alias_rows(mass: Floats, row_start: Ints) -> tuple[Floats, Ints]:
-    """Build one alias table a row by the sweeping construction, all rows in step.
+    """Build one alias table for each row by the sweeping construction, all rows in step.
 
     Each step closes one slot of every open row: the current light slot is topped up by the current heavy
     one, or the heavy one, used up, becomes a light slot itself (Hubschle-Schneider & Sanders, "Parallel
@@ -19,7 +19,7 @@ def alias_rows(mass: Floats, row_start: Ints) -> tuple[Floats, Ints]:
         row_start: (R + 1,) first slot of each row, and S.
 
     Returns:
-        (S,) probability of staying in a slot, (S,) slot to move to otherwise (within the row).
+        (S,) float64 probability of staying in a slot, and (S,) int64 slot of the same row to move to otherwise.
     """
     width = np.diff(row_start)
     row = np.repeat(np.arange(len(width)), width)

@@ -1,4 +1,4 @@
-"""C-Mixup-batch: partners from a second batch instead of the whole training set (paper Algorithm 3)."""
+"""C-Mixup-batch: partners come from a second batch, not from the whole training set (paper, Algorithm 3)."""
 
 from __future__ import annotations
 
@@ -6,81 +6,94 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from cmixup.errors import InputError, check_choice
-from cmixup.sampling.inputs import Rng, as_labels, for_kernel, numpy_rng, torch_rng
-from cmixup.sampling.kernels import KERNELS, check_kernel_bandwidth, make_kernel
+from cmixup.errors import InputError, check_bandwidth, check_choice
+from cmixup.sampling.inputs import ArrayT, Floats, Given, Rng, as_labels, for_kernel, numpy_rng, torch_rng
+from cmixup.sampling.kernels import KERNELS, make_kernel
 
 
 class BatchPartnerSampler:
-    """Draw partners for a batch B1 among the candidates of a second batch B2, P as in Eq. 6.
+    """Draw partners for a batch B1 among the candidates of a second batch B2, with P as in the paper's Eq. 6.
 
     Args:
-        bandwidth: label units, 0 and infinity allowed.
-        candidates: "b2", the paper's form, or "b1+b2", the released code's (an anchor may draw itself).
-        kernel: as for `PartnerSampler`.
+        bandwidth: s in label units, 0 and infinity allowed.
+        candidates: "b2" as in the paper, or "b1+b2" as in the released code (an anchor may draw itself).
+        kernel: one of `KERNELS`, see `PartnerSampler`.
 
     Raises:
-        InputError: an argument that cannot be used, by name and value.
+        InputError: an argument cannot be used; the message gives its name and value.
     """
 
     def __init__(self, bandwidth: float, *, candidates: str = "b2", kernel: str = "gaussian") -> None:
-        self.bandwidth = check_kernel_bandwidth(bandwidth)
+        self.bandwidth = check_bandwidth(bandwidth)
         self.candidates = check_choice("candidates", candidates, ("b2", "b1+b2"))
         self.kernel = check_choice("kernel", kernel, KERNELS)
         self._kernel = make_kernel(kernel, self.bandwidth)
 
-    def probabilities(self, first: Any, second: Any) -> Any:
-        """P (B1, C) float64: rows over the candidates, `second` or [first; second].
+    def probabilities(self, first: Given, second: Given) -> Any:
+        """Return the exact rows P over the candidates, `second` or [first; second].
 
         Args:
             first: (B1,) or (B1, d) labels of the anchors.
-            second: (B2,) or (B2, d) labels, the same kind, device and d.
+            second: (B2,) or (B2, d) labels, of the same kind, device and d.
+
+        Returns:
+            (B1, C) float64; an array for arrays, a tensor on the same device for tensors.
+
+        Raises:
+            InputError: labels cannot be used, or the two batches differ in kind, device or d.
         """
         weights = self._weights(first, second)
         return weights / weights.sum(1)[:, None]
 
-    def draw(self, first: Any, second: Any, rng: Rng) -> Any:
+    def draw(self, first: Given, second: Given, rng: Rng) -> Any:
         """Draw one partner for each anchor of the first batch.
 
         Args:
             first: (B1,) or (B1, d) labels of the anchors.
-            second: (B2,) or (B2, d) labels of the second batch, the same kind and device.
+            second: (B2,) or (B2, d) labels of the second batch, of the same kind, device and d.
             rng: NumPy or torch generator.
 
         Returns:
             (B1,) int64 indices into `second`, or into [first; second] with candidates "b1+b2"; an array for
             arrays, a tensor on the same device for tensors.
+
+        Raises:
+            InputError: as `probabilities`, or `rng` is no generator.
         """
         cumulative = self._weights(first, second).cumsum(1)
         total = cumulative[:, -1:]
         # The first entry above the level has weight: a partner of probability 0 is never drawn.
-        if isinstance(cumulative, torch.Tensor):
+        if isinstance(cumulative, Tensor):
             generator = torch_rng(rng, cumulative.device)
             uniform = torch.rand(total.shape, generator=generator, dtype=torch.float64, device=total.device)
             return (cumulative <= uniform * total).sum(1)
         return (cumulative <= numpy_rng(rng).random(total.shape) * total).sum(axis=1, dtype=np.int64)
 
-    def _weights(self, first: Any, second: Any) -> Any:
-        first, second = as_labels("first", first), as_labels("second", second)
-        tensors = isinstance(first, torch.Tensor), isinstance(second, torch.Tensor)
-        if first.shape[1:] != second.shape[1:] or tensors[0] != tensors[1] or first.device != second.device:
-            raise InputError(
-                f"first and second must be alike, got {type(first).__name__} {tuple(first.shape)} "
-                f"and {type(second).__name__} {tuple(second.shape)}"
-            )
-        if tensors[0]:
-            first, second = first.double(), second.double()
-            join: Any = torch.cat
-        else:
-            first, second = first.astype(np.float64), second.astype(np.float64)
-            join = np.concatenate
-        first, second = for_kernel("first", first, self.kernel), for_kernel("second", second, self.kernel)
-        if first.ndim == 1:
-            first, second = first[:, None], second[:, None]
-        pool = second if self.candidates == "b2" else join([first, second])
-        distance = ((first[:, None, :] - pool[None, :, :]) ** 2).sum(2) ** 0.5
-        nearest = distance.min(1)
-        nearest = nearest.values if tensors[0] else nearest
-        excess = self._kernel.excess(distance, nearest[:, None])
-        return torch.exp(-excess) if tensors[0] else np.exp(-excess)
+    def _weights(self, first: Given, second: Given) -> Floats | Tensor:
+        """Return weights (B1, C) float64 relative to each anchor's nearest candidate."""
+        a, b = as_labels("first", first), as_labels("second", second)
+        if a.shape[1:] == b.shape[1:]:
+            if isinstance(a, Tensor) and isinstance(b, Tensor) and a.device == b.device:
+                x, y = self._points("first", a.double()), self._points("second", b.double())
+                distance = _distances(x, y if self.candidates == "b2" else torch.cat([x, y]))
+                return torch.exp(-self._kernel.excess(distance, distance.min(1).values[:, None]))
+            if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+                u, v = (self._points(n, x.astype(np.float64)) for n, x in (("first", a), ("second", b)))
+                gap = _distances(u, v if self.candidates == "b2" else np.concatenate([u, v]))
+                return np.exp(-self._kernel.excess(gap, gap.min(1)[:, None]))
+        raise InputError(
+            f"first and second must be alike, got {type(a).__name__} {tuple(a.shape)} "
+            f"and {type(b).__name__} {tuple(b.shape)}"
+        )
+
+    def _points(self, name: str, labels: ArrayT) -> ArrayT:
+        """Return labels (B,) or (B, d) float64 as points (B, d) that the kernel compares."""
+        points = for_kernel(name, labels, self.kernel)
+        return points[:, None] if points.ndim == 1 else points
+
+
+def _distances(points: ArrayT, pool: ArrayT) -> ArrayT:
+    """Return the distances (B, C) of points (B, d) and candidates (C, d)."""
+    return ((points[:, None, :] - pool[None, :, :]) ** 2).sum(2) ** 0.5

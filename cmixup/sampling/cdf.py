@@ -1,20 +1,24 @@
-"""Stored cumulative rows in 32-bit integers, corrected to be exact: 4 N^2 bytes, binary search."""
+"""Cumulative rows are stored as 32-bit integers, and the draws are corrected to be exact.
+
+The rows take 4 N^2 bytes, and a draw is a binary search.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cmixup.errors import InputError
 from cmixup.sampling.distance import pair_distance
-from cmixup.sampling.inputs import Floats, Ints
+from cmixup.sampling.inputs import Floats, Ints, Labels
 from cmixup.sampling.kernels import Kernel
-from cmixup.sampling.stream import Rows
+from cmixup.sampling.stream import StreamedSampler
 
-ROWS_AT_ONCE = 64
-# What the counts of a row add up to, at most: the largest that fits 32 bits, with room for rounding.
-TOTAL = 2.0**32 - 2
+ROWS_PER_CHUNK = 64
+# The counts of a row add up to at most this: the largest sum that fits 32 bits, less a margin for rounding.
+MAX_TOTAL = 2.0**32 - 2
 
 
 class CdfRows:
@@ -27,8 +31,8 @@ class CdfRows:
 
     Args:
         labels: (N,) or (N, d) float32 or float64; held, not copied.
-        kernel: weights.
-        memory_budget: bytes.
+        kernel: the kernel that gives the weights.
+        memory_budget: bytes that the table may take.
 
     Raises:
         InputError: the table, 4 N^2 bytes, exceeds the budget.
@@ -36,29 +40,29 @@ class CdfRows:
 
     name = "cdf"
 
-    def __init__(self, labels: Any, kernel: Kernel, memory_budget: int) -> None:
+    def __init__(self, labels: Labels, kernel: Kernel, memory_budget: int) -> None:
         n = len(labels)
         if 4 * n * n > memory_budget:
             raise InputError(f"method cdf needs {4 * n * n} bytes, above memory_budget={memory_budget}")
         self.kernel = kernel
-        self.rows = Rows(labels, kernel)
+        self._streamed = StreamedSampler(labels, kernel)
         self._cumulative = np.empty((n, n), dtype=np.uint32)
         self._scale = np.empty(n)
-        for s in range(0, n, ROWS_AT_ONCE):
-            weight = self.rows.weights(np.arange(s, min(s + ROWS_AT_ONCE, n)))
-            scale = (TOTAL - n) / weight.sum(axis=1)
+        for s in range(0, n, ROWS_PER_CHUNK):
+            weight = self._streamed.weights(np.arange(s, min(s + ROWS_PER_CHUNK, n)))
+            scale = (MAX_TOTAL - n) / weight.sum(axis=1)
             weight *= scale[:, None]
             np.ceil(weight, out=weight)
-            self._cumulative[s : s + ROWS_AT_ONCE] = np.cumsum(weight, axis=1)
-            self._scale[s : s + ROWS_AT_ONCE] = scale
+            self._cumulative[s : s + ROWS_PER_CHUNK] = np.cumsum(weight, axis=1)
+            self._scale[s : s + ROWS_PER_CHUNK] = scale
 
     @property
     def nbytes(self) -> int:
-        """Bytes held beside the labels."""
+        """Return the bytes held beside the labels."""
         return int(self._cumulative.nbytes + self._scale.nbytes)
 
     def draw(self, anchors: Ints, rng: np.random.Generator) -> Ints:
-        """Partners (B,) int64 of anchors (B,) that are indices of labels."""
+        """Return partners (B,) int64 for `anchors` (B,), indices of labels."""
         n = len(self._scale)
         flat = self._cumulative.reshape(-1)
         partners = np.empty(len(anchors), dtype=np.int64)
@@ -73,21 +77,28 @@ class CdfRows:
             count = top - below
             toss = rng.random(len(pending)) * count
             close = np.flatnonzero(toss > count - 1)
-            distances = self.rows.distances
+            distances = self._streamed.distances
             distance = pair_distance(distances.at(proposal[close]), distances.at(row[close]), distances.d)
             weight = np.exp(-self.kernel.excess(distance, 0.0)) * self._scale[row[close]]
             pending = pending[close[toss[close] >= weight]]
         return partners
 
     def draw_points(self, points: Floats, rng: np.random.Generator) -> Ints:
-        """Partners (B,) int64 of labels (B,) or (B, d) float64 outside the data."""
-        return self.rows.draw_points(points, rng)
+        """Return partners (B,) int64 for labels outside the data, (B,) or (B, d) float64."""
+        return self._streamed.draw_points(points, rng)
 
 
-def search_rows(flat: Any, start: Ints, width: int, level: Any) -> Ints:
-    """First entry above `level` (B,) in each ascending row flat[start : start + width]; (B,) offsets.
+def search_rows(flat: NDArray[Any], start: Ints, width: int, level: Floats | Ints) -> Ints:
+    """Find the first entry above a level in ascending rows that lie one after the other.
 
-    The last entry of every row has to lie above its level.
+    Args:
+        flat: (S,) numbers; row b is flat[start[b] : start[b] + width].
+        start: (B,) first entry of each row.
+        width: entries of a row.
+        level: (B,) the last entry of every row has to lie above its level.
+
+    Returns:
+        (B,) int64 offsets of the entries found from the start of their rows.
     """
     low = np.zeros(len(start), dtype=np.int64)
     length = width

@@ -1,8 +1,8 @@
-"""Which algorithm draws: by dimension, a pilot, size and memory."""
+"""The choice of the sampling algorithm by dimension, size, memory and the acceptance of a pilot."""
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -11,75 +11,89 @@ from cmixup.sampling import kd, rejection, sparse
 from cmixup.sampling.cdf import CdfRows
 from cmixup.sampling.cells import Cells
 from cmixup.sampling.dense import Dense
-from cmixup.sampling.inputs import Floats, Ints
+from cmixup.sampling.inputs import Floats, Ints, Labels
 from cmixup.sampling.kernels import Kernel
-from cmixup.sampling.stream import Rows
+from cmixup.sampling.stream import StreamedSampler
 
-METHODS = ("auto", "cells", "uniform", "kd", "cdf", "sparse", "rows", "dense")
-#: Lets Electricity (15,591 x 321) keep its cumulative rows, 0.97 GB.
-DEFAULT_BUDGET = 1 << 30
+ALGORITHMS = ("auto", "cells", "uniform", "kd", "cdf", "sparse", "rows", "dense")
+#: 1 GiB: lets Electricity (15,591 x 321) keep its cumulative rows, 0.97 GB.
+DEFAULT_BUDGET_BYTES = 1 << 30
 
-UNIFORM_ACCEPTS = 0.05
-KD_DIMENSIONS, KD_ACCEPTS = 16, 0.01
-SPARSE_ACCEPTS = 0.1
+# "auto" takes an algorithm only if a pilot accepts this fraction of its proposals.
+MIN_UNIFORM_ACCEPTANCE, MIN_KD_ACCEPTANCE, MIN_SPARSE_ACCEPTANCE = 0.05, 0.01, 0.1
+MAX_KD_DIMENSIONS = 16
 
 
-class Method(Protocol):
-    """What a sampling algorithm offers; all of them draw from the same distribution."""
+class SamplingAlgorithm(Protocol):
+    """What every sampling algorithm offers; all of them draw from the same distribution."""
 
     @property
     def name(self) -> str:
-        """One of `METHODS`."""
+        """One of `ALGORITHMS`, without "auto"."""
 
     @property
     def nbytes(self) -> int:
         """Bytes held beside the labels."""
 
     def draw(self, anchors: Ints, rng: np.random.Generator) -> Ints:
-        """Partners (B,) of anchors (B,) in the data."""
+        """Return partners (B,) int64 for `anchors` (B,), indices of labels."""
 
     def draw_points(self, points: Floats, rng: np.random.Generator) -> Ints:
-        """Partners (B,) of labels (B,) or (B, d) outside the data."""
+        """Return partners (B,) int64 for labels outside the data, (B,) or (B, d) float64."""
 
 
-def choose(labels: Any, kernel: Kernel, method: str, budget: int) -> tuple[Method, str]:
-    """Build the algorithm called `method`, or with "auto" the one that suits, and say why.
+def choose(labels: Labels, kernel: Kernel, name: str, budget: int) -> tuple[SamplingAlgorithm, str]:
+    """Build a sampling algorithm.
+
+    Args:
+        labels: (N,) or (N, d) float32 or float64.
+        kernel: the kernel that gives the weights.
+        name: one of `ALGORITHMS`; "auto" takes the one that suits.
+        budget: bytes that tables may take beside the labels.
+
+    Returns:
+        The algorithm, and the reason for it in words.
 
     Raises:
-        InputError: the method asked for does not take these labels, or not within the budget.
+        InputError: the algorithm asked for does not take these labels, or not within the budget.
     """
-    if method == "auto":
+    if name == "auto":
         return _suited(labels, kernel, budget)
-    if method == "cells" and labels.ndim == 2:
+    return _asked(labels, kernel, name, budget), "as asked"
+
+
+def _asked(labels: Labels, kernel: Kernel, name: str, budget: int) -> SamplingAlgorithm:
+    if name == "cells" and labels.ndim == 2:
         raise InputError(f"method 'cells' needs one-dimensional labels, got shape {tuple(labels.shape)}")
-    if method in ("uniform", "rows"):
-        plain: dict[str, Any] = {"uniform": rejection.UniformRejection, "rows": Rows}
-        return plain[method](labels, kernel), "as asked"
-    stored: dict[str, Any] = {
+    if name == "uniform":
+        return rejection.UniformRejection(labels, kernel)
+    if name == "rows":
+        return StreamedSampler(labels, kernel)
+    tabulated: dict[str, type[Cells | kd.KDCells | CdfRows | sparse.SparseRows | Dense]] = {
         "cells": Cells,
         "kd": kd.KDCells,
         "cdf": CdfRows,
         "sparse": sparse.SparseRows,
         "dense": Dense,
     }
-    return stored[method](labels, kernel, budget), "as asked"
+    return tabulated[name](labels, kernel, budget)
 
 
-def _suited(labels: Any, kernel: Kernel, budget: int) -> tuple[Method, str]:
+def _suited(labels: Labels, kernel: Kernel, budget: int) -> tuple[SamplingAlgorithm, str]:
     if labels.ndim == 1:
         return Cells(labels, kernel, budget), "one-dimensional labels"
     n, d = labels.shape
     accepted = rejection.pilot(labels, kernel)
-    if accepted >= UNIFORM_ACCEPTS:
+    if accepted >= MIN_UNIFORM_ACCEPTANCE:
         return rejection.UniformRejection(labels, kernel), f"uniform proposals are accepted at {accepted:.2g}"
-    if d <= KD_DIMENSIONS and kd.bytes_needed(labels) <= budget:
+    if d <= MAX_KD_DIMENSIONS and kd.bytes_needed(labels) <= budget:
         leaves = kd.KDCells(labels, kernel, budget)
         accepted = leaves.pilot()
-        if accepted >= KD_ACCEPTS:
+        if accepted >= MIN_KD_ACCEPTANCE:
             return leaves, f"{d} dimensions, proposals are accepted at {accepted:.2g}"
     if 4 * n * n <= budget:
         return CdfRows(labels, kernel, budget), f"{4 * n * n} bytes of rows fit the budget"
     accepted = sparse.pilot(labels, kernel, budget)
-    if accepted >= SPARSE_ACCEPTS:
+    if accepted >= MIN_SPARSE_ACCEPTANCE:
         return sparse.SparseRows(labels, kernel, budget), f"stored partners hold {accepted:.2g} of the envelope"
-    return Rows(labels, kernel), "no table fits the budget"
+    return StreamedSampler(labels, kernel), "no table fits the budget"

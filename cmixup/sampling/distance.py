@@ -1,26 +1,24 @@
-"""Euclidean distances between labels: pairs, and blocks of rows, in label units."""
+"""Euclidean distances between labels, in label units: of pairs, and of points to blocks of labels."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from cmixup.sampling.inputs import Floats, Ints
+from cmixup.sampling.inputs import Floats, Ints, Labels
 from cmixup.sampling.kernels import Kernel
 
-# Entries of a temporary (rows x labels x dimensions) block: 16 MiB in float64.
-BLOCK = 1 << 21
-# Largest error that a matrix product may leave in an energy.
-TOLERANCE = 1e-10
+# A temporary block holds (points x labels x dimensions) coordinate differences: 16 MiB in float64.
+COORDINATES_PER_BLOCK = 1 << 21
+# A matrix product may leave no larger error in an energy.
+MAX_ENERGY_ERROR = 1e-10
 
 
-def pair_distance(a: Floats, b: Floats, d: int) -> Floats:
-    """Distance of `a` and `b`, (..., d) or, with d = 1, (...) float64 each -> (...) float64."""
-    difference = a - b
+def pair_distance(a: Labels, b: Floats, d: int) -> Floats:
+    """Return the distances (...) float64 of `a` and `b`, (..., d) each or, with d = 1, (...); broadcasts."""
+    difference: Floats = np.subtract(a, b)
     if d == 1:
         return np.abs(difference, out=difference)
-    # One summation order for pairs, rows and boxes alike: a tophat's edge must not depend on the method.
+    # Pairs, rows and boxes are summed in one order, since a tophat's edge must not depend on the algorithm.
     return np.sqrt(np.einsum("...d,...d->...", difference, difference))
 
 
@@ -28,62 +26,69 @@ class Distances:
     """Distances from any points to blocks of the labels, accurate enough for `kernel`.
 
     A matrix product (centred, float64) is used where its cancellation error, eps * |y|^2 / s^2, is below
-    1e-10 in the energy; else (outliers, tiny bandwidths, few dimensions, other kernels) differences.
+    1e-10 in the energy; else (outliers, tiny bandwidths, few dimensions, other kernels) differences are used.
 
     Args:
-        labels: (N,) or (N, d) float32 or float64, maybe a memory map; read in blocks, never copied whole.
-        kernel: decides how accurate distances have to be.
+        labels: (N,) or (N, d) float32 or float64, possibly a memory map; they are read in blocks, never copied whole.
+        kernel: the kernel, which decides how accurate distances have to be.
     """
 
-    def __init__(self, labels: Any, kernel: Kernel) -> None:
+    def __init__(self, labels: Labels, kernel: Kernel) -> None:
         self.labels = labels
         self.d = 1 if labels.ndim == 1 else int(labels.shape[1])
         self._product = self.d > 3 and kernel.name == "gaussian" and kernel.bandwidth > 0
-        self._largest = TOLERANCE / np.finfo(np.float64).eps * kernel.bandwidth**2 if self._product else 0.0
+        self._max_squared_norm = 0.0
         if self._product:
-            n, step = len(labels), max(1, BLOCK // self.d)
+            self._max_squared_norm = float(MAX_ENERGY_ERROR / np.finfo(np.float64).eps * kernel.bandwidth**2)
+            n, step = len(labels), max(1, COORDINATES_PER_BLOCK // self.d)
             starts = range(0, n, step)
             self._centre = sum(self.read(s, s + step).sum(axis=0) for s in starts) / n
-            self._norms = np.concatenate(
+            self._squared_norms = np.concatenate(
                 [_squared_norm(self.read(s, s + step) - self._centre) for s in starts], dtype=np.float64
             )
-            self._product = bool(self._norms.max() <= self._largest)
+            self._product = bool(self._squared_norms.max() <= self._max_squared_norm)
 
     def read(self, start: int, stop: int) -> Floats:
-        """Labels start..stop-1 as float64."""
+        """Return labels start..stop-1 as float64."""
         return np.asarray(self.labels[start:stop], dtype=np.float64)
 
     def at(self, index: Ints) -> Floats:
-        """Labels at the given indices as float64."""
+        """Return the labels at `index` (B,) as float64, (B,) or (B, d)."""
         return np.asarray(self.labels[index], dtype=np.float64)
 
     def to(self, points: Floats, start: int, stop: int, anchors: Ints | None = None) -> Floats:
-        """Distances (B, stop - start) from `points` (B,) or (B, d) to labels start..stop-1.
+        """Return the distances (B, stop - start) float64 from points to labels start..stop-1.
 
-        `anchors` (B,) are the points' own indices, where they have one: that distance is exactly 0.
+        Args:
+            points: (B,) or (B, d) float64.
+            start: first label of the block.
+            stop: label behind the last one of the block.
+            anchors: (B,) the points' own indices, where they have one: that distance is exactly 0.
         """
         block = self.read(start, stop)
         if self.d == 1:
             return pair_distance(points[:, None], block, 1)
         if self._product:
             centred = points - self._centre
-            norms = _squared_norm(centred)
-            if norms.max() <= self._largest:
-                return self._by_product(centred, norms, block - self._centre, start, anchors)
-        rows = max(1, BLOCK // block.size)
+            squared_norms = _squared_norm(centred)
+            if squared_norms.max() <= self._max_squared_norm:
+                return self._by_product(centred, squared_norms, block - self._centre, start, anchors)
+        rows = max(1, COORDINATES_PER_BLOCK // block.size)
         return np.concatenate(
             [pair_distance(points[r : r + rows, None, :], block, self.d) for r in range(0, len(points), rows)]
         )
 
-    def _by_product(self, points: Floats, norms: Floats, block: Floats, start: int, anchors: Ints | None) -> Floats:
+    def _by_product(
+        self, points: Floats, squared_norms: Floats, block: Floats, start: int, anchors: Ints | None
+    ) -> Floats:
         squared = points @ block.T
         squared *= -2.0
-        squared += norms[:, None]
-        squared += self._norms[start : start + len(block)]
+        squared += squared_norms[:, None]
+        squared += self._squared_norms[start : start + len(block)]
         np.maximum(squared, 0.0, out=squared)
         if anchors is not None:
-            own = np.flatnonzero((anchors >= start) & (anchors < start + len(block)))
-            squared[own, anchors[own] - start] = 0.0
+            inside = np.flatnonzero((anchors >= start) & (anchors < start + len(block)))
+            squared[inside, anchors[inside] - start] = 0.0
         return np.sqrt(squared, out=squared)
 
 

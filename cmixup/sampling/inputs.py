@@ -1,126 +1,138 @@
-"""Checks and conversions of what callers pass in; everything is refused before any work is done."""
+"""Types of the arrays in this package, and the checks and conversions of what callers pass in.
+
+Every public function checks its arguments here before it does any work.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
 
 from cmixup.errors import InputError
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+#: Indices that are stored in 32 bits where that is enough, and in 64 bits otherwise.
+SmallInts = NDArray[np.signedinteger]
+#: Labels as the algorithms hold them: (N,) or (N, d), float32 or float64, possibly a memory map.
+Labels = NDArray[np.floating]
+#: Labels or indices as callers may pass them.
+Given = ArrayLike | Tensor
 Rng = np.random.Generator | torch.Generator
+#: Code that is the same for NumPy and torch takes and returns one of the two kinds.
+ArrayT = TypeVar("ArrayT", Floats, Tensor)
 
-# Squares of labels and of label / bandwidth have to stay finite in float64.
-LARGEST = 1e150
+#: The largest label (in absolute value): squares of labels and of label / bandwidth stay finite in float64.
+MAX_LABEL = 1e150
 
 
-def as_labels(name: str, labels: Any) -> Any:
+def as_labels(name: str, labels: Given) -> Labels | Tensor:
     """Return labels as a float array or tensor of the same kind and device, checked.
 
     float32 and float64 are passed on without a copy (memory maps stay memory maps); everything else is
     converted to float64.
 
     Args:
-        name: how the argument is called in error messages.
+        name: what the caller calls the argument, for error messages.
         labels: (N,) or (N, d) real array, sequence or tensor.
 
     Returns:
         (N,) or (N, d) array or tensor, float32 or float64; (N, 1) is returned as (N,).
 
     Raises:
-        InputError: wrong shape or type, no labels, NaN, infinite or astronomically large labels.
+        InputError: the shape or type is wrong, there are no labels, or one is NaN, infinite or above `MAX_LABEL`.
     """
-    if isinstance(labels, torch.Tensor):
-        labels = labels.detach()
-        if labels.is_complex():
-            raise InputError(f"{name} must be real numbers, got dtype {labels.dtype}")
-        if labels.dtype not in (torch.float32, torch.float64):
-            labels = labels.double()
-    else:
-        labels = np.asarray(labels)
-        if labels.dtype.kind not in "biuf":
-            raise InputError(f"{name} must be real numbers, got dtype {labels.dtype}")
-        if labels.dtype not in (np.float32, np.float64):
-            labels = labels.astype(np.float64)
-    if labels.ndim not in (1, 2):
-        raise InputError(f"{name} must have shape (N,) or (N, d), got {tuple(labels.shape)}")
-    if 0 in labels.shape:
-        raise InputError(f"{name} must not be empty, got shape {tuple(labels.shape)}")
-    lowest, highest = float(labels.min()), float(labels.max())  # either is NaN if any label is
-    if not (lowest >= -LARGEST and highest <= LARGEST):
-        flat = to_numpy(labels).astype(np.float64).reshape(-1)
-        bad = ~((flat >= -LARGEST) & (flat <= LARGEST))
-        first = int(bad.nonzero()[0][0])
+    checked = _float_tensor(name, labels) if isinstance(labels, Tensor) else _float_array(name, labels)
+    shape = tuple(checked.shape)
+    if len(shape) not in (1, 2):
+        raise InputError(f"{name} must have shape (N,) or (N, d), got {shape}")
+    if 0 in shape:
+        raise InputError(f"{name} must not be empty, got shape {shape}")
+    lowest, highest = float(checked.min()), float(checked.max())  # either is NaN if any label is
+    if not (lowest >= -MAX_LABEL and highest <= MAX_LABEL):
+        flat = to_numpy(checked).astype(np.float64).reshape(-1)
+        first = int((~((flat >= -MAX_LABEL) & (flat <= MAX_LABEL))).argmax())
         raise InputError(
-            f"{name} must be finite (and within +-{LARGEST:g}), got {float(flat[first])!r} "
-            f"in row {first // (labels.shape[1] if labels.ndim == 2 else 1)}"
+            f"{name} must be finite (and within +-{MAX_LABEL:g}), got {float(flat[first])!r} "
+            f"in row {first // (shape[1] if len(shape) == 2 else 1)}"
         )
-    return labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
+    return checked[:, 0] if len(shape) == 2 and shape[1] == 1 else checked
 
 
-def as_queries(name: str, labels: Any, like: Any) -> Any:
-    """Return labels of anchors outside the data: checked, float64, (B,) or (B, d) as `like` (the data).
+def as_queries(name: str, labels: Given, like: Labels | Tensor) -> Floats | Tensor:
+    """Return labels of anchors outside the data, checked and converted to float64.
 
-    The data's kind and device are kept.
+    Args:
+        name: what the caller calls the argument, for error messages.
+        labels: (B,) or (B, d) real array, sequence or tensor.
+        like: (N,) or (N, d) labels of the data.
+
+    Returns:
+        (B,) or (B, d) float64 of the kind and device of `like`.
 
     Raises:
-        InputError: as `as_labels`, or if the dimension differs from the data's.
+        InputError: as `as_labels`, or the dimension differs from the data's.
     """
-    if isinstance(like, torch.Tensor):
-        queries = as_labels(name, torch.as_tensor(labels, device=like.device)).double()
+    queries: Floats | Tensor
+    if isinstance(like, Tensor):
+        queries = torch.as_tensor(as_labels(name, torch.as_tensor(labels, device=like.device))).double()
     else:
-        queries = as_labels(name, to_numpy(labels)).astype(np.float64)
+        queries = to_numpy(as_labels(name, to_numpy(labels))).astype(np.float64)
     if queries.shape[1:] != like.shape[1:]:
-        raise InputError(f"{name} must have shape (B{_tail(like)}) as the data, got {tuple(queries.shape)}")
+        row = "".join(f" {d}" for d in like.shape[1:])
+        raise InputError(f"{name} must have shape (B,{row}) as the data, got {tuple(queries.shape)}")
     return queries
 
 
-def for_kernel(name: str, labels: Any, kernel: str) -> Any:
+@overload
+def for_kernel(name: str, labels: ArrayT, kernel: str) -> ArrayT: ...
+@overload
+def for_kernel(name: str, labels: Labels, kernel: str) -> Labels: ...
+def for_kernel(name: str, labels: Labels | Tensor, kernel: str) -> Labels | Tensor:
     """Return labels as `kernel` compares them: (N, d) unit vectors for "cosine", unchanged for the others.
 
     Raises:
-        InputError: cosine of one-dimensional labels or of a zero vector.
+        InputError: the kernel is "cosine" and labels are one-dimensional or hold a zero vector.
     """
     if kernel != "cosine":
         return labels
     if labels.ndim == 1:
         raise InputError(f"{name} must have shape (N, d) with d > 1 for kernel 'cosine', got {labels.shape}")
-    wide = labels.double() if isinstance(labels, torch.Tensor) else labels.astype(np.float64)
-    length = (wide**2).sum(1) ** 0.5
-    if not bool((length > 0).all()):
-        raise InputError(f"{name} must not hold zero vectors for kernel 'cosine', got {float(length.min())}")
-    return wide / length[:, None]
+    if isinstance(labels, Tensor):
+        return _unit(name, labels.double())
+    return _unit(name, labels.astype(np.float64))
 
 
-def as_anchors(name: str, anchors: Any, n: int, device: torch.device | None = None) -> Any:
-    """Return anchor indices as (B,) int64: NumPy, or a tensor on `device` if one is given.
+def as_anchors(name: str, anchors: Given, n: int) -> Ints:
+    """Return anchor indices as a NumPy array (B,) int64.
 
     Raises:
-        InputError: not a one-dimensional array of integers, or an index outside 0..n-1.
+        InputError: `anchors` is no one-dimensional array of integers, or an index lies outside 0..n-1.
     """
-    found: Any
-    if device is not None:
-        found = torch.as_tensor(anchors, device=device)
-        whole = not (found.is_floating_point() or found.is_complex() or found.dtype == torch.bool)
-    else:
-        found = to_numpy(anchors)
-        whole = found.dtype.kind in "iu"
-    if found.ndim != 1 or not (whole or found.shape[0] == 0):
-        raise InputError(f"{name} must be a one-dimensional array of integers, got {tuple(found.shape)} {found.dtype}")
-    if found.shape[0]:
-        lowest, highest = int(found.min()), int(found.max())
-        if lowest < 0 or highest >= n:
-            raise InputError(f"{name} must lie in 0..{n - 1}, got {lowest if lowest < 0 else highest}")
-    return found.long() if isinstance(found, torch.Tensor) else found.astype(np.int64, copy=False)
+    found = to_numpy(anchors)
+    _check_anchors(name, found, n, whole=found.dtype.kind in "iu")
+    return found.astype(np.int64, copy=False)
 
 
-def to_numpy(values: Any) -> Any:
-    """Return an array or tensor of any device as a NumPy array (no copy where that is possible)."""
-    if isinstance(values, torch.Tensor):
+def as_anchor_tensor(name: str, anchors: Given, n: int, device: torch.device) -> Tensor:
+    """Return anchor indices as a tensor (B,) int64 on `device`.
+
+    Raises:
+        InputError: as `as_anchors`.
+    """
+    found = torch.as_tensor(anchors, device=device)
+    whole = not (found.is_floating_point() or found.is_complex() or found.dtype == torch.bool)
+    _check_anchors(name, found, n, whole=whole)
+    return found.long()
+
+
+def to_numpy(values: Given) -> NDArray[Any]:
+    """Return an array or tensor of any device as a NumPy array, without a copy where that is possible."""
+    if isinstance(values, Tensor):
         values = values.detach().cpu()
         return (values.double() if values.dtype == torch.bfloat16 else values).numpy()
     return np.asarray(values)
@@ -152,5 +164,31 @@ def torch_rng(rng: Rng, device: torch.device) -> torch.Generator:
     return torch.Generator(device).manual_seed(seed)
 
 
-def _tail(labels: Any) -> str:
-    return ",".join(["", *(f" {d}" for d in labels.shape[1:])]) or ","
+def _float_tensor(name: str, labels: Tensor) -> Tensor:
+    labels = labels.detach()
+    if labels.is_complex():
+        raise InputError(f"{name} must be real numbers, got dtype {labels.dtype}")
+    return labels if labels.dtype in (torch.float32, torch.float64) else labels.double()
+
+
+def _float_array(name: str, labels: ArrayLike) -> Labels:
+    array = np.asarray(labels)
+    if array.dtype.kind not in "biuf":
+        raise InputError(f"{name} must be real numbers, got dtype {array.dtype}")
+    return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
+
+
+def _unit(name: str, vectors: ArrayT) -> ArrayT:
+    length = (vectors**2).sum(1) ** 0.5
+    if not bool((length > 0).all()):
+        raise InputError(f"{name} must not hold zero vectors for kernel 'cosine', got {float(length.min())}")
+    return vectors / length[:, None]
+
+
+def _check_anchors(name: str, found: NDArray[Any] | Tensor, n: int, *, whole: bool) -> None:
+    if found.ndim != 1 or not (whole or found.shape[0] == 0):
+        raise InputError(f"{name} must be a one-dimensional array of integers, got {tuple(found.shape)} {found.dtype}")
+    if found.shape[0]:
+        lowest, highest = int(found.min()), int(found.max())
+        if lowest < 0 or highest >= n:
+            raise InputError(f"{name} must lie in 0..{n - 1}, got {lowest if lowest < 0 else highest}")

@@ -1,25 +1,25 @@
-"""Labels of a few dimensions: k-d leaves + alias rows + accept/reject, the idea of `cells.py` generalised.
+"""Labels of a few dimensions: k-d leaves, alias rows and accept/reject, which generalise `cells.py`.
 
-Leaves are cut at medians of the widest dimension (Bentley 1975) and keep tight boxes; a leaf's row has one
-slot for every leaf, with the smallest distance of the two boxes.
+Leaves are cut at medians of the widest dimension (Bentley 1975) and keep tight boxes. The row of a leaf has one
+slot for every leaf, and a slot's gap is the smallest distance of the two boxes.
 """
 
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from cmixup.errors import InputError
-from cmixup.sampling.inputs import Floats, Ints
+from cmixup.sampling.inputs import Floats, Ints, Labels
 from cmixup.sampling.kernels import Kernel
-from cmixup.sampling.slots import SLOT_BYTES, SlotTable
-from cmixup.sampling.stream import Rows
+from cmixup.sampling.slots import BYTES_PER_SLOT, SlotTable
+from cmixup.sampling.stream import StreamedSampler
 
 MAX_LEAVES = 2048
-# Temporaries (leaves x leaves x dimensions) of the box distances: 16 MiB in float64.
-BLOCK = 1 << 21
+ANCHORS_PER_CHUNK = 1 << 15
+# A block of box distances has (leaves x leaves x dimensions) coordinate differences: 16 MiB in float64.
+COORDINATES_PER_BLOCK = 1 << 21
 
 
 class KDCells:
@@ -27,8 +27,8 @@ class KDCells:
 
     Args:
         labels: (N,) or (N, d) float32 or float64; held, and copied once in leaf order.
-        kernel: weights.
-        memory_budget: bytes.
+        kernel: the kernel that gives the weights.
+        memory_budget: bytes that copy and table may take.
 
     Raises:
         InputError: copy and table would exceed the budget.
@@ -36,8 +36,8 @@ class KDCells:
 
     name = "kd"
 
-    def __init__(self, labels: Any, kernel: Kernel, memory_budget: int) -> None:
-        self.rows = Rows(labels, kernel)
+    def __init__(self, labels: Labels, kernel: Kernel, memory_budget: int) -> None:
+        self._streamed = StreamedSampler(labels, kernel)
         leaves = n_leaves(len(labels))
         needed = bytes_needed(labels)
         if needed > memory_budget:
@@ -61,53 +61,55 @@ class KDCells:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held beside the labels."""
+        """Return the bytes held beside the labels."""
         return self.table.nbytes + int(self.table.values.nbytes + self.order.nbytes + self._leaf.nbytes)
 
     def draw(self, anchors: Ints, rng: np.random.Generator) -> Ints:
-        """Partners (B,) int64 of anchors (B,) that are indices of labels."""
+        """Return partners (B,) int64 for `anchors` (B,), indices of labels."""
         partners = np.empty(len(anchors), dtype=np.int64)
-        step = 1 << 15
-        for s in range(0, len(anchors), step):
-            chunk = anchors[s : s + step]
-            points = self.rows.distances.at(chunk)
+        for s in range(0, len(anchors), ANCHORS_PER_CHUNK):
+            chunk = anchors[s : s + ANCHORS_PER_CHUNK]
+            points = self._streamed.distances.at(chunk)
             position = self.table.draw(self._leaf[chunk], points, rng)
             drawn = self.order[position]
-            left = np.flatnonzero(position < 0)
-            if left.size:
-                drawn[left] = self.rows.draw_points(points[left], rng, chunk[left])
-            partners[s : s + step] = drawn
+            rejected = np.flatnonzero(position < 0)
+            if rejected.size:
+                drawn[rejected] = self._streamed.draw_points(points[rejected], rng, chunk[rejected])
+            partners[s : s + ANCHORS_PER_CHUNK] = drawn
         return partners
 
     def anchor_rows(self) -> Ints:
-        """Table row (N,) of each label."""
+        """Return the table row (N,) int64 of each label."""
         return self._leaf
 
     def draw_points(self, points: Floats, rng: np.random.Generator) -> Ints:
-        """Partners (B,) int64 of labels (B,) or (B, d) float64 outside the data."""
-        return self.rows.draw_points(points, rng)
+        """Return partners (B,) int64 for labels outside the data, (B,) or (B, d) float64."""
+        return self._streamed.draw_points(points, rng)
 
     def pilot(self, proposals: int = 1000) -> float:
-        """Mean acceptance of one round over a fixed choice of anchors."""
-        rng = np.random.default_rng(0)  # fixed: the method chosen must not vary
+        """Return the mean acceptance of one round over a fixed choice of anchors."""
+        rng = np.random.default_rng(0)  # fixed: the algorithm chosen must not vary
         anchors = rng.integers(len(self._leaf), size=proposals)
-        points = self.rows.distances.at(anchors)
+        points = self._streamed.distances.at(anchors)
         return self.table.acceptance(self._leaf[anchors], points, rng)
 
 
 def n_leaves(n: int) -> int:
-    """Leaves for n labels: of 8 labels or more, at most 8 sqrt(n) (64 n slots) and `MAX_LEAVES`."""
+    """Return the number of leaves for n labels, a power of two.
+
+    A leaf has about 8 labels or more, and there are at most about 8 sqrt(n) leaves (64 n slots) and `MAX_LEAVES`.
+    """
     wanted = min(n / 8, 8 * n**0.5, MAX_LEAVES)
     return 1 << max(0, round(np.log2(max(wanted, 1))))
 
 
-def bytes_needed(labels: Any) -> int:
-    """Bytes that a sampler of these labels holds beside them."""
-    return SLOT_BYTES * n_leaves(len(labels)) ** 2 + 8 * int(np.prod(labels.shape)) + 16 * len(labels)
+def bytes_needed(labels: Labels) -> int:
+    """Return the bytes that a sampler of these labels holds beside them."""
+    return BYTES_PER_SLOT * n_leaves(len(labels)) ** 2 + 8 * int(np.prod(labels.shape)) + 16 * len(labels)
 
 
 def _leaf_order(values: Floats, leaves: int) -> tuple[Ints, Ints]:
-    """EpochBatches (N,) in which leaves are contiguous, and the first position of each (leaves + 1,)."""
+    """Return an order (N,) in which leaves are contiguous, and the first position of each leaf and N, (leaves + 1,)."""
     order = np.arange(len(values))
     first = np.array([0, len(values)])
     while len(first) - 1 < leaves:
@@ -124,13 +126,14 @@ def _leaf_order(values: Floats, leaves: int) -> tuple[Ints, Ints]:
 
 
 def _box_distance(low: Floats, high: Floats) -> Floats:
-    """Smallest distance (L, L) of boxes given by their corners (L, d)."""
-    step = max(1, BLOCK // low.size)
+    """Return the smallest distances (L, L) of boxes given by their lowest and highest corners (L, d)."""
+    step = max(1, COORDINATES_PER_BLOCK // low.size)
     rows = []
     for s in range(0, len(low), step):
         a = slice(s, s + step)
         between = np.maximum(low[None, :, :] - high[a, None, :], low[a, None, :] - high[None, :, :])
         np.maximum(between, 0.0, out=between)
-        # A hair below, so that no order of summation (torch has its own) puts a pair nearer than its boxes.
+        # The result is a hair too small, so that no order of summation (torch has its own) puts a pair nearer than
+        # its boxes.
         rows.append(np.sqrt(np.einsum("...d,...d->...", between, between)) * (1 - 1e-12))
     return np.concatenate(rows)

@@ -1,18 +1,19 @@
-"""Uniform rejection: propose any j, accept with probability K_ij; nothing set up, cost 1 / mean(K) a draw."""
+"""Uniform rejection: any j is proposed and accepted with probability K_ij.
+
+Nothing is set up, and a draw costs 1 / mean(K) proposals.
+"""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
 from cmixup.sampling.distance import pair_distance
-from cmixup.sampling.inputs import Floats, Ints
+from cmixup.sampling.inputs import Floats, Ints, Labels
 from cmixup.sampling.kernels import Kernel
-from cmixup.sampling.stream import Rows, round_limit
+from cmixup.sampling.stream import StreamedSampler, round_limit
 
-# Label entries (anchors x dimensions) handled at once.
-CHUNK = 1 << 18
+# Anchors are handled in chunks of so many coordinates (anchors x dimensions).
+COORDINATES_PER_CHUNK = 1 << 18
 
 
 class UniformRejection:
@@ -22,21 +23,21 @@ class UniformRejection:
 
     Args:
         labels: (N,) or (N, d) float32 or float64; held, not copied.
-        kernel: weights, at most 1.
+        kernel: the kernel that gives the weights, at most 1.
     """
 
     name = "uniform"
     nbytes = 0
 
-    def __init__(self, labels: Any, kernel: Kernel) -> None:
+    def __init__(self, labels: Labels, kernel: Kernel) -> None:
         self.kernel = kernel
-        self.rows = Rows(labels, kernel)
+        self._streamed = StreamedSampler(labels, kernel)
 
     def draw(self, anchors: Ints, rng: np.random.Generator) -> Ints:
-        """Partners (B,) int64 of anchors (B,) that are indices of labels."""
-        distances = self.rows.distances
+        """Return partners (B,) int64 for `anchors` (B,), indices of labels."""
+        distances = self._streamed.distances
         partners = np.empty(len(anchors), dtype=np.int64)
-        step = max(1, CHUNK // distances.d)
+        step = max(1, COORDINATES_PER_CHUNK // distances.d)
         for s in range(0, len(anchors), step):
             chunk = anchors[s : s + step]
             points = distances.at(chunk)
@@ -50,17 +51,17 @@ class UniformRejection:
                 if not pending.size:
                     break
             if pending.size:
-                partners[s + pending] = self.rows.draw_points(points[pending], rng, chunk[pending])
+                partners[s + pending] = self._streamed.draw_points(points[pending], rng, chunk[pending])
         return partners
 
     def draw_points(self, points: Floats, rng: np.random.Generator) -> Ints:
-        """Partners (B,) int64 of labels (B,) or (B, d) float64 outside the data."""
-        return self.rows.draw_points(points, rng)
+        """Return partners (B,) int64 for labels outside the data, (B,) or (B, d) float64."""
+        return self._streamed.draw_points(points, rng)
 
 
-def pilot(labels: Any, kernel: Kernel, proposals: int = 1000) -> float:
-    """Mean weight of uniform pairs: what fraction of proposals uniform rejection would accept."""
-    rng = np.random.default_rng(0)  # a fixed choice of pairs: the method chosen must not vary
+def pilot(labels: Labels, kernel: Kernel, proposals: int = 1000) -> float:
+    """Return the mean weight of uniform pairs: the fraction of proposals that uniform rejection would accept."""
+    rng = np.random.default_rng(0)  # a fixed choice of pairs: the algorithm chosen must not vary
     first, second = rng.integers(len(labels), size=(2, proposals))
     a, b = (np.asarray(labels[i], dtype=np.float64) for i in (first, second))
     return float(np.exp(-kernel.excess(pair_distance(a, b, labels.ndim), 0.0)).mean())

@@ -1,4 +1,4 @@
-"""Accept/reject over slots: the drawing half that one-dimensional cells and k-d leaves share.
+"""Accept/reject over slots: the way to draw that one-dimensional cells and k-d leaves share.
 
 Points are kept in an order in which every cell is contiguous. Each cell (row) has slots, runs of points that
 together cover all of them. A slot proposes its points with mass exp(-energy(gap)), gap being the smallest
@@ -9,48 +9,61 @@ row's total does not depend on j, so accepting with K_ij / exp(-energy(gap)) dra
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cmixup.sampling.alias import alias_rows
 from cmixup.sampling.distance import pair_distance
-from cmixup.sampling.inputs import Floats, Ints
+from cmixup.sampling.inputs import Floats, Ints, Labels, SmallInts
 from cmixup.sampling.kernels import Kernel
 from cmixup.sampling.stream import round_limit
 
-SLOT_BYTES = 28
-# Anchors handled at once: temporaries stay in the cache.
-CHUNK = 1 << 15
+BYTES_PER_SLOT = 28
+# Anchors are handled in chunks so small that temporaries stay in the cache.
+ANCHORS_PER_CHUNK = 1 << 15
 
 
 @dataclass(frozen=True)
 class SlotTable:
-    """Alias rows of slots, flat: R rows, S slots over N positions.
+    """Alias rows of slots, stored flat: R rows of together S slots over N positions.
 
     Attributes:
-        kernel: weights.
-        values: (N,) or (N, d) labels by position; shared, not counted in `nbytes`.
+        kernel: the kernel that gives the weights.
+        values: (N,) or (N, d) labels by position, float32 or float64; shared, not counted in `nbytes`.
         row_start: (R + 1,) int64, first slot of each row.
-        stay, gap: (S,) float64, alias probability and smallest distance of row and slot (label units).
-        move, start, count: (S,) int32 (int64 where that is too small), alias slot, first position and size.
+        stay: (S,) float64, alias probability of staying in the slot.
+        gap: (S,) float64, smallest distance of the row's cell and the slot (label units).
+        move: (S,) int32 (int64 where that is too small), the slot to move to otherwise.
+        start: (S,) as `move`, first position of the slot.
+        count: (S,) as `move`, positions that the slot covers.
     """
 
     kernel: Kernel
-    values: Any
+    values: Labels
     row_start: Ints
     stay: Floats
     gap: Floats
-    move: NDArray[Any]
-    start: NDArray[Any]
-    count: NDArray[Any]
+    move: SmallInts
+    start: SmallInts
+    count: SmallInts
 
     @classmethod
-    def build(cls, kernel: Kernel, values: Any, *, row_start: Ints, gap: Floats, start: Ints, count: Ints) -> SlotTable:
-        """Build the alias rows of (S,) slots, none of them empty."""
+    def build(
+        cls, kernel: Kernel, values: Labels, *, row_start: Ints, gap: Floats, start: Ints, count: Ints
+    ) -> SlotTable:
+        """Build alias rows from slots, none of them empty.
+
+        Args:
+            kernel: the kernel that gives the weights.
+            values: (N,) or (N, d) labels by position, float32 or float64; held, not copied.
+            row_start: (R + 1,) first slot of each row, and S.
+            gap: (S,) smallest distance of the row's cell and the slot (label units).
+            start: (S,) first position of each slot.
+            count: (S,) positions that each slot covers, 1 or more.
+        """
         nearest = np.minimum.reduceat(gap, row_start[:-1])
-        mass = count * np.exp(-kernel.excess(gap, np.repeat(nearest, np.diff(row_start))))
+        mass: Floats = np.multiply(count, np.exp(-kernel.excess(gap, np.repeat(nearest, np.diff(row_start)))))
         stay, move = alias_rows(mass, row_start)
         small = np.int32 if len(values) < 2**31 and len(gap) < 2**31 else np.int64
         return cls(
@@ -66,7 +79,7 @@ class SlotTable:
 
     @classmethod
     def join(cls, tables: list[SlotTable]) -> SlotTable:
-        """The rows of several tables over the same values, one after the other."""
+        """Return one table with the rows of several tables over the same values, one table after the other."""
         if len(tables) == 1:
             return tables[0]
         offset = np.cumsum([0] + [len(t.gap) for t in tables])
@@ -84,7 +97,7 @@ class SlotTable:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held beside the values."""
+        """Return the bytes held beside the values."""
         held = (self.row_start, self.stay, self.gap, self.move, self.start, self.count)
         return sum(int(array.nbytes) for array in held)
 
@@ -100,13 +113,13 @@ class SlotTable:
             (B,) int64 positions; -1 for those still rejected after `round_limit` rounds.
         """
         position = np.empty(len(rows), dtype=np.int64)
-        for s in range(0, len(rows), CHUNK):
-            part = slice(s, s + CHUNK)
+        for s in range(0, len(rows), ANCHORS_PER_CHUNK):
+            part = slice(s, s + ANCHORS_PER_CHUNK)
             self._draw_chunk(rows[part], points[part], rng, position[part])
         return position
 
     def acceptance(self, rows: Ints, points: Floats, rng: np.random.Generator) -> float:
-        """Fraction of points (as for `draw`) that one round accepts."""
+        """Return the fraction of points (arguments as for `draw`) that one round accepts."""
         first = self.row_start[rows]
         _, refused = self._propose(first, self.row_start[rows + 1] - first, points, rng)
         return 1 - float(refused.mean())
@@ -114,7 +127,7 @@ class SlotTable:
     def _propose(
         self, first: Ints, width: Ints, points: Floats, rng: np.random.Generator
     ) -> tuple[Ints, NDArray[np.bool_]]:
-        """One round: (B,) positions proposed, (B,) whether they are refused."""
+        """Play one round; return the positions proposed, (B,) int64, and whether each is refused, (B,) bool."""
         toss = rng.random(len(first))
         toss *= width
         slot = toss.astype(np.int64)
@@ -122,7 +135,7 @@ class SlotTable:
         slot += first
         leave = np.flatnonzero(toss >= self.stay.take(slot))
         slot[leave] = self.move.take(slot.take(leave))
-        # Float64 uniforms: float32 could not reach every point of a large slot.
+        # The uniforms are float64, because float32 could not address every point of a large slot.
         inside = rng.random(len(first))
         inside *= self.count.take(slot)
         proposal = inside.astype(np.int64)
@@ -138,9 +151,9 @@ class SlotTable:
         for _ in range(round_limit(self.values)):
             proposal, refused = self._propose(first, width, points, rng)
             out[pending] = proposal
-            left = np.flatnonzero(refused)
-            pending = pending[left]
-            if not left.size:
+            kept = np.flatnonzero(refused)
+            pending = pending[kept]
+            if not kept.size:
                 return
-            first, width, points = first[left], width[left], points[left]
+            first, width, points = first[kept], width[kept], points[kept]
         out[pending] = -1

@@ -1,36 +1,37 @@
-"""Streamed rows: any labels, any kernel, nothing set up, nothing larger than a block held.
+"""Streamed rows draw exactly for any labels and any kernel; they need no set-up and hold no more than one block.
 
-A row is read in chunks of labels. Each chunk yields a triple for every anchor: the nearest distance, the
-mass relative to it, and one candidate drawn inside the chunk. Two chunks merge exactly: the newer candidate
-is kept with probability (its mass) / (both masses). (nearest, mass) is the chunk's log-sum-exp,
-log(mass) - energy(nearest), in a form that neither overflows nor rounds far from the data. Chunks may live in
-different files or machines: `shard_draw` on each, `merge_shards` on the results.
+A row of P is read in blocks of labels. Each block yields a triple for every anchor: the nearest distance, the
+mass relative to it, and one candidate drawn inside the block. Two blocks merge exactly: the newer candidate
+is kept with probability (its mass) / (both masses). (nearest, mass) is the block's log-sum-exp,
+log(mass) - energy(nearest), in a form that neither overflows nor rounds far from the data. Shards of the labels
+may live in different files or machines: call `shard_draw` on each, and `merge_shards` on the results.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
+from torch import Tensor
 
 from cmixup.errors import InputError
 from cmixup.sampling.distance import Distances
-from cmixup.sampling.inputs import Floats, Ints, as_labels, to_numpy
+from cmixup.sampling.inputs import Floats, Given, Ints, Labels, as_labels, to_numpy
 from cmixup.sampling.kernels import Kernel
 
-# Entries (anchors x labels) of a block of weights: 8 MiB in float64, a few of which live at once.
-BLOCK = 1 << 20
-ANCHORS = 256
+# A block of weights holds (anchors x labels) distances: 8 MiB in float64, a few of which live at once.
+DISTANCES_PER_BLOCK = 1 << 20
+ANCHORS_PER_BLOCK = 256
 
 
-def round_limit(labels: Any) -> int:
-    """Rounds of accept/reject after which a rejected anchor takes its exact row, exact either way.
+def round_limit(labels: Labels | Tensor) -> int:
+    """Return the rounds of accept/reject after which a rejected anchor takes its exact row; exact either way.
 
-    About as many as cost what a row costs: a row reads N d numbers, a round a fixed few microseconds.
+    These rounds cost about what a row costs: a row reads N d numbers, a round takes a fixed few microseconds.
     """
-    return int(min(max(48, np.prod(labels.shape) // 2000), 4096))
+    return min(max(48, int(np.prod(labels.shape)) // 2000), 4096)
 
 
 @dataclass(frozen=True)
@@ -48,37 +49,40 @@ class ShardDraw:
     candidate: Ints
 
 
-class Rows:
-    """Exact partner draws by streaming the rows of the anchors; time O(B N d), no set-up.
+class StreamedSampler:
+    """Exact partner draws that stream the rows of the anchors; a draw takes time O(B N d), and there is no set-up.
 
     Args:
-        labels: (N,) or (N, d) float32 or float64, maybe a memory map; held, not copied.
-        kernel: weights.
+        labels: (N,) or (N, d) float32 or float64, possibly a memory map; held, not copied.
+        kernel: the kernel that gives the weights.
     """
 
     name = "rows"
     nbytes = 0
 
-    def __init__(self, labels: Any, kernel: Kernel) -> None:
+    def __init__(self, labels: Labels, kernel: Kernel) -> None:
         self.labels, self.kernel = labels, kernel
         self.distances = Distances(labels, kernel)
 
     def draw(self, anchors: Ints, rng: np.random.Generator) -> Ints:
-        """Partners (B,) int64 of anchors (B,) that are indices of labels."""
+        """Return partners (B,) int64 for `anchors` (B,), indices of labels."""
         return self.draw_points(self.distances.at(anchors), rng, anchors)
 
     def draw_points(self, points: Floats, rng: np.random.Generator, anchors: Ints | None = None) -> Ints:
-        """Partners (B,) int64 of labels (B,) or (B, d) float64 (`anchors`: their own indices, if any)."""
+        """Return partners (B,) int64 for labels `points`, (B,) or (B, d) float64.
+
+        `anchors` (B,) are the points' own indices, where they have one.
+        """
         return self.shard_draw(points, rng, anchors).candidate
 
     def shard_draw(self, points: Floats, rng: np.random.Generator, anchors: Ints | None = None) -> ShardDraw:
-        """As `draw_points`, with the masses that merging with other shards needs."""
+        """Draw as `draw_points` does; return the masses, too, which merging with other shards needs."""
         parts = []
-        for s in range(0, len(points), ANCHORS):
-            part = slice(s, s + ANCHORS)
-            own = None if anchors is None else anchors[part]
+        for s in range(0, len(points), ANCHORS_PER_BLOCK):
+            part = slice(s, s + ANCHORS_PER_BLOCK)
+            indices = None if anchors is None else anchors[part]
             merged: ShardDraw | None = None
-            for start, distance in self._blocks(points[part], own):
+            for start, distance in self._blocks(points[part], indices):
                 drawn = _draw_block(distance, start, self.kernel, rng)
                 merged = drawn if merged is None else _merge(merged, drawn, self.kernel, rng)
             parts.append(cast("ShardDraw", merged))  # labels are never empty
@@ -91,31 +95,34 @@ class Rows:
         )
 
     def probabilities(self, point: Floats, anchor: int | None = None) -> Floats:
-        """The exact row (N,) float64 of one label () or (d,) (`anchor`: its own index, if it has one)."""
-        own = None if anchor is None else np.array([anchor])
-        distance = np.concatenate([d[0] for _, d in self._blocks(point[None], own)])
-        weight: Floats = np.exp(-self.kernel.excess(distance, distance.min()))
+        """Return the exact row (N,) float64 of one label, () or (d,).
+
+        `anchor` is the label's own index, if it has one.
+        """
+        index = None if anchor is None else np.array([anchor])
+        distance = np.concatenate([d[0] for _, d in self._blocks(point[None], index)])
+        weight = np.exp(-self.kernel.excess(distance, float(distance.min())))
         return weight / weight.sum()
 
     def weights(self, anchors: Ints) -> Floats:
-        """Unnormalised rows (B, N) float64 of anchors (B,) in the data; the anchor itself weighs 1."""
+        """Return unnormalised rows (B, N) float64 of `anchors` (B,), indices of labels; an anchor itself weighs 1."""
         points = self.distances.at(anchors)
         distance = np.concatenate([d for _, d in self._blocks(points, anchors)], axis=1)
         return np.exp(-self.kernel.excess(distance, 0.0))
 
     def statistics(self, anchors: Ints) -> Floats:
-        """Sums over the rows of B anchors in the data.
+        """Return sums over the rows of `anchors` (B,), indices of labels.
 
         Returns:
-            (B, 5) float64: sum K, sum K^2, sum K over equal labels, sum K * distance and sum of distance
-            (label units).
+            (B, 5) float64: sum K, sum K^2, the number of equal labels (for them K = 1), sum K * distance and sum of
+            distance (label units).
         """
         sums = np.zeros((len(anchors), 5))
-        for s in range(0, len(anchors), ANCHORS):
-            part = anchors[s : s + ANCHORS]
+        for s in range(0, len(anchors), ANCHORS_PER_BLOCK):
+            part = anchors[s : s + ANCHORS_PER_BLOCK]
             for _, distance in self._blocks(self.distances.at(part), part):
                 weight = np.exp(-self.kernel.excess(distance, 0.0))
-                sums[s : s + ANCHORS] += np.stack(
+                sums[s : s + ANCHORS_PER_BLOCK] += np.stack(
                     [
                         weight.sum(axis=1),
                         np.einsum("bm,bm->b", weight, weight),
@@ -128,35 +135,36 @@ class Rows:
         return sums
 
     def _blocks(self, points: Floats, anchors: Ints | None) -> Iterator[tuple[int, Floats]]:
-        step = max(1, BLOCK // max(len(points), self.distances.d))
+        """Yield the first label of every block, and the distances (B, M) from the points to its M labels."""
+        step = max(1, DISTANCES_PER_BLOCK // max(len(points), self.distances.d))
         for start in range(0, len(self.labels), step):
             stop = min(start + step, len(self.labels))
             yield start, self.distances.to(points, start, stop, anchors)
 
 
-def shard_draw(labels: Any, points: Any, kernel: Kernel, rng: np.random.Generator, *, offset: int = 0) -> ShardDraw:
+def shard_draw(labels: Given, points: Given, kernel: Kernel, rng: np.random.Generator, *, offset: int = 0) -> ShardDraw:
     """Draw candidates for anchors from one shard of the labels.
 
     Args:
-        labels: (n,) or (n, d), the shard; maybe a memory map.
+        labels: (n,) or (n, d), the shard; possibly a memory map.
         points: (B,) or (B, d), the anchors' labels.
-        kernel: weights; the same for all shards.
+        kernel: the kernel that gives the weights; the same for all shards.
         rng: this shard's own generator (shards must not share a stream).
         offset: index of the shard's first label in the whole data.
 
     Raises:
-        InputError: labels or points empty, not finite, or of different dimensions.
+        InputError: labels or points are empty, not finite, or of different dimensions.
     """
-    labels = to_numpy(as_labels("labels", labels))
-    points = to_numpy(as_labels("points", points)).astype(np.float64)
-    if points.shape[1:] != labels.shape[1:]:
-        raise InputError(f"points must have the shape of a label {labels.shape[1:]}, got {points.shape}")
-    drawn = Rows(labels, kernel).shard_draw(points, rng)
+    shard = to_numpy(as_labels("labels", labels))
+    queries = to_numpy(as_labels("points", points)).astype(np.float64)
+    if queries.shape[1:] != shard.shape[1:]:
+        raise InputError(f"points must have the shape of a label {shard.shape[1:]}, got {queries.shape}")
+    drawn = StreamedSampler(shard, kernel).shard_draw(queries, rng)
     return ShardDraw(drawn.nearest, drawn.mass, drawn.candidate + offset)
 
 
 def merge_shards(shards: Sequence[ShardDraw], kernel: Kernel, rng: np.random.Generator) -> Ints:
-    """Merge what all shards drew for the same B anchors into partners (B,) int64, exactly.
+    """Merge what all shards drew for the same B anchors; return partners (B,) int64, exact as of one shard.
 
     Raises:
         InputError: `shards` is empty.

@@ -1,28 +1,30 @@
-"""The draws in torch, for labels on an accelerator: tables come from the host once, draws stay on the device.
+"""The draws in torch, for labels on an accelerator: tables are copied from the host once, draws stay on the device.
 
-The algorithms are those of `rows.py`, `rejection.py` and `slots.py`; on the CPU the NumPy forms are 2 to 4
+The algorithms are those of `stream.py`, `rejection.py` and `slots.py`; on the CPU the NumPy forms are 2 to 4
 times faster and are used instead.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from abc import ABC, abstractmethod
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from cmixup.errors import InputError
 from cmixup.sampling import kd, rejection
 from cmixup.sampling.cells import Cells
-from cmixup.sampling.choice import KD_ACCEPTS, KD_DIMENSIONS, UNIFORM_ACCEPTS
+from cmixup.sampling.choice import MAX_KD_DIMENSIONS, MIN_KD_ACCEPTANCE, MIN_UNIFORM_ACCEPTANCE
+from cmixup.sampling.inputs import Labels
 from cmixup.sampling.kernels import Kernel
 from cmixup.sampling.slots import SlotTable
 from cmixup.sampling.stream import round_limit
 
-TORCH_METHODS = ("auto", "cells", "uniform", "kd", "rows")
-# Entries (anchors x labels x dimensions) of a block: 32 MiB in float64.
-BLOCK = 1 << 22
-ANCHORS = 1024
+TORCH_ALGORITHMS = ("auto", "cells", "uniform", "kd", "rows")
+# A block has (anchors x labels x dimensions) coordinate differences: 32 MiB in float64.
+COORDINATES_PER_BLOCK = 1 << 22
+ANCHORS_PER_BLOCK = 1024
 
 
 def _distance(a: Tensor, b: Tensor, d: int) -> Tensor:
@@ -34,8 +36,32 @@ def _uniform(n: int, generator: torch.Generator) -> Tensor:
     return torch.rand(n, generator=generator, device=generator.device, dtype=torch.float64)
 
 
-class TorchRows:
-    """`Rows` on a device: labels (N,) or (N, d) float tensor."""
+class TorchSamplingAlgorithm(ABC):
+    """What every sampling algorithm on a device offers; all of them draw from the same distribution."""
+
+    name: str
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Return the bytes held beside the labels."""
+
+    @abstractmethod
+    def draw(self, anchors: Tensor, generator: torch.Generator) -> Tensor:
+        """Return partners (B,) int64 for `anchors` (B,) int64, indices of labels."""
+
+    @abstractmethod
+    def draw_points(self, points: Tensor, generator: torch.Generator) -> Tensor:
+        """Return partners (B,) int64 for labels outside the data, (B,) or (B, d) float64."""
+
+
+class TorchStreamedSampler(TorchSamplingAlgorithm):
+    """`StreamedSampler` on a device.
+
+    Args:
+        labels: (N,) or (N, d) float32 or float64 tensor; held, not copied.
+        kernel: the kernel that gives the weights.
+    """
 
     name = "rows"
     nbytes = 0
@@ -45,50 +71,55 @@ class TorchRows:
         self.d = 1 if labels.ndim == 1 else labels.shape[1]
 
     def draw(self, anchors: Tensor, generator: torch.Generator) -> Tensor:
-        """Partners (B,) int64 of anchors (B,) int64 that are indices of labels."""
+        """Return partners (B,) int64 for `anchors` (B,) int64, indices of labels."""
         return self.draw_points(self.labels[anchors].double(), generator)
 
     def draw_points(self, points: Tensor, generator: torch.Generator) -> Tensor:
-        """Partners (B,) int64 of labels (B,) or (B, d) float64."""
+        """Return partners (B,) int64 for labels, (B,) or (B, d) float64."""
         if not len(points):
             return points.new_empty(0, dtype=torch.int64)
-        return torch.cat([self._draw_part(part, generator) for part in torch.split(points, ANCHORS)])
+        return torch.cat([self._draw_part(part, generator) for part in torch.split(points, ANCHORS_PER_BLOCK)])
 
     def _draw_part(self, points: Tensor, generator: torch.Generator) -> Tensor:
         nearest = mass = partner = torch.empty(0)
-        step = max(1, BLOCK // (len(points) * self.d))
+        step = max(1, COORDINATES_PER_BLOCK // (len(points) * self.d))
         for start in range(0, len(self.labels), step):
             distance = _distance(points[:, None], self.labels[start : start + step].double(), self.d)
-            here = distance.min(1).values
-            cumulative = torch.exp(-self.kernel.excess(distance, here[:, None])).cumsum(1)
+            nearest_here = distance.min(1).values
+            cumulative = torch.exp(-self.kernel.excess(distance, nearest_here[:, None])).cumsum(1)
             total = cumulative[:, -1]
             level = _uniform(len(points), generator) * total
             candidate = start + torch.searchsorted(cumulative, level[:, None], right=True)[:, 0]
             # A scan on a device may round so that the last sum is not the largest: stay inside the block.
             candidate.clamp_(max=min(start + step, len(self.labels)) - 1)
             if start == 0:
-                nearest, mass, partner = here, total, candidate
+                nearest, mass, partner = nearest_here, total, candidate
                 continue
-            closest = torch.minimum(nearest, here)
+            closest = torch.minimum(nearest, nearest_here)
             old = mass * torch.exp(-self.kernel.excess(nearest, closest))
-            new = total * torch.exp(-self.kernel.excess(here, closest))
+            new = total * torch.exp(-self.kernel.excess(nearest_here, closest))
             newer = _uniform(len(points), generator) * (old + new) < new
             nearest, mass, partner = closest, old + new, torch.where(newer, candidate, partner)
         return partner
 
 
-class TorchUniform:
-    """`UniformRejection` on a device."""
+class TorchUniformRejection(TorchSamplingAlgorithm):
+    """`UniformRejection` on a device.
+
+    Args:
+        labels: (N,) or (N, d) float32 or float64 tensor; held, not copied.
+        kernel: the kernel that gives the weights.
+    """
 
     name = "uniform"
     nbytes = 0
 
     def __init__(self, labels: Tensor, kernel: Kernel) -> None:
-        self.rows = TorchRows(labels, kernel)
+        self._streamed = TorchStreamedSampler(labels, kernel)
 
     def draw(self, anchors: Tensor, generator: torch.Generator) -> Tensor:
-        """Partners (B,) int64 of anchors (B,) int64 that are indices of labels."""
-        labels, kernel = self.rows.labels, self.rows.kernel
+        """Return partners (B,) int64 for `anchors` (B,) int64, indices of labels."""
+        labels, kernel = self._streamed.labels, self._streamed.kernel
         points = labels[anchors].double()
         partners = torch.empty_like(anchors)
         pending = torch.arange(len(anchors), device=anchors.device)
@@ -96,32 +127,32 @@ class TorchUniform:
             if not len(pending):
                 return partners
             proposal = (_uniform(len(pending), generator) * len(labels)).long()
-            distance = _distance(labels[proposal].double(), points[pending], self.rows.d)
+            distance = _distance(labels[proposal].double(), points[pending], self._streamed.d)
             partners[pending] = proposal
             weight = torch.exp(-kernel.excess(distance, torch.zeros_like(distance)))
             pending = pending[_uniform(len(pending), generator) >= weight]
         if len(pending):
-            partners[pending] = self.rows.draw_points(points[pending], generator)
+            partners[pending] = self._streamed.draw_points(points[pending], generator)
         return partners
 
     def draw_points(self, points: Tensor, generator: torch.Generator) -> Tensor:
-        """Partners (B,) int64 of labels (B,) or (B, d) float64 outside the data."""
-        return self.rows.draw_points(points, generator)
+        """Return partners (B,) int64 for labels outside the data, (B,) or (B, d) float64."""
+        return self._streamed.draw_points(points, generator)
 
 
-class TorchSlots:
-    """`Cells` or `KDCells` on a device, from the tables that those built on the host.
+class TorchSlots(TorchSamplingAlgorithm):
+    """`Cells` or `KDCells` on a device, with the tables that those built on the host.
 
     Args:
-        labels: (N,) or (N, d) float tensor.
+        labels: (N,) or (N, d) float32 or float64 tensor; held, not copied.
         host: the sampler built from the same labels.
         table: its slot table.
     """
 
     def __init__(self, labels: Tensor, host: Cells | kd.KDCells, table: SlotTable) -> None:
-        self.name, self.rows = host.name, TorchRows(labels, table.kernel)
+        self.name, self._streamed = host.name, TorchStreamedSampler(labels, table.kernel)
 
-        def moved(array: Any) -> Tensor:
+        def moved(array: NDArray) -> Tensor:
             return torch.from_numpy(array).to(labels.device)
 
         self._stay, self._gap = moved(table.stay), moved(table.gap)
@@ -132,12 +163,12 @@ class TorchSlots:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held beside the labels."""
+        """Return the bytes held beside the labels."""
         return sum(t.nbytes for t in vars(self).values() if isinstance(t, Tensor))
 
     def draw(self, anchors: Tensor, generator: torch.Generator) -> Tensor:
-        """Partners (B,) int64 of anchors (B,) int64 that are indices of labels."""
-        points = self.rows.labels[anchors].double()
+        """Return partners (B,) int64 for `anchors` (B,) int64, indices of labels."""
+        points = self._streamed.labels[anchors].double()
         row = self._row_of[anchors].long()
         first = self._row_start[row]
         width = self._row_start[row + 1] - first
@@ -155,43 +186,55 @@ class TorchSlots:
             inside = (_uniform(n, generator) * self._count[slot]).long()
             proposal = self._start[slot] + inside
             partners[pending] = self._order[proposal].long()
-            distance = _distance(self._values[proposal].double(), points[pending], self.rows.d)
-            excess = self.rows.kernel.excess(distance, self._gap[slot])
+            distance = _distance(self._values[proposal].double(), points[pending], self._streamed.d)
+            excess = self._streamed.kernel.excess(distance, self._gap[slot])
             pending = pending[_uniform(n, generator) >= torch.exp(-excess)]
         if len(pending):
-            partners[pending] = self.rows.draw_points(points[pending], generator)
+            partners[pending] = self._streamed.draw_points(points[pending], generator)
         return partners
 
     def draw_points(self, points: Tensor, generator: torch.Generator) -> Tensor:
-        """Partners (B,) int64 of labels (B,) or (B, d) float64 outside the data."""
-        return self.rows.draw_points(points, generator)
+        """Return partners (B,) int64 for labels outside the data, (B,) or (B, d) float64."""
+        return self._streamed.draw_points(points, generator)
 
 
-def choose_torch(labels: Tensor, host: Any, kernel: Kernel, method: str, budget: int) -> tuple[Any, str]:
-    """As `choice.choose`, for draws on the labels' device; `host` (N,) or (N, d) is the labels in NumPy.
+def choose_torch(
+    labels: Tensor, host: Labels, kernel: Kernel, name: str, budget: int
+) -> tuple[TorchSamplingAlgorithm, str]:
+    """Build a sampling algorithm that draws on the labels' device, as `choice.choose` does on the host.
+
+    Args:
+        labels: (N,) or (N, d) float32 or float64 tensor.
+        host: the same labels in NumPy.
+        kernel: the kernel that gives the weights.
+        name: one of `TORCH_ALGORITHMS`; "auto" takes the one that suits.
+        budget: bytes that tables may take beside the labels.
+
+    Returns:
+        The algorithm, and the reason for it in words.
 
     Raises:
-        InputError: the method has no torch form, or not for these labels or within the budget.
+        InputError: the algorithm has no torch form, does not take these labels, or not within the budget.
     """
-    if method not in TORCH_METHODS:
-        raise InputError(f"method must be one of {', '.join(TORCH_METHODS)} on {labels.device}, got {method!r}")
-    if method == "cells" and labels.ndim == 2:
+    if name not in TORCH_ALGORITHMS:
+        raise InputError(f"method must be one of {', '.join(TORCH_ALGORITHMS)} on {labels.device}, got {name!r}")
+    if name == "cells" and labels.ndim == 2:
         raise InputError(f"method 'cells' needs one-dimensional labels, got shape {tuple(labels.shape)}")
-    asked, why = method != "auto", "as asked"
-    if method == "cells" or (not asked and labels.ndim == 1):
+    asked, why = name != "auto", "as asked"
+    if name == "cells" or (not asked and labels.ndim == 1):
         cells = Cells(host, kernel, budget)
         if cells.table is not None:
             return TorchSlots(labels, cells, cells.table), why if asked else "one-dimensional labels"
         if asked:
             raise InputError(f"method cells needs a larger table than memory_budget={budget} allows")
-    if method == "uniform":
-        return TorchUniform(labels, kernel), why
-    if not asked and labels.ndim == 2 and (accepted := rejection.pilot(host, kernel)) >= UNIFORM_ACCEPTS:
-        return TorchUniform(labels, kernel), f"uniform proposals are accepted at {accepted:.2g}"
-    small = labels.ndim == 2 and labels.shape[1] <= KD_DIMENSIONS and kd.bytes_needed(host) <= budget
-    if method == "kd" or (not asked and small):
+    if name == "uniform":
+        return TorchUniformRejection(labels, kernel), why
+    if not asked and labels.ndim == 2 and (accepted := rejection.pilot(host, kernel)) >= MIN_UNIFORM_ACCEPTANCE:
+        return TorchUniformRejection(labels, kernel), f"uniform proposals are accepted at {accepted:.2g}"
+    small = labels.ndim == 2 and labels.shape[1] <= MAX_KD_DIMENSIONS and kd.bytes_needed(host) <= budget
+    if name == "kd" or (not asked and small):
         leaves = kd.KDCells(host, kernel, budget)
         accepted = leaves.pilot()
-        if asked or accepted >= KD_ACCEPTS:
+        if asked or accepted >= MIN_KD_ACCEPTANCE:
             return TorchSlots(labels, leaves, leaves.table), why if asked else f"accepted at {accepted:.2g}"
-    return TorchRows(labels, kernel), why if asked else "no table suits"
+    return TorchStreamedSampler(labels, kernel), why if asked else "no table suits"

@@ -99,10 +99,10 @@ def run_case(case: dict[str, Any]) -> dict[str, Any]:
     if case.get("method") == ORIGINAL:
         return run_original(labels, bandwidth)
     from cmixup import PartnerSampler
-    from cmixup.sampling.choice import DEFAULT_BUDGET
+    from cmixup.sampling.choice import DEFAULT_BUDGET_BYTES
 
     rng = np.random.default_rng(1)
-    asked = {"method": case.get("method", "auto"), "memory_budget": case.get("budget", DEFAULT_BUDGET)}
+    asked = {"method": case.get("method", "auto"), "memory_budget": case.get("budget", DEFAULT_BUDGET_BYTES)}
     PartnerSampler(labels[:64], bandwidth).epoch(rng)  # load everything before memory is counted
     base = reset_peak()
     start = time.perf_counter()

@@ -20,7 +20,7 @@ from cmixup.backbone import Backbone
 from cmixup.data import RegressionData
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
-from cmixup.invariance import invariance
+from cmixup.invariance import learned_invariance
 from cmixup.training.loader import Rows
 from cmixup.training.predict import predict
 from scripts.report.experiment import RESULTS
@@ -55,7 +55,7 @@ def measure(report: Report, out: Path, split: str = "train", components: int = 2
         sizes[f"largest {LARGEST}"] = LARGEST
     rows = []
     for domains, largest in sizes.items():
-        found = invariance(h, part.y, part.domain, components=components, largest=largest)
+        found = learned_invariance(h, part.y, part.domain, components=components, max_domains=largest)
         rows.append(
             {name: report[name] for name in ("dataset", "method", "preset", "seed", "run")}
             | {"split": split, "domains": domains, "components": components, "value": f"{found.value:.6g}",

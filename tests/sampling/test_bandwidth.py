@@ -10,7 +10,7 @@ import torch
 
 from cmixup import PartnerSampler
 from cmixup.errors import InputError
-from cmixup.sampling.bandwidth import bandwidth_for_fraction, diagnose, verdict
+from cmixup.sampling.bandwidth import bandwidth_for_fraction, diagnose, parse_bandwidth, resolve_bandwidth, verdict
 
 
 def test_report_matches_the_exact_rows():
@@ -85,6 +85,42 @@ def test_bandwidth_in_standard_deviations_of_the_labels():
             diagnose(labels, bad)
 
 
+@pytest.mark.parametrize(
+    ("given", "parsed"),
+    [
+        (2, 2.0),
+        (np.inf, np.inf),
+        ("auto", ("fraction", 0.2)),
+        (("fraction", 1), ("fraction", 1.0)),
+        (["std", 3], ("std", 3.0)),
+    ],
+)
+def test_the_form_of_a_bandwidth_is_read_without_labels(given, parsed):
+    assert parse_bandwidth(given) == parsed
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (-1, "bandwidth must be 0 or more"),
+        (1e-200, "bandwidth must be 0 or at least 1e-150"),
+        (None, "bandwidth must be a number"),
+        ("wide", 'bandwidth must be a number, "auto"'),
+        (("fraction", 1.5), "fraction must be above 0 and at most 1, got 1.5"),
+        (("fraction", 0.5, 1), 'bandwidth must be a number, "auto"'),
+        (("std", 0), "c must be a finite number above 0"),
+    ],
+)
+def test_bad_forms_are_refused_alike_with_and_without_labels(given, message):
+    for call in (
+        lambda: parse_bandwidth(given),
+        lambda: resolve_bandwidth(np.arange(9.0), given),
+        lambda: PartnerSampler(np.arange(9.0), given),
+    ):
+        with pytest.raises(InputError, match=message):
+            call()
+
+
 def test_fraction_limits():
     labels = np.random.default_rng(0).normal(size=100)
     assert bandwidth_for_fraction(labels, 1.0) == np.inf
@@ -96,6 +132,8 @@ def test_fraction_limits():
     for bad in (0, 1.5, np.nan, "x"):
         with pytest.raises(InputError, match="fraction"):
             bandwidth_for_fraction(labels, bad)
+    with pytest.raises(InputError, match=r"kernel must be one of .*, got 'box'"):
+        bandwidth_for_fraction(labels, 0.5, kernel="box")
 
 
 @pytest.mark.data

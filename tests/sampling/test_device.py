@@ -9,10 +9,10 @@ from cmixup.errors import InputError
 from cmixup.sampling import torch_forms
 from tests.sampling.goodness import exact_row, p_value
 
-METHODS = ("cells", "uniform", "kd", "rows")
+ALGORITHMS = ("cells", "uniform", "kd", "rows")
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ALGORITHMS)
 def test_same_state_same_draws_and_kinds(method):
     labels = torch.as_tensor(np.random.default_rng(0).normal(size=200))
     built = PartnerSampler(labels, 0.4, method=method, torch_form=True)
@@ -27,7 +27,7 @@ def test_same_state_same_draws_and_kinds(method):
 
 
 def test_blocks_merge_to_the_dense_row(monkeypatch):
-    monkeypatch.setattr(torch_forms, "BLOCK", 3 * torch_forms.ANCHORS)
+    monkeypatch.setattr(torch_forms, "COORDINATES_PER_BLOCK", 3 * torch_forms.ANCHORS_PER_BLOCK)
     labels = np.random.default_rng(0).normal(size=40)
     built = PartnerSampler(torch.as_tensor(labels), 0.7, method="rows", torch_form=True)
     drawn = built.draw(np.full(4096, 11), np.random.default_rng(2))
@@ -64,7 +64,7 @@ def test_what_torch_cannot_do_is_refused(arguments, message):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ALGORITHMS)
 @pytest.mark.parametrize("kernel", ["gaussian", "tophat", "laplace"])
 def test_cuda_labels_draw_on_their_device_from_the_exact_row(method, kernel):
     labels = np.random.default_rng(0).normal(size=90)

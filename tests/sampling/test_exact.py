@@ -12,8 +12,8 @@ from cmixup import PartnerSampler
 from cmixup.sampling import cdf
 from tests.sampling.goodness import anchors_of, exact_row, label_sets, p_value, typical_spread
 
-METHODS = ("cells", "uniform", "kd", "cdf", "sparse", "rows", "dense")
-TORCH_METHODS = ("cells", "uniform", "kd", "rows")
+ALGORITHMS = ("cells", "uniform", "kd", "cdf", "sparse", "rows", "dense")
+TORCH_ALGORITHMS = ("cells", "uniform", "kd", "rows")
 SETS = label_sets()
 WIDTHS = (0.0, 0.01, 0.1, 0.5, 1.0, 3.0, 30.0, 1e12)
 
@@ -48,20 +48,22 @@ def p_values(method, name, *, widths, draws, n_anchors, torch_form=False, seed=0
     return found
 
 
-@pytest.mark.parametrize(("method", "name"), cases(METHODS))
+@pytest.mark.parametrize(("method", "name"), cases(ALGORITHMS))
 def test_draws_follow_the_exact_row(method, name):
     found = p_values(method, name, widths=(0.5, 0.0, 0.1, 3.0), draws=1500, n_anchors=1)
     assert all(p > 1e-4 for p in found), found
 
 
-@pytest.mark.parametrize(("method", "name"), cases(TORCH_METHODS))
+@pytest.mark.parametrize(("method", "name"), cases(TORCH_ALGORITHMS))
 def test_torch_draws_follow_the_exact_row(method, name):
     found = p_values(method, name, widths=(0.5, 1.0, 0.1), draws=1500, n_anchors=1, torch_form=True)
     assert all(p > 1e-4 for p in found), found
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "laplace"])
-@pytest.mark.parametrize(("method", "torch_form"), [(m, False) for m in METHODS] + [(m, True) for m in TORCH_METHODS])
+@pytest.mark.parametrize(
+    ("method", "torch_form"), [(m, False) for m in ALGORITHMS] + [(m, True) for m in TORCH_ALGORITHMS]
+)
 def test_many_draws_resolve_a_percent(method, torch_form, kernel):
     # Few labels and many draws: what the wide grid cannot see, an acceptance off by 3 %, fails here.
     labels = np.array([0.0, 0.1, 0.1, 0.5, 0.8, 1.3, 1.9, 2.0, 2.0, 2.4, 3.1, 4.0])
@@ -73,7 +75,7 @@ def test_many_draws_resolve_a_percent(method, torch_form, kernel):
 def test_coarse_counts_of_cumulative_rows_are_corrected(monkeypatch):
     # With 32 bits the correction is too rare to see; with six it decides most draws.
     labels = np.random.default_rng(1).normal(size=20)
-    monkeypatch.setattr(cdf, "TOTAL", 64.0)
+    monkeypatch.setattr(cdf, "MAX_TOTAL", 64.0)
     drawn = PartnerSampler(labels, 0.5, method="cdf").draw(np.full(50_000, 3), np.random.default_rng(0))
     assert p_value(drawn, exact_row(labels, 0.5, 3)) > 1e-3
 
@@ -81,9 +83,9 @@ def test_coarse_counts_of_cumulative_rows_are_corrected(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("torch_form", [False, True])
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ALGORITHMS)
 def test_p_values_are_uniform_over_the_full_grid(method, torch_form):
-    if torch_form and method not in TORCH_METHODS:
+    if torch_form and method not in TORCH_ALGORITHMS:
         pytest.skip("no torch form")
     found = []
     for m, name in cases([method]):
@@ -110,7 +112,7 @@ def test_rows_built_for_each_draw_are_exact(name, kernel):
     for width in (0.05, 0.5):
         bandwidth = width * typical_spread(labels)
         built = PartnerSampler(labels, bandwidth, method="cells", kernel=kernel, memory_budget=0)
-        assert built._method.table is None
+        assert built._algorithm.table is None
         anchor = anchors_of(labels)[1]
         p = p_value(built.draw(np.full(3000, anchor), rng), exact_row(labels, bandwidth, anchor, kernel))
         assert p is None or p > 1e-4
@@ -135,7 +137,7 @@ def test_an_epoch_of_mixed_anchors_draws_each_from_its_own_row():
         assert kstest(found, "uniform").pvalue > 1e-3
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ALGORITHMS)
 @pytest.mark.parametrize("query", [0.3, 7.5, -1e6, 3e3])
 @pytest.mark.parametrize("kernel", ["gaussian", "laplace", "tophat"])
 def test_anchors_outside_the_data_follow_weights_relative_to_the_nearest(method, query, kernel):

@@ -10,7 +10,7 @@ from cmixup import PartnerSampler
 from cmixup.errors import InputError
 from tests.sampling.goodness import exact_row, label_sets, typical_spread
 
-METHODS = ("cells", "uniform", "kd", "cdf", "sparse", "rows", "dense")
+ALGORITHMS = ("cells", "uniform", "kd", "cdf", "sparse", "rows", "dense")
 SETS = label_sets()
 
 
@@ -35,7 +35,7 @@ def test_probabilities_do_not_change_under_translation_or_joint_scaling():
     np.testing.assert_allclose(PartnerSampler(labels * 1e6, 0.3e6).probabilities(7), row, rtol=1e-9)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ALGORITHMS)
 def test_bandwidth_zero_pairs_equal_labels_only(method):
     labels = np.array([3.0, 1.0, 3.0, 2.0, 3.0, 1.0])
     built = PartnerSampler(labels, 0, method=method)
@@ -53,7 +53,7 @@ def test_bandwidth_zero_pairs_equal_labels_only(method):
     np.testing.assert_array_equal(distinct.epoch(np.random.default_rng(0)), np.arange(50))
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ALGORITHMS)
 @pytest.mark.parametrize("bandwidth", [np.inf, 1e12])
 def test_wide_bandwidth_is_uniform(method, bandwidth):
     built = PartnerSampler(np.arange(20.0), bandwidth, method=method)
@@ -62,7 +62,7 @@ def test_wide_bandwidth_is_uniform(method, bandwidth):
     assert abs(np.bincount(drawn, minlength=20) - 1000).max() < 5 * np.sqrt(950)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ALGORITHMS)
 def test_one_label_is_its_own_partner(method):
     built = PartnerSampler([4.0], 1.0, method=method)
     assert built.epoch(np.random.default_rng(0)).tolist() == [0]
@@ -70,7 +70,7 @@ def test_one_label_is_its_own_partner(method):
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ALGORITHMS)
 @pytest.mark.parametrize("kernel", ["gaussian", "laplace", "tophat"])
 def test_the_extremes_of_float64_are_finite_and_silent(method, kernel):
     labels = np.array([0.0, 1e150, -1e150, 1.0, 1.0, 1e-140])
@@ -86,7 +86,7 @@ def test_the_extremes_of_float64_are_finite_and_silent(method, kernel):
         assert far.min() >= 0
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ALGORITHMS)
 def test_same_generator_state_same_draws(method):
     labels = np.random.default_rng(0).normal(size=300)
     built = PartnerSampler(labels, 0.3, method=method)
@@ -109,7 +109,7 @@ def test_global_generators_are_left_alone():
     assert before[1] == repr(np.random.get_state())  # noqa: NPY002
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ALGORITHMS)
 def test_kind_and_type_of_the_result_follow_the_labels(method):
     labels = np.random.default_rng(0).normal(size=30)
     rng = np.random.default_rng(0)

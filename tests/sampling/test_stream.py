@@ -7,7 +7,7 @@ import pytest
 
 from cmixup import PartnerSampler
 from cmixup.errors import InputError
-from cmixup.sampling import stream as rows
+from cmixup.sampling import stream
 from cmixup.sampling.alias import alias_rows
 from cmixup.sampling.distance import Distances
 from cmixup.sampling.kernels import Kernel
@@ -22,20 +22,20 @@ def test_shards_merge_to_the_dense_row(shape, bandwidth):
     points = np.repeat(labels[40:41], 4000, axis=0)
     bounds = [0, 7, 50, 51, 90]
     shards = [
-        rows.shard_draw(labels[a:b], points, kernel, np.random.default_rng(a), offset=a) for a, b in pairwise(bounds)
+        stream.shard_draw(labels[a:b], points, kernel, np.random.default_rng(a), offset=a) for a, b in pairwise(bounds)
     ]
-    drawn = rows.merge_shards(shards, kernel, np.random.default_rng(100))
+    drawn = stream.merge_shards(shards, kernel, np.random.default_rng(100))
     p = p_value(drawn, exact_row(labels, bandwidth, 40))
     assert p is None or p > 1e-3
     with pytest.raises(InputError, match="shards"):
-        rows.merge_shards([], kernel, np.random.default_rng(0))
+        stream.merge_shards([], kernel, np.random.default_rng(0))
     with pytest.raises(InputError, match="points"):
-        rows.shard_draw(np.zeros((3, 2)), np.zeros(3), kernel, np.random.default_rng(0))
+        stream.shard_draw(np.zeros((3, 2)), np.zeros(3), kernel, np.random.default_rng(0))
 
 
 def test_blocks_merge_to_the_dense_row(monkeypatch):
     # Blocks of one to three labels, so that every merge is exercised.
-    monkeypatch.setattr(rows, "BLOCK", 500)
+    monkeypatch.setattr(stream, "DISTANCES_PER_BLOCK", 500)
     for labels in (np.random.default_rng(0).normal(size=40), np.random.default_rng(0).normal(size=(40, 6))):
         built = PartnerSampler(labels, 0.7, method="rows")
         np.testing.assert_allclose(built.probabilities(11), exact_row(labels, 0.7, 11), rtol=1e-9)

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from cmixup.errors import InputError
-from cmixup.invariance import invariance
+from cmixup.invariance import learned_invariance
 from cmixup.metrics import rmse
 from scripts.driver import job as run_module
 from scripts.driver.config import compose_train
@@ -56,7 +56,7 @@ def test_the_rows_of_a_run_are_those_of_its_representation(trained: list[dict], 
     every, largest = measure(content, tmp_path)
     assert (every["domains"], largest["domains"]) == ("all", "largest 10")
     for row, k in ((every, None), (largest, 10)):
-        found = invariance(h, data.train.y, data.train.domain, largest=k)
+        found = learned_invariance(h, data.train.y, data.train.domain, max_domains=k)
         assert float(row["value"]) == pytest.approx(found.value, rel=1e-3)
         assert float(row["valid_fraction"]) == pytest.approx(found.valid_fraction, rel=1e-3)
         assert (row["dataset"], row["method"], row["seed"], row["split"]) == ("crime", "erm", 1, "train")

@@ -30,7 +30,7 @@ class Tasks:
     """N tasks on a pool of objects, gathered when they are asked for; an `Indexable` whose rows are `Episode`s.
 
     Args:
-        images: `(objects, views, H, W)` uint8, in memory or mapped; x is image / 255, `(1, H, W)`.
+        images: `(objects, views, H, W)` uint8; x is image / 255, `(1, H, W)`.
         labels: `(objects, views)` float32.
         objects: `(N,)` int64, the object of each task.
         views: `(N, K + Q)` int64, its views, all different: first the support, then the query.

@@ -85,8 +85,8 @@ class TaskDataset(Dataset):
             )
         kept = np.random.default_rng([seed, 2]).permutation(len(train.names))
         held, fitted = np.sort(kept[: self.val_objects]), np.sort(kept[self.val_objects :])
-        val = train.of(held) if self.val_objects else train
-        train = train.of(fitted) if self.val_objects else train
+        val = train.select(held) if self.val_objects else train
+        train = train.select(fitted) if self.val_objects else train
         n_train, n_val, n_test = self.n_tasks
         return RegressionData(
             self.name,
@@ -137,7 +137,7 @@ def twin(n_objects: int, rng: np.random.Generator, size: int = 32) -> Views:
 def _twins(rng: np.random.Generator) -> tuple[Views, Views]:
     n_train, n_test = TWIN_OBJECTS
     every = twin(n_train + n_test, rng)
-    return every.of(np.arange(n_train)), every.of(np.arange(n_train, n_train + n_test))
+    return every.select(np.arange(n_train)), every.select(np.arange(n_train, n_train + n_test))
 
 
 def _sources(views: Views) -> dict[str, str]:

@@ -31,7 +31,7 @@ from cmixup.methods.mixup import mixup
 from cmixup.methods.vrex import vrex
 from cmixup.order import Order
 from cmixup.seeding import Streams, torch_seed
-from cmixup.training.loader import Rows
+from cmixup.training.loader import BatchLoader
 from cmixup.training.trainer import Member, Outcome, TrainSettings, train
 from models.fcn3 import FCN3
 
@@ -120,7 +120,7 @@ def epoch_batches(member: Member, batch_size: int = 16) -> tuple[Order, list[Bat
     member.method.fit(member.data.train, member.model)
     order = member.method.order(member.data.train, batch_size, member.streams, drop_last=False)
     drawn = member.method.draw(order, member.streams)
-    return order, list(Rows([member.data.train], CPU).batches([order], [drawn]))
+    return order, list(BatchLoader([member.data.train], CPU).batches([order], [drawn]))
 
 
 def make_learner(members: Sequence[Member], **changes: Any) -> Learner:

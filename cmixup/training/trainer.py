@@ -22,7 +22,7 @@ from cmixup.order import Order
 from cmixup.seeding import Streams, torch_seed
 from cmixup.tasks import Tasks
 from cmixup.training.checkpoint import Checkpoints, random_state, set_random_state
-from cmixup.training.loader import Rows
+from cmixup.training.loader import BatchLoader
 from cmixup.training.predict import predict
 
 
@@ -164,8 +164,8 @@ def _train_stack(
         m.method.search(m.data.train, m.data.val, m.model, m.streams)
     learner = Learner([m.model for m in members], device, settings.optimizer, settings.lr, settings.weight_decay)
     method.begin(learner, members)
-    source = Rows([m.data.train for m in members], device)
-    scored = {name: Rows([getattr(m.data, name) for m in members], device) for name in ("val", *settings.track)}
+    source = BatchLoader([m.data.train for m in members], device)
+    scored = {name: BatchLoader([getattr(m.data, name) for m in members], device) for name in ("val", *settings.track)}
     selection = members[0].data.selection
     metric = metric_of(selection)
     past = _Past.start(len(members), metric.worst)
@@ -280,12 +280,15 @@ def _draw(member: Member, order: Order) -> dict[str, np.ndarray]:
 
 
 def _score_all(
-    members: Sequence[Member], learner: Learner, val: Rows, settings: TrainSettings
+    members: Sequence[Member], learner: Learner, val: BatchLoader, settings: TrainSettings
 ) -> list[dict[str, dict[str, float]]]:
     """Return each member's scores on val and test, and on test by the method's other ways to predict."""
     method = members[0].method
-    test = Rows([m.data.test for m in members], val.device)
-    ways: list[tuple[str, str, Rows, Predict]] = [("val", "", val, method.predict), ("test", "", test, method.predict)]
+    test = BatchLoader([m.data.test for m in members], val.device)
+    ways: list[tuple[str, str, BatchLoader, Predict]] = [
+        ("val", "", val, method.predict),
+        ("test", "", test, method.predict),
+    ]
     ways += [("test", f"_{name}", test, way) for name, way in method.alternatives().items()]
     scores: list[dict[str, dict[str, float]]] = [{"val": {}, "test": {}} for _ in members]
     for part, suffix, rows, way in ways:

@@ -23,7 +23,7 @@ from cmixup.methods.metamix import metamix
 from cmixup.methods.mr_maml import MRMAML
 from cmixup.seeding import Streams, torch_seed
 from cmixup.tasks import Tasks
-from cmixup.training.loader import Rows
+from cmixup.training.loader import BatchLoader
 from cmixup.training.trainer import Member
 
 SHOTS, SIDE = 6, 4
@@ -96,7 +96,7 @@ def one_batch(member: Member, size: int = 3) -> Batch:
     """The first batch of a member's next epoch."""
     order = member.method.order(member.data.train, size, member.streams, drop_last=False)
     drawn = member.method.draw(order, member.streams)
-    return next(iter(Rows([member.data.train], torch.device("cpu")).batches([order], [drawn])))
+    return next(iter(BatchLoader([member.data.train], torch.device("cpu")).batches([order], [drawn])))
 
 
 def with_draws(batch: Batch, **draws: Any) -> Batch:

@@ -19,7 +19,7 @@ from cmixup.mixing import mix
 from cmixup.order import shuffled
 from cmixup.pairing.label import LabelDistance
 from cmixup.pairing.uniform import Permutation, Uniform
-from cmixup.training.loader import Rows
+from cmixup.training.loader import BatchLoader
 from models.fcn3 import FCN3
 from tests.helpers import (
     CPU,
@@ -198,10 +198,10 @@ def test_losses_of_a_stack_are_those_of_its_members(name: str) -> None:
         member.method.fit(member.data.train, member.model)
     orders = [m.method.order(m.data.train, 16, m.streams, drop_last=False) for m in members]
     draws = [m.method.draw(order, m.streams) for m, order in zip(members, orders, strict=True)]
-    together = next(Rows([m.data.train for m in members], CPU).batches(orders, draws))
+    together = next(BatchLoader([m.data.train for m in members], CPU).batches(orders, draws))
     losses = members[0].method.loss(make_learner(members).model, together)
     assert losses.shape == (3,)
     for e, member in enumerate(make_member(METHODS[name](), seed) for seed in range(3)):
         make_learner([member])
-        alone = next(Rows([member.data.train], CPU).batches([orders[e]], [draws[e]]))
+        alone = next(BatchLoader([member.data.train], CPU).batches([orders[e]], [draws[e]]))
         torch.testing.assert_close(losses[e], member.method.loss(member.model, alone), atol=1e-6, rtol=1e-5)

@@ -10,7 +10,7 @@ import torch
 from cmixup.data import RegressionData
 from cmixup.errors import InputError
 from cmixup.methods.erm import ERM
-from cmixup.training.loader import Rows
+from cmixup.training.loader import BatchLoader
 from cmixup.training.predict import predict
 from datasets.common.base import SPLITS
 from datasets.common.windows import SeriesDataset, Windows, target_rows
@@ -162,7 +162,7 @@ def test_lazily_gathered_batches_equal_materialised_ones() -> None:
     data = ExchangeRate(synthetic=True).load(0)
     everything = data.train.x.series.unfold(0, 168, 1).transpose(1, 2)  # (n - 167, 168, 8)
     index = torch.randperm(len(data.train))[:50]
-    batch = Rows([data.train], torch.device("cpu")).fetch(index[None])
+    batch = BatchLoader([data.train], torch.device("cpu")).fetch(index[None])
     assert torch.equal(batch.x, everything[index])
     assert torch.equal(batch.y, data.train.y[index])
 
@@ -171,7 +171,7 @@ def test_lazily_gathered_batches_equal_materialised_ones() -> None:
 def test_evaluation_does_not_depend_on_the_batch_size(batch_size: int) -> None:
     torch.manual_seed(0)
     model, val = LSTNet((30, 8), 8, 3, 3), ExchangeRate(window=30, synthetic=True).load(0).val
-    rows = Rows([val], torch.device("cpu"))
+    rows = BatchLoader([val], torch.device("cpu"))
     model.eval()
     with torch.no_grad():
         whole = model(val.x[torch.arange(len(val))])

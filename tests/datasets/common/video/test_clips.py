@@ -10,7 +10,7 @@ from torch import Tensor
 from cmixup.data import ManyViews, Sampled, Split
 from cmixup.errors import InputError
 from cmixup.methods.erm import ERM
-from cmixup.training.loader import Rows
+from cmixup.training.loader import BatchLoader
 from cmixup.training.predict import predict
 from datasets.common.video import clips as clips_module
 from datasets.common.video.avi import write_avi
@@ -195,7 +195,7 @@ def test_the_prediction_of_a_video_is_the_mean_over_its_clips() -> None:
     model = R2Plus1D18((3, 3, 4, 4), 1, width=2)
     clips = clips_of(EveryClip, (9, 3, 6), colours=COLOURS)
     split = Split(clips, torch.zeros(3, 1), torch.zeros(3, dtype=torch.int64), "test")
-    found = predict(ERM().predict, model, Rows([split], torch.device("cpu")), 4)
+    found = predict(ERM().predict, model, BatchLoader([split], torch.device("cpu")), 4)
     model.eval()
     expected = []
     for row in range(3):

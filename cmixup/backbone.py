@@ -9,7 +9,6 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.errors import InputError
-from cmixup.mixing.linear import mix
 
 
 class Backbone(nn.Module):
@@ -51,10 +50,6 @@ class Backbone(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return the prediction `(B, d_y)` for inputs `(B, ...)`."""
         return self.head(self.features(x))
-
-    def forward_mixed(self, x_i: Tensor, x_j: Tensor, lam: Tensor, layer: str) -> Tensor:
-        """Predict from the states of `x_i` and `x_j` at `layer`, mixed linearly by `lam: (B,)` (Manifold Mixup)."""
-        return self.decode(mix(self.encode(x_i, layer), self.encode(x_j, layer), lam), layer)
 
 
 class StackLinear(nn.Linear):

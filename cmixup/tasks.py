@@ -81,7 +81,7 @@ class Tasks:
         objects, views = self.objects[rows, None, None], self.views[rows]
         return self._table[objects, views[:, self.shots :, None], views[:, None, : self.shots]]
 
-    def pairs(self) -> np.ndarray:
+    def pair_distances(self) -> np.ndarray:
         """Return the distances between different views of one object, of every object, `(n,)`."""
         above = np.triu_indices(self._table.shape[1], 1)
         return self._table[:, above[0], above[1]].reshape(-1)

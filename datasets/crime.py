@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from cmixup.errors import InputError
-from datasets.common.base import Indices, Table, TabularDataset, smooth_labels, split_by_domain
+from datasets.common.base import Indices, RawTable, TabularDataset, smooth_labels, split_by_domain
 from datasets.common.fetch import RawFile
 
 FILE = RawFile(
@@ -54,7 +54,7 @@ class Crime(TabularDataset):
     worst: ClassVar[tuple[str, ...]] = ("rmse",)
     may_miss: ClassVar[bool] = True
 
-    def read(self) -> Table:
+    def read(self) -> RawTable:
         """Read the comma-separated file: state first, label last, `?` unknown."""
         ((_, path),) = self.fetch()
         cells = [line.split(",") for line in path.read_text().splitlines()]
@@ -63,15 +63,15 @@ class Crime(TabularDataset):
         text = np.array(cells)
         known = np.where(text[:, 5:] == "?", "nan", text[:, 5:]).astype(np.float64)
         domain = text[:, 0].astype(np.int64)
-        return Table(known[:, :N_FEATURES], known[:, N_FEATURES:], domain, {FILE.path: FILE.sha256})
+        return RawTable(known[:, :N_FEATURES], known[:, N_FEATURES:], domain, {FILE.path: FILE.sha256})
 
-    def twin(self, rng: np.random.Generator) -> Table:
+    def synthetic_rows(self, rng: np.random.Generator) -> RawTable:
         """1994 rows of as many states as the real file has, with as many rows each, and as many unknown values."""
         x = rng.random((N_ROWS, N_FEATURES))
         y = np.clip(smooth_labels(x, rng, 0.24, 0.23), 0.0, 1.0)
         x[:1675, -22:] = np.nan
-        return Table(x, y, rng.permutation(np.repeat(STATES, COUNTS)), {})
+        return RawTable(x, y, rng.permutation(np.repeat(STATES, COUNTS)), {})
 
-    def split(self, table: Table, seed: int) -> Indices:
+    def split(self, table: RawTable, seed: int) -> Indices:
         """Whole states, 1390 / 231 / 373 rows."""
         return split_by_domain(table.domain)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import zipfile
-from concurrent.futures import ThreadPoolExecutor
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -15,6 +13,7 @@ from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError, check_choice
 from datasets.common.base import SPLITS, Dataset
 from datasets.common.fetch import RawFolder, sha256_of
+from datasets.common.threads import WORKERS, in_threads
 
 METADATA = "dhs_metadata.csv"
 FOLDER = RawFolder(
@@ -31,7 +30,6 @@ FOLDER = RawFolder(
 )
 N_IMAGES, SHAPE = 19_669, (8, 224, 224)
 FOLDS = "ABCDE"
-READERS = min(8, os.cpu_count() or 1)  # unpacking an image takes longer than training on it
 TWIN_SIZES, TWIN_SHAPE = (64, 32, 32), (8, 24, 24)
 
 
@@ -86,6 +84,7 @@ class PovertyMap(Dataset):
     def _read(self, fold: str) -> list[Split]:
         path = FOLDER.find()
         try:
+            # The one import of `models` in `datasets`: torchvision is loaded the same way for networks and for wilds.
             from models.vision import import_torchvision
 
             import_torchvision()  # wilds imports it, too, and stops where its operators cannot be loaded
@@ -132,12 +131,17 @@ class PovertyMap(Dataset):
 
 
 class Images:
-    """Images of WILDS, read when they are asked for, several at once.
+    """Images of WILDS, read when they are asked for.
 
     Args:
         source: the dataset of the wilds package.
         rows: `(N,)` int64 which of its images.
+
+    Attributes:
+        workers: processes that read batches ahead: unpacking an image takes longer than training on it.
     """
+
+    workers: ClassVar[int] = WORKERS
 
     def __init__(self, source: Wilds, rows: Tensor):
         self.source, self.rows = source, rows
@@ -152,8 +156,7 @@ class Images:
         Raises:
             InputError: an image cannot be read or has another shape.
         """
-        with ThreadPoolExecutor(READERS) as pool:
-            return torch.stack(list(pool.map(self._image, self.rows[index].tolist())))
+        return torch.stack(in_threads(self._image, self.rows[index].tolist()))
 
     def _image(self, row: int) -> Tensor:
         try:

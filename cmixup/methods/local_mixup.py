@@ -49,7 +49,7 @@ class Decay(Protocol):
 class Distances(Protocol):
     """What the forms by distance alone need to know of the training data."""
 
-    def pairs(self) -> np.ndarray:
+    def pair_distances(self) -> np.ndarray:
         """Return distances of training pairs, all or a sample, `(n,)`."""
         ...
 
@@ -68,7 +68,7 @@ class Threshold:
 
     def fit(self, inputs: Distances) -> None:
         """Find the distance at the quantile; infinity at 1, since the largest pair may not be in the sample."""
-        self.eps = float("inf") if self.quantile == 1 else float(np.quantile(inputs.pairs(), self.quantile))
+        self.eps = float("inf") if self.quantile == 1 else float(np.quantile(inputs.pair_distances(), self.quantile))
 
     def __call__(self, rows: np.ndarray, distance: np.ndarray) -> np.ndarray:
         """Return 1 for pairs at most `eps` apart, else 0."""
@@ -89,7 +89,7 @@ class Exponential:
 
     def fit(self, inputs: Distances) -> None:
         """Find the median distance."""
-        self.median = float(np.median(inputs.pairs()))
+        self.median = float(np.median(inputs.pair_distances()))
 
     def __call__(self, rows: np.ndarray, distance: np.ndarray) -> np.ndarray:
         """Return the weights; equal inputs weigh 1."""

@@ -50,7 +50,7 @@ class PairTable:
     checksums: dict[str, str]
 
 
-class Pairs:
+class DrugProteinInputs:
     """One-hot strings of drug-protein pairs, made when they are asked for: 129 kB a pair in place of 8 bytes.
 
     Args:
@@ -102,7 +102,7 @@ class DrugTarget(Dataset):
         """Read the real pairs."""
 
     @abstractmethod
-    def twin(self, rng: np.random.Generator) -> PairTable:
+    def synthetic_rows(self, rng: np.random.Generator) -> PairTable:
         """Make a few pairs with similar labels."""
 
     @abstractmethod
@@ -112,7 +112,7 @@ class DrugTarget(Dataset):
     def load(self, seed: int) -> RegressionData:
         """Read and encode once, then split."""
         if self._read is None:
-            table = self.twin(np.random.default_rng(0)) if self.synthetic else self.read()
+            table = self.synthetic_rows(np.random.default_rng(0)) if self.synthetic else self.read()
             drugs = encode(table.drugs, DRUG_SYMBOLS, self.drug_length)
             proteins = encode([p.upper() for p in table.proteins], PROTEIN_SYMBOLS, self.protein_length)
             self._read = table, drugs, proteins
@@ -124,7 +124,7 @@ class DrugTarget(Dataset):
     def _split(self, table: PairTable, drugs: Tensor, proteins: Tensor, rows: np.ndarray, part: str) -> Split:
         drug, protein = (torch.from_numpy(which[rows].astype(np.int32)) for which in (table.drug, table.protein))
         return Split(
-            x=Pairs(drugs, proteins, drug, protein),
+            x=DrugProteinInputs(drugs, proteins, drug, protein),
             y=torch.from_numpy(table.y[rows].astype(np.float32))[:, None],
             domain=torch.from_numpy(table.domain[rows].astype(np.int64)),
             name=f"{self.name}/{part}",

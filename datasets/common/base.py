@@ -67,8 +67,10 @@ class Dataset(ABC):
         """Return what a reader of the results must know."""
         return ("synthetic twin: not real data",) if self.synthetic else ()
 
-    def assemble(self, train: Split, val: Split, test: Split, checksums: Mapping[str, str]) -> RegressionData:
-        """Return the splits with what this dataset says of itself."""
+    def assemble(
+        self, train: Split, val: Split, test: Split, checksums: Mapping[str, str], *notes: str
+    ) -> RegressionData:
+        """Return the splits with what this dataset says of itself, and with further `notes` on the files at hand."""
         return RegressionData(
             self.name,
             train,
@@ -79,12 +81,12 @@ class Dataset(ABC):
             selection=self.selection,
             worst=self.worst,
             checksums=checksums,
-            notes=self.notes(),
+            notes=(*self.notes(), *notes),
         )
 
 
 @dataclass(frozen=True)
-class Table:
+class RawTable:
     """Rows as read: `x: (N, d)`, `y: (N, d_y)`, `domain: (N,)`, and the checksums of their files."""
 
     x: np.ndarray
@@ -113,20 +115,20 @@ class TabularDataset(Dataset):
         self.scaling = check_choice("scaling", scaling, ("train", "all"))
 
     @abstractmethod
-    def read(self) -> Table:
+    def read(self) -> RawTable:
         """Read the real rows."""
 
     @abstractmethod
-    def twin(self, rng: np.random.Generator) -> Table:
+    def synthetic_rows(self, rng: np.random.Generator) -> RawTable:
         """Make rows of the same shapes and similar ranges."""
 
     @abstractmethod
-    def split(self, table: Table, seed: int) -> Indices:
+    def split(self, table: RawTable, seed: int) -> Indices:
         """Return the rows of "train", "val" and "test"."""
 
     def load(self, seed: int) -> RegressionData:
         """Read, check, split and scale."""
-        table = self.twin(np.random.default_rng(0)) if self.synthetic else self.read()
+        table = self.synthetic_rows(np.random.default_rng(0)) if self.synthetic else self.read()
         for label, values in (("x", table.x), ("y", table.y)):
             unusable = np.isinf(values) if self.may_miss and label == "x" else ~np.isfinite(values)
             if unusable.any():

@@ -14,7 +14,7 @@ from cmixup.data import RegressionData
 from cmixup.errors import InputError
 from datasets.airfoil import Airfoil
 from datasets.common import base
-from datasets.common.base import Table, TabularDataset, check_shape, min_max, permuted, smooth_labels
+from datasets.common.base import RawTable, TabularDataset, check_shape, min_max, permuted, smooth_labels
 from datasets.diabetes import Diabetes
 from datasets.no2 import NO2
 from scripts.driver.config import compose_train, names, resolved, target
@@ -120,7 +120,7 @@ def test_no_row_is_in_two_splits(name: str) -> None:
 
 def labels_as_row_numbers(monkeypatch: pytest.MonkeyPatch, cls: type[TabularDataset], n: int, d: int) -> None:
     rows = np.arange(n, dtype=float)[:, None]
-    table = Table(np.repeat(rows, d, axis=1), rows, np.zeros(n), {})
+    table = RawTable(np.repeat(rows, d, axis=1), rows, np.zeros(n), {})
     monkeypatch.setattr(cls, "read", lambda _: table)
 
 
@@ -183,13 +183,13 @@ class Toy(TabularDataset):
         super().__init__(scaling)
         self.x, self.y = x, y
 
-    def read(self) -> Table:
-        return Table(self.x, self.y, np.arange(10) % 3, {"toy.csv": "0" * 64})
+    def read(self) -> RawTable:
+        return RawTable(self.x, self.y, np.arange(10) % 3, {"toy.csv": "0" * 64})
 
-    def twin(self, rng: np.random.Generator) -> Table:
+    def synthetic_rows(self, rng: np.random.Generator) -> RawTable:
         raise NotImplementedError
 
-    def split(self, table: Table, seed: int) -> dict[str, np.ndarray]:
+    def split(self, table: RawTable, seed: int) -> dict[str, np.ndarray]:
         return permuted(np.arange(10), (6, 2, 2))
 
 

@@ -32,6 +32,7 @@ from tests.helpers import (
     make_split,
     train_one,
 )
+from tests.models.mixed import mixed
 
 
 def test_erm_loss_is_the_mean_squared_error() -> None:
@@ -53,7 +54,7 @@ def test_mix_loss_mixes_states_at_the_layer_and_labels_once(layer: str) -> None:
     target = 0.3 * batch.y + 0.7 * batch.partner.y
     expected = (model.decode(state, layer) - target).square().mean()
     torch.testing.assert_close(member.method.loss(model, batch), expected)
-    prediction = model.forward_mixed(batch.x, batch.partner.x, lam, layer)
+    prediction = mixed(model, batch.x, batch.partner.x, lam, layer)
     torch.testing.assert_close((prediction - target).square().mean(), expected)
 
 

@@ -9,9 +9,9 @@ from torch import Tensor, nn
 
 from cmixup.backbone import resolve_layer
 from cmixup.errors import InputError
-from cmixup.mixing.linear import mix
 from models.resnet import ResNet, resnet18, resnet50
 from models.vision import import_torchvision
+from tests.models.mixed import mixed as mix_at
 
 SHAPE = (3, 20, 24)
 LAYERS = ("input", "stem", "layer1", "layer2", "layer3", "layer4")
@@ -157,7 +157,7 @@ def test_the_released_mix_point_mixes_predictions() -> None:
     model = narrow(18)
     assert resolve_layer(model, "hidden") == "layer4"
     a, b, lam = torch.rand(3, *SHAPE), torch.rand(3, *SHAPE), torch.tensor([0.0, 0.3, 1.0])
-    mixed, other = (model.decode(mix(model.encode(a, k), model.encode(b, k), lam), k) for k in ("layer4", "layer2"))
+    mixed, other = (mix_at(model, a, b, lam, k) for k in ("layer4", "layer2"))
     torch.testing.assert_close(mixed, lam[:, None] * model(a) + (1 - lam[:, None]) * model(b))
     assert not torch.allclose(other[1], mixed[1])
 

@@ -71,10 +71,6 @@ class TaskDataset(Dataset):
         """Return the views that tasks are drawn from, for training and for test; those of the twin if `synthetic`."""
         return _twins(np.random.default_rng(0)) if self.synthetic else self.views()
 
-    def notes(self) -> tuple[str, ...]:
-        """Return what a reader of the results must know."""
-        return ("synthetic twin: not real data",) if self.synthetic else ()
-
     def load(self, seed: int) -> RegressionData:
         """Read the views and draw the tasks."""
         train, test = self.objects()
@@ -88,17 +84,11 @@ class TaskDataset(Dataset):
         val = train.select(held) if self.val_objects else train
         train = train.select(fitted) if self.val_objects else train
         n_train, n_val, n_test = self.n_tasks
-        return RegressionData(
-            self.name,
+        return self.assemble(
             self._split("train", train, n_train, [seed, 0]),
             self._split("val", val, n_val, [seed, 1]),
             self._split("test", test, n_test, [self.task_seed]),
-            unit=self.unit,
-            metrics=self.metrics,
-            selection=self.selection,
-            worst=self.worst,
-            checksums=checksums,
-            notes=self.notes(),
+            checksums,
         )
 
     def _split(self, part: str, views: Views, n: int, seed: list[int]) -> Split:
@@ -123,7 +113,7 @@ def draw_tasks(views: Views, n: int, rng: np.random.Generator, shots: int = SHOT
     return Tasks(views.x, np.float32(SCALE) * views.y, objects, chosen, shots)
 
 
-def twin(n_objects: int, rng: np.random.Generator, size: int = 32) -> Views:
+def synthetic_views(n_objects: int, rng: np.random.Generator, size: int = 32) -> Views:
     """Return views of a bright spot that goes round the image's middle with the azimuth, wider for later objects."""
     y = rng.random((n_objects, TWIN_VIEWS), dtype=np.float32)
     grid = np.linspace(-1, 1, size, dtype=np.float32)
@@ -136,7 +126,7 @@ def twin(n_objects: int, rng: np.random.Generator, size: int = 32) -> Views:
 
 def _twins(rng: np.random.Generator) -> tuple[Views, Views]:
     n_train, n_test = TWIN_OBJECTS
-    every = twin(n_train + n_test, rng)
+    every = synthetic_views(n_train + n_test, rng)
     return every.select(np.arange(n_train)), every.select(np.arange(n_train, n_train + n_test))
 
 

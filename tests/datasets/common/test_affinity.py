@@ -16,7 +16,7 @@ import torch
 
 from cmixup.errors import InputError
 from datasets import dti as module
-from datasets.common.affinity import DRUG_SYMBOLS, PROTEIN_SYMBOLS, Pairs, PairTable, encode
+from datasets.common.affinity import DRUG_SYMBOLS, PROTEIN_SYMBOLS, DrugProteinInputs, PairTable, encode
 from datasets.common.affinity_matrix import balanced_groups, families, strings
 from datasets.common.fetch import FetchError
 from datasets.dti import DTI, FOLDER, equalised, holdout
@@ -57,7 +57,7 @@ def dense(string: str, symbols: str, length: int) -> np.ndarray:
 
 def test_pairs_are_one_hot_strings_channel_by_channel() -> None:
     drugs, proteins = ["CCO", "c1ccccc1@"], ["MKV", "ACDEF", "WJ"]
-    x = Pairs(
+    x = DrugProteinInputs(
         encode(drugs, DRUG_SYMBOLS, 6), encode(proteins, PROTEIN_SYMBOLS, 4),
         torch.tensor([0, 1, 1, 0], dtype=torch.int32), torch.tensor([2, 0, 1, 1], dtype=torch.int32),
     )  # fmt: skip
@@ -76,7 +76,7 @@ def test_a_pair_takes_eight_bytes() -> None:
     n = 240_000
     codes = torch.zeros(100, 1000, dtype=torch.uint8)
     rows = torch.zeros(n, dtype=torch.int32)
-    x = Pairs(codes, codes, rows, rows.clone())
+    x = DrugProteinInputs(codes, codes, rows, rows.clone())
     gc.collect()
     held = {t.data_ptr(): t.nbytes for t in vars(x).values() if isinstance(t, torch.Tensor)}
     assert sum(held.values()) == 8 * n + codes.nbytes
@@ -95,7 +95,7 @@ def test_proteins_are_upper_cased(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def years(counts: dict[int, int]) -> PairTable:
-    """Pairs whose label is their row number."""
+    """DrugProteinInputs whose label is their row number."""
     year = np.repeat(list(counts), list(counts.values()))
     n = len(year)
     return PairTable(["C"], ["A"], np.zeros(n, int), np.zeros(n, int), np.arange(float(n)), year, {})
@@ -392,7 +392,7 @@ def test_a_matrix_of_another_shape_is_refused(monkeypatch: pytest.MonkeyPatch, t
 def test_dti_keeps_its_table_between_run_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
     dataset = module.DTI(synthetic=True)
     first = dataset.load(0)
-    monkeypatch.setattr(DTI, "twin", lambda *_: pytest.fail("read again"))
+    monkeypatch.setattr(DTI, "synthetic_rows", lambda *_: pytest.fail("read again"))
     other = dataset.load(1)
     assert other.train.x.drugs is first.train.x.drugs
     assert not torch.equal(other.val.y, first.val.y)

@@ -76,7 +76,7 @@ class Tasks:
     def distances(self, rows: np.ndarray) -> np.ndarray:
         """Return the Euclidean distances between query and support views of the tasks `rows: (M,)`, `(M, Q, K)`.
 
-        Of pixels in [0, 1]; those between all views of an object are measured once.
+        Pixels lie in [0, 1]. The distances between all views of an object are measured once and kept.
         """
         objects, views = self.objects[rows, None, None], self.views[rows]
         return self._table[objects, views[:, self.shots :, None], views[:, None, : self.shots]]

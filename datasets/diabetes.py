@@ -22,6 +22,9 @@ class Diabetes(TabularDataset):
 
     name: ClassVar[str] = "diabetes"
     unit: ClassVar[str] = "disease progression score"
+    x_shape: ClassVar[tuple[int, ...]] = (10,)
+    rows: ClassVar[int] = 442
+    split_sizes: ClassVar[tuple[int, ...]] = (262, 90, 90)
 
     def read(self) -> RawTable:
         """Read scikit-learn's copy."""
@@ -33,9 +36,9 @@ class Diabetes(TabularDataset):
 
     def synthetic_rows(self, rng: np.random.Generator) -> RawTable:
         """442 rows with similar ranges."""
-        x = rng.normal(100, 20, (442, 10))
-        return RawTable(x, smooth_labels(x, rng, 152, 77), np.zeros(442), {})
+        x = rng.normal(100, 20, (self.rows, 10))
+        return RawTable(x, smooth_labels(x, rng, 152, 77), np.zeros(self.rows), {})
 
     def split(self, table: RawTable, seed: int) -> Indices:
         """Permute by run seed, then 262 / 90 / 90."""
-        return permuted(np.random.default_rng(seed).permutation(len(table.x)), (262, 90, 90))
+        return permuted(np.random.default_rng(seed).permutation(len(table.x)), self.split_sizes)

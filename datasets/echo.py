@@ -28,7 +28,6 @@ FOLDER = RawFolder(
 )
 LIST_COLUMNS = ("FileName", "EF", "Split")  # used ones; the original has six more
 TRACING_COLUMNS = ("FileName", "Frame")
-ORIGINAL = {"train": 7460, "val": 1288, "test": 1276}  # videos with two traced frames; paper
 STATS_SAMPLE = 128  # training videos that mean and standard deviation are taken from; echonet/dynamic
 TWIN = {"train": 40, "val": 8, "test": 8}
 
@@ -66,6 +65,9 @@ class Echo(Dataset):
     name: ClassVar[str] = "echo"
     folders: ClassVar[tuple[RawFolder, ...]] = (FOLDER,)
     unit: ClassVar[str] = "ejection fraction, percent"
+    x_shape: ClassVar[tuple[int, ...]] = (3, 32, 112, 112)
+    rows: ClassVar[int] = 10_024
+    split_sizes: ClassVar[tuple[int, ...]] = (7460, 1288, 1276)
 
     def __init__(
         self,
@@ -134,10 +136,10 @@ class Echo(Dataset):
         return listing, root
 
     def _other(self, listing: dict[str, Listing]) -> list[str]:
-        found = {part: len(listing[part].paths) for part in SPLITS}
-        if found == ORIGINAL:
+        found = tuple(len(listing[part].paths) for part in SPLITS)
+        if found == self.split_sizes:
             return []
-        counts, expected = (" / ".join(str(n[part]) for part in SPLITS) for n in (found, ORIGINAL))
+        counts, expected = (" / ".join(map(str, sizes)) for sizes in (found, self.split_sizes))
         return [f"not EchoNet-Dynamic as published: {counts} videos, expected {expected}"]
 
 

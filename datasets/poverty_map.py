@@ -28,7 +28,7 @@ FOLDER = RawFolder(
         "| tar -xz -C {root}/poverty_map/poverty_v1.1"
     ),
 )
-N_IMAGES, SHAPE = 19_669, (8, 224, 224)
+SHAPE = (8, 224, 224)
 FOLDS = "ABCDE"
 TWIN_SIZES, TWIN_SHAPE = (64, 32, 32), (8, 24, 24)
 
@@ -62,6 +62,9 @@ class PovertyMap(Dataset):
     name: ClassVar[str] = "poverty_map"
     folders: ClassVar[tuple[RawFolder, ...]] = (FOLDER,)
     unit: ClassVar[str] = "asset wealth index"
+    domains: ClassVar[bool] = True
+    x_shape: ClassVar[tuple[int, ...]] = SHAPE
+    rows: ClassVar[int] = 19_669
     selection: ClassVar[str] = "worst_r"
     worst: ClassVar[tuple[str, ...]] = ("r",)
 
@@ -92,8 +95,8 @@ class PovertyMap(Dataset):
         except ImportError as error:
             raise InputError(f"poverty_map needs the package wilds (pip install wilds==2.0.0): {error}") from None
         images = PovertyMapDataset(root_dir=str(path.parent), download=False, fold=fold)
-        if len(images) != N_IMAGES:
-            raise InputError(f"{path / METADATA} lists {len(images)} images, expected {N_IMAGES}")
+        if len(images) != self.rows:
+            raise InputError(f"{path / METADATA} lists {len(images)} images, expected {self.rows}")
         fields = list(images.metadata_fields)
         splits = []
         for part in SPLITS:

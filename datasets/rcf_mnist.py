@@ -41,7 +41,7 @@ DEBIAN = RawFile(
     page="https://packages.debian.org/dataset-fashion-mnist",
     licence="MIT",
 )
-SIZES, TWIN_SIZES = (40_000, 10_000, 10_000), (64, 32, 32)
+TWIN_SIZES = (64, 32, 32)
 BACKGROUND = 5  # grey values up to this one are not coloured
 
 
@@ -68,6 +68,10 @@ class RCFMNIST(Dataset):
     name: ClassVar[str] = "rcf_mnist"
     files: ClassVar[tuple[tuple[RawFile, ...], ...]] = ((FILE, DEBIAN),)
     unit: ClassVar[str] = "turns (rotation / 360 degrees)"
+    domains: ClassVar[bool] = True
+    x_shape: ClassVar[tuple[int, ...]] = (3, 28, 28)
+    rows: ClassVar[int] = 60_000
+    split_sizes: ClassVar[tuple[int, ...]] = (40_000, 10_000, 10_000)
 
     def __init__(
         self,
@@ -98,11 +102,12 @@ class RCFMNIST(Dataset):
 
     def _build(self) -> RegressionData:
         rng = np.random.default_rng([self.split_seed, 28])
+        sizes, checksums = (TWIN_SIZES if self.synthetic else self.split_sizes), dict[str, str]()
         if self.synthetic:
-            images, sizes, checksums = twin_images(np.random.default_rng(0), sum(TWIN_SIZES)), TWIN_SIZES, {}
+            images = twin_images(np.random.default_rng(0), sum(TWIN_SIZES))
         else:
             ((file, path),) = self.fetch()
-            images, sizes, checksums = read_idx(path, (60_000, 28, 28)), SIZES, {file.path: file.sha256}
+            images, checksums = read_idx(path, (self.rows, *self.x_shape[1:])), {file.path: file.sha256}
         images = images[rng.permutation(len(images))]
         turn = rng.random(len(images)).astype(np.float32)
         grey = torch.from_numpy(rotate(images, 360.0 * turn.astype(np.float64)))

@@ -41,6 +41,10 @@ class SkillCraft(TabularDataset):
     name: ClassVar[str] = "skillcraft"
     files: ClassVar[tuple[tuple[RawFile, ...], ...]] = ((FILE,),)
     unit: ClassVar[str] = "ms (action latency)"
+    domains: ClassVar[bool] = True
+    x_shape: ClassVar[tuple[int, ...]] = (17,)
+    rows: ClassVar[int] = 3395
+    split_sizes: ClassVar[tuple[int, ...]] = (1878, 806, 711)
     worst: ClassVar[tuple[str, ...]] = ("rmse",)
     may_miss: ClassVar[bool] = True
 
@@ -56,11 +60,11 @@ class SkillCraft(TabularDataset):
         x = np.array([[np.nan if row[name] == "?" else float(row[name]) for name in features] for row in rows])
         y = np.array([[float(row[LABEL])] for row in rows])
         domain = np.array([int(row[DOMAIN]) for row in rows])
-        return RawTable(check_shape(x, (3395, 17), path), y, domain, {FILE.path: FILE.sha256})
+        return RawTable(check_shape(x, (self.rows, 17), path), y, domain, {FILE.path: FILE.sha256})
 
     def synthetic_rows(self, rng: np.random.Generator) -> RawTable:
         """3395 rows of 8 leagues, the same number in each, three attributes unknown in the last."""
-        x = rng.random((3395, 17))
+        x = rng.random((self.rows, 17))
         y = smooth_labels(x, rng, 63.7, 19.0)
         x[-55:, :3] = np.nan
         return RawTable(x, y, np.repeat(np.arange(1, 9), COUNTS), {})

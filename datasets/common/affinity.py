@@ -31,11 +31,11 @@ def encode(strings: Sequence[str], symbols: str, length: int) -> Tensor:
 
 @dataclass(frozen=True)
 class PairTable:
-    """Pairs as read.
+    """Drug-protein pairs as the files hold them, neither split nor encoded.
 
     Args:
         drugs, proteins: each different string once: SMILES, and amino acids.
-        drug, protein: `(N,)` which of them a pair has.
+        drug, protein: `(N,)` the number of each pair's drug and protein in these lists.
         y: `(N,)` affinities.
         domain: `(N,)`.
         checksums: of the files.
@@ -88,6 +88,8 @@ class DrugTarget(Dataset):
 
     selection: ClassVar[str] = "r"
     worst: ClassVar[tuple[str, ...]] = ("r",)
+    domains: ClassVar[bool] = True
+    x_shape: ClassVar[tuple[int, ...]] = (len(DRUG_SYMBOLS) * 100 + len(PROTEIN_SYMBOLS) * 1000,)
 
     def __init__(self, drug_length: int = 100, protein_length: int = 1000, synthetic: bool = False):
         super().__init__(synthetic)
@@ -99,18 +101,18 @@ class DrugTarget(Dataset):
 
     @abstractmethod
     def read(self) -> PairTable:
-        """Read the real pairs."""
+        """Return the pairs of the real files."""
 
     @abstractmethod
     def synthetic_rows(self, rng: np.random.Generator) -> PairTable:
-        """Make a few pairs with similar labels."""
+        """Return the twin's few pairs, which have similar labels."""
 
     @abstractmethod
     def split(self, table: PairTable, seed: int) -> Indices:
         """Return the rows of "train", "val" and "test"."""
 
     def load(self, seed: int) -> RegressionData:
-        """Read and encode once, then split."""
+        """Return the splits; the pairs are read and encoded once, whatever the run seed."""
         if self._read is None:
             table = self.synthetic_rows(np.random.default_rng(0)) if self.synthetic else self.read()
             drugs = encode(table.drugs, DRUG_SYMBOLS, self.drug_length)

@@ -73,7 +73,7 @@ class SeriesDataset(Dataset):
     """Windows of a multivariate series, each series divided by its largest absolute value.
 
     Args:
-        window: rows that a prediction sees.
+        window: time steps that a prediction sees.
         horizon: steps from the last of them to the row that is predicted.
         scaling: "all" takes the largest value over the whole series, test rows too (LSTNet and the released code: the
             paper's RMSE is in these units); "train" over the first 60 % only.

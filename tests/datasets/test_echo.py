@@ -291,7 +291,7 @@ def test_other_videos_than_the_originals_are_refused_unless_asked_for(
         Echo().fetch()
     with pytest.raises(FetchError, match=message):
         Echo(**SMALL | {"original": True}).load(0)
-    monkeypatch.setattr(echo_module, "ORIGINAL", COUNTS)
+    monkeypatch.setattr(Echo, "split_sizes", tuple(COUNTS.values()))
     assert Echo().fetch() == []
     assert len(Echo(**SMALL | {"original": True}).load(0).notes) == 1
 

@@ -21,7 +21,7 @@ def small(width: int = 3) -> ConvMAML:
 
 
 def test_parameter_counts_of_the_paper() -> None:
-    """Spec D6: encoder 844,916; decoder 111,489 and 256 of batch normalisation (a shift, no scale)."""
+    """Encoder 844,916; decoder 111,489 and 256 of batch normalisation (a shift, no scale)."""
     model = ConvMAML((1, 128, 128), 15)
     assert count(model.encoder) == 844_916
     shifts = sum(p.numel() for name, p in model.decoder.named_parameters() if name.endswith("shift"))

@@ -28,7 +28,7 @@ def count(model: nn.Module) -> int:
 
 
 def test_parameter_counts() -> None:
-    """Spec D5, for strings of 100 and 1000."""
+    """TDC's network, for strings of 100 and 1000 symbols."""
     model = DeepDTA((63 * 100 + 26 * 1000,), 1)
     parts = (model.drug, model.protein, model.predictor)
     assert [count(part) for part in parts] == [94_528, 118_464, 180_736]

@@ -15,6 +15,7 @@ from datasets.common.base import Dataset
 from datasets.common.pose.views import Views
 
 SHOTS = 15  # support and query views of a task; paper tab:hyperpara_meta
+SIDE = 128  # pixels of a view
 SCALE = 10.0  # labels are 10 x azimuth; paper
 TWIN_OBJECTS, TWIN_VIEWS, TWIN_TASKS = (4, 3), 2 * SHOTS + 2, (2, 2, 2)
 
@@ -41,6 +42,9 @@ class TaskDataset(Dataset):
     unit: ClassVar[str] = "10 x azimuth as a fraction of a full turn"
     metrics: ClassVar[tuple[str, ...]] = ("mse", "mse_ci95")
     selection: ClassVar[str] = "mse"
+    tasks: ClassVar[bool] = True
+    x_shape: ClassVar[tuple[int, ...]] = (1, SIDE, SIDE)
+    y_width: ClassVar[int] = SHOTS
 
     def __init__(
         self,

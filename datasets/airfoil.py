@@ -51,12 +51,12 @@ class Airfoil(TabularDataset):
         return RawTable(values[:, :5], values[:, 5:], np.zeros(self.rows), {FILE.path: FILE.sha256})
 
     def synthetic_rows(self, rng: np.random.Generator) -> RawTable:
-        """1503 rows with the ranges of the real columns."""
+        """Return 1503 rows with the ranges of the real columns."""
         low, high = np.array([200, 0, 0.0254, 31.7, 0.0004]), np.array([20000, 22.2, 0.3048, 71.3, 0.0584])
         x = rng.uniform(low, high, (self.rows, 5))
         return RawTable(x, smooth_labels(x, rng, 124.8, 6.9), np.zeros(self.rows), {})
 
     def split(self, table: RawTable, seed: int) -> Indices:
-        """Permute by seed as the released code's seeded NumPy does, then 1003 / 300 / 200."""
+        """Permute the rows by seed as the released code's seeded NumPy does, then 1003 / 300 / 200."""
         order = np.random.RandomState(seed).permutation(len(table.x))
         return permuted(order, self.split_sizes)

@@ -70,12 +70,12 @@ class Crime(TabularDataset):
         return RawTable(known[:, :N_FEATURES], known[:, N_FEATURES:], domain, {FILE.path: FILE.sha256})
 
     def synthetic_rows(self, rng: np.random.Generator) -> RawTable:
-        """1994 rows of as many states as the real file has, with as many rows each, and as many unknown values."""
+        """Return 1994 rows with the states, the rows of each and the number of unknown values of the real file."""
         x = rng.random((self.rows, N_FEATURES))
         y = np.clip(smooth_labels(x, rng, 0.24, 0.23), 0.0, 1.0)
         x[:1675, -22:] = np.nan
         return RawTable(x, y, rng.permutation(np.repeat(STATES, COUNTS)), {})
 
     def split(self, table: RawTable, seed: int) -> Indices:
-        """Whole states, 1390 / 231 / 373 rows."""
+        """Keep states whole: 1390 / 231 / 373 rows."""
         return split_by_domain(table.domain)

@@ -35,7 +35,7 @@ class Diabetes(TabularDataset):
         return RawTable(x, y[:, None], np.zeros(len(x)), {"scikit-learn:load_diabetes": digest})
 
     def synthetic_rows(self, rng: np.random.Generator) -> RawTable:
-        """442 rows with similar ranges."""
+        """Return 442 rows with similar ranges."""
         x = rng.normal(100, 20, (self.rows, 10))
         return RawTable(x, smooth_labels(x, rng, 152, 77), np.zeros(self.rows), {})
 

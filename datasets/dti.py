@@ -99,7 +99,7 @@ class DTI(DrugTarget):
         return PairTable(drugs, proteins, drug, protein, y, year, checksums)
 
     def synthetic_rows(self, rng: np.random.Generator) -> PairTable:
-        """20 pairs of every year, 2013 to 2021."""
+        """Return 20 pairs of every year, 2013 to 2021."""
         drugs, proteins = twin_strings(rng, 60, DRUG_SYMBOLS, 20, 90), twin_strings(rng, 20, PROTEIN_SYMBOLS, 60, 300)
         year = np.repeat(np.arange(2013, 2022), 20)
         drug, protein = rng.integers(60, size=len(year)), rng.integers(20, size=len(year))

@@ -93,7 +93,7 @@ class NO2(TabularDataset):
         )
 
     def synthetic_rows(self, rng: np.random.Generator) -> RawTable:
-        """500 rows with the ranges of the real columns."""
+        """Return 500 rows with the ranges of the real columns."""
         low, high = np.array([4.1, -18.6, 0.3, -5.4, 2, 1, 32]), np.array([8.4, 21.1, 9.9, 4.3, 359, 24, 608])
         x = rng.uniform(low, high, (self.rows, 7))
         return RawTable(x, smooth_labels(x, rng, 3.7, 0.75), np.zeros(self.rows), {})

@@ -113,7 +113,7 @@ class PovertyMap(Dataset):
         return splits
 
     def _twin(self, fold: int) -> list[Split]:
-        """Noise around a brightness that is the label; urban images have brighter lights."""
+        """Return images of noise around a brightness that is the label; urban images have brighter lights."""
         rng = np.random.default_rng(fold)
         splits = []
         for part, size in zip(SPLITS, TWIN_SIZES, strict=True):

@@ -63,12 +63,12 @@ class SkillCraft(TabularDataset):
         return RawTable(check_shape(x, (self.rows, 17), path), y, domain, {FILE.path: FILE.sha256})
 
     def synthetic_rows(self, rng: np.random.Generator) -> RawTable:
-        """3395 rows of 8 leagues, the same number in each, three attributes unknown in the last."""
+        """Return 3395 rows of 8 leagues, the same number in each, three attributes unknown in the last."""
         x = rng.random((self.rows, 17))
         y = smooth_labels(x, rng, 63.7, 19.0)
         x[-55:, :3] = np.nan
         return RawTable(x, y, np.repeat(np.arange(1, 9), COUNTS), {})
 
     def split(self, table: RawTable, seed: int) -> Indices:
-        """Whole leagues, 1878 / 806 / 711 rows."""
+        """Keep leagues whole: 1878 / 806 / 711 rows."""
         return split_by_domain(table.domain)

@@ -55,7 +55,7 @@ class Encoder(nn.Module):
 
 
 class ConvBlock(nn.Module):
-    """Convolution, normalisation by the statistics of the batch, ReLU."""
+    """A block of the decoder: convolution, normalisation by the statistics of the batch, ReLU."""
 
     def __init__(self, channels: int, width: int):
         super().__init__()

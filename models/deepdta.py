@@ -30,7 +30,7 @@ DEPTHS = (1, 2, 3)
 
 
 class Tower(nn.Module):
-    """Three convolutions, the maximum over positions, a linear layer.
+    """The part that reads one string: three convolutions, the maximum over positions, a linear layer.
 
     Args:
         symbols: channels of the one-hot string.

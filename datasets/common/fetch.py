@@ -1,4 +1,4 @@
-"""Get raw files: verified by SHA-256, from the mirror first, else from their canonical addresses.
+"""Raw files are fetched from the mirror first, else from their canonical addresses, and verified by SHA-256.
 
 `CMIXUP_DATA` is where raw files live (default `./data`); `CMIXUP_MIRROR` is a folder or URL that holds copies of
 them under the same paths. A file appears at its place only once it is complete and its checksum is right.
@@ -168,7 +168,7 @@ def fetch(*alternatives: RawFile, root: Path | None = None, mirror: str | None =
 
 
 class Unavailable(Exception):
-    """One source did not give the file; says why."""
+    """One source did not give the file; the message says why."""
 
 
 def _sources(file: RawFile, mirror: str | None) -> Iterator[str]:

@@ -30,7 +30,7 @@ class Tasks:
     """N tasks on a pool of objects, gathered when they are asked for; an `Indexable` whose rows are `Episode`s.
 
     Args:
-        images: `(objects, views, H, W)` uint8, in memory or mapped; x is image / 255, `(1, H, W)`.
+        images: `(objects, views, H, W)` uint8; x is image / 255, `(1, H, W)`.
         labels: `(objects, views)` float32.
         objects: `(N,)` int64, the object of each task.
         views: `(N, K + Q)` int64, its views, all different: first the support, then the query.
@@ -76,12 +76,12 @@ class Tasks:
     def distances(self, rows: np.ndarray) -> np.ndarray:
         """Return the Euclidean distances between query and support views of the tasks `rows: (M,)`, `(M, Q, K)`.
 
-        Of pixels in [0, 1]; those between all views of an object are measured once.
+        Pixels lie in [0, 1]. The distances between all views of an object are measured once and kept.
         """
         objects, views = self.objects[rows, None, None], self.views[rows]
         return self._table[objects, views[:, self.shots :, None], views[:, None, : self.shots]]
 
-    def pairs(self) -> np.ndarray:
+    def pair_distances(self) -> np.ndarray:
         """Return the distances between different views of one object, of every object, `(n,)`."""
         above = np.triu_indices(self._table.shape[1], 1)
         return self._table[:, above[0], above[1]].reshape(-1)

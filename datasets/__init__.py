@@ -1,1 +1,1 @@
-"""Datasets, one file each; `base` is what they share, `fetch` gets their files."""
+"""Datasets, one file each; what several share is in `datasets.common`."""

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from datasets.common.base import Indices, Table, TabularDataset, check_shape, permuted, smooth_labels
+from datasets.common.base import Indices, RawTable, TabularDataset, check_shape, permuted, smooth_labels
 from datasets.common.fetch import RawFile
 
 FILE = RawFile(
@@ -40,20 +40,23 @@ class Airfoil(TabularDataset):
     name: ClassVar[str] = "airfoil"
     files: ClassVar[tuple[tuple[RawFile, ...], ...]] = ((FILE,),)
     unit: ClassVar[str] = "dB (scaled sound pressure level)"
+    x_shape: ClassVar[tuple[int, ...]] = (5,)
+    rows: ClassVar[int] = 1503
+    split_sizes: ClassVar[tuple[int, ...]] = (1003, 300, 200)
 
-    def read(self) -> Table:
+    def read(self) -> RawTable:
         """Read the tab-separated file, label last."""
         ((_, path),) = self.fetch()
-        values = check_shape(np.loadtxt(path), (1503, 6), path)
-        return Table(values[:, :5], values[:, 5:], np.zeros(1503), {FILE.path: FILE.sha256})
+        values = check_shape(np.loadtxt(path), (self.rows, 6), path)
+        return RawTable(values[:, :5], values[:, 5:], np.zeros(self.rows), {FILE.path: FILE.sha256})
 
-    def twin(self, rng: np.random.Generator) -> Table:
-        """1503 rows with the ranges of the real columns."""
+    def synthetic_rows(self, rng: np.random.Generator) -> RawTable:
+        """Return 1503 rows with the ranges of the real columns."""
         low, high = np.array([200, 0, 0.0254, 31.7, 0.0004]), np.array([20000, 22.2, 0.3048, 71.3, 0.0584])
-        x = rng.uniform(low, high, (1503, 5))
-        return Table(x, smooth_labels(x, rng, 124.8, 6.9), np.zeros(1503), {})
+        x = rng.uniform(low, high, (self.rows, 5))
+        return RawTable(x, smooth_labels(x, rng, 124.8, 6.9), np.zeros(self.rows), {})
 
-    def split(self, table: Table, seed: int) -> Indices:
-        """Permute by seed as the released code's seeded NumPy does, then 1003 / 300 / 200."""
+    def split(self, table: RawTable, seed: int) -> Indices:
+        """Permute the rows by seed as the released code's seeded NumPy does, then 1003 / 300 / 200."""
         order = np.random.RandomState(seed).permutation(len(table.x))
-        return permuted(order, (1003, 300, 200))
+        return permuted(order, self.split_sizes)

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from cmixup.errors import InputError
-from datasets.common.base import Indices, Table, TabularDataset, smooth_labels, split_by_domain
+from datasets.common.base import Indices, RawTable, TabularDataset, smooth_labels, split_by_domain
 from datasets.common.fetch import RawFile
 
 FILE = RawFile(
@@ -21,7 +21,7 @@ FILE = RawFile(
     page="https://archive.ics.uci.edu/dataset/183/communities+and+crime",
     licence="CC BY 4.0",
 )
-N_ROWS, N_COLUMNS, N_FEATURES = 1994, 128, 122
+N_COLUMNS, N_FEATURES = 128, 122
 # Codes of the states and their rows, so that the twin has the same splits.
 STATES = np.array(
     [
@@ -51,27 +51,31 @@ class Crime(TabularDataset):
     name: ClassVar[str] = "crime"
     files: ClassVar[tuple[tuple[RawFile, ...], ...]] = ((FILE,),)
     unit: ClassVar[str] = "violent crimes per population, normalised to [0, 1]"
+    domains: ClassVar[bool] = True
+    x_shape: ClassVar[tuple[int, ...]] = (122,)
+    rows: ClassVar[int] = 1994
+    split_sizes: ClassVar[tuple[int, ...]] = (1390, 231, 373)
     worst: ClassVar[tuple[str, ...]] = ("rmse",)
     may_miss: ClassVar[bool] = True
 
-    def read(self) -> Table:
+    def read(self) -> RawTable:
         """Read the comma-separated file: state first, label last, `?` unknown."""
         ((_, path),) = self.fetch()
         cells = [line.split(",") for line in path.read_text().splitlines()]
-        if len(cells) != N_ROWS or any(len(row) != N_COLUMNS for row in cells):
-            raise InputError(f"{path} does not hold {N_ROWS} rows of {N_COLUMNS} values")
+        if len(cells) != self.rows or any(len(row) != N_COLUMNS for row in cells):
+            raise InputError(f"{path} does not hold {self.rows} rows of {N_COLUMNS} values")
         text = np.array(cells)
         known = np.where(text[:, 5:] == "?", "nan", text[:, 5:]).astype(np.float64)
         domain = text[:, 0].astype(np.int64)
-        return Table(known[:, :N_FEATURES], known[:, N_FEATURES:], domain, {FILE.path: FILE.sha256})
+        return RawTable(known[:, :N_FEATURES], known[:, N_FEATURES:], domain, {FILE.path: FILE.sha256})
 
-    def twin(self, rng: np.random.Generator) -> Table:
-        """1994 rows of as many states as the real file has, with as many rows each, and as many unknown values."""
-        x = rng.random((N_ROWS, N_FEATURES))
+    def synthetic_rows(self, rng: np.random.Generator) -> RawTable:
+        """Return 1994 rows with the states, the rows of each and the number of unknown values of the real file."""
+        x = rng.random((self.rows, N_FEATURES))
         y = np.clip(smooth_labels(x, rng, 0.24, 0.23), 0.0, 1.0)
         x[:1675, -22:] = np.nan
-        return Table(x, y, rng.permutation(np.repeat(STATES, COUNTS)), {})
+        return RawTable(x, y, rng.permutation(np.repeat(STATES, COUNTS)), {})
 
-    def split(self, table: Table, seed: int) -> Indices:
-        """Whole states, 1390 / 231 / 373 rows."""
+    def split(self, table: RawTable, seed: int) -> Indices:
+        """Keep states whole: 1390 / 231 / 373 rows."""
         return split_by_domain(table.domain)

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from datasets.common.base import Indices, Table, TabularDataset, permuted, smooth_labels
+from datasets.common.base import Indices, RawTable, TabularDataset, permuted, smooth_labels
 
 
 class Diabetes(TabularDataset):
@@ -22,20 +22,23 @@ class Diabetes(TabularDataset):
 
     name: ClassVar[str] = "diabetes"
     unit: ClassVar[str] = "disease progression score"
+    x_shape: ClassVar[tuple[int, ...]] = (10,)
+    rows: ClassVar[int] = 442
+    split_sizes: ClassVar[tuple[int, ...]] = (262, 90, 90)
 
-    def read(self) -> Table:
+    def read(self) -> RawTable:
         """Read scikit-learn's copy."""
         from sklearn.datasets import load_diabetes
 
         x, y = load_diabetes(return_X_y=True, scaled=False)
         digest = hashlib.sha256(np.ascontiguousarray(np.column_stack([x, y])).tobytes()).hexdigest()
-        return Table(x, y[:, None], np.zeros(len(x)), {"scikit-learn:load_diabetes": digest})
+        return RawTable(x, y[:, None], np.zeros(len(x)), {"scikit-learn:load_diabetes": digest})
 
-    def twin(self, rng: np.random.Generator) -> Table:
-        """442 rows with similar ranges."""
-        x = rng.normal(100, 20, (442, 10))
-        return Table(x, smooth_labels(x, rng, 152, 77), np.zeros(442), {})
+    def synthetic_rows(self, rng: np.random.Generator) -> RawTable:
+        """Return 442 rows with similar ranges."""
+        x = rng.normal(100, 20, (self.rows, 10))
+        return RawTable(x, smooth_labels(x, rng, 152, 77), np.zeros(self.rows), {})
 
-    def split(self, table: Table, seed: int) -> Indices:
+    def split(self, table: RawTable, seed: int) -> Indices:
         """Permute by run seed, then 262 / 90 / 90."""
-        return permuted(np.random.default_rng(seed).permutation(len(table.x)), (262, 90, 90))
+        return permuted(np.random.default_rng(seed).permutation(len(table.x)), self.split_sizes)

@@ -32,8 +32,8 @@ FOLDER = RawFolder(
 )
 TRAIN_YEARS, TEST_YEARS = tuple(range(2013, 2019)), (2019, 2020)
 KEPT = 0.8  # of a year's rows: training, the others are validation; of a test year's: testing
-BATCH, MOST_BATCHES = 64, 100
-LARGEST = 40.0  # ln(nM); the affinities themselves reach 1e7 and more
+ROWS_PER_BATCH, MAX_BATCHES = 64, 100
+MAX_LABEL = 40.0  # ln(nM); the affinities themselves reach 1e7 and more
 
 
 class DTI(DrugTarget):
@@ -93,13 +93,13 @@ class DTI(DrugTarget):
         absent = sorted({*TRAIN_YEARS, *TEST_YEARS} - set(year.tolist()))
         if absent:
             raise InputError(f"{path} has no rows of {', '.join(map(str, absent))}")
-        if not np.abs(y).max() <= LARGEST:
+        if not np.abs(y).max() <= MAX_LABEL:
             raise InputError(f"Y of {path} reaches {np.abs(y).max():g}, so it is no ln(nM)")
         checksums = {f"{FOLDER.path}/{member}": sha256_of(path / member) for member in FOLDER.needs}
         return PairTable(drugs, proteins, drug, protein, y, year, checksums)
 
-    def twin(self, rng: np.random.Generator) -> PairTable:
-        """20 pairs of every year, 2013 to 2021."""
+    def synthetic_rows(self, rng: np.random.Generator) -> PairTable:
+        """Return 20 pairs of every year, 2013 to 2021."""
         drugs, proteins = twin_strings(rng, 60, DRUG_SYMBOLS, 20, 90), twin_strings(rng, 20, PROTEIN_SYMBOLS, 60, 300)
         year = np.repeat(np.arange(2013, 2022), 20)
         drug, protein = rng.integers(60, size=len(year)), rng.integers(20, size=len(year))
@@ -131,7 +131,7 @@ def holdout(rows: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
 def equalised(years: list[np.ndarray], rng: np.random.Generator, *, replace: bool) -> list[np.ndarray]:
     """Draw equally many rows of each year: those of the smallest in whole batches of 64, at most 100 batches."""
     smallest = min(map(len, years))
-    count = min(MOST_BATCHES, smallest // BATCH) * BATCH or smallest
+    count = min(MAX_BATCHES, smallest // ROWS_PER_BATCH) * ROWS_PER_BATCH or smallest
     return [rng.choice(rows, count, replace=replace) for rows in years]
 
 

@@ -46,6 +46,7 @@ class DTIDavis(MatrixDrugTarget):
         ),
     )
     unit: ClassVar[str] = "pKd = 9 - log10(Kd / nM)"
+    rows: ClassVar[int] = 68 * 442
     n_drugs: ClassVar[int] = 68
     n_proteins: ClassVar[int] = 442
 

@@ -16,8 +16,8 @@ from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
 from datasets.common.base import SPLITS, Dataset
 from datasets.common.fetch import FetchError, RawFolder, sha256_of
-from datasets.common.video.clips import AviFiles, ClipForm, Clips, EveryClip, RandomClips, Videos, measure_colours
-from datasets.common.video.discs import Discs
+from datasets.common.video.clips import AviFiles, Clips, ClipSpec, EveryClip, RandomClips, Videos, measure_channels
+from datasets.common.video.discs import SyntheticVideos
 
 FOLDER = RawFolder(
     path="EchoNet-Dynamic",
@@ -28,8 +28,7 @@ FOLDER = RawFolder(
 )
 LIST_COLUMNS = ("FileName", "EF", "Split")  # used ones; the original has six more
 TRACING_COLUMNS = ("FileName", "Frame")
-ORIGINAL = {"train": 7460, "val": 1288, "test": 1276}  # videos with two traced frames; paper
-COLOUR_SAMPLE = 128  # training videos that mean and standard deviation are taken from; echonet/dynamic
+STATS_SAMPLE = 128  # training videos that mean and standard deviation are taken from; echonet/dynamic
 TWIN = {"train": 40, "val": 8, "test": 8}
 
 
@@ -58,7 +57,7 @@ class Echo(Dataset):
     cardiac function", Nature 580, 2020.
 
     Args:
-        frames, period, size, pad: see `datasets.common.video.clips.ClipForm`.
+        frames, period, size, pad: see `datasets.common.video.clips.ClipSpec`.
         original: insist on the original's number of videos; false takes any, and results are noted as of other videos.
         synthetic: use the twin, generated videos in memory.
     """
@@ -66,6 +65,9 @@ class Echo(Dataset):
     name: ClassVar[str] = "echo"
     folders: ClassVar[tuple[RawFolder, ...]] = (FOLDER,)
     unit: ClassVar[str] = "ejection fraction, percent"
+    x_shape: ClassVar[tuple[int, ...]] = (3, 32, 112, 112)
+    rows: ClassVar[int] = 10_024
+    split_sizes: ClassVar[tuple[int, ...]] = (7460, 1288, 1276)
 
     def __init__(
         self,
@@ -78,7 +80,7 @@ class Echo(Dataset):
         synthetic: bool = False,
     ):
         super().__init__(synthetic)
-        self.form, self.original = ClipForm(frames, period, size, pad), original
+        self.spec, self.original = ClipSpec(frames, period, size, pad), original
 
     def fetch(self) -> list:
         """Look whether the videos are here; there is nothing that could be fetched.
@@ -90,9 +92,9 @@ class Echo(Dataset):
         return []
 
     def load(self, seed: int) -> RegressionData:
-        """List the videos and measure their colours; clips are read when a batch asks for them."""
+        """List the videos and measure their channels; clips are read when a batch asks for them."""
         checksums: dict[str, str] = {}
-        notes = ["synthetic twin: not real data"]
+        notes: list[str] = []
         if self.synthetic:
             videos, labels = self._twin()
         else:
@@ -103,33 +105,23 @@ class Echo(Dataset):
             notes = ["the checksum is of FileList.csv only: none is public of the videos", *self._other(listing)]
         rng = np.random.default_rng([seed, 0])
         where = {part: rng.random(len(videos[part])) for part in SPLITS}
-        sample = rng.permutation(len(videos["train"]))[:COLOUR_SAMPLE]
-        colours = measure_colours(videos["train"], self.form, where["train"], sample)
+        sample = rng.permutation(len(videos["train"]))[:STATS_SAMPLE]
+        stats = measure_channels(videos["train"], self.spec, where["train"], sample)
         kinds: dict[str, type[Clips]] = {"train": RandomClips, "val": Clips, "test": EveryClip}
         train, val, test = (
             Split(
-                x=kinds[part](videos[part], self.form, colours, where[part]),
+                x=kinds[part](videos[part], self.spec, stats, where[part]),
                 y=torch.from_numpy(labels[part].astype(np.float32))[:, None],
                 domain=torch.zeros(len(labels[part]), dtype=torch.int64),
                 name=f"{self.name}/{part}",
             )
             for part in SPLITS
         )
-        return RegressionData(
-            self.name,
-            train,
-            val,
-            test,
-            unit=self.unit,
-            metrics=self.metrics,
-            selection=self.selection,
-            checksums=checksums,
-            notes=tuple(notes),
-        )
+        return self.assemble(train, val, test, checksums, *notes)
 
     def _twin(self) -> tuple[dict[str, Videos], dict[str, np.ndarray]]:
-        span = self.form.span + 1
-        discs = {part: Discs((k,), TWIN[part], span, self.form.size) for k, part in enumerate(SPLITS)}
+        span = self.spec.span + 1
+        discs = {part: SyntheticVideos((k,), TWIN[part], span, self.spec.size) for k, part in enumerate(SPLITS)}
         labels = {part: np.array([disc.ejection_fraction for disc in made.discs]) for part, made in discs.items()}
         return dict(discs), labels
 
@@ -144,10 +136,10 @@ class Echo(Dataset):
         return listing, root
 
     def _other(self, listing: dict[str, Listing]) -> list[str]:
-        found = {part: len(listing[part].paths) for part in SPLITS}
-        if found == ORIGINAL:
+        found = tuple(len(listing[part].paths) for part in SPLITS)
+        if found == self.split_sizes:
             return []
-        counts, expected = (" / ".join(str(n[part]) for part in SPLITS) for n in (found, ORIGINAL))
+        counts, expected = (" / ".join(map(str, sizes)) for sizes in (found, self.split_sizes))
         return [f"not EchoNet-Dynamic as published: {counts} videos, expected {expected}"]
 
 

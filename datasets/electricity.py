@@ -45,6 +45,9 @@ class Electricity(SeriesDataset):
     unit: ClassVar[str] = "kWh / its largest value"
     rows: ClassVar[int] = 26304
     series: ClassVar[int] = 321
+    x_shape: ClassVar[tuple[int, ...]] = (168, 321)
+    y_width: ClassVar[int] = 321
+    split_sizes: ClassVar[tuple[int, ...]] = (15591, 5261, 5261)
 
     def __init__(self, window: int = WINDOW, horizon: int = 24, scaling: str = "all", synthetic: bool = False):
         super().__init__(window, horizon, scaling, synthetic)

@@ -41,6 +41,9 @@ class ElectricityFragment(SeriesDataset):
     unit: ClassVar[str] = "kWh / its largest value"
     rows: ClassVar[int] = 1000
     series: ClassVar[int] = 203
+    x_shape: ClassVar[tuple[int, ...]] = (168, 203)
+    y_width: ClassVar[int] = 203
+    split_sizes: ClassVar[tuple[int, ...]] = (409, 200, 200)
 
     def __init__(self, window: int = WINDOW, horizon: int = 24, scaling: str = "all", synthetic: bool = False):
         super().__init__(window, horizon, scaling, synthetic)

@@ -43,6 +43,9 @@ class ExchangeRate(SeriesDataset):
     unit: ClassVar[str] = "exchange rate / its largest value"
     rows: ClassVar[int] = 7588
     series: ClassVar[int] = 8
+    x_shape: ClassVar[tuple[int, ...]] = (168, 8)
+    y_width: ClassVar[int] = 8
+    split_sizes: ClassVar[tuple[int, ...]] = (4373, 1518, 1518)
 
     def read(self) -> tuple[np.ndarray, dict[str, str]]:
         """Read the comma-separated file."""

@@ -9,7 +9,7 @@ import numpy as np
 from cmixup.errors import InputError
 from datasets.common.base import (
     Indices,
-    Table,
+    RawTable,
     TabularDataset,
     check_shape,
     permuted,
@@ -65,6 +65,9 @@ class NO2(TabularDataset):
     name: ClassVar[str] = "no2"
     files: ClassVar[tuple[tuple[RawFile, ...], ...]] = ((CSV, TSV),)
     unit: ClassVar[str] = "log NO2 concentration"
+    x_shape: ClassVar[tuple[int, ...]] = (7,)
+    rows: ClassVar[int] = 500
+    split_sizes: ClassVar[tuple[int, ...]] = (200, 200, 100)
 
     def __init__(self, scaling: str = "train", split_seed: int = 0, synthetic: bool = False):
         super().__init__(scaling, synthetic)
@@ -79,20 +82,22 @@ class NO2(TabularDataset):
             f"our split (split_seed {self.split_seed}): the paper's split files are not public",
         )
 
-    def read(self) -> Table:
+    def read(self) -> RawTable:
         """Read whichever copy is at hand; the CSV has the label first, PMLB's file has it last."""
         ((file, path),) = self.fetch()
         values = np.loadtxt(path, delimiter="," if file is CSV else "\t", skiprows=1)
-        values = check_shape(values, (500, 8), path)
+        values = check_shape(values, (self.rows, 8), path)
         label = 0 if file is CSV else 7
-        return Table(np.delete(values, label, axis=1), values[:, [label]], np.zeros(500), {file.path: file.sha256})
+        return RawTable(
+            np.delete(values, label, axis=1), values[:, [label]], np.zeros(self.rows), {file.path: file.sha256}
+        )
 
-    def twin(self, rng: np.random.Generator) -> Table:
-        """500 rows with the ranges of the real columns."""
+    def synthetic_rows(self, rng: np.random.Generator) -> RawTable:
+        """Return 500 rows with the ranges of the real columns."""
         low, high = np.array([4.1, -18.6, 0.3, -5.4, 2, 1, 32]), np.array([8.4, 21.1, 9.9, 4.3, 359, 24, 608])
-        x = rng.uniform(low, high, (500, 7))
-        return Table(x, smooth_labels(x, rng, 3.7, 0.75), np.zeros(500), {})
+        x = rng.uniform(low, high, (self.rows, 7))
+        return RawTable(x, smooth_labels(x, rng, 3.7, 0.75), np.zeros(self.rows), {})
 
-    def split(self, table: Table, seed: int) -> Indices:
+    def split(self, table: RawTable, seed: int) -> Indices:
         """Permute by `split_seed`, then 200 / 200 / 100."""
-        return permuted(seeded_permutation(len(table.x), self.split_seed), (200, 200, 100))
+        return permuted(seeded_permutation(len(table.x), self.split_seed), self.split_sizes)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import zipfile
-from concurrent.futures import ThreadPoolExecutor
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -15,6 +13,7 @@ from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError, check_choice
 from datasets.common.base import SPLITS, Dataset
 from datasets.common.fetch import RawFolder, sha256_of
+from datasets.common.threads import WORKERS, in_threads
 
 METADATA = "dhs_metadata.csv"
 FOLDER = RawFolder(
@@ -29,9 +28,8 @@ FOLDER = RawFolder(
         "| tar -xz -C {root}/poverty_map/poverty_v1.1"
     ),
 )
-N_IMAGES, SHAPE = 19_669, (8, 224, 224)
+SHAPE = (8, 224, 224)
 FOLDS = "ABCDE"
-READERS = min(8, os.cpu_count() or 1)  # unpacking an image takes longer than training on it
 TWIN_SIZES, TWIN_SHAPE = (64, 32, 32), (8, 24, 24)
 
 
@@ -64,6 +62,9 @@ class PovertyMap(Dataset):
     name: ClassVar[str] = "poverty_map"
     folders: ClassVar[tuple[RawFolder, ...]] = (FOLDER,)
     unit: ClassVar[str] = "asset wealth index"
+    domains: ClassVar[bool] = True
+    x_shape: ClassVar[tuple[int, ...]] = SHAPE
+    rows: ClassVar[int] = 19_669
     selection: ClassVar[str] = "worst_r"
     worst: ClassVar[tuple[str, ...]] = ("r",)
 
@@ -86,6 +87,7 @@ class PovertyMap(Dataset):
     def _read(self, fold: str) -> list[Split]:
         path = FOLDER.find()
         try:
+            # The one import of `models` in `datasets`: torchvision is loaded the same way for networks and for wilds.
             from models.vision import import_torchvision
 
             import_torchvision()  # wilds imports it, too, and stops where its operators cannot be loaded
@@ -93,8 +95,8 @@ class PovertyMap(Dataset):
         except ImportError as error:
             raise InputError(f"poverty_map needs the package wilds (pip install wilds==2.0.0): {error}") from None
         images = PovertyMapDataset(root_dir=str(path.parent), download=False, fold=fold)
-        if len(images) != N_IMAGES:
-            raise InputError(f"{path / METADATA} lists {len(images)} images, expected {N_IMAGES}")
+        if len(images) != self.rows:
+            raise InputError(f"{path / METADATA} lists {len(images)} images, expected {self.rows}")
         fields = list(images.metadata_fields)
         splits = []
         for part in SPLITS:
@@ -111,7 +113,7 @@ class PovertyMap(Dataset):
         return splits
 
     def _twin(self, fold: int) -> list[Split]:
-        """Noise around a brightness that is the label; urban images have brighter lights."""
+        """Return images of noise around a brightness that is the label; urban images have brighter lights."""
         rng = np.random.default_rng(fold)
         splits = []
         for part, size in zip(SPLITS, TWIN_SIZES, strict=True):
@@ -132,12 +134,17 @@ class PovertyMap(Dataset):
 
 
 class Images:
-    """Images of WILDS, read when they are asked for, several at once.
+    """Images of WILDS, read when they are asked for.
 
     Args:
         source: the dataset of the wilds package.
         rows: `(N,)` int64 which of its images.
+
+    Attributes:
+        workers: processes that read batches ahead: unpacking an image takes longer than training on it.
     """
+
+    workers: ClassVar[int] = WORKERS
 
     def __init__(self, source: Wilds, rows: Tensor):
         self.source, self.rows = source, rows
@@ -152,8 +159,7 @@ class Images:
         Raises:
             InputError: an image cannot be read or has another shape.
         """
-        with ThreadPoolExecutor(READERS) as pool:
-            return torch.stack(list(pool.map(self._image, self.rows[index].tolist())))
+        return torch.stack(in_threads(self._image, self.rows[index].tolist()))
 
     def _image(self, row: int) -> Tensor:
         try:

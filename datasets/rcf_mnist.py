@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 import torch
+from PIL import Image
 from torch import Tensor
 
 from cmixup.data import RegressionData, Split
@@ -40,9 +41,8 @@ DEBIAN = RawFile(
     page="https://packages.debian.org/dataset-fashion-mnist",
     licence="MIT",
 )
-SIZES, TWIN_SIZES = (40_000, 10_000, 10_000), (64, 32, 32)
+TWIN_SIZES = (64, 32, 32)
 BACKGROUND = 5  # grey values up to this one are not coloured
-CHUNK = 4096  # images rotated at once
 
 
 class RCFMNIST(Dataset):
@@ -68,6 +68,10 @@ class RCFMNIST(Dataset):
     name: ClassVar[str] = "rcf_mnist"
     files: ClassVar[tuple[tuple[RawFile, ...], ...]] = ((FILE, DEBIAN),)
     unit: ClassVar[str] = "turns (rotation / 360 degrees)"
+    domains: ClassVar[bool] = True
+    x_shape: ClassVar[tuple[int, ...]] = (3, 28, 28)
+    rows: ClassVar[int] = 60_000
+    split_sizes: ClassVar[tuple[int, ...]] = (40_000, 10_000, 10_000)
 
     def __init__(
         self,
@@ -98,11 +102,12 @@ class RCFMNIST(Dataset):
 
     def _build(self) -> RegressionData:
         rng = np.random.default_rng([self.split_seed, 28])
+        sizes, checksums = (TWIN_SIZES if self.synthetic else self.split_sizes), dict[str, str]()
         if self.synthetic:
-            images, sizes, checksums = twin_images(np.random.default_rng(0), sum(TWIN_SIZES)), TWIN_SIZES, {}
+            images = twin_images(np.random.default_rng(0), sum(TWIN_SIZES))
         else:
             ((file, path),) = self.fetch()
-            images, sizes, checksums = read_idx(path, (60_000, 28, 28)), SIZES, {file.path: file.sha256}
+            images, checksums = read_idx(path, (self.rows, *self.x_shape[1:])), {file.path: file.sha256}
         images = images[rng.permutation(len(images))]
         turn = rng.random(len(images)).astype(np.float32)
         grey = torch.from_numpy(rotate(images, 360.0 * turn.astype(np.float64)))
@@ -152,36 +157,16 @@ class Coloured:
 
 
 def rotate(images: np.ndarray, degrees: np.ndarray) -> np.ndarray:
-    """Rotate images about their centre, counter-clockwise, nearest neighbour, what lies outside black.
-
-    The same pixels as `PIL.Image.rotate(degrees)` gives, whose 16-bit fixed-point coordinates are kept.
+    """Rotate images about their centre, counter-clockwise, nearest neighbour; what comes from outside is black.
 
     Args:
         images: `(N, H, W)` uint8.
         degrees: `(N,)` float64.
     """
-    n, height, width = images.shape
-    turned = np.zeros_like(images)
-    row, column = np.arange(height)[:, None], np.arange(width)
-    for start in range(0, n, CHUNK):
-        part = slice(start, start + CHUNK)
-        angle = -np.radians(degrees[part] % 360.0)[:, None, None]
-        cos, sin = np.cos(angle), np.sin(angle)
-        # Output pixel (column, row) takes input pixel (a column + b row + c, ...), with half a pixel to its centre.
-        left, top = width / 2 * (1 - cos) - height / 2 * sin, height / 2 * (1 - cos) + width / 2 * sin
-        a, b, c = _fixed(cos), _fixed(sin), _fixed(left + 0.5 * cos + 0.5 * sin)
-        d, e, f = _fixed(-sin), _fixed(cos), _fixed(top - 0.5 * sin + 0.5 * cos)
-        x = (a * column + b * row + c) >> 16
-        y = (d * column + e * row + f) >> 16
-        inside = (x >= 0) & (x < width) & (y >= 0) & (y < height)
-        source = np.where(inside, y * width + x, 0).reshape(len(a), -1)
-        flat = images[part].reshape(len(a), -1)
-        turned[part] = np.take_along_axis(flat, source, axis=1).reshape(-1, height, width) * inside
+    turned = np.empty_like(images)
+    for k, angle in enumerate(degrees.tolist()):
+        turned[k] = Image.fromarray(images[k]).rotate(angle)
     return turned
-
-
-def _fixed(value: np.ndarray) -> np.ndarray:
-    return np.floor(value * 65536 + 0.5).astype(np.int32)
 
 
 def read_idx(path: Path, shape: tuple[int, ...]) -> np.ndarray:

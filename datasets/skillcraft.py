@@ -1,4 +1,4 @@
-"""SkillCraft1 Master Table."""
+"""SkillCraft1 Master RawTable."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from cmixup.errors import InputError
-from datasets.common.base import Indices, Table, TabularDataset, check_shape, smooth_labels, split_by_domain
+from datasets.common.base import Indices, RawTable, TabularDataset, check_shape, smooth_labels, split_by_domain
 from datasets.common.fetch import RawFile
 
 FILE = RawFile(
@@ -41,10 +41,14 @@ class SkillCraft(TabularDataset):
     name: ClassVar[str] = "skillcraft"
     files: ClassVar[tuple[tuple[RawFile, ...], ...]] = ((FILE,),)
     unit: ClassVar[str] = "ms (action latency)"
+    domains: ClassVar[bool] = True
+    x_shape: ClassVar[tuple[int, ...]] = (17,)
+    rows: ClassVar[int] = 3395
+    split_sizes: ClassVar[tuple[int, ...]] = (1878, 806, 711)
     worst: ClassVar[tuple[str, ...]] = ("rmse",)
     may_miss: ClassVar[bool] = True
 
-    def read(self) -> Table:
+    def read(self) -> RawTable:
         """Read the CSV by its header; `?` is unknown."""
         ((_, path),) = self.fetch()
         with path.open(newline="") as stream:
@@ -56,15 +60,15 @@ class SkillCraft(TabularDataset):
         x = np.array([[np.nan if row[name] == "?" else float(row[name]) for name in features] for row in rows])
         y = np.array([[float(row[LABEL])] for row in rows])
         domain = np.array([int(row[DOMAIN]) for row in rows])
-        return Table(check_shape(x, (3395, 17), path), y, domain, {FILE.path: FILE.sha256})
+        return RawTable(check_shape(x, (self.rows, 17), path), y, domain, {FILE.path: FILE.sha256})
 
-    def twin(self, rng: np.random.Generator) -> Table:
-        """3395 rows of 8 leagues, the same number in each, three attributes unknown in the last."""
-        x = rng.random((3395, 17))
+    def synthetic_rows(self, rng: np.random.Generator) -> RawTable:
+        """Return 3395 rows of 8 leagues, the same number in each, three attributes unknown in the last."""
+        x = rng.random((self.rows, 17))
         y = smooth_labels(x, rng, 63.7, 19.0)
         x[-55:, :3] = np.nan
-        return Table(x, y, np.repeat(np.arange(1, 9), COUNTS), {})
+        return RawTable(x, y, np.repeat(np.arange(1, 9), COUNTS), {})
 
-    def split(self, table: Table, seed: int) -> Indices:
-        """Whole leagues, 1878 / 806 / 711 rows."""
+    def split(self, table: RawTable, seed: int) -> Indices:
+        """Keep leagues whole: 1878 / 806 / 711 rows."""
         return split_by_domain(table.domain)

@@ -24,7 +24,7 @@ from cmixup.errors import InputError
 
 SIDE, EPS = 14, 1e-3  # TensorFlow's epsilon of batch normalisation
 CODE = SIDE * SIDE
-BLOCK = 15  # views the encoder takes at once on the CPU
+VIEWS_PER_BLOCK = 15  # views the encoder takes at once on the CPU
 POINTS = ("input", "encoder", "block1", "block2", "block3")
 
 
@@ -43,8 +43,8 @@ class Encoder(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the codes; on the CPU in blocks that stay in its cache, in three quarters of the time."""
-        if x.device.type == "cpu" and len(x) > BLOCK:
-            return torch.cat([self.encode(part) for part in torch.split(x, BLOCK)])
+        if x.device.type == "cpu" and len(x) > VIEWS_PER_BLOCK:
+            return torch.cat([self.encode(part) for part in torch.split(x, VIEWS_PER_BLOCK)])
         return self.encode(x)
 
     def encode(self, x: Tensor) -> Tensor:
@@ -54,8 +54,8 @@ class Encoder(nn.Module):
         return self.out(self.conv3(x).relu().flatten(1))
 
 
-class Block(nn.Module):
-    """Convolution, normalisation by the statistics of the batch, ReLU."""
+class ConvBlock(nn.Module):
+    """A block of the decoder: convolution, normalisation by the statistics of the batch, ReLU."""
 
     def __init__(self, channels: int, width: int):
         super().__init__()
@@ -76,7 +76,7 @@ class Decoder(nn.Module):
 
     def __init__(self, width: int):
         super().__init__()
-        self.block1, self.block2, self.block3, self.block4 = (Block(c, width) for c in (1, width, width, width))
+        self.block1, self.block2, self.block3, self.block4 = (ConvBlock(c, width) for c in (1, width, width, width))
         self.out = nn.Linear(width, 1)
         nn.init.normal_(self.out.weight, std=width**-0.5)
         nn.init.zeros_(self.out.bias)

@@ -23,14 +23,14 @@ from torch import Tensor, nn
 from cmixup.backbone import Backbone
 from cmixup.errors import InputError
 
-DRUG_SYMBOLS, PROTEIN_SYMBOLS = 63, 26
+N_DRUG_SYMBOLS, N_PROTEIN_SYMBOLS = 63, 26
 CHANNELS, WIDTH, FEATURES = (32, 64, 96), 256, 128
 DRUG_KERNELS, PROTEIN_KERNELS = (4, 6, 8), (4, 8, 12)
 DEPTHS = (1, 2, 3)
 
 
 class Tower(nn.Module):
-    """Three convolutions, the maximum over positions, a linear layer.
+    """The part that reads one string: three convolutions, the maximum over positions, a linear layer.
 
     Args:
         symbols: channels of the one-hot string.
@@ -87,21 +87,21 @@ class DeepDTA(Backbone):
         super().__init__()
         if len(in_shape) != 1:
             raise InputError(f"in_shape must be (values,) for DeepDTA, got {tuple(in_shape)}")
-        protein_length, rest = divmod(in_shape[0] - DRUG_SYMBOLS * drug_length, PROTEIN_SYMBOLS)
+        protein_length, rest = divmod(in_shape[0] - N_DRUG_SYMBOLS * drug_length, N_PROTEIN_SYMBOLS)
         if rest:
             raise InputError(
                 f"drug_length {drug_length} does not fit inputs of {in_shape[0]} values: "
-                f"{DRUG_SYMBOLS} a position of the drug, {PROTEIN_SYMBOLS} a position of the protein"
+                f"{N_DRUG_SYMBOLS} a position of the drug, {N_PROTEIN_SYMBOLS} a position of the protein"
             )
         for name, length, kernels in (
             ("drug_length", drug_length, DRUG_KERNELS),
             ("protein_length", protein_length, PROTEIN_KERNELS),
         ):
-            least = sum(kernels) - len(kernels) + 1
-            if length < least:
-                raise InputError(f"{name} must be {least} or more for DeepDTA, got {length}")
+            minimum = sum(kernels) - len(kernels) + 1
+            if length < minimum:
+                raise InputError(f"{name} must be {minimum} or more for DeepDTA, got {length}")
         self.drug_length = drug_length
-        self.drug, self.protein = Tower(DRUG_SYMBOLS, DRUG_KERNELS), Tower(PROTEIN_SYMBOLS, PROTEIN_KERNELS)
+        self.drug, self.protein = Tower(N_DRUG_SYMBOLS, DRUG_KERNELS), Tower(N_PROTEIN_SYMBOLS, PROTEIN_KERNELS)
         self.predictor = nn.Sequential(
             nn.Linear(2 * WIDTH, WIDTH), nn.Linear(WIDTH, FEATURES), nn.Linear(FEATURES, FEATURES)
         )
@@ -134,9 +134,9 @@ class DeepDTA(Backbone):
         return self.out(features)
 
     def _strings(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        width = DRUG_SYMBOLS * self.drug_length
+        width = N_DRUG_SYMBOLS * self.drug_length
         drug, protein = x[:, :width], x[:, width:]
-        return drug.reshape(len(x), DRUG_SYMBOLS, -1), protein.reshape(len(x), PROTEIN_SYMBOLS, -1)
+        return drug.reshape(len(x), N_DRUG_SYMBOLS, -1), protein.reshape(len(x), N_PROTEIN_SYMBOLS, -1)
 
     def _combine(self, maps: tuple[Tensor, Tensor], done: tuple[int, int]) -> Tensor:
         drug, protein = self.drug.summarise(maps[0], done[0]), self.protein.summarise(maps[1], done[1])

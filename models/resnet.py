@@ -1,10 +1,9 @@
 """ResNet: the image backbone of RCF-MNIST and PovertyMap (He et al. 2016, "Deep Residual Learning for Image
-Recognition"; pytorch/vision torchvision/models/resnet.py, whose parameter names and initialisation are kept, so that
-its weight files load).
+Recognition"; torchvision `resnet18` and `resnet50`).
 
-A 7x7 convolution with stride 2 and a max-pool, four layers of residual blocks, average pooling, one linear layer. The
-released C-Mixup code mixes hidden states after layer 4; only pooling and the linear layer follow, so in evaluation mode
-this mixes predictions.
+The blocks are torchvision's, with its parameter names, so its weight files load; the first convolution and the linear
+layer are made here. The released C-Mixup code mixes hidden states after layer 4; only pooling and the linear layer
+follow, so in evaluation mode this mixes predictions.
 
 Differences from the original code: any number of input channels (PovertyMap has 8) and an option for the width. WILDS
 calls a network of depths [3, 4, 23, 3] "ResNet50"; depth 50 here is the true [3, 4, 6, 3].
@@ -14,77 +13,20 @@ from __future__ import annotations
 
 import hashlib
 import pickle
+from collections.abc import Iterator
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from cmixup.backbone import Backbone
 from cmixup.errors import InputError
+from models.vision import import_torchvision
 
 STAGES = ("layer1", "layer2", "layer3", "layer4")
-DEPTHS = {18: (2, 2, 2, 2), 50: (3, 4, 6, 3)}
-
-
-class Residual(nn.Module):
-    """A residual block: what `body` gives is added to the input, which `downsample` brings to its shape.
-
-    Args:
-        channels: of the input.
-        width: of the block's 3x3 convolutions; its output has `width * expansion` channels.
-        stride: of its first 3x3 convolution.
-    """
-
-    expansion: ClassVar[int]
-
-    def __init__(self, channels: int, width: int, stride: int):
-        super().__init__()
-        self.downsample: nn.Module = nn.Identity()
-        if stride > 1 or channels != width * self.expansion:
-            out = width * self.expansion
-            self.downsample = nn.Sequential(nn.Conv2d(channels, out, 1, stride, bias=False), nn.BatchNorm2d(out))
-
-    def body(self, x: Tensor) -> Tensor:
-        """Return what is added to the input."""
-        raise NotImplementedError
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return `(B, width * expansion, H / stride, W / stride)`."""
-        return torch.relu(self.body(x) + self.downsample(x))
-
-
-class Basic(Residual):
-    """Two 3x3 convolutions (depth 18)."""
-
-    expansion: ClassVar[int] = 1
-
-    def __init__(self, channels: int, width: int, stride: int):
-        super().__init__(channels, width, stride)
-        self.conv1, self.bn1 = nn.Conv2d(channels, width, 3, stride, 1, bias=False), nn.BatchNorm2d(width)
-        self.conv2, self.bn2 = nn.Conv2d(width, width, 3, 1, 1, bias=False), nn.BatchNorm2d(width)
-
-    def body(self, x: Tensor) -> Tensor:
-        """Return what is added to the input."""
-        return self.bn2(self.conv2(torch.relu(self.bn1(self.conv1(x)))))
-
-
-class Bottleneck(Residual):
-    """1x1, 3x3 and 1x1 convolutions (depth 50); the 3x3 has the stride."""
-
-    expansion: ClassVar[int] = 4
-
-    def __init__(self, channels: int, width: int, stride: int):
-        super().__init__(channels, width, stride)
-        out = width * self.expansion
-        self.conv1, self.bn1 = nn.Conv2d(channels, width, 1, bias=False), nn.BatchNorm2d(width)
-        self.conv2, self.bn2 = nn.Conv2d(width, width, 3, stride, 1, bias=False), nn.BatchNorm2d(width)
-        self.conv3, self.bn3 = nn.Conv2d(width, out, 1, bias=False), nn.BatchNorm2d(out)
-
-    def body(self, x: Tensor) -> Tensor:
-        """Return what is added to the input."""
-        x = torch.relu(self.bn1(self.conv1(x)))
-        return self.bn3(self.conv3(torch.relu(self.bn2(self.conv2(x)))))
+DEPTHS = {18: ("BasicBlock", [2, 2, 2, 2]), 50: ("Bottleneck", [3, 4, 6, 3])}  # kind and number of torchvision's blocks
+WIDTH = 64  # channels of torchvision's first stage
 
 
 class ResNet(Backbone):
@@ -114,7 +56,7 @@ class ResNet(Backbone):
         out_features: int,
         depth: int = 18,
         weights: str | None = None,
-        width: int = 64,
+        width: int = WIDTH,
     ):
         super().__init__()
         if len(in_shape) != 3:
@@ -123,23 +65,15 @@ class ResNet(Backbone):
             raise InputError(f"depth must be one of {', '.join(map(str, DEPTHS))}, got {depth!r}")
         if width < 1:
             raise InputError(f"width must be 1 or more, got {width!r}")
-        block = Basic if depth == 18 else Bottleneck
-        self.conv1 = nn.Conv2d(in_shape[0], width, 7, 2, 3, bias=False)
-        self.bn1 = nn.BatchNorm2d(width)
-        self.maxpool = nn.MaxPool2d(3, 2, 1)
-        channels = width
-        for stage, (name, blocks) in enumerate(zip(STAGES, DEPTHS[depth], strict=True)):
-            inner = width * 2**stage
-            strides = [1 if stage == 0 else 2] + [1] * (blocks - 1)
-            made = []
-            for stride in strides:
-                made.append(block(channels, inner, stride))
-                channels = inner * block.expansion
-            self.add_module(name, nn.Sequential(*made))
-        self.fc = nn.Linear(channels, out_features)
-        for module in self.modules():
-            if isinstance(module, nn.Conv2d):
-                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+        with torch.device("meta"):  # nothing is drawn before `_initialise`
+            trunk = _trunk(depth, width)
+            self.conv1 = nn.Conv2d(in_shape[0], width, 7, 2, 3, bias=False)
+            self.bn1 = nn.BatchNorm2d(width)
+            self.maxpool = nn.MaxPool2d(3, 2, 1)
+            for name in STAGES:
+                self.add_module(name, getattr(trunk, name))
+            self.fc = nn.Linear(trunk.inplanes, out_features)
+        _initialise(self)
         if weights is not None:
             self.notes = (self._load(Path(weights)),)
         elif in_shape[0] == 3:
@@ -195,11 +129,48 @@ class ResNet(Backbone):
         return f"ResNet initialised from {path.name} (SHA-256 {hashlib.sha256(content).hexdigest()})"
 
 
-def resnet18(in_shape: tuple[int, ...], out_features: int, weights: str | None = None, width: int = 64) -> ResNet:
+def _trunk(depth: int, width: int) -> Any:
+    """Return torchvision's network with its stages scaled to `width`; its first convolution and last layer stay."""
+    resnet = import_torchvision("torchvision.models.resnet")
+    block, blocks = DEPTHS[depth]
+
+    class Scaled(resnet.ResNet):  # type: ignore[name-defined]
+        def _make_layer(self, block: Any, planes: int, *rest: Any, **named: Any) -> nn.Module:
+            if planes == WIDTH:
+                self.inplanes = width  # what the first stage reads
+            return super()._make_layer(block, planes * width // WIDTH, *rest, **named)
+
+    return Scaled(getattr(resnet, block), blocks)
+
+
+def _initialise(model: nn.Module) -> None:
+    """Draw all parameters on the CPU: PyTorch's defaults first, then Kaiming's normal numbers for the convolutions.
+
+    torchvision makes the same two passes, but in the second it draws a block's shortcut last. Here the shortcut comes
+    first in both, so that a seed gives the weights that the published runs on RCF-MNIST started from.
+    """
+    model.to_empty(device="cpu")
+    parts = list(_shortcuts_first(model))
+    for part in parts:
+        part.reset_parameters()
+    for part in parts:
+        if isinstance(part, nn.Conv2d):
+            nn.init.kaiming_normal_(part.weight, mode="fan_out", nonlinearity="relu")
+
+
+def _shortcuts_first(module: nn.Module) -> Iterator[Any]:
+    """Yield the modules that have parameters of their own, those of a block's `downsample` before its others."""
+    if isinstance(module, (nn.Conv2d, nn.BatchNorm2d, nn.Linear)):
+        yield module
+    for _, child in sorted(module.named_children(), key=lambda item: item[0] != "downsample"):
+        yield from _shortcuts_first(child)
+
+
+def resnet18(in_shape: tuple[int, ...], out_features: int, weights: str | None = None, width: int = WIDTH) -> ResNet:
     """Return a ResNet-18 (see `ResNet`)."""
     return ResNet(in_shape, out_features, 18, weights, width)
 
 
-def resnet50(in_shape: tuple[int, ...], out_features: int, weights: str | None = None, width: int = 64) -> ResNet:
+def resnet50(in_shape: tuple[int, ...], out_features: int, weights: str | None = None, width: int = WIDTH) -> ResNet:
     """Return a ResNet-50 (see `ResNet`)."""
     return ResNet(in_shape, out_features, 50, weights, width)

@@ -20,7 +20,7 @@ from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from datasets.common.base import SPLITS
 from datasets.common.video.avi import write_avi
-from datasets.common.video.discs import FPS, Disc, Discs
+from datasets.common.video.discs import FPS, Disc, SyntheticVideos
 from datasets.echo import FOLDER
 from scripts.driver.cli import user_errors
 
@@ -54,7 +54,7 @@ def make(out: Path, counts: dict[str, int], frames: int = 120, size: int = 112, 
         raise InputError(f"out {out} holds {root / 'FileList.csv'} already; nothing is written over it")
     listed, traced = [], []
     made = [(part, k, disc) for s, part in enumerate(SPLITS) for k, disc in
-            enumerate(Discs((seed, s), counts[part], frames, size).discs)]  # fmt: skip
+            enumerate(SyntheticVideos((seed, s), counts[part], frames, size).discs)]  # fmt: skip
     for part, k, disc in track(made, "writing videos", transient=True):
         name = f"GENERATED_{part}_{k:05d}"
         write_avi(root / "Videos" / f"{name}.avi", disc.read(np.arange(len(disc))), FPS)

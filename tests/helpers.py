@@ -28,14 +28,13 @@ from cmixup.methods.manifold_mixup import manifold_mixup
 from cmixup.methods.mixrl import mixrl
 from cmixup.methods.mixup import mixup
 from cmixup.methods.vrex import vrex
-from cmixup.mixing.lam import Constant
 from cmixup.model_stack import ModelStack, stack_modules
 from cmixup.order import EpochBatches
 from cmixup.pairing.base import Pairing
 from cmixup.pairing.decay import Exponential, Knn
 from cmixup.pairing.uniform import Permutation
 from cmixup.seeding import Streams, torch_seed
-from cmixup.training.loader import Rows
+from cmixup.training.loader import BatchLoader
 from cmixup.training.settings import TrainSettings
 from cmixup.training.trainer import Run, RunResult, train
 from models.fcn3 import FCN3
@@ -72,7 +71,7 @@ DOMAIN_METHODS = tuple(name for name, make in METHODS.items() if make().domains)
 
 
 def make_split(n: int, d: int = 3, d_y: int = 1, seed: int = 0, name: str = "train") -> Split:
-    """Rows in [0, 1] with distinct labels of about unit size; two domains."""
+    """BatchLoader in [0, 1] with distinct labels of about unit size; two domains."""
     rng = np.random.default_rng([seed, n, d])
     x = rng.random((n, d)).astype(np.float32)
     slopes = np.linspace(1, 3, d * d_y).reshape(d, d_y)
@@ -131,7 +130,7 @@ def epoch_batches(run: Run, batch_size: int = 16) -> tuple[EpochBatches, list[Ba
     fitted(run)
     order = run.method.order(run.data.train, batch_size, run.streams, drop_last=False)
     drawn = run.method.draw(order, run.streams)
-    return order, list(Rows([run.data.train], CPU).batches([order], [drawn]))
+    return order, list(BatchLoader([run.data.train], CPU).batches([order], [drawn]))
 
 
 def make_stack(runs: Sequence[Run], **changes: Any) -> tuple[ModelStack, Any]:

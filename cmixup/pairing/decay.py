@@ -14,7 +14,7 @@ from cmixup.pairing.flat import Standardised
 class PairDistances(Protocol):
     """What the forms by distance alone need to know of the training data."""
 
-    def pairs(self) -> np.ndarray:
+    def pair_distances(self) -> np.ndarray:
         """Return distances of training pairs, all or a sample, `(n,)`."""
         ...
 
@@ -51,7 +51,7 @@ class Threshold(DistanceDecay):
 
     def fit(self, inputs: PairDistances) -> None:
         """Find the distance at the quantile; infinity at 1, since the largest pair may not be in the sample."""
-        self.eps = float("inf") if self.quantile == 1 else float(np.quantile(inputs.pairs(), self.quantile))
+        self.eps = float("inf") if self.quantile == 1 else float(np.quantile(inputs.pair_distances(), self.quantile))
 
     def __call__(self, rows: np.ndarray, distance: np.ndarray) -> np.ndarray:
         """Return 1 for pairs at most `eps` apart, else 0."""
@@ -70,7 +70,7 @@ class Exponential(DistanceDecay):
 
     def fit(self, inputs: PairDistances) -> None:
         """Find the median distance."""
-        self.median = float(np.median(inputs.pairs()))
+        self.median = float(np.median(inputs.pair_distances()))
 
     def __call__(self, rows: np.ndarray, distance: np.ndarray) -> np.ndarray:
         """Return the weights; equal inputs weigh 1."""

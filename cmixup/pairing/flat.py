@@ -58,7 +58,7 @@ class Standardised:
         ]
         return torch.cat(parts).numpy() if parts else np.empty(0, dtype=np.float32)
 
-    def pairs(self) -> np.ndarray:
+    def pair_distances(self) -> np.ndarray:
         """Return the distances of all pairs of sampled rows, a row with itself included, `(n^2,)` float32."""
         rows = self.read(self.sample)
         return torch.cdist(rows, rows, compute_mode="donot_use_mm_for_euclid_dist").flatten().numpy()

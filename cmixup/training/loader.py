@@ -8,29 +8,33 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
 
 from cmixup.batch import Batch
-from cmixup.data import ManyViews, Sampled, Split
+from cmixup.data import Indexable, ManyViews, Sampled, Split
 from cmixup.errors import InputError
 from cmixup.order import EpochBatches
 
 CHUNK_BYTES = 32 * 2**20  # rows gathered at once; slices of it are the batches
-WHICH = ("partner", "view", "partner_view")  # draws that say what to read
+GATHER_KEYS = ("partner", "view", "partner_view")  # draws that say what to read
+Key = tuple[Tensor, Tensor | None]  # the rows `(E, B)` to read, and which view of each
 
 
-class Rows:
+class BatchLoader:
     """The rows of one split for every run of a stack.
 
-    Tensors live on the device; inputs that are not tensors are read when a batch asks for them. What comes out is
-    `(B, ...)` for one run and `(E, B, ...)` for a stack of E.
+    Tensors live on the device. Other inputs are read when a batch asks for them: in this process, since a `DataLoader`
+    costs more than it saves where reading is cheap, or, where the inputs have an attribute `workers` above 0, by so
+    many processes of a `DataLoader`, which read ahead into pinned memory. Batches are `(B, ...)` for one run and
+    `(E, B, ...)` for a stack of E.
 
     Args:
         splits: one split a run, all of one shape.
         device: where batches go.
 
     Attributes:
-        home: the device of row numbers. That is the CPU where inputs are read on demand, so that reading the next
-            batch does not wait until the device is done with this one.
+        index_device: where row numbers live: the CPU where inputs are read on demand, so that reading the next batch
+            does not wait until the device is done with this one; else the device.
 
     Raises:
         InputError: splits that differ in shape.
@@ -45,11 +49,11 @@ class Rows:
         if len(resident) < len(splits) and len(splits) > 1:
             raise InputError("inputs that are read on demand cannot be stacked")
         self._x = torch.cat(resident).to(device) if resident else splits[0].x
-        self.home = device if resident else torch.device("cpu")
+        self.index_device = device if resident else torch.device("cpu")
         self._y = torch.cat([s.y for s in splits]).to(device)
         self._domain = torch.cat([s.domain for s in splits]).to(device)
         # Rows of all runs lie one after another, so that one index reaches any of them.
-        self._start = torch.arange(self.size, device=self.home)[:, None] * self.n_rows
+        self._start = torch.arange(self.size, device=self.index_device)[:, None] * self.n_rows
 
     @property
     def y(self) -> Tensor:
@@ -62,7 +66,7 @@ class Rows:
         return self._shaped(self._domain, self.n_rows)
 
     def fetch(self, index: Tensor, view: Tensor | None = None) -> Batch:
-        """Return the rows `index: (E, B)` int64, at `home`.
+        """Return the rows `index: (E, B)` int64, at `index_device`.
 
         Args:
             index: which rows.
@@ -70,16 +74,41 @@ class Rows:
         """
         flat = (index + self._start).reshape(-1)
         if isinstance(self._x, Tensor):
-            x = self._x.index_select(0, flat)
-        elif view is not None and isinstance(self._x, Sampled):
-            x = self._x.sample(flat, view.reshape(-1)).to(self.device, non_blocking=True)
-        else:
-            x = _each(lambda part: part.to(self.device, non_blocking=True), self._x[flat])
-        count, flat = index.shape[1], flat.to(self.device)
-        y, domain = self._y.index_select(0, flat), self._domain.index_select(0, flat)
-        return Batch(
-            _each(lambda part: self._shaped(part, count), x), self._shaped(y, count), self._shaped(domain, count)
+            return self._batch(index, self._x.index_select(0, flat))
+        return self._batch(index, _read(self._x, flat, None if view is None else view.reshape(-1)))
+
+    def fetch_each(self, keys: Sequence[Key]) -> Iterator[Batch]:
+        """Yield `fetch(*key)` for each of `keys`; worker processes read ahead where the inputs ask for them."""
+        workers = 0 if isinstance(self._x, Tensor) else getattr(self._x, "workers", 0)
+        if not workers:
+            for key in keys:
+                yield self.fetch(*key)
+            return
+        loader: DataLoader[Any] = DataLoader(
+            _Reader(self._x),
+            batch_size=None,  # a key is a whole batch
+            sampler=keys,
+            num_workers=workers,
+            pin_memory=self.device.type == "cuda",
+            generator=torch.Generator(),  # it draws a seed for its workers, which must not come from the global stream
         )
+        for (index, _), x in zip(keys, loader, strict=True):
+            if isinstance(x, InputError):
+                raise x
+            yield self._batch(index, x)
+
+    def in_order(self, batch_size: int) -> Iterator[Any]:
+        """Yield the inputs of all rows, from first to last, `batch_size` at once."""
+        every = torch.arange(self.n_rows, device=self.index_device).expand(self.size, -1)
+        for batch in self.fetch_each([(index, None) for index in torch.split(every, batch_size, dim=1)]):
+            yield batch.x
+
+    def _batch(self, index: Tensor, x: Any) -> Batch:
+        """Return inputs `(E * B, ...)` that were read for `index`, with their labels and domains."""
+        count, flat = index.shape[1], (index + self._start).reshape(-1).to(self.device)
+        y, domain = self._y.index_select(0, flat), self._domain.index_select(0, flat)
+        x = _each(lambda part: self._shaped(part.to(self.device, non_blocking=True), count), x)
+        return Batch(x, self._shaped(y, count), self._shaped(domain, count))
 
     @property
     def has_views(self) -> bool:
@@ -103,18 +132,22 @@ class Rows:
         sizes = orders[0].sizes.tolist()
         if any(order.sizes.tolist() != sizes for order in orders):
             raise InputError("all runs of a stack need batches of the same sizes")
-        index = self._aligned([order.index for order in orders], self.home)
-        drawn = {name: self._aligned([d[name] for d in draws], self.home if name in WHICH else self.device)
-                 for name in draws[0]}  # fmt: skip
-        partner, view, partner_view = (drawn.pop(name, None) for name in WHICH)
-        start = 0
-        for group in self._groups(sizes):
-            rows = slice(start, start + sum(group))
-            start = rows.stop
-            mine = self._split(self.fetch(index[:, rows], _part(view, rows)), group)
+        index = self._aligned([order.index for order in orders], self.index_device)
+        devices = dict.fromkeys(draws[0], self.device) | dict.fromkeys(GATHER_KEYS, self.index_device)
+        drawn = {name: self._aligned([d[name] for d in draws], devices[name]) for name in draws[0]}
+        partner, view, partner_view = (drawn.pop(name, None) for name in GATHER_KEYS)
+        chunks = list(self._chunks(sizes))
+        keys: list[Key] = []
+        for rows, _ in chunks:
+            keys.append((index[:, rows], _part(view, rows)))
+            if partner is not None:
+                keys.append((partner[:, rows], _part(partner_view, rows)))
+        fetched = self.fetch_each(keys)
+        for rows, group in chunks:
+            mine = self._split(next(fetched), group)
             theirs: Sequence[Batch | None] = [None] * len(group)
             if partner is not None:
-                theirs = self._split(self.fetch(partner[:, rows], _part(partner_view, rows)), group)
+                theirs = self._split(next(fetched), group)
             extra = {name: self._pieces(value[:, rows].reshape(*self._lead(sum(group)), *value.shape[2:]), group)
                      for name, value in drawn.items()}  # fmt: skip
             for b, (own, other) in enumerate(zip(mine, theirs, strict=True)):
@@ -138,18 +171,37 @@ class Rows:
         columns = (self._pieces(value, sizes) for value in (rows.x, rows.y, rows.domain))
         return [Batch(x, y, domain) for x, y, domain in zip(*columns, strict=True)]
 
-    def _groups(self, sizes: list[int]) -> Iterator[list[int]]:
-        """Group batches so that those of one group are gathered at once within `CHUNK_BYTES`."""
-        row = 4 * (self._x[0].numel() + self._y[0].numel()) if isinstance(self._x, Tensor) else CHUNK_BYTES
-        room = CHUNK_BYTES // (2 * row * self.size)
-        group: list[int] = []
+    def _chunks(self, sizes: list[int]) -> Iterator[tuple[slice, list[int]]]:
+        """Yield the rows that are gathered at once, within `CHUNK_BYTES`, and the sizes of the batches they make."""
+        row_bytes = 4 * (self._x[0].numel() + self._y[0].numel()) if isinstance(self._x, Tensor) else CHUNK_BYTES
+        rows_per_chunk = CHUNK_BYTES // (2 * row_bytes * self.size)
+        start, group = 0, list[int]()
         for size in sizes:
-            if group and sum(group) + size > room:
-                yield group
-                group = []
+            if group and sum(group) + size > rows_per_chunk:
+                yield slice(start, start + sum(group)), group
+                start, group = start + sum(group), []
             group.append(size)
         if group:
-            yield group
+            yield slice(start, start + sum(group)), group
+
+
+class _Reader(Dataset[Any]):
+    """What a worker process of a `DataLoader` does; an `InputError` comes back as a value, to be raised unchanged."""
+
+    def __init__(self, x: Indexable):
+        self.x = x
+
+    def __getitem__(self, key: Key) -> Any:
+        index, view = key
+        try:
+            return _read(self.x, index.reshape(-1), None if view is None else view.reshape(-1))
+        except InputError as error:
+            return error
+
+
+def _read(x: Indexable, index: Tensor, view: Tensor | None) -> Any:
+    """Return the inputs of the rows `index: (B,)`, as the views `view: (B,)` where inputs are `Sampled`."""
+    return x.sample(index, view) if view is not None and isinstance(x, Sampled) else x[index]
 
 
 def _part(draws: Tensor | None, columns: slice) -> Tensor | None:

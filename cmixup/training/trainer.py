@@ -18,7 +18,7 @@ from cmixup.model_stack import ModelStack, stack_modules, unstack_buffers
 from cmixup.order import EpochBatches
 from cmixup.seeding import Streams, torch_seed
 from cmixup.training.checkpoint import Checkpoints, random_state, set_random_state
-from cmixup.training.loader import Rows
+from cmixup.training.loader import BatchLoader
 from cmixup.training.predict import predict
 from cmixup.training.settings import TrainSettings
 
@@ -117,8 +117,8 @@ def _train_stack(
     stack = ModelStack([run.model for run in runs], device, settings.optimizer, settings.lr, settings.weight_decay)
     method = stack_modules([run.method for run in runs]).to(device)
     method.begin(stack, [run.method for run in runs], [run.streams for run in runs])
-    source = Rows([run.data.train for run in runs], device)
-    scored = {name: Rows([getattr(run.data, name) for run in runs], device) for name in ("val", *settings.track)}
+    source = BatchLoader([run.data.train for run in runs], device)
+    scored = {name: BatchLoader([getattr(run.data, name) for run in runs], device) for name in ("val", *settings.track)}
     own_predictor = method.predictors()[""]
     selection = runs[0].data.selection
     metric = metric_of(selection)
@@ -235,11 +235,11 @@ def _draw_epoch(run: Run, settings: TrainSettings) -> tuple[EpochBatches, dict[s
 
 
 def _score_all(
-    runs: Sequence[Run], method: Method, stack: ModelStack, val: Rows, settings: TrainSettings
+    runs: Sequence[Run], method: Method, stack: ModelStack, val: BatchLoader, settings: TrainSettings
 ) -> list[dict[str, dict[str, float]]]:
     """Return each run's scores on val and test; on test by every predictor of the method."""
     predictors = method.predictors()
-    test = Rows([run.data.test for run in runs], val.device)
+    test = BatchLoader([run.data.test for run in runs], val.device)
     wanted = [("val", "", val), *(("test", name, test) for name in predictors)]
     scores: list[dict[str, dict[str, float]]] = [{"val": {}, "test": {}} for _ in runs]
     for part, name, rows in wanted:

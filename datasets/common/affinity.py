@@ -31,11 +31,11 @@ def encode(strings: Sequence[str], symbols: str, length: int) -> Tensor:
 
 @dataclass(frozen=True)
 class PairTable:
-    """Pairs as read.
+    """Drug-protein pairs as the files hold them, neither split nor encoded.
 
     Args:
         drugs, proteins: each different string once: SMILES, and amino acids.
-        drug, protein: `(N,)` which of them a pair has.
+        drug, protein: `(N,)` the number of each pair's drug and protein in these lists.
         y: `(N,)` affinities.
         domain: `(N,)`.
         checksums: of the files.
@@ -50,7 +50,7 @@ class PairTable:
     checksums: dict[str, str]
 
 
-class Pairs:
+class DrugProteinInputs:
     """One-hot strings of drug-protein pairs, made when they are asked for: 129 kB a pair in place of 8 bytes.
 
     Args:
@@ -88,6 +88,8 @@ class DrugTarget(Dataset):
 
     selection: ClassVar[str] = "r"
     worst: ClassVar[tuple[str, ...]] = ("r",)
+    domains: ClassVar[bool] = True
+    x_shape: ClassVar[tuple[int, ...]] = (len(DRUG_SYMBOLS) * 100 + len(PROTEIN_SYMBOLS) * 1000,)
 
     def __init__(self, drug_length: int = 100, protein_length: int = 1000, synthetic: bool = False):
         super().__init__(synthetic)
@@ -99,20 +101,20 @@ class DrugTarget(Dataset):
 
     @abstractmethod
     def read(self) -> PairTable:
-        """Read the real pairs."""
+        """Return the pairs of the real files."""
 
     @abstractmethod
-    def twin(self, rng: np.random.Generator) -> PairTable:
-        """Make a few pairs with similar labels."""
+    def synthetic_rows(self, rng: np.random.Generator) -> PairTable:
+        """Return the twin's few pairs, which have similar labels."""
 
     @abstractmethod
     def split(self, table: PairTable, seed: int) -> Indices:
         """Return the rows of "train", "val" and "test"."""
 
     def load(self, seed: int) -> RegressionData:
-        """Read and encode once, then split."""
+        """Return the splits; the pairs are read and encoded once, whatever the run seed."""
         if self._read is None:
-            table = self.twin(np.random.default_rng(0)) if self.synthetic else self.read()
+            table = self.synthetic_rows(np.random.default_rng(0)) if self.synthetic else self.read()
             drugs = encode(table.drugs, DRUG_SYMBOLS, self.drug_length)
             proteins = encode([p.upper() for p in table.proteins], PROTEIN_SYMBOLS, self.protein_length)
             self._read = table, drugs, proteins
@@ -124,7 +126,7 @@ class DrugTarget(Dataset):
     def _split(self, table: PairTable, drugs: Tensor, proteins: Tensor, rows: np.ndarray, part: str) -> Split:
         drug, protein = (torch.from_numpy(which[rows].astype(np.int32)) for which in (table.drug, table.protein))
         return Split(
-            x=Pairs(drugs, proteins, drug, protein),
+            x=DrugProteinInputs(drugs, proteins, drug, protein),
             y=torch.from_numpy(table.y[rows].astype(np.float32))[:, None],
             domain=torch.from_numpy(table.domain[rows].astype(np.int64)),
             name=f"{self.name}/{part}",

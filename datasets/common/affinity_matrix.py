@@ -92,8 +92,8 @@ class MatrixDrugTarget(DrugTarget):
         y = matrix[drug, protein]
         return PairTable(list(drugs.values()), list(proteins.values()), drug, protein, y, group, checksums)
 
-    def twin(self, rng: np.random.Generator) -> PairTable:
-        """12 pairs of each of 20 proteins."""
+    def synthetic_rows(self, rng: np.random.Generator) -> PairTable:
+        """Return 12 pairs of each of 20 proteins."""
         drugs = {str(k): s for k, s in enumerate(twin_strings(rng, 12, DRUG_SYMBOLS, 20, 90))}
         proteins = {str(k): s for k, s in enumerate(twin_strings(rng, 20, PROTEIN_SYMBOLS, 60, 300))}
         rows = np.arange(240)

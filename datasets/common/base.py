@@ -22,8 +22,9 @@ SPLITS = ("train", "val", "test")
 class Dataset(ABC):
     """Loads, checks and splits one dataset.
 
-    A subclass's docstring is its card: origin, what y measures and its unit, shapes, counts per split, licence,
-    citation. `synthetic=True` gives its twin: the same shapes and metadata from a formula, without any file.
+    A subclass needs `name`, `unit` and `load`, and offers a twin: with `synthetic=True` it gives the same shapes and
+    metadata from a formula, without any file. Its docstring is its card: origin, what y measures and its unit, shapes,
+    counts per split, licence, citation. The attributes from `tasks` on are the card's figures, for programs and tests.
 
     Attributes:
         name: its spelling in files, configs, keys and results.
@@ -31,6 +32,12 @@ class Dataset(ABC):
         folders: the folders it needs that only a person can get.
         unit: what y measures.
         metrics, selection, worst: see `cmixup.data.RegressionData`.
+        tasks: whether a row is a task, with a support and a query (`cmixup.tasks`).
+        domains: whether the training rows come from several domains, which the methods for several domains need.
+        x_shape: shape of one input with the default options; for tasks, of one view.
+        y_width: labels of a row.
+        rows: how many rows the files hold: examples, time steps of a series, pairs, images, videos; 0 if it depends.
+        split_sizes: rows of train, val and test with the default options; empty if they depend on the seed or preset.
     """
 
     name: ClassVar[str]
@@ -40,6 +47,12 @@ class Dataset(ABC):
     metrics: ClassVar[tuple[str, ...]] = ("rmse", "mape", "r")
     selection: ClassVar[str] = "rmse"
     worst: ClassVar[tuple[str, ...]] = ()
+    tasks: ClassVar[bool] = False
+    domains: ClassVar[bool] = False
+    x_shape: ClassVar[tuple[int, ...]] = ()
+    y_width: ClassVar[int] = 1
+    rows: ClassVar[int] = 0
+    split_sizes: ClassVar[tuple[int, ...]] = ()
 
     def __init__(self, synthetic: bool = False):
         self.synthetic = synthetic
@@ -67,8 +80,10 @@ class Dataset(ABC):
         """Return what a reader of the results must know."""
         return ("synthetic twin: not real data",) if self.synthetic else ()
 
-    def assemble(self, train: Split, val: Split, test: Split, checksums: Mapping[str, str]) -> RegressionData:
-        """Return the splits with what this dataset says of itself."""
+    def assemble(
+        self, train: Split, val: Split, test: Split, checksums: Mapping[str, str], *notes: str
+    ) -> RegressionData:
+        """Return the splits with what this dataset says of itself, and with further `notes` on the files at hand."""
         return RegressionData(
             self.name,
             train,
@@ -79,13 +94,20 @@ class Dataset(ABC):
             selection=self.selection,
             worst=self.worst,
             checksums=checksums,
-            notes=self.notes(),
+            notes=(*self.notes(), *notes),
         )
 
 
 @dataclass(frozen=True)
-class Table:
-    """Rows as read: `x: (N, d)`, `y: (N, d_y)`, `domain: (N,)`, and the checksums of their files."""
+class RawTable:
+    """Rows as the files hold them, neither split nor scaled.
+
+    Args:
+        x: `(N, d)` features.
+        y: `(N, d_y)` labels.
+        domain: `(N,)` the domain of each row.
+        checksums: SHA-256 of each file they were read from.
+    """
 
     x: np.ndarray
     y: np.ndarray
@@ -113,20 +135,20 @@ class TabularDataset(Dataset):
         self.scaling = check_choice("scaling", scaling, ("train", "all"))
 
     @abstractmethod
-    def read(self) -> Table:
-        """Read the real rows."""
+    def read(self) -> RawTable:
+        """Return the rows of the real files."""
 
     @abstractmethod
-    def twin(self, rng: np.random.Generator) -> Table:
-        """Make rows of the same shapes and similar ranges."""
+    def synthetic_rows(self, rng: np.random.Generator) -> RawTable:
+        """Return the twin's rows, which have the same shapes and similar ranges."""
 
     @abstractmethod
-    def split(self, table: Table, seed: int) -> Indices:
+    def split(self, table: RawTable, seed: int) -> Indices:
         """Return the rows of "train", "val" and "test"."""
 
     def load(self, seed: int) -> RegressionData:
-        """Read, check, split and scale."""
-        table = self.twin(np.random.default_rng(0)) if self.synthetic else self.read()
+        """Return the rows after they are checked, split and scaled."""
+        table = self.synthetic_rows(np.random.default_rng(0)) if self.synthetic else self.read()
         for label, values in (("x", table.x), ("y", table.y)):
             unusable = np.isinf(values) if self.may_miss and label == "x" else ~np.isfinite(values)
             if unusable.any():
@@ -200,7 +222,7 @@ def seeded_permutation(n: int, seed: int) -> np.ndarray:
     return np.random.RandomState(seed).permutation(n)
 
 
-def permuted(permutation: np.ndarray, sizes: tuple[int, int, int]) -> Indices:
+def permuted(permutation: np.ndarray, sizes: tuple[int, ...]) -> Indices:
     """Cut a permutation of all rows into train, val and test of the given sizes."""
     if sum(sizes) != len(permutation):
         raise InputError(f"split sizes {sizes} must sum to the {len(permutation)} rows")

@@ -1,4 +1,4 @@
-"""Get raw files: verified by SHA-256, from the mirror first, else from their canonical addresses.
+"""Raw files are fetched from the mirror first, else from their canonical addresses, and verified by SHA-256.
 
 `CMIXUP_DATA` is where raw files live (default `./data`); `CMIXUP_MIRROR` is a folder or URL that holds copies of
 them under the same paths. A file appears at its place only once it is complete and its checksum is right.
@@ -6,24 +6,20 @@ them under the same paths. A file appears at its place only once it is complete 
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import hashlib
+import importlib.util
 import logging
 import os
+import re
 import shutil
-import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from cmixup.errors import InputError
-
-if TYPE_CHECKING:
-    from rich.progress import TaskID
 
 TIMEOUT = 30  # seconds without an answer before an address counts as out of reach
 GZIP = b"\x1f\x8b"
@@ -172,7 +168,7 @@ def fetch(*alternatives: RawFile, root: Path | None = None, mirror: str | None =
 
 
 class Unavailable(Exception):
-    """One source did not give the file; says why."""
+    """One source did not give the file; the message says why."""
 
 
 def _sources(file: RawFile, mirror: str | None) -> Iterator[str]:
@@ -183,42 +179,40 @@ def _sources(file: RawFile, mirror: str | None) -> Iterator[str]:
 
 
 def _get(source: str, file: RawFile, target: Path) -> None:
-    """Put `source` at `target` if its checksum is right; never leaves a partial or wrong file there."""
+    """Put `source` at `target` if its checksum is right; pooch renames a temporary file, so no part is ever there."""
+    import pooch
+
     address, _, member = source.partition("#")
-    with temporary_beside(target) as part:
-        if "://" not in address or address.startswith("file://"):
-            path = Path(address.removeprefix("file://"))
-            if not path.is_file():
-                raise Unavailable("no such file")
-            shutil.copyfile(path, part)
+
+    def download(url: str, part: str, _: object) -> None:
+        path = Path(part)
+        if "://" not in url or url.startswith("file://"):
+            _copy(Path(url.removeprefix("file://")), path)
         else:
-            _download(address, part)
+            _download(url, path)
         if member:
-            _extract(part, member)
-        found = sha256_of(part)
-        if file.sha256 and found != file.sha256:
-            raise Unavailable(f"has SHA-256 {found}, expected {file.sha256}")
-        part.chmod(0o644)
-        part.replace(target)
+            _extract(path, member)
+        path.chmod(0o644)
 
-
-@contextlib.contextmanager
-def temporary_beside(target: Path) -> Iterator[Path]:
-    """Give a file beside `target` to write and then rename; what is left of it is removed."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-    os.close(handle)
+    pooch.get_logger().setLevel(logging.WARNING)  # its progress bar says enough
     try:
-        yield Path(name)
-    finally:
-        Path(name).unlink(missing_ok=True)
+        pooch.retrieve(address, file.sha256 or None, target.name, target.parent, downloader=download)
+    except ValueError as error:  # the checksum is another one
+        *_, found = re.findall("[0-9a-f]{64}", str(error))
+        raise Unavailable(f"has SHA-256 {found}, expected {file.sha256}") from None
+
+
+def _copy(source: Path, target: Path) -> None:
+    if not source.is_file():
+        raise Unavailable("no such file")
+    shutil.copyfile(source, target)
 
 
 def _download(url: str, target: Path) -> None:
     import pooch
     import requests
 
-    download: Callable[..., Any] = pooch.HTTPDownloader(progressbar=_Bar(url), timeout=TIMEOUT)
+    download = pooch.HTTPDownloader(progressbar=importlib.util.find_spec("tqdm") is not None, timeout=TIMEOUT)
     for attempt in range(1, TRIES + 1):
         try:
             download(url, str(target), None)
@@ -249,35 +243,3 @@ def _megabytes(size: int) -> str:
     if not size:
         return "size not known"
     return f"{size / 1e6:,.1f} MB" if size >= 1e5 else f"{size / 1e3:,.0f} kB"
-
-
-class _Bar:
-    """A progress bar of the form that pooch expects, drawn by rich."""
-
-    def __init__(self, url: str):
-        from rich.progress import Progress
-
-        self._progress = Progress(transient=True)
-        self._task: TaskID | None = None
-        self._url, self._total = url, 0
-
-    @property
-    def total(self) -> int:
-        return self._total
-
-    @total.setter
-    def total(self, value: int) -> None:
-        self._total = value
-        self._progress.start()
-        self._task = self._progress.add_task(self._url.rsplit("/", 1)[-1], total=value or None)
-
-    def update(self, count: int) -> None:
-        if self._task is not None:
-            self._progress.update(self._task, advance=count)
-
-    def reset(self) -> None:
-        if self._task is not None:
-            self._progress.reset(self._task)
-
-    def close(self) -> None:
-        self._progress.stop()

@@ -48,10 +48,6 @@ class Windows:
         rows = self._flat.index_select(0, index.to(self.series.device))
         return rows.view(len(index), *self.shape[1:])
 
-    def to(self, device: torch.device | str) -> Windows:
-        """Return the same windows of the series on `device`."""
-        return Windows(self.series.to(device), self.start, len(self), self.window)
-
 
 def target_rows(n: int, window: int, horizon: int, name: str = "the series") -> dict[str, range]:
     """Return the rows that each split predicts: 60 / 20 / 20 % of `n` in time order (laiguokun/LSTNet utils.py).
@@ -77,7 +73,7 @@ class SeriesDataset(Dataset):
     """Windows of a multivariate series, each series divided by its largest absolute value.
 
     Args:
-        window: rows that a prediction sees.
+        window: time steps that a prediction sees.
         horizon: steps from the last of them to the row that is predicted.
         scaling: "all" takes the largest value over the whole series, test rows too (LSTNet and the released code: the
             paper's RMSE is in these units); "train" over the first 60 % only.
@@ -98,7 +94,7 @@ class SeriesDataset(Dataset):
     def read(self) -> tuple[np.ndarray, dict[str, str]]:
         """Return the real series `(rows, series)` and the checksums of its files."""
 
-    def twin(self, rng: np.random.Generator) -> np.ndarray:
+    def synthetic_rows(self, rng: np.random.Generator) -> np.ndarray:
         """Return positive series with a daily and a weekly cycle, a slow drift and a tenth of noise."""
         hours = np.arange(self.twin_rows)[:, None]
         level, phase = rng.uniform(1, 5, self.series), rng.uniform(0, 2 * np.pi, (2, self.series))
@@ -108,7 +104,7 @@ class SeriesDataset(Dataset):
 
     def load(self, seed: int) -> RegressionData:
         """Read, check, scale and split; every run seed gets the same rows."""
-        values, checksums = (self.twin(np.random.default_rng(0)), {}) if self.synthetic else self.read()
+        values, checksums = (self.synthetic_rows(np.random.default_rng(0)), {}) if self.synthetic else self.read()
         expected = (self.twin_rows if self.synthetic else self.rows, self.series)
         if values.shape != expected:
             raise InputError(f"{self.name} must be {expected[0]} rows of {expected[1]} series, got {values.shape}")
@@ -119,8 +115,8 @@ class SeriesDataset(Dataset):
                 f"{values[row, column]}"
             )
         targets = target_rows(len(values), self.window, self.horizon, self.name)
-        largest = np.abs(values if self.scaling == "all" else values[: targets["train"].stop]).max(axis=0)
-        series = torch.from_numpy((values / np.where(largest > 0, largest, 1.0)).astype(np.float32))
+        scale = np.abs(values if self.scaling == "all" else values[: targets["train"].stop]).max(axis=0)
+        series = torch.from_numpy((values / np.where(scale > 0, scale, 1.0)).astype(np.float32))
         train, val, test = (self._split(series, part, targets[part]) for part in SPLITS)
         return self.assemble(train, val, test, checksums)
 

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from cmixup.files import write_atomically
-from cmixup.methods.maml import MAML
+from cmixup.methods.maml import MAML, InnerLoop
 from cmixup.seeding import torch_seed
 from cmixup.tasks import Episode
 from models.conv_maml import ConvMAML

@@ -21,7 +21,7 @@ from cmixup.data import RegressionData
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from cmixup.invariance import learned_invariance
-from cmixup.training.loader import Rows
+from cmixup.training.loader import BatchLoader
 from cmixup.training.predict import predict
 from scripts.report.experiment import RESULTS
 from scripts.report.figures import invariance_figure
@@ -72,7 +72,7 @@ def _load(dataset: str, seed: int) -> RegressionData:
 
 def features(model: nn.Module, data: RegressionData, split: str, batch_size: int) -> Tensor:
     """Return the representation `(N, D)` of a split, in evaluation mode."""
-    rows = Rows([getattr(data, split)], torch.device("cpu"))
+    rows = BatchLoader([getattr(data, split)], torch.device("cpu"))
     assert isinstance(model, Backbone)
     return predict(lambda _, x: model.features(x), model, rows, batch_size)
 

@@ -25,7 +25,7 @@ from cmixup.errors import InputError
 from cmixup.methods.base import Method
 from cmixup.metrics import METRICS
 from cmixup.stats import summarise
-from cmixup.training.loader import Rows
+from cmixup.training.loader import BatchLoader
 from cmixup.training.predict import predict
 from scripts.driver.config import compose_train
 from scripts.report import names
@@ -56,7 +56,7 @@ def rmse_by_colour(
     model = model.to(device)
     found = {}
     for colour, split in splits.items():
-        prediction = predict(method.predictors()[""], model, Rows([split], device), batch_size).cpu()
+        prediction = predict(method.predictors()[""], model, BatchLoader([split], device), batch_size).cpu()
         found[colour] = float(METRICS[METRIC].score(prediction, split.y))
     return found
 

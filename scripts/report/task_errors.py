@@ -21,7 +21,7 @@ from cmixup.data import RegressionData
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from cmixup.stats import Interval, clustered, summarise
-from cmixup.training.loader import Rows
+from cmixup.training.loader import BatchLoader
 from cmixup.training.predict import predict
 from scripts.report import names
 from scripts.report.experiment import RESULTS, load_experiment
@@ -50,7 +50,7 @@ def errors(report: Report, data: RegressionData, out: Path, device: torch.device
     """
     method = method_of(report)
     model = model_of(report, data, out, method).to(device)
-    rows = Rows([data.test], device)
+    rows = BatchLoader([data.test], device)
     prediction = predict(method.predictors()[""], model, rows, report["config"]["train"]["eval_batch_size"]).cpu()
     each = (prediction - data.test.y).double().square().mean(dim=-1).numpy()
     recorded = report["scores"]["test"][METRIC]

@@ -10,18 +10,26 @@ import numpy as np
 import pytest
 import torch
 
-from cmixup.data import RegressionData
+from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
+from cmixup.tasks import Tasks
 from datasets.airfoil import Airfoil
 from datasets.common import base
-from datasets.common.base import Table, TabularDataset, check_shape, min_max, permuted, smooth_labels
+from datasets.common.base import Dataset, RawTable, TabularDataset, check_shape, min_max, permuted, smooth_labels
 from datasets.diabetes import Diabetes
 from datasets.no2 import NO2
 from scripts.driver.config import compose_train, names, resolved, target
 
 DATASETS = names("dataset")
-CARD = re.compile(r"Shapes: x \(N, (\d+)\), y \(N, (\d+)\);\s+(\d+) rows, split (\d+) / (\d+) / (\d+)")
 SPLITS = ("train", "val", "test")
+SMALL_TWINS = (
+    "echo",
+    "poverty_map",
+    "pascal1d",
+    "pascal1d_rendered",
+    "shapenet1d",
+    "shapenet1d_random",
+)  # smaller images
 
 
 def class_of(name: str) -> Any:
@@ -47,24 +55,23 @@ def no_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
 
 
-def test_the_first_three_datasets_are_there() -> None:
-    assert {"airfoil", "no2", "diabetes"} <= set(DATASETS)
+def test_the_datasets_of_the_papers_tables_are_there() -> None:
+    paper = {"airfoil", "no2", "exchange_rate", "electricity", "echo"}
+    paper |= {"rcf_mnist", "crime", "skillcraft", "dti", "poverty_map", "shapenet1d", "pascal1d"}
+    assert paper <= set(DATASETS)
 
 
 @pytest.mark.parametrize("name", TABULAR)
 def test_the_twin_has_the_cards_shapes_and_sizes(name: str) -> None:
-    found = CARD.search(" ".join((class_of(name).__doc__ or "").split()))
-    assert found, "the card states its shapes and its split"
-    d, d_y, rows, *sizes = map(int, found.groups())
-    data = twin(name)
-    for part, size in zip(SPLITS, sizes, strict=True):
+    card, data = class_of(name), twin(name)
+    for part, size in zip(SPLITS, card.split_sizes, strict=True):
         split = getattr(data, part)
-        assert split.x.shape == (size, d)
-        assert split.y.shape == (size, d_y)
+        assert split.x.shape == (size, *card.x_shape)
+        assert split.y.shape == (size, card.y_width)
         assert split.x.dtype == split.y.dtype == torch.float32
         assert split.domain.dtype == torch.int64
         assert split.name == f"{name}/{part}"
-    assert rows == sum(sizes)
+    assert card.rows == sum(card.split_sizes)
 
 
 @pytest.mark.parametrize(
@@ -84,6 +91,41 @@ def test_the_card_says_what_a_card_says(name: str) -> None:
     for heading in ("Origin:", "y:", "x:", "Shapes:", "Licence:", "Citation:"):
         assert heading in card
     assert class_of(name).name == name
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_the_kind_of_a_dataset_is_that_of_its_rows(name: str) -> None:
+    card, options = class_of(name), {"frames": 2, "size": 16} if name == "echo" else {}
+    data = card(synthetic=True, **options).load(0)
+    assert card.tasks == isinstance(data.train.x, Tasks)
+    if not card.tasks:  # a task's domain is its object
+        assert card.domains == (len(data.train.domain.unique()) > 1)
+    assert data.train.y.shape[1] == card.y_width
+    if name not in SMALL_TWINS:
+        assert tuple(data.train.x.shape[1:]) == card.x_shape
+    assert len(card.split_sizes) in (0, 3)
+
+
+class Least(Dataset):
+    """What a dataset has to say of itself."""
+
+    name = "least"
+    unit = "none"
+
+    def load(self, seed: int) -> RegressionData:
+        x = torch.rand(6, 2)
+        train, val, test = (Split(x, x.sum(dim=1, keepdim=True), torch.zeros(6, dtype=torch.int64)) for _ in SPLITS)
+        return self.assemble(train, val, test, {}, "made up")
+
+
+def test_name_unit_and_load_make_a_dataset() -> None:
+    data = Least(synthetic=True).load(0)
+    assert (data.name, data.unit, data.selection, data.worst) == ("least", "none", "rmse", ())
+    assert data.notes == ("synthetic twin: not real data", "made up")
+    assert not Least.tasks
+    assert not Least.domains
+    assert (Least.x_shape, Least.rows, Least.split_sizes) == ((), 0, ())
+    assert Least().fetch() == []
 
 
 @pytest.mark.parametrize("name", TABULAR)
@@ -120,7 +162,7 @@ def test_no_row_is_in_two_splits(name: str) -> None:
 
 def labels_as_row_numbers(monkeypatch: pytest.MonkeyPatch, cls: type[TabularDataset], n: int, d: int) -> None:
     rows = np.arange(n, dtype=float)[:, None]
-    table = Table(np.repeat(rows, d, axis=1), rows, np.zeros(n), {})
+    table = RawTable(np.repeat(rows, d, axis=1), rows, np.zeros(n), {})
     monkeypatch.setattr(cls, "read", lambda _: table)
 
 
@@ -183,13 +225,13 @@ class Toy(TabularDataset):
         super().__init__(scaling)
         self.x, self.y = x, y
 
-    def read(self) -> Table:
-        return Table(self.x, self.y, np.arange(10) % 3, {"toy.csv": "0" * 64})
+    def read(self) -> RawTable:
+        return RawTable(self.x, self.y, np.arange(10) % 3, {"toy.csv": "0" * 64})
 
-    def twin(self, rng: np.random.Generator) -> Table:
+    def synthetic_rows(self, rng: np.random.Generator) -> RawTable:
         raise NotImplementedError
 
-    def split(self, table: Table, seed: int) -> dict[str, np.ndarray]:
+    def split(self, table: RawTable, seed: int) -> dict[str, np.ndarray]:
         return permuted(np.arange(10), (6, 2, 2))
 
 

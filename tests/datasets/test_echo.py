@@ -14,7 +14,7 @@ from datasets import echo as echo_module
 from datasets.common.base import SPLITS
 from datasets.common.fetch import FetchError, sha256_of
 from datasets.common.video.avi import Avi
-from datasets.common.video.discs import DISC, GROUND, Disc, Discs, draw_disc
+from datasets.common.video.discs import DISC, GROUND, Disc, SyntheticVideos, draw_disc
 from datasets.echo import FOLDER, Echo, read_listing
 from scripts import data as data_command
 from scripts.make_echo import LIST, chords, main, make
@@ -99,7 +99,7 @@ def test_frames_are_a_function_of_the_seed() -> None:
 
 
 def test_ejection_fractions_are_spread_as_the_originals_and_discs_lie_inside() -> None:
-    discs = Discs((0,), 2000, 120, 112).discs
+    discs = SyntheticVideos((0,), 2000, 120, 112).discs
     fractions = np.array([disc.ejection_fraction for disc in discs])
     assert fractions.mean() == pytest.approx(55.8, abs=1)
     assert fractions.std() == pytest.approx(12.4, abs=1)
@@ -291,7 +291,7 @@ def test_other_videos_than_the_originals_are_refused_unless_asked_for(
         Echo().fetch()
     with pytest.raises(FetchError, match=message):
         Echo(**SMALL | {"original": True}).load(0)
-    monkeypatch.setattr(echo_module, "ORIGINAL", COUNTS)
+    monkeypatch.setattr(Echo, "split_sizes", tuple(COUNTS.values()))
     assert Echo().fetch() == []
     assert len(Echo(**SMALL | {"original": True}).load(0).notes) == 1
 
@@ -349,7 +349,7 @@ def test_an_unknown_split_and_a_short_row_are_refused(root: Path) -> None:
 
 
 def test_the_twin_has_the_shapes_of_the_card(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(echo_module, "COLOUR_SAMPLE", 2)
+    monkeypatch.setattr(echo_module, "STATS_SAMPLE", 2)
     data = Echo(synthetic=True).load(0)
     for part in SPLITS:
         split = getattr(data, part)

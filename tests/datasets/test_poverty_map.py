@@ -13,7 +13,6 @@ import torch
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
 from cmixup.methods.erm import ERM
-from datasets import poverty_map as module
 from datasets.common.fetch import FetchError
 from datasets.poverty_map import FOLDER, Images, PovertyMap
 from tests.helpers import make_data, train_one
@@ -94,7 +93,7 @@ def fake_wilds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Source]:
         monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
     monkeypatch.setitem(sys.modules, "wilds.datasets.poverty_dataset", found)
     monkeypatch.setattr("models.vision.import_torchvision", lambda: None)
-    monkeypatch.setattr(module, "N_IMAGES", 30)
+    monkeypatch.setattr(PovertyMap, "rows", 30)
     in_place(tmp_path, monkeypatch)
     return made
 
@@ -115,7 +114,7 @@ def test_splits_labels_and_domains(fake_wilds: list[Source], tmp_path: Path) -> 
 
 
 def test_a_folder_of_another_size_is_refused(fake_wilds: list[Source], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "N_IMAGES", 19_669)
+    monkeypatch.setattr(PovertyMap, "rows", 19_669)
     with pytest.raises(InputError, match=r"dhs_metadata.csv lists 30 images, expected 19669"):
         PovertyMap().load(0)
 
@@ -178,7 +177,7 @@ def fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     np.savez_compressed(first, x=np.arange(8, dtype=np.float32)[:, None, None] * np.ones((1, 224, 224), np.float32))
     for k in range(1, len(rows)):
         os.link(first, first.with_name(f"landsat_poverty_img_{k}.npz"))
-    monkeypatch.setattr(module, "N_IMAGES", len(rows))
+    monkeypatch.setattr(PovertyMap, "rows", len(rows))
     return path
 
 

@@ -23,7 +23,7 @@ from cmixup.methods.metamix import metamix
 from cmixup.methods.mr_maml import MRMAML
 from cmixup.seeding import Streams, torch_seed
 from cmixup.tasks import Tasks
-from cmixup.training.loader import Rows
+from cmixup.training.loader import BatchLoader
 from cmixup.training.trainer import Run
 
 SHOTS, SIDE = 6, 4
@@ -96,7 +96,7 @@ def one_batch(run: Run, size: int = 3) -> Batch:
     """The first batch of a run's next epoch."""
     order = run.method.order(run.data.train, size, run.streams, drop_last=False)
     drawn = run.method.draw(order, run.streams)
-    return next(iter(Rows([run.data.train], torch.device("cpu")).batches([order], [drawn])))
+    return next(iter(BatchLoader([run.data.train], torch.device("cpu")).batches([order], [drawn])))
 
 
 def with_draws(batch: Batch, **draws: Any) -> Batch:

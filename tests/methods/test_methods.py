@@ -19,7 +19,7 @@ from cmixup.mixing import mix
 from cmixup.order import shuffled
 from cmixup.pairing.label import LabelDistance
 from cmixup.pairing.uniform import Permutation, Uniform
-from cmixup.training.loader import Rows
+from cmixup.training.loader import BatchLoader
 from models.fcn3 import FCN3
 from tests.helpers import (
     CPU,
@@ -32,6 +32,7 @@ from tests.helpers import (
     make_stack,
     train_one,
 )
+from tests.models.mixed import mixed
 
 
 def test_erm_loss_is_the_mean_squared_error() -> None:
@@ -53,7 +54,7 @@ def test_mix_loss_mixes_states_at_the_layer_and_labels_once(layer: str) -> None:
     target = 0.3 * batch.y + 0.7 * batch.partner.y
     expected = (model.decode(state, layer) - target).square().mean()
     torch.testing.assert_close(run.method.loss(model, batch), expected)
-    prediction = model.forward_mixed(batch.x, batch.partner.x, lam, layer)
+    prediction = mixed(model, batch.x, batch.partner.x, lam, layer)
     torch.testing.assert_close((prediction - target).square().mean(), expected)
 
 
@@ -198,10 +199,10 @@ def test_losses_of_a_stack_are_those_of_its_members(name: str) -> None:
         run.method.fit(run.data.train, run.model)
     orders = [m.method.order(m.data.train, 16, m.streams, drop_last=False) for m in runs]
     draws = [m.method.draw(order, m.streams) for m, order in zip(runs, orders, strict=True)]
-    together = next(Rows([m.data.train for m in runs], CPU).batches(orders, draws))
+    together = next(BatchLoader([m.data.train for m in runs], CPU).batches(orders, draws))
     losses = runs[0].method.loss(make_stack(runs).model, together)
     assert losses.shape == (3,)
     for e, run in enumerate(make_run(METHODS[name](), seed) for seed in range(3)):
         make_stack([run])
-        alone = next(Rows([run.data.train], CPU).batches([orders[e]], [draws[e]]))
+        alone = next(BatchLoader([run.data.train], CPU).batches([orders[e]], [draws[e]]))
         torch.testing.assert_close(losses[e], run.method.loss(run.model, alone), atol=1e-6, rtol=1e-5)

@@ -1,4 +1,4 @@
-"""RC-Mixup: limits in which it is C-Mixup, the rows it keeps, the bandwidth it goes on with, and going on after a stop."""
+"""RC-Mixup: limits in which it is C-Mixup, the rows it keeps, its choice of bandwidth, and going on after a stop."""
 
 from __future__ import annotations
 
@@ -72,18 +72,19 @@ def test_it_goes_on_with_the_bandwidth_weights_and_optimiser_of_the_best_validat
     stack, method = make_stack([run], lr=0.01)
     method.order(data.train, 16, run.streams, drop_last=False)
     chosen, reached = method.pairing.bandwidth, val_error(stack, data)
-    errors = {}
+    errors: dict[float, float] = {}
+    streams: dict[str, str] = {}
     for bandwidth in listed:  # the trials again, one by one
         again = make_run(rc_mixup(bandwidth, noise=0.25, warm_up=0), 4, data)
-        if bandwidth != listed[0]:
-            again.streams.load_state_dict(streams)
+        again.streams.load_state_dict(streams)
         its_stack, its = make_stack([again], lr=0.01)
         scores = []
         for _ in range(2):
             order = its.order(data.train, 16, again.streams, drop_last=False)
             its._train_epoch(order, its.draw(order, again.streams))
             scores.append(val_error(its_stack, data))
-        errors[bandwidth], streams = min(scores), again.streams.state_dict()
+        errors[bandwidth] = min(scores)
+        streams = again.streams.state_dict()
     assert chosen == min(errors, key=errors.__getitem__)
     assert reached == errors[chosen]
 

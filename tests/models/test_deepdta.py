@@ -12,6 +12,7 @@ from cmixup.methods.cmixup import cmixup
 from cmixup.methods.manifold_mixup import manifold_mixup
 from models.deepdta import POINTS, DeepDTA
 from tests.helpers import epoch_batches, make_data, make_run
+from tests.models.mixed import mixed
 
 DRUG, PROTEIN = 17, 24  # little more than the convolutions need
 WIDTH = 63 * DRUG + 26 * PROTEIN
@@ -27,7 +28,7 @@ def count(model: nn.Module) -> int:
 
 
 def test_parameter_counts() -> None:
-    """Spec D5, for strings of 100 and 1000."""
+    """TDC's network, for strings of 100 and 1000 symbols."""
     model = DeepDTA((63 * 100 + 26 * 1000,), 1)
     parts = (model.drug, model.protein, model.predictor)
     assert [count(part) for part in parts] == [94_528, 118_464, 180_736]
@@ -91,11 +92,11 @@ def test_the_hidden_point_is_any_of_nine() -> None:
 def test_mixing_at_a_point_differs_from_mixing_inputs() -> None:
     model, a, b = model_and_inputs()
     lam = torch.tensor([1.0, 0.0, 0.5])
-    by_point = {layer: model.forward_mixed(a, b, lam, layer) for layer in ("input", *POINTS)}
-    for mixed in by_point.values():
-        torch.testing.assert_close(mixed[0], model(a)[0])
-        torch.testing.assert_close(mixed[1], model(b)[1])
-    halves = torch.stack([mixed[2] for mixed in by_point.values()])
+    by_point = {layer: mixed(model, a, b, lam, layer) for layer in ("input", *POINTS)}
+    for found in by_point.values():
+        torch.testing.assert_close(found[0], model(a)[0])
+        torch.testing.assert_close(found[1], model(b)[1])
+    halves = torch.stack([found[2] for found in by_point.values()])
     assert torch.pdist(halves).min() > 1e-6
 
 

@@ -8,6 +8,7 @@ from cmixup.backbone import Backbone, resolve_layer
 from cmixup.errors import InputError
 from cmixup.model_stack import stack
 from models.fcn3 import FCN3
+from tests.models.mixed import mixed
 
 LAYERS = ("input", "block1", "block2")
 
@@ -19,7 +20,7 @@ def model_and_inputs(d: int = 5, d_y: int = 2, n: int = 7) -> tuple[FCN3, torch.
 
 @pytest.mark.parametrize(("d", "count"), [(5, 17_409), (7, 17_665), (17, 18_945), (122, 32_385)])
 def test_parameter_counts(d: int, count: int) -> None:
-    """Spec D1."""
+    """Three linear layers: d x 128, 128 x 128 and 128 x d_y weights, and their biases."""
     assert sum(p.numel() for p in FCN3((d,), 1).parameters()) == count
 
 
@@ -65,16 +66,16 @@ def test_states_have_the_width_of_their_layer(layer: str, width: int) -> None:
 @pytest.mark.parametrize("layer", LAYERS)
 def test_lambda_one_is_a_plain_forward_pass(layer: str) -> None:
     model, x, other = model_and_inputs()
-    torch.testing.assert_close(model.forward_mixed(x, other, torch.ones(7), layer), model(x))
-    torch.testing.assert_close(model.forward_mixed(x, other, torch.zeros(7), layer), model(other))
+    torch.testing.assert_close(mixed(model, x, other, torch.ones(7), layer), model(x))
+    torch.testing.assert_close(mixed(model, x, other, torch.zeros(7), layer), model(other))
 
 
 def test_mixing_after_the_last_nonlinearity_is_output_mixing() -> None:
     model, x, other = model_and_inputs()
     lam = torch.rand(7)
     expected = lam[:, None] * model(x) + (1 - lam[:, None]) * model(other)
-    torch.testing.assert_close(model.forward_mixed(x, other, lam, "block2"), expected, atol=1e-6, rtol=1e-5)
-    assert not torch.allclose(model.forward_mixed(x, other, lam, "input"), expected, atol=1e-3)
+    torch.testing.assert_close(mixed(model, x, other, lam, "block2"), expected, atol=1e-6, rtol=1e-5)
+    assert not torch.allclose(mixed(model, x, other, lam, "input"), expected, atol=1e-3)
 
 
 def test_features_then_head_is_forward() -> None:
@@ -115,8 +116,8 @@ def test_a_stack_predicts_as_its_models_do(layer: str) -> None:
     for e, model in enumerate(models):
         torch.testing.assert_close(together(x)[e], model(x[e]), atol=1e-6, rtol=1e-5)
         torch.testing.assert_close(
-            together.forward_mixed(x, other, lam, layer)[e],
-            model.forward_mixed(x[e], other[e], lam[e], layer),
+            mixed(together, x, other, lam, layer)[e],
+            mixed(model, x[e], other[e], lam[e], layer),
             atol=1e-6,
             rtol=1e-5,
         )

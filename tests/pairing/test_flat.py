@@ -25,7 +25,7 @@ def test_distances_are_those_of_the_definition() -> None:
     first, second = (a.ravel() for a in np.indices((40, 40)))
     np.testing.assert_allclose(inputs.between(first, second).reshape(40, 40), expected, atol=2e-3)
     assert (inputs.between(np.arange(40), np.arange(40)) == 0).all()
-    np.testing.assert_allclose(np.sort(inputs.pairs()), np.sort(expected.ravel()), atol=2e-3)
+    np.testing.assert_allclose(np.sort(inputs.pair_distances()), np.sort(expected.ravel()), atol=2e-3)
     for k in (0, 1, 5, 39):
         np.testing.assert_allclose(inputs.reach(k), np.sort(expected, axis=1)[:, k], atol=2e-3)
 

@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import os
+from dataclasses import replace
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 import torch
@@ -8,8 +12,8 @@ from cmixup.batch import Batch
 from cmixup.data import Split
 from cmixup.errors import InputError
 from cmixup.order import EpochBatches, shuffled
-from cmixup.training import loader as rows_module
-from cmixup.training.loader import Rows
+from cmixup.training import loader as loader_module
+from cmixup.training.loader import BatchLoader
 from tests.helpers import CPU, Lazy, make_split
 
 
@@ -30,14 +34,14 @@ def epoch(n_runs: int, n: int = 50, d: int = 3) -> tuple[list[Split], list[Epoch
 @pytest.mark.parametrize("n_runs", [1, 3])
 def test_gathering_in_chunks_gives_the_same_batches(n_runs: int, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
     splits, orders, draws = epoch(n_runs)
-    whole = list(Rows(splits, CPU).batches(orders, draws))
+    whole = list(BatchLoader(splits, CPU).batches(orders, draws))
     fetched: list[int] = []
-    fetch = Rows.fetch
+    fetch = BatchLoader.fetch
     monkeypatch.setattr(
-        Rows, "fetch", lambda self, index, *view: (fetched.append(index.shape[1]), fetch(self, index, *view))[1]
+        BatchLoader, "fetch", lambda self, index, *view: (fetched.append(index.shape[1]), fetch(self, index, *view))[1]
     )
-    monkeypatch.setattr(rows_module, "CHUNK_BYTES", limit)
-    chunked = list(Rows(splits, CPU).batches(orders, draws))
+    monkeypatch.setattr(loader_module, "CHUNK_BYTES", limit)
+    chunked = list(BatchLoader(splits, CPU).batches(orders, draws))
     assert len(fetched) > 2  # once for the rows and once for the partners would be a single chunk
     assert len(chunked) == len(whole) == 7
     for one, other in zip(chunked, whole, strict=True):
@@ -48,11 +52,11 @@ def test_gathering_in_chunks_gives_the_same_batches(n_runs: int, limit: int, mon
 def test_everything_is_gathered_at_once_where_it_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     splits, orders, draws = epoch(2)
     fetched: list[int] = []
-    fetch = Rows.fetch
+    fetch = BatchLoader.fetch
     monkeypatch.setattr(
-        Rows, "fetch", lambda self, index, *view: (fetched.append(index.shape[1]), fetch(self, index, *view))[1]
+        BatchLoader, "fetch", lambda self, index, *view: (fetched.append(index.shape[1]), fetch(self, index, *view))[1]
     )
-    list(Rows(splits, CPU).batches(orders, draws))
+    list(BatchLoader(splits, CPU).batches(orders, draws))
     assert fetched == [50, 50]
 
 
@@ -60,7 +64,7 @@ def test_everything_is_gathered_at_once_where_it_fits(monkeypatch: pytest.Monkey
 def test_batches_hold_the_rows_of_each_run(n_runs: int) -> None:
     splits, orders, draws = epoch(n_runs)
     start = 0
-    for batch in Rows(splits, CPU).batches(orders, draws):
+    for batch in BatchLoader(splits, CPU).batches(orders, draws):
         size = batch.x.shape[-2]
         assert batch.partner is not None
         for e in range(n_runs):
@@ -80,14 +84,14 @@ def test_batches_hold_the_rows_of_each_run(n_runs: int) -> None:
 
 def test_without_partners_there_are_none() -> None:
     splits, orders, _ = epoch(1)
-    batches = list(Rows(splits, CPU).batches(orders, [{}]))
+    batches = list(BatchLoader(splits, CPU).batches(orders, [{}]))
     assert all(batch.partner is None and batch.draws == {} for batch in batches)
 
 
 @pytest.mark.parametrize("n_runs", [1, 2])
 def test_labels_of_all_runs(n_runs: int) -> None:
     splits, _, _ = epoch(n_runs)
-    y = Rows(splits, CPU).y
+    y = BatchLoader(splits, CPU).y
     assert torch.equal(y, splits[0].y if n_runs == 1 else torch.stack([s.y for s in splits]))
 
 
@@ -96,8 +100,8 @@ def test_inputs_of_higher_rank_keep_their_shape() -> None:
     x = torch.arange(n * 2 * 3 * 4, dtype=torch.float32).reshape(n, 2, 3, 4)
     split = Split(x, torch.zeros(n, 1), torch.zeros(n, dtype=torch.int64))
     index = torch.tensor([[4, 1, 4]])
-    assert torch.equal(Rows([split], CPU).fetch(index).x, x[[4, 1, 4]])
-    both = Rows([split, split], CPU).fetch(torch.tensor([[4, 1], [0, 5]])).x
+    assert torch.equal(BatchLoader([split], CPU).fetch(index).x, x[[4, 1, 4]])
+    both = BatchLoader([split, split], CPU).fetch(torch.tensor([[4, 1], [0, 5]])).x
     assert torch.equal(both, torch.stack([x[[4, 1]], x[[0, 5]]]))
 
 
@@ -106,8 +110,8 @@ def test_lazy_inputs_are_read_a_batch_at_a_time() -> None:
     assert isinstance(split.x, torch.Tensor)
     x = Lazy(split.x)
     lazy = Split(x, split.y, split.domain)
-    batches = list(Rows([lazy], CPU).batches(orders, draws))
-    whole = list(Rows([split], CPU).batches(orders, draws))
+    batches = list(BatchLoader([lazy], CPU).batches(orders, draws))
+    whole = list(BatchLoader([split], CPU).batches(orders, draws))
     assert max(x.asked) == 8
     for one, other in zip(batches, whole, strict=True):
         assert all(torch.equal(a, b) for a, b in zip(flat(one), flat(other), strict=True))
@@ -115,13 +119,105 @@ def test_lazy_inputs_are_read_a_batch_at_a_time() -> None:
 
 def test_splits_of_different_shapes_are_refused() -> None:
     with pytest.raises(InputError, match="all runs of a stack need splits of one shape"):
-        Rows([make_split(8), make_split(9)], CPU)
+        BatchLoader([make_split(8), make_split(9)], CPU)
     with pytest.raises(InputError, match="all runs of a stack need splits of one shape"):
-        Rows([make_split(8, d=3), make_split(8, d=4)], CPU)
+        BatchLoader([make_split(8, d=3), make_split(8, d=4)], CPU)
 
 
 def test_batches_of_different_sizes_are_refused() -> None:
     splits, orders, draws = epoch(2)
     orders[1] = shuffled(50, 9, np.random.default_rng(0))
     with pytest.raises(InputError, match="batches of the same sizes"):
-        next(Rows(splits, CPU).batches(orders, draws))
+        next(BatchLoader(splits, CPU).batches(orders, draws))
+
+
+# ---- inputs that are read by worker processes
+
+
+class Slow(Lazy):
+    """Inputs that ask for two worker processes, and remember in which process they were read."""
+
+    workers = 2
+
+    def __getitem__(self, index: torch.Tensor) -> torch.Tensor:
+        x = super().__getitem__(index).clone()
+        x[:, 0] = os.getpid()
+        return x
+
+
+class Viewed(Lazy):
+    workers = 1
+
+    def sample(self, index: torch.Tensor, draw: torch.Tensor) -> torch.Tensor:
+        return self[index] + draw[:, None]
+
+
+class Pair(NamedTuple):
+    first: torch.Tensor
+    second: torch.Tensor
+
+
+class Named(Lazy):
+    workers = 1
+
+    def __getitem__(self, index: torch.Tensor) -> Pair:
+        return Pair(super().__getitem__(index), index)
+
+
+class Broken(Lazy):
+    workers = 1
+
+    def __getitem__(self, index: torch.Tensor) -> torch.Tensor:
+        raise InputError("image 3 cannot be read")
+
+
+def test_workers_give_the_batches_of_this_process_in_their_order() -> None:
+    (split,), orders, draws = epoch(1)
+    before = torch.random.get_rng_state()
+    slow = list(BatchLoader([replace(split, x=Slow(split.x))], CPU).batches(orders, draws))
+    assert torch.equal(torch.random.get_rng_state(), before)  # nothing is drawn from the global stream
+    whole = list(BatchLoader([split], CPU).batches(orders, draws))
+    assert len(slow) == len(whole) == 7
+    for one, other in zip(slow, whole, strict=True):
+        assert one.partner is not None
+        assert other.partner is not None
+        assert torch.equal(one.x[:, 1:], other.x[:, 1:])
+        assert torch.equal(one.partner.x[:, 1:], other.partner.x[:, 1:])
+        assert all(torch.equal(a, b) for a, b in zip(flat(one)[1:3], flat(other)[1:3], strict=True))
+        assert one.draws["lam"].tolist() == other.draws["lam"].tolist()
+    readers = {float(x) for batch in slow for x in (*batch.x[:, 0], *batch.partner.x[:, 0])}
+    assert len(readers) == 2
+    assert os.getpid() not in readers
+
+
+def test_workers_read_the_views_that_were_drawn() -> None:
+    (split,), orders, draws = epoch(1)
+    view = np.arange(100).reshape(2, 50)
+    drawn = {"partner": draws[0]["partner"], "view": view[0], "partner_view": view[1]}
+    batches = list(BatchLoader([replace(split, x=Viewed(split.x))], CPU).batches(orders, [drawn]))
+    own, other = (torch.cat(parts) for parts in zip(*((b.x, b.partner.x) for b in batches), strict=True))
+    assert torch.equal(own, split.x[orders[0].index] + torch.from_numpy(view[0])[:, None])
+    assert torch.equal(other, split.x[drawn["partner"]] + torch.from_numpy(view[1])[:, None])
+
+
+def test_workers_pass_named_tuples_on() -> None:
+    (split,), orders, _ = epoch(1)
+    batches = list(BatchLoader([replace(split, x=Named(split.x))], CPU).batches(orders, [{}]))
+    assert isinstance(batches[0].x, Pair)
+    assert torch.equal(torch.cat([batch.x.second for batch in batches]), torch.from_numpy(orders[0].index))
+
+
+def test_what_a_worker_cannot_read_is_said_in_one_line() -> None:
+    (split,), orders, _ = epoch(1)
+    with pytest.raises(InputError) as caught:
+        list(BatchLoader([replace(split, x=Broken(split.x))], CPU).batches(orders, [{}]))
+    assert str(caught.value) == "image 3 cannot be read"
+
+
+@pytest.mark.parametrize("kind", [None, Lazy, Slow])
+def test_all_inputs_in_order(kind: type[Lazy] | None) -> None:
+    (split,), _, _ = epoch(1)
+    x = split.x if kind is None else kind(split.x)
+    parts = list(BatchLoader([replace(split, x=x)], CPU).in_order(16))
+    assert [len(part) for part in parts] == [16, 16, 16, 2]
+    assert torch.equal(torch.cat(parts)[:, 1:], split.x[:, 1:])

@@ -15,7 +15,7 @@ from cmixup.errors import InputError
 
 @dataclass(frozen=True)
 class Mesh:
-    """One object.
+    """The surface of one object, as triangles.
 
     Args:
         name: how errors and files call it.

@@ -67,7 +67,7 @@ class RenderedDataset(TaskDataset):
         """Return the views of the training objects and of the test objects."""
         every = self.render()
         order = np.random.default_rng(self.split_seed).permutation(len(every.names))
-        return every.of(np.sort(order[self.n_test :])), every.of(np.sort(order[: self.n_test]))
+        return every.select(np.sort(order[self.n_test :])), every.select(np.sort(order[: self.n_test]))
 
 
 def azimuths(name: str, n: int) -> np.ndarray:

@@ -15,6 +15,7 @@ from datasets.common.base import Dataset
 from datasets.common.pose.views import Views
 
 SHOTS = 15  # support and query views of a task; paper tab:hyperpara_meta
+SIDE = 128  # pixels of a view
 SCALE = 10.0  # labels are 10 x azimuth; paper
 TWIN_OBJECTS, TWIN_VIEWS, TWIN_TASKS = (4, 3), 2 * SHOTS + 2, (2, 2, 2)
 
@@ -41,6 +42,9 @@ class TaskDataset(Dataset):
     unit: ClassVar[str] = "10 x azimuth as a fraction of a full turn"
     metrics: ClassVar[tuple[str, ...]] = ("mse", "mse_ci95")
     selection: ClassVar[str] = "mse"
+    tasks: ClassVar[bool] = True
+    x_shape: ClassVar[tuple[int, ...]] = (1, SIDE, SIDE)
+    y_width: ClassVar[int] = SHOTS
 
     def __init__(
         self,
@@ -71,10 +75,6 @@ class TaskDataset(Dataset):
         """Return the views that tasks are drawn from, for training and for test; those of the twin if `synthetic`."""
         return _twins(np.random.default_rng(0)) if self.synthetic else self.views()
 
-    def notes(self) -> tuple[str, ...]:
-        """Return what a reader of the results must know."""
-        return ("synthetic twin: not real data",) if self.synthetic else ()
-
     def load(self, seed: int) -> RegressionData:
         """Read the views and draw the tasks."""
         train, test = self.objects()
@@ -85,20 +85,14 @@ class TaskDataset(Dataset):
             )
         kept = np.random.default_rng([seed, 2]).permutation(len(train.names))
         held, fitted = np.sort(kept[: self.val_objects]), np.sort(kept[self.val_objects :])
-        val = train.of(held) if self.val_objects else train
-        train = train.of(fitted) if self.val_objects else train
+        val = train.select(held) if self.val_objects else train
+        train = train.select(fitted) if self.val_objects else train
         n_train, n_val, n_test = self.n_tasks
-        return RegressionData(
-            self.name,
+        return self.assemble(
             self._split("train", train, n_train, [seed, 0]),
             self._split("val", val, n_val, [seed, 1]),
             self._split("test", test, n_test, [self.task_seed]),
-            unit=self.unit,
-            metrics=self.metrics,
-            selection=self.selection,
-            worst=self.worst,
-            checksums=checksums,
-            notes=self.notes(),
+            checksums,
         )
 
     def _split(self, part: str, views: Views, n: int, seed: list[int]) -> Split:
@@ -123,7 +117,7 @@ def draw_tasks(views: Views, n: int, rng: np.random.Generator, shots: int = SHOT
     return Tasks(views.x, np.float32(SCALE) * views.y, objects, chosen, shots)
 
 
-def twin(n_objects: int, rng: np.random.Generator, size: int = 32) -> Views:
+def synthetic_views(n_objects: int, rng: np.random.Generator, size: int = 32) -> Views:
     """Return views of a bright spot that goes round the image's middle with the azimuth, wider for later objects."""
     y = rng.random((n_objects, TWIN_VIEWS), dtype=np.float32)
     grid = np.linspace(-1, 1, size, dtype=np.float32)
@@ -136,8 +130,8 @@ def twin(n_objects: int, rng: np.random.Generator, size: int = 32) -> Views:
 
 def _twins(rng: np.random.Generator) -> tuple[Views, Views]:
     n_train, n_test = TWIN_OBJECTS
-    every = twin(n_train + n_test, rng)
-    return every.of(np.arange(n_train)), every.of(np.arange(n_train, n_train + n_test))
+    every = synthetic_views(n_train + n_test, rng)
+    return every.select(np.arange(n_train)), every.select(np.arange(n_train, n_train + n_test))
 
 
 def _sources(views: Views) -> dict[str, str]:

@@ -1,16 +1,22 @@
-"""Views of objects at known azimuths in one HDF5 file, read through a memory map."""
+"""Views of objects at known azimuths, kept in one HDF5 file.
+
+All images of a file are read at once: tasks draw their objects at random, so every image is soon asked for, and one
+array in memory (82 MB for 50 objects of 100 views) takes any index and is shared with forked processes.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from cmixup.errors import InputError
-from datasets.common.fetch import temporary_beside
 
 
 @dataclass(frozen=True)
@@ -44,8 +50,8 @@ class Views:
             k, v = map(int, np.argwhere(wrong)[0])
             raise InputError(f"y must lie in [0, 1], got {self.y[k, v]} for view {v} of {self.names[k]}")
 
-    def of(self, objects: np.ndarray) -> Views:
-        """Return the views of the objects `(n,)` int64; their images are read into memory."""
+    def select(self, objects: np.ndarray) -> Views:
+        """Return the views of the objects `(n,)` int64."""
         return Views(self.x[objects], self.y[objects], tuple(self.names[k] for k in objects), self.about)
 
 
@@ -61,12 +67,11 @@ def write_views(
     """
     import h5py
 
-    with temporary_beside(path) as part:
+    with _temporary_beside(path) as part:
         with h5py.File(part, "w") as file:
             x = None
             for k, image in enumerate(images):
                 if x is None:
-                    # Contiguous and uncompressed, so that it can be mapped into memory.
                     x = file.create_dataset("x", (len(names), *image.shape), np.uint8)
                 x[k] = image
             file["y"] = np.asarray(y, np.float32)
@@ -76,8 +81,20 @@ def write_views(
         part.replace(path)
 
 
+@contextlib.contextmanager
+def _temporary_beside(target: Path) -> Iterator[Path]:
+    """Give a file beside `target` to write and then rename; what is left of it is removed."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    os.close(handle)
+    try:
+        yield Path(name)
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
 def read_views(path: Path) -> Views:
-    """Return the views in a file; the images stay on disk until they are asked for.
+    """Return the views in a file.
 
     Raises:
         InputError: the file is not what `write_views` writes.
@@ -86,14 +103,8 @@ def read_views(path: Path) -> Views:
 
     try:
         with h5py.File(path) as file:
-            x, names = file["x"], tuple(name.decode() for name in file["names"][:])
-            shape, dtype, offset = x.shape, x.dtype, x.id.get_offset()
-            y, about = file["y"][:], json.loads(file.attrs["about"])
-        if offset is None:
-            raise InputError(f"{path} holds x in pieces or compressed: it cannot be mapped into memory")
-        images = np.memmap(path, dtype, "r", offset, shape)
+            names = tuple(name.decode() for name in file["names"][:])
+            x, y, about = file["x"][:], file["y"][:], json.loads(file.attrs["about"])
     except (OSError, KeyError, ValueError, AttributeError) as error:
-        if isinstance(error, InputError):
-            raise
         raise InputError(f"{path} is not a file of views ({error}); remove it, and it is made again") from None
-    return Views(images, y, names, about)
+    return Views(x, y, names, about)

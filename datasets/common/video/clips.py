@@ -7,21 +7,18 @@ frames * period frames is filled up with zeros behind its end, after normalisati
 from __future__ import annotations
 
 import functools
-import os
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from cmixup.errors import InputError
+from datasets.common.threads import WORKERS, in_threads
 from datasets.common.video.avi import CHANNELS, Avi
-
-MOST_THREADS = 8
 
 
 class Video(Protocol):
@@ -35,7 +32,13 @@ class Video(Protocol):
 
 
 class Videos(Protocol):
-    """The videos of one split."""
+    """The videos of one split.
+
+    Attributes:
+        workers: processes that read clips ahead in training; 0 where reading is cheap.
+    """
+
+    workers: ClassVar[int]
 
     def __len__(self) -> int: ...
 
@@ -51,6 +54,8 @@ class AviFiles:
         paths: one Motion-JPEG AVI a row.
     """
 
+    workers: ClassVar[int] = WORKERS
+
     def __init__(self, paths: list[Path]):
         self.paths = paths
 
@@ -63,7 +68,7 @@ class AviFiles:
 
 
 @dataclass(frozen=True)
-class ClipForm:
+class ClipSpec:
     """What a clip looks like.
 
     Args:
@@ -73,7 +78,7 @@ class ClipForm:
         pad: pixels of zeros on every side of which a random crop of the old size is taken in training; 0 for none.
 
     Raises:
-        InputError: a value below its least.
+        InputError: a value below its minimum.
     """
 
     frames: int = 32
@@ -82,9 +87,9 @@ class ClipForm:
     pad: int = 12
 
     def __post_init__(self) -> None:
-        for name, least in (("frames", 1), ("period", 1), ("size", 1), ("pad", 0)):
-            if getattr(self, name) < least:
-                raise InputError(f"{name} must be {least} or more, got {getattr(self, name)!r}")
+        for name, minimum in (("frames", 1), ("period", 1), ("size", 1), ("pad", 0)):
+            if getattr(self, name) < minimum:
+                raise InputError(f"{name} must be {minimum} or more, got {getattr(self, name)!r}")
 
     @property
     def span(self) -> int:
@@ -101,7 +106,7 @@ class ClipForm:
 
 
 @dataclass(frozen=True)
-class Colours:
+class ChannelStats:
     """Mean and standard deviation of the pixels of each channel, `(3,)`, on the scale 0 to 255."""
 
     mean: np.ndarray
@@ -113,15 +118,18 @@ class Clips:
 
     Args:
         videos: where they come from.
-        form: what a clip looks like.
-        colours: for normalisation.
+        spec: what a clip looks like.
+        stats: mean and standard deviation of each channel, for normalisation.
         where: `(N,)` in [0, 1).
+
+    Attributes:
+        workers: processes that read batches ahead, as the videos say.
     """
 
-    def __init__(self, videos: Videos, form: ClipForm, colours: Colours, where: np.ndarray):
-        self.videos, self.form, self.where = videos, form, where
-        self._mean, self._std = (v.astype(np.float32).reshape(-1, 1, 1, 1) for v in (colours.mean, colours.std))
-        self.shape = torch.Size((len(videos), CHANNELS, form.frames, form.size, form.size))
+    def __init__(self, videos: Videos, spec: ClipSpec, stats: ChannelStats, where: np.ndarray):
+        self.videos, self.spec, self.where, self.workers = videos, spec, where, videos.workers
+        self._mean, self._std = (v.astype(np.float32).reshape(-1, 1, 1, 1) for v in (stats.mean, stats.std))
+        self.shape = torch.Size((len(videos), CHANNELS, spec.frames, spec.size, spec.size))
 
     def __len__(self) -> int:
         return len(self.videos)
@@ -131,23 +139,23 @@ class Clips:
 
         def fixed(row: int) -> np.ndarray:
             video = self.videos.open(row)
-            return self.clip(video, int(self.where[row] * self.form.starts(len(video))))
+            return self.clip(video, int(self.where[row] * self.spec.starts(len(video))))
 
         return self._gather([functools.partial(fixed, row) for row in index.tolist()])
 
     def clip(self, video: Video, start: int) -> np.ndarray:
         """Return the clip `(3, frames, size, size)` float32 that starts at frame `start`."""
-        form = self.form
-        numbers = start + form.period * np.arange(form.frames)
+        spec = self.spec
+        numbers = start + spec.period * np.arange(spec.frames)
         numbers = numbers[numbers < len(video)]
-        clip = np.zeros((CHANNELS, form.frames, form.size, form.size), dtype=np.float32)
+        clip = np.zeros((CHANNELS, spec.frames, spec.size, spec.size), dtype=np.float32)
         if len(numbers):
             clip[:, : len(numbers)] = self._normalised(video, numbers)
         return clip
 
     def _normalised(self, video: Video, numbers: np.ndarray) -> np.ndarray:
         """Return frames as `(3, L, size, size)` float32."""
-        frames = read_frames(video, numbers, self.form.size)
+        frames = read_frames(video, numbers, self.spec.size)
         return (frames.transpose(3, 0, 1, 2) - self._mean) / self._std
 
     def _gather(self, makers: list[Callable[[], np.ndarray]]) -> Tensor:
@@ -157,8 +165,7 @@ class Clips:
         def fill(k: int) -> None:
             batch[k] = makers[k]()
 
-        for _ in in_threads(fill, range(len(makers))):
-            pass
+        in_threads(fill, range(len(makers)))
         return torch.from_numpy(batch)
 
 
@@ -172,22 +179,22 @@ class RandomClips(Clips):
 
     def _random(self, row: int, number: int) -> np.ndarray:
         rng, video = np.random.default_rng(number), self.videos.open(row)
-        clip = self.clip(video, int(rng.integers(self.form.starts(len(video)))))
-        if self.form.pad == 0:
+        clip = self.clip(video, int(rng.integers(self.spec.starts(len(video)))))
+        if self.spec.pad == 0:
             return clip
-        top, left = rng.integers(0, 2 * self.form.pad, 2).tolist()  # 2 pad itself is left out, as in the original
-        return shifted(clip, top, left, self.form.pad)
+        top, left = rng.integers(0, 2 * self.spec.pad, 2).tolist()  # 2 pad itself is left out, as in the original
+        return shifted(clip, top, left, self.spec.pad)
 
 
 class EveryClip(Clips):
-    """For testing: `views` gives the clips at all start frames; `[]` gives the fixed one."""
+    """For testing: `all_views` gives the clips at all start frames; `[]` gives the fixed one."""
 
     def all_views(self, row: int, size: int) -> Iterator[Tensor]:
         """Yield the clips of one video in order of their start frames, in blocks `(b, 3, frames, size, size)`."""
-        form, video = self.form, self.videos.open(row)
-        whole = np.zeros((CHANNELS, form.padded(len(video)), form.size, form.size), dtype=np.float32)
+        spec, video = self.spec, self.videos.open(row)
+        whole = np.zeros((CHANNELS, spec.padded(len(video)), spec.size, spec.size), dtype=np.float32)
         whole[:, : len(video)] = self._normalised(video, np.arange(len(video)))
-        every = torch.from_numpy(whole).unfold(1, form.span, 1)[..., :: form.period]  # a view: nothing is copied yet
+        every = torch.from_numpy(whole).unfold(1, spec.span, 1)[..., :: spec.period]  # a view: nothing is copied yet
         clips = every.permute(1, 0, 4, 2, 3)
         for start in range(0, len(clips), size):
             yield clips[start : start + size].contiguous()
@@ -214,36 +221,24 @@ def read_frames(video: Video, numbers: np.ndarray, size: int) -> np.ndarray:
     return frames
 
 
-def measure_colours(videos: Videos, form: ClipForm, where: np.ndarray, rows: np.ndarray) -> Colours:
+def measure_channels(videos: Videos, spec: ClipSpec, where: np.ndarray, rows: np.ndarray) -> ChannelStats:
     """Return mean and standard deviation of each channel over the clips of some videos, without their zeros.
 
     Args:
-        videos, form, where: see `Clips`.
+        videos, spec, where: see `Clips`.
         rows: `(M,)`, which videos.
     """
 
     def sums(row: int) -> np.ndarray:
         video = videos.open(row)
-        start = int(where[row] * form.starts(len(video)))
-        numbers = np.arange(start, min(start + form.span, len(video)), form.period)
+        start = int(where[row] * spec.starts(len(video)))
+        numbers = np.arange(start, min(start + spec.span, len(video)), spec.period)
         if not len(numbers):  # a clip behind the end of a short video
             numbers = np.arange(len(video))
-        pixels = read_frames(video, numbers, form.size).reshape(-1, CHANNELS).astype(np.float64)
+        pixels = read_frames(video, numbers, spec.size).reshape(-1, CHANNELS).astype(np.float64)
         return np.stack([pixels.sum(axis=0), np.square(pixels).sum(axis=0), np.full(CHANNELS, len(pixels))])
 
     total, squares, count = sum(in_threads(sums, rows.tolist()))
     mean = total / count
     std = np.sqrt(np.maximum(squares / count - mean**2, 0))
-    return Colours(mean, np.where(std > 0, std, 1.0))
-
-
-def in_threads(function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
-    """Map over items, on several threads where there are cores for them: decoding a JPEG lets other threads run."""
-    pool = _pool()
-    return map(function, items) if pool is None else pool.map(function, items)
-
-
-@functools.cache
-def _pool() -> ThreadPoolExecutor | None:
-    cores = min(MOST_THREADS, len(os.sched_getaffinity(0)))
-    return ThreadPoolExecutor(cores, thread_name_prefix="decode") if cores > 1 else None
+    return ChannelStats(mean, np.where(std > 0, std, 1.0))

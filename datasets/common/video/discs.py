@@ -7,6 +7,7 @@ echocardiogram is imitated, so a score on these videos says nothing about hearts
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -100,7 +101,7 @@ def draw_disc(seed: tuple[int, ...], length: int, size: int) -> Disc:
     )  # fmt: skip
 
 
-class Discs:
+class SyntheticVideos:
     """Generated videos in place of files.
 
     Args:
@@ -109,6 +110,8 @@ class Discs:
         length: frames of each, drawn between this and half as many again.
         size: height and width in pixels.
     """
+
+    workers: ClassVar[int] = 0  # a frame is made faster than it is handed from one process to another
 
     def __init__(self, seed: tuple[int, ...], count: int, length: int, size: int):
         lengths = np.random.default_rng(seed).integers(length, length + length // 2 + 1, count)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import gc
 import json
 import sys
 import types
@@ -16,7 +15,7 @@ import torch
 
 from cmixup.errors import InputError
 from datasets import dti as module
-from datasets.common.affinity import DRUG_SYMBOLS, PROTEIN_SYMBOLS, Pairs, PairTable, encode
+from datasets.common.affinity import DRUG_SYMBOLS, PROTEIN_SYMBOLS, DrugProteinInputs, PairTable, encode
 from datasets.common.affinity_matrix import balanced_groups, families, strings
 from datasets.common.fetch import FetchError
 from datasets.dti import DTI, FOLDER, equalised, holdout
@@ -29,7 +28,7 @@ PARTS = ("train", "val", "test")
 
 
 def test_alphabets() -> None:
-    """Spec D5: 63 symbols of SMILES and 26 of proteins, '?' first."""
+    """TDC's encoders: 63 symbols of SMILES and 26 of proteins, '?' first."""
     assert (len(DRUG_SYMBOLS), len(set(DRUG_SYMBOLS)), DRUG_SYMBOLS[0]) == (63, 63, "?")
     assert (len(PROTEIN_SYMBOLS), len(set(PROTEIN_SYMBOLS)), PROTEIN_SYMBOLS[0]) == (26, 26, "?")
     assert set("ACDEFGHIKLMNPQRSTVWYX") < set(PROTEIN_SYMBOLS)
@@ -57,7 +56,7 @@ def dense(string: str, symbols: str, length: int) -> np.ndarray:
 
 def test_pairs_are_one_hot_strings_channel_by_channel() -> None:
     drugs, proteins = ["CCO", "c1ccccc1@"], ["MKV", "ACDEF", "WJ"]
-    x = Pairs(
+    x = DrugProteinInputs(
         encode(drugs, DRUG_SYMBOLS, 6), encode(proteins, PROTEIN_SYMBOLS, 4),
         torch.tensor([0, 1, 1, 0], dtype=torch.int32), torch.tensor([2, 0, 1, 1], dtype=torch.int32),
     )  # fmt: skip
@@ -73,13 +72,16 @@ def test_pairs_are_one_hot_strings_channel_by_channel() -> None:
 
 
 def test_a_pair_takes_eight_bytes() -> None:
-    n = 240_000
-    codes = torch.zeros(100, 1000, dtype=torch.uint8)
-    rows = torch.zeros(n, dtype=torch.int32)
-    x = Pairs(codes, codes, rows, rows.clone())
-    gc.collect()
-    held = {t.data_ptr(): t.nbytes for t in vars(x).values() if isinstance(t, torch.Tensor)}
-    assert sum(held.values()) == 8 * n + codes.nbytes
+    """Of a loaded split: two numbers of four bytes each, beside the strings, which all splits share."""
+    data = DTI(synthetic=True).load(0)
+    for split in (data.train, data.val, data.test):
+        held = [t for t in vars(split.x).values() if isinstance(t, torch.Tensor)]
+        of_pairs = [t for t in held if len(t) == len(split)]
+        assert len(of_pairs) == 2
+        assert sum(t.untyped_storage().nbytes() for t in of_pairs) == 8 * len(split)
+        strings_of = [t for t in held if t.dtype == torch.uint8]
+        assert len(strings_of) == len(held) - 2
+        assert {t.data_ptr() for t in strings_of} == {data.train.x.drugs.data_ptr(), data.train.x.proteins.data_ptr()}
 
 
 def test_proteins_are_upper_cased(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,7 +97,7 @@ def test_proteins_are_upper_cased(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def years(counts: dict[int, int]) -> PairTable:
-    """Pairs whose label is their row number."""
+    """DrugProteinInputs whose label is their row number."""
     year = np.repeat(list(counts), list(counts.values()))
     n = len(year)
     return PairTable(["C"], ["A"], np.zeros(n, int), np.zeros(n, int), np.arange(float(n)), year, {})
@@ -392,7 +394,7 @@ def test_a_matrix_of_another_shape_is_refused(monkeypatch: pytest.MonkeyPatch, t
 def test_dti_keeps_its_table_between_run_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
     dataset = module.DTI(synthetic=True)
     first = dataset.load(0)
-    monkeypatch.setattr(DTI, "twin", lambda *_: pytest.fail("read again"))
+    monkeypatch.setattr(DTI, "synthetic_rows", lambda *_: pytest.fail("read again"))
     other = dataset.load(1)
     assert other.train.x.drugs is first.train.x.drugs
     assert not torch.equal(other.val.y, first.val.y)

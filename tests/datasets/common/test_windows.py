@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ import torch
 from cmixup.data import RegressionData
 from cmixup.errors import InputError
 from cmixup.methods.erm import ERM
-from cmixup.training.loader import Rows
+from cmixup.training.loader import BatchLoader
 from cmixup.training.predict import predict
 from datasets.common.base import SPLITS
 from datasets.common.windows import SeriesDataset, Windows, target_rows
@@ -20,9 +19,6 @@ from datasets.exchange_rate import ExchangeRate
 from models.lstnet import LSTNet
 
 SERIES = (ExchangeRate, Electricity, ElectricityFragment)
-CARD = re.compile(
-    r"Shapes: x \(N, (\d+), (\d+)\), y \(N, (\d+)\); (\d+) (?:days|hours), split (\d+) / (\d+) / (\d+) in time order"
-)
 
 
 class Toy(SeriesDataset):
@@ -89,20 +85,14 @@ def test_a_batch_is_a_copy() -> None:
     assert windows.series.sum() == 0
 
 
-def test_windows_move() -> None:
-    windows = Windows(torch.rand(12, 2), 1, 5, 3)
-    moved = windows.to("cpu")
-    assert torch.equal(moved[torch.arange(5)], windows[torch.arange(5)])
-    assert windows.to("meta").series.device.type == "meta"
-
-
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
 def test_windows_on_the_gpu_take_indices_from_anywhere() -> None:
-    windows = Windows(torch.rand(12, 2), 1, 5, 3)
+    series = torch.rand(12, 2)
+    windows, moved = Windows(series, 1, 5, 3), Windows(series.cuda(), 1, 5, 3)
     index = torch.tensor([3, 0])
     for where in ("cpu", "cuda"):
-        gathered = windows.to("cuda")[index.to(where)]
+        gathered = moved[index.to(where)]
         assert gathered.device.type == "cuda"
         assert torch.equal(gathered.cpu(), windows[index])
 
@@ -127,7 +117,7 @@ def test_a_row_that_is_not_there_is_refused(row: int) -> None:
     [(7588, 12, (4373, 1518, 1518)), (26304, 24, (15591, 5261, 5261)), (1000, 24, (409, 200, 200))],
 )
 def test_split_sizes(n: int, horizon: int, sizes: tuple[int, int, int]) -> None:
-    """Spec D2; the last is the fragment's."""
+    """60 / 20 / 20 % of all rows, but none of the first window's; the last case is the fragment's."""
     assert tuple(len(rows) for rows in target_rows(n, 168, horizon).values()) == sizes
 
 
@@ -162,7 +152,7 @@ def test_lazily_gathered_batches_equal_materialised_ones() -> None:
     data = ExchangeRate(synthetic=True).load(0)
     everything = data.train.x.series.unfold(0, 168, 1).transpose(1, 2)  # (n - 167, 168, 8)
     index = torch.randperm(len(data.train))[:50]
-    batch = Rows([data.train], torch.device("cpu")).fetch(index[None])
+    batch = BatchLoader([data.train], torch.device("cpu")).fetch(index[None])
     assert torch.equal(batch.x, everything[index])
     assert torch.equal(batch.y, data.train.y[index])
 
@@ -171,7 +161,7 @@ def test_lazily_gathered_batches_equal_materialised_ones() -> None:
 def test_evaluation_does_not_depend_on_the_batch_size(batch_size: int) -> None:
     torch.manual_seed(0)
     model, val = LSTNet((30, 8), 8, 3, 3), ExchangeRate(window=30, synthetic=True).load(0).val
-    rows = Rows([val], torch.device("cpu"))
+    rows = BatchLoader([val], torch.device("cpu"))
     model.eval()
     with torch.no_grad():
         whole = model(val.x[torch.arange(len(val))])
@@ -248,12 +238,10 @@ def test_an_unknown_scaling_is_refused() -> None:
 @pytest.mark.parametrize("cls", SERIES)
 def test_the_card_is_what_the_class_does(cls: type[SeriesDataset]) -> None:
     dataset = cls()
-    found = CARD.search(" ".join((cls.__doc__ or "").split()))
-    assert found
-    window, m, d_y, n, *sizes = map(int, found.groups())
-    assert (window, m, d_y, n) == (dataset.window, cls.series, cls.series, cls.rows)
-    assert sizes == [len(rows) for rows in target_rows(n, window, dataset.horizon).values()]
-    first, last = window + dataset.horizon - 1, dataset.horizon
+    targets = target_rows(cls.rows, dataset.window, dataset.horizon)
+    assert cls.split_sizes == tuple(map(len, targets.values()))
+    assert (cls.x_shape, cls.y_width) == ((dataset.window, cls.series), cls.series)
+    first, last = dataset.window + dataset.horizon - 1, dataset.horizon
     assert f"rows t - {first} to t - {last} predict row t" in " ".join((cls.__doc__ or "").split())
 
 

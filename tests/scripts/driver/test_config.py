@@ -136,7 +136,7 @@ def test_how_echo_is_trained(preset: str, optimizer: str) -> None:
     assert job.plain["model"] == {
         "name": "r2plus1d_18", "_target_": "models.r2plus1d_18.R2Plus1D18", "weights": None, "bias": 55.6, "width": 64,
     }  # fmt: skip
-    form = job.dataset.form
+    form = job.dataset.spec
     assert (form.frames, form.period, form.size, form.pad, job.dataset.original) == (32, 2, 112, 12, True)
 
 

@@ -11,7 +11,7 @@ import torch
 from cmixup.errors import InputError
 from cmixup.metrics import mse_ci95
 from cmixup.tasks import Tasks
-from datasets.common.pose.tasks import SHOTS, draw_tasks, twin
+from datasets.common.pose.tasks import SHOTS, draw_tasks, synthetic_views
 from datasets.common.pose.views import Views
 from datasets.pascal1d import Pascal1D
 from tests.datasets.common.pose.made import views
@@ -56,7 +56,7 @@ def test_distances_are_between_images() -> None:
     x = tasks[torch.arange(3)]
     expected = torch.cdist(x.query.flatten(2).double(), x.support.flatten(2).double())
     np.testing.assert_allclose(tasks.distances(np.arange(3)), expected, rtol=1e-6)
-    assert tasks.pairs().shape == (3 * 31 * 30 // 2,)
+    assert tasks.pair_distances().shape == (3 * 31 * 30 // 2,)
 
 
 def labels(data: Any) -> list[torch.Tensor]:
@@ -117,7 +117,7 @@ def test_the_interval_shrinks_with_the_root_of_the_number_of_tasks() -> None:
 
 
 def test_the_twins_spot_goes_round() -> None:
-    pool = twin(2, np.random.default_rng(0))
+    pool = synthetic_views(2, np.random.default_rng(0))
     side = pool.x.shape[-1]
     brightest = pool.x.reshape(2, -1, side * side).argmax(axis=2)
     across, down = 2 * (brightest % side) / (side - 1) - 1, 2 * (brightest // side) / (side - 1) - 1

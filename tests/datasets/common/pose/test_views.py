@@ -15,7 +15,7 @@ from cmixup.methods.base import Method
 from cmixup.methods.cmixup import cmixup
 from cmixup.methods.erm import ERM
 from cmixup.methods.mixup import mixup
-from cmixup.training.loader import Rows
+from cmixup.training.loader import BatchLoader
 from cmixup.training.predict import predict
 from cmixup.training.trainer import _draw, train
 from models.fcn3 import FCN3
@@ -42,7 +42,7 @@ def first_epoch(method: Method, seed: int = 3) -> list[Batch]:
     data = make_data(seed)
     run = make_run(method, seed, replace(data, train=replace(data.train, x=Random(data.train.x))))
     order = method.order(run.data.train, 16, run.streams, drop_last=False)
-    return list(Rows([run.data.train], CPU).batches([order], [_draw(run, order)]))
+    return list(BatchLoader([run.data.train], CPU).batches([order], [_draw(run, order)]))
 
 
 def test_what_is_sampled_and_what_has_views() -> None:
@@ -97,7 +97,7 @@ def test_the_mean_over_all_views_equals_a_naive_loop(size: int) -> None:
     torch.manual_seed(0)
     model, split = FCN3((3,), 2), make_split(9, d_y=2)
     lazy = replace(split, x=Ragged(split.x))
-    found = predict(ERM().predict, model, Rows([lazy], CPU), size)
+    found = predict(ERM().predict, model, BatchLoader([lazy], CPU), size)
     with torch.no_grad():
         each = [sum(model(x[None] * k) for k in range(1, i + 2)) / (i + 1) for i, x in enumerate(split.x)]
     torch.testing.assert_close(found, torch.cat(each))
@@ -116,5 +116,5 @@ def test_a_test_split_is_scored_on_all_its_views() -> None:
     x = data.test.x
     target = x.sum(dim=1, keepdim=True) * (torch.arange(6)[:, None] + 2) / 2  # the mean of 1, ..., i + 1
     data = replace(data, test=replace(data.test, x=Ragged(x), y=target))
-    (result,) = train([make_run(ERM(), 2, data, lambda *_: Sum())], settings(lr=1e-12, eval_batch_size=4))
-    assert result.scores["test"]["rmse"] < 1e-5
+    (outcome,) = train([make_run(ERM(), 2, data, lambda *_: Sum())], settings(lr=1e-12, eval_batch_size=4))
+    assert outcome.scores["test"]["rmse"] < 1e-5

@@ -10,29 +10,29 @@ from torch import Tensor
 from cmixup.data import ManyViews, Sampled, Split
 from cmixup.errors import InputError
 from cmixup.methods.erm import ERM
-from cmixup.training.loader import Rows
+from cmixup.training.loader import BatchLoader
 from cmixup.training.predict import predict
-from datasets.common.video import clips as clips_module
 from datasets.common.video.avi import write_avi
 from datasets.common.video.clips import (
     AviFiles,
-    ClipForm,
+    ChannelStats,
     Clips,
-    Colours,
+    ClipSpec,
     EveryClip,
     RandomClips,
-    in_threads,
-    measure_colours,
+    measure_channels,
     shifted,
 )
 from models.r2plus1d_18 import R2Plus1D18
 
-PLAIN = Colours(np.zeros(3), np.ones(3))
-COLOURS = Colours(np.array([10.0, 20.0, 30.0]), np.array([2.0, 4.0, 8.0]))
+PLAIN = ChannelStats(np.zeros(3), np.ones(3))
+STATS = ChannelStats(np.array([10.0, 20.0, 30.0]), np.array([2.0, 4.0, 8.0]))
 
 
 class Numbered:
     """Videos whose frame t holds 3 t, 3 t + 1 and 3 t + 2 in its channels, with the pixel's number added; 4 x 4."""
+
+    workers = 0
 
     def __init__(self, *lengths: int):
         self.lengths = lengths
@@ -56,13 +56,13 @@ class Numbered:
             return (values + np.arange(16).reshape(4, 4, 1)).astype(np.uint8)
 
 
-def form(frames: int = 3, period: int = 2, pad: int = 0) -> ClipForm:
-    return ClipForm(frames, period, 4, pad)
+def spec(frames: int = 3, period: int = 2, pad: int = 0) -> ClipSpec:
+    return ClipSpec(frames, period, 4, pad)
 
 
-def clips_of(cls: type[Clips], lengths: tuple[int, ...], how: ClipForm | None = None, **given: object) -> Clips:
+def clips_of(cls: type[Clips], lengths: tuple[int, ...], how: ClipSpec | None = None, **given: object) -> Clips:
     where = np.asarray(given.pop("where", np.zeros(len(lengths))))
-    return cls(Numbered(*lengths), how or form(), given.pop("colours", PLAIN), where)
+    return cls(Numbered(*lengths), how or spec(), given.pop("stats", PLAIN), where)
 
 
 def frame_numbers(clip: Tensor) -> list[int]:
@@ -71,8 +71,8 @@ def frame_numbers(clip: Tensor) -> list[int]:
 
 
 def test_the_original_clip_spans_63_frames() -> None:
-    """Spec D3: 32 frames, period 2."""
-    original = ClipForm()
+    """Every second of 63 frames gives the 32 of echonet/dynamic."""
+    original = ClipSpec()
     assert (original.frames, original.period, original.size, original.pad) == (32, 2, 112, 12)
     assert original.span == 63
     assert original.starts(64) == 2
@@ -98,8 +98,8 @@ def test_channels_come_first_and_pixels_stay_in_place() -> None:
             assert torch.equal(clip[channel, k], 3 * 2 * k + channel + pixels)
 
 
-def test_each_channel_is_normalised_by_its_own_colours() -> None:
-    (plain,), (scaled,) = (clips_of(Clips, (10,), colours=c)[torch.tensor([0])] for c in (PLAIN, COLOURS))
+def test_each_channel_is_normalised_by_its_own_statistics() -> None:
+    (plain,), (scaled,) = (clips_of(Clips, (10,), stats=c)[torch.tensor([0])] for c in (PLAIN, STATS))
     expected = (plain - torch.tensor([10.0, 20, 30])[:, None, None, None]) / torch.tensor([2.0, 4, 8])[
         :, None, None, None
     ]
@@ -110,9 +110,9 @@ def test_each_channel_is_normalised_by_its_own_colours() -> None:
     ("length", "start", "held"), [(4, 0, 2), (4, 1, 2), (5, 0, 3), (5, 1, 2), (1, 0, 1), (1, 1, 0)]
 )
 def test_a_short_video_ends_in_zeros_after_normalisation(length: int, start: int, held: int) -> None:
-    clips = clips_of(Clips, (length,), colours=COLOURS)
+    clips = clips_of(Clips, (length,), stats=STATS)
     clip = torch.from_numpy(clips.clip(clips.videos.open(0), start))
-    long = clips_of(Clips, (20,), colours=COLOURS)
+    long = clips_of(Clips, (20,), stats=STATS)
     whole = torch.from_numpy(long.clip(long.videos.open(0), start))
     assert torch.equal(clip[:, :held], whole[:, :held])
     assert (clip[:, held:] == 0).all()
@@ -135,7 +135,7 @@ def test_a_batch_is_its_rows() -> None:
 
 
 def test_random_clips_are_a_function_of_row_and_draw() -> None:
-    clips = clips_of(RandomClips, (30, 30), form(pad=2))
+    clips = clips_of(RandomClips, (30, 30), spec(pad=2))
     assert isinstance(clips, Sampled)
     index, draw = torch.tensor([0, 1, 0]), torch.tensor([5, 5, 7])
     batch = clips.sample(index, draw)
@@ -162,7 +162,7 @@ def test_a_crop_of_the_padded_clip(top: int, left: int) -> None:
 
 def test_the_offsets_are_those_of_the_original() -> None:
     """0 to 2 pad - 1 in both directions, independently, the same for all frames of a clip."""
-    clips = clips_of(RandomClips, (5,), form(pad=2), colours=Colours(np.full(3, -1.0), np.ones(3)))
+    clips = clips_of(RandomClips, (5,), spec(pad=2), stats=ChannelStats(np.full(3, -1.0), np.ones(3)))
     draws = torch.arange(400)
     seen = set()
     for clip in clips.sample(torch.zeros_like(draws), draws):
@@ -180,7 +180,7 @@ def test_the_offsets_are_those_of_the_original() -> None:
 
 @pytest.mark.parametrize("size", [1, 4, 100])
 def test_all_clips_of_a_video_in_order(size: int) -> None:
-    clips = clips_of(EveryClip, (10, 3), colours=COLOURS)
+    clips = clips_of(EveryClip, (10, 3), stats=STATS)
     assert isinstance(clips, ManyViews)
     for row, count in ((0, 6), (1, 2)):
         blocks = list(clips.all_views(row, size))
@@ -193,9 +193,9 @@ def test_all_clips_of_a_video_in_order(size: int) -> None:
 def test_the_prediction_of_a_video_is_the_mean_over_its_clips() -> None:
     torch.manual_seed(0)
     model = R2Plus1D18((3, 3, 4, 4), 1, width=2)
-    clips = clips_of(EveryClip, (9, 3, 6), colours=COLOURS)
+    clips = clips_of(EveryClip, (9, 3, 6), stats=STATS)
     split = Split(clips, torch.zeros(3, 1), torch.zeros(3, dtype=torch.int64), "test")
-    found = predict(ERM().predict, model, Rows([split], torch.device("cpu")), 4)
+    found = predict(ERM().predict, model, BatchLoader([split], torch.device("cpu")), 4)
     model.eval()
     expected = []
     for row in range(3):
@@ -207,13 +207,13 @@ def test_the_prediction_of_a_video_is_the_mean_over_its_clips() -> None:
     assert found[:, 0].tolist() == pytest.approx(expected, rel=1e-4, abs=1e-5)
 
 
-# ---- colours
+# ---- statistics of the channels
 
 
-def test_colours_are_those_of_the_pixels_of_the_fixed_clips() -> None:
+def test_channel_statistics_are_those_of_the_pixels_of_the_fixed_clips() -> None:
     videos, where = Numbered(10, 4, 30), np.array([0.9, 0.0, 0.4])
     rows = np.array([0, 1])
-    found = measure_colours(videos, form(), where, rows)
+    found = measure_channels(videos, spec(), where, rows)
     shown = [videos.open(0).read([5, 7, 9]), videos.open(1).read([0, 2])]  # zeros of the short video do not count
     pixels = np.concatenate(shown).reshape(-1, 3).astype(float)
     np.testing.assert_allclose(found.mean, pixels.mean(axis=0))
@@ -227,7 +227,7 @@ def test_a_channel_that_never_varies_is_not_divided_by_zero() -> None:
                 return 0 * super().read(numbers)
 
     videos = Black(10)
-    assert measure_colours(videos, form(), np.zeros(1), np.zeros(1, int)).std.tolist() == [1, 1, 1]
+    assert measure_channels(videos, spec(), np.zeros(1), np.zeros(1, int)).std.tolist() == [1, 1, 1]
 
 
 # ---- files
@@ -239,30 +239,17 @@ def test_frames_come_from_files(tmp_path: Path) -> None:
         paths.append(tmp_path / f"{k}.avi")
         levels = 20 * np.arange(length) + 10 * k
         write_avi(paths[-1], np.broadcast_to(levels[:, None, None, None], (length, 4, 4, 3)).astype(np.uint8))
-    clips = Clips(AviFiles(paths), form(), PLAIN, np.array([0.0, 0.99]))
+    clips = Clips(AviFiles(paths), spec(), PLAIN, np.array([0.0, 0.99]))
     batch = clips[torch.tensor([0, 1])]
     assert batch[0, 0, :, 0, 0].tolist() == pytest.approx([0, 40, 80], abs=2)
     assert batch[1, 0, :, 0, 0].tolist() == pytest.approx([90, 130, 170], abs=2)
     with pytest.raises(InputError, match=r"size is 5, but the frames of .*0\.avi are 4 x 4 pixels"):
-        Clips(AviFiles(paths), ClipForm(3, 2, 5, 0), PLAIN, np.zeros(2))[torch.tensor([0])]
-
-
-@pytest.mark.parametrize("cores", [1, 3])
-def test_threads_keep_the_order_and_pass_errors_on(cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    clips_module._pool.cache_clear()
-    monkeypatch.setattr(clips_module.os, "sched_getaffinity", lambda _: set(range(cores)))
-    try:
-        assert (clips_module._pool() is None) == (cores == 1)
-        assert list(in_threads(lambda k: k * k, range(20))) == [k * k for k in range(20)]
-        with pytest.raises(ZeroDivisionError):
-            list(in_threads(lambda k: 1 // (k - 3), range(20)))
-    finally:
-        clips_module._pool.cache_clear()
+        Clips(AviFiles(paths), ClipSpec(3, 2, 5, 0), PLAIN, np.zeros(2))[torch.tensor([0])]
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "least"), [("frames", 0, 1), ("period", 0, 1), ("size", -1, 1), ("pad", -1, 0)]
+    ("name", "value", "minimum"), [("frames", 0, 1), ("period", 0, 1), ("size", -1, 1), ("pad", -1, 0)]
 )
-def test_forms_that_make_no_sense_are_refused(name: str, value: int, least: int) -> None:
-    with pytest.raises(InputError, match=f"{name} must be {least} or more, got {value}"):
-        ClipForm(**{name: value})
+def test_forms_that_make_no_sense_are_refused(name: str, value: int, minimum: int) -> None:
+    with pytest.raises(InputError, match=f"{name} must be {minimum} or more, got {value}"):
+        ClipSpec(**{name: value})

@@ -22,7 +22,7 @@ from cmixup.training.checkpoint import NAME, Checkpoints
 from cmixup.training.trainer import Member, Outcome, TrainSettings, train
 from scripts.driver.config import GROUPS, TUNED, arguments, differences, parse_seeds, resolved, target
 from scripts.driver.logger import make_logger
-from scripts.driver.runs import begin_run, environment, finish_run, is_done
+from scripts.driver.runs import begin_run, environment, finish_run, is_done, recorded_config, stacked_seeds
 
 LONGEST_NAME = 120
 
@@ -219,8 +219,9 @@ def make_report(job: Job, member: Member, outcome: Outcome) -> dict[str, Any]:
         "epochs": job.settings.epochs,
         "seconds": outcome.seconds,
         "stack": outcome.stack,
+        "stack_seeds": stacked_seeds(job.pending, seed, outcome.stack),
         "unit": data.unit,
         "notes": [*data.notes, *getattr(member.model, "notes", ())],
         "checksums": dict(data.checksums),
-        "config": {**plain, "seed": seed, "seeds": None},
+        "config": {**recorded_config(plain), "seed": seed, "seeds": None},
     }

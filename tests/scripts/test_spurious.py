@@ -13,10 +13,10 @@ from cmixup.errors import InputError
 from cmixup.methods.erm import ERM
 from datasets import rcf_mnist as module
 from datasets.rcf_mnist import RCFMNIST, Coloured
-from scripts import spurious
 from scripts.driver import job as run_module
 from scripts.driver.config import compose_train
 from scripts.driver.job import execute, plan
+from scripts.report import spurious
 from scripts.report.records import read_csv, to_csv
 from scripts.report.spurious import COLUMNS, render_tables, rmse_by_colour, runs, score
 from scripts.spurious import main, plan_ratios

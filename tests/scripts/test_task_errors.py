@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from cmixup.errors import InputError
-from scripts import task_errors
 from scripts.driver import job as run_module
 from scripts.driver.config import compose_train
 from scripts.driver.job import execute, plan
+from scripts.report import task_errors
 from scripts.report.experiment import RESULTS
 from scripts.report.records import read_csv, to_csv
 from scripts.report.task_errors import CONSTANT, KEY, columns, draw, over_seeds, render_tables, saved_rows, score, table

@@ -21,9 +21,9 @@ from scripts.report import ablation, names
 from scripts.report.agreement import agreement_lines
 from scripts.report.curves import Curve, read_curves
 from scripts.report.experiment import RESULTS, Experiment, experiments, load_experiment, make_table
-from scripts.report.figures import draw
+from scripts.report.figures import draw, sweep_figure, table_figure, to_png
 from scripts.report.invariance import draw as draw_invariance
-from scripts.report.records import COLUMNS, check_unique, rows, to_csv
+from scripts.report.records import check_unique, records_csv, rows
 from scripts.report.spurious import render_tables as spurious_tables
 from scripts.report.tables import (
     Table,
@@ -39,10 +39,10 @@ from scripts.report.task_errors import draw as draw_task_errors
 from scripts.report.task_errors import render_tables as paired_tables
 
 README = RESULTS.parent / "README.md"
-Rows = list[dict[str, Any]]
+Records = list[dict[str, Any]]  # tidy rows
 
 
-def published_rows(results: Path = RESULTS) -> Rows:
+def published_rows(results: Path = RESULTS) -> Records:
     """Return the tidy rows of all published runs, in order of their names.
 
     Raises:
@@ -59,14 +59,14 @@ def presets(records: Sequence[Mapping[str, Any]], experiment: str) -> list[str]:
     return sorted(found, key=lambda p: (("paper", "released").index(p) if p in ("paper", "released") else 2, p))
 
 
-def standard(records: Rows) -> Rows:
+def standard(records: Records) -> Records:
     """Return the rows of runs that follow their preset: no option was changed."""
     return [r for r in records if not r["options"]]
 
 
-def render_texts(records: Rows) -> dict[str, str]:
+def render_texts(records: Records) -> dict[str, str]:
     """Return the text of every rendered file, by its path below results/."""
-    texts = {"records.csv": to_csv(records, COLUMNS)}
+    texts = {"records.csv": records_csv(records)}
     for experiment in experiments():
         name = experiment.name
         for preset in presets(records, name) if experiment.paper_table and not experiment.variants else []:
@@ -86,12 +86,10 @@ def missing_lines(experiment: Experiment, records: Sequence[Mapping[str, Any]], 
         cells = experiment.of(dataset, experiment.methods)
         for method in cells:
             if (dataset, method) not in there:
-                reasons.setdefault(why_missing(dataset, method, preset), []).append(
-                    names.display(names.METHODS, method)
-                )
+                reasons.setdefault(why_missing(dataset, method, preset), []).append(names.method_title(method))
         for reason, methods in reasons.items():
             which = "" if len(methods) == len(cells) else f", {', '.join(methods)}"
-            found.append(f"{names.display(names.DATASETS, dataset)}{which}: {reason}")
+            found.append(f"{names.dataset_title(dataset)}{which}: {reason}")
     return found
 
 
@@ -108,7 +106,7 @@ def why_missing(dataset: str, method: str, preset: str = "paper") -> str:
     return about.get("absent", "not run yet") + cost
 
 
-def readme_table(records: Rows) -> str:
+def readme_table(records: Records) -> str:
     """Return README's table: test RMSE of Table 1, both presets beside the paper, and the paired differences."""
     experiment = load_experiment("table1")
     tables = {p: make_table(experiment, standard(records), p) for p in presets(records, "table1")}
@@ -117,7 +115,7 @@ def readme_table(records: Rows) -> str:
         blocks = {p: b for p, t in tables.items() if (b := _block(t, dataset))}
         if not blocks:
             continue
-        head = [f"{names.display(names.DATASETS, dataset)}, test RMSE", "paper"]
+        head = [f"{names.dataset_title(dataset)}, test RMSE", "paper"]
         for preset in blocks:
             head += [f"ours, preset {preset}", "diff"]
         body = []
@@ -125,7 +123,7 @@ def readme_table(records: Rows) -> str:
             cells = {p: b.cells[method]["rmse"] for p, b in blocks.items()}
             if not any(c.ours for c in cells.values()):
                 continue
-            line = [names.display(names.METHODS, method), paper_text(next(iter(cells.values())))]
+            line = [names.method_title(method), paper_text(next(iter(cells.values())))]
             for cell in cells.values():
                 line += [f"**{ours_text(cell)}**" if cell.best else ours_text(cell), difference_text(cell)]
             body.append(line)
@@ -133,7 +131,7 @@ def readme_table(records: Rows) -> str:
     return "\n".join(parts).rstrip()
 
 
-def agreement(records: Rows, results: Path = RESULTS) -> str:
+def agreement(records: Records, results: Path = RESULTS) -> str:
     """Return the part of results/README.md that says what reproduces, preset released."""
     table = make_table(load_experiment("table1"), standard(records), "released")
     return "\n".join(agreement_lines(table, standard(records), "released", results))
@@ -179,7 +177,7 @@ def published_curves(results: Path = RESULTS) -> list[Curve]:
     )  # fmt: skip
 
 
-def render_pages(records: Rows, curves: Sequence[Curve], results: Path = RESULTS) -> dict[str, str]:
+def render_pages(records: Records, curves: Sequence[Curve], results: Path = RESULTS) -> dict[str, str]:
     """Return the text of every page of results/ that has rendered parts, by its name."""
     pages = {"README.md": splice((results / "README.md").read_text(), "agreement", agreement(records, results))}
     for experiment in experiments():
@@ -194,13 +192,13 @@ def render_curves(curves: Sequence[Curve]) -> None:
     """Draw every figure that has published curves, one a preset."""
     for experiment in experiments():
         for preset in sorted({c.preset for c in curves if c.experiment == experiment.name and experiment.figure}):
-            write_atomically(RESULTS / "figures" / f"{experiment.name}_{preset}.png", draw(experiment, curves, preset))
+            write_atomically(
+                RESULTS / "figures" / f"{experiment.name}_{preset}.png", to_png(draw(experiment, curves, preset))
+            )
 
 
 def main() -> None:
     """Entry point."""
-    from scripts.report.figures import sweep_figure, table_figure
-
     with user_errors():
         draw_invariance()
         draw_task_errors()
@@ -213,11 +211,11 @@ def main() -> None:
         write_atomically(README, splice(README.read_text(), "table1", readme_table(records)))
         experiment = load_experiment("table1")
         tables = {p: make_table(experiment, standard(records), p) for p in presets(records, "table1")}
-        write_atomically(RESULTS / "figures" / "table1.png", table_figure(tables, standard(records)))
+        write_atomically(RESULTS / "figures" / "table1.png", to_png(table_figure(tables, standard(records))))
         render_curves(curves)
         for experiment in experiments():
             if experiment.variants and (sweeps := ablation.sweeps(experiment, records)):
-                picture = sweep_figure(sweeps, "bandwidth, in units of the label")
+                picture = to_png(sweep_figure(sweeps, "bandwidth, in units of the label"))
                 write_atomically(RESULTS / "figures" / f"{experiment.name}.png", picture)
         print(f"rendered {len(records)} records into {RESULTS} and {README}")
 

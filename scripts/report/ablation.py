@@ -67,16 +67,15 @@ def variants(experiment: Experiment) -> list[Variant]:
     return sorted(found, key=lambda v: (experiment.datasets.index(v.dataset), experiment.methods.index(v.method)))
 
 
-def identity(experiment: str, variant: Variant) -> dict[str, str]:
+def identity(experiment: str, variant: Variant) -> dict[str, Any]:
     """Return the columns of records, with their values, by which a variant's runs are known.
 
     Composing each variant as its runs do would say the same (a test compares) and take seconds.
     """
     changed = {key: yaml.safe_load(value) for key, _, value in (word.partition("=") for word in variant.overrides)}
     preset = changed.pop("preset", "paper")
-    options = " ".join(f"{key}={value}" for key, value in sorted(changed.items()))
     return {"experiment": experiment, "dataset": variant.dataset, "method": variant.method, "preset": preset,
-            "options": options}  # fmt: skip
+            "options": changed}  # fmt: skip
 
 
 def to_markdown(experiment: Experiment, records: Records, curves: Sequence[Curve]) -> str:
@@ -85,8 +84,8 @@ def to_markdown(experiment: Experiment, records: Records, curves: Sequence[Curve
     parts = [
         (
             "Mean ± standard deviation over n seeds. Change: paired difference of the test "
-            f"{names.METRICS[experiment.metrics[0]]} to the method's first row over shared seeds, mean [95 % t "
-            f"interval]; minus {names.display(names.METHODS, experiment.methods[0])}: to it with the same change. "
+            f"{names.metric_title(experiment.metrics[0])} to the method's first row over shared seeds, mean [95 % t "
+            f"interval]; minus {names.method_title(experiment.methods[0])}: to it with the same change. "
             "Partners: effective partners as a share of the training rows; 1 is mixup, 0 is ERM."
         ),
     ]
@@ -94,10 +93,10 @@ def to_markdown(experiment: Experiment, records: Records, curves: Sequence[Curve
         mine = [v for v in variants(experiment) if v.dataset == dataset]
         table = [line for v in mine if (line := _line(experiment, records, v, mine))]
         if table:
-            rival = names.display(names.METHODS, experiment.methods[0])
-            shown = [names.METRICS[metric] for metric in experiment.metrics]
+            rival = names.method_title(experiment.methods[0])
+            shown = [names.metric_title(metric) for metric in experiment.metrics]
             head = [
-                names.display(names.DATASETS, dataset),
+                names.dataset_title(dataset),
                 "changed",
                 "n",
                 *shown,
@@ -130,10 +129,10 @@ def _line(experiment: Experiment, records: Records, variant: Variant, mine: Sequ
     fractions = [
         float(r["value"])
         for r in records
-        if r["metric"] == "effective_fraction" and all(str(r[k]) == v for k, v in where.items())
+        if r["metric"] == "effective_fraction" and all(r[k] == v for k, v in where.items())
     ]
     return [
-        names.display(names.METHODS, variant.method),
+        names.method_title(variant.method),
         variant.label,
         str(len(values)),
         *(f"{s.mean:.3f} ± {s.std:.3f}" for s in scores),
@@ -145,13 +144,13 @@ def _line(experiment: Experiment, records: Records, variant: Variant, mine: Sequ
 def _paper(experiment: Experiment, dataset: str) -> list[list[str]]:
     lines = []
     for method in experiment.methods:
-        shown = names.display(names.METHODS, method)
         found = {
             r["metric"]: f"{r['mean']} ± {r['std']}"
             for r in paper_rows(experiment)
-            if (r["dataset"], r["method"]) == (names.display(names.DATASETS, dataset), shown)
+            if (r["dataset"], r["method"]) == (dataset, method)
         }
-        lines.append([shown, "the paper", "3", *(found[names.METRICS[m]] for m in experiment.metrics), *"———"])
+        scores = [found[metric] for metric in experiment.metrics]
+        lines.append([names.method_title(method), "the paper", "3", *scores, *"———"])
     return lines
 
 
@@ -165,7 +164,7 @@ def _authors(dataset: str, results: Path = RESULTS) -> list[list[str]]:
     for (method, bandwidth), seeds in sorted(runs.items()):
         label = f"the authors' code, bandwidth {float(bandwidth):g}" if bandwidth else "the authors' code"
         scores = [summarise([float(r[column]) for r in seeds]) for column in ("test_rmse", "worst_rmse")]
-        lines.append([names.display(names.METHODS, method), label, str(len(seeds)),
+        lines.append([names.method_title(method), label, str(len(seeds)),
                       *(f"{s.mean:.3f} ± {s.std:.3f}" for s in scores), *"———"])  # fmt: skip
     return lines
 
@@ -181,7 +180,7 @@ def _selection(experiment: Experiment, curves: Sequence[Curve]) -> list[str]:
                 selected = statistics.fmean(test[c.best_epoch - 1] for c, test in zip(mine, tests, strict=True))
                 last, least = statistics.fmean(test[-1] for test in tests), statistics.fmean(map(min, tests))
                 sentences.append(
-                    f"{names.display(names.METHODS, method)}, preset {preset}: {selected:.3f} at the epoch chosen on "
+                    f"{names.method_title(method)}, preset {preset}: {selected:.3f} at the epoch chosen on "
                     f"validation, {last:.3f} at the last, {least:.3f} at the best on test (which nobody may choose); "
                     f"n = {len(mine)}."
                 )
@@ -199,16 +198,16 @@ def sweeps(experiment: Experiment, records: Records) -> list[Sweep]:
         rows_ = [r for r in records if (r["split"], r["metric"], r["method"]) == ("test", metric, "cmixup")]
         points: dict[float, list[float]] = {}
         for r in rows_:
-            options = dict(part.split("=", 1) for part in str(r["options"]).split())
-            if all(r[k] == where[k] for k in ("experiment", "dataset", "preset")) and set(options) <= {
-                "method.bandwidth", "train.track",
-            }:  # fmt: skip
+            one_cell = all(r[k] == where[k] for k in ("experiment", "dataset", "preset"))
+            # A bandwidth such as ["std", 0.3] is another one for each seed and has no place on this axis.
+            number = isinstance(r["options"].get("method.bandwidth", 0.0), (int, float))
+            if one_cell and number and set(r["options"]) <= {"method.bandwidth", "train.track"}:
                 points.setdefault(float(r["bandwidth"]), []).append(float(r["value"]))
         if not points:
             continue
-        table3 = {"experiment": "table3", "preset": "paper", "options": "", "dataset": dataset, "metric": metric}
+        table3 = {"experiment": "table3", "preset": "paper", "options": {}, "dataset": dataset, "metric": metric}
         levels = {
-            f"{names.display(names.METHODS, m)} (Table 3)": statistics.fmean(values)
+            f"{names.method_title(m)} (Table 3)": statistics.fmean(values)
             for m in ("erm", "mixup", "manifold_mixup")
             if (values := by_seed(records, method=m, **table3).values())
         }
@@ -216,6 +215,6 @@ def sweeps(experiment: Experiment, records: Records) -> list[Sweep]:
             f"preset {preset}": float(compose_train([f"dataset={dataset}", f"preset={preset}"]).method.bandwidth)
             for preset in ("paper", "released")
         }
-        title, axis = names.display(names.DATASETS, dataset), f"test {names.METRICS[metric]}"
+        title, axis = names.dataset_title(dataset), f"test {names.metric_title(metric)}"
         found.append(Sweep(title, axis, points, levels, marks))
     return found

@@ -48,7 +48,7 @@ def agreement_lines(table: Table, records: Sequence[Mapping[str, Any]], preset: 
             same = [own[s] for s in theirs if s in own]
             body.append(
                 [
-                    names.display(names.METHODS, method),
+                    names.method_title(method),
                     _text(Summary(cell.paper, cell.paper_std or math.nan, 3), d),
                     _text(cell.ours, d),
                     _verdict(cell.ours, cell.paper, cell.paper_std),
@@ -57,7 +57,7 @@ def agreement_lines(table: Table, records: Sequence[Mapping[str, Any]], preset: 
                 ]
             )
         n = max(c["rmse"].ours.n for c in block.cells.values() if c["rmse"].ours)
-        head = [names.display(names.DATASETS, block.dataset), "paper", f"ours, n = {n}", "verdict",
+        head = [names.dataset_title(block.dataset), "paper", f"ours, n = {n}", "verdict",
                 "authors' code, n = 3", "ours, same seeds"]  # fmt: skip
         parts += ["", *markdown_rows(head, body)]
     return parts

@@ -11,9 +11,10 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from cmixup.errors import InputError
-from scripts.driver.config import CONFIG_DIR, arguments, compose_train, names
+from scripts.driver.config import CONFIG_DIR, arguments, compose_train
+from scripts.driver.config import names as options
 from scripts.driver.job import Job
-from scripts.report.names import DATASETS, METHODS, display
+from scripts.report import names
 from scripts.report.ranks import rank_lines
 from scripts.report.records import read_csv
 from scripts.report.tables import Block, Table, make_block
@@ -93,7 +94,7 @@ def load_experiment(name: str) -> Experiment:
     """
     path = CONFIG_DIR / "experiment" / f"{name}.yaml"
     if not path.is_file():
-        known = ", ".join(names("experiment"))
+        known = ", ".join(options("experiment"))
         raise InputError(f"experiment must be one of {known}, got {name!r}")
     plain = OmegaConf.to_container(OmegaConf.load(path))
     assert isinstance(plain, dict)
@@ -103,15 +104,25 @@ def load_experiment(name: str) -> Experiment:
 
 def experiments() -> list[Experiment]:
     """Return every table and figure, in order of their names."""
-    return [load_experiment(name) for name in names("experiment") if name not in NOT_PUBLISHED]
+    return [load_experiment(name) for name in options("experiment") if name not in NOT_PUBLISHED]
 
 
 def paper_rows(experiment: Experiment, results: Path = RESULTS) -> list[dict[str, str]]:
-    """Return the paper's numbers for this table; the worst domain, a setting there, is part of the metric here."""
-    rows = read_csv(results / "paper" / "results.csv")
+    """Return the paper's numbers for this table, with our spellings of dataset, method and metric.
+
+    The worst domain is a setting in the paper's file and a metric of ours.
+
+    Raises:
+        InputError: a row names a dataset, method or metric that is none of ours.
+    """
     return [
-        {**r, "metric": f"worst {r['metric']}"} if r["setting"] == "ood-worst" else r
-        for r in rows
+        {
+            **r,
+            "dataset": names.spelling("dataset", r["dataset"], experiment.datasets),
+            "method": names.spelling("method", r["method"], experiment.methods),
+            "metric": ("worst_" if r["setting"] == "ood-worst" else "") + names.metric_spelling(r["metric"]),
+        }
+        for r in read_csv(results / "paper" / "results.csv")
         if r["table"] == experiment.paper_table and r["setting"] in experiment.setting.split()
     ]
 
@@ -119,7 +130,7 @@ def paper_rows(experiment: Experiment, results: Path = RESULTS) -> list[dict[str
 def layer_notes(records: Sequence[Mapping[str, Any]], methods: Sequence[str]) -> list[str]:
     """Return a sentence that says where each method mixes."""
     layers = {str(r["method"]): str(r["layer"]) for r in records if r["layer"]}
-    parts = [f"{display(METHODS, method)} {layers[method]}" for method in methods if method in layers]
+    parts = [f"{names.method_title(method)} {layers[method]}" for method in methods if method in layers]
     return [f"Mixed at: {', '.join(parts)}."] if parts else []
 
 
@@ -147,7 +158,7 @@ def make_table(
     blocks: list[Block] = []
     for dataset in present:
         notes = layer_notes([r for r in mine if r["dataset"] == dataset], chosen)
-        if not any(r["dataset"] == display(DATASETS, dataset) for r in paper):
+        if not any(r["dataset"] == dataset for r in paper):
             notes.append("Not in the paper: a stand-in.")
         block = make_block(
             mine,

@@ -23,8 +23,8 @@ from cmixup.files import write_atomically
 from cmixup.invariance import invariance
 from cmixup.training.loader import Rows
 from cmixup.training.predict import predict
-from scripts.report.experiment import RESULTS
-from scripts.report.figures import invariance_figure
+from scripts.report.experiment import RESULTS, load_experiment
+from scripts.report.figures import invariance_figure, to_png
 from scripts.report.records import read_csv, to_csv
 from scripts.report.saved import Report, dataset_of, finished, model_of
 
@@ -92,10 +92,11 @@ def draw(results: Path = RESULTS) -> list[Path]:
     path = results / "invariance.csv"
     rows = read_csv(path) if path.is_file() else []
     rows = [r for r in rows if all(r[name] == value for name, value in DRAWN.items())]
+    order = load_experiment(EXPERIMENT).methods
     written = []
     for preset in sorted({r["preset"] for r in rows}):
         written.append(results / "figures" / f"invariance_{preset}.png")
-        write_atomically(written[-1], invariance_figure([r for r in rows if r["preset"] == preset]))
+        write_atomically(written[-1], to_png(invariance_figure([r for r in rows if r["preset"] == preset], order)))
     return written
 
 

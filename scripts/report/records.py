@@ -1,8 +1,4 @@
-"""Runs as folders, and their reports as tidy rows.
-
-A run's folder holds `config.yaml`, `report.json`, `history.csv`, `checkpoint.pt` and, written last, `DONE`. A folder
-without `DONE` is not a result.
-"""
+"""Reports of runs as tidy rows, and rows as CSV."""
 
 from __future__ import annotations
 
@@ -14,17 +10,19 @@ from typing import Any
 
 from cmixup.errors import InputError
 
-COLUMNS = (
+RECORD_COLUMNS = (
     "experiment", "dataset", "model", "method", "preset", "layer", "bandwidth", "alpha", "options", "seed", "split",
     "metric", "value", "run",
 )  # fmt: skip
-KEY = tuple(c for c in COLUMNS if c not in ("value", "run"))
+RECORD_KEY = tuple(c for c in RECORD_COLUMNS if c not in ("value", "run"))
 
 
 def rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return a report as tidy rows with `COLUMNS`: one a split and metric, and its facts under split "train"."""
-    options = " ".join(f"{k}={v}" for k, v in sorted(report["options"].items()))
-    base = {name: report[name] for name in COLUMNS if name in report} | {"options": options}
+    """Return a report as tidy rows with `RECORD_COLUMNS`: one a split and metric, and its facts under split "train".
+
+    Options stay a mapping from key to value; `records_csv` prints them as text.
+    """
+    base = {name: report[name] for name in RECORD_COLUMNS if name in report}
     values = {
         **report["scores"],
         "train": {**_facts(report), "seconds": report["seconds"], "best_epoch": report["best_epoch"]},
@@ -37,14 +35,24 @@ def rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _facts(report: Mapping[str, Any]) -> dict[str, float]:
-    return {name: value for name, value in report["facts"].items() if name not in COLUMNS}
+    return {name: value for name, value in report["facts"].items() if name not in RECORD_COLUMNS}
+
+
+def options_text(options: Mapping[str, Any]) -> str:
+    """Return options as they are printed, in the order of their keys."""
+    return " ".join(f"{key}={value}" for key, value in sorted(options.items()))
+
+
+def records_csv(records: Iterable[Mapping[str, Any]]) -> str:
+    """Return tidy rows as the text of results/records.csv."""
+    return to_csv([{**r, "options": options_text(r["options"])} for r in records], RECORD_COLUMNS)
 
 
 def check_unique(records: Iterable[Mapping[str, Any]]) -> None:
     """Raise `InputError` if two records share everything but value and run."""
     seen: dict[tuple, Any] = {}
     for record in records:
-        key = tuple(str(record[name]) for name in KEY)
+        key = tuple(options_text(record[name]) if name == "options" else str(record[name]) for name in RECORD_KEY)
         if key in seen:
             raise InputError(f"runs {seen[key]} and {record['run']} are the same but for their value: {key}")
         seen[key] = record["run"]

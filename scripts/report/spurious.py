@@ -132,7 +132,8 @@ def cells(rows: Sequence[Mapping[str, str]]) -> dict[tuple[float, int], dict[str
 
 def table(rows: Sequence[Mapping[str, str]], preset: str) -> str:
     """Return the table as Markdown."""
-    title = f"{names.DATASETS[DATASET]}, {names.METHODS[METHOD]}: strength of the spurious colour, preset {preset}"
+    cell = f"{names.dataset_title(DATASET)}, {names.method_title(METHOD)}"
+    title = f"{cell}: strength of the spurious colour, preset {preset}"
     epochs_of_paper = compose_train([f"dataset={DATASET}", "preset=paper"]).train.epochs
     legend = (
         "Test RMSE of one model a seed on the same images and angles, coloured as in training (w/o shift) and reversed "

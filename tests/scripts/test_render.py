@@ -20,12 +20,13 @@ from scripts.render import (
     splice,
     standard,
 )
-from scripts.report import names
+from scripts.report import ablation
+from scripts.report.ablation import sweeps
 from scripts.report.agreement import _text, _verdict
 from scripts.report.curves import read_curves
-from scripts.report.experiment import RESULTS, load_experiment, make_table, paper_rows
+from scripts.report.experiment import RESULTS, experiments, load_experiment, make_table, paper_rows
 from scripts.report.figures import draw
-from scripts.report.records import read_csv
+from scripts.report.records import check_unique, read_csv, records_csv, rows
 
 
 def report(seed: int = 0, **changes) -> dict:
@@ -83,7 +84,8 @@ def test_curves_are_published_of_runs_that_tracked_them_and_drawn(tmp_path):
     assert [c.seed for c in found] == [0, 1]
     assert found[1].columns["test_rmse"] == [3.0, 2.0, 1.5]
     assert found[0].columns["train_rmse"] == [1.0, 0.5, 0.25]
-    assert draw(experiment, found, "paper").startswith(b"\x89PNG")
+    left, _ = draw(experiment, found, "paper").axes
+    assert left.lines[0].get_ydata().tolist() == [2.5, 1.5, 1.0]  # the mean of 2 / epoch and 1 + 2 / epoch
     with pytest.raises(InputError, match="figure_overfitting has no finished run of preset 'released'"):
         draw(experiment, found, "released")
 
@@ -128,7 +130,7 @@ def test_publish_refuses_runs_of_uncommitted_code(tmp_path):
 
 
 def test_runs_with_changed_options_do_not_enter_a_table():
-    rows = [{"options": "", "value": 1}, {"options": "method.bandwidth=3", "value": 2}]
+    rows = [{"options": {}, "value": 1}, {"options": {"method.bandwidth": 3.0}, "value": 2}]
     assert standard(rows) == [rows[0]]
 
 
@@ -151,12 +153,52 @@ def test_the_papers_worst_domains_are_a_metric_of_ours():
     experiment = load_experiment("table3")
     rows = paper_rows(experiment)
     assert len(rows) == 9 * 5 + 9 * 4  # RCF-MNIST has no worst domain
-    assert {r["metric"] for r in rows if r["dataset"] == "Crime"} == {"RMSE", "worst RMSE"}
-    found = {(r["method"], r["metric"]): r["mean"] for r in rows if r["dataset"] == "SkillCraft"}
-    assert (found["C-Mixup", "RMSE"], found["C-Mixup", "worst RMSE"]) == ("5.201", "7.362")
-    named = {row["metric"] for row in rows}
-    shown = {names.METRICS[s] for s in (*experiment.metrics, *experiment.metrics_of["dti"])}
-    assert named <= shown
+    assert {r["metric"] for r in rows if r["dataset"] == "crime"} == {"rmse", "worst_rmse"}
+    found = {(r["method"], r["metric"]): r["mean"] for r in rows if r["dataset"] == "skillcraft"}
+    assert (found["cmixup", "rmse"], found["cmixup", "worst_rmse"]) == ("5.201", "7.362")
+    assert {row["metric"] for row in rows} <= {*experiment.metrics, *experiment.metrics_of["dti"]}
+
+
+@pytest.mark.parametrize("experiment", [e for e in experiments() if e.paper_table], ids=lambda e: e.name)
+def test_every_row_of_the_paper_meets_a_cell_of_its_table(experiment):
+    """A changed title or a typing error in the paper's file must not make its column vanish."""
+    rows = paper_rows(experiment)
+    assert rows
+    metrics = {*experiment.metrics, *(m for of_one in experiment.metrics_of.values() for m in of_one)}
+    for r in rows:
+        assert r["dataset"] in experiment.datasets or experiment.variants
+        assert r["method"] in experiment.methods or experiment.variants
+        assert r["metric"] in metrics or experiment.variants
+    assert len({(r["dataset"], r["method"], r["metric"]) for r in rows}) == len(rows)
+
+
+def test_a_row_of_the_paper_that_is_none_of_ours_is_an_error(tmp_path):
+    text = (RESULTS / "paper/results.csv").read_text()
+    (tmp_path / "paper").mkdir()
+    for before, after, message in (
+        ("Airfoil,in", "Airfoyl,in", "'Airfoyl' of the paper must be the title of one dataset"),
+        (",k-Mixup,", ",K Mixup,", "'K Mixup' of the paper must be the title of one method"),
+        (",MAPE(%),", ",MAPE,", "'MAPE' of the paper must be the title of one metric"),
+    ):
+        (tmp_path / "paper/results.csv").write_text(text.replace(before, after))
+        with pytest.raises(InputError, match=message):
+            paper_rows(load_experiment("table1"), tmp_path)
+
+
+def test_a_list_as_an_option_is_rendered_like_any_other():
+    """One such record in Table 3 used to stop the rendering of the ablation."""
+    experiment = load_experiment("ablation_ood")
+    path = RESULTS / "runs/table3/crime/fcn3/cmixup/paper/seed=0.json"
+    given = json.loads(path.read_text())
+    plain = rows(given)
+    given["options"] = {"method.bandwidth": ["std", 0.3]}
+    changed = rows(given)
+    assert ",\"method.bandwidth=['std', 0.3]\"," in records_csv(changed)
+    assert standard([*plain, *changed]) == plain
+    (sweep,) = sweeps(experiment, [{**r, "experiment": "ablation_ood"} for r in [*plain, *changed]])
+    assert len(sweep.points[1.0]) == 1  # the one without the option
+    check_unique([*plain, *changed])
+    assert ablation.to_markdown(experiment, [*plain, *changed], []) == ablation.to_markdown(experiment, plain, [])
 
 
 def test_splice_replaces_between_markers_only():

@@ -46,7 +46,7 @@ def test_what_is_not_built_is_listed_not_run(tmp_path):
     )
     assert set(jobs) == {("airfoil", "erm", "")}
     assert jobs["airfoil", "erm", ""].pending == [0, 1]
-    assert missing == ["CutMix: not in this version", "unbuilt: not in this version"]
+    assert missing == ["cutmix: not in this version", "unbuilt: not in this version"]
 
 
 @pytest.mark.usefixtures("here")

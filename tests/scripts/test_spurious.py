@@ -13,6 +13,7 @@ from cmixup.errors import InputError
 from cmixup.methods.erm import ERM
 from datasets import rcf_mnist as module
 from datasets.rcf_mnist import RCFMNIST, Coloured
+from scripts import spurious as command
 from scripts.driver import job as run_module
 from scripts.driver.config import compose_train
 from scripts.driver.job import execute, plan
@@ -132,7 +133,7 @@ def test_runs_may_differ_from_the_preset_in_ratio_and_epochs_alone(tmp_path: Pat
 
 def test_ratios_are_trained_within_the_budget(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     minutes = iter([1.0, 31.0, 2.0])
-    monkeypatch.setattr(spurious, "estimate_minutes", lambda *_: next(minutes))
+    monkeypatch.setattr(command, "estimate_minutes", lambda *_: next(minutes))
     words = [f"out={tmp_path}", "preset=paper", "seeds=[0,1]", "train.epochs=3"]
     jobs, missing = plan_ratios([0.5, 0.6, 0.8], words, 30)
     assert [(j.plain["dataset"]["ratio"], j.plain["experiment"]) for _, j in jobs] == [

@@ -126,7 +126,7 @@ def test_seeds_are_averaged_and_only_shared_ones_compared() -> None:
     assert over_seeds(rows, "cmixup_meta", "maml") == ([-1.5, 1.0], ["a", "b"], 2)
 
 
-def test_the_table_has_both_intervals(tmp_path: Path) -> None:
+def test_the_table_has_both_intervals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [
         row(0, 0, "a", maml=4.0, cmixup_meta=3.0),
         row(0, 1, "a", maml=5.0, cmixup_meta=4.0),
@@ -148,8 +148,15 @@ def test_the_table_has_both_intervals(tmp_path: Path) -> None:
     # C-Mixup's own errors are 3.5 and 4.5 in the mean of each object: again sqrt(2 * 2) / 4.
     assert "| C-Mixup | 1 | 4.000 [-2.353, 10.353] | — | — | — |" in text
     assert "| mean training label | — | 8.000 [8.000, 8.000] | -4.000 | [-10.353, +2.353] |" in text
+    drawn = []
+    monkeypatch.setattr(task_errors, "to_png", lambda figure: drawn.append(figure) or b"a picture")
     (picture,) = draw(tmp_path)
-    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert picture.read_bytes() == b"a picture"
+    (axis,) = drawn[0].axes
+    assert [label.get_text() for label in axis.get_xticklabels()] == ["a", "b"]
+    assert {line.get_label(): list(line.get_ydata()) for line in axis.lines} == {
+        "mean training label": [8.0, 8.0], "MAML": [4.5, 4.5], "C-Mixup": [3.5, 4.5],
+    }  # fmt: skip
     assert render_tables(tmp_path / "nothing") == {}
 
 

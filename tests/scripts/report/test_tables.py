@@ -9,9 +9,9 @@ from cmixup.errors import InputError
 from scripts.report.tables import Table, header, lines, make_block, to_latex, to_markdown, to_table_csv
 
 PAPER = [
-    {"dataset": "Airfoil", "method": "ERM", "metric": "RMSE", "mean": "2.90", "std": "0.10"},
-    {"dataset": "Airfoil", "method": "C-Mixup", "metric": "RMSE", "mean": "2.70", "std": ""},
-    {"dataset": "NO2", "method": "C-Mixup", "metric": "RMSE", "mean": "9.99", "std": ""},
+    {"dataset": "airfoil", "method": "erm", "metric": "rmse", "mean": "2.90", "std": "0.10"},
+    {"dataset": "airfoil", "method": "cmixup", "metric": "rmse", "mean": "2.70", "std": ""},
+    {"dataset": "no2", "method": "cmixup", "metric": "rmse", "mean": "9.99", "std": ""},
 ]
 VALUES = {("erm", 0): 3.0, ("erm", 1): 3.2, ("cmixup", 0): 2.8, ("cmixup", 1): 2.6, ("cmixup", 2): 9.0}
 

@@ -7,7 +7,6 @@ column=price` at yours; `bandwidth=0.1,1` adds bandwidths to the grid. `check` r
 from __future__ import annotations
 
 import csv
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from cmixup.sampling.bandwidth import SUGGESTED_FRACTIONS, BandwidthReport, bandwidth_for_fraction, diagnose
 from datasets.common.fetch import FetchError
-from scripts.driver.cli import user_errors
+from scripts.driver.cli import out_folder, user_errors
 from scripts.driver.config import arguments, compose_train, parse_words, resolved, target
 from scripts.driver.config import names as options
 from scripts.report import names
@@ -215,7 +214,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         show(f"{title}: {len(labels)} labels, standard deviation {labels.std():.4g}", rows, suggestion(labels))
         marked = [r.report for r in rows if r.source != "grid"]
         figure = bandwidth_figure({title: ([r.report for r in rows], marked, float(labels.std()) or 1.0)})
-        path = Path(given.get("out") or os.environ.get("CMIXUP_OUT") or "outputs") / "bandwidth"
+        path = out_folder(given.get("out", "")) / "bandwidth"
         path = path / f"{Path(title).stem}.png"
         write_atomically(path, to_png(figure))
         print(f"Plot: {path}")

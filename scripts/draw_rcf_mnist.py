@@ -16,7 +16,7 @@ from scripts.driver.config import dataset_class
 from scripts.report.experiment import RESULTS
 from scripts.report.figures import angle_figure, to_png
 
-ROWS, COLUMNS = 4, 18  # images of each split at an angle, and angles
+IMAGES_PER_ANGLE, N_ANGLES = 4, 18  # of each split
 SPLITS = {"train": "training", "val": "validation", "test": "test"}
 
 
@@ -44,11 +44,11 @@ def illustration(data: RegressionData) -> Figure:
     Args:
         data: RCF-MNIST with `scaling="unit"`.
     """
-    angles = (np.arange(COLUMNS) + 0.5) / COLUMNS
+    angles = (np.arange(N_ANGLES) + 0.5) / N_ANGLES
     blocks = {}
     for name, shown in SPLITS.items():
         split: Split = getattr(data, name)
-        blocks[f"{shown}: {rule(split)}"] = mosaic(split, nearest(split, angles, ROWS))
+        blocks[f"{shown}: {rule(split)}"] = mosaic(split, nearest(split, angles, IMAGES_PER_ANGLE))
     return angle_figure(blocks, "RCF-MNIST: pixels times (rho, 0, 1 - rho), so red is rho = 1 and blue rho = 0")
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import yaml
 
 from cmixup.errors import InputError
@@ -18,12 +19,12 @@ from scripts.driver.cli import user_errors
 from scripts.driver.config import CONFIG_DIR
 from scripts.driver.config import names as options
 from scripts.report import ablation, names
-from scripts.report.agreement import agreement_lines
 from scripts.report.curves import Curve, read_curves
 from scripts.report.experiment import RESULTS, Experiment, experiments, load_experiment, make_table
 from scripts.report.figures import draw, sweep_figure, table_figure, to_png
 from scripts.report.invariance import draw as draw_invariance
-from scripts.report.records import check_unique, records_csv, rows
+from scripts.report.paper_verdict import agreement_lines
+from scripts.report.records import check_unique, records_csv, records_frame, select
 from scripts.report.spurious import render_tables as spurious_tables
 from scripts.report.tables import (
     Table,
@@ -39,51 +40,50 @@ from scripts.report.task_errors import draw as draw_task_errors
 from scripts.report.task_errors import render_tables as paired_tables
 
 README = RESULTS.parent / "README.md"
-Records = list[dict[str, Any]]  # tidy rows
 
 
-def published_rows(results: Path = RESULTS) -> Records:
-    """Return the tidy rows of all published runs, in order of their names.
+def published_records(results: Path = RESULTS) -> pd.DataFrame:
+    """Return the tidy records of all published runs, in order of their names.
 
     Raises:
         InputError: two runs that differ in nothing but their values.
     """
-    records = [row for path in sorted((results / "runs").rglob("*.json")) for row in rows(json.loads(path.read_text()))]
+    records = records_frame(json.loads(path.read_text()) for path in sorted((results / "runs").rglob("*.json")))
     check_unique(records)
     return records
 
 
-def presets(records: Sequence[Mapping[str, Any]], experiment: str) -> list[str]:
+def presets(records: pd.DataFrame, experiment: str) -> list[str]:
     """Return the presets that were run for an experiment, in the order paper, released, others."""
-    found = {str(r["preset"]) for r in records if r["experiment"] == experiment}
+    found = select(records, experiment=experiment)["preset"].unique()
     return sorted(found, key=lambda p: (("paper", "released").index(p) if p in ("paper", "released") else 2, p))
 
 
-def standard(records: Records) -> Records:
-    """Return the rows of runs that follow their preset: no option was changed."""
-    return [r for r in records if not r["options"]]
+def standard(records: pd.DataFrame) -> pd.DataFrame:
+    """Return the records of runs that follow their preset: no option was changed."""
+    return select(records, options={})
 
 
-def render_texts(records: Records) -> dict[str, str]:
+def render_texts(records: pd.DataFrame) -> dict[str, str]:
     """Return the text of every rendered file, by its path below results/."""
     texts = {"records.csv": records_csv(records)}
     for experiment in experiments():
         name = experiment.name
         for preset in presets(records, name) if experiment.paper_table and not experiment.variants else []:
-            missing = missing_lines(experiment, experiment.own(standard(records), preset), preset)
+            missing = missing_lines(experiment, experiment.records_of(standard(records), preset), preset)
             table = make_table(experiment, standard(records), preset, missing=missing)
             for suffix, text in ((".md", to_markdown(table)), (".csv", to_table_csv(table)), (".tex", to_latex(table))):
                 texts[f"tables/{name}_{preset}{suffix}"] = text
     return texts | spurious_tables() | paired_tables()
 
 
-def missing_lines(experiment: Experiment, records: Sequence[Mapping[str, Any]], preset: str = "paper") -> list[str]:
+def missing_lines(experiment: Experiment, records: pd.DataFrame, preset: str = "paper") -> list[str]:
     """Return a line on every cell without published runs, or one on all of a dataset's, with the reason."""
-    there = {(r["dataset"], r["method"]) for r in records}
+    there = set(zip(records["dataset"], records["method"], strict=True))
     found = []
     for dataset in experiment.datasets:
         reasons: dict[str, list[str]] = {}
-        cells = experiment.of(dataset, experiment.methods)
+        cells = experiment.methods_for(dataset, experiment.methods)
         for method in cells:
             if (dataset, method) not in there:
                 reasons.setdefault(why_missing(dataset, method, preset), []).append(names.method_title(method))
@@ -106,7 +106,7 @@ def why_missing(dataset: str, method: str, preset: str = "paper") -> str:
     return about.get("absent", "not run yet") + cost
 
 
-def readme_table(records: Records) -> str:
+def readme_table(records: pd.DataFrame) -> str:
     """Return README's table: test RMSE of Table 1, both presets beside the paper, and the paired differences."""
     experiment = load_experiment("table1")
     tables = {p: make_table(experiment, standard(records), p) for p in presets(records, "table1")}
@@ -131,7 +131,7 @@ def readme_table(records: Records) -> str:
     return "\n".join(parts).rstrip()
 
 
-def agreement(records: Records, results: Path = RESULTS) -> str:
+def agreement(records: pd.DataFrame, results: Path = RESULTS) -> str:
     """Return the part of results/README.md that says what reproduces, preset released."""
     table = make_table(load_experiment("table1"), standard(records), "released")
     return "\n".join(agreement_lines(table, standard(records), "released", results))
@@ -177,7 +177,7 @@ def published_curves(results: Path = RESULTS) -> list[Curve]:
     )  # fmt: skip
 
 
-def render_pages(records: Records, curves: Sequence[Curve], results: Path = RESULTS) -> dict[str, str]:
+def render_pages(records: pd.DataFrame, curves: Sequence[Curve], results: Path = RESULTS) -> dict[str, str]:
     """Return the text of every page of results/ that has rendered parts, by its name."""
     pages = {"README.md": splice((results / "README.md").read_text(), "agreement", agreement(records, results))}
     for experiment in experiments():
@@ -202,7 +202,7 @@ def main() -> None:
     with user_errors():
         draw_invariance()
         draw_task_errors()
-        records = published_rows()
+        records = published_records()
         for path, text in render_texts(records).items():
             write_atomically(RESULTS / path, text)
         curves = published_curves()

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from rich.table import Table as RichTable
 
 from cmixup.files import write_atomically
 from datasets.common.fetch import FetchError
-from scripts.driver.cli import chosen, label, user_errors, warnings
+from scripts.driver.cli import chosen, label, out_folder, user_errors, warnings
 from scripts.driver.config import TUNED, compose_train, parse_seeds, target, tuned_path
 from scripts.driver.config import names as options
 from scripts.driver.job import Job, pick_device, plan
@@ -31,7 +30,7 @@ from scripts.report.curves import read_curves
 from scripts.report.experiment import Experiment, estimate_minutes, load_experiment, make_table
 from scripts.report.figures import draw, to_png
 from scripts.report.layer_choice import choose_variants
-from scripts.report.records import rows
+from scripts.report.records import records_frame
 from scripts.report.tables import LEGEND, Table, header, interval_lines, lines, to_latex, to_markdown, to_table_csv
 
 
@@ -53,7 +52,8 @@ def overrides(experiment: Experiment, choice: Choice, dataset: str, method: str,
     return [
         *([f"method.layer={layer}"] if layer else []),
         *experiment.overrides,
-        f"dataset={dataset}", f"method={method}", f"preset={choice.preset}", f"experiment={experiment.source(method)}",
+        f"dataset={dataset}", f"method={method}", f"preset={choice.preset}",
+        f"experiment={experiment.recorded_under(method)}",
         f"seeds=[{','.join(map(str, choice.seeds))}]", "logger=none", f"out={choice.out}", f"device={choice.device}",
         f"rerun={str(choice.rerun).lower()}",
     ]  # fmt: skip
@@ -84,7 +84,7 @@ def plan_cells(experiment: Experiment, choice: Choice) -> tuple[Jobs, list[str]]
         missing.append(f"no dataset of this table could be had; {shown} stands in")
         datasets = [experiment.fallback]
     jobs: Jobs = {}
-    cells = [(dataset, method) for dataset in datasets for method in experiment.of(dataset, methods)]
+    cells = [(dataset, method) for dataset in datasets for method in experiment.methods_for(dataset, methods)]
     for dataset, method in cells:
         if choice.preset == TUNED and not tuned_path(dataset, method).is_file():
             shown = f"{names.dataset_title(dataset)}, {names.method_title(method)}"
@@ -174,7 +174,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             methods=chosen("methods", given.methods, list(experiment.methods)),
             seeds=parse_seeds(given.seeds or experiment.seeds),
             preset=given.preset or (cpu and experiment.cpu_preset) or "paper",
-            out=given.out or os.environ.get("CMIXUP_OUT") or "outputs",
+            out=str(out_folder(given.out)),
             device=device,
             rerun=given.rerun not in ("", "0"),
         )
@@ -195,7 +195,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             print(f"\nWritten: {path}; runs in {choice.out}/runs")
             return
         built = [m for m in choice.methods if any(method == m for _, method, _ in jobs)]
-        records = [row for report in reports for row in rows(report)]
+        records = records_frame(reports)
         table = make_table(experiment, records, choice.preset, built, missing)
         folder = Path(choice.out) / "tables"
         write(table, folder, stem)

@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import yaml
 
 from cmixup.errors import InputError
@@ -20,10 +21,8 @@ from scripts.report import names
 from scripts.report.curves import Curve
 from scripts.report.experiment import RESULTS, Experiment, paper_rows
 from scripts.report.figures import Sweep
-from scripts.report.records import read_csv
-from scripts.report.tables import by_seed, markdown_rows
-
-Records = Sequence[Mapping[str, Any]]
+from scripts.report.records import by_seed, read_csv, select
+from scripts.report.tables import markdown_rows
 
 
 @dataclass(frozen=True)
@@ -78,9 +77,9 @@ def identity(experiment: str, variant: Variant) -> dict[str, Any]:
             "options": changed}  # fmt: skip
 
 
-def to_markdown(experiment: Experiment, records: Records, curves: Sequence[Curve]) -> str:
+def to_markdown(experiment: Experiment, records: pd.DataFrame, curves: Sequence[Curve]) -> str:
     """Return a table a dataset, and what another selection of the checkpoint would have given."""
-    records = [r for r in records if r["experiment"] == experiment.name]
+    records = select(records, experiment=experiment.name)
     parts = [
         (
             "Mean ± standard deviation over n seeds. Change: paired difference of the test "
@@ -109,11 +108,11 @@ def to_markdown(experiment: Experiment, records: Records, curves: Sequence[Curve
     return "\n".join(parts)
 
 
-def _values(records: Records, experiment: Experiment, variant: Variant, metric: str) -> dict[int, float]:
+def _values(records: pd.DataFrame, experiment: Experiment, variant: Variant, metric: str) -> dict[int, float]:
     return by_seed(records, metric=metric, **identity(experiment.name, variant))
 
 
-def _line(experiment: Experiment, records: Records, variant: Variant, mine: Sequence[Variant]) -> list[str] | None:
+def _line(experiment: Experiment, records: pd.DataFrame, variant: Variant, mine: Sequence[Variant]) -> list[str] | None:
     first, *others = experiment.metrics
     values = _values(records, experiment, variant, first)
     if not values:
@@ -126,11 +125,7 @@ def _line(experiment: Experiment, records: Records, variant: Variant, mine: Sequ
     rival = next((v for v in plain if v.label == variant.label), plain[0])
     lead = paired(values, _values(records, experiment, rival, first)) if variant.method != rival.method else None
     where = identity(experiment.name, variant)
-    fractions = [
-        float(r["value"])
-        for r in records
-        if r["metric"] == "effective_fraction" and all(r[k] == v for k, v in where.items())
-    ]
+    fractions = select(records, metric="effective_fraction", **where)["value"].tolist()
     return [
         names.method_title(variant.method),
         variant.label,
@@ -187,22 +182,21 @@ def _selection(experiment: Experiment, curves: Sequence[Curve]) -> list[str]:
     return sentences
 
 
-def sweeps(experiment: Experiment, records: Records) -> list[Sweep]:
+def sweeps(experiment: Experiment, records: pd.DataFrame) -> list[Sweep]:
     """Return a panel a dataset: C-Mixup over the bandwidth, beside ERM and what it becomes at an endless bandwidth."""
     found = []
     metric = experiment.metrics[0]
-    records = [r for r in records if r["experiment"] in (experiment.name, "table3") and r["metric"] == metric]
+    records = records[records["experiment"].isin([experiment.name, "table3"])]
     for dataset in experiment.datasets:
         mine = [v for v in variants(experiment) if v.dataset == dataset]
         where = identity(experiment.name, next(v for v in mine if v.method == "cmixup"))
-        rows_ = [r for r in records if (r["split"], r["metric"], r["method"]) == ("test", metric, "cmixup")]
+        cell = {name: where[name] for name in ("experiment", "dataset", "preset")}
         points: dict[float, list[float]] = {}
-        for r in rows_:
-            one_cell = all(r[k] == where[k] for k in ("experiment", "dataset", "preset"))
+        for r in select(records, split="test", metric=metric, method="cmixup", **cell).itertuples():
             # A bandwidth such as ["std", 0.3] is another one for each seed and has no place on this axis.
-            number = isinstance(r["options"].get("method.bandwidth", 0.0), (int, float))
-            if one_cell and number and set(r["options"]) <= {"method.bandwidth", "train.track"}:
-                points.setdefault(float(r["bandwidth"]), []).append(float(r["value"]))
+            number = isinstance(r.options.get("method.bandwidth", 0.0), (int, float))
+            if number and set(r.options) <= {"method.bandwidth", "train.track"}:
+                points.setdefault(float(r.bandwidth), []).append(float(r.value))
         if not points:
             continue
         table3 = {"experiment": "table3", "preset": "paper", "options": {}, "dataset": dataset, "metric": metric}

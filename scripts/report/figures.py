@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from matplotlib.figure import Figure
 
 from cmixup.errors import InputError
@@ -15,25 +16,26 @@ from cmixup.sampling.bandwidth import BandwidthReport
 from scripts.report import names
 from scripts.report.curves import Curve
 from scripts.report.experiment import Experiment
-from scripts.report.tables import Block, Table, by_seed
+from scripts.report.records import by_seed
+from scripts.report.tables import Block, Table
 
 COLOURS = {"paper": "#1f77b4", "released": "#ff7f0e"}
 OTHER = "#2ca02c"
 MARKERS = "os^vDP*X"
 
 
-def _subplots(n_rows: int, n_columns: int, figsize: tuple[float, float], **shared: bool) -> tuple[Figure, Any]:
+def _subplots(n_rows: int, n_columns: int, figsize: tuple[float, float], **shared: Any) -> tuple[Figure, Any]:
     """Return a new figure and its axes `(n_rows, n_columns)`; no global state of pyplot holds it."""
     figure = Figure(figsize=figsize)
     return figure, figure.subplots(n_rows, n_columns, squeeze=False, **shared)
 
 
-def table_figure(tables: Mapping[str, Table], records: Sequence[Mapping[str, Any]], metric: str = "rmse") -> Figure:
+def table_figure(tables: Mapping[str, Table], records: pd.DataFrame, metric: str = "rmse") -> Figure:
     """Draw, for each dataset and method, every seed as a dot, our mean, and the paper's mean ± std.
 
     Args:
         tables: one table a preset; a dataset need not be in all.
-        records: the tidy rows they were made from.
+        records: what they were made from.
         metric: which score to draw.
     """
     found: dict[str, list[Block]] = {}
@@ -80,7 +82,7 @@ def invariance_figure(rows: Sequence[Mapping[str, str]], order: Sequence[str]) -
         order: of the methods, from above; others follow, and the dotted line is at the first.
     """
     panels = sorted({(r["dataset"], r["domains"]) for r in rows})
-    methods = [m for m in names.in_order((r["method"] for r in rows), order)]
+    methods = names.in_order((r["method"] for r in rows), order)
     height = 1.4 + 0.27 * len(methods)
     figure, axes = _subplots(1, len(panels), figsize=(4.2 * len(panels), height), sharey=True)
     for axis, (dataset, domains) in zip(axes[0], panels, strict=True):
@@ -205,7 +207,7 @@ def overfitting(experiment: Experiment, curves: Sequence[Curve]) -> Figure:
     present = [d for d in experiment.datasets if any(c.dataset == d for c in curves)]
     figure, axes = _subplots(len(present), 2, figsize=(10, 3.2 * len(present)))
     for (left, right), dataset in zip(axes, present, strict=True):
-        for k, method in enumerate(experiment.of(dataset, experiment.methods)):
+        for k, method in enumerate(experiment.methods_for(dataset, experiment.methods)):
             mine = [c.columns for c in curves if (c.dataset, c.method) == (dataset, method)]
             if not mine:
                 continue
@@ -274,7 +276,7 @@ def draw(experiment: Experiment, curves: Sequence[Curve], preset: str) -> Figure
     Raises:
         InputError: no curve belongs to it.
     """
-    mine = [c for c in curves if c.experiment == experiment.source(c.method) and c.preset == preset]
+    mine = [c for c in curves if c.experiment == experiment.recorded_under(c.method) and c.preset == preset]
     if not mine:
         raise InputError(f"experiment {experiment.name} has no finished run of preset {preset!r} to draw")
     return FIGURES[experiment.figure](experiment, mine)

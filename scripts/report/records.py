@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import pandas as pd
 
 from cmixup.errors import InputError
 
@@ -43,31 +43,51 @@ def options_text(options: Mapping[str, Any]) -> str:
     return " ".join(f"{key}={value}" for key, value in sorted(options.items()))
 
 
-def records_csv(records: Iterable[Mapping[str, Any]]) -> str:
+def records_frame(reports: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """Return the tidy rows of reports as one table; options are mappings there, and numbers stay as they are."""
+    return pd.DataFrame([row for r in reports for row in rows(r)], columns=list(RECORD_COLUMNS), dtype=object)
+
+
+def select(records: pd.DataFrame, **where: Any) -> pd.DataFrame:
+    """Return the records whose columns equal `where`."""
+    for column, value in where.items():
+        found = records[column]
+        same = found.map(value.__eq__) if isinstance(value, dict) else found == value
+        records = records[same.astype(bool)]
+    return records
+
+
+def by_seed(records: pd.DataFrame, **where: Any) -> dict[int, float]:
+    """Return test values by seed of the records whose columns equal `where`.
+
+    Raises:
+        InputError: two records of one seed.
+    """
+    found = select(records, split="test", **where)
+    for seed in found["seed"][found["seed"].duplicated()]:
+        raise InputError(f"records hold seed {seed} twice for {where}: runs that differ were not told apart")
+    return {int(seed): float(value) for seed, value in zip(found["seed"], found["value"], strict=True)}
+
+
+def records_csv(records: pd.DataFrame) -> str:
     """Return tidy rows as the text of results/records.csv."""
-    return to_csv([{**r, "options": options_text(r["options"])} for r in records], RECORD_COLUMNS)
+    texts = records.assign(options=records["options"].map(options_text), value=records["value"].map(repr))
+    return texts.to_csv(index=False, lineterminator="\n")
 
 
-def check_unique(records: Iterable[Mapping[str, Any]]) -> None:
+def check_unique(records: pd.DataFrame) -> None:
     """Raise `InputError` if two records share everything but value and run."""
-    seen: dict[tuple, Any] = {}
-    for record in records:
-        key = tuple(options_text(record[name]) if name == "options" else str(record[name]) for name in RECORD_KEY)
-        if key in seen:
-            raise InputError(f"runs {seen[key]} and {record['run']} are the same but for their value: {key}")
-        seen[key] = record["run"]
+    keys = records[list(RECORD_KEY)].assign(options=records["options"].map(options_text)).astype(str)
+    for _, key in keys[keys.duplicated()].head(1).iterrows():
+        first, second = records["run"][(keys == key).all(axis=1)].head(2)
+        raise InputError(f"runs {first} and {second} are the same but for their value: {tuple(key)}")
 
 
 def to_csv(records: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> str:
-    """Return records as CSV text; None becomes an empty field."""
-    stream = io.StringIO()
-    writer = csv.DictWriter(stream, columns, extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(records)
-    return stream.getvalue()
+    """Return rows as CSV text; None and NaN become an empty field."""
+    return pd.DataFrame(list(records), columns=list(columns), dtype=object).to_csv(index=False, lineterminator="\n")
 
 
 def read_csv(path: Path) -> list[dict[str, str]]:
     """Return the rows of a CSV file, every value as text."""
-    with path.open(newline="") as stream:
-        return list(csv.DictReader(stream))
+    return pd.read_csv(path, dtype=str, keep_default_na=False).to_dict("records")

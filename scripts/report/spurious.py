@@ -30,15 +30,15 @@ from cmixup.training.predict import predict
 from scripts.driver.config import compose_train
 from scripts.report import names
 from scripts.report.experiment import RESULTS
+from scripts.report.load_run import Report, dataset_of, finished, method_of, model_of
 from scripts.report.records import read_csv, to_csv
-from scripts.report.saved import Report, dataset_of, finished, method_of, model_of
 from scripts.report.tables import Cell, difference_text, markdown_rows, ours_text, paper_text
 
 TABLE, MAIN = "table_spurious", "table3"  # other ratios than the dataset's belong to the first
 DATASET, METHOD, METRIC, PAPER = "rcf_mnist", "erm", "rmse", "tab:spu_strength"
 COLOURS = {"same": "no-shift", "reversed": "shift"}  # of test images, and what the paper's rows call them
 MAY_DIFFER = {"dataset.ratio", "train.epochs"}  # from a preset
-COLUMNS = ("preset", "ratio", "epochs", "seed", *COLOURS, "notes", "run")
+SPURIOUS_COLUMNS = ("preset", "ratio", "epochs", "seed", *COLOURS, "notes", "run")
 
 
 def rmse_by_colour(

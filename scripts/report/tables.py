@@ -10,11 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cmixup.errors import InputError
+import pandas as pd
+
 from cmixup.metrics import lower_is_better
 from cmixup.stats import Interval, Summary, paired, summarise
 from scripts.report import names
-from scripts.report.records import to_csv
+from scripts.report.records import by_seed, select
 
 Row = Mapping[str, Any]
 
@@ -66,25 +67,8 @@ class Table:
     notes: Sequence[str] = ()
 
 
-def by_seed(records: Sequence[Row], **where: Any) -> dict[int, float]:
-    """Return test values by seed of the records whose columns equal `where`.
-
-    Raises:
-        InputError: two records of one seed.
-    """
-    values: dict[int, float] = {}
-    for r in records:
-        if r["split"] == "test" and all(r[k] == v for k, v in where.items()):
-            if int(r["seed"]) in values:
-                raise InputError(
-                    f"records hold seed {r['seed']} twice for {where}: runs that differ were not told apart"
-                )
-            values[int(r["seed"])] = float(r["value"])
-    return values
-
-
 def make_block(
-    records: Sequence[Row],
+    records: pd.DataFrame,
     paper: Sequence[Row],
     *,
     dataset: str,
@@ -96,13 +80,14 @@ def make_block(
     """Gather one dataset's part of a table.
 
     Args:
-        records: our tidy rows, of one experiment and preset.
+        records: of one experiment and preset.
         paper: its rows, from `scripts.report.experiment.paper_rows`.
         dataset, methods, metrics: our spellings; one row a method, one group of columns a metric.
         compare: the method whose paired differences to the others are computed.
         notes: passed on.
     """
-    values = {m: {s: by_seed(records, dataset=dataset, method=m, metric=s) for s in metrics} for m in methods}
+    mine = select(records, dataset=dataset, split="test")
+    values = {m: {s: by_seed(mine, method=m, metric=s) for s in metrics} for m in methods}
     # The width of an interval is no score to win by.
     best = {s: _best({m: values[m][s] for m in methods}, s) for s in metrics if "ci95" not in s}
     cells = {
@@ -246,10 +231,9 @@ def to_latex(table: Table) -> str:
     parts = [f"% {table.title}", f"% {_latex(LEGEND)}"]
     for block in table.blocks:
         parts += [f"% {names.dataset_title(block.dataset)}"]
-        parts += [rf"\begin{{tabular}}{{l{'r' * (len(header(block)) - 1)}}}", r"\toprule"]
-        rows = [header(block), *lines(block, r"\textbf{{{}}}")]
-        text = [" & ".join(_latex(c) for c in row) + r" \\" for row in rows]
-        parts += [text[0], r"\midrule", *text[1:], r"\bottomrule", r"\end{tabular}"]
+        head, *body = [[_latex(c) for c in row] for row in (header(block), *lines(block, r"\textbf{{{}}}"))]
+        frame = pd.DataFrame(body, columns=head)
+        parts += [frame.to_latex(index=False, escape=False, column_format="l" + "r" * (len(head) - 1)).rstrip()]
     return "\n".join(parts) + "\n"
 
 
@@ -276,4 +260,4 @@ def to_table_csv(table: Table) -> str:
         for method, cells in block.cells.items()
         for metric, cell in cells.items()
     ]
-    return to_csv(rows, list(rows[0]) if rows else ["dataset"])
+    return pd.DataFrame(rows).to_csv(index=False, lineterminator="\n")

@@ -26,12 +26,12 @@ from cmixup.training.predict import predict
 from scripts.report import names
 from scripts.report.experiment import RESULTS, load_experiment
 from scripts.report.figures import objects_figure, to_png
+from scripts.report.load_run import Report, dataset_of, method_of, model_of
 from scripts.report.records import read_csv
-from scripts.report.saved import Report, dataset_of, method_of, model_of
 from scripts.report.tables import markdown_rows
 
 EXPERIMENT, FOLDER, METRIC = "table2", "task_errors", "mse"
-KEY = ("seed", "task", "object")
+TASK_KEY = ("seed", "task", "object")
 CONSTANT = "constant"  # what predicts the mean label of the training objects everywhere
 Row = Mapping[str, Any]
 
@@ -104,7 +104,7 @@ def score(
         before = [r for r in old if r["seed"] == str(seed)]
         # Checkpoints are not published: what was measured where they lay cannot be measured again elsewhere.
         same = [r[CONSTANT] for r in before] == constant
-        kept = [m for m in columns(before) if m not in KEY and all(r.get(m) for r in before)] if same else []
+        kept = [m for m in columns(before) if m not in TASK_KEY and all(r.get(m) for r in before)] if same else []
         found = {CONSTANT: constant} | {m: [r[m] for r in before] for m in kept}
         for report in group:
             each = known(before, report, constant)
@@ -125,8 +125,8 @@ def columns(rows: Sequence[Row]) -> list[str]:
 
     A method that the table does not have comes last.
     """
-    present = [name for row in rows for name in row if name not in (*KEY, CONSTANT)]
-    return [*KEY, CONSTANT, *names.in_order(present, load_experiment(EXPERIMENT).methods)]
+    present = [name for row in rows for name in row if name not in (*TASK_KEY, CONSTANT)]
+    return [*TASK_KEY, CONSTANT, *names.in_order(present, load_experiment(EXPERIMENT).methods)]
 
 
 def over_seeds(rows: Sequence[Row], first: str, second: str = "") -> tuple[list[float], list[str], int]:
@@ -149,7 +149,7 @@ def table(rows: Sequence[Row], dataset: str, preset: str) -> str:
     experiment = load_experiment(EXPERIMENT)
     compare = experiment.compare
     shown = names.method_title(compare)
-    methods = [c for c in columns(rows) if c not in KEY]
+    methods = [c for c in columns(rows) if c not in TASK_KEY]
     about = experiment.about_preset.get(preset, "")
     title = f"{names.dataset_title(dataset)}, preset {preset}{f' ({about})' if about else ''}"
     head = ["method", "seeds", "MSE", f"{shown} minus it", "95 % over objects", "95 % over tasks"]
@@ -209,7 +209,7 @@ def draw(results: Path = RESULTS) -> list[Path]:
     written = []
     for (dataset, preset), rows in saved_rows(results).items():
         means: dict[str, dict[str, float]] = {}
-        for method in [c for c in columns(rows) if c not in KEY]:
+        for method in [c for c in columns(rows) if c not in TASK_KEY]:
             values, objects, _ = over_seeds(rows, method)
             means[_name(method)] = {
                 o: summarise([v for v, other in zip(values, objects, strict=True) if other == o]).mean

@@ -17,9 +17,9 @@ from scripts.driver.job import execute, plan
 from scripts.invariance import main
 from scripts.report.experiment import load_experiment
 from scripts.report.figures import invariance_figure, to_png
-from scripts.report.invariance import COLUMNS, draw, measure, runs, update
+from scripts.report.invariance import INVARIANCE_COLUMNS, draw, measure, runs, update
+from scripts.report.load_run import check_publishable, dataset_of, model_of
 from scripts.report.records import read_csv
-from scripts.report.saved import check_publishable, dataset_of, model_of
 from tests.scripts.test_render import leave_run, report
 
 
@@ -79,7 +79,7 @@ def test_new_rows_replace_those_of_the_same_cell_alone(tmp_path: Path) -> None:
     update(path, first)
     update(path, [measured(3, value="0.1"), measured(3, preset="released")])
     rows = read_csv(path)
-    assert tuple(rows[0]) == COLUMNS
+    assert tuple(rows[0]) == INVARIANCE_COLUMNS
     assert [(r["dataset"], r["preset"], r["components"], r["seed"], r["value"]) for r in rows] == [
         ("crime", "paper", "2", "0", "0.5"),
         ("skillcraft", "paper", "2", "3", "0.1"),

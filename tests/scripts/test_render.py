@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from cmixup.errors import InputError
@@ -13,7 +14,7 @@ from scripts.render import (
     README,
     missing_lines,
     published_curves,
-    published_rows,
+    published_records,
     readme_table,
     render_pages,
     render_texts,
@@ -22,11 +23,11 @@ from scripts.render import (
 )
 from scripts.report import ablation
 from scripts.report.ablation import sweeps
-from scripts.report.agreement import _text, _verdict
 from scripts.report.curves import read_curves
 from scripts.report.experiment import RESULTS, experiments, load_experiment, make_table, paper_rows
 from scripts.report.figures import draw
-from scripts.report.records import check_unique, read_csv, records_csv, rows
+from scripts.report.paper_verdict import _text, _verdict
+from scripts.report.records import check_unique, read_csv, records_csv, records_frame
 
 
 def report(seed: int = 0, **changes) -> dict:
@@ -54,8 +55,8 @@ def test_publish_copies_finished_runs_of_tables_only(tmp_path):
     leave_run(tmp_path / "out", report(2, experiment="adhoc", run="adhoc/x/seed=2"))
     (written,) = publish(tmp_path / "out", tmp_path / "results")
     assert written == tmp_path / "results/runs/table1/airfoil/fcn3/erm/paper/seed=0.json"
-    found = published_rows(tmp_path / "results")
-    assert {(r["split"], r["metric"], r["value"]) for r in found} == {
+    found = published_records(tmp_path / "results")
+    assert {(r["split"], r["metric"], r["value"]) for r in found.to_dict("records")} == {
         ("val", "rmse", 2.0), ("test", "rmse", 2.5), ("test", "mape", 1.5), ("train", "seconds", 1.0),
         ("train", "best_epoch", 3),
     }  # fmt: skip
@@ -95,12 +96,12 @@ def test_cells_without_runs_are_listed_with_the_reason():
     there = [{"dataset": "airfoil", "method": m} for m in experiment.methods]
     there.append({"dataset": "no2", "method": "cmixup"})
     absent = "the full file was not at hand (electricity_fragment is a part of it, and no column of the paper)"
-    assert missing_lines(experiment, there) == [
+    assert missing_lines(experiment, pd.DataFrame(there)) == [
         "NO2, C-Mixup-batch: not run yet",
         "Exchange-Rate: not run yet; a run without mixing takes about 8 minutes on a CPU core",
         f"Electricity: {absent}; a run without mixing takes about 120 minutes on a CPU core",
     ]
-    of_tasks = missing_lines(load_experiment("table2"), [], "cpu")
+    of_tasks = missing_lines(load_experiment("table2"), pd.DataFrame([], columns=["dataset", "method"]), "cpu")
     assert (
         of_tasks[-1]
         == "PASCAL3D, our rendering: not run yet; a run without mixing takes about 45 minutes on a CPU core"
@@ -115,7 +116,7 @@ def test_borrowed_rows_come_from_the_other_experiment():
         for e, m, v in [("table1", "cmixup", 1.0), ("table_batch_id", "cmixup_batch", 2.0), ("table1", "erm", 3.0),
                         ("table1", "cmixup_batch", 4.0)]
     ]  # fmt: skip
-    (block,) = make_table(experiment, rows, "paper").blocks
+    (block,) = make_table(experiment, pd.DataFrame(rows, dtype=object), "paper").blocks
     assert {m: cells["rmse"].ours.mean for m, cells in block.cells.items()} == {"cmixup_batch": 2.0, "cmixup": 1.0}
     assert block.cells["cmixup_batch"]["rmse"].paper == 2.792
 
@@ -130,8 +131,8 @@ def test_publish_refuses_runs_of_uncommitted_code(tmp_path):
 
 
 def test_runs_with_changed_options_do_not_enter_a_table():
-    rows = [{"options": {}, "value": 1}, {"options": {"method.bandwidth": 3.0}, "value": 2}]
-    assert standard(rows) == [rows[0]]
+    records = pd.DataFrame({"options": [{}, {"method.bandwidth": 3.0}], "value": [1, 2]})
+    assert standard(records)["value"].tolist() == [1]
 
 
 def test_a_stand_in_never_meets_the_papers_numbers():
@@ -139,7 +140,7 @@ def test_a_stand_in_never_meets_the_papers_numbers():
         {"experiment": "table1", "preset": "paper", "dataset": "diabetes", "method": "erm", "seed": 0, "layer": "",
          "split": "test", "metric": "rmse", "value": 1.0}
     ]  # fmt: skip
-    (block,) = make_table(load_experiment("table1"), rows, "paper").blocks
+    (block,) = make_table(load_experiment("table1"), pd.DataFrame(rows, dtype=object), "paper").blocks
     assert block.cells["erm"]["rmse"].paper is None
     assert "Not in the paper" in block.notes[0]
 
@@ -190,15 +191,14 @@ def test_a_list_as_an_option_is_rendered_like_any_other():
     experiment = load_experiment("ablation_ood")
     path = RESULTS / "runs/table3/crime/fcn3/cmixup/paper/seed=0.json"
     given = json.loads(path.read_text())
-    plain = rows(given)
-    given["options"] = {"method.bandwidth": ["std", 0.3]}
-    changed = rows(given)
-    assert ",\"method.bandwidth=['std', 0.3]\"," in records_csv(changed)
-    assert standard([*plain, *changed]) == plain
-    (sweep,) = sweeps(experiment, [{**r, "experiment": "ablation_ood"} for r in [*plain, *changed]])
-    assert len(sweep.points[1.0]) == 1  # the one without the option
-    check_unique([*plain, *changed])
-    assert ablation.to_markdown(experiment, [*plain, *changed], []) == ablation.to_markdown(experiment, plain, [])
+    changed = {**given, "options": {"method.bandwidth": ["std", 0.3]}}
+    plain, both = records_frame([given]), records_frame([given, changed])
+    check_unique(both)
+    assert ",\"method.bandwidth=['std', 0.3]\"," in records_csv(both)
+    assert records_csv(standard(both)) == records_csv(plain)
+    (sweep,) = sweeps(experiment, both.assign(experiment="ablation_ood"))
+    assert sweep.points == {1.0: [given["scores"]["test"]["rmse"]]}  # of the run without the option
+    assert ablation.to_markdown(experiment, both, []) == ablation.to_markdown(experiment, plain, [])
 
 
 def test_splice_replaces_between_markers_only():
@@ -221,8 +221,8 @@ def test_verdicts_follow_the_rule():
 
 
 def test_committed_files_are_what_the_reports_render_to():
-    records = published_rows()
-    assert records, "no published runs"
+    records = published_records()
+    assert len(records), "no published runs"
     for path, text in render_texts(records).items():
         assert (RESULTS / path).read_text() == text, f"{path} is stale: run python -m scripts.render"
     for name, text in render_pages(records, published_curves()).items():

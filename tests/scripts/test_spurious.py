@@ -19,7 +19,7 @@ from scripts.driver.config import compose_train
 from scripts.driver.job import execute, plan
 from scripts.report import spurious
 from scripts.report.records import read_csv, to_csv
-from scripts.report.spurious import COLUMNS, render_tables, rmse_by_colour, runs, score
+from scripts.report.spurious import SPURIOUS_COLUMNS, render_tables, rmse_by_colour, runs, score
 from scripts.spurious import main, plan_ratios
 from tests.helpers import CPU
 from tests.scripts.test_render import leave_run, report
@@ -158,7 +158,7 @@ def test_the_table_says_epochs_and_meets_the_paper_at_its_ratio_alone(tmp_path: 
         row(0.8, 30, 0, 0.1, 0.2),
         row(0.5, 30, 0, 0.3, 0.31),
     ]
-    (tmp_path / "spurious.csv").write_text(to_csv(rows, COLUMNS))
+    (tmp_path / "spurious.csv").write_text(to_csv(rows, SPURIOUS_COLUMNS))
     texts = render_tables(tmp_path)
     assert list(texts) == ["tables/table_spurious_paper.md", "tables/table_spurious_paper.csv"]
     text = texts["tables/table_spurious_paper.md"]

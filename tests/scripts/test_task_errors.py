@@ -16,7 +16,17 @@ from scripts.driver.job import execute, plan
 from scripts.report import task_errors
 from scripts.report.experiment import RESULTS
 from scripts.report.records import read_csv, to_csv
-from scripts.report.task_errors import CONSTANT, KEY, columns, draw, over_seeds, render_tables, saved_rows, score, table
+from scripts.report.task_errors import (
+    CONSTANT,
+    TASK_KEY,
+    columns,
+    draw,
+    over_seeds,
+    render_tables,
+    saved_rows,
+    score,
+    table,
+)
 from scripts.task_errors import main
 from tests.helpers import CPU
 
@@ -102,7 +112,7 @@ def test_published_task_errors_are_those_of_the_published_runs() -> None:
     for (dataset, preset), rows in saved_rows().items():
         for seed in {r["seed"] for r in rows}:
             mine = [r for r in rows if r["seed"] == seed]
-            for method in [c for c in columns(mine) if c not in (*KEY, CONSTANT)]:
+            for method in [c for c in columns(mine) if c not in (*TASK_KEY, CONSTANT)]:
                 means[dataset, preset, seed, method] = np.mean([float(r[method]) for r in mine])
     assert means.keys() == records.keys()
     for run, mean in means.items():

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -50,7 +50,7 @@ def bars(axis: Axes, vertical: int = 0) -> list[tuple[float, float]]:
     ]
 
 
-def table(paper: tuple[float | None, ...] = (3.5, None)) -> tuple[dict[str, Table], list[dict[str, Any]]]:
+def table(paper: tuple[float | None, ...] = (3.5, None)) -> tuple[dict[str, Table], pd.DataFrame]:
     stds = (0.25, None)
     cells = {
         method: {"rmse": Cell(summarise(values), mean, std)}
@@ -61,7 +61,7 @@ def table(paper: tuple[float | None, ...] = (3.5, None)) -> tuple[dict[str, Tabl
          "split": "test", "seed": seed, "value": value}
         for method, values in SEEDS.items() for seed, value in enumerate(values)
     ]  # fmt: skip
-    return {"paper": Table("T", [Block("airfoil", ["rmse"], cells)], "cmixup")}, records
+    return {"paper": Table("T", [Block("airfoil", ["rmse"], cells)], "cmixup")}, pd.DataFrame(records, dtype=object)
 
 
 def test_table_figure_has_every_seed_the_mean_and_the_papers_bar() -> None:

@@ -8,7 +8,18 @@ from typing import Any
 import pytest
 
 from cmixup.errors import InputError
-from scripts.report.records import RECORD_COLUMNS, RECORD_KEY, check_unique, read_csv, records_csv, rows, to_csv
+from scripts.report.records import (
+    RECORD_COLUMNS,
+    RECORD_KEY,
+    by_seed,
+    check_unique,
+    read_csv,
+    records_csv,
+    records_frame,
+    rows,
+    select,
+    to_csv,
+)
 
 
 def report(**changes: Any) -> dict[str, Any]:
@@ -40,8 +51,9 @@ def test_the_key_is_every_column_but_value_and_run() -> None:
 
 
 def test_csv_round_trip(tmp_path: Path) -> None:
-    tidy = rows(report(options={}, preset="paper, as printed")) + rows(report(seed=4, run='a "quoted"\nrun'))
-    (tmp_path / "records.csv").write_text(records_csv(tidy))
+    reports = [report(options={}, preset="paper, as printed"), report(seed=4, run='a "quoted"\nrun')]
+    tidy = [row for r in reports for row in rows(r)]
+    (tmp_path / "records.csv").write_text(records_csv(records_frame(reports)))
     back = read_csv(tmp_path / "records.csv")
     assert len(back) == len(tidy)
     for ours, theirs in zip(tidy, back, strict=True):
@@ -58,11 +70,24 @@ def test_csv_leaves_out_other_keys() -> None:
 
 
 def test_records_that_differ_pass() -> None:
-    check_unique([*rows(report()), *rows(report(seed=4)), *rows(report(options={"train.lr": 1.0}))])
+    check_unique(records_frame([report(), report(seed=4), report(options={"train.lr": 1.0})]))
 
 
 @pytest.mark.parametrize("changes", [{}, {"run": "table1_again"}, {"scores": {"test": {"rmse": 9.0}}}])
 def test_records_that_share_all_but_value_and_run_are_refused(changes: dict[str, Any]) -> None:
     again = report(**{"run": "elsewhere", **changes})
     with pytest.raises(InputError, match=f"runs table1/airfoil/seed=3 and {again['run']} are the same"):
-        check_unique([*rows(report()), *rows(again)])
+        check_unique(records_frame([report(), again]))
+
+
+def test_numbers_keep_every_digit_and_their_type_in_csv() -> None:
+    given = report(scores={"val": {"rmse": 0.1 + 0.2}, "test": {"r": float("nan"), "rmse": 1e-17}}, facts={})
+    values = [line.split(",")[-2] for line in records_csv(records_frame([given])).splitlines()[1:]]
+    assert values == ["0.30000000000000004", "nan", "1e-17", "1.5", "80"]
+
+
+def test_records_are_selected_by_typed_options() -> None:
+    both = records_frame([report(options={"method.bandwidth": ["std", 0.3]}), report(seed=4, options={})])
+    assert set(select(both, options={"method.bandwidth": ["std", 0.3]})["seed"]) == {3}
+    assert by_seed(both, metric="rmse", options={}) == {4: 1 / 3}
+    assert by_seed(both.iloc[:0], metric="rmse", options={}) == {}

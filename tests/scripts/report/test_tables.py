@@ -3,6 +3,7 @@
 import csv
 import io
 
+import pandas as pd
 import pytest
 
 from cmixup.errors import InputError
@@ -25,7 +26,9 @@ def records(split: str = "test", metric: str = "rmse") -> list[dict]:
 
 def block(rows: list[dict], metrics: tuple[str, ...] = ("rmse",)):
     methods = ("erm", "mixup", "cmixup")
-    return make_block(rows, PAPER, dataset="airfoil", methods=methods, metrics=metrics, compare="cmixup")
+    return make_block(
+        pd.DataFrame(rows, dtype=object), PAPER, dataset="airfoil", methods=methods, metrics=metrics, compare="cmixup"
+    )
 
 
 def test_cells_hold_mean_std_n_and_the_papers_number():

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+
+import pandas as pd
 
 from cmixup.stats import Summary, summarise
 from scripts.report import names
-from scripts.report.records import read_csv
-from scripts.report.tables import Table, by_seed, markdown_rows
+from scripts.report.records import by_seed, read_csv
+from scripts.report.tables import Table, markdown_rows
 
 RULE = (
     "Agrees: ours and the paper's mean differ by at most two standard errors, 2 sqrt(std²/n + paper std²/3). "
@@ -19,12 +19,12 @@ RULE = (
 )
 
 
-def agreement_lines(table: Table, records: Sequence[Mapping[str, Any]], preset: str, results: Path) -> list[str]:
+def agreement_lines(table: Table, records: pd.DataFrame, preset: str, results: Path) -> list[str]:
     """Return a Markdown table a dataset, for test RMSE.
 
     Args:
         table: Table 1 of one preset.
-        records: the tidy rows it was made from.
+        records: what it was made from.
         preset: its preset.
         results: the folder results/.
     """

@@ -77,7 +77,7 @@ def records_csv(records: pd.DataFrame) -> str:
 
 def check_unique(records: pd.DataFrame) -> None:
     """Raise `InputError` if two records share everything but value and run."""
-    keys = records[list(RECORD_KEY)].assign(options=records["options"].map(options_text)).astype(str)
+    keys = records[list(RECORD_KEY)].assign(options=records["options"].map(options_text)).map(str)
     for _, key in keys[keys.duplicated()].head(1).iterrows():
         first, second = records["run"][(keys == key).all(axis=1)].head(2)
         raise InputError(f"runs {first} and {second} are the same but for their value: {tuple(key)}")

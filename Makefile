@@ -20,6 +20,9 @@ DEVICE   ?=
 OUT      ?=
 RERUN    ?=
 JOBS     ?=
+CELLS    ?= 12
+SEED     ?=
+EXPERIMENTS ?=
 RATIOS   ?= 0.8
 RESULTS  ?=
 INVARIANCE := crime,skillcraft
@@ -31,7 +34,7 @@ NARROW = --seeds "$(SEEDS)" --datasets "$(DATASETS)" --methods "$(METHODS)" --pr
         reproduce-table2-paired reproduce-table3 reproduce-ablation-ood \
         reproduce-table-batch-ood reproduce-table-batch-id \
         reproduce-figure-overfitting reproduce-figure-invariance reproduce-figure-rcf-mnist reproduce-table-spurious \
-        reproduce-bandwidth-check tune publish render test test-all lint types check \
+        reproduce-bandwidth-check tune publish render verify-results test test-all lint types check \
         bench-train bench-sampling bench-maml clean
 
 help: ## Show this list
@@ -81,7 +84,7 @@ reproduce-figure-overfitting: $(VENV)/.ready ## Draw training and test error ove
 
 reproduce-figure-invariance: $(VENV)/.ready ## Train Crime and SkillCraft of Table 3, measure learned invariance and draw it: SEEDS=10 PRESET=
 	$(PY) -m scripts.reproduce table3 $(NARROW) --datasets "$(or $(DATASETS),$(INVARIANCE))"
-	$(PY) -m scripts.invariance --out "$(OUT)" --results "$(RESULTS)" --preset "$(PRESET)" --datasets "$(or $(DATASETS),$(INVARIANCE))"
+	$(PY) -m scripts.invariance --out "$(OUT)" --results "$(RESULTS)" --preset "$(PRESET)" --device "$(DEVICE)" --datasets "$(or $(DATASETS),$(INVARIANCE))"
 
 reproduce-table-spurious: $(VENV)/.ready ## Score RCF-MNIST's ERM in both colourings; trains RATIOS=0.5,0.6,0.7,0.8,0.9,1.0 first (GPU) SEEDS=3
 	$(PY) -m scripts.spurious --out "$(OUT)" --results "$(RESULTS)" --preset "$(PRESET)" --ratios "$(RATIOS)" --seeds "$(SEEDS)" --device "$(DEVICE)"
@@ -101,6 +104,9 @@ publish: $(VENV)/.ready ## Copy finished runs of tables from outputs/ into resul
 
 render: $(VENV)/.ready ## Render records.csv, tables, figures and README from results/runs
 	$(PY) -m scripts.render
+
+verify-results: $(VENV)/.ready ## Train CELLS=12 published cells again and compare every number: SEED= DATASETS= EXPERIMENTS=
+	$(PY) -m scripts.verify --cells "$(CELLS)" --seed "$(SEED)" --datasets "$(DATASETS)" --experiments "$(EXPERIMENTS)"
 
 test: $(VENV)/.ready ## Run the default test suite (no network, no GPU)
 	$(PY) -m pytest -n 2

@@ -6,15 +6,13 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from datasets.common.fetch import FetchError
-from scripts.driver.cli import chosen, user_errors
+from scripts.driver.cli import chosen, out_folder, user_errors
 from scripts.driver.config import compose_train, parse_seeds
 from scripts.driver.job import Job, plan
 from scripts.driver.parallel import train_all
@@ -25,7 +23,7 @@ from scripts.report.ablation import (
 )
 from scripts.report.curves import read_curves
 from scripts.report.experiment import load_experiment
-from scripts.report.records import rows
+from scripts.report.records import records_frame
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -39,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         experiment = load_experiment(given.experiment)
         if not experiment.variants:
             raise InputError(f"experiment must have variants, got {given.experiment!r}")
-        out = Path(given.out or os.environ.get("CMIXUP_OUT") or "outputs")
+        out = out_folder(given.out)
         seeds = parse_seeds(given.seeds or experiment.seeds)
         common = [f"seeds=[{','.join(map(str, seeds))}]", f"device={given.device or 'auto'}", f"out={out}"]
         cells: list[tuple[list[str], Job]] = []
@@ -58,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             print(problem, file=sys.stderr)
         reports = load_reports(out / "runs" / experiment.name)
         tracked = [r for r in reports if r["config"]["train"].get("track")]
-        text = to_markdown(experiment, [row for r in reports for row in rows(r)], read_curves(tracked, out / "runs"))
+        text = to_markdown(experiment, records_frame(reports), read_curves(tracked, out / "runs"))
         path = out / "tables" / f"{experiment.name}.md"
         write_atomically(path, f"## {experiment.title}\n\n{text}\n")
         print(f"{text}\n\nWritten: {path}")

@@ -7,7 +7,6 @@ column=price` at yours; `bandwidth=0.1,1` adds bandwidths to the grid. `check` r
 from __future__ import annotations
 
 import csv
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,12 +21,12 @@ from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from cmixup.sampling.bandwidth import SUGGESTED_FRACTIONS, BandwidthReport, bandwidth_for_fraction, diagnose
 from datasets.common.fetch import FetchError
-from scripts.driver.cli import user_errors
+from scripts.driver.cli import out_folder, user_errors
 from scripts.driver.config import check_part, compose_train, parse_words, resolved
 from scripts.driver.config import names as options
 from scripts.report import names
 from scripts.report.experiment import RESULTS
-from scripts.report.figures import bandwidth_figure
+from scripts.report.figures import bandwidth_figure, to_png
 from scripts.report.records import read_csv, to_csv
 from scripts.report.tables import markdown_rows
 
@@ -95,9 +94,17 @@ def file_labels(path: Path, column: str) -> np.ndarray:
 
 def published(name: str, results: Path = RESULTS) -> list[tuple[float, str]]:
     """Return the published bandwidths of a dataset with their sources."""
-    shown = names.display(names.DATASETS, name)
+    return [(float(r["value"]), r["source"]) for dataset, r in bandwidth_rows(results) if dataset == name]
+
+
+def bandwidth_rows(results: Path = RESULTS) -> list[tuple[str, dict[str, str]]]:
+    """Return the rows of results/paper/hyperparameters.csv that are bandwidths, each with our name of its dataset.
+
+    Raises:
+        InputError: a row names a dataset that is none of ours.
+    """
     rows = read_csv(results / "paper" / "hyperparameters.csv")
-    return [(float(r["value"]), r["source"]) for r in rows if (r["dataset"], r["key"]) == (shown, "bandwidth_sigma")]
+    return [(names.spelling("dataset", r["dataset"]), r) for r in rows if r["key"] == "bandwidth_sigma"]
 
 
 def grid(labels: np.ndarray) -> list[float]:
@@ -131,14 +138,9 @@ def show(title: str, rows: Sequence[Diagnosis], closing: str) -> None:
 def check(results: Path = RESULTS) -> str:
     """Render results/bandwidth.{md,csv} and its figure: published bandwidths of all datasets at hand."""
     body, records, curves, absent = [], [], {}, []
-    for name in names.DATASETS:
-        wanted = published(name)
-        if not wanted:
-            continue
-        shown = names.display(names.DATASETS, name)
-        if name not in options("dataset"):
-            absent.append(f"{shown}: not in this version")
-            continue
+    # In the order in which the paper's tables name the datasets.
+    for name in dict.fromkeys(dataset for dataset, _ in bandwidth_rows()):
+        wanted, shown = published(name), names.dataset_title(name)
         try:
             labels = dataset_labels(name)
         except FetchError:
@@ -174,7 +176,7 @@ def check(results: Path = RESULTS) -> str:
     )
     write_atomically(results / "bandwidth.md", "\n".join(text))
     write_atomically(results / "bandwidth.csv", to_csv(records, list(records[0])))
-    write_atomically(results / "figures" / "bandwidth.png", figure)
+    write_atomically(results / "figures" / "bandwidth.png", to_png(figure))
     return "\n".join(text)
 
 
@@ -211,9 +213,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         show(f"{title}: {len(labels)} labels, standard deviation {labels.std():.4g}", rows, suggestion(labels))
         marked = [r.report for r in rows if r.source != "grid"]
         figure = bandwidth_figure({title: ([r.report for r in rows], marked, float(labels.std()) or 1.0)})
-        path = Path(given.get("out") or os.environ.get("CMIXUP_OUT") or "outputs") / "bandwidth"
+        path = out_folder(given.get("out", "")) / "bandwidth"
         path = path / f"{Path(title).stem}.png"
-        write_atomically(path, figure)
+        write_atomically(path, to_png(figure))
         print(f"Plot: {path}")
 
 

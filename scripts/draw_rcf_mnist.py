@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from matplotlib.figure import Figure
 
 from cmixup.data import RegressionData, Split
 from cmixup.files import write_atomically
 from scripts.driver.cli import user_errors
 from scripts.driver.config import dataset_class
 from scripts.report.experiment import RESULTS
-from scripts.report.figures import angle_figure
+from scripts.report.figures import angle_figure, to_png
 
-ROWS, COLUMNS = 4, 18  # images of each split at an angle, and angles
+IMAGES_PER_ANGLE, N_ANGLES = 4, 18  # of each split
 SPLITS = {"train": "training", "val": "validation", "test": "test"}
 
 
@@ -37,17 +38,17 @@ def mosaic(split: Split, rows: np.ndarray) -> np.ndarray:
     return grid.reshape(n * height, n_angles * width, 3).clamp(0, 1).numpy()
 
 
-def illustration(data: RegressionData) -> bytes:
-    """Return a PNG: a block of images for each split, the angle rising from left to right.
+def illustration(data: RegressionData) -> Figure:
+    """Draw a block of images for each split, the angle rising from left to right.
 
     Args:
         data: RCF-MNIST with `scaling="unit"`.
     """
-    angles = (np.arange(COLUMNS) + 0.5) / COLUMNS
+    angles = (np.arange(N_ANGLES) + 0.5) / N_ANGLES
     blocks = {}
     for name, shown in SPLITS.items():
         split: Split = getattr(data, name)
-        blocks[f"{shown}: {rule(split)}"] = mosaic(split, nearest(split, angles, ROWS))
+        blocks[f"{shown}: {rule(split)}"] = mosaic(split, nearest(split, angles, IMAGES_PER_ANGLE))
     return angle_figure(blocks, "RCF-MNIST: pixels times (rho, 0, 1 - rho), so red is rho = 1 and blue rho = 0")
 
 
@@ -69,7 +70,7 @@ def main() -> None:
     with user_errors():
         data = dataset_class("rcf_mnist")(scaling="unit").load(0)  # type: ignore[call-arg]
         path = RESULTS / "figures" / "rcf_mnist.png"
-        write_atomically(path, illustration(data))
+        write_atomically(path, to_png(illustration(data)))
         print(f"illustration: {path}")
 
 

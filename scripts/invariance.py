@@ -7,15 +7,14 @@ results/invariance.csv, and from that results/figures/invariance_<preset>.png. R
 
 from __future__ import annotations
 
-import argparse
-import os
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 
 from cmixup.errors import check_choice
 from cmixup.stats import summarise
-from scripts.driver.cli import user_errors
+from scripts.driver.cli import analysis_parser, out_folder, user_errors
+from scripts.driver.job import pick_device
 from scripts.report.experiment import RESULTS
 from scripts.report.invariance import (
     draw,
@@ -23,30 +22,27 @@ from scripts.report.invariance import (
     runs,
     update,
 )
-from scripts.report.saved import check_publishable
+from scripts.report.load_run import check_publishable
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
-    parser = argparse.ArgumentParser(prog="python -m scripts.invariance", description=__doc__)
-    parser.add_argument("--out", default="", help="where the runs are; default outputs")
-    parser.add_argument("--preset", default="", help="whose runs; default paper")
+    parser = analysis_parser("invariance", __doc__, "of preset paper")
     parser.add_argument("--datasets", default="", help="comma-separated; default crime,skillcraft")
     parser.add_argument("--split", default="train", help="whose domains: train (the figure's) or test")
     parser.add_argument("--components", type=int, default=2, help="of the representation; 2 is the figure's")
-    parser.add_argument("--results", default="", help="where numbers and figures go; default results/")
     given = parser.parse_args(argv)
     with user_errors():
         check_choice("split", given.split, ("train", "test"))
-        out = Path(given.out or os.environ.get("CMIXUP_OUT") or "outputs")
-        results = Path(given.results or RESULTS)
+        out = out_folder(given.out)
+        results, device = Path(given.results or RESULTS), pick_device(given.device or "auto")
         datasets = [d.strip() for d in (given.datasets or "crime,skillcraft").split(",") if d.strip()]
         reports = runs(out, given.preset or "paper", datasets)
         if not given.results:
             check_publishable(reports)
         rows = []
         for (dataset, method), group in groupby(reports, key=lambda r: (r["dataset"], r["method"])):
-            new = [row for r in group for row in measure(r, out, given.split, given.components)]
+            new = [row for r in group for row in measure(r, out, given.split, given.components, device)]
             rows += new
             for domains in dict.fromkeys(row["domains"] for row in new):
                 found = summarise([float(row["value"]) for row in new if row["domains"] == domains])

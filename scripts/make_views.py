@@ -20,18 +20,18 @@ from scripts.driver.config import dataset_class
 from scripts.report.experiment import RESULTS
 
 SHOWN = ("pascal1d_rendered", "shapenet1d_random")
-ROWS, COLUMNS = 12, 8  # of the contact sheet: objects, and views in order of their azimuth
+SHEET_OBJECTS, SHEET_VIEWS = 12, 8  # of the contact sheet: objects, and views in order of their azimuth
 
 
 def contact_sheet(views: Views) -> bytes:
     """Return a PNG of views of some of the objects, one a row, the azimuth rising from left to right."""
     from PIL import Image
 
-    objects = np.unique(np.linspace(0, len(views.names) - 1, ROWS).astype(int))
+    objects = np.unique(np.linspace(0, len(views.names) - 1, SHEET_OBJECTS).astype(int))
     lines = []
     for k in objects:
         order = np.argsort(views.y[k])
-        chosen = order[np.linspace(0, len(order) - 1, COLUMNS).astype(int)]
+        chosen = order[np.linspace(0, len(order) - 1, SHEET_VIEWS).astype(int)]
         lines.append(np.concatenate(list(views.x[k][chosen]), axis=1))
     stream = io.BytesIO()
     Image.fromarray(np.concatenate(lines)).save(stream, "PNG", optimize=True)

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from pathlib import Path
 
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
-from scripts.driver.cli import user_errors
+from scripts.driver.cli import out_folder, user_errors
 from scripts.driver.config import TUNE_SEED
 from scripts.driver.runs import load_reports
 from scripts.report.curves import HISTORY
@@ -22,7 +21,7 @@ from scripts.report.experiment import NOT_PUBLISHED, RESULTS
 from scripts.report.layer_choice import choose_variants
 
 
-def publish(out: Path, results: Path, *, allow_dirty: bool = False) -> list[Path]:
+def publish(out: Path, results: Path) -> list[Path]:
     """Copy reports from `out/runs` to `results/runs`; returns the files written.
 
     Raises:
@@ -32,7 +31,7 @@ def publish(out: Path, results: Path, *, allow_dirty: bool = False) -> list[Path
     if not reports:
         raise InputError(f"out {out} holds no finished run of a table or figure")
     dirty = [r["run"] for r in reports if r["dirty"] or not r["commit"]]
-    if dirty and not allow_dirty:
+    if dirty:
         raise InputError(f"{len(dirty)} runs were made with uncommitted changes, such as {dirty[0]}; train them again")
     tuned_on = [r["run"] for r in reports if r["seed"] == TUNE_SEED]
     if tuned_on:
@@ -51,10 +50,10 @@ def publish(out: Path, results: Path, *, allow_dirty: bool = False) -> list[Path
 def main() -> None:
     """Entry point."""
     parser = argparse.ArgumentParser(prog="python -m scripts.publish", description=__doc__)
-    parser.add_argument("--out", default=os.environ.get("CMIXUP_OUT") or "outputs")
+    parser.add_argument("--out", default="", help="where the runs are; default outputs")
     given = parser.parse_args(sys.argv[1:])
     with user_errors():
-        print(f"{len(publish(Path(given.out), RESULTS))} reports written to {RESULTS / 'runs'}")
+        print(f"{len(publish(out_folder(given.out), RESULTS))} reports written to {RESULTS / 'runs'}")
 
 
 if __name__ == "__main__":

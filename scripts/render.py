@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import yaml
 
 from cmixup.errors import InputError
@@ -18,12 +19,12 @@ from scripts.driver.cli import user_errors
 from scripts.driver.config import CONFIG_DIR
 from scripts.driver.config import names as options
 from scripts.report import ablation, names
-from scripts.report.agreement import agreement_lines
 from scripts.report.curves import Curve, read_curves
 from scripts.report.experiment import RESULTS, Experiment, experiments, load_experiment, make_table
-from scripts.report.figures import draw
+from scripts.report.figures import draw, sweep_figure, table_figure, to_png
 from scripts.report.invariance import draw as draw_invariance
-from scripts.report.records import COLUMNS, check_unique, rows, to_csv
+from scripts.report.paper_verdict import agreement_lines
+from scripts.report.records import check_unique, records_csv, records_frame, select
 from scripts.report.spurious import render_tables as spurious_tables
 from scripts.report.tables import (
     Table,
@@ -39,59 +40,56 @@ from scripts.report.task_errors import draw as draw_task_errors
 from scripts.report.task_errors import render_tables as paired_tables
 
 README = RESULTS.parent / "README.md"
-Rows = list[dict[str, Any]]
 
 
-def published_rows(results: Path = RESULTS) -> Rows:
-    """Return the tidy rows of all published runs, in order of their names.
+def published_records(results: Path = RESULTS) -> pd.DataFrame:
+    """Return the tidy records of all published runs, in order of their names.
 
     Raises:
         InputError: two runs that differ in nothing but their values.
     """
-    records = [row for path in sorted((results / "runs").rglob("*.json")) for row in rows(json.loads(path.read_text()))]
+    records = records_frame(json.loads(path.read_text()) for path in sorted((results / "runs").rglob("*.json")))
     check_unique(records)
     return records
 
 
-def presets(records: Sequence[Mapping[str, Any]], experiment: str) -> list[str]:
+def presets(records: pd.DataFrame, experiment: str) -> list[str]:
     """Return the presets that were run for an experiment, in the order paper, released, others."""
-    found = {str(r["preset"]) for r in records if r["experiment"] == experiment}
+    found = select(records, experiment=experiment)["preset"].unique()
     return sorted(found, key=lambda p: (("paper", "released").index(p) if p in ("paper", "released") else 2, p))
 
 
-def standard(records: Rows) -> Rows:
-    """Return the rows of runs that follow their preset: no option was changed."""
-    return [r for r in records if not r["options"]]
+def standard(records: pd.DataFrame) -> pd.DataFrame:
+    """Return the records of runs that follow their preset: no option was changed."""
+    return select(records, options={})
 
 
-def render_texts(records: Rows) -> dict[str, str]:
+def render_texts(records: pd.DataFrame) -> dict[str, str]:
     """Return the text of every rendered file, by its path below results/."""
-    texts = {"records.csv": to_csv(records, COLUMNS)}
+    texts = {"records.csv": records_csv(records)}
     for experiment in experiments():
         name = experiment.name
         for preset in presets(records, name) if experiment.paper_table and not experiment.variants else []:
-            missing = missing_lines(experiment, experiment.own(standard(records), preset), preset)
+            missing = missing_lines(experiment, experiment.records_of(standard(records), preset), preset)
             table = make_table(experiment, standard(records), preset, missing=missing)
             for suffix, text in ((".md", to_markdown(table)), (".csv", to_table_csv(table)), (".tex", to_latex(table))):
                 texts[f"tables/{name}_{preset}{suffix}"] = text
     return texts | spurious_tables() | paired_tables()
 
 
-def missing_lines(experiment: Experiment, records: Sequence[Mapping[str, Any]], preset: str = "paper") -> list[str]:
+def missing_lines(experiment: Experiment, records: pd.DataFrame, preset: str = "paper") -> list[str]:
     """Return a line on every cell without published runs, or one on all of a dataset's, with the reason."""
-    there = {(r["dataset"], r["method"]) for r in records}
+    there = set(zip(records["dataset"], records["method"], strict=True))
     found = []
     for dataset in experiment.datasets:
         reasons: dict[str, list[str]] = {}
-        cells = experiment.of(dataset, experiment.methods)
+        cells = experiment.methods_for(dataset, experiment.methods)
         for method in cells:
             if (dataset, method) not in there:
-                reasons.setdefault(why_missing(dataset, method, preset), []).append(
-                    names.display(names.METHODS, method)
-                )
+                reasons.setdefault(why_missing(dataset, method, preset), []).append(names.method_title(method))
         for reason, methods in reasons.items():
             which = "" if len(methods) == len(cells) else f", {', '.join(methods)}"
-            found.append(f"{names.display(names.DATASETS, dataset)}{which}: {reason}")
+            found.append(f"{names.dataset_title(dataset)}{which}: {reason}")
     return found
 
 
@@ -108,7 +106,7 @@ def why_missing(dataset: str, method: str, preset: str = "paper") -> str:
     return about.get("absent", "not run yet") + cost
 
 
-def readme_table(records: Rows) -> str:
+def readme_table(records: pd.DataFrame) -> str:
     """Return README's table: test RMSE of Table 1, both presets beside the paper, and the paired differences."""
     experiment = load_experiment("table1")
     tables = {p: make_table(experiment, standard(records), p) for p in presets(records, "table1")}
@@ -117,7 +115,7 @@ def readme_table(records: Rows) -> str:
         blocks = {p: b for p, t in tables.items() if (b := _block(t, dataset))}
         if not blocks:
             continue
-        head = [f"{names.display(names.DATASETS, dataset)}, test RMSE", "paper"]
+        head = [f"{names.dataset_title(dataset)}, test RMSE", "paper"]
         for preset in blocks:
             head += [f"ours, preset {preset}", "diff"]
         body = []
@@ -125,7 +123,7 @@ def readme_table(records: Rows) -> str:
             cells = {p: b.cells[method]["rmse"] for p, b in blocks.items()}
             if not any(c.ours for c in cells.values()):
                 continue
-            line = [names.display(names.METHODS, method), paper_text(next(iter(cells.values())))]
+            line = [names.method_title(method), paper_text(next(iter(cells.values())))]
             for cell in cells.values():
                 line += [f"**{ours_text(cell)}**" if cell.best else ours_text(cell), difference_text(cell)]
             body.append(line)
@@ -133,7 +131,7 @@ def readme_table(records: Rows) -> str:
     return "\n".join(parts).rstrip()
 
 
-def agreement(records: Rows, results: Path = RESULTS) -> str:
+def agreement(records: pd.DataFrame, results: Path = RESULTS) -> str:
     """Return the part of results/README.md that says what reproduces, preset released."""
     table = make_table(load_experiment("table1"), standard(records), "released")
     return "\n".join(agreement_lines(table, standard(records), "released", results))
@@ -179,7 +177,7 @@ def published_curves(results: Path = RESULTS) -> list[Curve]:
     )  # fmt: skip
 
 
-def render_pages(records: Rows, curves: Sequence[Curve], results: Path = RESULTS) -> dict[str, str]:
+def render_pages(records: pd.DataFrame, curves: Sequence[Curve], results: Path = RESULTS) -> dict[str, str]:
     """Return the text of every page of results/ that has rendered parts, by its name."""
     pages = {"README.md": splice((results / "README.md").read_text(), "agreement", agreement(records, results))}
     for experiment in experiments():
@@ -194,17 +192,17 @@ def render_curves(curves: Sequence[Curve]) -> None:
     """Draw every figure that has published curves, one a preset."""
     for experiment in experiments():
         for preset in sorted({c.preset for c in curves if c.experiment == experiment.name and experiment.figure}):
-            write_atomically(RESULTS / "figures" / f"{experiment.name}_{preset}.png", draw(experiment, curves, preset))
+            write_atomically(
+                RESULTS / "figures" / f"{experiment.name}_{preset}.png", to_png(draw(experiment, curves, preset))
+            )
 
 
 def main() -> None:
     """Entry point."""
-    from scripts.report.figures import sweep_figure, table_figure
-
     with user_errors():
         draw_invariance()
         draw_task_errors()
-        records = published_rows()
+        records = published_records()
         for path, text in render_texts(records).items():
             write_atomically(RESULTS / path, text)
         curves = published_curves()
@@ -213,11 +211,11 @@ def main() -> None:
         write_atomically(README, splice(README.read_text(), "table1", readme_table(records)))
         experiment = load_experiment("table1")
         tables = {p: make_table(experiment, standard(records), p) for p in presets(records, "table1")}
-        write_atomically(RESULTS / "figures" / "table1.png", table_figure(tables, standard(records)))
+        write_atomically(RESULTS / "figures" / "table1.png", to_png(table_figure(tables, standard(records))))
         render_curves(curves)
         for experiment in experiments():
             if experiment.variants and (sweeps := ablation.sweeps(experiment, records)):
-                picture = sweep_figure(sweeps, "bandwidth, in units of the label")
+                picture = to_png(sweep_figure(sweeps, "bandwidth, in units of the label"))
                 write_atomically(RESULTS / "figures" / f"{experiment.name}.png", picture)
         print(f"rendered {len(records)} records into {RESULTS} and {README}")
 

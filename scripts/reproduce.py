@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from rich.table import Table as RichTable
 
 from cmixup.files import write_atomically
 from datasets.common.fetch import FetchError
-from scripts.driver.cli import chosen, label, user_errors, warnings
+from scripts.driver.cli import chosen, label, out_folder, user_errors, warnings
 from scripts.driver.config import TUNED, compose_train, parse_seeds, target, tuned_path
 from scripts.driver.config import names as options
 from scripts.driver.job import Job, pick_device, plan
@@ -29,9 +28,9 @@ from scripts.driver.runs import is_done
 from scripts.report import names
 from scripts.report.curves import read_curves
 from scripts.report.experiment import Experiment, estimate_minutes, load_experiment, make_table
-from scripts.report.figures import draw
+from scripts.report.figures import draw, to_png
 from scripts.report.layer_choice import choose_variants
-from scripts.report.records import rows
+from scripts.report.records import records_frame
 from scripts.report.tables import LEGEND, Table, header, interval_lines, lines, to_latex, to_markdown, to_table_csv
 
 
@@ -53,7 +52,8 @@ def overrides(experiment: Experiment, choice: Choice, dataset: str, method: str,
     return [
         *([f"method.layer={layer}"] if layer else []),
         *experiment.overrides,
-        f"dataset={dataset}", f"method={method}", f"preset={choice.preset}", f"experiment={experiment.source(method)}",
+        f"dataset={dataset}", f"method={method}", f"preset={choice.preset}",
+        f"experiment={experiment.recorded_under(method)}",
         f"seeds=[{','.join(map(str, choice.seeds))}]", "logger=none", f"out={choice.out}", f"device={choice.device}",
         f"rerun={str(choice.rerun).lower()}",
     ]  # fmt: skip
@@ -66,10 +66,10 @@ def plan_cells(experiment: Experiment, choice: Choice) -> tuple[Jobs, list[str]]
     """Return the jobs that can run here, and a line for everything that cannot, with the reason."""
     missing: list[str] = []
     methods = [m for m in choice.methods if m in options("method")]
-    missing += [f"{names.display(names.METHODS, m)}: not in this version" for m in choice.methods if m not in methods]
+    missing += [f"{names.method_title(m)}: not in this version" for m in choice.methods if m not in methods]
     datasets = []
     for dataset in choice.datasets:
-        shown = names.display(names.DATASETS, dataset)
+        shown = names.dataset_title(dataset)
         if dataset not in options("dataset"):
             missing.append(f"{shown}: not in this version")
             continue
@@ -80,14 +80,14 @@ def plan_cells(experiment: Experiment, choice: Choice) -> tuple[Jobs, list[str]]
         else:
             datasets.append(dataset)
     if not datasets and experiment.fallback:
-        shown = names.display(names.DATASETS, experiment.fallback)
+        shown = names.dataset_title(experiment.fallback)
         missing.append(f"no dataset of this table could be had; {shown} stands in")
         datasets = [experiment.fallback]
     jobs: Jobs = {}
-    cells = [(dataset, method) for dataset in datasets for method in experiment.of(dataset, methods)]
+    cells = [(dataset, method) for dataset in datasets for method in experiment.methods_for(dataset, methods)]
     for dataset, method in cells:
         if choice.preset == TUNED and not tuned_path(dataset, method).is_file():
-            shown = f"{names.display(names.DATASETS, dataset)}, {names.display(names.METHODS, method)}"
+            shown = f"{names.dataset_title(dataset)}, {names.method_title(method)}"
             missing.append(f"{shown}: not tuned yet; python -m scripts.tune dataset={dataset} method={method}")
             continue
         # Preset tuned has its layer, chosen on validation with everything else.
@@ -121,7 +121,7 @@ def show(table: Table) -> None:
     console = Console(width=max(Console().width, 110), highlight=False)
     console.print(f"\n[bold]{table.title}[/bold]", LEGEND, sep="\n")
     for block in table.blocks:
-        title = names.display(names.DATASETS, block.dataset)
+        title = names.dataset_title(block.dataset)
         grid = RichTable(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
         for k, column in enumerate(header(block)):
             grid.add_column(column, justify="left" if k == 0 else "right", no_wrap=True)
@@ -174,7 +174,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             methods=chosen("methods", given.methods, list(experiment.methods)),
             seeds=parse_seeds(given.seeds or experiment.seeds),
             preset=given.preset or (cpu and experiment.cpu_preset) or "paper",
-            out=given.out or os.environ.get("CMIXUP_OUT") or "outputs",
+            out=str(out_folder(given.out)),
             device=device,
             rerun=given.rerun not in ("", "0"),
         )
@@ -190,11 +190,12 @@ def main(argv: Sequence[str] | None = None) -> None:
             for line in missing:
                 print(f"- {line}")
             path = Path(choice.out) / "figures" / f"{stem}.png"
-            write_atomically(path, draw(experiment, read_curves(reports, Path(choice.out) / "runs"), choice.preset))
+            figure = draw(experiment, read_curves(reports, Path(choice.out) / "runs"), choice.preset)
+            write_atomically(path, to_png(figure))
             print(f"\nWritten: {path}; runs in {choice.out}/runs")
             return
         built = [m for m in choice.methods if any(method == m for _, method, _ in jobs)]
-        records = [row for report in reports for row in rows(report)]
+        records = records_frame(reports)
         table = make_table(experiment, records, choice.preset, built, missing)
         folder = Path(choice.out) / "tables"
         write(table, folder, stem)

@@ -10,26 +10,24 @@ results/spurious.csv, and from that the table is rendered.
 
 from __future__ import annotations
 
-import argparse
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
-from scripts.driver.cli import label, user_errors
+from scripts.driver.cli import analysis_parser, label, out_folder, user_errors
 from scripts.driver.config import compose_train, parse_seeds
 from scripts.driver.job import Job, pick_device, plan
 from scripts.driver.parallel import train_all
 from scripts.report.experiment import RESULTS, estimate_minutes
+from scripts.report.load_run import check_publishable
 from scripts.report.records import read_csv, to_csv
-from scripts.report.saved import check_publishable
 from scripts.report.spurious import (
-    COLUMNS,
     DATASET,
     MAIN,
     METHOD,
+    SPURIOUS_COLUMNS,
     TABLE,
     render_tables,
     runs,
@@ -59,18 +57,14 @@ def plan_ratios(
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
-    parser = argparse.ArgumentParser(prog="python -m scripts.spurious", description=__doc__)
-    parser.add_argument("--out", default="", help="where the runs are; default outputs")
-    parser.add_argument("--preset", default="", help="paper (default), released or default")
+    parser = analysis_parser("spurious", __doc__, "of preset paper")
     parser.add_argument("--ratios", default="", help="comma-separated, 0.5 to 1: train these first; default: none")
     parser.add_argument("--seeds", default="", help="of these runs; default 3")
-    parser.add_argument("--device", default="", help="auto (default), cpu or cuda")
     parser.add_argument("--budget", type=float, default=30, help="minutes that training a ratio may take; default 30")
-    parser.add_argument("--results", default="", help="where numbers and tables go; default results/")
     parser.add_argument("words", nargs="*", help="options of scripts.train for these runs, such as train.epochs=10")
     given = parser.parse_args(argv)
     with user_errors():
-        out = Path(given.out or os.environ.get("CMIXUP_OUT") or "outputs")
+        out = out_folder(given.out)
         results, preset, device = Path(given.results or RESULTS), given.preset or "paper", given.device or "auto"
         words = [f"preset={preset}", f"seeds={parse_seeds(given.seeds or 3)}".replace(" ", ""), f"out={out}",
                  f"device={device}", *given.words]  # fmt: skip
@@ -90,7 +84,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         rows = score(reports, out, pick_device(device))
         path = results / "spurious.csv"
         old = [r for r in (read_csv(path) if path.is_file() else []) if r["preset"] != preset]
-        write_atomically(path, to_csv([*old, *sorted(rows, key=lambda r: r["run"])], COLUMNS))
+        write_atomically(path, to_csv([*old, *sorted(rows, key=lambda r: r["run"])], SPURIOUS_COLUMNS))
         for name, text in render_tables(results).items():
             write_atomically(results / name, text)
             if name.endswith(f"_{preset}.md"):

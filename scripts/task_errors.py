@@ -7,19 +7,17 @@ results/task_errors/<dataset>_<preset>.csv; from these files a table of paired d
 
 from __future__ import annotations
 
-import argparse
-import os
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
-from scripts.driver.cli import user_errors
+from scripts.driver.cli import analysis_parser, out_folder, user_errors
 from scripts.driver.job import pick_device
 from scripts.report.experiment import RESULTS
+from scripts.report.load_run import check_publishable, finished
 from scripts.report.records import read_csv, to_csv
-from scripts.report.saved import check_publishable, finished
 from scripts.report.task_errors import (
     EXPERIMENT,
     FOLDER,
@@ -32,14 +30,10 @@ from scripts.report.task_errors import (
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
-    parser = argparse.ArgumentParser(prog="python -m scripts.task_errors", description=__doc__)
-    parser.add_argument("--out", default="", help="where the runs are; default outputs")
-    parser.add_argument("--preset", default="", help="whose runs; default all presets that were run")
-    parser.add_argument("--device", default="", help="auto (default), cpu or cuda")
-    parser.add_argument("--results", default="", help="where numbers and tables go; default results/")
+    parser = analysis_parser("task_errors", __doc__, "of all presets that were run")
     given = parser.parse_args(argv)
     with user_errors():
-        out = Path(given.out or os.environ.get("CMIXUP_OUT") or "outputs")
+        out = out_folder(given.out)
         results, device = Path(given.results or RESULTS), pick_device(given.device or "auto")
         reports = [
             r for r in finished(out, EXPERIMENT) if not r["options"] and given.preset in ("", r["preset"])

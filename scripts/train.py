@@ -15,14 +15,14 @@ from omegaconf import DictConfig
 from scripts.driver.cli import label, user_errors, warnings
 from scripts.driver.config import CONFIG_DIR, TUNED, compose_train, tuned_overrides
 from scripts.driver.job import execute, plan
-from scripts.driver.progress import Board
+from scripts.driver.progress import ProgressDisplay
 
 
 def run(cfg: DictConfig) -> None:
     """Plan, train what is not done, and print one line a seed."""
     job = plan(cfg)
     epochs = job.settings.epochs
-    with Board(epochs if job.pending else 0, f"training {len(job.pending)} seeds") as board:
+    with ProgressDisplay(epochs if job.pending else 0, f"training {len(job.pending)} seeds") as board:
         execute(job, lambda epoch, rows: board.epoch(label(job), epoch, epochs, rows[0]))
     for line in warnings(job):
         print(line, file=sys.stderr)

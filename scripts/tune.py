@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from omegaconf import OmegaConf
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from cmixup.metrics import metric_of
-from scripts.driver.cli import user_errors
+from scripts.driver.cli import out_folder, user_errors
 from scripts.driver.config import TUNE_SEED, TUNED, compose_train, names, override, parse_words, tuned_path
 from scripts.driver.job import Job, plan
 from scripts.driver.parallel import train_all
@@ -189,10 +188,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         if not jobs.isdecimal():
             raise InputError(f"jobs must be a whole number, got {jobs!r}")
         cells = list(itertools.product(_listed(given, "dataset"), _listed(given, "method", names("method"))))
-        out = given.get("out") or os.environ.get("CMIXUP_OUT") or "outputs"
+        out = out_folder(given.get("out", ""))
         rerun = "false" if given.get("rerun", "0") in ("0", "false") else "true"
         passed = [f"{key}={given[key]}" for key in ("device", "debug") if key in given]
-        folder = Path(out) / TUNED if given.get("debug", "none") != "none" else None
+        folder = out / TUNED if given.get("debug", "none") != "none" else None
         tune(cells, [f"out={out}", f"rerun={rerun}", *passed], folder, int(jobs))
 
 

@@ -1,15 +1,19 @@
-"""What the command lines of all commands share."""
+"""Options, labels and error messages that the commands share."""
 
 from __future__ import annotations
 
+import argparse
+import contextlib
 import json
 import os
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 from cmixup.errors import InputError
 from scripts.driver.job import Diverged, Job
 
-# Bandwidths under which C-Mixup is another method.
+# Verdicts on a bandwidth with which C-Mixup is another method.
 NO_EFFECT = ("self-pairing only: this is ERM", "indistinguishable from mixup")
 
 
@@ -21,27 +25,48 @@ def label(job: Job) -> str:
 
 
 def warnings(job: Job) -> list[str]:
-    """Return a line for each bandwidth among a job's finished runs under which its method is another one."""
+    """Return a line for each bandwidth of a job's finished runs with which the method is ERM or mixup."""
     paths = [job.run_folder(seed) / "report.json" for seed in job.seeds]
     reports = [json.loads(path.read_text()) for path in paths if path.is_file()]
     found = {(r["bandwidth"], r["verdict"]) for r in reports if r["verdict"] in NO_EFFECT}
     return [f"warning: {label(job)}: bandwidth {bandwidth:g}: {verdict}" for bandwidth, verdict in sorted(found)]
 
 
-class user_errors:  # noqa: N801 - reads as a statement
-    """Turn errors that a user can mend into one line on stderr and exit code 2."""
+@contextlib.contextmanager
+def user_errors() -> Iterator[None]:
+    """Turn an error that a user can mend into one line on stderr and exit code 2."""
+    try:
+        yield
+    except (InputError, OSError, Diverged) as error:
+        if os.environ.get("CMIXUP_TRACEBACK"):
+            raise
+        print(f"error: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
 
-    def __enter__(self) -> None:
-        return None
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, (InputError, OSError, Diverged)) and not os.environ.get("CMIXUP_TRACEBACK"):
-            print(f"error: {error}", file=sys.stderr)
-            raise SystemExit(2) from None
+def out_folder(given: str) -> Path:
+    """Return where runs are: what the command line gives, else what CMIXUP_OUT says, else `outputs`."""
+    return Path(given or os.environ.get("CMIXUP_OUT") or "outputs")
+
+
+def analysis_parser(command: str, description: str | None, presets: str) -> argparse.ArgumentParser:
+    """Return a parser with the options that every analysis of finished runs has.
+
+    Args:
+        command: the command's name below scripts/.
+        description: its docstring.
+        presets: which runs are measured if no preset is given.
+    """
+    parser = argparse.ArgumentParser(prog=f"python -m scripts.{command}", description=description)
+    parser.add_argument("--out", default="", help="where the runs are; default outputs")
+    parser.add_argument("--preset", default="", help=f"whose runs; default {presets}")
+    parser.add_argument("--device", default="", help="auto (default), cpu or cuda")
+    parser.add_argument("--results", default="", help="where numbers, tables and figures go; default results/")
+    return parser
 
 
 def chosen(name: str, text: str, known: list[str]) -> list[str]:
-    """Return the comma-separated names in `text`, or all that are known."""
+    """Return the comma-separated names in `text`, or all known ones if it is empty."""
     found = [part.strip() for part in text.split(",") if part.strip()] or known
     for part in found:
         if part not in known:

@@ -22,7 +22,7 @@ from cmixup.training.settings import TrainSettings
 from cmixup.training.trainer import Run, RunResult, train
 from scripts.driver.config import GROUPS, TUNED, arguments, check_part, differences, parse_seeds, resolved
 from scripts.driver.logger import make_logger
-from scripts.driver.runs import begin_run, environment, finish_run, is_done
+from scripts.driver.runs import begin_run, environment, finish_run, is_done, recorded_config, stacked_seeds
 
 LONGEST_NAME = 120
 
@@ -205,8 +205,9 @@ def make_report(job: Job, run: Run, result: RunResult) -> dict[str, Any]:
         "epochs": job.settings.epochs,
         "seconds": result.seconds,
         "stack": result.stack,
+        "stack_seeds": stacked_seeds(job.pending, seed, result.stack),
         "unit": data.unit,
         "notes": [*data.notes, *getattr(run.model, "notes", ())],
         "checksums": dict(data.checksums),
-        "config": {**plain, "seed": seed, "seeds": None},
+        "config": {**recorded_config(plain), "seed": seed, "seeds": None},
     }

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 EVERY = 15  # seconds between lines where there is no terminal
 
 
-class Board:
+class ProgressDisplay:
     """Bars for several jobs at once and one for all of them.
 
     Args:
@@ -33,7 +33,7 @@ class Board:
         self._tasks: dict[str, TaskID] = {}
         self._started = self._said = time.monotonic()
 
-    def __enter__(self) -> Board:
+    def __enter__(self) -> ProgressDisplay:
         self._progress.start()
         return self
 

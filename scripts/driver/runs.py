@@ -7,6 +7,7 @@ without `DONE` is not a result.
 from __future__ import annotations
 
 import contextlib
+import csv
 import io
 import json
 import platform
@@ -20,8 +21,10 @@ import torch
 from torch import Tensor
 
 from cmixup.files import write_atomically
-from scripts.report.records import to_csv
 
+CODE = Path(__file__).resolve().parents[2]  # the checkout that runs
+CODE_FOLDERS = ("cmixup", "configs", "datasets", "models", "scripts")
+MACHINE_KEYS = ("out",)  # of a configuration: folders of the machine that a run was made on
 PACKAGES = ("torch", "numpy", "scikit-learn", "hydra-core", "torchvision", "wilds", "PyTDC")
 
 
@@ -41,6 +44,25 @@ def begin_run(folder: Path, config: str) -> None:
     write_atomically(folder / "config.yaml", config)
 
 
+def recorded_config(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the part of a resolved configuration that is recorded: all but folders of this machine."""
+    return {key: value for key, value in plain.items() if key not in MACHINE_KEYS}
+
+
+def stacked_seeds(pending: Sequence[int], seed: int, stack: int) -> list[int]:
+    """Return the seeds that trained together with `seed`, itself included.
+
+    A run repeats to the last digit only in the same stack: batched kernels round differently for another number of
+    models, and training amplifies that.
+
+    Args:
+        pending: the seeds that the job trained.
+        seed: one of them.
+        stack: how many models the trainer stacked.
+    """
+    return list(pending) if stack == len(pending) else [seed]
+
+
 def finish_run(
     folder: Path,
     report: Mapping[str, Any],
@@ -51,9 +73,17 @@ def finish_run(
     buffer = io.BytesIO()
     torch.save(dict(state), buffer)
     write_atomically(folder / "checkpoint.pt", buffer.getvalue())
-    write_atomically(folder / "history.csv", to_csv(history, list(history[0])))
+    write_atomically(folder / "history.csv", _history_csv(history))
     write_atomically(folder / "report.json", json.dumps(report, indent=1) + "\n")
     write_atomically(folder / "DONE", "")
+
+
+def _history_csv(history: Sequence[Mapping[str, float]]) -> str:
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, list(history[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(history)
+    return stream.getvalue()
 
 
 def load_reports(root: Path) -> list[dict[str, Any]]:
@@ -61,25 +91,40 @@ def load_reports(root: Path) -> list[dict[str, Any]]:
     return [json.loads((done.parent / "report.json").read_text()) for done in sorted(root.rglob("DONE"))]
 
 
-def environment(device: torch.device) -> dict[str, Any]:
-    """Return what a reader needs to repeat a run here: commit, package versions, Python, device."""
+def environment(device: torch.device, code: Path = CODE) -> dict[str, Any]:
+    """Return what a reader needs to repeat a run: commit, package versions, Python, device.
+
+    The code counts as dirty when a tracked file differs from the commit, or when an untracked file lies below one of
+    `CODE_FOLDERS`: the commit does not say what such a file did.
+
+    Args:
+        device: what the run trains on.
+        code: the checkout that holds the code.
+    """
     versions = {}
     for package in PACKAGES:
         with contextlib.suppress(metadata.PackageNotFoundError):
             versions[package] = metadata.version(package)
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else _cpu_name()
     return {
-        "commit": _git("rev-parse", "HEAD"),
-        "dirty": bool(_git("status", "--porcelain", "--untracked-files=no")),
+        "commit": _git(code, "rev-parse", "HEAD"),
+        "dirty": is_dirty(code),
         "versions": {"python": platform.python_version(), **versions},
         "device": f"{device.type}: {name}",
         "threads": torch.get_num_threads(),
     }
 
 
-def _git(*command: str) -> str:
+def is_dirty(code: Path) -> bool:
+    """Return whether the code differs from its commit; see `environment`."""
+    changed = _git(code, "status", "--porcelain", "--untracked-files=no")
+    untracked = _git(code, "ls-files", "--others", "--exclude-standard", "--", *CODE_FOLDERS)
+    return bool(changed or untracked)
+
+
+def _git(code: Path, *command: str) -> str:
     try:
-        done = subprocess.run(["git", *command], capture_output=True, text=True, check=True)  # noqa: S607
+        done = subprocess.run(["git", "-C", str(code), *command], capture_output=True, text=True, check=True)  # noqa: S607
     except (OSError, subprocess.CalledProcessError):
         return ""
     return done.stdout.strip()

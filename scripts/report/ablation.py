@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import yaml
 
 from cmixup.errors import InputError
@@ -20,10 +21,8 @@ from scripts.report import names
 from scripts.report.curves import Curve
 from scripts.report.experiment import RESULTS, Experiment, paper_rows
 from scripts.report.figures import Sweep
-from scripts.report.records import read_csv
-from scripts.report.tables import by_seed, markdown_rows
-
-Records = Sequence[Mapping[str, Any]]
+from scripts.report.records import by_seed, read_csv, select
+from scripts.report.tables import markdown_rows
 
 
 @dataclass(frozen=True)
@@ -67,26 +66,25 @@ def variants(experiment: Experiment) -> list[Variant]:
     return sorted(found, key=lambda v: (experiment.datasets.index(v.dataset), experiment.methods.index(v.method)))
 
 
-def identity(experiment: str, variant: Variant) -> dict[str, str]:
+def identity(experiment: str, variant: Variant) -> dict[str, Any]:
     """Return the columns of records, with their values, by which a variant's runs are known.
 
     Composing each variant as its runs do would say the same (a test compares) and take seconds.
     """
     changed = {key: yaml.safe_load(value) for key, _, value in (word.partition("=") for word in variant.overrides)}
     preset = changed.pop("preset", "paper")
-    options = " ".join(f"{key}={value}" for key, value in sorted(changed.items()))
     return {"experiment": experiment, "dataset": variant.dataset, "method": variant.method, "preset": preset,
-            "options": options}  # fmt: skip
+            "options": changed}  # fmt: skip
 
 
-def to_markdown(experiment: Experiment, records: Records, curves: Sequence[Curve]) -> str:
+def to_markdown(experiment: Experiment, records: pd.DataFrame, curves: Sequence[Curve]) -> str:
     """Return a table a dataset, and what another selection of the checkpoint would have given."""
-    records = [r for r in records if r["experiment"] == experiment.name]
+    records = select(records, experiment=experiment.name)
     parts = [
         (
             "Mean ± standard deviation over n seeds. Change: paired difference of the test "
-            f"{names.METRICS[experiment.metrics[0]]} to the method's first row over shared seeds, mean [95 % t "
-            f"interval]; minus {names.display(names.METHODS, experiment.methods[0])}: to it with the same change. "
+            f"{names.metric_title(experiment.metrics[0])} to the method's first row over shared seeds, mean [95 % t "
+            f"interval]; minus {names.method_title(experiment.methods[0])}: to it with the same change. "
             "Partners: effective partners as a share of the training rows; 1 is mixup, 0 is ERM."
         ),
     ]
@@ -94,10 +92,10 @@ def to_markdown(experiment: Experiment, records: Records, curves: Sequence[Curve
         mine = [v for v in variants(experiment) if v.dataset == dataset]
         table = [line for v in mine if (line := _line(experiment, records, v, mine))]
         if table:
-            rival = names.display(names.METHODS, experiment.methods[0])
-            shown = [names.METRICS[metric] for metric in experiment.metrics]
+            rival = names.method_title(experiment.methods[0])
+            shown = [names.metric_title(metric) for metric in experiment.metrics]
             head = [
-                names.display(names.DATASETS, dataset),
+                names.dataset_title(dataset),
                 "changed",
                 "n",
                 *shown,
@@ -110,11 +108,11 @@ def to_markdown(experiment: Experiment, records: Records, curves: Sequence[Curve
     return "\n".join(parts)
 
 
-def _values(records: Records, experiment: Experiment, variant: Variant, metric: str) -> dict[int, float]:
+def _values(records: pd.DataFrame, experiment: Experiment, variant: Variant, metric: str) -> dict[int, float]:
     return by_seed(records, metric=metric, **identity(experiment.name, variant))
 
 
-def _line(experiment: Experiment, records: Records, variant: Variant, mine: Sequence[Variant]) -> list[str] | None:
+def _line(experiment: Experiment, records: pd.DataFrame, variant: Variant, mine: Sequence[Variant]) -> list[str] | None:
     first, *others = experiment.metrics
     values = _values(records, experiment, variant, first)
     if not values:
@@ -127,13 +125,9 @@ def _line(experiment: Experiment, records: Records, variant: Variant, mine: Sequ
     rival = next((v for v in plain if v.label == variant.label), plain[0])
     lead = paired(values, _values(records, experiment, rival, first)) if variant.method != rival.method else None
     where = identity(experiment.name, variant)
-    fractions = [
-        float(r["value"])
-        for r in records
-        if r["metric"] == "effective_fraction" and all(str(r[k]) == v for k, v in where.items())
-    ]
+    fractions = select(records, metric="effective_fraction", **where)["value"].tolist()
     return [
-        names.display(names.METHODS, variant.method),
+        names.method_title(variant.method),
         variant.label,
         str(len(values)),
         *(f"{s.mean:.3f} ± {s.std:.3f}" for s in scores),
@@ -145,13 +139,13 @@ def _line(experiment: Experiment, records: Records, variant: Variant, mine: Sequ
 def _paper(experiment: Experiment, dataset: str) -> list[list[str]]:
     lines = []
     for method in experiment.methods:
-        shown = names.display(names.METHODS, method)
         found = {
             r["metric"]: f"{r['mean']} ± {r['std']}"
             for r in paper_rows(experiment)
-            if (r["dataset"], r["method"]) == (names.display(names.DATASETS, dataset), shown)
+            if (r["dataset"], r["method"]) == (dataset, method)
         }
-        lines.append([shown, "the paper", "3", *(found[names.METRICS[m]] for m in experiment.metrics), *"———"])
+        scores = [found[metric] for metric in experiment.metrics]
+        lines.append([names.method_title(method), "the paper", "3", *scores, *"———"])
     return lines
 
 
@@ -165,7 +159,7 @@ def _authors(dataset: str, results: Path = RESULTS) -> list[list[str]]:
     for (method, bandwidth), seeds in sorted(runs.items()):
         label = f"the authors' code, bandwidth {float(bandwidth):g}" if bandwidth else "the authors' code"
         scores = [summarise([float(r[column]) for r in seeds]) for column in ("test_rmse", "worst_rmse")]
-        lines.append([names.display(names.METHODS, method), label, str(len(seeds)),
+        lines.append([names.method_title(method), label, str(len(seeds)),
                       *(f"{s.mean:.3f} ± {s.std:.3f}" for s in scores), *"———"])  # fmt: skip
     return lines
 
@@ -181,34 +175,33 @@ def _selection(experiment: Experiment, curves: Sequence[Curve]) -> list[str]:
                 selected = statistics.fmean(test[c.best_epoch - 1] for c, test in zip(mine, tests, strict=True))
                 last, least = statistics.fmean(test[-1] for test in tests), statistics.fmean(map(min, tests))
                 sentences.append(
-                    f"{names.display(names.METHODS, method)}, preset {preset}: {selected:.3f} at the epoch chosen on "
+                    f"{names.method_title(method)}, preset {preset}: {selected:.3f} at the epoch chosen on "
                     f"validation, {last:.3f} at the last, {least:.3f} at the best on test (which nobody may choose); "
                     f"n = {len(mine)}."
                 )
     return sentences
 
 
-def sweeps(experiment: Experiment, records: Records) -> list[Sweep]:
+def sweeps(experiment: Experiment, records: pd.DataFrame) -> list[Sweep]:
     """Return a panel a dataset: C-Mixup over the bandwidth, beside ERM and what it becomes at an endless bandwidth."""
     found = []
     metric = experiment.metrics[0]
-    records = [r for r in records if r["experiment"] in (experiment.name, "table3") and r["metric"] == metric]
+    records = records[records["experiment"].isin([experiment.name, "table3"])]
     for dataset in experiment.datasets:
         mine = [v for v in variants(experiment) if v.dataset == dataset]
         where = identity(experiment.name, next(v for v in mine if v.method == "cmixup"))
-        rows_ = [r for r in records if (r["split"], r["metric"], r["method"]) == ("test", metric, "cmixup")]
+        cell = {name: where[name] for name in ("experiment", "dataset", "preset")}
         points: dict[float, list[float]] = {}
-        for r in rows_:
-            options = dict(part.split("=", 1) for part in str(r["options"]).split())
-            if all(r[k] == where[k] for k in ("experiment", "dataset", "preset")) and set(options) <= {
-                "method.bandwidth", "train.track",
-            }:  # fmt: skip
-                points.setdefault(float(r["bandwidth"]), []).append(float(r["value"]))
+        for r in select(records, split="test", metric=metric, method="cmixup", **cell).itertuples():
+            # A bandwidth such as ["std", 0.3] is another one for each seed and has no place on this axis.
+            number = isinstance(r.options.get("method.bandwidth", 0.0), (int, float))
+            if number and set(r.options) <= {"method.bandwidth", "train.track"}:
+                points.setdefault(float(r.bandwidth), []).append(float(r.value))
         if not points:
             continue
-        table3 = {"experiment": "table3", "preset": "paper", "options": "", "dataset": dataset, "metric": metric}
+        table3 = {"experiment": "table3", "preset": "paper", "options": {}, "dataset": dataset, "metric": metric}
         levels = {
-            f"{names.display(names.METHODS, m)} (Table 3)": statistics.fmean(values)
+            f"{names.method_title(m)} (Table 3)": statistics.fmean(values)
             for m in ("erm", "mixup", "manifold_mixup")
             if (values := by_seed(records, method=m, **table3).values())
         }
@@ -216,6 +209,6 @@ def sweeps(experiment: Experiment, records: Records) -> list[Sweep]:
             f"preset {preset}": float(compose_train([f"dataset={dataset}", f"preset={preset}"]).method.bandwidth)
             for preset in ("paper", "released")
         }
-        title, axis = names.display(names.DATASETS, dataset), f"test {names.METRICS[metric]}"
+        title, axis = names.dataset_title(dataset), f"test {names.metric_title(metric)}"
         found.append(Sweep(title, axis, points, levels, marks))
     return found

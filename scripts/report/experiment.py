@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
+import pandas as pd
 from omegaconf import OmegaConf
 
 from cmixup.errors import InputError
-from scripts.driver.config import CONFIG_DIR, arguments, compose_train, names
+from scripts.driver.config import CONFIG_DIR, arguments, compose_train
+from scripts.driver.config import names as options
 from scripts.driver.job import Job
-from scripts.report.names import DATASETS, METHODS, display
+from scripts.report import names
 from scripts.report.ranks import rank_lines
 from scripts.report.records import read_csv
 from scripts.report.tables import Block, Table, make_block
@@ -30,19 +31,19 @@ class Experiment:
         name: its file, and the column `experiment` of its records.
         title: of the table or figure.
         datasets, methods: its cells.
-        budget_minutes: cells that would take longer here are listed with their command instead of trained.
-        seeds: how many unless asked for otherwise.
+        budget_minutes: a cell that would take longer here is not trained, and its command is printed.
+        seeds: how many seeds are trained if the command line does not say.
         methods_of: other methods for some of the datasets.
-        overrides: options of scripts.train that all its runs have.
-        borrow: methods whose runs are those of another experiment.
-        choose_layer: methods with an input and a hidden form, of which the one better on validation counts.
-        paper_table, setting: rows of results/paper/results.csv, for tables; several settings are separated by spaces.
+        overrides: options of scripts.train that all its runs share.
+        runs_from: for methods that another experiment trains already, its name.
+        choose_layer: methods trained at both layers; the layer with the better validation score is reported.
+        paper_table, setting: rows of results/paper/results.csv to compare with; spaces separate several settings.
         metrics: columns of the table.
         metrics_of: other columns for some of the datasets.
         compare: the method whose paired differences to the others are printed.
-        fallback: dataset that stands in where no other can be had.
-        cpu_preset: preset where there is no GPU, unless one is asked for.
-        about_preset: what a table's title says of a preset.
+        fallback: the dataset that is trained if none of `datasets` can be had.
+        cpu_preset: the preset on a machine without a GPU, if the command line does not name one.
+        about_preset: what the title of a table says about a preset.
         notes: sentences below the table.
         variants: rows of an ablation, see scripts.ablation; empty for others.
         page: file of results/ that the rows of an ablation are put into.
@@ -57,7 +58,7 @@ class Experiment:
     seeds: int = 10
     methods_of: dict = field(default_factory=dict)
     overrides: list = field(default_factory=list)
-    borrow: dict = field(default_factory=dict)
+    runs_from: dict = field(default_factory=dict)
     choose_layer: list = field(default_factory=list)
     paper_table: str = ""
     setting: str = ""
@@ -72,17 +73,19 @@ class Experiment:
     page: str = ""
     figure: str = ""
 
-    def source(self, method: str) -> str:
+    def recorded_under(self, method: str) -> str:
         """Return the experiment that the runs of `method` are recorded under."""
-        return self.borrow.get(method, self.name)
+        return self.runs_from.get(method, self.name)
 
-    def of(self, dataset: str, methods: Sequence[str]) -> list[str]:
-        """Return those of `methods` that this experiment trains on `dataset`."""
+    def methods_for(self, dataset: str, methods: Sequence[str]) -> list[str]:
+        """Return the ones among `methods` that this experiment trains on `dataset`."""
         return [m for m in methods if m in self.methods_of.get(dataset, self.methods)]
 
-    def own(self, records: Sequence[Mapping[str, Any]], preset: str) -> list[Mapping[str, Any]]:
-        """Return the tidy rows that belong to this experiment."""
-        return [r for r in records if r["preset"] == preset and r["experiment"] == self.source(str(r["method"]))]
+    def records_of(self, records: pd.DataFrame, preset: str) -> pd.DataFrame:
+        """Return the records of one preset that this experiment shows."""
+        return records[
+            (records["preset"] == preset) & (records["experiment"] == records["method"].map(self.recorded_under))
+        ]
 
 
 def load_experiment(name: str) -> Experiment:
@@ -93,7 +96,7 @@ def load_experiment(name: str) -> Experiment:
     """
     path = CONFIG_DIR / "experiment" / f"{name}.yaml"
     if not path.is_file():
-        known = ", ".join(names("experiment"))
+        known = ", ".join(options("experiment"))
         raise InputError(f"experiment must be one of {known}, got {name!r}")
     plain = OmegaConf.to_container(OmegaConf.load(path))
     assert isinstance(plain, dict)
@@ -103,29 +106,39 @@ def load_experiment(name: str) -> Experiment:
 
 def experiments() -> list[Experiment]:
     """Return every table and figure, in order of their names."""
-    return [load_experiment(name) for name in names("experiment") if name not in NOT_PUBLISHED]
+    return [load_experiment(name) for name in options("experiment") if name not in NOT_PUBLISHED]
 
 
 def paper_rows(experiment: Experiment, results: Path = RESULTS) -> list[dict[str, str]]:
-    """Return the paper's numbers for this table; the worst domain, a setting there, is part of the metric here."""
-    rows = read_csv(results / "paper" / "results.csv")
+    """Return the paper's numbers for this table, with our spellings of dataset, method and metric.
+
+    The worst domain is a setting in the paper's file and a metric of ours.
+
+    Raises:
+        InputError: a row names a dataset, method or metric that is none of ours.
+    """
     return [
-        {**r, "metric": f"worst {r['metric']}"} if r["setting"] == "ood-worst" else r
-        for r in rows
+        {
+            **r,
+            "dataset": names.spelling("dataset", r["dataset"], experiment.datasets),
+            "method": names.spelling("method", r["method"], experiment.methods),
+            "metric": ("worst_" if r["setting"] == "ood-worst" else "") + names.metric_spelling(r["metric"]),
+        }
+        for r in read_csv(results / "paper" / "results.csv")
         if r["table"] == experiment.paper_table and r["setting"] in experiment.setting.split()
     ]
 
 
-def layer_notes(records: Sequence[Mapping[str, Any]], methods: Sequence[str]) -> list[str]:
+def layer_notes(records: pd.DataFrame, methods: Sequence[str]) -> list[str]:
     """Return a sentence that says where each method mixes."""
-    layers = {str(r["method"]): str(r["layer"]) for r in records if r["layer"]}
-    parts = [f"{display(METHODS, method)} {layers[method]}" for method in methods if method in layers]
+    layers = {method: layer for method, layer in zip(records["method"], records["layer"], strict=True) if layer}
+    parts = [f"{names.method_title(method)} {layers[method]}" for method in methods if method in layers]
     return [f"Mixed at: {', '.join(parts)}."] if parts else []
 
 
 def make_table(
     experiment: Experiment,
-    records: Sequence[Mapping[str, Any]],
+    records: pd.DataFrame,
     preset: str,
     methods: Sequence[str] | None = None,
     missing: Sequence[str] = (),
@@ -134,20 +147,20 @@ def make_table(
 
     Args:
         experiment: which table.
-        records: tidy rows.
+        records: of any experiments and presets.
         preset: which of them.
         methods: its rows; default all of the experiment.
         missing: lines on what is not in it.
     """
-    mine = experiment.own(records, preset)
+    mine = experiment.records_of(records, preset)
     paper = paper_rows(experiment)
     order = [*experiment.datasets, experiment.fallback]
-    present = sorted({str(r["dataset"]) for r in mine if r["dataset"] in order}, key=order.index)
+    present = names.in_order((d for d in mine["dataset"].unique() if d in order), order)
     chosen = methods or experiment.methods
     blocks: list[Block] = []
     for dataset in present:
-        notes = layer_notes([r for r in mine if r["dataset"] == dataset], chosen)
-        if not any(r["dataset"] == display(DATASETS, dataset) for r in paper):
+        notes = layer_notes(mine[mine["dataset"] == dataset], chosen)
+        if not any(r["dataset"] == dataset for r in paper):
             notes.append("Not in the paper: a stand-in.")
         block = make_block(
             mine,

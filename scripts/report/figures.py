@@ -1,4 +1,4 @@
-"""Figures, drawn from records."""
+"""Figures of records; a function returns the `Figure`, and `to_png` makes the file."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
+import pandas as pd
 from matplotlib.figure import Figure
 
 from cmixup.errors import InputError
@@ -16,29 +16,33 @@ from cmixup.sampling.bandwidth import BandwidthReport
 from scripts.report import names
 from scripts.report.curves import Curve
 from scripts.report.experiment import Experiment
-from scripts.report.tables import Block, Table, by_seed
-
-mpl.use("Agg")
-import matplotlib.pyplot as plt
+from scripts.report.records import by_seed
+from scripts.report.tables import Block, Table
 
 COLOURS = {"paper": "#1f77b4", "released": "#ff7f0e"}
 OTHER = "#2ca02c"
 MARKERS = "os^vDP*X"
 
 
-def table_figure(tables: Mapping[str, Table], records: Sequence[Mapping[str, Any]], metric: str = "rmse") -> bytes:
-    """Return a PNG: for each dataset and method every seed as a dot, our mean, and the paper's mean ± std.
+def _subplots(n_rows: int, n_columns: int, figsize: tuple[float, float], **shared: Any) -> tuple[Figure, Any]:
+    """Return a new figure and its axes `(n_rows, n_columns)`; no global state of pyplot holds it."""
+    figure = Figure(figsize=figsize)
+    return figure, figure.subplots(n_rows, n_columns, squeeze=False, **shared)
+
+
+def table_figure(tables: Mapping[str, Table], records: pd.DataFrame, metric: str = "rmse") -> Figure:
+    """Draw, for each dataset and method, every seed as a dot, our mean, and the paper's mean ± std.
 
     Args:
         tables: one table a preset; a dataset need not be in all.
-        records: the tidy rows they were made from.
+        records: what they were made from.
         metric: which score to draw.
     """
     found: dict[str, list[Block]] = {}
     for block in (b for table in tables.values() for b in table.blocks):
         found.setdefault(block.dataset, []).append(block)
     shown = max(sum(any(b.cells[m][metric].ours for b in blocks) for m in blocks[0].cells) for blocks in found.values())
-    figure, axes = plt.subplots(1, len(found), figsize=(5.2 * len(found), 1.2 + 0.55 * shown), squeeze=False)
+    figure, axes = _subplots(1, len(found), figsize=(5.2 * len(found), 1.2 + 0.55 * shown))
     for axis, blocks in zip(axes[0], found.values(), strict=True):
         block = blocks[0]
         methods = [m for m in block.cells if any(b.cells[m][metric].ours for b in blocks)]
@@ -57,29 +61,30 @@ def table_figure(tables: Mapping[str, Table], records: Sequence[Mapping[str, Any
                 axis.plot(seeds, [height] * len(seeds), ".", color=colour, alpha=0.35)
                 axis.plot(sum(seeds) / len(seeds), height, "|", color=colour, markersize=10, markeredgewidth=2.5,
                           label=f"ours, preset {preset}: seeds and mean" if row == 0 else None)  # fmt: skip
-        axis.set_yticks(range(len(methods)), [names.display(names.METHODS, m) for m in methods])
+        axis.set_yticks(range(len(methods)), [names.method_title(m) for m in methods])
         axis.set_ylim(len(methods) - 0.3, -0.5)
-        axis.set_xlabel(f"test {names.METRICS[metric]}")
-        axis.set_title(names.display(names.DATASETS, block.dataset))
+        axis.set_xlabel(f"test {names.metric_title(metric)}")
+        axis.set_title(names.dataset_title(block.dataset))
         axis.grid(axis="x", alpha=0.3)
     handles, labels = axes[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="lower center", ncols=len(labels), frameon=False, fontsize=9)
     figure.tight_layout(rect=(0, 0.08, 1, 1))
-    return _png(figure)
+    return figure
 
 
-def invariance_figure(rows: Sequence[Mapping[str, str]]) -> bytes:
-    """Return a PNG: for each dataset and choice of domains, every method's divergence between domains.
+def invariance_figure(rows: Sequence[Mapping[str, str]], order: Sequence[str]) -> Figure:
+    """Draw, for each dataset and choice of domains, every method's divergence between domains.
 
-    Seeds are dots, with their mean ± standard deviation; a value below 0, which an estimate may have, is drawn at 0.
+    Seeds are dots with their mean ± standard deviation; a value below 0, which an estimate may have, is drawn at 0.
 
     Args:
         rows: of results/invariance.csv, of one preset.
+        order: of the methods, from above; others follow, and the dotted line is at the first.
     """
     panels = sorted({(r["dataset"], r["domains"]) for r in rows})
-    methods = [m for m in names.METHODS if any(r["method"] == m for r in rows)]
+    methods = names.in_order((r["method"] for r in rows), order)
     height = 1.4 + 0.27 * len(methods)
-    figure, axes = plt.subplots(1, len(panels), figsize=(4.2 * len(panels), height), squeeze=False, sharey=True)
+    figure, axes = _subplots(1, len(panels), figsize=(4.2 * len(panels), height), sharey=True)
     for axis, (dataset, domains) in zip(axes[0], panels, strict=True):
         mine = [r for r in rows if (r["dataset"], r["domains"]) == (dataset, domains)]
         for row, method in enumerate(methods):
@@ -95,28 +100,28 @@ def invariance_figure(rows: Sequence[Mapping[str, str]]) -> bytes:
         which = "" if domains == "all" else f", {domains} domains"
         counts = sorted({sum(r["method"] == m for r in mine) for m in methods} - {0})
         share = f"{100 * float(mine[0]['valid_fraction']):.0f} % of the pairs have enough points"
-        axis.set_title(f"{names.display(names.DATASETS, dataset)}{which}\n{share}", fontsize=10)
+        axis.set_title(f"{names.dataset_title(dataset)}{which}\n{share}", fontsize=10)
         axis.set_xlabel(f"mean KL between domains (n = {'/'.join(map(str, counts))})")
         axis.set_xlim(left=0)
         axis.grid(axis="x", alpha=0.3)
-    axes[0][0].set_yticks(range(len(methods)), [names.display(names.METHODS, m) for m in methods])
+    axes[0][0].set_yticks(range(len(methods)), [names.method_title(m) for m in methods])
     axes[0][0].set_ylim(len(methods) - 0.4, -0.6)
     figure.suptitle(
         f"Divergence of representations given the label, preset {rows[0]['preset']}: seeds, mean ± std; "
-        f"dotted: {names.display(names.METHODS, methods[0])}", fontsize=10,
+        f"dotted: {names.method_title(methods[0])}", fontsize=10,
     )  # fmt: skip
     figure.tight_layout()
-    return _png(figure)
+    return figure
 
 
-def angle_figure(pictures: Mapping[str, np.ndarray], title: str) -> bytes:
-    """Return a PNG: pictures one below the other, over an axis of 0 to 360 degrees.
+def angle_figure(pictures: Mapping[str, np.ndarray], title: str) -> Figure:
+    """Draw pictures, one below the other, over an axis of 0 to 360 degrees.
 
     Args:
         pictures: by title, `(H, W, 3)` in [0, 1].
         title: of all of them.
     """
-    figure, axes = plt.subplots(len(pictures), 1, figsize=(9, 2.4 * len(pictures)), squeeze=False)
+    figure, axes = _subplots(len(pictures), 1, figsize=(9, 2.4 * len(pictures)))
     for axis, (shown, picture) in zip(axes[:, 0], pictures.items(), strict=True):
         height = 360 * picture.shape[0] / picture.shape[1]
         axis.imshow(picture, extent=(0, 360, 0, height), interpolation="nearest")
@@ -126,18 +131,18 @@ def angle_figure(pictures: Mapping[str, np.ndarray], title: str) -> bytes:
     axes[-1, 0].set_xlabel("rotation in degrees (label g = rotation / 360)")
     figure.suptitle(title, fontsize=11)
     figure.tight_layout()
-    return _png(figure)
+    return figure
 
 
 def bandwidth_figure(
     datasets: Mapping[str, tuple[Sequence[BandwidthReport], Sequence[BandwidthReport], float]],
-) -> bytes:
-    """Return a PNG: effective fraction and self-pairing over the bandwidth in units of the labels' spread.
+) -> Figure:
+    """Draw effective fraction and self-pairing over the bandwidth in units of the labels' spread.
 
     Args:
         datasets: by title: reports along a grid, reports to mark, and the labels' standard deviation.
     """
-    figure, (left, right) = plt.subplots(1, 2, figsize=(10.5, 3.6), sharex=True)
+    figure, ((left, right),) = _subplots(1, 2, figsize=(10.5, 3.6), sharex=True)
     for title, (along, marked, spread) in datasets.items():
         x = [r.bandwidth / spread for r in along]
         (line,) = left.plot(x, [r.effective_fraction for r in along], label=title)
@@ -152,7 +157,7 @@ def bandwidth_figure(
         axis.grid(alpha=0.3)
     left.legend(frameon=False, title="dots: published or asked for", fontsize=9, title_fontsize=9)
     figure.tight_layout()
-    return _png(figure)
+    return figure
 
 
 @dataclass(frozen=True)
@@ -166,9 +171,9 @@ class Sweep:
     marks: Mapping[str, float]
 
 
-def sweep_figure(sweeps: Sequence[Sweep], xlabel: str) -> bytes:
-    """Return a PNG: mean ± standard deviation of a score over a swept value, every seed a dot, levels as lines."""
-    figure, axes = plt.subplots(1, len(sweeps), figsize=(5.2 * len(sweeps), 3.6), squeeze=False)
+def sweep_figure(sweeps: Sequence[Sweep], xlabel: str) -> Figure:
+    """Draw mean ± standard deviation of a score over a swept value, every seed a dot, levels as lines."""
+    figure, axes = _subplots(1, len(sweeps), figsize=(5.2 * len(sweeps), 3.6))
     for axis, sweep in zip(axes[0], sweeps, strict=True):
         x = sorted(sweep.points)
         values = [np.array(sweep.points[v]) for v in x]
@@ -189,36 +194,36 @@ def sweep_figure(sweeps: Sequence[Sweep], xlabel: str) -> bytes:
         axis.grid(alpha=0.3)
         axis.legend(frameon=False, fontsize=9)
     figure.tight_layout()
-    return _png(figure)
+    return figure
 
 
-def overfitting(experiment: Experiment, curves: Sequence[Curve]) -> bytes:
-    """Return a PNG: test error, and its gap to the training error, over epochs; a line and band (± std) a method.
+def overfitting(experiment: Experiment, curves: Sequence[Curve]) -> Figure:
+    """Draw test error, and its gap to the training error, over epochs; a line and band (± std) a method.
 
     Args:
         experiment: the order of datasets and methods.
         curves: with columns `train_*` and `test_*` of the selection metric, scored on whole splits.
     """
     present = [d for d in experiment.datasets if any(c.dataset == d for c in curves)]
-    figure, axes = plt.subplots(len(present), 2, figsize=(10, 3.2 * len(present)), squeeze=False)
+    figure, axes = _subplots(len(present), 2, figsize=(10, 3.2 * len(present)))
     for (left, right), dataset in zip(axes, present, strict=True):
-        for k, method in enumerate(experiment.of(dataset, experiment.methods)):
+        for k, method in enumerate(experiment.methods_for(dataset, experiment.methods)):
             mine = [c.columns for c in curves if (c.dataset, c.method) == (dataset, method)]
             if not mine:
                 continue
             metric = next(name for name in mine[0] if name.startswith("test_")).removeprefix("test_")
             epochs = mine[0]["epoch"]
             test, train = (np.array([c[f"{split}_{metric}"] for c in mine]) for split in ("test", "train"))
-            label = f"{names.display(names.METHODS, method)} (n = {len(mine)})"
+            label = f"{names.method_title(method)} (n = {len(mine)})"
             for axis, values in ((left, test), (right, test - train)):
                 mean, spread = values.mean(axis=0), values.std(axis=0, ddof=1) if len(mine) > 1 else 0.0
                 axis.plot(epochs, mean, color=f"C{k}", label=label)
                 axis.fill_between(epochs, mean - spread, mean + spread, color=f"C{k}", alpha=0.2, linewidth=0)
-            shown = names.METRICS[metric]
+            shown = names.metric_title(metric)
             left.set_ylabel(f"test {shown}")
             right.set_ylabel(f"test {shown} - training {shown}")
         for axis in (left, right):
-            axis.set_title(names.display(names.DATASETS, dataset))
+            axis.set_title(names.dataset_title(dataset))
             axis.set_xlabel("epoch")
             axis.grid(alpha=0.3)
         # The first epochs are far off and would flatten what matters.
@@ -227,11 +232,11 @@ def overfitting(experiment: Experiment, curves: Sequence[Curve]) -> bytes:
         left.legend(frameon=False, fontsize=9)
     figure.suptitle("Scores of whole splits, nothing mixed, in evaluation mode; band: ± standard deviation over seeds")
     figure.tight_layout()
-    return _png(figure)
+    return figure
 
 
-def objects_figure(means: Mapping[str, Mapping[str, float]], constant: str, title: str) -> bytes:
-    """Return a PNG: each method's error on each object, objects in the order of their mean error.
+def objects_figure(means: Mapping[str, Mapping[str, float]], constant: str, title: str) -> Figure:
+    """Draw each method's error on each object, objects in the order of their mean error.
 
     Args:
         means: error by method and object.
@@ -240,7 +245,8 @@ def objects_figure(means: Mapping[str, Mapping[str, float]], constant: str, titl
     """
     methods = [m for m in means if m != constant]
     objects = sorted(means[methods[0]], key=lambda o: np.mean([means[m][o] for m in methods]))
-    figure, axis = plt.subplots(figsize=(2.5 + 0.62 * len(objects), 4.2))
+    figure, axes = _subplots(1, 1, figsize=(2.5 + 0.62 * len(objects), 4.2))
+    axis = axes[0][0]
     at = np.arange(len(objects))
     axis.plot(at, [means[constant][o] for o in objects], "--", color="grey", linewidth=1.2, label=constant)
     for k, method in enumerate(methods):
@@ -254,23 +260,23 @@ def objects_figure(means: Mapping[str, Mapping[str, float]], constant: str, titl
     axis.set_title(title, fontsize=11)
     figure.legend(*axis.get_legend_handles_labels(), loc="center right", frameon=False, fontsize=9)
     figure.tight_layout(rect=(0, 0, 1 - 1.9 / figure.get_figwidth(), 1))
-    return _png(figure)
+    return figure
 
 
-def _png(figure: Figure) -> bytes:
+def to_png(figure: Figure) -> bytes:
+    """Return a figure as the bytes of a PNG file."""
     stream = io.BytesIO()
     figure.savefig(stream, format="png", dpi=130, metadata={"Software": ""})
-    plt.close(figure)
     return stream.getvalue()
 
 
-def draw(experiment: Experiment, curves: Sequence[Curve], preset: str) -> bytes:
-    """Return the experiment's figure as PNG.
+def draw(experiment: Experiment, curves: Sequence[Curve], preset: str) -> Figure:
+    """Draw the figure of an experiment.
 
     Raises:
         InputError: no curve belongs to it.
     """
-    mine = [c for c in curves if c.experiment == experiment.source(c.method) and c.preset == preset]
+    mine = [c for c in curves if c.experiment == experiment.recorded_under(c.method) and c.preset == preset]
     if not mine:
         raise InputError(f"experiment {experiment.name} has no finished run of preset {preset!r} to draw")
     return FIGURES[experiment.figure](experiment, mine)

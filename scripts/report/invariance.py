@@ -23,13 +23,14 @@ from cmixup.files import write_atomically
 from cmixup.invariance import learned_invariance
 from cmixup.training.loader import BatchLoader
 from cmixup.training.predict import predict
-from scripts.report.experiment import RESULTS
-from scripts.report.figures import invariance_figure
+from scripts.report.experiment import RESULTS, load_experiment
+from scripts.report.figures import invariance_figure, to_png
+from scripts.report.load_run import Report, dataset_of, finished, model_of
 from scripts.report.records import read_csv, to_csv
-from scripts.report.saved import Report, dataset_of, finished, model_of
 
+CPU = torch.device("cpu")
 EXPERIMENT = "table3"
-COLUMNS = (
+INVARIANCE_COLUMNS = (
     "dataset", "method", "preset", "seed", "split", "domains", "components", "value", "valid_fraction", "pairs", "run",
 )  # fmt: skip
 # What a row is of, but for method and seed: a new measurement replaces all of them.
@@ -38,7 +39,9 @@ LARGEST = 10  # domains of the merged version
 DRAWN = {"split": "train", "components": "2"}
 
 
-def measure(report: Report, out: Path, split: str = "train", components: int = 2) -> list[dict[str, Any]]:
+def measure(
+    report: Report, out: Path, split: str = "train", components: int = 2, device: torch.device = CPU
+) -> list[dict[str, Any]]:
     """Return the rows of one run: over all domains, and over the largest ones where there are more than those.
 
     Args:
@@ -46,10 +49,11 @@ def measure(report: Report, out: Path, split: str = "train", components: int = 2
         out: where it lies.
         split: whose domains, "train" or "test".
         components: principal components of the representation.
+        device: where the representation is computed.
     """
     data = _load(json.dumps(report["config"]["dataset"]), report["seed"])
     part = getattr(data, split)
-    h = features(model_of(report, data, out), data, split, report["config"]["train"]["eval_batch_size"])
+    h = features(model_of(report, data, out), data, split, report["config"]["train"]["eval_batch_size"], device)
     sizes: dict[str, int | None] = {"all": None}
     if len(part.domain.unique()) > LARGEST:
         sizes[f"largest {LARGEST}"] = LARGEST
@@ -70,11 +74,11 @@ def _load(dataset: str, seed: int) -> RegressionData:
     return dataset_of({"config": {"dataset": json.loads(dataset)}}).load(seed)
 
 
-def features(model: nn.Module, data: RegressionData, split: str, batch_size: int) -> Tensor:
+def features(model: nn.Module, data: RegressionData, split: str, batch_size: int, device: torch.device = CPU) -> Tensor:
     """Return the representation `(N, D)` of a split, in evaluation mode."""
-    rows = BatchLoader([getattr(data, split)], torch.device("cpu"))
+    rows = BatchLoader([getattr(data, split)], device)
     assert isinstance(model, Backbone)
-    return predict(lambda _, x: model.features(x), model, rows, batch_size)
+    return predict(lambda _, x: model.features(x), model.to(device), rows, batch_size).cpu()
 
 
 def update(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -84,7 +88,7 @@ def update(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     kept = [r for r in old if tuple(r[name] for name in CELL) not in replaced]
     order = ("dataset", "preset", "split", "components", "domains", "method")
     together = sorted([*kept, *rows], key=lambda r: ([str(r[name]) for name in order], int(r["seed"])))
-    write_atomically(path, to_csv(together, COLUMNS))
+    write_atomically(path, to_csv(together, INVARIANCE_COLUMNS))
 
 
 def draw(results: Path = RESULTS) -> list[Path]:
@@ -92,10 +96,11 @@ def draw(results: Path = RESULTS) -> list[Path]:
     path = results / "invariance.csv"
     rows = read_csv(path) if path.is_file() else []
     rows = [r for r in rows if all(r[name] == value for name, value in DRAWN.items())]
+    order = load_experiment(EXPERIMENT).methods
     written = []
     for preset in sorted({r["preset"] for r in rows}):
         written.append(results / "figures" / f"invariance_{preset}.png")
-        write_atomically(written[-1], invariance_figure([r for r in rows if r["preset"] == preset]))
+        write_atomically(written[-1], to_png(invariance_figure([r for r in rows if r["preset"] == preset], order)))
     return written
 
 

@@ -11,6 +11,7 @@ from cmixup.metrics import metric_of
 
 Report = Mapping[str, Any]
 LAYER = "method.layer"
+VARIANTS = "_variants"  # ends the experiment of runs at the layer that was not chosen
 
 
 def choose_variants(reports: Sequence[Report]) -> list[dict[str, Any]]:
@@ -29,7 +30,7 @@ def choose_variants(reports: Sequence[Report]) -> list[dict[str, Any]]:
     for variants in groups.values():
         best = _best(variants)
         for layer, members in variants.items():
-            suffix = "" if layer == best else "_variants"
+            suffix = "" if layer == best else VARIANTS
             for report in members:
                 options = {key: value for key, value in report["options"].items() if key != LAYER}
                 chosen.append({**report, "experiment": report["experiment"] + suffix, "options": options})

@@ -1,54 +1,19 @@
-"""Display names, as the paper prints them; the only place that maps them to our spellings."""
+"""How tables print datasets, methods and metrics.
+
+The config of a dataset or method holds its `title`, spelt as the paper prints it.
+"""
 
 from __future__ import annotations
 
-DATASETS = {
-    "airfoil": "Airfoil",
-    "no2": "NO2",
-    "exchange_rate": "Exchange-Rate",
-    "electricity": "Electricity",
-    "echo": "Echo",
-    "rcf_mnist": "RCF-MNIST",
-    "poverty_map": "PovertyMap",
-    "crime": "Crime",
-    "skillcraft": "SkillCraft",
-    "dti": "DTI",
-    "shapenet1d": "ShapeNet1D",
-    "pascal1d": "PASCAL3D",
-    "diabetes": "Diabetes",
-    "electricity_fragment": "Electricity fragment",
-    "dti_davis": "Davis",
-    "dti_kiba": "KIBA",
-    "pascal1d_rendered": "PASCAL3D, our rendering",
-    "shapenet1d_random": "Random shapes, our rendering",
-}
-METHODS = {
-    "erm": "ERM",
-    "mixup": "mixup",
-    "manifold_mixup": "Manifold Mixup",
-    "k_mixup": "k-Mixup",
-    "local_mixup": "Local Mixup",
-    "mixrl": "MixRL",
-    "cmixup": "C-Mixup",
-    "cmixup_batch": "C-Mixup-batch",
-    "cutmix": "CutMix",
-    "puzzlemix": "PuzzleMix",
-    "automix": "AutoMix",
-    "irm": "IRM",
-    "ib_irm": "IB-IRM",
-    "vrex": "V-REx",
-    "coral": "CORAL",
-    "drnn": "DRNN",
-    "group_dro": "GroupDRO",
-    "fish": "Fish",
-    "maml": "MAML",
-    "mr_maml": "MR-MAML",
-    "meta_aug": "Meta-Aug",
-    "metamix": "MetaMix",
-    "k_metamix": "k-MetaMix",
-    "local_metamix": "Local MetaMix",
-    "cmixup_meta": "C-Mixup",
-}
+import functools
+from collections.abc import Iterable
+
+import yaml
+
+from cmixup.errors import InputError
+from scripts.driver.config import CONFIG_DIR
+from scripts.driver.config import names as options
+
 METRICS = {
     "rmse": "RMSE", "mape": "MAPE(%)", "r": "R", "mse": "MSE", "worst_rmse": "worst RMSE", "worst_r": "worst R",
     "mean_rmse": "mean RMSE over domains", "mean_r": "mean R over domains",
@@ -57,6 +22,60 @@ METRICS = {
 }  # fmt: skip
 
 
-def display(names: dict[str, str], name: str) -> str:
-    """Return how the paper prints `name`, or `name` itself if the paper has no such thing."""
-    return names.get(name, name)
+@functools.cache
+def _title(group: str, name: str) -> str:
+    path = CONFIG_DIR / group / f"{name}.yaml"
+    # A record may be of a part that is not in this version: it is shown by its own name.
+    return str(yaml.safe_load(path.read_text()).get("title", name)) if path.is_file() else name
+
+
+def dataset_title(name: str) -> str:
+    """Return how tables print a dataset; one without a config goes by its name."""
+    return _title("dataset", name)
+
+
+def method_title(name: str) -> str:
+    """Return how tables print a method; one without a config goes by its name."""
+    return _title("method", name)
+
+
+def metric_title(name: str) -> str:
+    """Return how tables print a metric; one that is not listed goes by its name."""
+    return METRICS.get(name, name)
+
+
+def metric_spelling(title: str) -> str:
+    """Return our spelling of a metric that the paper prints as `title`.
+
+    Raises:
+        InputError: no metric has this title.
+    """
+    return _the_one("metric", title, [name for name, shown in METRICS.items() if shown == title])
+
+
+def spelling(group: str, title: str, among: Iterable[str] = ()) -> str:
+    """Return our spelling of a dataset or method that the paper prints as `title`.
+
+    Args:
+        group: "dataset" or "method".
+        title: as the paper prints it.
+        among: names that are preferred where several have this title ("C-Mixup" of tables and of tasks).
+
+    Raises:
+        InputError: no config has this title, or several have it and `among` does not say which is meant.
+    """
+    found = [name for name in options(group) if _title(group, name) == title]
+    return _the_one(group, title, [name for name in found if name in among] or found)
+
+
+def _the_one(group: str, title: str, found: list[str]) -> str:
+    if len(found) != 1:
+        which = f"several: {', '.join(found)}" if found else "none"
+        raise InputError(f"{title!r} of the paper must be the title of one {group}, but it is that of {which}")
+    return found[0]
+
+
+def in_order(present: Iterable[str], order: Iterable[str]) -> list[str]:
+    """Return the names in `present` in the given order; what the order does not know follows and is not lost."""
+    wanted, there = list(order), list(dict.fromkeys(present))
+    return [name for name in wanted if name in there] + [name for name in there if name not in wanted]

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cmixup.metrics import lower_is_better
 from scripts.report import names
-
-if TYPE_CHECKING:
-    from scripts.report.tables import Block
+from scripts.report.tables import Block
 
 
 def mean_ranks(blocks: Sequence[Block], metric: str) -> tuple[list[str], dict[str, float], dict[str, float]]:
@@ -54,9 +51,7 @@ def rank_lines(blocks: Sequence[Block], metric: str) -> list[str]:
     datasets, ours, paper = mean_ranks(blocks, metric)
     if len(datasets) < 2 or len(ours) < 2:
         return []
-    parts = [
-        f"{names.display(names.METHODS, m)} {ours[m]:.1f} ({paper[m]:.1f})" for m in sorted(ours, key=ours.__getitem__)
-    ]
-    shown = ", ".join(names.display(names.DATASETS, d) for d in datasets)
-    by = names.METRICS[metric]
+    parts = [f"{names.method_title(m)} {ours[m]:.1f} ({paper[m]:.1f})" for m in sorted(ours, key=ours.__getitem__)]
+    shown = ", ".join(names.dataset_title(d) for d in datasets)
+    by = names.metric_title(metric)
     return [f"Mean rank by {by} over {shown}, 1 is best (the paper's in parentheses): {'; '.join(parts)}."]

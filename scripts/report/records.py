@@ -1,30 +1,28 @@
-"""Runs as folders, and their reports as tidy rows.
-
-A run's folder holds `config.yaml`, `report.json`, `history.csv`, `checkpoint.pt` and, written last, `DONE`. A folder
-without `DONE` is not a result.
-"""
+"""Reports of runs as tidy rows, and rows as CSV."""
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from cmixup.errors import InputError
 
-COLUMNS = (
+RECORD_COLUMNS = (
     "experiment", "dataset", "model", "method", "preset", "layer", "bandwidth", "alpha", "options", "seed", "split",
     "metric", "value", "run",
 )  # fmt: skip
-KEY = tuple(c for c in COLUMNS if c not in ("value", "run"))
+RECORD_KEY = tuple(c for c in RECORD_COLUMNS if c not in ("value", "run"))
 
 
 def rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return a report as tidy rows with `COLUMNS`: one a split and metric, and its facts under split "train"."""
-    options = " ".join(f"{k}={v}" for k, v in sorted(report["options"].items()))
-    base = {name: report[name] for name in COLUMNS if name in report} | {"options": options}
+    """Return a report as tidy rows with `RECORD_COLUMNS`: one a split and metric, and its facts under split "train".
+
+    Options stay a mapping from key to value; `records_csv` prints them as text.
+    """
+    base = {name: report[name] for name in RECORD_COLUMNS if name in report}
     values = {
         **report["scores"],
         "train": {**_facts(report), "seconds": report["seconds"], "best_epoch": report["best_epoch"]},
@@ -37,29 +35,59 @@ def rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _facts(report: Mapping[str, Any]) -> dict[str, float]:
-    return {name: value for name, value in report["facts"].items() if name not in COLUMNS}
+    return {name: value for name, value in report["facts"].items() if name not in RECORD_COLUMNS}
 
 
-def check_unique(records: Iterable[Mapping[str, Any]]) -> None:
+def options_text(options: Mapping[str, Any]) -> str:
+    """Return options as they are printed, in the order of their keys."""
+    return " ".join(f"{key}={value}" for key, value in sorted(options.items()))
+
+
+def records_frame(reports: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """Return the tidy rows of reports as one table; options are mappings there, and numbers stay as they are."""
+    return pd.DataFrame([row for r in reports for row in rows(r)], columns=list(RECORD_COLUMNS), dtype=object)
+
+
+def select(records: pd.DataFrame, **where: Any) -> pd.DataFrame:
+    """Return the records whose columns equal `where`."""
+    for column, value in where.items():
+        found = records[column]
+        same = found.map(value.__eq__) if isinstance(value, dict) else found == value
+        records = records[same.astype(bool)]
+    return records
+
+
+def by_seed(records: pd.DataFrame, **where: Any) -> dict[int, float]:
+    """Return test values by seed of the records whose columns equal `where`.
+
+    Raises:
+        InputError: two records of one seed.
+    """
+    found = select(records, split="test", **where)
+    for seed in found["seed"][found["seed"].duplicated()]:
+        raise InputError(f"records hold seed {seed} twice for {where}: runs that differ were not told apart")
+    return {int(seed): float(value) for seed, value in zip(found["seed"], found["value"], strict=True)}
+
+
+def records_csv(records: pd.DataFrame) -> str:
+    """Return tidy rows as the text of results/records.csv."""
+    texts = records.assign(options=records["options"].map(options_text), value=records["value"].map(repr))
+    return texts.to_csv(index=False, lineterminator="\n")
+
+
+def check_unique(records: pd.DataFrame) -> None:
     """Raise `InputError` if two records share everything but value and run."""
-    seen: dict[tuple, Any] = {}
-    for record in records:
-        key = tuple(str(record[name]) for name in KEY)
-        if key in seen:
-            raise InputError(f"runs {seen[key]} and {record['run']} are the same but for their value: {key}")
-        seen[key] = record["run"]
+    keys = records[list(RECORD_KEY)].assign(options=records["options"].map(options_text)).map(str)
+    for _, key in keys[keys.duplicated()].head(1).iterrows():
+        first, second = records["run"][(keys == key).all(axis=1)].head(2)
+        raise InputError(f"runs {first} and {second} are the same but for their value: {tuple(key)}")
 
 
 def to_csv(records: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> str:
-    """Return records as CSV text; None becomes an empty field."""
-    stream = io.StringIO()
-    writer = csv.DictWriter(stream, columns, extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(records)
-    return stream.getvalue()
+    """Return rows as CSV text; None and NaN become an empty field."""
+    return pd.DataFrame(list(records), columns=list(columns), dtype=object).to_csv(index=False, lineterminator="\n")
 
 
 def read_csv(path: Path) -> list[dict[str, str]]:
     """Return the rows of a CSV file, every value as text."""
-    with path.open(newline="") as stream:
-        return list(csv.DictReader(stream))
+    return pd.read_csv(path, dtype=str, keep_default_na=False).to_dict("records")

@@ -30,15 +30,15 @@ from cmixup.training.predict import predict
 from scripts.driver.config import compose_train
 from scripts.report import names
 from scripts.report.experiment import RESULTS
+from scripts.report.load_run import Report, dataset_of, finished, method_of, model_of
 from scripts.report.records import read_csv, to_csv
-from scripts.report.saved import Report, dataset_of, finished, method_of, model_of
 from scripts.report.tables import Cell, difference_text, markdown_rows, ours_text, paper_text
 
 TABLE, MAIN = "table_spurious", "table3"  # other ratios than the dataset's belong to the first
 DATASET, METHOD, METRIC, PAPER = "rcf_mnist", "erm", "rmse", "tab:spu_strength"
 COLOURS = {"same": "no-shift", "reversed": "shift"}  # of test images, and what the paper's rows call them
 MAY_DIFFER = {"dataset.ratio", "train.epochs"}  # from a preset
-COLUMNS = ("preset", "ratio", "epochs", "seed", *COLOURS, "notes", "run")
+SPURIOUS_COLUMNS = ("preset", "ratio", "epochs", "seed", *COLOURS, "notes", "run")
 
 
 def rmse_by_colour(
@@ -132,7 +132,8 @@ def cells(rows: Sequence[Mapping[str, str]]) -> dict[tuple[float, int], dict[str
 
 def table(rows: Sequence[Mapping[str, str]], preset: str) -> str:
     """Return the table as Markdown."""
-    title = f"{names.DATASETS[DATASET]}, {names.METHODS[METHOD]}: strength of the spurious colour, preset {preset}"
+    cell = f"{names.dataset_title(DATASET)}, {names.method_title(METHOD)}"
+    title = f"{cell}: strength of the spurious colour, preset {preset}"
     epochs_of_paper = compose_train([f"dataset={DATASET}", "preset=paper"]).train.epochs
     legend = (
         "Test RMSE of one model a seed on the same images and angles, coloured as in training (w/o shift) and reversed "

@@ -10,11 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cmixup.errors import InputError
+import pandas as pd
+
 from cmixup.metrics import lower_is_better
 from cmixup.stats import Interval, Summary, paired, summarise
 from scripts.report import names
-from scripts.report.records import to_csv
+from scripts.report.records import by_seed, select
 
 Row = Mapping[str, Any]
 
@@ -66,25 +67,8 @@ class Table:
     notes: Sequence[str] = ()
 
 
-def by_seed(records: Sequence[Row], **where: str) -> dict[int, float]:
-    """Return test values by seed of the records whose columns equal `where`.
-
-    Raises:
-        InputError: two records of one seed.
-    """
-    values: dict[int, float] = {}
-    for r in records:
-        if r["split"] == "test" and all(str(r[k]) == v for k, v in where.items()):
-            if int(r["seed"]) in values:
-                raise InputError(
-                    f"records hold seed {r['seed']} twice for {where}: runs that differ were not told apart"
-                )
-            values[int(r["seed"])] = float(r["value"])
-    return values
-
-
 def make_block(
-    records: Sequence[Row],
+    records: pd.DataFrame,
     paper: Sequence[Row],
     *,
     dataset: str,
@@ -96,13 +80,14 @@ def make_block(
     """Gather one dataset's part of a table.
 
     Args:
-        records: our tidy rows, of one experiment and preset.
-        paper: rows of results/paper/results.csv, of one of its tables and settings.
+        records: of one experiment and preset.
+        paper: its rows, from `scripts.report.experiment.paper_rows`.
         dataset, methods, metrics: our spellings; one row a method, one group of columns a metric.
         compare: the method whose paired differences to the others are computed.
         notes: passed on.
     """
-    values = {m: {s: by_seed(records, dataset=dataset, method=m, metric=s) for s in metrics} for m in methods}
+    mine = select(records, dataset=dataset, split="test")
+    values = {m: {s: by_seed(mine, method=m, metric=s) for s in metrics} for m in methods}
     # The width of an interval is no score to win by.
     best = {s: _best({m: values[m][s] for m in methods}, s) for s in metrics if "ci95" not in s}
     cells = {
@@ -129,9 +114,7 @@ def _best(values: Mapping[str, Mapping[int, float]], metric: str) -> str | None:
 
 
 def _paper_row(paper: Sequence[Row], dataset: str, method: str, metric: str) -> Row | None:
-    wanted = (
-        names.display(names.DATASETS, dataset), names.display(names.METHODS, method), names.METRICS.get(metric, metric),
-    )  # fmt: skip
+    wanted = (dataset, method, metric)
     return next((r for r in paper if (r["dataset"], r["method"], r["metric"]) == wanted), None)
 
 
@@ -169,7 +152,7 @@ def header(block: Block) -> list[str]:
     columns: list[str] = []
     for metric in block.metrics:
         columns += [
-            f"{names.display(names.METRICS, metric)} ours",
+            f"{names.metric_title(metric)} ours",
             *(["paper", "diff"] if _shown(block, metric) else []),
         ]
     return ["method", "n", *columns]
@@ -185,7 +168,7 @@ def lines(block: Block, bold: str = "{}") -> list[list[str]]:
     table = []
     for method, cells in block.cells.items():
         counts = {cell.ours.n for cell in cells.values() if cell.ours}
-        row = [names.display(names.METHODS, method), "/".join(map(str, sorted(counts))) or "—"]
+        row = [names.method_title(method), "/".join(map(str, sorted(counts))) or "—"]
         for metric, cell in cells.items():
             ours = ours_text(cell)
             row.append(bold.format(ours) if cell.best else ours)
@@ -202,13 +185,13 @@ def interval_lines(block: Block, compare: str) -> list[str]:
         for method, found in block.intervals.items():
             if metric in found:
                 i, d = found[metric], block.cells[method][metric].decimals
-                name = names.display(names.METHODS, method)
+                name = names.method_title(method)
                 parts.append(f"{name} {i.mean:+.{d}f} [{i.low:+.{d}f}, {i.high:+.{d}f}]")
         if parts:
             n = max(found[metric].n for found in block.intervals.values() if metric in found)
             sentences.append(
-                f"{names.display(names.METHODS, compare)} minus each other method, "
-                f"{names.METRICS.get(metric, metric)}, paired over {n} seeds, mean [95 % t interval]: "
+                f"{names.method_title(compare)} minus each other method, "
+                f"{names.metric_title(metric)}, paired over {n} seeds, mean [95 % t interval]: "
                 + "; ".join(parts)
                 + "."
             )
@@ -219,7 +202,7 @@ def to_markdown(table: Table) -> str:
     """Return the whole table as Markdown."""
     parts = [f"## {table.title}", "", LEGEND]
     for block in table.blocks:
-        parts += ["", f"### {names.display(names.DATASETS, block.dataset)}", ""]
+        parts += ["", f"### {names.dataset_title(block.dataset)}", ""]
         parts += markdown_rows(header(block), lines(block, "**{}**"))
         for sentence in (*interval_lines(block, table.compare), *block.notes):
             parts += ["", sentence]
@@ -247,11 +230,10 @@ def to_latex(table: Table) -> str:
     """Return one booktabs tabular a dataset."""
     parts = [f"% {table.title}", f"% {_latex(LEGEND)}"]
     for block in table.blocks:
-        parts += [f"% {names.display(names.DATASETS, block.dataset)}"]
-        parts += [rf"\begin{{tabular}}{{l{'r' * (len(header(block)) - 1)}}}", r"\toprule"]
-        rows = [header(block), *lines(block, r"\textbf{{{}}}")]
-        text = [" & ".join(_latex(c) for c in row) + r" \\" for row in rows]
-        parts += [text[0], r"\midrule", *text[1:], r"\bottomrule", r"\end{tabular}"]
+        parts += [f"% {names.dataset_title(block.dataset)}"]
+        head, *body = [[_latex(c) for c in row] for row in (header(block), *lines(block, r"\textbf{{{}}}"))]
+        frame = pd.DataFrame(body, columns=head)
+        parts += [frame.to_latex(index=False, escape=False, column_format="l" + "r" * (len(head) - 1)).rstrip()]
     return "\n".join(parts) + "\n"
 
 
@@ -278,4 +260,4 @@ def to_table_csv(table: Table) -> str:
         for method, cells in block.cells.items()
         for metric, cell in cells.items()
     ]
-    return to_csv(rows, list(rows[0]) if rows else ["dataset"])
+    return pd.DataFrame(rows).to_csv(index=False, lineterminator="\n")

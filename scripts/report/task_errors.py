@@ -25,13 +25,13 @@ from cmixup.training.loader import BatchLoader
 from cmixup.training.predict import predict
 from scripts.report import names
 from scripts.report.experiment import RESULTS, load_experiment
-from scripts.report.figures import objects_figure
+from scripts.report.figures import objects_figure, to_png
+from scripts.report.load_run import Report, dataset_of, method_of, model_of
 from scripts.report.records import read_csv
-from scripts.report.saved import Report, dataset_of, method_of, model_of
 from scripts.report.tables import markdown_rows
 
 EXPERIMENT, FOLDER, METRIC = "table2", "task_errors", "mse"
-KEY = ("seed", "task", "object")
+TASK_KEY = ("seed", "task", "object")
 CONSTANT = "constant"  # what predicts the mean label of the training objects everywhere
 Row = Mapping[str, Any]
 
@@ -104,7 +104,7 @@ def score(
         before = [r for r in old if r["seed"] == str(seed)]
         # Checkpoints are not published: what was measured where they lay cannot be measured again elsewhere.
         same = [r[CONSTANT] for r in before] == constant
-        kept = [m for m in columns(before) if m not in KEY and all(r.get(m) for r in before)] if same else []
+        kept = [m for m in columns(before) if m not in TASK_KEY and all(r.get(m) for r in before)] if same else []
         found = {CONSTANT: constant} | {m: [r[m] for r in before] for m in kept}
         for report in group:
             each = known(before, report, constant)
@@ -121,9 +121,12 @@ def score(
 
 
 def columns(rows: Sequence[Row]) -> list[str]:
-    """Return the columns of a file of rows: the key, the constant and the methods in the table's order."""
-    present = {name for row in rows for name in row}
-    return [*KEY, CONSTANT, *(m for m in names.METHODS if m in present)]
+    """Return the columns of a file of rows: the key, the constant, and the methods in the table's order.
+
+    A method that the table does not have comes last.
+    """
+    present = [name for row in rows for name in row if name not in (*TASK_KEY, CONSTANT)]
+    return [*TASK_KEY, CONSTANT, *names.in_order(present, load_experiment(EXPERIMENT).methods)]
 
 
 def over_seeds(rows: Sequence[Row], first: str, second: str = "") -> tuple[list[float], list[str], int]:
@@ -145,10 +148,10 @@ def table(rows: Sequence[Row], dataset: str, preset: str) -> str:
     """Return the table of one dataset and preset as Markdown."""
     experiment = load_experiment(EXPERIMENT)
     compare = experiment.compare
-    shown = names.display(names.METHODS, compare)
-    methods = [c for c in columns(rows) if c not in KEY]
+    shown = names.method_title(compare)
+    methods = [c for c in columns(rows) if c not in TASK_KEY]
     about = experiment.about_preset.get(preset, "")
-    title = f"{names.display(names.DATASETS, dataset)}, preset {preset}{f' ({about})' if about else ''}"
+    title = f"{names.dataset_title(dataset)}, preset {preset}{f' ({about})' if about else ''}"
     head = ["method", "seeds", "MSE", f"{shown} minus it", "95 % over objects", "95 % over tasks"]
     body = []
     for method in methods:
@@ -172,7 +175,7 @@ def table(rows: Sequence[Row], dataset: str, preset: str) -> str:
 
 
 def _name(method: str) -> str:
-    return "mean training label" if method == CONSTANT else names.display(names.METHODS, method)
+    return "mean training label" if method == CONSTANT else names.method_title(method)
 
 
 def _with_interval(values: Sequence[float], clusters: Sequence[str]) -> str:
@@ -206,13 +209,13 @@ def draw(results: Path = RESULTS) -> list[Path]:
     written = []
     for (dataset, preset), rows in saved_rows(results).items():
         means: dict[str, dict[str, float]] = {}
-        for method in [c for c in columns(rows) if c not in KEY]:
+        for method in [c for c in columns(rows) if c not in TASK_KEY]:
             values, objects, _ = over_seeds(rows, method)
             means[_name(method)] = {
                 o: summarise([v for v, other in zip(values, objects, strict=True) if other == o]).mean
                 for o in dict.fromkeys(objects)
             }
-        title = f"{names.display(names.DATASETS, dataset)}, preset {preset}: MSE on the test tasks of each object"
+        title = f"{names.dataset_title(dataset)}, preset {preset}: MSE on the test tasks of each object"
         written.append(results / "figures" / f"{EXPERIMENT}_objects_{dataset}_{preset}.png")
-        write_atomically(written[-1], objects_figure(means, _name(CONSTANT), title))
+        write_atomically(written[-1], to_png(objects_figure(means, _name(CONSTANT), title)))
     return written

@@ -79,14 +79,20 @@ def test_words_that_are_no_options(words: list[str]) -> None:
         parse(words)
 
 
-def test_the_command_prints_a_table_and_writes_a_plot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_a_table_and_writes_a_plot(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = []
+    monkeypatch.setattr(bandwidth, "to_png", lambda figure: drawn.append(figure) or b"a picture")
     np.save(tmp_path / "mine.npy", np.linspace(0, 1, 100))
     main([f"labels={tmp_path / 'mine.npy'}", "bandwidth=0.5", f"out={tmp_path}"])
     printed = capsys.readouterr().out
     assert "asked for" in printed
     assert "self-pairing only: this is ERM" in printed
     assert "Worth searching" in printed
-    assert (tmp_path / "bandwidth/mine.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "bandwidth/mine.png").read_bytes() == b"a picture"
+    _, mark = drawn[0].axes[0].lines
+    assert list(mark.get_xdata()) == pytest.approx([0.5 / np.linspace(0, 1, 100).std()])
 
 
 def test_the_check_renders_what_is_at_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

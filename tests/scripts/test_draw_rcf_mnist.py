@@ -8,7 +8,7 @@ import torch
 
 from cmixup.data import RegressionData
 from datasets.rcf_mnist import RCFMNIST
-from scripts.draw_rcf_mnist import ROWS, illustration, mosaic, nearest, rule
+from scripts.draw_rcf_mnist import IMAGES_PER_ANGLE, N_ANGLES, illustration, mosaic, nearest, rule
 
 
 @pytest.fixture(scope="module")
@@ -47,5 +47,11 @@ def test_titles_say_how_colours_follow_the_angle(data: RegressionData) -> None:
 
 
 def test_the_picture_is_drawn(data: RegressionData) -> None:
-    assert len(data.test) >= ROWS
-    assert illustration(data).startswith(b"\x89PNG")
+    assert len(data.test) >= IMAGES_PER_ANGLE
+    axes = illustration(data).axes
+    assert [axis.get_title(loc="left").partition(":")[0] for axis in axes] == ["training", "validation", "test"]
+    angles = (np.arange(N_ANGLES) + 0.5) / N_ANGLES
+    for axis, split in zip(axes, (data.train, data.val, data.test), strict=True):
+        np.testing.assert_array_equal(
+            axis.images[0].get_array(), mosaic(split, nearest(split, angles, IMAGES_PER_ANGLE))
+        )

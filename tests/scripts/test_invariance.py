@@ -15,10 +15,11 @@ from scripts.driver import job as run_module
 from scripts.driver.config import compose_train
 from scripts.driver.job import execute, plan
 from scripts.invariance import main
-from scripts.report.figures import invariance_figure
-from scripts.report.invariance import COLUMNS, draw, measure, runs, update
+from scripts.report.experiment import load_experiment
+from scripts.report.figures import invariance_figure, to_png
+from scripts.report.invariance import INVARIANCE_COLUMNS, draw, measure, runs, update
+from scripts.report.load_run import check_publishable, dataset_of, model_of
 from scripts.report.records import read_csv
-from scripts.report.saved import check_publishable, dataset_of, model_of
 from tests.scripts.test_render import leave_run, report
 
 
@@ -78,7 +79,7 @@ def test_new_rows_replace_those_of_the_same_cell_alone(tmp_path: Path) -> None:
     update(path, first)
     update(path, [measured(3, value="0.1"), measured(3, preset="released")])
     rows = read_csv(path)
-    assert tuple(rows[0]) == COLUMNS
+    assert tuple(rows[0]) == INVARIANCE_COLUMNS
     assert [(r["dataset"], r["preset"], r["components"], r["seed"], r["value"]) for r in rows] == [
         ("crime", "paper", "2", "0", "0.5"),
         ("skillcraft", "paper", "2", "3", "0.1"),
@@ -94,8 +95,9 @@ def test_the_figure_is_drawn_from_the_numbers_alone(tmp_path: Path) -> None:
     written = draw(tmp_path)
     assert [p.name for p in written] == ["invariance_paper.png", "invariance_released.png"]
     stored = [r for r in read_csv(tmp_path / "invariance.csv") if r["preset"] == "paper"]
-    assert written[0].read_bytes() == invariance_figure(stored)
-    assert written[0].read_bytes() != invariance_figure([r | {"value": "1.5"} for r in stored])
+    order = load_experiment("table3").methods
+    assert written[0].read_bytes() == to_png(invariance_figure(stored, order))
+    assert written[0].read_bytes() != to_png(invariance_figure([r | {"value": "1.5"} for r in stored], order))
 
 
 def test_runs_are_those_of_table_3_that_follow_the_preset(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from cmixup.errors import InputError
@@ -13,19 +14,20 @@ from scripts.render import (
     README,
     missing_lines,
     published_curves,
-    published_rows,
+    published_records,
     readme_table,
     render_pages,
     render_texts,
     splice,
     standard,
 )
-from scripts.report import names
-from scripts.report.agreement import _text, _verdict
+from scripts.report import ablation
+from scripts.report.ablation import sweeps
 from scripts.report.curves import read_curves
-from scripts.report.experiment import RESULTS, load_experiment, make_table, paper_rows
+from scripts.report.experiment import RESULTS, experiments, load_experiment, make_table, paper_rows
 from scripts.report.figures import draw
-from scripts.report.records import read_csv
+from scripts.report.paper_verdict import _text, _verdict
+from scripts.report.records import check_unique, read_csv, records_csv, records_frame
 
 
 def report(seed: int = 0, **changes) -> dict:
@@ -53,8 +55,8 @@ def test_publish_copies_finished_runs_of_tables_only(tmp_path):
     leave_run(tmp_path / "out", report(2, experiment="adhoc", run="adhoc/x/seed=2"))
     (written,) = publish(tmp_path / "out", tmp_path / "results")
     assert written == tmp_path / "results/runs/table1/airfoil/fcn3/erm/paper/seed=0.json"
-    found = published_rows(tmp_path / "results")
-    assert {(r["split"], r["metric"], r["value"]) for r in found} == {
+    found = published_records(tmp_path / "results")
+    assert {(r["split"], r["metric"], r["value"]) for r in found.to_dict("records")} == {
         ("val", "rmse", 2.0), ("test", "rmse", 2.5), ("test", "mape", 1.5), ("train", "seconds", 1.0),
         ("train", "best_epoch", 3),
     }  # fmt: skip
@@ -83,7 +85,8 @@ def test_curves_are_published_of_runs_that_tracked_them_and_drawn(tmp_path):
     assert [c.seed for c in found] == [0, 1]
     assert found[1].columns["test_rmse"] == [3.0, 2.0, 1.5]
     assert found[0].columns["train_rmse"] == [1.0, 0.5, 0.25]
-    assert draw(experiment, found, "paper").startswith(b"\x89PNG")
+    left, _ = draw(experiment, found, "paper").axes
+    assert left.lines[0].get_ydata().tolist() == [2.5, 1.5, 1.0]  # the mean of 2 / epoch and 1 + 2 / epoch
     with pytest.raises(InputError, match="figure_overfitting has no finished run of preset 'released'"):
         draw(experiment, found, "released")
 
@@ -93,12 +96,12 @@ def test_cells_without_runs_are_listed_with_the_reason():
     there = [{"dataset": "airfoil", "method": m} for m in experiment.methods]
     there.append({"dataset": "no2", "method": "cmixup"})
     absent = "the full file was not at hand (electricity_fragment is a part of it, and no column of the paper)"
-    assert missing_lines(experiment, there) == [
+    assert missing_lines(experiment, pd.DataFrame(there)) == [
         "NO2, C-Mixup-batch: not run yet",
         "Exchange-Rate: not run yet; a run without mixing takes about 8 minutes on a CPU core",
         f"Electricity: {absent}; a run without mixing takes about 120 minutes on a CPU core",
     ]
-    of_tasks = missing_lines(load_experiment("table2"), [], "cpu")
+    of_tasks = missing_lines(load_experiment("table2"), pd.DataFrame([], columns=["dataset", "method"]), "cpu")
     assert (
         of_tasks[-1]
         == "PASCAL3D, our rendering: not run yet; a run without mixing takes about 45 minutes on a CPU core"
@@ -113,7 +116,7 @@ def test_borrowed_rows_come_from_the_other_experiment():
         for e, m, v in [("table1", "cmixup", 1.0), ("table_batch_id", "cmixup_batch", 2.0), ("table1", "erm", 3.0),
                         ("table1", "cmixup_batch", 4.0)]
     ]  # fmt: skip
-    (block,) = make_table(experiment, rows, "paper").blocks
+    (block,) = make_table(experiment, pd.DataFrame(rows, dtype=object), "paper").blocks
     assert {m: cells["rmse"].ours.mean for m, cells in block.cells.items()} == {"cmixup_batch": 2.0, "cmixup": 1.0}
     assert block.cells["cmixup_batch"]["rmse"].paper == 2.792
 
@@ -128,8 +131,8 @@ def test_publish_refuses_runs_of_uncommitted_code(tmp_path):
 
 
 def test_runs_with_changed_options_do_not_enter_a_table():
-    rows = [{"options": "", "value": 1}, {"options": "method.bandwidth=3", "value": 2}]
-    assert standard(rows) == [rows[0]]
+    records = pd.DataFrame({"options": [{}, {"method.bandwidth": 3.0}], "value": [1, 2]})
+    assert standard(records)["value"].tolist() == [1]
 
 
 def test_a_stand_in_never_meets_the_papers_numbers():
@@ -137,7 +140,7 @@ def test_a_stand_in_never_meets_the_papers_numbers():
         {"experiment": "table1", "preset": "paper", "dataset": "diabetes", "method": "erm", "seed": 0, "layer": "",
          "split": "test", "metric": "rmse", "value": 1.0}
     ]  # fmt: skip
-    (block,) = make_table(load_experiment("table1"), rows, "paper").blocks
+    (block,) = make_table(load_experiment("table1"), pd.DataFrame(rows, dtype=object), "paper").blocks
     assert block.cells["erm"]["rmse"].paper is None
     assert "Not in the paper" in block.notes[0]
 
@@ -151,12 +154,51 @@ def test_the_papers_worst_domains_are_a_metric_of_ours():
     experiment = load_experiment("table3")
     rows = paper_rows(experiment)
     assert len(rows) == 9 * 5 + 9 * 4  # RCF-MNIST has no worst domain
-    assert {r["metric"] for r in rows if r["dataset"] == "Crime"} == {"RMSE", "worst RMSE"}
-    found = {(r["method"], r["metric"]): r["mean"] for r in rows if r["dataset"] == "SkillCraft"}
-    assert (found["C-Mixup", "RMSE"], found["C-Mixup", "worst RMSE"]) == ("5.201", "7.362")
-    named = {row["metric"] for row in rows}
-    shown = {names.METRICS[s] for s in (*experiment.metrics, *experiment.metrics_of["dti"])}
-    assert named <= shown
+    assert {r["metric"] for r in rows if r["dataset"] == "crime"} == {"rmse", "worst_rmse"}
+    found = {(r["method"], r["metric"]): r["mean"] for r in rows if r["dataset"] == "skillcraft"}
+    assert (found["cmixup", "rmse"], found["cmixup", "worst_rmse"]) == ("5.201", "7.362")
+    assert {row["metric"] for row in rows} <= {*experiment.metrics, *experiment.metrics_of["dti"]}
+
+
+@pytest.mark.parametrize("experiment", [e for e in experiments() if e.paper_table], ids=lambda e: e.name)
+def test_every_row_of_the_paper_meets_a_cell_of_its_table(experiment):
+    """A changed title or a typing error in the paper's file must not make its column vanish."""
+    rows = paper_rows(experiment)
+    assert rows
+    metrics = {*experiment.metrics, *(m for of_one in experiment.metrics_of.values() for m in of_one)}
+    for r in rows:
+        assert r["dataset"] in experiment.datasets or experiment.variants
+        assert r["method"] in experiment.methods or experiment.variants
+        assert r["metric"] in metrics or experiment.variants
+    assert len({(r["dataset"], r["method"], r["metric"]) for r in rows}) == len(rows)
+
+
+def test_a_row_of_the_paper_that_is_none_of_ours_is_an_error(tmp_path):
+    text = (RESULTS / "paper/results.csv").read_text()
+    (tmp_path / "paper").mkdir()
+    for before, after, message in (
+        ("Airfoil,in", "Airfoyl,in", "'Airfoyl' of the paper must be the title of one dataset"),
+        (",k-Mixup,", ",K Mixup,", "'K Mixup' of the paper must be the title of one method"),
+        (",MAPE(%),", ",MAPE,", "'MAPE' of the paper must be the title of one metric"),
+    ):
+        (tmp_path / "paper/results.csv").write_text(text.replace(before, after))
+        with pytest.raises(InputError, match=message):
+            paper_rows(load_experiment("table1"), tmp_path)
+
+
+def test_a_list_as_an_option_is_rendered_like_any_other():
+    """One such record in Table 3 used to stop the rendering of the ablation."""
+    experiment = load_experiment("ablation_ood")
+    path = RESULTS / "runs/table3/crime/fcn3/cmixup/paper/seed=0.json"
+    given = json.loads(path.read_text())
+    changed = {**given, "options": {"method.bandwidth": ["std", 0.3]}}
+    plain, both = records_frame([given]), records_frame([given, changed])
+    check_unique(both)
+    assert ",\"method.bandwidth=['std', 0.3]\"," in records_csv(both)
+    assert records_csv(standard(both)) == records_csv(plain)
+    (sweep,) = sweeps(experiment, both.assign(experiment="ablation_ood"))
+    assert sweep.points == {1.0: [given["scores"]["test"]["rmse"]]}  # of the run without the option
+    assert ablation.to_markdown(experiment, both, []) == ablation.to_markdown(experiment, plain, [])
 
 
 def test_splice_replaces_between_markers_only():
@@ -179,8 +221,8 @@ def test_verdicts_follow_the_rule():
 
 
 def test_committed_files_are_what_the_reports_render_to():
-    records = published_rows()
-    assert records, "no published runs"
+    records = published_records()
+    assert len(records), "no published runs"
     for path, text in render_texts(records).items():
         assert (RESULTS / path).read_text() == text, f"{path} is stale: run python -m scripts.render"
     for name, text in render_pages(records, published_curves()).items():

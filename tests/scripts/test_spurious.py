@@ -13,12 +13,13 @@ from cmixup.errors import InputError
 from cmixup.methods.erm import ERM
 from datasets import rcf_mnist as module
 from datasets.rcf_mnist import RCFMNIST, Coloured
-from scripts import spurious
+from scripts import spurious as command
 from scripts.driver import job as run_module
 from scripts.driver.config import compose_train
 from scripts.driver.job import execute, plan
+from scripts.report import spurious
 from scripts.report.records import read_csv, to_csv
-from scripts.report.spurious import COLUMNS, render_tables, rmse_by_colour, runs, score
+from scripts.report.spurious import SPURIOUS_COLUMNS, render_tables, rmse_by_colour, runs, score
 from scripts.spurious import main, plan_ratios
 from tests.helpers import CPU
 from tests.scripts.test_render import leave_run, report
@@ -132,7 +133,7 @@ def test_runs_may_differ_from_the_preset_in_ratio_and_epochs_alone(tmp_path: Pat
 
 def test_ratios_are_trained_within_the_budget(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     minutes = iter([1.0, 31.0, 2.0])
-    monkeypatch.setattr(spurious, "estimate_minutes", lambda *_: next(minutes))
+    monkeypatch.setattr(command, "estimate_minutes", lambda *_: next(minutes))
     words = [f"out={tmp_path}", "preset=paper", "seeds=[0,1]", "train.epochs=3"]
     jobs, missing = plan_ratios([0.5, 0.6, 0.8], words, 30)
     assert [(j.plain["dataset"]["ratio"], j.plain["experiment"]) for _, j in jobs] == [
@@ -157,7 +158,7 @@ def test_the_table_says_epochs_and_meets_the_paper_at_its_ratio_alone(tmp_path: 
         row(0.8, 30, 0, 0.1, 0.2),
         row(0.5, 30, 0, 0.3, 0.31),
     ]
-    (tmp_path / "spurious.csv").write_text(to_csv(rows, COLUMNS))
+    (tmp_path / "spurious.csv").write_text(to_csv(rows, SPURIOUS_COLUMNS))
     texts = render_tables(tmp_path)
     assert list(texts) == ["tables/table_spurious_paper.md", "tables/table_spurious_paper.csv"]
     text = texts["tables/table_spurious_paper.md"]

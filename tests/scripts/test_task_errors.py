@@ -10,13 +10,23 @@ import numpy as np
 import pytest
 
 from cmixup.errors import InputError
-from scripts import task_errors
 from scripts.driver import job as run_module
 from scripts.driver.config import compose_train
 from scripts.driver.job import execute, plan
+from scripts.report import task_errors
 from scripts.report.experiment import RESULTS
 from scripts.report.records import read_csv, to_csv
-from scripts.report.task_errors import CONSTANT, KEY, columns, draw, over_seeds, render_tables, saved_rows, score, table
+from scripts.report.task_errors import (
+    CONSTANT,
+    TASK_KEY,
+    columns,
+    draw,
+    over_seeds,
+    render_tables,
+    saved_rows,
+    score,
+    table,
+)
 from scripts.task_errors import main
 from tests.helpers import CPU
 
@@ -102,7 +112,7 @@ def test_published_task_errors_are_those_of_the_published_runs() -> None:
     for (dataset, preset), rows in saved_rows().items():
         for seed in {r["seed"] for r in rows}:
             mine = [r for r in rows if r["seed"] == seed]
-            for method in [c for c in columns(mine) if c not in (*KEY, CONSTANT)]:
+            for method in [c for c in columns(mine) if c not in (*TASK_KEY, CONSTANT)]:
                 means[dataset, preset, seed, method] = np.mean([float(r[method]) for r in mine])
     assert means.keys() == records.keys()
     for run, mean in means.items():
@@ -126,7 +136,7 @@ def test_seeds_are_averaged_and_only_shared_ones_compared() -> None:
     assert over_seeds(rows, "cmixup_meta", "maml") == ([-1.5, 1.0], ["a", "b"], 2)
 
 
-def test_the_table_has_both_intervals(tmp_path: Path) -> None:
+def test_the_table_has_both_intervals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [
         row(0, 0, "a", maml=4.0, cmixup_meta=3.0),
         row(0, 1, "a", maml=5.0, cmixup_meta=4.0),
@@ -148,8 +158,15 @@ def test_the_table_has_both_intervals(tmp_path: Path) -> None:
     # C-Mixup's own errors are 3.5 and 4.5 in the mean of each object: again sqrt(2 * 2) / 4.
     assert "| C-Mixup | 1 | 4.000 [-2.353, 10.353] | — | — | — |" in text
     assert "| mean training label | — | 8.000 [8.000, 8.000] | -4.000 | [-10.353, +2.353] |" in text
+    drawn = []
+    monkeypatch.setattr(task_errors, "to_png", lambda figure: drawn.append(figure) or b"a picture")
     (picture,) = draw(tmp_path)
-    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert picture.read_bytes() == b"a picture"
+    (axis,) = drawn[0].axes
+    assert [label.get_text() for label in axis.get_xticklabels()] == ["a", "b"]
+    assert {line.get_label(): list(line.get_ydata()) for line in axis.lines} == {
+        "mean training label": [8.0, 8.0], "MAML": [4.5, 4.5], "C-Mixup": [3.5, 4.5],
+    }  # fmt: skip
     assert render_tables(tmp_path / "nothing") == {}
 
 

@@ -403,7 +403,7 @@ def test_without_a_terminal_progress_is_lines(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(progress, "EVERY", -1)
-    with progress.Board(4, "training") as board:
+    with progress.ProgressDisplay(4, "training") as board:
         board.epoch("job [a]", 1, 2, {"epoch": 1, "train_loss": 9.0, "val_rmse": 2.5})
         board.epoch("job [a]", 2, 2, {"epoch": 2, "train_loss": 9.0, "val_rmse": 1.25})
     lines = capsys.readouterr().err.splitlines()
@@ -418,7 +418,7 @@ def test_progress_of_a_run_that_goes_on_counts_its_earlier_epochs(
     monkeypatch.setattr(progress, "EVERY", -1)
     clock = iter([0.0, 10.0, 20.0])
     monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
-    with progress.Board(10, "training") as board:
+    with progress.ProgressDisplay(10, "training") as board:
         board.epoch("job", 7, 10, {"val_rmse": 2.5})
         board.epoch("job", 8, 10, {"val_rmse": 2.5})
     lines = capsys.readouterr().err.splitlines()

@@ -3,15 +3,16 @@
 import csv
 import io
 
+import pandas as pd
 import pytest
 
 from cmixup.errors import InputError
 from scripts.report.tables import Table, header, lines, make_block, to_latex, to_markdown, to_table_csv
 
 PAPER = [
-    {"dataset": "Airfoil", "method": "ERM", "metric": "RMSE", "mean": "2.90", "std": "0.10"},
-    {"dataset": "Airfoil", "method": "C-Mixup", "metric": "RMSE", "mean": "2.70", "std": ""},
-    {"dataset": "NO2", "method": "C-Mixup", "metric": "RMSE", "mean": "9.99", "std": ""},
+    {"dataset": "airfoil", "method": "erm", "metric": "rmse", "mean": "2.90", "std": "0.10"},
+    {"dataset": "airfoil", "method": "cmixup", "metric": "rmse", "mean": "2.70", "std": ""},
+    {"dataset": "no2", "method": "cmixup", "metric": "rmse", "mean": "9.99", "std": ""},
 ]
 VALUES = {("erm", 0): 3.0, ("erm", 1): 3.2, ("cmixup", 0): 2.8, ("cmixup", 1): 2.6, ("cmixup", 2): 9.0}
 
@@ -25,7 +26,9 @@ def records(split: str = "test", metric: str = "rmse") -> list[dict]:
 
 def block(rows: list[dict], metrics: tuple[str, ...] = ("rmse",)):
     methods = ("erm", "mixup", "cmixup")
-    return make_block(rows, PAPER, dataset="airfoil", methods=methods, metrics=metrics, compare="cmixup")
+    return make_block(
+        pd.DataFrame(rows, dtype=object), PAPER, dataset="airfoil", methods=methods, metrics=metrics, compare="cmixup"
+    )
 
 
 def test_cells_hold_mean_std_n_and_the_papers_number():

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+
+import pandas as pd
 
 from cmixup.stats import Summary, summarise
 from scripts.report import names
-from scripts.report.records import read_csv
-from scripts.report.tables import Table, by_seed, markdown_rows
+from scripts.report.records import by_seed, read_csv
+from scripts.report.tables import Table, markdown_rows
 
 RULE = (
     "Agrees: ours and the paper's mean differ by at most two standard errors, 2 sqrt(std²/n + paper std²/3). "
@@ -19,12 +19,12 @@ RULE = (
 )
 
 
-def agreement_lines(table: Table, records: Sequence[Mapping[str, Any]], preset: str, results: Path) -> list[str]:
+def agreement_lines(table: Table, records: pd.DataFrame, preset: str, results: Path) -> list[str]:
     """Return a Markdown table a dataset, for test RMSE.
 
     Args:
         table: Table 1 of one preset.
-        records: the tidy rows it was made from.
+        records: what it was made from.
         preset: its preset.
         results: the folder results/.
     """
@@ -48,7 +48,7 @@ def agreement_lines(table: Table, records: Sequence[Mapping[str, Any]], preset: 
             same = [own[s] for s in theirs if s in own]
             body.append(
                 [
-                    names.display(names.METHODS, method),
+                    names.method_title(method),
                     _text(Summary(cell.paper, cell.paper_std or math.nan, 3), d),
                     _text(cell.ours, d),
                     _verdict(cell.ours, cell.paper, cell.paper_std),
@@ -57,7 +57,7 @@ def agreement_lines(table: Table, records: Sequence[Mapping[str, Any]], preset: 
                 ]
             )
         n = max(c["rmse"].ours.n for c in block.cells.values() if c["rmse"].ours)
-        head = [names.display(names.DATASETS, block.dataset), "paper", f"ours, n = {n}", "verdict",
+        head = [names.dataset_title(block.dataset), "paper", f"ours, n = {n}", "verdict",
                 "authors' code, n = 3", "ours, same seeds"]  # fmt: skip
         parts += ["", *markdown_rows(head, body)]
     return parts

@@ -1,0 +1,162 @@
+"""What figures show: every seed, means, spreads and the paper's numbers, where they belong."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from cmixup.errors import InputError
+from cmixup.sampling.bandwidth import diagnose
+from cmixup.stats import summarise
+from scripts.report.curves import Curve
+from scripts.report.experiment import load_experiment
+from scripts.report.figures import (
+    Sweep,
+    angle_figure,
+    bandwidth_figure,
+    draw,
+    invariance_figure,
+    objects_figure,
+    sweep_figure,
+    table_figure,
+    to_png,
+)
+from scripts.report.tables import Block, Cell, Table
+
+SEEDS = {"erm": [2.0, 3.0, 7.0], "cmixup": [1.0, 1.5, 2.0]}  # the mean of ERM is 4, its maximum 7
+
+
+def dots(axis: Axes) -> list[list[float]]:
+    return [sorted(np.atleast_1d(line.get_xdata()).tolist()) for line in axis.lines if line.get_marker() == "."]
+
+
+def marks(axis: Axes, marker: str, column: int = 0) -> list[float]:
+    found = [line for line in axis.lines if line.get_marker() == marker]
+    return [float(x) for line in found for x in np.atleast_1d(line.get_data()[column])]
+
+
+def bars(axis: Axes, vertical: int = 0) -> list[tuple[float, float]]:
+    """Ends of all error bars."""
+    return [
+        (float(segment[0][vertical]), float(segment[1][vertical]))
+        for container in axis.containers
+        for collection in container[2]
+        for segment in collection.get_segments()
+    ]
+
+
+def table(paper: tuple[float | None, ...] = (3.5, None)) -> tuple[dict[str, Table], pd.DataFrame]:
+    stds = (0.25, None)
+    cells = {
+        method: {"rmse": Cell(summarise(values), mean, std)}
+        for (method, values), mean, std in zip(SEEDS.items(), paper, stds, strict=True)
+    }
+    records = [
+        {"experiment": "table1", "preset": "paper", "dataset": "airfoil", "method": method, "metric": "rmse",
+         "split": "test", "seed": seed, "value": value}
+        for method, values in SEEDS.items() for seed, value in enumerate(values)
+    ]  # fmt: skip
+    return {"paper": Table("T", [Block("airfoil", ["rmse"], cells)], "cmixup")}, pd.DataFrame(records, dtype=object)
+
+
+def test_table_figure_has_every_seed_the_mean_and_the_papers_bar() -> None:
+    (axis,) = table_figure(*table()).axes
+    assert dots(axis) == [[2.0, 3.0, 7.0], [1.0, 1.5, 2.0]]
+    assert marks(axis, "|")[-2:] == pytest.approx([4.0, 1.5])  # those before are the ends of the paper's bar
+    assert marks(axis, "D") == [3.5]
+    assert bars(axis) == [(3.25, 3.75)]
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["ERM", "C-Mixup"]
+    assert (axis.get_title(), axis.get_xlabel()) == ("Airfoil", "test RMSE")
+
+
+def test_invariance_figure_has_seeds_means_spreads_and_every_method() -> None:
+    values = {"cmixup": [0.2, 0.4], "unheard_of": [0.7], "erm": [-0.1, 0.5, 0.6]}
+    rows = [
+        {"dataset": "crime", "domains": "all", "method": method, "preset": "paper", "value": str(value),
+         "valid_fraction": "0.084"}
+        for method, numbers in values.items() for value in numbers
+    ]  # fmt: skip
+    (axis,) = invariance_figure(rows, ["erm", "mixup", "cmixup"]).axes
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["ERM", "C-Mixup", "unheard_of"]
+    assert dots(axis) == [[0.0, 0.5, 0.6], [0.2, 0.4], [0.7]]
+    assert marks(axis, "D") == pytest.approx([1.1 / 3, 0.3, 0.7])
+    spread = math.sqrt(0.02)
+    assert bars(axis)[1] == pytest.approx((0.3 - spread, 0.3 + spread))
+    assert "8 % of the pairs" in axis.get_title()
+    (dotted,) = [line for line in axis.lines if line.get_linestyle() == ":"]
+    assert dotted.get_xdata()[0] == pytest.approx(1.1 / 3)  # of ERM
+
+
+def test_sweep_figure_has_every_seed_means_and_levels() -> None:
+    sweep = Sweep("Crime", "test RMSE", {4.0: [5.0, 9.0], 0.1: [1.0, 2.0]}, {"ERM": 3.0}, {"preset paper": 1.0})
+    (axis,) = sweep_figure([sweep], "bandwidth").axes
+    assert [line.get_ydata().tolist() for line in axis.lines if line.get_marker() == "."] == [[1.0, 2.0], [5.0, 9.0]]
+    assert (marks(axis, "o"), marks(axis, "o", 1)) == ([0.1, 4.0], [1.5, 7.0])
+    assert bars(axis, 1)[1] == pytest.approx((7 - math.sqrt(8), 7 + math.sqrt(8)))
+    (level,) = [line for line in axis.lines if line.get_label() == "ERM"]
+    assert set(level.get_ydata()) == {3.0}
+    assert any(set(line.get_xdata()) == {1.0} for line in axis.lines if line.get_linestyle() == ":")
+    assert axis.texts[0].get_text() == "preset paper"
+
+
+def curve(method: str, seed: int, test: list[float], train: list[float]) -> Curve:
+    columns = {"epoch": [1.0, 2.0], "train_rmse": train, "test_rmse": test}
+    return Curve("figure_overfitting", "exchange_rate", method, "paper", seed, 1, columns)
+
+
+def test_overfitting_shows_the_mean_the_band_and_the_gap() -> None:
+    experiment = load_experiment("figure_overfitting")
+    curves = [
+        curve("erm", 0, [4.0, 2.0], [3.0, 0.5]), curve("erm", 1, [6.0, 4.0], [3.0, 0.5]),
+        curve("cmixup", 0, [3.0, 1.0], [3.0, 1.0]),
+    ]  # fmt: skip
+    left, right = draw(experiment, curves, "paper").axes
+    assert [line.get_ydata().tolist() for line in left.lines] == [[5.0, 3.0], [3.0, 1.0]]
+    assert [line.get_ydata().tolist() for line in right.lines] == [[2.0, 2.5], [0.0, 0.0]]
+    assert [line.get_label() for line in left.lines] == ["ERM (n = 2)", "C-Mixup (n = 1)"]
+    heights = left.collections[0].get_paths()[0].vertices[:, 1]
+    assert (heights.min(), heights.max()) == pytest.approx((3 - math.sqrt(2), 5 + math.sqrt(2)))
+    with pytest.raises(InputError, match="figure_overfitting has no finished run of preset 'released'"):
+        draw(experiment, curves, "released")
+
+
+def test_objects_are_in_the_order_of_their_mean_error() -> None:
+    means = {"constant": {"boat": 9.0, "car": 8.0}, "MAML": {"boat": 5.0, "car": 2.0}, "C": {"boat": 1.0, "car": 1.5}}
+    (axis,) = objects_figure(means, "constant", "title").axes
+    assert [label.get_text() for label in axis.get_xticklabels()] == ["car", "boat"]
+    assert {line.get_label(): line.get_ydata().tolist() if hasattr(line.get_ydata(), "tolist") else line.get_ydata()
+            for line in axis.lines} == {"constant": [8.0, 9.0], "MAML": [2.0, 5.0], "C": [1.5, 1.0]}  # fmt: skip
+
+
+def test_bandwidth_figure_is_in_units_of_the_spread() -> None:
+    labels = np.linspace(0, 1, 50)
+    along, marked = [diagnose(labels, b) for b in (0.1, 1.0)], [diagnose(labels, 0.5)]
+    left, right = bandwidth_figure({"mine": (along, marked, 0.25)}).axes
+    line, mark = left.lines
+    assert (list(line.get_xdata()), list(mark.get_xdata())) == ([0.4, 4.0], [2.0])
+    assert list(line.get_ydata()) == [r.effective_fraction for r in along]
+    assert list(mark.get_ydata()) == [marked[0].effective_fraction]
+    assert [list(found.get_ydata()) for found in right.lines] == [
+        [r.self_probability for r in along], [marked[0].self_probability],
+    ]  # fmt: skip
+
+
+def test_pictures_stand_over_their_angles() -> None:
+    pictures = {"a": np.random.default_rng(0).random((2, 8, 3)), "b": np.zeros((4, 8, 3))}
+    first, second = angle_figure(pictures, "title").axes
+    np.testing.assert_array_equal(first.images[0].get_array(), pictures["a"])
+    assert first.images[0].get_extent() == [0, 360, 0, 90]
+    assert second.images[0].get_extent() == [0, 360, 0, 180]
+    assert (first.get_title(loc="left"), second.get_title(loc="left")) == ("a", "b")
+
+
+def test_the_file_is_a_png_that_repeats() -> None:
+    figure = Figure(figsize=(1, 1))
+    figure.subplots().plot([0, 1])
+    assert to_png(figure).startswith(b"\x89PNG")
+    assert to_png(figure) == to_png(figure)

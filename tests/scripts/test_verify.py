@@ -1,0 +1,189 @@
+"""Published cells are trained again and compared to the last bit, on a tiny published set."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cmixup.errors import InputError
+from scripts import verify as verify_module
+from scripts.driver.config import compose_train
+from scripts.driver.job import execute, plan
+from scripts.report.experiment import RESULTS
+from scripts.report.verification import (
+    Difference,
+    config_differences,
+    draw_cells,
+    naming,
+    published_cells,
+    report_differences,
+    stack_of,
+)
+from scripts.verify import main
+
+CELL = "table1/airfoil/fcn3/cmixup/paper"
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two cells of stacks of two seeds on the twin, published."""
+    folder = tmp_path_factory.mktemp("published")
+    words = ["dataset=airfoil", "debug=tiny", "preset=paper", "experiment.name=table1", "device=cpu", "seeds=[3,1]"]
+    for method in ("erm", "cmixup"):
+        for run in execute(plan(compose_train([*words, f"method={method}", f"out={folder / 'out'}"]))):
+            report = json.loads((run / "report.json").read_text())
+            path = folder / "results" / "runs" / f"{report['run']}.json"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(run / "report.json", path)
+    return folder / "results"
+
+
+@pytest.fixture
+def published(trained: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(trained, tmp_path / "results"))
+
+
+@pytest.fixture
+def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Train in this process, which starts at once."""
+
+    def train_all(cells: Any, title: str, workers: int, on_finish: Any) -> None:
+        for _, job in cells:
+            execute(job)
+            assert job.plain["method"]["name"] in on_finish(job, None)
+
+    monkeypatch.setattr(verify_module, "train_all", train_all)
+
+
+def change(results: Path, method: str, seed: int, edit: Any) -> None:
+    (path,) = (results / "runs").glob(f"table1/airfoil/fcn3/{method}/*/seed={seed}.json")
+    report = json.loads(path.read_text())
+    edit(report)
+    path.write_text(json.dumps(report))
+
+
+def verify(results: Path, capsys: pytest.CaptureFixture[str], *options: str) -> tuple[int, str, str]:
+    """Run the command; return its status, what it printed, and what it called different."""
+    status: Any = 0
+    try:
+        main(["--results", str(results), *(options or ("--all",)), "--jobs", "1"])
+    except SystemExit as stop:
+        status = stop.code
+    printed = capsys.readouterr()
+    return status, printed.out, "".join(x for x in printed.err.splitlines(keepends=True) if x.startswith("DIFFERS"))
+
+
+def test_cells_that_repeat_and_a_score_that_is_off_by_one_ulp(
+    published: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, out, wrong = verify(published, capsys)
+    assert (status, wrong) == (0, "")
+    assert "2 of 2 cells repeat to the last bit" in out
+
+    def one_ulp(report: dict) -> None:
+        report["scores"]["val"]["r"] = float(np.nextafter(report["scores"]["val"]["r"], math.inf))
+
+    change(published, "cmixup", 3, one_ulp)
+    status, out, wrong = verify(published, capsys)
+    assert status == 1
+    assert "1 of 2 cells repeat to the last bit" in out
+    (line,) = wrong.splitlines()
+    assert line.startswith(f"DIFFERS {CELL}")
+    assert "1 of " in line
+    assert "seed 3 val r " in line
+    assert "relative" in line
+
+
+@pytest.mark.parametrize(
+    ("edit", "named"),
+    [
+        (lambda r: r.update(best_epoch=r["best_epoch"] + 1), "seed 1 best_epoch"),
+        (lambda r: r["facts"].update(effective_fraction=0.5), "seed 1 fact effective_fraction 0.5"),
+        (lambda r: r["scores"]["test"].update(older=1.0), "seed 1 test older 1.0 -> None"),
+        (lambda r: r["config"]["train"].update(lr=0.5), "preset paper has changed: train.lr 0.5 -> 0.01"),
+        (lambda r: r["options"].update({"method.gone": 1}), "gone"),
+    ],
+)
+@pytest.mark.usefixtures("in_process")
+def test_everything_else_that_can_differ_is_named(
+    edit: Any, named: str, published: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for path in (published / "runs").rglob("erm/*/*.json"):
+        path.unlink()
+    change(published, "cmixup", 1, edit)
+    status, _, wrong = verify(published, capsys)
+    assert status == 1
+    assert named in wrong
+
+
+@pytest.mark.usefixtures("in_process")
+def test_a_sample_is_drawn_from_the_seed(published: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cells = published_cells(RESULTS)
+    assert [c.name for c in draw_cells(cells, 5, 1)] == [c.name for c in draw_cells(cells, 5, 1)]
+    assert [c.name for c in draw_cells(cells, 5, 1)] != [c.name for c in draw_cells(cells, 5, 2)]
+    assert len({c.name for c in draw_cells(cells, 5, 1)}) == 5
+    assert draw_cells(cells, 10**6, 1) == cells
+    status, out, _ = verify(published, capsys, "--cells", "1", "--seed", "4")
+    assert status == 0
+    assert "1 of 2 published cells, drawn with --seed 4" in out
+    assert "1 of 1 cells repeat" in out
+
+
+def test_every_published_cell_is_a_whole_stack_whose_command_composes() -> None:
+    cells = published_cells(RESULTS)
+    assert {len(c.seeds) for c in cells} == {10}
+    assert all(sorted(c.reports) == sorted(c.seeds) for c in cells)
+    assert {c.name.partition("/")[0] for c in cells} == {
+        "table1", "table3", "table_batch_id", "table_batch_ood", "ablation_ood",
+    }  # fmt: skip
+    found = {c.name: naming(c) for c in cells}
+    words, options = found["table1/airfoil/fcn3/k_mixup/paper,layer=hidden"]
+    assert words == ["dataset=airfoil", "model=fcn3", "method=k_mixup", "preset=paper", "experiment=table1"]
+    assert options == {"method.layer": "hidden"}
+    assert found["ablation_ood/crime/fcn3/cmixup/paper,bandwidth=0.03"][1] == {"method.bandwidth": 0.03}
+    assert found["table1/airfoil/fcn3/cmixup/tuned,bandwidth=__std_,_3.0_,train.lr=0.03-c719f976286e"][1] == {}
+
+
+def test_cells_can_be_narrowed(published: Path) -> None:
+    assert {c.name.split("/")[1] for c in published_cells(RESULTS, ["no2"])} == {"no2"}
+    assert {c.name.split("/")[0] for c in published_cells(RESULTS, [], ["table3", "ablation_ood"])} == {
+        "table3", "ablation_ood",
+    }  # fmt: skip
+    with pytest.raises(InputError, match="holds no published fcn3 run"):
+        published_cells(published, ["no2"])
+
+
+def test_stacks_are_recorded_or_hold_the_first_seeds() -> None:
+    assert stack_of({"seed": 5, "stack": 3, "stack_seeds": [5, 2, 9]}) == (5, 2, 9)
+    assert stack_of({"seed": 2, "stack": 10}) == tuple(range(10))
+    assert stack_of({"seed": 7, "stack": 1}) == (7,)
+
+
+def test_the_size_of_a_difference() -> None:
+    assert (Difference("a", 2.0, 1.5).absolute, Difference("a", 2.0, 1.5).relative) == (0.5, 0.25)
+    assert Difference("a", 0.0, 1.5).relative == math.inf
+    assert Difference("a", 1.0, None).absolute == Difference("a", 1.0, math.nan).absolute == math.inf
+    assert str(Difference("a", 2.0, 1.5)) == "a 2.0 -> 1.5 (absolute 0.5, relative 0.25)"
+
+
+def test_numbers_are_compared_bit_by_bit_and_nan_equals_nan() -> None:
+    def report(**scores: float) -> dict[str, Any]:
+        return {"seed": 0, "scores": {"val": {}, "test": scores}, "facts": {}, "best_epoch": 1}
+
+    assert report_differences(report(r=math.nan, rmse=0.1), report(r=math.nan, rmse=0.1, more=1.0)) == []
+    (found,) = report_differences(report(rmse=0.3), report(rmse=0.1 + 0.2))
+    assert found.name == "seed 0 test rmse"
+
+
+def test_configurations_are_compared_where_both_have_a_key() -> None:
+    then = {"model": {"name": "a"}, "dataset": {"x": 1, "old": 2}, "train": {"lr": 0.1, "track": ["test"]},
+            "method": {"_target_": "before", "pairing": "uniform", "bandwidth": ["std", 3.0]}}  # fmt: skip
+    now = {"model": {"name": "a"}, "dataset": {"x": 1.0, "new": 3}, "train": {"lr": 0.2, "track": ["test"]},
+           "method": {"_target_": "now", "pairing": {"_target_": "p", "k": 4}, "bandwidth": ("std", 3.0)}}  # fmt: skip
+    assert config_differences(then, now) == [Difference("train.lr", 0.1, 0.2)]

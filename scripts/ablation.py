@@ -47,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             if variant.dataset in datasets and variant.method in methods:
                 command = variant.command(experiment.name, *common)
                 cells.append((command, plan(compose_train(command))))
-        for dataset in {job.plain["dataset"]["name"]: job.dataset for _, job in cells}.values():
+        for dataset in {job.config["dataset"]["name"]: job.dataset for _, job in cells}.values():
             try:
                 dataset.fetch()
             except FetchError as error:

@@ -117,7 +117,7 @@ def choose(reports: Sequence[Report | None]) -> int:
 
 def render(trials: Sequence[Trial], best: int) -> str:
     """Return the file of tuned values: what the winner changes of preset `paper`, and how it was found."""
-    plain, reports = trials[0].job.plain, [trial.report for trial in trials]
+    plain, reports = trials[0].job.config, [trial.report for trial in trials]
     report = reports[best]
     assert report is not None
     metric = report["selection"]

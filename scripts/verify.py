@@ -46,7 +46,7 @@ def training_command(cell: Cell, out: Path) -> list[str]:
 
 def differences(cell: Cell, job: Job) -> tuple[list[str], int]:
     """Return what differs between a cell and its job, which has been trained; and how many numbers were compared."""
-    changed = config_differences(cell.first["config"], job.plain)
+    changed = config_differences(cell.first["config"], job.config)
     lines = [f"preset {cell.first['preset']} has changed: {difference}" for difference in changed]
     absent, found, n = [], [], 0
     for seed, published in cell.reports.items():
@@ -84,7 +84,7 @@ def verify(cells: Sequence[Cell], workers: int = 0) -> dict[str, list[str]]:
                 continue
             work.append((words, job))
             cell_of[job.folder, tuple(job.seeds)] = cell
-        for dataset in {json.dumps(job.plain["dataset"], sort_keys=True): job.dataset for _, job in work}.values():
+        for dataset in {json.dumps(job.config["dataset"], sort_keys=True): job.dataset for _, job in work}.values():
             try:
                 if not dataset.synthetic:
                     dataset.fetch()

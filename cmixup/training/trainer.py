@@ -64,6 +64,7 @@ class RunResult:
 
 
 EpochCallback = Callable[[int, list[dict[str, float]]], None]
+StartCallback = Callable[[list[int]], None]
 
 
 def train(
@@ -72,6 +73,7 @@ def train(
     device: torch.device | str = "cpu",
     on_epoch: EpochCallback | None = None,
     checkpoints: Checkpoints | None = None,
+    on_start: StartCallback | None = None,
 ) -> list[RunResult]:
     """Train every run and score its best checkpoint.
 
@@ -85,6 +87,8 @@ def train(
         on_epoch: called after each epoch with its number (from 1) and one history row a run of the stack.
         checkpoints: save the state now and then, and go on from it where there is one: the numbers are those of a run
             that was never interrupted.
+        on_start: called with the seeds of a stack once their methods are fitted, so that whatever is wrong with the
+            data, the model or the method has been found before.
 
     Returns:
         One result a run, in order.
@@ -96,24 +100,36 @@ def train(
     for run in runs:
         check_data(run.method, run.data)
         run.method.check_batch(settings.batch_size)
+    hooks = _Hooks(on_start, on_epoch, checkpoints)
     together = all(run.method.stackable and getattr(run.model, "stackable", False) for run in runs)
     resident = all(s.resident for run in runs for s in (run.data.train, run.data.val, run.data.test))
     if together and resident:
-        return _train_stack(runs, settings, device, on_epoch, checkpoints)
-    return [result for run in runs for result in _train_stack([run], settings, device, on_epoch, checkpoints)]
+        return _train_stack(runs, settings, device, hooks)
+    return [result for run in runs for result in _train_stack([run], settings, device, hooks)]
+
+
+@dataclass(frozen=True)
+class _Hooks:
+    """What the caller of `train` wants to hear and to have saved."""
+
+    on_start: StartCallback | None
+    on_epoch: EpochCallback | None
+    checkpoints: Checkpoints | None
 
 
 def _train_stack(
     runs: Sequence[Run],
     settings: TrainSettings,
     device: torch.device,
-    on_epoch: EpochCallback | None,
-    checkpoints: Checkpoints | None,
+    hooks: _Hooks,
 ) -> list[RunResult]:
     started = time.perf_counter()
-    saved = checkpoints.load([run.streams.seed for run in runs]) if checkpoints else None
+    seeds, checkpoints = [run.streams.seed for run in runs], hooks.checkpoints
+    saved = checkpoints.load(seeds) if checkpoints else None
     for run in runs:
         run.method.fit(run.data, run.model, None if saved else run.streams)
+    if hooks.on_start:
+        hooks.on_start(seeds)
     stack = ModelStack([run.model for run in runs], device, settings.optimizer, settings.lr, settings.weight_decay)
     method = stack_modules([run.method for run in runs]).to(device)
     method.begin(stack, [run.method for run in runs], [run.streams for run in runs])
@@ -149,8 +165,8 @@ def _train_stack(
             state.epoch, state.seconds = epoch, time.perf_counter() - started
             if checkpoints and (epoch % checkpoints.every == 0 or epoch == settings.epochs):
                 _save(state, runs, method, stack, checkpoints=checkpoints, device=device)
-            if on_epoch:
-                on_epoch(epoch, [history[-1] for history in state.history])
+            if hooks.on_epoch:
+                hooks.on_epoch(epoch, [history[-1] for history in state.history])
 
         stack.load_best()
         unstack_buffers(method, [run.method for run in runs])

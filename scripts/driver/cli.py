@@ -20,7 +20,7 @@ NO_EFFECT = ("self-pairing only: this is ERM", "indistinguishable from mixup")
 def label(job: Job) -> str:
     """Return a job in a few words."""
     options = " ".join(f"{key}={value}" for key, value in job.options.items())
-    parts = [job.plain["dataset"]["name"], job.plain["method"]["name"], job.plain["preset"], options]
+    parts = [job.config["dataset"]["name"], job.config["method"]["name"], job.config["preset"], options]
     return " ".join(part for part in parts if part)
 
 

@@ -210,7 +210,7 @@ def _check_below(path: str, key: str, node: dict[str, Any], hint: Any) -> Part:
     below = node[key]
     shared = [name for name in below if name in node and name not in NOT_ARGUMENTS]
     for name in shared:
-        if below[name] != node[name]:
+        if repr(below[name]) != repr(node[name]):  # as text, so that NaN equals itself
             raise InputError(f"{path}.{key}.{name} is {path}.{name}: give that, got {below[name]!r}")
     try:
         part = check_part(f"{path}.{key}", below)

@@ -36,13 +36,13 @@ class Job:
     """One checked configuration: everything that is needed to train it, before any work is done.
 
     Attributes:
-        plain: the resolved configuration.
+        config: the resolved configuration.
         seeds: all seeds asked for.
         options: what differs from dataset, model, method and preset alone.
         folder: where the seeds' folders go.
     """
 
-    plain: dict[str, Any]
+    config: dict[str, Any]
     seeds: list[int]
     options: dict[str, Any]
     folder: Path
@@ -133,27 +133,33 @@ def execute(job: Job, on_epoch: Callable[[int, list[dict[str, float]]], None] | 
     """
     if not job.pending:
         return []
-    torch.set_num_threads(job.plain["threads"])
+    torch.set_num_threads(job.config["threads"])
     runs = []
     for seed in job.pending:
         data, streams = job.dataset.load(seed), Streams(seed)
         with torch_seed(streams.init):
             model = job.make_model(tuple(data.train.x.shape[1:]), data.train.y.shape[1])
         runs.append(Run(data, job.make_method(), model, streams))
-    for seed in job.pending:
-        if job.plain["rerun"]:
-            (job.run_folder(seed) / RESUME_FILE).unlink(missing_ok=True)
-        begin_run(job.run_folder(seed), yaml.safe_dump({**job.plain, "seed": seed, "seeds": None}, sort_keys=False))
     # Before training: what is committed or edited meanwhile is not what runs.
     shared = {"started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **environment(job.device)}
-    logger = make_logger(job.plain, job.pending)
+    logger = make_logger(job.config, job.pending)
+    if job.config["rerun"]:
+        for seed in job.pending:
+            (job.run_folder(seed) / RESUME_FILE).unlink(missing_ok=True)
+
+    def start(seeds: list[int]) -> None:
+        for seed in seeds:
+            begin_run(
+                job.run_folder(seed), yaml.safe_dump({**job.config, "seed": seed, "seeds": None}, sort_keys=False)
+            )
+        logger.start(seeds)
 
     def each_epoch(epoch: int, rows: list[dict[str, float]]) -> None:
         logger.epoch(epoch, rows)
         if on_epoch:
             on_epoch(epoch, rows)
 
-    results = train(runs, job.settings, job.device, each_epoch, checkpoints(job))
+    results = train(runs, job.settings, job.device, each_epoch, checkpoints(job), start)
     written, diverged = [], []
     for run, result in zip(runs, results, strict=True):
         seed = run.streams.seed
@@ -174,14 +180,14 @@ def execute(job: Job, on_epoch: Callable[[int, list[dict[str, float]]], None] | 
 
 def checkpoints(job: Job) -> Checkpoints | None:
     """Return where a job's state is saved while it trains, or None if its configuration says never."""
-    every = job.plain["checkpoint_every"]
-    key = json.dumps({group: job.plain[group] for group in (*GROUPS, "train")}, sort_keys=True)
+    every = job.config["checkpoint_every"]
+    key = json.dumps({group: job.config[group] for group in (*GROUPS, "train")}, sort_keys=True)
     return Checkpoints(job.run_folder, every, key) if every else None
 
 
 def make_report(job: Job, run: Run, result: RunResult) -> dict[str, Any]:
     """Return the record of one run."""
-    plain, data, seed = job.plain, run.data, run.streams.seed
+    plain, data, seed = job.config, run.data, run.streams.seed
     words = {name: value for name, value in result.diagnostics.items() if isinstance(value, str)}
     numbers = {name: value for name, value in result.diagnostics.items() if name not in words}
     return {

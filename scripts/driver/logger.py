@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,11 @@ from typing import Any
 class NoLogger:
     """Keeps nothing; the run's folder has the curves anyway."""
 
+    def start(self, seeds: Sequence[int]) -> None:
+        """Begin with these seeds, which train together; all is well with their data, models and methods."""
+
     def epoch(self, epoch: int, rows: Sequence[Mapping[str, float]]) -> None:
-        """Take one history row a seed."""
+        """Take one history row for each of the seeds that train."""
 
     def finish(self, seed: int, report: Mapping[str, Any]) -> None:
         """Take a seed's report."""
@@ -31,8 +35,11 @@ class WandbLogger(NoLogger):
         folder.mkdir(parents=True, exist_ok=True)
         mode: Any = os.environ.get("WANDB_MODE", "offline")
         group = "-".join([plain["dataset"]["name"], plain["method"]["name"], plain["preset"]])
-        self._runs = {
-            seed: wandb.init(
+        self._training: list[int] = []
+        self._runs: dict[int, Any] = {}
+        self._init = {
+            seed: partial(
+                wandb.init,
                 project="cmixup",
                 dir=str(folder),
                 mode=mode,
@@ -46,10 +53,15 @@ class WandbLogger(NoLogger):
             for seed in seeds
         }
 
+    def start(self, seeds: Sequence[int]) -> None:
+        """Open a run for each seed."""
+        self._training = list(seeds)
+        self._runs |= {seed: self._init[seed]() for seed in seeds}
+
     def epoch(self, epoch: int, rows: Sequence[Mapping[str, float]]) -> None:
-        """Log one history row a seed."""
-        for run, row in zip(self._runs.values(), rows, strict=True):
-            run.log(dict(row), step=epoch)
+        """Log one history row for each of the seeds that train."""
+        for seed, row in zip(self._training, rows, strict=True):
+            self._runs[seed].log(dict(row), step=epoch)
 
     def finish(self, seed: int, report: Mapping[str, Any]) -> None:
         """Put scores and facts into the run's summary."""

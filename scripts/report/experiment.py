@@ -191,9 +191,9 @@ def estimate_minutes(dataset: str, method: str, job: Job) -> float:
         float(r["value"])
         for r in (read_csv(path) if path.is_file() else [])
         if r["metric"] == "seconds"
-        and (r["dataset"], r["method"], r["preset"]) == (dataset, method, job.plain["preset"])
+        and (r["dataset"], r["method"], r["preset"]) == (dataset, method, job.config["preset"])
     ]
     if seconds:
         return len(job.pending) * statistics.median(seconds) / 60
-    composed = compose_train([f"dataset={dataset}", f"method={method}", f"preset={job.plain['preset']}"]).dataset
+    composed = compose_train([f"dataset={dataset}", f"method={method}", f"preset={job.config['preset']}"]).dataset
     return len(job.pending) * float(composed.get("cpu_minutes", 0.0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import yaml
 
 from cmixup.methods.base import Method
-from scripts.driver.config import CONFIG_DIR, Part, names, target
+from scripts.driver.config import CONFIG_DIR, Part, dataset_class, names, target
 
 DATASETS, METHODS = names("dataset"), names("method")
 PRESETS = ("paper", "released", "default")
@@ -14,8 +14,8 @@ DOMAINS = "crime"  # has training domains
 
 
 def has_domains(dataset: str) -> bool:
-    """Whether the dataset has training domains: its config then says how many make a batch."""
-    return "groups" in yaml.safe_load((CONFIG_DIR / "dataset" / f"{dataset}.yaml").read_text())
+    """Whether the dataset has training domains."""
+    return dataset_class(dataset).domains
 
 
 def method_kind(method: str) -> type[Method]:
@@ -28,12 +28,8 @@ def needs_domains(method: str) -> bool:
     return method_kind(method).domains
 
 
-def _says(group: str, name: str, text: str) -> bool:
-    return text in (CONFIG_DIR / group / f"{name}.yaml").read_text()
-
-
 # Datasets whose rows are tasks, and the methods for them: they go together only.
-TASKS = [name for name in DATASETS if _says("dataset", name, "conv_maml")]
+TASKS = [name for name in DATASETS if dataset_class(name).tasks]
 EPISODIC = [name for name in METHODS if method_kind(name).tasks]
 
 

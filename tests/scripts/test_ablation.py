@@ -66,8 +66,8 @@ def test_no_two_rows_are_the_same_runs() -> None:
 def test_a_variant_is_known_by_what_its_runs_record(variant: Variant) -> None:
     job = plan(compose_train(variant.command("ablation_ood", "device=cpu")))
     assert identity("ablation_ood", variant) == {
-        "experiment": job.plain["experiment"], "dataset": job.dataset.name, "method": job.plain["method"]["name"],
-        "preset": job.plain["preset"], "options": job.options,
+        "experiment": job.config["experiment"], "dataset": job.dataset.name, "method": job.config["method"]["name"],
+        "preset": job.config["preset"], "options": job.options,
     }  # fmt: skip
 
 

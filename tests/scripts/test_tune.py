@@ -106,9 +106,9 @@ def test_the_budget_is_filled_and_trial_0_is_preset_paper() -> None:
     assert len({trial.job.folder for trial in trials}) == TRIALS
     assert all(trial.job.options == trial.values != {} for trial in trials[1:])
     for trial in trials:
-        assert (trial.job.plain["preset"], trial.job.plain["experiment"]) == ("paper", "tune")
+        assert (trial.job.config["preset"], trial.job.config["experiment"]) == ("paper", "tune")
         assert trial.job.seeds == [TUNE_SEED] == [1000]
-        assert trial.job.plain["method"]["k"] <= 16  # what does not fit Airfoil's batches is passed over
+        assert trial.job.config["method"]["k"] <= 16  # what does not fit Airfoil's batches is passed over
     assert any(point["method.k"] == 32 for point in points("airfoil", "k_mixup"))
 
 
@@ -198,16 +198,16 @@ def test_empty_words_count_as_not_given() -> None:
 def test_preset_tuned_is_paper_under_the_files_values() -> None:
     job = planned("dataset=no2", "preset=tuned", "out=o")
     paper = planned("dataset=no2", "preset=paper")
-    assert job.plain["method"] == paper.plain["method"] | {"bandwidth": ["std", 0.3], "alpha": 0.2}
-    assert job.plain["train"] == paper.plain["train"] | {"lr": 0.03}
-    assert job.plain["dataset"] == paper.plain["dataset"]
-    assert (job.plain["preset"], job.options) == ("tuned", {})
+    assert job.config["method"] == paper.plain["method"] | {"bandwidth": ["std", 0.3], "alpha": 0.2}
+    assert job.config["train"] == paper.plain["train"] | {"lr": 0.03}
+    assert job.config["dataset"] == paper.plain["dataset"]
+    assert (job.config["preset"], job.options) == ("tuned", {})
 
 
 @pytest.mark.usefixtures("tuned")
 def test_the_command_line_has_the_last_word_over_tuned_values() -> None:
     job = planned("method.k=4", "preset=tuned", "dataset=no2", "method=k_mixup", "train.lr=0.5")
-    assert (job.plain["method"]["k"], job.plain["method"]["layer"], job.settings.lr) == (4, "hidden", 0.5)
+    assert (job.config["method"]["k"], job.config["method"]["layer"], job.settings.lr) == (4, "hidden", 0.5)
     assert job.options == {"method.k": 4, "train.lr": 0.5}
 
 
@@ -302,5 +302,5 @@ def test_committed_values_are_what_preset_tuned_trains_with(path: Path) -> None:
     values = yaml.safe_load(path.read_text())
     job = planned(f"dataset={path.parent.name}", f"method={path.stem}", "preset=tuned")
     assert job.options == {}
-    plain = {key: job.plain[key.split(".")[0]][key.split(".")[1]] for key in values}
+    plain = {key: job.config[key.split(".")[0]][key.split(".")[1]] for key in values}
     assert plain == values

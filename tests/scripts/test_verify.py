@@ -56,7 +56,7 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     def train_all(cells: Any, title: str, workers: int, on_finish: Any) -> None:
         for _, job in cells:
             execute(job)
-            assert job.plain["method"]["name"] in on_finish(job, None)
+            assert job.config["method"]["name"] in on_finish(job, None)
 
     monkeypatch.setattr(verify_module, "train_all", train_all)
 

@@ -72,11 +72,11 @@ def test_combinations_compose_and_plan(dataset: str, method: str, preset: str, t
     assert getattr(job.dataset, "scaling", None) == values.get("scaling")
     fixed = {"lam_per"} if method == "k_metamix" else set()  # one lambda a task, whatever the preset
     for key in (
-        {"bandwidth", "alpha", "lam_per", "inner_lr", "inner_steps"} & set(values) & set(job.plain["method"]) - fixed
+        {"bandwidth", "alpha", "lam_per", "inner_lr", "inner_steps"} & set(values) & set(job.config["method"]) - fixed
     ):
-        assert job.plain["method"][key] == values[key]
+        assert job.config["method"][key] == values[key]
     assert job.options == {}
-    assert job.folder == tmp_path / "runs" / "adhoc" / dataset / job.plain["model"]["name"] / method / preset
+    assert job.folder == tmp_path / "runs" / "adhoc" / dataset / job.config["model"]["name"] / method / preset
     assert job.pending == job.seeds == [0]
     assert not (tmp_path / "runs").exists()
 
@@ -116,12 +116,12 @@ def test_presets_hold_the_published_values(dataset: str, preset: str, expected: 
 def test_the_forecaster_of_a_preset(dataset: str, width: int, horizon: int, preset: str, variant: str) -> None:
     job = planned(f"dataset={dataset}", f"preset={preset}")
     model = {"name": "lstnet", "channels": width, "hidden": width, "variant": variant, "score": "dot"}
-    assert {key: job.plain["model"][key] for key in model} == model
+    assert {key: job.config["model"][key] for key in model} == model
     assert (job.dataset.window, job.dataset.horizon) == (168, horizon)
     assert (job.settings.epochs, job.settings.batch_size, job.settings.lr) == (100, 128, 0.001)
     assert job.settings.eval_batch_size == 256  # windows are large
     alias = planned(f"dataset={dataset}", f"preset={preset}", "model=lst_attn")
-    assert alias.plain["model"] == job.plain["model"] | {"name": "lst_attn", "variant": "attention"}
+    assert alias.plain["model"] == job.config["model"] | {"name": "lst_attn", "variant": "attention"}
 
 
 @pytest.mark.parametrize(("preset", "optimizer"), [("paper", "adam"), ("released", "sgd"), ("default", "sgd")])
@@ -133,7 +133,7 @@ def test_how_echo_is_trained(preset: str, optimizer: str) -> None:
         eval_batch_size=10, lr_decay=0.1, lr_decay_every=15,
     )  # fmt: skip
     assert job.settings == expected
-    assert job.plain["model"] == {
+    assert job.config["model"] == {
         "name": "r2plus1d_18", "_target_": "models.r2plus1d_18.R2Plus1D18", "weights": None, "bias": 55.6, "width": 64,
     }  # fmt: skip
     form = job.dataset.spec
@@ -152,10 +152,10 @@ def test_how_images_and_pairs_are_trained(dataset: str, epochs: int, batch_size:
     assert (found.epochs, found.batch_size, found.lr, found.weight_decay) == (epochs, batch_size, lr, 0.0)
     assert (found.optimizer, found.drop_last) == ("adam", preset == "released")
     if dataset == "poverty_map":
-        assert job.plain["model"]["depth"] == (50 if preset == "paper" else 18)
+        assert job.config["model"]["depth"] == (50 if preset == "paper" else 18)
     if dataset == "dti":
         assert (job.dataset.subsample, job.dataset.whole_test) == (preset != "paper", preset == "paper")
-        assert job.plain["model"]["drug_length"] == 100
+        assert job.config["model"]["drug_length"] == 100
 
 
 def test_other_datasets_evaluate_in_the_trainers_own_blocks() -> None:
@@ -214,7 +214,7 @@ def test_misspelt_keys_and_names_are_refused(override: str, key: str) -> None:
 @pytest.mark.parametrize(
     ("override", "key"),
     [
-        ("+method.bandwith=1", r"method\.bandwith is not known; method takes bandwidth, alpha, lam_per, layer"),
+        ("+method.bandwith=1", r"method\.bandwith is not known; method takes pairing, lam, layer, mixing, alpha, bandwidth, lam_per"),
         ("+train.epoch=3", r"train\.epoch is not known"),
         ("+dataset.scalling=all", r"dataset\.scalling is not known"),
         ("+model.width=64", r"model\.width is not known"),
@@ -289,14 +289,16 @@ def test_values_that_make_no_sense_are_refused(override: str, message: str) -> N
 def test_bad_values_of_other_datasets_are_refused() -> None:
     with pytest.raises(InputError, match="split_seed must be 0 or more, got -1"):
         planned("dataset=no2", "dataset.split_seed=-1")
-    with pytest.raises(InputError, match=r"train\.batch_size must be at least 17 for this k_mixup, got 16"):
+    with pytest.raises(InputError, match=r"train\.batch_size must be at least k = 17, got 16 \(method k_mixup\)"):
         planned("method=k_mixup", "method.k=17")
     with pytest.raises(InputError, match="pairing must be one of uniform, permutation, got 'random'"):
         planned("method=mixup", "method.pairing=random")
 
 
 def test_batches_that_domain_methods_cannot_divide_are_refused() -> None:
-    with pytest.raises(InputError, match=r"train\.batch_size must be a multiple of 4 for this irm, got 18"):
+    with pytest.raises(
+        InputError, match=r"train\.batch_size must be a multiple of groups = 4, 8 or more, got 18 \(method irm\)"
+    ):
         planned("dataset=crime", "method=irm", "train.batch_size=18")
     with pytest.raises(InputError, match=r"train\.batch_size must be at least 8 for this irm, got 4"):
         planned("dataset=crime", "method=irm", "train.batch_size=4")

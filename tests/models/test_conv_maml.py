@@ -6,6 +6,7 @@ from torch import nn
 
 from cmixup.errors import InputError
 from models.conv_maml import ConvMAML
+from tests.helpers import forward_mixed
 
 POINTS = ("input", "encoder", "block1", "block2", "block3")
 
@@ -20,7 +21,7 @@ def small(width: int = 3) -> ConvMAML:
 
 
 def test_parameter_counts_of_the_paper() -> None:
-    """Spec D6: encoder 844,916; decoder 111,489 and 256 of batch normalisation (a shift, no scale)."""
+    """Encoder 844,916; decoder 111,489 and 256 of batch normalisation (a shift, no scale)."""
     model = ConvMAML((1, 128, 128), 15)
     assert count(model.encoder) == 844_916
     shifts = sum(p.numel() for name, p in model.decoder.named_parameters() if name.endswith("shift"))
@@ -44,7 +45,7 @@ def test_shapes() -> None:
 def test_going_on_from_a_mix_point_is_the_whole_model(point: str) -> None:
     model, x = small(), torch.rand(4, 1, 32, 32)
     torch.testing.assert_close(model.decode(model.encode(x, point), point), model(x))
-    torch.testing.assert_close(model.forward_mixed(x, x.flip(0), torch.ones(4), point), model(x))
+    torch.testing.assert_close(forward_mixed(model, x, x.flip(0), torch.ones(4), point), model(x))
 
 
 def test_the_head_on_the_features_is_the_whole_model() -> None:

@@ -11,7 +11,7 @@ from cmixup.errors import InputError
 from cmixup.methods.cmixup import cmixup
 from cmixup.methods.manifold_mixup import manifold_mixup
 from models.deepdta import POINTS, DeepDTA
-from tests.helpers import epoch_batches, make_data, make_run
+from tests.helpers import epoch_batches, forward_mixed, make_data, make_run
 
 DRUG, PROTEIN = 17, 24  # little more than the convolutions need
 WIDTH = 63 * DRUG + 26 * PROTEIN
@@ -27,7 +27,7 @@ def count(model: nn.Module) -> int:
 
 
 def test_parameter_counts() -> None:
-    """Spec D5, for strings of 100 and 1000."""
+    """For strings of 100 and 1000."""
     model = DeepDTA((63 * 100 + 26 * 1000,), 1)
     parts = (model.drug, model.protein, model.predictor)
     assert [count(part) for part in parts] == [94_528, 118_464, 180_736]
@@ -91,7 +91,7 @@ def test_the_hidden_point_is_any_of_nine() -> None:
 def test_mixing_at_a_point_differs_from_mixing_inputs() -> None:
     model, a, b = model_and_inputs()
     lam = torch.tensor([1.0, 0.0, 0.5])
-    by_point = {layer: model.forward_mixed(a, b, lam, layer) for layer in ("input", *POINTS)}
+    by_point = {layer: forward_mixed(model, a, b, lam, layer) for layer in ("input", *POINTS)}
     for mixed in by_point.values():
         torch.testing.assert_close(mixed[0], model(a)[0])
         torch.testing.assert_close(mixed[1], model(b)[1])
@@ -114,7 +114,7 @@ class Chooser(DeepDTA):
 def test_every_batch_draws_one_point_for_both_of_its_halves() -> None:
     run = make_run(manifold_mixup(0.5), data=make_data(sizes=(96, 20, 17)), model=Chooser)
     _, batches = epoch_batches(run, batch_size=2)
-    drawn = [b.draws["point"] for b in batches]
+    drawn = [b.draws["layer"] for b in batches]
     assert all((point == point[0]).all() for point in drawn)
     model = run.model
     assert isinstance(model, Chooser)
@@ -132,7 +132,7 @@ def test_a_drawn_point_changes_neither_partners_nor_lambda() -> None:
         assert torch.equal(one.x, other.x)
         assert torch.equal(one.partner.y, other.partner.y)
         assert torch.equal(one.draws["lam"], other.draws["lam"])
-        assert "point" not in one.draws
+        assert "layer" not in one.draws
 
 
 @pytest.mark.parametrize(

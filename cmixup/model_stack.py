@@ -111,13 +111,14 @@ def stack_modules(modules: Sequence[AnyModule]) -> AnyModule:
     return together
 
 
-def unstack_buffers(together: nn.Module, modules: Sequence[nn.Module]) -> None:
-    """Copy what has become of the buffers of a stack back into the modules that it was made of."""
+def unstack_modules(together: nn.Module, modules: Sequence[nn.Module]) -> None:
+    """Copy what has become of the parameters and buffers of a stack back into the modules that it was made of."""
     if len(modules) == 1:
         return
-    for name, value in together.named_buffers():
-        for module, own in zip(modules, value, strict=True):
-            module.get_buffer(name).copy_(own)
+    for name, value in [*together.named_parameters(), *together.named_buffers()]:
+        for module, own in zip(modules, value.detach(), strict=True):
+            parts = dict([*module.named_parameters(), *module.named_buffers()])
+            parts[name].detach().copy_(own)
 
 
 def _stacked(name: str, tensors: Sequence[Tensor | None]) -> Tensor:

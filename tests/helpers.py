@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from torch import Tensor, nn
 
@@ -28,6 +29,7 @@ from cmixup.methods.manifold_mixup import manifold_mixup
 from cmixup.methods.mixrl import mixrl
 from cmixup.methods.mixup import mixup
 from cmixup.methods.vrex import vrex
+from cmixup.mixing.linear import mix
 from cmixup.model_stack import ModelStack, stack_modules
 from cmixup.order import EpochBatches
 from cmixup.pairing.base import Pairing
@@ -140,6 +142,18 @@ def make_stack(runs: Sequence[Run], **changes: Any) -> tuple[ModelStack, Any]:
     method = stack_modules(methods)
     method.begin(stack, methods, [run.streams for run in runs])
     return stack, method
+
+
+def forward_mixed(model: Any, first: Tensor, second: Tensor, lam: Tensor, layer: str) -> Tensor:
+    """The prediction where the states of two batches are mixed at `layer`."""
+    return model.decode(mix(model.encode(first, layer), model.encode(second, layer), lam), layer)
+
+
+def assert_diagnostics_close(ours: dict[str, float | str], theirs: dict[str, float | str], rel: float) -> None:
+    """Numbers agree up to rounding, words exactly."""
+    assert ours.keys() == theirs.keys()
+    for name, value in ours.items():
+        assert value == (theirs[name] if isinstance(value, str) else pytest.approx(theirs[name], rel=rel)), name
 
 
 def assert_states_close(one: dict[str, Tensor], other: dict[str, Tensor], atol: float) -> None:

@@ -13,8 +13,6 @@ from pathlib import Path
 import pytest
 
 REPO = Path(__file__).resolve().parent.parent
-# Benchmarks name what they measure.
-DRIVER = sorted(p for p in (REPO / "scripts").glob("*.py") if not p.name.startswith(("bench", "make_", "render_")))
 LIBRARY = sorted((REPO / "cmixup").rglob("*.py"))
 HEAVY = ("pandas", "hydra", "omegaconf", "wandb", "rich", "scipy", "matplotlib", "sklearn", "pooch", "requests", "h5py")
 OURS = ("datasets", "models", "scripts", "tests", "configs")
@@ -52,18 +50,6 @@ def imports(path: Path) -> set[str]:
 @pytest.mark.parametrize("path", LIBRARY, ids=lambda path: str(path.relative_to(REPO)))
 def test_the_library_imports_neither_datasets_nor_models(path: Path) -> None:
     assert not imports(path) & set(OURS)
-
-
-def test_the_driver_knows_no_part_by_name() -> None:
-    """STYLE 1: trainer, stack, rows and driver import no method, dataset or model."""
-    for path in (REPO / "cmixup/trainer.py", REPO / "cmixup/stack.py", *DRIVER):
-        tree = ast.parse(path.read_text())
-        named = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
-        methods = {m for m in named if m.startswith("cmixup.methods.") and m != "cmixup.methods.base"}
-        data = {
-            m for m in named if m.split(".")[0] in ("datasets", "models") and m.split(".")[-1] not in ("base", "fetch")
-        }
-        assert not methods | data - {"datasets", "models"}, path
 
 
 def test_the_public_names_are_there() -> None:

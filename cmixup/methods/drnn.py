@@ -98,6 +98,7 @@ class DRNN(DomainBatchMethod):
         self.ramp = check_count("ramp", ramp, what="a whole number of optimiser steps")
         self.classifier_lr = check_positive("classifier_lr", classifier_lr)
         self.width = check_count("width", width, 1)
+        self.steps = 0
 
     def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
         """Make the classifier; a run that goes on loads its weights afterwards."""

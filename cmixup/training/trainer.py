@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from cmixup.data import RegressionData, Sampled, Split
 from cmixup.methods.base import Method, check_data
 from cmixup.metrics import evaluate, metric_of, score
-from cmixup.model_stack import ModelStack, stack_modules, unstack_buffers
+from cmixup.model_stack import ModelStack, stack_modules, unstack_modules
 from cmixup.order import EpochBatches
 from cmixup.seeding import Streams, torch_seed
 from cmixup.training.checkpoint import Checkpoints, random_state, set_random_state
@@ -71,6 +71,7 @@ def train(
     runs: Sequence[Run],
     settings: TrainSettings,
     device: torch.device | str = "cpu",
+    *,
     on_epoch: EpochCallback | None = None,
     checkpoints: Checkpoints | None = None,
     on_start: StartCallback | None = None,
@@ -169,7 +170,7 @@ def _train_stack(
                 hooks.on_epoch(epoch, [history[-1] for history in state.history])
 
         stack.load_best()
-        unstack_buffers(method, [run.method for run in runs])
+        unstack_modules(method, [run.method for run in runs])
         final = _score_all(runs, method, stack, scored["val"], settings)
 
     seconds = (time.perf_counter() - started) / len(runs)

@@ -129,29 +129,21 @@ def execute(job: Job, on_epoch: Callable[[int, list[dict[str, float]]], None] | 
         The folders written.
 
     Raises:
+        InputError: a method or model that does not suit the data; no folder has been written then.
         Diverged: after the other seeds are written, naming those without a finite score.
     """
     if not job.pending:
         return []
     torch.set_num_threads(job.config["threads"])
-    runs = []
-    for seed in job.pending:
-        data, streams = job.dataset.load(seed), Streams(seed)
-        with torch_seed(streams.init):
-            model = job.make_model(tuple(data.train.x.shape[1:]), data.train.y.shape[1])
-        runs.append(Run(data, job.make_method(), model, streams))
+    runs = [make_run(job, seed) for seed in job.pending]
     # Before training: what is committed or edited meanwhile is not what runs.
     shared = {"started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **environment(job.device)}
     logger = make_logger(job.config, job.pending)
-    if job.config["rerun"]:
-        for seed in job.pending:
-            (job.run_folder(seed) / RESUME_FILE).unlink(missing_ok=True)
 
     def start(seeds: list[int]) -> None:
         for seed in seeds:
-            begin_run(
-                job.run_folder(seed), yaml.safe_dump({**job.config, "seed": seed, "seeds": None}, sort_keys=False)
-            )
+            config = {**job.config, "seed": seed, "seeds": None}
+            begin_run(job.run_folder(seed), yaml.safe_dump(config, sort_keys=False))
         logger.start(seeds)
 
     def each_epoch(epoch: int, rows: list[dict[str, float]]) -> None:
@@ -159,27 +151,38 @@ def execute(job: Job, on_epoch: Callable[[int, list[dict[str, float]]], None] | 
         if on_epoch:
             on_epoch(epoch, rows)
 
-    results = train(runs, job.settings, job.device, each_epoch, checkpoints(job), start)
-    written, diverged = [], []
+    results = train(runs, job.settings, job.device, on_epoch=each_epoch, checkpoints=checkpoints(job), on_start=start)
+    written = []
     for run, result in zip(runs, results, strict=True):
-        seed = run.streams.seed
-        if result.diverged:
-            (job.run_folder(seed) / RESUME_FILE).unlink(missing_ok=True)
-            diverged.append(seed)
-            continue
-        report = make_report(job, run, result) | shared
-        finish_run(job.run_folder(seed), report, result.history, result.state_dict)
-        (job.run_folder(seed) / RESUME_FILE).unlink(missing_ok=True)
-        logger.finish(seed, report)
-        written.append(job.run_folder(seed))
+        folder = job.run_folder(run.streams.seed)
+        if not result.diverged:
+            report = make_report(job, run, result) | shared
+            finish_run(folder, report, result.history, result.state_dict)
+            logger.finish(run.streams.seed, report)
+            written.append(folder)
+        (folder / RESUME_FILE).unlink(missing_ok=True)
     logger.close()
-    if diverged:
+    if diverged := [run.streams.seed for run, result in zip(runs, results, strict=True) if result.diverged]:
         raise Diverged(f"no finite validation {runs[0].data.selection} for seeds {diverged} of {job.folder}")
     return written
 
 
+def make_run(job: Job, seed: int) -> Run:
+    """Load the data of one seed and initialise its model."""
+    data, streams = job.dataset.load(seed), Streams(seed)
+    with torch_seed(streams.init):
+        model = job.make_model(tuple(data.train.x.shape[1:]), data.train.y.shape[1])
+    return Run(data, job.make_method(), model, streams)
+
+
 def checkpoints(job: Job) -> Checkpoints | None:
-    """Return where a job's state is saved while it trains, or None if its configuration says never."""
+    """Return where a job's state is saved while it trains, or None if its configuration says never.
+
+    With `rerun` whatever an earlier run saved is removed.
+    """
+    if job.config["rerun"]:
+        for seed in job.pending:
+            (job.run_folder(seed) / RESUME_FILE).unlink(missing_ok=True)
     every = job.config["checkpoint_every"]
     key = json.dumps({group: job.config[group] for group in (*GROUPS, "train")}, sort_keys=True)
     return Checkpoints(job.run_folder, every, key) if every else None

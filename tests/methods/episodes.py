@@ -17,28 +17,36 @@ from cmixup.methods.base import Method
 from cmixup.methods.cmixup_meta import cmixup_meta
 from cmixup.methods.k_metamix import k_metamix
 from cmixup.methods.local_metamix import local_metamix
-from cmixup.methods.maml import MAML
+from cmixup.methods.maml import MAML, InnerLoop
 from cmixup.methods.meta_aug import MetaAug
 from cmixup.methods.metamix import metamix
 from cmixup.methods.mr_maml import MRMAML
+from cmixup.pairing.support import SupportUniform
 from cmixup.seeding import Streams, torch_seed
 from cmixup.tasks import Tasks
 from cmixup.training.loader import BatchLoader
 from cmixup.training.trainer import Run
+from tests.helpers import fitted
 
 SHOTS, SIDE = 6, 4
 LR = 0.05
+
+
+def loop(inner_steps: int = 2, **changes: Any) -> InnerLoop:
+    return InnerLoop(LR, inner_steps, **changes)
+
+
 METHODS: dict[str, Callable[[], Method]] = {
-    "maml": lambda: MAML(LR, 2, 3),
-    "maml_first_order": lambda: MAML(LR, 2, 3, first_order=True),
-    "maml_all": lambda: MAML(LR, 2, 3, adapt_encoder=True),
-    "mr_maml": lambda: MRMAML(LR, 2, 3, beta=1e-3),
-    "meta_aug": lambda: MetaAug(LR, 2, 3),
-    "metamix": lambda: metamix(LR, 0.5, inner_steps=2),
-    "metamix_random": lambda: metamix(LR, 0.5, "task", "random", pairing="uniform", inner_steps=2),
-    "k_metamix": lambda: k_metamix(LR, 0.5, k=3, inner_steps=2),
-    "local_metamix": lambda: local_metamix(LR, 0.5, inner_steps=2),
-    "cmixup_meta": lambda: cmixup_meta(1.0, LR, 0.5, inner_steps=2),
+    "maml": lambda: MAML(loop(report_steps=3)),
+    "maml_first_order": lambda: MAML(loop(report_steps=3, first_order=True)),
+    "maml_all": lambda: MAML(loop(report_steps=3, adapt_encoder=True)),
+    "mr_maml": lambda: MRMAML(loop(report_steps=3), beta=1e-3),
+    "meta_aug": lambda: MetaAug(loop(report_steps=3)),
+    "metamix": lambda: metamix(loop(), 0.5),
+    "metamix_random": lambda: metamix(loop(), 0.5, "task", "random", pairing=SupportUniform()),
+    "k_metamix": lambda: k_metamix(loop(), 0.5, k=3),
+    "local_metamix": lambda: local_metamix(loop(), 0.5),
+    "cmixup_meta": lambda: cmixup_meta(1.0, loop(), 0.5),
 }
 
 
@@ -90,6 +98,11 @@ def make_run(method: Method, seed: int = 0, n: int = 6, model: Callable[[], nn.M
     with torch_seed(streams.init):
         made = model()
     return Run(data, method, made, streams)
+
+
+def make_fitted(method: Method, seed: int = 0, n: int = 6, model: Callable[[], nn.Module] = Small) -> Run:
+    """A run whose method is fitted, as the trainer does before training."""
+    return fitted(make_run(method, seed, n, model))
 
 
 def one_batch(run: Run, size: int = 3) -> Batch:

@@ -15,7 +15,7 @@ from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
 from cmixup.methods.base import Method, squared_error
 from cmixup.methods.coral import coral
-from cmixup.methods.domains import DomainMethod, Means
+from cmixup.methods.domains import DomainBatchMethod, Means
 from cmixup.methods.drnn import DRNN
 from cmixup.methods.fish import Fish
 from cmixup.methods.group_dro import GroupDRO
@@ -33,6 +33,7 @@ from tests.helpers import (
     METHODS,
     assert_states_close,
     epoch_batches,
+    fitted,
     make_data,
     make_run,
     make_stack,
@@ -63,12 +64,12 @@ def test_means_are_those_of_a_loop_over_domains() -> None:
         torch.testing.assert_close(weighted[row], expected)
     each = torch.stack([part.mean() for part in of_domains(values, DOMAIN)])
     torch.testing.assert_close(means.across(values), each.mean())
-    assert means.count.tolist() == [4, 3, 4, 4, 1, 3, 4, 3, 1]
-    assert means.number.item() == 4
-    assert means.share.sum().item() == pytest.approx(1)
+    assert means.domain_size.tolist() == [4, 3, 4, 4, 1, 3, 4, 3, 1]
+    assert means.n_domains.item() == 4
+    assert means.weight.sum().item() == pytest.approx(1)
 
 
-def test_means_of_a_stack_are_those_of_its_members() -> None:
+def test_means_of_a_stack_are_those_of_its_runs() -> None:
     domain, values = torch.stack([DOMAIN, DOMAIN.roll(2), torch.ones(9, dtype=torch.int64)]), torch.randn(3, 9, 5)
     together = Means(domain)
     for e in range(3):
@@ -77,13 +78,13 @@ def test_means_of_a_stack_are_those_of_its_members() -> None:
         torch.testing.assert_close(together.across(values[..., 0])[e], alone.across(values[e, :, 0]))
         for one, other in zip(together.centred(values), alone.centred(values[e]), strict=True):
             torch.testing.assert_close(one[e], other)
-        assert together.number[e] == alone.number
+        assert together.n_domains[e] == alone.n_domains
 
 
 # ---- domain-balanced ERM is the limit
 
 
-class Balanced(DomainMethod):
+class Balanced(DomainBatchMethod):
     """ERM on the batches of the domain methods."""
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
@@ -133,10 +134,10 @@ def test_the_loss_does_not_depend_on_the_unit_of_the_label(name: str) -> None:
     for some, model in ((data, None), (other, lambda width, d_y: OtherUnit((width,), d_y))):
         run = make_run(METHODS[name](), 3, some, model)
         _, batches = epoch_batches(run)
-        stack = make_stack([run])
+        stack, _ = make_stack([run])
         losses.append([run.method.step(stack, batch).item() for batch in batches[:1]])
         losses[-1].append(run.method.loss(stack.model, batches[1]).item() if name == "group_dro" else 0)
-        assert run.method.predict(stack.model, batches[0].x).mean().abs() > (100 if model else 0)
+        assert run.method.predictors()[""](stack.model, batches[0].x).mean().abs() > (100 if model else 0)
     assert losses[0][0] == pytest.approx(losses[1][0], rel=1e-3)
 
 
@@ -165,7 +166,7 @@ def counted(method: Penalised, steps: int) -> tuple[list[float], list[int]]:
     """The weights of the first term at each step, and the steps before which the optimiser started anew."""
     run = make_run(method, data=make_data(0, (16 * steps, 8, 8)))
     _, batches = epoch_batches(run)
-    stack = make_stack([run])
+    stack, _ = make_stack([run])
     resets: list[int] = []
     reset = stack.optimizer.reset
 
@@ -260,14 +261,14 @@ def test_a_single_domain_is_refused(name: str) -> None:
 
 def test_as_many_domains_in_every_run_of_a_stack() -> None:
     runs = [make_run(GroupDRO(), seed, with_domains(np.arange(48) % n)) for seed, n in enumerate((2, 3))]
-    with pytest.raises(InputError, match=r"all runs of a stack need as many training domains, got \[2, 3\]"):
+    with pytest.raises(InputError, match=r"all runs of a stack need domain_ids of one shape, got \[\(2,\), \(3,\)\]"):
         train(runs, settings())
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: irm(3), "groups must be at most the number of training domains, got 3 for 2"),
+        (lambda: irm(4), "groups must be at most the number of training domains, got 4 for 2"),
         (lambda: irm(0), "groups must be a whole number, 1 or more, got 0"),
         (lambda: vrex(True), "groups must be a whole number, 1 or more, got True"),
         (lambda: irm(2, -1.0), "weight must be a finite number, 0 or more, got -1.0"),
@@ -293,9 +294,9 @@ def test_bad_values_are_refused_by_name(make: Callable[[], Method], message: str
 @pytest.mark.parametrize(
     ("make", "batch_size", "message"),
     [
-        (lambda: vrex(2), 15, "batch_size must be a multiple of groups, 2 or more, got batch_size 15 for groups 2"),
-        (lambda: irm(2), 2, "batch_size must be a multiple of groups, 4 or more, got batch_size 2 for groups 2"),
-        (lambda: coral(2), 2, "batch_size must be a multiple of groups, 4 or more, got batch_size 2 for groups 2"),
+        (lambda: vrex(2), 15, "batch_size must be a multiple of groups = 2, 2 or more, got 15"),
+        (lambda: irm(2), 2, "batch_size must be a multiple of groups = 2, 4 or more, got 2"),
+        (lambda: coral(2), 2, "batch_size must be a multiple of groups = 2, 4 or more, got 2"),
         (lambda: Fish(2), 25, "a batch of 2 domains x 25 rows is larger than the 48 training rows"),
     ],
 )
@@ -307,7 +308,7 @@ def test_bad_batch_sizes_are_refused(make: Callable[[], Method], batch_size: int
 @pytest.mark.parametrize("name", ["ib_irm", "coral", "drnn"])
 def test_models_without_features_are_refused(name: str) -> None:
     with pytest.raises(InputError, match="model must be a Backbone with features for this method, got Linear"):
-        make_run(METHODS[name](), model=nn.Linear)
+        fitted(make_run(METHODS[name](), model=nn.Linear))
 
 
 @pytest.mark.parametrize("name", ["irm", "vrex", "group_dro", "fish"])
@@ -322,8 +323,8 @@ def test_models_that_predict_past_their_features_are_refused() -> None:
     split = Split(torch.randn(8, 53, 2), torch.randn(8, 2), torch.arange(8) % 2, "series/train")
     series = replace(data, train=split, val=split, test=split)
     with pytest.raises(InputError, match=r"must predict head\(features\(x\)\) .*; a part of LSTNet goes another way"):
-        make_run(coral(2), data=series, model=lambda *_: LSTNet((53, 2), 2, 3, 3))
-    run = make_run(vrex(2), data=series, model=lambda *_: LSTNet((53, 2), 2, 3, 3))
+        fitted(make_run(coral(2), data=series, model=lambda *_: LSTNet((53, 2), 2, 3, 3)))
+    run = fitted(make_run(vrex(2), data=series, model=lambda *_: LSTNet((53, 2), 2, 3, 3)))
     assert run.model.training
 
 

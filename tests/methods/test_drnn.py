@@ -1,4 +1,4 @@
-"""DRNN (spec C5)."""
+"""DRNN."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from cmixup.methods.drnn import DRNN, DomainClassifier, Reverse, cross_entropy
 from cmixup.seeding import torch_seed
 from models.fcn3 import FCN3
-from tests.helpers import assert_states_equal, epoch_batches, make_data, make_run, make_stack
+from tests.helpers import assert_states_equal, epoch_batches, fitted, make_data, make_run, make_stack
 
 
 @pytest.mark.parametrize("c", [1.0, 0.25, 0.0])
@@ -31,10 +31,10 @@ def test_the_loss_is_the_risk_plus_the_weighted_cross_entropy() -> None:
     method = DRNN(2, 0.3, reversal=0.5, standardise=False)
     run = make_run(method)
     _, batches = epoch_batches(run)
-    stack = make_stack([run])
+    stack, _ = make_stack([run])
     model, batch = run.model, batches[0]
     assert isinstance(model, FCN3)
-    logits = method.classifier.model(model.features(batch.x))
+    logits = method.classifier(model.features(batch.x))
     entropy = torch.nn.functional.cross_entropy(logits, batch.domain)
     risk = torch.nn.functional.mse_loss(model(batch.x), batch.y)
     loss = method.loss(stack.model, batch)
@@ -44,7 +44,7 @@ def test_the_loss_is_the_risk_plus_the_weighted_cross_entropy() -> None:
     towards, away = torch.autograd.grad(risk, encoder), torch.autograd.grad(entropy, encoder, retain_graph=True)
     for ours, a, b in zip(torch.autograd.grad(loss, encoder, retain_graph=True), towards, away, strict=True):
         torch.testing.assert_close(ours, a - 0.5 * 0.3 * b)
-    theirs = list(method.classifier.model.parameters())
+    theirs = list(method.classifier.parameters())
     plain = torch.autograd.grad(entropy, theirs)
     for ours, b in zip(torch.autograd.grad(loss, theirs), plain, strict=True):
         torch.testing.assert_close(ours, 0.3 * b)
@@ -58,52 +58,51 @@ def test_a_fresh_classifier_is_at_chance_level(n_domains: int) -> None:
     run = make_run(method, data=data)
     make_stack([run])
     assert isinstance(run.model, FCN3)
-    logits = method.classifier.model(run.model.features(data.train.x))
-    entropy = cross_entropy(logits, method.places(data.train.domain))
+    logits = method.classifier(run.model.features(data.train.x))
+    entropy = cross_entropy(logits, method.domain_index(data.train.domain))
     assert entropy.item() == pytest.approx(math.log(n_domains), rel=0.02)
 
 
 def test_the_classifier_learns_to_tell_domains_that_the_inputs_tell() -> None:
     data = make_data(0, (400, 8, 8))
     data.train.domain.copy_((data.train.x[:, 0] > 0.5).long())
-    method = DRNN(2, 1.0, reversal=0.0, classifier_lr=0.01)
+    method = DRNN(2, 1.0, reversal=0.0, classifier_lr=0.003)
     run = make_run(method, data=data)
     _, batches = epoch_batches(run)
-    stack = make_stack([run])
+    stack, _ = make_stack([run])
     for batch in batches * 2:
         method.step(stack, batch)
     assert isinstance(run.model, FCN3)
-    logits = method.classifier.model(run.model.features(data.train.x))
+    logits = method.classifier(run.model.features(data.train.x))
     assert cross_entropy(logits, data.train.domain) < 0.3
 
 
 def test_the_factor_of_the_reversed_gradient_grows_over_the_ramp() -> None:
-    method = DRNN(2, reversal=2.0, ramp=10)
+    method = fitted(make_run(DRNN(2, reversal=2.0, ramp=10))).method
     factors = []
     for method.steps in (0, 5, 9, 10, 11):
         factors.append(method.factor)
     p = torch.tensor([0, 0.5, 0.9], dtype=torch.float64)
     assert factors[:3] == pytest.approx((2 * (2 / (1 + torch.exp(-10 * p)) - 1)).tolist())
     assert factors[3:] == [2.0, 2.0]
-    assert DRNN(2).factor == 1.0
+    assert fitted(make_run(DRNN(2))).method.factor == 1.0
 
 
 def test_without_weight_the_classifier_stays() -> None:
     method = DRNN(2, 0.0)
     run = make_run(method)
     _, batches = epoch_batches(run)
-    stack = make_stack([run])
-    before = {name: value.clone() for name, value in method.classifier.model.state_dict().items()}
+    stack, _ = make_stack([run])
+    before = {name: value.clone() for name, value in method.classifier.state_dict().items()}
     for batch in batches:
         method.step(stack, batch)
-    assert_states_equal(before, method.classifier.model.state_dict())
+    assert_states_equal(before, method.classifier.state_dict())
 
 
-def test_classifiers_of_a_stack_are_those_of_its_members() -> None:
-    stacked = DRNN(2)
-    make_stack([make_run(stacked if seed == 0 else DRNN(2), seed) for seed in range(2)])
+def test_classifiers_of_a_stack_are_those_of_its_runs() -> None:
+    _, stacked = make_stack([make_run(DRNN(2), seed) for seed in range(2)])
     for seed in range(2):
         alone = DRNN(2)
         make_stack([make_run(alone, seed)])
-        for name, value in alone.classifier.model.state_dict().items():
-            assert torch.equal(stacked.classifier.model.state_dict()[name][seed], value)
+        for name, value in alone.classifier.state_dict().items():
+            assert torch.equal(stacked.classifier.state_dict()[name][seed], value)

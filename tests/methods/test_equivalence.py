@@ -1,4 +1,4 @@
-"""Spec E: methods that must be the same, with the same seed."""
+"""Methods that must be the same, with the same seed."""
 
 from __future__ import annotations
 
@@ -13,22 +13,24 @@ from cmixup.methods.cmixup import cmixup
 from cmixup.methods.cmixup_batch import cmixup_batch
 from cmixup.methods.erm import ERM
 from cmixup.methods.k_mixup import k_mixup
-from cmixup.methods.local_mixup import Exponential, Knn, LocalMixup, Threshold, local_mixup
+from cmixup.methods.local_mixup import LocalMixup, local_mixup
 from cmixup.methods.manifold_mixup import manifold_mixup
 from cmixup.methods.mix import Mix
 from cmixup.methods.mixup import mixup
-from cmixup.mixing import Beta
+from cmixup.mixing.lam import Beta, Constant
+from cmixup.pairing.base import Pairing
+from cmixup.pairing.decay import Exponential, Knn, Threshold
 from cmixup.pairing.label import LabelDistance
-from cmixup.pairing.uniform import Uniform
+from cmixup.pairing.uniform import Permutation, Uniform
 from cmixup.seeding import Streams
 from tests.helpers import (
     DOMAIN_METHODS,
     METHODS,
-    Constant,
     Own,
     assert_states_close,
     assert_states_equal,
     epoch_batches,
+    fitted,
     make_data,
     make_run,
     states_differ,
@@ -56,29 +58,29 @@ EQUAL_TO_ERM: dict[str, Callable[[], Method]] = {
     "local_mixup, lam 1": lambda: LocalMixup(Threshold(1.0), Uniform(), Constant(1.0)),
 }
 
-EQUAL_TO_MIXUP: dict[str, Callable[[str, str], Method]] = {
-    "eps = inf": lambda layer, pairing: local_mixup(0.5, layer=layer, pairing=pairing, quantile=1.0),
-    "a = 0": lambda layer, pairing: local_mixup(0.5, layer=layer, pairing=pairing, form="exponential", a=0.0),
-    "knn of all": lambda layer, pairing: local_mixup(0.5, layer=layer, pairing=pairing, form="knn", k=47),
+EQUAL_TO_MIXUP: dict[str, Callable[[str, Pairing], Method]] = {
+    "eps = inf": lambda layer, pairing: local_mixup(0.5, layer=layer, pairing=pairing, form=Threshold(1.0)),
+    "a = 0": lambda layer, pairing: local_mixup(0.5, layer=layer, pairing=pairing, form=Exponential(0.0)),
+    "knn of all": lambda layer, pairing: local_mixup(0.5, layer=layer, pairing=pairing, form=Knn(47)),
 }
 
 
-@pytest.mark.parametrize("pairing", ["uniform", "permutation"])
+@pytest.mark.parametrize("pairing", [Uniform, Permutation])
 @pytest.mark.parametrize("layer", ["input", "hidden"])
 @pytest.mark.parametrize("name", EQUAL_TO_MIXUP)
-def test_local_mixup_that_keeps_every_pair_is_mixup(name: str, layer: str, pairing: str) -> None:
+def test_local_mixup_that_keeps_every_pair_is_mixup(name: str, layer: str, pairing: Callable[[], Pairing]) -> None:
     data = make_data(5, THREE_STEPS)
-    right: Mix = mixup(0.5, pairing=pairing)
+    right = mixup(0.5, pairing=pairing())
     right.layer = layer
-    left = train_one(EQUAL_TO_MIXUP[name](layer, pairing), 5, data)
+    left = train_one(EQUAL_TO_MIXUP[name](layer, pairing()), 5, data)
     assert_states_close(left.state_dict, train_one(right, 5, data).state_dict, 1e-6)
     assert left.diagnostics == {"kept_fraction": 1.0, "empty_steps": 0.0}
 
 
 def test_local_mixup_with_eps_0_trains_on_self_pairs_only() -> None:
-    """Spec E: an ordinary draw has self pairs here and there, and steps without any are skipped."""
+    """An ordinary draw has self pairs here and there, and steps without any are skipped."""
     data = make_data(5, ONE_EPOCH)
-    run = make_run(local_mixup(0.5, quantile=0.0), 5, data)
+    run = fitted(make_run(local_mixup(0.5, form=Threshold(0.0)), 5, data))
     order = run.method.order(data.train, 16, run.streams, drop_last=False)
     draws = run.method.draw(order, run.streams)
     assert draws["weight"].tolist() == (draws["partner"] == order.index).tolist()
@@ -91,7 +93,7 @@ def test_k_mixup_with_one_row_a_block_is_mixup_with_a_permutation(
     lam_per: str, layer: str, sizes: tuple[int, int, int]
 ) -> None:
     data = make_data(6, sizes)
-    right = mixup(0.5, lam_per, "permutation")
+    right = mixup(0.5, lam_per, Permutation())
     right.layer = layer
     left = train_one(k_mixup(0.5, lam_per, layer, k=1), 6, data)
     assert_states_equal(left.state_dict, train_one(right, 6, data).state_dict)
@@ -131,21 +133,13 @@ def test_infinite_and_very_large_bandwidths_are_the_same(layer: str, sizes: tupl
     assert_states_close(left.state_dict, right.state_dict, 1e-6)
 
 
-class SamePartners:
-    """Uniform partners, but drawn as `LabelDistance(inf)` draws them."""
-
-    def __init__(self) -> None:
-        self.inner = LabelDistance(INF)
-        self.fit, self.draw, self.diagnostics = self.inner.fit, self.inner.draw, self.inner.diagnostics
-
-
 @LENGTHS
 @pytest.mark.parametrize("layer", ["input", "hidden"])
 def test_infinite_bandwidth_is_mixup_with_the_same_sampler(layer: str, sizes: tuple[int, int, int]) -> None:
     """X + C-Mixup with an infinite bandwidth is X: only the sampler may differ."""
     data = make_data(2, sizes)
     plain = mixup(0.5) if layer == "input" else manifold_mixup(0.5)
-    plain.pairing = SamePartners()
+    plain.pairing = LabelDistance(INF)  # uniform partners, drawn by the same sampler
     assert_states_equal(
         train_one(cmixup(INF, 0.5, layer=layer), 2, data).state_dict, train_one(plain, 2, data).state_dict
     )
@@ -153,8 +147,7 @@ def test_infinite_bandwidth_is_mixup_with_the_same_sampler(layer: str, sizes: tu
 
 def partner_counts(method: Method, n: int = 40, epochs: int = 100) -> np.ndarray:
     """How often each row pairs with each: `(n, n)`."""
-    run = make_run(method, 1, make_data(1, (n, 8, 8)))
-    method.fit(run.data.train, run.model)
+    run = fitted(make_run(method, 1, make_data(1, (n, 8, 8))))
     counts = np.zeros((n, n))
     for _ in range(epochs):
         order = method.order(run.data.train, 16, run.streams, drop_last=False)
@@ -240,11 +233,10 @@ def test_equal_sampler_and_lambda_give_identical_batches() -> None:
 
 def test_lambda_does_not_depend_on_the_pairing() -> None:
     streams = [Streams(3) for _ in range(3)]
-    methods: list[Method] = [mixup(0.5), mixup(0.5, pairing="permutation"), cmixup(0.3, 0.5)]
+    methods: list[Method] = [mixup(0.5), mixup(0.5, pairing=Permutation()), cmixup(0.3, 0.5)]
     drawn = []
     for method, stream in zip(methods, streams, strict=True):
-        run = make_run(method, 3)
-        method.fit(run.data.train, run.model)
+        run = fitted(make_run(method, 3))
         order = method.order(run.data.train, 16, stream, drop_last=False)
         drawn.append(method.draw(order, stream))
     assert drawn[0]["lam"].tolist() == drawn[1]["lam"].tolist() == drawn[2]["lam"].tolist()

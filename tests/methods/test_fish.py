@@ -1,4 +1,4 @@
-"""Fish (spec C7)."""
+"""Fish."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def fish(meta_lr: float, optimizer: str = "sgd") -> tuple[Fish, ModelStack, list
     method = Fish(2, meta_lr)
     run = make_run(method, 0, make_data(0, SIZES))
     _, batches = epoch_batches(run)
-    return method, make_stack([run], optimizer=optimizer, lr=0.01), batches
+    return method, make_stack([run], optimizer=optimizer, lr=0.01)[0], batches
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
@@ -83,9 +83,9 @@ def test_one_domain_and_meta_lr_1_is_erm() -> None:
     data = make_data(0, SIZES)
     one, other = make_run(Fish(1, 1.0), 0, data), make_run(ERM(), 0, data)
     _, batches = epoch_batches(other)
-    learners = make_stack([one]), make_stack([other])
+    stacks = make_stack([one])[0], make_stack([other])[0]
     for batch in batches:
-        for run, stack in zip((one, other), learners, strict=True):
+        for run, stack in zip((one, other), stacks, strict=True):
             run.method.step(stack, batch)
     assert_states_equal(state(one.model), state(other.model))
 
@@ -112,7 +112,7 @@ def test_floating_buffers_are_interpolated_and_counters_copied() -> None:
         run = make_run(Fish(2, meta_lr), 0, make_data(0, SIZES), WithBatchNorm)
         before = state(run.model)
         _, batches = epoch_batches(run)
-        run.method.step(make_stack([run]), batches[0])
+        run.method.step(make_stack([run])[0], batches[0])
         ends[meta_lr] = state(run.model)
     assert ends[0.25]["net.1.num_batches_tracked"] == 2
     for name in ("net.1.running_mean", "net.1.running_var", "net.0.weight"):

@@ -1,4 +1,4 @@
-"""GroupDRO (spec C6)."""
+"""GroupDRO."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cmixup.training.trainer import Run, train
 from tests.helpers import epoch_batches, make_data, make_run, make_stack, settings, train_one
 
 
-def member_of(method: GroupDRO, n_domains: int = 3, seed: int = 0) -> Run:
+def run_of(method: GroupDRO, n_domains: int = 3, seed: int = 0) -> Run:
     data = make_data(seed, (48, 8, 8))
     data.train.domain.copy_(torch.arange(48) % n_domains * 4 + 1)  # 1, 5, 9
     return make_run(method, seed, data)
@@ -39,8 +39,8 @@ def risks(run: Run, batch: Batch) -> list[float]:
 @pytest.mark.parametrize("index", [torch.arange(48), torch.tensor([0, 3, 6, 1, 4])], ids=["all", "one absent"])
 def test_weights_and_loss_of_a_step(index: Tensor) -> None:
     method = GroupDRO(0.7)
-    run = member_of(method)
-    stack = make_stack([run])
+    run = run_of(method)
+    stack, _ = make_stack([run])
     q = torch.full((3,), 1 / 3)
     for _ in range(3):
         batch = rows(run, index)
@@ -55,8 +55,8 @@ def test_weights_and_loss_of_a_step(index: Tensor) -> None:
 
 def test_weights_stay_on_the_simplex_even_where_they_are_extreme() -> None:
     method = GroupDRO(1e4, standardise=False)
-    run = member_of(method)
-    stack = make_stack([run])
+    run = run_of(method)
+    stack, _ = make_stack([run])
     for batch in epoch_batches(run)[1]:
         method.step(stack, batch)
         assert torch.isfinite(method.log_q).any()
@@ -66,8 +66,8 @@ def test_weights_stay_on_the_simplex_even_where_they_are_extreme() -> None:
 
 def test_eta_0_keeps_uniform_weights_and_averages_over_all_training_domains() -> None:
     method = GroupDRO(0.0, standardise=False)
-    run = member_of(method)
-    stack = make_stack([run])
+    run = run_of(method)
+    stack, _ = make_stack([run])
     for index in (torch.arange(48), torch.tensor([0, 3, 6, 1])):
         batch = rows(run, index)
         assert method.loss(run.model, batch).item() == pytest.approx(sum(risks(run, batch)) / 3, rel=1e-5)
@@ -77,10 +77,9 @@ def test_eta_0_keeps_uniform_weights_and_averages_over_all_training_domains() ->
 
 def test_the_domain_with_the_highest_loss_gains_weight_and_absent_ones_keep_their_ratio() -> None:
     method = GroupDRO(0.5)
-    run = member_of(method)
+    run = run_of(method)
     run.data.train.y[run.data.train.domain == 5] += 10  # the second domain
-    method.fit(run.data.train, run.model)
-    stack = make_stack([run], lr=1e-6)
+    stack, _ = make_stack([run], lr=1e-6)
     weights = [1 / 3]
     for _ in range(5):
         method.step(stack, rows(run, torch.arange(48)))
@@ -93,12 +92,12 @@ def test_the_domain_with_the_highest_loss_gains_weight_and_absent_ones_keep_thei
 
 def test_equal_losses_leave_the_weights() -> None:
     method = GroupDRO(0.5)
-    run = member_of(method)
+    run = run_of(method)
     index = torch.tensor([0, 1, 2])
     split = run.data.train
     split.x[index] = split.x[0].clone()
     split.y[index] = split.y[0].clone()
-    method.step(make_stack([run]), rows(run, index))
+    method.step(make_stack([run])[0], rows(run, index))
     torch.testing.assert_close(method.log_q, torch.full((3,), -math.log(3)))
 
 
@@ -106,19 +105,19 @@ def test_weights_belong_to_domains_not_to_places_in_the_batch() -> None:
     logs = []
     for index in (torch.arange(48), torch.arange(47, -1, -1)):
         method = GroupDRO(0.5)
-        run = member_of(method)
-        method.step(make_stack([run]), rows(run, index))
+        run = run_of(method)
+        method.step(make_stack([run])[0], rows(run, index))
         logs.append(method.log_q)
     torch.testing.assert_close(*logs)
 
 
 def test_every_model_of_a_stack_has_its_weights() -> None:
-    runs = [member_of(GroupDRO(0.5), 3, seed) for seed in range(3)]
+    runs = [run_of(GroupDRO(0.5), 3, seed) for seed in range(3)]
     together = train(runs, settings())
-    facts = [result.diagnostics for result in together]
-    assert all(f["n_domains"] == 3 for f in facts)
-    assert len({f["largest_weight"] for f in facts}) == 3
-    for seed, ours in enumerate(facts):
+    found = [result.diagnostics for result in together]
+    assert all(f["n_domains"] == 3 for f in found)
+    assert len({f["largest_weight"] for f in found}) == 3
+    for seed, ours in enumerate(found):
         alone = train_one(GroupDRO(0.5), seed, runs[seed].data).diagnostics
         assert ours == pytest.approx(alone, rel=1e-5)
         assert 1 / 3 < ours["largest_weight"] < 1

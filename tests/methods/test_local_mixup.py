@@ -1,8 +1,9 @@
-"""Spec A7: pairs weighted by the distance of their inputs."""
+"""Local Mixup: pairs weighted by the distance of their inputs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,20 +14,22 @@ from cmixup.batch import Batch
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
 from cmixup.methods.base import squared_error
-from cmixup.methods.local_mixup import Decay, Exponential, Knn, LocalMixup, Threshold, local_mixup
+from cmixup.methods.local_mixup import LocalMixup, local_mixup
+from cmixup.mixing.lam import Constant
 from cmixup.model_stack import ModelStack
 from cmixup.order import EpochBatches, shuffled
+from cmixup.pairing.decay import Decay, Exponential, Knn, Threshold
 from cmixup.pairing.flat import Standardised
 from cmixup.seeding import Streams
 from cmixup.training.trainer import train
 from tests.helpers import (
     CPU,
-    Constant,
     Lazy,
     Own,
     assert_states_close,
     assert_states_equal,
     epoch_batches,
+    fitted,
     make_data,
     make_run,
     make_split,
@@ -44,7 +47,7 @@ N = 200
 
 
 def drawn(n: int = N, seed: int = 3, **options: Any) -> tuple[LocalMixup, EpochBatches, dict[str, np.ndarray]]:
-    run = make_run(local_mixup(0.5, **options), seed, make_data(seed, (n, 20, 17)))
+    run = fitted(make_run(local_mixup(0.5, **options), seed, make_data(seed, (n, 20, 17))))
     method = run.method
     assert isinstance(method, LocalMixup)
     order = shuffled(n, 16, run.streams.order)
@@ -75,10 +78,10 @@ def test_the_three_forms_are_those_of_the_definition() -> None:
     clear = np.abs(mine - np.quantile(distance, 0.25)) > 1e-4
     assert clear.sum() > N - 5
     assert draws["weight"][clear].tolist() == (mine <= np.quantile(distance, 0.25))[clear].tolist()
-    _, order, draws = drawn(seed=0, form="exponential", a=2.0)
+    _, order, draws = drawn(seed=0, form=Exponential(2.0))
     expected = np.exp(-2 * distance[order.index, draws["partner"]] / np.median(distance))
     np.testing.assert_allclose(draws["weight"], expected, rtol=1e-4)
-    _, order, draws = drawn(seed=0, form="knn", k=20)
+    _, order, draws = drawn(seed=0, form=Knn(20))
     nearest = np.argsort(distance, axis=1)[:, :21]  # itself and 20 others
     expected = [j in nearest[i] for i, j in zip(order.index, draws["partner"], strict=True)]
     assert draws["weight"].tolist() == expected
@@ -86,14 +89,14 @@ def test_the_three_forms_are_those_of_the_definition() -> None:
 
 def test_the_kept_fraction_is_the_quantile() -> None:
     for quantile in (0.1, 0.5):
-        run = make_run(local_mixup(0.5, quantile=quantile), 0, make_data(0, (N, 20, 17)))
+        run = fitted(make_run(local_mixup(0.5, form=Threshold(quantile)), 0, make_data(0, (N, 20, 17))))
         for _ in range(50):
             run.method.draw(shuffled(N, 16, run.streams.order), run.streams)
         assert run.method.diagnostics()["kept_fraction"] == pytest.approx(quantile, abs=0.02)
 
 
-def test_facts_count_pairs_and_empty_steps() -> None:
-    method, order, draws = drawn(quantile=0.02)
+def test_diagnostics_count_pairs_and_empty_steps() -> None:
+    method, order, draws = drawn(form=Threshold(0.02))
     pieces = np.split(draws["weight"], np.cumsum(order.sizes)[:-1])
     empty = [piece.sum() == 0 for piece in pieces]
     assert 0 < sum(empty) < len(empty)
@@ -107,8 +110,8 @@ def test_the_unit_of_a_feature_does_not_matter() -> None:
     scaled = Split(train_split.x * torch.tensor([1.0, 1000.0, 0.01]), train_split.y, train_split.domain)
     weights = []
     for split in (train_split, scaled):
-        method = local_mixup(0.5, form="exponential")
-        method.fit(split, make_run(local_mixup(0.5), 3, data).model)
+        method = local_mixup(0.5, form=Exponential())
+        method.fit(replace(data, train=split), make_run(local_mixup(0.5), 3, data).model, None)
         streams = Streams(3)
         weights.append(method.draw(shuffled(N, 16, streams.order), streams)["weight"])
     np.testing.assert_allclose(weights[0], weights[1], rtol=1e-3)
@@ -165,19 +168,19 @@ def test_rows_without_weight_do_not_count() -> None:
 def test_in_a_stack_only_the_models_without_survivors_stand_still() -> None:
     """At this quantile about half of all steps are empty, at different times for every run."""
     seeds, data = range(4), {s: make_data(s, (203, 20, 17)) for s in range(4)}
-    runs = [make_run(local_mixup(0.5, quantile=0.04), s, data[s]) for s in seeds]
+    runs = [make_run(local_mixup(0.5, form=Threshold(0.04)), s, data[s]) for s in seeds]
     together = train(runs, settings(epochs=3, weight_decay=0.01))
     empty = [result.diagnostics["empty_steps"] for result in together]
     assert all(0.2 < share < 0.8 for share in empty)
     assert len(set(empty)) > 1
     for seed, result in zip(seeds, together, strict=True):
-        alone = train_one(local_mixup(0.5, quantile=0.04), seed, data[seed], epochs=3, weight_decay=0.01)
+        alone = train_one(local_mixup(0.5, form=Threshold(0.04)), seed, data[seed], epochs=3, weight_decay=0.01)
         assert_states_close(result.state_dict, alone.state_dict, 1e-5)
         assert all(np.isfinite(row["train_loss"]) for row in result.history)
 
 
 def test_no_survivors_at_all_leaves_the_model_as_it_was_made() -> None:
-    class Never:
+    class Never(Decay):
         def fit(self, inputs: Standardised) -> None:
             pass
 
@@ -191,29 +194,27 @@ def test_no_survivors_at_all_leaves_the_model_as_it_was_made() -> None:
     assert result.diagnostics == {"kept_fraction": 0.0, "empty_steps": 1.0}
 
 
-@pytest.mark.parametrize("form", ["threshold", "exponential", "knn"])
-def test_inputs_read_on_demand_give_the_same_numbers(form: str) -> None:
+@pytest.mark.parametrize("form", [Threshold(), Exponential(), Knn(5)])
+def test_inputs_read_on_demand_give_the_same_numbers(form: Decay) -> None:
     data = make_data(3)
     lazy = Split(Lazy(data.train.x), data.train.y, data.train.domain)
     other = RegressionData("data", lazy, data.val, data.test, unit="none")
-    one = train_one(local_mixup(0.5, form=form, k=5), 3, data)
-    assert_states_close(one.state_dict, train_one(local_mixup(0.5, form=form, k=5), 3, other).state_dict, 1e-6)
+    one = train_one(local_mixup(0.5, form=form), 3, data)
+    assert_states_close(one.state_dict, train_one(local_mixup(0.5, form=form), 3, other).state_dict, 1e-6)
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: local_mixup(0.5, form="box"), "form must be one of threshold, exponential, knn, got 'box'"),
-        (lambda: local_mixup(0.5, pairing="near"), "pairing must be one of uniform, permutation, got 'near'"),
-        (lambda: local_mixup(0.5, quantile=1.5), r"quantile must lie in \[0, 1\], got 1.5"),
-        (lambda: local_mixup(0.5, quantile=float("nan")), r"quantile must lie in \[0, 1\], got nan"),
-        (lambda: local_mixup(0.5, a=-1.0), "a must be a finite number, 0 or more, got -1.0"),
-        (lambda: local_mixup(0.5, a=float("inf")), "a must be a finite number, 0 or more, got inf"),
-        (lambda: local_mixup(0.5, k=-1), "k must be a whole number, 0 or more, got -1"),
-        (lambda: local_mixup(0.5, k=2.0), "k must be a whole number, 0 or more, got 2.0"),  # type: ignore[arg-type]
+        (lambda: Threshold(1.5), r"quantile must lie in \[0, 1\], got 1.5"),
+        (lambda: Threshold(float("nan")), r"quantile must lie in \[0, 1\], got nan"),
+        (lambda: Exponential(-1.0), "a must be a finite number, 0 or more, got -1.0"),
+        (lambda: Exponential(float("inf")), "a must be a finite number, 0 or more, got inf"),
+        (lambda: Knn(-1), "k must be a whole number, 0 or more, got -1"),
+        (lambda: Knn(2.0), "k must be a whole number, 0 or more, got 2.0"),  # type: ignore[arg-type]
         (lambda: local_mixup(0.0), "alpha must be a finite number above 0, got 0.0"),
         (
-            lambda: make_run(local_mixup(0.5, form="knn", k=48)),
+            lambda: fitted(make_run(local_mixup(0.5, form=Knn(48)))),
             "k must be less than the number of training rows, got k 48 for 48 rows",
         ),
     ],

@@ -1,4 +1,4 @@
-"""Methods on tasks against slow, direct forms of their definitions (spec B1 to B3)."""
+"""Methods on tasks against slow, direct forms of their definitions."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from cmixup.errors import InputError
 from cmixup.methods.cmixup_meta import cmixup_meta
 from cmixup.methods.erm import ERM
 from cmixup.methods.k_metamix import k_metamix
-from cmixup.methods.local_metamix import local_metamix
-from cmixup.methods.maml import MAML, adapt
+from cmixup.methods.maml import MAML, InnerLoop, adapt
 from cmixup.methods.meta_aug import MetaAug
 from cmixup.methods.metamix import metamix
 from cmixup.methods.mixup import mixup
@@ -24,8 +23,20 @@ from cmixup.tasks import Episode, Tasks
 from cmixup.training.settings import TrainSettings
 from cmixup.training.trainer import train
 from tests.helpers import assert_states_equal, make_data
-from tests.helpers import make_run as plain_member
-from tests.methods.episodes import LR, METHODS, SHOTS, Small, call, make_run, make_split, one_batch, with_draws
+from tests.helpers import make_run as plain_run
+from tests.methods.episodes import (
+    LR,
+    METHODS,
+    SHOTS,
+    Small,
+    call,
+    loop,
+    make_fitted,
+    make_run,
+    make_split,
+    one_batch,
+    with_draws,
+)
 
 
 def slow_query_loss(model: Small, x: Episode, y: Tensor, steps: int = 2, first_order: bool = False) -> Tensor:
@@ -47,12 +58,12 @@ def gradients(model: nn.Module, loss: Tensor) -> list[Tensor]:
     return list(torch.autograd.grad(loss, list(model.parameters()), allow_unused=True, retain_graph=True))
 
 
-# ---- B1: MAML
+# ---- MAML
 
 
 @pytest.mark.parametrize("first_order", [False, True])
 def test_loss_and_meta_gradient_equal_a_loop_over_tasks(first_order: bool) -> None:
-    run = make_run(MAML(LR, 2, first_order=first_order))
+    run = make_fitted(MAML(loop(first_order=first_order)))
     batch, model = one_batch(run), run.model
     ours, slow = run.method.loss(model, batch), slow_query_loss(model, batch.x, batch.y, 2, first_order)
     torch.testing.assert_close(ours, slow)
@@ -61,50 +72,50 @@ def test_loss_and_meta_gradient_equal_a_loop_over_tasks(first_order: bool) -> No
 
 
 def test_first_and_second_order_differ_here() -> None:
-    one, other = make_run(MAML(LR, 2)), make_run(MAML(LR, 2, first_order=True))
+    one, other = make_fitted(MAML(loop(2))), make_fitted(MAML(loop(first_order=True)))
     first, second = (gradients(m.model, m.method.loss(m.model, one_batch(m))) for m in (one, other))
     assert any(not torch.allclose(a, b, atol=1e-5) for a, b in zip(first, second, strict=True))
 
 
 def test_no_inner_rate_leaves_the_decoder_as_it_is() -> None:
-    run = make_run(MAML(0.0, 5))
+    run = make_fitted(MAML(InnerLoop(0.0, 5)))
     batch, model = one_batch(run), run.model
     direct = model(batch.x.query.flatten(0, 1)).reshape(3, SHOTS)
-    torch.testing.assert_close(run.method.predict(model, batch.x), direct)
-    torch.testing.assert_close(make_run(MAML(LR, 0)).method.predict(model, batch.x), direct)
+    torch.testing.assert_close(run.method.predictors()[""](model, batch.x), direct)
+    torch.testing.assert_close(make_fitted(MAML(loop(0))).method.predictors()[""](model, batch.x), direct)
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_the_inner_loop_changes_no_weights_of_the_model(name: str) -> None:
-    run = make_run(METHODS[name]())
+    run = make_fitted(METHODS[name]())
     before = copy.deepcopy(run.model.state_dict())
     batch = one_batch(run)
     run.method.loss(run.model, batch).backward()
     run.model.eval()
     with torch.no_grad():
-        run.method.predict(run.model, batch.x)
+        run.method.predictors()[""](run.model, batch.x)
     assert_states_equal(before, run.model.state_dict())
 
 
 def test_the_encoder_takes_no_part_in_the_inner_loop() -> None:
     """Its code of the query is the same for any support; only the decoder's weights differ."""
-    run = make_run(MAML(LR, 3))
+    run = make_fitted(MAML(loop(3)))
     batch, model = one_batch(run), run.model
     weights = adapt(model.decoder, "encoder", dict(model.decoder.named_parameters()), model.encoder(batch.x.support[0]),
                     batch.x.labels[0], lr=LR, steps=3)  # fmt: skip
     assert set(weights) == {"hidden.weight", "hidden.bias", "out.weight", "out.bias"}
     expected = call(model.decoder, weights, model.encoder(batch.x.query[0]))
-    torch.testing.assert_close(run.method.predict(model, batch.x)[0], expected)
+    torch.testing.assert_close(run.method.predictors()[""](model, batch.x)[0], expected)
 
 
 def test_adapting_the_encoder_too_is_another_prediction() -> None:
-    run, whole = make_run(MAML(LR, 2)), make_run(MAML(LR, 2, adapt_encoder=True))
+    run, whole = make_fitted(MAML(loop(2))), make_fitted(MAML(loop(adapt_encoder=True)))
     batch, model = one_batch(run), run.model
     weights = adapt(model, "input", dict(model.named_parameters()), batch.x.support[0], batch.x.labels[0], lr=LR,
                     steps=2)  # fmt: skip
     expected = torch.func.functional_call(model, weights, (batch.x.query[0],))[:, 0]
-    torch.testing.assert_close(whole.method.predict(model, batch.x)[0], expected)
-    assert not torch.allclose(expected, run.method.predict(model, batch.x)[0], atol=1e-4)
+    torch.testing.assert_close(whole.method.predictors()[""](model, batch.x)[0], expected)
+    assert not torch.allclose(expected, run.method.predictors()[""](model, batch.x)[0], atol=1e-4)
 
 
 class Scalar(nn.Module):
@@ -127,7 +138,7 @@ class TwoParameters(nn.Module):
 def test_the_meta_gradient_equals_finite_differences() -> None:
     rng = torch.Generator().manual_seed(0)
     support, labels, query, y = (torch.randn(2, 4, generator=rng, dtype=torch.float64) for _ in range(4))
-    model, method = TwoParameters(), MAML(0.1, 3)
+    model, method = TwoParameters(), MAML(InnerLoop(0.1, 3))
 
     def loss() -> Tensor:
         return (method.adapted(model, Episode(support, labels, query), 3) - y).square().mean()
@@ -160,14 +171,14 @@ def test_without_a_hessian_first_order_is_second_order() -> None:
     y = torch.randn(2, 3)
     slopes = []
     for first_order in (False, True):
-        method = MAML(0.05, 3, first_order=first_order)
+        method = MAML(InnerLoop(0.05, 3, first_order=first_order))
         slopes.append(gradients(model, (method.adapted(model, x, 3) - y).square().mean())[0])
     torch.testing.assert_close(*slopes)
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_the_order_of_the_tasks_does_not_matter(name: str) -> None:
-    run = make_run(METHODS[name]())
+    run = make_fitted(METHODS[name]())
     batch, model = one_batch(run), run.model
     turned = torch.tensor([2, 0, 1])
     other = replace(
@@ -176,14 +187,16 @@ def test_the_order_of_the_tasks_does_not_matter(name: str) -> None:
     )  # fmt: skip
     model.eval()  # MR-MAML draws its weights in training
     torch.testing.assert_close(run.method.loss(model, other), run.method.loss(model, batch))
-    torch.testing.assert_close(run.method.predict(model, other.x), run.method.predict(model, batch.x)[turned])
+    torch.testing.assert_close(
+        run.method.predictors()[""](model, other.x), run.method.predictors()[""](model, batch.x)[turned]
+    )
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_scores_after_more_steps_stand_beside_the_others(name: str) -> None:
     run = make_run(METHODS[name]())
     (result,) = train([run], TrainSettings(1, 3, 0.01))
-    more = run.method.report_steps
+    more = run.method.inner.report_steps
     assert set(result.scores["test"]) == {"mse", "mse_ci95", f"mse_{more}_steps", f"mse_ci95_{more}_steps"}
     run.model.eval()
     split = run.data.test
@@ -193,16 +206,16 @@ def test_scores_after_more_steps_stand_beside_the_others(name: str) -> None:
 
 
 def test_training_learns_what_the_tasks_share() -> None:
-    (result,) = train([make_run(MAML(LR, 2), n=12)], TrainSettings(25, 4, 0.03))
+    (result,) = train([make_run(MAML(loop(2)), n=12)], TrainSettings(25, 4, 0.03))
     losses = [row["train_loss"] for row in result.history]
     assert losses[-1] < 0.5 * losses[0]
 
 
-# ---- B2: MR-MAML
+# ---- MR-MAML
 
 
 def test_without_penalty_and_spread_it_is_maml() -> None:
-    run, plain = make_run(MRMAML(LR, 2, beta=0.0)), make_run(MAML(LR, 2))
+    run, plain = make_fitted(MRMAML(loop(), beta=0.0)), make_fitted(MAML(loop(2)))
     for rho in run.model.rho:
         nn.init.constant_(rho, -60.0)
     batch = one_batch(plain)
@@ -227,7 +240,7 @@ def test_the_divergence_is_zero_at_the_prior_and_positive_elsewhere() -> None:
 def test_the_penalty_trains_the_encoder_alone() -> None:
     slopes = []
     for beta in (0.0, 0.5):
-        run = make_run(MRMAML(LR, 2, beta=beta))
+        run = make_fitted(MRMAML(loop(), beta=beta))
         torch.manual_seed(3)
         loss = run.method.loss(run.model.train(), one_batch(run))
         names = [n for n, _ in run.model.named_parameters()]
@@ -238,22 +251,24 @@ def test_the_penalty_trains_the_encoder_alone() -> None:
 
 
 def test_weights_are_drawn_in_training_and_the_means_predict() -> None:
-    run = make_run(MRMAML(LR, 2))
+    run = make_fitted(MRMAML(loop(2)))
     for rho in run.model.rho:
         nn.init.constant_(rho, 0.0)
     batch = one_batch(run)
     run.model.train()
     assert run.method.loss(run.model, batch) != run.method.loss(run.model, batch)
     run.model.eval()
-    plain = make_run(MAML(LR, 2))
-    torch.testing.assert_close(run.method.predict(run.model, batch.x), plain.method.predict(plain.model, batch.x))
+    plain = make_fitted(MAML(loop(2)))
+    torch.testing.assert_close(
+        run.method.predictors()[""](run.model, batch.x), plain.method.predictors()[""](plain.model, batch.x)
+    )
 
 
-# ---- B3: Meta-Aug
+# ---- Meta-Aug
 
 
 def test_all_labels_of_a_task_shift_together() -> None:
-    method = MetaAug(LR)
+    method = MetaAug(loop())
     labels = torch.rand(5, 8) * 10
     offset = torch.tensor([0.0, 2.5, 5.0, 7.5, 2.5])
     shifted = method.shift(labels, offset)
@@ -264,7 +279,7 @@ def test_all_labels_of_a_task_shift_together() -> None:
 
 
 def test_support_and_query_shift_alike_and_images_stay() -> None:
-    run, plain = make_run(MetaAug(LR, 2)), make_run(MAML(LR, 2))
+    run, plain = make_fitted(MetaAug(loop(2))), make_fitted(MAML(loop(2)))
     batch = with_draws(one_batch(plain), offset=torch.tensor([0.0, 2.5, 7.5]))
     moved = torch.remainder(batch.x.labels + torch.tensor([[0.0], [2.5], [7.5]]), 10)
     by_hand = replace(batch, x=batch.x._replace(labels=moved),
@@ -273,25 +288,25 @@ def test_support_and_query_shift_alike_and_images_stay() -> None:
 
 
 def test_offsets_are_equally_frequent_and_one_offset_is_maml() -> None:
-    run = make_run(MetaAug(LR, n_offsets=4), n=4000)
+    run = make_fitted(MetaAug(loop(), n_offsets=4), n=4000)
     order = run.method.order(run.data.train, 10, run.streams, drop_last=False)
     values, counts = np.unique(run.method.draw(order, run.streams)["offset"], return_counts=True)
     assert values.tolist() == [0.0, 2.5, 5.0, 7.5]
     assert np.abs(counts - 1000).max() < 5 * np.sqrt(4000 * 0.25 * 0.75)
-    spread = make_run(MetaAug(LR, spread=0.1), n=4000)
+    spread = make_fitted(MetaAug(loop(), spread=0.1), n=4000)
     drawn = spread.method.draw(order, spread.streams)["offset"]
     assert -1 <= drawn.min() < -0.95
     assert 0.95 < drawn.max() <= 1
-    one, plain = make_run(MetaAug(LR, 2, n_offsets=1)), make_run(MAML(LR, 2))
+    one, plain = make_fitted(MetaAug(loop(), n_offsets=1)), make_fitted(MAML(loop(2)))
     torch.testing.assert_close(
         one.method.loss(one.model, one_batch(one)), plain.method.loss(plain.model, one_batch(plain))
     )
 
 
 def test_test_tasks_are_untouched() -> None:
-    run, plain = make_run(MetaAug(LR, 2)), make_run(MAML(LR, 2))
+    run, plain = make_fitted(MetaAug(loop(2))), make_fitted(MAML(loop(2)))
     x = one_batch(plain).x
-    assert torch.equal(run.method.predict(run.model, x), plain.method.predict(plain.model, x))
+    assert torch.equal(run.method.predictors()[""](run.model, x), plain.method.predictors()[""](plain.model, x))
 
 
 # ---- what is refused
@@ -299,10 +314,10 @@ def test_test_tasks_are_untouched() -> None:
 
 def test_tasks_and_rows_do_not_mix() -> None:
     with pytest.raises(InputError, match=r"method MAML needs a dataset of tasks .*got data"):
-        plain_member(MAML(LR), data=make_data())
+        train([plain_run(MAML(loop()), data=make_data())], TrainSettings(1, 3, 0.01))
     for method in (ERM(), mixup(0.5)):
         with pytest.raises(InputError, match="needs a dataset of plain rows, got poses"):
-            make_run(method)
+            train([make_run(method)], TrainSettings(1, 3, 0.01))
 
 
 class NoDecoder(nn.Module):
@@ -311,29 +326,28 @@ class NoDecoder(nn.Module):
 
 
 def test_a_model_without_encoder_and_decoder_is_refused() -> None:
-    run = make_run(MAML(LR), model=NoDecoder)
+    run = make_fitted(MAML(loop()), model=NoDecoder)
     with pytest.raises(InputError, match="model must have an encoder and a decoder to adapt, got NoDecoder"):
         run.method.loss(run.model, one_batch(run))
     with pytest.raises(InputError, match="got NoDecoder"):
-        make_run(MRMAML(LR), model=NoDecoder)
+        make_fitted(MRMAML(loop()), model=NoDecoder)
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: MAML(-0.1), "inner_lr must be a finite number, 0 or more, got -0.1"),
-        (lambda: MAML(0.1, -1), "inner_steps must be a whole number, 0 or more, got -1"),
-        (lambda: MAML(0.1, 5, 1.5), "report_steps must be a whole number, 0 or more, got 1.5"),
-        (lambda: MRMAML(0.1, beta=-1), "beta must be a finite number, 0 or more, got -1"),
-        (lambda: MRMAML(0.1, prior=0), "prior must be a finite number above 0"),
-        (lambda: MetaAug(0.1, n_offsets=0), "n_offsets must be a whole number, 1 or more, got 0"),
-        (lambda: MetaAug(0.1, spread=0.6), r"spread must lie in \[0, 0.5\], got 0.6"),
-        (lambda: metamix(0.1, 0.5, "batch"), "lam_per must be one of query, task, got 'batch'"),
-        (lambda: metamix(0.1, 0.5, pairing="near"), "pairing must be one of permutation, uniform, got 'near'"),
-        (lambda: local_metamix(0.1, 0.5, form="knn"), "form must be one of threshold, exponential, got 'knn'"),
-        (lambda: k_metamix(0.1, 0.5, k=0), "k must be a whole number, 1 or more, got 0"),
-        (lambda: make_run(k_metamix(0.1, 0.5, k=4)), "k must divide the 6 support examples, got 4"),
-        (lambda: cmixup_meta(-1.0, 0.1, 0.5), "bandwidth must be 0 or more"),
+        (lambda: InnerLoop(-0.1), "inner_lr must be a finite number, 0 or more, got -0.1"),
+        (lambda: InnerLoop(0.1, -1), "inner_steps must be a whole number, 0 or more, got -1"),
+        (lambda: InnerLoop(0.1, 5, 1.5), "report_steps must be a whole number, 0 or more, got 1.5"),
+        (lambda: MRMAML(loop(), beta=-1), "beta must be a finite number, 0 or more, got -1"),
+        (lambda: MRMAML(loop(), prior=0), "prior must be a finite number above 0"),
+        (lambda: MetaAug(loop(), n_offsets=0), "n_offsets must be a whole number, 1 or more, got 0"),
+        (lambda: MetaAug(loop(), spread=0.6), r"spread must lie in \[0, 0.5\], got 0.6"),
+        (lambda: metamix(loop(), 0.5, "batch"), "lam_per must be one of query, task, got 'batch'"),
+        (lambda: MRMAML(loop(adapt_encoder=True)), "adapt_encoder must be false for MRMAML"),
+        (lambda: k_metamix(loop(), 0.5, k=0), "k must be a whole number, 1 or more, got 0"),
+        (lambda: make_fitted(k_metamix(loop(), 0.5, k=4)), "k must divide the 6 support examples, got 4"),
+        (lambda: cmixup_meta(-1.0, loop(), 0.5), "bandwidth must be 0 or more"),
     ],
 )
 def test_bad_values_are_refused_by_name(make, message: str) -> None:

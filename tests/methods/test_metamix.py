@@ -1,4 +1,4 @@
-"""Mixing query with support against slow, direct forms of the definitions (spec B4 to B6)."""
+"""Mixing query with support against slow, direct forms of the definitions."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from cmixup.methods.local_metamix import local_metamix
 from cmixup.methods.maml import MAML, Mixed, adapt
 from cmixup.methods.metamix import metamix
 from cmixup.mixing import mix
+from cmixup.pairing.decay import DistanceDecay, Exponential, Threshold
 from cmixup.pairing.support import SupportLabels, SupportUniform
 from cmixup.tasks import Episode
-from tests.methods.episodes import LR, METHODS, SHOTS, call, make_run, make_split, one_batch, with_draws
+from tests.methods.episodes import LR, METHODS, SHOTS, call, loop, make_fitted, make_split, one_batch, with_draws
 
-# ---- B4: MetaMix
+# ---- MetaMix
 
 
 @pytest.mark.parametrize("layer", ["input", "encoder", "block1"])
 @pytest.mark.parametrize("adapt_encoder", [False, True])
 def test_lam_zero_is_maml_and_lam_one_scores_the_support(layer: str, adapt_encoder: bool) -> None:
-    run = make_run(metamix(LR, 0.5, layer=layer, inner_steps=2, adapt_encoder=adapt_encoder))
-    plain = make_run(MAML(LR, 2, adapt_encoder=adapt_encoder))
+    run = make_fitted(metamix(loop(adapt_encoder=adapt_encoder), 0.5, layer=layer))
+    plain = make_fitted(MAML(loop(adapt_encoder=adapt_encoder)))
     batch, model = one_batch(run), run.model
     none = with_draws(batch, lam=torch.zeros_like(batch.draws["lam"]))
     torch.testing.assert_close(run.method.loss(model, none), plain.method.loss(model, batch))
@@ -37,7 +38,7 @@ def test_lam_zero_is_maml_and_lam_one_scores_the_support(layer: str, adapt_encod
 
 @pytest.mark.parametrize("layer", ["input", "encoder", "block1"])
 def test_the_query_is_mixed_at_the_layer_with_adapted_weights(layer: str) -> None:
-    run = make_run(metamix(LR, 0.5, layer=layer, inner_steps=2))
+    run = make_fitted(metamix(loop(), 0.5, layer=layer))
     batch, model = one_batch(run), run.model
     pair, lam = batch.draws["pair"], batch.draws["lam"]
     losses = []
@@ -61,7 +62,7 @@ def test_the_query_is_mixed_at_the_layer_with_adapted_weights(layer: str) -> Non
 
 def test_pairs_permute_the_support_and_lambda_is_per_query_or_task() -> None:
     for lam_per, different in (("query", True), ("task", False)):
-        run = make_run(metamix(LR, 0.5, lam_per), n=20)
+        run = make_fitted(metamix(loop(), 0.5, lam_per), n=20)
         order = run.method.order(run.data.train, 4, run.streams, drop_last=False)
         drawn = run.method.draw(order, run.streams)
         assert (np.sort(drawn["pair"], axis=1) == np.arange(SHOTS)).all()
@@ -71,34 +72,34 @@ def test_pairs_permute_the_support_and_lambda_is_per_query_or_task() -> None:
 
 
 def test_random_layers_are_one_for_each_batch_and_all_occur() -> None:
-    run = make_run(metamix(LR, 0.5, layer="random"), n=200)
-    assert run.method.points == ("encoder", "block1")
+    run = make_fitted(metamix(loop(), 0.5, layer="random"), n=200)
+    assert run.method.layers == ("encoder", "block1")
     order = run.method.order(run.data.train, 4, run.streams, drop_last=False)
-    points = run.method.draw(order, run.streams)["point"].reshape(-1, 4)
-    assert (np.ptp(points, axis=1) == 0).all()
-    assert set(points[:, 0].tolist()) == {0, 1}
+    layers = run.method.draw(order, run.streams)["layer"].reshape(-1, 4)
+    assert (np.ptp(layers, axis=1) == 0).all()
+    assert set(layers[:, 0].tolist()) == {0, 1}
 
 
 @pytest.mark.parametrize("name", ["metamix", "k_metamix", "local_metamix", "cmixup_meta"])
 def test_prediction_has_no_mixing(name: str) -> None:
-    run, plain = make_run(METHODS[name]()), make_run(MAML(LR, 2))
+    run, plain = make_fitted(METHODS[name]()), make_fitted(MAML(loop(2)))
     x = one_batch(plain).x
-    assert torch.equal(run.method.predict(run.model, x), plain.method.predict(plain.model, x))
+    assert torch.equal(run.method.predictors()[""](run.model, x), plain.method.predictors()[""](plain.model, x))
 
 
-# ---- B5: k-MetaMix and Local MetaMix
+# ---- k-MetaMix and Local MetaMix
 
 
 def test_blocks_of_one_are_metamix() -> None:
-    one = make_run(k_metamix(LR, 0.5, "query", k=1, inner_steps=2))
-    other = make_run(metamix(LR, 0.5, inner_steps=2))
+    one = make_fitted(k_metamix(loop(), 0.5, "query", k=1))
+    other = make_fitted(metamix(loop(), 0.5))
     a, b = (m.method.loss(m.model, one_batch(m)) for m in (one, other))
     assert torch.equal(a, b)
 
 
 @pytest.mark.parametrize("k", [2, 3, 6])
 def test_blocks_are_matched_at_the_least_cost(k: int) -> None:
-    run, plain = make_run(k_metamix(LR, 0.5, k=k), n=5), make_run(metamix(LR, 0.5), n=5)
+    run, plain = make_fitted(k_metamix(loop(), 0.5, k=k), n=5), make_fitted(metamix(loop(), 0.5), n=5)
     rows = np.arange(5)
     pair = run.method.pairing.draw(rows, np.random.default_rng(0))
     random = plain.method.pairing.draw(rows, np.random.default_rng(0))
@@ -116,9 +117,9 @@ def test_blocks_are_matched_at_the_least_cost(k: int) -> None:
             assert cost(tuple(pair[row, block].tolist())) == pytest.approx(best)
 
 
-@pytest.mark.parametrize("how", [{"quantile": 1.0}, {"form": "exponential", "a": 0.0}])
-def test_weights_of_one_are_metamix(how: dict) -> None:
-    one, other = make_run(local_metamix(LR, 0.5, inner_steps=2, **how)), make_run(metamix(LR, 0.5, inner_steps=2))
+@pytest.mark.parametrize("form", [Threshold(1.0), Exponential(0.0)])
+def test_weights_of_one_are_metamix(form: DistanceDecay) -> None:
+    one, other = make_fitted(local_metamix(loop(), 0.5, form=form)), make_fitted(metamix(loop(), 0.5))
     torch.testing.assert_close(
         one.method.loss(one.model, one_batch(one)), other.method.loss(other.model, one_batch(other))
     )
@@ -126,7 +127,7 @@ def test_weights_of_one_are_metamix(how: dict) -> None:
 
 
 def test_the_loss_is_weighted_inside_each_task() -> None:
-    run, plain = make_run(local_metamix(LR, 0.5, inner_steps=2)), make_run(metamix(LR, 0.5, inner_steps=2))
+    run, plain = make_fitted(local_metamix(loop(), 0.5)), make_fitted(metamix(loop(), 0.5))
     batch, model = one_batch(plain), run.model
     weight = torch.zeros(3, SHOTS)
     weight[0, 2], weight[1, 0], weight[1, 1] = 1.0, 0.5, 0.5
@@ -138,18 +139,18 @@ def test_the_loss_is_weighted_inside_each_task() -> None:
 
 
 def test_weights_follow_the_distance_of_the_images() -> None:
-    run = make_run(local_metamix(LR, 0.5), n=30)
+    run = make_fitted(local_metamix(loop(), 0.5), n=30)
     order = run.method.order(run.data.train, 5, run.streams, drop_last=False)
     drawn = run.method.draw(order, run.streams)
     x = run.data.train.x[torch.from_numpy(order.index)]
     rows = torch.arange(30)[:, None]
     partner = x.support[rows, torch.from_numpy(drawn["pair"])]
     apart = (partner - x.query).double().flatten(2).square().sum(dim=2).sqrt().numpy()
-    assert (drawn["weight"] == (apart <= run.method.decay.eps)).all()
+    assert (drawn["weight"] == (apart <= run.method.form.eps)).all()
     assert 0.1 < drawn["weight"].mean() < 0.4  # a quarter of all pairs
 
 
-# ---- B6: C-Mixup
+# ---- C-Mixup
 
 
 def test_probabilities_are_the_kernel_over_the_support() -> None:
@@ -165,8 +166,8 @@ def test_probabilities_are_the_kernel_over_the_support() -> None:
 
 
 def test_an_infinite_bandwidth_is_metamix_with_uniform_partners() -> None:
-    one = make_run(cmixup_meta(float("inf"), LR, 0.5, inner_steps=2))
-    other = make_run(metamix(LR, 0.5, pairing="uniform", inner_steps=2))
+    one = make_fitted(cmixup_meta(float("inf"), loop(), 0.5))
+    other = make_fitted(metamix(loop(), 0.5, pairing=SupportUniform()))
     assert torch.equal(one.method.loss(one.model, one_batch(one)), other.method.loss(other.model, one_batch(other)))
     uniform = SupportUniform()
     uniform.fit(make_split(3000))
@@ -196,7 +197,7 @@ def test_draws_follow_the_probabilities() -> None:
     assert (np.abs(counts - 20000 * p) < 5 * np.sqrt(20000 * p * (1 - p)) + 1).all()
 
 
-def test_facts_of_the_bandwidth() -> None:
-    facts = make_run(cmixup_meta(2.0, LR, 0.5)).method.diagnostics()
-    assert facts["bandwidth"] == 2.0
-    assert 1 / SHOTS < facts["effective_fraction"] < 1
+def test_diagnostics_of_the_bandwidth() -> None:
+    found = make_fitted(cmixup_meta(2.0, loop(), 0.5)).method.diagnostics()
+    assert found["bandwidth"] == 2.0
+    assert 1 / SHOTS < found["effective_fraction"] < 1

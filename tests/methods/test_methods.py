@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,8 @@ from cmixup.methods.manifold_mixup import manifold_mixup
 from cmixup.methods.mix import Mix
 from cmixup.methods.mixup import mixup
 from cmixup.mixing import mix
+from cmixup.mixing.base import Mixing
+from cmixup.mixing.lam import Constant
 from cmixup.order import shuffled
 from cmixup.pairing.label import LabelDistance
 from cmixup.pairing.uniform import Permutation, Uniform
@@ -24,15 +27,15 @@ from models.fcn3 import FCN3
 from tests.helpers import (
     CPU,
     METHODS,
-    Constant,
     epoch_batches,
+    fitted,
+    forward_mixed,
     make_data,
     make_run,
     make_split,
     make_stack,
     train_one,
 )
-from tests.models.mixed import mixed
 
 
 def test_erm_loss_is_the_mean_squared_error() -> None:
@@ -54,7 +57,7 @@ def test_mix_loss_mixes_states_at_the_layer_and_labels_once(layer: str) -> None:
     target = 0.3 * batch.y + 0.7 * batch.partner.y
     expected = (model.decode(state, layer) - target).square().mean()
     torch.testing.assert_close(run.method.loss(model, batch), expected)
-    prediction = mixed(model, batch.x, batch.partner.x, lam, layer)
+    prediction = forward_mixed(model, batch.x, batch.partner.x, lam, layer)
     torch.testing.assert_close((prediction - target).square().mean(), expected)
 
 
@@ -73,10 +76,11 @@ def test_hidden_gradients_flow_through_both_branches() -> None:
 def test_another_mixing_sets_the_label_weight() -> None:
     """A mixing such as CutMix returns the label's weight; the loss uses that one."""
 
-    def keep_first(first: torch.Tensor, second: torch.Tensor, draws: object) -> tuple[torch.Tensor, torch.Tensor]:
-        return first, torch.full((len(first),), 0.25)
+    class KeepFirst(Mixing):
+        def forward(self, first: Any, second: Any, draws: Mapping[str, torch.Tensor]) -> tuple[Any, torch.Tensor]:
+            return first, torch.full((len(first),), 0.25)
 
-    run = make_run(Mix(Uniform(), Constant(0.9), mixing=keep_first))
+    run = make_run(Mix(Uniform(), Constant(0.9), mixing=KeepFirst()))
     _, batches = epoch_batches(run)
     batch = batches[0]
     assert batch.partner is not None
@@ -89,7 +93,7 @@ def test_batches_hold_the_rows_partners_and_lambda_drawn() -> None:
     run = make_run(cmixup(0.3, 0.5))
     twin = make_run(cmixup(0.3, 0.5))
     order, batches = epoch_batches(run)
-    twin.method.fit(twin.data.train, twin.model)
+    fitted(twin)
     drawn = twin.method.draw(twin.method.order(twin.data.train, 16, twin.streams, drop_last=False), twin.streams)
     for k, batch in enumerate(batches):
         rows = slice(16 * k, 16 * (k + 1))
@@ -133,23 +137,23 @@ def test_uniform_reaches_every_row_and_itself() -> None:
     assert pairs == {(i, j) for i in range(5) for j in range(5)}
 
 
-def test_facts_of_the_pairing() -> None:
+def test_diagnostics_of_the_pairing() -> None:
     assert train_one(ERM()).diagnostics == {}
-    for method in (mixup(0.5), mixup(0.5, pairing="permutation"), manifold_mixup(0.5), cmixup(float("inf"), 0.5)):
-        facts = train_one(method).diagnostics
-        assert (facts["effective_fraction"], facts["self_probability"]) == pytest.approx((1, 1 / 48))
-    facts = train_one(cmixup(0.0, 0.5)).diagnostics
-    assert (facts["effective_fraction"], facts["self_probability"]) == pytest.approx((1 / 48, 1))
+    for method in (mixup(0.5), mixup(0.5, pairing=Permutation()), manifold_mixup(0.5), cmixup(float("inf"), 0.5)):
+        found = train_one(method).diagnostics
+        assert (found["effective_fraction"], found["self_probability"]) == pytest.approx((1, 1 / 48))
+    found = train_one(cmixup(0.0, 0.5)).diagnostics
+    assert (found["effective_fraction"], found["self_probability"]) == pytest.approx((1 / 48, 1))
 
 
-def test_facts_are_medians_over_the_rows_of_the_definition() -> None:
+def test_diagnostics_are_medians_over_the_rows_of_the_definition() -> None:
     data = make_data(4)
     y = data.train.y.double()
     rows = torch.softmax(-((y - y.T) ** 2) / (2 * 0.3**2), dim=1)
-    facts = train_one(cmixup(0.3, 0.5), 4, data).diagnostics
+    found = train_one(cmixup(0.3, 0.5), 4, data).diagnostics
     effective = np.median((1 / rows.square().sum(dim=1)).numpy()) / 48
-    assert facts["effective_fraction"] == pytest.approx(effective, rel=1e-9)
-    assert facts["self_probability"] == pytest.approx(np.median(rows.diagonal().numpy()), rel=1e-9)
+    assert found["effective_fraction"] == pytest.approx(effective, rel=1e-9)
+    assert found["self_probability"] == pytest.approx(np.median(rows.diagonal().numpy()), rel=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -162,7 +166,6 @@ def test_facts_are_medians_over_the_rows_of_the_definition() -> None:
         (lambda: mixup(-2.0), "alpha must be a finite number above 0, got -2.0"),
         (lambda: manifold_mixup(float("nan")), "alpha must be a finite number above 0, got nan"),
         (lambda: mixup(0.5, "epoch"), "lam_per must be one of example, batch, got 'epoch'"),
-        (lambda: mixup(0.5, pairing="random"), "pairing must be one of uniform, permutation, got 'random'"),
     ],
 )
 def test_bad_values_are_refused_by_name(make: Callable[[], Method], message: str) -> None:
@@ -184,7 +187,8 @@ def test_the_base_class_names_what_is_missing() -> None:
 def test_a_step_returns_the_loss_before_the_update(name: str) -> None:
     run = make_run(METHODS[name]())
     _, batches = epoch_batches(run)
-    stack = make_stack([run], lr=1e-4)
+    stack, method = make_stack([run], lr=1e-4)
+    assert method is run.method
     expected = run.method.loss(run.model, batches[0]).item()
     loss = run.method.step(stack, batches[0])
     assert loss.item() == pytest.approx(expected)
@@ -193,14 +197,13 @@ def test_a_step_returns_the_loss_before_the_update(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_losses_of_a_stack_are_those_of_its_members(name: str) -> None:
+def test_losses_of_a_stack_are_those_of_its_runs(name: str) -> None:
     runs = [make_run(METHODS[name](), seed) for seed in range(3)]
-    for run in runs:
-        run.method.fit(run.data.train, run.model)
-    orders = [m.method.order(m.data.train, 16, m.streams, drop_last=False) for m in runs]
-    draws = [m.method.draw(order, m.streams) for m, order in zip(runs, orders, strict=True)]
-    together = next(BatchLoader([m.data.train for m in runs], CPU).batches(orders, draws))
-    losses = runs[0].method.loss(make_stack(runs).model, together)
+    stack, method = make_stack(runs)
+    orders = [run.method.order(run.data.train, 16, run.streams, drop_last=False) for run in runs]
+    draws = [run.method.draw(order, run.streams) for run, order in zip(runs, orders, strict=True)]
+    together = next(BatchLoader([run.data.train for run in runs], CPU).batches(orders, draws))
+    losses = method.loss(stack.model, together)
     assert losses.shape == (3,)
     for e, run in enumerate(make_run(METHODS[name](), seed) for seed in range(3)):
         make_stack([run])

@@ -1,4 +1,4 @@
-"""Spec A8: how many neighbours, learned from the validation loss."""
+"""MixRL: how many neighbours, learned from the validation loss."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from tests.helpers import (
     states_differ,
     train_one,
 )
+from tests.helpers import fitted as fit_run
 
 FAST: dict[str, Any] = {"outer": 3, "n_in": 4}
 
 
 def searched(data: RegressionData | None = None, seed: int = 0, **options: Any) -> MixRL:
-    run = make_run(mixrl(0.5, **{**FAST, **options}), seed, data)
-    assert isinstance(run.method, MixRL)
-    run.method.search(run.data.train, run.data.val, run.model, run.streams)
-    return run.method
+    method = fit_run(make_run(mixrl(0.5, **{**FAST, **options}), seed, data)).method
+    assert isinstance(method, MixRL)
+    return method
 
 
 def fitted(options: list, distance: str = "x", n: int = 40) -> Neighbours:
-    pairing = Neighbours(options, distance)
+    pairing = Neighbours(options=options, distance=distance)
     pairing.fit(make_split(n))
     return pairing
 
@@ -83,28 +83,28 @@ def test_all_neighbours_is_mixup_without_the_row_itself() -> None:
 
 def test_the_policy_is_a_distribution_that_differs_between_rows() -> None:
     method = searched(outer=8)
-    pi = method.neighbours.probabilities
+    pi = method.pairing.probabilities
     assert pi.shape == (48, 7)
     np.testing.assert_allclose(pi.sum(axis=1), 1, rtol=1e-12)
     assert (pi > 0).all()
     assert np.ptp(pi, axis=0).max() > 1e-3
     assert len(method.history) == 8
-    facts = method.diagnostics()
-    assert facts["mean_k"] == pytest.approx((pi @ [0, 1, 2, 4, 8, 16, 32]).mean())
-    assert sum(share for name, share in facts.items() if name.startswith("share")) == pytest.approx(1)
+    found = method.diagnostics()
+    assert found["mean_k"] == pytest.approx((pi @ [0, 1, 2, 4, 8, 16, 32]).mean())
+    assert sum(share for name, share in found.items() if name.startswith("share")) == pytest.approx(1)
 
 
 def test_argmax_takes_one_option_a_row() -> None:
     sampled, best = searched(outer=8), searched(outer=8, final="argmax")
-    chosen = best.neighbours.probabilities
+    chosen = best.pairing.probabilities
     assert np.isin(chosen, [0, 1]).all()
-    assert chosen.argmax(axis=1).tolist() == sampled.neighbours.probabilities.argmax(axis=1).tolist()
+    assert chosen.argmax(axis=1).tolist() == sampled.pairing.probabilities.argmax(axis=1).tolist()
 
 
 def test_the_search_leaves_model_and_other_streams_and_starts_anew_each_step() -> None:
     run, fresh = make_run(mixrl(0.5, **FAST)), make_run(ERM())
     before = {name: value.clone() for name, value in run.model.state_dict().items()}
-    run.method.search(run.data.train, run.data.val, run.model, run.streams)
+    fit_run(run)
     assert_states_equal(run.model.state_dict(), before)
     for name in ("order", "partners", "lam"):
         assert getattr(run.streams, name).random() == getattr(fresh.streams, name).random()
@@ -164,7 +164,7 @@ def test_the_policy_follows_the_validation_loss(monkeypatch: pytest.MonkeyPatch)
     def share() -> float:
         """P(k <= 2), 2/3 before the search."""
         found = [searched(data, seed, options=[1, 2, 60], outer=40, n_in=40) for seed in range(4)]
-        return float(np.mean([method.neighbours.probabilities[:, :2].sum(axis=1).mean() for method in found]))
+        return float(np.mean([method.pairing.probabilities[:, :2].sum(axis=1).mean() for method in found]))
 
     assert share() > 0.8
     score = MixRL._score
@@ -197,7 +197,7 @@ def test_a_stack_searches_for_every_seed_alone(layer: str) -> None:
         (lambda: mixrl(0.5, n_in=0), "n_in must be a whole number, 1 or more, got 0"),
         (lambda: mixrl(0.5, inner_lr=0.0), "inner_lr must be a finite number above 0, got 0.0"),
         (lambda: mixrl(0.5, entropy=-1.0), "entropy must be a finite number, 0 or more, got -1.0"),
-        (lambda: make_run(mixrl(0.5, m=6)), "options must be at most the 47 other training rows, got 64"),
+        (lambda: searched(m=6), "options must be at most the 47 other training rows, got 64"),
         (lambda: searched(inner_lr=1e30, n_in=20), "search of MixRL diverged, with inner_lr 1e.30"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The penalties of IRM, IB-IRM, V-REx and CORAL against loops over domains (spec C1 to C4)."""
+"""The penalties of IRM, IB-IRM, V-REx and CORAL against loops over domains."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cmixup.methods.ib_irm import bottleneck_penalty, ib_irm
 from cmixup.methods.irm import irm, irm_penalty
 from cmixup.methods.penalised import Outputs, Penalised
 from cmixup.methods.vrex import vrex, vrex_penalty
-from tests.helpers import make_run, make_split
+from tests.helpers import fitted, make_run, make_split
 
 pytestmark = pytest.mark.usefixtures("float64")
 FEW = torch.tensor([4, 2, 4, 2, 2, 4, 9, 9, 9, 4])  # 3, 3 and 4 rows
@@ -89,7 +89,7 @@ def test_the_product_is_0_for_a_single_row() -> None:
 def loss_of(method: Penalised, domain: Tensor) -> tuple[Tensor, list[Tensor]]:
     """The method's loss on a batch of given domains, and the risk on each."""
     torch.set_default_dtype(torch.float32)
-    run = make_run(method)
+    run = fitted(make_run(method))
     split = make_split(len(domain), seed=9)
     assert isinstance(split.x, Tensor)
     loss = method.loss(run.model, Batch(split.x, split.y, domain))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cmixup.errors import InputError
-from cmixup.mixing import Beta
+from cmixup.mixing.lam import Beta, Constant, TaskBeta
 from cmixup.order import EpochBatches, shuffled
 
 
@@ -14,7 +14,7 @@ def order_of(n: int, batch_size: int = 16) -> EpochBatches:
 
 @pytest.mark.parametrize("alpha", [0.2, 0.5, 2.0])
 def test_moments(alpha: float) -> None:
-    lam = Beta(alpha).draw(order_of(200_000), np.random.default_rng(0))
+    lam = Beta(alpha).draw(order_of(200_000).sizes, np.random.default_rng(0))
     variance = 1 / (4 * (2 * alpha + 1))
     assert lam.mean() == pytest.approx(0.5, abs=5 * (variance / 200_000) ** 0.5)
     assert lam.var() == pytest.approx(variance, rel=0.02)
@@ -24,18 +24,18 @@ def test_moments(alpha: float) -> None:
 
 @pytest.mark.parametrize("alpha", [1e-6, 1e-300])
 def test_small_alpha_gives_zero_or_one(alpha: float) -> None:
-    lam = Beta(alpha).draw(order_of(2000), np.random.default_rng(0))
+    lam = Beta(alpha).draw(order_of(2000).sizes, np.random.default_rng(0))
     assert set(np.round(lam, 6).tolist()) == {0.0, 1.0}
     assert 0.4 < lam.mean() < 0.6
 
 
 def test_large_alpha_gives_one_half() -> None:
-    lam = Beta(1e10).draw(order_of(100), np.random.default_rng(0))
+    lam = Beta(1e10).draw(order_of(100).sizes, np.random.default_rng(0))
     np.testing.assert_allclose(lam, 0.5, atol=1e-4)
 
 
 def test_one_an_example() -> None:
-    lam = Beta(0.5).draw(order_of(50), np.random.default_rng(0))
+    lam = Beta(0.5).draw(order_of(50).sizes, np.random.default_rng(0))
     assert lam.shape == (50,)
     assert lam.dtype == np.float32
     assert len(set(lam.tolist())) == 50
@@ -43,7 +43,7 @@ def test_one_an_example() -> None:
 
 def test_one_a_batch_is_constant_in_the_batch() -> None:
     order = order_of(40)
-    lam = Beta(0.5, "batch").draw(order, np.random.default_rng(0))
+    lam = Beta(0.5, "batch").draw(order.sizes, np.random.default_rng(0))
     assert lam.shape == (40,)
     assert lam.dtype == np.float32
     pieces = np.split(lam, np.cumsum(order.sizes)[:-1])
@@ -53,7 +53,7 @@ def test_one_a_batch_is_constant_in_the_batch() -> None:
 
 
 def test_a_seed_repeats() -> None:
-    one, other = (Beta(0.5).draw(order_of(20), np.random.default_rng(4)) for _ in range(2))
+    one, other = (Beta(0.5).draw(order_of(20).sizes, np.random.default_rng(4)) for _ in range(2))
     assert one.tolist() == other.tolist()
 
 
@@ -66,3 +66,45 @@ def test_a_bad_alpha_is_refused_by_name(alpha: object) -> None:
 def test_an_unknown_granularity_is_refused() -> None:
     with pytest.raises(InputError, match="lam_per must be one of example, batch, got 'epoch'"):
         Beta(1.0, "epoch")
+
+
+def test_alpha_has_effect_with_one_lambda_a_batch() -> None:
+    sizes = np.full(40_000, 3)
+    found = {}
+    for alpha in (0.2, 5.0):
+        lam = Beta(alpha, "batch").draw(sizes, np.random.default_rng(0))[::3].astype(np.float64)
+        variance = 1 / (4 * (2 * alpha + 1))
+        # The fourth central moment of Beta(a, a) is 3 / (16 (2a + 1) (2a + 3)).
+        fourth = 3 / (16 * (2 * alpha + 1) * (2 * alpha + 3))
+        sigma = ((fourth - variance**2) / len(lam)) ** 0.5
+        assert abs(np.square(lam - 0.5).mean() - variance) < 4 * sigma
+        found[alpha] = lam.var()
+    assert found[0.2] > 7 * found[5.0]
+
+
+@pytest.mark.parametrize("value", [0, 0.3, 1.0])
+def test_a_constant_is_the_same_for_all(value: float) -> None:
+    rng = np.random.default_rng(0)
+    lam = Constant(value).draw(np.array([4, 3]), rng)
+    assert lam.tolist() == [np.float32(value)] * 7
+    assert lam.dtype == np.float32
+    assert rng.random() == np.random.default_rng(0).random()  # nothing was drawn
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.5, float("nan")])
+def test_a_constant_outside_0_to_1_is_refused(value: float) -> None:
+    with pytest.raises(InputError, match=r"value must lie in \[0, 1\]"):
+        Constant(value)
+
+
+def test_tasks_draw_one_a_query_or_one_a_task() -> None:
+    sizes = np.full(6, 4)
+    per_query = TaskBeta(0.5).draw(sizes, np.random.default_rng(0))
+    per_task = TaskBeta(0.5, "task").draw(sizes, np.random.default_rng(0)).reshape(6, 4)
+    assert len(set(per_query.tolist())) == 24
+    assert (per_task == per_task[:, :1]).all()
+    assert len(set(per_task[:, 0].tolist())) == 6
+    assert per_query.tolist() == Beta(0.5).draw(sizes, np.random.default_rng(0)).tolist()
+    assert per_task.ravel().tolist() == Beta(0.5, "batch").draw(sizes, np.random.default_rng(0)).tolist()
+    with pytest.raises(InputError, match="lam_per must be one of query, task, got 'batch'"):
+        TaskBeta(1.0, "batch")

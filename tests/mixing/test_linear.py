@@ -9,7 +9,7 @@ from cmixup.methods.base import squared_error
 from cmixup.methods.mixup import mixup
 from cmixup.mixing import Linear, mix
 from models.fcn3 import FCN3
-from tests.helpers import make_split
+from tests.helpers import make_data, make_split
 
 
 def test_values() -> None:
@@ -74,11 +74,11 @@ def mixed_batch(d_y: int) -> tuple[FCN3, Batch]:
 
 @pytest.mark.parametrize("d_y", [1, 3])
 def test_mixed_labels_against_mixed_losses(d_y: int) -> None:
-    """Spec A2: the two losses differ by lam (1 - lam) |y_i - y_j|^2, which has no gradient."""
+    """The two losses differ by lam (1 - lam) |y_i - y_j|^2, which has no gradient."""
     model, batch = mixed_batch(d_y)
     assert batch.partner is not None
     method = mixup(0.5)
-    method.fit(make_split(12, d_y=d_y), model)
+    method.fit(make_data(d_y=d_y), model, None)
     loss = method.loss(model, batch)
     lam = batch.draws["lam"]
     prediction = model(mix(batch.x, batch.partner.x, lam))

@@ -6,7 +6,7 @@ from torch import nn
 
 from cmixup.errors import InputError
 from models.conv_maml import ConvMAML
-from tests.models.mixed import mixed
+from tests.helpers import forward_mixed
 
 POINTS = ("input", "encoder", "block1", "block2", "block3")
 
@@ -45,7 +45,7 @@ def test_shapes() -> None:
 def test_going_on_from_a_mix_point_is_the_whole_model(point: str) -> None:
     model, x = small(), torch.rand(4, 1, 32, 32)
     torch.testing.assert_close(model.decode(model.encode(x, point), point), model(x))
-    torch.testing.assert_close(mixed(model, x, x.flip(0), torch.ones(4), point), model(x))
+    torch.testing.assert_close(forward_mixed(model, x, x.flip(0), torch.ones(4), point), model(x))
 
 
 def test_the_head_on_the_features_is_the_whole_model() -> None:

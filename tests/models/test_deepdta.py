@@ -11,8 +11,7 @@ from cmixup.errors import InputError
 from cmixup.methods.cmixup import cmixup
 from cmixup.methods.manifold_mixup import manifold_mixup
 from models.deepdta import POINTS, DeepDTA
-from tests.helpers import epoch_batches, make_data, make_run
-from tests.models.mixed import mixed
+from tests.helpers import epoch_batches, forward_mixed, make_data, make_run
 
 DRUG, PROTEIN = 17, 24  # little more than the convolutions need
 WIDTH = 63 * DRUG + 26 * PROTEIN
@@ -28,7 +27,7 @@ def count(model: nn.Module) -> int:
 
 
 def test_parameter_counts() -> None:
-    """TDC's network, for strings of 100 and 1000 symbols."""
+    """For strings of 100 and 1000."""
     model = DeepDTA((63 * 100 + 26 * 1000,), 1)
     parts = (model.drug, model.protein, model.predictor)
     assert [count(part) for part in parts] == [94_528, 118_464, 180_736]
@@ -92,11 +91,11 @@ def test_the_hidden_point_is_any_of_nine() -> None:
 def test_mixing_at_a_point_differs_from_mixing_inputs() -> None:
     model, a, b = model_and_inputs()
     lam = torch.tensor([1.0, 0.0, 0.5])
-    by_point = {layer: mixed(model, a, b, lam, layer) for layer in ("input", *POINTS)}
-    for found in by_point.values():
-        torch.testing.assert_close(found[0], model(a)[0])
-        torch.testing.assert_close(found[1], model(b)[1])
-    halves = torch.stack([found[2] for found in by_point.values()])
+    by_point = {layer: forward_mixed(model, a, b, lam, layer) for layer in ("input", *POINTS)}
+    for mixed in by_point.values():
+        torch.testing.assert_close(mixed[0], model(a)[0])
+        torch.testing.assert_close(mixed[1], model(b)[1])
+    halves = torch.stack([mixed[2] for mixed in by_point.values()])
     assert torch.pdist(halves).min() > 1e-6
 
 
@@ -115,7 +114,7 @@ class Chooser(DeepDTA):
 def test_every_batch_draws_one_point_for_both_of_its_halves() -> None:
     run = make_run(manifold_mixup(0.5), data=make_data(sizes=(96, 20, 17)), model=Chooser)
     _, batches = epoch_batches(run, batch_size=2)
-    drawn = [b.draws["point"] for b in batches]
+    drawn = [b.draws["layer"] for b in batches]
     assert all((point == point[0]).all() for point in drawn)
     model = run.model
     assert isinstance(model, Chooser)
@@ -133,7 +132,7 @@ def test_a_drawn_point_changes_neither_partners_nor_lambda() -> None:
         assert torch.equal(one.x, other.x)
         assert torch.equal(one.partner.y, other.partner.y)
         assert torch.equal(one.draws["lam"], other.draws["lam"])
-        assert "point" not in one.draws
+        assert "layer" not in one.draws
 
 
 @pytest.mark.parametrize(

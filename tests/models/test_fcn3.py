@@ -6,9 +6,9 @@ from torch import nn
 
 from cmixup.backbone import Backbone, resolve_layer
 from cmixup.errors import InputError
-from cmixup.model_stack import stack
+from cmixup.model_stack import stack_modules
 from models.fcn3 import FCN3
-from tests.models.mixed import mixed
+from tests.helpers import forward_mixed
 
 LAYERS = ("input", "block1", "block2")
 
@@ -20,7 +20,6 @@ def model_and_inputs(d: int = 5, d_y: int = 2, n: int = 7) -> tuple[FCN3, torch.
 
 @pytest.mark.parametrize(("d", "count"), [(5, 17_409), (7, 17_665), (17, 18_945), (122, 32_385)])
 def test_parameter_counts(d: int, count: int) -> None:
-    """Three linear layers: d x 128, 128 x 128 and 128 x d_y weights, and their biases."""
     assert sum(p.numel() for p in FCN3((d,), 1).parameters()) == count
 
 
@@ -66,16 +65,16 @@ def test_states_have_the_width_of_their_layer(layer: str, width: int) -> None:
 @pytest.mark.parametrize("layer", LAYERS)
 def test_lambda_one_is_a_plain_forward_pass(layer: str) -> None:
     model, x, other = model_and_inputs()
-    torch.testing.assert_close(mixed(model, x, other, torch.ones(7), layer), model(x))
-    torch.testing.assert_close(mixed(model, x, other, torch.zeros(7), layer), model(other))
+    torch.testing.assert_close(forward_mixed(model, x, other, torch.ones(7), layer), model(x))
+    torch.testing.assert_close(forward_mixed(model, x, other, torch.zeros(7), layer), model(other))
 
 
 def test_mixing_after_the_last_nonlinearity_is_output_mixing() -> None:
     model, x, other = model_and_inputs()
     lam = torch.rand(7)
     expected = lam[:, None] * model(x) + (1 - lam[:, None]) * model(other)
-    torch.testing.assert_close(mixed(model, x, other, lam, "block2"), expected, atol=1e-6, rtol=1e-5)
-    assert not torch.allclose(mixed(model, x, other, lam, "input"), expected, atol=1e-3)
+    torch.testing.assert_close(forward_mixed(model, x, other, lam, "block2"), expected, atol=1e-6, rtol=1e-5)
+    assert not torch.allclose(forward_mixed(model, x, other, lam, "input"), expected, atol=1e-3)
 
 
 def test_features_then_head_is_forward() -> None:
@@ -111,13 +110,13 @@ def test_a_stack_predicts_as_its_models_do(layer: str) -> None:
     torch.manual_seed(0)
     models = [FCN3((5,), 2) for _ in range(3)]
     x, other, lam = torch.randn(3, 7, 5), torch.randn(3, 7, 5), torch.rand(3, 7)
-    together = stack(models)
+    together = stack_modules(models)
     assert isinstance(together, FCN3)
     for e, model in enumerate(models):
         torch.testing.assert_close(together(x)[e], model(x[e]), atol=1e-6, rtol=1e-5)
         torch.testing.assert_close(
-            mixed(together, x, other, lam, layer)[e],
-            mixed(model, x[e], other[e], lam[e], layer),
+            forward_mixed(together, x, other, lam, layer)[e],
+            forward_mixed(model, x[e], other[e], lam[e], layer),
             atol=1e-6,
             rtol=1e-5,
         )
@@ -126,7 +125,7 @@ def test_a_stack_predicts_as_its_models_do(layer: str) -> None:
 def test_stacking_copies() -> None:
     models = [FCN3((5,), 1) for _ in range(2)]
     before = models[1].out.weight.detach().clone()
-    together = stack(models)
+    together = stack_modules(models)
     with torch.no_grad():
         for parameter in together.parameters():
             parameter.zero_()
@@ -134,7 +133,7 @@ def test_stacking_copies() -> None:
 
 
 def test_gradients_of_a_stack_stay_with_their_model() -> None:
-    together = stack([FCN3((5,), 1) for _ in range(3)])
+    together = stack_modules([FCN3((5,), 1) for _ in range(3)])
     together(torch.randn(3, 4, 5))[1].sum().backward()
     for parameter in together.parameters():
         assert parameter.grad is not None

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from cmixup.backbone import resolve_layer
 from cmixup.errors import InputError
 from models.lstnet import Attention, LSTNet, Skip
-from tests.models.mixed import mixed
+from tests.helpers import forward_mixed
 
 WINDOW, M, N = 53, 3, 4  # 48 steps after the convolution: two whole jumps of 24
 LAYERS = ("input", "conv")
@@ -28,7 +28,7 @@ def count(model: nn.Module) -> int:
 
 @pytest.mark.parametrize(("m", "width", "expected"), [(8, 50, 19_998), (321, 100, 325_871)])
 def test_parameter_counts(m: int, width: int, expected: int) -> None:
-    """The numbers of the released networks for Exchange-Rate and Electricity."""
+    """Exchange-Rate and Electricity."""
     assert count(LSTNet((168, m), m, width, width)) == expected
 
 
@@ -131,8 +131,8 @@ def test_encode_then_decode_is_forward(layer: str, variant: str) -> None:
 def test_lambda_one_is_a_plain_forward_pass_in_eval_mode(layer: str, variant: str) -> None:
     model, x, other = model_and_inputs(variant)
     model.eval()
-    torch.testing.assert_close(mixed(model, x, other, torch.ones(N), layer), model(x))
-    torch.testing.assert_close(mixed(model, x, other, torch.zeros(N), layer), model(other))
+    torch.testing.assert_close(forward_mixed(model, x, other, torch.ones(N), layer), model(x))
+    torch.testing.assert_close(forward_mixed(model, x, other, torch.zeros(N), layer), model(other))
 
 
 def test_mixing_after_the_convolution_by_hand() -> None:
@@ -145,8 +145,8 @@ def test_mixing_after_the_convolution_by_hand() -> None:
     features = skip_features_by_hand(model, convolved)
     expected = features @ model.out.weight.T + model.out.bias
     expected = expected + highway_by_hand(model, weight * x + (1 - weight) * other)
-    torch.testing.assert_close(mixed(model, x, other, lam, "conv"), expected)
-    assert not torch.allclose(mixed(model, x, other, lam, "input"), expected, atol=1e-4)
+    torch.testing.assert_close(forward_mixed(model, x, other, lam, "conv"), expected)
+    assert not torch.allclose(forward_mixed(model, x, other, lam, "input"), expected, atol=1e-4)
 
 
 def test_the_two_conv_passes_have_separate_dropout_masks() -> None:
@@ -184,7 +184,7 @@ def test_predictions_do_not_depend_on_the_batch(variant: str) -> None:
 @pytest.mark.parametrize(("variant", "score"), [("skip", "dot"), ("attention", "dot"), ("attention", "mlp")])
 def test_every_parameter_gets_a_gradient(variant: str, score: str) -> None:
     model, x, other = model_and_inputs(variant, score)
-    mixed(model, x, other, torch.rand(N), "conv").square().sum().backward()
+    forward_mixed(model, x, other, torch.rand(N), "conv").square().sum().backward()
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None, name
         assert parameter.grad.abs().sum() > 0, name

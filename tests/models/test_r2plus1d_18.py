@@ -12,7 +12,7 @@ from cmixup.errors import InputError
 from models import vision
 from models.r2plus1d_18 import R2Plus1D18, _trunk
 from models.vision import import_torchvision
-from tests.models.mixed import mixed
+from tests.helpers import forward_mixed
 
 SHAPE, N = (3, 4, 16, 16), 3
 LAYERS = ("input", "stem", "layer1", "layer2", "layer3", "layer4")
@@ -24,7 +24,7 @@ def model_and_inputs(**given: Any) -> tuple[R2Plus1D18, Tensor, Tensor]:
 
 
 def test_parameters_are_torchvisions_but_for_the_last_layer() -> None:
-    """Their number is that of torchvision's network with one output."""
+    """Their number is that of torchvision."""
     model = R2Plus1D18((3, 32, 112, 112), 1)
     assert sum(p.numel() for p in model.parameters()) == 31_300_638
     theirs = import_torchvision("torchvision.models.video").r2plus1d_18(weights=None).state_dict()
@@ -93,8 +93,8 @@ def test_encode_then_decode_is_forward(layer: str) -> None:
     whole = model(x)
     torch.testing.assert_close(model.decode(model.encode(x, layer), layer), whole)
     torch.testing.assert_close(model.head(model.features(x)), whole)
-    torch.testing.assert_close(mixed(model, x, other, torch.ones(N), layer), whole)
-    torch.testing.assert_close(mixed(model, x, other, torch.zeros(N), layer), model(other))
+    torch.testing.assert_close(forward_mixed(model, x, other, torch.ones(N), layer), whole)
+    torch.testing.assert_close(forward_mixed(model, x, other, torch.zeros(N), layer), model(other))
 
 
 def test_mixing_the_last_stage_is_mixing_outputs_and_mixing_the_second_is_not() -> None:
@@ -102,8 +102,8 @@ def test_mixing_the_last_stage_is_mixing_outputs_and_mixing_the_second_is_not() 
     model.eval()
     lam = torch.tensor([0.3, 0.9, 0.5])
     outputs = lam[:, None] * model(x) + (1 - lam[:, None]) * model(other)
-    torch.testing.assert_close(mixed(model, x, other, lam, "layer4"), outputs)
-    assert not torch.allclose(mixed(model, x, other, lam, "layer2"), outputs, atol=1e-5)
+    torch.testing.assert_close(forward_mixed(model, x, other, lam, "layer4"), outputs)
+    assert not torch.allclose(forward_mixed(model, x, other, lam, "layer2"), outputs, atol=1e-5)
 
 
 def test_states_are_left_as_they_are() -> None:
@@ -119,7 +119,7 @@ def test_states_are_left_as_they_are() -> None:
 
 def test_every_parameter_gets_a_gradient() -> None:
     model, x, other = model_and_inputs()
-    mixed(model, x, other, torch.rand(N), "layer2").square().sum().backward()
+    forward_mixed(model, x, other, torch.rand(N), "layer2").square().sum().backward()
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None, name
 

@@ -1,4 +1,4 @@
-"""Spec A6: partners by assignment between blocks of k rows."""
+"""Partners by assignment between blocks of k rows."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_inputs_read_on_demand_give_the_same_pairs(room: int, monkeypatch: pytes
     train = make_split(N)
     lazy = Lazy(train.x.reshape(N, 3, 1))
     expected = drawn(Blocks(4), train)[1]
-    monkeypatch.setattr(flat, "CHUNK_BYTES", 12 * room)
+    monkeypatch.setattr(flat, "INPUT_BYTES_PER_CHUNK", 12 * room)
     got = drawn(Blocks(4), Split(lazy, train.y, train.domain))[1]
     assert got.tolist() == expected.tolist()
     assert max(lazy.asked) <= max(room, 8)  # at least one block of the batch and its second

@@ -1,4 +1,4 @@
-"""Spec A5: partners by label distance inside a second batch."""
+"""Partners by label distance inside a second batch."""
 
 from __future__ import annotations
 
@@ -142,8 +142,8 @@ def test_the_same_seed_gives_the_same_partners() -> None:
 def test_the_bandwidth_is_that_of_cmixup(bandwidth: float | str | list) -> None:
     full = LabelDistance(bandwidth)
     full.fit(make_split(60))
-    facts = fitted(60, bandwidth).diagnostics()
-    assert facts == {name: full.diagnostics()[name] for name in ("bandwidth", "effective_fraction")}
+    found = fitted(60, bandwidth).diagnostics()
+    assert found == {name: full.diagnostics()[name] for name in ("bandwidth", "effective_fraction")}
 
 
 @pytest.mark.parametrize(

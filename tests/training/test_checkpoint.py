@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,9 @@ from torch import Tensor, nn
 from cmixup.batch import Batch
 from cmixup.errors import InputError
 from cmixup.methods.erm import ERM
-from cmixup.training.checkpoint import NAME, Checkpoints
+from cmixup.training.checkpoint import RESUME_FILE, Checkpoints
 from cmixup.training.trainer import Run, RunResult, train
 from tests.helpers import METHODS, assert_states_equal, make_data, make_run, settings
-from tests.methods import episodes
 
 EPOCHS = 5
 
@@ -56,24 +55,6 @@ def assert_same(ours: list[RunResult], straight: list[RunResult]) -> None:
         assert one.diagnostics == other.diagnostics
 
 
-@pytest.mark.parametrize("name", METHODS)
-def test_every_method_goes_on_with_the_same_numbers(name: str, tmp_path: Path) -> None:
-    def make() -> list[Run]:
-        return [make_run(METHODS[name](), seed) for seed in (0, 3)]
-
-    straight = train(make(), settings(epochs=EPOCHS))
-    assert_same(interrupted(make, checkpoints(tmp_path), 3), straight)
-
-
-@pytest.mark.parametrize("name", episodes.METHODS)
-def test_every_method_on_tasks_goes_on_with_the_same_numbers(name: str, tmp_path: Path) -> None:
-    def make() -> list[Run]:
-        return [episodes.make_run(episodes.METHODS[name]())]
-
-    straight = train(make(), settings(epochs=EPOCHS, batch_size=3))
-    assert_same(interrupted(make, checkpoints(tmp_path), 2, batch_size=3), straight)
-
-
 @pytest.mark.parametrize("epoch", [1, 2, 3, 4])
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
 def test_saving_every_second_epoch_goes_on_from_the_last_saved(epoch: int, optimizer: str, tmp_path: Path) -> None:
@@ -103,7 +84,7 @@ def test_dropout_and_buffers_go_on_and_each_seed_has_its_file(tmp_path: Path) ->
     where = checkpoints(tmp_path)
 
     def stop(now: int, rows: object) -> None:
-        if now == 2 and (tmp_path / "seed=1" / NAME).exists():  # in the second seed
+        if now == 2 and (tmp_path / "seed=1" / RESUME_FILE).exists():  # in the second seed
             raise Stopped
 
     with pytest.raises(Stopped):
@@ -114,18 +95,15 @@ def test_dropout_and_buffers_go_on_and_each_seed_has_its_file(tmp_path: Path) ->
 class Counting(ERM):
     """A method that learns in its steps, as GroupDRO does."""
 
+    seen: Tensor
+
     def __init__(self) -> None:
-        self.seen = torch.zeros(())
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(()))
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         self.seen = self.seen + 1
         return super().loss(model, batch) * (1 + self.seen)
-
-    def state(self) -> dict[str, Tensor]:
-        return {"seen": self.seen}
-
-    def restore(self, state: Mapping[str, Tensor]) -> None:
-        self.seen = state["seen"]
 
 
 def test_what_a_method_learns_in_its_steps_is_kept(tmp_path: Path) -> None:
@@ -162,9 +140,9 @@ def test_the_file_holds_tensors_and_plain_values_only(tmp_path: Path) -> None:
     where = checkpoints(tmp_path)
     train([make_run(METHODS["cmixup"]())], settings(epochs=2), checkpoints=where)
     state = torch.load(where.path([0]), weights_only=True)
-    assert state["past"]["epoch"] == 2
+    assert state["train"]["epoch"] == 2
     assert state["seeds"] == [0]
-    assert [p.name for p in (tmp_path / "seed=0").iterdir()] == [NAME]
+    assert [p.name for p in (tmp_path / "seed=0").iterdir()] == [RESUME_FILE]
 
 
 def test_never_is_not_a_frequency() -> None:

@@ -18,15 +18,19 @@ from cmixup.methods.erm import ERM
 from cmixup.methods.manifold_mixup import manifold_mixup
 from cmixup.methods.mixup import mixup
 from cmixup.metrics import METRICS as SCORES
+from cmixup.mixing.lam import Beta
 from cmixup.model_stack import ModelStack
+from cmixup.pairing.neighbours import Neighbours
 from cmixup.training.settings import TrainSettings
 from cmixup.training.trainer import train
 from models.fcn3 import FCN3
 from tests.helpers import (
     METHODS,
     Lazy,
+    assert_diagnostics_close,
     assert_states_close,
     assert_states_equal,
+    fitted,
     in_float64,
     make_data,
     make_run,
@@ -44,11 +48,24 @@ SEEDS = (0, 1, 5)
 
 # Adam that starts anew after the annealing moves by lr g / |g|: in float32 that makes steps of the rounding of small g.
 RESTARTS = ("irm", "ib_irm", "vrex")
+# Three steps of Adam from a search's pairs leave one weight in 16384 further apart than 1e-5 in float32.
+IN_FLOAT64 = (*RESTARTS, "mixrl_hidden")
 
 
-@pytest.mark.parametrize("name", RESTARTS)
-def test_a_stack_equals_separate_runs_where_the_optimiser_starts_anew(name: str, float64: None) -> None:
-    data = {seed: in_float64(make_data(seed, ONE_EPOCH)) for seed in SEEDS}
+@pytest.mark.parametrize("sizes", [THREE_STEPS, ONE_EPOCH], ids=["3 steps", "an epoch"])
+@pytest.mark.parametrize("name", IN_FLOAT64)
+def test_a_stack_equals_separate_runs_in_float64(
+    name: str, sizes: tuple[int, int, int], float64: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw, fit = Beta.draw, Neighbours.fit
+
+    def fit_in_float64(pairing: Neighbours, train_split: Split) -> None:
+        fit(pairing, train_split)
+        pairing.features = pairing.features.double()
+
+    monkeypatch.setattr(Beta, "draw", lambda lam, *given: draw(lam, *given).astype(np.float64))
+    monkeypatch.setattr(Neighbours, "fit", fit_in_float64)
+    data = {seed: in_float64(make_data(seed, sizes)) for seed in SEEDS}
     together = train([make_run(METHODS[name](), seed, data[seed]) for seed in SEEDS], settings())
     for seed, ours in zip(SEEDS, together, strict=True):
         alone = train_one(METHODS[name](), seed, data[seed])
@@ -57,7 +74,7 @@ def test_a_stack_equals_separate_runs_where_the_optimiser_starts_anew(name: str,
 
 
 @pytest.mark.parametrize("sizes", [THREE_STEPS, ONE_EPOCH], ids=["3 steps", "an epoch"])
-@pytest.mark.parametrize("name", [name for name in METHODS if name not in RESTARTS])
+@pytest.mark.parametrize("name", [name for name in METHODS if name not in IN_FLOAT64])
 def test_a_stack_equals_separate_runs(name: str, sizes: tuple[int, int, int]) -> None:
     data = {seed: make_data(seed, sizes) for seed in SEEDS}
     together = train([make_run(METHODS[name](), seed, data[seed]) for seed in SEEDS], settings())
@@ -67,14 +84,14 @@ def test_a_stack_equals_separate_runs(name: str, sizes: tuple[int, int, int]) ->
         assert alone.stack == 1
         assert_states_close(ours.state_dict, alone.state_dict, 1e-5)
         assert ours.best_epoch == alone.best_epoch
-        assert ours.diagnostics == pytest.approx(alone.diagnostics, rel=1e-5)
+        assert_diagnostics_close(ours.diagnostics, alone.diagnostics, 1e-5)
         for split in ("val", "test"):
             assert ours.scores[split] == pytest.approx(alone.scores[split], rel=1e-4, abs=1e-5)
         for one, other in zip(ours.history, alone.history, strict=True):
             assert one == pytest.approx(other, rel=1e-5, abs=1e-5)
 
 
-def test_members_of_a_stack_differ() -> None:
+def test_runs_of_a_stack_differ() -> None:
     one, other = train([make_run(mixup(0.5), seed) for seed in (0, 1)], settings())
     assert states_differ(one.state_dict, other.state_dict)
     assert one.scores != other.scores
@@ -88,7 +105,7 @@ def test_a_stack_equals_separate_runs_with_weight_decay(optimizer: str) -> None:
         assert_states_close(ours.state_dict, train_one(ERM(), seed, **changes).state_dict, 1e-5)
 
 
-def test_each_member_keeps_its_own_best_epoch() -> None:
+def test_each_run_keeps_its_own_best_epoch() -> None:
     changes = {"epochs": 8, "lr": 0.05}
     together = train([make_run(ERM(), seed) for seed in range(6)], settings(**changes))
     for result in together:
@@ -178,6 +195,7 @@ class Scripted(Method):
     stackable = False
 
     def __init__(self, name: str, values: list[float]):
+        super().__init__()
         self.name, self.values = name, list(values)
 
     def step(self, stack: ModelStack, batch: Batch) -> Tensor:
@@ -234,6 +252,7 @@ class Counting(ERM):
     """ERM that remembers the labels of its batches."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.seen: list[list[float]] = []
 
     @property
@@ -294,7 +313,7 @@ def test_tracked_splits_are_scored_clean_after_every_epoch_and_change_nothing() 
         settings(track=["val"])
 
 
-def test_on_epoch_hears_of_every_epoch_and_member() -> None:
+def test_on_epoch_hears_of_every_epoch_and_run() -> None:
     heard: list[tuple[int, int]] = []
     runs = [make_run(ERM(), seed) for seed in range(2)]
     results = train(runs, settings(epochs=3), on_epoch=lambda epoch, rows: heard.append((epoch, len(rows))))
@@ -349,7 +368,7 @@ def test_a_run_without_finite_scores_has_diverged() -> None:
     assert result.best_epoch == 0
 
 
-def test_one_member_that_diverges_leaves_the_others() -> None:
+def test_one_run_that_diverges_leaves_the_others() -> None:
     healthy, huge = make_data(0), make_data(1)
     huge.train.y.mul_(1e25)
     changes = {"optimizer": "sgd", "lr": 0.01, "epochs": 2}
@@ -439,7 +458,7 @@ def test_a_hidden_layer_asked_of_a_model_without_one_is_refused(
     layer: str, model: Callable[[int, int], nn.Module]
 ) -> None:
     with pytest.raises(InputError, match=rf"layer must be a mix point of \w+ \(input\), got '{layer}'"):
-        make_run(manifold_mixup(0.5, layer=layer), model=model)
+        fitted(make_run(manifold_mixup(0.5, layer=layer), model=model))
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -452,7 +471,7 @@ def test_lazily_read_inputs_give_the_same_numbers(name: str) -> None:
     assert_states_equal(ours.state_dict, theirs.state_dict)
     assert ours.scores == theirs.scores
     assert ours.history == theirs.history
-    looks_at_inputs = name.startswith(("k_mixup", "local_mixup", "mixrl"))  # in pieces of `flat.CHUNK_BYTES`
+    looks_at_inputs = name.startswith(("k_mixup", "local_mixup", "mixrl"))  # in pieces of `flat.INPUT_BYTES_PER_CHUNK`
     assert max(lazies["train"].asked) == (32 if name == "fish" else 16) or looks_at_inputs
     assert max(lazies["test"].asked) == 9
     assert max(lazies["val"].asked) == 9 or name.startswith("mixrl")  # its search reads in batches of its own
@@ -469,7 +488,7 @@ def test_lazily_read_inputs_train_seeds_one_after_another() -> None:
         assert_states_equal(ours.state_dict, train_one(mixup(0.5), seed, make_data(seed)).state_dict)
 
 
-def test_models_that_do_not_stack_are_refused_by_the_learner() -> None:
+def test_models_that_do_not_stack_are_refused_by_the_stack() -> None:
     with pytest.raises(InputError, match="models of class Linear cannot be trained as one stack"):
         ModelStack([nn.Linear(2, 1), nn.Linear(2, 1)], torch.device("cpu"))
 

@@ -317,7 +317,7 @@ def no_training(*_: object, **__: object) -> None:
 def test_an_unwritable_output_stops_before_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     job = planned(tmp_path / "file")
-    monkeypatch.setattr(run_module, "train", no_training)
+    monkeypatch.setattr(run_module, "train", lambda *_, on_start, **__: (on_start([0]), no_training()))
     with pytest.raises(OSError, match="file"):
         execute(job)
 

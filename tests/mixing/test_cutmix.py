@@ -1,0 +1,226 @@
+"""CutMix: boxes of the partner, and labels weighted by the pixels that are kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from cmixup.backbone import Backbone
+from cmixup.data import RegressionData, Split
+from cmixup.errors import InputError
+from cmixup.methods.base import squared_error
+from cmixup.methods.mix import Mix
+from cmixup.mixing.cutmix import CutMix
+from cmixup.mixing.lam import Beta, Constant
+from cmixup.mixing.linear import Linear, mix
+from cmixup.order import EpochBatches, shuffled
+from cmixup.pairing.uniform import Permutation, Uniform
+from cmixup.training.trainer import train
+from tests.helpers import epoch_batches, fitted, make_data, make_run, settings
+
+HEIGHT, WIDTH = 9, 14
+
+
+def pictures(n: int, channels: int = 3, seed: int = 0, lead: tuple[int, ...] = ()) -> Tensor:
+    return torch.rand(*lead, n, channels, HEIGHT, WIDTH, generator=torch.Generator().manual_seed(seed))
+
+
+def drawn(n: int, seed: int = 0, **options: Any) -> dict[str, Tensor]:
+    """Lambda and boxes of n images, each with a box of its own."""
+    rng = np.random.default_rng(seed)
+    order = EpochBatches(np.arange(n), np.array([n]))
+    boxes = CutMix(**{"box_per": "example", **options}).draw(order, rng)["box"]
+    return {"lam": torch.from_numpy(rng.random(n, dtype=np.float32)), "box": torch.from_numpy(boxes)}
+
+
+def slow_inside(lam: float, box: list[float]) -> np.ndarray:
+    """The pixels of the box as the original's rand_bbox takes them, clipped at the border."""
+    inside = np.zeros((HEIGHT, WIDTH), dtype=bool)
+    if not box[2]:
+        return inside
+    bounds = []
+    for centre, size in zip(box, (HEIGHT, WIDTH), strict=False):
+        cut, middle = int(size * np.sqrt(np.float32(1) - np.float32(lam))), int(np.float32(centre) * np.float32(size))
+        bounds.append((max(middle - cut // 2, 0), min(middle + cut // 2, size)))
+    inside[slice(*bounds[0]), slice(*bounds[1])] = True
+    return inside
+
+
+def share_kept(inside: np.ndarray) -> np.float32:
+    return np.float32(1) - np.float32(inside.sum()) / np.float32(inside.size)
+
+
+@pytest.mark.parametrize("channels", [1, 3, 8])
+def test_pixels_in_the_box_are_the_partners_and_the_weight_is_the_share_kept(channels: int) -> None:
+    first, second, draws = pictures(200, channels), pictures(200, channels, 1), drawn(200)
+    mixed, weight = CutMix(box_per="example")(first, second, draws)
+    cut = 0
+    for k in range(200):
+        inside = slow_inside(draws["lam"][k].item(), draws["box"][k].tolist())
+        assert torch.equal(mixed[k][:, inside], second[k][:, inside])
+        assert torch.equal(mixed[k][:, ~inside], first[k][:, ~inside])
+        assert weight[k].item() == share_kept(inside)
+        cut += int(inside.any())
+    assert cut > 150
+
+
+def test_a_batch_mixed_with_itself_is_not_corrupted() -> None:
+    """Every image is a partner of another one: a box pasted in place would be pasted on."""
+    images, draws = pictures(50), drawn(50)
+    before, turned = images.clone(), torch.arange(50).roll(1)
+    mixed, _ = CutMix(box_per="example")(images, images[turned], draws)
+    assert torch.equal(images, before)
+    for k in range(50):
+        inside = slow_inside(draws["lam"][k].item(), draws["box"][k].tolist())
+        assert torch.equal(mixed[k], torch.where(torch.from_numpy(inside), before[turned[k]], before[k]))
+
+
+def test_lambda_one_is_the_identity_and_zero_takes_the_partner_but_for_clipping() -> None:
+    first, second, draws = pictures(300), pictures(300, seed=1), drawn(300)
+    mixed, weight = CutMix(box_per="example")(first, second, draws | {"lam": torch.ones(300)})
+    assert torch.equal(mixed, first)
+    assert (weight == 1).all()
+    mixed, weight = CutMix(box_per="example")(first, second, draws | {"lam": torch.zeros(300)})
+    for k in range(300):
+        inside = slow_inside(0.0, draws["box"][k].tolist())
+        assert torch.equal(mixed[k][:, inside], second[k][:, inside])
+        assert weight[k].item() == share_kept(inside)
+    centred = torch.tensor([[0.5, 0.5, 1.0]])
+    # Sides 2 floor(size / 2) around the middle: the whole width of 14, 8 rows of 9.
+    mixed, weight = CutMix()(first[:1], second[:1], {"lam": torch.zeros(1), "box": centred})
+    assert torch.equal(mixed[:, :, :8], second[:1, :, :8])
+    assert torch.equal(mixed[:, :, 8:], first[:1, :, 8:])
+    assert weight.item() == pytest.approx(1 / 9)
+
+
+def test_equal_labels_stay() -> None:
+    _, weight = CutMix(box_per="example")(pictures(100), pictures(100, seed=1), drawn(100))
+    y = torch.randn(100, 2, generator=torch.Generator().manual_seed(0))
+    assert torch.equal(mix(y, y, weight), y)
+
+
+@pytest.mark.parametrize("box_per", ["batch", "example"])
+def test_frequencies_of_cuts(box_per: str) -> None:
+    order = EpochBatches(np.arange(80_000), np.full(20_000, 4))
+    for probability in (0.0, 0.5, 1.0):
+        flags = CutMix(probability, box_per).draw(order, np.random.default_rng(0))["box"][:, 2]
+        assert set(flags.tolist()) <= {0.0, 1.0}
+        independent = flags if box_per == "example" else flags[::4]
+        spread = (probability * (1 - probability) / len(independent)) ** 0.5
+        assert abs(independent.mean() - probability) <= 4 * spread
+
+
+def test_without_probability_nothing_changes() -> None:
+    first = pictures(40)
+    mixed, weight = CutMix(0.0, "example")(first, pictures(40, seed=1), drawn(40, probability=0.0))
+    assert torch.equal(mixed, first)
+    assert (weight == 1).all()
+
+
+def test_one_box_a_batch_or_an_example() -> None:
+    order = shuffled(43, 16, np.random.default_rng(0))
+    for box_per, count in (("batch", 3), ("example", 43)):
+        boxes = CutMix(1.0, box_per).draw(order, np.random.default_rng(1))["box"]
+        assert boxes.shape == (43, 3)
+        assert boxes.dtype == np.float32
+        assert (boxes[:, :2] >= 0).all()
+        assert (boxes[:, :2] <= 1).all()
+        assert len(np.unique(boxes[:, 0])) == len(np.unique(boxes[:, 1])) == count
+        if box_per == "batch":
+            pieces = np.split(boxes, np.cumsum(order.sizes)[:-1])
+            assert all((piece == piece[0]).all() for piece in pieces)
+
+
+def test_a_leading_axis_of_models_gives_the_same_as_one_by_one() -> None:
+    first, second = pictures(20, lead=(3,)), pictures(20, seed=1, lead=(3,))
+    each = [drawn(20, seed) for seed in range(3)]
+    together = {name: torch.stack([draws[name] for draws in each]) for name in each[0]}
+    mixed, weight = CutMix()(first, second, together)
+    assert weight.shape == (3, 20)
+    for e in range(3):
+        alone, share = CutMix()(first[e], second[e], each[e])
+        assert torch.equal(mixed[e], alone)
+        assert torch.equal(weight[e], share)
+
+
+# ---- as the mixing of a method
+
+
+def picture_data(n: int = 48, channels: int = 3) -> RegressionData:
+    parts = []
+    for k, (size, name) in enumerate(((n, "train"), (12, "val"), (10, "test"))):
+        x = pictures(size, channels, k)
+        parts.append(Split(x, x.mean(dim=(1, 2, 3))[:, None] * 5, torch.arange(size) % 2, f"pictures/{name}"))
+    return RegressionData("pictures", *parts, unit="none")
+
+
+class SmallConv(Backbone):
+    layers = ("input", "conv")
+    hidden = "conv"
+
+    def __init__(self, *_: int):
+        super().__init__()
+        self.conv, self.out = nn.Conv2d(3, 4, 3, padding=1, stride=2), nn.Linear(4, 1)
+
+    def encode(self, x: Tensor, layer: str) -> Tensor:
+        return x if layer == "input" else self.conv(x).relu()
+
+    def decode(self, state: Tensor, layer: str) -> Tensor:
+        state = self.conv(state).relu() if layer == "input" else state
+        return self.out(state.mean(dim=(2, 3)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.decode(x, "input")
+
+
+@pytest.mark.parametrize("layer", ["input", "hidden"])
+def test_a_method_mixes_images_or_feature_maps_by_the_weight_kept(layer: str) -> None:
+    run = make_run(Mix(Permutation(), Beta(1.0), layer, CutMix(box_per="example")), 0, picture_data(), SmallConv)
+    _, batches = epoch_batches(run)
+    batch, model = batches[0], run.model
+    assert batch.partner is not None
+    assert batch.draws["box"].shape == (16, 3)
+    name = "conv" if layer == "hidden" else "input"
+    first, second = (model.encode(rows.x, name) for rows in (batch, batch.partner))
+    assert first.shape[-2:] == ((5, 7) if layer == "hidden" else (HEIGHT, WIDTH))
+    mixed, weight = CutMix()(first, second, batch.draws)
+    assert 0 < weight.mean() < 1
+    assert not torch.equal(weight, batch.draws["lam"])
+    expected = squared_error(model.decode(mixed, name), mix(batch.y, batch.partner.y, weight))
+    torch.testing.assert_close(run.method.loss(model, batch), expected)
+    (result,) = train([run], settings(epochs=2))
+    assert not result.diverged
+
+
+def test_boxes_come_from_a_stream_of_their_own() -> None:
+    found = []
+    for mixing in (Linear(), CutMix()):
+        run = fitted(make_run(Mix(Uniform(), Beta(0.5), mixing=mixing), 0, picture_data(), SmallConv))
+        order = run.method.order(run.data.train, 16, run.streams, drop_last=False)
+        found.append((order.index, run.method.draw(order, run.streams), run.streams))
+    (rows, draws, streams), (other_rows, other_draws, other_streams) = found
+    assert rows.tolist() == other_rows.tolist()
+    assert draws["partner"].tolist() == other_draws["partner"].tolist()
+    assert draws["lam"].tolist() == other_draws["lam"].tolist()
+    for name in ("order", "partners", "lam", "views"):
+        assert getattr(streams, name).random() == getattr(other_streams, name).random()
+    assert streams.mixing.random() != other_streams.mixing.random()
+
+
+def test_tables_are_refused() -> None:
+    for layer, name, width in (("input", "input", 3), ("hidden", "block1", 128)):
+        run = make_run(Mix(Uniform(), Constant(0.5), layer, CutMix()), data=make_data())
+        message = rf"mixing CutMix needs images \(B, C, H, W\) at layer '{name}', got \(2, {width}\) of data/train"
+        with pytest.raises(InputError, match=message):
+            fitted(run)
+
+
+def test_bad_values_are_refused_by_name() -> None:
+    with pytest.raises(InputError, match=r"probability must lie in \[0, 1\], got 1.5"):
+        CutMix(1.5)
+    with pytest.raises(InputError, match="box_per must be one of batch, example, got 'epoch'"):
+        CutMix(1.0, "epoch")

@@ -1,0 +1,110 @@
+"""Every room has one rule, and the rooms have an order: a file imports from its own room and from rooms before it."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+REPO = Path(__file__).resolve().parent.parent
+PACKAGES = ("cmixup", "datasets", "models", "scripts")
+#: From the ground up. A file may import from its own room and from every room before it; `datasets` and `models` stand
+#: on the library and not on each other.
+ROOMS = (
+    "cmixup.ground",
+    "cmixup.sampling",
+    "cmixup.mixing",
+    "cmixup.pairing",
+    "cmixup.methods",
+    "cmixup.training",
+    "cmixup",
+    "models",
+    "datasets.common",
+    "datasets",
+    "scripts.driver",
+    "scripts.report",
+    "scripts.bench",
+    "scripts",
+)
+#: `wilds` imports torchvision, whose import beside a CPU build of PyTorch needs the help that models/vision.py gives.
+EXCEPTIONS = {("datasets.poverty_map", "models.vision")}
+LIMITS = {"scripts": 16, "datasets": 19, "cmixup": 16, "cmixup/pairing": 10}
+FILES = sorted(path for package in PACKAGES for path in (REPO / package).rglob("*.py"))
+
+
+def name_of(path: Path) -> str:
+    return ".".join(path.relative_to(REPO).with_suffix("").parts).removesuffix(".__init__")
+
+
+NAMES = {name_of(path): path for path in FILES}
+
+
+def room(name: str) -> str:
+    """The room of a module; the files at the top of cmixup/ are its ground floor, but for the package itself."""
+    first, *rest = name.split(".")
+    if first == "cmixup":
+        if not rest:
+            return "cmixup"
+        return f"cmixup.{rest[0]}" if f"cmixup.{rest[0]}" in ROOMS else "cmixup.ground"
+    return f"{first}.{rest[0]}" if rest and f"{first}.{rest[0]}" in ROOMS else first
+
+
+@cache
+def imports(name: str) -> frozenset[str]:
+    """Our modules that a module imports anywhere, in functions and in blocks for types, too."""
+    found = set()
+    for node in ast.walk(ast.parse(NAMES[name].read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{name}: relative import"
+            modules = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= {module if module in NAMES else str(node.module) for module in modules}
+    return frozenset(module for module in found if module in NAMES and module != name)
+
+
+def test_no_circle_of_imports() -> None:
+    order = list(TopologicalSorter({name: imports(name) for name in NAMES}).static_order())
+    assert set(order) == set(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_imports_do_not_climb_back_up(name: str) -> None:
+    allowed = ROOMS[: ROOMS.index(room(name)) + 1]
+    climbing = {other for other in imports(name) if room(other) not in allowed and (name, other) not in EXCEPTIONS}
+    assert not climbing, f"{name} is in {room(name)} and imports {climbing}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_import_is_hidden_behind_types(name: str) -> None:
+    tests = [node.test for node in ast.walk(ast.parse(NAMES[name].read_text())) if isinstance(node, ast.If)]
+    assert not any("TYPE_CHECKING" in ast.unparse(test) for test in tests)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if room(name).split(".")[0] in ("datasets", "models")])
+def test_datasets_and_models_do_not_know_each_other(name: str) -> None:
+    other = {"datasets": "models", "models": "datasets"}[name.split(".", maxsplit=1)[0]]
+    assert not {i for i in imports(name) if i.split(".")[0] == other and (name, i) not in EXCEPTIONS}
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if room(name) == "scripts" and name != "scripts"])
+def test_a_command_has_a_main_and_nothing_imports_it(name: str) -> None:
+    defined = {node.name for node in ast.parse(NAMES[name].read_text()).body if isinstance(node, ast.FunctionDef)}
+    assert "main" in defined
+    assert not {other for other in NAMES if name in imports(other)}
+
+
+@pytest.mark.parametrize("folder", LIMITS)
+def test_rooms_do_not_grow_flat(folder: str) -> None:
+    assert len(list((REPO / folder).glob("*.py"))) <= LIMITS[folder]
+
+
+def test_engine_and_driver_know_no_method_dataset_or_model_by_name() -> None:
+    contracts = {"cmixup.methods.base", "datasets.common.base", "datasets.common.fetch"}
+    for name in NAMES:
+        if room(name) in ("cmixup.training", "scripts.driver"):
+            parts = {i for i in imports(name) if room(i) in ("cmixup.methods", "datasets", "datasets.common", "models")}
+            assert parts <= contracts, name

@@ -22,7 +22,7 @@ from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from cmixup.metrics import metric_of
 from scripts.driver.cli import out_folder, user_errors
-from scripts.driver.config import TUNE_SEED, TUNED, compose_train, names, override, parse_words, tuned_path
+from scripts.driver.config import TUNE_SEED, TUNED, base_preset, compose_train, names, override, parse_words, tuned_path
 from scripts.driver.job import Job, plan
 from scripts.driver.parallel import train_all
 from scripts.driver.runs import is_done
@@ -68,7 +68,7 @@ def points(dataset: str, method: str) -> list[dict[str, Any]]:
     The `grid` of a method's config maps options to lists of values, all combinations of which count; a list of such
     mappings is their union.
     """
-    cfg = compose_train([f"dataset={dataset}", f"method={method}", "preset=paper"])
+    cfg = compose_train([f"dataset={dataset}", f"method={method}", f"preset={base_preset(dataset)}"])
     grid: Any = OmegaConf.to_container(cfg.method.grid) if "grid" in cfg.method else {}
     rates = [float(f"{cfg.train.lr * factor:.6g}") for factor in LR_FACTORS]
     found = []
@@ -85,7 +85,8 @@ def make_trials(dataset: str, method: str, given: Sequence[str] = (), budget: in
     batch size), are passed over; fewer than `budget` trials means that the grid has no more.
     """
     base = [
-        f"dataset={dataset}", f"method={method}", "preset=paper", "experiment=tune", f"seed={TUNE_SEED}", "logger=none",
+        f"dataset={dataset}", f"method={method}", f"preset={base_preset(dataset)}", "experiment=tune",
+        f"seed={TUNE_SEED}", "logger=none",
         *given,
     ]  # fmt: skip
     trials = {(job := plan(compose_train(base))).folder: Trial(base, job, {})}

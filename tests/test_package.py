@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -50,6 +52,19 @@ def imports(path: Path) -> set[str]:
 @pytest.mark.parametrize("path", LIBRARY, ids=lambda path: str(path.relative_to(REPO)))
 def test_the_library_imports_neither_datasets_nor_models(path: Path) -> None:
     assert not imports(path) & set(OURS)
+
+
+DISTRIBUTIONS = {"sklearn": "scikit-learn", "hydra": "hydra-core", "yaml": "PyYAML", "PIL": "Pillow", "tdc": "PyTDC"}
+
+
+def test_every_package_that_is_imported_is_declared() -> None:
+    project = tomllib.loads((REPO / "pyproject.toml").read_text())["project"]
+    required = [*project["dependencies"], *project["optional-dependencies"]["repro"]]
+    declared = {re.split(r"[^\w.-]", requirement, maxsplit=1)[0].lower() for requirement in required}
+    used = set().union(*(imports(path) for folder in OURS[:3] for path in (REPO / folder).rglob("*.py")))
+    used |= set().union(*map(imports, LIBRARY))
+    third_party = used - set(sys.stdlib_module_names) - {*OURS, "cmixup"}
+    assert {DISTRIBUTIONS.get(name, name).lower() for name in third_party} <= declared
 
 
 def test_the_public_names_are_there() -> None:

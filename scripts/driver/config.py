@@ -55,6 +55,12 @@ def tuned_path(dataset: str, method: str) -> Path:
     return CONFIG_DIR / TUNED / dataset / f"{method}.yaml"
 
 
+def base_preset(dataset: str) -> str:
+    """Return the preset that tuning starts from: `paper`, or `default` for a dataset that the paper does not have."""
+    presets = yaml.safe_load((CONFIG_DIR / "dataset" / f"{dataset}.yaml").read_text())["presets"]
+    return "paper" if "paper" in presets else "default"
+
+
 def tuned_overrides(cfg: DictConfig) -> list[str]:
     """Return the overrides that preset `tuned` stands for: preset `paper` under the tuned values.
 
@@ -64,7 +70,7 @@ def tuned_overrides(cfg: DictConfig) -> list[str]:
         InputError: this method has not been tuned on this dataset.
     """
     dataset, method = cfg.dataset.name, cfg.method.name
-    base = "paper" if "paper" in cfg.dataset.presets else "default"
+    base = base_preset(dataset)
     path = tuned_path(dataset, method)
     if not path.is_file():
         raise InputError(
@@ -184,6 +190,8 @@ def check_part(path: str, node: dict[str, Any], reserved: Sequence[str] = ()) ->
     function = target(node)
     hints = typing.get_type_hints(function.__init__ if inspect.isclass(function) else function)
     known = [name for name in inspect.signature(function).parameters if name not in ("self", *reserved)]
+    for key in known:
+        _refuse_name_of_part(f"{path}.{key}", node.get(key), hints[key])
     below = {key: value for key, value in node.items() if is_part(value)}
     passed_on = {key for part in below.values() for key in part if key not in NOT_ARGUMENTS}
     given: dict[str, Any] = {}
@@ -197,7 +205,6 @@ def check_part(path: str, node: dict[str, Any], reserved: Sequence[str] = ()) ->
         if key in below:
             given[key] = _check_below(path, key, node, hints[key])
         else:
-            _refuse_name_of_part(where, value, hints[key])
             given[key] = node[key] = checked_value(where, value, hints[key])
     return Part(function, given)
 

@@ -54,12 +54,11 @@ def test_the_name_is_the_files_stem_and_the_target_exists(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", DATASETS)
-def test_every_dataset_has_the_same_presets_with_the_same_keys(name: str) -> None:
+def test_every_dataset_has_presets_with_the_same_keys_default_among_them(name: str) -> None:
     presets = presets_of(name)
-    slow = name in TASKS or name == "rcf_mnist"  # these have a preset for machines without a GPU
-    assert set(presets) == set(PRESETS) | ({"cpu"} if slow else set())
-    every = set(presets_of(TASKS[0] if name in TASKS else "airfoil")["paper"]) - {"scaling"}  # videos have none
-    assert all(set(values) == set(presets["paper"]) >= every for values in presets.values())
+    assert "default" in presets
+    every = set(presets_of(TASKS[0] if name in TASKS else "airfoil")["default"]) - {"scaling"}  # videos have none
+    assert all(set(values) == set(presets["default"]) >= every for values in presets.values())
 
 
 @pytest.mark.parametrize(("dataset", "method", "preset"), combinations())

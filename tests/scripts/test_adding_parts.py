@@ -1,0 +1,203 @@
+"""A method, pairing, mixing, lambda, dataset or backbone is added with one file and one config, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scripts.driver import config
+from scripts.driver.job import execute, plan
+
+CODE = {
+    "my_method": """
+        from cmixup.methods.base import Method, squared_errors
+
+        class Huber(Method):
+            '''Trains on the Huber loss.'''
+
+            def __init__(self, delta: float = 1.0):
+                super().__init__()
+                self.delta = delta
+
+            def loss(self, model, batch):
+                error = squared_errors(model(batch.x), batch.y).sqrt()
+                small = error.clamp_max(self.delta)
+                return (small * (error - small / 2)).mean(dim=-1)
+    """,
+    "my_pairing": """
+        from cmixup.pairing.base import Pairing
+
+        class Next(Pairing):
+            '''Pairs each row with the row `step` places after it.'''
+
+            def __init__(self, step: int = 1):
+                super().__init__()
+                self.step = step
+
+            def fit(self, train):
+                self.n_rows = len(train)
+
+            def draw(self, order, rng):
+                return (order.index + self.step) % self.n_rows
+    """,
+    "my_mixing": """
+        import numpy as np
+        import torch
+        from cmixup.mixing.base import Mixing
+
+        class Swap(Mixing):
+            '''Takes each feature from the partner with probability 1 - lam.'''
+
+            def draw(self, order, rng):
+                return {"level": rng.random((len(order.index), 256)).astype(np.float32)}
+
+            def forward(self, first, second, draws):
+                own = draws["level"][..., : first.shape[-1]] < draws["lam"].unsqueeze(-1)
+                return torch.where(own, first, second), own.float().mean(dim=-1)
+    """,
+    "my_lam": """
+        import numpy as np
+        from cmixup.mixing.lam import Lam
+
+        class Flat(Lam):
+            '''Draws lambda uniformly.'''
+
+            def draw(self, sizes, rng):
+                return rng.random(int(sizes.sum()), dtype=np.float32)
+    """,
+    "my_dataset": """
+        import torch
+        from cmixup.data import Split
+        from datasets.common.base import Dataset
+
+        class Line(Dataset):
+            '''A noisy line.'''
+
+            name, unit = "my_dataset", "none"
+
+            def __init__(self, slope: float = 2.0, synthetic: bool = False):
+                super().__init__(synthetic)
+                self.slope = slope
+
+            def load(self, seed):
+                generator = torch.Generator().manual_seed(seed)
+                splits = []
+                for part, n in (("train", 60), ("val", 20), ("test", 20)):
+                    x = torch.rand(n, 3, generator=generator)
+                    y = self.slope * x[:, :1] + 0.1 * torch.randn(n, 1, generator=generator)
+                    splits.append(Split(x, y, torch.zeros(n, dtype=torch.int64), part))
+                return self.assemble(*splits, {})
+    """,
+    "my_model": """
+        from torch import nn
+        from cmixup.backbone import Backbone
+
+        class Linear(Backbone):
+            '''One layer.'''
+
+            def __init__(self, in_shape, out_features: int):
+                super().__init__()
+                self.out = nn.Linear(in_shape[0], out_features)
+
+            def forward(self, x):
+                return self.out(x)
+    """,
+}
+CONFIGS = {
+    "method/my_method.yaml": "{name: my_method, title: Huber, _target_: parts.my_method.Huber, delta: 0.5}",
+    "method/pairing/my_pairing.yaml": "{name: my_pairing, _target_: parts.my_pairing.Next, step: 2}",
+    "method/mixing/my_mixing.yaml": "{name: my_mixing, _target_: parts.my_mixing.Swap}",
+    "method/lam/my_lam.yaml": "{name: my_lam, _target_: parts.my_lam.Flat}",
+    "model/my_model.yaml": "{name: my_model, _target_: parts.my_model.Linear}",
+    "dataset/my_dataset.yaml": """
+defaults: [override /model@_global_.model: fcn3]
+name: my_dataset
+title: A line
+_target_: parts.my_dataset.Line
+slope: 2.0
+presets:
+  default: {epochs: 3, batch_size: 16, lr: 0.01, optimizer: adam, weight_decay: 0.0, drop_last: false,
+            alpha: 1.0, lam_per: example, bandwidth: 0.2, layer: input}
+""",
+}
+
+
+@pytest.fixture
+def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder with the project's configs and six new parts: a module and a config each."""
+    shutil.copytree(config.CONFIG_DIR, tmp_path / "configs")
+    (tmp_path / "parts").mkdir()
+    for name, text in CODE.items():
+        lines = [line.removeprefix("        ") for line in text.splitlines()]
+        (tmp_path / "parts" / f"{name}.py").write_text("from __future__ import annotations\n" + "\n".join(lines) + "\n")
+    for name, text in CONFIGS.items():
+        (tmp_path / "configs" / name).write_text(text)
+    monkeypatch.setattr(config, "CONFIG_DIR", tmp_path / "configs")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield tmp_path
+    for name in [name for name in sys.modules if name.partition(".")[0] == "parts"]:
+        del sys.modules[name]
+    config._standard.cache_clear()
+
+
+def trained(folder: Path, *words: str) -> dict[str, Any]:
+    """The report of a run of two epochs."""
+    given = [f"out={folder}", "logger=none", "train.epochs=2", "device=cpu", *words]
+    (run,) = execute(plan(config.compose_train(given)))
+    return json.loads((run / "report.json").read_text())
+
+
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        (["dataset=my_dataset", "method=my_method"], {}),
+        (["dataset=my_dataset", "method=my_method", "method.delta=2"], {"method.delta": 2.0}),
+        (["dataset=my_dataset", "method=cmixup"], {}),
+        (["dataset=my_dataset", "method=cmixup", "model=my_model"], {}),
+        (["method=cmixup", "method/pairing=my_pairing"], {"method.pairing": "my_pairing"}),
+        (
+            ["method=k_mixup", "method/pairing=my_pairing", "method.pairing.step=5"],
+            {"method.pairing": "my_pairing", "method.pairing.step": 5},
+        ),
+        (["method=cmixup", "method/mixing=my_mixing"], {"method.mixing": "my_mixing"}),
+        (["method=local_mixup", "method/mixing=my_mixing"], {"method.mixing": "my_mixing"}),
+        (["method=mixrl", "method/mixing=my_mixing", "debug=tiny"], {"method.mixing": "my_mixing"}),
+        (["method=mixup", "method/lam=my_lam"], {"method.lam": "my_lam"}),
+    ],
+)
+def test_a_part_trains_with_one_file_and_one_config(parts: Path, words: list[str], options: dict[str, Any]) -> None:
+    given = words if "dataset=my_dataset" in words else ["dataset=no2", "dataset.synthetic=true", *words]
+    report = trained(parts / "out", *given)
+    chosen = {key: value for key, value in report["options"].items() if key.startswith("method.")}
+    assert {key: value for key, value in options.items() if key.startswith("method.")}.items() <= chosen.items()
+    assert all(key.partition(".")[0] for key in options)
+    assert 0 < report["scores"]["test"]["rmse"] < float("inf")
+    for name in options.values():
+        if isinstance(name, str):
+            assert name in report["run"]
+
+
+def test_new_parts_are_listed_and_refuse_misspelt_options(parts: Path) -> None:
+    assert "my_method" in config.names("method")
+    assert "my_dataset" in config.names("dataset")
+    assert "my_pairing" in config.names("method/pairing")
+    with pytest.raises(config.InputError, match=r"method\.detla is not known; method takes delta"):
+        trained(parts / "out", "dataset=my_dataset", "method=my_method", "+method.detla=1")
+    with pytest.raises(config.InputError, match=r"method\.pairing\.step must be a whole number, got 'two'"):
+        trained(parts / "out", "dataset=my_dataset", "method/pairing=my_pairing", "method.pairing.step=two")
+    with pytest.raises(config.InputError, match=r"method\.pairing must be a Pairing here, got support_uniform"):
+        trained(parts / "out", "dataset=my_dataset", "method/pairing=support_uniform")
+    with pytest.raises(
+        config.InputError, match="preset must be one of default, tuned for dataset my_dataset, got 'paper'"
+    ):
+        trained(parts / "out", "dataset=my_dataset", "preset=paper")
+    with pytest.raises(
+        config.InputError, match=r"method\.pairing is chosen with method/pairing=, one of .*my_pairing.*, got 'uniform'"
+    ):
+        trained(parts / "out", "dataset=my_dataset", "method.pairing=uniform")

@@ -237,18 +237,23 @@ def _resume(
 
 
 def _draw_epoch(run: Run, settings: TrainSettings) -> tuple[EpochBatches, dict[str, np.ndarray]]:
-    """Return the rows of the next epoch with the method's draws, and which view of rows and partners is read.
-
-    Views have a stream of their own, and partners' are drawn even if there are none: every method sees the same views.
-    """
+    """Return the rows of the next epoch and the draws for them."""
     order = run.method.order(
         run.data.train, settings.batch_size, run.streams, drop_last=settings.drop_last, shuffle=settings.shuffle
     )
+    return order, _draw(run, order)
+
+
+def _draw(run: Run, order: EpochBatches) -> dict[str, np.ndarray]:
+    """Return the method's draws, and which view of every row and partner is read, where inputs have several.
+
+    Views have a stream of their own, and partners' are drawn even if there are none: every method sees the same views.
+    """
     drawn = run.method.draw(order, run.streams)
     if not isinstance(run.data.train.x, Sampled):
-        return order, drawn
+        return drawn
     view, partner_view = run.streams.views.integers(2**63, size=(2, len(order.index)))
-    return order, {**drawn, "view": view, "partner_view": partner_view}
+    return {**drawn, "view": view, "partner_view": partner_view}
 
 
 def _score_all(

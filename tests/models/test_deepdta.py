@@ -27,7 +27,7 @@ def count(model: nn.Module) -> int:
 
 
 def test_parameter_counts() -> None:
-    """For strings of 100 and 1000."""
+    """TDC's network, for strings of 100 and 1000 symbols."""
     model = DeepDTA((63 * 100 + 26 * 1000,), 1)
     parts = (model.drug, model.protein, model.predictor)
     assert [count(part) for part in parts] == [94_528, 118_464, 180_736]
@@ -92,10 +92,10 @@ def test_mixing_at_a_point_differs_from_mixing_inputs() -> None:
     model, a, b = model_and_inputs()
     lam = torch.tensor([1.0, 0.0, 0.5])
     by_point = {layer: forward_mixed(model, a, b, lam, layer) for layer in ("input", *POINTS)}
-    for mixed in by_point.values():
-        torch.testing.assert_close(mixed[0], model(a)[0])
-        torch.testing.assert_close(mixed[1], model(b)[1])
-    halves = torch.stack([mixed[2] for mixed in by_point.values()])
+    for found in by_point.values():
+        torch.testing.assert_close(found[0], model(a)[0])
+        torch.testing.assert_close(found[1], model(b)[1])
+    halves = torch.stack([found[2] for found in by_point.values()])
     assert torch.pdist(halves).min() > 1e-6
 
 

@@ -20,6 +20,7 @@ def model_and_inputs(d: int = 5, d_y: int = 2, n: int = 7) -> tuple[FCN3, torch.
 
 @pytest.mark.parametrize(("d", "count"), [(5, 17_409), (7, 17_665), (17, 18_945), (122, 32_385)])
 def test_parameter_counts(d: int, count: int) -> None:
+    """Three linear layers: d x 128, 128 x 128 and 128 x d_y weights, and their biases."""
     assert sum(p.numel() for p in FCN3((d,), 1).parameters()) == count
 
 

@@ -28,7 +28,7 @@ def count(model: nn.Module) -> int:
 
 @pytest.mark.parametrize(("m", "width", "expected"), [(8, 50, 19_998), (321, 100, 325_871)])
 def test_parameter_counts(m: int, width: int, expected: int) -> None:
-    """Exchange-Rate and Electricity."""
+    """The numbers of the released networks for Exchange-Rate and Electricity."""
     assert count(LSTNet((168, m), m, width, width)) == expected
 
 

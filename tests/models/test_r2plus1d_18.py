@@ -24,7 +24,7 @@ def model_and_inputs(**given: Any) -> tuple[R2Plus1D18, Tensor, Tensor]:
 
 
 def test_parameters_are_torchvisions_but_for_the_last_layer() -> None:
-    """Their number is that of torchvision."""
+    """Their number is that of torchvision's network with one output."""
     model = R2Plus1D18((3, 32, 112, 112), 1)
     assert sum(p.numel() for p in model.parameters()) == 31_300_638
     theirs = import_torchvision("torchvision.models.video").r2plus1d_18(weights=None).state_dict()

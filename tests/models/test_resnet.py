@@ -9,8 +9,9 @@ from torch import Tensor, nn
 
 from cmixup.backbone import resolve_layer
 from cmixup.errors import InputError
-from models.resnet import Basic, Bottleneck, ResNet, resnet18, resnet50
-from tests.helpers import forward_mixed
+from models.resnet import ResNet, resnet18, resnet50
+from models.vision import import_torchvision
+from tests.helpers import forward_mixed as mix_at
 
 SHAPE = (3, 20, 24)
 LAYERS = ("input", "stem", "layer1", "layer2", "layer3", "layer4")
@@ -37,7 +38,7 @@ def narrow(depth: int, seed: int = 0) -> ResNet:
     [(resnet18, 3, 11_177_025), (resnet18, 8, 11_192_705), (resnet50, 8, 23_525_761)],
 )
 def test_parameter_counts(make: Any, channels: int, expected: int) -> None:
-    """The network that WILDS calls ResNet50 would have 42,517,889."""
+    """The published networks with one output; the one that WILDS calls ResNet50 would have 42,517,889."""
     assert count(make((channels, 224, 224), 1)) == expected
 
 
@@ -74,31 +75,52 @@ def test_it_is_the_network_of_the_paper(depth: int, strided: str) -> None:
     torch.testing.assert_close(model(x), by_hand(model, x, strided), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("block", [Basic, Bottleneck])
-def test_a_block_starts_as_its_input_where_its_body_is_zero(block: Any) -> None:
-    made = block(2 * block.expansion, 2, 1).eval()
-    assert isinstance(made.downsample, nn.Identity)
-    for name, parameter in made.named_parameters():
-        if "bn" in name:
-            nn.init.zeros_(parameter)
-    x = torch.randn(1, 2 * block.expansion, 5, 5)
-    assert torch.equal(made(x), torch.relu(x))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("depth", [18, 50])
 def test_it_is_torchvisions_network(depth: int) -> None:
     """Same names, same weights, same numbers, so its weight files load."""
-    try:
-        from torchvision.models import resnet as reference
-    except (ImportError, RuntimeError) as error:
-        pytest.skip(f"torchvision does not load here: {error}")
+    reference = import_torchvision("torchvision.models.resnet")
     torch.manual_seed(0)
     theirs = getattr(reference, f"resnet{depth}")(num_classes=2).eval()
     ours = ResNet((3, 64, 64), 2, depth).eval()
     ours.load_state_dict(theirs.state_dict())
     x = torch.rand(2, 3, 64, 64)
     torch.testing.assert_close(ours(x), theirs(x))
+
+
+@pytest.mark.parametrize(("depth", "convs"), [(18, 2), (50, 3)])
+def test_parameters_are_drawn_in_the_order_of_the_published_runs(depth: int, convs: int) -> None:
+    """Twice over all layers, in a block first the shortcut: PyTorch's own start, then Kaiming's for convolutions."""
+    torch.manual_seed(5)
+    model = ResNet((8, 20, 20), 2, depth, width=2)
+    after = torch.rand(1)
+    shapes = {name: value.shape for name, value in model.state_dict().items() if value.ndim == 4}
+    order = ["conv1.weight"]
+    for stage in (1, 2, 3, 4):
+        for k in range(sum(f"layer{stage}.{i}.conv1.weight" in shapes for i in range(10))):
+            names = ["downsample.0", *(f"conv{j + 1}" for j in range(convs))]
+            order += [f for n in names if (f := f"layer{stage}.{k}.{n}.weight") in shapes]
+    assert set(order) == set(shapes)
+
+    torch.manual_seed(5)
+    for name in order:
+        nn.init.kaiming_uniform_(torch.empty(shapes[name]), a=5**0.5)
+    linear = nn.Linear(model.fc.in_features, 2)
+    drawn = {n: nn.init.kaiming_normal_(torch.empty(shapes[n]), mode="fan_out", nonlinearity="relu") for n in order}
+    for name, value in drawn.items():
+        assert torch.equal(model.state_dict()[name], value), name
+    assert torch.equal(model.fc.weight, linear.weight)
+    assert torch.equal(model.fc.bias, linear.bias)
+    assert torch.equal(torch.rand(1), after)
+
+
+def test_normalisation_starts_as_the_identity() -> None:
+    norms = [module for module in ResNet(SHAPE, 1, width=2).modules() if isinstance(module, nn.BatchNorm2d)]
+    assert len(norms) == 20
+    for norm in norms:
+        assert (norm.weight == 1).all()
+        assert (norm.running_var == 1).all()
+        assert not any(value.any() for value in (norm.bias, norm.running_mean, norm.num_batches_tracked))
 
 
 def test_initialisation_is_kaimings() -> None:
@@ -122,7 +144,7 @@ def test_encode_and_decode_are_forward(depth: int, layer: str) -> None:
 
 
 def test_sizes_of_the_maps_of_rcf_mnist() -> None:
-    """Pool 7, layers 7, 4, 2, 1; 512 features."""
+    """28 pixels become 7 after the pool, then 7, 4, 2 and 1; there are 512 features."""
     model, x = resnet18((3, 28, 28), 1), torch.rand(2, 3, 28, 28)
     sizes = [model.encode(x, layer).shape[-1] for layer in LAYERS]
     assert sizes == [28, 7, 7, 4, 2, 1]
@@ -131,13 +153,12 @@ def test_sizes_of_the_maps_of_rcf_mnist() -> None:
 
 
 def test_the_released_mix_point_mixes_predictions() -> None:
-    """After layer 4 only pooling and a linear layer follow."""
+    """After layer 4 only pooling and a linear layer follow, so mixing states there mixes predictions."""
     model = narrow(18)
     assert resolve_layer(model, "hidden") == "layer4"
     a, b, lam = torch.rand(3, *SHAPE), torch.rand(3, *SHAPE), torch.tensor([0.0, 0.3, 1.0])
-    mixed = forward_mixed(model, a, b, lam, "layer4")
+    mixed, other = (mix_at(model, a, b, lam, k) for k in ("layer4", "layer2"))
     torch.testing.assert_close(mixed, lam[:, None] * model(a) + (1 - lam[:, None]) * model(b))
-    other = forward_mixed(model, a, b, lam, "layer2")
     assert not torch.allclose(other[1], mixed[1])
 
 

@@ -136,7 +136,7 @@ def test_ratios_are_trained_within_the_budget(monkeypatch: pytest.MonkeyPatch, t
     monkeypatch.setattr(command, "estimate_minutes", lambda *_: next(minutes))
     words = [f"out={tmp_path}", "preset=paper", "seeds=[0,1]", "train.epochs=3"]
     jobs, missing = plan_ratios([0.5, 0.6, 0.8], words, 30)
-    assert [(j.plain["dataset"]["ratio"], j.plain["experiment"]) for _, j in jobs] == [
+    assert [(j.config["dataset"]["ratio"], j.config["experiment"]) for _, j in jobs] == [
         (0.5, "table_spurious"),
         (0.8, "table3"),  # the dataset's own: the run of Table 3
     ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import json
 import re
 from collections.abc import Sequence
@@ -16,7 +18,7 @@ from cmixup.metrics import metric_of
 from scripts import publish, reproduce, tune
 from scripts.driver import config
 from scripts.driver import job as run_module
-from scripts.driver.config import CONFIG_DIR, TUNE_SEED, arguments, compose_train, parse_words, resolved, target
+from scripts.driver.config import CONFIG_DIR, NOT_ARGUMENTS, TUNE_SEED, check_part, compose_train, parse_words, resolved
 from scripts.driver.job import Job, execute, plan
 from scripts.driver.runs import load_reports
 from scripts.report.experiment import RESULTS, load_experiment
@@ -67,16 +69,28 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 # ---- grids
 
 
+@functools.cache
+def node_with(method: str, *parts: str) -> dict[str, Any]:
+    """The configuration of a method with these parts chosen."""
+    return resolved(compose_train([f"method={method}", "dataset=no2", "preset=paper", *parts]))["method"]
+
+
 @pytest.mark.parametrize("method", TUNABLE)
 def test_a_grid_names_options_of_its_method_with_values_that_it_takes(method: str) -> None:
     cfg = compose_train([f"method={method}", "dataset=no2", "preset=paper"])
     node = resolved(cfg)["method"]
-    options = {key: value for key, value in node.items() if key not in ("name", "_target_")}
+    options = {key: value for key, value in node.items() if key not in NOT_ARGUMENTS}
     assert ("grid" in cfg.method) == bool(options), "a method with options and no grid would be tuned less than others"
     for point in points("no2", method):
         changed = {key.removeprefix("method."): v for key, v in point.items() if key != "train.lr"}
-        assert set(changed) <= set(options)
-        target(node)(**arguments("method", {**node, **changed}, target(node)))
+        parts = {key: value for key, value in changed.items() if (CONFIG_DIR / "method" / key).is_dir()}
+        made = copy.deepcopy(node_with(method, *(f"method/{key}={value}" for key, value in sorted(parts.items()))))
+        assert set(changed) <= set(made)
+        for key, value in changed.items():
+            for part in (made, *made.values()):
+                if key not in parts and isinstance(part, dict) and key in part:
+                    part[key] = value
+        check_part("method", made).build()
 
 
 @pytest.mark.parametrize("method", TUNABLE)
@@ -155,7 +169,7 @@ def test_the_file_holds_the_winner_and_makes_a_preset(
     best = min(reports, key=lambda r: r["scores"]["val"]["rmse"])
     wanted = {k: v for k, v in best["options"].items() if k.startswith("method.") or k == "train.lr"}
     assert yaml.safe_load(path.read_text()) == wanted
-    assert planned("dataset=no2", "preset=tuned").plain["method"] == best["config"]["method"]
+    assert planned("dataset=no2", "preset=tuned").config["method"] == best["config"]["method"]
     text = path.read_text()
     assert "python -m scripts.tune dataset=no2 method=cmixup\n# Commit c0ffee; model fcn3, seed 1000, 3 trials" in text
     assert f"Best validation rmse: {best['scores']['val']['rmse']:.5g} (trial " in text
@@ -172,7 +186,7 @@ def test_the_file_holds_the_winner_and_makes_a_preset(
 def test_preset_paper_wins_as_no_values(tmp_path: Path, tuned: Path, here: list[int]) -> None:
     tune.tune([("no2", "erm")], ["debug=tiny", f"out={tmp_path}"], budget=1)
     assert yaml.safe_load((tuned / "no2/erm.yaml").read_text()) == {}
-    paper, ours = (planned("dataset=no2", "method=erm", f"preset={preset}").plain for preset in ("paper", "tuned"))
+    paper, ours = (planned("dataset=no2", "method=erm", f"preset={preset}").config for preset in ("paper", "tuned"))
     assert {**ours, "preset": "paper"} == paper
 
 
@@ -198,9 +212,11 @@ def test_empty_words_count_as_not_given() -> None:
 def test_preset_tuned_is_paper_under_the_files_values() -> None:
     job = planned("dataset=no2", "preset=tuned", "out=o")
     paper = planned("dataset=no2", "preset=paper")
-    assert job.config["method"] == paper.plain["method"] | {"bandwidth": ["std", 0.3], "alpha": 0.2}
-    assert job.config["train"] == paper.plain["train"] | {"lr": 0.03}
-    assert job.config["dataset"] == paper.plain["dataset"]
+    changed = {"method.bandwidth": ["std", 0.3], "method.alpha": 0.2, "train.lr": 0.03}
+    assert config.differences(job.config, "paper") == changed
+    assert job.make_method().pairing.bandwidth == ["std", 0.3]
+    assert job.config["train"] == paper.config["train"] | {"lr": 0.03}
+    assert job.config["dataset"] == paper.config["dataset"]
     assert (job.config["preset"], job.options) == ("tuned", {})
 
 
@@ -258,7 +274,7 @@ def test_the_command_trains_and_shows_preset_tuned(tmp_path: Path) -> None:
 def test_the_table_lists_what_is_not_tuned_and_tries_no_other_layer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(target(compose_train(["dataset=no2"]).dataset), "fetch", lambda _: [])
+    monkeypatch.setattr(config.dataset_class("no2"), "fetch", lambda _: [])
     choice = reproduce.Choice(["no2"], ["mixup", "k_mixup", "cmixup"], [0, 1], "tuned", str(tmp_path), "cpu", False)
     jobs, missing = reproduce.plan_cells(load_experiment("table1"), choice)
     assert set(jobs) == {("no2", "k_mixup", ""), ("no2", "cmixup", "")}

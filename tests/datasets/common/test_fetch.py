@@ -169,14 +169,14 @@ def test_the_content_of_a_gzip_file_counts_whatever_its_header(root: Path, tmp_p
     _, path = fetch(raw(f"file://{tmp_path}/here.gz#content"))
     assert path.read_bytes() == CONTENT
     (tmp_path / "cut.gz").write_bytes(gzip.compress(CONTENT)[:-9])
-    with pytest.raises(FetchError, match=r"cut.gz#content: no run content in the archive \(EOFError\)"):
+    with pytest.raises(FetchError, match=r"cut.gz#content: no member content in the archive \(EOFError\)"):
         fetch(raw(f"file://{tmp_path}/cut.gz#content", path="toy/other.dat"))
 
 
 @pytest.mark.parametrize("archive", [zipped(other=OTHER), b"no archive"])
 def test_a_zip_archive_without_the_member(root: Path, server: Server, archive: bytes) -> None:
     server.files["/all.zip"] = archive
-    with pytest.raises(FetchError, match=r"all.zip#table.dat: no run table.dat in the archive"):
+    with pytest.raises(FetchError, match=r"all.zip#table.dat: no member table.dat in the archive"):
         fetch(raw(f"{server.url}/all.zip#table.dat"))
     assert files_below(root) == []
 

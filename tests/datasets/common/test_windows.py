@@ -165,7 +165,7 @@ def test_evaluation_does_not_depend_on_the_batch_size(batch_size: int) -> None:
     model.eval()
     with torch.no_grad():
         whole = model(val.x[torch.arange(len(val))])
-    torch.testing.assert_close(predict(ERM().predict, model, rows, batch_size), whole, atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(predict(ERM().predictors()[""], model, rows, batch_size), whole, atol=1e-6, rtol=1e-5)
 
 
 # ---- scaling

@@ -350,8 +350,8 @@ def test_runs_that_diverge_are_not_recorded(tmp_path: Path) -> None:
 def test_seeds_beside_one_that_diverges_are_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     train = run_module.train
 
-    def second_diverges(*given: Any) -> list[RunResult]:
-        results = train(*given)
+    def second_diverges(*given: Any, **named: Any) -> list[RunResult]:
+        results = train(*given, **named)
         results[1].best_epoch = 0
         return results
 

@@ -92,7 +92,7 @@ def archive(path: Path, **runs: str) -> None:
 def test_objs_are_read_from_the_archive_member_by_member(tmp_path: Path) -> None:
     archive(tmp_path / "all.tar.xz", a=OBJ, b="broken", c=OBJ)
     assert [m.name for m in read_objs(tmp_path / "all.tar.xz", ["c.obj", "a.obj"])] == ["a.obj", "c.obj"]
-    with pytest.raises(InputError, match=r"has no run d\.obj"):
+    with pytest.raises(InputError, match=r"has no member d\.obj"):
         list(read_objs(tmp_path / "all.tar.xz", ["a.obj", "d.obj"]))
 
 

@@ -19,7 +19,7 @@ from cmixup.training.loader import BatchLoader
 from cmixup.training.predict import predict
 from cmixup.training.trainer import _draw, train
 from models.fcn3 import FCN3
-from tests.helpers import CPU, Lazy, Own, make_data, make_run, make_split, settings
+from tests.helpers import CPU, Lazy, Own, fitted, make_data, make_run, make_split, settings
 
 
 class Random(Lazy):
@@ -40,7 +40,7 @@ class Ragged(Lazy):
 
 def first_epoch(method: Method, seed: int = 3) -> list[Batch]:
     data = make_data(seed)
-    run = make_run(method, seed, replace(data, train=replace(data.train, x=Random(data.train.x))))
+    run = fitted(make_run(method, seed, replace(data, train=replace(data.train, x=Random(data.train.x)))))
     order = method.order(run.data.train, 16, run.streams, drop_last=False)
     return list(BatchLoader([run.data.train], CPU).batches([order], [_draw(run, order)]))
 
@@ -97,7 +97,7 @@ def test_the_mean_over_all_views_equals_a_naive_loop(size: int) -> None:
     torch.manual_seed(0)
     model, split = FCN3((3,), 2), make_split(9, d_y=2)
     lazy = replace(split, x=Ragged(split.x))
-    found = predict(ERM().predict, model, BatchLoader([lazy], CPU), size)
+    found = predict(ERM().predictors()[""], model, BatchLoader([lazy], CPU), size)
     with torch.no_grad():
         each = [sum(model(x[None] * k) for k in range(1, i + 2)) / (i + 1) for i, x in enumerate(split.x)]
     torch.testing.assert_close(found, torch.cat(each))

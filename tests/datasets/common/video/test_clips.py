@@ -195,7 +195,7 @@ def test_the_prediction_of_a_video_is_the_mean_over_its_clips() -> None:
     model = R2Plus1D18((3, 3, 4, 4), 1, width=2)
     clips = clips_of(EveryClip, (9, 3, 6), stats=STATS)
     split = Split(clips, torch.zeros(3, 1), torch.zeros(3, dtype=torch.int64), "test")
-    found = predict(ERM().predict, model, BatchLoader([split], torch.device("cpu")), 4)
+    found = predict(ERM().predictors()[""], model, BatchLoader([split], torch.device("cpu")), 4)
     model.eval()
     expected = []
     for row in range(3):

@@ -19,15 +19,15 @@ class Backbone(nn.Module):
 
     Attributes:
         layers: names of the mix points, "input" first.
-        hidden: the point that `layer="hidden"` stands for (the released code's), or None.
-        choices: names that stand for several points, one of which is drawn for every batch; not for stackable models.
+        default_layer: the point that `layer="hidden"` stands for (the released code's), or None.
+        layer_choices: names that stand for several points, one of which is drawn for every batch; not for stackable models.
         stackable: whether parameters with a leading axis of models, and inputs `(E, B, ...)`, run E models at once.
         notes: what a reader of its results must know (weights it started from).
     """
 
     layers: ClassVar[tuple[str, ...]] = ("input",)
-    hidden: ClassVar[str | None] = None
-    choices: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    default_layer: ClassVar[str | None] = None
+    layer_choices: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     stackable: ClassVar[bool] = False
     notes: tuple[str, ...] = ()
 
@@ -69,7 +69,7 @@ def resolve_layer(model: nn.Module, layer: str) -> str:
         InputError: the model has no such point.
     """
     points = model.layers if isinstance(model, Backbone) else ("input",)
-    hidden = model.hidden if isinstance(model, Backbone) else None
+    hidden = model.default_layer if isinstance(model, Backbone) else None
     name = hidden if layer == "hidden" else layer
     if name is None or name not in points:
         offered = ", ".join(points)
@@ -84,7 +84,7 @@ def resolve_layers(model: nn.Module, layer: str) -> tuple[str, ...]:
         InputError: the model has no such point.
     """
     if isinstance(model, Backbone):
-        name = model.hidden if layer == "hidden" else layer
-        if name is not None and name in model.choices:
-            return model.choices[name]
+        name = model.default_layer if layer == "hidden" else layer
+        if name is not None and name in model.layer_choices:
+            return model.layer_choices[name]
     return (resolve_layer(model, layer),)

@@ -105,7 +105,7 @@ class ConvMAML(Backbone):
     """
 
     layers: ClassVar[tuple[str, ...]] = POINTS
-    hidden: ClassVar[str | None] = "encoder"
+    default_layer: ClassVar[str | None] = "encoder"
 
     def __init__(self, in_shape: tuple[int, ...], out_features: int, width: int = 64):
         super().__init__()

@@ -80,8 +80,8 @@ class DeepDTA(Backbone):
     """
 
     layers: ClassVar[tuple[str, ...]] = ("input", *POINTS)
-    hidden: ClassVar[str | None] = "conv"
-    choices: ClassVar[Mapping[str, tuple[str, ...]]] = {"conv": tuple(POINTS)}
+    default_layer: ClassVar[str | None] = "conv"
+    layer_choices: ClassVar[Mapping[str, tuple[str, ...]]] = {"conv": tuple(POINTS)}
 
     def __init__(self, in_shape: tuple[int, ...], out_features: int, drug_length: int = 100):
         super().__init__()

@@ -26,7 +26,7 @@ class FCN3(Backbone):
     """
 
     layers: ClassVar[tuple[str, ...]] = ("input", "block1", "block2")
-    hidden: ClassVar[str | None] = "block1"
+    default_layer: ClassVar[str | None] = "block1"
     stackable: ClassVar[bool] = True
 
     def __init__(self, in_shape: tuple[int, ...], out_features: int):

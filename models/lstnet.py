@@ -100,7 +100,7 @@ class LSTNet(Backbone):
     """
 
     layers: ClassVar[tuple[str, ...]] = ("input", "conv")
-    hidden: ClassVar[str | None] = "conv"
+    default_layer: ClassVar[str | None] = "conv"
 
     def __init__(
         self,

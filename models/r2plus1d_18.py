@@ -40,7 +40,7 @@ class R2Plus1D18(Backbone):
     """
 
     layers: ClassVar[tuple[str, ...]] = ("input", *STAGES)
-    hidden: ClassVar[str | None] = "layer2"
+    default_layer: ClassVar[str | None] = "layer2"
 
     def __init__(
         self,

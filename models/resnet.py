@@ -48,7 +48,7 @@ class ResNet(Backbone):
     """
 
     layers: ClassVar[tuple[str, ...]] = ("input", "stem", *STAGES)
-    hidden: ClassVar[str | None] = "layer4"
+    default_layer: ClassVar[str | None] = "layer4"
 
     def __init__(
         self,

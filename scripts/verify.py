@@ -16,6 +16,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+import torch
 from hydra.errors import HydraException
 
 from cmixup.errors import InputError
@@ -24,7 +25,7 @@ from scripts.driver.cli import chosen, user_errors
 from scripts.driver.config import command, compose_train, names, parse_seeds
 from scripts.driver.job import Job, plan
 from scripts.driver.parallel import train_all
-from scripts.driver.runs import is_done
+from scripts.driver.runs import environment, is_done
 from scripts.report.experiment import NOT_PUBLISHED, RESULTS
 from scripts.report.verification import (
     Cell,
@@ -33,6 +34,11 @@ from scripts.report.verification import (
     naming,
     published_cells,
     report_differences,
+)
+
+PROCESSOR = (
+    "Rounding differs between kinds of processors and grows over the epochs, so digits repeat on one kind only; "
+    "--results takes records that were made on this one."
 )
 
 
@@ -138,6 +144,8 @@ def main(argv: Sequence[str] | None = None) -> None:
                 print(f"DIFFERS {name}: {line}", file=sys.stderr)
         print(f"{len(cells) - len(wrong)} of {len(cells)} cells repeat to the last bit ({seconds:.0f} s)")
         if wrong:
+            recorded = ", ".join(sorted({str(cell.first["device"]) for cell in cells}))
+            print(f"recorded on {recorded}; this is {environment(torch.device('cpu'))['device']}. {PROCESSOR}")
             raise SystemExit(1)
 
 

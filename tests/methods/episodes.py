@@ -64,7 +64,7 @@ class Head(nn.Module):
 
 class Small(Backbone):
     layers = ("input", "encoder", "block1")
-    hidden = "encoder"
+    default_layer = "encoder"
 
     def __init__(self, in_shape: tuple[int, ...] = (1, SIDE, SIDE), out_features: int = SHOTS):
         super().__init__()

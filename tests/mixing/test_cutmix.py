@@ -160,7 +160,7 @@ def picture_data(n: int = 48, channels: int = 3) -> RegressionData:
 
 class SmallConv(Backbone):
     layers = ("input", "conv")
-    hidden = "conv"
+    default_layer = "conv"
 
     def __init__(self, *_: int):
         super().__init__()

@@ -20,7 +20,8 @@ class Backbone(nn.Module):
     Attributes:
         layers: names of the mix points, "input" first.
         default_layer: the point that `layer="hidden"` stands for (the released code's), or None.
-        layer_choices: names that stand for several points, one of which is drawn for every batch; not for stackable models.
+        layer_choices: names that stand for several points, one of which is drawn for every batch; not for models that
+            are stackable.
         stackable: whether parameters with a leading axis of models, and inputs `(E, B, ...)`, run E models at once.
         notes: what a reader of its results must know (weights it started from).
     """

@@ -93,14 +93,17 @@ class Mix(Method):
 
 
 def check_images(mixing: Mixing, model: nn.Module, train: Split, layer: str) -> None:
-    """Raise `InputError` unless the states of `layer` are images `(B, C, H, W)`, or clips `(B, C, T, H, W)`."""
+    """Raise `InputError` unless the states of `layer` are images `(B, C, H, W)`, or clips `(B, C, T, H, W)`.
+
+    A single pixel is no image: no part of it could be mixed.
+    """
     x = train.x[torch.arange(min(2, len(train)))]
     training = model.training
     model.eval()
     with torch.no_grad():
         state = x if layer == "input" else model.encode(x, layer)  # type: ignore[operator]
     model.train(training)
-    if not isinstance(state, Tensor) or state.ndim < 4:
+    if not isinstance(state, Tensor) or state.ndim < 4 or max(state.shape[-2:]) < 2:
         found = tuple(state.shape) if isinstance(state, Tensor) else type(state).__name__
         raise InputError(
             f"mixing {type(mixing).__name__} needs images (B, C, H, W) at layer {layer!r}, got {found} of {train.name}"

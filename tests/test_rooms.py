@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import inspect
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+
+from cmixup.pairing.base import Pairing
+from cmixup.pairing.support import SupportPairing
+from datasets.common.base import Dataset
 
 REPO = Path(__file__).resolve().parent.parent
 PACKAGES = ("cmixup", "datasets", "models", "scripts")
@@ -31,7 +37,6 @@ ROOMS = (
 )
 #: `wilds` imports torchvision, whose import beside a CPU build of PyTorch needs the help that models/vision.py gives.
 EXCEPTIONS = {("datasets.poverty_map", "models.vision")}
-LIMITS = {"scripts": 16, "datasets": 19, "cmixup": 16, "cmixup/pairing": 10}
 FILES = sorted(path for package in PACKAGES for path in (REPO / package).rglob("*.py"))
 
 
@@ -97,9 +102,23 @@ def test_a_command_has_a_main_and_nothing_imports_it(name: str) -> None:
     assert not {other for other in NAMES if name in imports(other)}
 
 
-@pytest.mark.parametrize("folder", LIMITS)
-def test_rooms_do_not_grow_flat(folder: str) -> None:
-    assert len(list((REPO / folder).glob("*.py"))) <= LIMITS[folder]
+def classes_in(name: str) -> list[type]:
+    module = importlib.import_module(name)
+    return [value for value in vars(module).values() if inspect.isclass(value) and value.__module__ == name]
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if room(name) == "datasets" and name != "datasets"])
+def test_a_file_of_datasets_is_a_dataset_with_a_config(name: str) -> None:
+    stem = name.rpartition(".")[2]
+    (kind,) = [kind for kind in classes_in(name) if issubclass(kind, Dataset)]
+    assert kind.name == stem  # type: ignore[type-abstract]
+    assert (REPO / "configs" / "dataset" / f"{stem}.yaml").is_file()
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if room(name) == "cmixup.pairing"])
+def test_a_file_of_pairing_is_a_pairing_or_helps_those(name: str) -> None:
+    helpers = {"cmixup.pairing", "cmixup.pairing.base", "cmixup.pairing.flat", "cmixup.pairing.decay"}
+    assert name in helpers or any(issubclass(kind, (Pairing, SupportPairing)) for kind in classes_in(name))
 
 
 def test_engine_and_driver_know_no_method_dataset_or_model_by_name() -> None:

@@ -143,6 +143,7 @@ def test_the_policy_network_has_five_layers() -> None:
     assert sizes == [(100, 6), (100, 100), (100, 100), (100, 100), (7, 100)]
 
 
+@pytest.mark.slow
 def test_the_policy_follows_the_validation_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     """Groups of three with one label, which says nothing of the next group's: far pairs are mislabelled.
 

@@ -102,6 +102,7 @@ def test_without_a_gpu_table_2_takes_its_small_preset(tmp_path, monkeypatch):
     assert [choice.seeds for choice in asked] == [[0], [0], list(range(10))]
 
 
+@pytest.mark.slow
 def test_cells_of_table_2_on_a_cpu(tmp_path, monkeypatch):
     """The whole network on a CPU is listed with its command; the narrow one is trained."""
     experiment = load_experiment("table2")

@@ -79,6 +79,7 @@ def verify(results: Path, capsys: pytest.CaptureFixture[str], *options: str) -> 
     return status, printed.out, "".join(x for x in printed.err.splitlines(keepends=True) if x.startswith("DIFFERS"))
 
 
+@pytest.mark.slow
 def test_cells_that_repeat_and_a_score_that_is_off_by_one_ulp(
     published: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

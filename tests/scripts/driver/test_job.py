@@ -486,6 +486,7 @@ def test_a_bad_value_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_a_sweep(tmp_path: Path) -> None:
     done = command(
         "-m", "dataset=no2", "debug=tiny", "train.batch_size=100", f"out={tmp_path}", "method.bandwidth=0.25,4",

@@ -190,6 +190,7 @@ def test_all_clips_of_a_video_in_order(size: int) -> None:
         assert torch.equal(torch.cat(blocks), torch.from_numpy(naive))
 
 
+@pytest.mark.slow
 def test_the_prediction_of_a_video_is_the_mean_over_its_clips() -> None:
     torch.manual_seed(0)
     model = R2Plus1D18((3, 3, 4, 4), 1, width=2)

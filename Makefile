@@ -109,10 +109,10 @@ verify-results: $(VENV)/.ready ## Train CELLS=12 published cells again and compa
 	$(PY) -m scripts.verify --cells "$(CELLS)" --seed "$(SEED)" --datasets "$(DATASETS)" --experiments "$(EXPERIMENTS)"
 
 test: $(VENV)/.ready ## Run the default test suite (no network, no GPU)
-	$(PY) -m pytest -n 2
+	$(PY) -m pytest -n 2 --dist loadfile
 
 test-all: $(VENV)/.ready ## Run every test, slow ones and those on real data too
-	$(PY) -m pytest -n 2 -m 'not gpu' --timeout 1800
+	$(PY) -m pytest -n 2 --dist loadfile -m 'not gpu' --timeout 1800
 
 lint: $(VENV)/.ready ## Check style
 	$(PY) -m ruff check .

@@ -68,6 +68,11 @@ def torch_seed(seed: int, device: torch.device | str = "cpu") -> Iterator[None]:
     This is for code that takes no generator: the initialisation of any `nn.Module`, and dropout.
     """
     device = torch.device(device)
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        torch.manual_seed(seed)
+    on_cuda = device.type == "cuda"
+    with torch.random.fork_rng(devices=[device] if on_cuda else []):
+        # `torch.manual_seed` would seed every device, those that are not put back too.
+        torch.default_generator.manual_seed(seed)
+        if on_cuda:
+            with torch.cuda.device(device):
+                torch.cuda.manual_seed(seed)
         yield

@@ -22,8 +22,10 @@ from cmixup.files import write_atomically
 from cmixup.sampling.bandwidth import SUGGESTED_FRACTIONS, BandwidthReport, bandwidth_for_fraction, diagnose
 from datasets.common.fetch import FetchError
 from scripts.driver.cli import out_folder, user_errors
-from scripts.driver.config import check_part, compose_train, parse_words, resolved
-from scripts.driver.config import names as options
+from scripts.driver.compose import compose_train
+from scripts.driver.compose import names as options
+from scripts.driver.config import check_part, resolved
+from scripts.driver.words import parse_words
 from scripts.report import names
 from scripts.report.experiment import RESULTS
 from scripts.report.figures import bandwidth_figure, to_png

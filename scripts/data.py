@@ -12,7 +12,8 @@ from rich.table import Table
 
 from datasets.common.fetch import FetchError, data_root, fetch, present
 from scripts.driver.cli import user_errors
-from scripts.driver.config import dataset_class, names
+from scripts.driver.compose import names
+from scripts.driver.config import dataset_class
 
 
 def status() -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from scripts.driver.cli import out_folder, user_errors
-from scripts.driver.config import TUNE_SEED
+from scripts.driver.compose import TUNE_SEED
 from scripts.driver.runs import load_reports
 from scripts.report.curves import HISTORY
 from scripts.report.experiment import NOT_PUBLISHED, RESULTS

@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import yaml
 
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from scripts.driver.cli import user_errors
-from scripts.driver.config import CONFIG_DIR
-from scripts.driver.config import names as options
+from scripts.driver.compose import names as options
+from scripts.driver.compose import part_file
 from scripts.report import ablation, names
 from scripts.report.curves import Curve, read_curves
 from scripts.report.experiment import RESULTS, Experiment, experiments, load_experiment, make_table
@@ -99,7 +98,7 @@ def why_missing(dataset: str, method: str, preset: str = "paper") -> str:
         return "this dataset is not in this version"
     if method not in options("method"):
         return "this method is not in this version"
-    about = yaml.safe_load((CONFIG_DIR / "dataset" / f"{dataset}.yaml").read_text())
+    about = part_file("dataset", dataset)
     values = about["presets"].get(preset, about["presets"]["paper"])
     minutes = values.get("cpu_minutes", about.get("cpu_minutes"))
     cost = f"; a run without mixing takes about {minutes} minutes on a CPU core" if isinstance(minutes, int) else ""

@@ -20,11 +20,13 @@ from rich.table import Table as RichTable
 from cmixup.files import write_atomically
 from datasets.common.fetch import FetchError
 from scripts.driver.cli import chosen, label, out_folder, user_errors, warnings
-from scripts.driver.config import TUNED, compose_train, parse_seeds, target, tuned_path
-from scripts.driver.config import names as options
+from scripts.driver.compose import TUNED, compose_train, tuned_path
+from scripts.driver.compose import names as options
+from scripts.driver.config import target
 from scripts.driver.job import Job, pick_device, plan
 from scripts.driver.parallel import train_all
 from scripts.driver.runs import is_done
+from scripts.driver.words import parse_seeds
 from scripts.report import names
 from scripts.report.curves import read_curves
 from scripts.report.experiment import Experiment, estimate_minutes, load_experiment, make_table

@@ -17,9 +17,10 @@ from pathlib import Path
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from scripts.driver.cli import analysis_parser, label, out_folder, user_errors
-from scripts.driver.config import compose_train, parse_seeds
+from scripts.driver.compose import compose_train
 from scripts.driver.job import Job, pick_device, plan
 from scripts.driver.parallel import train_all
+from scripts.driver.words import parse_seeds
 from scripts.report.experiment import RESULTS, estimate_minutes
 from scripts.report.load_run import check_publishable
 from scripts.report.records import read_csv, to_csv

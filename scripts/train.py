@@ -13,7 +13,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from scripts.driver.cli import label, user_errors, warnings
-from scripts.driver.config import CONFIG_DIR, TUNED, compose_train, tuned_overrides
+from scripts.driver.compose import CONFIG_DIR, TUNED, compose_train, tuned_overrides
 from scripts.driver.job import execute, plan
 from scripts.driver.progress import ProgressDisplay
 

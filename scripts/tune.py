@@ -22,10 +22,11 @@ from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from cmixup.metrics import metric_of
 from scripts.driver.cli import out_folder, user_errors
-from scripts.driver.config import TUNE_SEED, TUNED, base_preset, compose_train, names, override, parse_words, tuned_path
+from scripts.driver.compose import TUNE_SEED, TUNED, base_preset, compose_train, names, override, tuned_path
 from scripts.driver.job import Job, plan
 from scripts.driver.parallel import train_all
 from scripts.driver.runs import is_done
+from scripts.driver.words import parse_words
 from scripts.report.layer_choice import Report, validation
 
 TRIALS = 16

@@ -22,10 +22,11 @@ from hydra.errors import HydraException
 from cmixup.errors import InputError
 from datasets.common.fetch import FetchError
 from scripts.driver.cli import chosen, user_errors
-from scripts.driver.config import command, compose_train, names, parse_seeds
+from scripts.driver.compose import command, compose_train, names
 from scripts.driver.job import Job, plan
 from scripts.driver.parallel import train_all
 from scripts.driver.runs import environment, is_done
+from scripts.driver.words import parse_seeds
 from scripts.report.experiment import NOT_PUBLISHED, RESULTS
 from scripts.report.verification import (
     Cell,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from hydra import compose, initialize_config_dir
 
-from scripts.driver.config import CONFIG_DIR
+from scripts.driver.compose import CONFIG_DIR
 
 ROOT = CONFIG_DIR.parent
 README = (ROOT / "README.md").read_text()

@@ -66,3 +66,15 @@ def test_torch_seed_restores_after_an_error() -> None:
     with pytest.raises(RuntimeError, match="inside"):
         fail()
     assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_seeding_the_cpu_leaves_other_devices_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("a generator that is not put back was seeded")
+
+    for name in ("manual_seed", "manual_seed_all"):
+        monkeypatch.setattr(torch.cuda, name, refuse)
+    with torch_seed(3):
+        first = torch.rand(2)
+    with torch_seed(3):
+        assert torch.equal(torch.rand(2), first)

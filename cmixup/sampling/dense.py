@@ -38,7 +38,7 @@ class Dense:
     def draw(self, anchors: Ints, rng: np.random.Generator) -> Ints:
         """Return partners (B,) int64 for `anchors` (B,), indices of labels."""
         level = rng.random(len(anchors)) * self._cumulative[anchors, -1]
-        drawn = [np.searchsorted(self._cumulative[a], v, "right") for a, v in zip(anchors, level, strict=True)]
+        drawn = [self._cumulative[a].searchsorted(v, "right") for a, v in zip(anchors, level, strict=True)]
         return np.array(drawn, dtype=np.int64)
 
     def draw_points(self, points: Floats, rng: np.random.Generator) -> Ints:

@@ -183,7 +183,7 @@ def _draw_block(distance: Floats, start: int, kernel: Kernel, rng: np.random.Gen
     mass = cumulative[:, -1].copy()
     # The first entry above the level has weight: a partner of probability 0 is never drawn.
     level = rng.random(len(mass)) * mass
-    candidate = np.array([np.searchsorted(c, v, "right") for c, v in zip(cumulative, level, strict=True)])
+    candidate = np.array([c.searchsorted(v, "right") for c, v in zip(cumulative, level, strict=True)])
     return ShardDraw(nearest, mass, candidate + start)
 
 

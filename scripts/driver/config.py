@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import functools
 import importlib
 import inspect
-import json
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import yaml
-from hydra import compose, initialize_config_dir
-from hydra.core.global_hydra import GlobalHydra
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from cmixup.errors import InputError
 from datasets.common.base import Dataset
+from scripts.driver.compose import CONFIG_DIR, TUNED, command, compose_train, names, part_file
 
-CONFIG_DIR = Path(__file__).resolve().parents[2] / "configs"
 # Keys that say what something is or where it runs, not what is trained.
 ROOT_KEYS: dict[str, type] = {
     "preset": str, "seed": int, "experiment": str, "device": str, "threads": int, "logger": str, "out": str,
@@ -36,71 +30,7 @@ ABOUT = {
     "method": ("title", "grid"),
 }
 GROUPS = ("dataset", "model", "method")
-TUNED = "tuned"
-TUNE_SEED = 1000  # of scripts.tune; no table may use it
-
-
-def compose_train(overrides: Sequence[str]) -> DictConfig:
-    """Compose configs/train.yaml with command-line overrides.
-
-    Raises:
-        InputError: preset=tuned without tuned values.
-    """
-    cfg = _compose(list(overrides))
-    return _compose([*tuned_overrides(cfg), *overrides]) if cfg.preset == TUNED else cfg
-
-
-def tuned_path(dataset: str, method: str) -> Path:
-    """Return the file of a method's tuned values; their keys are those of the command line."""
-    return CONFIG_DIR / TUNED / dataset / f"{method}.yaml"
-
-
-def base_preset(dataset: str) -> str:
-    """Return the preset that tuning starts from: `paper`, or `default` for a dataset that the paper does not have."""
-    presets = yaml.safe_load((CONFIG_DIR / "dataset" / f"{dataset}.yaml").read_text())["presets"]
-    return "paper" if "paper" in presets else "default"
-
-
-def tuned_overrides(cfg: DictConfig) -> list[str]:
-    """Return the overrides that preset `tuned` stands for: preset `paper` under the tuned values.
-
-    Prepend these to the command line's overrides, which then win.
-
-    Raises:
-        InputError: this method has not been tuned on this dataset.
-    """
-    dataset, method = cfg.dataset.name, cfg.method.name
-    base = base_preset(dataset)
-    path = tuned_path(dataset, method)
-    if not path.is_file():
-        raise InputError(
-            f"preset tuned: {method} has not been tuned on {dataset}; "
-            f"python -m scripts.tune dataset={dataset} method={method} does it"
-        )
-    values = yaml.safe_load(path.read_text()) or {}
-    return [f"+dataset.presets.tuned=${{dataset.presets.{base}}}", *command(values)]
-
-
-def override(key: str, value: Any) -> str:
-    """Return a command-line override that sets `key` to `value`; a part is chosen as a group by its name."""
-    group = key.replace(".", "/")
-    if isinstance(value, str) and (CONFIG_DIR / group / f"{value}.yaml").is_file():
-        return f"{group}={value}"
-    return f"{key}={json.dumps(value)}"
-
-
-def _compose(overrides: list[str]) -> DictConfig:
-    # Hydra refuses a group that is chosen twice; here the last choice wins, as it does for values.
-    overrides = list({word.partition("=")[0]: word for word in overrides}.values())
-    if GlobalHydra.instance().is_initialized():
-        return compose("train", overrides=overrides)
-    with initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
-        return compose("train", overrides=overrides)
-
-
-def names(group: str) -> list[str]:
-    """Return the options of a config group, such as all datasets."""
-    return sorted(path.stem for path in (CONFIG_DIR / group).glob("*.yaml"))
+NOT_ARGUMENTS = ("_target_", "name")
 
 
 def resolved(cfg: DictConfig) -> dict[str, Any]:
@@ -209,9 +139,6 @@ def check_part(path: str, node: dict[str, Any], reserved: Sequence[str] = ()) ->
     return Part(function, given)
 
 
-NOT_ARGUMENTS = ("_target_", "name")
-
-
 def _check_below(path: str, key: str, node: dict[str, Any], hint: Any) -> Part:
     """Check the part `node[key]`, whose arguments may stand one level up; they are named as the user gives them."""
     below = node[key]
@@ -288,21 +215,19 @@ def differences(plain: Mapping[str, Any], preset: str = "") -> dict[str, Any]:
         plain: a resolved configuration.
         preset: compare with this one instead of its own.
     """
-    preset = preset or plain["preset"]
-    words = (*(f"{group}={plain[group]['name']}" for group in GROUPS), f"preset={preset}")
-    # Composing takes a tenth of a second; the files of tuned values may change while a process runs.
-    standard = _standard.__wrapped__ if preset == TUNED else _standard
-    mine, usual = _flat(plain), standard(words)
+    dataset, model, method = (plain[group]["name"] for group in GROUPS)
+    words = [f"dataset={dataset}", f"method={method}", f"preset={preset or plain['preset']}"]
+    usual = resolved(compose_train(words))
+    if usual["model"]["name"] != model:
+        words = [*words, f"model={model}"]
+        usual = resolved(compose_train(words))
+    mine, theirs = _flat(plain), _flat(usual)
     parts = {f"method.{key}": value.get("name") for key, value in plain["method"].items() if is_part(value)}
-    swapped = {key: name for key, name in parts.items() if usual.get(key) != name}
-    theirs = standard((*words, *command(swapped))) if swapped else usual
+    swapped = {key: name for key, name in parts.items() if theirs.get(key) != name}
+    if swapped:
+        theirs = _flat(resolved(compose_train([*words, *command(swapped)])))
     changed = {key for key, value in mine.items() if key not in theirs or theirs[key] != value}
     return {key: value for key, value in mine.items() if key in swapped or (key in changed and key not in parts)}
-
-
-@functools.cache
-def _standard(words: tuple[str, ...]) -> dict[str, Any]:
-    return _flat(resolved(compose_train(words)))
 
 
 def _flat(plain: Mapping[str, Any]) -> dict[str, Any]:
@@ -319,61 +244,6 @@ def _flat(plain: Mapping[str, Any]) -> dict[str, Any]:
     return flat
 
 
-def command(options: Mapping[str, Any]) -> list[str]:
-    """Return the words of a command line that set options as records name them."""
-    return [override(key, value) for key, value in options.items()]
-
-
-def parse_words(words: Sequence[str], known: Sequence[str]) -> dict[str, str]:
-    """Read `key=value` words of a command line; an empty value counts as not given.
-
-    Raises:
-        InputError: another word, or an unknown key.
-    """
-    given: dict[str, str] = {}
-    for word in words:
-        key, found, value = word.partition("=")
-        if not found or key not in known:
-            raise InputError(f"option must be one of {'=, '.join(known)}=, got {word!r}")
-        if value:
-            given[key] = value
-    return given
-
-
-def parse_seeds(value: Any, name: str = "seeds") -> list[int]:
-    """Return seeds from a range `0..9` (both ends in), a list `[0,3,5]` or `0,3,5`, or a count (10 means 0..9).
-
-    Raises:
-        InputError: anything else, an empty or repeated seed.
-    """
-    problem = InputError(f"{name} must be a range like 0..9, a list like [0,3,5], or a count, got {value!r}")
-    try:
-        if isinstance(value, (list, tuple)):
-            seeds = [_whole(v) for v in value]
-        elif isinstance(value, int):
-            seeds = list(range(_whole(value)))
-        else:
-            text = str(value).strip()
-            if ".." in text:
-                low, high = (_whole(part) for part in text.split(".."))
-                seeds = list(range(low, high + 1))
-            elif "," in text:
-                seeds = [_whole(part) for part in text.split(",") if part.strip()]
-            else:
-                seeds = list(range(_whole(text)))
-    except (TypeError, ValueError, OverflowError):
-        raise problem from None
-    if not seeds or len(set(seeds)) != len(seeds):
-        raise problem
-    return seeds
-
-
-def _whole(value: Any) -> int:
-    if isinstance(value, bool) or int(value) != float(value) or int(value) < 0:
-        raise ValueError(value)
-    return int(value)
-
-
 def dataset_class(name: str) -> type[Dataset]:
     """Return the class that configs/dataset/<name>.yaml names.
 
@@ -382,6 +252,6 @@ def dataset_class(name: str) -> type[Dataset]:
     """
     if name not in names("dataset"):
         raise InputError(f"dataset must be among {', '.join(names('dataset'))}, got {name!r}")
-    found = target(yaml.safe_load((CONFIG_DIR / "dataset" / f"{name}.yaml").read_text()))
+    found = target(part_file("dataset", name))
     assert isinstance(found, type)
     return found

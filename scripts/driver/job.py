@@ -20,9 +20,11 @@ from cmixup.seeding import Streams, torch_seed
 from cmixup.training.checkpoint import RESUME_FILE, Checkpoints
 from cmixup.training.settings import TrainSettings
 from cmixup.training.trainer import Run, RunResult, train
-from scripts.driver.config import GROUPS, TUNED, arguments, check_part, differences, parse_seeds, resolved
+from scripts.driver.compose import TUNED
+from scripts.driver.config import GROUPS, arguments, check_part, differences, resolved
 from scripts.driver.logger import make_logger
 from scripts.driver.runs import begin_run, environment, finish_run, is_done, recorded_config, stacked_seeds
+from scripts.driver.words import parse_seeds
 
 LONGEST_NAME = 120
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from cmixup.errors import InputError
 from scripts.driver.cli import label
-from scripts.driver.config import compose_train
+from scripts.driver.compose import compose_train
 from scripts.driver.job import Diverged, Job, execute, plan
 from scripts.driver.progress import ProgressDisplay
 

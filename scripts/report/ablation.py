@@ -16,7 +16,7 @@ import yaml
 
 from cmixup.errors import InputError
 from cmixup.stats import paired, summarise
-from scripts.driver.config import compose_train, override
+from scripts.driver.compose import compose_train, override
 from scripts.report import names
 from scripts.report.curves import Curve
 from scripts.report.experiment import RESULTS, Experiment, paper_rows

@@ -11,8 +11,9 @@ import pandas as pd
 from omegaconf import OmegaConf
 
 from cmixup.errors import InputError
-from scripts.driver.config import CONFIG_DIR, arguments, compose_train
-from scripts.driver.config import names as options
+from scripts.driver.compose import CONFIG_DIR, compose_train
+from scripts.driver.compose import names as options
+from scripts.driver.config import arguments
 from scripts.driver.job import Job
 from scripts.report import names
 from scripts.report.ranks import rank_lines

@@ -8,11 +8,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable
 
-import yaml
-
 from cmixup.errors import InputError
-from scripts.driver.config import CONFIG_DIR
-from scripts.driver.config import names as options
+from scripts.driver.compose import names as options
+from scripts.driver.compose import part_file
 
 METRICS = {
     "rmse": "RMSE", "mape": "MAPE(%)", "r": "R", "mse": "MSE", "worst_rmse": "worst RMSE", "worst_r": "worst R",
@@ -24,9 +22,8 @@ METRICS = {
 
 @functools.cache
 def _title(group: str, name: str) -> str:
-    path = CONFIG_DIR / group / f"{name}.yaml"
     # A record may be of a part that is not in this version: it is shown by its own name.
-    return str(yaml.safe_load(path.read_text()).get("title", name)) if path.is_file() else name
+    return str(part_file(group, name).get("title", name)) if name in options(group) else name
 
 
 def dataset_title(name: str) -> str:

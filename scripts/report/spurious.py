@@ -27,7 +27,7 @@ from cmixup.metrics import METRICS
 from cmixup.stats import summarise
 from cmixup.training.loader import BatchLoader
 from cmixup.training.predict import predict
-from scripts.driver.config import compose_train
+from scripts.driver.compose import compose_train
 from scripts.report import names
 from scripts.report.experiment import RESULTS
 from scripts.report.load_run import Report, dataset_of, finished, method_of, model_of

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from cmixup.errors import InputError
-from scripts.driver.config import GROUPS, TUNED
+from scripts.driver.compose import TUNED
+from scripts.driver.config import GROUPS
 from scripts.report.experiment import NOT_PUBLISHED, load_experiment
 from scripts.report.layer_choice import LAYER, VARIANTS
 

@@ -18,7 +18,8 @@ from datasets.common import base
 from datasets.common.base import Dataset, RawTable, TabularDataset, check_shape, min_max, permuted, smooth_labels
 from datasets.diabetes import Diabetes
 from datasets.no2 import NO2
-from scripts.driver.config import compose_train, names, resolved, target
+from scripts.driver.compose import names
+from scripts.driver.config import dataset_class
 
 DATASETS = names("dataset")
 SPLITS = ("train", "val", "test")
@@ -32,15 +33,11 @@ SMALL_TWINS = (
 )  # smaller images
 
 
-def class_of(name: str) -> Any:
-    return target(resolved(compose_train([f"dataset={name}"]))["dataset"])
-
-
-TABULAR = [name for name in DATASETS if issubclass(class_of(name), TabularDataset)]
+TABULAR = [name for name in DATASETS if issubclass(dataset_class(name), TabularDataset)]
 
 
 def twin(name: str, seed: int = 0) -> RegressionData:
-    return class_of(name)(synthetic=True).load(seed)
+    return dataset_class(name)(synthetic=True).load(seed)
 
 
 @pytest.fixture(autouse=True)
@@ -63,7 +60,7 @@ def test_the_datasets_of_the_papers_tables_are_there() -> None:
 
 @pytest.mark.parametrize("name", TABULAR)
 def test_the_twin_has_the_cards_shapes_and_sizes(name: str) -> None:
-    card, data = class_of(name), twin(name)
+    card, data = dataset_class(name), twin(name)
     sizes = card.split_sizes or tuple(len(getattr(data, part)) for part in SPLITS)  # a card need not give figures
     for part, size in zip(SPLITS, sizes, strict=True):
         split = getattr(data, part)
@@ -88,15 +85,15 @@ def test_sizes_of_the_papers_table(name: str, d: int, sizes: tuple[int, int, int
 
 @pytest.mark.parametrize("name", DATASETS)
 def test_the_card_says_what_a_card_says(name: str) -> None:
-    card = class_of(name).__doc__ or ""
+    card = dataset_class(name).__doc__ or ""
     for heading in ("Origin:", "y:", "x:", "Shapes:", "Licence:", "Citation:"):
         assert heading in card
-    assert class_of(name).name == name
+    assert dataset_class(name).name == name
 
 
 @pytest.mark.parametrize("name", DATASETS)
 def test_the_kind_of_a_dataset_is_that_of_its_rows(name: str) -> None:
-    card, options = class_of(name), {"frames": 2, "size": 16} if name == "echo" else {}
+    card, options = dataset_class(name), {"frames": 2, "size": 16} if name == "echo" else {}
     data = card(synthetic=True, **options).load(0)
     assert card.tasks == isinstance(data.train.x, Tasks)
     if not card.tasks:  # a task's domain is its object

@@ -11,6 +11,7 @@ from cmixup.sampling.kernels import Kernel
 from tests.sampling.goodness import exact_row, label_sets, typical_spread
 
 SETS = label_sets()
+MOST = 12  # anchors of a label set whose whole row is worked out
 
 
 def implied_row(table, row, order, point):
@@ -36,7 +37,7 @@ def implied_row(table, row, order, point):
 def check(build, labels, kernel):
     built = build(labels, kernel, 1 << 26)
     rows = built.anchor_rows()
-    for anchor in range(len(labels)):
+    for anchor in range(0, len(labels), 1 + len(labels) // MOST):
         got = implied_row(built.table, rows[anchor], built.order, np.asarray(labels[anchor], np.float64))
         wanted = exact_row(labels, kernel.bandwidth, anchor, kernel.name)
         np.testing.assert_allclose(got, wanted, rtol=1e-7, atol=1e-12)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-import yaml
+import functools
+from typing import Any
+
+import pytest
 
 from cmixup.methods.base import Method
-from scripts.driver.config import CONFIG_DIR, Part, dataset_class, names, target
+from scripts.driver.compose import names, part_file
+from scripts.driver.config import Part, dataset_class, target
 
 DATASETS, METHODS = names("dataset"), names("method")
 PRESETS = ("paper", "released", "default")
@@ -13,14 +17,16 @@ TABULAR, LAZY = "no2", "exchange_rate"  # held in memory, and read on demand
 DOMAINS = "crime"  # has training domains
 
 
+@functools.cache
 def has_domains(dataset: str) -> bool:
     """Whether the dataset has training domains."""
     return dataset_class(dataset).domains
 
 
+@functools.cache
 def method_kind(method: str) -> type[Method]:
     """The class of what a method's configuration builds; it says which data it is for."""
-    return Part(target(yaml.safe_load((CONFIG_DIR / "method" / f"{method}.yaml").read_text())), {}).kind
+    return Part(target(part_file("method", method)), {}).kind
 
 
 def needs_domains(method: str) -> bool:
@@ -33,39 +39,49 @@ TASKS = [name for name in DATASETS if dataset_class(name).tasks]
 EPISODIC = [name for name in METHODS if method_kind(name).tasks]
 
 
+@functools.cache
 def presets_of(dataset: str) -> dict[str, dict]:
     """Return a dataset's presets as its configuration has them."""
-    return yaml.safe_load((CONFIG_DIR / "dataset" / f"{dataset}.yaml").read_text())["presets"]
+    return part_file("dataset", dataset)["presets"]
 
 
-def combinations(*, every_preset: bool = True) -> list[tuple[str, str, str]]:
-    """Return every dataset with every preset, and every method with two of the datasets it is for.
-
-    Methods that need domains go with datasets that have them, methods for tasks with datasets of tasks.
-
-    Args:
-        every_preset: otherwise each dataset comes with one of them.
-    """
-    found = {}
+def _kinds() -> list[tuple[list[str], list[str], tuple[str, ...]]]:
+    """Return datasets that go together, the methods for them, and which of the datasets meet every such method."""
     rows = [d for d in DATASETS if d not in TASKS]
     anywhere = [m for m in METHODS if m not in EPISODIC and not needs_domains(m)]
-    for datasets, methods, pair in (
+    with_domains = [m for m in METHODS if needs_domains(m)]
+    return [
         ([d for d in rows if not has_domains(d)], anywhere, (TABULAR, LAZY)),
-        ([d for d in rows if has_domains(d)], [m for m in METHODS if m not in EPISODIC], (DOMAINS,)),
+        ([d for d in rows if has_domains(d)], with_domains, (DOMAINS,)),
         (TASKS, EPISODIC, tuple(TASKS[:1])),
-    ):
+    ]
+
+
+def cover() -> list[tuple[str, str, str]]:
+    """Return every dataset and every method once or more, with presets by turns: as few combinations as that takes."""
+    found = {}
+    for datasets, methods, _ in _kinds():
+        for k in range(max(len(datasets), len(methods))):
+            dataset = datasets[k % len(datasets)]
+            presets = list(presets_of(dataset))
+            found[dataset, methods[k % len(methods)], presets[k % len(presets)]] = None
+    return list(found)
+
+
+def combinations() -> list[tuple[str, str, str]]:
+    """Return every dataset with every preset, and every method with one or two of the datasets it is for."""
+    found = dict.fromkeys(cover())
+    for datasets, methods, pair in _kinds():
         for k, dataset in enumerate(datasets):
             for p, preset in enumerate(presets_of(dataset)):
-                if every_preset or p == k % len(PRESETS):
-                    found[dataset, methods[(len(PRESETS) * k + p) % len(methods)], preset] = None
+                found[dataset, methods[(len(PRESETS) * k + p) % len(methods)], preset] = None
         for k, method in enumerate(methods):
-            if pair == (DOMAINS,) and method in anywhere:
-                continue
             for d, dataset in enumerate(pair):
                 found[dataset, method, PRESETS[(k + d) % len(PRESETS)]] = None
     return list(found)
 
 
-def trained() -> list[tuple[str, str, str]]:
-    """Return the combinations that train: a part of those that are planned, still every dataset and every method."""
-    return combinations(every_preset=False)
+def cases() -> list[Any]:
+    """Return `combinations` as parameters of a test; those beyond `cover` are for the slow suite."""
+    small = cover()
+    return [pytest.param(*case, marks=() if case in small else pytest.mark.slow) for case in combinations()]

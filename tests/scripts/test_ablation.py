@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from cmixup.errors import InputError
-from scripts.driver.config import compose_train
+from scripts.driver.compose import compose_train
 from scripts.driver.job import plan
 from scripts.report.ablation import Variant, identity, to_markdown, variants
 from scripts.report.curves import Curve

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from scripts.driver import config
+from scripts.driver import compose, config
 from scripts.driver.job import execute, plan
 
 CODE = {
@@ -128,9 +128,10 @@ presets:
 }
 
 
-@pytest.fixture
-def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder with the project's configs and six new parts: a module and a config each."""
+    tmp_path = tmp_path_factory.mktemp("project")
     shutil.copytree(config.CONFIG_DIR, tmp_path / "configs")
     (tmp_path / "parts").mkdir()
     for name, text in CODE.items():
@@ -138,12 +139,13 @@ def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         (tmp_path / "parts" / f"{name}.py").write_text("from __future__ import annotations\n" + "\n".join(lines) + "\n")
     for name, text in CONFIGS.items():
         (tmp_path / "configs" / name).write_text(text)
-    monkeypatch.setattr(config, "CONFIG_DIR", tmp_path / "configs")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    yield tmp_path
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        for module in (compose, config):
+            monkeypatch.setattr(module, "CONFIG_DIR", tmp_path / "configs")
+        monkeypatch.syspath_prepend(str(tmp_path))
+        yield tmp_path
     for name in [name for name in sys.modules if name.partition(".")[0] == "parts"]:
         del sys.modules[name]
-    config._standard.cache_clear()
 
 
 def trained(folder: Path, *words: str) -> dict[str, Any]:
@@ -153,6 +155,7 @@ def trained(folder: Path, *words: str) -> dict[str, Any]:
     return json.loads((run / "report.json").read_text())
 
 
+@pytest.mark.usefixtures("parts")
 @pytest.mark.parametrize(
     ("words", "options"),
     [
@@ -171,9 +174,9 @@ def trained(folder: Path, *words: str) -> dict[str, Any]:
         (["method=mixup", "method/lam=my_lam"], {"method.lam": "my_lam"}),
     ],
 )
-def test_a_part_trains_with_one_file_and_one_config(parts: Path, words: list[str], options: dict[str, Any]) -> None:
+def test_a_part_trains_with_one_file_and_one_config(tmp_path: Path, words: list[str], options: dict[str, Any]) -> None:
     given = words if "dataset=my_dataset" in words else ["dataset=no2", "dataset.synthetic=true", *words]
-    report = trained(parts / "out", *given)
+    report = trained(tmp_path, *given)
     chosen = {key: value for key, value in report["options"].items() if key.startswith("method.")}
     assert {key: value for key, value in options.items() if key.startswith("method.")}.items() <= chosen.items()
     assert all(key.partition(".")[0] for key in options)

@@ -12,7 +12,7 @@ from cmixup.errors import InputError
 from cmixup.invariance import learned_invariance
 from cmixup.metrics import rmse
 from scripts.driver import job as run_module
-from scripts.driver.config import compose_train
+from scripts.driver.compose import compose_train
 from scripts.driver.job import execute, plan
 from scripts.invariance import main
 from scripts.report.experiment import load_experiment

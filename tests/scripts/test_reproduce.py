@@ -6,7 +6,8 @@ import pytest
 from cmixup.errors import InputError
 from datasets.common.fetch import FetchError
 from scripts import reproduce
-from scripts.driver.config import compose_train, names, target
+from scripts.driver.compose import names
+from scripts.driver.config import dataset_class
 from scripts.report.experiment import load_experiment, make_table
 from scripts.report.tables import to_markdown
 
@@ -24,7 +25,7 @@ def choice(tmp_path, **changes) -> reproduce.Choice:
 def fetching(monkeypatch, fetch) -> None:
     """Let every dataset of the table fetch its files with `fetch(dataset)`."""
     for dataset in set(EXPERIMENT.datasets) & set(names("dataset")):
-        monkeypatch.setattr(target(compose_train([f"dataset={dataset}"]).dataset), "fetch", fetch)
+        monkeypatch.setattr(dataset_class(dataset), "fetch", fetch)
 
 
 @pytest.fixture
@@ -107,7 +108,7 @@ def test_cells_of_table_2_on_a_cpu(tmp_path, monkeypatch):
     """The whole network on a CPU is listed with its command; the narrow one is trained."""
     experiment = load_experiment("table2")
     for dataset in experiment.datasets:
-        part = target(compose_train([f"dataset={dataset}"]).dataset)
+        part = dataset_class(dataset)
         there = dataset == "pascal1d_rendered"
 
         def fetch(self, there=there):

@@ -15,7 +15,7 @@ from datasets import rcf_mnist as module
 from datasets.rcf_mnist import RCFMNIST, Coloured
 from scripts import spurious as command
 from scripts.driver import job as run_module
-from scripts.driver.config import compose_train
+from scripts.driver.compose import compose_train
 from scripts.driver.job import execute, plan
 from scripts.report import spurious
 from scripts.report.records import read_csv, to_csv

@@ -11,7 +11,7 @@ import pytest
 
 from cmixup.errors import InputError
 from scripts.driver import job as run_module
-from scripts.driver.config import compose_train
+from scripts.driver.compose import compose_train
 from scripts.driver.job import execute, plan
 from scripts.report import task_errors
 from scripts.report.experiment import RESULTS
@@ -30,21 +30,30 @@ from scripts.report.task_errors import (
 from scripts.task_errors import main
 from tests.helpers import CPU
 
+METHODS = ("maml", "mr_maml")
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with runs of two methods on the twin; MR-MAML's model has parameters that are not the backbone's."""
+    out = tmp_path_factory.mktemp("runs")
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(run_module, "environment", lambda _: {"commit": "c0ffee", "dirty": False})
+        for method in METHODS:
+            words = ["dataset=pascal1d_rendered", f"method={method}", "debug=tiny", "model.width=2"]
+            more = ["method.inner_steps=1", "experiment.name=table2", f"out={out}"]
+            execute(plan(compose_train([*words, *more])))
+    return out
+
 
 @pytest.fixture
-def trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """Reports of two methods on the twin; MR-MAML's model has parameters that are not the backbone's."""
-    monkeypatch.setattr(run_module, "environment", lambda _: {"commit": "c0ffee", "dirty": False})
-    reports = []
-    for method in ("maml", "mr_maml"):
-        words = ["dataset=pascal1d_rendered", f"method={method}", "debug=tiny", "model.width=2", "method.inner_steps=1"]
-        (folder,) = execute(plan(compose_train([*words, "experiment.name=table2", f"out={tmp_path}"])))
-        reports.append(json.loads((folder / "report.json").read_text()))
-    return reports
+def trained(runs: Path) -> list[dict[str, Any]]:
+    """The reports of those runs."""
+    return [json.loads(next(runs.rglob(f"{method}/*/*/report.json")).read_text()) for method in METHODS]
 
 
-def test_every_task_has_an_error_whose_mean_is_the_recorded_score(trained: list, tmp_path: Path) -> None:
-    rows = score(trained, tmp_path, CPU)
+def test_every_task_has_an_error_whose_mean_is_the_recorded_score(trained: list, runs: Path) -> None:
+    rows = score(trained, runs, CPU)
     assert columns(rows) == ["seed", "task", "object", CONSTANT, "maml", "mr_maml"]
     for report in trained:
         mean = np.mean([float(r[report["method"]]) for r in rows])
@@ -53,10 +62,10 @@ def test_every_task_has_an_error_whose_mean_is_the_recorded_score(trained: list,
     assert all(r["object"].startswith("spot ") and r["object"] not in [f"spot {k}" for k in range(4)] for r in rows)
 
 
-def test_the_constant_is_the_mean_label_of_the_training_objects(trained: list, tmp_path: Path) -> None:
+def test_the_constant_is_the_mean_label_of_the_training_objects(trained: list, runs: Path) -> None:
     from datasets.pascal1d_rendered import Pascal1DRendered
 
-    rows = score(trained[:1], tmp_path, CPU)
+    rows = score(trained[:1], runs, CPU)
     dataset = Pascal1DRendered(synthetic=True)
     data = dataset.load(0)
     level = 10 * dataset.objects()[0].y.mean()
@@ -64,42 +73,42 @@ def test_the_constant_is_the_mean_label_of_the_training_objects(trained: list, t
     assert [float(r[CONSTANT]) for r in rows] == pytest.approx(expected.tolist(), rel=1e-3)
 
 
-def test_changed_scores_and_other_tasks_are_refused(trained: list, tmp_path: Path) -> None:
+def test_changed_scores_and_other_tasks_are_refused(trained: list, runs: Path) -> None:
     trained[1]["config"]["dataset"]["task_seed"] = 5
     with pytest.raises(InputError, match="runs on pascal1d_rendered must share its options, got 2"):
-        score(trained, tmp_path, CPU)
+        score(trained, runs, CPU)
     trained[0]["scores"]["test"]["mse"] *= 1.05
     with pytest.raises(InputError, match=r"table2/pascal1d_rendered\S+ was recorded with mse"):
-        score(trained[:1], tmp_path, CPU)
+        score(trained[:1], runs, CPU)
 
 
-def test_what_is_known_is_not_predicted_again(trained: list, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = score(trained, tmp_path, CPU)
+def test_what_is_known_is_not_predicted_again(trained: list, runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = score(trained, runs, CPU)
     old = [{k: str(v) for k, v in r.items()} for r in first]
     asked = []
     monkeypatch.setattr(task_errors, "errors", lambda report, *_: asked.append(report["method"]) or np.ones(2))
-    assert score(trained, tmp_path, CPU, old) == first
+    assert score(trained, runs, CPU, old) == first
     assert not asked
     trained[1]["scores"]["test"]["mse"] *= 1.001  # another run than the one that the file is of
-    score(trained, tmp_path, CPU, old)
+    score(trained, runs, CPU, old)
     assert asked == ["mr_maml"]
     old[0][CONSTANT] = "1.0"  # other tasks
-    score(trained, tmp_path, CPU, old)
+    score(trained, runs, CPU, old)
     assert asked[1:] == ["maml", "mr_maml"]
 
 
-def test_what_other_runs_left_stays(trained: list, tmp_path: Path) -> None:
+def test_what_other_runs_left_stays(trained: list, runs: Path) -> None:
     """Their checkpoints may be on another machine."""
-    old = [{k: str(v) for k, v in r.items()} | {"metamix": "7.5"} for r in score(trained[:1], tmp_path, CPU)]
+    old = [{k: str(v) for k, v in r.items()} | {"metamix": "7.5"} for r in score(trained[:1], runs, CPU)]
     other = [{**r, "seed": "1"} for r in old]
-    rows = score(trained[1:], tmp_path, CPU, [*old, *other])
+    rows = score(trained[1:], runs, CPU, [*old, *other])
     assert [str(r["seed"]) for r in rows] == ["0", "0", "1", "1"]
     assert columns(rows) == ["seed", "task", "object", CONSTANT, "maml", "mr_maml", "metamix"]
     assert [r["maml"] for r in rows] == [r["maml"] for r in [*old, *other]]
     assert all(r["mr_maml"] for r in rows[:2])
     assert rows[2:] == other
     moved = [{**r, CONSTANT: "1.0"} for r in old]  # errors on other tasks have no place beside these
-    assert columns(score(trained[1:], tmp_path, CPU, moved))[3:] == [CONSTANT, "mr_maml"]
+    assert columns(score(trained[1:], runs, CPU, moved))[3:] == [CONSTANT, "mr_maml"]
 
 
 def test_published_task_errors_are_those_of_the_published_runs() -> None:

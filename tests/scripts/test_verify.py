@@ -13,7 +13,7 @@ import pytest
 
 from cmixup.errors import InputError
 from scripts import verify as verify_module
-from scripts.driver.config import compose_train
+from scripts.driver.compose import compose_train
 from scripts.driver.job import execute, plan
 from scripts.report.experiment import RESULTS
 from scripts.report.verification import (

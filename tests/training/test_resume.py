@@ -1,4 +1,4 @@
-"""Every method, interrupted after two of four epochs, ends where an uninterrupted run ends, and draws nothing twice."""
+"""Every method, interrupted after two of three epochs, ends where an uninterrupted run ends, and draws nothing twice."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cmixup.training.trainer import Run, train
 from tests.helpers import METHODS, assert_states_equal, make_run, settings
 from tests.methods import episodes
 
-EPOCHS, BEFORE = 4, 2
+EPOCHS, BEFORE = 3, 2
 MakeRuns = Callable[[], list[Run]]
 
 

@@ -1,11 +1,10 @@
+"""A job leaves whole runs behind, or none: what is recorded, done again, killed or refused."""
+
 from __future__ import annotations
 
 import csv
-import json
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,75 +16,10 @@ import yaml
 from cmixup.errors import InputError
 from cmixup.training.trainer import RunResult
 from models.fcn3 import FCN3
-from scripts import train as train_module
 from scripts.driver import job as run_module
-from scripts.driver import progress
-from scripts.driver.config import compose_train, parse_seeds
-from scripts.driver.job import Diverged, Job, execute, plan
-from scripts.driver.logger import NoLogger, make_logger
+from scripts.driver.job import Diverged, execute
 from scripts.driver.runs import load_reports
-from scripts.report.records import rows
-from tests.scripts.cover import TASKS, method_kind, trained
-
-# Networks of the paper's size are too slow for tests that only ask whether everything fits together.
-NARROW = dict.fromkeys(
-    ("exchange_rate", "electricity", "electricity_fragment"),
-    ("dataset.window=53", "model.channels=2", "model.hidden=2"),
-) | {
-    "echo": ("dataset.frames=4", "dataset.size=16", "model.width=4", "train.batch_size=8"),
-    "rcf_mnist": ("model.width=2", "train.batch_size=32"),
-    "poverty_map": ("model.width=2", "dataset.groups=4", "train.batch_size=16"),
-    **dict.fromkeys(
-        ("dti", "dti_davis", "dti_kiba"), ("dataset.drug_length=20", "dataset.protein_length=40", "train.batch_size=16")
-    ),
-    **dict.fromkeys(TASKS, ("model.width=2", "method.inner_steps=1", "method.report_steps=2", "train.batch_size=2")),
-}
-REPO = Path(__file__).resolve().parents[3]
-FILES = ["DONE", "checkpoint.pt", "config.yaml", "history.csv", "report.json"]
-
-
-def planned(out: Path, *overrides: str) -> Job:
-    """A job of a fraction of a second: NO2's twin, two epochs of two steps."""
-    given = ["dataset=no2", "method=mixup", "debug=tiny", "train.batch_size=100", f"out={out}", *overrides]
-    return plan(compose_train(given))
-
-
-def report_of(folder: Path) -> dict[str, Any]:
-    return json.loads((folder / "report.json").read_text())
-
-
-@pytest.fixture
-def no_git(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Asking git and the packages for their versions is most of a tiny run's time."""
-    monkeypatch.setattr(run_module, "environment", lambda device: {"device": str(device)})
-
-
-@pytest.mark.usefixtures("no_git")
-@pytest.mark.parametrize(("dataset", "method", "preset"), trained())
-def test_methods_train_on_twins(dataset: str, method: str, preset: str, tmp_path: Path) -> None:
-    seeds = [0, 3] if dataset not in NARROW else [3]
-    given = (f"dataset={dataset}", f"method={method}", f"preset={preset}", f"seeds={seeds}", *NARROW.get(dataset, ()))
-    job = planned(tmp_path, *given)
-    assert job.settings.epochs == 2
-    assert job.dataset.synthetic
-    written = execute(job)
-    assert written == [job.run_folder(seed) for seed in seeds]
-    for seed, folder in zip(seeds, written, strict=True):
-        assert sorted(os.listdir(folder)) == FILES  # noqa: PTH208
-        report = report_of(folder)
-        assert (report["dataset"], report["method"], report["preset"]) == (dataset, method, preset)
-        assert (report["seed"], report["stack"], report["epochs"]) == (
-            seed,
-            len(seeds) if method_kind(method).stackable else 1,
-            2,
-        )
-        for split in ("val", "test"):
-            assert set(report["scores"][split]) >= ({"mse", "mse_ci95"} if dataset in TASKS else {"rmse", "mape", "r"})
-            assert torch.isfinite(torch.tensor(list(report["scores"][split].values()))).all()
-        assert len(report["scores"]) == 2
-        assert 1 <= report["best_epoch"] <= 2
-        assert report["notes"]
-        assert len(rows(report)) >= (6 if dataset in TASKS else 8)
+from tests.scripts.jobs import FILES, planned, report_of
 
 
 def test_the_code_is_described_as_it_was_before_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,7 +111,9 @@ def test_the_report_has_the_notes_of_the_data_and_of_the_model(tmp_path: Path, m
 
 @pytest.mark.usefixtures("no_git")
 def test_the_report_says_what_the_model_started_from(tmp_path: Path) -> None:
-    (folder,) = execute(planned(tmp_path, "dataset=rcf_mnist", *NARROW["rcf_mnist"], "train.epochs=1"))
+    (folder,) = execute(
+        planned(tmp_path, "dataset=rcf_mnist", "model.width=2", "train.batch_size=32", "train.epochs=1")
+    )
     notes = report_of(folder)["notes"]
     assert notes[0] == "synthetic twin: not real data"
     assert notes[-1].startswith("ResNet initialised at random")
@@ -361,139 +297,3 @@ def test_seeds_beside_one_that_diverges_are_recorded(tmp_path: Path, monkeypatch
         execute(job)
     assert [r["seed"] for r in load_reports(tmp_path)] == [0, 2]
     assert planned(tmp_path, "seeds=0..2").pending == [1]
-
-
-# ---- logger and progress
-
-
-class FakeRun:
-    def __init__(self, **given: Any):
-        self.given, self.logged, self.summary, self.finished = given, [], {}, False
-
-    def log(self, row: dict[str, float], step: int) -> None:
-        self.logged.append((step, row))
-
-    def finish(self) -> None:
-        self.finished = True
-
-
-@pytest.mark.usefixtures("no_git")
-def test_wandb_gets_curves_configuration_scores_and_facts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import wandb
-
-    runs: list[FakeRun] = []
-    monkeypatch.delenv("WANDB_MODE", raising=False)
-    monkeypatch.setattr(wandb, "init", lambda **given: runs.append(FakeRun(**given)) or runs[-1])
-    execute(planned(tmp_path, "method=cmixup", "logger=wandb", "seeds=[0,5]"))
-    assert len(runs) == 2
-    for seed, run in zip((0, 5), runs, strict=True):
-        assert run.given["mode"] == "offline"
-        assert Path(run.given["dir"]) == tmp_path
-        assert run.given["config"]["seed"] == seed
-        assert run.given["config"]["method"]["bandwidth"] == 1.2
-        assert [step for step, _ in run.logged] == [1, 2]
-        assert {"train_loss", "val_rmse"} <= set(run.logged[0][1])
-        assert {"test/rmse", "val/rmse", "effective_fraction", "best_epoch"} <= set(run.summary)
-        assert run.finished
-    assert runs[0].logged != runs[1].logged
-
-
-def test_no_logger() -> None:
-    logger = make_logger({"logger": "none"}, [0])
-    assert type(logger) is NoLogger
-
-
-def test_without_a_terminal_progress_is_lines(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(progress, "EVERY", -1)
-    with progress.ProgressDisplay(4, "training") as board:
-        board.epoch("job [a]", 1, 2, {"epoch": 1, "train_loss": 9.0, "val_rmse": 2.5})
-        board.epoch("job [a]", 2, 2, {"epoch": 2, "train_loss": 9.0, "val_rmse": 1.25})
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 2
-    assert re.fullmatch(r"training: 1/4 epochs, about \d+ s left; job \[a\] val_rmse 2.5", lines[0])
-    assert lines[1].startswith("training: 2/4 epochs")
-
-
-def test_progress_of_a_run_that_goes_on_counts_its_earlier_epochs(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(progress, "EVERY", -1)
-    clock = iter([0.0, 10.0, 20.0])
-    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
-    with progress.ProgressDisplay(10, "training") as board:
-        board.epoch("job", 7, 10, {"val_rmse": 2.5})
-        board.epoch("job", 8, 10, {"val_rmse": 2.5})
-    lines = capsys.readouterr().err.splitlines()
-    assert [line.partition(";")[0] for line in lines] == [
-        "training: 7/10 epochs, about 30 s left",
-        "training: 8/10 epochs, about 20 s left",
-    ]
-
-
-# ---- the command
-
-
-@pytest.mark.usefixtures("no_git")
-def test_one_line_a_seed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    given = ["dataset=no2", "method=erm", "debug=tiny", "train.batch_size=100", f"out={tmp_path}", "seeds=0..1"]
-    train_module.run(compose_train(given))
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 2
-    for seed, line in enumerate(lines):
-        (report,) = [r for r in load_reports(tmp_path) if r["seed"] == seed]
-        assert line.startswith("no2 erm default dataset.synthetic=True")
-        assert f"seed {seed}: test rmse {report['scores']['test']['rmse']:.4f}" in line
-        assert str(tmp_path / "runs" / report["run"]) in line
-        assert "already done" not in line
-    train_module.run(compose_train(given))
-    assert all("already done; rerun=true" in line for line in capsys.readouterr().out.splitlines())
-
-
-@pytest.mark.parametrize("error", [InputError("alpha must be"), OSError(28, "No space left"), Diverged("no finite")])
-def test_errors_of_the_user_are_one_line(
-    error: Exception, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("CMIXUP_TRACEBACK", raising=False)
-    with pytest.raises(SystemExit) as caught, train_module.user_errors():
-        raise error
-    assert caught.value.code == 2
-    assert capsys.readouterr().err == f"error: {error}\n"
-    monkeypatch.setenv("CMIXUP_TRACEBACK", "1")
-    with pytest.raises(type(error)), train_module.user_errors():
-        raise error
-
-
-def test_errors_of_ours_keep_their_traceback() -> None:
-    with pytest.raises(ZeroDivisionError), train_module.user_errors():
-        raise ZeroDivisionError
-
-
-def command(*overrides: str) -> subprocess.CompletedProcess[str]:
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("CMIXUP_")} | {"OMP_NUM_THREADS": "1"}
-    return subprocess.run(
-        [sys.executable, "-m", "scripts.train", *overrides],
-        cwd=REPO, capture_output=True, text=True, check=False, env=environment,
-    )  # fmt: skip
-
-
-def test_a_bad_value_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
-    done = command("debug=tiny", f"out={tmp_path}/out", "method.bandwidth=-1")
-    assert done.returncode == 2
-    assert re.fullmatch(r"error: .*bandwidth must be 0 or more .*got -1.*\n", done.stderr)
-    assert "Traceback" not in done.stdout + done.stderr
-    assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.slow
-def test_a_sweep(tmp_path: Path) -> None:
-    done = command(
-        "-m", "dataset=no2", "debug=tiny", "train.batch_size=100", f"out={tmp_path}", "method.bandwidth=0.25,4",
-        "seed=range(0,2)",
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    reports = load_reports(tmp_path / "runs")
-    assert sorted((r["bandwidth"], r["seed"]) for r in reports) == [(0.25, 0), (0.25, 1), (4, 0), (4, 1)]
-    assert len({r["scores"]["test"]["rmse"] for r in reports}) == 4
-    assert parse_seeds("0..1") == [0, 1]

@@ -1,4 +1,4 @@
-"""The presets of methods in Python and those in the configuration are the same compositions."""
+"""Presets hold the published values, and those of methods are the same compositions in Python."""
 
 from __future__ import annotations
 
@@ -13,8 +13,16 @@ from cmixup.methods.k_mixup import k_mixup
 from cmixup.methods.manifold_mixup import manifold_mixup
 from cmixup.methods.mix import Mix
 from cmixup.methods.mixup import mixup
-from scripts.driver.config import compose_train
-from scripts.driver.job import plan
+from cmixup.training.settings import TrainSettings
+from scripts.driver.compose import compose_train
+from scripts.driver.config import resolved
+from scripts.driver.job import Job, plan
+from tests.scripts.cover import PRESETS
+
+
+def planned(*overrides: str) -> Job:
+    return plan(compose_train(list(overrides)))
+
 
 PYTHON: dict[str, Callable[[dict[str, Any]], Mix]] = {
     "mixup": lambda c: mixup(c["alpha"], c["lam_per"]),
@@ -28,7 +36,95 @@ PYTHON: dict[str, Callable[[dict[str, Any]], Mix]] = {
 @pytest.mark.parametrize("preset", ["paper", "released"])
 @pytest.mark.parametrize("name", PYTHON)
 def test_a_preset_is_one_composition_in_python_and_in_the_configuration(name: str, preset: str) -> None:
-    job = plan(compose_train([f"method={name}", f"preset={preset}", "dataset=airfoil"]))
+    job = planned(f"method={name}", f"preset={preset}", "dataset=airfoil")
     assert repr(job.make_method()) == repr(
         PYTHON[name](job.config["method"])
     )  # repr prints every part with its options
+
+
+@pytest.mark.parametrize(
+    ("dataset", "preset", "expected"),
+    [
+        ("airfoil", "paper", {"bandwidth": 1.75, "alpha": 0.5, "lam_per": "example", "layer": "hidden"}),
+        ("airfoil", "released", {"bandwidth": 1.75, "alpha": 2.0, "lam_per": "batch", "layer": "hidden"}),
+        ("no2", "paper", {"bandwidth": 1.2, "alpha": 2.0, "lam_per": "example", "layer": "input"}),
+        ("no2", "released", {"bandwidth": 1.2, "alpha": 2.0, "lam_per": "batch", "layer": "input"}),
+        ("exchange_rate", "paper", {"bandwidth": 0.05, "alpha": 1.5, "lam_per": "example", "layer": "hidden"}),
+        ("exchange_rate", "released", {"bandwidth": 0.05, "alpha": 1.5, "lam_per": "batch", "layer": "hidden"}),
+        ("electricity", "paper", {"bandwidth": 0.5, "alpha": 2.0, "lam_per": "example", "layer": "input"}),
+        ("electricity", "released", {"bandwidth": 0.5, "alpha": 2.0, "lam_per": "batch", "layer": "input"}),
+        ("echo", "paper", {"bandwidth": 100.0, "alpha": 2.0, "lam_per": "example", "layer": "input"}),
+        ("echo", "released", {"bandwidth": 50.0, "alpha": 0.2, "lam_per": "batch", "layer": "input"}),
+        ("echo", "default", {"bandwidth": 5.0, "alpha": 2.0, "lam_per": "example", "layer": "input"}),
+        ("rcf_mnist", "paper", {"bandwidth": 0.2, "alpha": 2.0, "lam_per": "example", "layer": "hidden"}),
+        ("rcf_mnist", "released", {"bandwidth": 0.2, "alpha": 2.0, "lam_per": "batch", "layer": "hidden"}),
+        ("poverty_map", "paper", {"bandwidth": 0.5, "alpha": 0.5, "lam_per": "example", "layer": "input"}),
+        ("poverty_map", "released", {"bandwidth": 0.5, "alpha": 2.0, "lam_per": "example", "layer": "input"}),
+        ("dti", "paper", {"bandwidth": 21.0, "alpha": 2.0, "lam_per": "example", "layer": "hidden"}),
+        ("dti", "released", {"bandwidth": 20.0, "alpha": 2.0, "lam_per": "batch", "layer": "hidden"}),
+    ],
+)
+def test_presets_hold_the_published_values(dataset: str, preset: str, expected: dict[str, Any]) -> None:
+    method = resolved(compose_train([f"dataset={dataset}", f"preset={preset}"]))["method"]
+    assert {key: method[key] for key in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("dataset", "width", "horizon"),
+    [("exchange_rate", 50, 12), ("electricity", 100, 24), ("electricity_fragment", 100, 24)],
+)
+@pytest.mark.parametrize(("preset", "variant"), [("paper", "attention"), ("released", "skip"), ("default", "skip")])
+def test_the_forecaster_of_a_preset(dataset: str, width: int, horizon: int, preset: str, variant: str) -> None:
+    job = planned(f"dataset={dataset}", f"preset={preset}")
+    model = {"name": "lstnet", "channels": width, "hidden": width, "variant": variant, "score": "dot"}
+    assert {key: job.config["model"][key] for key in model} == model
+    assert (job.dataset.window, job.dataset.horizon) == (168, horizon)
+    assert (job.settings.epochs, job.settings.batch_size, job.settings.lr) == (100, 128, 0.001)
+    assert job.settings.eval_batch_size == 256  # windows are large
+
+
+def test_the_attention_forecaster_is_a_name_of_its_own() -> None:
+    model, alias = (
+        resolved(compose_train(["dataset=exchange_rate", *more]))["model"] for more in ((), ("model=lst_attn",))
+    )
+    assert alias == model | {"name": "lst_attn", "variant": "attention"}
+
+
+@pytest.mark.parametrize(("preset", "optimizer"), [("paper", "adam"), ("released", "sgd"), ("default", "sgd")])
+def test_how_echo_is_trained(preset: str, optimizer: str) -> None:
+    """The paper says Adam, the authors' code kept SGD."""
+    job = planned("dataset=echo", f"preset={preset}")
+    expected = TrainSettings(
+        epochs=20, batch_size=10, lr=1e-4, optimizer=optimizer, weight_decay=1e-4, drop_last=preset == "released",
+        eval_batch_size=10, lr_decay=0.1, lr_decay_every=15,
+    )  # fmt: skip
+    assert job.settings == expected
+    assert job.config["model"] == {
+        "name": "r2plus1d_18", "_target_": "models.r2plus1d_18.R2Plus1D18", "weights": None, "bias": 55.6, "width": 64,
+    }  # fmt: skip
+    form = job.dataset.spec
+    assert (form.frames, form.period, form.size, form.pad, job.dataset.original) == (32, 2, 112, 12, True)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "epochs", "batch_size", "lr"),
+    [("rcf_mnist", 30, 64, 7e-5), ("poverty_map", 50, 64, 1e-3), ("dti", 20, 64, 5e-5)],
+)
+@pytest.mark.parametrize("preset", PRESETS)
+def test_how_images_and_pairs_are_trained(dataset: str, epochs: int, batch_size: int, lr: float, preset: str) -> None:
+    """results/paper/hyperparameters.csv, tab:hyperameter_ood."""
+    job = planned(f"dataset={dataset}", f"preset={preset}")
+    found = job.settings
+    assert (found.epochs, found.batch_size, found.lr, found.weight_decay) == (epochs, batch_size, lr, 0.0)
+    assert (found.optimizer, found.drop_last) == ("adam", preset == "released")
+    if dataset == "poverty_map":
+        assert job.config["model"]["depth"] == (50 if preset == "paper" else 18)
+    if dataset == "dti":
+        assert (job.dataset.subsample, job.dataset.whole_test) == (preset != "paper", preset == "paper")
+        assert job.config["model"]["drug_length"] == 100
+
+
+def test_other_datasets_evaluate_in_the_trainers_own_blocks() -> None:
+    settings = planned("dataset=airfoil").settings
+    assert settings.eval_batch_size == 4096
+    assert [settings.lr_at(epoch) for epoch in (1, 100)] == [0.01, 0.01]

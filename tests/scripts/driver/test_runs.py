@@ -16,7 +16,7 @@ import torch
 
 from cmixup.files import write_atomically
 from scripts.driver import runs
-from scripts.driver.config import compose_train
+from scripts.driver.compose import compose_train
 from scripts.driver.job import execute, plan
 from scripts.driver.runs import (
     CODE,

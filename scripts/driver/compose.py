@@ -1,0 +1,129 @@
+"""From words of a command line to a composed configuration, and back."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from hydra import compose, initialize_config_dir
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override, OverrideType
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import ConfigKeyError, OmegaConfBaseException
+
+from cmixup.errors import InputError
+
+CONFIG_DIR = Path(__file__).resolve().parents[2] / "configs"
+TUNED = "tuned"
+TUNE_SEED = 1000  # of scripts.tune; no table may use it
+
+
+def names(group: str) -> list[str]:
+    """Return the options of a config group, such as all datasets."""
+    return sorted(path.stem for path in (CONFIG_DIR / group).glob("*.yaml"))
+
+
+def part_file(group: str, name: str) -> dict[str, Any]:
+    """Return what the file of one option of a group says, as it stands; read once a process, not to be changed."""
+    return _read(CONFIG_DIR / group / f"{name}.yaml")
+
+
+@functools.cache
+def _read(path: Path) -> dict[str, Any]:
+    return yaml.safe_load(path.read_text()) or {}
+
+
+def compose_train(overrides: Sequence[str]) -> DictConfig:
+    """Compose configs/train.yaml with command-line overrides.
+
+    Raises:
+        InputError: preset=tuned without tuned values.
+    """
+    cfg = _compose(list(overrides))
+    return _compose([*tuned_overrides(cfg), *overrides]) if cfg.preset == TUNED else cfg
+
+
+def _compose(words: list[str]) -> DictConfig:
+    """Compose choices of groups once a process, as it takes a tenth of a second, and set values as Hydra does."""
+    # Hydra refuses a group that is chosen twice; here the last choice wins, as it does for values.
+    words = list({word.partition("=")[0]: word for word in words}.values())
+    given = {word: OverridesParser.create().parse_override(word) for word in words}
+    values = {word: one for word, one in given.items() if _sets_a_value(one)}
+    inside = GlobalHydra.instance().is_initialized()
+    groups = tuple(sorted(word for word in words if word not in values))
+    cfg = copy.deepcopy(_composed(CONFIG_DIR, groups, inside))
+    try:
+        for one in values.values():
+            key, value = one.key_or_group, one.value()
+            if one.is_add() and not isinstance(value, (dict, list)) and OmegaConf.select(cfg, key) is not None:
+                raise ConfigKeyError(key)
+            OmegaConf.update(cfg, key, value, merge=True, force_add=one.is_add())
+    except OmegaConfBaseException:
+        return _composed.__wrapped__(CONFIG_DIR, tuple(words), inside)  # Hydra's own message says what is wrong
+    return cfg
+
+
+def _sets_a_value(given: Override) -> bool:
+    """Return whether a word of the command line is `key=value` or `+key=value`, and chooses from no group."""
+    key = given.key_or_group
+    group = "/" in key or given.package is not None or (CONFIG_DIR / key).is_dir() or key.split(".")[0] == "hydra"
+    return given.type in (OverrideType.CHANGE, OverrideType.ADD) and not given.is_sweep_override() and not group
+
+
+@functools.cache
+def _composed(folder: Path, words: tuple[str, ...], inside: bool) -> DictConfig:
+    """Let Hydra compose; `inside` says whether its own command line has been read, which knows where to look."""
+    if inside:
+        return compose("train", overrides=list(words))
+    with initialize_config_dir(str(folder), version_base="1.3"):
+        return compose("train", overrides=list(words))
+
+
+def tuned_path(dataset: str, method: str) -> Path:
+    """Return the file of a method's tuned values; their keys are those of the command line."""
+    return CONFIG_DIR / TUNED / dataset / f"{method}.yaml"
+
+
+def base_preset(dataset: str) -> str:
+    """Return the preset that tuning starts from: `paper`, or `default` for a dataset that the paper does not have."""
+    presets = part_file("dataset", dataset)["presets"]
+    return "paper" if "paper" in presets else "default"
+
+
+def tuned_overrides(cfg: DictConfig) -> list[str]:
+    """Return the overrides that preset `tuned` stands for: preset `paper` under the tuned values.
+
+    Prepend these to the command line's overrides, which then win.
+
+    Raises:
+        InputError: this method has not been tuned on this dataset.
+    """
+    dataset, method = cfg.dataset.name, cfg.method.name
+    base = base_preset(dataset)
+    path = tuned_path(dataset, method)
+    if not path.is_file():
+        raise InputError(
+            f"preset tuned: {method} has not been tuned on {dataset}; "
+            f"python -m scripts.tune dataset={dataset} method={method} does it"
+        )
+    values = yaml.safe_load(path.read_text()) or {}
+    return [f"+dataset.presets.tuned=${{dataset.presets.{base}}}", *command(values)]
+
+
+def override(key: str, value: Any) -> str:
+    """Return a command-line override that sets `key` to `value`; a part is chosen as a group by its name."""
+    group = key.replace(".", "/")
+    if isinstance(value, str) and (CONFIG_DIR / group / f"{value}.yaml").is_file():
+        return f"{group}={value}"
+    return f"{key}={json.dumps(value)}"
+
+
+def command(options: Mapping[str, Any]) -> list[str]:
+    """Return the words of a command line that set options as records name them."""
+    return [override(key, value) for key, value in options.items()]

@@ -1,0 +1,58 @@
+"""What users write on a command line: `key=value` words, and seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from cmixup.errors import InputError
+
+
+def parse_words(words: Sequence[str], known: Sequence[str]) -> dict[str, str]:
+    """Read `key=value` words of a command line; an empty value counts as not given.
+
+    Raises:
+        InputError: another word, or an unknown key.
+    """
+    given: dict[str, str] = {}
+    for word in words:
+        key, found, value = word.partition("=")
+        if not found or key not in known:
+            raise InputError(f"option must be one of {'=, '.join(known)}=, got {word!r}")
+        if value:
+            given[key] = value
+    return given
+
+
+def parse_seeds(value: Any, name: str = "seeds") -> list[int]:
+    """Return seeds from a range `0..9` (both ends in), a list `[0,3,5]` or `0,3,5`, or a count (10 means 0..9).
+
+    Raises:
+        InputError: anything else, an empty or repeated seed.
+    """
+    problem = InputError(f"{name} must be a range like 0..9, a list like [0,3,5], or a count, got {value!r}")
+    try:
+        if isinstance(value, (list, tuple)):
+            seeds = [_whole(v) for v in value]
+        elif isinstance(value, int):
+            seeds = list(range(_whole(value)))
+        else:
+            text = str(value).strip()
+            if ".." in text:
+                low, high = (_whole(part) for part in text.split(".."))
+                seeds = list(range(low, high + 1))
+            elif "," in text:
+                seeds = [_whole(part) for part in text.split(",") if part.strip()]
+            else:
+                seeds = list(range(_whole(text)))
+    except (TypeError, ValueError, OverflowError):
+        raise problem from None
+    if not seeds or len(set(seeds)) != len(seeds):
+        raise problem
+    return seeds
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or int(value) != float(value) or int(value) < 0:
+        raise ValueError(value)
+    return int(value)

@@ -1,0 +1,77 @@
+"""Every dataset and every method is planned, and trains on synthetic twins: from words to reports."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+from scripts.driver.compose import compose_train
+from scripts.driver.job import execute, plan
+from scripts.report.records import rows
+from tests.scripts.cover import TASKS, cases, method_kind, presets_of
+from tests.scripts.jobs import FILES, report_of
+
+# Networks of the paper's size are too slow for tests that only ask whether everything fits together.
+NARROW = dict.fromkeys(
+    ("exchange_rate", "electricity", "electricity_fragment"),
+    ("dataset.window=53", "model.channels=2", "model.hidden=2"),
+) | {
+    "echo": ("dataset.frames=4", "dataset.size=16", "model.width=4", "train.batch_size=8"),
+    "rcf_mnist": ("model.width=2", "train.batch_size=32"),
+    "poverty_map": ("model.width=2", "dataset.groups=4", "train.batch_size=16"),
+    **dict.fromkeys(
+        ("dti", "dti_davis", "dti_kiba"), ("dataset.drug_length=20", "dataset.protein_length=40", "train.batch_size=16")
+    ),
+    **dict.fromkeys(TASKS, ("model.width=2", "method.inner_steps=1", "method.report_steps=2", "train.batch_size=2")),
+}
+
+
+@pytest.mark.usefixtures("no_git")
+@pytest.mark.parametrize(("dataset", "method", "preset"), cases())
+def test_methods_train_on_twins(dataset: str, method: str, preset: str, tmp_path: Path) -> None:
+    seeds = [0, 3] if dataset not in NARROW else [3]
+    given = [f"dataset={dataset}", f"method={method}", f"preset={preset}", f"seeds={seeds}", f"out={tmp_path}"]
+    # What debug=tiny sets, as values: then the configuration is composed once for this test and for that of plans.
+    tiny = ["dataset.synthetic=true", "+dataset.search={outer: 2, n_in: 2}", "train.epochs=2", "logger=none"]
+    job = plan(compose_train([*given, *tiny, "train.batch_size=100", *NARROW.get(dataset, ())]))
+    written = execute(job)
+    assert written == [job.run_folder(seed) for seed in seeds]
+    for seed, folder in zip(seeds, written, strict=True):
+        assert sorted(os.listdir(folder)) == FILES  # noqa: PTH208
+        report = report_of(folder)
+        assert (report["dataset"], report["method"], report["preset"]) == (dataset, method, preset)
+        assert (report["seed"], report["stack"], report["epochs"]) == (
+            seed,
+            len(seeds) if method_kind(method).stackable else 1,
+            2,
+        )
+        for split in ("val", "test"):
+            assert set(report["scores"][split]) >= ({"mse", "mse_ci95"} if dataset in TASKS else {"rmse", "mape", "r"})
+            assert torch.isfinite(torch.tensor(list(report["scores"][split].values()))).all()
+        assert len(report["scores"]) == 2
+        assert 1 <= report["best_epoch"] <= 2
+        assert report["notes"]
+        assert len(rows(report)) >= (6 if dataset in TASKS else 8)
+
+
+@pytest.mark.parametrize(("dataset", "method", "preset"), cases())
+def test_combinations_compose_and_plan(dataset: str, method: str, preset: str, tmp_path: Path) -> None:
+    job = plan(compose_train([f"dataset={dataset}", f"method={method}", f"preset={preset}", f"out={tmp_path}"]))
+    values = presets_of(dataset)[preset]
+    for key in ("epochs", "batch_size", "lr", "optimizer", "weight_decay", "drop_last"):
+        assert getattr(job.settings, key) == values[key]
+    assert job.dataset.name == dataset
+    if "scaling" in values:
+        assert job.dataset.scaling == values["scaling"]
+    fixed = {"lam_per"} if method == "k_metamix" else set()  # one lambda a task, whatever the preset
+    for key in (
+        {"bandwidth", "alpha", "lam_per", "inner_lr", "inner_steps"} & set(values) & set(job.config["method"]) - fixed
+    ):
+        assert job.config["method"][key] == values[key]
+    assert job.options == {}
+    assert job.folder == tmp_path / "runs" / "adhoc" / dataset / job.config["model"]["name"] / method / preset
+    assert job.pending == job.seeds == [0]
+    assert not (tmp_path / "runs").exists()

@@ -1,0 +1,94 @@
+"""A configuration becomes a job: its settings, device, options and folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from cmixup.errors import InputError
+from scripts.driver.compose import compose_train
+from scripts.driver.config import differences, resolved
+from scripts.driver.job import Job, folder_name, pick_device, plan
+
+
+def planned(*overrides: str) -> Job:
+    return plan(compose_train(list(overrides)))
+
+
+# ---- devices
+
+
+def test_cuda_asked_for_and_absent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    for name in ("cuda", "cuda:1"):
+        with pytest.raises(InputError, match=f"device is '{name}', but this machine offers 0 CUDA devices"):
+            planned(f"device={name}")
+    assert planned("device=auto").device == torch.device("cpu")
+
+
+def test_cuda_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    assert pick_device("auto") == pick_device("cuda") == torch.device("cuda")
+    assert pick_device("cuda:0") == torch.device("cuda:0")
+    assert pick_device("cpu") == torch.device("cpu")
+    with pytest.raises(InputError, match="device is 'cuda:1', but this machine offers 1 CUDA devices"):
+        pick_device("cuda:1")
+
+
+# ---- what differs, and the folder's name
+
+
+def test_differences_are_the_options_that_differ_from_the_preset() -> None:
+    def found(*overrides: str) -> dict[str, Any]:
+        return differences(resolved(compose_train(list(overrides))))
+
+    assert found() == found("preset=released") == found("dataset=no2", "method=erm") == {}
+    assert (
+        found("seed=5", "seeds=0..3", "device=cpu", "logger=none", "experiment=table1", "out=/tmp/x", "threads=2") == {}
+    )
+    assert found("method.bandwidth=5.5") == {"method.bandwidth": 5.5}
+    assert found("method.bandwidth=1.75") == {}
+    assert found("method.alpha=2.0", "preset=released") == {}
+    assert found("method.alpha=0.5", "preset=released") == {"method.alpha": 0.5}
+    assert found("train.epochs=3", "dataset.scaling=all") == {"train.epochs": 3, "dataset.scaling": "all"}
+    assert found("debug=tiny") == {"dataset.synthetic": True, "train.epochs": 2}
+
+
+def test_options_that_differ_give_folders_that_differ(tmp_path: Path) -> None:
+    choices = [
+        [], ["preset=released"], ["method.bandwidth=5.5"], ["method.bandwidth=6.5"], ["method.alpha=5.5"],
+        ["train.lr=0.5"], ["method=erm"], ["method=mixup"], ["dataset=no2"], ["dataset=no2", "dataset.split_seed=1"],
+        ["experiment=table1"], ["method.layer=input"], ["method.bandwidth=5.5", "train.lr=0.5"],
+    ]  # fmt: skip
+    folders = [planned(*overrides, f"out={tmp_path}").folder for overrides in choices]
+    assert len(set(folders)) == len(choices)
+
+
+def test_a_whole_number_and_the_same_with_a_point_are_one_run() -> None:
+    assert planned("method.bandwidth=5").folder == planned("method.bandwidth=5.0").folder
+    assert planned("train.lr=1").options == planned("train.lr=1.0").options == {"train.lr": 1.0}
+
+
+def test_folder_names() -> None:
+    assert folder_name("paper", {}) == "paper"
+    assert folder_name("paper", {"train.lr": 0.1, "method.bandwidth": 5}) == "paper,bandwidth=5,train.lr=0.1"
+    assert folder_name("paper", {"method.layer": "a/b c"}).startswith("paper,layer=a_b_c")
+    assert set("/\\ :*?<>|'[]") & set(folder_name("paper", {"method.layer": "/\\ :*?<>|'[]"})) == set()
+
+
+def test_long_folder_names_are_cut_and_stay_distinct() -> None:
+    long = [folder_name("paper", {f"method.{'x' * 200}": value}) for value in (1, 2)]
+    assert all(len(name) <= 140 for name in long)
+    assert long[0] != long[1]
+    assert long[0].startswith("paper,xxx")
+
+
+@pytest.mark.parametrize("pair", [("a/b", "a_b"), ("a b", "a_b")])
+def test_folder_names_of_different_values_differ(pair: tuple[str, str]) -> None:
+    one, other = (folder_name("paper", {"method.layer": value}) for value in pair)
+    assert one != other

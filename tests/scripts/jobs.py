@@ -1,0 +1,23 @@
+"""Small jobs for the tests of runs, and what they leave."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from scripts.driver.compose import compose_train
+from scripts.driver.job import Job, plan
+
+FILES = ["DONE", "checkpoint.pt", "config.yaml", "history.csv", "report.json"]
+
+
+def planned(out: Path, *overrides: str) -> Job:
+    """A job of a fraction of a second: NO2's twin, two epochs of two steps."""
+    given = ["dataset=no2", "method=mixup", "debug=tiny", "train.batch_size=100", f"out={out}", *overrides]
+    return plan(compose_train(given))
+
+
+def report_of(folder: Path) -> dict[str, Any]:
+    """The report in the folder of a run."""
+    return json.loads((folder / "report.json").read_text())

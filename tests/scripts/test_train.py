@@ -1,0 +1,87 @@
+"""The command scripts.train: its lines, errors and sweeps."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cmixup.errors import InputError
+from scripts import train as train_module
+from scripts.driver.compose import compose_train
+from scripts.driver.job import Diverged
+from scripts.driver.runs import load_reports
+from scripts.driver.words import parse_seeds
+
+REPO = Path(__file__).resolve().parents[2]
+
+
+# ---- the command
+
+
+@pytest.mark.usefixtures("no_git")
+def test_one_line_a_seed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["dataset=no2", "method=erm", "debug=tiny", "train.batch_size=100", f"out={tmp_path}", "seeds=0..1"]
+    train_module.run(compose_train(given))
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2
+    for seed, line in enumerate(lines):
+        (report,) = [r for r in load_reports(tmp_path) if r["seed"] == seed]
+        assert line.startswith("no2 erm default dataset.synthetic=True")
+        assert f"seed {seed}: test rmse {report['scores']['test']['rmse']:.4f}" in line
+        assert str(tmp_path / "runs" / report["run"]) in line
+        assert "already done" not in line
+    train_module.run(compose_train(given))
+    assert all("already done; rerun=true" in line for line in capsys.readouterr().out.splitlines())
+
+
+@pytest.mark.parametrize("error", [InputError("alpha must be"), OSError(28, "No space left"), Diverged("no finite")])
+def test_errors_of_the_user_are_one_line(
+    error: Exception, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CMIXUP_TRACEBACK", raising=False)
+    with pytest.raises(SystemExit) as caught, train_module.user_errors():
+        raise error
+    assert caught.value.code == 2
+    assert capsys.readouterr().err == f"error: {error}\n"
+    monkeypatch.setenv("CMIXUP_TRACEBACK", "1")
+    with pytest.raises(type(error)), train_module.user_errors():
+        raise error
+
+
+def test_errors_of_ours_keep_their_traceback() -> None:
+    with pytest.raises(ZeroDivisionError), train_module.user_errors():
+        raise ZeroDivisionError
+
+
+def command(*overrides: str) -> subprocess.CompletedProcess[str]:
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("CMIXUP_")} | {"OMP_NUM_THREADS": "1"}
+    return subprocess.run(
+        [sys.executable, "-m", "scripts.train", *overrides],
+        cwd=REPO, capture_output=True, text=True, check=False, env=environment,
+    )  # fmt: skip
+
+
+def test_a_bad_value_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
+    done = command("debug=tiny", f"out={tmp_path}/out", "method.bandwidth=-1")
+    assert done.returncode == 2
+    assert re.fullmatch(r"error: .*bandwidth must be 0 or more .*got -1.*\n", done.stderr)
+    assert "Traceback" not in done.stdout + done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.slow
+def test_a_sweep(tmp_path: Path) -> None:
+    done = command(
+        "-m", "dataset=no2", "debug=tiny", "train.batch_size=100", f"out={tmp_path}", "method.bandwidth=0.25,4",
+        "seed=range(0,2)",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    reports = load_reports(tmp_path / "runs")
+    assert sorted((r["bandwidth"], r["seed"]) for r in reports) == [(0.25, 0), (0.25, 1), (4, 0), (4, 1)]
+    assert len({r["scores"]["test"]["rmse"] for r in reports}) == 4
+    assert parse_seeds("0..1") == [0, 1]

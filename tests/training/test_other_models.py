@@ -1,0 +1,153 @@
+"""Models and inputs of other kinds: those that do not stack, dropout, plain modules, inputs read on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from cmixup.data import RegressionData
+from cmixup.errors import InputError
+from cmixup.methods.cmixup import cmixup
+from cmixup.methods.erm import ERM
+from cmixup.methods.manifold_mixup import manifold_mixup
+from cmixup.methods.mixup import mixup
+from cmixup.metrics import METRICS as SCORES
+from cmixup.model_stack import ModelStack
+from cmixup.training.trainer import train
+from tests.helpers import (
+    METHODS,
+    Lazy,
+    assert_states_close,
+    assert_states_equal,
+    fitted,
+    make_data,
+    make_run,
+    settings,
+    train_one,
+)
+
+# ---- models and inputs of other kinds
+
+
+class WithBatchNorm(nn.Module):
+    """A model that cannot be stacked and has buffers, one of them without axes."""
+
+    def __init__(self, width: int, d_y: int):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(width, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, d_y))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.net(x)
+
+
+@pytest.mark.parametrize("name", ["erm", "mixup", "cmixup"])
+def test_models_that_do_not_stack_train_one_after_another(name: str) -> None:
+    def runs(seeds: tuple[int, ...]) -> list:
+        return [make_run(METHODS[name](), seed, model=WithBatchNorm) for seed in seeds]
+
+    together = train(runs((0, 1)), settings(epochs=2))
+    assert [result.stack for result in together] == [1, 1]
+    for seed, ours in zip((0, 1), together, strict=True):
+        (alone,) = train(runs((seed,)), settings(epochs=2))
+        assert_states_equal(ours.state_dict, alone.state_dict)
+        assert ours.scores == alone.scores
+        WithBatchNorm(3, 1).load_state_dict(ours.state_dict)
+
+
+class WithDropout(nn.Module):
+    def __init__(self, width: int, d_y: int):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(width, 8), nn.Dropout(0.5), nn.Linear(8, d_y))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.net(x)
+
+
+def test_dropout_is_seeded_and_off_in_evaluation() -> None:
+    def run() -> tuple:
+        run = make_run(ERM(), 2, model=WithDropout)
+        (result,) = train([run], settings(epochs=2))
+        return result, run
+
+    (one, run), (other, _) = run(), run()
+    assert_states_equal(one.state_dict, other.state_dict)
+    fresh = WithDropout(3, 1)
+    fresh.load_state_dict(one.state_dict)
+    fresh.eval()
+    with torch.no_grad():
+        prediction = fresh(run.data.test.x)
+    assert one.scores["test"]["rmse"] == pytest.approx(float(SCORES["rmse"].score(prediction, run.data.test.y)))
+
+
+class WithLayerList(nn.Module):
+    """An ordinary model whose attributes happen to carry the names that backbones use."""
+
+    def __init__(self, width: int, d_y: int):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(width, 8), nn.Linear(8, d_y)])
+        self.hidden = nn.Identity()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layers[1](self.hidden(self.layers[0](x)).relu())
+
+
+@pytest.mark.parametrize("model", [nn.Linear, WithBatchNorm, WithLayerList])
+@pytest.mark.parametrize("name", ["erm", "mixup", "mixup_permutation", "cmixup"])
+def test_a_plain_module_trains_with_input_level_methods(name: str, model: Callable[[int, int], nn.Module]) -> None:
+    run = make_run(METHODS[name](), model=model)
+    (result,) = train([run], settings(epochs=2))
+    assert np.isfinite(list(result.scores["test"].values())).all()
+    assert result.best_epoch > 0
+
+
+@pytest.mark.parametrize("model", [nn.Linear, WithLayerList])
+@pytest.mark.parametrize("layer", ["hidden", "block1"])
+def test_a_hidden_layer_asked_of_a_model_without_one_is_refused(
+    layer: str, model: Callable[[int, int], nn.Module]
+) -> None:
+    with pytest.raises(InputError, match=rf"layer must be a mix point of \w+ \(input\), got '{layer}'"):
+        fitted(make_run(manifold_mixup(0.5, layer=layer), model=model))
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_lazily_read_inputs_give_the_same_numbers(name: str) -> None:
+    data = make_data(6, (50, 20, 17))
+    lazies = {part: Lazy(getattr(data, part).x) for part in ("train", "val", "test")}
+    lazy = replace(data, **{part: replace(getattr(data, part), x=x) for part, x in lazies.items()})
+    changes = {"epochs": 2, "eval_batch_size": 9}
+    ours, theirs = train_one(METHODS[name](), 6, lazy, **changes), train_one(METHODS[name](), 6, data, **changes)
+    assert_states_equal(ours.state_dict, theirs.state_dict)
+    assert ours.scores == theirs.scores
+    assert ours.history == theirs.history
+    looks_at_inputs = name.startswith(("k_mixup", "local_mixup", "mixrl"))  # in pieces of `flat.INPUT_BYTES_PER_CHUNK`
+    assert max(lazies["train"].asked) == (32 if name == "fish" else 16) or looks_at_inputs
+    assert max(lazies["test"].asked) == 9
+    assert max(lazies["val"].asked) == 9 or name.startswith("mixrl")  # its search reads in batches of its own
+
+
+def test_lazily_read_inputs_train_seeds_one_after_another() -> None:
+    def lazy(seed: int) -> RegressionData:
+        data = make_data(seed)
+        return replace(data, train=replace(data.train, x=Lazy(data.train.x)))
+
+    together = train([make_run(mixup(0.5), seed, lazy(seed)) for seed in (0, 1)], settings())
+    for seed, ours in zip((0, 1), together, strict=True):
+        assert ours.stack == 1
+        assert_states_equal(ours.state_dict, train_one(mixup(0.5), seed, make_data(seed)).state_dict)
+
+
+def test_models_that_do_not_stack_are_refused_by_the_stack() -> None:
+    with pytest.raises(InputError, match="models of class Linear cannot be trained as one stack"):
+        ModelStack([nn.Linear(2, 1), nn.Linear(2, 1)], torch.device("cpu"))
+
+
+def test_labels_of_several_dimensions() -> None:
+    together = train([make_run(cmixup(0.3, 0.5), seed, make_data(seed, d_y=3)) for seed in (0, 1)], settings())
+    for seed, ours in zip((0, 1), together, strict=True):
+        assert ours.state_dict["out.weight"].shape == (3, 128)
+        assert_states_close(ours.state_dict, train_one(cmixup(0.3, 0.5), seed, make_data(seed, d_y=3)).state_dict, 1e-5)

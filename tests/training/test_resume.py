@@ -1,4 +1,4 @@
-"""Every method, interrupted after two of three epochs, ends where an uninterrupted run ends, and draws nothing twice."""
+"""A method interrupted after two of three epochs ends where an uninterrupted run ends, and draws nothing twice."""
 
 from __future__ import annotations
 

@@ -84,8 +84,8 @@ def clustered(values: Sequence[float], clusters: Sequence[Hashable], level: floa
     n = len(sums)
     if n < 2:
         return None
-    from scipy.stats import t
+    from scipy.special import stdtrit  # the quantiles of Student's t; scipy.stats is slow to import
 
     error = math.sqrt(n / (n - 1) * math.fsum(d * d for d in sums.values())) / len(values)
-    half = float(t.ppf(0.5 + level / 2, n - 1)) * error
+    half = float(stdtrit(n - 1, 0.5 + level / 2)) * error
     return Interval(mean, mean - half, mean + half, n)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import pandas as pd
 
 from cmixup.metrics import lower_is_better
 from scripts.report import names
@@ -40,10 +41,9 @@ def mean_ranks(blocks: Sequence[Block], metric: str) -> tuple[list[str], dict[st
 def _mean(methods: Sequence[str], scores: list[list[float]], metric: str) -> dict[str, float]:
     if not scores:
         return {}
-    from scipy.stats import rankdata
-
     sign = 1 if lower_is_better(metric) else -1
-    return dict(zip(methods, rankdata(sign * np.array(scores), axis=1).mean(axis=0).tolist(), strict=True))
+    ranks = pd.DataFrame(sign * np.array(scores), columns=list(methods)).rank(axis=1)
+    return {str(method): float(mean) for method, mean in ranks.mean().items()}
 
 
 def rank_lines(blocks: Sequence[Block], metric: str) -> list[str]:

@@ -1,7 +1,7 @@
 """Label sets and the chi-square test that the sampler tests share."""
 
 import numpy as np
-from scipy.stats import chisquare
+from scipy.special import chdtrc, kolmogorov
 
 
 def label_sets():
@@ -83,4 +83,12 @@ def p_value(drawn, row):
         expected, counts = expected[:-1], counts[:-1]
     if len(expected) < 2:
         return None
-    return chisquare(counts, expected * (counts.sum() / expected.sum())).pvalue
+    expected *= counts.sum() / expected.sum()
+    return chdtrc(len(counts) - 1, ((counts - expected) ** 2 / expected).sum())
+
+
+def uniform_p_value(found):
+    """Kolmogorov-Smirnov p-value of numbers against the uniform distribution (asymptotic, Stephens' correction)."""
+    found, n = np.sort(found), len(found)
+    gap = max((np.arange(1, n + 1) / n - found).max(), (found - np.arange(n) / n).max())
+    return kolmogorov(gap * (n**0.5 + 0.12 + 0.11 / n**0.5))

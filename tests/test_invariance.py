@@ -7,9 +7,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from sklearn.decomposition import PCA
-from sklearn.neighbors import KernelDensity
-from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 
 from cmixup.errors import InputError
@@ -30,6 +27,11 @@ def rows(n: int = 240, domains: int = 3, d: int = 6, shift: float = 0.0, seed: i
 
 def reference(data: Rows, bins: int, r: int, min_points: int) -> tuple[float, int]:
     """The definition, cell by cell, with scikit-learn's scaling, components and densities."""
+    # Imported here, as every worker imports this file, and one runs it.
+    from sklearn.decomposition import PCA
+    from sklearn.neighbors import KernelDensity
+    from sklearn.preprocessing import StandardScaler
+
     h, y, domain = (tensor.numpy() for tensor in data)
     z = PCA(r).fit_transform(StandardScaler().fit_transform(h))
     edges = np.quantile(y, np.arange(1, bins) / bins)

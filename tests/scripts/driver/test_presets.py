@@ -65,7 +65,7 @@ def test_a_preset_is_one_composition_in_python_and_in_the_configuration(name: st
     ],
 )
 def test_presets_hold_the_published_values(dataset: str, preset: str, expected: dict[str, Any]) -> None:
-    method = resolved(compose_train([f"dataset={dataset}", f"preset={preset}"]))["method"]
+    method = resolved(compose_train([f"dataset={dataset}", "method=cmixup", f"preset={preset}"]))["method"]
     assert {key: method[key] for key in expected} == expected
 
 
@@ -75,7 +75,7 @@ def test_presets_hold_the_published_values(dataset: str, preset: str, expected: 
 )
 @pytest.mark.parametrize(("preset", "variant"), [("paper", "attention"), ("released", "skip"), ("default", "skip")])
 def test_the_forecaster_of_a_preset(dataset: str, width: int, horizon: int, preset: str, variant: str) -> None:
-    job = planned(f"dataset={dataset}", f"preset={preset}")
+    job = planned(f"dataset={dataset}", "method=cmixup", f"preset={preset}")
     model = {"name": "lstnet", "channels": width, "hidden": width, "variant": variant, "score": "dot"}
     assert {key: job.config["model"][key] for key in model} == model
     assert (job.dataset.window, job.dataset.horizon) == (168, horizon)
@@ -93,7 +93,7 @@ def test_the_attention_forecaster_is_a_name_of_its_own() -> None:
 @pytest.mark.parametrize(("preset", "optimizer"), [("paper", "adam"), ("released", "sgd"), ("default", "sgd")])
 def test_how_echo_is_trained(preset: str, optimizer: str) -> None:
     """The paper says Adam, the authors' code kept SGD."""
-    job = planned("dataset=echo", f"preset={preset}")
+    job = planned("dataset=echo", "method=cmixup", f"preset={preset}")
     expected = TrainSettings(
         epochs=20, batch_size=10, lr=1e-4, optimizer=optimizer, weight_decay=1e-4, drop_last=preset == "released",
         eval_batch_size=10, lr_decay=0.1, lr_decay_every=15,
@@ -113,7 +113,7 @@ def test_how_echo_is_trained(preset: str, optimizer: str) -> None:
 @pytest.mark.parametrize("preset", PRESETS)
 def test_how_images_and_pairs_are_trained(dataset: str, epochs: int, batch_size: int, lr: float, preset: str) -> None:
     """results/paper/hyperparameters.csv, tab:hyperameter_ood."""
-    job = planned(f"dataset={dataset}", f"preset={preset}")
+    job = planned(f"dataset={dataset}", "method=cmixup", f"preset={preset}")
     found = job.settings
     assert (found.epochs, found.batch_size, found.lr, found.weight_decay) == (epochs, batch_size, lr, 0.0)
     assert (found.optimizer, found.drop_last) == ("adam", preset == "released")

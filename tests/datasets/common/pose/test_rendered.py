@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.io import savemat
 
 from cmixup.errors import InputError
 from datasets.common.pose import rendered
@@ -63,6 +62,8 @@ def struct(meshes: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
 
 
 def test_mat_files(tmp_path: Path) -> None:
+    from scipy.io import savemat
+
     one = box()
     path = tmp_path / "chair.mat"
     savemat(path, {"chair": struct([(one.vertices, (one.faces + 1).astype(np.uint8))] * 2)})

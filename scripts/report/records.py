@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -90,4 +91,5 @@ def to_csv(records: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> str:
 
 def read_csv(path: Path) -> list[dict[str, str]]:
     """Return the rows of a CSV file, every value as text."""
-    return pd.read_csv(path, dtype=str, keep_default_na=False).to_dict("records")
+    with path.open(newline="") as stream:
+        return list(csv.DictReader(stream))

@@ -19,8 +19,9 @@ N = 2000
 
 @pytest.fixture
 def many(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A twin with enough rows to estimate correlations."""
+    """A twin with enough rows to estimate correlations; its images are not turned, which would take a second."""
     monkeypatch.setattr(module, "TWIN_SIZES", (N, N, N))
+    monkeypatch.setattr(module, "rotate", lambda images, _: images)
 
 
 def correlation(split: Split) -> float:

@@ -70,7 +70,9 @@ def assert_goes_on(make: MakeRuns, folder: Path, monkeypatch: pytest.MonkeyPatch
         assert one.diagnostics == other.diagnostics
 
 
-@pytest.mark.parametrize("seeds", [(0,), (0, 3)], ids=["one run", "a stack"])
+@pytest.mark.parametrize(
+    "seeds", [pytest.param((0,), marks=pytest.mark.slow, id="one run"), pytest.param((0, 3), id="a stack")]
+)
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_goes_on(
     name: str, seeds: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -16,13 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from omegaconf import OmegaConf
 
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from cmixup.metrics import metric_of
 from scripts.driver.cli import out_folder, user_errors
-from scripts.driver.compose import TUNE_SEED, TUNED, base_preset, compose_train, names, override, tuned_path
+from scripts.driver.compose import TUNE_SEED, TUNED, base_preset, compose_train, names, override, part_file, tuned_path
 from scripts.driver.job import Job, plan
 from scripts.driver.parallel import train_all
 from scripts.driver.runs import is_done
@@ -69,8 +68,8 @@ def points(dataset: str, method: str) -> list[dict[str, Any]]:
     The `grid` of a method's config maps options to lists of values, all combinations of which count; a list of such
     mappings is their union.
     """
-    cfg = compose_train([f"dataset={dataset}", f"method={method}", f"preset={base_preset(dataset)}"])
-    grid: Any = OmegaConf.to_container(cfg.method.grid) if "grid" in cfg.method else {}
+    cfg = compose_train([f"dataset={dataset}", f"preset={base_preset(dataset)}"])
+    grid: Any = part_file("method", method).get("grid", {})
     rates = [float(f"{cfg.train.lr * factor:.6g}") for factor in LR_FACTORS]
     found = []
     for part in grid if isinstance(grid, list) else [grid]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-import torch
 
 
 @pytest.fixture
 def float64() -> Iterator[None]:
     """Models and tensors made in the test are float64."""
+    import torch
+
     torch.set_default_dtype(torch.float64)
     yield
     torch.set_default_dtype(torch.float32)
@@ -18,4 +19,7 @@ def float64() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def one_thread() -> None:
+    """Tests on two cores run one thread each. Not imported above: pytest-xdist's controller needs no PyTorch."""
+    import torch
+
     torch.set_num_threads(1)

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -58,20 +59,28 @@ def test_errors_of_ours_keep_their_traceback() -> None:
         raise ZeroDivisionError
 
 
-def command(*overrides: str) -> subprocess.CompletedProcess[str]:
+def command(*overrides: str, flags: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
     environment = {k: v for k, v in os.environ.items() if not k.startswith("CMIXUP_")} | {"OMP_NUM_THREADS": "1"}
     return subprocess.run(
-        [sys.executable, "-m", "scripts.train", *overrides],
+        [sys.executable, *flags, "-m", "scripts.train", *overrides],
         cwd=REPO, capture_output=True, text=True, check=False, env=environment,
     )  # fmt: skip
 
 
-def test_a_bad_value_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
-    done = command("debug=tiny", f"out={tmp_path}/out", "method.bandwidth=-1")
+def test_a_bad_value_is_one_line_and_exit_code_2_and_nothing_waits_for_reporting(tmp_path: Path) -> None:
+    """Starting a run must not wait for pandas or matplotlib, so none of scripts.report is imported."""
+    done = command("debug=tiny", f"out={tmp_path}/out", "method.bandwidth=-1", flags=("-X", "importtime"))
     assert done.returncode == 2
-    assert re.fullmatch(r"error: .*bandwidth must be 0 or more .*got -1.*\n", done.stderr)
+    imports = [line for line in done.stderr.splitlines() if line.startswith("import time:")]
+    said = [line for line in done.stderr.splitlines() if not line.startswith("import time:")]
+    assert len(said) == 1
+    assert re.fullmatch(r"error: .*bandwidth must be 0 or more .*got -1.*", said[0])
     assert "Traceback" not in done.stdout + done.stderr
     assert not (tmp_path / "out").exists()
+    loaded = {line.rpartition("|")[2].strip() for line in imports}
+    assert "scripts.driver.job" in loaded
+    assert not {name for name in loaded if name.partition(".")[0] in ("pandas", "matplotlib")}
+    assert not {name for name in loaded if name.startswith("scripts.report")}
 
 
 @pytest.mark.slow

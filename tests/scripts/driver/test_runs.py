@@ -213,13 +213,3 @@ def test_the_stacks_of_published_records_are_known() -> None:
                 assert r["stack"] in (1, 10), folder
         if any(r["stack"] == 10 and "stack_seeds" not in r for r in reports):
             assert sorted(r["seed"] for r in reports) == list(range(10)), folder
-
-
-def test_training_imports_no_reporting() -> None:
-    """Starting a run must not wait for pandas or matplotlib."""
-    code = "import scripts.train, sys, json; print(json.dumps(sorted(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], cwd=CODE, capture_output=True, text=True, check=True)
-    loaded = set(json.loads(done.stdout))
-    assert "scripts.driver.job" in loaded
-    assert not {name for name in loaded if name.partition(".")[0] in ("pandas", "matplotlib")}
-    assert not {name for name in loaded if name.startswith("scripts.report")}

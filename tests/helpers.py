@@ -72,6 +72,17 @@ METHODS: dict[str, Callable[[], Method]] = {
 DOMAIN_METHODS = tuple(name for name, make in METHODS.items() if make().domains)
 
 
+class WithBatchNorm(nn.Module):
+    """A model that cannot be stacked and has buffers, one of them without axes."""
+
+    def __init__(self, width: int, d_y: int):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(width, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, d_y))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.net(x)
+
+
 def make_split(n: int, d: int = 3, d_y: int = 1, seed: int = 0, name: str = "train") -> Split:
     """BatchLoader in [0, 1] with distinct labels of about unit size; two domains."""
     rng = np.random.default_rng([seed, n, d])

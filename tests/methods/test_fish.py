@@ -12,6 +12,7 @@ from cmixup.methods.fish import Fish
 from cmixup.model_stack import ModelStack
 from tests.helpers import (
     CPU,
+    WithBatchNorm,
     assert_states_close,
     assert_states_equal,
     epoch_batches,
@@ -95,15 +96,6 @@ def test_the_optimisers_state_is_carried_over_outer_steps() -> None:
     for batch in batches[:3]:
         method.step(stack, batch)
     assert stack.optimizer._count.tolist() == [6.0] * len(stack.optimizer.params)  # type: ignore[attr-defined]
-
-
-class WithBatchNorm(nn.Module):
-    def __init__(self, width: int, d_y: int):
-        super().__init__()
-        self.net = nn.Sequential(nn.Linear(width, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, d_y))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.net(x)
 
 
 def test_floating_buffers_are_interpolated_and_counters_copied() -> None:

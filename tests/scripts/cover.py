@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import pytest
@@ -17,13 +16,11 @@ TABULAR, LAZY = "no2", "exchange_rate"  # held in memory, and read on demand
 DOMAINS = "crime"  # has training domains
 
 
-@functools.cache
 def has_domains(dataset: str) -> bool:
     """Whether the dataset has training domains."""
     return dataset_class(dataset).domains
 
 
-@functools.cache
 def method_kind(method: str) -> type[Method]:
     """The class of what a method's configuration builds; it says which data it is for."""
     return Part(target(part_file("method", method)), {}).kind
@@ -39,28 +36,27 @@ TASKS = [name for name in DATASETS if dataset_class(name).tasks]
 EPISODIC = [name for name in METHODS if method_kind(name).tasks]
 
 
-@functools.cache
 def presets_of(dataset: str) -> dict[str, dict]:
     """Return a dataset's presets as its configuration has them."""
     return part_file("dataset", dataset)["presets"]
 
 
-def _kinds() -> list[tuple[list[str], list[str], tuple[str, ...]]]:
-    """Return datasets that go together, the methods for them, and which of the datasets meet every such method."""
+def _kinds() -> list[tuple[list[str], list[str], list[str], tuple[str, ...]]]:
+    """Return datasets that go together, methods for them alone, all that suit them, and who meets the former."""
     rows = [d for d in DATASETS if d not in TASKS]
     anywhere = [m for m in METHODS if m not in EPISODIC and not needs_domains(m)]
     with_domains = [m for m in METHODS if needs_domains(m)]
     return [
-        ([d for d in rows if not has_domains(d)], anywhere, (TABULAR, LAZY)),
-        ([d for d in rows if has_domains(d)], with_domains, (DOMAINS,)),
-        (TASKS, EPISODIC, tuple(TASKS[:1])),
+        ([d for d in rows if not has_domains(d)], anywhere, anywhere, (TABULAR, LAZY)),
+        ([d for d in rows if has_domains(d)], with_domains, [*anywhere, *with_domains], (DOMAINS,)),
+        (TASKS, EPISODIC, EPISODIC, tuple(TASKS[:1])),
     ]
 
 
 def cover() -> list[tuple[str, str, str]]:
     """Return every dataset and every method once or more, with presets by turns: as few combinations as that takes."""
     found = {}
-    for datasets, methods, _ in _kinds():
+    for datasets, methods, _, _ in _kinds():
         for k in range(max(len(datasets), len(methods))):
             dataset = datasets[k % len(datasets)]
             presets = list(presets_of(dataset))
@@ -71,10 +67,10 @@ def cover() -> list[tuple[str, str, str]]:
 def combinations() -> list[tuple[str, str, str]]:
     """Return every dataset with every preset, and every method with one or two of the datasets it is for."""
     found = dict.fromkeys(cover())
-    for datasets, methods, pair in _kinds():
+    for datasets, methods, suited, pair in _kinds():
         for k, dataset in enumerate(datasets):
             for p, preset in enumerate(presets_of(dataset)):
-                found[dataset, methods[(len(PRESETS) * k + p) % len(methods)], preset] = None
+                found[dataset, suited[(len(PRESETS) * k + p) % len(suited)], preset] = None
         for k, method in enumerate(methods):
             for d, dataset in enumerate(pair):
                 found[dataset, method, PRESETS[(k + d) % len(PRESETS)]] = None

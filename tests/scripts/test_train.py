@@ -21,9 +21,6 @@ from scripts.driver.words import parse_seeds
 REPO = Path(__file__).resolve().parents[2]
 
 
-# ---- the command
-
-
 @pytest.mark.usefixtures("no_git")
 def test_one_line_a_seed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given = ["dataset=no2", "method=erm", "debug=tiny", "train.batch_size=100", f"out={tmp_path}", "seeds=0..1"]

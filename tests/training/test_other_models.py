@@ -22,6 +22,7 @@ from cmixup.training.trainer import train
 from tests.helpers import (
     METHODS,
     Lazy,
+    WithBatchNorm,
     assert_states_close,
     assert_states_equal,
     fitted,
@@ -30,19 +31,6 @@ from tests.helpers import (
     settings,
     train_one,
 )
-
-# ---- models and inputs of other kinds
-
-
-class WithBatchNorm(nn.Module):
-    """A model that cannot be stacked and has buffers, one of them without axes."""
-
-    def __init__(self, width: int, d_y: int):
-        super().__init__()
-        self.net = nn.Sequential(nn.Linear(width, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, d_y))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.net(x)
 
 
 @pytest.mark.parametrize("name", ["erm", "mixup", "cmixup"])

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 import yaml
+from hydra import compose, initialize_config_dir
 from hydra.errors import HydraException
+from omegaconf import OmegaConf
 
 from cmixup.errors import InputError
 from scripts.driver.compose import CONFIG_DIR, compose_train, names
@@ -58,6 +60,28 @@ def test_every_dataset_has_presets_with_the_same_keys_default_among_them(name: s
     assert "default" in presets
     every = set(presets_of(TASKS[0] if name in TASKS else "airfoil")["default"]) - {"scaling"}  # videos have none
     assert all(set(values) == set(presets["default"]) >= every for values in presets.values())
+
+
+# ---- composing
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [], ["method.bandwidth=[std,0.3]", "train.lr=1e-3"], ["train.lr=0.1", "dataset=no2", "train.lr=0.2"],
+        ["method=k_mixup", "method/pairing=uniform", "method.alpha=0.7"],
+        ["method.bandwidth=5", "debug=tiny", "seeds=0..3"],
+        ["+dataset.extra={a: 1}", "dataset=crime", "out=a b", "train.track=[test]"], ["preset=released", "seed=3"],
+    ],
+)  # fmt: skip
+def test_values_set_on_what_is_kept_are_those_that_hydra_composes(words: list[str]) -> None:
+    last = list({word.partition("=")[0]: word for word in words}.values())
+    with initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
+        hydras = compose("train", overrides=last)
+    for _ in range(2):  # the second time from what is kept, which the first left as it was
+        ours = compose_train(words)
+        assert OmegaConf.to_container(ours) == OmegaConf.to_container(hydras)
+        OmegaConf.update(ours, "train.lr", 9.0)
 
 
 # ---- seeds

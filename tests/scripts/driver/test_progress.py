@@ -13,8 +13,6 @@ from scripts.driver.job import execute
 from scripts.driver.logger import NoLogger, make_logger
 from tests.scripts.jobs import planned
 
-# ---- logger and progress
-
 
 class FakeRun:
     def __init__(self, **given: Any):

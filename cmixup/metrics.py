@@ -1,11 +1,14 @@
 """Scores that compare a prediction with its target.
 
 Every function takes `prediction` and `target` of shape `(..., N, d_y)`, computes in float64 and returns `(...)`:
-leading axes are models of a stack.
+leading axes are models of a stack. Sums are exactly rounded (`math.fsum`), so a score depends on nothing but its
+predictions and targets: not on the order of the rows, the device or the library. A score is NaN where a prediction is
+not finite.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -18,7 +21,7 @@ from cmixup.errors import InputError
 def mse(prediction: Tensor, target: Tensor) -> Tensor:
     """Return the mean squared error over all rows and label dimensions, in squared label units."""
     prediction, target = _matched(prediction, target)
-    return (prediction - target).square().mean(dim=(-2, -1))
+    return _mean((prediction - target).square().flatten(start_dim=-2))
 
 
 def rmse(prediction: Tensor, target: Tensor) -> Tensor:
@@ -31,7 +34,8 @@ def mape(prediction: Tensor, target: Tensor) -> Tensor:
     prediction, target = _matched(prediction, target)
     counted = target != 0
     ratio = (prediction - target).abs() / torch.where(counted, target.abs(), 1.0)
-    return 100 * torch.where(counted, ratio, 0.0).sum(dim=(-2, -1)) / counted.sum(dim=(-2, -1))
+    total = _sum(torch.where(counted, ratio, 0.0).flatten(start_dim=-2))
+    return 100 * total / counted.sum(dim=(-2, -1))
 
 
 def r(prediction: Tensor, target: Tensor) -> Tensor:
@@ -39,14 +43,14 @@ def r(prediction: Tensor, target: Tensor) -> Tensor:
 
     A constant prediction has no correlation and counts as 0. The result is NaN where no label dimension varies.
     """
-    prediction, target = _matched(prediction, target)
-    f = prediction - prediction.mean(dim=-2, keepdim=True)
-    y = target - target.mean(dim=-2, keepdim=True)
-    norm_f, norm_y = f.square().sum(dim=-2).sqrt(), y.square().sum(dim=-2).sqrt()
-    varies = norm_y > 0
-    scale = norm_f * norm_y
-    each = torch.where(scale > 0, (f * y).sum(dim=-2) / torch.where(scale > 0, scale, 1.0), 0.0)
-    return torch.where(varies, each, 0.0).sum(dim=-1) / varies.sum(dim=-1)
+    prediction, target = (values.mT for values in _matched(prediction, target))
+    constant, varies = _same(prediction), ~_same(target)
+    f = prediction - _mean(prediction)[..., None]
+    y = target - _mean(target)[..., None]
+    scale = _sum(f.square()).sqrt() * _sum(y.square()).sqrt()
+    none = constant | (scale == 0)
+    each = torch.where(none, 0.0, _sum(f * y) / torch.where(none, 1.0, scale))
+    return _sum(torch.where(varies, each, 0.0)) / varies.sum(dim=-1)
 
 
 def mse_ci95(prediction: Tensor, target: Tensor) -> Tensor:
@@ -56,10 +60,12 @@ def mse_ci95(prediction: Tensor, target: Tensor) -> Tensor:
     rows that share an object as independent.
     """
     prediction, target = _matched(prediction, target)
-    each = (prediction - target).square().mean(dim=-1)
-    if each.shape[-1] < 2:
-        return torch.full_like(each[..., 0], float("nan"))
-    return 1.96 * each.std(dim=-1) / each.shape[-1] ** 0.5
+    n = prediction.shape[-2]
+    if n < 2:
+        return torch.full_like(prediction[..., 0, 0], float("nan"))
+    each = _mean((prediction - target).square())
+    variance = _sum((each - _mean(each)[..., None]).square()) / (n - 1)
+    return 1.96 * (variance / n).sqrt()
 
 
 @dataclass(frozen=True)
@@ -134,7 +140,7 @@ def score(name: str, prediction: Tensor, target: Tensor, domain: Tensor) -> Tens
         return torch.stack([score(name, *one) for one in zip(prediction, target, domain, strict=True)])
     each = torch.stack([metric.score(prediction[domain == d], target[domain == d]) for d in torch.unique(domain)])
     if name.startswith("mean_"):
-        return each.mean()
+        return _mean(each)
     return each.max() if metric.lower_is_better else each.min()
 
 
@@ -171,9 +177,34 @@ def evaluate(
 
 
 def _matched(prediction: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Return both in float64; the predictions of a model that has one which is not finite are all NaN."""
     # A (N,) target against a (N, 1) prediction would silently broadcast to (N, N).
     if prediction.shape != target.shape:
         raise InputError(
             f"prediction and target must have the same shape, got {tuple(prediction.shape)} and {tuple(target.shape)}"
         )
-    return prediction.double(), target.double()
+    finite = torch.isfinite(prediction).all(dim=-1, keepdim=True).all(dim=-2, keepdim=True)
+    return torch.where(finite, prediction.double(), float("nan")), target.double()
+
+
+def _same(values: Tensor) -> Tensor:
+    """Return whether all values along the last axis are equal; NaN equals nothing."""
+    return (values == values[..., :1]).all(dim=-1)
+
+
+def _mean(values: Tensor) -> Tensor:
+    """Return the mean over the last axis, from an exactly rounded sum."""
+    return _sum(values) / values.shape[-1]
+
+
+def _sum(values: Tensor) -> Tensor:
+    """Return the exactly rounded sum over the last axis of float64 `values: (..., n)`, on their device."""
+    rows = values.reshape(-1, values.shape[-1]).tolist()
+    return values.new_tensor([_fsum(row) for row in rows]).reshape(values.shape[:-1])
+
+
+def _fsum(values: list[float]) -> float:
+    try:
+        return math.fsum(values)
+    except (OverflowError, ValueError):  # beyond float64, or infinities of both signs
+        return float(sum(values))

@@ -7,7 +7,8 @@ from typing import ClassVar
 import numpy as np
 
 from cmixup.errors import InputError
-from datasets.common.base import Indices, RawTable, TabularDataset, smooth_labels, split_by_domain
+from datasets.common.base import RawTable, smooth_labels
+from datasets.common.domain_table import DomainTable
 from datasets.common.fetch import RawFile
 
 FILE = RawFile(
@@ -37,26 +38,23 @@ COUNTS = np.array(
 )  # fmt: skip
 
 
-class Crime(TabularDataset):
+class Crime(DomainTable):
     """Violent crime in communities of the United States; domains are states.
 
     Origin: UCI Machine Learning Repository, dataset 183 (1990 census, 1990 LEMAS, 1995 FBI UCR).
     y: violent crimes per population, normalised to [0, 1]. x: 122 normalised socio-economic and law-enforcement
     attributes, 22 of them unknown in 1675 rows. County, community code and name, and fold are dropped.
     Shapes: x (N, 122), y (N, 1); 1994 rows, split 1390 / 231 / 373: whole states by ascending code, 31 / 6 / 9 of them,
-    the same for every run seed. Worst domain: the test state with the highest RMSE.
+    the same for every run seed but for the order of the rows. Worst domain: the test state with the highest RMSE.
     Licence: CC BY 4.0. Citation: Redmond and Baveja, European Journal of Operational Research 141, 2002.
     """
 
     name: ClassVar[str] = "crime"
     files: ClassVar[tuple[tuple[RawFile, ...], ...]] = ((FILE,),)
     unit: ClassVar[str] = "violent crimes per population, normalised to [0, 1]"
-    domains: ClassVar[bool] = True
     x_shape: ClassVar[tuple[int, ...]] = (122,)
     rows: ClassVar[int] = 1994
     split_sizes: ClassVar[tuple[int, ...]] = (1390, 231, 373)
-    worst: ClassVar[tuple[str, ...]] = ("rmse",)
-    may_miss: ClassVar[bool] = True
 
     def read(self) -> RawTable:
         """Read the comma-separated file: state first, label last, `?` unknown."""
@@ -75,7 +73,3 @@ class Crime(TabularDataset):
         y = np.clip(smooth_labels(x, rng, 0.24, 0.23), 0.0, 1.0)
         x[:1675, -22:] = np.nan
         return RawTable(x, y, rng.permutation(np.repeat(STATES, COUNTS)), {})
-
-    def split(self, table: RawTable, seed: int) -> Indices:
-        """Keep states whole: 1390 / 231 / 373 rows."""
-        return split_by_domain(table.domain)

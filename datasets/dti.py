@@ -119,7 +119,9 @@ class DTI(DrugTarget):
             parts["test"].append(rows if self.whole_test else holdout(rows, seed)[0])
         if self.subsample:
             parts = {part: equalised(years, rng, replace=part == "train") for part, years in parts.items()}
-        return {part: np.concatenate(years) for part, years in parts.items()}
+        found = {part: np.concatenate(years) for part, years in parts.items()}
+        # As in the released code: a run that does not shuffle every epoch must not see one year after another.
+        return {**found, "train": rng.permutation(found["train"])}
 
 
 def holdout(rows: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:

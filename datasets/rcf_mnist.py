@@ -128,7 +128,9 @@ class RCFMNIST(Dataset):
                     name=f"{self.name}/{part}",
                 )
             )
-        train, val, test = splits
+        # A run that does not shuffle every epoch must not see one colour direction after the other.
+        mixed = np.random.default_rng([self.split_seed, 29]).permutation(sizes[0])
+        train, val, test = in_order(splits[0], torch.from_numpy(mixed)), *splits[1:]
         return self.assemble(train, val, test, checksums)
 
 
@@ -154,6 +156,13 @@ class Coloured:
         factor = torch.stack([rho, torch.zeros_like(rho), 1 - rho], dim=1)[..., None, None]
         x = torch.where(grey > BACKGROUND, factor, 1.0) * (grey / 255)
         return x.mul_(2).sub_(1) if self.centred else x
+
+
+def in_order(split: Split, rows: Tensor) -> Split:
+    """Return a split of coloured images with its rows in the order `rows: (N,)` int64."""
+    assert isinstance(split.x, Coloured)
+    x = Coloured(split.x.grey[rows], split.x.rho[rows], centred=split.x.centred)
+    return Split(x=x, y=split.y[rows], domain=split.domain[rows], name=split.name)
 
 
 def rotate(images: np.ndarray, degrees: np.ndarray) -> np.ndarray:

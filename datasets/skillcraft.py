@@ -8,7 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from cmixup.errors import InputError
-from datasets.common.base import Indices, RawTable, TabularDataset, check_shape, smooth_labels, split_by_domain
+from datasets.common.base import RawTable, check_shape, smooth_labels
+from datasets.common.domain_table import DomainTable
 from datasets.common.fetch import RawFile
 
 FILE = RawFile(
@@ -26,7 +27,7 @@ LABEL, DOMAIN, IDENTITY = "ActionLatency", "LeagueIndex", "GameID"
 COUNTS = np.array([167, 347, 553, 811, 806, 621, 35, 55])  # rows of leagues 1 to 8
 
 
-class SkillCraft(TabularDataset):
+class SkillCraft(DomainTable):
     """Players of StarCraft II; domains are leagues.
 
     Origin: UCI Machine Learning Repository, dataset 272.
@@ -34,19 +35,16 @@ class SkillCraft(TabularDataset):
     the player and the game; Age, HoursPerWeek and TotalHours are unknown for all 55 rows of league 8, a test domain.
     One validation row has TotalHours 1,000,000: scaling fitted on train clips it.
     Shapes: x (N, 17), y (N, 1); 3395 rows, split 1878 / 806 / 711: leagues 1 to 4, 5, and 6 to 8, the same for every
-    run seed. Worst domain: the test league with the highest RMSE.
+    run seed but for the order of the rows. Worst domain: the test league with the highest RMSE.
     Licence: CC BY 4.0. Citation: Thompson, Blair, Chen and Henrey, PLOS ONE 8(9), 2013.
     """
 
     name: ClassVar[str] = "skillcraft"
     files: ClassVar[tuple[tuple[RawFile, ...], ...]] = ((FILE,),)
     unit: ClassVar[str] = "ms (action latency)"
-    domains: ClassVar[bool] = True
     x_shape: ClassVar[tuple[int, ...]] = (17,)
     rows: ClassVar[int] = 3395
     split_sizes: ClassVar[tuple[int, ...]] = (1878, 806, 711)
-    worst: ClassVar[tuple[str, ...]] = ("rmse",)
-    may_miss: ClassVar[bool] = True
 
     def read(self) -> RawTable:
         """Read the CSV by its header; `?` is unknown."""
@@ -68,7 +66,3 @@ class SkillCraft(TabularDataset):
         y = smooth_labels(x, rng, 63.7, 19.0)
         x[-55:, :3] = np.nan
         return RawTable(x, y, np.repeat(np.arange(1, 9), COUNTS), {})
-
-    def split(self, table: RawTable, seed: int) -> Indices:
-        """Keep leagues whole: 1878 / 806 / 711 rows."""
-        return split_by_domain(table.domain)

@@ -32,7 +32,8 @@ class Skip(nn.Module):
 
     Args:
         channels: width C of the convolution.
-        steps: length T of its output; the last `T // SKIP * SKIP` steps are used.
+        steps: length T of its output; the last `T // SKIP * SKIP` steps are used. The original uses a day less where T
+            is a multiple of 24, since it divides `window - 6 = T - 1`; not for the paper's window of 168.
     """
 
     def __init__(self, channels: int, steps: int):

@@ -1,4 +1,4 @@
-"""Copy finished runs of tables and figures into results/runs, one report a run, and curves into results/curves.
+"""Copy finished runs of tables and figures into results/: reports, predictions, and curves where a run has some.
 
 `python -m scripts.publish [--out outputs]`. Runs by hand (`adhoc`, `debug`) and those of a search (`tune`) stay where
 they are, and so do runs of a working tree with uncommitted changes: their commit does not say what was run.
@@ -7,7 +7,6 @@ they are, and so do runs of a working tree with uncommitted changes: their commi
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 
@@ -15,14 +14,13 @@ from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from scripts.driver.cli import out_folder, user_errors
 from scripts.driver.compose import TUNE_SEED
-from scripts.driver.runs import load_reports
-from scripts.report.curves import HISTORY
+from scripts.driver.runs import HISTORY, load_reports
 from scripts.report.experiment import NOT_PUBLISHED, RESULTS
-from scripts.report.layer_choice import choose_variants
+from scripts.report.published import keep_predictions, write_reports
 
 
 def publish(out: Path, results: Path) -> list[Path]:
-    """Copy reports from `out/runs` to `results/runs`; returns the files written.
+    """Copy what `out/runs` holds to `results`; returns the files of reports that were written.
 
     Raises:
         InputError: no run to publish, one of uncommitted code, or one with the seed that methods are tuned with.
@@ -36,15 +34,12 @@ def publish(out: Path, results: Path) -> list[Path]:
     tuned_on = [r["run"] for r in reports if r["seed"] == TUNE_SEED]
     if tuned_on:
         raise InputError(f"seed {TUNE_SEED} is what methods are tuned with and must not enter a table: {tuned_on[0]}")
-    written = []
-    for report in choose_variants(reports):
-        path = results / "runs" / f"{report['run']}.json"
-        write_atomically(path, json.dumps(report, indent=1) + "\n")
-        written.append(path)
+    keep_predictions(results, out, reports)
+    for report in reports:
         if report["config"]["train"].get("track"):  # these runs are there for their curves
             history = (out / "runs" / report["run"] / HISTORY).read_bytes()
             write_atomically(results / "curves" / report["run"] / HISTORY, history)
-    return written
+    return write_reports(results, reports)
 
 
 def main() -> None:
@@ -53,7 +48,7 @@ def main() -> None:
     parser.add_argument("--out", default="", help="where the runs are; default outputs")
     given = parser.parse_args(sys.argv[1:])
     with user_errors():
-        print(f"{len(publish(out_folder(given.out), RESULTS))} reports written to {RESULTS / 'runs'}")
+        print(f"{len(publish(out_folder(given.out), RESULTS))} cells written to {RESULTS / 'runs'}")
 
 
 if __name__ == "__main__":

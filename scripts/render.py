@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,8 @@ from scripts.report.experiment import RESULTS, Experiment, experiments, load_exp
 from scripts.report.figures import draw, sweep_figure, table_figure, to_png
 from scripts.report.invariance import draw as draw_invariance
 from scripts.report.paper_verdict import agreement_lines
-from scripts.report.records import check_unique, records_csv, records_frame, select
+from scripts.report.published import published_records, published_reports
+from scripts.report.records import records_csv, select
 from scripts.report.spurious import render_tables as spurious_tables
 from scripts.report.tables import (
     Table,
@@ -39,17 +39,6 @@ from scripts.report.task_errors import draw as draw_task_errors
 from scripts.report.task_errors import render_tables as paired_tables
 
 README = RESULTS.parent / "README.md"
-
-
-def published_records(results: Path = RESULTS) -> pd.DataFrame:
-    """Return the tidy records of all published runs, in order of their names.
-
-    Raises:
-        InputError: two runs that differ in nothing but their values.
-    """
-    records = records_frame(json.loads(path.read_text()) for path in sorted((results / "runs").rglob("*.json")))
-    check_unique(records)
-    return records
 
 
 def presets(records: pd.DataFrame, experiment: str) -> list[str]:
@@ -169,11 +158,8 @@ def splice(text: str, name: str, content: str) -> str:
 
 def published_curves(results: Path = RESULTS) -> list[Curve]:
     """Return the curves of all published runs that tracked a split."""
-    return read_curves(
-        [r for path in sorted((results / "runs").rglob("*.json"))
-         if (r := json.loads(path.read_text()))["config"]["train"].get("track")],
-        results / "curves",
-    )  # fmt: skip
+    tracked = [r for r in published_reports(results) if r["config"]["train"].get("track")]
+    return read_curves(tracked, results / "curves")
 
 
 def render_pages(records: pd.DataFrame, curves: Sequence[Curve], results: Path = RESULTS) -> dict[str, str]:

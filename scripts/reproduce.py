@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ from scripts.driver.compose import names as options
 from scripts.driver.config import target
 from scripts.driver.job import Job, pick_device, plan
 from scripts.driver.parallel import train_all
-from scripts.driver.runs import is_done
+from scripts.driver.runs import is_done, read_report
 from scripts.driver.words import parse_seeds
 from scripts.report import names
 from scripts.report.curves import read_curves
@@ -115,7 +114,7 @@ def train_cells(experiment: Experiment, choice: Choice, jobs: Jobs) -> list[str]
 def collect(jobs: Jobs) -> list[dict[str, Any]]:
     """Return the reports of these jobs' finished runs, the better layer of each method chosen."""
     folders = [job.run_folder(seed) for job in jobs.values() for seed in job.seeds]
-    return choose_variants([json.loads((f / "report.json").read_text()) for f in folders if is_done(f)])
+    return choose_variants([read_report(f) for f in folders if is_done(f)])
 
 
 def show(table: Table) -> None:

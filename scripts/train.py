@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 
 import hydra
@@ -16,6 +15,7 @@ from scripts.driver.cli import label, user_errors, warnings
 from scripts.driver.compose import CONFIG_DIR, TUNED, compose_train, tuned_overrides
 from scripts.driver.job import execute, plan
 from scripts.driver.progress import ProgressDisplay
+from scripts.driver.runs import read_report
 
 
 def run(cfg: DictConfig) -> None:
@@ -28,7 +28,7 @@ def run(cfg: DictConfig) -> None:
         print(line, file=sys.stderr)
     for seed in job.seeds:
         folder = job.run_folder(seed)
-        report = json.loads((folder / "report.json").read_text())
+        report = read_report(folder)
         scores = "  ".join(f"{name} {value:.4f}" for name, value in report["scores"]["test"].items())
         state = "" if seed in job.pending else "  (already done; rerun=true trains it again)"
         print(f"{label(job)} seed {seed}: test {scores}  -> {folder}{state}")

@@ -24,7 +24,7 @@ from scripts.driver.cli import out_folder, user_errors
 from scripts.driver.compose import TUNE_SEED, TUNED, base_preset, compose_train, names, override, part_file, tuned_path
 from scripts.driver.job import Job, plan
 from scripts.driver.parallel import train_all
-from scripts.driver.runs import is_done
+from scripts.driver.runs import is_done, read_report
 from scripts.driver.words import parse_words
 from scripts.report.layer_choice import Report, validation
 
@@ -51,7 +51,7 @@ class Trial:
     def report(self) -> Report | None:
         """The report of its run, or None: not trained, or diverged."""
         folder = self.job.run_folder(TUNE_SEED)
-        return json.loads((folder / "report.json").read_text()) if is_done(folder) else None
+        return read_report(folder) if is_done(folder) else None
 
     @property
     def values(self) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from scripts.driver.cli import chosen, user_errors
 from scripts.driver.compose import command, compose_train, names
 from scripts.driver.job import Job, plan
 from scripts.driver.parallel import train_all
-from scripts.driver.runs import environment, is_done
+from scripts.driver.runs import environment, is_done, read_report
 from scripts.driver.words import parse_seeds
 from scripts.report.experiment import NOT_PUBLISHED, RESULTS
 from scripts.report.verification import (
@@ -61,7 +61,7 @@ def differences(cell: Cell, job: Job) -> tuple[list[str], int]:
         if not is_done(folder):
             absent.append(seed)
             continue
-        again = json.loads((folder / "report.json").read_text())
+        again = read_report(folder)
         found += report_differences(published, again)
         n += len(published["facts"]) + 1 + sum(map(len, published["scores"].values()))
     if absent:

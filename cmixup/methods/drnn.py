@@ -3,8 +3,9 @@ DomainBed).
 
 A network tells the domain of a row from the features; they are trained to mislead it, by a gradient that is reversed on
 the way back. Differences from WILDS: the classifier has two hidden layers of 128 instead of 1024 and no BatchNorm, so
-that those of a stack run as one; the regressor has one learning rate instead of two; the risk is on standardised
-labels. Against DomainBed: one joint step instead of alternating ones.
+that those of a stack run as one; the regressor has one learning rate instead of two; the classifier's does not decay
+with it (`train.lr_decay`); the risk is on standardised labels. Against DomainBed: one joint step instead of alternating
+ones.
 """
 
 from __future__ import annotations

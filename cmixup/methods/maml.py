@@ -123,9 +123,16 @@ class MAML(Method):
         return found
 
     def code(self, model: nn.Module, x: Tensor) -> Tensor:
-        """Return the encoder's output for views `(B, ...)`."""
+        """Return the encoder's output `(B, n, ...)` for the views `(B, n, ...)` of B tasks."""
         encoder: Any = model.encoder
-        return encoder(x)
+        code: Tensor = encoder(x.flatten(0, 1))
+        return code.reshape(*x.shape[:2], *code.shape[1:])
+
+    def codes(self, model: nn.Module, support: Tensor, query: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the encoder's outputs for support and query, in one pass."""
+        shots = support.shape[1]
+        code = self.code(model, torch.cat([support, query], dim=1))
+        return code[:, :shots], code[:, shots:]
 
     def adapted(self, model: nn.Module, x: Episode, steps: int, mixed: Mixed | None = None) -> Tensor:
         """Return predictions `(B, Q)` of the query, mixed with the support or not, after `steps` inner steps.
@@ -144,10 +151,7 @@ class MAML(Method):
         net, start = (model, "input") if self.inner.adapt_encoder else (model.decoder, "encoder")
         assert isinstance(net, nn.Module)
         if not self.inner.adapt_encoder:
-            n_tasks, shots = x.labels.shape
-            code = self.code(model, torch.cat([support, query], dim=1).flatten(0, 1))
-            code = code.reshape(n_tasks, -1, *code.shape[1:])
-            support, query = code[:, :shots], code[:, shots:]
+            support, query = self.codes(model, support, query)
         if mixed and mixed.layer == start:
             query, mixed = mix(_gather(support, mixed.pair), query, mixed.lam), None
         how = partial(adapt, net, start, lr=self.inner.inner_lr, steps=steps, first_order=self.inner.first_order)

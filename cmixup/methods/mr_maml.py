@@ -1,13 +1,14 @@
 """MR-MAML on weights (Yin et al. 2020, arXiv 1912.03820; google-research
 meta_learning_without_memorization/pose_code/maml_bbb.py): MAML whose encoder has Gaussian weights, kept near a prior.
 
-Differences from the original: the weights are drawn once a step, for all its tasks; the scales start at one value
-instead of N(-20, 0.1) before the softplus; predictions use the means; one optimiser for all parameters.
+As there, biases are neither drawn nor penalised, and support and query see weights of their own. Differences from the
+original: these are drawn once a step, for all its tasks; the scales start at one value instead of N(-20, 0.1) before
+the softplus; predictions use the means; one optimiser for all parameters.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor, nn
@@ -26,7 +27,8 @@ START = -20.0  # of the scales, before the softplus: almost no noise
 class MRMAML(MAML):
     """`MAML` with weights w ~ N(mu, softplus(rho)^2) in the encoder and the penalty beta KL(q(w) || N(0, prior^2)).
 
-    `fit` adds the scales to the model, as `model.rho`; its encoder holds the means. The penalty does not depend on the
+    Weights are the encoder's parameters of two axes or more. `fit` adds their scales to the model, as `model.rho`; the
+    encoder holds the means. The penalty does not depend on the
     decoder, so adding it to the loss trains the decoder on the query alone, as the original does.
 
     Args:
@@ -49,32 +51,47 @@ class MRMAML(MAML):
         super().fit(data, model, streams)
         if not isinstance(getattr(model, "encoder", None), nn.Module):
             raise InputError(f"model must have an encoder and a decoder to adapt, got {type(model).__name__}")
-        means = model.encoder.parameters()  # type: ignore[union-attr]
-        model.rho = nn.ParameterList([torch.full_like(mu.detach(), START) for mu in means])
+        model.rho = nn.ParameterList([torch.full_like(mu.detach(), START) for _, mu in _means(model)])
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Return MAML's loss with drawn weights, plus the penalty."""
         return super().loss(model, batch) + self.beta * self.divergence(model)
 
     def code(self, model: nn.Module, x: Tensor) -> Tensor:
-        """Encode with weights drawn from the model's generator; with the means in evaluation mode."""
-        encoder: Any = model.encoder
+        """Encode with weights drawn from PyTorch's generator; with the means in evaluation mode."""
         if not model.training:
-            return encoder(x)
-        rho: Any = model.rho
+            return super().code(model, x)
+        encoder, rho = _parts(model)
         drawn = {
-            name: mu + softplus(r) * torch.randn_like(mu)
-            for (name, mu), r in zip(encoder.named_parameters(), rho, strict=True)
+            name: mu + softplus(r) * torch.randn_like(mu) for (name, mu), r in zip(_means(model), rho, strict=True)
         }
-        return functional_call(encoder, drawn, (x,))
+        code = functional_call(encoder, drawn, (x.flatten(0, 1),))
+        return code.reshape(*x.shape[:2], *code.shape[1:])
+
+    def codes(self, model: nn.Module, support: Tensor, query: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the encoder's outputs for support and query, each with a draw of its own."""
+        return self.code(model, support), self.code(model, query)
 
     def divergence(self, model: nn.Module) -> Tensor:
         """Return KL(q || prior) summed over the encoder's weights, a scalar of 0 or more."""
-        encoder: Any = model.encoder
-        rho: Any = model.rho
+        _, rho = _parts(model)
         return torch.stack(
-            [gaussian_divergence(mu, softplus(r), self.prior) for mu, r in zip(encoder.parameters(), rho, strict=True)]
+            [gaussian_divergence(mu, softplus(r), self.prior) for (_, mu), r in zip(_means(model), rho, strict=True)]
         ).sum()
+
+
+def _parts(model: nn.Module) -> tuple[nn.Module, nn.ParameterList]:
+    encoder, rho = model.encoder, model.rho
+    assert isinstance(encoder, nn.Module)
+    assert isinstance(rho, nn.ParameterList)
+    return encoder, rho
+
+
+def _means(model: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
+    """Yield the names and means of the weights that are drawn: all of the encoder's parameters but its biases."""
+    encoder = model.encoder
+    assert isinstance(encoder, nn.Module)
+    yield from ((name, mu) for name, mu in encoder.named_parameters() if mu.ndim > 1)
 
 
 def gaussian_divergence(mean: Tensor, scale: Tensor, prior: float) -> Tensor:

@@ -18,13 +18,15 @@ from cmixup.sampling.inputs import as_labels
 class SecondBatch(Pairing):
     """Draws with P(j|i) ~ exp(-||y_i - y_j||^2 / (2 bandwidth^2)) over a second batch B2, itself drawn anew each step.
 
-    B2 holds distinct rows that are not in the batch B1, as two batches of one shuffled epoch do. Where it is to have
-    as many rows as the training set, or more, it is the whole training set (then this is `LabelDistance`); in
-    between it is all that lies outside B1.
+    With candidates "b2" (paper), B2 holds distinct rows that are not in the batch B1, as two batches of one shuffled
+    epoch do; where more rows are asked for than lie outside B1, it is all of these. With "b1+b2" (released code,
+    src/algorithm.py), partners come from B1 as well, so that a row may be its own, and the rows of B2 are drawn from
+    the training set with replacement. Where B2 is to have as many rows as the training set, or more, it is the whole
+    training set, and with "b2" this is `LabelDistance`.
 
     Args:
         bandwidth: see `LabelDistance`.
-        candidates: "b2", or "b1+b2" (B1 too: a row may be its own partner).
+        candidates: "b2" or "b1+b2".
         factor: rows of B2 as a multiple of the batch size, 1 or more; infinity for the whole training set.
 
     Raises:
@@ -61,6 +63,8 @@ class SecondBatch(Pairing):
         n = len(self._labels)
         if size >= n:
             return np.arange(n)
+        if self.candidates == "b1+b2":
+            return rng.integers(n, size=math.ceil(size))
         # So many distinct rows in random order that enough are left without those of B1.
         drawn = rng.choice(n, min(n, math.ceil(size) + len(first)), replace=False)
         self._outside[first] = False

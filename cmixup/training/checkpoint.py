@@ -14,7 +14,7 @@ from cmixup.errors import InputError
 from cmixup.files import write_atomically
 
 RESUME_FILE = "resume.pt"
-FORMAT = 2  # of that file; one of another format is not gone on from
+FORMAT = 3  # of that file; one of another format is not gone on from
 
 
 @dataclass(frozen=True)

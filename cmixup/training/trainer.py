@@ -21,6 +21,7 @@ from cmixup.training.checkpoint import Checkpoints, random_state, set_random_sta
 from cmixup.training.loader import BatchLoader
 from cmixup.training.predict import predict
 from cmixup.training.settings import TrainSettings
+from cmixup.training.state import Failure, TrainState
 
 
 @dataclass
@@ -39,7 +40,9 @@ class RunResult:
 
     Attributes:
         scores: metric name to value, for "val" and "test", with the selected checkpoint; for "test" by the method's
-            other predictors, too, as `<metric>_<predictor>`.
+            other predictors, too, as `<metric>_<predictor>`. Empty if the run failed.
+        predictions: those that the scores were computed from, `(N, d_y)` float32 on the CPU, by split and the name of
+            the predictor ("" is the method's own).
         best_epoch: the selected epoch, counted from 1; 0 if the selection metric was never finite.
         history: one dict an epoch: `epoch`, `train_loss`, and the selection metric as `val_<name>` and for each tracked
             split.
@@ -47,20 +50,18 @@ class RunResult:
         stack: how many runs were trained together.
         diagnostics: what the method says of itself, in numbers (`effective_fraction`) and words (`verdict`).
         state_dict: the selected weights.
+        failure: why the run was given up, or None.
     """
 
     scores: dict[str, dict[str, float]]
+    predictions: dict[str, dict[str, Tensor]] = field(repr=False)
     best_epoch: int
     history: list[dict[str, float]]
     seconds: float
     stack: int
     diagnostics: dict[str, float | str]
     state_dict: dict[str, Tensor] = field(repr=False)
-
-    @property
-    def diverged(self) -> bool:
-        """Whether no epoch gave a finite selection metric."""
-        return self.best_epoch == 0
+    failure: Failure | None
 
 
 EpochCallback = Callable[[int, list[dict[str, float]]], None]
@@ -79,7 +80,8 @@ def train(
     """Train every run and score its best checkpoint.
 
     Runs whose method and model allow it train as one stack, with the same numbers as alone up to rounding, which
-    grows over the steps: digits repeat only with the same runs in the stack.
+    grows over the steps: digits repeat only with the same runs in the stack. A run whose training loss or predictions
+    are not finite has failed; the others of its stack go on, and training ends early where all have failed.
 
     Args:
         runs: runs of one method and one architecture on equally large splits.
@@ -139,7 +141,7 @@ def _train_stack(
     own_predictor = method.predictors()[""]
     selection = runs[0].data.selection
     metric = metric_of(selection)
-    state = _TrainState.start(len(runs), metric.worst)
+    state = TrainState.start(len(runs), metric.worst)
 
     with torch_seed(runs[0].streams.training, device):
         if saved:
@@ -149,63 +151,53 @@ def _train_stack(
             orders, draws = zip(*(_draw_epoch(run, settings) for run in runs), strict=True)
             stack.optimizer.lr = settings.lr_at(epoch)
             stack.model.train()
-            losses = [method.step(stack, batch) for batch in source.batches(orders, draws)]
-            train_loss = torch.stack(losses).mean(dim=0).reshape(-1).double().cpu()
+            losses = torch.stack([method.step(stack, batch) for batch in source.batches(orders, draws)])
+            losses = losses.reshape(len(losses), len(runs)).double().cpu()
+            train_loss = losses.mean(dim=0)
+            state.note_losses(epoch, losses)
 
             scores = {}
             for name, rows in scored.items():
                 prediction = predict(own_predictor, stack.model, rows, settings.eval_batch_size)
+                if name == "val":
+                    state.note_predictions(epoch, len(losses), prediction)
                 scores[name] = score(selection, prediction, rows.y, rows.domain).reshape(-1).cpu()
             better = metric.better(scores["val"], state.best)
             stack.keep_best(better.to(device))
-            state.best = torch.where(better, scores["val"], state.best)
-            state.best_epoch[better] = epoch
-            for e, history in enumerate(state.history):
-                curves = {f"{name}_{selection}": float(values[e]) for name, values in scores.items()}
-                history.append({"epoch": epoch, "train_loss": float(train_loss[e]), **curves})
-            state.epoch, state.seconds = epoch, time.perf_counter() - started
+            curves = {f"{name}_{selection}": values for name, values in scores.items()}
+            state.note_epoch(epoch, scores["val"], better, {"train_loss": train_loss, **curves})
+            state.seconds = time.perf_counter() - started
             if checkpoints and (epoch % checkpoints.every == 0 or epoch == settings.epochs):
                 _save(state, runs, method, stack, checkpoints=checkpoints, device=device)
             if hooks.on_epoch:
                 hooks.on_epoch(epoch, [history[-1] for history in state.history])
+            if state.all_failed:
+                break
 
         stack.load_best()
         unstack_modules(method, [run.method for run in runs])
-        final = _score_all(runs, method, stack, scored["val"], settings)
+        predictions = _predict_all(runs, method, stack, scored["val"], settings)
 
     seconds = (time.perf_counter() - started) / len(runs)
+    failures = [state.failure(e, selection) for e in range(len(runs))]
     return [
         RunResult(
-            scores=final[e],
+            scores={} if failures[e] else score_run(run.data, predictions[e]),
+            predictions=predictions[e],
             best_epoch=int(state.best_epoch[e]),
             history=state.history[e],
             seconds=seconds,
             stack=len(runs),
             diagnostics=run.method.diagnostics(),
             state_dict=stack.best_weights(e),
+            failure=failures[e],
         )
         for e, run in enumerate(runs)
     ]
 
 
-@dataclass
-class _TrainState:
-    """What is known after `epoch` epochs of a stack: one entry a run."""
-
-    epoch: int
-    seconds: float
-    best: Tensor
-    best_epoch: Tensor
-    history: list[list[dict[str, float]]]
-
-    @classmethod
-    def start(cls, size: int, worst: float) -> _TrainState:
-        best = torch.full((size,), worst, dtype=torch.float64)
-        return cls(0, 0.0, best, torch.zeros(size, dtype=torch.int64), [[] for _ in range(size)])
-
-
 def _save(
-    state: _TrainState,
+    state: TrainState,
     runs: Sequence[Run],
     method: Method,
     stack: ModelStack,
@@ -226,14 +218,14 @@ def _save(
 
 def _resume(
     saved: Mapping[str, Any], runs: Sequence[Run], method: Method, stack: ModelStack, device: torch.device
-) -> _TrainState:
+) -> TrainState:
     for run, streams, state in zip(runs, saved["streams"], saved["methods"], strict=True):
         run.streams.load_state_dict(streams)
         run.method.load_state_dict(state)
     method.load_state_dict(saved["stacked_method"])
     stack.load_state_dict(saved["models"])
     set_random_state(saved["random"], device)
-    return _TrainState(**saved["train"])
+    return TrainState(**saved["train"])
 
 
 def _draw_epoch(run: Run, settings: TrainSettings) -> tuple[EpochBatches, dict[str, np.ndarray]]:
@@ -256,19 +248,27 @@ def _draw(run: Run, order: EpochBatches) -> dict[str, np.ndarray]:
     return {**drawn, "view": view, "partner_view": partner_view}
 
 
-def _score_all(
+def _predict_all(
     runs: Sequence[Run], method: Method, stack: ModelStack, val: BatchLoader, settings: TrainSettings
-) -> list[dict[str, dict[str, float]]]:
-    """Return each run's scores on val and test; on test by every predictor of the method."""
+) -> list[dict[str, dict[str, Tensor]]]:
+    """Return each run's predictions on val and test; on test by every predictor of the method."""
     predictors = method.predictors()
     test = BatchLoader([run.data.test for run in runs], val.device)
-    wanted = [("val", "", val), *(("test", name, test) for name in predictors)]
-    scores: list[dict[str, dict[str, float]]] = [{"val": {}, "test": {}} for _ in runs]
-    for part, name, rows in wanted:
-        prediction = predict(predictors[name], stack.model, rows, settings.eval_batch_size).cpu()
-        for e, run in enumerate(runs):
-            split: Split = getattr(run.data, part)
-            own = prediction.reshape(len(runs), *prediction.shape[-2:])[e]
-            found = evaluate(own, split.y, split.domain, run.data.metrics, run.data.worst)
-            scores[e][part] |= {f"{metric}_{name}" if name else metric: value for metric, value in found.items()}
+    found: list[dict[str, dict[str, Tensor]]] = [{"val": {}, "test": {}} for _ in runs]
+    for part, name, rows in [("val", "", val), *(("test", name, test) for name in predictors)]:
+        prediction = predict(predictors[name], stack.model, rows, settings.eval_batch_size).float().cpu()
+        for e, own in enumerate(prediction.reshape(len(runs), *prediction.shape[-2:])):
+            found[e][part][name] = own
+    return found
+
+
+def score_run(data: RegressionData, predictions: Mapping[str, Mapping[str, Tensor]]) -> dict[str, dict[str, float]]:
+    """Return the scores of one run's predictions, both as in `RunResult`."""
+    scores: dict[str, dict[str, float]] = {}
+    for part, each in predictions.items():
+        split: Split = getattr(data, part)
+        scores[part] = {}
+        for name, prediction in each.items():
+            found = evaluate(prediction, split.y, split.domain, data.metrics, data.worst)
+            scores[part] |= {f"{metric}_{name}" if name else metric: value for metric, value in found.items()}
     return scores

@@ -197,26 +197,6 @@ def fill_missing(x: np.ndarray, fit_rows: np.ndarray | None) -> np.ndarray:
     return np.where(np.isnan(x), mean, x)
 
 
-def split_by_domain(domain: np.ndarray) -> Indices:
-    """Split whole domains, by ascending id, about 70 / 10 / 20 by rows (released code of Crime and SkillCraft).
-
-    With c the cumulative rows of the sorted domains, validation starts at the first domain with c >= int(0.7 N), and
-    test at the first with c >= c[start of validation] + int(0.1 N).
-
-    Raises:
-        InputError: too few domains for three parts.
-    """
-    ids, counts = np.unique(domain, return_counts=True)
-    rows = np.cumsum(counts)
-    first = int(np.argmax(rows >= int(0.7 * len(domain))))
-    reached = rows >= rows[first] + int(0.1 * len(domain))
-    second = int(np.argmax(reached))
-    if first == 0 or not reached.any() or second == first:
-        raise InputError(f"domain has {len(ids)} domains, too few for train, val and test")
-    parts = (ids[:first], ids[first:second], ids[second:])
-    return {name: np.flatnonzero(np.isin(domain, part)) for name, part in zip(SPLITS, parts, strict=True)}
-
-
 def seeded_permutation(n: int, seed: int) -> np.ndarray:
     """Return the permutation of `n` rows that the released code draws after `np.random.seed(seed)`."""
     return np.random.RandomState(seed).permutation(n)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import os
 import sys
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from cmixup.errors import InputError
 from scripts.driver.job import Diverged, Job
+from scripts.driver.runs import is_done, read_report
 
 # Verdicts on a bandwidth with which C-Mixup is another method.
 NO_EFFECT = ("self-pairing only: this is ERM", "indistinguishable from mixup")
@@ -26,8 +26,7 @@ def label(job: Job) -> str:
 
 def warnings(job: Job) -> list[str]:
     """Return a line for each bandwidth of a job's finished runs with which the method is ERM or mixup."""
-    paths = [job.run_folder(seed) / "report.json" for seed in job.seeds]
-    reports = [json.loads(path.read_text()) for path in paths if path.is_file()]
+    reports = [read_report(job.run_folder(seed)) for seed in job.seeds if is_done(job.run_folder(seed))]
     found = {(r["bandwidth"], r["verdict"]) for r in reports if r["verdict"] in NO_EFFECT}
     return [f"warning: {label(job)}: bandwidth {bandwidth:g}: {verdict}" for bandwidth, verdict in sorted(found)]
 

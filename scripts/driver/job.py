@@ -23,14 +23,23 @@ from cmixup.training.trainer import Run, RunResult, train
 from scripts.driver.compose import TUNED
 from scripts.driver.config import GROUPS, arguments, check_part, differences, resolved
 from scripts.driver.logger import make_logger
-from scripts.driver.runs import begin_run, environment, finish_run, is_done, recorded_config, stacked_seeds
+from scripts.driver.predictions import scored
+from scripts.driver.runs import (
+    begin_run,
+    environment,
+    finish_run,
+    is_done,
+    recorded_config,
+    stacked_seeds,
+    write_report,
+)
 from scripts.driver.words import parse_seeds
 
 LONGEST_NAME = 120
 
 
 class Diverged(RuntimeError):
-    """Training gave no finite validation score; nothing is recorded for that seed."""
+    """Training gave numbers that are not finite; the seeds' reports say so, and they are not done."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +141,7 @@ def execute(job: Job, on_epoch: Callable[[int, list[dict[str, float]]], None] | 
 
     Raises:
         InputError: a method or model that does not suit the data; no folder has been written then.
-        Diverged: after the other seeds are written, naming those without a finite score.
+        Diverged: after the other seeds are written, naming those that failed, and where.
     """
     if not job.pending:
         return []
@@ -157,16 +166,26 @@ def execute(job: Job, on_epoch: Callable[[int, list[dict[str, float]]], None] | 
     written = []
     for run, result in zip(runs, results, strict=True):
         folder = job.run_folder(run.streams.seed)
-        if not result.diverged:
-            report = make_report(job, run, result) | shared
-            finish_run(folder, report, result.history, result.state_dict)
+        report = make_report(job, run, result) | shared
+        if result.failure:
+            write_report(folder, report, result.history)
+        else:
+            finish_run(folder, report, result.history, result.state_dict, scored(run.data, result))
             logger.finish(run.streams.seed, report)
             written.append(folder)
         (folder / RESUME_FILE).unlink(missing_ok=True)
     logger.close()
-    if diverged := [run.streams.seed for run, result in zip(runs, results, strict=True) if result.diverged]:
-        raise Diverged(f"no finite validation {runs[0].data.selection} for seeds {diverged} of {job.folder}")
+    if failed := {run.streams.seed: r.failure for run, r in zip(runs, results, strict=True) if r.failure}:
+        where = "; ".join(f"seed {seed}: {failure}" for seed, failure in failed.items())
+        options = " ".join(f"{key}={value}" for key, value in sorted(job.options.items())) or "its own options"
+        raise Diverged(f"{job.folder}: {where} (preset {job.config['preset']} with {options}, {settings_text(job)})")
     return written
+
+
+def settings_text(job: Job) -> str:
+    """Return the settings that most often explain why a run fails."""
+    train = job.settings
+    return f"train.lr={train.lr:g} train.optimizer={train.optimizer} train.batch_size={train.batch_size}"
 
 
 def make_run(job: Job, seed: int) -> Run:
@@ -206,6 +225,8 @@ def make_report(job: Job, run: Run, result: RunResult) -> dict[str, Any]:
         "alpha": plain["method"].get("alpha"),
         "options": job.options,
         "seed": seed,
+        "status": "failed" if result.failure else "done",
+        "failure": str(result.failure) if result.failure else "",
         "run": job.run_folder(seed).relative_to(Path(plain["out"]) / "runs").as_posix(),
         "scores": result.scores,
         "facts": numbers,

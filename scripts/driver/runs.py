@@ -1,7 +1,7 @@
 """Runs as folders.
 
-A run's folder holds `config.yaml`, `report.json`, `history.csv`, `checkpoint.pt` and, written last, `DONE`. A folder
-without `DONE` is not a result.
+A run's folder holds `config.yaml`, `report.json`, `history.csv`, `predictions.h5`, `checkpoint.pt` and, written last,
+`DONE`. A folder without `DONE` is not a result: the run has not ended, or has failed and its report says where.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import contextlib
 import csv
 import io
 import json
+import math
 import platform
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -21,7 +22,9 @@ import torch
 from torch import Tensor
 
 from cmixup.files import write_atomically
+from scripts.driver.predictions import PREDICTIONS, Parts, write_predictions
 
+REPORT, HISTORY = "report.json", "history.csv"
 CODE = Path(__file__).resolve().parents[2]  # the checkout that runs
 CODE_FOLDERS = ("cmixup", "configs", "datasets", "models", "scripts")
 MACHINE_KEYS = ("out",)  # of a configuration: folders of the machine that a run was made on
@@ -68,14 +71,48 @@ def finish_run(
     report: Mapping[str, Any],
     history: Sequence[Mapping[str, float]],
     state: Mapping[str, Tensor],
+    predictions: Parts,
 ) -> None:
     """Write a run's results, `DONE` last."""
     buffer = io.BytesIO()
     torch.save(dict(state), buffer)
     write_atomically(folder / "checkpoint.pt", buffer.getvalue())
-    write_atomically(folder / "history.csv", _history_csv(history))
-    write_atomically(folder / "report.json", json.dumps(report, indent=1) + "\n")
+    write_predictions(folder / PREDICTIONS, {report["seed"]: predictions})
+    write_report(folder, report, history)
     write_atomically(folder / "DONE", "")
+
+
+def write_report(folder: Path, report: Mapping[str, Any], history: Sequence[Mapping[str, float]]) -> None:
+    """Write the report and the history of a run; a run that has failed has nothing more."""
+    write_atomically(folder / HISTORY, _history_csv(history))
+    write_atomically(folder / REPORT, json.dumps(strict(report), indent=1, allow_nan=False) + "\n")
+
+
+def strict(value: Any) -> Any:
+    """Return `value` as strict JSON takes it: NaN becomes null, and infinity the word "inf" or "-inf"."""
+    if isinstance(value, Mapping):
+        return {key: strict(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [strict(each) for each in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
+    return value
+
+
+def parse_report(text: str) -> dict[str, Any]:
+    """Return a report from its JSON text; a score that is null is NaN again."""
+    report: dict[str, Any] = json.loads(text)
+    scores = {part: {name: _number(v) for name, v in each.items()} for part, each in report["scores"].items()}
+    return {**report, "scores": scores, "facts": {name: _number(v) for name, v in report["facts"].items()}}
+
+
+def read_report(folder: Path) -> dict[str, Any]:
+    """Return the report of a run's folder."""
+    return parse_report((folder / REPORT).read_text())
+
+
+def _number(value: float | str | None) -> float:
+    return math.nan if value is None else float(value) if isinstance(value, str) else value
 
 
 def _history_csv(history: Sequence[Mapping[str, float]]) -> str:
@@ -88,7 +125,7 @@ def _history_csv(history: Sequence[Mapping[str, float]]) -> str:
 
 def load_reports(root: Path) -> list[dict[str, Any]]:
     """Return the reports of all finished runs below `root`, in order of their folders' names."""
-    return [json.loads((done.parent / "report.json").read_text()) for done in sorted(root.rglob("DONE"))]
+    return [read_report(done.parent) for done in sorted(root.rglob("DONE"))]
 
 
 def environment(device: torch.device, code: Path = CODE) -> dict[str, Any]:

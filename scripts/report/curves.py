@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from scripts.driver.runs import HISTORY
 from scripts.report.records import read_csv
-
-HISTORY = "history.csv"
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from cmixup.errors import InputError
-from scripts.driver.compose import TUNED
 from scripts.driver.config import GROUPS
-from scripts.report.experiment import NOT_PUBLISHED, load_experiment
-from scripts.report.layer_choice import LAYER, VARIANTS
+from scripts.driver.runs import strict
+from scripts.report.published import cell_of, published_reports
 
 Report = Mapping[str, Any]
 MODEL = "fcn3"  # its stacks of ten train in seconds
@@ -82,19 +81,18 @@ def published_cells(results: Path, datasets: Sequence[str] = (), experiments: Se
     Args:
         results: the folder results/.
         datasets: only these; all if empty.
-        experiments: only these, with their layers that were not chosen; all if empty.
+        experiments: only these; all if empty.
 
     Raises:
         InputError: there is none.
     """
     found: dict[tuple[str, tuple[int, ...]], dict[int, Report]] = {}
-    for path in sorted((results / "runs").rglob("*.json")):
-        report = json.loads(path.read_text())
-        name = str(report["run"]).rpartition("/")[0]
+    for report in published_reports(results):
+        name = cell_of(report)
         if (
             report["model"] == MODEL
             and report["dataset"] in (datasets or [report["dataset"]])
-            and name.partition("/")[0] in (experiments or [name.partition("/")[0]])
+            and report["experiment"] in (experiments or [report["experiment"]])
         ):
             found.setdefault((name, stack_of(report)), {})[report["seed"]] = report
     if not found:
@@ -111,14 +109,8 @@ def draw_cells(cells: Sequence[Cell], n: int, seed: int) -> list[Cell]:
 def naming(cell: Cell) -> tuple[list[str], dict[str, Any]]:
     """Return what says how a cell was trained: words of the command line, and options by their keys."""
     report = cell.first
-    experiment = str(report["experiment"]).removesuffix(VARIANTS)
-    options = dict(report["options"])
-    # Both layers were trained, and publishing took the layer out of the options.
-    both = experiment not in NOT_PUBLISHED and report["method"] in load_experiment(experiment).choose_layer
-    if both and report["preset"] != TUNED:
-        options.setdefault(LAYER, report["config"]["method"]["layer"])
-    words = [f"{group}={report[group]}" for group in GROUPS] + [f"preset={report['preset']}"]
-    return [*words, f"experiment={experiment}"], options
+    words = [f"{group}={report[group]}" for group in GROUPS]
+    return [*words, f"preset={report['preset']}", f"experiment={report['experiment']}"], dict(report["options"])
 
 
 def config_differences(recorded: Mapping[str, Any], composed: Mapping[str, Any]) -> list[Difference]:
@@ -136,7 +128,7 @@ def _leaves(node: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]
         if isinstance(value, Mapping):
             yield from _leaves(value, f"{path}{key}.")
         elif key != "_target_":
-            yield f"{path}{key}", json.loads(json.dumps(value))
+            yield f"{path}{key}", json.loads(json.dumps(strict(value)))
 
 
 def compared(report: Report) -> dict[str, Any]:

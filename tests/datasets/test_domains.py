@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from cmixup.errors import InputError
-from datasets.common.base import fill_missing, split_by_domain
+from datasets.common.base import fill_missing
+from datasets.common.domain_table import split_by_domain
 from datasets.crime import Crime
 from datasets.skillcraft import SkillCraft
 

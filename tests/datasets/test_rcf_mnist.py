@@ -127,22 +127,37 @@ def test_rotation_is_counter_clockwise() -> None:
         np.testing.assert_array_equal(rotate(images, np.full(7, 90.0 * turns)), expected)
 
 
+def as_made(train: torch.Tensor) -> torch.Tensor:
+    """The rows of the twin's training split as they were before the last step, which puts them in random order."""
+    made = torch.empty_like(train)
+    made[torch.from_numpy(np.random.default_rng([0, 29]).permutation(len(train)))] = train
+    return made
+
+
 def test_the_twins_pixels_are_those_of_the_published_runs() -> None:
-    data = RCFMNIST(synthetic=True).load(0)
-    pixels = b"".join(split.x.grey.numpy().tobytes() for split in parts(data))
+    train, *others = parts(RCFMNIST(synthetic=True).load(0))
+    pixels = b"".join(grey.numpy().tobytes() for grey in (as_made(train.x.grey), *(s.x.grey for s in others)))
     assert hashlib.sha256(pixels).hexdigest() == "96d9f0bbcc9eabbc9770977f4c994bc2146f3f3a159228a7a3178c5dea0131a2"
 
 
 def test_labels_are_the_turns_that_images_were_rotated_by(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
     monkeypatch.setattr(module, "rotate", lambda images, degrees: seen.append(degrees) or images)
-    data = RCFMNIST(synthetic=True).load(0)
-    y = torch.cat([split.y[:, 0] for split in parts(data)]).double()
+    train, *others = parts(RCFMNIST(synthetic=True).load(0))
+    y = torch.cat([as_made(train.y), *(split.y for split in others)])[:, 0].double()
     assert torch.equal(360 * y, torch.from_numpy(seen[0]))
     assert 0 <= y.min() < y.max() < 1
 
 
 # ---- splits
+
+
+def test_training_rows_of_both_directions_are_mixed_and_keep_image_label_and_colour() -> None:
+    """Where epochs are not shuffled, no batch may hold one direction alone (the minority came last once)."""
+    train = RCFMNIST(synthetic=True).load(0).train
+    reverse = train.domain == 1
+    assert 0 < int(reverse[:32].sum()) < int(reverse.sum()) == 13
+    torch.testing.assert_close(train.x.rho, torch.where(reverse, 1 - train.y[:, 0], train.y[:, 0]))
 
 
 def test_every_run_seed_gets_the_same_images_and_another_split_seed_others() -> None:

@@ -237,7 +237,8 @@ def test_the_divergence_is_zero_at_the_prior_and_positive_elsewhere() -> None:
         assert ours == pytest.approx(3 * float(torch.distributions.kl_divergence(q, p)), rel=1e-5)
 
 
-def test_the_penalty_trains_the_encoder_alone() -> None:
+def test_the_penalty_trains_the_weights_of_the_encoder_alone() -> None:
+    """Biases of the original's layers are not drawn and have no prior."""
     slopes = []
     for beta in (0.0, 0.5):
         run = make_fitted(MRMAML(loop(), beta=beta))
@@ -247,7 +248,19 @@ def test_the_penalty_trains_the_encoder_alone() -> None:
         slopes.append(dict(zip(names, gradients(run.model, loss), strict=True)))
     for name in slopes[0]:
         same = torch.equal(slopes[0][name], slopes[1][name])
-        assert same == name.startswith("decoder"), name
+        assert same == (name.startswith("decoder") or name.endswith("bias")), name
+    assert len(run.model.rho) == sum(name.endswith("weight") for name, _ in run.model.encoder.named_parameters())
+
+
+def test_support_and_query_see_weights_of_their_own() -> None:
+    run = make_fitted(MRMAML(loop()))
+    for rho in run.model.rho:
+        nn.init.constant_(rho, 0.0)
+    x = one_batch(run).x.support
+    first, second = run.method.codes(run.model.train(), x, x)
+    assert not torch.equal(first, second)
+    first, second = run.method.codes(run.model.eval(), x, x)
+    assert torch.equal(first, second)
 
 
 def test_weights_are_drawn_in_training_and_the_means_predict() -> None:

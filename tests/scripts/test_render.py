@@ -4,17 +4,18 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from cmixup.errors import InputError
 from cmixup.stats import Summary, summarise
+from scripts.driver.predictions import Scored, write_predictions
 from scripts.publish import publish
 from scripts.render import (
     README,
     missing_lines,
     published_curves,
-    published_records,
     readme_table,
     render_pages,
     render_texts,
@@ -27,6 +28,7 @@ from scripts.report.curves import read_curves
 from scripts.report.experiment import RESULTS, experiments, load_experiment, make_table, paper_rows
 from scripts.report.figures import draw
 from scripts.report.paper_verdict import _text, _verdict
+from scripts.report.published import published_records, published_reports
 from scripts.report.records import check_unique, read_csv, records_csv, records_frame
 
 
@@ -45,6 +47,8 @@ def leave_run(out: Path, content: dict, *, done: bool = True) -> None:
     folder = out / "runs" / content["run"]
     folder.mkdir(parents=True)
     (folder / "report.json").write_text(json.dumps(content))
+    one = np.full((2, 1), content["seed"], np.float32)
+    write_predictions(folder / "predictions.h5", {content["seed"]: {"test": Scored({"": one}, one, np.zeros(2, int))}})
     if done:
         (folder / "DONE").touch()
 
@@ -54,7 +58,7 @@ def test_publish_copies_finished_runs_of_tables_only(tmp_path):
     leave_run(tmp_path / "out", report(1), done=False)
     leave_run(tmp_path / "out", report(2, experiment="adhoc", run="adhoc/x/seed=2"))
     (written,) = publish(tmp_path / "out", tmp_path / "results")
-    assert written == tmp_path / "results/runs/table1/airfoil/fcn3/erm/paper/seed=0.json"
+    assert written == tmp_path / "results/runs/table1/airfoil/fcn3/erm/paper.jsonl"
     found = published_records(tmp_path / "results")
     assert {(r["split"], r["metric"], r["value"]) for r in found.to_dict("records")} == {
         ("val", "rmse", 2.0), ("test", "rmse", 2.5), ("test", "mape", 1.5), ("train", "seconds", 1.0),
@@ -79,7 +83,7 @@ def test_curves_are_published_of_runs_that_tracked_them_and_drawn(tmp_path):
     publish(tmp_path / "out", tmp_path / "results")
     assert sorted(p.parent.name for p in (tmp_path / "results/curves").rglob("*.csv")) == ["seed=0", "seed=1"]
     found = read_curves(
-        [json.loads(p.read_text()) for p in sorted((tmp_path / "results/runs/f").rglob("*.json"))],
+        [r for r in published_reports(tmp_path / "results") if r["run"].startswith("f/")],
         tmp_path / "results/curves",
     )
     assert [c.seed for c in found] == [0, 1]
@@ -189,8 +193,8 @@ def test_a_row_of_the_paper_that_is_none_of_ours_is_an_error(tmp_path):
 def test_a_list_as_an_option_is_rendered_like_any_other():
     """One such record in Table 3 used to stop the rendering of the ablation."""
     experiment = load_experiment("ablation_ood")
-    path = RESULTS / "runs/table3/crime/fcn3/cmixup/paper/seed=0.json"
-    given = json.loads(path.read_text())
+    path = RESULTS / "runs/table3/crime/fcn3/cmixup/paper.jsonl"
+    given = json.loads(path.read_text().splitlines()[0])
     changed = {**given, "options": {"method.bandwidth": ["std", 0.3]}}
     plain, both = records_frame([given]), records_frame([given, changed])
     check_unique(both)

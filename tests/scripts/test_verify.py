@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import shutil
 from pathlib import Path
@@ -15,7 +14,9 @@ from cmixup.errors import InputError
 from scripts import verify as verify_module
 from scripts.driver.compose import compose_train
 from scripts.driver.job import execute, plan
+from scripts.driver.runs import read_report
 from scripts.report.experiment import RESULTS
+from scripts.report.published import published_reports, write_reports
 from scripts.report.verification import (
     Difference,
     config_differences,
@@ -37,10 +38,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     words = ["dataset=airfoil", "debug=tiny", "preset=paper", "experiment.name=table1", "device=cpu", "seeds=[3,1]"]
     for method in ("erm", "cmixup"):
         for run in execute(plan(compose_train([*words, f"method={method}", f"out={folder / 'out'}"]))):
-            report = json.loads((run / "report.json").read_text())
-            path = folder / "results" / "runs" / f"{report['run']}.json"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(run / "report.json", path)
+            write_reports(folder / "results", [read_report(run)])
     return folder / "results"
 
 
@@ -62,10 +60,9 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def change(results: Path, method: str, seed: int, edit: Any) -> None:
-    (path,) = (results / "runs").glob(f"table1/airfoil/fcn3/{method}/*/seed={seed}.json")
-    report = json.loads(path.read_text())
+    (report,) = [r for r in published_reports(results) if (r["method"], r["seed"]) == (method, seed)]
     edit(report)
-    path.write_text(json.dumps(report))
+    write_reports(results, [report])
 
 
 def verify(results: Path, capsys: pytest.CaptureFixture[str], *options: str) -> tuple[int, str, str]:
@@ -115,7 +112,7 @@ def test_cells_that_repeat_and_a_score_that_is_off_by_one_ulp(
 def test_everything_else_that_can_differ_is_named(
     edit: Any, named: str, published: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for path in (published / "runs").rglob("erm/*/*.json"):
+    for path in (published / "runs").rglob("erm/*.jsonl"):
         path.unlink()
     change(published, "cmixup", 1, edit)
     status, _, wrong = verify(published, capsys)

@@ -19,6 +19,7 @@ from cmixup.methods.mixup import mixup
 from cmixup.metrics import METRICS as SCORES
 from cmixup.model_stack import ModelStack
 from cmixup.training.settings import TrainSettings
+from cmixup.training.state import Failure
 from cmixup.training.trainer import train
 from models.fcn3 import FCN3
 from tests.helpers import (
@@ -105,7 +106,7 @@ def zeros(**changes: object) -> RegressionData:
 
 @pytest.mark.parametrize(
     ("values", "best"),
-    [([3, 1, 2, 1, 5], 2), ([1, 2, 3], 1), ([3, 2, 1], 3), ([float("nan"), 4, 5], 2), ([2, float("inf"), 1], 3)],
+    [([3, 1, 2, 1, 5], 2), ([1, 2, 3], 1), ([3, 2, 1], 3), ([2, 2, 2], 1)],
 )
 def test_the_checkpoint_is_the_first_with_the_best_val_metric(values: list[float], best: int) -> None:
     run = make_run(Scripted("bias", values), data=zeros(), model=OneNumber)
@@ -115,7 +116,7 @@ def test_the_checkpoint_is_the_first_with_the_best_val_metric(values: list[float
     assert result.scores["val"]["rmse"] == result.scores["test"]["rmse"] == values[best - 1]
     assert [row["epoch"] for row in result.history] == list(range(1, len(values) + 1))
     assert [row["val_rmse"] for row in result.history] == pytest.approx(values, nan_ok=True)
-    assert not result.diverged
+    assert result.failure is None
 
 
 def test_a_metric_where_higher_is_better_selects_the_highest() -> None:
@@ -252,17 +253,38 @@ def test_splits_of_different_sizes_do_not_stack() -> None:
 # ---- divergence
 
 
-def test_a_run_without_finite_scores_has_diverged() -> None:
-    result = train_one(ERM(), optimizer="sgd", lr=1e30, epochs=2)
-    assert result.diverged
-    assert result.best_epoch == 0
+def test_a_run_fails_at_the_first_step_whose_loss_is_not_finite_and_training_ends() -> None:
+    result = train_one(ERM(), optimizer="sgd", lr=1e30, epochs=5, batch_size=7)
+    assert result.failure is not None
+    assert (result.failure.epoch, result.failure.what) == (1, "the training loss")
+    assert 1 < result.failure.step <= 7  # the loss of the first step is that of the initial weights
+    assert len(result.history) == 1
+    assert result.scores == {}
 
 
-def test_one_run_that_diverges_leaves_the_others() -> None:
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_a_prediction_on_val_that_is_not_finite_fails_the_run_whatever_was_reached_before(bad: float) -> None:
+    run = make_run(Scripted("bias", [1, bad, 1]), data=zeros(selection="r"), model=OneNumber)
+    (result,) = train([run], settings(epochs=3))
+    assert result.failure == Failure(2, 1, "a prediction on val")
+    assert str(result.failure) == "a prediction on val is not finite at epoch 2, step 1"
+
+
+def test_a_run_without_a_finite_selection_score_has_failed() -> None:
+    """The labels are all 0, so R is not defined."""
+    constant = zeros(selection="r")
+    for split in (constant.train, constant.val, constant.test):
+        split.y.fill_(0)
+    (result,) = train([make_run(Scripted("bias", [1]), data=constant, model=OneNumber)], settings(epochs=1))
+    assert result.failure is not None
+    assert "val r" in str(result.failure)
+
+
+def test_one_run_that_fails_leaves_the_others() -> None:
     healthy, huge = make_data(0), make_data(1)
     huge.train.y.mul_(1e25)
     changes = {"optimizer": "sgd", "lr": 0.01, "epochs": 2}
     one, other = train([make_run(ERM(), 0, healthy), make_run(ERM(), 1, huge)], settings(**changes))
-    assert other.diverged
-    assert not one.diverged
+    assert other.failure is not None
+    assert one.failure is None
     assert_states_close(one.state_dict, train_one(ERM(), 0, healthy, **changes).state_dict, 1e-5)

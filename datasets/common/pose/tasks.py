@@ -91,7 +91,7 @@ class TaskDataset(Dataset):
         return self.assemble(
             self._split("train", train, n_train, [seed, 0]),
             self._split("val", val, n_val, [seed, 1]),
-            self._split("test", test, n_test, [self.task_seed]),
+            self._split("test", test, n_test, [self.task_seed, 3]),
             checksums,
         )
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import json
+import math
 import os
 import re
 from collections.abc import Sequence
@@ -14,11 +16,12 @@ import torch
 import yaml
 
 from cmixup.errors import InputError
+from cmixup.training.state import Failure
 from cmixup.training.trainer import RunResult
 from models.fcn3 import FCN3
 from scripts.driver import job as run_module
 from scripts.driver.job import Diverged, execute
-from scripts.driver.runs import load_reports
+from scripts.driver.runs import begin_run, load_reports, parse_report, read_report, write_report
 from tests.scripts.jobs import FILES, planned, report_of
 
 
@@ -277,9 +280,34 @@ def test_what_shows_only_with_the_data_leaves_no_half_written_result(
 
 def test_runs_that_diverge_are_not_recorded(tmp_path: Path) -> None:
     job = planned(tmp_path, "seeds=0..1", "train.optimizer=sgd", "train.lr=1e30")
-    with pytest.raises(Diverged, match=r"no finite validation rmse for seeds \[0, 1\]"):
+    with pytest.raises(
+        Diverged, match=r"seed 0: the training loss is not finite at epoch 1, step \d; seed 1: "
+    ) as told:
         execute(job)
-    assert list(tmp_path.rglob("DONE")) == []
+    assert all(word in str(told.value) for word in ("train.lr=1e+30", "train.optimizer=sgd", "preset default"))
+    assert list(tmp_path.rglob("DONE")) == list(tmp_path.rglob("predictions.h5")) == []
+    for seed in (0, 1):
+        report = parse_report((job.run_folder(seed) / "report.json").read_text())
+        assert (report["status"], report["scores"], report["best_epoch"]) == ("failed", {}, 0)
+        assert report["failure"].startswith("the training loss is not finite at epoch 1, step ")
+    assert planned(tmp_path, "seeds=0..1", "train.optimizer=sgd", "train.lr=1e30").pending == [0, 1]
+
+
+def test_a_report_is_strict_json(tmp_path: Path) -> None:
+    """One validation row has no correlation: NaN is null in the file and NaN again when it is read."""
+    folder = tmp_path / "run"
+    begin_run(folder, "")
+    own = {"scores": {"val": {"r": math.nan}, "test": {"rmse": 1.5}}, "facts": {"gap": math.inf}, "seed": 0}
+    write_report(folder, own, [{"epoch": 1}])
+
+    def refuse(word: str) -> None:
+        raise AssertionError(word)
+
+    text = (folder / "report.json").read_text()
+    assert json.loads(text, parse_constant=refuse)["scores"]["val"] == {"r": None}
+    back = read_report(folder)
+    assert math.isnan(back["scores"]["val"]["r"])
+    assert back["facts"] == {"gap": math.inf}
 
 
 @pytest.mark.usefixtures("no_git")
@@ -288,12 +316,12 @@ def test_seeds_beside_one_that_diverges_are_recorded(tmp_path: Path, monkeypatch
 
     def second_diverges(*given: Any, **named: Any) -> list[RunResult]:
         results = train(*given, **named)
-        results[1].best_epoch = 0
+        results[1].failure = Failure(2, 1, "the training loss")
         return results
 
     monkeypatch.setattr(run_module, "train", second_diverges)
     job = planned(tmp_path, "seeds=0..2")
-    with pytest.raises(Diverged, match=r"seeds \[1\]"):
+    with pytest.raises(Diverged, match="seed 1: the training loss is not finite at epoch 2"):
         execute(job)
     assert [r["seed"] for r in load_reports(tmp_path)] == [0, 2]
     assert planned(tmp_path, "seeds=0..2").pending == [1]

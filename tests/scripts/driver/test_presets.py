@@ -28,7 +28,9 @@ PYTHON: dict[str, Callable[[dict[str, Any]], Mix]] = {
     "mixup": lambda c: mixup(c["alpha"], c["lam_per"]),
     "manifold_mixup": lambda c: manifold_mixup(c["alpha"], c["lam_per"]),
     "cmixup": lambda c: cmixup(c["bandwidth"], c["alpha"], c["lam_per"], c["layer"]),
-    "cmixup_batch": lambda c: cmixup_batch(c["bandwidth"], c["alpha"], c["lam_per"], c["layer"]),
+    "cmixup_batch": lambda c: cmixup_batch(
+        c["bandwidth"], c["alpha"], c["lam_per"], c["layer"], candidates=c["candidates"]
+    ),
     "k_mixup": lambda c: k_mixup(c["alpha"], c["lam_per"]),
 }
 

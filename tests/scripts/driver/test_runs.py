@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -11,13 +10,15 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from cmixup.files import write_atomically
-from scripts.driver import runs
+from scripts.driver import predictions, runs
 from scripts.driver.compose import compose_train
 from scripts.driver.job import execute, plan
+from scripts.driver.predictions import Scored
 from scripts.driver.runs import (
     CODE,
     begin_run,
@@ -28,12 +29,21 @@ from scripts.driver.runs import (
     recorded_config,
     stacked_seeds,
 )
+from scripts.report.published import cell_of, published_reports, report_files
+from tests.scripts.jobs import FILES
 from tests.scripts.reports import report
+
+PREDICTED = {"test": Scored({"": np.ones((3, 1), np.float32)}, np.zeros((3, 1), np.float32), np.arange(3))}
+
+
+def finish(folder: Path, **changes: Any) -> None:
+    history = [{"epoch": 1, "val_rmse": 2.0}, {"epoch": 2, "val_rmse": 1.0}]
+    finish_run(folder, report(**changes), history, {"w": torch.ones(2)}, PREDICTED)
 
 
 def write_run(folder: Path, **changes: Any) -> None:
     begin_run(folder, "config: 1\n")
-    finish_run(folder, report(**changes), [{"epoch": 1, "val_rmse": 2.0}], {"w": torch.ones(2)})
+    finish(folder, **changes)
 
 
 def test_a_run_is_done_when_all_of_it_is_there(tmp_path: Path) -> None:
@@ -41,9 +51,9 @@ def test_a_run_is_done_when_all_of_it_is_there(tmp_path: Path) -> None:
     assert not is_done(folder)
     begin_run(folder, "seed: 3\n")
     assert not is_done(folder)
-    finish_run(folder, report(), [{"epoch": 1, "val_rmse": 2.0}, {"epoch": 2, "val_rmse": 1.0}], {"w": torch.ones(2)})
+    finish(folder)
     assert is_done(folder)
-    assert sorted(os.listdir(folder)) == ["DONE", "checkpoint.pt", "config.yaml", "history.csv", "report.json"]  # noqa: PTH208
+    assert sorted(path.name for path in folder.iterdir()) == FILES
     assert (folder / "config.yaml").read_text() == "seed: 3\n"
     assert (folder / "history.csv").read_text() == "epoch,val_rmse\n1,2.0\n2,1.0\n"
     assert torch.load(folder / "checkpoint.pt", weights_only=True)["w"].tolist() == [1, 1]
@@ -53,13 +63,14 @@ def test_a_run_is_done_when_all_of_it_is_there(tmp_path: Path) -> None:
 
 def test_done_is_written_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[str] = []
-    monkeypatch.setattr(runs, "write_atomically", lambda path, _: written.append(path.name))
-    finish_run(tmp_path, report(), [{"epoch": 1}], {})
+    for module in (runs, predictions):
+        monkeypatch.setattr(module, "write_atomically", lambda path, _: written.append(path.name))
+    finish(tmp_path)
     assert written[-1] == "DONE"
-    assert sorted(written) == ["DONE", "checkpoint.pt", "history.csv", "report.json"]
+    assert sorted([*written, "config.yaml"]) == FILES
 
 
-@pytest.mark.parametrize("fails", ["checkpoint.pt", "history.csv", "report.json"])
+@pytest.mark.parametrize("fails", ["checkpoint.pt", "history.csv", "predictions.h5", "report.json"])
 def test_a_run_whose_writing_fails_is_not_done(tmp_path: Path, fails: str, monkeypatch: pytest.MonkeyPatch) -> None:
     write = write_atomically
 
@@ -69,9 +80,10 @@ def test_a_run_whose_writing_fails_is_not_done(tmp_path: Path, fails: str, monke
         write(path, content)
 
     begin_run(tmp_path, "")
-    monkeypatch.setattr(runs, "write_atomically", full)
+    for module in (runs, predictions):
+        monkeypatch.setattr(module, "write_atomically", full)
     with pytest.raises(OSError, match="No space left"):
-        finish_run(tmp_path, report(), [{"epoch": 1}], {})
+        finish(tmp_path)
     assert not is_done(tmp_path)
 
 
@@ -194,16 +206,16 @@ def test_a_finished_run_records_its_stack_and_no_folder(tmp_path: Path) -> None:
 
 def test_published_records_name_no_folder_of_a_machine() -> None:
     folders = re.compile(r'"/(?:work|root|home|tmp|mnt|data)\b')
-    texts = [path.read_text() for path in sorted((CODE / "results" / "runs").rglob("*.json"))]
-    assert len(texts) > 1000
+    texts = [path.read_text() for path in report_files(CODE / "results")]
+    assert len(texts) > 100
     assert not [text for text in texts if folders.search(text)]
 
 
 def test_the_stacks_of_published_records_are_known() -> None:
     """Records without `stack_seeds` are of stacks of ten, which hold seeds 0 to 9, or of single models."""
-    cells: dict[Path, list[dict[str, Any]]] = {}
-    for path in sorted((CODE / "results" / "runs").rglob("*.json")):
-        cells.setdefault(path.parent, []).append(json.loads(path.read_text()))
+    cells: dict[str, list[dict[str, Any]]] = {}
+    for r in published_reports(CODE / "results"):
+        cells.setdefault(cell_of(r), []).append(r)
     for folder, reports in cells.items():
         for r in reports:
             if "stack_seeds" in r:

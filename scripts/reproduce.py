@@ -131,7 +131,7 @@ def show(table: Table) -> None:
         # A number that is cut is worse than a line that the terminal wraps.
         wide = console.options.update(width=1000)
         Console(width=max(console.width, console.measure(grid, options=wide).maximum), highlight=False).print(grid)
-        for sentence in (*interval_lines(block, table.compare), *block.notes):
+        for sentence in (*interval_lines(block), *block.notes):
             console.print(sentence, markup=False)
     for note in table.notes:
         console.print(note, markup=False)

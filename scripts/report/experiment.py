@@ -35,6 +35,8 @@ class Experiment:
         budget_minutes: a cell that would take longer here is not trained, and its command is printed.
         seeds: how many seeds are trained if the command line does not say.
         methods_of: other methods for some of the datasets.
+        paper_trains: for some of the datasets, which of our methods the paper trains there under another's name; it has
+            that one's numbers, and the method of that name is an extra row.
         overrides: options of scripts.train that all its runs share.
         runs_from: for methods that another experiment trains already, its name.
         choose_layer: methods trained at both layers; the layer with the better validation score is reported.
@@ -58,6 +60,7 @@ class Experiment:
     budget_minutes: float
     seeds: int = 10
     methods_of: dict = field(default_factory=dict)
+    paper_trains: dict = field(default_factory=dict)
     overrides: list = field(default_factory=list)
     runs_from: dict = field(default_factory=dict)
     choose_layer: list = field(default_factory=list)
@@ -79,8 +82,14 @@ class Experiment:
         return self.runs_from.get(method, self.name)
 
     def methods_for(self, dataset: str, methods: Sequence[str]) -> list[str]:
-        """Return the ones among `methods` that this experiment trains on `dataset`."""
-        return [m for m in methods if m in self.methods_of.get(dataset, self.methods)]
+        """Return the ones among `methods` that this experiment trains on `dataset`, each after what stands for it."""
+        mine = [m for m in methods if m in self.methods_of.get(dataset, self.methods)]
+        stand_in = self.paper_trains.get(dataset, {})
+        return list(dict.fromkeys(each for m in mine for each in (stand_in.get(m, m), m)))
+
+    def stands_for(self, dataset: str, method: str) -> str:
+        """Return which of our methods the paper's row of `method` is about on `dataset`."""
+        return str(self.paper_trains.get(dataset, {}).get(method, method))
 
     def records_of(self, records: pd.DataFrame, preset: str) -> pd.DataFrame:
         """Return the records of one preset that this experiment shows."""
@@ -118,15 +127,21 @@ def paper_rows(experiment: Experiment, results: Path = RESULTS) -> list[dict[str
     Raises:
         InputError: a row names a dataset, method or metric that is none of ours.
     """
+    rows = [
+        r
+        for r in read_csv(results / "paper" / "results.csv")
+        if r["table"] == experiment.paper_table and r["setting"] in experiment.setting.split()
+    ]
+    datasets = {r["dataset"]: names.spelling("dataset", r["dataset"], experiment.datasets) for r in rows}
+    methods = {r["method"]: names.spelling("method", r["method"], experiment.methods) for r in rows}
     return [
         {
             **r,
-            "dataset": names.spelling("dataset", r["dataset"], experiment.datasets),
-            "method": names.spelling("method", r["method"], experiment.methods),
+            "dataset": datasets[r["dataset"]],
+            "method": experiment.stands_for(datasets[r["dataset"]], methods[r["method"]]),
             "metric": ("worst_" if r["setting"] == "ood-worst" else "") + names.metric_spelling(r["metric"]),
         }
-        for r in read_csv(results / "paper" / "results.csv")
-        if r["table"] == experiment.paper_table and r["setting"] in experiment.setting.split()
+        for r in rows
     ]
 
 
@@ -160,23 +175,28 @@ def make_table(
     chosen = methods or experiment.methods
     blocks: list[Block] = []
     for dataset in present:
-        notes = layer_notes(mine[mine["dataset"] == dataset], chosen)
+        rows = experiment.methods_for(dataset, chosen)
+        notes = layer_notes(mine[mine["dataset"] == dataset], rows)
+        notes += [
+            f"The paper's {names.method_title(theirs)} is {names.method_title(ours)} on this dataset."
+            for theirs, ours in experiment.paper_trains.get(dataset, {}).items()
+        ]
         if not any(r["dataset"] == dataset for r in paper):
             notes.append("Not in the paper: a stand-in.")
         block = make_block(
             mine,
             paper,
             dataset=dataset,
-            methods=chosen,
+            methods=rows,
             metrics=experiment.metrics_of.get(dataset, experiment.metrics),
-            compare=experiment.compare,
+            compare=experiment.stands_for(dataset, experiment.compare),
             notes=notes,
         )
         blocks.append(block)
     about = f" ({experiment.about_preset[preset]})" if preset in experiment.about_preset else ""
     title = f"{experiment.title}, preset {preset}{about}"
     notes = [*experiment.notes, *rank_lines(blocks, experiment.metrics[0])]
-    return Table(title, blocks, experiment.compare, missing, notes)
+    return Table(title, blocks, missing, notes)
 
 
 def estimate_minutes(dataset: str, method: str, job: Job) -> float:

@@ -24,11 +24,13 @@ def mean_ranks(blocks: Sequence[Block], metric: str) -> tuple[list[str], dict[st
     """
     blocks = [block for block in blocks if metric in block.metrics]
     methods = [
-        m for m in (blocks[0].cells if blocks else ()) if any(b.cells[m][metric].paper is not None for b in blocks)
+        m
+        for m in (blocks[0].cells if blocks else ())
+        if any(m in b.cells and b.cells[m][metric].paper is not None for b in blocks)
     ]
     whole, ours, paper = [], [], []
     for block in blocks:
-        cells = [block.cells[m][metric] for m in methods]
+        cells = [block.cells[m][metric] for m in methods if m in block.cells]
         mine = [cell.ours.mean for cell in cells if cell.ours]
         theirs = [cell.paper for cell in cells if cell.paper is not None]
         if len(mine) == len(theirs) == len(methods) > 0:

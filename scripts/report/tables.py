@@ -44,14 +44,16 @@ class Block:
     """The part of a table for one dataset.
 
     Attributes:
+        compare: the method whose paired differences to the others are shown.
         cells: by method and metric, methods in the order of their rows.
-        intervals: C-Mixup (or what the table compares) minus each other method, by method and metric.
+        intervals: `compare` minus each other method, by method and metric.
         notes: what a reader must know.
     """
 
     dataset: str
     metrics: Sequence[str]
     cells: Mapping[str, Mapping[str, Cell]]
+    compare: str = ""
     intervals: Mapping[str, Mapping[str, Interval]] = field(default_factory=dict)
     notes: Sequence[str] = ()
 
@@ -62,7 +64,6 @@ class Table:
 
     title: str
     blocks: Sequence[Block]
-    compare: str
     missing: Sequence[str] = ()
     notes: Sequence[str] = ()
 
@@ -100,7 +101,7 @@ def make_block(
         found = {s: interval for s, interval in pairs.items() if interval and method != compare}
         if found:
             intervals[method] = found
-    return Block(dataset, metrics, cells, intervals, notes)
+    return Block(dataset, metrics, cells, compare, intervals, notes)
 
 
 def _best(values: Mapping[str, Mapping[int, float]], metric: str) -> str | None:
@@ -177,8 +178,8 @@ def lines(block: Block, bold: str = "{}") -> list[list[str]]:
     return table
 
 
-def interval_lines(block: Block, compare: str) -> list[str]:
-    """Return one sentence a metric: the paired differences of `compare` to the other methods."""
+def interval_lines(block: Block) -> list[str]:
+    """Return one sentence a metric: the paired differences of the block's `compare` to the other methods."""
     sentences = []
     for metric in block.metrics:
         parts = []
@@ -190,7 +191,7 @@ def interval_lines(block: Block, compare: str) -> list[str]:
         if parts:
             n = max(found[metric].n for found in block.intervals.values() if metric in found)
             sentences.append(
-                f"{names.method_title(compare)} minus each other method, "
+                f"{names.method_title(block.compare)} minus each other method, "
                 f"{names.metric_title(metric)}, paired over {n} seeds, mean [95 % t interval]: "
                 + "; ".join(parts)
                 + "."
@@ -204,7 +205,7 @@ def to_markdown(table: Table) -> str:
     for block in table.blocks:
         parts += ["", f"### {names.dataset_title(block.dataset)}", ""]
         parts += markdown_rows(header(block), lines(block, "**{}**"))
-        for sentence in (*interval_lines(block, table.compare), *block.notes):
+        for sentence in (*interval_lines(block), *block.notes):
             parts += ["", sentence]
     for note in table.notes:
         parts += ["", note]

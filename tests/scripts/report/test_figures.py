@@ -61,7 +61,7 @@ def table(paper: tuple[float | None, ...] = (3.5, None)) -> tuple[dict[str, Tabl
          "split": "test", "seed": seed, "value": value}
         for method, values in SEEDS.items() for seed, value in enumerate(values)
     ]  # fmt: skip
-    return {"paper": Table("T", [Block("airfoil", ["rmse"], cells)], "cmixup")}, pd.DataFrame(records, dtype=object)
+    return {"paper": Table("T", [Block("airfoil", ["rmse"], cells)])}, pd.DataFrame(records, dtype=object)
 
 
 def test_table_figure_has_every_seed_the_mean_and_the_papers_bar() -> None:

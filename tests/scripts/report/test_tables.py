@@ -79,7 +79,7 @@ def test_intervals_pair_shared_seeds():
 
 
 def test_markdown_shows_ours_paper_and_difference():
-    text = to_markdown(Table("Title", [block(records())], "cmixup", ["Echo: needs a licence"]))
+    text = to_markdown(Table("Title", [block(records())], ["Echo: needs a licence"]))
     assert "| ERM | 2 | 3.10 ± 0.14 | 2.90 ± 0.10 | +0.20 |" in text
     assert "| mixup | — | — | — | — |" in text
     assert "| C-Mixup | 3 | **4.80 ± 3.64** | 2.70 | +2.10 |" in text
@@ -89,7 +89,7 @@ def test_markdown_shows_ours_paper_and_difference():
 
 def test_latex_escapes_and_balances():
     rows = [*records(), *records(metric="mape")]
-    text = to_latex(Table("T", [block(rows, ("rmse", "mape"))], "cmixup"))
+    text = to_latex(Table("T", [block(rows, ("rmse", "mape"))]))
     assert r"MAPE(\%) ours" in text
     assert "±" not in text
     assert "—" not in text
@@ -99,7 +99,7 @@ def test_latex_escapes_and_balances():
 
 
 def test_csv_holds_unrounded_numbers():
-    (erm, mixup, _) = csv.DictReader(io.StringIO(to_table_csv(Table("T", [block(records())], "cmixup"))))
+    (erm, mixup, _) = csv.DictReader(io.StringIO(to_table_csv(Table("T", [block(records())]))))
     assert float(erm["mean"]) == pytest.approx(3.1, abs=1e-12)
     assert float(erm["difference"]) == pytest.approx(0.2, abs=1e-12)
     assert (mixup["mean"], mixup["n"]) == ("", "0")

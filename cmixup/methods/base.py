@@ -48,20 +48,23 @@ class Method(nn.Module):
         """Raise `InputError` if full batches of `batch_size` rows do not suit the method; no data has been read yet."""
 
     def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
-        """Prepare for one run: read the training data and the model's shape, and search where the method does so.
+        """Prepare for one run: read the training data and the model's shape, and refuse data that do not suit.
 
         Args:
             data: what the run trains and validates on. The test split must not be read.
             model: the freshly initialised model. A method may add parameters to it (MR-MAML), nothing else.
             streams: the run's random streams; None if the run goes on from a checkpoint. Whatever would be drawn or
-                searched then comes with `load_state_dict`, which is called after `begin`.
+                searched then, here or in `begin`, comes with `load_state_dict`, which is called after `begin`.
         """
 
     def begin(self, stack: ModelStack, methods: Sequence[Method], streams: Sequence[Streams]) -> None:
         """Make what lives as long as training does, such as optimisers of networks that the method owns.
 
+        A method that searches before it trains does so here, for all runs at once. It must not search for a run that
+        goes on: `fit` got no streams then.
+
         Args:
-            stack: the models that are trained, with their optimiser.
+            stack: the models that are trained, freshly initialised, with their optimiser.
             methods: the fitted methods of the runs in the stack.
             streams: their random streams.
         """

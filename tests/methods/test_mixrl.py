@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -12,29 +13,37 @@ import torch
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
 from cmixup.methods.erm import ERM
-from cmixup.methods.mixrl import MixRL, make_policy, mixrl, policy_loss
+from cmixup.methods.mixrl import MixRL, mixrl
+from cmixup.methods.mixrl_search import PolicySearch, SearchRun, make_policy, policy_loss
+from cmixup.model_stack import ModelStack, stack_modules
 from cmixup.order import EpochBatches, shuffled
 from cmixup.pairing.neighbours import Neighbours
-from cmixup.training.trainer import train
+from cmixup.seeding import Streams
 from tests.helpers import (
+    CPU,
     assert_states_close,
     assert_states_equal,
     make_data,
     make_run,
     make_split,
-    settings,
+    make_stack,
     states_differ,
     train_one,
 )
-from tests.helpers import fitted as fit_run
 
 FAST: dict[str, Any] = {"outer": 3, "n_in": 4}
 
 
 def searched(data: RegressionData | None = None, seed: int = 0, **options: Any) -> MixRL:
-    method = fit_run(make_run(mixrl(0.5, **{**FAST, **options}), seed, data)).method
+    _, method = make_stack([make_run(mixrl(0.5, **{**FAST, **options}), seed, data)])
     assert isinstance(method, MixRL)
     return method
+
+
+def searched_together(seeds: list[int], **options: Any) -> list[MixRL]:
+    runs = [make_run(mixrl(0.5, **{**FAST, **options}), seed) for seed in seeds]
+    make_stack(runs)
+    return [run.method for run in runs if isinstance(run.method, MixRL)]
 
 
 def fitted(options: list, distance: str = "x", n: int = 40) -> Neighbours:
@@ -104,7 +113,7 @@ def test_argmax_takes_one_option_a_row() -> None:
 def test_the_search_leaves_model_and_other_streams_and_starts_anew_each_step() -> None:
     run, fresh = make_run(mixrl(0.5, **FAST)), make_run(ERM())
     before = {name: value.clone() for name, value in run.model.state_dict().items()}
-    fit_run(run)
+    make_stack([run])
     assert_states_equal(run.model.state_dict(), before)
     for name in ("order", "partners", "lam"):
         assert getattr(run.streams, name).random() == getattr(fresh.streams, name).random()
@@ -128,14 +137,14 @@ def test_without_reward_the_gradient_is_that_of_the_entropy() -> None:
         return torch.autograd.grad(loss, logits)[0]
 
     log_pi = logits.log_softmax(dim=1)
-    assert not gradient(policy_loss(log_pi, chosen, 0.0, 0.0)).any()
+    assert not gradient(policy_loss(log_pi, chosen, torch.tensor(0.0), 0.0)).any()
     entropy = torch.distributions.Categorical(logits=logits).entropy().mean()
     log_pi = logits.log_softmax(dim=1)
-    torch.testing.assert_close(gradient(policy_loss(log_pi, chosen, 0.0, 0.3)), gradient(-0.3 * entropy))
+    torch.testing.assert_close(gradient(policy_loss(log_pi, chosen, torch.tensor(0.0), 0.3)), gradient(-0.3 * entropy))
     # With a reward: descent raises the options chosen, (1[k chosen] - pi) R / B, no more and no less.
     log_pi = logits.log_softmax(dim=1)
     expected = -2.0 * (torch.eye(5)[chosen] - log_pi.exp()).detach() / 12
-    torch.testing.assert_close(gradient(policy_loss(log_pi, chosen, 2.0, 0.0)), expected)
+    torch.testing.assert_close(gradient(policy_loss(log_pi, chosen, torch.tensor(2.0), 0.0)), expected)
 
 
 def test_the_policy_network_has_five_layers() -> None:
@@ -168,20 +177,85 @@ def test_the_policy_follows_the_validation_loss(monkeypatch: pytest.MonkeyPatch)
         return float(np.mean([method.pairing.probabilities[:, :2].sum(axis=1).mean() for method in found]))
 
     assert share() > 0.8
-    score = MixRL._score
-    monkeypatch.setattr(MixRL, "_score", lambda self, inner, val: -score(self, inner, val))
+    score = PolicySearch.score
+    monkeypatch.setattr(PolicySearch, "score", lambda search: [-loss for loss in score(search)])
     assert share() < 0.45
 
 
-@pytest.mark.parametrize("layer", ["input", "hidden"])
-def test_a_stack_searches_for_every_seed_alone(layer: str) -> None:
-    data = {s: make_data(s) for s in range(3)}
-    runs = [make_run(mixrl(0.5, layer=layer, **FAST), s, data[s]) for s in range(3)]
-    together = train(runs, settings(epochs=2))
-    for seed, result in enumerate(together):
-        alone = train_one(mixrl(0.5, layer=layer, **FAST), seed, data[seed], epochs=2)
-        assert_states_close(result.state_dict, alone.state_dict, 1e-5)
-        assert result.diagnostics == alone.diagnostics
+# ---- one search for all runs of a stack
+
+
+@pytest.fixture(scope="module", params=["input", "hidden"])
+def together_and_alone(request: pytest.FixtureRequest) -> tuple[list[MixRL], list[MixRL]]:
+    """The methods of three seeds, searched as one stack and one after another."""
+    options = {"layer": request.param, "n_policy": 40, "inner_batch": 16}
+    return searched_together([0, 1, 2], **options), [searched(seed=seed, **options) for seed in (0, 1, 2)]
+
+
+Pairs = tuple[list[MixRL], list[MixRL]]
+
+
+def test_a_stack_searches_for_every_seed_as_alone(together_and_alone: Pairs) -> None:
+    for together, alone in zip(*together_and_alone, strict=True):
+        assert len(together.history) == FAST["outer"]
+        assert together.history == pytest.approx(alone.history, rel=1e-5)
+        np.testing.assert_allclose(together.pairing.probabilities, alone.pairing.probabilities, rtol=1e-5)
+
+
+def test_seeds_of_a_stack_differ(together_and_alone: Pairs) -> None:
+    for one, other in combinations(together_and_alone[0], 2):
+        assert all(a != pytest.approx(b, rel=1e-3) for a, b in zip(one.history, other.history, strict=True))
+        assert np.abs(one.pairing.probabilities - other.pairing.probabilities).max() > 1e-2
+
+
+@pytest.mark.parametrize("seeds", [(0,), (0, 1)], ids=["one run", "a stack"])
+def test_predictors_start_anew_with_every_step(seeds: tuple[int, ...]) -> None:
+    runs = [make_run(mixrl(0.5, **FAST), seed) for seed in seeds]
+    stack, method = make_stack(runs)
+    own = [run.method for run in runs if isinstance(run.method, MixRL)]
+    given = [SearchRun(run.data, m, m.pairing, run.streams.mixing) for run, m in zip(runs, own, strict=True)]
+    search = PolicySearch(method.search, method, stack, given)
+    drawn = search._draw([np.arange(48) for _ in runs], torch.zeros(len(runs), 48, 7))
+    scores = []
+    for _ in range(2):
+        search._train(drawn)
+        scores.append(search.score())
+    assert scores[0] == scores[1]
+
+
+@pytest.mark.parametrize("final", ["sample", "argmax"])
+@pytest.mark.parametrize("seeds", [(0,), (0, 1)], ids=["one run", "a stack"])
+def test_a_run_that_goes_on_searches_nothing_and_draws_nothing(seeds: tuple[int, ...], final: str) -> None:
+    runs = [make_run(mixrl(0.5, final=final, **FAST), seed) for seed in seeds]
+    methods = [run.method for run in runs]
+    for run in runs:
+        run.method.fit(run.data, run.model, None)
+    stack = ModelStack([run.model for run in runs], CPU)
+    stack_modules(methods).begin(stack, methods, [run.streams for run in runs])
+    for run in runs:
+        assert isinstance(run.method, MixRL)
+        assert run.method.history == []
+        assert (run.method.pairing.probabilities == 1 / 7).all()
+        assert run.streams.state_dict() == Streams(run.streams.seed).state_dict()
+
+
+def test_the_data_are_kept_until_they_are_searched() -> None:
+    runs = [make_run(mixrl(0.5, **FAST), seed) for seed in (0, 1)]
+    _, together = make_stack(runs)
+    assert [method.unsearched for method in (together, *(run.method for run in runs))] == [None] * 3
+
+
+def test_one_run_that_diverges_stops_the_stack() -> None:
+    runs = [make_run(mixrl(0.5, **FAST), seed) for seed in (0, 1)]
+    runs[1].model.load_state_dict({name: value * 1e30 for name, value in runs[1].model.state_dict().items()})
+    with pytest.raises(InputError, match=r"search of MixRL diverged, with inner_lr 0\.01"):
+        make_stack(runs)
+
+
+@pytest.mark.parametrize("sizes", [(47, 20, 17), (48, 21, 17)], ids=["train", "val"])
+def test_runs_of_a_stack_need_splits_of_one_shape(sizes: tuple[int, int, int]) -> None:
+    with pytest.raises(InputError, match="all runs of a stack need splits of one shape"):
+        make_stack([make_run(mixrl(0.5, **FAST), 0), make_run(mixrl(0.5, **FAST), 1, make_data(1, sizes))])
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cmixup.methods.base import Method
-from cmixup.methods.mixrl import MixRL
+from cmixup.methods.mixrl_search import PolicySearch
 from cmixup.training.checkpoint import Checkpoints
 from cmixup.training.trainer import Run, train
 from tests.helpers import METHODS, assert_states_equal, make_run, settings
@@ -60,7 +60,7 @@ def assert_goes_on(make: MakeRuns, folder: Path, monkeypatch: pytest.MonkeyPatch
     runs = make()
     calls = counted(runs)
     with monkeypatch.context() as patch:
-        patch.setattr(MixRL, "_search", no_search)
+        patch.setattr(PolicySearch, "run", no_search)
         resumed = train(runs, how, checkpoints=where)
     assert all(result.stack == len(runs) for result in resumed)
     assert calls == {name: [EPOCHS - BEFORE] * len(runs) for name in ("order", "draw")}

@@ -34,7 +34,7 @@ NARROW = --seeds "$(SEEDS)" --datasets "$(DATASETS)" --methods "$(METHODS)" --pr
         reproduce-table2-paired reproduce-table3 reproduce-ablation-ood \
         reproduce-table-batch-ood reproduce-table-batch-id \
         reproduce-figure-overfitting reproduce-figure-invariance reproduce-figure-rcf-mnist reproduce-table-spurious \
-        reproduce-bandwidth-check tune publish render verify-results test test-all lint types check \
+        reproduce-bandwidth-check tune publish render verify-results verify-metrics test test-all lint types check \
         bench-train bench-sampling bench-maml clean
 
 help: ## Show this list
@@ -107,6 +107,9 @@ render: $(VENV)/.ready ## Render records.csv, tables, figures and README from re
 
 verify-results: $(VENV)/.ready ## Train CELLS=12 published cells again and compare every number: SEED= DATASETS= EXPERIMENTS=
 	$(PY) -m scripts.verify --cells "$(CELLS)" --seed "$(SEED)" --datasets "$(DATASETS)" --experiments "$(EXPERIMENTS)"
+
+verify-metrics: $(VENV)/.ready ## Compute every published score again from the predictions that are kept
+	$(PY) -m scripts.verify_metrics --results "$(RESULTS)"
 
 test: $(VENV)/.ready ## Run the default test suite (no network, no GPU)
 	$(PY) -m pytest -n 2 --dist loadfile

@@ -1,7 +1,7 @@
 """Scores that compare a prediction with its target.
 
 Every function takes `prediction` and `target` of shape `(..., N, d_y)`, computes in float64 and returns `(...)`:
-leading axes are models of a stack. Sums are exactly rounded (`math.fsum`), so a score depends on nothing but its
+leading axes are models of a stack. Sums and roots are exactly rounded (`math`), so a score depends on nothing but its
 predictions and targets: not on the order of the rows, the device or the library. A score is NaN where a prediction is
 not finite.
 """
@@ -26,7 +26,7 @@ def mse(prediction: Tensor, target: Tensor) -> Tensor:
 
 def rmse(prediction: Tensor, target: Tensor) -> Tensor:
     """Return the square root of `mse`, in label units."""
-    return mse(prediction, target).sqrt()
+    return _sqrt(mse(prediction, target))
 
 
 def mape(prediction: Tensor, target: Tensor) -> Tensor:
@@ -47,7 +47,7 @@ def r(prediction: Tensor, target: Tensor) -> Tensor:
     constant, varies = _same(prediction), ~_same(target)
     f = prediction - _mean(prediction)[..., None]
     y = target - _mean(target)[..., None]
-    scale = _sum(f.square()).sqrt() * _sum(y.square()).sqrt()
+    scale = _sqrt(_sum(f.square())) * _sqrt(_sum(y.square()))
     none = constant | (scale == 0)
     each = torch.where(none, 0.0, _sum(f * y) / torch.where(none, 1.0, scale))
     return _sum(torch.where(varies, each, 0.0)) / varies.sum(dim=-1)
@@ -65,7 +65,7 @@ def mse_ci95(prediction: Tensor, target: Tensor) -> Tensor:
         return torch.full_like(prediction[..., 0, 0], float("nan"))
     each = _mean((prediction - target).square())
     variance = _sum((each - _mean(each)[..., None]).square()) / (n - 1)
-    return 1.96 * (variance / n).sqrt()
+    return 1.96 * _sqrt(variance / n)
 
 
 @dataclass(frozen=True)
@@ -201,6 +201,11 @@ def _sum(values: Tensor) -> Tensor:
     """Return the exactly rounded sum over the last axis of float64 `values: (..., n)`, on their device."""
     rows = values.reshape(-1, values.shape[-1]).tolist()
     return values.new_tensor([_fsum(row) for row in rows]).reshape(values.shape[:-1])
+
+
+def _sqrt(values: Tensor) -> Tensor:
+    """Return the exactly rounded square root, which PyTorch's own is not everywhere (MKL)."""
+    return values.new_tensor([math.sqrt(value) for value in values.flatten().tolist()]).reshape(values.shape)
 
 
 def _fsum(values: list[float]) -> float:

@@ -156,3 +156,34 @@ def test_scores_by_name_and_of_the_worst_domain(name: str) -> None:
 )  # fmt: skip
 def test_which_direction_is_better(name: str, lower: bool) -> None:
     assert lower_is_better(name) == lower
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("name", METRICS)
+def test_predictions_that_are_not_finite_make_every_metric_nan(name: str, bad: float) -> None:
+    """A diverged model once had R = 0, which is better than a negative one."""
+    target = torch.arange(8.0).reshape(4, 2) + 1
+    prediction = target.flip(0).clone()
+    prediction[1, 0] = bad
+    domain = torch.tensor([0, 0, 1, 1])
+    for score_name in (name, f"worst_{name}", f"mean_{name}"):
+        value = score(score_name, prediction, target, domain)
+        assert value.isnan()
+        for other in (-1.0, 0.0, 1e30):
+            assert not METRICS[name].better(value, torch.tensor(other))
+    stack = METRICS[name].score(torch.stack([prediction, target.flip(0)]), torch.stack([target, target]))
+    assert stack.isnan().tolist() == [True, False]
+
+
+def test_scores_do_not_depend_on_the_order_of_the_rows() -> None:
+    generator = torch.Generator().manual_seed(0)
+    target = torch.randn(500, 1, generator=generator) * 1e6
+    prediction = target + torch.randn(500, 1, generator=generator)
+    order = torch.randperm(500, generator=generator)
+    for metric in METRICS.values():
+        assert metric.score(prediction, target) == metric.score(prediction[order], target[order])
+
+
+def test_constant_labels_that_are_no_binary_fraction_do_not_vary() -> None:
+    assert METRICS["r"].score(torch.randn(7, 1), torch.full((7, 1), 0.1)).isnan()
+    assert METRICS["r"].score(torch.full((7, 1), 0.1), torch.randn(7, 1)) == 0

@@ -85,6 +85,7 @@ def plan_cells(experiment: Experiment, choice: Choice) -> tuple[Jobs, list[str]]
         missing.append(f"no dataset of this table could be had; {shown} stands in")
         datasets = [experiment.fallback]
     jobs: Jobs = {}
+    costs: dict[tuple[str, str, str], float] = {}
     cells = [(dataset, method) for dataset in datasets for method in experiment.methods_for(dataset, methods)]
     for dataset, method in cells:
         if choice.preset == TUNED and not tuned_path(dataset, method).is_file():
@@ -103,7 +104,9 @@ def plan_cells(experiment: Experiment, choice: Choice) -> tuple[Jobs, list[str]]
                 )
             else:
                 jobs[dataset, method, layer] = job
-    return jobs, missing
+                costs[dataset, method, layer] = minutes
+    # The longest first, so that no core waits for one long cell at the end.
+    return {key: jobs[key] for key in sorted(jobs, key=costs.__getitem__, reverse=True)}, missing
 
 
 def train_cells(experiment: Experiment, choice: Choice, jobs: Jobs) -> list[str]:

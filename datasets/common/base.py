@@ -118,6 +118,8 @@ class RawTable:
 class TabularDataset(Dataset):
     """Features min-max scaled to [0, 1], labels raw.
 
+    Both are float32 in a split, so pairings take labels that differ by less than about 1e-7 of their size as equal.
+
     Args:
         scaling: "train" fits minimum and maximum on the training rows and clips the others to [0, 1]; "all" fits
             them on every row, test rows too (released code).

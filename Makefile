@@ -34,7 +34,11 @@ NARROW = --seeds "$(SEEDS)" --datasets "$(DATASETS)" --methods "$(METHODS)" --pr
         reproduce-table2-paired reproduce-table3 reproduce-ablation-ood \
         reproduce-table-batch-ood reproduce-table-batch-id \
         reproduce-figure-overfitting reproduce-figure-invariance reproduce-figure-rcf-mnist reproduce-table-spurious \
+<<<<<<< HEAD
         reproduce-bandwidth-check tune publish render verify-results verify-metrics test test-all lint types check \
+=======
+        reproduce-bandwidth-check tune publish render claims verify-results test test-all lint types check \
+>>>>>>> h3
         bench-train bench-sampling bench-maml clean
 
 help: ## Show this list
@@ -104,6 +108,9 @@ publish: $(VENV)/.ready ## Copy finished runs of tables from outputs/ into resul
 
 render: $(VENV)/.ready ## Render records.csv, tables, figures and README from results/runs
 	$(PY) -m scripts.render
+
+claims: $(VENV)/.ready ## Print every sentence of the pages with its numbers and whether the records support it
+	$(PY) -m scripts.claims
 
 verify-results: $(VENV)/.ready ## Train CELLS=12 published cells again and compare every number: SEED= DATASETS= EXPERIMENTS=
 	$(PY) -m scripts.verify --cells "$(CELLS)" --seed "$(SEED)" --datasets "$(DATASETS)" --experiments "$(EXPERIMENTS)"

@@ -52,8 +52,8 @@ class NO2(TabularDataset):
     y: log of the NO2 concentration (particles), 1.22378 to 6.39509. x: log cars per hour, temperature (C), wind
     speed (m/s), temperature difference 25 m - 2 m (C), wind direction (degrees), hour, day number.
     Shapes: x (N, 7), y (N, 1); 500 rows, split 200 / 200 / 100. The paper's split files are not public: ours is one
-    split, drawn once with `split_seed` 0 (as the released code draws Airfoil's) and the same for every run seed; scores
-    move more between splits than between methods. No domains.
+    split, drawn once with `split_seed` 0 (as the released code draws Airfoil's) and the same for every run seed; how
+    much scores move from split to split was not measured. No domains.
     Licence: none stated. Citation: Aldrin, StatLib, 2004.
 
     Args:

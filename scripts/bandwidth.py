@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich import box
@@ -22,7 +23,7 @@ from cmixup.files import write_atomically
 from cmixup.sampling.bandwidth import SUGGESTED_FRACTIONS, BandwidthReport, bandwidth_for_fraction, diagnose
 from datasets.common.fetch import FetchError
 from scripts.driver.cli import out_folder, user_errors
-from scripts.driver.compose import compose_train
+from scripts.driver.compose import compose_train, part_file
 from scripts.driver.compose import names as options
 from scripts.driver.config import check_part, resolved
 from scripts.driver.words import parse_words
@@ -122,7 +123,10 @@ def examine(labels: np.ndarray, bandwidths: Sequence[tuple[float, str]]) -> list
 
 def suggestion(labels: np.ndarray) -> str:
     """Return a sentence with the bandwidths between which C-Mixup is neither ERM nor mixup."""
-    low, high = (bandwidth_for_fraction(labels, f) for f in SUGGESTED_FRACTIONS)
+    return _searching(*(bandwidth_for_fraction(labels, f) for f in SUGGESTED_FRACTIONS))
+
+
+def _searching(low: float, high: float) -> str:
     shares = " to ".join(f"{100 * f:.0f} %" for f in SUGGESTED_FRACTIONS)
     return f"Worth searching: bandwidths from {low:.3g} to {high:.3g} ({shares} of the data as effective partners)."
 
@@ -138,29 +142,62 @@ def show(title: str, rows: Sequence[Diagnosis], closing: str) -> None:
 
 
 def check(results: Path = RESULTS) -> str:
-    """Render results/bandwidth.{md,csv} and its figure: published bandwidths of all datasets at hand."""
-    body, records, curves, absent = [], [], {}, []
-    # In the order in which the paper's tables name the datasets.
-    for name in dict.fromkeys(dataset for dataset, _ in bandwidth_rows()):
+    """Measure the published bandwidths of all datasets at hand, into results/bandwidth.{md,csv} and its figure."""
+    records, curves = [], {}
+    for name in checked():
         wanted, shown = published(name), names.dataset_title(name)
         try:
             labels = dataset_labels(name)
         except FetchError:
-            absent.append(f"{shown}: its files are not at hand")
             continue
-        for row in examine(labels, wanted):
-            body.append([shown, f"{labels.std():.4g}", *row.cells()])
-            records.append({"dataset": name, "labels": len(labels), "label_std": labels.std(), **vars(row.report),
-                            "source": row.source})  # fmt: skip
+        low, high = (bandwidth_for_fraction(labels, f) for f in SUGGESTED_FRACTIONS)
+        records += [
+            {"dataset": name, "labels": len(labels), "label_std": labels.std(), **vars(row.report),
+             "source": row.source, "suggested_low": low, "suggested_high": high}
+            for row in examine(labels, wanted)
+        ]  # fmt: skip
         curves[shown] = (examine(labels, [(b, "grid") for b in grid(labels)]), examine(labels, wanted), labels)
     if not records:
         raise InputError("no dataset with a published bandwidth is at hand")
+    figure = bandwidth_figure(
+        {shown: ([r.report for r in g], [r.report for r in p], float(y.std())) for shown, (g, p, y) in curves.items()}
+    )
+    write_atomically(results / "bandwidth.csv", to_csv(records, list(records[0])))
+    write_atomically(results / "figures" / "bandwidth.png", to_png(figure))
+    text = page(read_csv(results / "bandwidth.csv"))
+    write_atomically(results / "bandwidth.md", text)
+    return text
+
+
+def checked() -> list[str]:
+    """Return the datasets that have a published bandwidth, in the order in which the paper's tables name them."""
+    return list(dict.fromkeys(dataset for dataset, _ in bandwidth_rows()))
+
+
+def page(rows: Sequence[Mapping[str, str]]) -> str:
+    """Return the text of results/bandwidth.md that the rows of results/bandwidth.csv give."""
+    body, suggestions = [], {}
+    for r in rows:
+        shown = names.dataset_title(r["dataset"])
+        given: dict[str, Any] = {
+            f.name: r[f.name] if f.name == "verdict" else float(r[f.name]) for f in fields(BandwidthReport)
+        }
+        body.append([shown, f"{float(r['label_std']):.4g}", *Diagnosis(BandwidthReport(**given), r["source"]).cells()])
+        suggestions[shown] = _searching(float(r["suggested_low"]), float(r["suggested_high"]))
     legend = (
         "Training labels of seed 0. Effective fraction: median over rows of 1 / sum_j P_ij², divided by N, self "
         "included; pair gap: mean label distance of drawn pairs, beside that of uniform pairs. "
         "`make reproduce-bandwidth-check`."
     )
-    text = [
+    there = {r["dataset"] for r in rows}
+    absent = [
+        f"- Not in this table: {names.dataset_title(name)}: "
+        f"{part_file('dataset', name).get('absent', 'its files were not at hand')}."
+        for name in checked()
+        if name not in there
+    ]
+    wanted = ["", "`python -m scripts.data status` says what the absent ones need."] if absent else []
+    lines = [
         "# What the published bandwidths do",
         "",
         legend,
@@ -169,17 +206,12 @@ def check(results: Path = RESULTS) -> str:
         "",
         "![Effective fraction over the bandwidth](figures/bandwidth.png)",
         "",
-        *(f"- {shown}: {suggestion(labels)}" for shown, (_, _, labels) in curves.items()),
-        *(f"- Not in this table: {line}." for line in absent),
+        *(f"- {shown}: {words}" for shown, words in suggestions.items()),
+        *absent,
+        *wanted,
         "",
     ]
-    figure = bandwidth_figure(
-        {shown: ([r.report for r in g], [r.report for r in p], float(y.std())) for shown, (g, p, y) in curves.items()}
-    )
-    write_atomically(results / "bandwidth.md", "\n".join(text))
-    write_atomically(results / "bandwidth.csv", to_csv(records, list(records[0])))
-    write_atomically(results / "figures" / "bandwidth.png", to_png(figure))
-    return "\n".join(text)
+    return "\n".join(lines)
 
 
 def parse(argv: Sequence[str]) -> dict[str, str]:

@@ -1,6 +1,7 @@
-"""Render everything that shows numbers from results/runs: records.csv, tables, figures and README's table.
+"""Render everything that shows numbers from results/runs: records.csv, tables, figures, and sentences of the pages.
 
-`python -m scripts.render`. Nothing here is typed by hand; a test compares the committed files with a fresh rendering.
+`python -m scripts.render`. Nothing here is typed by hand; a test compares the committed files with a fresh rendering. A
+sentence that the records no longer support (results/claims.yaml) leaves its page, and the command names it.
 """
 
 from __future__ import annotations
@@ -17,11 +18,15 @@ from scripts.driver.cli import user_errors
 from scripts.driver.compose import names as options
 from scripts.driver.compose import part_file
 from scripts.report import ablation, names
+from scripts.report.authors import authors_table
+from scripts.report.claims import Verdict, check_all, intervals
 from scripts.report.curves import Curve, read_curves
+from scripts.report.evidence import Evidence
 from scripts.report.experiment import RESULTS, Experiment, experiments, load_experiment, make_table
 from scripts.report.figures import draw, sweep_figure, table_figure, to_png
 from scripts.report.invariance import draw as draw_invariance
 from scripts.report.paper_verdict import agreement_lines
+from scripts.report.prose import fill, notes, pages
 from scripts.report.published import published_records, published_reports
 from scripts.report.records import records_csv, select
 from scripts.report.spurious import render_tables as spurious_tables
@@ -119,10 +124,10 @@ def readme_table(records: pd.DataFrame) -> str:
     return "\n".join(parts).rstrip()
 
 
-def agreement(records: pd.DataFrame, results: Path = RESULTS) -> str:
+def agreement(records: pd.DataFrame, evidence: Evidence, verdicts: Sequence[Verdict] = ()) -> str:
     """Return the part of results/README.md that says what reproduces, preset released."""
     table = make_table(load_experiment("table1"), standard(records), "released")
-    return "\n".join(agreement_lines(table, standard(records), "released", results))
+    return "\n".join(agreement_lines(table, evidence, "released", intervals(verdicts)))
 
 
 def _verdicts(blocks: Mapping[str, Any]) -> list[str]:
@@ -162,15 +167,29 @@ def published_curves(results: Path = RESULTS) -> list[Curve]:
     return read_curves(tracked, results / "curves")
 
 
-def render_pages(records: pd.DataFrame, curves: Sequence[Curve], results: Path = RESULTS) -> dict[str, str]:
-    """Return the text of every page of results/ that has rendered parts, by its name."""
-    pages = {"README.md": splice((results / "README.md").read_text(), "agreement", agreement(records, results))}
+def render_pages(
+    records: pd.DataFrame, curves: Sequence[Curve], verdicts: Sequence[Verdict], results: Path = RESULTS
+) -> dict[str, str]:
+    """Return the text of README.md and of every page of results/ with prose, by its path in the repository."""
+    evidence = Evidence(records, results)
+    found = {str(path.relative_to(results.parent)): path.read_text() for path in pages(results)}
+    here = results.name
+
+    def put(page: str, name: str, content: str) -> None:
+        found[page] = splice(found[page], name, content)
+
+    put("README.md", "table1", readme_table(records))
+    put(f"{here}/README.md", "agreement", agreement(records, evidence, verdicts))
     for experiment in experiments():
         if experiment.page:
             mine = [c for c in curves if c.experiment == experiment.name]
-            text = ablation.to_markdown(experiment, records, mine)
-            pages[experiment.page] = splice((results / experiment.page).read_text(), experiment.name, text)
-    return pages
+            put(f"{here}/{experiment.page}", experiment.name, ablation.to_markdown(experiment, records, mine))
+            against = authors_table(
+                load_experiment("table3"), experiment.datasets, evidence, notes("explained", results)
+            )
+            put(f"{here}/{experiment.page}", "authors", against)
+    by_name = {verdict.claim.name: verdict for verdict in verdicts}
+    return {page: fill(text, by_name) for page, text in found.items()}
 
 
 def render_curves(curves: Sequence[Curve]) -> None:
@@ -191,9 +210,9 @@ def main() -> None:
         for path, text in render_texts(records).items():
             write_atomically(RESULTS / path, text)
         curves = published_curves()
-        for name, text in render_pages(records, curves).items():
-            write_atomically(RESULTS / name, text)
-        write_atomically(README, splice(README.read_text(), "table1", readme_table(records)))
+        verdicts = check_all(Evidence(records))
+        for name, text in render_pages(records, curves, verdicts).items():
+            write_atomically(RESULTS.parent / name, text)
         experiment = load_experiment("table1")
         tables = {p: make_table(experiment, standard(records), p) for p in presets(records, "table1")}
         write_atomically(RESULTS / "figures" / "table1.png", to_png(table_figure(tables, standard(records))))
@@ -203,6 +222,8 @@ def main() -> None:
                 picture = to_png(sweep_figure(sweeps, "bandwidth, in units of the label"))
                 write_atomically(RESULTS / "figures" / f"{experiment.name}.png", picture)
         print(f"rendered {len(records)} records into {RESULTS} and {README}")
+        if failing := [verdict.claim.name for verdict in verdicts if not verdict.holds]:
+            print(f"{len(failing)} claims no longer hold (python -m scripts.claims --failing): {', '.join(failing)}")
 
 
 if __name__ == "__main__":

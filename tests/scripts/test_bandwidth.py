@@ -9,7 +9,21 @@ import pytest
 
 from cmixup.errors import InputError
 from scripts import bandwidth
-from scripts.bandwidth import check, examine, file_labels, grid, main, parse, percent, published, suggestion
+from scripts.bandwidth import (
+    check,
+    checked,
+    examine,
+    file_labels,
+    grid,
+    main,
+    page,
+    parse,
+    percent,
+    published,
+    suggestion,
+)
+from scripts.report.experiment import RESULTS
+from scripts.report.records import read_csv
 
 
 def test_published_bandwidths_come_from_the_papers_table_and_the_release() -> None:
@@ -105,3 +119,30 @@ def test_the_check_renders_what_is_at_hand(tmp_path: Path, monkeypatch: pytest.M
     assert (tmp_path / "bandwidth.md").read_text() == text
     assert (tmp_path / "bandwidth.csv").read_text().count("\n") == text.count("made up") + 1
     assert (tmp_path / "figures/bandwidth.png").stat().st_size > 1000
+
+
+def test_the_committed_page_is_what_its_numbers_render_to() -> None:
+    rows = read_csv(RESULTS / "bandwidth.csv")
+    assert (RESULTS / "bandwidth.md").read_text() == page(rows), "run make reproduce-bandwidth-check"
+
+
+def test_the_page_says_why_a_dataset_is_absent() -> None:
+    text = page([r for r in read_csv(RESULTS / "bandwidth.csv") if r["dataset"] == "airfoil"])
+    absent = [line for line in text.splitlines() if line.startswith("- Not in this table: ")]
+    assert len(absent) == len(checked()) - 1
+    assert (
+        "- Not in this table: Echo: it needs an agreement with its owners (Stanford AIMI) and was not at hand."
+        in absent
+    )
+    assert "- Not in this table: Crime: its files were not at hand." in absent
+    assert "scripts.data status" in text
+
+
+@pytest.mark.data
+def test_the_committed_numbers_are_those_of_the_labels() -> None:
+    rows = [r for r in read_csv(RESULTS / "bandwidth.csv") if r["dataset"] in ("airfoil", "no2", "crime", "skillcraft")]
+    assert rows
+    for r in rows:
+        (found,) = examine(bandwidth.dataset_labels(r["dataset"]), [(float(r["bandwidth"]), "")])
+        assert found.report.effective_fraction == pytest.approx(float(r["effective_fraction"]), rel=1e-5)
+        assert found.report.verdict == r["verdict"]

@@ -1,6 +1,7 @@
 """What is published: the committed tables, README and records are what the reports render to."""
 
 import json
+import math
 import re
 from pathlib import Path
 
@@ -13,10 +14,8 @@ from cmixup.stats import Summary, summarise
 from scripts.driver.predictions import Scored, write_predictions
 from scripts.publish import publish
 from scripts.render import (
-    README,
     missing_lines,
     published_curves,
-    readme_table,
     render_pages,
     render_texts,
     splice,
@@ -24,10 +23,15 @@ from scripts.render import (
 )
 from scripts.report import ablation
 from scripts.report.ablation import sweeps
+from scripts.report.claims import check_all
+from scripts.report.claims import load as load_claims
 from scripts.report.curves import read_curves
+from scripts.report.evidence import Evidence
 from scripts.report.experiment import RESULTS, experiments, load_experiment, make_table, paper_rows
 from scripts.report.figures import draw
-from scripts.report.paper_verdict import _text, _verdict
+from scripts.report.paper_verdict import text as mean_text
+from scripts.report.paper_verdict import verdict
+from scripts.report.prose import notes, pages, stated
 from scripts.report.published import published_records, published_reports
 from scripts.report.records import check_unique, read_csv, records_csv, records_frame
 
@@ -215,13 +219,13 @@ def test_splice_replaces_between_markers_only():
 def test_verdicts_follow_the_rule():
     # Two standard errors: 2 sqrt(0.2^2 / 4 + 0.3^2 / 3) = 0.4.
     ours = Summary(3.0, 0.2, 4)
-    assert _verdict(ours, 3.39, 0.3) == "agrees"
-    assert _verdict(ours, 3.41, 0.3) == "ours is lower"
-    assert _verdict(ours, 2.59, 0.3) == "ours is higher"
-    assert _verdict(ours, 2.85, None) == "agrees"
-    assert _verdict(ours, 2.75, None) == "ours is higher"
-    assert _verdict(summarise([3.0]), 9.0, 0.3) == "one seed: none"
-    assert _text(summarise([3.0]), 2) == "3.00 (n = 1)"
+    assert verdict(ours, Summary(3.39, 0.3, 3)) == "agrees"
+    assert verdict(ours, Summary(3.41, 0.3, 3)) == "ours is lower"
+    assert verdict(ours, Summary(2.59, 0.3, 3)) == "ours is higher"
+    assert verdict(ours, Summary(2.85, math.nan, 3)) == "agrees"
+    assert verdict(ours, Summary(2.75, math.nan, 3)) == "ours is higher"
+    assert verdict(summarise([3.0]), Summary(9.0, 0.3, 3)) == "one seed: none"
+    assert mean_text(summarise([3.0]), 2) == "3.00 (n = 1)"
 
 
 def test_committed_files_are_what_the_reports_render_to():
@@ -229,10 +233,31 @@ def test_committed_files_are_what_the_reports_render_to():
     assert len(records), "no published runs"
     for path, text in render_texts(records).items():
         assert (RESULTS / path).read_text() == text, f"{path} is stale: run python -m scripts.render"
-    for name, text in render_pages(records, published_curves()).items():
-        assert (RESULTS / name).read_text() == text, f"results/{name} is stale: run python -m scripts.render"
-    readme = README.read_text()
-    assert splice(readme, "table1", readme_table(records)) == readme, "README is stale: run python -m scripts.render"
+    verdicts = check_all(Evidence(records))
+    failing = ["\n".join(v.lines()) for v in verdicts if not v.holds]
+    assert not failing, "\n".join(failing)
+    for name, text in render_pages(records, published_curves(), verdicts).items():
+        assert (RESULTS.parent / name).read_text() == text, f"{name} is stale: run python -m scripts.render"
+
+
+def test_pages_state_nothing_outside_what_is_rendered():
+    texts = {path.name if path.parent == RESULTS else "README.md at the top": path.read_text() for path in pages()}
+    exceptions = notes("exceptions")
+    assert all(e["reason"] for e in exceptions)
+    found = [(page, *one) for page, text in texts.items() for one in stated(text, [e["text"] for e in exceptions])]
+    assert found == [], "make it a claim of results/claims.yaml, or an exception with a reason"
+    plain = " ".join(" ".join(text.split()) for text in texts.values())
+    assert [e["text"] for e in exceptions if e["text"] not in plain] == [], "exceptions that no page needs"
+
+
+def test_every_claim_stands_in_one_page():
+    spans = re.findall(r'<span id="([\w-]+)">', "".join(path.read_text() for path in pages()))
+    assert sorted(spans) == sorted(claim.name for claim in load_claims(RESULTS / "claims.yaml"))
+
+
+def test_no_page_calls_a_part_absent_that_is_there():
+    for path in [*pages(), *RESULTS.rglob("*.md")]:
+        assert "not in this version" not in path.read_text(), path
 
 
 def test_readmes_numbers_are_means_of_the_records():
@@ -242,6 +267,6 @@ def test_readmes_numbers_are_means_of_the_records():
         if (r["experiment"], r["dataset"], r["method"], r["preset"], r["split"], r["metric"], r["options"])
         == ("table1", "airfoil", "cmixup", "released", "test", "rmse", "")
     ]
-    (line,) = re.findall(r"^\| C-Mixup \| 2\.717.*$", README.read_text(), re.MULTILINE)
+    (line,) = re.findall(r"^\| C-Mixup \| 2\.717.*$", (RESULTS.parent / "README.md").read_text(), re.MULTILINE)
     assert f"{sum(rows) / len(rows):.3f} ±" in line
     assert len(rows) >= 10

@@ -34,11 +34,7 @@ NARROW = --seeds "$(SEEDS)" --datasets "$(DATASETS)" --methods "$(METHODS)" --pr
         reproduce-table2-paired reproduce-table3 reproduce-ablation-ood \
         reproduce-table-batch-ood reproduce-table-batch-id \
         reproduce-figure-overfitting reproduce-figure-invariance reproduce-figure-rcf-mnist reproduce-table-spurious \
-<<<<<<< HEAD
-        reproduce-bandwidth-check tune publish render verify-results verify-metrics test test-all lint types check \
-=======
-        reproduce-bandwidth-check tune publish render claims verify-results test test-all lint types check \
->>>>>>> h3
+        reproduce-bandwidth-check tune publish render claims verify-results verify-metrics test test-all lint types check \
         bench-train bench-sampling bench-maml clean
 
 help: ## Show this list

@@ -1,11 +1,13 @@
-"""A report says where its numbers come from: code, packages, files, seeds; and every seed is a run of its own."""
+"""A report says where its numbers come from: packages, files, seeds; and every seed is a run of its own.
+
+What it says of the code is in test_runs.py.
+"""
 
 from __future__ import annotations
 
 import calendar
 import hashlib
 import platform
-import subprocess
 import time
 from collections.abc import Iterator
 from importlib import metadata
@@ -20,7 +22,7 @@ from datasets import airfoil
 from datasets.common.fetch import RawFile
 from models.fcn3 import FCN3
 from scripts.driver.job import execute, make_run
-from scripts.driver.runs import environment, is_dirty, stacked_seeds
+from scripts.driver.runs import environment
 from tests.helpers import assert_states_equal, states_differ
 from tests.scripts.jobs import planned, report_of
 
@@ -48,45 +50,6 @@ def test_every_seed_has_its_own_split_and_streams(tmp_path: Path) -> None:
     assert (one.streams.seed, other.streams.seed) == (0, 1)
 
 
-# ---- the code
-
-
-def git(folder: Path, *command: str) -> str:
-    identity = ("-c", "user.name=nobody", "-c", "user.email=nobody@localhost")
-    done = subprocess.run(["git", "-C", str(folder), *identity, *command], capture_output=True, text=True, check=True)
-    return done.stdout.strip()
-
-
-@pytest.fixture
-def checkout(tmp_path: Path) -> Path:
-    """A scratch repository with one committed file of code."""
-    code = tmp_path / "checkout"
-    (code / "cmixup").mkdir(parents=True)
-    (code / "cmixup" / "mix.py").write_text("LAM = 0.5\n")
-    git(tmp_path, "init", "--quiet", str(code))
-    git(code, "add", ".")
-    git(code, "commit", "--quiet", "--message", "first")
-    return code
-
-
-def test_the_commit_is_that_of_the_code_and_changes_with_it(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir("/")
-    first = environment(CPU, checkout)
-    assert (first["commit"], first["dirty"]) == (git(checkout, "rev-parse", "HEAD"), False)
-    (checkout / "cmixup" / "mix.py").write_text("LAM = 1.0\n")
-    assert environment(CPU, checkout) == {**first, "dirty": True}
-    git(checkout, "commit", "--quiet", "--all", "--message", "second")
-    second = environment(CPU, checkout)
-    assert second == {**first, "commit": git(checkout, "rev-parse", "HEAD")} != first
-
-
-def test_a_file_of_code_that_nobody_committed_is_dirty_and_another_is_not(checkout: Path) -> None:
-    (checkout / "notes.txt").write_text("no code")
-    assert not is_dirty(checkout)
-    (checkout / "cmixup" / "mine.py").write_text("LAM = 0.1\n")
-    assert is_dirty(checkout)
-
-
 # ---- the machine
 
 
@@ -97,15 +60,15 @@ def threads() -> Iterator[int]:
     torch.set_num_threads(1)
 
 
-def test_versions_are_those_of_the_packages_installed(checkout: Path) -> None:
+def test_versions_are_those_of_the_packages_installed() -> None:
     installed = {found.metadata["Name"]: found.version for found in metadata.distributions()}
     expected = {name: installed[name] for name in PACKAGES if name in installed}
     assert len(set(expected.values())) >= 4
-    assert environment(CPU, checkout)["versions"] == {"python": platform.python_version(), **expected}
+    assert environment(CPU)["versions"] == {"python": platform.python_version(), **expected}
 
 
-def test_threads_are_those_of_the_run(checkout: Path, threads: int) -> None:
-    assert environment(CPU, checkout)["threads"] == threads
+def test_threads_are_those_of_the_run(threads: int) -> None:
+    assert environment(CPU)["threads"] == threads
 
 
 # ---- the report
@@ -113,12 +76,13 @@ def test_threads_are_those_of_the_run(checkout: Path, threads: int) -> None:
 
 def test_a_report_holds_the_description_of_the_code_as_it_is(tmp_path: Path) -> None:
     before = int(time.time())
-    job = planned(tmp_path, "train.epochs=3")
+    job = planned(tmp_path, "train.epochs=3", "train.lr=1e-30")  # the weights stay, so the first epoch is the best
     (folder,) = execute(job)
     report = report_of(folder)
     assert {name: report[name] for name in environment(CPU)} == environment(CPU)
     assert before <= calendar.timegm(time.strptime(report["started"], "%Y-%m-%dT%H:%M:%SZ")) <= time.time()
-    assert (report["epochs"], report["unit"], report["selection"]) == (3, job.dataset.unit, job.dataset.selection)
+    assert (report["best_epoch"], report["epochs"]) == (1, 3)
+    assert (report["unit"], report["selection"]) == (job.dataset.unit, job.dataset.selection)
 
 
 @pytest.mark.usefixtures("no_git")
@@ -149,4 +113,3 @@ def test_stack_seeds_are_those_that_trained_together(tmp_path: Path) -> None:
 def test_seeds_that_trained_one_by_one_name_themselves_alone(tmp_path: Path) -> None:
     found = [report_of(folder) for folder in execute(planned(tmp_path, "method=rc_mixup", "seeds=[3,5]"))]
     assert [(r["stack"], r["stack_seeds"]) for r in found] == [(1, [3]), (1, [5])]
-    assert stacked_seeds([3, 5], 5, 1) == [5]

@@ -32,7 +32,29 @@ from scripts.driver.cli import user_errors
 
 ROOT = Path(__file__).resolve().parents[1]
 MUTANTS = ROOT / "tests" / "mutants"
-LIMIT = 600  # seconds for the tests of one mutant; what takes longer counts as a failure
+# Imported once a copy: every run of tests is forked from there, since these imports are most of its time. None of them
+# is ours, so that a mutant is imported anew.
+PRELOAD = ("torch", "pandas", "matplotlib.figure", "hydra", "hypothesis", "scipy.optimize", "sklearn.datasets")
+SERVER = """
+import importlib, os, sys
+import pytest
+for name in sys.argv[2:]:
+    try:
+        importlib.import_module(name)
+    except ImportError:
+        pass
+for line in sys.stdin:
+    child = os.fork()
+    if not child:
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        said = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(said, 1)
+        os.dup2(said, 2)
+        code = pytest.main(["-x", "-q", "-p", "no:cacheprovider", *line.split()])
+        sys.stdout.flush()
+        os._exit(code)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
 KILLED, SURVIVES, NO_MATCH = "killed", "SURVIVES", "does not apply"
 BROKEN, UNUSABLE = "its tests fail without it", "its tests do not run"
 PASSED, FAILED = 0, 1  # exit codes of pytest; all others say that it could not run the tests
@@ -68,11 +90,10 @@ class Mutant:
             return f"{self.old!r} occurs {count} times in the file, not once"
         if self.old == self.new:
             return "it changes nothing"
-        if path.suffix == ".py":
-            try:
-                ast.parse(text.replace(self.old, self.new))
-            except SyntaxError as error:
-                return f"the file is no Python with it: {error}"
+        try:
+            ast.parse(text.replace(self.old, self.new) if path.suffix == ".py" else "")
+        except SyntaxError as error:
+            return f"the file is no Python with it: {error}"
         return next((problem for test in self.tests if (problem := _missing(test, root))), "")
 
 
@@ -129,10 +150,11 @@ class Copy:
     Args:
         root: the checkout; what git tracks or would track is copied as it is now.
         folder: where to; it is made.
+        preload: packages that the tests import.
     """
 
-    def __init__(self, root: Path, folder: Path):
-        self.folder = folder
+    def __init__(self, root: Path, folder: Path, preload: Sequence[str] = PRELOAD):
+        self.folder, self._said = folder, folder.with_suffix(".log")
         listed = _run(["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"])
         for name in filter(None, listed.stdout.split("\0")):
             if (root / name).is_file():
@@ -143,22 +165,27 @@ class Copy:
         _run(["git", "-C", str(folder), "add", "--all"])
         identity = ["-c", "user.name=nobody", "-c", "user.email=nobody@localhost"]
         _run(["git", "-C", str(folder), *identity, "commit", "--quiet", "--allow-empty", "--message", "copy"])
+        environment = {"OMP_NUM_THREADS": "1", **os.environ, "PYTHONPATH": str(folder)}
         for package in folder.glob("*/__init__.py"):
             name = package.parent.name
             code = f"import importlib.util; print(importlib.util.find_spec({name!r}).origin)"
-            origin = _run([sys.executable, "-c", code], cwd=folder, env=self._environment()).stdout.strip()
+            origin = _run([sys.executable, "-c", code], cwd=folder, env=environment).stdout.strip()
             if Path(origin).resolve() != package.resolve():
                 raise InputError(f"a copy of the checkout must import its own {name}, got {origin}")
+        command, pipe = [sys.executable, "-c", SERVER, str(self._said), *preload], subprocess.PIPE
+        self._server = subprocess.Popen(command, cwd=folder, env=environment, stdin=pipe, stdout=pipe, text=True)
 
     def test(self, tests: Sequence[str]) -> tuple[int, str]:
         """Run tests until one fails; return pytest's exit code and the last lines it wrote."""
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
-        try:
-            done = subprocess.run(command, cwd=self.folder, env=self._environment(), capture_output=True, text=True,
-                                  timeout=LIMIT, check=False)  # fmt: skip
-        except subprocess.TimeoutExpired:
-            return FAILED, f"it took longer than {LIMIT} s"
-        return done.returncode, " / ".join((done.stdout + done.stderr).strip().splitlines()[-2:])
+        assert self._server.stdin
+        assert self._server.stdout
+        print(*tests, file=self._server.stdin, flush=True)
+        code = int(self._server.stdout.readline())
+        return code, " / ".join(self._said.read_text().strip().splitlines()[-2:])
+
+    def close(self) -> None:
+        """End the process that runs the tests."""
+        self._server.communicate()
 
     def judge(self, mutant: Mutant) -> Verdict:
         """Put the mutant in, run its tests and take it out again."""
@@ -173,22 +200,20 @@ class Copy:
         outcome = {PASSED: SURVIVES, FAILED: KILLED}.get(code, UNUSABLE)
         return Verdict(mutant, outcome, time.monotonic() - started, said if outcome == UNUSABLE else "")
 
-    def _environment(self) -> dict[str, str]:
-        return {"OMP_NUM_THREADS": "1", **os.environ, "PYTHONPATH": str(self.folder)}
 
-
-def judge_all(mutants: Sequence[Mutant], root: Path, jobs: int, say: Callable[[str], None]) -> list[Verdict]:
+def judge_all(
+    mutants: Sequence[Mutant], root: Path, jobs: int, say: Callable[[str], None], preload: Sequence[str] = PRELOAD
+) -> list[Verdict]:
     """Judge every mutant on copies of the checkout `root`, `jobs` at a time.
 
     The tests are run without any mutant first; a mutant whose tests fail then is not judged.
     """
-    verdicts = [Verdict(m, NO_MATCH, detail=problem) for m in mutants if (problem := m.problem(root))]
-    for verdict in verdicts:
-        say(str(verdict))
-    left = [m for m in mutants if not m.problem(root)]
+    problems = {m: m.problem(root) for m in mutants}
+    verdicts = [Verdict(m, NO_MATCH, detail=problem) for m, problem in problems.items() if problem]
+    left = [m for m in mutants if not problems[m]]
     tests = sorted({test for m in left for test in m.tests})
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
-        copies = [Copy(root, Path(folder) / str(k)) for k in range(min(jobs, max(1, len(left))))]
+        copies = [Copy(root, Path(folder) / str(k), preload) for k in range(min(jobs, max(1, len(left))))]
         clock = _Clock(len(tests) + len(left))
         broken = {}
         for test, (code, said) in _spread(copies, tests, lambda copy, test: (test, copy.test([test]))):
@@ -200,6 +225,8 @@ def judge_all(mutants: Sequence[Mutant], root: Path, jobs: int, say: Callable[[s
         for verdict in _spread(copies, judged, Copy.judge):
             say(f"{clock.tick()} {verdict}")
             verdicts.append(verdict)
+        for copy in copies:
+            copy.close()
     return verdicts
 
 

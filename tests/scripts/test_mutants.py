@@ -67,7 +67,7 @@ def test_every_outcome_is_reported(project: Path) -> None:
     }
     before = (project / "sums" / "__init__.py").read_text()
     said: list[str] = []
-    verdicts = judge_all(list(mutants), project, 1, said.append)
+    verdicts = judge_all(list(mutants), project, 1, said.append, preload=())
     assert {v.mutant: v.outcome for v in verdicts} == mutants
     assert {v.mutant for v in verdicts if v.expected} == {killed, equivalent}
     assert (project / "sums" / "__init__.py").read_text() == before
@@ -79,7 +79,7 @@ def test_every_outcome_is_reported(project: Path) -> None:
 
 
 def test_an_equivalent_mutant_that_is_killed_is_no_success(project: Path) -> None:
-    (verdict,) = judge_all([mutant("a + b", "a", equivalent="nobody adds")], project, 2, lambda _: None)
+    (verdict,) = judge_all([mutant("a + b", "a", equivalent="nobody adds")], project, 2, lambda _: None, ())
     assert not verdict.expected
     assert "so it is not equivalent" in str(verdict)
 

@@ -23,6 +23,7 @@ JOBS     ?=
 CELLS    ?= 12
 SEED     ?=
 EXPERIMENTS ?=
+ONLY     ?=
 RATIOS   ?= 0.8
 RESULTS  ?=
 INVARIANCE := crime,skillcraft
@@ -34,7 +35,8 @@ NARROW = --seeds "$(SEEDS)" --datasets "$(DATASETS)" --methods "$(METHODS)" --pr
         reproduce-table2-paired reproduce-table3 reproduce-ablation-ood \
         reproduce-table-batch-ood reproduce-table-batch-id \
         reproduce-figure-overfitting reproduce-figure-invariance reproduce-figure-rcf-mnist reproduce-table-spurious \
-        reproduce-bandwidth-check tune publish render claims verify-results verify-metrics test test-all lint types check \
+        reproduce-bandwidth-check tune publish render claims verify-results verify-metrics test test-all mutants lint \
+        types check \
         bench-train bench-sampling bench-maml clean
 
 help: ## Show this list
@@ -119,6 +121,9 @@ test: $(VENV)/.ready ## Run the default test suite (no network, no GPU)
 
 test-all: $(VENV)/.ready ## Run every test, slow ones and those on real data too
 	$(PY) -m pytest -n 2 --dist loadfile -m 'not gpu' --timeout 1800
+
+mutants: $(VENV)/.ready ## Make known mistakes in copies of the code and say which the tests miss: ONLY=fish JOBS=2
+	$(PY) -m scripts.mutants --only "$(ONLY)" --jobs "$(or $(JOBS),0)"
 
 lint: $(VENV)/.ready ## Check style
 	$(PY) -m ruff check .

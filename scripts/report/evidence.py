@@ -167,7 +167,8 @@ class Evidence:
         return found
 
     def _of_paper(self, query: Query) -> Sample:
-        wanted = (query["dataset"], query["method"], query["metric"])
+        ours = load_experiment(query["experiment"]).stands_for(query["dataset"], query["method"])
+        wanted = (query["dataset"], ours, query["metric"])
         for row in _paper(query["experiment"], self.results):
             if (row["dataset"], row["method"], row["metric"]) == wanted:
                 n = PAPER_FOLDS.get(query["dataset"], 3)

@@ -152,6 +152,14 @@ def test_the_policy_network_has_five_layers() -> None:
     assert sizes == [(100, 6), (100, 100), (100, 100), (100, 100), (7, 100)]
 
 
+def test_every_step_of_the_search_starts_from_the_same_weights() -> None:
+    """Predictors that went on from each other would have had sixty steps in the end, and would be as good."""
+    method, longer = mixrl(0.5, outer=30, n_in=2), mixrl(0.5, outer=3, n_in=60)
+    for one in (method, longer):
+        train_one(one, 0)
+    assert max(longer.history) < 0.5 * min(method.history)
+
+
 @pytest.mark.slow
 def test_the_policy_follows_the_validation_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     """Groups of three with one label, which says nothing of the next group's: far pairs are mislabelled.

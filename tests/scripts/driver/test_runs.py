@@ -179,6 +179,19 @@ def test_the_repository_asked_is_that_of_the_code(
     assert (CODE / "scripts/driver/runs.py").is_file()
 
 
+def test_commit_and_dirty_follow_the_code_and_nothing_else_changes(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir("/")
+    first = environment(torch.device("cpu"), checkout)
+    assert (first["commit"], first["dirty"]) == (git(checkout, "rev-parse", "HEAD"), False)
+    (checkout / "cmixup" / "mix.py").write_text("changed")
+    assert environment(torch.device("cpu"), checkout) == {**first, "dirty": True}
+    git(checkout, "commit", "--quiet", "--all", "--message", "second")
+    second = environment(torch.device("cpu"), checkout)
+    assert second == {**first, "commit": git(checkout, "rev-parse", "HEAD")} != first
+
+
 # ---- what is recorded
 
 

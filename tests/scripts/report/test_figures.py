@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -74,6 +75,39 @@ def test_table_figure_has_every_seed_the_mean_and_the_papers_bar() -> None:
     assert (axis.get_title(), axis.get_xlabel()) == ("Airfoil", "test RMSE")
 
 
+def test_every_preset_of_a_table_has_its_own_seeds_colour_and_name() -> None:
+    tables, records = table()
+    other = records.assign(preset="released", value=records["value"] + 10)
+    figure = table_figure({**tables, "released": tables["paper"]}, pd.concat([records, other]))
+    (axis,) = figure.axes
+    seeds = [line for line in axis.lines if line.get_marker() == "."]
+    assert [tuple(map(list, line.get_data())) for line in seeds] == [
+        ([2.0, 3.0, 7.0], [0.2] * 3), ([12.0, 13.0, 17.0], [0.4] * 3),
+        ([1.0, 1.5, 2.0], [1.2] * 3), ([11.0, 11.5, 12.0], [1.4] * 3),
+    ]  # fmt: skip
+    means = [line for line in axis.lines if line.get_marker() == "|"][-4:]
+    colours = [line.get_color() for line in means]
+    assert [line.get_color() for line in seeds] == colours == colours[:2] * 2
+    assert colours[0] != colours[1]
+    named = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert named[:2] == [f"ours, preset {preset}: seeds and mean" for preset in ("paper", "released")]
+    handles = [line.get_color() for line in figure.legends[0].get_lines()]
+    assert handles[:2] == colours[:2]
+    assert named[2:] == ["paper, mean ± std of 3 seeds"]
+
+
+def test_every_panel_of_the_invariance_figure_has_its_own_rows_and_says_whose() -> None:
+    rows = [
+        {"dataset": "crime", "domains": domains, "method": "erm", "preset": "paper", "value": value,
+         "valid_fraction": "0.5"}
+        for domains, value in (("all", "0.1"), ("test", "0.2"), ("test", "0.4"))
+    ]  # fmt: skip
+    every, test = invariance_figure(rows, ["erm"]).axes
+    assert (dots(every), dots(test)) == ([[0.1]], [[0.2, 0.4]])
+    assert (every.get_title().splitlines()[0], test.get_title().splitlines()[0]) == ("Crime", "Crime, test domains")
+    assert (every.get_xlabel()[-7:], test.get_xlabel()[-7:]) == ("(n = 1)", "(n = 2)")
+
+
 def test_invariance_figure_has_seeds_means_spreads_and_every_method() -> None:
     values = {"cmixup": [0.2, 0.4], "unheard_of": [0.7], "erm": [-0.1, 0.5, 0.6]}
     rows = [
@@ -93,13 +127,16 @@ def test_invariance_figure_has_seeds_means_spreads_and_every_method() -> None:
 
 
 def test_sweep_figure_has_every_seed_means_and_levels() -> None:
-    sweep = Sweep("Crime", "test RMSE", {4.0: [5.0, 9.0], 0.1: [1.0, 2.0]}, {"ERM": 3.0}, {"preset paper": 1.0})
+    levels = {"ERM": 3.0, "mixup": 6.0}
+    sweep = Sweep("Crime", "test RMSE", {4.0: [5.0, 9.0], 0.1: [1.0, 2.0]}, levels, {"preset paper": 1.0})
     (axis,) = sweep_figure([sweep], "bandwidth").axes
     assert [line.get_ydata().tolist() for line in axis.lines if line.get_marker() == "."] == [[1.0, 2.0], [5.0, 9.0]]
     assert (marks(axis, "o"), marks(axis, "o", 1)) == ([0.1, 4.0], [1.5, 7.0])
     assert bars(axis, 1)[1] == pytest.approx((7 - math.sqrt(8), 7 + math.sqrt(8)))
-    (level,) = [line for line in axis.lines if line.get_label() == "ERM"]
-    assert set(level.get_ydata()) == {3.0}
+    assert [container.get_label() for container in axis.containers] == ["C-Mixup"]
+    assert (axis.get_title(), axis.get_xlabel(), axis.get_ylabel()) == ("Crime", "bandwidth", "test RMSE")
+    drawn = {line.get_label(): set(line.get_ydata()) for line in axis.lines if line.get_linestyle() == "--"}
+    assert drawn == {"ERM": {3.0}, "mixup": {6.0}}
     assert any(set(line.get_xdata()) == {1.0} for line in axis.lines if line.get_linestyle() == ":")
     assert axis.texts[0].get_text() == "preset paper"
 
@@ -118,9 +155,17 @@ def test_overfitting_shows_the_mean_the_band_and_the_gap() -> None:
     left, right = draw(experiment, curves, "paper").axes
     assert [line.get_ydata().tolist() for line in left.lines] == [[5.0, 3.0], [3.0, 1.0]]
     assert [line.get_ydata().tolist() for line in right.lines] == [[2.0, 2.5], [0.0, 0.0]]
-    assert [line.get_label() for line in left.lines] == ["ERM (n = 2)", "C-Mixup (n = 1)"]
-    heights = left.collections[0].get_paths()[0].vertices[:, 1]
-    assert (heights.min(), heights.max()) == pytest.approx((3 - math.sqrt(2), 5 + math.sqrt(2)))
+    for axis in (left, right):
+        assert [list(line.get_xdata()) for line in axis.lines] == [[1.0, 2.0]] * 2
+        assert [line.get_label() for line in axis.lines] == ["ERM (n = 2)", "C-Mixup (n = 1)"]
+    for axis, low, high in ((left, 3 - math.sqrt(2), 5 + math.sqrt(2)), (right, 2 - math.sqrt(2), 2.5 + math.sqrt(2))):
+        assert len(axis.collections) == 2
+        heights = axis.collections[0].get_paths()[0].vertices[:, 1]
+        assert (heights.min(), heights.max()) == pytest.approx((low, high))
+    assert (left.get_ylabel(), right.get_ylabel()) == ("test RMSE", "test RMSE - training RMSE")
+    assert left.get_title() == right.get_title() == "Exchange-Rate"
+    other = replace(curves[0], experiment="adhoc")
+    assert len(draw(experiment, [curves[2], other], "paper").axes[0].lines) == 1
     with pytest.raises(InputError, match="figure_overfitting has no finished run of preset 'released'"):
         draw(experiment, curves, "released")
 
@@ -129,6 +174,8 @@ def test_objects_are_in_the_order_of_their_mean_error() -> None:
     means = {"constant": {"boat": 9.0, "car": 8.0}, "MAML": {"boat": 5.0, "car": 2.0}, "C": {"boat": 1.0, "car": 1.5}}
     (axis,) = objects_figure(means, "constant", "title").axes
     assert [label.get_text() for label in axis.get_xticklabels()] == ["car", "boat"]
+    assert axis.get_ylabel() == "MSE of 10 x azimuth"
+    assert [np.rint(line.get_xdata()).tolist() for line in axis.lines] == [[0, 1]] * 3
     assert {line.get_label(): line.get_ydata().tolist() if hasattr(line.get_ydata(), "tolist") else line.get_ydata()
             for line in axis.lines} == {"constant": [8.0, 9.0], "MAML": [2.0, 5.0], "C": [1.5, 1.0]}  # fmt: skip
 
@@ -137,6 +184,9 @@ def test_bandwidth_figure_is_in_units_of_the_spread() -> None:
     labels = np.linspace(0, 1, 50)
     along, marked = [diagnose(labels, b) for b in (0.1, 1.0)], [diagnose(labels, 0.5)]
     left, right = bandwidth_figure({"mine": (along, marked, 0.25)}).axes
+    assert left.get_ylabel().startswith("effective partners")
+    assert right.get_ylabel().startswith("probability of oneself")
+    assert [text.get_text() for text in left.get_legend().get_texts()] == ["mine"]
     line, mark = left.lines
     assert (list(line.get_xdata()), list(mark.get_xdata())) == ([0.4, 4.0], [2.0])
     assert list(line.get_ydata()) == [r.effective_fraction for r in along]

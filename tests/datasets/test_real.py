@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -75,6 +76,50 @@ def test_crime() -> None:
     assert states[2] == [47, 48, 49, 50, 51, 53, 54, 55, 56]
     assert data.train.y.std().item() == pytest.approx(0.245, abs=0.01)
     assert torch.isfinite(data.test.x).all()
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_crime_under_released_has_the_arrays_of_the_authors_loader(seed: int) -> None:
+    """Read and ordered as src/data/communities_and_crime.py says, step by step."""
+    path = Crime().fetch()[0][1]
+    lines = [line.strip().split(",") for line in path.read_text().splitlines()]
+    raw = np.array([[-1.0 if v == "?" else float(v) for k, v in enumerate(line) if k != 3] for line in lines])
+    expected = authors_arrays(raw, raw[:, 0].astype(int), lambda t: (t[:, 4:-1], t[:, -1:]), seed)
+    compare(Crime("all", "released").load(seed), expected)
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_skillcraft_under_released_has_the_arrays_of_the_authors_loader(seed: int) -> None:
+    """Read and ordered as src/data/skillcraft.py says; column 1 is the league and column 13 the label."""
+    path = SkillCraft().fetch()[0][1]
+    lines = [line.replace('"', "").strip().split(",") for line in path.read_text().splitlines()[1:]]
+    raw = np.array([[-1.0 if v == "?" else float(v) for v in line] for line in lines])
+    columns = lambda t: (np.concatenate([t[:, 2:13], t[:, 14:]], axis=1), t[:, 13:14])  # noqa: E731
+    compare(SkillCraft("all", "released").load(seed), authors_arrays(raw, raw[:, 1].astype(int), columns, seed))
+
+
+def authors_arrays(raw: np.ndarray, domain: np.ndarray, columns: Any, seed: int) -> list[np.ndarray]:
+    """Features and labels of train, val and test, side by side."""
+    means = [column[column >= -0.5].mean() for column in raw.T]
+    x, y = columns(np.where(raw >= -0.5, raw, means))
+    x = (x - x.min(axis=0)) / (x.max(axis=0) - x.min(axis=0))
+    ids = sorted(set(domain.tolist()))
+    sums = np.cumsum([(domain == d).sum() for d in ids])
+    first = next(k for k in range(len(ids)) if sums[k] >= int(0.7 * len(raw)))
+    second = next(k for k in range(len(ids)) if sums[k] >= sums[first] + int(0.1 * len(raw)))
+    np.random.seed(seed)  # noqa: NPY002 - what the authors do
+    parts = []
+    for chosen in (ids[:first], ids[first:second], ids[second:]):
+        rows = np.concatenate([np.flatnonzero(domain == d) for d in chosen])
+        rows = rows[np.random.permutation(len(rows))]  # noqa: NPY002
+        parts.append(np.concatenate([x[rows], y[rows]], axis=1))
+    return parts
+
+
+def compare(data: RegressionData, expected: list[np.ndarray]) -> None:
+    """Every array equals the authors' row by row, as float32."""
+    for split, array in zip((data.train, data.val, data.test), expected, strict=True):
+        np.testing.assert_array_equal(torch.cat([split.x, split.y], dim=1).numpy(), array.astype(np.float32))
 
 
 def test_skillcraft() -> None:

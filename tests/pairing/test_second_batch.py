@@ -104,6 +104,18 @@ def test_candidates_of_both_batches_hold_the_row_itself() -> None:
     assert 0.25 < np.concatenate(inside).mean() < 0.75
 
 
+def test_the_released_second_batch_is_drawn_with_replacement_from_all_rows() -> None:
+    """`np.random.choice(arange(N))` for each row of B1 (src/algorithm.py): repeated rows and those of B1 occur."""
+    pairing, first, rng = fitted(20, 0.3, candidates="b1+b2"), np.arange(16), np.random.default_rng(0)
+    each = [pairing.second(first, 16, rng) for _ in range(500)]
+    assert {len(second) for second in each} == {16}
+    different = np.mean([len(set(second.tolist())) for second in each])
+    assert different == pytest.approx(20 * (1 - (19 / 20) ** 16), rel=0.03)
+    p = p_value(np.concatenate(each), np.full(20, 1 / 20))
+    assert p is not None
+    assert p > 1e-3
+
+
 def test_nearest_label_of_the_second_batch_at_bandwidth_0() -> None:
     pairing = fitted(60, 0.0)
     labels, seconds = make_split(60).y.numpy()[:, 0], []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -78,6 +79,14 @@ def test_the_test_tasks_are_the_same_for_every_run_seed() -> None:
     assert not torch.equal(one.train.y, other.train.y)
     assert len(one.test) == 6000
     assert not torch.equal(Small(20, 5, 6000, task_seed=1).load(0).test.y, one.test.y)
+
+
+def test_no_two_splits_draw_from_one_stream() -> None:
+    """NumPy pads seeds with zeros: `[0, 0]` and `[0]` are one stream, so run seed 0 once had the test tasks' views."""
+    for seed in (0, 5):
+        data = Small(30, 30, 30, task_seed=seed).load(seed)
+        views = [split.x.views for split in (data.train, data.val, data.test)]
+        assert not any(np.array_equal(a, b) for a, b in itertools.combinations(views, 2))
 
 
 def test_labels_are_ten_times_the_azimuth_and_test_objects_are_apart() -> None:

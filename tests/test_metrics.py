@@ -187,3 +187,11 @@ def test_scores_do_not_depend_on_the_order_of_the_rows() -> None:
 def test_constant_labels_that_are_no_binary_fraction_do_not_vary() -> None:
     assert METRICS["r"].score(torch.randn(7, 1), torch.full((7, 1), 0.1)).isnan()
     assert METRICS["r"].score(torch.full((7, 1), 0.1), torch.randn(7, 1)) == 0
+
+
+def test_roots_are_exactly_rounded() -> None:
+    """PyTorch's own are not on processors where it uses MKL, and a score must be the same everywhere."""
+    target = torch.zeros(2000, 1, 1)
+    prediction = torch.rand(2000, 1, 1, generator=torch.Generator().manual_seed(0))
+    squares = prediction.double().square().flatten().tolist()
+    assert rmse(prediction, target).tolist() == [math.sqrt(square) for square in squares]

@@ -265,8 +265,8 @@ def test_tables_that_are_not_dti_are_refused(tmp_path: Path, monkeypatch: pytest
 def test_without_the_package_one_line_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_tdc(tmp_path)
     monkeypatch.setenv("CMIXUP_DATA", str(tmp_path))
-    for module in ("tdc", "tdc.benchmark_group"):  # another test may have imported it
-        monkeypatch.setitem(sys.modules, module, None)
+    for name in ("tdc", "tdc.benchmark_group"):  # another test may have imported it
+        monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(InputError, match=r"dti needs the package PyTDC 0.4.1"):
         DTI().load(0)
 

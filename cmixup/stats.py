@@ -36,13 +36,15 @@ class Interval:
 
 
 def summarise(values: Sequence[float]) -> Summary:
-    """Return the mean, the standard deviation and the number of `values`.
+    """Return the mean, the standard deviation and the number of `values`; NaN for both where one is not finite.
 
     Raises:
         InputError: there are no values.
     """
     if not values:
         raise InputError("values must hold at least one number")
+    if not all(map(math.isfinite, values)):
+        return Summary(math.nan, math.nan, len(values))
     std = statistics.stdev(values) if len(values) > 1 else math.nan
     return Summary(statistics.fmean(values), std, len(values))
 

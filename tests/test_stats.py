@@ -8,6 +8,18 @@ from cmixup.errors import InputError
 from cmixup.stats import clustered, paired, summarise
 
 
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_a_value_that_is_not_finite_leaves_no_mean(bad: float) -> None:
+    found = summarise([1.0, bad, 3.0])
+    assert math.isnan(found.mean)
+    assert math.isnan(found.std)
+    assert found.n == 3
+    interval = paired({0: 1.0, 1: bad}, {0: 2.0, 1: 3.0})
+    assert interval is not None
+    assert math.isnan(interval.mean)
+    assert not (interval.high < 0 or interval.low > 0)
+
+
 def test_summary_uses_n_minus_one():
     found = summarise([1.0, 2.0, 4.0])
     assert found.mean == pytest.approx(7 / 3)

@@ -44,7 +44,7 @@ def _mean(methods: Sequence[str], scores: list[list[float]], metric: str) -> dic
     if not scores:
         return {}
     sign = 1 if lower_is_better(metric) else -1
-    ranks = pd.DataFrame(sign * np.array(scores), columns=list(methods)).rank(axis=1)
+    ranks = pd.DataFrame(sign * np.array(scores), columns=list(methods)).rank(axis=1, na_option="bottom")
     return {str(method): float(mean) for method, mean in ranks.mean().items()}
 
 

@@ -110,6 +110,9 @@ def _best(values: Mapping[str, Mapping[int, float]], metric: str) -> str | None:
         return None
     # Seeds differ more than methods: a mean over fewer of them could be best by an easy one.
     means = {m: summarise(list(v.values())).mean for m, v in values.items() if len(v) == most}
+    means = {m: mean for m, mean in means.items() if not math.isnan(mean)}  # a score that is none never beats a number
+    if not means:
+        return None
     lower = lower_is_better(metric)
     return min(means, key=lambda m: means[m] if lower else -means[m])
 

@@ -31,6 +31,12 @@ def test_mean_ranks_are_those_counted_by_hand():
     assert "ERM 1.2 (3.0); mixup 2.2 (2.0); C-Mixup 2.5 (1.0)." in line
 
 
+def test_a_score_that_is_no_number_is_last():
+    scores = {"erm": float("nan"), "mixup": 9.0, "cmixup": 2.0}
+    blocks = [block(d, "rmse", scores, PAPER) for d in ("a", "b")]
+    assert mean_ranks(blocks, "rmse")[1] == {"erm": 3.0, "mixup": 2.0, "cmixup": 1.0}
+
+
 @pytest.mark.parametrize("metric", ["r", "worst_r"])
 def test_where_higher_is_better_the_highest_is_first(metric):
     blocks = [block(d, metric, {"erm": 0.1, "cmixup": 0.9}, {"erm": 0.8, "cmixup": 0.2}) for d in ("a", "b")]

@@ -42,6 +42,15 @@ def test_cells_hold_mean_std_n_and_the_papers_number():
     assert cells["mixup"]["rmse"].ours is None
 
 
+@pytest.mark.parametrize("metric", ["rmse", "r"])
+def test_a_score_that_is_no_number_is_never_best(metric):
+    third = {**records(metric=metric)[0], "seed": "2", "value": float("nan")}
+    cells = block([*records(metric=metric), third], (metric,)).cells
+    assert not cells["erm"][metric].best
+    assert cells["cmixup"][metric].best
+    assert "nan" in " ".join(lines(block([*records(metric=metric), third], (metric,)))[0])
+
+
 def test_a_metric_that_the_paper_does_not_have_gets_no_columns_for_it():
     rows = records() + records(metric="mean_rmse")
     both = block(rows, ("rmse", "mean_rmse"))

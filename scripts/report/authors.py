@@ -15,6 +15,7 @@ from scripts.report.records import read_csv
 from scripts.report.tables import markdown_rows
 
 PRESET, UNEXPLAINED = "released", "unexplained"
+ABLATION = "ablation_ood"  # has the bandwidths that no preset has
 LEGEND = (
     "Preset released against the authors' code (results/paper/original_rerun.csv) over the same seeds, mean ± standard "
     "deviation; the difference is paired by seed, with its 95 % t interval, bold where that excludes 0. So it does in "
@@ -78,8 +79,9 @@ def _pair(evidence: Evidence, experiment: str, cell: Mapping[str, str]) -> tuple
         theirs = evidence.sample({"from": "authors", **query, **bandwidth})
     except InputError:
         return None, None
-    for options in ({}, {"method.bandwidth": bandwidth.get("bandwidth")}):
-        ours = {"experiment": experiment, "preset": PRESET, "options": options, **query}
+    changed = {"method.bandwidth": bandwidth.get("bandwidth")}
+    for runs_of, options in ((experiment, {}), (experiment, changed), (ABLATION, changed)):
+        ours = {"experiment": runs_of, "preset": PRESET, "options": options, **query}
         try:
             if not bandwidth or math.isclose(evidence.bandwidth(ours), bandwidth["bandwidth"]):
                 return evidence.sample(ours), theirs

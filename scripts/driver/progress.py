@@ -31,7 +31,8 @@ class ProgressDisplay:
         self._title, self._total, self._done = title, total, 0
         self._before = 0  # epochs of interrupted runs that go on
         self._tasks: dict[str, TaskID] = {}
-        self._started = self._said = time.monotonic()
+        self._said = time.monotonic()
+        self._first = 0.0  # when the first epoch ended: what comes before it (imports, data, a search) is no pace
 
     def __enter__(self) -> ProgressDisplay:
         self._progress.start()
@@ -55,11 +56,13 @@ class ProgressDisplay:
         self._done += 1
         self._progress.update(self._all, advance=1)
         now = time.monotonic()
+        self._first = self._first or now
         if not self._console.is_terminal and now - self._said > EVERY:
             self._said = now
             done = self._before + self._done
-            left = (now - self._started) / self._done * (self._total - done)
-            self.say(f"{self._title}: {done}/{self._total} epochs, about {left:.0f} s left; {job} {scores}")
+            left = (now - self._first) / max(self._done - 1, 1) * (self._total - done)
+            time_left = f", about {left:.0f} s left" if self._done > 1 else ""
+            self.say(f"{self._title}: {done}/{self._total} epochs{time_left}; {job} {scores}")
 
     def say(self, line: str) -> None:
         """Print a line above the bars."""

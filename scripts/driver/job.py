@@ -177,15 +177,9 @@ def execute(job: Job, on_epoch: Callable[[int, list[dict[str, float]]], None] | 
     logger.close()
     if failed := {run.streams.seed: r.failure for run, r in zip(runs, results, strict=True) if r.failure}:
         where = "; ".join(f"seed {seed}: {failure}" for seed, failure in failed.items())
-        options = " ".join(f"{key}={value}" for key, value in sorted(job.options.items())) or "its own options"
-        raise Diverged(f"{job.folder}: {where} (preset {job.config['preset']} with {options}, {settings_text(job)})")
+        train_options = f"train.lr={job.settings.lr:g}, train.optimizer={job.settings.optimizer}"
+        raise Diverged(f"{where} ({train_options}, preset {job.config['preset']}); its options and report: {job.folder}")
     return written
-
-
-def settings_text(job: Job) -> str:
-    """Return the settings that most often explain why a run fails."""
-    train = job.settings
-    return f"train.lr={train.lr:g} train.optimizer={train.optimizer} train.batch_size={train.batch_size}"
 
 
 def make_run(job: Job, seed: int) -> Run:

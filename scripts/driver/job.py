@@ -177,8 +177,8 @@ def execute(job: Job, on_epoch: Callable[[int, list[dict[str, float]]], None] | 
     logger.close()
     if failed := {run.streams.seed: r.failure for run, r in zip(runs, results, strict=True) if r.failure}:
         where = "; ".join(f"seed {seed}: {failure}" for seed, failure in failed.items())
-        train_options = f"train.lr={job.settings.lr:g}, train.optimizer={job.settings.optimizer}"
-        raise Diverged(f"{where} ({train_options}, preset {job.config['preset']}); its options and report: {job.folder}")
+        told = f"train.lr={job.settings.lr:g}, train.optimizer={job.settings.optimizer}, preset {job.config['preset']}"
+        raise Diverged(f"{where} ({told}); options and report: {job.folder}")
     return written
 
 

@@ -1,11 +1,8 @@
-"""Drug-target pairs: encoders, one-hot strings made on demand, and the splits of DTI, Davis and KIBA."""
+"""Drug-target pairs: encoders, one-hot strings made on demand, and the groups of proteins of Davis and KIBA."""
 
 from __future__ import annotations
 
-import csv
 import json
-import sys
-import types
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +11,9 @@ import pytest
 import torch
 
 from cmixup.errors import InputError
-from datasets import dti as module
 from datasets.common.affinity import DRUG_SYMBOLS, PROTEIN_SYMBOLS, DrugProteinInputs, PairTable, encode
 from datasets.common.affinity_matrix import balanced_groups, families, strings
-from datasets.common.fetch import FetchError
-from datasets.dti import DTI, FOLDER, equalised, holdout
+from datasets.dti import DTI
 from datasets.dti_davis import DTIDavis
 from datasets.dti_kiba import DTIKiba
 
@@ -91,213 +86,6 @@ def test_proteins_are_upper_cased(monkeypatch: pytest.MonkeyPatch) -> None:
     data = DTIDavis(drug_length=1, protein_length=3).load(0)
     one_hot = data.train.x[torch.tensor([0])][0, 63:].reshape(26, 3)
     assert [PROTEIN_SYMBOLS[k] for k in one_hot.argmax(dim=0)] == ["M", "K", "V"]
-
-
-# ---- DTI's years
-
-
-def years(counts: dict[int, int]) -> PairTable:
-    """DrugProteinInputs whose label is their row number."""
-    year = np.repeat(list(counts), list(counts.values()))
-    n = len(year)
-    return PairTable(["C"], ["A"], np.zeros(n, int), np.zeros(n, int), np.arange(float(n)), year, {})
-
-
-def test_years_of_the_splits() -> None:
-    data = DTI(synthetic=True).load(0)
-    assert sorted(set(data.train.domain.tolist())) == list(range(2013, 2019))
-    assert sorted(set(data.val.domain.tolist())) == list(range(2013, 2019))
-    assert sorted(set(data.test.domain.tolist())) == [2019, 2020]  # 2021 is too small
-    assert (data.selection, data.worst) == ("r", ("r",))
-    assert data.train.x.shape[1] == 32_300
-
-
-@pytest.mark.parametrize("seed", [0, 3])
-def test_rows_are_held_out_as_tdc_does(seed: int) -> None:
-    """`np.random.seed(seed); np.random.rand(n) < 0.8` again for each year."""
-    table = years({2013 + k: 50 + k for k in range(9)})
-    rows = DTI(subsample=False).split(table, seed)
-    train, val, test = [], [], []
-    for year in range(2013, 2021):
-        mine = np.flatnonzero(table.domain == year)
-        np.random.seed(seed)  # noqa: NPY002 - what PyTDC does
-        kept = np.random.rand(len(mine)) < 0.8  # noqa: NPY002
-        (train if year < 2019 else test).append(mine[kept])
-        if year < 2019:
-            val.append(mine[~kept])
-    for part, expected in zip(PARTS, (train, val, test), strict=True):
-        found = np.sort(rows[part]) if part == "train" else rows[part]
-        np.testing.assert_array_equal(found, np.concatenate(expected))
-    # No year comes after the other where epochs are not shuffled: training rows are in random order, by the run's seed.
-    assert len(set(table.domain[rows["train"][:40]].tolist())) > 3
-    np.testing.assert_array_equal(DTI(subsample=False).split(table, seed)["train"], rows["train"])
-    assert not np.array_equal(DTI(subsample=False).split(table, seed + 1)["train"][:20], rows["train"][:20])
-    whole = DTI(subsample=False, whole_test=True).split(table, seed)
-    np.testing.assert_array_equal(whole["test"], np.flatnonzero((table.domain == 2019) | (table.domain == 2020)))
-
-
-def test_subsampling_makes_years_equally_large() -> None:
-    table = years({2013 + k: 400 + 100 * k for k in range(9)})
-    rows = DTI().split(table, 0)
-    for part, domains in (("train", range(2013, 2019)), ("val", range(2013, 2019)), ("test", (2019, 2020))):
-        whole = DTI(subsample=False).split(table, 0)[part]
-        smallest = min(int((table.domain[whole] == year).sum()) for year in domains)
-        year, counts = np.unique(table.domain[rows[part]], return_counts=True)
-        assert year.tolist() == list(domains)
-        assert set(counts.tolist()) == {smallest // 64 * 64}
-        assert set(rows[part]) <= set(whole)
-        repeated = len(set(rows[part])) < len(rows[part])
-        assert repeated == (part == "train")  # training rows are drawn with replacement
-    again = DTI().split(table, 0)
-    assert all((again[part] == rows[part]).all() for part in PARTS)
-    assert not np.array_equal(DTI().split(table, 1)["train"], rows["train"])
-
-
-def test_a_year_gets_100_batches_at_most_and_fewer_than_one_if_there_are_no_more() -> None:
-    rng = np.random.default_rng(0)
-    assert [len(rows) for rows in equalised([np.arange(9000), np.arange(7000)], rng, replace=True)] == [6400, 6400]
-    assert [len(rows) for rows in equalised([np.arange(9000), np.arange(130)], rng, replace=False)] == [128, 128]
-    assert [len(rows) for rows in equalised([np.arange(9000), np.arange(63)], rng, replace=False)] == [63, 63]
-
-
-def test_the_held_out_part_is_about_a_fifth() -> None:
-    kept, others = holdout(np.arange(10_000, 20_000), 5)
-    assert len(others) == pytest.approx(2000, abs=120)
-    assert sorted([*kept, *others]) == list(range(10_000, 20_000))
-
-
-def write_tdc(root: Path, **changes: Any) -> Path:
-    """A tiny copy of TDC's folder; `changes` replace columns."""
-    path = root / FOLDER.path
-    path.mkdir(parents=True)
-    for name, given in (("train_val", range(2013, 2019)), ("test", range(2019, 2022))):
-        rows = [
-            {"Drug_ID": 5.0 + k, "Drug": ["CCO", "c1ccccc1", "C[C@H](N)O"][k % 3], "Target_ID": "P1",
-             "Target": ["MKVL", "ACDEFG"][k % 2], "Y": 0.1 * k + year - 2013, "Year": year} | changes
-            for year in given for k in range(10)
-        ]  # fmt: skip
-        with (path / f"{name}.csv").open("w", newline="") as stream:
-            writer = csv.DictWriter(stream, list(rows[0]))
-            writer.writeheader()
-            writer.writerows(rows)
-    return path
-
-
-def fake_tdc(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What our reader uses of PyTDC, whose import takes seconds; the real one is tried in the slow tests."""
-    asked = []
-
-    class Column(list):
-        def to_numpy(self, dtype: Any = None) -> np.ndarray:
-            return np.array(self, dtype=dtype)
-
-    class Group:
-        def __init__(self, path: str):
-            self.path = Path(path) / "dti_dg_group" / "bindingdb_patent"
-
-        def get(self, benchmark: str) -> dict[str, Any]:
-            asked.append(benchmark)
-            return {part: self.frame(self.path / f"{part}.csv") for part in ("train_val", "test")}
-
-        def frame(self, path: Path) -> dict[str, Column]:
-            with path.open() as stream:
-                rows = list(csv.DictReader(stream))
-            return {
-                "Drug": Column(r["Drug"] for r in rows),
-                "Target": Column(r["Target"] for r in rows),
-                "Y": Column(float(r["Y"] or "nan") for r in rows),
-                "Year": Column(int(r["Year"]) for r in rows),
-            }
-
-    found = types.ModuleType("tdc.benchmark_group")
-    found.dti_dg_group = Group  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "tdc", types.ModuleType("tdc"))
-    monkeypatch.setitem(sys.modules, "tdc.benchmark_group", found)
-    return asked
-
-
-def check_tiny(root: Path) -> None:
-    data = DTI(drug_length=20, protein_length=30).load(0)
-    assert set(data.checksums) == {f"{FOLDER.path}/train_val.csv", f"{FOLDER.path}/test.csv"}
-    assert all(len(digest) == 64 for digest in data.checksums.values())
-    whole = DTI(subsample=False, whole_test=True, drug_length=20, protein_length=30).load(0)
-    assert len(whole.train) + len(whole.val) == 60
-    assert len(whole.test) == 20
-    assert len(whole.test.x.drugs) == 3  # every string once
-    row = int(whole.test.y[:, 0].sub(0.4 + 6).abs().argmin())  # the fifth row of 2019
-    drug, protein = whole.test.x[torch.tensor([row])][0].split([63 * 20, 26 * 30])
-    assert "".join(DRUG_SYMBOLS[k] for k in drug.reshape(63, 20).argmax(dim=0)) == "c1ccccc1".ljust(20, "?")
-    assert "".join(PROTEIN_SYMBOLS[k] for k in protein.reshape(26, 30).argmax(dim=0)) == "MKVL".ljust(30, "?")
-
-
-def test_dti_reads_what_tdc_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = fake_tdc(monkeypatch)
-    write_tdc(tmp_path)
-    monkeypatch.setenv("CMIXUP_DATA", str(tmp_path))
-    check_tiny(tmp_path)
-    assert asked == ["BindingDB_Patent"] * 2
-
-
-@pytest.mark.slow
-def test_dti_reads_through_the_real_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("tdc.benchmark_group")
-    write_tdc(tmp_path)
-    monkeypatch.setenv("CMIXUP_DATA", str(tmp_path))
-    check_tiny(tmp_path)
-
-
-def test_tables_that_are_not_dti_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fake_tdc(monkeypatch)
-    write_tdc(tmp_path / "raw", Y=1e5)
-    monkeypatch.setenv("CMIXUP_DATA", str(tmp_path / "raw"))
-    with pytest.raises(InputError, match=r"Y of .*bindingdb_patent reaches 100000, so it is no ln\(nM\)"):
-        DTI().load(0)
-    write_tdc(tmp_path / "nan", Y="")
-    monkeypatch.setenv("CMIXUP_DATA", str(tmp_path / "nan"))
-    with pytest.raises(InputError, match=r"Y of .* reaches nan"):
-        DTI().load(0)
-    write_tdc(tmp_path / "year", Year=2013)
-    monkeypatch.setenv("CMIXUP_DATA", str(tmp_path / "year"))
-    with pytest.raises(InputError, match="has no rows of 2014, 2015, 2016, 2017, 2018, 2019, 2020"):
-        DTI().load(0)
-
-
-def test_without_the_package_one_line_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_tdc(tmp_path)
-    monkeypatch.setenv("CMIXUP_DATA", str(tmp_path))
-    for name in ("tdc", "tdc.benchmark_group"):  # another test may have imported it
-        monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(InputError, match=r"dti needs the package PyTDC 0.4.1"):
-        DTI().load(0)
-
-
-def test_missing_files_are_named_with_address_and_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """PyTDC would download here, and take an error page for the archive."""
-    monkeypatch.setenv("CMIXUP_DATA", str(tmp_path))
-    monkeypatch.delenv("CMIXUP_MIRROR", raising=False)
-    monkeypatch.setitem(sys.modules, "tdc", None)
-    for call in (DTI().fetch, lambda: DTI().load(0)):
-        with pytest.raises(FetchError) as caught:
-            call()
-        message = str(caught.value)
-        assert message.startswith(f"{FOLDER.path} is not here")
-        assert f"{tmp_path / FOLDER.path}: no such folder" in message
-        assert "https://dataverse.harvard.edu/api/access/datafile/4742443" in message
-        assert "unzip" in message
-    path = write_tdc(tmp_path)
-    (path / "test.csv").unlink()
-    with pytest.raises(FetchError, match=r"bindingdb_patent: lacks test.csv"):
-        DTI().fetch()
-
-
-def test_a_folder_in_the_mirror_is_used_where_it_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = write_tdc(tmp_path / "mirror")
-    monkeypatch.setenv("CMIXUP_DATA", str(tmp_path / "data"))
-    monkeypatch.setenv("CMIXUP_MIRROR", str(tmp_path / "mirror"))
-    assert FOLDER.find() == path
-    assert not (tmp_path / "data").exists()
-    monkeypatch.setenv("CMIXUP_MIRROR", "https://example.org/mirror")
-    assert not FOLDER.present()
 
 
 @pytest.mark.parametrize(
@@ -395,12 +183,3 @@ def test_a_matrix_of_another_shape_is_refused(monkeypatch: pytest.MonkeyPatch, t
         (tmp_path / "drugs").write_text(text)
         with pytest.raises(InputError, match=message):
             strings(tmp_path / "drugs")
-
-
-def test_dti_keeps_its_table_between_run_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
-    dataset = module.DTI(synthetic=True)
-    first = dataset.load(0)
-    monkeypatch.setattr(DTI, "synthetic_rows", lambda *_: pytest.fail("read again"))
-    other = dataset.load(1)
-    assert other.train.x.drugs is first.train.x.drugs
-    assert not torch.equal(other.val.y, first.val.y)

@@ -14,6 +14,7 @@ from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from scripts.driver.cli import out_folder, user_errors
 from scripts.driver.compose import TUNE_SEED
+from scripts.driver.predictions import PREDICTIONS
 from scripts.driver.runs import HISTORY, load_reports
 from scripts.report.experiment import NOT_PUBLISHED, RESULTS
 from scripts.report.published import keep_predictions, write_reports
@@ -23,7 +24,8 @@ def publish(out: Path, results: Path) -> list[Path]:
     """Copy what `out/runs` holds to `results`; returns the files of reports that were written.
 
     Raises:
-        InputError: no run to publish, one of uncommitted code, or one with the seed that methods are tuned with.
+        InputError: no run to publish, one of uncommitted code, one without predictions, or one with the seed that
+            methods are tuned with. Nothing has been written then.
     """
     reports = [r for r in load_reports(out / "runs") if r["experiment"] not in NOT_PUBLISHED]
     if not reports:
@@ -31,6 +33,9 @@ def publish(out: Path, results: Path) -> list[Path]:
     dirty = [r["run"] for r in reports if r["dirty"] or not r["commit"]]
     if dirty:
         raise InputError(f"{len(dirty)} runs were made with uncommitted changes, such as {dirty[0]}; train them again")
+    without = [r["run"] for r in reports if not (out / "runs" / r["run"] / PREDICTIONS).is_file()]
+    if without:
+        raise InputError(f"{len(without)} runs have no {PREDICTIONS}, such as {without[0]}; train them again")
     tuned_on = [r["run"] for r in reports if r["seed"] == TUNE_SEED]
     if tuned_on:
         raise InputError(f"seed {TUNE_SEED} is what methods are tuned with and must not enter a table: {tuned_on[0]}")

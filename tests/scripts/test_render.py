@@ -138,6 +138,15 @@ def test_publish_refuses_runs_of_uncommitted_code(tmp_path):
         publish(tmp_path / "nothing", tmp_path / "results")
 
 
+def test_publish_refuses_runs_without_predictions_before_it_writes_anything(tmp_path):
+    leave_run(tmp_path / "out", report(0))
+    leave_run(tmp_path / "out", report(1))
+    (tmp_path / "out/runs" / report(1)["run"] / "predictions.h5").unlink()
+    with pytest.raises(InputError, match=r"1 runs have no predictions.h5, such as .*seed=1; train them again"):
+        publish(tmp_path / "out", tmp_path / "results")
+    assert not (tmp_path / "results").exists()
+
+
 def test_runs_with_changed_options_do_not_enter_a_table():
     records = pd.DataFrame({"options": [{}, {"method.bandwidth": 3.0}], "value": [1, 2]})
     assert standard(records)["value"].tolist() == [1]

@@ -182,7 +182,7 @@ def _train_stack(
     failures = [state.failure(e, selection) for e in range(len(runs))]
     return [
         RunResult(
-            scores={} if failures[e] else score_run(run.data, predictions[e]),
+            scores={} if failures[e] else _score_run(run.data, predictions[e]),
             predictions=predictions[e],
             best_epoch=int(state.best_epoch[e]),
             history=state.history[e],
@@ -262,7 +262,7 @@ def _predict_all(
     return found
 
 
-def score_run(data: RegressionData, predictions: Mapping[str, Mapping[str, Tensor]]) -> dict[str, dict[str, float]]:
+def _score_run(data: RegressionData, predictions: Mapping[str, Mapping[str, Tensor]]) -> dict[str, dict[str, float]]:
     """Return the scores of one run's predictions, both as in `RunResult`."""
     scores: dict[str, dict[str, float]] = {}
     for part, each in predictions.items():

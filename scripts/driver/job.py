@@ -140,7 +140,8 @@ def execute(job: Job, on_epoch: Callable[[int, list[dict[str, float]]], None] | 
         The folders written.
 
     Raises:
-        InputError: a method or model that does not suit the data; no folder has been written then.
+        InputError: a method or model that does not suit the data; no folder has been written then. Or a method's
+            search that diverged: folders have been begun, and none is done.
         Diverged: after the other seeds are written, naming those that failed, and where.
     """
     if not job.pending:

@@ -14,7 +14,7 @@ import yaml
 
 from cmixup.errors import InputError
 from scripts.report import names
-from scripts.report.evidence import Evidence, _text
+from scripts.report.evidence import Evidence, as_text
 from scripts.report.statistic import Number, evaluate, holds
 
 FILE = "claims.yaml"
@@ -243,7 +243,7 @@ def _label(chosen: Mapping[str, Any]) -> str:
     }  # fmt: skip
     # What is put in elsewhere belongs to the combination's other keys, and says nothing new.
     said = {k: v for k, v in chosen.items() if not (k.startswith("$") and isinstance(v, Mapping) and len(chosen) > 1)}
-    words = {key: _words(value, titles.get(key.lstrip("$"), _text)) for key, value in said.items()}
+    words = {key: _words(value, titles.get(key.lstrip("$"), as_text)) for key, value in said.items()}
     first, *rest = [words[key] for key in sorted(words, key=lambda k: k not in ("method", "column"))] or [""]
     return f"{first} ({', '.join(rest)})" if rest else first
 
@@ -255,7 +255,7 @@ def _words(value: Any, title: Any) -> str:
         options = {
             key.rpartition(".")[2]: v for key, v in value.items() if key != "train.track"
         }  # which changes nothing
-        return " ".join(f"{key} {_text(v)}" for key, v in options.items()) or "nothing changed"
+        return " ".join(f"{key} {as_text(v)}" for key, v in options.items()) or "nothing changed"
     return str(title(value))
 
 

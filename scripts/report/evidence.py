@@ -104,7 +104,7 @@ class Evidence:
         self.results = results
         self._rows = functools.cache(read_csv)
         self._cells: dict[tuple[str, ...], dict[int, float]] = {}
-        columns = [records[name].map(_text) for name in CELL]
+        columns = [records[name].map(as_text) for name in CELL]
         for *key, seed, value in zip(*columns, records["seed"], records["value"], strict=True):
             found = self._cells.setdefault(tuple(key), {})
             if int(seed) in found:
@@ -119,7 +119,7 @@ class Evidence:
         Raises:
             InputError: there are no such runs.
         """
-        key = tuple(_text({**DEFAULTS, **query}[name]) for name in CELL[:5])
+        key = tuple(as_text({**DEFAULTS, **query}[name]) for name in CELL[:5])
         if key not in self._bandwidths:
             raise InputError(f"no records of {_shown(query)}")
         return self._bandwidths[key]
@@ -161,7 +161,7 @@ class Evidence:
         full = DEFAULTS | dict(_known(query, set(CELL))) | {"metric": metric}
         if missing := [name for name in CELL if name not in full]:
             raise InputError(f"query {_shown(query)} must say {', '.join(missing)}")
-        found = self._cells.get(tuple(_text(full[name]) for name in CELL), {})
+        found = self._cells.get(tuple(as_text(full[name]) for name in CELL), {})
         if not found and not optional:
             raise InputError(f"no records of {_shown(full)}")
         return found
@@ -243,10 +243,11 @@ def _known(query: Query, keys: set[str], ignored: Collection[str] = ()) -> Query
 
 
 def _shown(query: Query) -> str:
-    return " ".join(f"{key}={_text(value)}" for key, value in query.items() if value != {})
+    return " ".join(f"{key}={as_text(value)}" for key, value in query.items() if value != {})
 
 
-def _text(value: Any) -> str:
+def as_text(value: Any) -> str:
+    """Return a value of a query, or of a record, as text: options in the order of their keys."""
     return options_text(value) if isinstance(value, Mapping) else str(value)
 
 

@@ -57,11 +57,8 @@ def published_records(results: Path = RESULTS) -> pd.DataFrame:
 
 def write_reports(results: Path, reports: Iterable[Report]) -> list[Path]:
     """Write reports into the files of their cells, beside other seeds that are there; return the files."""
-    cells: dict[str, list[Report]] = defaultdict(list)
-    for report in reports:
-        cells[cell_of(report)].append(report)
     written = []
-    for cell, new in cells.items():
+    for cell, new in _by_cell(reports).items():
         path = results / "runs" / f"{cell}.jsonl"
         old = [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
         by_seed = {report["seed"]: report for report in (*old, *new)}
@@ -73,12 +70,16 @@ def write_reports(results: Path, reports: Iterable[Report]) -> list[Path]:
 
 def keep_predictions(results: Path, out: Path, reports: Sequence[Report]) -> None:
     """Copy the predictions of finished runs in `out/runs` into the files of their cells."""
-    cells: dict[str, list[Report]] = defaultdict(list)
-    for report in reports:
-        cells[cell_of(report)].append(report)
-    for cell, new in cells.items():
+    for cell, new in _by_cell(reports).items():
         path = predictions_file(results, cell)
         kept = dict(read_predictions(path)) if path.is_file() else {}
         for report in new:
             kept |= read_predictions(out / "runs" / str(report["run"]) / PREDICTIONS)
         write_predictions(path, kept)
+
+
+def _by_cell(reports: Iterable[Report]) -> dict[str, list[Report]]:
+    cells: dict[str, list[Report]] = defaultdict(list)
+    for report in reports:
+        cells[cell_of(report)].append(report)
+    return cells

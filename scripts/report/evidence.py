@@ -18,7 +18,7 @@ import pandas as pd
 
 from cmixup.errors import InputError
 from cmixup.stats import Interval, Summary, clustered, paired, summarise
-from scripts.report.experiment import RESULTS, load_experiment, paper_rows
+from scripts.report.experiment import RESULTS, Experiment, load_experiment, paper_rows
 from scripts.report.records import options_text, read_csv
 
 Query = Mapping[str, Any]
@@ -167,7 +167,7 @@ class Evidence:
         return found
 
     def _of_paper(self, query: Query) -> Sample:
-        ours = load_experiment(query["experiment"]).stands_for(query["dataset"], query["method"])
+        ours = _experiment(query["experiment"]).stands_for(query["dataset"], query["method"])
         wanted = (query["dataset"], ours, query["metric"])
         for row in _paper(query["experiment"], self.results):
             if (row["dataset"], row["method"], row["metric"]) == wanted:
@@ -232,8 +232,13 @@ class Evidence:
 
 
 @functools.lru_cache(maxsize=32)
+def _experiment(name: str) -> Experiment:
+    return load_experiment(name)
+
+
+@functools.lru_cache(maxsize=32)
 def _paper(experiment: str, results: Path) -> list[dict[str, str]]:
-    return paper_rows(load_experiment(experiment), results)
+    return paper_rows(_experiment(experiment), results)
 
 
 def _known(query: Query, keys: set[str], ignored: Collection[str] = ()) -> Query:

@@ -18,6 +18,7 @@ from scripts.driver.cli import user_errors
 from scripts.driver.compose import names as options
 from scripts.driver.compose import part_file
 from scripts.report import ablation, names
+from scripts.report.artefacts import map_lines
 from scripts.report.authors import authors_table
 from scripts.report.claims import Verdict, check_all, intervals
 from scripts.report.curves import Curve, read_curves
@@ -179,6 +180,7 @@ def render_pages(
         found[page] = splice(found[page], name, content)
 
     put("README.md", "table1", readme_table(records))
+    put(f"{here}/README.md", "map", map_lines(evidence, verdicts, results))
     put(f"{here}/README.md", "agreement", agreement(records, evidence, verdicts))
     for experiment in experiments():
         if experiment.page:

@@ -40,7 +40,7 @@ NARROW = --seeds "$(SEEDS)" --datasets "$(DATASETS)" --methods "$(METHODS)" --pr
         reproduce-figure-overfitting reproduce-figure-invariance reproduce-figure-rcf-mnist reproduce-table-spurious \
         reproduce-bandwidth-check tune publish render claims verify-results verify-metrics test test-all mutants lint \
         types check \
-        bench-train bench-sampling bench-maml clean
+        results-page bench-train bench-sampling bench-maml clean
 
 help: ## Show this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-29s %s\n", $$1, $$2}'
@@ -96,6 +96,9 @@ reproduce-table-spurious: $(VENV)/.ready ## Score RCF-MNIST's ERM in both colour
 
 reproduce-figure-rcf-mnist: $(VENV)/.ready ## Draw images of RCF-MNIST over the angle, in the colours of every split
 	$(PY) -m scripts.draw_rcf_mnist
+
+results-page: $(VENV)/.ready ## Write all results as one HTML file that opens from disk, outputs/results.html
+	$(PY) -m scripts.results_page --out "$(OUT)"
 
 reproduce-bandwidth-check: $(VENV)/.ready ## Say what the published bandwidths do to the pairs, into results/
 	$(PY) -m scripts.bandwidth check

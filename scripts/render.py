@@ -15,21 +15,20 @@ import pandas as pd
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from scripts.driver.cli import user_errors
-from scripts.driver.compose import names as options
-from scripts.driver.compose import part_file
 from scripts.report import ablation, names
 from scripts.report.artefacts import map_lines
 from scripts.report.authors import authors_table
 from scripts.report.claims import Verdict, check_all, intervals
 from scripts.report.curves import Curve, read_curves
 from scripts.report.evidence import Evidence
-from scripts.report.experiment import RESULTS, Experiment, experiments, load_experiment, make_table
+from scripts.report.experiment import RESULTS, experiments, load_experiment, make_table
 from scripts.report.figures import draw, sweep_figure, table_figure, to_png
 from scripts.report.invariance import draw as draw_invariance
 from scripts.report.paper_verdict import agreement_lines
 from scripts.report.prose import fill, notes, pages
 from scripts.report.published import published_records, published_reports
-from scripts.report.records import records_csv, select
+from scripts.report.records import records_csv
+from scripts.report.shown import presets, shown_tables, standard
 from scripts.report.spurious import render_tables as spurious_tables
 from scripts.report.tables import (
     Table,
@@ -47,57 +46,13 @@ from scripts.report.task_errors import render_tables as paired_tables
 README = RESULTS.parent / "README.md"
 
 
-def presets(records: pd.DataFrame, experiment: str) -> list[str]:
-    """Return the presets that were run for an experiment, in the order paper, released, others."""
-    found = select(records, experiment=experiment)["preset"].unique()
-    return sorted(found, key=lambda p: (("paper", "released").index(p) if p in ("paper", "released") else 2, p))
-
-
-def standard(records: pd.DataFrame) -> pd.DataFrame:
-    """Return the records of runs that follow their preset: no option was changed."""
-    return select(records, options={})
-
-
 def render_texts(records: pd.DataFrame) -> dict[str, str]:
     """Return the text of every rendered file, by its path below results/."""
     texts = {"records.csv": records_csv(records)}
-    for experiment in experiments():
-        name = experiment.name
-        for preset in presets(records, name) if experiment.paper_table and not experiment.variants else []:
-            missing = missing_lines(experiment, experiment.records_of(standard(records), preset), preset)
-            table = make_table(experiment, standard(records), preset, missing=missing)
-            for suffix, text in ((".md", to_markdown(table)), (".csv", to_table_csv(table)), (".tex", to_latex(table))):
-                texts[f"tables/{name}_{preset}{suffix}"] = text
+    for experiment, preset, table in shown_tables(records):
+        for suffix, text in ((".md", to_markdown(table)), (".csv", to_table_csv(table)), (".tex", to_latex(table))):
+            texts[f"tables/{experiment.name}_{preset}{suffix}"] = text
     return texts | spurious_tables() | paired_tables()
-
-
-def missing_lines(experiment: Experiment, records: pd.DataFrame, preset: str = "paper") -> list[str]:
-    """Return a line on every cell without published runs, or one on all of a dataset's, with the reason."""
-    there = set(zip(records["dataset"], records["method"], strict=True))
-    found = []
-    for dataset in experiment.datasets:
-        reasons: dict[str, list[str]] = {}
-        cells = experiment.methods_for(dataset, experiment.methods)
-        for method in cells:
-            if (dataset, method) not in there:
-                reasons.setdefault(why_missing(dataset, method, preset), []).append(names.method_title(method))
-        for reason, methods in reasons.items():
-            which = "" if len(methods) == len(cells) else f", {', '.join(methods)}"
-            found.append(f"{names.dataset_title(dataset)}{which}: {reason}")
-    return found
-
-
-def why_missing(dataset: str, method: str, preset: str = "paper") -> str:
-    """Return why a cell has no published runs, and what a run without mixing costs with that preset."""
-    if dataset not in options("dataset"):
-        return "this dataset is not in this version"
-    if method not in options("method"):
-        return "this method is not in this version"
-    about = part_file("dataset", dataset)
-    values = about["presets"].get(preset, about["presets"]["paper"])
-    minutes = values.get("cpu_minutes", about.get("cpu_minutes"))
-    cost = f"; a run without mixing takes about {minutes} minutes on a CPU core" if isinstance(minutes, int) else ""
-    return about.get("absent", "not run yet") + cost
 
 
 def readme_table(records: pd.DataFrame) -> str:

@@ -26,8 +26,8 @@ from scripts.report.tables import markdown_rows
 FILE = "artefacts.yaml"
 HEAD = ("in the paper", "what it shows", "command", "state", "seeds", "not run", "see")
 LEGEND = (
-    "**State**: whether what the paper shows there is found in our runs, dataset by dataset. A gain is found if the 95 % "
-    "interval of the paired difference excludes 0 on the published side, levelness if it contains 0; a single seed "
+    "**State**: whether what the paper shows is found in our runs, dataset by dataset. A gain is found if the "
+    "95 % interval of the paired difference excludes 0 on the published side, levelness if it contains 0; one seed "
     "decides nothing (open). Numbers beside the paper's are in the tables."
 )
 

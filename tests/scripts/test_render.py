@@ -13,14 +13,7 @@ from cmixup.errors import InputError
 from cmixup.stats import Summary, summarise
 from scripts.driver.predictions import Scored, write_predictions
 from scripts.publish import publish
-from scripts.render import (
-    missing_lines,
-    published_curves,
-    render_pages,
-    render_texts,
-    splice,
-    standard,
-)
+from scripts.render import published_curves, render_pages, render_texts, splice
 from scripts.report import ablation
 from scripts.report.ablation import sweeps
 from scripts.report.claims import check_all
@@ -34,6 +27,7 @@ from scripts.report.paper_verdict import verdict
 from scripts.report.prose import notes, pages, stated
 from scripts.report.published import published_records, published_reports
 from scripts.report.records import check_unique, read_csv, records_csv, records_frame
+from scripts.report.shown import missing_lines, standard
 
 
 def report(seed: int = 0, **changes) -> dict:

@@ -1,0 +1,64 @@
+"""Which tables are shown: every experiment and preset with published runs, and what is not in them and why."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from scripts.driver.compose import names as options
+from scripts.driver.compose import part_file
+from scripts.report import names
+from scripts.report.experiment import Experiment, experiments, make_table
+from scripts.report.records import select
+from scripts.report.tables import Table
+
+
+def shown_tables(records: pd.DataFrame) -> list[tuple[Experiment, str, Table]]:
+    """Return every table of the paper that has published records, with its experiment and preset."""
+    found = []
+    for experiment in experiments():
+        if not experiment.paper_table or experiment.variants:
+            continue
+        for preset in presets(records, experiment.name):
+            missing = missing_lines(experiment, experiment.records_of(standard(records), preset), preset)
+            found.append((experiment, preset, make_table(experiment, standard(records), preset, missing=missing)))
+    return found
+
+
+def presets(records: pd.DataFrame, experiment: str) -> list[str]:
+    """Return the presets that were run for an experiment, in the order paper, released, others."""
+    found = select(records, experiment=experiment)["preset"].unique()
+    return sorted(found, key=lambda p: (("paper", "released").index(p) if p in ("paper", "released") else 2, p))
+
+
+def standard(records: pd.DataFrame) -> pd.DataFrame:
+    """Return the records of runs that follow their preset: no option was changed."""
+    return select(records, options={})
+
+
+def missing_lines(experiment: Experiment, records: pd.DataFrame, preset: str = "paper") -> list[str]:
+    """Return a line on every cell without published runs, or one on all of a dataset's, with the reason."""
+    there = set(zip(records["dataset"], records["method"], strict=True))
+    found = []
+    for dataset in experiment.datasets:
+        reasons: dict[str, list[str]] = {}
+        cells = experiment.methods_for(dataset, experiment.methods)
+        for method in cells:
+            if (dataset, method) not in there:
+                reasons.setdefault(why_missing(dataset, method, preset), []).append(names.method_title(method))
+        for reason, methods in reasons.items():
+            which = "" if len(methods) == len(cells) else f", {', '.join(methods)}"
+            found.append(f"{names.dataset_title(dataset)}{which}: {reason}")
+    return found
+
+
+def why_missing(dataset: str, method: str, preset: str = "paper") -> str:
+    """Return why a cell has no published runs, and what a run without mixing costs with that preset."""
+    if dataset not in options("dataset"):
+        return "this dataset is not in this version"
+    if method not in options("method"):
+        return "this method is not in this version"
+    about = part_file("dataset", dataset)
+    values = about["presets"].get(preset, about["presets"]["paper"])
+    minutes = values.get("cpu_minutes", about.get("cpu_minutes"))
+    cost = f"; a run without mixing takes about {minutes} minutes on a CPU core" if isinstance(minutes, int) else ""
+    return about.get("absent", "not run yet") + cost

@@ -1,0 +1,119 @@
+"""The results as one HTML file: the numbers of the tables, a record behind each, and nothing from elsewhere."""
+
+import html
+import json
+import math
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from scripts import results_page
+from scripts.report.experiment import load_experiment, make_table
+from scripts.report.records import records_frame
+from scripts.report.results_page import cells, page
+from scripts.report.tables import difference_text, ours_text, paper_text
+from tests.scripts.reports import report
+
+MAP = "| a | b | see |\n| --- | --- | --- |\n| `make x` | **differs**: 1 < 2 | - |\n\n**State**: ..."
+
+
+def reports() -> list[dict]:
+    """Two methods on Airfoil, three seeds each, of two commits."""
+    return [
+        report(method=method, seed=seed, options={}, layer="input",
+               run=f"table1/airfoil/fcn3/{method}/paper/seed={seed}",
+               scores={"val": {"rmse": 2.0}, "test": {"rmse": base + seed / 8, "mape": 1.5}},
+               commit=f"c{seed % 2}", checksums={"a.dat": "12ab"}, device="cpu: x", epochs=100)
+        for method, base in (("erm", 2.75), ("cmixup", 2.875)) for seed in range(3)
+    ]  # fmt: skip
+
+
+def made(tmp_path) -> tuple[str, object]:
+    records = records_frame(reports())
+    experiment = load_experiment("table1")
+    table = make_table(experiment, records, "paper")
+    picture = tmp_path / "a picture.png"
+    picture.write_bytes(b"\x89PNG")
+    text = page([(experiment, "paper", table)], records, reports(), map_rows=MAP, figures={"a picture": picture})
+    return text, table
+
+
+def test_the_page_has_every_number_of_the_tables(tmp_path):
+    text, table = made(tmp_path)
+    (block,) = table.blocks
+    shown = html.unescape(text)
+    for row in block.cells.values():
+        for cell in row.values():
+            if cell.ours:
+                assert f">{ours_text(cell)}</a>" in shown
+            assert f"<td>{paper_text(cell)}</td>" in shown
+            assert f"<td>{difference_text(cell)}</td>" in shown
+    assert "<td>2.830 ± 0.187, n = 10</td>" in shown  # the authors' own code, of ERM
+    assert "1 &lt; 2" in text  # the map, escaped
+
+
+def test_every_number_of_ours_leads_to_its_runs(tmp_path):
+    text, _ = made(tmp_path)
+    embedded = json.loads(re.search(r'id="cells">(.*?)</script>', text, re.DOTALL)[1])
+    links = {html.unescape(link) for link in re.findall(r'class="run" href="#([^"]*)"', text)}
+    assert links == set(embedded) == {f"table1/airfoil/fcn3/{m}/paper" for m in ("erm", "cmixup")}
+    cell = embedded["table1/airfoil/fcn3/erm/paper"]
+    assert cell["same"]["checksums"] == {"a.dat": "12ab"}
+    assert "commit" not in cell["same"]  # the seeds' differ
+    rows = [dict(zip(cell["columns"], seed, strict=True)) for seed in cell["seeds"]]
+    assert [(r["seed"], r["test rmse"], r["commit"]) for r in rows] == [
+        (0, 2.75, "c0"),
+        (1, 2.875, "c1"),
+        (2, 3.0, "c0"),
+    ]
+
+
+def test_a_point_a_seed_at_its_value(tmp_path):
+    text, _ = made(tmp_path)
+    found = re.findall(r'class="seed" cx="([\d.]+)"[^>]*><title>([^<]*)</title>', text)
+    assert [title for _, title in found][:3] == ["ERM, seed 0: 2.75", "ERM, seed 1: 2.875", "ERM, seed 2: 3"]
+    at = {title: float(x) for x, title in found}
+    # Equal values stand at one place, and equal steps are equally wide.
+    assert at["ERM, seed 1: 2.875"] == at["C-Mixup, seed 0: 2.875"]
+    steps = [at["ERM, seed 1: 2.875"] - at["ERM, seed 0: 2.75"], at["ERM, seed 2: 3"] - at["ERM, seed 1: 2.875"]]
+    assert math.isclose(*steps, abs_tol=0.11)
+
+
+def test_nothing_comes_from_elsewhere_and_nothing_breaks_out(tmp_path):
+    text, _ = made(tmp_path)
+    assert not re.search(r"(src|href)=[\"'](?!#|data:)", text)
+    assert "http" not in text
+    assert "$" not in re.sub(r"<script>.*?</script>", "", text, flags=re.DOTALL)  # no placeholder is left
+    ill = [report(notes=["</script><b>"], run="x/seed=0")]
+    assert cells(ill)["x"]["same"]["notes"] == ["</script><b>"]
+    records, experiment = records_frame(reports()), load_experiment("table1")
+    table = make_table(experiment, records, "paper")
+    written = page([(experiment, "paper", table)], records, ill, map_rows=MAP, figures={})
+    assert "</script><b>" not in written
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("chromium"), reason="needs Debian's chromium")
+@pytest.mark.parametrize("width", [390, 1440])
+def test_the_published_page_in_a_browser(tmp_path, monkeypatch, width):
+    """The page opens from disk, the record that its address names is shown; a picture of it stays in tmp_path."""
+    monkeypatch.setattr("sys.argv", ["results_page", "--out", str(tmp_path)])
+    results_page.main()
+    address = f"file://{tmp_path}/results.html"
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+             "--disable-component-update", "--disable-sync", f"--user-data-dir={tmp_path}/profile"]  # fmt: skip
+    picture = tmp_path / f"{width}.png"
+    subprocess.run(
+        ["chromium", *flags, f"--window-size={width},2400", f"--screenshot={picture}", address], check=True, timeout=120
+    )
+    assert picture.stat().st_size > 50_000
+    shown = subprocess.run(
+        ["chromium", *flags, "--dump-dom", f"{address}#table1/airfoil/fcn3/erm/released"],
+        check=True, timeout=120, capture_output=True, text=True,
+    ).stdout  # fmt: skip
+    dialog = shown[shown.index("<dialog") : shown.index("</dialog>")]
+    assert "open" in dialog[:80]
+    assert "74c75fd71783f1e6b71f8a622b993dc592897a97cd689c5090a07147a1b097b3" in dialog
+    assert dialog.count("<tr>") > 10

@@ -21,6 +21,11 @@ GENERATORS = ("order", "partners", "lam", "mixing", "views")
 NAMES = (*GENERATORS, "init", "training")
 
 
+def sequence(seed: int, name: str) -> np.random.SeedSequence:
+    """Return the seed of the random stream `name` of the run with seed `seed`, a whole number, 0 or more."""
+    return np.random.SeedSequence(check_count("seed", seed), spawn_key=(zlib.crc32(name.encode()),))
+
+
 class Streams:
     """The named random streams of one run.
 
@@ -42,7 +47,7 @@ class Streams:
 
     def __init__(self, seed: int):
         self.seed = check_count("seed", seed)
-        sequences = {n: np.random.SeedSequence(self.seed, spawn_key=(zlib.crc32(n.encode()),)) for n in NAMES}
+        sequences = {name: sequence(self.seed, name) for name in NAMES}
         self.order = np.random.default_rng(sequences["order"])
         self.partners = np.random.default_rng(sequences["partners"])
         self.lam = np.random.default_rng(sequences["lam"])

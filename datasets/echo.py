@@ -117,7 +117,7 @@ class Echo(Dataset):
             )
             for part in SPLITS
         )
-        return self.assemble(train, val, test, checksums, *notes)
+        return self.assemble(seed, train, val, test, checksums, *notes)
 
     def _twin(self) -> tuple[dict[str, Videos], dict[str, np.ndarray]]:
         span = self.spec.span + 1

@@ -82,7 +82,7 @@ class PovertyMap(Dataset):
         fold = self.fold or FOLDS[seed % len(FOLDS)]
         train, val, test = self._twin(FOLDS.index(fold)) if self.synthetic else self._read(fold)
         checksums = {} if self.synthetic else {f"{FOLDER.path}/{METADATA}": sha256_of(FOLDER.find() / METADATA)}
-        return self.assemble(train, val, test, checksums)
+        return self.assemble(seed, train, val, test, checksums)
 
     def _read(self, fold: str) -> list[Split]:
         path = FOLDER.find()

@@ -89,7 +89,7 @@ class RCFMNIST(Dataset):
         self.ratio, self.split_seed = ratio, split_seed
         self.test_color = check_choice("test_color", test_color, ("reversed", "same"))
         self.scaling = check_choice("scaling", scaling, ("centred", "unit"))
-        self._built: RegressionData | None = None
+        self._built: tuple[tuple[Split, Split, Split], dict[str, str]] | None = None
 
     def notes(self) -> tuple[str, ...]:
         """Say that the images are ours."""
@@ -98,9 +98,10 @@ class RCFMNIST(Dataset):
     def load(self, seed: int) -> RegressionData:
         """Read, rotate, colour and split; every run seed gets the same images, which are built once."""
         self._built = self._built or self._build()
-        return self._built
+        splits, checksums = self._built
+        return self.assemble(seed, *splits, checksums)
 
-    def _build(self) -> RegressionData:
+    def _build(self) -> tuple[tuple[Split, Split, Split], dict[str, str]]:
         rng = np.random.default_rng([self.split_seed, 28])
         sizes, checksums = (TWIN_SIZES if self.synthetic else self.split_sizes), dict[str, str]()
         if self.synthetic:
@@ -131,7 +132,7 @@ class RCFMNIST(Dataset):
         # A run that does not shuffle every epoch must not see one colour direction after the other.
         mixed = np.random.default_rng([self.split_seed, 29]).permutation(sizes[0])
         train, val, test = in_order(splits[0], torch.from_numpy(mixed)), *splits[1:]
-        return self.assemble(train, val, test, checksums)
+        return (train, val, test), checksums
 
 
 class Coloured:

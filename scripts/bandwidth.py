@@ -1,7 +1,8 @@
 """The bandwidth doctor: what a bandwidth does to the pairs, before any training.
 
 `python -m scripts.bandwidth dataset=crime` looks at a dataset's training labels, `labels=my.npy` or `labels=my.csv
-column=price` at yours; `bandwidth=0.1,1` adds bandwidths to the grid. `check` renders the page of all datasets at hand.
+column=price` at yours; `bandwidth=0.1,1` adds bandwidths to the grid, `label_noise=0.3` noise to the labels. `check`
+renders the page of all datasets at hand.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from scripts.report.records import read_csv, to_csv
 from scripts.report.tables import markdown_rows
 
 GRID = np.logspace(-3, 2, 16)  # multiples of the labels' pooled standard deviation
-KEYS = ("dataset", "labels", "column", "bandwidth", "seed", "out")
+KEYS = ("dataset", "labels", "column", "bandwidth", "seed", "label_noise", "out")
 HEAD = ("bandwidth", "effective fraction", "self-pairing", "pair gap", "uniform gap", "verdict", "where from")
 
 
@@ -57,15 +58,15 @@ def percent(share: float) -> str:
     return f"{100 * share:.3f} %" if share < 0.001 or share > 0.99 else f"{100 * share:.1f} %"
 
 
-def dataset_labels(name: str, seed: int = 0) -> np.ndarray:
-    """Return the training labels `(N, d_y)` of a dataset.
+def dataset_labels(name: str, seed: int = 0, label_noise: str = "0.0") -> np.ndarray:
+    """Return the training labels `(N, d_y)` of a dataset, with noise of so many standard deviations.
 
     Raises:
         InputError: no such dataset, or its files cannot be had.
     """
     if name not in options("dataset"):
         raise InputError(f"dataset must be among {', '.join(options('dataset'))}, got {name!r}")
-    node = resolved(compose_train([f"dataset={name}"]))["dataset"]
+    node = resolved(compose_train([f"dataset={name}", f"dataset.label_noise={label_noise}"]))["dataset"]
     return check_part("dataset", node).build().load(seed).train.y.numpy()
 
 
@@ -235,7 +236,8 @@ def main(argv: Sequence[str] | None = None) -> None:
             return
         given = parse(words)
         if "dataset" in given:
-            title, labels = given["dataset"], dataset_labels(given["dataset"], int(given.get("seed", "0")))
+            title, seed, noise = given["dataset"], int(given.get("seed", "0")), given.get("label_noise", "0.0")
+            labels = dataset_labels(title, seed, noise)
         else:
             title, labels = given["labels"], file_labels(Path(given["labels"]), given.get("column", ""))
         try:

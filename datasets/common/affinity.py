@@ -121,7 +121,7 @@ class DrugTarget(Dataset):
         table, drugs, proteins = self._read
         rows = self.split(table, seed)
         train, val, test = (self._split(table, drugs, proteins, rows[part], part) for part in SPLITS)
-        return self.assemble(train, val, test, table.checksums)
+        return self.assemble(seed, train, val, test, table.checksums)
 
     def _split(self, table: PairTable, drugs: Tensor, proteins: Tensor, rows: np.ndarray, part: str) -> Split:
         drug, protein = (torch.from_numpy(which[rows].astype(np.int32)) for which in (table.drug, table.protein))

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 import torch
@@ -14,6 +14,7 @@ import torch
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError, check_choice
 from datasets.common.fetch import RawFile, RawFolder, fetch
+from datasets.common.label_noise import LabelNoise
 
 Indices = dict[str, np.ndarray]
 SPLITS = ("train", "val", "test")
@@ -22,9 +23,10 @@ SPLITS = ("train", "val", "test")
 class Dataset(ABC):
     """Loads, checks and splits one dataset.
 
-    A subclass needs `name`, `unit` and `load`, and offers a twin: with `synthetic=True` it gives the same shapes and
-    metadata from a formula, without any file. Its docstring is its card: origin, what y measures and its unit, shapes,
-    counts per split, licence, citation. The attributes from `tasks` on are the card's figures, for programs and tests.
+    A subclass needs `name`, `unit` and `load`, which ends in `assemble`, and offers a twin: with `synthetic=True` it
+    gives the same shapes and metadata from a formula, without any file. Its docstring is its card: origin, what y
+    measures and its unit, shapes, counts per split, licence, citation. The attributes from `tasks` on are the card's
+    figures, for programs and tests.
 
     Attributes:
         name: its spelling in files, configs, keys and results.
@@ -53,6 +55,7 @@ class Dataset(ABC):
     y_width: ClassVar[int] = 1
     rows: ClassVar[int] = 0
     split_sizes: ClassVar[tuple[int, ...]] = ()
+    label_noise: LabelNoise = LabelNoise()  # none, unless `with_options` says otherwise
 
     def __init__(self, synthetic: bool = False):
         self.synthetic = synthetic
@@ -80,10 +83,25 @@ class Dataset(ABC):
         """Return what a reader of the results must know."""
         return ("synthetic twin: not real data",) if self.synthetic else ()
 
+    def with_options(self, label_noise: float = 0.0, label_noise_per: str = "output") -> Self:
+        """Set the options that every dataset takes beside the arguments of its constructor, and return the dataset.
+
+        Args:
+            label_noise, label_noise_per: noise on the labels of the training split, see `LabelNoise`.
+        """
+        self.label_noise = LabelNoise(label_noise, label_noise_per)
+        return self
+
     def assemble(
-        self, train: Split, val: Split, test: Split, checksums: Mapping[str, str], *notes: str
+        self, seed: int, train: Split, val: Split, test: Split, checksums: Mapping[str, str], *notes: str
     ) -> RegressionData:
-        """Return the splits with what this dataset says of itself, and with further `notes` on the files at hand."""
+        """Return the splits of run seed `seed` with what this dataset says of itself, the noise on labels included.
+
+        Further `notes` are on the files at hand.
+        """
+        if self.label_noise.ratio:
+            train, std = self.label_noise.add(train, seed)
+            notes = (*notes, self.label_noise.note(std))
         return RegressionData(
             self.name,
             train,
@@ -168,7 +186,7 @@ class TabularDataset(Dataset):
             )
             for part in SPLITS
         )
-        return self.assemble(train, val, test, table.checksums)
+        return self.assemble(seed, train, val, test, table.checksums)
 
 
 def min_max(x: np.ndarray, fit_rows: np.ndarray | None) -> np.ndarray:

@@ -7,7 +7,7 @@ import inspect
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
@@ -81,15 +81,18 @@ class Part:
     Attributes:
         function: the class or function that it calls.
         given: its arguments; nodes below it are parts themselves.
+        shared: options that everything of its kind takes, for the method `with_options` of what is built.
     """
 
     function: Callable[..., Any]
     given: dict[str, Any]
+    shared: dict[str, Any] = field(default_factory=dict)
 
     def build(self, *more: Any) -> Any:
         """Return what the function makes of the arguments, after the parts below it are built."""
         given = {key: value.build() if isinstance(value, Part) else value for key, value in self.given.items()}
-        return self.function(*more, **given)
+        built = self.function(*more, **given)
+        return built.with_options(**self.shared) if self.shared else built
 
     @property
     def kind(self) -> Any:
@@ -120,6 +123,9 @@ def check_part(path: str, node: dict[str, Any], reserved: Sequence[str] = ()) ->
     function = target(node)
     hints = typing.get_type_hints(function.__init__ if inspect.isclass(function) else function)
     known = [name for name in inspect.signature(function).parameters if name not in ("self", *reserved)]
+    shared = typing.get_type_hints(function.with_options) if hasattr(function, "with_options") else {}
+    shared.pop("return", None)
+    hints, known = hints | shared, [*known, *shared]
     for key in known:
         _refuse_name_of_part(f"{path}.{key}", node.get(key), hints[key])
     below = {key: value for key, value in node.items() if is_part(value)}
@@ -136,7 +142,7 @@ def check_part(path: str, node: dict[str, Any], reserved: Sequence[str] = ()) ->
             given[key] = _check_below(path, key, node, hints[key])
         else:
             given[key] = node[key] = checked_value(where, value, hints[key])
-    return Part(function, given)
+    return Part(function, given, {key: given.pop(key) for key in shared if key in given})
 
 
 def _check_below(path: str, key: str, node: dict[str, Any], hint: Any) -> Part:

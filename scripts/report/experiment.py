@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -40,6 +40,8 @@ class Experiment:
         overrides: options of scripts.train that all its runs share.
         runs_from: for methods that another experiment trains already, its name.
         choose_layer: methods trained at both layers; the layer with the better validation score is reported.
+        paper_methods: for names of the paper's rows that are no method's title, which of our methods they mean; where
+            there are several ("ERM/MAML"), the one that is trained on the dataset.
         paper_table, setting: rows of results/paper/results.csv to compare with; spaces separate several settings.
         metrics: columns of the table.
         metrics_of: other columns for some of the datasets.
@@ -64,6 +66,7 @@ class Experiment:
     overrides: list = field(default_factory=list)
     runs_from: dict = field(default_factory=dict)
     choose_layer: list = field(default_factory=list)
+    paper_methods: dict = field(default_factory=dict)
     paper_table: str = ""
     setting: str = ""
     metrics: list = field(default_factory=list)
@@ -133,16 +136,22 @@ def paper_rows(experiment: Experiment, results: Path = RESULTS) -> list[dict[str
         if r["table"] == experiment.paper_table and r["setting"] in experiment.setting.split()
     ]
     datasets = {r["dataset"]: names.spelling("dataset", r["dataset"], experiment.datasets) for r in rows}
-    methods = {r["method"]: names.spelling("method", r["method"], experiment.methods) for r in rows}
     return [
         {
             **r,
             "dataset": datasets[r["dataset"]],
-            "method": experiment.stands_for(datasets[r["dataset"]], methods[r["method"]]),
+            "method": experiment.stands_for(datasets[r["dataset"]], _method(experiment, datasets[r["dataset"]], r)),
             "metric": ("worst_" if r["setting"] == "ood-worst" else "") + names.metric_spelling(r["metric"]),
         }
         for r in rows
     ]
+
+
+def _method(experiment: Experiment, dataset: str, row: Mapping[str, str]) -> str:
+    """Return which of our methods a row of the paper is about on a dataset."""
+    here = experiment.methods_of.get(dataset, experiment.methods)
+    meant = [method for method in experiment.paper_methods.get(row["method"], []) if method in here]
+    return str(meant[0]) if meant else names.spelling("method", row["method"], here)
 
 
 def layer_notes(records: pd.DataFrame, methods: Sequence[str]) -> list[str]:
@@ -170,6 +179,7 @@ def make_table(
     """
     mine = experiment.records_of(records, preset)
     paper = paper_rows(experiment)
+    known = {r["dataset"] for r in read_csv(RESULTS / "paper" / "results.csv")}
     order = [*experiment.datasets, experiment.fallback]
     present = names.in_order((d for d in mine["dataset"].unique() if d in order), order)
     chosen = methods or experiment.methods
@@ -182,7 +192,8 @@ def make_table(
             for theirs, ours in experiment.paper_trains.get(dataset, {}).items()
         ]
         if not any(r["dataset"] == dataset for r in paper):
-            notes.append("Not in the paper: a stand-in.")
+            elsewhere = names.dataset_title(dataset) in known
+            notes.append("Not in the paper's table: our addition." if elsewhere else "Not in the paper: a stand-in.")
         block = make_block(
             mine,
             paper,

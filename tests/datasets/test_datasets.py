@@ -113,7 +113,7 @@ class Least(Dataset):
     def load(self, seed: int) -> RegressionData:
         x = torch.rand(6, 2)
         train, val, test = (Split(x, x.sum(dim=1, keepdim=True), torch.zeros(6, dtype=torch.int64)) for _ in SPLITS)
-        return self.assemble(train, val, test, {}, "made up")
+        return self.assemble(seed, train, val, test, {}, "made up")
 
 
 def test_name_unit_and_load_make_a_dataset() -> None:

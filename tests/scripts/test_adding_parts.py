@@ -92,7 +92,7 @@ CODE = {
                     x = torch.rand(n, 3, generator=generator)
                     y = self.slope * x[:, :1] + 0.1 * torch.randn(n, 1, generator=generator)
                     splits.append(Split(x, y, torch.zeros(n, dtype=torch.int64), part))
-                return self.assemble(*splits, {})
+                return self.assemble(seed, *splits, {})
     """,
     "my_model": """
         from torch import nn

@@ -89,6 +89,7 @@ class TaskDataset(Dataset):
         train = train.select(fitted) if self.val_objects else train
         n_train, n_val, n_test = self.n_tasks
         return self.assemble(
+            seed,
             self._split("train", train, n_train, [seed, 0]),
             self._split("val", val, n_val, [seed, 1]),
             self._split("test", test, n_test, [self.task_seed, 3]),

@@ -1,0 +1,60 @@
+"""Noise on the labels of the training split (paper, appendix, table "noise"; every dataset has the option)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+
+from cmixup.data import Split
+from cmixup.errors import check_choice, check_nonnegative
+from cmixup.seeding import sequence
+from cmixup.tasks import Tasks
+
+
+@dataclass(frozen=True)
+class LabelNoise:
+    """Gaussian noise that is drawn once for a run seed, from a stream of its own, and stays over the epochs.
+
+    Its standard deviation is `ratio` times that of the training labels, pooled over all their entries. On tasks each
+    example (a view of an object) has one noisy label, in the support and in the query of every training task.
+
+    Args:
+        ratio: 0 or more; 0 leaves the labels as they are.
+        per: "output" draws a number for every entry of a label; "example" adds one number to all outputs of a row, as
+            the released helper does. For labels of width 1 and on tasks both are the same.
+
+    Raises:
+        InputError: a ratio that is negative or not finite, or another word for `per`.
+    """
+
+    ratio: float = 0.0
+    per: str = "output"
+
+    def __post_init__(self) -> None:
+        check_nonnegative("label_noise", self.ratio)
+        check_choice("label_noise_per", self.per, ("output", "example"))
+
+    def add(self, train: Split, seed: int) -> tuple[Split, float]:
+        """Return the training split with noise on its labels, and the standard deviation of the noise in their unit."""
+        rng = np.random.default_rng(sequence(seed, "label_noise"))
+        if isinstance(train.x, Tasks):
+            old = train.x
+            labels, std = self._noisy(old.labels, old.labels.shape, rng)
+            tasks = Tasks(old.images, labels, old.objects, old.views, old.shots)
+            return replace(train, x=tasks, y=tasks.y), std
+        n, width = train.y.shape
+        labels, std = self._noisy(train.y.numpy(), (n, width if self.per == "output" else 1), rng)
+        return replace(train, y=torch.from_numpy(labels)), std
+
+    def _noisy(self, labels: np.ndarray, shape: tuple[int, ...], rng: np.random.Generator) -> tuple[np.ndarray, float]:
+        std = self.ratio * float(np.std(labels, dtype=np.float64))
+        return (labels + std * rng.standard_normal(shape)).astype(labels.dtype), std
+
+    def note(self, std: float) -> str:
+        """Return what a reader of the results must know, with the standard deviation in the labels' unit."""
+        return (
+            f"the training labels have Gaussian noise of standard deviation {std:.4g}, {self.ratio:g} times theirs, "
+            f"independent per {self.per}"
+        )

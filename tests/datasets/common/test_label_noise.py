@@ -1,0 +1,166 @@
+"""Noise on training labels: its size, its shape, and all that it must leave alone."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from cmixup.data import RegressionData, Split
+from cmixup.errors import InputError
+from cmixup.pairing.label import LabelDistance
+from cmixup.seeding import Streams
+from cmixup.tasks import Tasks
+from datasets.common.label_noise import LabelNoise
+from scripts.bandwidth import dataset_labels
+from scripts.driver.compose import compose_train, names
+from scripts.driver.config import dataset_class
+from scripts.driver.job import Job, make_run, plan
+
+#: Twins that need other options to stay small.
+SMALL: dict[str, dict[str, Any]] = {"echo": {"frames": 2, "size": 16}}
+
+
+def twin(name: str, seed: int = 0, **noise: Any) -> RegressionData:
+    return dataset_class(name)(synthetic=True, **SMALL.get(name, {})).with_options(**noise).load(seed)
+
+
+def split(n: int, width: int, seed: int = 0) -> Split:
+    y = torch.from_numpy(5 + 3 * np.random.default_rng(seed).standard_normal((n, width))).float()
+    return Split(torch.zeros(n, 1), y, torch.zeros(n, dtype=torch.int64))
+
+
+def added(n: int, width: int, ratio: float = 0.3, per: str = "output", seed: int = 0) -> tuple[np.ndarray, float]:
+    """Return the noise that labels of standard deviation 3 got, and what was said of it."""
+    clean = split(n, width)
+    noisy, std = LabelNoise(ratio, per).add(clean, seed)
+    return (noisy.y.double() - clean.y.double()).numpy(), std
+
+
+def test_the_standard_deviation_is_that_of_all_labels_times_the_ratio() -> None:
+    noise, std = added(20_000, 4)
+    assert std == pytest.approx(0.3 * float(split(20_000, 4).y.double().std(correction=0)), rel=1e-6)
+    assert noise.std() == pytest.approx(std, rel=0.02)
+    assert abs(noise.mean()) < 4 * std / math.sqrt(noise.size)
+    assert (np.abs(noise) < std).mean() == pytest.approx(math.erf(1 / math.sqrt(2)), abs=0.01)  # normal
+
+
+def test_columns_of_different_scales_share_one_standard_deviation() -> None:
+    clean = split(20_000, 2)
+    y = clean.y * torch.tensor([1.0, 100.0])
+    noisy, std = LabelNoise(0.3).add(Split(clean.x, y, clean.domain), 0)
+    for column in range(2):
+        assert float((noisy.y - y)[:, column].double().std()) == pytest.approx(std, rel=0.02)
+
+
+def test_outputs_are_independent_or_share_one_number() -> None:
+    noise, _ = added(20_000, 3)
+    assert np.abs(np.corrcoef(noise.T) - np.eye(3)).max() < 4 / math.sqrt(20_000)
+    shared, std = added(20_000, 3, per="example")
+    np.testing.assert_allclose(shared, np.repeat(shared[:, :1], 3, axis=1), atol=1e-5)
+    assert shared.std() == pytest.approx(std, rel=0.02)
+
+
+def test_noise_is_fixed_by_the_run_seed_and_has_a_stream_of_its_own() -> None:
+    noise, _ = added(500, 1, seed=3)
+    assert np.array_equal(noise, added(500, 1, seed=3)[0])
+    assert not np.array_equal(noise, added(500, 1, seed=4)[0])
+    streams = Streams(3)
+    for name in ("order", "partners", "lam", "mixing", "views"):
+        other = getattr(streams, name).standard_normal(500)
+        assert abs(np.corrcoef(noise[:, 0], other)[0, 1]) < 4 / math.sqrt(500)
+
+
+@pytest.mark.parametrize("name", names("dataset"))
+def test_every_dataset_takes_it_and_only_training_labels_change(name: str) -> None:
+    clean, noisy = twin(name), twin(name, label_noise=0.3)
+    for part in ("val", "test"):
+        assert torch.equal(getattr(clean, part).y, getattr(noisy, part).y)
+    assert not torch.equal(clean.train.y, noisy.train.y)
+    assert torch.equal(clean.train.domain, noisy.train.domain)
+    row = torch.arange(2)
+    before, after = clean.train.x[row], noisy.train.x[row]
+    if isinstance(clean.train.x, Tasks):
+        assert torch.equal(before.support, after.support)
+        assert torch.equal(before.query, after.query)
+    else:
+        assert torch.equal(before, after)
+    assert not np.array_equal(noisy.train.y.numpy(), twin(name, 1, label_noise=0.3).train.y.numpy())
+    assert [note for note in noisy.notes if note not in clean.notes] == [noisy.notes[-1]]
+    assert "Gaussian noise of standard deviation" in noisy.notes[-1]
+
+
+@pytest.mark.parametrize("name", ["airfoil", "exchange_rate", "shapenet1d"])
+def test_ratio_0_is_the_clean_run(name: str) -> None:
+    clean, zero = twin(name), twin(name, label_noise=0.0)
+    assert torch.equal(clean.train.y, zero.train.y)
+    assert clean.notes == zero.notes
+
+
+def test_an_example_of_training_tasks_has_one_noisy_label_in_support_and_query() -> None:
+    clean, noisy = twin("shapenet1d").train.x, twin("shapenet1d", label_noise=0.3).train.x
+    assert isinstance(clean, Tasks)
+    assert isinstance(noisy, Tasks)
+    rows = np.arange(len(clean))
+    support = noisy.support_labels(rows)
+    assert (support != clean.support_labels(rows)).mean() > 0.99
+    seen: dict[tuple[int, int], float] = {}
+    every = np.concatenate([support, noisy.y.numpy()], axis=1)
+    for obj, views, labels in zip(noisy.objects, noisy.views, every, strict=True):
+        for view, label in zip(views, labels, strict=True):
+            assert seen.setdefault((int(obj), int(view)), float(label)) == float(label)
+    difference = noisy.labels - clean.labels
+    assert difference.std() == pytest.approx(0.3 * clean.labels.std(), rel=4 / math.sqrt(2 * difference.size))
+
+
+def test_validation_tasks_of_the_training_objects_are_clean() -> None:
+    clean, noisy = twin("shapenet1d").val.x, twin("shapenet1d", label_noise=0.3).val.x
+    assert isinstance(clean, Tasks)
+    assert isinstance(noisy, Tasks)
+    assert np.array_equal(clean.labels, noisy.labels)
+
+
+def planned(*words: str) -> Job:
+    return plan(compose_train(["dataset=airfoil", "dataset.synthetic=true", "logger=none", *words]))
+
+
+def test_partners_and_the_doctor_see_the_noisy_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = make_run(planned("dataset.label_noise=0.3", "method=cmixup"), 2)
+    noisy = twin("airfoil", 2, label_noise=0.3).train.y
+    assert torch.equal(run.data.train.y, noisy)
+    run.method.fit(run.data, run.model, run.streams)
+    pairing: Any = run.method.pairing
+    assert isinstance(pairing, LabelDistance)
+    np.testing.assert_array_equal(pairing._labels, noisy.numpy())
+    monkeypatch.setattr(dataset_class("airfoil"), "read", lambda self: self.synthetic_rows(np.random.default_rng(0)))
+    np.testing.assert_array_equal(dataset_labels("airfoil", 2, "0.3"), noisy.numpy())
+
+
+def test_it_names_the_run_only_where_there_is_noise() -> None:
+    assert planned("dataset.label_noise=0.0").folder == planned().folder
+    assert planned("dataset.label_noise=0").options == {"dataset.synthetic": True}
+    assert planned("dataset.label_noise=0.3").options == {"dataset.synthetic": True, "dataset.label_noise": 0.3}
+
+
+@pytest.mark.parametrize("ratio", [-0.1, math.nan, math.inf])
+def test_a_ratio_that_is_no_size_is_refused(ratio: float) -> None:
+    with pytest.raises(InputError, match="label_noise must be a finite number, 0 or more, got"):
+        LabelNoise(ratio)
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("label_noise=-1", "label_noise must be a finite number, 0 or more, got -1.0"),
+        ("label_noise=nan", "label_noise must be a finite number, 0 or more, got nan"),
+        ("label_noise=much", "dataset.label_noise must be a number, got 'much'"),
+        ("label_noise_per=row", "label_noise_per must be one of output, example, got 'row'"),
+    ],
+)
+def test_the_command_line_refuses_it_before_any_work(word: str, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        planned(f"dataset.{word}")
+    assert message in str(caught.value)

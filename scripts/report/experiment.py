@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from omegaconf import OmegaConf
@@ -93,6 +94,11 @@ class Experiment:
     def stands_for(self, dataset: str, method: str) -> str:
         """Return which of our methods the paper's row of `method` is about on `dataset`."""
         return str(self.paper_trains.get(dataset, {}).get(method, method))
+
+    def own_options(self) -> dict[str, Any]:
+        """Return the options that all its runs change, by key."""
+        changed = OmegaConf.from_dotlist(list(self.overrides))
+        return {key: OmegaConf.select(changed, key) for key in (word.partition("=")[0] for word in self.overrides)}
 
     def records_of(self, records: pd.DataFrame, preset: str) -> pd.DataFrame:
         """Return the records of one preset that this experiment shows."""

@@ -19,8 +19,9 @@ def shown_tables(records: pd.DataFrame) -> list[tuple[Experiment, str, Table]]:
         if not experiment.paper_table or experiment.variants:
             continue
         for preset in presets(records, experiment.name):
-            missing = missing_lines(experiment, experiment.records_of(standard(records), preset), preset)
-            found.append((experiment, preset, make_table(experiment, standard(records), preset, missing=missing)))
+            own = experiment.records_of(standard(records, experiment), preset)
+            missing = missing_lines(experiment, own, preset)
+            found.append((experiment, preset, make_table(experiment, own, preset, missing=missing)))
     return found
 
 
@@ -30,9 +31,10 @@ def presets(records: pd.DataFrame, experiment: str) -> list[str]:
     return sorted(found, key=lambda p: (("paper", "released").index(p) if p in ("paper", "released") else 2, p))
 
 
-def standard(records: pd.DataFrame) -> pd.DataFrame:
-    """Return the records of runs that follow their preset: no option was changed."""
-    return select(records, options={})
+def standard(records: pd.DataFrame, experiment: Experiment | None = None) -> pd.DataFrame:
+    """Return the records of runs that follow their preset: nothing was changed but what all runs of `experiment` do."""
+    own = experiment.own_options() if experiment else {}
+    return records[[options in ({}, own) for options in records["options"]]]
 
 
 def missing_lines(experiment: Experiment, records: pd.DataFrame, preset: str = "paper") -> list[str]:

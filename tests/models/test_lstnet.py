@@ -115,7 +115,7 @@ def test_mix_points(variant: str) -> None:
     model, _, _ = model_and_inputs(variant)
     assert LSTNet.layers == LAYERS
     assert resolve_layer(model, "hidden") == "conv"
-    assert not model.stackable
+    assert model.stackable
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

@@ -11,10 +11,11 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
-from torch.nn.functional import hardshrink
 
-sigmoid_backward, tanh_backward = torch.ops.aten.sigmoid_backward, torch.ops.aten.tanh_backward
+from cmixup.errors import InputError
+
+aten = torch.ops.aten
+hardshrink, sigmoid_backward, tanh_backward = aten.hardshrink, aten.sigmoid_backward, aten.tanh_backward
 CHUNK = 8  # steps whose gradients are taken together, so that they stay in the cache
 
 
@@ -32,7 +33,7 @@ class StackConv1d(nn.Conv1d):
         weight, bias = self.weight, self.bias
         assert bias is not None
         if weight.ndim == 3:
-            return _convolve(x[None], weight[None], bias[None])[0]
+            return _convolve(x[None], weight[None], bias[None]).squeeze(0)
         return _convolve(x, weight, bias)
 
 
@@ -70,7 +71,7 @@ class StackGRU(nn.GRU):
             states, last = super().forward(x)
             return states, last[0]
         states, last = _GRU.apply(x.mT[None], *(weight[None] for weight in weights))
-        return states[0].mT, last[0].mT
+        return states.squeeze(0).mT, last.squeeze(0).mT
 
 
 def _convolve(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -89,8 +90,8 @@ class _Project(torch.autograd.Function):
         return _project(x, weight, bias)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor | None, ...]:
+        _refuse_second_derivatives()
         x, weight = ctx.saved_tensors
         d_weight, d_bias = torch.zeros_like(weight), d_out.new_zeros(d_out.shape[0], d_out.shape[2])
         d_x = torch.empty_like(x, memory_format=torch.contiguous_format) if ctx.needs_input_grad[0] else None
@@ -108,9 +109,8 @@ class _GRU(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(
-        ctx: Any, x: Tensor, weight: Tensor, kernel: Tensor, bias: Tensor, kernel_bias: Tensor
-    ) -> tuple[Tensor, Tensor]:
+    def forward(ctx: Any, x: Tensor, *weights: Tensor) -> tuple[Tensor, Tensor]:
+        weight, kernel, bias, kernel_bias = weights
         models, steps, _, batch = x.shape
         hidden = kernel.shape[-1]
         both, new = slice(2 * hidden), slice(2 * hidden, None)  # rows of r and z, and of n
@@ -136,14 +136,18 @@ class _GRU(torch.autograd.Function):
         return states, states[:, -1].clone()
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, d_states: Tensor | None, d_last: Tensor | None) -> tuple[Tensor | None, ...]:
+        _refuse_second_derivatives()
         x, weight, kernel, gates, inner, states = ctx.saved_tensors
         models, steps, hidden, batch = states.shape
         d_x = torch.empty_like(x) if ctx.needs_input_grad[0] else None
         d_weight, d_kernel = torch.zeros_like(weight), torch.zeros_like(kernel)
         d_bias, d_kernel_bias = (x.new_zeros(models, 3 * hidden) for _ in range(2))
-        flow = x.new_zeros(models, hidden, batch) if d_last is None else d_last
+        flow = (
+            x.new_zeros(models, hidden, batch)
+            if d_last is None
+            else d_last.clone(memory_format=torch.contiguous_format)
+        )
         faded, back = torch.finfo(x.dtype).tiny * 1e8, kernel.mT
         buffers = [x.new_empty(models, min(CHUNK, steps), width * hidden, batch) for width in (3, 3, 1, 1, 1, 1)]
         for start in reversed(range(0, steps, CHUNK)):
@@ -162,12 +166,11 @@ class _GRU(torch.autograd.Function):
             z_each, d_each, d_gates_each = z.unbind(1), d_hidden.unbind(1), d_gates.unbind(1)
             for t in reversed(range(stop - start)):
                 d_t = d_each[t]
-                if d_states is None:
-                    d_t.copy_(flow)
-                else:
-                    torch.add(flow, d_states[:, start + t], out=d_t)
+                hardshrink(flow, faded, out=d_t)
+                if d_states is not None:
+                    d_t += d_states[:, start + t]
                 torch.mul(by_gate[t], d_t.unsqueeze(1), out=in_gates[t])
-                flow = hardshrink(torch.baddbmm(d_t * z_each[t], back, d_gates_each[t]), faded)
+                torch.mul(d_t, z_each[t], out=flow).baddbmm_(back, d_gates_each[t])
             for e, given in enumerate(d_gates):
                 _add_weight_gradient(d_kernel[e], d_kernel_bias[e], given, before[e])
                 torch.mul(d_hidden[e], by_new[e], out=given[:, 2 * hidden :])  # now by W_n x + b_n
@@ -195,3 +198,9 @@ def _add_weight_gradient(d_weight: Tensor, d_bias: Tensor, d_out: Tensor, x: Ten
     """Add the gradients by one model's weight and bias, for `d_out: (T, O, B)` and `x: (T, C, B)`."""
     d_weight += torch.bmm(d_out, x.mT).sum(dim=0)
     d_bias += torch.matmul(d_out, d_out.new_ones(d_out.shape[-1])).sum(dim=0)
+
+
+def _refuse_second_derivatives() -> None:
+    """Raise `InputError` where a gradient shall be differentiated again; it would pass for a constant."""
+    if torch.is_grad_enabled():
+        raise InputError("create_graph must be False for LSTNet's layers, which have no second derivatives, got True")

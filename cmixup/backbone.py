@@ -60,6 +60,8 @@ class StackLinear(nn.Linear):
         """Return `(B, out)`, or `(E, B, out)` for a stack."""
         if self.weight.ndim == 2:
             return super().forward(x)
+        if self.bias is None:
+            return torch.bmm(x, self.weight.mT)
         return torch.baddbmm(self.bias.unsqueeze(-2), x, self.weight.mT)
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import math
 
 import pytest
@@ -8,6 +9,8 @@ from torch import Tensor, nn
 
 from cmixup.backbone import resolve_layer
 from cmixup.errors import InputError
+from cmixup.model_stack import ModelStack
+from cmixup.optim import descend
 from models.lstnet import Attention, LSTNet, Skip
 from tests.helpers import forward_mixed
 
@@ -115,7 +118,7 @@ def test_mix_points(variant: str) -> None:
     model, _, _ = model_and_inputs(variant)
     assert LSTNet.layers == LAYERS
     assert resolve_layer(model, "hidden") == "conv"
-    assert not model.stackable
+    assert model.stackable
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -229,6 +232,51 @@ def test_the_attention_variant_by_hand() -> None:
     torch.testing.assert_close(model.features(x), features)
     expected = features @ model.out.weight.T + model.out.bias + highway_by_hand(model, x)
     torch.testing.assert_close(model(x), expected)
+
+
+# ---- stacks
+
+
+@pytest.mark.parametrize(("variant", "score"), [("skip", "dot"), ("attention", "dot"), ("attention", "mlp")])
+def test_a_stack_trains_as_its_models_alone(variant: str, score: str) -> None:
+    """Three steps of Adam on mixed hidden states, without dropout; then predictions, features and mix points."""
+    x, other, lam = torch.rand(3, N, WINDOW, M), torch.rand(3, N, WINDOW, M), torch.rand(3, N)
+    models = []
+    for e in range(3):
+        torch.manual_seed(e)
+        models.append(LSTNet((WINDOW, M), M, channels=6, hidden=7, variant=variant, score=score).eval())
+    together = ModelStack([copy.deepcopy(model) for model in models], torch.device("cpu"))
+    singles = [ModelStack([model], torch.device("cpu")) for model in models]
+    for _ in range(3):
+        loss = forward_mixed(together.model, x, other, lam, "conv").square().mean(dim=(-2, -1))
+        alone = [
+            forward_mixed(single.model, x[e], other[e], lam[e], "conv").square().mean()
+            for e, single in enumerate(singles)
+        ]
+        torch.testing.assert_close(loss, torch.stack(alone))
+        descend(loss, together.optimizer)
+        for each, single in zip(alone, singles, strict=True):
+            descend(each, single.optimizer)
+    stack = together.model
+    assert isinstance(stack, LSTNet)
+    for e, model in enumerate(models):
+        torch.testing.assert_close(stack(x)[e], model(x[e]), atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(stack.features(x)[e], model.features(x[e]), atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(
+            stack.head(stack.features(x))[e], model.head(model.features(x[e])), atol=1e-5, rtol=1e-4
+        )
+        for mine, own in zip(stack.encode(x, "conv"), model.encode(x[e], "conv"), strict=True):
+            torch.testing.assert_close(mine[e], own, atol=1e-5, rtol=1e-4)
+
+
+def test_models_of_a_stack_drop_different_places() -> None:
+    torch.manual_seed(0)
+    model = LSTNet((WINDOW, M), M, channels=6, hidden=7)
+    stack = ModelStack([model, copy.deepcopy(model)], torch.device("cpu")).model
+    x = torch.rand(1, N, WINDOW, M).expand(2, -1, -1, -1)
+    assert isinstance(stack, LSTNet)
+    first, second = stack.train().encode(x, "conv")[0]
+    assert not torch.equal(first, second)
 
 
 # ---- refusals

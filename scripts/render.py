@@ -30,6 +30,9 @@ from scripts.report.prose import fill, notes, pages
 from scripts.report.published import published_records, published_reports
 from scripts.report.records import records_csv, select
 from scripts.report.spurious import render_tables as spurious_tables
+from scripts.report.sweep import Sweep, sweeps
+from scripts.report.sweep import to_markdown as to_sweep_markdown
+from scripts.report.sweep_figure import draw_sweeps
 from scripts.report.tables import (
     Table,
     difference_text,
@@ -67,7 +70,27 @@ def render_texts(records: pd.DataFrame) -> dict[str, str]:
             table = make_table(experiment, standard(records), preset, missing=missing)
             for suffix, text in ((".md", to_markdown(table)), (".csv", to_table_csv(table)), (".tex", to_latex(table))):
                 texts[f"tables/{name}_{preset}{suffix}"] = text
-    return texts | spurious_tables() | paired_tables()
+    return texts | spurious_tables() | paired_tables() | sweep_tables()
+
+
+def sweep_tables() -> dict[str, str]:
+    """Return the table of every sweep and preset that has published runs, by its path below results/."""
+    return {
+        f"tables/{experiment.name}_{preset}.md": to_sweep_markdown(experiment, found, preset)
+        for experiment, preset, found in published_sweeps()
+    }
+
+
+def published_sweeps(results: Path = RESULTS) -> list[tuple[Experiment, str, list[Sweep]]]:
+    """Return every sweep and preset that has published runs of two values or more."""
+    shown = []
+    for experiment in experiments():
+        if experiment.sweep and (own := published_reports(results, [experiment.name])):
+            sources = {experiment.recorded_under(m, d) for m in experiment.methods for d in experiment.datasets}
+            reports = [*own, *published_reports(results, sources - {experiment.name})]
+            swept = [(preset, sweeps(experiment, reports, preset)) for preset in sorted({r["preset"] for r in own})]
+            shown += [(experiment, preset, found) for preset, found in swept if found]
+    return shown
 
 
 def missing_lines(experiment: Experiment, records: pd.DataFrame, preset: str = "paper") -> list[str]:
@@ -221,6 +244,9 @@ def main() -> None:
             if experiment.variants and (sweeps := ablation.sweeps(experiment, records)):
                 picture = to_png(sweep_figure(sweeps, "bandwidth, in units of the label"))
                 write_atomically(RESULTS / "figures" / f"{experiment.name}.png", picture)
+        for experiment, preset, found in published_sweeps():
+            picture = to_png(draw_sweeps(found, experiment.sweep["method"]))
+            write_atomically(RESULTS / "figures" / f"{experiment.name}_{preset}.png", picture)
         print(f"rendered {len(records)} records into {RESULTS} and {README}")
         if failing := [verdict.claim.name for verdict in verdicts if not verdict.holds]:
             print(f"{len(failing)} claims no longer hold (python -m scripts.claims --failing): {', '.join(failing)}")

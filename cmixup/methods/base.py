@@ -129,25 +129,27 @@ def per_run(method: Method) -> tuple[str, ...]:
 def check_alike(methods: Sequence[Method]) -> None:
     """Raise `InputError` if methods that are not fitted yet differ in what a stack takes from the first of them.
 
-    These are their class and every attribute that is a number, a word, true, false or None, their parts' too, but for
-    the options of `per_run`.
+    These are their class and every attribute that is a number, a word, a list, true, false or None, their parts' too,
+    but for the options of `per_run`.
     """
     first, *others = ({f".{name}": value for name, value in _plain(m, per_run(m))} for m in methods)
     for other in others:
-        for name in first.keys() | other.keys():
+        for name in sorted(first.keys() | other.keys()):
             mine, theirs = (repr(options.get(name)) for options in (first, other))  # as text, so that NaN equals itself
             if mine != theirs:
                 raise InputError(f"all runs of a stack need method{name} alike, got {mine} and {theirs}")
 
 
-def _plain(module: nn.Module, left_out: Sequence[str] = ()) -> Iterator[tuple[str, object]]:
-    yield "class", type(module).__name__
-    for name, value in vars(module).items():
-        if not name.startswith("_") and isinstance(value, (int, float, str, type(None))):
+def _plain(whole: object, left_out: Sequence[str] = ()) -> Iterator[tuple[str, object]]:
+    yield "class", type(whole).__name__
+    children = dict(whole.named_children()) if isinstance(whole, nn.Module) else {}
+    for name, value in (vars(whole) | children).items():
+        if name in left_out:
+            yield f"{name}.class", type(value).__name__
+        elif isinstance(value, (int, float, str, list, tuple, type(None))) and not name.startswith("_"):
             yield name, value
-    for name, part in module.named_children():
-        inside = [("class", type(part).__name__)] if name in left_out else _plain(part)
-        yield from ((f"{name}.{key}", value) for key, value in inside)
+        elif name in children or (not name.startswith("_") and not callable(value) and hasattr(value, "__dict__")):
+            yield from ((f"{name}.{key}", inside) for key, inside in _plain(value))
 
 
 def squared_error(prediction: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:

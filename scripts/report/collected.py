@@ -15,7 +15,7 @@ from cmixup.stats import summarise
 from scripts.driver.runs import is_done, read_report
 from scripts.report import names
 from scripts.report.records import to_csv
-from scripts.report.sweep import Point, by_value, decimals_for, mean_text, option_value, points, shown
+from scripts.report.sweep import Point, Report, by_value, decimals_for, mean_text, option_value, points, shown
 from scripts.report.tables import markdown_rows
 
 WHOLE = ("dataset", "model", "method", "preset", "experiment")  # what a report names beside its options
@@ -116,18 +116,18 @@ def collect(reports: Sequence[dict[str, Any]], option: str, metric: str = "") ->
     for key, mine in groups.items():
         label = _label(rests[key], list(rests.values()))
         score = metric or str(mine[0]["selection"])
-        found = points(mine, option, score)
-        if len(found) < 2:
-            left_out.append(f"{label}: {option} has one value, {shown(found[0].value)}, in {len(mine)} runs")
+        swept = points(mine, option, score)
+        if len(swept) < 2:
+            left_out.append(f"{label}: {option} has one value, {shown(swept[0].value)}, in {len(mine)} runs")
             continue
         on_val = {value: _on_val(runs, score) for value, runs in by_value(mine, option).items()}
-        collected.append(Collected(label, option, score, found, on_val))
+        collected.append(Collected(label, option, score, swept, on_val))
     if not collected:
         raise InputError(f"there is no sweep over {option} here; {'; '.join(left_out)}")
     return collected, left_out
 
 
-def _on_val(reports: Sequence[dict[str, Any]], metric: str) -> float:
+def _on_val(reports: Sequence[Report], metric: str) -> float:
     """Return the mean validation score; NaN where validation has no such score."""
     return summarise([float(r["scores"]["val"].get(metric, math.nan)) for r in reports]).mean
 
@@ -160,8 +160,8 @@ def _label(rest: Mapping[str, Any], every: Sequence[Mapping[str, Any]]) -> str:
 def to_markdown(groups: Sequence[Collected]) -> str:
     """Return a table a group; the best mean is bold, with its interval below."""
     legend = (
-        "Test score, mean ± standard deviation (n - 1 in the denominator) and 95 % t interval over n seeds; bold is the "
-        "best mean."
+        "Test score, mean ± standard deviation (n - 1 in the denominator) and 95 % t interval over n seeds; bold is "
+        "the best mean."
     )
     parts = [legend]
     for group in groups:

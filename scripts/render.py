@@ -28,8 +28,10 @@ from scripts.report.paper_verdict import agreement_lines
 from scripts.report.prose import fill, notes, pages
 from scripts.report.published import published_records, published_reports
 from scripts.report.records import records_csv
-from scripts.report.shown import presets, shown_tables, standard
+from scripts.report.shown import presets, published_sweeps, shown_tables, standard
 from scripts.report.spurious import render_tables as spurious_tables
+from scripts.report.sweep import to_markdown as to_sweep_markdown
+from scripts.report.sweep_figure import draw_sweeps
 from scripts.report.tables import (
     Table,
     difference_text,
@@ -52,7 +54,15 @@ def render_texts(records: pd.DataFrame) -> dict[str, str]:
     for experiment, preset, table in shown_tables(records):
         for suffix, text in ((".md", to_markdown(table)), (".csv", to_table_csv(table)), (".tex", to_latex(table))):
             texts[f"tables/{experiment.name}_{preset}{suffix}"] = text
-    return texts | spurious_tables() | paired_tables()
+    return texts | spurious_tables() | paired_tables() | sweep_tables()
+
+
+def sweep_tables() -> dict[str, str]:
+    """Return the table of every sweep and preset that has published runs, by its path below results/."""
+    return {
+        f"tables/{experiment.name}_{preset}.md": to_sweep_markdown(experiment, found, preset)
+        for experiment, preset, found in published_sweeps()
+    }
 
 
 def readme_table(records: pd.DataFrame) -> str:
@@ -178,6 +188,9 @@ def main() -> None:
             if experiment.variants and (sweeps := ablation.sweeps(experiment, records)):
                 picture = to_png(sweep_figure(sweeps, "bandwidth, in units of the label"))
                 write_atomically(RESULTS / "figures" / f"{experiment.name}.png", picture)
+        for experiment, preset, found in published_sweeps():
+            picture = to_png(draw_sweeps(found, experiment.sweep["method"]))
+            write_atomically(RESULTS / "figures" / f"{experiment.name}_{preset}.png", picture)
         print(f"rendered {len(records)} records into {RESULTS} and {README}")
         if failing := [verdict.claim.name for verdict in verdicts if not verdict.holds]:
             print(f"{len(failing)} claims no longer hold (python -m scripts.claims --failing): {', '.join(failing)}")

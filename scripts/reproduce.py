@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,15 @@ from rich import box
 from rich.console import Console
 from rich.table import Table as RichTable
 
+from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from datasets.common.fetch import FetchError
 from scripts.driver.cli import chosen, label, out_folder, user_errors, warnings
-from scripts.driver.compose import TUNED, compose_train, tuned_path
+from scripts.driver.compose import TUNED, compose_train, override, tuned_path
 from scripts.driver.compose import names as options
 from scripts.driver.config import target
 from scripts.driver.job import Job, pick_device, plan
-from scripts.driver.parallel import train_all
+from scripts.driver.parallel import stacks_of, train_all, train_stacks
 from scripts.driver.runs import is_done, read_report
 from scripts.driver.words import parse_seeds
 from scripts.report import names
@@ -31,7 +33,11 @@ from scripts.report.curves import read_curves
 from scripts.report.experiment import Experiment, estimate_minutes, load_experiment, make_table
 from scripts.report.figures import draw, to_png
 from scripts.report.layer_choice import choose_variants
+from scripts.report.published import published_reports
 from scripts.report.records import records_frame
+from scripts.report.sweep import sweeps
+from scripts.report.sweep import to_markdown as to_sweep_markdown
+from scripts.report.sweep_figure import draw_sweeps
 from scripts.report.tables import LEGEND, Table, header, interval_lines, lines, to_latex, to_markdown, to_table_csv
 
 
@@ -48,19 +54,50 @@ class Choice:
     rerun: bool
 
 
-def overrides(experiment: Experiment, choice: Choice, dataset: str, method: str, layer: str = "") -> list[str]:
-    """Return the command line of scripts.train for one cell; no `layer` means the preset's."""
+def overrides(experiment: Experiment, choice: Choice, dataset: str, method: str, change: str = "") -> list[str]:
+    """Return the command line of scripts.train for one cell; no `change`, such as another layer, means the preset's."""
     return [
-        *([f"method.layer={layer}"] if layer else []),
+        *([change] if change else []),
         *experiment.overrides,
         f"dataset={dataset}", f"method={method}", f"preset={choice.preset}",
-        f"experiment={experiment.recorded_under(method)}",
+        f"experiment={experiment.recorded_under(method, dataset)}",
         f"seeds=[{','.join(map(str, choice.seeds))}]", "logger=none", f"out={choice.out}", f"device={choice.device}",
         f"rerun={str(choice.rerun).lower()}",
     ]  # fmt: skip
 
 
-Jobs = dict[tuple[str, str, str], Job]  # by dataset, method and layer ("": the preset's)
+Jobs = dict[tuple[str, str, str], Job]  # by dataset, method and change of its preset ("": none)
+
+
+def changes(experiment: Experiment, choice: Choice, dataset: str, method: str) -> list[str]:
+    """Return what is changed of a cell's preset, one job each: the layer, or the value of a swept option."""
+    if values := experiment.swept(dataset, method):
+        return [override(experiment.sweep["option"], value) for value in values]
+    # Preset tuned has its layer, chosen on validation with everything else.
+    if method in experiment.choose_layer and choice.preset != TUNED:
+        return ["method.layer=input", "method.layer=hidden"]
+    return [""]
+
+
+def to_train(experiment: Experiment, choice: Choice, dataset: str, method: str) -> Choice:
+    """Return the choice without the seeds of a sweep's lines that are published already."""
+    if not experiment.sweep or experiment.swept(dataset, method) or choice.rerun:
+        return choice
+    there = {r["seed"] for r in published_lines(experiment, choice) if (r["dataset"], r["method"]) == (dataset, method)}
+    return replace(choice, seeds=[seed for seed in choice.seeds if seed not in there])
+
+
+def published_lines(experiment: Experiment, choice: Choice) -> list[dict[str, Any]]:
+    """Return the published reports of what a sweep is compared with: other experiments' runs of the same seeds."""
+    return [
+        r for r in (_published() if experiment.sweep else [])
+        if r["experiment"] == experiment.recorded_under(r["method"], r["dataset"]) != experiment.name
+        and (r["preset"], r["options"]) == (choice.preset, {}) and r["seed"] in choice.seeds
+        and r["dataset"] in choice.datasets and r["method"] in choice.methods
+    ]  # fmt: skip
+
+
+_published = functools.cache(published_reports)
 
 
 def plan_cells(experiment: Experiment, choice: Choice) -> tuple[Jobs, list[str]]:
@@ -92,10 +129,9 @@ def plan_cells(experiment: Experiment, choice: Choice) -> tuple[Jobs, list[str]]
             shown = f"{names.dataset_title(dataset)}, {names.method_title(method)}"
             missing.append(f"{shown}: not tuned yet; python -m scripts.tune dataset={dataset} method={method}")
             continue
-        # Preset tuned has its layer, chosen on validation with everything else.
-        both = method in experiment.choose_layer and choice.preset != TUNED
-        for layer in ("input", "hidden") if both else ("",):
-            command = overrides(experiment, choice, dataset, method, layer)
+        own = to_train(experiment, choice, dataset, method)
+        for change in changes(experiment, choice, dataset, method) if own.seeds else []:
+            command = overrides(experiment, own, dataset, method, change)
             job = plan(compose_train(command))
             minutes = estimate_minutes(dataset, method, job)
             if minutes > experiment.budget_minutes:
@@ -103,15 +139,18 @@ def plan_cells(experiment: Experiment, choice: Choice) -> tuple[Jobs, list[str]]
                     f"{label(job)}: about {minutes:.0f} min here; python -m scripts.train {' '.join(command)}"
                 )
             else:
-                jobs[dataset, method, layer] = job
-                costs[dataset, method, layer] = minutes
+                jobs[dataset, method, change] = job
+                costs[dataset, method, change] = minutes
     # The longest first, so that no core waits for one long cell at the end.
     return {key: jobs[key] for key in sorted(jobs, key=costs.__getitem__, reverse=True)}, missing
 
 
 def train_cells(experiment: Experiment, choice: Choice, jobs: Jobs) -> list[str]:
     """Train all pending cells; returns what went wrong."""
-    return train_all([(overrides(experiment, choice, *key), job) for key, job in jobs.items()], experiment.name)
+    cells = [(overrides(experiment, replace(choice, seeds=job.seeds), *key), job) for key, job in jobs.items()]
+    if experiment.sweep:
+        return train_stacks(stacks_of(cells), experiment.name)
+    return train_all(cells, experiment.name)
 
 
 def collect(jobs: Jobs) -> list[dict[str, Any]]:
@@ -148,6 +187,24 @@ def write(table: Table, folder: Path, stem: str) -> None:
     """Write a table as Markdown, CSV and LaTeX."""
     for suffix, text in ((".md", to_markdown(table)), (".csv", to_table_csv(table)), (".tex", to_latex(table))):
         write_atomically(folder / f"{stem}{suffix}", text)
+
+
+def show_sweep(experiment: Experiment, choice: Choice, reports: Sequence[dict[str, Any]], missing: list[str]) -> None:
+    """Write and print the figure and the table of a sweep.
+
+    Raises:
+        InputError: no dataset has two values.
+    """
+    found = sweeps(experiment, [*reports, *published_lines(experiment, choice)], choice.preset)
+    if not found:
+        reasons = "; ".join(line.splitlines()[0] for line in missing)
+        raise InputError(f"experiment {experiment.name} has no dataset with two values to show: {reasons}")
+    folder, stem = Path(choice.out), f"{experiment.name}_{choice.preset}"
+    text = to_sweep_markdown(experiment, found, choice.preset, missing)
+    write_atomically(folder / "tables" / f"{stem}.md", text)
+    write_atomically(folder / "figures" / f"{stem}.png", to_png(draw_sweeps(found, experiment.sweep["method"])))
+    print(text)
+    print(f"Written: {folder / 'tables' / stem}.md, {folder / 'figures' / stem}.png; runs in {choice.out}/runs")
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -189,6 +246,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         for line in (line for job in jobs.values() for line in warnings(job)):
             print(line, file=sys.stderr)
         reports = collect(jobs)
+        if experiment.sweep:
+            show_sweep(experiment, choice, reports, missing)
+            return
         stem = f"{experiment.name}_{choice.preset}"
         if experiment.figure:
             for line in missing:

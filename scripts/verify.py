@@ -24,12 +24,13 @@ from datasets.common.fetch import FetchError
 from scripts.driver.cli import chosen, user_errors
 from scripts.driver.compose import command, compose_train, names
 from scripts.driver.job import Job, plan
-from scripts.driver.parallel import train_all
+from scripts.driver.parallel import train_stacks
 from scripts.driver.runs import environment, is_done, read_report
 from scripts.driver.words import parse_seeds
 from scripts.report.experiment import NOT_PUBLISHED, RESULTS
 from scripts.report.verification import (
     Cell,
+    by_stack,
     config_differences,
     draw_cells,
     naming,
@@ -43,12 +44,15 @@ PROCESSOR = (
 )
 
 
-def training_command(cell: Cell, out: Path) -> list[str]:
-    """Return the command line of scripts.train that trains a cell again."""
-    words, options = naming(cell)
-    seeds = f"seeds=[{','.join(map(str, cell.seeds))}]"
+def training_commands(cell: Cell, out: Path) -> list[list[str]]:
+    """Return the command lines of scripts.train that train the stack of a cell again, in its order."""
+    words, _ = naming(cell)
     threads = f"threads={cell.first['config']['threads']}"
-    return [*words, *command(options), seeds, threads, "device=cpu", "logger=none", f"out={out}"]
+    return [
+        [*words, *command(options), f"seeds=[{','.join(map(str, seeds))}]", threads, "device=cpu", "logger=none",
+         f"out={out}"]
+        for options, seeds in cell.stack
+    ]  # fmt: skip
 
 
 def differences(cell: Cell, job: Job) -> tuple[list[str], int]:
@@ -72,6 +76,33 @@ def differences(cell: Cell, job: Job) -> tuple[list[str], int]:
     return lines, n
 
 
+Work = list[list[tuple[list[str], Job]]]  # stacks of command lines with the jobs that they plan
+CellOf = dict[tuple[Path, tuple[int, ...]], Cell]  # by folder and seeds of its job
+
+
+def plan_stacks(cells: Sequence[Cell], out: Path, wrong: dict[str, list[str]]) -> tuple[Work, CellOf]:
+    """Return the stacks that train the cells again, in folders below `out`, and which of their jobs are which cells.
+
+    What cannot be planned, as an option or a value is no longer known, is put into `wrong`.
+    """
+    work: Work = []
+    cell_of: CellOf = {}
+    for number, group in enumerate(by_stack(cells)):
+        lines = training_commands(group[0], out / str(number))
+        try:
+            stack = [(words, plan(compose_train(words))) for words in lines]
+        except (InputError, HydraException) as error:
+            for cell in group:
+                wrong.setdefault(cell.name, []).append(str(error).splitlines()[0])
+            continue
+        work.append(stack)
+        wanted = {(json.dumps(cell.first["options"], sort_keys=True), cell.seeds): cell for cell in group}
+        for (options, seeds), (_, job) in zip(group[0].stack, stack, strict=True):
+            if cell_again := wanted.get((json.dumps(options, sort_keys=True), seeds)):
+                cell_of[job.folder, tuple(job.seeds)] = cell_again
+    return work, cell_of
+
+
 def verify(cells: Sequence[Cell], workers: int = 0) -> dict[str, list[str]]:
     """Train the cells again; return what differs by the name of its cell, printing a line for each on the way.
 
@@ -80,18 +111,9 @@ def verify(cells: Sequence[Cell], workers: int = 0) -> dict[str, list[str]]:
     """
     wrong: dict[str, list[str]] = {}
     with tempfile.TemporaryDirectory(prefix="cmixup-verify-") as folder:
-        work: list[tuple[list[str], Job]] = []
-        cell_of: dict[tuple[Path, tuple[int, ...]], Cell] = {}
-        for cell in cells:
-            words = training_command(cell, Path(folder))
-            try:
-                job = plan(compose_train(words))
-            except (InputError, HydraException) as error:  # an option or a value that is no longer known
-                wrong.setdefault(cell.name, []).append(str(error).splitlines()[0])
-                continue
-            work.append((words, job))
-            cell_of[job.folder, tuple(job.seeds)] = cell
-        for dataset in {json.dumps(job.config["dataset"], sort_keys=True): job.dataset for _, job in work}.values():
+        work, cell_of = plan_stacks(cells, Path(folder), wrong)
+        jobs = [job for stack in work for _, job in stack]
+        for dataset in {json.dumps(job.config["dataset"], sort_keys=True): job.dataset for job in jobs}.values():
             try:
                 if not dataset.synthetic:
                     dataset.fetch()
@@ -101,18 +123,20 @@ def verify(cells: Sequence[Cell], workers: int = 0) -> dict[str, list[str]]:
 
         def on_finish(job: Job, problem: str | None) -> str:
             nonlocal done
+            cell = cell_of.get((job.folder, tuple(job.seeds)))
+            if cell is None:  # it was only there to fill the stack
+                return ""
             done += 1
-            cell = cell_of[job.folder, tuple(job.seeds)]
             lines, n = differences(cell, job)
             lines += [problem] if problem else []
             if lines:
                 wrong.setdefault(cell.name, []).extend(lines)
             spent = time.perf_counter() - started
-            left = spent / done * (len(work) - done)
+            left = spent / done * (len(cell_of) - done)
             state = f"DIFFERS: {'; '.join(lines)}" if lines else f"{n} numbers equal"
-            return f"[{done}/{len(work)}] {cell.name}: {state} ({spent:.0f} s, about {left:.0f} s left)"
+            return f"[{done}/{len(cell_of)}] {cell.name}: {state} ({spent:.0f} s, about {left:.0f} s left)"
 
-        train_all(work, "verifying", workers, on_finish)
+        train_stacks(work, "verifying", workers, on_finish)
     return wrong
 
 

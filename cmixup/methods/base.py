@@ -14,7 +14,7 @@ parameters, and numbers that draws or steps count are its extra state (`get_extr
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -38,11 +38,14 @@ class Method(nn.Module):
         stackable: whether `loss` and `step` work on a stack of models. Otherwise seeds are trained one after another.
         tasks: whether a row of its data is a task (`cmixup.tasks.Tasks`).
         domains: whether it needs a training split with two domains or more.
+        per_run: attributes that `loss`, `step`, `begin` and `predictors` never read, so that the runs of a stack may
+            have them with different options; everything else must be alike. A subclass does not inherit this.
     """
 
     stackable: ClassVar[bool] = True
     tasks: ClassVar[bool] = False
     domains: ClassVar[bool] = False
+    per_run: ClassVar[tuple[str, ...]] = ()
 
     def check_batch(self, batch_size: int) -> None:
         """Raise `InputError` if full batches of `batch_size` rows do not suit the method; no data has been read yet."""
@@ -116,6 +119,37 @@ def check_data(method: Method, data: RegressionData) -> None:
     count = len(set(data.train.domain.tolist())) if method.domains else 2
     if count < 2:
         raise InputError(f"{name} needs training rows of two or more domains, {data.train.name} has {count}")
+
+
+def per_run(method: Method) -> tuple[str, ...]:
+    """Return `per_run` of the method's own class: a subclass may read what its base does not."""
+    return vars(type(method)).get("per_run", ())
+
+
+def check_alike(methods: Sequence[Method]) -> None:
+    """Raise `InputError` if methods that are not fitted yet differ in what a stack takes from the first of them.
+
+    These are their class and every attribute that is a number, a word, a list, true, false or None, their parts' too,
+    but for the options of `per_run`.
+    """
+    first, *others = ({f".{name}": value for name, value in _plain(m, per_run(m))} for m in methods)
+    for other in others:
+        for name in sorted(first.keys() | other.keys()):
+            mine, theirs = (repr(options.get(name)) for options in (first, other))  # as text, so that NaN equals itself
+            if mine != theirs:
+                raise InputError(f"all runs of a stack need method{name} alike, got {mine} and {theirs}")
+
+
+def _plain(whole: object, left_out: Sequence[str] = ()) -> Iterator[tuple[str, object]]:
+    yield "class", type(whole).__name__
+    children = dict(whole.named_children()) if isinstance(whole, nn.Module) else {}
+    for name, value in (vars(whole) | children).items():
+        if name in left_out:
+            yield f"{name}.class", type(value).__name__
+        elif isinstance(value, (int, float, str, list, tuple, type(None))) and not name.startswith("_"):
+            yield name, value
+        elif name in children or (not name.startswith("_") and not callable(value) and hasattr(value, "__dict__")):
+            yield from ((f"{name}.{key}", inside) for key, inside in _plain(value))
 
 
 def squared_error(prediction: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:

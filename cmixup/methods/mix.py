@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -32,6 +33,8 @@ class Mix(Method):
             name of one of its mix points.
         mixing: how two states become one; linear by default.
     """
+
+    per_run: ClassVar[tuple[str, ...]] = ("pairing", "lam")  # they only draw
 
     def __init__(self, pairing: Pairing, lam: Lam, layer: str = "input", mixing: Mixing | None = None):
         super().__init__()

@@ -132,6 +132,8 @@ class BatchLoader:
         sizes = orders[0].sizes.tolist()
         if any(order.sizes.tolist() != sizes for order in orders):
             raise InputError("all runs of a stack need batches of the same sizes")
+        if any(d.keys() != draws[0].keys() for d in draws):
+            raise InputError(f"all runs of a stack need the same draws, got {[sorted(d) for d in draws]}")
         index = self._aligned([order.index for order in orders], self.index_device)
         devices = dict.fromkeys(draws[0], self.device) | dict.fromkeys(GATHER_KEYS, self.index_device)
         drawn = {name: self._aligned([d[name] for d in draws], devices[name]) for name in draws[0]}

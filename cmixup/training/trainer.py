@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.data import RegressionData, Sampled, Split
-from cmixup.methods.base import Method, check_data
+from cmixup.methods.base import Method, check_alike, check_data
 from cmixup.metrics import evaluate, metric_of, score
 from cmixup.model_stack import ModelStack, stack_modules, unstack_modules
 from cmixup.order import EpochBatches
@@ -84,7 +84,8 @@ def train(
     are not finite has failed; the others of its stack go on, and training ends early where all have failed.
 
     Args:
-        runs: runs of one method and one architecture on equally large splits.
+        runs: runs of one method and one architecture on equally large splits. In a stack only options of the parts that
+            their method draws with (`Method.per_run`) may differ, such as C-Mixup's bandwidth.
         settings: how to train.
         device: where.
         on_epoch: called after each epoch with its number (from 1) and one history row a run of the stack.
@@ -97,7 +98,7 @@ def train(
         One result a run, in order.
 
     Raises:
-        InputError: a method that does not suit the data or the batch size, or splits that cannot be stacked.
+        InputError: a method that does not suit the data or the batch size, or splits or methods that cannot be stacked.
     """
     device = torch.device(device)
     for run in runs:
@@ -107,6 +108,7 @@ def train(
     together = all(run.method.stackable and getattr(run.model, "stackable", False) for run in runs)
     resident = all(s.resident for run in runs for s in (run.data.train, run.data.val, run.data.test))
     if together and resident:
+        check_alike([run.method for run in runs])
         return _train_stack(runs, settings, device, hooks)
     return [result for run in runs for result in _train_stack([run], settings, device, hooks)]
 

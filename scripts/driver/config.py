@@ -105,6 +105,11 @@ def is_part(value: Any) -> bool:
     return isinstance(value, Mapping) and "_target_" in value
 
 
+def parameters(node: Mapping[str, Any]) -> list[str]:
+    """Return the names of the arguments of what a node calls."""
+    return list(inspect.signature(target(node)).parameters)
+
+
 def check_part(path: str, node: dict[str, Any], reserved: Sequence[str] = ()) -> Part:
     """Check every key of a node, and of the nodes below it, by name and type.
 

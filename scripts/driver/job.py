@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,26 +14,34 @@ import yaml
 from omegaconf import DictConfig
 
 from cmixup.errors import InputError, check_choice
+from cmixup.methods.base import per_run
 from cmixup.seeding import Streams, torch_seed
 from cmixup.training.checkpoint import RESUME_FILE, Checkpoints
 from cmixup.training.settings import TrainSettings
 from cmixup.training.trainer import Run, RunResult, train
 from scripts.driver.compose import TUNED
-from scripts.driver.config import GROUPS, arguments, check_part, differences, resolved
-from scripts.driver.logger import make_logger
+from scripts.driver.config import (
+    GROUPS,
+    NOT_ARGUMENTS,
+    arguments,
+    check_part,
+    differences,
+    is_part,
+    parameters,
+    resolved,
+)
+from scripts.driver.logger import StackLogger
 from scripts.driver.predictions import scored
 from scripts.driver.runs import (
     begin_run,
     environment,
     finish_run,
+    folder_name,
     is_done,
     recorded_config,
-    stacked_seeds,
     write_report,
 )
 from scripts.driver.words import parse_seeds
-
-LONGEST_NAME = 120
 
 
 class Diverged(RuntimeError):
@@ -51,6 +57,7 @@ class Job:
         seeds: all seeds asked for.
         options: what differs from dataset, model, method and preset alone.
         folder: where the seeds' folders go.
+        stackable: whether its method and model train as a stack.
     """
 
     config: dict[str, Any]
@@ -62,6 +69,7 @@ class Job:
     dataset: Any
     make_model: Callable[..., torch.nn.Module]
     make_method: Callable[[], Any]
+    stackable: bool = False
     pending: list[int] = field(default_factory=list)
 
     def run_folder(self, seed: int) -> Path:
@@ -102,20 +110,10 @@ def plan(cfg: DictConfig) -> Job:
         Path(plain["out"]) / "runs" / plain["experiment"] / plain["dataset"]["name"] / plain["model"]["name"]
         / plain["method"]["name"] / folder_name(plain["preset"], naming_options)
     )  # fmt: skip
-    job = Job(plain, seeds, options, folder, device, settings, dataset.build(), model.build, method.build)
+    stackable = made.stackable and getattr(model.kind, "stackable", False)
+    job = Job(plain, seeds, options, folder, device, settings, dataset.build(), model.build, method.build, stackable)
     job.pending.extend(s for s in seeds if plain["rerun"] or not is_done(job.run_folder(s)))
     return job
-
-
-def folder_name(preset: str, options: Mapping[str, Any]) -> str:
-    """Name a run by its preset and every option that differs from it; what does not fit ends in a hash."""
-    parts = [f"{key.removeprefix('method.')}={value}" for key, value in sorted(options.items())]
-    written = ",".join([preset, *parts])
-    name = re.sub(r"[^\w=,.+-]", "_", written)
-    if name == written and len(name) <= LONGEST_NAME:
-        return name
-    digest = hashlib.sha256(written.encode()).hexdigest()[:12]
-    return f"{name[:LONGEST_NAME]}-{digest}"
 
 
 def pick_device(name: str) -> torch.device:
@@ -133,54 +131,86 @@ def pick_device(name: str) -> torch.device:
     return device
 
 
+def stack_key(job: Job) -> str:
+    """Return what jobs must share to train as one stack: all of their configuration but seeds and what only draws.
+
+    The options of the parts that a method names in `per_run`, such as C-Mixup's bandwidth, are each run's own.
+    """
+    method, shared = job.config["method"], {k: v for k, v in job.config.items() if k not in ("seed", "seeds", "method")}
+    drawing = [key for key in per_run(job.make_method()) if is_part(method.get(key))]
+    passed_on = {key for part in drawing for key in method[part]}.difference(NOT_ARGUMENTS, parameters(method))
+    shared["method"] = {key: value for key, value in method.items() if key not in passed_on}
+    shared["method"] |= {part: [method[part].get(name) for name in NOT_ARGUMENTS] for part in drawing}
+    alone = not job.stackable or job.config["checkpoint_every"]
+    return json.dumps([shared, str(job.folder) if alone else ""], sort_keys=True)
+
+
 def execute(job: Job, on_epoch: Callable[[int, list[dict[str, float]]], None] | None = None) -> list[Path]:
-    """Train the pending seeds of a job as one stack and write a folder for each.
+    """Train the pending seeds of a job as one stack and write a folder for each; see `execute_together`."""
+    return execute_together([job], on_epoch)
+
+
+def execute_together(
+    jobs: Sequence[Job], on_epoch: Callable[[int, list[dict[str, float]]], None] | None = None
+) -> list[Path]:
+    """Train the pending seeds of all jobs as one stack and write a folder for each.
 
     Returns:
         The folders written.
 
     Raises:
-        InputError: a method or model that does not suit the data; no folder has been written then. Or a method's
-            search that diverged: folders have been begun, and none is done.
+        InputError: jobs that cannot share a stack, or a method or model that does not suit the data; no folder has been
+            written then. Or a method's search that diverged: folders have been begun, and none is done.
         Diverged: after the other seeds are written, naming those that failed, and where.
     """
-    if not job.pending:
+    jobs = [job for job in jobs if job.pending]
+    if not jobs:
         return []
-    torch.set_num_threads(job.config["threads"])
-    runs = [make_run(job, seed) for seed in job.pending]
+    if len({stack_key(job) for job in jobs}) > 1:
+        raise InputError(f"jobs must share all but seeds and what only draws, got {[str(job.folder) for job in jobs]}")
+    first = jobs[0]
+    torch.set_num_threads(first.config["threads"])
+    members = [(job, seed) for job in jobs for seed in job.pending]
+    runs = [make_run(job, seed) for job, seed in members]
     # Before training: what is committed or edited meanwhile is not what runs.
-    shared = {"started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **environment(job.device)}
-    logger = make_logger(job.config, job.pending)
+    shared = {"started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **environment(first.device)}
+    logger = StackLogger([(job.config, job.pending) for job in jobs])
 
     def start(seeds: list[int]) -> None:
-        for seed in seeds:
+        for number in logger.start(len(seeds)):
+            job, seed = members[number]
             config = {**job.config, "seed": seed, "seeds": None}
             begin_run(job.run_folder(seed), yaml.safe_dump(config, sort_keys=False))
-        logger.start(seeds)
 
     def each_epoch(epoch: int, rows: list[dict[str, float]]) -> None:
         logger.epoch(epoch, rows)
         if on_epoch:
             on_epoch(epoch, rows)
 
-    results = train(runs, job.settings, job.device, on_epoch=each_epoch, checkpoints=checkpoints(job), on_start=start)
+    saving = checkpoints(first)
+    results = train(runs, first.settings, first.device, on_epoch=each_epoch, checkpoints=saving, on_start=start)
     written = []
-    for run, result in zip(runs, results, strict=True):
-        folder = job.run_folder(run.streams.seed)
-        report = make_report(job, run, result) | shared
+    for number, ((job, seed), run, result) in enumerate(zip(members, runs, results, strict=True)):
+        folder = job.run_folder(seed)
+        report = make_report(job, run, result) | stack_report(jobs, job, seed, result.stack) | shared
         if result.failure:
             write_report(folder, report, result.history)
         else:
             finish_run(folder, report, result.history, result.state_dict, scored(run.data, result))
-            logger.finish(run.streams.seed, report)
+            logger.finish(number, report)
             written.append(folder)
         (folder / RESUME_FILE).unlink(missing_ok=True)
     logger.close()
-    if failed := {run.streams.seed: r.failure for run, r in zip(runs, results, strict=True) if r.failure}:
-        where = "; ".join(f"seed {seed}: {failure}" for seed, failure in failed.items())
-        told = f"train.lr={job.settings.lr:g}, train.optimizer={job.settings.optimizer}, preset {job.config['preset']}"
-        raise Diverged(f"{where} ({told}); options and report: {job.folder}")
+    failed = [(job, f"seed {seed}: {r.failure}") for (job, seed), r in zip(members, results, strict=True) if r.failure]
+    if failed:
+        each = [(job, [line for one, line in failed if one is job]) for job in jobs]
+        raise Diverged("; ".join(_what_diverged(job, lines) for job, lines in each if lines))
     return written
+
+
+def _what_diverged(job: Job, failures: Sequence[str]) -> str:
+    told = f"train.lr={job.settings.lr:g}, train.optimizer={job.settings.optimizer}, preset {job.config['preset']}"
+    return f"{'; '.join(failures)} ({told}); options and report: {job.folder}"
 
 
 def make_run(job: Job, seed: int) -> Run:
@@ -189,6 +219,27 @@ def make_run(job: Job, seed: int) -> Run:
     with torch_seed(streams.init):
         model = job.make_model(tuple(data.train.x.shape[1:]), data.train.y.shape[1])
     return Run(data, job.make_method(), model, streams)
+
+
+def stack_report(jobs: Sequence[Job], job: Job, seed: int, size: int) -> dict[str, Any]:
+    """Return what a report says of a run's stack.
+
+    A run repeats to the last digit only in the same stack: batched kernels round differently for another number of
+    models, and training amplifies that.
+
+    Args:
+        jobs: those that trained together.
+        job, seed: the run.
+        size: how many models the trainer stacked.
+
+    Returns:
+        `stack`: how many; `stack_seeds`: the seeds of the run's own job; and, where jobs of several options trained
+        together, `stack_cells`: options and seeds of all of them in the order of the stack, its own included.
+    """
+    together = size == sum(len(one.pending) for one in jobs)
+    cells = [{"options": one.options, "seeds": list(one.pending)} for one in jobs]
+    own = {"stack": size, "stack_seeds": list(job.pending) if together else [seed]}
+    return own | ({"stack_cells": cells} if together and len(jobs) > 1 else {})
 
 
 def checkpoints(job: Job) -> Checkpoints | None:
@@ -231,8 +282,6 @@ def make_report(job: Job, run: Run, result: RunResult) -> dict[str, Any]:
         "best_epoch": result.best_epoch,
         "epochs": job.settings.epochs,
         "seconds": result.seconds,
-        "stack": result.stack,
-        "stack_seeds": stacked_seeds(job.pending, seed, result.stack),
         "unit": data.unit,
         "notes": [*data.notes, *getattr(run.model, "notes", ())],
         "checksums": dict(data.checksums),

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import hashlib
 import io
 import json
 import math
 import platform
+import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from importlib import metadata
@@ -25,10 +27,22 @@ from cmixup.files import write_atomically
 from scripts.driver.predictions import PREDICTIONS, Parts, write_predictions
 
 REPORT, HISTORY = "report.json", "history.csv"
+LONGEST_NAME = 120  # of a folder
 CODE = Path(__file__).resolve().parents[2]  # the checkout that runs
 CODE_FOLDERS = ("cmixup", "configs", "datasets", "models", "scripts")
 MACHINE_KEYS = ("out",)  # of a configuration: folders of the machine that a run was made on
 PACKAGES = ("torch", "numpy", "scikit-learn", "hydra-core", "torchvision", "wilds", "PyTDC")
+
+
+def folder_name(preset: str, options: Mapping[str, Any]) -> str:
+    """Name a run by its preset and every option that differs from it; what does not fit ends in a hash."""
+    parts = [f"{key.removeprefix('method.')}={value}" for key, value in sorted(options.items())]
+    written = ",".join([preset, *parts])
+    name = re.sub(r"[^\w=,.+-]", "_", written)
+    if name == written and len(name) <= LONGEST_NAME:
+        return name
+    digest = hashlib.sha256(written.encode()).hexdigest()[:12]
+    return f"{name[:LONGEST_NAME]}-{digest}"
 
 
 def is_done(folder: Path) -> bool:
@@ -50,20 +64,6 @@ def begin_run(folder: Path, config: str) -> None:
 def recorded_config(plain: Mapping[str, Any]) -> dict[str, Any]:
     """Return the part of a resolved configuration that is recorded: all but folders of this machine."""
     return {key: value for key, value in plain.items() if key not in MACHINE_KEYS}
-
-
-def stacked_seeds(pending: Sequence[int], seed: int, stack: int) -> list[int]:
-    """Return the seeds that trained together with `seed`, itself included.
-
-    A run repeats to the last digit only in the same stack: batched kernels round differently for another number of
-    models, and training amplifies that.
-
-    Args:
-        pending: the seeds that the job trained.
-        seed: one of them.
-        stack: how many models the trainer stacked.
-    """
-    return list(pending) if stack == len(pending) else [seed]
 
 
 def finish_run(

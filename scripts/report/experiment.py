@@ -39,7 +39,7 @@ class Experiment:
         paper_trains: for some of the datasets, which of our methods the paper trains there under another's name; it has
             that one's numbers, and the method of that name is an extra row.
         overrides: options of scripts.train that all its runs share.
-        runs_from: for methods that another experiment trains already, its name.
+        runs_from: for methods that another experiment trains already, its name, or its name by dataset.
         choose_layer: methods trained at both layers; the layer with the better validation score is reported.
         paper_methods: for names of the paper's rows that are no method's title, which of our methods they mean; where
             there are several ("ERM/MAML"), the one that is trained on the dataset.
@@ -54,6 +54,9 @@ class Experiment:
         variants: rows of an ablation, see scripts.ablation; empty for others.
         page: file of results/ that the rows of an ablation are put into.
         figure: function of scripts.report.figures that draws it from the curves of its runs; empty for tables.
+        sweep: of a figure over an option: `option`, its key; `method`, which is trained with each of its `values` (by
+            dataset); `limits: true` where the smallest value stands for the first of the other methods and the largest
+            for the second.
     """
 
     name: str
@@ -80,10 +83,16 @@ class Experiment:
     variants: list = field(default_factory=list)
     page: str = ""
     figure: str = ""
+    sweep: dict = field(default_factory=dict)
 
-    def recorded_under(self, method: str) -> str:
-        """Return the experiment that the runs of `method` are recorded under."""
-        return self.runs_from.get(method, self.name)
+    def recorded_under(self, method: str, dataset: str = "") -> str:
+        """Return the experiment that the runs of `method` are recorded under, on `dataset` if that matters."""
+        found = self.runs_from.get(method, self.name)
+        return str(found.get(dataset, self.name) if isinstance(found, dict) else found)
+
+    def swept(self, dataset: str, method: str) -> list[Any]:
+        """Return the values of the swept option that `method` is trained with; empty if it is trained as its preset."""
+        return list(self.sweep["values"][dataset]) if self.sweep and method == self.sweep["method"] else []
 
     def methods_for(self, dataset: str, methods: Sequence[str]) -> list[str]:
         """Return the ones among `methods` that this experiment trains on `dataset`, each after what stands for it."""
@@ -120,7 +129,24 @@ def load_experiment(name: str) -> Experiment:
     plain = OmegaConf.to_container(OmegaConf.load(path))
     assert isinstance(plain, dict)
     node = {str(key): value for key, value in plain.items()}
-    return Experiment(**arguments(f"experiment/{name}", node, Experiment), name=node["name"])
+    found = Experiment(**arguments(f"experiment/{name}", node, Experiment), name=node["name"])
+    if found.sweep:
+        _check_sweep(found)
+    return found
+
+
+def _check_sweep(experiment: Experiment) -> None:
+    """Raise `InputError` unless a sweep names an option, a method and two values or more for every dataset."""
+    where, sweep = f"experiment/{experiment.name}.sweep", experiment.sweep
+    needed, known = ("option", "method", "values"), ("option", "method", "values", "limits")
+    if set(sweep) - set(known) or set(needed) - set(sweep):
+        raise InputError(f"{where} takes {', '.join(known)} and needs the first three, got {', '.join(sweep)}")
+    if sweep["method"] not in experiment.methods:
+        raise InputError(f"{where}.method must be among {', '.join(experiment.methods)}, got {sweep['method']!r}")
+    for dataset in experiment.datasets:
+        values = sweep["values"].get(dataset, [])
+        if len(values) < 2 or len({str(v) for v in values}) < len(values):
+            raise InputError(f"{where}.values.{dataset} must be two different values or more, got {values!r}")
 
 
 def experiments() -> list[Experiment]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +39,11 @@ def predictions_file(results: Path, cell: str) -> Path:
     return results / "predictions" / f"{cell}.h5"
 
 
-def published_reports(results: Path = RESULTS) -> list[dict[str, Any]]:
-    """Return the reports of all published runs, in order of cells and seeds."""
-    return [parse_report(line) for path in report_files(results) for line in path.read_text().splitlines()]
+def published_reports(results: Path = RESULTS, experiments: Collection[str] = ()) -> list[dict[str, Any]]:
+    """Return the reports of all published runs, or of some experiments', in order of cells and seeds."""
+    runs = results / "runs"
+    wanted = [f for f in report_files(results) if not experiments or f.relative_to(runs).parts[0] in experiments]
+    return [parse_report(line) for path in wanted for line in path.read_text().splitlines()]
 
 
 def published_records(results: Path = RESULTS) -> pd.DataFrame:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pandas as pd
 
 from scripts.driver.compose import names as options
 from scripts.driver.compose import part_file
 from scripts.report import names
-from scripts.report.experiment import Experiment, experiments, make_table
+from scripts.report.experiment import RESULTS, Experiment, experiments, make_table
+from scripts.report.published import published_reports
 from scripts.report.records import select
+from scripts.report.sweep import Sweep, sweeps
 from scripts.report.tables import Table
 
 
@@ -23,6 +27,18 @@ def shown_tables(records: pd.DataFrame) -> list[tuple[Experiment, str, Table]]:
             missing = missing_lines(experiment, own, preset)
             found.append((experiment, preset, make_table(experiment, own, preset, missing=missing)))
     return found
+
+
+def published_sweeps(results: Path = RESULTS) -> list[tuple[Experiment, str, list[Sweep]]]:
+    """Return every sweep and preset that has published runs of two values or more."""
+    shown = []
+    for experiment in experiments():
+        if experiment.sweep and (own := published_reports(results, [experiment.name])):
+            sources = {experiment.recorded_under(m, d) for m in experiment.methods for d in experiment.datasets}
+            reports = [*own, *published_reports(results, sources - {experiment.name})]
+            swept = [(preset, sweeps(experiment, reports, preset)) for preset in sorted({r["preset"] for r in own})]
+            shown += [(experiment, preset, found) for preset, found in swept if found]
+    return shown
 
 
 def presets(records: pd.DataFrame, experiment: str) -> list[str]:

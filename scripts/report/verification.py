@@ -35,6 +35,12 @@ class Cell:
     reports: Mapping[int, Report]
 
     @property
+    def stack(self) -> list[tuple[dict[str, Any], tuple[int, ...]]]:
+        """Options and seeds of every cell that trained in the same stack, in its order."""
+        alone = [{"options": self.first["options"], "seeds": self.seeds}]
+        return [(dict(c["options"]), tuple(c["seeds"])) for c in self.first.get("stack_cells", alone)]
+
+    @property
     def first(self) -> Report:
         """The report of the lowest seed, for what all seeds share."""
         return self.reports[min(self.reports)]
@@ -69,7 +75,7 @@ class Difference:
 
 
 def stack_of(report: Report) -> tuple[int, ...]:
-    """Return the seeds that trained together; records without `stack_seeds` hold them as 0 to `stack` - 1."""
+    """Return the seeds of a cell that trained together; records without `stack_seeds` hold them as 0 to `stack` - 1."""
     if report["stack"] == 1:
         return (report["seed"],)
     return tuple(report.get("stack_seeds") or range(report["stack"]))
@@ -86,7 +92,7 @@ def published_cells(results: Path, datasets: Sequence[str] = (), experiments: Se
     Raises:
         InputError: there is none.
     """
-    found: dict[tuple[str, tuple[int, ...]], dict[int, Report]] = {}
+    found: dict[tuple[str, tuple[int, ...], str], dict[int, Report]] = {}
     for report in published_reports(results):
         name = cell_of(report)
         if (
@@ -94,10 +100,11 @@ def published_cells(results: Path, datasets: Sequence[str] = (), experiments: Se
             and report["dataset"] in (datasets or [report["dataset"]])
             and report["experiment"] in (experiments or [report["experiment"]])
         ):
-            found.setdefault((name, stack_of(report)), {})[report["seed"]] = report
+            others = json.dumps(report.get("stack_cells"), sort_keys=True)
+            found.setdefault((name, stack_of(report), others), {})[report["seed"]] = report
     if not found:
         raise InputError(f"{results / 'runs'} holds no published {MODEL} run of these datasets and experiments")
-    return [Cell(name, seeds, reports) for (name, seeds), reports in sorted(found.items())]
+    return [Cell(name, seeds, reports) for (name, seeds, _), reports in sorted(found.items())]
 
 
 def draw_cells(cells: Sequence[Cell], n: int, seed: int) -> list[Cell]:
@@ -111,6 +118,16 @@ def naming(cell: Cell) -> tuple[list[str], dict[str, Any]]:
     report = cell.first
     words = [f"{group}={report[group]}" for group in GROUPS]
     return [*words, f"preset={report['preset']}", f"experiment={report['experiment']}"], dict(report["options"])
+
+
+def by_stack(cells: Sequence[Cell]) -> list[list[Cell]]:
+    """Return the cells in groups that trained as one stack, so that each stack is trained again once."""
+    found: dict[str, list[Cell]] = {}
+    for cell in cells:
+        key = [cell.name.rpartition("/")[0], cell.first["preset"], cell.stack]
+        alone = [] if "stack_cells" in cell.first else [cell.name, cell.seeds]
+        found.setdefault(json.dumps([key, alone], sort_keys=True), []).append(cell)
+    return list(found.values())
 
 
 def config_differences(recorded: Mapping[str, Any], composed: Mapping[str, Any]) -> list[Difference]:

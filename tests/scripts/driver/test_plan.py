@@ -11,7 +11,8 @@ import torch
 from cmixup.errors import InputError
 from scripts.driver.compose import compose_train
 from scripts.driver.config import differences, resolved
-from scripts.driver.job import Job, folder_name, pick_device, plan
+from scripts.driver.job import Job, pick_device, plan
+from scripts.driver.runs import folder_name
 
 
 def planned(*overrides: str) -> Job:

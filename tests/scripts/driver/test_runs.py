@@ -27,7 +27,6 @@ from scripts.driver.runs import (
     is_done,
     load_reports,
     recorded_config,
-    stacked_seeds,
 )
 from scripts.report.published import cell_of, published_reports, report_files
 from tests.scripts.jobs import FILES
@@ -201,12 +200,6 @@ def test_folders_of_the_machine_are_not_recorded() -> None:
     assert plain["out"] == "/somewhere/outputs"
 
 
-def test_the_seeds_of_a_stack_are_those_that_trained_together() -> None:
-    assert stacked_seeds([3, 5, 8], 5, 3) == [3, 5, 8]
-    assert stacked_seeds([3, 5, 8], 5, 1) == [5]
-    assert stacked_seeds([5], 5, 1) == [5]
-
-
 def test_a_finished_run_records_its_stack_and_no_folder(tmp_path: Path) -> None:
     words = ["dataset=airfoil", "method=erm", "debug=tiny", "device=cpu", f"out={tmp_path}"]
     for seeds in ("[4,2]", "[4,2,7]"):  # 4 and 2 are done, so 7 trains alone
@@ -232,7 +225,9 @@ def test_the_stacks_of_published_records_are_known() -> None:
     for folder, reports in cells.items():
         for r in reports:
             if "stack_seeds" in r:
-                assert len(r["stack_seeds"]) == r["stack"], folder
+                cells = r.get("stack_cells", [{"options": r["options"], "seeds": r["stack_seeds"]}])
+                assert sum(len(c["seeds"]) for c in cells) == r["stack"], folder
+                assert {"options": r["options"], "seeds": r["stack_seeds"]} in cells, folder
                 assert r["seed"] in r["stack_seeds"], folder
             else:
                 assert r["stack"] in (1, 10), folder

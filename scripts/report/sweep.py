@@ -1,0 +1,240 @@
+"""Scores over the values of one option: which runs belong to which value, what they say, and a table of it."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cmixup.errors import InputError
+from cmixup.stats import Interval, clustered, paired, summarise
+from scripts.driver.compose import part_file
+from scripts.report import names
+from scripts.report.experiment import Experiment
+from scripts.report.tables import markdown_rows
+
+Report = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Point:
+    """The runs of one value of an option.
+
+    Attributes:
+        value: of the option.
+        scores: test score by seed.
+        fraction: mean over seeds of the effective-partner fraction; NaN where the method has none.
+        verdict: of the bandwidth doctor, the most frequent over seeds.
+    """
+
+    value: Any
+    scores: dict[int, float]
+    fraction: float = math.nan
+    verdict: str = ""
+
+    @property
+    def interval(self) -> Interval:
+        """The mean over seeds with its 95 % t interval; with one seed all three are its score."""
+        return interval(self.scores)
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One dataset's scores over an option, beside methods that do not have it.
+
+    Attributes:
+        dataset, option, metric: of which, over which, and which score.
+        points: in ascending order of their values.
+        lines: test scores by seed of the other methods.
+        published: the preset's own value.
+    """
+
+    dataset: str
+    option: str
+    metric: str
+    points: list[Point]
+    lines: dict[str, dict[int, float]]
+    published: Any
+
+
+def interval(scores: Mapping[int, float]) -> Interval:
+    """Return the mean over seeds with its 95 % t interval; with one seed all three are its score."""
+    found = clustered(list(scores.values()), list(scores))
+    mean = summarise(list(scores.values())).mean
+    return found or Interval(mean, mean, mean, len(scores))
+
+
+def option_value(report: Report, option: str) -> Any:
+    """Return the value that a run had for an option such as `method.bandwidth`; of a part, its name.
+
+    Raises:
+        InputError: the run's configuration has no such option.
+    """
+    node = report["config"]
+    for word in option.split("."):
+        if not isinstance(node, Mapping) or word not in node:
+            raise InputError(f"option {option!r} is not in the configuration of {report['run']}")
+        node = node[word]
+    return node.get("name") if isinstance(node, Mapping) else node
+
+
+def score_of(report: Report, metric: str, split: str = "test") -> float:
+    """Return a score of a run.
+
+    Raises:
+        InputError: it has no such score.
+    """
+    scores = report["scores"][split]
+    if metric not in scores:
+        raise InputError(f"metric must be one of {', '.join(scores)} for {report['dataset']}, got {metric!r}")
+    return float(scores[metric])
+
+
+def by_seed(reports: Iterable[Report], metric: str, split: str = "test") -> dict[int, float]:
+    """Return the scores of runs by seed.
+
+    Raises:
+        InputError: two runs of one seed.
+    """
+    found: dict[int, float] = {}
+    runs: dict[int, str] = {}
+    for report in reports:
+        seed = int(report["seed"])
+        if seed in found:
+            raise InputError(f"seed {seed} is there twice with the same options: {runs[seed]} and {report['run']}")
+        found[seed], runs[seed] = score_of(report, metric, split), str(report["run"])
+    return dict(sorted(found.items()))
+
+
+def by_value(reports: Sequence[Report], option: str) -> dict[Any, list[Report]]:
+    """Return the runs by the value of an option, numbers in ascending order before words; lists become tuples."""
+    groups: dict[Any, list[Report]] = {}
+    for report in reports:
+        groups.setdefault(_hashable(option_value(report, option)), []).append(report)
+    return {value: groups[value] for value in sorted(groups, key=_order)}
+
+
+def points(reports: Sequence[Report], option: str, metric: str) -> list[Point]:
+    """Return a point a value of the option, in the order of `by_value`."""
+    return [_point(value, mine, metric) for value, mine in by_value(reports, option).items()]
+
+
+def _point(value: Any, reports: Sequence[Report], metric: str) -> Point:
+    fractions = [r["facts"]["effective_fraction"] for r in reports if "effective_fraction" in r["facts"]]
+    verdicts = Counter(r["verdict"] for r in sorted(reports, key=lambda r: r["seed"]))
+    fraction = statistics.fmean(fractions) if fractions else math.nan
+    return Point(value, by_seed(reports, metric), fraction, verdicts.most_common(1)[0][0])
+
+
+def number(value: Any) -> float | None:
+    """Return a value as a number, infinity written as a word too, or None if it is none."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return None
+    try:
+        return float(value)
+    except ValueError:
+        return None
+
+
+def _order(value: Any) -> tuple[int, float, str]:
+    found = number(value)
+    return (1, 0.0, str(value)) if found is None else (0, found, "")
+
+
+def _hashable(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def shown(value: Any) -> str:
+    """Return a value of an option as it is printed."""
+    if isinstance(value, (list, tuple)):
+        return " ".join(map(shown, value))
+    return f"{value:g}" if isinstance(value, (int, float)) and not isinstance(value, bool) else str(value)
+
+
+def sweeps(experiment: Experiment, reports: Sequence[Report], preset: str) -> list[Sweep]:
+    """Return the sweep of every dataset that has runs of a preset, from reports of any runs."""
+    option, method, metric = experiment.sweep["option"], experiment.sweep["method"], experiment.metrics[0]
+    found = []
+    for dataset in experiment.datasets:
+        here = [r for r in reports if (r["dataset"], r["preset"]) == (dataset, preset)]
+        mine = [r for r in here if (r["experiment"], r["method"]) == (experiment.name, method)]
+        swept = points([r for r in mine if set(r["options"]) <= {option}], option, metric)
+        if len(swept) < 2:
+            continue
+        lines = {}
+        for other in experiment.methods_for(dataset, [m for m in experiment.methods if m != method]):
+            where = (experiment.recorded_under(other, dataset), other)
+            runs = [r for r in here if (r["experiment"], r["method"]) == where and not r["options"]]
+            if runs:
+                lines[other] = by_seed(runs, metric)
+        own = part_file("dataset", dataset)["presets"].get(preset, {}).get(option.rpartition(".")[2])
+        found.append(Sweep(dataset, option, metric, swept, lines, own))
+    return found
+
+
+def mean_text(scores: Mapping[int, float], decimals: int) -> str:
+    """Return mean ± standard deviation; the mean alone where there is one seed."""
+    found = summarise(list(scores.values()))
+    spread = f" ± {found.std:.{decimals}f}" if found.n > 1 else ""
+    return f"{found.mean:.{decimals}f}{spread}"
+
+
+def interval_text(found: Interval | None, decimals: int) -> str:
+    """Return a difference with its interval; a dash where fewer than two seeds are shared."""
+    if found is None:
+        return "—"
+    return f"{found.mean:+.{decimals}f} [{found.low:+.{decimals}f}, {found.high:+.{decimals}f}]"
+
+
+def decimals_for(scores: Iterable[float]) -> int:
+    """Return how many decimals tell scores of this size apart."""
+    return 4 if max(map(abs, scores)) < 0.1 else 3
+
+
+def to_markdown(experiment: Experiment, found: Sequence[Sweep], preset: str, missing: Sequence[str] = ()) -> str:
+    """Return the table of a sweep, a block a dataset."""
+    about = f" ({experiment.about_preset[preset]})" if preset in experiment.about_preset else ""
+    legend = (
+        "Test score, mean ± standard deviation over n seeds. Minus: paired differences over shared seeds, mean [95 % t "
+        "interval], none corrected for how many there are. Partners: effective partners as a share of the training "
+        "rows (1 is mixup); bold is the preset's own value."
+    )
+    parts = [f"# {experiment.title}, preset {preset}{about}", "", legend]
+    for sweep in found:
+        d = decimals_for(p.interval.mean for p in sweep.points)
+        option = sweep.option.rpartition(".")[2]
+        head = [option, "partners", "verdict", "n", names.metric_title(sweep.metric)]
+        rows = [[names.method_title(m), "", "", str(len(s)), mean_text(s, d), *[""] * len(sweep.lines)]
+                for m, s in sweep.lines.items()]  # fmt: skip
+        for p in sweep.points:
+            value = f"**{shown(p.value)}**" if p.value == sweep.published else shown(p.value)
+            differences = [interval_text(paired(p.scores, line), d) for line in sweep.lines.values()]
+            partners = "" if math.isnan(p.fraction) else f"{p.fraction:.3g}"
+            rows.append([value, partners, p.verdict, str(len(p.scores)), mean_text(p.scores, d), *differences])
+        head += [f"minus {names.method_title(m)}" for m in sweep.lines]
+        parts += ["", f"## {names.dataset_title(sweep.dataset)}", "", *markdown_rows(head, rows)]
+        parts += ["", *(f"- {line}" for line in limit_lines(sweep))] if experiment.sweep.get("limits") else []
+    parts += ["", "Not in this table:", "", *(f"- {line}" for line in missing)] if missing else []
+    return "\n".join([*parts, *([""] + [f"- {note}" for note in experiment.notes] if experiment.notes else []), ""])
+
+
+def limit_lines(sweep: Sweep) -> list[str]:
+    """Return a line for each end of a sweep: its paired difference to the method that it should be."""
+    lines = []
+    ends = [("smallest", sweep.points[0]), ("largest", sweep.points[-1])]
+    for (word, point), method in zip(ends, sweep.lines, strict=False):  # lines may be missing
+        found = paired(point.scores, sweep.lines[method])
+        if found is None:
+            continue
+        inside = "contains" if found.low <= 0 <= found.high else "excludes"
+        verdict = f" ({point.verdict})" if point.verdict else ""
+        text = interval_text(found, decimals_for([point.interval.mean]))
+        lines.append(
+            f"Limit: the {word} {sweep.option.rpartition('.')[2]}, {shown(point.value)}{verdict}, minus "
+            f"{names.method_title(method)}: {text}, n = {found.n}; the interval {inside} 0."
+        )
+    return lines

@@ -1,0 +1,127 @@
+"""Figures of sweeps; what is drawn is computed apart from the drawing, so that it can be tested as numbers."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.figure import Figure
+
+from cmixup.stats import Interval
+from scripts.report import names
+from scripts.report.sweep import Point, Sweep, interval, number, shown
+
+#: The doctor's verdicts from ERM to mixup, with the shades of their bands.
+SHADES = {
+    "self-pairing only: this is ERM": "#d9d9d9", "equal labels only": "#e7e1ef", "local": "#e5f5e0",
+    "moderately local": "#fff7bc", "close to mixup": "#fee6ce", "indistinguishable from mixup": "#fcd5d0",
+}  # fmt: skip
+LINES = ("black", "C3", "C4", "C5")
+
+
+@dataclass(frozen=True)
+class Panel:
+    """What one panel shows.
+
+    Attributes:
+        x: ascending values, or places 0, 1, ... where they are no finite numbers.
+        ticks: their labels then; empty for numbers.
+        log: whether the axis is logarithmic.
+        scores: mean and 95 % t interval over seeds of each value.
+        lines: the same of every other method, by title.
+        fractions: effective-partner fraction of each value; empty where they are all the same or not known.
+        bands: left end, right end and verdict of ranges with one verdict; ranges meet in the (geometric) middle of two
+            values.
+    """
+
+    x: list[float]
+    ticks: list[str]
+    log: bool
+    scores: list[Interval]
+    lines: dict[str, Interval]
+    fractions: list[float]
+    bands: list[tuple[float, float, str]]
+
+
+def panel(points: Sequence[Point], lines: dict[str, dict[int, float]] | None = None) -> Panel:
+    """Return what a panel of these points and lines (scores by seed) shows."""
+    values = [number(p.value) for p in points]
+    numeric = all(v is not None and math.isfinite(v) for v in values)
+    x = [float(v) for v in values if v is not None] if numeric else [float(k) for k in range(len(points))]
+    log = numeric and x[0] > 0 and x[-1] >= 10 * x[0]
+    fractions = [p.fraction for p in points]
+    varies = not any(map(math.isnan, fractions)) and max(fractions) - min(fractions) > 0.02
+    return Panel(
+        x, [] if numeric else [shown(p.value) for p in points], log, [p.interval for p in points],
+        {name: interval(scores) for name, scores in (lines or {}).items()}, fractions if varies else [],
+        _bands(x, [p.verdict for p in points], log) if varies else [],
+    )  # fmt: skip
+
+
+def _bands(x: Sequence[float], verdicts: Sequence[str], log: bool) -> list[tuple[float, float, str]]:
+    middles = [math.sqrt(a * b) if log else (a + b) / 2 for a, b in itertools.pairwise(x)]
+    edges = [x[0], *middles, x[-1]]
+    bands: list[tuple[float, float, str]] = []
+    for left, right, verdict in zip(edges[:-1], edges[1:], verdicts, strict=True):
+        begins = bands.pop()[0] if bands and bands[-1][2] == verdict else left
+        bands.append((begins, right, verdict))
+    return bands
+
+
+def draw_panels(panels: dict[str, Panel], xlabel: str, ylabel: str, label: str) -> Figure:
+    """Draw panels, by title; `label` is what the swept line is called."""
+    figure = Figure(figsize=(5.6 * len(panels), 4.4))
+    axes = figure.subplots(1, len(panels), squeeze=False)[0]
+    handles: dict[str, Artist] = {}
+    for axis, (title, shows) in zip(axes, panels.items(), strict=True):
+        for left, right, verdict in shows.bands:
+            patch = axis.axvspan(left, right, color=SHADES.get(verdict, "white"), linewidth=0, zorder=0)
+            handles[verdict] = patch
+        if shows.fractions:
+            other = axis.twinx()
+            (line,) = other.plot(shows.x, shows.fractions, ":", color="black", linewidth=1.2)
+            other.set_ylim(0, 1.02)
+            other.set_ylabel("effective partners / N")
+            handles["effective partners"] = line
+        for k, (name, level) in enumerate(shows.lines.items()):
+            colour = LINES[k % len(LINES)]
+            handles[name] = axis.axhline(level.mean, color=colour, linestyle="--", linewidth=1.4)
+            axis.axhspan(level.low, level.high, color=colour, alpha=0.1, linewidth=0)
+        mean, low, high = (np.array([getattr(s, part) for s in shows.scores]) for part in ("mean", "low", "high"))
+        if shows.ticks:
+            axis.errorbar(shows.x, mean, yerr=(mean - low, high - mean), fmt="o", color="C0", capsize=4)
+            axis.set_xticks(shows.x, shows.ticks, rotation=30, ha="right")
+        else:
+            axis.fill_between(shows.x, low, high, color="C0", alpha=0.25, linewidth=0)
+            (handles[label],) = axis.plot(shows.x, mean, "o-", color="C0", markersize=4)
+        if shows.log:
+            axis.set_xscale("log")
+        axis.set_title(title, fontsize=11)
+        axis.set_xlabel(xlabel)
+        axis.set_ylabel(ylabel)
+        axis.grid(alpha=0.3)
+    if len(handles) > 1:
+        columns = min(len(handles), 2 * len(panels))
+        below = (0.35 + 0.2 * math.ceil(len(handles) / columns)) / figure.get_figheight()
+        entries = list(handles.values()), list(handles)
+        figure.legend(*entries, loc="lower center", frameon=False, fontsize=9, ncols=columns)
+        figure.tight_layout(rect=(0, below, 1, 1))
+    else:
+        figure.tight_layout()
+    return figure
+
+
+def draw_sweeps(sweeps: Sequence[Sweep], method: str) -> Figure:
+    """Draw a panel a dataset: score over the option with its 95 % t band, the other methods as lines with theirs."""
+    panels = {
+        names.dataset_title(s.dataset): panel(s.points, {names.method_title(m): v for m, v in s.lines.items()})
+        for s in sweeps
+    }
+    (option,) = {s.option.rpartition(".")[2] for s in sweeps}
+    units = ", in units of the label" if option == "bandwidth" else ""
+    return draw_panels(panels, f"{option}{units}", f"test {names.metric_title(sweeps[0].metric)}, 95 % t band",
+                       names.method_title(method))  # fmt: skip

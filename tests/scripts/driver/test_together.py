@@ -1,0 +1,100 @@
+"""Jobs that differ only in what their methods draw with train as one stack, and their records say with whom."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from cmixup.errors import InputError
+from cmixup.training.state import Failure
+from scripts.driver import job as job_module
+from scripts.driver.job import Diverged, Job, execute, execute_together, stack_key
+from scripts.driver.parallel import stacks_of
+from scripts.driver.runs import load_reports
+from tests.scripts.jobs import planned, report_of
+
+
+def cmixup_job(out: Path, bandwidth: float, *more: str) -> Job:
+    return planned(out, "method=cmixup", f"method.bandwidth={bandwidth}", *more)
+
+
+@pytest.mark.usefixtures("no_git")
+def test_jobs_of_two_bandwidths_train_together_as_they_do_alone(tmp_path: Path) -> None:
+    heard: list[tuple[int, int]] = []
+    jobs = [cmixup_job(tmp_path / "a", 0.01, "seeds=[4,2]"), cmixup_job(tmp_path / "a", 5.0, "seeds=[2,7,0]")]
+    written = execute_together(jobs, lambda epoch, rows: heard.append((epoch, len(rows))))
+    assert heard == [(1, 5), (2, 5)]
+    assert written == [jobs[0].run_folder(4), jobs[0].run_folder(2), *(jobs[1].run_folder(s) for s in (2, 7, 0))]
+    cells = [{"options": job.options, "seeds": job.seeds} for job in jobs]
+    for job in jobs:
+        for seed in job.seeds:
+            report = report_of(job.run_folder(seed))
+            assert (report["stack"], report["stack_seeds"], report["stack_cells"]) == (5, job.seeds, cells)
+            assert report["bandwidth"] == job.options["method.bandwidth"] == report["facts"]["bandwidth"]
+    alone = [execute(cmixup_job(tmp_path / "b", bandwidth, "seed=2"))[0] for bandwidth in (0.01, 5.0)]
+    for job, folder in zip(jobs, alone, strict=True):
+        ours, theirs = (report_of(f) for f in (job.run_folder(2), folder))
+        assert "stack_cells" not in theirs
+        assert ours["scores"]["test"] == pytest.approx(theirs["scores"]["test"], rel=1e-4)
+        one, other = (torch.load(f / "checkpoint.pt", weights_only=True) for f in (job.run_folder(2), folder))
+        assert all(torch.allclose(one[name], other[name], atol=1e-5) for name in one)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["method.layer=hidden"], ["train.lr=0.5"], ["method/pairing=uniform"], ["method/lam=constant"],
+     ["method/mixing=cutmix"], ["method=mixup"], ["checkpoint_every=1"], ["preset=released"]],
+)  # fmt: skip
+def test_jobs_that_differ_in_anything_else_do_not_share_a_stack(words: list[str], tmp_path: Path) -> None:
+    base, other = planned(tmp_path, "method=cmixup"), planned(tmp_path, "method=cmixup", *words)
+    assert stack_key(base) != stack_key(other)
+    with pytest.raises(InputError, match="jobs must share all but seeds and what only draws"):
+        execute_together([base, other])
+    assert not list(tmp_path.rglob("config.yaml"))
+
+
+def test_jobs_whose_draws_differ_share_a_stack(tmp_path: Path) -> None:
+    base = stack_key(planned(tmp_path, "method=cmixup"))
+    for words in (["method.alpha=0.1"], ["method.bandwidth=auto"], ["method.lam_per=batch"], ["seeds=3"]):
+        assert stack_key(planned(tmp_path, "method=cmixup", *words)) == base
+
+
+def test_jobs_that_cannot_be_stacked_are_alone(tmp_path: Path) -> None:
+    keys = [stack_key(planned(tmp_path, "method=rc_mixup", f"method.bandwidth={b}")) for b in (0.1, 0.2)]
+    assert keys[0] != keys[1]
+    saved = [stack_key(cmixup_job(tmp_path, b, "checkpoint_every=1")) for b in (0.1, 0.2)]
+    assert saved[0] != saved[1]
+
+
+def test_stacks_hold_about_as_many_models_as_are_fast(tmp_path: Path) -> None:
+    cells = [([str(k)], cmixup_job(tmp_path, 0.1 + k, "seeds=4")) for k in range(5)]
+    other = (["other"], planned(tmp_path, "method=erm", "seeds=4"))
+    stacks = stacks_of([*cells[:2], other, *cells[2:]], models=8)
+    assert [[words for (words,), _ in stack] for stack in stacks] == [["0", "1"], ["2", "3"], ["4"], ["other"]]
+    assert [len(stack) for stack in stacks_of(cells, models=1)] == [1] * 5
+    assert [len(stack) for stack in stacks_of(cells, models=20)] == [5]
+
+
+@pytest.mark.usefixtures("no_git")
+def test_a_run_that_diverges_is_told_with_its_job_and_the_others_are_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train = job_module.train
+
+    def third_diverges(*given: Any, **named: Any) -> Any:
+        results = train(*given, **named)
+        results[2].failure = Failure(2, 1, "the training loss")
+        return results
+
+    monkeypatch.setattr(job_module, "train", third_diverges)
+    jobs = [cmixup_job(tmp_path, b, "seeds=2") for b in (0.1, 0.2)]
+    with pytest.raises(Diverged, match="seed 0: the training loss is not finite") as told:
+        execute_together(jobs)
+    assert str(jobs[1].folder) in str(told.value)
+    assert str(jobs[0].folder) + " " not in str(told.value) + " "
+    assert [(r["bandwidth"], r["seed"]) for r in load_reports(tmp_path)] == [(0.1, 0), (0.1, 1), (0.2, 1)]
+    again = [cmixup_job(tmp_path, b, "seeds=2") for b in (0.1, 0.2)]
+    assert [job.pending for job in again] == [[], [0]]

@@ -1,0 +1,182 @@
+"""Sweeps: which runs belong to which value, means, t intervals and paired differences, and what the figure shows."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from cmixup.errors import InputError
+from scripts.driver.compose import compose_train
+from scripts.report import experiment as experiment_module
+from scripts.report.experiment import Experiment, load_experiment
+from scripts.report.sweep import Sweep, limit_lines, points, shown, sweeps, to_markdown
+from scripts.report.sweep_figure import draw_sweeps, panel
+from tests.scripts.sweeps import report
+
+BANDWIDTH, ALPHA = load_experiment("figure_bandwidth"), load_experiment("figure_alpha")
+T3, T2 = 4.302652729911275, 12.706204736432095  # 97.5 % quantiles of Student's t with 2 and 1 degrees of freedom
+VERDICTS = {0.01: "self-pairing only: this is ERM", 1.75: "local", 5.0: "local", 1000.0: "indistinguishable from mixup"}
+FRACTIONS = {0.01: 0.001, 1.75: 0.25, 5.0: 0.5, 1000.0: 1.0}
+
+
+def line(method: str, scores: dict[int, float], **changes: Any) -> list[dict[str, Any]]:
+    made = [
+        report(seed, score, method=method, experiment="table1", facts={}, verdict="") for seed, score in scores.items()
+    ]
+    return [{**r, **changes} for r in made]
+
+
+def reports() -> list[dict[str, Any]]:
+    swept = {0.01: (1.0, 2.0, 3.0), 1000.0: (4.0, 4.0, 7.0), 5.0: (2.0,), 1.75: (2.0, 3.0, 4.0)}
+    mine = [
+        report(seed, score, value, verdict=VERDICTS[value], facts={"effective_fraction": FRACTIONS[value]})
+        for value, scores in swept.items()
+        for seed, score in enumerate(scores)
+    ]
+    others = [
+        report(0, 99.0, 0.01, preset="released"),
+        report(0, 99.0, 0.01, experiment="adhoc"),
+        report(0, 99.0, 0.3, options={"method.bandwidth": 0.3, "train.lr": 0.5}),
+        report(0, 99.0, 0.3, dataset="no2"),
+        *line("erm", {0: 99.0}, options={"train.lr": 0.5}),
+        *line("erm", {1: 99.0}, experiment="table_batch_id"),
+        *line("mixup", {0: 99.0}),  # Airfoil's mixing partner is Manifold Mixup
+    ]
+    return [*others, *mine, *line("erm", {0: 1.5, 1: 2.0, 2: 2.5, 3: 9.0}), *line("manifold_mixup", {0: 1.0, 2: 3.0})]
+
+
+def sweep() -> Sweep:
+    (found,) = sweeps(BANDWIDTH, reports(), "paper")
+    return found
+
+
+def test_runs_are_grouped_by_value_and_lines_come_from_their_table() -> None:
+    found = sweep()
+    assert [p.value for p in found.points] == [0.01, 1.75, 5.0, 1000.0]
+    assert [p.scores for p in found.points][:2] == [{0: 1.0, 1: 2.0, 2: 3.0}, {0: 2.0, 1: 3.0, 2: 4.0}]
+    assert found.lines == {"erm": {0: 1.5, 1: 2.0, 2: 2.5, 3: 9.0}, "manifold_mixup": {0: 1.0, 2: 3.0}}
+    assert found.published == 1.75
+    assert [p.fraction for p in found.points] == [0.001, 0.25, 0.5, 1.0]
+    assert sweeps(BANDWIDTH, reports(), "released") == []  # one value is no sweep
+
+
+def test_a_seed_that_is_there_twice_is_refused() -> None:
+    with pytest.raises(InputError, match=r"seed 1 is there twice.*0.01"):
+        sweeps(BANDWIDTH, [*reports(), report(1, 5.0, 0.01)], "paper")
+
+
+def test_the_panel_shows_means_t_bands_lines_and_verdicts() -> None:
+    found = sweep()
+    shows = panel(found.points, found.lines)
+    assert (shows.x, shows.log, shows.ticks) == ([0.01, 1.75, 5.0, 1000.0], True, [])
+    half = T3 * 1 / math.sqrt(3)
+    first, last = shows.scores[0], shows.scores[-1]
+    assert (first.mean, first.low, first.high) == pytest.approx((2.0, 2 - half, 2 + half), rel=1e-9)
+    assert (last.mean, last.high - last.mean) == pytest.approx((5.0, T3 * math.sqrt(3) / math.sqrt(3)), rel=1e-9)
+    assert (shows.scores[2].low, shows.scores[2].high) == (2.0, 2.0)  # one seed has no interval
+    mixup = shows.lines["manifold_mixup"]
+    assert (mixup.mean, mixup.low) == pytest.approx((2.0, 2 - T2 * math.sqrt(2) / math.sqrt(2)), rel=1e-9)
+    assert shows.lines["erm"].mean == pytest.approx(3.75)
+    assert shows.fractions == [0.001, 0.25, 0.5, 1.0]
+    middles = [math.sqrt(0.01 * 1.75), math.sqrt(5.0 * 1000.0)]
+    assert shows.bands == [
+        (0.01, middles[0], VERDICTS[0.01]), (middles[0], middles[1], "local"), (middles[1], 1000.0, VERDICTS[1000.0]),
+    ]  # fmt: skip
+
+
+def test_an_axis_is_logarithmic_from_a_decade_on_and_words_stand_side_by_side() -> None:
+    near = panel(points([report(0, 1.0, b) for b in (0.2, 1.9)], "method.bandwidth", "rmse"))
+    assert (near.log, near.fractions, near.bands) == (False, [], [])
+    assert panel(points([report(0, 1.0, b) for b in (0.2, 2.0)], "method.bandwidth", "rmse")).log
+    assert not panel(points([report(0, 1.0, b) for b in (0.0, 2.0)], "method.bandwidth", "rmse")).log
+    mixed = [report(0, 1.0, b) for b in (["std", 0.3], "auto", 2.0, 10.0, "inf")]
+    words = panel(points(mixed, "method.bandwidth", "rmse"))
+    assert (words.x, words.log) == ([0.0, 1.0, 2.0, 3.0, 4.0], False)
+    assert words.ticks == ["2", "10", "inf", "std 0.3", "auto"] or words.ticks == ["2", "10", "inf", "auto", "std 0.3"]
+
+
+def test_the_figure_draws_what_its_panel_says() -> None:
+    figure = draw_sweeps([sweep()], "cmixup")
+    axis, partners = figure.axes
+    assert axis.get_xscale() == "log"
+    drawn = {line.get_linestyle(): list(line.get_ydata()) for line in axis.lines}
+    assert drawn["-"] == pytest.approx([2.0, 3.0, 2.0, 5.0])
+    assert [float(line.get_ydata()[0]) for line in axis.lines if line.get_linestyle() == "--"] == [3.75, 2.0]
+    assert list(partners.lines[0].get_ydata()) == [0.001, 0.25, 0.5, 1.0]
+    legend = {text.get_text() for text in figure.legends[0].get_texts()}
+    assert legend == {*VERDICTS.values(), "effective partners", "ERM", "Manifold Mixup", "C-Mixup"}
+
+
+def test_the_table_has_paired_differences_and_the_limits() -> None:
+    text = to_markdown(BANDWIDTH, [sweep()], "paper", ["NO2: not at hand"])
+    rows = {row.split("|")[1].strip(): [cell.strip() for cell in row.split("|")[2:-1]]
+            for row in text.splitlines() if row.startswith("| ")}  # fmt: skip
+    half = T3 * 0.5 / math.sqrt(3)  # of 1 - 1.5, 2 - 2, 3 - 2.5
+    wide = T2 * 0 / math.sqrt(2)  # of 1 - 1, 3 - 3
+    assert rows["0.01"] == ["0.001", VERDICTS[0.01], "3", "2.000 ± 1.000", f"+0.000 [-{half:.3f}, +{half:.3f}]",
+                            f"+0.000 [+{wide:.3f}, +{wide:.3f}]"]  # fmt: skip
+    assert rows["**1.75**"][:5] == ["0.25", "local", "3", "3.000 ± 1.000", f"+1.000 [{1 - half:+.3f}, {1 + half:+.3f}]"]
+    assert rows["5"] == ["0.5", "local", "1", "2.000", "—", "—"]
+    assert rows["ERM"] == ["", "", "4", "3.750 ± 3.524", "", ""]
+    assert "- NO2: not at hand" in text
+    small, large = limit_lines(sweep())
+    assert small == (f"Limit: the smallest bandwidth, 0.01 ({VERDICTS[0.01]}), minus ERM: "
+                     f"+0.000 [-{half:.3f}, +{half:.3f}], n = 3; the interval contains 0.")  # fmt: skip
+    assert large.startswith(f"Limit: the largest bandwidth, 1000 ({VERDICTS[1000.0]}), minus Manifold Mixup: +3.500 [")
+    moved = replace(sweep(), lines={"erm": {0: 0.0, 1: 1.01, 2: 2.0}, "manifold_mixup": {}})
+    (only,) = limit_lines(moved)
+    assert only.endswith("the interval excludes 0.")
+    assert small in text
+    assert not any(row.startswith("- Limit") for row in to_markdown(ALPHA, [sweep()], "paper").splitlines())
+
+
+def test_values_are_printed_short() -> None:
+    assert [shown(v) for v in (5.0, 0.00001, "auto", ("std", 0.3), ["std", 3.0], True, None)] == [
+        "5", "1e-05", "auto", "std 0.3", "std 3", "True", "None",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("experiment", [BANDWIDTH, ALPHA], ids=lambda e: e.name)
+def test_the_grids_hold_the_preset_s_value_and_mixup_mixes_where_cmixup_does(experiment: Experiment) -> None:
+    key = experiment.sweep["option"].rpartition(".")[2]
+    for dataset in experiment.datasets:
+        values = experiment.sweep["values"][dataset]
+        assert values == sorted(values)
+        if experiment is BANDWIDTH:
+            assert len(values) == (6 if dataset == "exchange_rate" else 12)
+        for preset in ("paper", "released"):
+            method = compose_train([f"dataset={dataset}", "method=cmixup", f"preset={preset}"]).method
+            if experiment is BANDWIDTH or preset == "paper":
+                assert method[key] in values
+            other = "mixup" if method.layer == "input" else "manifold_mixup"
+            assert experiment.methods_for(dataset, experiment.methods) == ["erm", other, "cmixup"]
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"values": {"airfoil": [1.0]}}, r"sweep.values.airfoil must be two different values or more, got \[1.0\]"),
+        ({"values": {"airfoil": [1.0, 1.0]}}, "must be two different values"),
+        ({"values": {}}, r"values.airfoil must be .* got \[\]"),
+        ({"method": "mixrl"}, "sweep.method must be among erm, cmixup, got 'mixrl'"),
+        ({"step": 3}, "sweep takes option, method, values, limits"),
+    ],
+)
+def test_a_sweep_that_is_none_is_refused(
+    change: dict[str, Any], named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sweep = {"option": "method.bandwidth", "method": "cmixup", "values": {"airfoil": [1.0, 2.0]}}
+    node = {"name": "mine", "title": "t", "datasets": ["airfoil"], "methods": ["erm", "cmixup"], "budget_minutes": 1}
+    (tmp_path / "experiment").mkdir()
+    monkeypatch.setattr(experiment_module, "CONFIG_DIR", tmp_path)
+    path = tmp_path / "experiment" / "mine.yaml"
+    path.write_text(yaml.safe_dump({**node, "sweep": sweep}))
+    assert load_experiment("mine").swept("airfoil", "cmixup") == [1.0, 2.0]
+    path.write_text(yaml.safe_dump({**node, "sweep": {**sweep, **change}}))
+    with pytest.raises(InputError, match=named):
+        load_experiment("mine")

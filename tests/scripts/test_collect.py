@@ -1,0 +1,171 @@
+"""Anybody's sweep is averaged by the value of one option; what cannot be is one line."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cmixup.errors import InputError
+from scripts.collect import main
+from scripts.driver.job import execute
+from scripts.driver.runs import finish_run
+from scripts.report.collected import collect, find_reports, to_markdown
+from tests.scripts.jobs import planned
+from tests.scripts.sweeps import report
+
+T2 = 12.706204736432095  # 97.5 % quantile of Student's t with 1 degree of freedom
+SWEEP = [report(seed, score, b) for b, scores in {0.1: (1.0, 3.0), 10.0: (2.0, 4.0), 1.75: (0.5, 2.5)}.items()
+         for seed, score in enumerate(scores)]  # fmt: skip
+
+
+def test_means_and_t_intervals_by_value_and_the_best() -> None:
+    (group,), left_out = collect(SWEEP, "method.bandwidth")
+    assert left_out == []
+    assert (group.label, group.metric) == ("airfoil cmixup paper", "rmse")
+    assert [p.value for p in group.points] == [0.1, 1.75, 10.0]
+    assert [p.interval.mean for p in group.points] == [2.0, 1.5, 3.0]
+    found = group.points[1].interval
+    assert (found.low, found.high) == pytest.approx((1.5 - T2, 1.5 + T2), rel=1e-9)  # std sqrt(2), error 1
+    assert group.best == group.points[1]
+    assert group.on_val == {0.1: 3.0, 1.75: 2.5, 10.0: 4.0}
+    text = to_markdown([group])
+    assert "| **1.75** | 2 | **1.500 ± 1.414** | [-11.206, 14.206] | 2.500 |" in text
+    assert "| 0.1 | 2 | 2.000 ± 1.414 | [-10.706, 14.706] | 3.000 |" in text
+    assert "Best on test: method.bandwidth=1.75, 1.500 [-11.206, 14.206]. Validation," in text
+
+
+def test_of_a_score_that_grows_the_largest_is_best_and_nan_never() -> None:
+    (group,), _ = collect(SWEEP, "method.bandwidth", "r")
+    assert group.best == group.points[1]  # r is 1 - rmse
+    broken = [report(0, math.nan, 0.1), report(0, 2.0, 0.2)]
+    (group,), _ = collect(broken, "method.bandwidth")
+    assert group.best == group.points[1]
+    assert "one seed" in to_markdown([group])
+
+
+def test_validation_may_prefer_another_value() -> None:
+    other = [{**r, "scores": {**r["scores"], "val": {"rmse": 10 - r["scores"]["test"]["rmse"]}}} for r in SWEEP]
+    (group,), _ = collect(other, "method.bandwidth")
+    assert "prefers 10." in to_markdown([group])
+
+
+def test_runs_whose_other_options_differ_are_groups_of_their_own() -> None:
+    faster = [report(0, 1.0, b, options={"method.bandwidth": b, "train.lr": 0.1}) for b in (0.1, 10.0)]
+    alone = [report(0, 1.0, 3.0, options={"method.bandwidth": 3.0, "train.lr": 0.5})]
+    groups, left_out = collect([*SWEEP, *faster, *alone], "method.bandwidth")
+    assert [g.label for g in groups] == ["train.lr as the preset", "train.lr=0.1"]
+    assert [len(g.points) for g in groups] == [3, 2]
+    assert left_out == ["train.lr=0.5: method.bandwidth has one value, 3, in 1 runs"]
+
+
+def test_methods_datasets_and_parts_can_be_swept_over() -> None:
+    methods = [report(0, 1.0), report(0, 2.0, method="erm")]
+    (group,), _ = collect(methods, "method")
+    assert [(p.value, p.interval.mean) for p in group.points] == [("cmixup", 1.0), ("erm", 2.0)]
+    (group,), _ = collect([report(0, 1.0), report(0, 2.0, preset="released")], "preset")
+    assert [p.value for p in group.points] == ["paper", "released"]
+    parts = [report(0, 1.0), report(0, 2.0, options={"method.pairing": "uniform", "method.pairing.k": 3})]
+    parts[1]["config"]["method"]["pairing"] = {"name": "uniform", "_target_": "a.C"}
+    (group,), _ = collect(parts, "method.pairing")
+    assert [p.value for p in group.points] == ["label", "uniform"]
+
+
+@pytest.mark.parametrize(
+    ("reports", "option", "metric", "named"),
+    [
+        (SWEEP[:2], "method.bandwidth", "", "there is no sweep over method.bandwidth here; airfoil cmixup paper: "
+         "method.bandwidth has one value, 0.1, in 2 runs"),
+        ([*SWEEP, report(5, 1.0, dataset="no2")], "method.bandwidth", "",
+         "several datasets, airfoil, no2: say which with --dataset"),
+        ([*SWEEP, report(5, 1.0, method="mixup")], "method.bandwidth", "",
+         "several methods, cmixup, mixup: say which with --method"),
+        (SWEEP, "method.bandwith", "", "over must be an option of these runs, got 'method.bandwith'; what these runs "
+         "changed: method.bandwidth"),
+        (SWEEP, "seed", "", "scores are averaged over seeds"),
+        (SWEEP, "method.bandwidth", "mse", "metric must be one of rmse, r for airfoil, got 'mse'"),
+        ([*SWEEP, report(0, 9.0, 0.1)], "method.bandwidth", "", "seed 0 is there twice with the same options"),
+    ],
+)  # fmt: skip
+def test_what_is_no_sweep_is_one_line(reports: list[Any], option: str, metric: str, named: str) -> None:
+    with pytest.raises(InputError) as told:
+        collect(reports, option, metric)
+    assert named in str(told.value)
+    assert "\n" not in str(told.value)
+
+
+def put(folder: Path, made: dict[str, Any]) -> None:
+    run = folder / f"{made['dataset']}-{made['config']['method']['bandwidth']}-{made['seed']}"
+    run.mkdir(parents=True)
+    (run / "config.yaml").write_text("")
+    finish_run(run, made, [{"epoch": 1}], {}, {})
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """The sweep as folders in two places, a run of another dataset, and one that is not finished."""
+    for made in SWEEP:
+        put(tmp_path / "runs" / ("one" if made["seed"] else "two"), made)
+    put(tmp_path / "runs" / "one", report(0, 1.0, dataset="no2"))
+    (tmp_path / "runs" / "one" / "broken").mkdir()
+    (tmp_path / "runs" / "one" / "broken" / "config.yaml").write_text("")
+    return tmp_path / "runs"
+
+
+def test_the_command_prints_and_writes(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    folders = [str(runs / "one"), str(runs / "two"), str(runs)]  # what lies below two of them counts once
+    main([*folders, "--over", "method.bandwidth", "--dataset", "airfoil", "--out", str(out)])
+    printed = capsys.readouterr()
+    assert "| **1.75** | 2 | **1.500 ± 1.414** |" in printed.out
+    assert printed.err == "left out: 1 runs that are not finished\n"
+    stem = "airfoil-cmixup-method.bandwidth"
+    assert (out / f"{stem}.md").read_text() in printed.out
+    assert (out / f"{stem}.png").read_bytes().startswith(b"\x89PNG")
+    rows = list(csv.DictReader((out / f"{stem}.csv").open()))
+    assert [(r["value"], r["n"], r["best"]) for r in rows] == [
+        ("0.1", "2", "False"), ("1.75", "2", "True"), ("10", "2", "False"),
+    ]  # fmt: skip
+    assert [float(r["mean"]) for r in rows] == [2.0, 1.5, 3.0]
+    assert float(rows[1]["high"]) == pytest.approx(1.5 + T2, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["{tmp}/nothing"], "folder must exist, got"),
+        (["{tmp}/runs/one/broken"], "no finished run below {tmp}/runs/one/broken; 1 are not finished"),
+        (["{tmp}/runs"], "several datasets, airfoil, no2: say which with --dataset"),
+        (["{tmp}/runs", "--dataset", "crime"], "dataset must be one of airfoil, no2 in these runs, got 'crime'"),
+        (["{tmp}/runs", "--dataset", "no2"], "method.bandwidth has one value, 1.75, in 1 runs"),
+    ],
+)
+@pytest.mark.usefixtures("runs")
+def test_every_problem_is_one_line_and_exit_code_2(
+    words: list[str], named: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(
+            [*(word.format(tmp=tmp_path) for word in words), "--over", "method.bandwidth", "--out", str(tmp_path / "o")]
+        )
+    (line,) = capsys.readouterr().err.splitlines()
+    assert stop.value.code == 2
+    assert line.startswith("error: ")
+    assert named.format(tmp=tmp_path) in line
+    assert not (tmp_path / "o").exists()
+
+
+@pytest.mark.usefixtures("no_git")
+def test_runs_of_the_driver_are_collected(tmp_path: Path) -> None:
+    """The value that is the preset's own is no option of its run, and belongs to the sweep all the same."""
+    for change in ("method.alpha=2.0", "method.alpha=5"):
+        execute(planned(tmp_path, change))
+    reports, unfinished = find_reports([tmp_path])
+    assert unfinished == 0
+    assert "method.alpha" not in json.dumps(reports[0]["options"])
+    (group,), _ = collect(reports, "method.alpha", "r")
+    assert [(p.value, list(p.scores)) for p in group.points] == [(2.0, [0]), (5.0, [0])]

@@ -1,0 +1,104 @@
+"""Runs whose methods draw with other options train in one stack as they do alone; what a stack shares must be alike."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from cmixup.errors import InputError
+from cmixup.methods.base import Method, check_alike, per_run
+from cmixup.methods.cmixup import cmixup
+from cmixup.methods.erm import ERM
+from cmixup.methods.k_mixup import k_mixup
+from cmixup.methods.local_mixup import local_mixup
+from cmixup.methods.mixrl import mixrl
+from cmixup.methods.mixup import mixup
+from cmixup.mixing.cutmix import CutMix
+from cmixup.training.trainer import train
+from tests.helpers import (
+    assert_diagnostics_close,
+    assert_states_close,
+    make_data,
+    make_run,
+    settings,
+    states_differ,
+    train_one,
+)
+
+OPTIONS = [(0.0, 0.5), (0.1, 0.5), (0.1, 2.0), (float("inf"), 0.5)]  # bandwidth and alpha
+
+
+@pytest.mark.parametrize("layer", ["input", "hidden"])
+def test_a_stack_over_bandwidth_and_alpha_equals_separate_runs(layer: str) -> None:
+    members = [(bandwidth, alpha, seed) for bandwidth, alpha in OPTIONS for seed in (0, 3)]
+    made = [make_run(cmixup(b, a, layer=layer), seed) for b, a, seed in members]
+    together = train(made, settings(epochs=2))
+    assert {result.stack for result in together} == {8}
+    for (bandwidth, alpha, seed), ours in zip(members, together, strict=True):
+        alone = train_one(cmixup(bandwidth, alpha, layer=layer), seed, epochs=2)
+        assert_states_close(ours.state_dict, alone.state_dict, 1e-5)
+        assert ours.scores["test"] == pytest.approx(alone.scores["test"], rel=1e-4, abs=1e-5)
+        assert_diagnostics_close(ours.diagnostics, alone.diagnostics, 1e-9)
+    assert all(states_differ(together[0].state_dict, other.state_dict) for other in together[1:])
+
+
+def edited(method: Any, path: str, value: Any) -> Any:
+    changed = copy.deepcopy(method)
+    *parts, name = path.split(".")
+    setattr(changed.get_submodule(".".join(parts)), name, value)
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "named"),
+    [
+        (cmixup(0.1, 0.5), cmixup(0.1, 0.5, layer="hidden"), "method.layer alike, got 'input' and 'hidden'"),
+        (ERM(), mixup(0.5), "method.class alike, got 'ERM' and 'Mix'"),
+        (cmixup(0.1, 0.5), mixup(0.5), "method.pairing.class alike, got 'LabelDistance' and 'Uniform'"),
+        (edited(mixup(0.5), "mixing", CutMix(1.0)), edited(mixup(0.5), "mixing", CutMix(0.5)), "mixing.probability"),
+        (local_mixup(0.5), local_mixup(2.0), "method.lam.alpha"),  # its class says nothing of what only draws
+        (mixrl(0.5, m=3), edited(mixrl(0.5, m=3), "final", "argmax"), "method.final"),
+    ],
+)
+def test_what_a_stack_takes_from_the_first_must_be_alike(one: Method, other: Method, named: str) -> None:
+    with pytest.raises(InputError, match=f"all runs of a stack need .*{named}"):
+        check_alike([one, one, other])
+    with pytest.raises(InputError, match=named.partition(", got")[0]):
+        check_alike([other, one])
+
+
+def test_the_trainer_refuses_methods_that_are_not_alike() -> None:
+    with pytest.raises(InputError, match="layer alike"):
+        train([make_run(cmixup(0.1, 0.5)), make_run(cmixup(0.1, 0.5, layer="hidden"), 1)], settings())
+
+
+def test_what_only_draws_may_differ() -> None:
+    check_alike([cmixup(0.1, 0.5), cmixup("auto", 2.0, "batch"), cmixup(["std", 0.3], 5.0)])
+    check_alike([k_mixup(0.5, k=2), k_mixup(2.0, k=5)])
+    nan = edited(local_mixup(0.5), "layer", float("nan"))
+    check_alike([nan, copy.deepcopy(nan)])
+
+
+def test_a_subclass_does_not_inherit_what_only_draws() -> None:
+    class Reads(type(cmixup(0.1, 0.5))):  # type: ignore[misc]
+        pass
+
+    class Says(Reads):
+        per_run: ClassVar[tuple[str, ...]] = ("lam",)
+
+    base = cmixup(0.1, 0.5)
+    assert per_run(base) == ("pairing", "lam")
+    assert per_run(Reads(base.pairing, base.lam)) == ()
+    assert per_run(Says(base.pairing, base.lam)) == ("lam",)
+
+
+def test_a_stack_whose_methods_draw_different_things_is_refused() -> None:
+    class More(ERM):
+        def draw(self, order: Any, streams: Any) -> dict[str, np.ndarray]:
+            return {"extra": np.zeros(len(order.index))} if streams.seed else {}
+
+    with pytest.raises(InputError, match=r"same draws, got \[\[\], \['extra'\]\]"):
+        train([make_run(More(), seed, make_data(seed)) for seed in (0, 1)], settings())

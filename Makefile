@@ -29,6 +29,8 @@ EXPERIMENTS ?=
 ONLY     ?=
 RATIOS   ?= 0.8
 RESULTS  ?=
+DRY_RUN  ?=
+MINUTES  ?=
 INVARIANCE := crime,skillcraft
 NARROW = --seeds "$(SEEDS)" --datasets "$(DATASETS)" --methods "$(METHODS)" --preset "$(PRESET)" \
          --device "$(DEVICE)" --out "$(OUT)" --rerun "$(RERUN)"
@@ -39,7 +41,7 @@ NARROW = --seeds "$(SEEDS)" --datasets "$(DATASETS)" --methods "$(METHODS)" --pr
         reproduce-table-batch-ood reproduce-table-batch-id \
         reproduce-table-noise \
         reproduce-figure-overfitting reproduce-figure-invariance reproduce-figure-rcf-mnist reproduce-table-spurious \
-        reproduce-bandwidth-check tune publish render claims verify-results verify-metrics test test-all mutants lint \
+        reproduce-bandwidth-check reproduce-all tune publish render claims verify-results verify-metrics test test-all mutants lint \
         types check \
         results-page bench-train bench-sampling bench-maml clean
 
@@ -100,6 +102,9 @@ reproduce-table-spurious: $(VENV)/.ready ## Score RCF-MNIST's ERM in both colour
 
 reproduce-figure-rcf-mnist: $(VENV)/.ready ## Draw images of RCF-MNIST over the angle, in the colours of every split
 	$(PY) -m scripts.draw_rcf_mnist
+
+reproduce-all: $(VENV)/.ready ## Make every table and figure of the paper, the cheapest first, after saying what it costs: DRY_RUN=1 MINUTES= SEEDS=
+	$(PY) -m scripts.reproduce_all --dry-run "$(DRY_RUN)" --minutes "$(MINUTES)" --seeds "$(SEEDS)" --out "$(OUT)"
 
 results-page: $(VENV)/.ready ## Write all results as one HTML file that opens from disk, outputs/results.html
 	$(PY) -m scripts.results_page --out "$(OUT)"

@@ -8,18 +8,19 @@ from datasets.common.fetch import FetchError
 from scripts import reproduce
 from scripts.driver.compose import names
 from scripts.driver.config import dataset_class
+from scripts.report import cells
 from scripts.report.experiment import load_experiment, make_table
 from scripts.report.tables import to_markdown
 
 EXPERIMENT = load_experiment("table1")
 
 
-def choice(tmp_path, **changes) -> reproduce.Choice:
+def choice(tmp_path, **changes) -> cells.Choice:
     given = {
         "datasets": ["airfoil"], "methods": ["erm", "mixrl"], "seeds": [0, 1], "preset": "paper",
         "out": str(tmp_path), "device": "cpu", "rerun": False,
     } | changes  # fmt: skip
-    return reproduce.Choice(**given)
+    return cells.Choice(**given)
 
 
 def fetching(monkeypatch, fetch) -> None:
@@ -43,7 +44,7 @@ def here(monkeypatch):
 
 @pytest.mark.usefixtures("here")
 def test_what_is_not_built_is_listed_not_run(tmp_path):
-    jobs, missing = reproduce.plan_cells(
+    jobs, missing = cells.plan_cells(
         EXPERIMENT, choice(tmp_path, datasets=["airfoil", "unbuilt"], methods=["erm", "cutmix"])
     )
     assert set(jobs) == {("airfoil", "erm", "")}
@@ -53,8 +54,8 @@ def test_what_is_not_built_is_listed_not_run(tmp_path):
 
 @pytest.mark.usefixtures("here")
 def test_a_cell_over_the_budget_is_listed_with_its_command(tmp_path, monkeypatch):
-    monkeypatch.setattr(reproduce, "estimate_minutes", lambda *_: 90.0)
-    jobs, missing = reproduce.plan_cells(EXPERIMENT, choice(tmp_path, methods=["erm"]))
+    monkeypatch.setattr(cells, "estimate_minutes", lambda *_: 90.0)
+    jobs, missing = cells.plan_cells(EXPERIMENT, choice(tmp_path, methods=["erm"]))
     assert not jobs
     assert "about 90 min here; python -m scripts.train dataset=airfoil method=erm" in missing[0]
 
@@ -117,10 +118,10 @@ def test_cells_of_table_2_on_a_cpu(tmp_path, monkeypatch):
 
         monkeypatch.setattr(part, "fetch", fetch)
     given = {"datasets": experiment.datasets, "methods": ["maml", "cmixup_meta"], "seeds": [0]}
-    jobs, missing = reproduce.plan_cells(experiment, choice(tmp_path, **given, preset="cpu"))
+    jobs, missing = cells.plan_cells(experiment, choice(tmp_path, **given, preset="cpu"))
     assert set(jobs) == {("pascal1d_rendered", "maml", ""), ("pascal1d_rendered", "cmixup_meta", "")}
     assert [line.partition(":")[0] for line in missing] == ["ShapeNet1D", "PASCAL3D"]
-    jobs, missing = reproduce.plan_cells(experiment, choice(tmp_path, **given, preset="paper"))
+    jobs, missing = cells.plan_cells(experiment, choice(tmp_path, **given, preset="paper"))
     assert not jobs
     assert "min here; python -m scripts.train dataset=pascal1d_rendered method=maml preset=paper" in missing[2]
 

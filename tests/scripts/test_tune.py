@@ -23,6 +23,7 @@ from scripts.driver.config import NOT_ARGUMENTS, check_part, resolved
 from scripts.driver.job import Job, execute, plan
 from scripts.driver.runs import load_reports
 from scripts.driver.words import parse_words
+from scripts.report import cells
 from scripts.report.experiment import RESULTS, load_experiment
 from scripts.report.records import read_csv
 from scripts.train import spell_out
@@ -287,8 +288,8 @@ def test_the_table_lists_what_is_not_tuned_and_tries_no_other_layer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(config.dataset_class("no2"), "fetch", lambda _: [])
-    choice = reproduce.Choice(["no2"], ["mixup", "k_mixup", "cmixup"], [0, 1], "tuned", str(tmp_path), "cpu", False)
-    jobs, missing = reproduce.plan_cells(load_experiment("table1"), choice)
+    choice = cells.Choice(["no2"], ["mixup", "k_mixup", "cmixup"], [0, 1], "tuned", str(tmp_path), "cpu", False)
+    jobs, missing = cells.plan_cells(load_experiment("table1"), choice)
     assert set(jobs) == {("no2", "k_mixup", ""), ("no2", "cmixup", "")}
     assert missing == ["NO2, mixup: not tuned yet; python -m scripts.tune dataset=no2 method=mixup"]
 

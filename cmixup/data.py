@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -21,6 +21,25 @@ class Indexable(Protocol):
     def __getitem__(self, index: Tensor) -> Any:
         """Return the inputs of the rows `index: (B,)` int64, always the same: `(B, ...)` float32, or a named tuple."""
         ...
+
+
+class Together:
+    """The inputs of several runs, one after another, read on demand: run e has rows from e N on.
+
+    Args:
+        inputs: those of each run, of one length N.
+    """
+
+    def __init__(self, inputs: Sequence[Indexable]):
+        self.inputs = inputs
+
+    def __len__(self) -> int:
+        return sum(map(len, self.inputs))
+
+    def __getitem__(self, index: Tensor) -> Tensor:
+        """Return the rows `index: (E B,)` int64 as `(E B, ...)`: first the B rows of the first run."""
+        parts = enumerate(zip(self.inputs, index.view(len(self.inputs), -1), strict=True))
+        return torch.cat([x[own - e * len(x)] for e, (x, own) in parts])
 
 
 @runtime_checkable
@@ -80,9 +99,9 @@ class Split:
         return len(self.y)
 
     @property
-    def resident(self) -> bool:
-        """Whether the inputs are a tensor, so that they can stay on the device."""
-        return isinstance(self.x, Tensor)
+    def stackable(self) -> bool:
+        """Whether runs can read such inputs as one stack: tensors, or others with an attribute `stackable` of True."""
+        return isinstance(self.x, Tensor) or bool(getattr(self.x, "stackable", False))
 
 
 @dataclass(frozen=True)

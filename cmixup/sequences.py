@@ -63,14 +63,14 @@ class StackGRU(nn.GRU):
 
         Each has a leading axis E for a stack. Inputs that lie in memory as `(T, C, B)` are not copied.
         """
-        weights = self.weight_ih_l0, self.weight_hh_l0, self.bias_ih_l0, self.bias_hh_l0
-        if self.weight_ih_l0.ndim == 3:
-            states, last = _GRU.apply(x.mT, *weights)
+        weights: tuple[Any, ...] = self.weight_ih_l0, self.weight_hh_l0, self.bias_ih_l0, self.bias_hh_l0
+        if x.ndim == 4:
+            states, last = _GRU.apply(x.mT, *weights)  # type: ignore[no-untyped-call]
             return states.mT, last.mT
         if x.is_cuda:
             states, last = super().forward(x)
             return states, last[0]
-        states, last = _GRU.apply(x.mT[None], *(weight[None] for weight in weights))
+        states, last = _GRU.apply(x.mT[None], *(weight[None] for weight in weights))  # type: ignore[no-untyped-call]
         return states.squeeze(0).mT, last.squeeze(0).mT
 
 
@@ -78,7 +78,8 @@ def _convolve(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """Convolve `(E, B, C, T)` with `(E, width, C, kernel)`."""
     in_time = x.permute(0, 3, 2, 1).contiguous()
     windows = in_time.unfold(1, weight.shape[-1], 1).movedim(-1, 2).flatten(2, 3)  # (E, T, kernel C, B), no copy
-    return _Project.apply(windows, weight.mT.flatten(2), bias).permute(0, 3, 2, 1)
+    out: Tensor = _Project.apply(windows, weight.mT.flatten(2), bias)  # type: ignore[no-untyped-call]
+    return out.permute(0, 3, 2, 1)
 
 
 class _Project(torch.autograd.Function):
@@ -123,7 +124,7 @@ class _GRU(torch.autograd.Function):
         product = x.new_empty(models, 3 * hidden, batch)
         of_both, of_new, inner_bias = product[:, both], product[:, new], kernel_bias[:, new, None]
         state = x.new_zeros(models, hidden, batch)
-        r, z, _ = gates.split(hidden, dim=2)
+        r, z, _ = torch.split(gates, hidden, dim=2)
         each = (r, z, gates[:, :, both], gates[:, :, new], inner, states)
         for r_t, z_t, both_t, new_t, inner_t, state_t in zip(*(part.unbind(1) for part in each), strict=True):
             torch.bmm(kernel, state, out=product)

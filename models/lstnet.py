@@ -72,7 +72,7 @@ class Skip(nn.Module):
     def forward(self, convolved: Tensor, states: Tensor) -> Tensor:
         """Return `(B, 120)` from the conv map `(B, C, T)`; the GRU states `(T, B, R)` are not used."""
         in_time = convolved.movedim(-1, -3).mT[..., -self.jumps * SKIP :, :, :]  # (T, C, B), as it lies in memory
-        days = in_time.unflatten(-3, (self.jumps, SKIP)).transpose(-3, -2).flatten(-2)  # (jumps, C, 24 B)
+        days = torch.unflatten(in_time, -3, (self.jumps, SKIP)).transpose(-3, -2).flatten(-2)  # (jumps, C, 24 B)
         _, last = self.gru(days.mT)
         return last.unflatten(-2, (SKIP, -1)).transpose(-3, -2).flatten(-2)
 

@@ -54,9 +54,9 @@ def test_lazy_inputs_are_not_read_when_the_split_is_made() -> None:
     x = Lazy(torch.zeros(4, 2))
     split = Split(**parts() | {"x": x})
     assert x.asked == []
-    assert not split.resident
+    assert not split.stackable
     assert len(split) == 4
-    assert make_split(4).resident
+    assert make_split(4).stackable
 
 
 def test_lazy_inputs_of_another_length_are_refused() -> None:

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from cmixup.backbone import StackLinear
 from cmixup.batch import Batch
-from cmixup.data import RegressionData, Split
+from cmixup.data import RegressionData, Split, Together
 from cmixup.errors import InputError, check_count, check_nonnegative, check_positive
 from cmixup.methods.mix import Mix
 from cmixup.model_stack import ModelStack, stack_modules
@@ -223,7 +223,8 @@ class _Rows:
         self.device, self.count, self.n_labels = device, len(splits[0]), splits[0].y.numel()
         inputs = [split.x for split in splits if isinstance(split.x, Tensor)]
         self.home = device if inputs else torch.device("cpu")
-        self.x = torch.cat(inputs).to(self.home) if inputs else splits[0].x
+        read = splits[0].x if len(splits) == 1 else Together([split.x for split in splits])
+        self.x = torch.cat(inputs).to(self.home) if inputs else read
         self.y = torch.cat([split.y for split in splits]).to(self.home)
         self.domain = torch.cat([split.domain for split in splits]).to(self.home)
         # Rows of all runs lie one after another, so that one index reaches any of them.

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from cmixup.batch import Batch
-from cmixup.data import Indexable, ManyViews, Sampled, Split
+from cmixup.data import Indexable, ManyViews, Sampled, Split, Together
 from cmixup.errors import InputError
 from cmixup.order import EpochBatches
 
@@ -41,14 +41,15 @@ class BatchLoader:
     """
 
     def __init__(self, splits: Sequence[Split], device: torch.device):
-        shapes = {(len(s), tuple(s.y.shape), tuple(s.x.shape) if isinstance(s.x, Tensor) else ()) for s in splits}
+        shapes = {(len(s), tuple(s.y.shape), tuple(getattr(s.x, "shape", ()))) for s in splits}
         if len(shapes) > 1:
             raise InputError(f"all runs of a stack need splits of one shape, got {sorted(map(str, shapes))}")
         self.device, self.size, self.n_rows = device, len(splits), len(splits[0])
         resident = [s.x for s in splits if isinstance(s.x, Tensor)]
-        if len(resident) < len(splits) and len(splits) > 1:
-            raise InputError("inputs that are read on demand cannot be stacked")
-        self._x = torch.cat(resident).to(device) if resident else splits[0].x
+        if len(splits) > 1 and not all(s.stackable for s in splits):
+            raise InputError("inputs that are read on demand cannot be stacked unless they say so (`stackable`)")
+        read = splits[0].x if len(splits) == 1 else Together([s.x for s in splits])
+        self._x = torch.cat(resident).to(device) if resident else read
         self.index_device = device if resident else torch.device("cpu")
         self._y = torch.cat([s.y for s in splits]).to(device)
         self._domain = torch.cat([s.domain for s in splits]).to(device)

@@ -106,8 +106,8 @@ def train(
         run.method.check_batch(settings.batch_size)
     hooks = _Hooks(on_start, on_epoch, checkpoints)
     together = all(run.method.stackable and getattr(run.model, "stackable", False) for run in runs)
-    resident = all(s.resident for run in runs for s in (run.data.train, run.data.val, run.data.test))
-    if together and resident:
+    stackable = all(s.stackable for run in runs for s in (run.data.train, run.data.val, run.data.test))
+    if together and stackable:
         check_alike([run.method for run in runs])
         return _train_stack(runs, settings, device, hooks)
     return [result for run in runs for result in _train_stack([run], settings, device, hooks)]

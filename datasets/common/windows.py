@@ -29,6 +29,8 @@ class Windows:
         InputError: windows that reach over an end of the series.
     """
 
+    stackable: ClassVar[bool] = True
+
     def __init__(self, series: Tensor, start: int, count: int, window: int):
         n, m = series.shape
         if start < 0 or start + count + window - 1 > n:

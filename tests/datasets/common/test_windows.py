@@ -157,6 +157,15 @@ def test_lazily_gathered_batches_equal_materialised_ones() -> None:
     assert torch.equal(batch.y, data.train.y[index])
 
 
+def test_a_stack_reads_the_windows_of_each_run() -> None:
+    """The runs' series differ here, and so do the rows they ask for."""
+    splits = [Toy(values=toy_values() * [1, factor] + factor).load(0).train for factor in (2, 3)]
+    batch = BatchLoader(splits, torch.device("cpu")).fetch(torch.tensor([[5, 0, 1], [2, 2, 4]]))
+    for e, rows in enumerate(([5, 0, 1], [2, 2, 4])):
+        assert torch.equal(batch.x[e], splits[e].x[torch.tensor(rows)])
+        assert torch.equal(batch.y[e], splits[e].y[rows])
+
+
 @pytest.mark.parametrize("batch_size", [1, 7, 104, 4096])
 def test_evaluation_does_not_depend_on_the_batch_size(batch_size: int) -> None:
     torch.manual_seed(0)

@@ -110,6 +110,12 @@ def test_the_figure_draws_what_its_panel_says() -> None:
     assert legend == {*VERDICTS.values(), "effective partners", "ERM", "Manifold Mixup", "C-Mixup"}
 
 
+def test_five_datasets_are_five_panels() -> None:
+    figure = draw_sweeps([replace(sweep(), dataset=d) for d in BANDWIDTH.datasets], "cmixup")
+    titles = [axis.get_title() for axis in figure.axes if axis.axison and axis.get_title()]
+    assert titles == ["Airfoil", "NO2", "Crime", "SkillCraft", "Exchange-Rate"]
+
+
 def test_the_table_has_paired_differences_and_the_limits() -> None:
     text = to_markdown(BANDWIDTH, [sweep()], "paper", ["NO2: not at hand"])
     rows = {row.split("|")[1].strip(): [cell.strip() for cell in row.split("|")[2:-1]]

@@ -20,7 +20,7 @@ from scripts.driver.progress import ProgressDisplay
 
 Cell = tuple[Sequence[str], Job]  # a command line of scripts.train with the job that it plans
 
-#: Models in a stack of several jobs. Airfoil, one core of a busy machine, milliseconds a model and epoch with 10, 30, 60
+#: Models in a stack of several jobs. Airfoil, a core of a busy machine, milliseconds a model and epoch with 10, 30, 60
 #: and 120 models: 12.9, 8.3, 9.2, 18.2. Four stacks of a sweep also share out evenly between two processes.
 STACK_MODELS = 30
 

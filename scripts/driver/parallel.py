@@ -20,8 +20,8 @@ from scripts.driver.progress import ProgressDisplay
 
 Cell = tuple[Sequence[str], Job]  # a command line of scripts.train with the job that it plans
 
-#: Models in a stack of several jobs. Airfoil, CPU milliseconds a model and epoch with 10, 30, 60 and 120 models: 17, 14,
-#: 12, 10 (a busy machine); 60 leave a sweep of 12 values and 10 seeds to two processes.
+#: Models in a stack of several jobs. Airfoil, CPU milliseconds a model and epoch with 10, 30, 60 and 120 models: 17,
+#: 14, 12, 10 (a busy machine); 60 leave a sweep of 12 values and 10 seeds to two processes.
 STACK_MODELS = 60
 
 

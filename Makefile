@@ -39,10 +39,10 @@ NARROW = --seeds "$(SEEDS)" --datasets "$(DATASETS)" --methods "$(METHODS)" --pr
 .PHONY: help setup data render-pascal1d reproduce-table1 reproduce-table2 \
         reproduce-table2-paired reproduce-table3 reproduce-ablation-ood \
         reproduce-table-batch-ood reproduce-table-batch-id \
-        reproduce-table-noise \
+        reproduce-table-noise reproduce-figure-bandwidth reproduce-figure-alpha \
         reproduce-figure-overfitting reproduce-figure-invariance reproduce-figure-rcf-mnist reproduce-table-spurious \
-        reproduce-bandwidth-check reproduce-all tune publish render claims verify-results verify-metrics test test-all mutants lint \
-        types check \
+        reproduce-bandwidth-check reproduce-all tune publish render claims verify-results verify-metrics test test-all \
+        mutants lint types check \
         results-page bench-train bench-sampling bench-maml clean
 
 help: ## Show this list
@@ -92,6 +92,12 @@ reproduce-table-noise: $(VENV)/.ready ## Train and print with noise on the train
 
 reproduce-figure-overfitting: $(VENV)/.ready ## Draw training and test error over epochs: SEEDS=3 (Exchange-Rate: 40 minutes on 2 cores)
 	$(PY) -m scripts.reproduce figure_overfitting $(NARROW)
+
+reproduce-figure-bandwidth: $(VENV)/.ready ## Draw C-Mixup over its bandwidth: SEEDS=10 DATASETS= PRESET=paper|released|cpu
+	$(PY) -m scripts.reproduce figure_bandwidth $(NARROW)
+
+reproduce-figure-alpha: $(VENV)/.ready ## Draw C-Mixup over alpha: SEEDS=10 DATASETS= PRESET=paper|released|cpu
+	$(PY) -m scripts.reproduce figure_alpha $(NARROW)
 
 reproduce-figure-invariance: $(VENV)/.ready ## Train Crime and SkillCraft of Table 3, measure learned invariance and draw it: SEEDS=10 PRESET=
 	$(PY) -m scripts.reproduce table3 $(NARROW) --datasets "$(or $(DATASETS),$(INVARIANCE))"

@@ -20,9 +20,9 @@ from scripts.driver.progress import ProgressDisplay
 
 Cell = tuple[Sequence[str], Job]  # a command line of scripts.train with the job that it plans
 
-#: Models in a stack of several jobs: the fastest on a CPU (Airfoil, milliseconds a model and epoch with 10, 30, 60 and
-#: 120 models: 12.9, 8.3, 9.2, 18.2; larger stacks leave the cache).
-STACK_MODELS = 30
+#: Models in a stack of several jobs. Airfoil, CPU milliseconds a model and epoch with 10, 30, 60 and 120 models: 17,
+#: 14, 12, 10 (a busy machine); 60 leave a sweep of 12 values and 10 seeds to two processes.
+STACK_MODELS = 60
 
 
 def stacks_of(cells: Sequence[Cell], models: int = STACK_MODELS) -> list[list[Cell]]:

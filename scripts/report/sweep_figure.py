@@ -74,10 +74,14 @@ def _bands(x: Sequence[float], verdicts: Sequence[str], log: bool) -> list[tuple
 
 def draw_panels(panels: dict[str, Panel], xlabel: str, ylabel: str, label: str) -> Figure:
     """Draw panels, by title; `label` is what the swept line is called."""
-    figure = Figure(figsize=(5.6 * len(panels), 4.4))
-    axes = figure.subplots(1, len(panels), squeeze=False)[0]
+    across = len(panels) if len(panels) < 4 else 2
+    down = math.ceil(len(panels) / across)
+    figure = Figure(figsize=(5.6 * across, 1.0 + 3.4 * down))
+    axes = figure.subplots(down, across, squeeze=False).flatten()
+    for unused in axes[len(panels) :]:
+        unused.set_axis_off()
     handles: dict[str, Artist] = {}
-    for axis, (title, shows) in zip(axes, panels.items(), strict=True):
+    for axis, (title, shows) in zip(axes, panels.items(), strict=False):
         for left, right, verdict in shows.bands:
             patch = axis.axvspan(left, right, color=SHADES.get(verdict, "white"), linewidth=0, zorder=0)
             handles[verdict] = patch
@@ -105,7 +109,7 @@ def draw_panels(panels: dict[str, Panel], xlabel: str, ylabel: str, label: str) 
         axis.set_ylabel(ylabel)
         axis.grid(alpha=0.3)
     if len(handles) > 1:
-        columns = min(len(handles), 2 * len(panels))
+        columns = min(len(handles), 2 * across)
         below = (0.35 + 0.2 * math.ceil(len(handles) / columns)) / figure.get_figheight()
         entries = list(handles.values()), list(handles)
         figure.legend(*entries, loc="lower center", frameon=False, fontsize=9, ncols=columns)

@@ -1,16 +1,19 @@
 """The table command: what it plans, and a whole small run of it."""
 
+from dataclasses import replace
+
 import pandas as pd
 import pytest
 
 from cmixup.errors import InputError
 from datasets.common.fetch import FetchError
 from scripts import reproduce
-from scripts.driver.compose import names
+from scripts.driver.compose import compose_train, names
 from scripts.driver.config import dataset_class
 from scripts.report import cells
 from scripts.report.experiment import load_experiment, make_table
 from scripts.report.tables import to_markdown
+from tests.scripts.sweeps import report
 
 EXPERIMENT = load_experiment("table1")
 
@@ -50,6 +53,51 @@ def test_what_is_not_built_is_listed_not_run(tmp_path):
     assert set(jobs) == {("airfoil", "erm", "")}
     assert jobs["airfoil", "erm", ""].pending == [0, 1]
     assert missing == ["cutmix: not in this version", "unbuilt: not in this version"]
+
+
+@pytest.mark.usefixtures("here")
+def test_a_sweep_trains_its_values_and_takes_published_lines(tmp_path, monkeypatch):
+    whole = load_experiment("figure_bandwidth")
+    experiment = replace(whole, sweep={**whole.sweep, "values": {"airfoil": [0.1, 1.75, 1000.0]}})
+    published = [report(seed, 2.0, method=method, experiment="table1", **changes)
+                 for seed in (0, 1) for method in ("erm", "manifold_mixup")
+                 for changes in ({}, {"preset": "tuned"}, {"options": {"train.lr": 0.1}})]  # fmt: skip
+    published += [report(2, 2.0, method="erm", experiment="table1", preset="tuned")]
+    monkeypatch.setattr(reproduce, "_published", lambda: published)
+    monkeypatch.setattr(reproduce, "estimate_minutes", lambda *_: 1.0)
+    given = choice(tmp_path, methods=list(experiment.methods), seeds=[0, 1, 2])
+    jobs, missing = reproduce.plan_cells(experiment, given)
+    changes = {("cmixup", f"method.bandwidth={b}"): [0, 1, 2] for b in (0.1, 1.75, 1000.0)}
+    assert {key[1:]: job.seeds for key, job in jobs.items()} == {
+        **changes, ("erm", ""): [2], ("manifold_mixup", ""): [2],
+    }  # fmt: skip
+    assert missing == []
+    assert {job.config["experiment"] for key, job in jobs.items() if key[1] == "erm"} == {"table1"}
+    assert {job.config["experiment"] for key, job in jobs.items() if key[1] == "cmixup"} == {"figure_bandwidth"}
+    lines = reproduce.published_lines(experiment, given)
+    assert [(r["method"], r["seed"], r["preset"], r["options"]) for r in lines] == [
+        (method, seed, "paper", {}) for seed in (0, 1) for method in ("erm", "manifold_mixup")
+    ]
+    trained = []
+    monkeypatch.setattr(reproduce, "train_stacks", lambda stacks, _: trained.extend(stacks) or [])
+    reproduce.train_cells(experiment, given, jobs)
+    assert sorted([len(job.seeds) for _, job in stack] for stack in trained) == [[1], [1], [3, 3, 3]]
+    assert all(compose_train(words).seeds == job.seeds for stack in trained for words, job in stack)
+    assert reproduce.to_train(experiment, replace(given, rerun=True), "airfoil", "erm").seeds == [0, 1, 2]
+
+
+@pytest.mark.usefixtures("here")
+def test_a_sweep_is_printed_and_written_with_its_lines(tmp_path, monkeypatch, capsys):
+    experiment = load_experiment("figure_bandwidth")
+    monkeypatch.setattr(reproduce, "_published", lambda: [report(0, 2.0, method="erm", experiment="table1")])
+    given = choice(tmp_path, methods=list(experiment.methods))
+    reproduce.show_sweep(experiment, given, [report(0, 1.0, 0.1), report(0, 3.0, 1000.0)], ["NO2: not here"])
+    text = (tmp_path / "tables" / "figure_bandwidth_paper.md").read_text()
+    assert "| 1000 | 0.2 | local | 1 | 3.000 | — |" in text
+    assert text in capsys.readouterr().out
+    assert (tmp_path / "figures" / "figure_bandwidth_paper.png").is_file()
+    with pytest.raises(InputError, match="figure_bandwidth has no dataset with two values to show: NO2: not here"):
+        reproduce.show_sweep(experiment, given, [report(0, 1.0, 0.1)], ["NO2: not here"])
 
 
 @pytest.mark.usefixtures("here")

@@ -37,7 +37,7 @@ NARROW = --seeds "$(SEEDS)" --datasets "$(DATASETS)" --methods "$(METHODS)" --pr
 .PHONY: help setup data render-pascal1d reproduce-table1 reproduce-table2 \
         reproduce-table2-paired reproduce-table3 reproduce-ablation-ood \
         reproduce-table-batch-ood reproduce-table-batch-id \
-        reproduce-table-noise \
+        reproduce-table5 reproduce-table-noise \
         reproduce-figure-overfitting reproduce-figure-invariance reproduce-figure-rcf-mnist reproduce-table-spurious \
         reproduce-bandwidth-check tune publish render claims verify-results verify-metrics test test-all mutants lint \
         types check \
@@ -84,6 +84,9 @@ reproduce-table-batch-ood: $(VENV)/.ready ## Train and print C-Mixup against C-M
 
 reproduce-table-batch-id: $(VENV)/.ready ## Train and print C-Mixup against C-Mixup-batch, in distribution
 	$(PY) -m scripts.reproduce table_batch_id $(NARROW)
+
+reproduce-table5: $(VENV)/.ready ## Train and print the distances of inputs, representations and labels: SEEDS=10 DATASETS= PRESET=
+	$(PY) -m scripts.reproduce table5 $(NARROW)
 
 reproduce-table-noise: $(VENV)/.ready ## Train and print with noise on the training labels: SEEDS=10 DATASETS= METHODS= PRESET=
 	$(PY) -m scripts.reproduce table_noise $(NARROW)

@@ -41,7 +41,7 @@ NARROW = --seeds "$(SEEDS)" --datasets "$(DATASETS)" --methods "$(METHODS)" --pr
         reproduce-figure-overfitting reproduce-figure-invariance reproduce-figure-rcf-mnist reproduce-table-spurious \
         reproduce-bandwidth-check tune publish render claims verify-results verify-metrics test test-all mutants lint \
         types check \
-        bench-train bench-sampling bench-maml clean
+        bench-train bench-sampling bench-distances bench-maml clean
 
 help: ## Show this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-29s %s\n", $$1, $$2}'
@@ -149,6 +149,9 @@ bench-train: $(VENV)/.ready ## Measure training speed against a straightforward 
 
 bench-sampling: $(VENV)/.ready ## Measure partner sampling against the original's way, into results/benchmarks
 	$(PY) -m scripts.bench.sampling
+
+bench-distances: $(VENV)/.ready ## Measure partners by label, input and representation distance, into results/benchmarks
+	$(PY) -m scripts.bench.distances
 
 bench-maml: $(VENV)/.ready ## Measure the vectorised inner loop against a loop over tasks, into results/benchmarks
 	$(PY) -m scripts.bench.maml

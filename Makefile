@@ -36,14 +36,7 @@ NARROW = --seeds "$(SEEDS)" --datasets "$(DATASETS)" --methods "$(METHODS)" --pr
          --device "$(DEVICE)" --out "$(OUT)" --rerun "$(RERUN)"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup data render-pascal1d reproduce-table1 reproduce-table2 \
-        reproduce-table2-paired reproduce-table3 reproduce-ablation-ood \
-        reproduce-table-batch-ood reproduce-table-batch-id \
-        reproduce-table-noise reproduce-figure-bandwidth reproduce-figure-alpha \
-        reproduce-figure-overfitting reproduce-figure-invariance reproduce-figure-rcf-mnist reproduce-table-spurious \
-        reproduce-bandwidth-check reproduce-all tune publish render claims verify-results verify-metrics test test-all \
-        mutants lint types check \
-        results-page bench-train bench-sampling bench-maml clean
+.PHONY: $(shell grep -hoE '^[a-z0-9-]+:' $(MAKEFILE_LIST) | tr -d :)
 
 help: ## Show this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-29s %s\n", $$1, $$2}'
@@ -86,6 +79,9 @@ reproduce-table-batch-ood: $(VENV)/.ready ## Train and print C-Mixup against C-M
 
 reproduce-table-batch-id: $(VENV)/.ready ## Train and print C-Mixup against C-Mixup-batch, in distribution
 	$(PY) -m scripts.reproduce table_batch_id $(NARROW)
+
+reproduce-table5: $(VENV)/.ready ## Train and print the distances of inputs, representations and labels: SEEDS=10 DATASETS= PRESET=
+	$(PY) -m scripts.reproduce table5 $(NARROW)
 
 reproduce-table-noise: $(VENV)/.ready ## Train and print with noise on the training labels: SEEDS=10 DATASETS= METHODS= PRESET=
 	$(PY) -m scripts.reproduce table_noise $(NARROW)
@@ -160,6 +156,9 @@ bench-train: $(VENV)/.ready ## Measure training speed against a straightforward 
 
 bench-sampling: $(VENV)/.ready ## Measure partner sampling against the original's way, into results/benchmarks
 	$(PY) -m scripts.bench.sampling
+
+bench-distances: $(VENV)/.ready ## Measure partners by label, input and representation distance, into results/benchmarks
+	$(PY) -m scripts.bench.distances
 
 bench-maml: $(VENV)/.ready ## Measure the vectorised inner loop against a loop over tasks, into results/benchmarks
 	$(PY) -m scripts.bench.maml

@@ -24,6 +24,8 @@ class Batch:
         x, y: inputs and labels; the inputs of tasks are a `cmixup.tasks.Episode`.
         domain: `(..., B)` int64.
         partner: the rows that the method's `partner` draw points to, or None.
+        candidates: the rows that its `candidates` draw points to, `(C, ...)` or `(E, C, ...)` for the whole batch, of
+            which a pairing chooses partners in the step, or None.
         draws: everything else the method drew, each `(..., B)`, or `(..., B, n)` for n numbers a row.
     """
 
@@ -32,6 +34,7 @@ class Batch:
     domain: Tensor
     partner: Batch | None = None
     draws: Mapping[str, Tensor] = field(default_factory=dict)
+    candidates: Batch | None = None
 
 
 def read_rows(split: Split, rows: np.ndarray, device: torch.device | str = "cpu") -> Batch:

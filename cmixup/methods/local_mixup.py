@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from cmixup.batch import Batch
 from cmixup.data import RegressionData
+from cmixup.errors import InputError
 from cmixup.methods.mix import Mix
 from cmixup.mixing.base import Mixing
 from cmixup.mixing.lam import Beta, Lam
@@ -50,6 +51,9 @@ class LocalMixup(Mix):
 
     def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
         """Fit the pairing, and the decay to the training inputs."""
+        if self.pairing.in_step:
+            name = type(self.pairing).__name__
+            raise InputError(f"pairing must give partners before the step for Local Mixup, got {name}")
         super().fit(data, model, streams)
         self.inputs = Standardised(data.train.x)
         self.form.fit(self.inputs)

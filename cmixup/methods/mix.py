@@ -51,6 +51,7 @@ class Mix(Method):
         if self.mixing.images:
             for layer in self.layers:
                 check_images(self.mixing, model, data.train, layer)
+        self.pairing.check_model(model)
         self.pairing.fit(data.train)
 
     def begin(self, stack: ModelStack, methods: Sequence[Method], streams: Sequence[Streams]) -> None:
@@ -58,9 +59,9 @@ class Mix(Method):
         self.mixing.begin(stack, [method.mixing for method in methods if isinstance(method, Mix)], streams)
 
     def draw(self, order: EpochBatches, streams: Streams) -> dict[str, np.ndarray]:
-        """Return partner and lambda of every row, what the mixing draws, and `layer: (M,)` if there are several."""
+        """Return partner or candidates, lambda, the mixing's draws, and `layer: (M,)` if there are several."""
         draws = {
-            "partner": self.pairing.draw(order, streams.partners),
+            **self.pairing.draws(order, streams.partners),
             "lam": self.lam.draw(order.sizes, streams.lam),
             **self.mixing.draw(order, streams.mixing),
         }
@@ -83,8 +84,8 @@ class Mix(Method):
         return squared_error(prediction, mix(first.y, second.y, weight), batch.draws.get("weight"))
 
     def step(self, stack: ModelStack, batch: Batch) -> Tensor:
-        """Take the mixing's step on the loss."""
-        return self.mixing.step(self.loss, stack, batch)
+        """Take the mixing's step on the loss, with the partners that the pairing chooses by the current weights."""
+        return self.mixing.step(self.loss, stack, self.pairing.with_partners(stack.model, batch))
 
     def diagnostics(self) -> dict[str, float | str]:
         """Return the pairing's diagnostics."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
 import numpy as np
 from torch import nn
 
+from cmixup.batch import Batch
 from cmixup.data import Split
 from cmixup.order import EpochBatches
 
@@ -16,7 +18,13 @@ class Pairing(nn.Module, ABC):
 
     A pairing is an `nn.Module` so that what its draws count or what was learned for it is saved with the method
     (`get_extra_state`); it has no parameters and is never called.
+
+    Attributes:
+        in_step: whether partners depend on the current weights. Such a pairing draws candidates and uniform numbers in
+            `draws`, as all randomness of an epoch is drawn before it, and chooses in `with_partners`.
     """
+
+    in_step: ClassVar[bool] = False
 
     @abstractmethod
     def fit(self, train: Split) -> None:
@@ -25,6 +33,19 @@ class Pairing(nn.Module, ABC):
     @abstractmethod
     def draw(self, order: EpochBatches, rng: np.random.Generator) -> np.ndarray:
         """Return the partner of every row in `order.index`, `(M,)` int64 rows of the training split."""
+
+    def draws(self, order: EpochBatches, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """Return the draws of an epoch by name, each aligned with `order.index`: the partners, unless they are chosen
+        in the step.
+        """
+        return {"partner": self.draw(order, rng)}
+
+    def check_model(self, model: nn.Module) -> None:
+        """Raise `InputError` if the pairing needs something that the model does not offer."""
+
+    def with_partners(self, model: nn.Module, batch: Batch) -> Batch:
+        """Return the batch with its partners, at the start of a step; here they are there already."""
+        return batch
 
     def check_batch(self, batch_size: int) -> None:
         """Raise `InputError` if full batches of `batch_size` rows do not suit the pairing."""

@@ -16,8 +16,8 @@ class LabelDistance(Pairing):
 
     Args:
         bandwidth: sigma in label units, 0 or more (0 pairs equal labels only; infinity is plain mixup), "auto",
-            ("fraction", f) for the sigma at which the median effective-partner fraction is f, or ("std", c) for c
-            standard deviations of the training labels.
+            ("fraction", f) for the sigma at which the median effective-partner fraction is f, ("std", c) for c
+            standard deviations of the training labels, or ("median", c), see `parse_bandwidth`.
 
     Raises:
         InputError: any other bandwidth.

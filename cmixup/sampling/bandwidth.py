@@ -29,6 +29,7 @@ SUGGESTED_FRACTIONS = (0.03, 0.6)
 COORDINATES_PER_DIAGNOSIS, MIN_ROWS = 20_000_000, 16
 # The search for a bandwidth looks at so many labels at most, and holds so many distances (rows x labels).
 MAX_SEARCH_LABELS, MAX_SEARCH_DISTANCES = 8192, 1 << 21
+MAX_MEDIAN_LABELS = 2048
 
 
 @dataclass(frozen=True)
@@ -114,11 +115,12 @@ def parse_bandwidth(bandwidth: Bandwidth) -> float | tuple[str, float]:
 
     Args:
         bandwidth: a number in label units, 0 and infinity allowed; ("fraction", f) for the bandwidth at which the
-            median effective-partner fraction is f; "auto" for ("fraction", 0.2); or ("std", c) for c times the labels'
-            standard deviation, pooled over their dimensions. Lists stand for tuples.
+            median effective-partner fraction is f; "auto" for ("fraction", 0.2); ("std", c) for c times the labels'
+            standard deviation, pooled over their dimensions; or ("median", c) for the bandwidth whose square is c times
+            the median squared distance of two labels. Lists stand for tuples.
 
     Returns:
-        The number as a float, or ("fraction", f) or ("std", c) with a float.
+        The number as a float, or ("fraction", f), ("std", c) or ("median", c) with a float.
 
     Raises:
         InputError: `bandwidth` is none of these, or its number is NaN or out of range.
@@ -131,8 +133,11 @@ def parse_bandwidth(bandwidth: Bandwidth) -> float | tuple[str, float]:
             return "fraction", _check_fraction(value)
         if form == "std":
             return "std", check_positive("c", value)
+        if form == "median":
+            return "median", check_positive("c", value)
     if isinstance(bandwidth, (str, tuple, list)):
-        raise InputError(f'bandwidth must be a number, "auto", ("fraction", f) or ("std", c), got {bandwidth!r}')
+        forms = '"auto", ("fraction", f), ("std", c) or ("median", c)'
+        raise InputError(f"bandwidth must be a number, {forms}, got {bandwidth!r}")
     return check_bandwidth(bandwidth)
 
 
@@ -154,6 +159,8 @@ def resolve_bandwidth(labels: Given, bandwidth: Bandwidth, kernel: str = "gaussi
     form, value = parsed
     if form == "fraction":
         return bandwidth_for_fraction(labels, value, kernel=kernel, seed=seed)
+    if form == "median":
+        return float(np.sqrt(value * median_squared_distance(labels, seed=seed)))
     return value * float(np.std(to_numpy(as_labels("labels", labels)), dtype=np.float64))
 
 
@@ -206,6 +213,22 @@ def bandwidth_for_fraction(labels: Given, fraction: float, *, kernel: str = "gau
         middle = float(np.sqrt(low) * np.sqrt(high))
         low, high = (low, middle) if is_wide_enough(middle) else (middle, high)
     return high
+
+
+def median_squared_distance(labels: Given, *, seed: int = 0) -> float:
+    """Return the median squared distance of two different rows; above 2,048 rows a seeded subsample stands for them.
+
+    Args:
+        labels: (N,) or (N, d) array or tensor, N of 2 or more.
+        seed: a whole number that chooses the subsample.
+    """
+    data = to_numpy(as_labels("labels", labels))
+    rows = np.sort(np.random.default_rng(seed).permutation(len(data))[:MAX_MEDIAN_LABELS])
+    points = np.asarray(data[rows], dtype=np.float64).reshape(len(rows), -1)
+    points -= points.mean(axis=0)
+    norm = np.einsum("nd,nd->n", points, points)
+    squared = (norm[:, None] + norm - 2 * points @ points.T)[np.triu_indices(len(rows), 1)]
+    return float(np.median(squared.clip(min=0))) if squared.size else 0.0
 
 
 def _check_fraction(fraction: float) -> float:

@@ -75,6 +75,19 @@ class Kernel:
         return self.bandwidth * (log_mass if self.name == "laplace" else math.sqrt(2 * log_mass))
 
 
+def weights_of(squared: Tensor, variance: Tensor | float) -> Tensor:
+    """Return `exp(-d / (2 variance))` of distances d, relative to the nearest one of each row.
+
+    Args:
+        squared: (..., C) float64 distances whose unit is that of the variance, infinite for what must not be drawn.
+        variance: 0 or more, infinity allowed, a number or a tensor that broadcasts; at 0 only the nearest keep weight.
+    """
+    excess = squared - squared.amin(dim=-1, keepdim=True)
+    variance = torch.as_tensor(variance, dtype=excess.dtype, device=excess.device)
+    energy = torch.where(excess > 0, excess / (2 * variance), 0.0)
+    return torch.where(squared.isinf(), 0.0, torch.exp(-energy))
+
+
 def make_kernel(name: str, bandwidth: float) -> Kernel:
     """Return the kernel called `name`; "cosine" becomes the gaussian that it is for unit vectors."""
     if name == "cosine":

@@ -40,8 +40,8 @@ class PartnerSampler:
     Args:
         labels: (N,) or (N, d) array, tensor or memory map of what distances are wanted on: labels, inputs or
             representations. They are held by reference where they are float32 or float64: do not change them.
-        bandwidth: s in label units, 0 and infinity allowed; or "auto", ("fraction", f) or ("std", c), see
-            `parse_bandwidth`.
+        bandwidth: s in label units, 0 and infinity allowed; or "auto", ("fraction", f), ("std", c) or ("median", c),
+            see `parse_bandwidth`.
         method: the sampling algorithm, one of `ALGORITHMS`; "auto" takes the one that suits.
         kernel: "gaussian" exp(-d^2 / 2s^2), "tophat" 1[d <= s], "laplace" exp(-d / s) or "cosine"
             exp(-(1 - cos) / 2s^2).

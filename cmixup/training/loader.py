@@ -16,7 +16,7 @@ from cmixup.errors import InputError
 from cmixup.order import EpochBatches
 
 CHUNK_BYTES = 32 * 2**20  # rows gathered at once; slices of it are the batches
-GATHER_KEYS = ("partner", "view", "partner_view")  # draws that say what to read
+GATHER_KEYS = ("partner", "view", "partner_view", "candidates")  # draws that say what to read
 Key = tuple[Tensor, Tensor | None]  # the rows `(E, B)` to read, and which view of each
 
 
@@ -127,8 +127,9 @@ class BatchLoader:
 
         Args:
             orders: the rows of the epoch, one order a run.
-            draws: what each run's method drew, aligned with its order; `partner` and, for `Sampled` inputs, `view`
-                and `partner_view` are used here, the rest goes into the batches.
+            draws: what each run's method drew, aligned with its order; `partner`, `candidates` `(M, f)` and, for
+                `Sampled` inputs, `view` and `partner_view` are used here, the rest goes into the batches. The
+                candidates of a batch are those of all its rows; of inputs that are `Sampled` they are `x[index]`.
         """
         sizes = orders[0].sizes.tolist()
         if any(order.sizes.tolist() != sizes for order in orders):
@@ -138,23 +139,29 @@ class BatchLoader:
         index = self._aligned([order.index for order in orders], self.index_device)
         devices = dict.fromkeys(draws[0], self.device) | dict.fromkeys(GATHER_KEYS, self.index_device)
         drawn = {name: self._aligned([d[name] for d in draws], devices[name]) for name in draws[0]}
-        partner, view, partner_view = (drawn.pop(name, None) for name in GATHER_KEYS)
-        chunks = list(self._chunks(sizes))
+        partner, view, partner_view, candidates = (drawn.pop(name, None) for name in GATHER_KEYS)
+        per_row = 0 if candidates is None else candidates.shape[2]
+        chunks = list(self._chunks(sizes, 1 + max(1, per_row)))
         keys: list[Key] = []
         for rows, _ in chunks:
             keys.append((index[:, rows], _part(view, rows)))
             if partner is not None:
                 keys.append((partner[:, rows], _part(partner_view, rows)))
+            if candidates is not None:
+                keys.append((candidates[:, rows].flatten(1), None))
         fetched = self.fetch_each(keys)
         for rows, group in chunks:
             mine = self._split(next(fetched), group)
             theirs: Sequence[Batch | None] = [None] * len(group)
+            offered: Sequence[Batch | None] = theirs
             if partner is not None:
                 theirs = self._split(next(fetched), group)
+            if candidates is not None:
+                offered = self._split(next(fetched), [per_row * size for size in group])
             extra = {name: self._pieces(value[:, rows].reshape(*self._lead(sum(group)), *value.shape[2:]), group)
                      for name, value in drawn.items()}  # fmt: skip
-            for b, (own, other) in enumerate(zip(mine, theirs, strict=True)):
-                yield Batch(own.x, own.y, own.domain, other, {name: pieces[b] for name, pieces in extra.items()})
+            for b, (own, other, pool) in enumerate(zip(mine, theirs, offered, strict=True)):
+                yield Batch(own.x, own.y, own.domain, other, {name: pieces[b] for name, pieces in extra.items()}, pool)
 
     def _aligned(self, arrays: list[np.ndarray], device: torch.device) -> Tensor:
         return torch.from_numpy(np.stack(arrays)).to(device)
@@ -174,10 +181,13 @@ class BatchLoader:
         columns = (self._pieces(value, sizes) for value in (rows.x, rows.y, rows.domain))
         return [Batch(x, y, domain) for x, y, domain in zip(*columns, strict=True)]
 
-    def _chunks(self, sizes: list[int]) -> Iterator[tuple[slice, list[int]]]:
-        """Yield the rows that are gathered at once, within `CHUNK_BYTES`, and the sizes of the batches they make."""
+    def _chunks(self, sizes: list[int], reads: int) -> Iterator[tuple[slice, list[int]]]:
+        """Yield the rows that are gathered at once, and the sizes of the batches they make.
+
+        With `reads` rows read for each of them, they stay within `CHUNK_BYTES`.
+        """
         row_bytes = 4 * (self._x[0].numel() + self._y[0].numel()) if isinstance(self._x, Tensor) else CHUNK_BYTES
-        rows_per_chunk = CHUNK_BYTES // (2 * row_bytes * self.size)
+        rows_per_chunk = CHUNK_BYTES // (reads * row_bytes * self.size)
         start, group = 0, list[int]()
         for size in sizes:
             if group and sum(group) + size > rows_per_chunk:

@@ -67,6 +67,8 @@ def test_combinations_compose_and_plan(dataset: str, method: str, preset: str, t
     if "scaling" in values:
         assert job.dataset.scaling == values["scaling"]
     fixed = {"lam_per"} if method == "k_metamix" else set()  # one lambda a task, whatever the preset
+    if job.config["method"].get("pairing", {}).get("name") in ("inputs", "representation"):
+        fixed = {"bandwidth"}  # of another unit than labels
     for key in (
         {"bandwidth", "alpha", "lam_per", "inner_lr", "inner_steps"} & set(values) & set(job.config["method"]) - fixed
     ):

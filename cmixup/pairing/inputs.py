@@ -1,0 +1,80 @@
+"""Partners with near inputs: the distances d(x) and d(x+y) of the paper's comparison (Yao et al. 2022, Table 5)."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from cmixup.data import Split
+from cmixup.errors import InputError
+from cmixup.order import EpochBatches
+from cmixup.pairing.base import Pairing
+from cmixup.pairing.flat import read, rows_at_once
+from cmixup.sampling.bandwidth import parse_bandwidth, resolve_bandwidth
+from cmixup.sampling.kernels import weights_of
+
+MAX_TABLE_BYTES = 2**31  # of N x N float64: 16,384 rows
+ROWS_PER_BLOCK = 256
+
+
+class InputDistance(Pairing):
+    """Draws with P(j|i) ~ exp(-||x_i - x_j||^2 / (2 bandwidth^2)) over all other training rows, on flattened inputs.
+
+    The row itself is left out: among inputs of many dimensions it is so much nearer than any other that every row would
+    be its own partner. P is computed once.
+
+    Args:
+        bandwidth: sigma in the inputs' unit, in any form of `LabelDistance`; ("median", c) for sigma^2 of c times the
+            median squared distance.
+        labels: compare [x; y], neither of them scaled, instead of x.
+
+    Raises:
+        InputError: another bandwidth; in `fit`, a single row, or more rows than a table of N x N can hold.
+    """
+
+    def __init__(self, bandwidth: float | str | list | tuple, labels: bool = False):
+        super().__init__()
+        parse_bandwidth(bandwidth)  # refuses a bad value before any data is read
+        self.bandwidth, self.labels = bandwidth, labels
+
+    def fit(self, train: Split) -> None:
+        """Compute P."""
+        n = len(train)
+        if n < 2 or 8 * n * n > MAX_TABLE_BYTES:
+            most = int((MAX_TABLE_BYTES / 8) ** 0.5)
+            raise InputError(f"pairing InputDistance needs 2 to {most} training rows (a table of all pairs), got {n}")
+        step = rows_at_once(train.x)
+        points = torch.cat([read(train.x, np.arange(s, min(n, s + step))) for s in range(0, n, step)]).double()
+        if self.labels:
+            points = torch.cat([points, train.y.double()], dim=1)
+        self.sigma = resolve_bandwidth(points, self.bandwidth)
+        points -= points.mean(dim=0)
+        norm = points.square().sum(dim=1)
+        self._cumulative = np.empty((n, n))
+        effective = []
+        for start in range(0, n, ROWS_PER_BLOCK):
+            own = torch.arange(start, min(n, start + ROWS_PER_BLOCK))
+            squared = (norm[own, None] + norm - 2 * points[own] @ points.T).clamp_min(0.0)
+            squared[own - start, own] = torch.inf
+            weight = weights_of(squared, self.sigma**2)
+            effective.append(weight.sum(dim=1) ** 2 / weight.square().sum(dim=1))
+            np.cumsum(weight.numpy(), axis=1, out=self._cumulative[start : start + len(own)])
+        self._effective = float(torch.cat(effective).median()) / n
+
+    def probabilities(self) -> np.ndarray:
+        """Return P, `(N, N)` float64."""
+        return np.diff(self._cumulative, axis=1, prepend=0.0) / self._cumulative[:, -1:]
+
+    def draw(self, order: EpochBatches, rng: np.random.Generator) -> np.ndarray:
+        """Return partners `(M,)` int64."""
+        level = rng.random(len(order.index)) * self._cumulative[order.index, -1]
+        drawn = [self._cumulative[i].searchsorted(v, "right") for i, v in zip(order.index, level, strict=True)]
+        return np.array(drawn, dtype=np.int64)
+
+    def diagnostics(self) -> dict[str, float | str]:
+        """Return the bandwidth in use and the median over rows of the effective partners' share of the data."""
+        return {"bandwidth": self.sigma, "effective_fraction": self._effective}
+
+    def extra_repr(self) -> str:
+        """Return the options, for the printed composition."""
+        return f"bandwidth={self.bandwidth!r}, labels={self.labels}"

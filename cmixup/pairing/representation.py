@@ -1,0 +1,143 @@
+"""Partners with near representations: d(h), Euclidean or cosine, and d(h+y) (Yao et al. 2022, Table 5).
+
+In every step the batch and its candidates are encoded with the current weights, in evaluation mode and without
+gradients; then P is built, partners are drawn from it, and the model takes its step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+from cmixup.backbone import Backbone
+from cmixup.batch import Batch
+from cmixup.data import Split
+from cmixup.errors import InputError, check_choice, check_count
+from cmixup.order import EpochBatches
+from cmixup.pairing.base import Pairing
+from cmixup.sampling.bandwidth import parse_bandwidth
+from cmixup.sampling.kernels import weights_of
+
+
+class RepresentationDistance(Pairing):
+    """Draws with P(j|i) ~ exp(-d(h_i, h_j) / (2 bandwidth^2)) over fresh candidates, h the last hidden layer.
+
+    The candidates of a batch are `factor` rows for each of its own, different ones from outside the batch. Where fewer
+    lie outside, they are drawn from there with replacement, and a batch of all rows draws from all.
+
+    Args:
+        bandwidth: sigma in the unit of sqrt(d), or ("median", c) for sigma^2 of c times the median d between the batch
+            and its candidates.
+        distance: "euclidean", d = ||h_i - h_j||^2, or "cosine", d = 1 - cos(h_i, h_j).
+        labels: compare [h; y], neither of them scaled, instead of h.
+        factor: candidates for each row of the batch, 1 or more.
+
+    Raises:
+        InputError: a bad argument; in `check_model`, a model without hidden representations.
+    """
+
+    in_step: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        bandwidth: float | list | tuple,
+        distance: str = "euclidean",
+        *,
+        labels: bool = False,
+        factor: int = 4,
+    ):
+        super().__init__()
+        parsed = parse_bandwidth(bandwidth)
+        if isinstance(parsed, tuple) and parsed[0] != "median":
+            raise InputError(f'bandwidth must be a number or ("median", c) for representations, got {bandwidth!r}')
+        self.bandwidth, self.labels = bandwidth, labels
+        self.distance = check_choice("distance", distance, ("euclidean", "cosine"))
+        self.factor = check_count("factor", factor, 1)
+
+    def check_model(self, model: nn.Module) -> None:
+        """Raise `InputError` if the model has no last hidden layer."""
+        if not isinstance(model, Backbone) or type(model).features is Backbone.features:
+            raise InputError(
+                f"pairing RepresentationDistance needs hidden representations, model {type(model).__name__} has none"
+            )
+
+    def fit(self, train: Split) -> None:
+        """Keep the number of rows."""
+        self._n = len(train)
+
+    def draw(self, order: EpochBatches, rng: np.random.Generator) -> np.ndarray:
+        """Raise `InputError`: partners are chosen in the step."""
+        raise InputError("pairing RepresentationDistance chooses partners in the step and has none before it")
+
+    def draws(self, order: EpochBatches, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """Return `candidates: (M, factor)` int64 rows, and `level: (M,)` uniform numbers that choose among them."""
+        found = [self._candidates(rows, rng) for rows in order.batches()]
+        return {"candidates": np.concatenate(found), "level": rng.random(len(order.index))}
+
+    def _candidates(self, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Return `(B, factor)` rows for a batch of `rows: (B,)`."""
+        wanted = self.factor * len(rows)
+        outside = np.ones(self._n, dtype=bool)
+        outside[rows] = False
+        free = np.flatnonzero(outside) if outside.any() else np.arange(self._n)
+        return rng.choice(free, wanted, replace=len(free) < wanted).reshape(len(rows), self.factor)
+
+    def with_partners(self, model: nn.Module, batch: Batch) -> Batch:
+        """Return the batch with partners among its candidates, drawn by the current representations."""
+        pool = batch.candidates
+        assert pool is not None
+        with torch.no_grad():
+            cumulative = self.weights(model, batch).cumsum(dim=-1)
+            level = batch.draws["level"].unsqueeze(-1) * cumulative[..., -1:]
+            chosen = (cumulative <= level).sum(dim=-1).clamp_max(cumulative.shape[-1] - 1)
+        pick = _picker(chosen)
+        return replace(batch, partner=Batch(pick(pool.x), pick(pool.y), pick(pool.domain)), candidates=None)
+
+    def weights(self, model: nn.Module, batch: Batch) -> Tensor:
+        """Return what P is proportional to, `(..., B, C)` float64, relative to the nearest candidate of each row."""
+        pool = batch.candidates
+        assert pool is not None
+        rows = batch.y.shape[-2]
+        h = encode(model, torch.cat([batch.x, pool.x], dim=batch.y.ndim - 2))
+        if self.labels:
+            h = torch.cat([h, torch.cat([batch.y, pool.y], dim=-2).to(h.dtype)], dim=-1)
+        if self.distance == "cosine":
+            h = normalize(h.double(), dim=-1)
+            d = (1 - h[..., :rows, :] @ h[..., rows:, :].mT).clamp_min(0.0)
+        else:
+            near = torch.cdist(h[..., :rows, :], h[..., rows:, :], compute_mode="donot_use_mm_for_euclid_dist")
+            d = near.double().square()
+        parsed = parse_bandwidth(self.bandwidth)
+        if isinstance(parsed, float):
+            return weights_of(d, parsed**2)
+        return weights_of(d, parsed[1] * d.flatten(-2).median(dim=-1).values[..., None, None])
+
+    def extra_repr(self) -> str:
+        """Return the options, for the printed composition."""
+        return f"bandwidth={self.bandwidth!r}, distance={self.distance!r}, labels={self.labels}, factor={self.factor}"
+
+
+def encode(model: nn.Module, x: Tensor) -> Tensor:
+    """Return the last hidden layer `(..., B, D)` in evaluation mode, without gradients; the mode is put back."""
+    training = model.training
+    model.eval()
+    try:
+        with torch.no_grad():
+            h: Tensor = model.features(x)  # type: ignore[operator]
+    finally:
+        model.train(training)
+    return h
+
+
+def _picker(chosen: Tensor) -> Callable[[Tensor], Tensor]:
+    """Return a function that takes the rows `chosen: (..., B)` of `(..., C, *)`, of each model its own."""
+    if chosen.ndim == 1:
+        return lambda rows: rows[chosen]
+    stack = torch.arange(len(chosen), device=chosen.device)[:, None]
+    return lambda rows: rows[stack, chosen]

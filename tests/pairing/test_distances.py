@@ -1,0 +1,337 @@
+"""Pairings by the distance of inputs and of representations: what they draw, and what they leave alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from cmixup.backbone import Backbone
+from cmixup.batch import Batch
+from cmixup.data import Split
+from cmixup.errors import InputError
+from cmixup.methods.local_mixup import local_mixup
+from cmixup.methods.mix import Mix
+from cmixup.mixing.lam import Beta
+from cmixup.order import EpochBatches, shuffled
+from cmixup.pairing import inputs
+from cmixup.pairing.inputs import InputDistance
+from cmixup.pairing.representation import RepresentationDistance, encode
+from cmixup.sampling.bandwidth import resolve_bandwidth
+from cmixup.training.checkpoint import Checkpoints
+from cmixup.training.trainer import train
+from models.fcn3 import FCN3
+from tests.helpers import (
+    Lazy,
+    assert_states_close,
+    assert_states_equal,
+    epoch_batches,
+    make_data,
+    make_run,
+    make_split,
+    make_stack,
+    settings,
+)
+
+
+def fitted(n: int = 40, d_y: int = 1, **options: Any) -> tuple[InputDistance, Split]:
+    split = make_split(n, d_y=d_y)
+    pairing = InputDistance(**({"bandwidth": 0.3} | options))
+    pairing.fit(split)
+    return pairing, split
+
+
+def brute_force(points: Tensor, variance: float) -> np.ndarray:
+    """P as it is defined, the row itself left out."""
+    points = points.double()
+    weight = torch.exp(-(points[:, None] - points).square().sum(dim=-1) / (2 * variance)).fill_diagonal_(0.0)
+    return (weight / weight.sum(dim=1, keepdim=True)).numpy()
+
+
+def chi_square(drawn: np.ndarray, p: np.ndarray) -> float:
+    """The statistic in standard deviations from its mean, over the cells with 5 expected draws or more."""
+    count, expected = np.bincount(drawn, minlength=len(p)), p * len(drawn)
+    kept = expected >= 5
+    observed, wanted = np.append(count[kept], count[~kept].sum()), np.append(expected[kept], expected[~kept].sum())
+    wanted = wanted.clip(min=1e-9)
+    freedom = len(wanted) - 1
+    return float((((observed - wanted) ** 2 / wanted).sum() - freedom) / (2 * freedom) ** 0.5)
+
+
+@pytest.mark.parametrize("labels", [False, True])
+def test_p_is_the_kernel_over_other_rows(labels: bool) -> None:
+    pairing, split = fitted(labels=labels, d_y=2)
+    points = torch.cat([split.x, split.y], dim=1) if labels else split.x
+    np.testing.assert_allclose(pairing.probabilities(), brute_force(points, 0.3**2), atol=1e-9)
+
+
+def test_a_row_is_never_its_own_partner_and_draws_follow_p() -> None:
+    pairing, _ = fitted(12)
+    index = np.repeat(np.arange(12), 4000)
+    drawn = pairing.draw(EpochBatches(index, np.array([len(index)])), np.random.default_rng(0))
+    assert not (drawn == index).any()
+    p = pairing.probabilities()
+    assert max(chi_square(drawn[index == i], p[i]) for i in range(12)) < 5
+
+
+def test_constant_labels_make_x_and_y_the_distance_of_x() -> None:
+    split = make_split(30)
+    constant = replace(split, y=torch.full_like(split.y, 7.0))
+    one, other = InputDistance(["median", 0.1]), InputDistance(["median", 0.1], labels=True)
+    one.fit(constant)
+    other.fit(constant)
+    np.testing.assert_allclose(one.probabilities(), other.probabilities(), atol=1e-9)
+
+
+def test_limits_of_the_bandwidth_for_inputs() -> None:
+    pairing, split = fitted(bandwidth=float("inf"))
+    np.testing.assert_allclose(pairing.probabilities(), (1 - np.eye(40)) / 39)
+    distance = torch.cdist(split.x.double(), split.x.double()).fill_diagonal_(torch.inf)
+    for bandwidth in (0.0, 1e-6):
+        narrow, _ = fitted(bandwidth=bandwidth)
+        np.testing.assert_array_equal(narrow.probabilities().argmax(axis=1), distance.argmin(dim=1).numpy())
+        assert narrow.probabilities().max(axis=1).min() == 1.0
+
+
+def test_inputs_that_are_read_on_demand_give_the_same_p() -> None:
+    pairing, split = fitted()
+    lazy = InputDistance(0.3)
+    lazy.fit(replace(split, x=Lazy(split.x)))
+    np.testing.assert_array_equal(pairing.probabilities(), lazy.probabilities())
+
+
+def test_the_median_form_is_a_share_of_the_median_squared_distance() -> None:
+    split = make_split(50)
+    squared = torch.pdist(split.x.double()).square()
+    expected = float(np.sqrt(0.3 * np.median(squared.numpy())))
+    assert resolve_bandwidth(split.x, ["median", 0.3]) == pytest.approx(expected)
+    assert resolve_bandwidth(10 * split.x, ["median", 0.3]) == pytest.approx(10 * expected)
+    assert resolve_bandwidth(split.y, ["median", 1.0]) == pytest.approx(
+        float(np.sqrt(np.median(torch.pdist(split.y.double()).square().numpy())))
+    )
+
+
+def test_more_rows_than_a_table_can_hold_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inputs, "MAX_TABLE_BYTES", 8 * 39**2)
+    with pytest.raises(InputError, match=r"needs 2 to 39 training rows \(a table of all pairs\), got 40"):
+        fitted(40)
+
+
+class Straight(Backbone):
+    """A model whose representation is a linear map of its input."""
+
+    def __init__(self, matrix: Tensor):
+        super().__init__()
+        self.matrix = nn.Parameter(matrix)
+
+    def features(self, x: Tensor) -> Tensor:
+        return x @ self.matrix
+
+    def head(self, features: Tensor) -> Tensor:
+        return features.sum(dim=-1, keepdim=True)
+
+
+def batch_of(n: int = 6, candidates: int = 24, d: int = 3) -> Batch:
+    own, pool = make_split(n, d, seed=1), make_split(candidates, d, seed=2)
+    draws = {"level": torch.from_numpy(np.random.default_rng(0).random(n))}
+    return Batch(own.x, own.y, own.domain, None, draws, Batch(pool.x, pool.y, pool.domain))
+
+
+def p_of(pairing: RepresentationDistance, matrix: Tensor, batch: Batch | None = None) -> np.ndarray:
+    weight = pairing.weights(Straight(matrix), batch or batch_of())
+    return (weight / weight.sum(dim=-1, keepdim=True)).numpy()
+
+
+def test_p_over_candidates_is_the_kernel() -> None:
+    batch = batch_of()
+    assert batch.candidates is not None
+    h, g = batch.x.double(), batch.candidates.x.double()
+    squared = (h[:, None] - g).square().sum(dim=-1)
+    euclidean = torch.softmax(-squared / (2 * 0.4**2), dim=1)
+    np.testing.assert_allclose(p_of(RepresentationDistance(0.4), torch.eye(3)), euclidean, rtol=1e-4)
+    cosine = 1 - torch.cosine_similarity(h[:, None], g, dim=-1)
+    np.testing.assert_allclose(
+        p_of(RepresentationDistance(0.4, "cosine"), torch.eye(3)), torch.softmax(-cosine / (2 * 0.4**2), 1), rtol=1e-4
+    )
+    both = squared + (batch.y.double()[:, None] - batch.candidates.y.double()).square().sum(dim=-1)
+    variance = 0.3 * float(both.flatten().median())
+    np.testing.assert_allclose(
+        p_of(RepresentationDistance(["median", 0.3], labels=True), torch.eye(3)),
+        torch.softmax(-both / (2 * variance), 1),
+        rtol=1e-4,
+    )
+
+
+@pytest.mark.parametrize("distance", ["euclidean", "cosine"])
+def test_a_rotation_of_the_representation_changes_nothing(distance: str) -> None:
+    pairing = RepresentationDistance(["median", 0.1], distance)
+    rotation, _ = torch.linalg.qr(torch.randn(3, 3, generator=torch.Generator().manual_seed(0)))
+    np.testing.assert_allclose(p_of(pairing, rotation), p_of(pairing, torch.eye(3)), rtol=1e-3, atol=1e-7)
+
+
+def test_scale_matters_to_euclidean_distances_and_not_to_cosine() -> None:
+    cosine, euclidean = RepresentationDistance(0.3, "cosine"), RepresentationDistance(0.3)
+    np.testing.assert_allclose(p_of(cosine, 9 * torch.eye(3)), p_of(cosine, torch.eye(3)), rtol=1e-5)
+    assert np.abs(p_of(euclidean, 9 * torch.eye(3)) - p_of(euclidean, torch.eye(3))).max() > 0.1
+    relative = RepresentationDistance(["median", 0.1])  # its sigma follows the scale
+    np.testing.assert_allclose(p_of(relative, 9 * torch.eye(3)), p_of(relative, torch.eye(3)), rtol=1e-3, atol=1e-9)
+
+
+def test_limits_of_the_bandwidth_for_representations() -> None:
+    np.testing.assert_allclose(p_of(RepresentationDistance(float("inf")), torch.eye(3)), 1 / 24)
+    batch = batch_of()
+    assert batch.candidates is not None
+    nearest = torch.cdist(batch.x, batch.candidates.x).argmin(dim=1)
+    for bandwidth in (0.0, 1e-4):
+        partner = RepresentationDistance(bandwidth).with_partners(Straight(torch.eye(3)), batch).partner
+        assert partner is not None
+        assert torch.equal(partner.x, batch.candidates.x[nearest])
+        assert torch.equal(partner.y, batch.candidates.y[nearest])
+
+
+def test_partners_in_the_step_follow_p() -> None:
+    base, pairing, model = batch_of(3, 8), RepresentationDistance(0.5), Straight(torch.eye(3))
+    n = 6000
+    rows = torch.arange(3).repeat(n)
+    level = torch.from_numpy(np.random.default_rng(1).random(3 * n))
+    many = Batch(base.x[rows], base.y[rows], base.domain[rows], None, {"level": level}, base.candidates)
+    partner = pairing.with_partners(model, many).partner
+    assert partner is not None
+    assert base.candidates is not None
+    drawn = (partner.x[:, None] == base.candidates.x).all(dim=-1).int().argmax(dim=1).numpy()
+    p = p_of(pairing, torch.eye(3), base)
+    assert max(chi_square(drawn[rows.numpy() == i], p[i]) for i in range(3)) < 5
+
+
+def test_candidates_are_different_rows_from_outside_the_batch_drawn_with_the_epoch() -> None:
+    pairing = RepresentationDistance(0.3, factor=2)
+    pairing.fit(make_split(48))
+    order = shuffled(48, 16, np.random.default_rng(0), drop_last=False)
+    drawn = pairing.draws(order, np.random.default_rng(1))
+    assert drawn["candidates"].shape == (48, 2)
+    for rows, found in zip(order.batches(), np.split(drawn["candidates"], 3), strict=True):
+        assert not set(rows) & set(found.flat)
+        assert len(set(found.flat)) == 32
+    again = pairing.draws(order, np.random.default_rng(1))
+    assert all(np.array_equal(drawn[name], again[name]) for name in drawn)
+
+
+@pytest.mark.parametrize(("n", "batch"), [(20, 16), (16, 16)])
+def test_few_rows_outside_the_batch_are_drawn_again(n: int, batch: int) -> None:
+    pairing = RepresentationDistance(0.3, factor=40)  # so many draws that every row comes
+    pairing.fit(make_split(n))
+    order = shuffled(n, batch, np.random.default_rng(0), drop_last=True)
+    found = set(pairing.draws(order, np.random.default_rng(1))["candidates"].flat)
+    assert found == (set(range(n)) - set(order.index) or set(range(n)))
+
+
+class Noisy(Backbone):
+    """A model with dropout and BatchNorm before its representation."""
+
+    layers: ClassVar[tuple[str, ...]] = ("input",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(3, 16), nn.BatchNorm1d(16), nn.Dropout(0.5))
+        self.out = nn.Linear(16, 1)
+
+    def features(self, x: Tensor) -> Tensor:
+        return self.net(x)
+
+    def head(self, features: Tensor) -> Tensor:
+        return self.out(features)
+
+
+def test_encoding_has_no_dropout_and_leaves_the_model_as_it_was() -> None:
+    model, x = Noisy(), torch.rand(10, 3)
+    model.train()
+    before, state = {k: v.clone() for k, v in model.state_dict().items()}, torch.get_rng_state()
+    one, other = encode(model, x), encode(model, x)
+    assert torch.equal(one, other)
+    assert not one.requires_grad
+    assert all(module.training for module in model.modules())
+    assert_states_equal(before, model.state_dict())
+    assert torch.equal(state, torch.get_rng_state())
+    model.eval()
+    encode(model, x)
+    assert not model.training
+
+
+def mix(**options: Any) -> Mix:
+    return Mix(RepresentationDistance(**({"bandwidth": ["median", 0.1]} | options)), Beta(2.0), layer="hidden")
+
+
+def test_the_step_uses_the_weights_of_the_step() -> None:
+    run = make_run(mix(factor=2))
+    _, batches = epoch_batches(run)
+    stack, method = make_stack([make_run(mix(factor=2))])
+    before = method.pairing.with_partners(stack.model, batches[0]).partner
+    with torch.no_grad():
+        for parameter in stack.model.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1)))
+    after = method.pairing.with_partners(stack.model, batches[0]).partner
+    assert not torch.equal(before.x, after.x)
+
+
+@pytest.mark.parametrize("options", [{}, {"distance": "cosine"}, {"labels": True}])
+def test_a_stack_equals_its_runs_alone(options: dict[str, Any]) -> None:
+    data = [make_data(seed) for seed in range(3)]
+    together = train([make_run(mix(**options), seed, data[seed]) for seed in range(3)], settings(epochs=2))
+    for seed, result in enumerate(together):
+        (alone,) = train([make_run(mix(**options), seed, data[seed])], settings(epochs=2))
+        assert_states_close(alone.state_dict, result.state_dict, 1e-5)
+
+
+@pytest.mark.parametrize("pairing", [InputDistance(0.3), RepresentationDistance(["median", 0.1])])
+def test_a_run_that_goes_on_equals_one_that_was_not_interrupted(pairing: Any, tmp_path: Any) -> None:
+    def run() -> Any:
+        return make_run(Mix(type(pairing)(pairing.bandwidth), Beta(2.0)), 4)
+
+    (whole,) = train([run()], settings(epochs=4))
+    checkpoints = Checkpoints(lambda seed: tmp_path / str(seed), 1, "key")
+
+    class Stopped(Exception):
+        pass
+
+    def stop(epoch: int, _: Any) -> None:
+        if epoch == 2:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        train([run()], settings(epochs=4), checkpoints=checkpoints, on_epoch=stop)
+    (resumed,) = train([run()], settings(epochs=4), checkpoints=checkpoints)
+    assert_states_equal(whole.state_dict, resumed.state_dict)
+    assert [row["train_loss"] for row in whole.history] == [row["train_loss"] for row in resumed.history]
+
+
+def test_a_model_without_hidden_states_and_local_mixup_are_refused_in_one_line() -> None:
+    plain = make_run(Mix(RepresentationDistance(0.3), Beta(2.0)), model=nn.Linear)
+    with pytest.raises(InputError, match="needs hidden representations, model Linear has none"):
+        plain.method.fit(plain.data, plain.model, plain.streams)
+    run = make_run(local_mixup(0.5, pairing=RepresentationDistance(0.3)))
+    with pytest.raises(InputError, match="pairing must give partners before the step for Local Mixup"):
+        run.method.fit(run.data, run.model, run.streams)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"bandwidth": "auto"}, 'bandwidth must be a number or \\("median", c\\) for representations'),
+        ({"bandwidth": ["median", 0]}, "c must be a finite number above 0, got 0"),
+        ({"bandwidth": -1.0}, "bandwidth must be 0 or more"),
+        ({"bandwidth": 1.0, "distance": "manhattan"}, "distance must be one of euclidean, cosine"),
+        ({"bandwidth": 1.0, "factor": 0}, "factor must be a whole number, 1 or more, got 0"),
+    ],
+)
+def test_bad_options_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        RepresentationDistance(**options)
+
+
+def test_the_last_hidden_layer_is_what_is_compared() -> None:
+    model, x = FCN3((3,), 1), torch.rand(5, 3)
+    assert torch.equal(encode(model, x), model.encode(x, "block2").detach())

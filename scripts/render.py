@@ -42,6 +42,8 @@ from scripts.report.tables import (
 )
 from scripts.report.task_errors import draw as draw_task_errors
 from scripts.report.task_errors import render_tables as paired_tables
+from scripts.report.theory_figures import draw as draw_theory
+from scripts.report.theory_page import render as theory_page
 
 README = RESULTS.parent / "README.md"
 
@@ -67,7 +69,7 @@ def render_texts(records: pd.DataFrame) -> dict[str, str]:
             table = make_table(experiment, standard(records), preset, missing=missing)
             for suffix, text in ((".md", to_markdown(table)), (".csv", to_table_csv(table)), (".tex", to_latex(table))):
                 texts[f"tables/{name}_{preset}{suffix}"] = text
-    return texts | spurious_tables() | paired_tables()
+    return texts | spurious_tables() | paired_tables() | theory_page()
 
 
 def missing_lines(experiment: Experiment, records: pd.DataFrame, preset: str = "paper") -> list[str]:
@@ -206,6 +208,7 @@ def main() -> None:
     with user_errors():
         draw_invariance()
         draw_task_errors()
+        draw_theory()
         records = published_records()
         for path, text in render_texts(records).items():
             write_atomically(RESULTS / path, text)

@@ -38,7 +38,7 @@ NARROW = --seeds "$(SEEDS)" --datasets "$(DATASETS)" --methods "$(METHODS)" --pr
         reproduce-table2-paired reproduce-table3 reproduce-ablation-ood \
         reproduce-table-batch-ood reproduce-table-batch-id \
         reproduce-figure-overfitting reproduce-figure-invariance reproduce-figure-rcf-mnist reproduce-table-spurious \
-        reproduce-theory reproduce-bandwidth-check tune publish render claims verify-results verify-metrics test test-all mutants lint \
+        reproduce-figure-pairs reproduce-theory reproduce-bandwidth-check tune publish render claims verify-results verify-metrics test test-all mutants lint \
         types check \
         bench-train bench-sampling bench-maml clean
 
@@ -96,6 +96,9 @@ reproduce-table-spurious: $(VENV)/.ready ## Score RCF-MNIST's ERM in both colour
 
 reproduce-figure-rcf-mnist: $(VENV)/.ready ## Draw images of RCF-MNIST over the angle, in the colours of every split
 	$(PY) -m scripts.draw_rcf_mnist
+
+reproduce-figure-pairs: $(VENV)/.ready ## Draw who is mixed with whom, as the paper's Figure 1: rendered objects and RCF-MNIST
+	$(PY) -m scripts.draw_pairs --results "$(RESULTS)"
 
 reproduce-theory: $(VENV)/.ready ## Simulate Theorems 1 to 3 and check their orderings, into results/: SEEDS=20 (about 6 minutes on a core)
 	$(PY) -m scripts.theory --seeds "$(SEEDS)" --results "$(RESULTS)"

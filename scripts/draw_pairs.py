@@ -21,7 +21,7 @@ from datasets.common.pose.rendered import RenderedDataset
 from datasets.common.pose.tasks import SCALE
 from datasets.common.pose.views import Views
 from scripts.driver.cli import chosen, user_errors
-from scripts.driver.compose import compose_train
+from scripts.driver.compose import part_file
 from scripts.driver.config import dataset_class
 from scripts.report.experiment import RESULTS
 from scripts.report.figures import to_png
@@ -29,13 +29,13 @@ from scripts.report.pairs import Pool, candidates, pairings, pairs_figure
 
 PICTURES = ["objects", "rcf_mnist"]
 OBJECTS, RCF_ROWS = "pascal1d_rendered", 4000
-ANCHOR, TURNS = 130.0, (-100.0, -20.0, 0.0, 20.0, 100.0)  # degrees: of the anchor, and of partners from there
+ANCHOR, TURNS = 60.0, (-45.0, -10.0, 5.0, 60.0, 180.0)  # degrees: of the anchor, and of partners from there
 SHRINK = 2  # views of 128 pixels a side are compared at 64
 
 
 def bandwidth(dataset: str) -> float:
     """Return the label bandwidth of a dataset's preset paper."""
-    return float(compose_train([f"dataset={dataset}", "method=cmixup", "preset=paper"]).dataset.presets.paper.bandwidth)
+    return float(part_file("dataset", dataset)["presets"]["paper"]["bandwidth"])
 
 
 def object_pool(views: Views) -> Pool:
@@ -72,8 +72,10 @@ def draw_objects() -> bytes:
     first, *others = (np.linspace(0, objects - 1, len(TURNS) + 1).astype(int)).tolist()
     anchor = anchor_of(pool, first)
     shown = candidates(pool, anchor, TURNS, [[first], others])
-    words = {"title": "Rendered objects, label: azimuth", "group": "object", "same": "same object", "other": "other"}
-    return to_png(pairs_figure(pool, anchor, shown, pairings(pool, bandwidth(OBJECTS)), words))
+    return to_png(
+        pairs_figure(pool, anchor, shown, pairings(pool, bandwidth(OBJECTS)), group="object",
+                     title_of_all="Rendered objects, label 10 x azimuth")
+    )  # fmt: skip
 
 
 def draw_colours() -> bytes:
@@ -82,10 +84,10 @@ def draw_colours() -> bytes:
     pool = colour_pool(data.train)
     anchor = anchor_of(pool, 0)
     shown = candidates(pool, anchor, TURNS, [[0], [1]])
-    words = {
-        "title": "RCF-MNIST, label: rotation", "group": "domain", "same": "same domain", "other": "other domain",
-    }  # fmt: skip
-    return to_png(pairs_figure(pool, anchor, shown, pairings(pool, bandwidth("rcf_mnist")), words))
+    return to_png(
+        pairs_figure(pool, anchor, shown, pairings(pool, bandwidth("rcf_mnist")), group="domain",
+                     title_of_all="RCF-MNIST, label rotation; domains are colour directions")
+    )  # fmt: skip
 
 
 def main(argv: Sequence[str] | None = None) -> None:

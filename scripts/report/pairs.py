@@ -72,6 +72,13 @@ def other_group(sampler: PartnerSampler, anchor: int, group: np.ndarray) -> floa
     return float(row[group != group[anchor]].sum() / row.sum())
 
 
+def mean_gap(sampler: PartnerSampler, anchor: int, degrees: np.ndarray) -> float:
+    """Return by how many degrees a row's partner, not the row itself, is away on average."""
+    row = sampler.probabilities(anchor)
+    row[anchor] = 0
+    return float(row @ np.abs(degrees - degrees[anchor]) / row.sum())
+
+
 def candidates(pool: Pool, anchor: int, angles: Sequence[float], groups: Sequence[Sequence[int]]) -> np.ndarray:
     """Return partners (K,) to show, in the order of their angle: one an angle and set of groups, nearest to the angle.
 
@@ -97,7 +104,7 @@ def candidates(pool: Pool, anchor: int, angles: Sequence[float], groups: Sequenc
 
 
 def pairs_figure(
-    pool: Pool, anchor: int, shown: np.ndarray, samplers: Mapping[str, PartnerSampler], words: Mapping[str, str]
+    pool: Pool, anchor: int, shown: np.ndarray, samplers: Mapping[str, PartnerSampler], *, group: str, title_of_all: str
 ) -> Figure:
     """Draw the anchor, the candidates by angle, and bars of their probabilities under every pairing.
 
@@ -106,35 +113,38 @@ def pairs_figure(
         anchor: a row.
         shown: rows (K,), sorted by angle.
         samplers: by title.
-        words: "title" of the figure, what a "group" is, and the "same" and "other" one.
+        group: what a group is, in one word.
+        title_of_all: of the figure.
     """
     n = len(shown)
-    figure = Figure(figsize=(2.2 + 1.05 * n, 2.6 + 1.5 * len(samplers)))
-    grid = figure.add_gridspec(1 + len(samplers), n + 2, height_ratios=[1.3, *([1.0] * len(samplers))])
+    figure = Figure(figsize=(1.6 + 1.1 * n, 2.2 + 1.35 * len(samplers)))
+    ratios = {"height_ratios": [1.1, *([1.0] * len(samplers))], "width_ratios": [1.0, 0.45, *([1.0] * n)]}
+    grid = figure.add_gridspec(1 + len(samplers), n + 2, left=0.02, right=0.98, top=0.82, bottom=0.03, wspace=0.08,
+                               hspace=0.45, **ratios)  # fmt: skip
     same = pool.group[shown] == pool.group[anchor]
     for k, row in enumerate([anchor, *shown]):
-        axis = figure.add_subplot(grid[0, 0] if k == 0 else grid[0, k + 1])
+        axis = figure.add_subplot(grid[0, 0 if k == 0 else k + 1])
         axis.imshow(pool.images[row], cmap="gray", vmin=0, vmax=1)
         axis.set_xticks([])
         axis.set_yticks([])
-        kind = "anchor" if k == 0 else words["same"] if same[k - 1] else words["other"]
-        axis.set_title(f"{kind}\n{pool.degrees[row]:.0f}°", fontsize=9)
+        kind = "anchor" if k == 0 else "same" if same[k - 1] else "other"
+        axis.set_title(f"{kind}, {pool.degrees[row]:.0f}°", fontsize=9)
+    shares = {title: among(sampler, anchor, shown) for title, sampler in samplers.items()}
     for line, (title, sampler) in enumerate(samplers.items(), start=1):
         axis = figure.add_subplot(grid[line, 2:])
-        axis.bar(range(n), among(sampler, anchor, shown), color=["C3" if s else "C0" for s in same], width=0.6)
+        axis.bar(range(n), shares[title], color=["C3" if s else "C0" for s in same], width=0.6)
         axis.axhline(1 / n, color="grey", linestyle=":", linewidth=1)
         axis.set_xlim(-0.5, n - 0.5)
-        axis.set_ylim(0, 1.05 * max(among(s, anchor, shown).max() for s in samplers.values()))
+        axis.set_ylim(0, 1.05 * max(values.max() for values in shares.values()))
         axis.set_xticks([])
-        share = other_group(sampler, anchor, pool.group)
-        axis.set_ylabel("P")
+        away, gap = other_group(sampler, anchor, pool.group), mean_gap(sampler, anchor, pool.degrees)
         axis.set_title(
-            f"{title} (over all {len(pool.y)}: {100 * share:.0f} % of partners of another {words['group']})",
+            f"{title}; over all {len(pool.y)}: {100 * away:.0f} % of the probability is of another {group}, "
+            f"partners are {gap:.0f}° away on average",
             fontsize=9, loc="left",
         )  # fmt: skip
     figure.suptitle(
-        f"{words['title']}: P of each partner, given one of those shown; red: {words['same']}, dotted: uniform",
-        fontsize=10,
-    )
-    figure.tight_layout()
+        f"{title_of_all}\nP of each partner, given that it is one of those shown; red: same {group}, blue: another, "
+        "dotted: uniform", fontsize=10,
+    )  # fmt: skip
     return figure

@@ -44,8 +44,10 @@ class Setting:
     def rows(self, seed: int) -> list[dict[str, Any]]:
         """Return the rows of a seed."""
         given = self.simulation
-        found = given.run(seed) if self.methods is None else given.run(seed, self.methods)
-        return [self._row(seed, f) for f in found]
+        if self.methods is None:
+            return [self._row(seed, f) for f in given.run(seed)]
+        # What is of no method is that of the base, too.
+        return [self._row(seed, f) for f in given.run(seed, self.methods) if f.method]
 
     def _row(self, seed: int, f: Finding) -> dict[str, Any]:
         given = self.simulation

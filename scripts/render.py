@@ -44,6 +44,8 @@ from scripts.report.tables import (
 )
 from scripts.report.task_errors import draw as draw_task_errors
 from scripts.report.task_errors import render_tables as paired_tables
+from scripts.report.theory_figures import draw as draw_theory
+from scripts.report.theory_page import render as theory_page
 
 README = RESULTS.parent / "README.md"
 
@@ -54,7 +56,7 @@ def render_texts(records: pd.DataFrame) -> dict[str, str]:
     for experiment, preset, table in shown_tables(records):
         for suffix, text in ((".md", to_markdown(table)), (".csv", to_table_csv(table)), (".tex", to_latex(table))):
             texts[f"tables/{experiment.name}_{preset}{suffix}"] = text
-    return texts | spurious_tables() | paired_tables() | sweep_tables()
+    return texts | spurious_tables() | paired_tables() | sweep_tables() | theory_page()
 
 
 def sweep_tables() -> dict[str, str]:
@@ -173,6 +175,7 @@ def main() -> None:
     with user_errors():
         draw_invariance()
         draw_task_errors()
+        draw_theory()
         records = published_records()
         for path, text in render_texts(records).items():
             write_atomically(RESULTS / path, text)

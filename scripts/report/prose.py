@@ -18,6 +18,7 @@ from scripts.report.claims import FILE, Verdict, read
 from scripts.report.experiment import RESULTS
 
 SPAN = re.compile(r'<span id="([\w-]+)">(.*?)</span>', re.DOTALL)
+RENDERED = ("bandwidth.md", "theory.md")
 WIDTH = 120
 BLOCK = re.compile(r"<!-- (\w+):begin .*?<!-- \1:end -->|^```.*?^```", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\([^)]*\)|`[^`]*`|<!--.*?-->", re.DOTALL)
@@ -104,5 +105,5 @@ def notes(key: str, results: Path = RESULTS) -> list[dict[str, Any]]:
 
 
 def pages(results: Path = RESULTS) -> list[Path]:
-    """Return the pages whose prose is held to the claims; bandwidth.md is rendered as a whole."""
-    return [results.parent / "README.md", *(p for p in sorted(results.glob("*.md")) if p.name != "bandwidth.md")]
+    """Return the pages whose prose is held to the claims; `RENDERED` ones are rendered as a whole."""
+    return [results.parent / "README.md", *(p for p in sorted(results.glob("*.md")) if p.name not in RENDERED)]

@@ -1,0 +1,150 @@
+"""Who is mixed with whom: probabilities of a few partners of one example under several pairings, with their images.
+
+The paper's Figure 1 shows this for views of objects; `pairs_figure` draws it for any images with one label each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from cmixup.errors import InputError
+from cmixup.sampling import PartnerSampler
+
+#: Bandwidth of d(x): its square is this share of the median squared distance. The paper gives none.
+FEATURE_SHARE = 0.1
+PAIRS_FOR_MEDIAN = 2000
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Examples that may be mixed with each other.
+
+    Attributes:
+        images: (N, H, W) or (N, H, W, 3) in [0, 1].
+        y: (N,) labels.
+        group: (N,) the object or the domain of each.
+        turns: label units of a full turn: angles are drawn and sorted in degrees.
+    """
+
+    images: np.ndarray
+    y: np.ndarray
+    group: np.ndarray
+    turns: float
+
+    @property
+    def degrees(self) -> np.ndarray:
+        """Return the angles (N,)."""
+        return 360 * self.y / self.turns
+
+
+def pairings(pool: Pool, bandwidth: float) -> dict[str, PartnerSampler]:
+    """Return the samplers of C-Mixup (label distance), of d(x) and of uniform mixing, by title.
+
+    Args:
+        pool: what they draw from.
+        bandwidth: of the label kernel.
+    """
+    x = pool.images.reshape(len(pool.y), -1).astype(np.float32)
+    first, second = np.random.default_rng(0).integers(0, len(x), (2, PAIRS_FOR_MEDIAN))
+    apart = first != second
+    median = float(np.median(np.square(x[first[apart]] - x[second[apart]]).sum(axis=1)))
+    return {
+        "C-Mixup: label distance": PartnerSampler(pool.y.astype(np.float64), bandwidth, method="rows"),
+        "feature distance d(x)": PartnerSampler(x, float(np.sqrt(FEATURE_SHARE * median)), method="rows"),
+        "mixup: uniform": PartnerSampler(pool.y.astype(np.float64), np.inf, method="rows"),
+    }
+
+
+def among(sampler: PartnerSampler, anchor: int, shown: np.ndarray) -> np.ndarray:
+    """Return the probabilities (K,) of the partners `shown` of one row, given that it is one of these."""
+    row = sampler.probabilities(anchor)[shown]
+    return row / row.sum()
+
+
+def other_group(sampler: PartnerSampler, anchor: int, group: np.ndarray) -> float:
+    """Return with what probability a row's partner, not the row itself, is of another group."""
+    row = sampler.probabilities(anchor)
+    row[anchor] = 0
+    return float(row[group != group[anchor]].sum() / row.sum())
+
+
+def mean_gap(sampler: PartnerSampler, anchor: int, degrees: np.ndarray) -> float:
+    """Return by how many degrees a row's partner, not the row itself, is away on average."""
+    row = sampler.probabilities(anchor)
+    row[anchor] = 0
+    return float(row @ np.abs(degrees - degrees[anchor]) / row.sum())
+
+
+def candidates(pool: Pool, anchor: int, angles: Sequence[float], groups: Sequence[Sequence[int]]) -> np.ndarray:
+    """Return partners (K,) to show, in the order of their angle: one an angle and set of groups, nearest to the angle.
+
+    Args:
+        pool: what they are from.
+        anchor: the row that is never among them.
+        angles: in degrees from the anchor's, not wrapped: a label of 0 is far from one of a full turn.
+        groups: for each set, the groups that its candidates are of; an angle takes them in turns.
+
+    Raises:
+        InputError: a group has no other example.
+    """
+    found: list[int] = []
+    for k, angle in enumerate(angles):
+        for several in groups:
+            group = several[k % len(several)]
+            free = np.setdiff1d(np.flatnonzero(pool.group == group), [anchor, *found])
+            if not len(free):
+                raise InputError(f"group {group} has no example besides the anchor's and those shown")
+            away = np.abs(pool.degrees[free] - pool.degrees[anchor] - angle)
+            found.append(int(free[np.argmin(away)]))
+    return np.array(sorted(found, key=lambda row: pool.degrees[row]))
+
+
+def pairs_figure(
+    pool: Pool, anchor: int, shown: np.ndarray, samplers: Mapping[str, PartnerSampler], *, group: str, title_of_all: str
+) -> Figure:
+    """Draw the anchor, the candidates by angle, and bars of their probabilities under every pairing.
+
+    Args:
+        pool: images and labels.
+        anchor: a row.
+        shown: rows (K,), sorted by angle.
+        samplers: by title.
+        group: what a group is, in one word.
+        title_of_all: of the figure.
+    """
+    n = len(shown)
+    figure = Figure(figsize=(1.6 + 1.1 * n, 2.2 + 1.35 * len(samplers)))
+    ratios = {"height_ratios": [1.1, *([1.0] * len(samplers))], "width_ratios": [1.0, 0.45, *([1.0] * n)]}
+    grid = figure.add_gridspec(1 + len(samplers), n + 2, left=0.02, right=0.98, top=0.82, bottom=0.03, wspace=0.08,
+                               hspace=0.45, **ratios)  # fmt: skip
+    same = pool.group[shown] == pool.group[anchor]
+    for k, row in enumerate([anchor, *shown]):
+        axis = figure.add_subplot(grid[0, 0 if k == 0 else k + 1])
+        axis.imshow(pool.images[row], cmap="gray", vmin=0, vmax=1)
+        axis.set_xticks([])
+        axis.set_yticks([])
+        kind = "anchor" if k == 0 else "same" if same[k - 1] else "other"
+        axis.set_title(f"{kind}, {pool.degrees[row]:.0f}°", fontsize=9)
+    shares = {title: among(sampler, anchor, shown) for title, sampler in samplers.items()}
+    for line, (title, sampler) in enumerate(samplers.items(), start=1):
+        axis = figure.add_subplot(grid[line, 2:])
+        axis.bar(range(n), shares[title], color=["C3" if s else "C0" for s in same], width=0.6)
+        axis.axhline(1 / n, color="grey", linestyle=":", linewidth=1)
+        axis.set_xlim(-0.5, n - 0.5)
+        axis.set_ylim(0, 1.05 * max(values.max() for values in shares.values()))
+        axis.set_xticks([])
+        away, gap = other_group(sampler, anchor, pool.group), mean_gap(sampler, anchor, pool.degrees)
+        axis.set_title(
+            f"{title}; over all {len(pool.y)}: {100 * away:.0f} % of the probability is of another {group}, "
+            f"partners are {gap:.0f}° away on average",
+            fontsize=9, loc="left",
+        )  # fmt: skip
+    figure.suptitle(
+        f"{title_of_all}\nP of each partner, given that it is one of those shown; red: same {group}, blue: another, "
+        "dotted: uniform", fontsize=10,
+    )  # fmt: skip
+    return figure

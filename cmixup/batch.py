@@ -15,6 +15,9 @@ from cmixup.data import Split
 # A function from a model (or a stack of models) and inputs to predictions `(..., B, d_y)`.
 PredictFn = Callable[[nn.Module, Any], Tensor]
 
+# The draws that are rows to read, by the name they have in `Batch`.
+PARTNERS = {"partner": "partner", "other": "other_partner"}
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -24,6 +27,7 @@ class Batch:
         x, y: inputs and labels; the inputs of tasks are a `cmixup.tasks.Episode`.
         domain: `(..., B)` int64.
         partner: the rows that the method's `partner` draw points to, or None.
+        other: the rows that its `other_partner` draw points to, a second partner of each row, or None.
         draws: everything else the method drew, each `(..., B)`, or `(..., B, n)` for n numbers a row.
     """
 
@@ -32,6 +36,7 @@ class Batch:
     domain: Tensor
     partner: Batch | None = None
     draws: Mapping[str, Tensor] = field(default_factory=dict)
+    other: Batch | None = None
 
 
 def read_rows(split: Split, rows: np.ndarray, device: torch.device | str = "cpu") -> Batch:

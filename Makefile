@@ -35,12 +35,12 @@ NARROW = --seeds "$(SEEDS)" --datasets "$(DATASETS)" --methods "$(METHODS)" --pr
 
 .DEFAULT_GOAL := help
 .PHONY: help setup data render-pascal1d reproduce-table1 reproduce-table2 \
-        reproduce-table2-paired reproduce-table3 reproduce-ablation-ood \
+        reproduce-table2-paired reproduce-table3 reproduce-table4 reproduce-ablation-ood \
         reproduce-table-batch-ood reproduce-table-batch-id \
         reproduce-figure-overfitting reproduce-figure-invariance reproduce-figure-rcf-mnist reproduce-table-spurious \
         reproduce-bandwidth-check tune publish render claims verify-results verify-metrics test test-all mutants lint \
         types check \
-        bench-train bench-sampling bench-maml clean
+        bench-train bench-sampling bench-maml bench-mixing clean
 
 help: ## Show this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-29s %s\n", $$1, $$2}'
@@ -73,6 +73,9 @@ reproduce-table2-paired: reproduce-table2 ## Train Table 2 and compare its metho
 
 reproduce-table3: $(VENV)/.ready ## Train Table 3 and print it: SEEDS=10 DATASETS= METHODS= PRESET=paper|released|tuned
 	$(PY) -m scripts.reproduce table3 $(NARROW)
+
+reproduce-table4: $(VENV)/.ready ## Train Table 4 (mixings of images with and without C-Mixup) and print it: SEEDS=10 PRESET=
+	$(PY) -m scripts.reproduce table4 $(NARROW)
 
 reproduce-ablation-ood: $(VENV)/.ready ## Say what moves the scores on Crime and SkillCraft: SEEDS=10 DATASETS= METHODS=
 	$(PY) -m scripts.ablation ablation_ood --seeds "$(SEEDS)" --datasets "$(DATASETS)" --methods "$(METHODS)" \
@@ -145,6 +148,9 @@ bench-sampling: $(VENV)/.ready ## Measure partner sampling against the original'
 
 bench-maml: $(VENV)/.ready ## Measure the vectorised inner loop against a loop over tasks, into results/benchmarks
 	$(PY) -m scripts.bench.maml
+
+bench-mixing: $(VENV)/.ready ## Measure PuzzleMix against a loop over pairs, and steps of all mixings, into results/benchmarks
+	$(PY) -m scripts.bench.mixing
 
 clean: ## Remove the virtual environment and caches (not data, not outputs)
 	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis build dist *.egg-info

@@ -51,9 +51,8 @@ class Mix(Method):
         """Fit pairing and mixing, and look up the mix point, or the points that each batch draws one of."""
         self.layers = resolve_layers(model, self.layer)
         if self.mixing.inputs and self.layers != ("input",):
-            raise InputError(
-                f"mixing {type(self.mixing).__name__} is of inputs: layer must be input, got {self.layer!r}"
-            )
+            name = type(self.mixing).__name__
+            raise InputError(f"mixing {name} is of inputs: layer must be input, got {self.layer!r}")
         if self.mixing.images:
             for layer in self.layers:
                 check_images(self.mixing, model, data.train, layer)

@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cmixup.batch import PARTNERS, read_rows
+from cmixup.batch import PARTNERS, Batch, read_rows
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError, check_count
 from cmixup.methods.base import Method, squared_errors
@@ -169,13 +168,16 @@ class RCMixup(Mix):
         for rows in order.batches():
             part = slice(start, start + len(rows))
             start += len(rows)
-            read = {name: read_rows(train, draws[key][part], device) for name, key in PARTNERS.items() if key in draws}
+            first = read_rows(train, rows, device)
+            partner, other = (
+                read_rows(train, draws[key][part], device) if key in draws else None for key in PARTNERS.values()
+            )
             drawn = {
                 name: torch.from_numpy(value[part]).to(device)
                 for name, value in draws.items()
                 if name not in PARTNERS.values()
             }
-            self.step(self._stack, replace(read_rows(train, rows, device), draws=drawn, **read))
+            self.step(self._stack, Batch(first.x, first.y, first.domain, partner, drawn, other))
 
     def _predict(self, split: Split) -> Tensor:
         """Return the predictions of a split on the CPU, `(N, d_y)`, in evaluation mode."""

@@ -7,9 +7,9 @@ The label weight is the mask's mean.
 Differences from the original: labels are regression targets, mixed as values. The saliency is the gradient of the
 prediction (summed over label dimensions): for one label, that of the squared error is a multiple of it, which is lost
 when maps are divided by their sums, and it is defined where the residual is 0. Partners are any training rows, so both
-images get a saliency of their own. The cut is the global minimum of the original's energy for every number of levels, where
-its alpha-beta swaps find a local one. Block counts are divisors of the image's size, and any number of channels goes. A
-block that no block is moved to keeps its content instead of turning black. There is no adversarial part.
+images get a saliency of their own. The cut is the global minimum of the original's energy for every number of levels,
+where its alpha-beta swaps find a local one. Block counts are divisors of the image's size, and any number of channels
+goes. A block that no block is moved to keeps its content instead of turning black. There is no adversarial part.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class PuzzleMix(Mixing):
         t_eps: of the cost of moving a block, by its squared distance.
         blocks: block counts n, of which each batch draws one; all must divide the images' sides. None takes the
             divisors nearest to 2, 4, 8 and 16, and not above.
-        neighbourhood: images are averaged over so many pixels a side before borders are compared, or the next divisor of
-            the block's side below; None takes 4, or 2 where the images' sides are below 64.
+        neighbourhood: images are averaged over so many pixels a side before borders are compared, or the largest
+            divisor of the block's side below; None takes 4, or 2 for images with a side below 64.
     """
 
     images: ClassVar[bool] = True
@@ -124,7 +124,7 @@ class PuzzleMix(Mixing):
         counts = self.block_counts(height, width)
         chosen = (draws["blocks"].reshape(-1) * len(counts)).long().clamp(max=len(counts) - 1)
         mixed, weight = torch.empty_like(pair[0]), torch.empty_like(lam.reshape(-1))
-        for k in chosen.unique().tolist():  # several where runs of a stack drew different ones
+        for k in sorted(set(chosen.tolist())):  # several where runs of a stack drew different ones
             rows = torch.nonzero(chosen == k).flatten()
             mixed[rows], mask = self.puzzle(pair[:, rows], maps[:, rows], lam.reshape(-1)[rows], counts[k])
             weight[rows] = mask.mean(dim=(1, 2))
@@ -148,9 +148,8 @@ class PuzzleMix(Mixing):
         if self.transport:
             own = torch.stack([mask, 1 - mask]).flatten(2)
             source = move(salient.flatten(2).flatten(0, 1), own.flatten(0, 1) > 0, self.t_eps)
-            tiles = tiles.flatten(0, 1)[torch.arange(len(source), device=lam.device).unsqueeze(1), source].view_as(
-                tiles
-            )
+            image = torch.arange(len(source), device=lam.device).unsqueeze(1)
+            tiles = tiles.flatten(0, 1)[image, source].view_as(tiles)
         return _from_tiles(mix(tiles[0], tiles[1], mask.flatten(1)), pair.shape[1:], n), mask
 
     def energy(self, pair: Tensor, salient: Tensor, lam: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -200,15 +199,17 @@ class PuzzleMix(Mixing):
         height, width = pair.shape[-2:]
         most = self.neighbourhood or (2 if min(height, width) < 64 else 4)
         down, across = (_divisor(side // n, most) for side in (height, width))
-        means = avg_pool2d(pair.flatten(0, 1), (down, across)).unflatten(0, pair.shape[:2])
-        means = means.unflatten(-1, (n, -1)).unflatten(-3, (n, -1)).transpose(-3, -2)  # (2, N, C, n, n, down, across)
+        means = avg_pool2d(pair.flatten(0, 1), (down, across))
+        means = means.reshape(*pair.shape[:3], *means.shape[-2:])
+        means = _blocks(means, n).transpose(-3, -2)  # (2, N, C, n, n, down, across)
         if axis == -2:
             return means[..., :-1, :, -1, :], means[..., 1:, :, 0, :]
         return means[..., :, :-1, :, -1], means[..., :, 1:, :, 0]
 
     def extra_repr(self) -> str:
         """Return the options, for the printed composition."""
-        return f"levels={self.levels}, beta={self.beta:g}, gamma={self.gamma:g}, eta={self.eta:g}, transport={self.transport}"
+        weights = f"beta={self.beta:g}, gamma={self.gamma:g}, eta={self.eta:g}"
+        return f"levels={self.levels}, {weights}, transport={self.transport}"
 
 
 def saliency(model: nn.Module, x: Tensor, lead: int = 1) -> Tensor:
@@ -279,8 +280,12 @@ def _pool(maps: Tensor, n: int) -> Tensor:
 
 def _to_tiles(images: Tensor, n: int) -> Tensor:
     """Return images `(..., C, H, W)` as tiles `(..., n^2, C H W / n^2)`."""
-    tiles = images.unflatten(-1, (n, -1)).unflatten(-3, (n, -1))  # (..., C, n, h, n, w)
-    return tiles.movedim((-4, -2), (-5, -4)).flatten(-5, -4).flatten(-3)
+    return _blocks(images, n).movedim((-4, -2), (-5, -4)).flatten(-5, -4).flatten(-3)
+
+
+def _blocks(maps: Tensor, n: int) -> Tensor:
+    """Return maps `(..., H, W)` as `(..., n, H / n, n, W / n)`."""
+    return maps.reshape(*maps.shape[:-2], n, maps.shape[-2] // n, n, maps.shape[-1] // n)
 
 
 def _from_tiles(tiles: Tensor, shape: torch.Size, n: int) -> Tensor:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -153,7 +152,8 @@ class BatchLoader:
                      for name, value in drawn.items()}  # fmt: skip
             for b, own in enumerate(mine):
                 draws_of = {name: pieces[b] for name, pieces in extra.items()}
-                yield replace(own, draws=draws_of, **{name: batches[b] for name, batches in theirs.items()})
+                partner, other = (theirs[name][b] if name in theirs else None for name in PARTNERS)
+                yield Batch(own.x, own.y, own.domain, partner, draws_of, other)
 
     def _aligned(self, arrays: list[np.ndarray], device: torch.device) -> Tensor:
         return torch.from_numpy(np.stack(arrays)).to(device)

@@ -137,17 +137,25 @@ def main() -> None:
             ]
         where = environment(torch.device("cpu"))
         versions = ", ".join(f"{name} {version}" for name, version in where["versions"].items())
-        text = "\n".join([
-            "# Mixings of images: speed", "",
-            f"PuzzleMix on {BATCH} pairs of images of 3 x 28 x 28 at once, and pair by pair in a loop: saliency (ResNet-18 of "
-            f"width 16), graph cut with 3 levels, transport. Process time on one thread, the fastest of {given.repeats}.", "",
-            *markdown_rows(["blocks", "loop, ms", "batch, ms", "speed-up"], body), "",
+        about_puzzle = (
+            f"PuzzleMix on {BATCH} pairs of images of 3 x 28 x 28 at once, and pair by pair in a loop: saliency "
+            "(ResNet-18 of width 16), graph cut with 3 levels, transport. Process time on one thread, the fastest of "
+            f"{given.repeats}."
+        )
+        about_steps = (
             f"A training step, batch {BATCH}; process time on one thread, mean over {20 * given.repeats} steps, the "
-            "mixings in turn. PuzzleMix draws a block count for each.", "",
-            *markdown_rows(["network", "mixing", "step, ms", "against mixup"], steps), "",
+            "mixings in turn. PuzzleMix draws a block count for each."
+        )
+        machine = (
             f"`make bench-mixing` measures them anew. Machine: {where['device']}, {platform.system()} "
-            f"{platform.machine()}; {versions}.", "",
-        ])  # fmt: skip
+            f"{platform.machine()}; {versions}."
+        )
+        tables = [
+            markdown_rows(["blocks", "loop, ms", "batch, ms", "speed-up"], body),
+            markdown_rows(["network", "mixing", "step, ms", "against mixup"], steps),
+        ]
+        parts = ["# Mixings of images: speed", about_puzzle, tables[0], about_steps, tables[1], machine]
+        text = "\n\n".join(part if isinstance(part, str) else "\n".join(part) for part in parts) + "\n"
         write_atomically(RESULTS / "benchmarks" / "mixing.md", text)
         print(text)
 

@@ -212,9 +212,8 @@ def test_a_row_mixed_with_itself_stays() -> None:
 
 @pytest.mark.parametrize("bandwidth", [float("inf"), 1e12])
 def test_partners_by_label_with_an_infinite_bandwidth_are_the_plain_method(bandwidth: float) -> None:
-    (plain,), (ours,) = (
-        train([auto_run(p)], settings(epochs=2)) for p in (None, SecondBatch(bandwidth, factor=math.inf))
-    )
+    pairings = (None, SecondBatch(bandwidth, factor=math.inf))
+    (plain,), (ours,) = (train([auto_run(pairing)], settings(epochs=2)) for pairing in pairings)
     assert_states_equal(plain.state_dict, ours.state_dict)
     assert plain.history == ours.history
 

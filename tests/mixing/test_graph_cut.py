@@ -13,11 +13,12 @@ from cmixup.errors import InputError
 from cmixup.mixing.graph_cut import min_cut
 
 
-def grids(n: int, h: int, w: int, m: int, strength: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def grids(size: tuple[int, int, int], m: int, strength: float, seed: int = 0) -> list[np.ndarray]:
     rng = np.random.default_rng(seed)
+    n, h, w = size
     shapes = ((n, h - 1, w), (n, h, w - 1))
-    down, right = (strength * rng.random(shape) * (rng.random(shape) > 0.1) for shape in shapes)
-    return rng.normal(size=(n, h, w, m)), down, right
+    weights = [strength * rng.random(shape) * (rng.random(shape) > 0.1) for shape in shapes]
+    return [rng.normal(size=(n, h, w, m)), *weights]
 
 
 def energies(labels: np.ndarray, unary: np.ndarray, down: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -31,7 +32,7 @@ def energies(labels: np.ndarray, unary: np.ndarray, down: np.ndarray, right: np.
 @pytest.mark.parametrize("strength", [0.0, 0.3, 1.0, 100.0])
 def test_the_energy_is_the_least_of_all_labellings(h: int, w: int, m: int, strength: float) -> None:
     n = 12
-    costs = grids(n, h, w, m, strength)
+    costs = grids((n, h, w), m, strength)
     every = np.array(list(itertools.product(range(m), repeat=h * w))).reshape(-1, h, w)
     labels = min_cut(*costs)
     assert labels.shape == (n, h, w)
@@ -41,7 +42,7 @@ def test_the_energy_is_the_least_of_all_labellings(h: int, w: int, m: int, stren
 
 
 def test_grids_of_a_batch_do_not_touch() -> None:
-    unary, down, right = grids(7, 4, 4, 3, 0.4, 1)
+    unary, down, right = grids((7, 4, 4), 3, 0.4, 1)
     unary[3] *= 1e6  # of another scale than the others
     together = min_cut(unary, down, right)
     for k in range(7):
@@ -53,7 +54,7 @@ def test_of_equal_labellings_it_is_the_lowest() -> None:
 
 
 def test_costs_that_are_not_finite_are_refused() -> None:
-    unary, down, right = grids(1, 2, 2, 2, 1.0)
+    unary, down, right = grids((1, 2, 2), 2, 1.0)
     unary[0, 0, 0, 0] = np.nan
     with pytest.raises(InputError, match="costs of a graph cut must be finite numbers"):
         min_cut(unary, down, right)
@@ -69,4 +70,4 @@ def test_without_scipy_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(InputError, match="graph cuts need SciPy, which is not installed: pip install scipy"):
-        min_cut(*grids(1, 2, 2, 2, 1.0))
+        min_cut(*grids((1, 2, 2), 2, 1.0))

@@ -331,9 +331,8 @@ def test_pairs_with_several_block_counts_are_mixed_as_alone() -> None:
 
 @pytest.mark.parametrize("bandwidth", [float("inf"), 1e12])
 def test_partners_by_label_with_an_infinite_bandwidth_are_the_plain_method(bandwidth: float) -> None:
-    (plain,), (ours,) = (
-        train([puzzle_run(p)], settings(epochs=2)) for p in (None, SecondBatch(bandwidth, factor=math.inf))
-    )
+    pairings = (None, SecondBatch(bandwidth, factor=math.inf))
+    (plain,), (ours,) = (train([puzzle_run(pairing)], settings(epochs=2)) for pairing in pairings)
     assert_states_equal(plain.state_dict, ours.state_dict)
     assert plain.history == ours.history
     (near,) = train([puzzle_run(LabelDistance(0.05))], settings(epochs=2))
@@ -360,9 +359,7 @@ def test_a_seed_repeats_and_an_interrupted_run_goes_on(tmp_path: Path) -> None:
 
 
 def test_what_does_not_suit_is_refused_in_a_line() -> None:
-    with pytest.raises(
-        InputError, match=r"mixing PuzzleMix needs images \(B, C, H, W\) at layer 'input', got \(2, 3\)"
-    ):
+    with pytest.raises(InputError, match=r"PuzzleMix needs images \(B, C, H, W\) at layer 'input', got \(2, 3\)"):
         fitted(make_run(Mix(Uniform(), Constant(0.5), mixing=PuzzleMix()), data=make_data()))
     with pytest.raises(InputError, match="mixing PuzzleMix is of inputs: layer must be input, got 'hidden'"):
         fitted(make_run(Mix(Uniform(), Beta(1.0), "hidden", PuzzleMix()), 0, picture_data(), lambda *_: ConvNet()))

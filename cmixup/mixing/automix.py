@@ -76,7 +76,7 @@ class AutoMix(Mixing):
     Args:
         epochs: of training, over which the momentum goes from `momentum` to `last_momentum` along a cosine.
         features: mix point of the backbone whose maps the Mix Block looks at; None for the deepest one before the last
-            whose maps have at least 7 pixels a side.
+            whose maps have at least 7 pixels a side, or else the largest.
         mask_weight: of the mask's loss.
         margin: gap between the mask's mean and lambda that costs nothing.
         smallest: where lambda or 1 - lambda is not above this, the model's images are mixed linearly.
@@ -128,16 +128,18 @@ class AutoMix(Mixing):
             self.block = MixBlock(channels, self.with_lam)
 
     def _layer(self, model: Backbone, train: Split) -> tuple[str, int]:
-        """Return the mix point whose maps are looked at, and their channels."""
+        """Return the mix point whose maps are looked at, and its channels."""
         x = train.x[torch.arange(min(2, len(train)))]
         named = None if self.features is None else resolve_layer(model, self.features)
-        for layer in model.layers[-2:0:-1] if named is None else (named,):
-            with torch.no_grad():
-                state = model.encode(x, layer)
-            if isinstance(state, Tensor) and state.ndim == 4 and (named or min(state.shape[-2:]) >= SMALLEST):
-                return layer, state.shape[1]
-        what = f"mix point {named!r}" if named else f"a mix point before the last with {SMALLEST} x {SMALLEST} pixels"
-        raise InputError(f"AutoMix needs feature maps (B, C, h, w), and {type(model).__name__} has none at {what}")
+        layers = model.layers[-2:0:-1] if named is None else (named,)  # the deepest first
+        with torch.no_grad():
+            states = {layer: model.encode(x, layer) for layer in layers}
+        maps = {name: s.shape for name, s in states.items() if isinstance(s, Tensor) and s.ndim == 4}
+        if not maps:
+            what = "a mix point between the input and the last" if named is None else f"mix point {named!r}"
+            raise InputError(f"AutoMix needs feature maps (B, C, h, w), and {type(model).__name__} has none at {what}")
+        layer = max(maps, key=lambda name: min(*maps[name][-2:], SMALLEST))
+        return layer, maps[layer][1]
 
     def begin(self, stack: ModelStack, mixings: Sequence[Mixing], streams: Sequence[Streams]) -> None:
         """Make the Mix Block's optimiser."""

@@ -259,8 +259,10 @@ def test_the_layer_is_the_deepest_with_enough_pixels_or_the_one_named() -> None:
     assert fitted(auto_run()).method.mixing.layer == "first"
     named = fitted(auto_run(features="second")).method.mixing
     assert (named.layer, named.block.key.in_channels) == ("second", 9)
-    small = make_run(Mix(Uniform(), Beta(1.0), mixing=AutoMix(1)), 0, picture_data(), lambda *_: ConvNet())
-    with pytest.raises(InputError, match="ConvNet has none at a mix point before the last with 7 x 7 pixels"):
+    small = make_run(Mix(Uniform(), Beta(1.0), mixing=AutoMix(1)), 0, picture_data(size=(6, 8)), lambda *_: ConvNet())
+    assert fitted(small).method.mixing.layer == "first"  # 3 x 4 pixels, the largest there are
+    small.model.layers = ("input", "second")
+    with pytest.raises(InputError, match="ConvNet has none at a mix point between the input and the last"):
         fitted(small)
 
 

@@ -44,11 +44,11 @@ def here(monkeypatch):
 @pytest.mark.usefixtures("here")
 def test_what_is_not_built_is_listed_not_run(tmp_path):
     jobs, missing = reproduce.plan_cells(
-        EXPERIMENT, choice(tmp_path, datasets=["airfoil", "unbuilt"], methods=["erm", "cutmix"])
+        EXPERIMENT, choice(tmp_path, datasets=["airfoil", "unbuilt"], methods=["erm", "unheard"])
     )
     assert set(jobs) == {("airfoil", "erm", "")}
     assert jobs["airfoil", "erm", ""].pending == [0, 1]
-    assert missing == ["cutmix: not in this version", "unbuilt: not in this version"]
+    assert missing == ["unheard: not in this version", "unbuilt: not in this version"]
 
 
 @pytest.mark.usefixtures("here")

@@ -70,6 +70,9 @@ reproduce-table2-paired: reproduce-table2 ## Train Table 2 and compare its metho
 reproduce-table3: $(VENV)/.ready ## Train Table 3 and print it: SEEDS=10 DATASETS= METHODS= PRESET=paper|released|tuned
 	$(PY) -m scripts.reproduce table3 $(NARROW)
 
+reproduce-table4: $(VENV)/.ready ## Train Table 4 (mixings of images with and without C-Mixup) and print it: SEEDS=10 PRESET=
+	$(PY) -m scripts.reproduce table4 $(NARROW)
+
 reproduce-ablation-ood: $(VENV)/.ready ## Say what moves the scores on Crime and SkillCraft: SEEDS=10 DATASETS= METHODS=
 	$(PY) -m scripts.ablation ablation_ood --seeds "$(SEEDS)" --datasets "$(DATASETS)" --methods "$(METHODS)" \
 	    --device "$(DEVICE)" --out "$(OUT)"
@@ -168,6 +171,9 @@ bench-distances: $(VENV)/.ready ## Measure partners by label, input and represen
 
 bench-maml: $(VENV)/.ready ## Measure the vectorised inner loop against a loop over tasks, into results/benchmarks
 	$(PY) -m scripts.bench.maml
+
+bench-mixing: $(VENV)/.ready ## Measure PuzzleMix against a loop over pairs, and steps of all mixings, into results/benchmarks
+	$(PY) -m scripts.bench.mixing
 
 clean: ## Remove the virtual environment and caches (not data, not outputs)
 	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis build dist *.egg-info

@@ -15,6 +15,9 @@ from cmixup.data import Split
 # A function from a model (or a stack of models) and inputs to predictions `(..., B, d_y)`.
 PredictFn = Callable[[nn.Module, Any], Tensor]
 
+# The draws that are rows to read, by the name they have in `Batch`.
+PARTNERS = {"partner": "partner", "other": "other_partner"}
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -26,6 +29,7 @@ class Batch:
         partner: the rows that the method's `partner` draw points to, or None.
         candidates: the rows that its `candidates` draw points to, `(C, ...)` or `(E, C, ...)` for the whole batch, of
             which a pairing chooses partners in the step, or None.
+        other: the rows that its `other_partner` draw points to, a second partner of each row, or None.
         draws: everything else the method drew, each `(..., B)`, or `(..., B, n)` for n numbers a row.
     """
 
@@ -34,6 +38,7 @@ class Batch:
     domain: Tensor
     partner: Batch | None = None
     draws: Mapping[str, Tensor] = field(default_factory=dict)
+    other: Batch | None = None
     candidates: Batch | None = None
 
 

@@ -83,7 +83,8 @@ class Method(nn.Module):
     def draw(self, order: EpochBatches, streams: Streams) -> dict[str, np.ndarray]:
         """Return what the method draws for an epoch, each `(M,)` or `(M, n)` and aligned with `order.index`.
 
-        The key `partner` is special: it holds int64 rows, which the trainer fetches into `Batch.partner`.
+        The keys `partner` and `other_partner` are special: they hold int64 rows, which the trainer fetches into
+        `Batch.partner` and `Batch.other`.
         """
         return {}
 

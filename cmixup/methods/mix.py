@@ -41,18 +41,27 @@ class Mix(Method):
         self.pairing, self.lam, self.layer = pairing, lam, layer
         self.mixing = mixing or Linear()
 
+    @property
+    def stackable(self) -> bool:  # type: ignore[override]
+        """Whether the mixing allows that seeds are trained as one stack."""
+        return self.mixing.stackable
+
     def check_batch(self, batch_size: int) -> None:
         """Raise `InputError` if full batches of `batch_size` rows do not suit the pairing."""
         self.pairing.check_batch(batch_size)
 
     def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
-        """Fit the pairing and look up the mix point, or the points that each batch draws one of."""
+        """Fit pairing and mixing, and look up the mix point, or the points that each batch draws one of."""
         self.layers = resolve_layers(model, self.layer)
+        if self.mixing.inputs and self.layers != ("input",):
+            name = type(self.mixing).__name__
+            raise InputError(f"mixing {name} is of inputs: layer must be input, got {self.layer!r}")
         if self.mixing.images:
             for layer in self.layers:
                 check_images(self.mixing, model, data.train, layer)
         self.pairing.check_model(model)
         self.pairing.fit(data.train)
+        self.mixing.fit(data.train, model, streams)
 
     def begin(self, stack: ModelStack, methods: Sequence[Method], streams: Sequence[Streams]) -> None:
         """Let the mixing make what it trains."""
@@ -65,6 +74,9 @@ class Mix(Method):
             "lam": self.lam.draw(order.sizes, streams.lam),
             **self.mixing.draw(order, streams.mixing),
         }
+        if self.mixing.pairs > 1:
+            draws["other_partner"] = self.pairing.draw(order, streams.partners)
+            draws["other_lam"] = self.lam.draw(order.sizes, streams.lam)
         if len(self.layers) > 1:
             draws["layer"] = np.repeat(streams.mixing.integers(len(self.layers), size=len(order.sizes)), order.sizes)
         return draws

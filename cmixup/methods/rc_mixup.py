@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cmixup.batch import Batch, read_rows
+from cmixup.batch import PARTNERS, Batch, read_rows
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError, check_count
 from cmixup.methods.base import Method, squared_errors
@@ -110,7 +110,7 @@ class RCMixup(Mix):
         """Return the draws of `Mix` with partners among the kept rows."""
         places = EpochBatches(np.searchsorted(self.kept, order.index), order.sizes)
         drawn = super().draw(places, streams)
-        return drawn | {"partner": self.kept[drawn["partner"]]}
+        return drawn | {name: self.kept[drawn[name]] for name in PARTNERS.values() if name in drawn}
 
     def diagnostics(self) -> dict[str, float | str]:
         """Return the pairing's diagnostics on the rows kept last, and how many these are."""
@@ -168,11 +168,16 @@ class RCMixup(Mix):
         for rows in order.batches():
             part = slice(start, start + len(rows))
             start += len(rows)
+            first = read_rows(train, rows, device)
+            partner, other = (
+                read_rows(train, draws[key][part], device) if key in draws else None for key in PARTNERS.values()
+            )
             drawn = {
-                name: torch.from_numpy(value[part]).to(device) for name, value in draws.items() if name != "partner"
+                name: torch.from_numpy(value[part]).to(device)
+                for name, value in draws.items()
+                if name not in PARTNERS.values()
             }
-            first, second = read_rows(train, rows, device), read_rows(train, draws["partner"][part], device)
-            self.step(self._stack, Batch(first.x, first.y, first.domain, second, drawn))
+            self.step(self._stack, Batch(first.x, first.y, first.domain, partner, drawn, other))
 
     def _predict(self, split: Split) -> Tensor:
         """Return the predictions of a split on the CPU, `(N, d_y)`, in evaluation mode."""

@@ -10,6 +10,7 @@ import numpy as np
 from torch import Tensor, nn
 
 from cmixup.batch import Batch
+from cmixup.data import Split
 from cmixup.model_stack import ModelStack
 from cmixup.optim import descend
 from cmixup.order import EpochBatches
@@ -22,14 +23,21 @@ class Mixing(nn.Module, ABC):
     """Mixes inputs or hidden states of pairs of examples.
 
     A subclass implements `forward`. It may draw (`draw`), look at gradients before the batch is mixed (`step`), and own
-    a network: parameters made in its constructor or in `begin`, trained in `step`. In a stack of E runs, parameters and
-    buffers have a leading axis of E, as those of a method do.
+    a network: parameters made in its constructor, in `fit` or in `begin`, trained in `step`. In a stack of E runs,
+    parameters and buffers have a leading axis of E, as those of a method do.
 
     Attributes:
         images: whether states must be images or feature maps `(..., C, H, W)`.
+        inputs: whether it mixes inputs alone.
+        pairs: independent draws of partner and lambda that a step uses, 1 or 2. The second are `Batch.other` and the
+            draw `other_lam`.
+        stackable: see `Method`.
     """
 
     images: ClassVar[bool] = False
+    inputs: ClassVar[bool] = False
+    pairs: ClassVar[int] = 1
+    stackable: ClassVar[bool] = True
 
     @abstractmethod
     def forward(self, first: Any, second: Any, draws: Mapping[str, Tensor]) -> tuple[Any, Tensor]:
@@ -39,6 +47,9 @@ class Mixing(nn.Module, ABC):
             first, second: states of one shape `(..., B, *features)`, or tuples of such tensors.
             draws: the batch's draws; `lam: (..., B)` and what `draw` returned.
         """
+
+    def fit(self, train: Split, model: nn.Module, streams: Streams | None) -> None:
+        """Prepare for one run, and refuse data or a model that do not suit; see `Method.fit`."""
 
     def draw(self, order: EpochBatches, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Return what the mixing draws for an epoch beside lambda, each `(M, ...)`, aligned with `order.index`."""

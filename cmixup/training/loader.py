@@ -10,13 +10,17 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from cmixup.batch import Batch
+from cmixup.batch import PARTNERS, Batch
 from cmixup.data import Indexable, ManyViews, Sampled, Split, Together
 from cmixup.errors import InputError
 from cmixup.order import EpochBatches
 
 CHUNK_BYTES = 32 * 2**20  # rows gathered at once; slices of it are the batches
-GATHER_KEYS = ("partner", "view", "partner_view", "candidates")  # draws that say what to read
+GATHER_KEYS = (
+    "view",
+    "candidates",
+    *(key for name in PARTNERS.values() for key in (name, f"{name}_view")),
+)  # what to read
 Key = tuple[Tensor, Tensor | None]  # the rows `(E, B)` to read, and which view of each
 
 
@@ -127,9 +131,10 @@ class BatchLoader:
 
         Args:
             orders: the rows of the epoch, one order a run.
-            draws: what each run's method drew, aligned with its order; `partner`, `candidates` `(M, f)` and, for
-                `Sampled` inputs, `view` and `partner_view` are used here, the rest goes into the batches. The
-                candidates of a batch are those of all its rows; of inputs that are `Sampled` they are `x[index]`.
+            draws: what each run's method drew, aligned with its order; `partner`, `other_partner`, `candidates` `(M, f)`
+                and, for `Sampled` inputs, `view`, `partner_view` and `other_partner_view` are used here, the rest goes
+                into the batches. The candidates of a batch are those of all its rows; of inputs that are `Sampled` they
+                are `x[index]`.
         """
         sizes = orders[0].sizes.tolist()
         if any(order.sizes.tolist() != sizes for order in orders):
@@ -139,29 +144,34 @@ class BatchLoader:
         index = self._aligned([order.index for order in orders], self.index_device)
         devices = dict.fromkeys(draws[0], self.device) | dict.fromkeys(GATHER_KEYS, self.index_device)
         drawn = {name: self._aligned([d[name] for d in draws], devices[name]) for name in draws[0]}
-        partner, view, partner_view, candidates = (drawn.pop(name, None) for name in GATHER_KEYS)
+        which = {name: drawn.pop(name, None) for name in GATHER_KEYS}
+        to_read = [(index, which["view"])]
+        partners = {name: key for name, key in PARTNERS.items() if which[key] is not None}
+        for key in partners.values():
+            rows_of, view_of = which[key], which[f"{key}_view"]
+            assert rows_of is not None
+            to_read.append((rows_of, view_of))
+        candidates = which["candidates"]
         per_row = 0 if candidates is None else candidates.shape[2]
-        chunks = list(self._chunks(sizes, 1 + max(1, per_row)))
+        chunks = list(self._chunks(sizes, max(2, len(to_read) + per_row)))
         keys: list[Key] = []
         for rows, _ in chunks:
-            keys.append((index[:, rows], _part(view, rows)))
-            if partner is not None:
-                keys.append((partner[:, rows], _part(partner_view, rows)))
+            keys += [(rows_of[:, rows], _part(view_of, rows)) for rows_of, view_of in to_read]
             if candidates is not None:
                 keys.append((candidates[:, rows].flatten(1), None))
         fetched = self.fetch_each(keys)
         for rows, group in chunks:
             mine = self._split(next(fetched), group)
-            theirs: Sequence[Batch | None] = [None] * len(group)
-            offered: Sequence[Batch | None] = theirs
-            if partner is not None:
-                theirs = self._split(next(fetched), group)
+            theirs = {name: self._split(next(fetched), group) for name in partners}
             if candidates is not None:
-                offered = self._split(next(fetched), [per_row * size for size in group])
+                theirs["candidates"] = self._split(next(fetched), [per_row * size for size in group])
             extra = {name: self._pieces(value[:, rows].reshape(*self._lead(sum(group)), *value.shape[2:]), group)
                      for name, value in drawn.items()}  # fmt: skip
-            for b, (own, other, pool) in enumerate(zip(mine, theirs, offered, strict=True)):
-                yield Batch(own.x, own.y, own.domain, other, {name: pieces[b] for name, pieces in extra.items()}, pool)
+            for b, own in enumerate(mine):
+                draws_of = {name: pieces[b] for name, pieces in extra.items()}
+                yield Batch(
+                    own.x, own.y, own.domain, draws=draws_of, **{name: each[b] for name, each in theirs.items()}
+                )
 
     def _aligned(self, arrays: list[np.ndarray], device: torch.device) -> Tensor:
         return torch.from_numpy(np.stack(arrays)).to(device)

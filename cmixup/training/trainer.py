@@ -247,7 +247,10 @@ def _draw(run: Run, order: EpochBatches) -> dict[str, np.ndarray]:
     if not isinstance(run.data.train.x, Sampled):
         return drawn
     view, partner_view = run.streams.views.integers(2**63, size=(2, len(order.index)))
-    return {**drawn, "view": view, "partner_view": partner_view}
+    views = {"view": view, "partner_view": partner_view}
+    if "other_partner" in drawn:
+        views["other_partner_view"] = run.streams.views.integers(2**63, size=len(order.index))
+    return {**drawn, **views}
 
 
 def _predict_all(

@@ -245,8 +245,8 @@ def make_table(
 def estimate_minutes(dataset: str, method: str, job: Job) -> float:
     """Return how long a job's pending runs would take here.
 
-    Going by the published records of this dataset and method, else by the `cpu_minutes` of the dataset's config; a GPU
-    is taken to be fast enough for anything.
+    Going by the published records of this dataset and method, else by the `cpu_minutes` of the dataset's config times
+    the `cost` of the method's, if it has one; a GPU is taken to be fast enough for anything.
     """
     if job.device.type != "cpu":
         return 0.0
@@ -259,5 +259,6 @@ def estimate_minutes(dataset: str, method: str, job: Job) -> float:
     ]
     if seconds:
         return len(job.pending) * statistics.median(seconds) / 60
-    composed = compose_train([f"dataset={dataset}", f"method={method}", f"preset={job.config['preset']}"]).dataset
-    return len(job.pending) * float(composed.get("cpu_minutes", 0.0))
+    composed = compose_train([f"dataset={dataset}", f"method={method}", f"preset={job.config['preset']}"])
+    each = float(composed.dataset.get("cpu_minutes", 0.0)) * float(composed.method.get("cost", 1.0))
+    return len(job.pending) * each

@@ -51,7 +51,7 @@ def metric_spelling(title: str) -> str:
 
 
 def spelling(group: str, title: str, among: Iterable[str] = ()) -> str:
-    """Return our spelling of a dataset or method that the paper prints as `title`.
+    """Return our spelling of a dataset or method that the paper prints as `title`; blanks around "+" do not count.
 
     Args:
         group: "dataset" or "method".
@@ -61,7 +61,8 @@ def spelling(group: str, title: str, among: Iterable[str] = ()) -> str:
     Raises:
         InputError: no config has this title, or several have it and `among` does not say which is meant.
     """
-    found = [name for name in options(group) if _title(group, name) == title]
+    wanted = title.replace(" + ", "+")
+    found = [name for name in options(group) if _title(group, name).replace(" + ", "+") == wanted]
     return _the_one(group, title, [name for name in found if name in among] or found)
 
 

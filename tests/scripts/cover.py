@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from cmixup.methods.base import Method
+from cmixup.mixing.base import Mixing
 from scripts.driver.compose import names, part_file
 from scripts.driver.config import Part, dataset_class, target
 
@@ -14,6 +15,7 @@ DATASETS, METHODS = names("dataset"), names("method")
 PRESETS = ("paper", "released", "default")
 TABULAR, LAZY = "no2", "exchange_rate"  # held in memory, and read on demand
 DOMAINS = "crime"  # has training domains
+IMAGES = ("rcf_mnist", "poverty_map")  # inputs (C, H, W)
 
 
 def has_domains(dataset: str) -> bool:
@@ -31,6 +33,18 @@ def needs_domains(method: str) -> bool:
     return method_kind(method).domains
 
 
+def needs_images(method: str) -> bool:
+    """Whether the method's own mixing is of images."""
+    choices = {group: name for entry in part_file("method", method).get("defaults", []) if isinstance(entry, dict)
+               for group, name in entry.items()}  # fmt: skip
+    if "mixing" not in choices:
+        return False
+    part = part_file("method/mixing", choices["mixing"])
+    kind = Part(target(part.get("mixing", part)), {}).kind
+    assert issubclass(kind, Mixing)
+    return kind.images
+
+
 # Datasets whose rows are tasks, and the methods for them: they go together only.
 TASKS = [name for name in DATASETS if dataset_class(name).tasks]
 EPISODIC = [name for name in METHODS if method_kind(name).tasks]
@@ -44,11 +58,13 @@ def presets_of(dataset: str) -> dict[str, dict]:
 def _kinds() -> list[tuple[list[str], list[str], list[str], tuple[str, ...]]]:
     """Return datasets that go together, methods for them alone, all that suit them, and who meets the former."""
     rows = [d for d in DATASETS if d not in TASKS]
-    anywhere = [m for m in METHODS if m not in EPISODIC and not needs_domains(m)]
+    of_images = [m for m in METHODS if needs_images(m)]
+    anywhere = [m for m in METHODS if m not in [*EPISODIC, *of_images] and not needs_domains(m)]
     with_domains = [m for m in METHODS if needs_domains(m)]
     return [
         ([d for d in rows if not has_domains(d)], anywhere, anywhere, (TABULAR, LAZY)),
         ([d for d in rows if has_domains(d)], with_domains, [*anywhere, *with_domains], (DOMAINS,)),
+        (list(IMAGES), of_images, of_images, IMAGES[:1]),
         (TASKS, EPISODIC, EPISODIC, tuple(TASKS[:1])),
     ]
 

@@ -48,11 +48,11 @@ def here(monkeypatch):
 @pytest.mark.usefixtures("here")
 def test_what_is_not_built_is_listed_not_run(tmp_path):
     jobs, missing = cells.plan_cells(
-        EXPERIMENT, choice(tmp_path, datasets=["airfoil", "unbuilt"], methods=["erm", "cutmix"])
+        EXPERIMENT, choice(tmp_path, datasets=["airfoil", "unbuilt"], methods=["erm", "unheard"])
     )
     assert set(jobs) == {("airfoil", "erm", "")}
     assert jobs["airfoil", "erm", ""].pending == [0, 1]
-    assert missing == ["cutmix: not in this version", "unbuilt: not in this version"]
+    assert missing == ["unheard: not in this version", "unbuilt: not in this version"]
 
 
 @pytest.mark.usefixtures("here")
@@ -63,10 +63,10 @@ def test_a_sweep_trains_its_values_and_takes_published_lines(tmp_path, monkeypat
                  for seed in (0, 1) for method in ("erm", "manifold_mixup")
                  for changes in ({}, {"preset": "tuned"}, {"options": {"train.lr": 0.1}})]  # fmt: skip
     published += [report(2, 2.0, method="erm", experiment="table1", preset="tuned")]
-    monkeypatch.setattr(reproduce, "_published", lambda: published)
-    monkeypatch.setattr(reproduce, "estimate_minutes", lambda *_: 1.0)
+    monkeypatch.setattr(cells, "_published", lambda: published)
+    monkeypatch.setattr(cells, "estimate_minutes", lambda *_: 1.0)
     given = choice(tmp_path, methods=list(experiment.methods), seeds=[0, 1, 2])
-    jobs, missing = reproduce.plan_cells(experiment, given)
+    jobs, missing = cells.plan_cells(experiment, given)
     changes = {("cmixup", f"method.bandwidth={b}"): [0, 1, 2] for b in (0.1, 1.75, 1000.0)}
     assert {key[1:]: job.seeds for key, job in jobs.items()} == {
         **changes, ("erm", ""): [2], ("manifold_mixup", ""): [2],
@@ -74,22 +74,22 @@ def test_a_sweep_trains_its_values_and_takes_published_lines(tmp_path, monkeypat
     assert missing == []
     assert {job.config["experiment"] for key, job in jobs.items() if key[1] == "erm"} == {"table1"}
     assert {job.config["experiment"] for key, job in jobs.items() if key[1] == "cmixup"} == {"figure_bandwidth"}
-    lines = reproduce.published_lines(experiment, given)
+    lines = cells.published_lines(experiment, given)
     assert [(r["method"], r["seed"], r["preset"], r["options"]) for r in lines] == [
         (method, seed, "paper", {}) for seed in (0, 1) for method in ("erm", "manifold_mixup")
     ]
     trained = []
-    monkeypatch.setattr(reproduce, "train_stacks", lambda stacks, _: trained.extend(stacks) or [])
-    reproduce.train_cells(experiment, given, jobs)
+    monkeypatch.setattr(cells, "train_stacks", lambda stacks, _: trained.extend(stacks) or [])
+    cells.train_cells(experiment, given, jobs)
     assert sorted([len(job.seeds) for _, job in stack] for stack in trained) == [[1], [1], [3, 3, 3]]
     assert all(compose_train(words).seeds == job.seeds for stack in trained for words, job in stack)
-    assert reproduce.to_train(experiment, replace(given, rerun=True), "airfoil", "erm").seeds == [0, 1, 2]
+    assert cells.to_train(experiment, replace(given, rerun=True), "airfoil", "erm").seeds == [0, 1, 2]
 
 
 @pytest.mark.usefixtures("here")
 def test_a_sweep_is_printed_and_written_with_its_lines(tmp_path, monkeypatch, capsys):
     experiment = load_experiment("figure_bandwidth")
-    monkeypatch.setattr(reproduce, "_published", lambda: [report(0, 2.0, method="erm", experiment="table1")])
+    monkeypatch.setattr(cells, "_published", lambda: [report(0, 2.0, method="erm", experiment="table1")])
     given = choice(tmp_path, methods=list(experiment.methods))
     reproduce.show_sweep(experiment, given, [report(0, 1.0, 0.1), report(0, 3.0, 1000.0)], ["NO2: not here"])
     text = (tmp_path / "tables" / "figure_bandwidth_paper.md").read_text()

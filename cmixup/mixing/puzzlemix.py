@@ -1,0 +1,295 @@
+"""PuzzleMix (Kim, Choo and Song 2020, arXiv 2009.06962; snu-mllab/PuzzleMix mixup.py, main.py).
+
+Both images of a pair are cut into n x n blocks. A graph cut gives each block the image that is more salient there, with
+neighbours alike and a share of lambda in all; then each image moves its salient blocks into its own part of the mask.
+The label weight is the mask's mean.
+
+Differences from the original: labels are regression targets, mixed as values. The saliency is the gradient of the
+prediction (summed over label dimensions): for one label, that of the squared error is a multiple of it, which is lost
+when maps are divided by their sums, and it is defined where the residual is 0. Partners are any training rows, so both
+images get a saliency of their own. The cut is the global minimum of the original's energy for every number of levels,
+where its alpha-beta swaps find a local one. Block counts are divisors of the image's size, and any number of channels
+goes. A block that no block is moved to keeps its content instead of turning black. There is no adversarial part.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import avg_pool2d
+
+from cmixup.batch import Batch
+from cmixup.data import Split
+from cmixup.errors import InputError, check_count, check_nonnegative
+from cmixup.mixing.base import Loss, Mixing
+from cmixup.mixing.graph_cut import min_cut
+from cmixup.mixing.linear import mix
+from cmixup.model_stack import ModelStack
+from cmixup.order import EpochBatches
+from cmixup.seeding import Streams
+
+EPS = 1e-12  # added to saliency maps, so that a flat one can be divided by its sum
+PRIOR_EPS = 1e-8  # added to probabilities whose logarithm is taken; the original's
+
+
+class PuzzleMix(Mixing):
+    """Mixes images block by block, with masks by graph cut on saliency.
+
+    Args:
+        levels: m, values that a block's weight can have, evenly spaced from 0 to 1; 2 or more.
+        beta: of how much neighbours with different weights cost.
+        gamma: of how much more they cost where the images would not fit together at the border.
+        eta: of how much weights cost that are unlikely under Binomial(m - 1, lam) / (m - 1).
+        transport: whether salient blocks move into their image's part of the mask.
+        t_eps: of the cost of moving a block, by its squared distance.
+        blocks: block counts n, of which each batch draws one; all must divide the images' sides. None takes the
+            divisors nearest to 2, 4, 8 and 16, and not above.
+        neighbourhood: images are averaged over so many pixels a side before borders are compared, or the largest
+            divisor of the block's side below; None takes 4, or 2 for images with a side below 64.
+    """
+
+    images: ClassVar[bool] = True
+    inputs: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        levels: int = 3,
+        *,
+        beta: float = 1.2,
+        gamma: float = 0.5,
+        eta: float = 0.2,
+        transport: bool = True,
+        t_eps: float = 0.8,
+        blocks: Sequence[int] | None = None,
+        neighbourhood: int | None = None,
+    ):
+        super().__init__()
+        self.levels = check_count("levels", levels, 2)
+        self.beta, self.gamma = check_nonnegative("beta", beta), check_nonnegative("gamma", gamma)
+        self.eta, self.t_eps = check_nonnegative("eta", eta), check_nonnegative("t_eps", t_eps)
+        self.transport = transport
+        self.blocks = None if blocks is None else [check_count("blocks", count, 1) for count in blocks]
+        if self.blocks == []:
+            raise InputError("blocks must name at least one block count, got []")
+        self.neighbourhood = None if neighbourhood is None else check_count("neighbourhood", neighbourhood, 1)
+
+    def fit(self, train: Split, model: nn.Module, streams: Streams | None) -> None:
+        """Refuse images that cannot be cut into these blocks."""
+        height, width = train.x[torch.tensor([0])].shape[-2:]
+        self.block_counts(height, width)
+
+    def block_counts(self, height: int, width: int) -> list[int]:
+        """Return the block counts n that batches of `height x width` images draw from.
+
+        Raises:
+            InputError: one of `blocks` does not divide both sides, or no number from 2 to 16 does.
+        """
+        common = math.gcd(height, width)
+        if self.blocks is not None:
+            for count in self.blocks:
+                if common % count:
+                    raise InputError(f"blocks must divide the sides of images, got {count} for {height} x {width}")
+            return self.blocks
+        found = sorted({_divisor(common, most) for most in (2, 4, 8, 16)} - {1})
+        if not found:
+            raise InputError(f"PuzzleMix needs images whose sides share a divisor from 2 to 16, got {height} x {width}")
+        return found
+
+    def draw(self, order: EpochBatches, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """Return `blocks: (M,)` float32 in [0, 1), one number a batch: which of the block counts it gets."""
+        return {"blocks": np.repeat(rng.random(len(order.sizes), dtype=np.float32), order.sizes)}
+
+    def step(self, loss: Loss, stack: ModelStack, batch: Batch) -> Tensor:
+        """Add the saliency of both images of each pair to the draws, then take a step."""
+        assert batch.partner is not None
+        lead = batch.draws["lam"].ndim
+        both = saliency(stack.model, torch.cat([batch.x, batch.partner.x], dim=lead - 1), lead)
+        first, second = both.chunk(2, dim=lead - 1)
+        draws = {**batch.draws, "saliency": first, "partner_saliency": second}
+        return super().step(loss, stack, replace(batch, draws=draws))
+
+    def forward(self, first: Any, second: Any, draws: Mapping[str, Tensor]) -> tuple[Any, Tensor]:
+        """Return images `(..., B, C, H, W)` mixed block by block, and the masks' means `(..., B)`."""
+        if "saliency" not in draws:
+            raise InputError("mixing PuzzleMix looks at gradients before it mixes, and this method does not let it")
+        lam, (height, width) = draws["lam"], first.shape[-2:]
+        pair = torch.stack([each.reshape(lam.numel(), -1, height, width) for each in (first, second)])
+        maps = torch.stack([draws[name].reshape(-1, height, width) for name in ("saliency", "partner_saliency")])
+        counts = self.block_counts(height, width)
+        chosen = (draws["blocks"].reshape(-1) * len(counts)).long().clamp(max=len(counts) - 1)
+        mixed, weight = torch.empty_like(pair[0]), torch.empty_like(lam.reshape(-1))
+        for k in sorted(set(chosen.tolist())):  # several where runs of a stack drew different ones
+            rows = torch.nonzero(chosen == k).flatten()
+            mixed[rows], mask = self.puzzle(pair[:, rows], maps[:, rows], lam.reshape(-1)[rows], counts[k])
+            weight[rows] = mask.mean(dim=(1, 2))
+        return mixed.reshape(first.shape), weight.reshape(lam.shape)
+
+    def puzzle(self, pair: Tensor, maps: Tensor, lam: Tensor, n: int) -> tuple[Tensor, Tensor]:
+        """Return images `(N, C, H, W)` mixed in n x n blocks, and the first ones' weights `(N, n, n)`.
+
+        Args:
+            pair: `(2, N, C, H, W)`, first and second images.
+            maps: `(2, N, H, W)`, their saliency.
+            lam: `(N,)`.
+            n: blocks a side; it divides H and W.
+        """
+        salient = _pool(maps, n) + EPS
+        salient = salient / salient.sum(dim=(-2, -1), keepdim=True)
+        unary, down, right = self.energy(pair, salient, lam)
+        labels = min_cut(*(cost.double().cpu().numpy() for cost in (unary, down, right)))
+        mask = torch.from_numpy(labels).to(lam) / (self.levels - 1)
+        tiles = _to_tiles(pair, n)
+        if self.transport:
+            own = torch.stack([mask, 1 - mask]).flatten(2)
+            source = move(salient.flatten(2).flatten(0, 1), own.flatten(0, 1) > 0, self.t_eps)
+            image = torch.arange(len(source), device=lam.device).unsqueeze(1)
+            tiles = tiles.flatten(0, 1)[image, source].view_as(tiles)
+        return _from_tiles(mix(tiles[0], tiles[1], mask.flatten(1)), pair.shape[1:], n), mask
+
+    def energy(self, pair: Tensor, salient: Tensor, lam: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return what `min_cut` minimises; a block's label is its weight times m - 1.
+
+        `sum_b z_b s^j_b + (1 - z_b) s^i_b + eta / n^2 sum_b -log Bin(m - 1, lam)(z_b) + sum_bb' w_bb' (z_b - z_b')^2`
+        with `w = beta / (16 n) (1 + gamma / 2 (D_10 + D_01 - D_11 - D_00))`, at least 0; D_uv is the mean absolute
+        difference across the border of two blocks where the first one comes from image u and the second from v (1 the
+        first image). The rest of D is in the unary costs.
+
+        Args:
+            pair, lam: see `puzzle`.
+            salient: `(2, N, n, n)`; each map sums to 1.
+
+        Returns:
+            `(N, n, n, m)` costs of levels, `(N, n - 1, n)` and `(N, n, n - 1)` weights of neighbours.
+        """
+        n, m = salient.shape[-1], self.levels
+        smooth = self.beta / (16 * n)
+        border = smooth * self.gamma
+        high, low = salient[1].clone(), salient[0].clone()  # the costs of weight 1 and of weight 0
+        weights = []
+        for axis in (-2, -1):
+            before, after = self._borders(pair, n, axis)
+            from_both = {(u, v): _distance(before[u], after[v]) for u in (0, 1) for v in (0, 1)}  # 0 the first image
+            ahead, behind = (high.narrow(axis, k, n - 1) for k in (0, 1))
+            ahead += border / 2 * (from_both[0, 1] + from_both[0, 0])
+            behind += border / 2 * (from_both[1, 0] + from_both[0, 0])
+            ahead, behind = (low.narrow(axis, k, n - 1) for k in (0, 1))
+            ahead += border / 2 * (from_both[1, 0] + from_both[1, 1])
+            behind += border / 2 * (from_both[0, 1] + from_both[1, 1])
+            apart = from_both[0, 1] + from_both[1, 0] - from_both[0, 0] - from_both[1, 1]
+            weights.append((smooth + border / 2 * apart).clamp_min(0) / (m - 1) ** 2)
+        level = torch.arange(m, device=lam.device)
+        z = level / (m - 1)
+        ways = torch.tensor([math.comb(m - 1, k) for k in range(m)], device=lam.device)
+        chance = ways * lam.unsqueeze(-1) ** level * (1 - lam.unsqueeze(-1)) ** (m - 1 - level)
+        prior = -self.eta / n**2 * (chance + PRIOR_EPS).log()
+        unary = z * high.unsqueeze(-1) + (1 - z) * low.unsqueeze(-1) + prior.unsqueeze(-2).unsqueeze(-2)
+        return unary, weights[0], weights[1]
+
+    def _borders(self, pair: Tensor, n: int, axis: int) -> tuple[Tensor, Tensor]:
+        """Return the averaged pixels on both sides of the borders across `axis`, for `_distance`.
+
+        They are `(2, N, C, n - 1, n, k)` and `(2, N, C, n, n - 1, k)`: k averages along the edge of each block.
+        """
+        height, width = pair.shape[-2:]
+        most = self.neighbourhood or (2 if min(height, width) < 64 else 4)
+        down, across = (_divisor(side // n, most) for side in (height, width))
+        means = avg_pool2d(pair.flatten(0, 1), (down, across))
+        means = means.reshape(*pair.shape[:3], *means.shape[-2:])
+        means = _blocks(means, n).transpose(-3, -2)  # (2, N, C, n, n, down, across)
+        if axis == -2:
+            return means[..., :-1, :, -1, :], means[..., 1:, :, 0, :]
+        return means[..., :, :-1, :, -1], means[..., :, 1:, :, 0]
+
+    def extra_repr(self) -> str:
+        """Return the options, for the printed composition."""
+        weights = f"beta={self.beta:g}, gamma={self.gamma:g}, eta={self.eta:g}"
+        return f"levels={self.levels}, {weights}, transport={self.transport}"
+
+
+def saliency(model: nn.Module, x: Tensor, lead: int = 1) -> Tensor:
+    """Return `sqrt(mean_c (d sum_k f_k / d x)^2)`, `(..., B, H, W)`, of the model f in evaluation mode.
+
+    Args:
+        model: as it is trained; its mode and its gradients stay as they are.
+        x: `(..., B, C, H, W)`, or with more axes between B and H, which count as channels.
+        lead: how many axes stand before C.
+    """
+    training = model.training
+    model.eval()
+    x = x.detach().requires_grad_()
+    (gradient,) = torch.autograd.grad(model(x).sum(), x)
+    model.train(training)
+    return gradient.square().mean(dim=tuple(range(lead, x.ndim - 2))).sqrt()
+
+
+def move(salient: Tensor, inside: Tensor, t_eps: float) -> Tensor:
+    """Return which block each block's content comes from, `(N, n^2)` int64.
+
+    Blocks b choose the place b' of the least cost `t_eps |b - b'|^2 / (n - 1)^2 - s_b [b' is inside]`. Where several
+    choose one, the cheapest (of these the first) gets it, and this place costs the others 1 more: n rounds. A place
+    that no block got in the last round keeps its own content.
+
+    Args:
+        salient: `(N, n^2)`, s of each block.
+        inside: `(N, n^2)` bool, where the image is seen.
+        t_eps: 0 or more.
+    """
+    count, size = salient.shape
+    n = math.isqrt(size)
+    here = torch.arange(size, device=salient.device)
+    place = torch.stack([here // n, here % n], dim=-1).to(salient.dtype)
+    far = (place.unsqueeze(0) - place.unsqueeze(1)).square().sum(dim=-1) / max(n - 1, 1) ** 2
+    gain = inside.to(salient.dtype).unsqueeze(-2)
+    cost = torch.addcmul(t_eps * far, salient.unsqueeze(-1), gain, value=-1).reshape(count * size, size)
+    least, choice = cost.min(dim=-1)
+    start = torch.arange(count, device=salient.device).repeat_interleave(size) * size  # of each block's image
+    block = torch.arange(count * size, device=salient.device)
+    for turn in range(n):
+        wanted = start + choice
+        price = torch.full_like(least, math.inf).scatter_reduce(0, wanted, least, "amin")
+        best = torch.where(least == price[wanted], block, count * size)
+        winner = torch.full_like(block, count * size).scatter_reduce(0, wanted, best, "amin")
+        losers = torch.nonzero(winner[wanted] != block).flatten()
+        if turn == n - 1 or not len(losers):
+            break
+        cost[losers, choice[losers]] += 1
+        least[losers], choice[losers] = cost[losers].min(dim=-1)
+    return torch.where(winner < count * size, winner, block).reshape(count, size) - start.reshape(count, size)
+
+
+def _distance(before: Tensor, after: Tensor) -> Tensor:
+    """Return the mean absolute difference over channels and the edge of each block."""
+    return (before - after).abs().mean(dim=(1, -1))
+
+
+def _divisor(number: int, most: int) -> int:
+    """Return the largest divisor of `number` that is not above `most`."""
+    return max(k for k in range(1, min(number, most) + 1) if number % k == 0)
+
+
+def _pool(maps: Tensor, n: int) -> Tensor:
+    """Return the means `(2, N, n, n)` of the n x n blocks of maps `(2, N, H, W)`."""
+    return avg_pool2d(maps, (maps.shape[-2] // n, maps.shape[-1] // n))
+
+
+def _to_tiles(images: Tensor, n: int) -> Tensor:
+    """Return images `(..., C, H, W)` as tiles `(..., n^2, C H W / n^2)`."""
+    return _blocks(images, n).movedim((-4, -2), (-5, -4)).flatten(-5, -4).flatten(-3)
+
+
+def _blocks(maps: Tensor, n: int) -> Tensor:
+    """Return maps `(..., H, W)` as `(..., n, H / n, n, W / n)`."""
+    return maps.reshape(*maps.shape[:-2], n, maps.shape[-2] // n, n, maps.shape[-1] // n)
+
+
+def _from_tiles(tiles: Tensor, shape: torch.Size, n: int) -> Tensor:
+    """Return tiles `(N, n^2, C H W / n^2)` as images of `shape`, `(N, C, H, W)`."""
+    count, channels, height, width = shape
+    parts = tiles.reshape(count, n, n, channels, height // n, width // n)
+    return parts.permute(0, 3, 1, 4, 2, 5).reshape(shape)

@@ -131,10 +131,10 @@ class BatchLoader:
 
         Args:
             orders: the rows of the epoch, one order a run.
-            draws: what each run's method drew, aligned with its order; `partner`, `other_partner`, `candidates` `(M, f)`
-                and, for `Sampled` inputs, `view`, `partner_view` and `other_partner_view` are used here, the rest goes
-                into the batches. The candidates of a batch are those of all its rows; of inputs that are `Sampled` they
-                are `x[index]`.
+            draws: what each run's method drew, aligned with its order; `partner`, `other_partner`, `candidates`
+                `(M, f)` and, for `Sampled` inputs, `view`, `partner_view` and `other_partner_view` are used here, the
+                rest goes into the batches. The candidates of a batch are those of all its rows; of inputs that are
+                `Sampled` they are `x[index]`.
         """
         sizes = orders[0].sizes.tolist()
         if any(order.sizes.tolist() != sizes for order in orders):

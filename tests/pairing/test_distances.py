@@ -138,7 +138,7 @@ class Straight(Backbone):
 def batch_of(n: int = 6, candidates: int = 24, d: int = 3) -> Batch:
     own, pool = make_split(n, d, seed=1), make_split(candidates, d, seed=2)
     draws = {"level": torch.from_numpy(np.random.default_rng(0).random(n))}
-    return Batch(own.x, own.y, own.domain, None, draws, Batch(pool.x, pool.y, pool.domain))
+    return Batch(own.x, own.y, own.domain, None, draws, candidates=Batch(pool.x, pool.y, pool.domain))
 
 
 def p_of(pairing: RepresentationDistance, matrix: Tensor, batch: Batch | None = None) -> np.ndarray:
@@ -198,7 +198,7 @@ def test_partners_in_the_step_follow_p() -> None:
     n = 6000
     rows = torch.arange(3).repeat(n)
     level = torch.from_numpy(np.random.default_rng(1).random(3 * n))
-    many = Batch(base.x[rows], base.y[rows], base.domain[rows], None, {"level": level}, base.candidates)
+    many = Batch(base.x[rows], base.y[rows], base.domain[rows], None, {"level": level}, candidates=base.candidates)
     partner = pairing.with_partners(model, many).partner
     assert partner is not None
     assert base.candidates is not None

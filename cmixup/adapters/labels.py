@@ -127,7 +127,8 @@ def mix_rows(batch: Any, labels: Any, mixed: Mix, *, keep: tuple[str, ...] = (),
             return None
         if isinstance(leaf, Tensor) and id(leaf) in own:
             met.add(id(leaf))
-            leaf = leaf if leaf.is_floating_point() else leaf.to(torch.get_default_dtype())
+            if not (leaf.is_floating_point() or leaf.is_complex()):
+                leaf = leaf.to(torch.get_default_dtype())
         elif not isinstance(leaf, Tensor):
             raise InputError(f"{where} is of {type(leaf).__name__}, which cannot be mixed: name its key in keep=(...)")
         elif not leaf.is_floating_point():

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch.utils.data import Dataset, Sampler, default_collate
 
-from cmixup.adapters.labels import LabelsGetter, Mix, check_getter, check_keep, find_labels, label_matrix, mix_rows
+from cmixup.adapters.labels import LabelsGetter, Mix, check_getter, check_keep, find_labels, mix_rows
 from cmixup.adapters.streams import WorkerStreams, distributed_place, own_seed, stream
 from cmixup.errors import InputError, check_count
 from cmixup.mixing.lam import Beta
@@ -101,10 +101,8 @@ class PairDataset(Dataset[Any]):
         """Return row `index` mixed with row `partner`; a row is a batch of one until it is returned."""
         own = self.dataset[index]
         rows = default_collate([own, self.dataset[partner]])
-        labels = find_labels(rows, self.labels_getter)
-        label_matrix(labels)
         both = Mix(torch.tensor([1, 0]), torch.tensor([lam, 1.0]))
-        mixed = mix_rows(rows, labels, both, keep=self.keep, path="row")
+        mixed = mix_rows(rows, find_labels(rows, self.labels_getter), both, keep=self.keep, path="row")
         first = map_leaves(lambda _, __, leaf: leaf[0], "row", own, mixed, keep=self.keep)
         return (first, Mix(torch.tensor(partner), torch.tensor(lam))) if self.return_mix else first
 

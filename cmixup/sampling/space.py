@@ -133,15 +133,15 @@ class Coordinates:
 def _numbers(name: str, given: Any, *, zero: bool = False) -> Floats:
     """Return a number () or numbers (d,) above 0 as float64; with `zero`, 0 and None pass, too, as 0."""
     what = "a number or a sequence of numbers above 0"
-    entries = list(given) if isinstance(given, (Sequence, np.ndarray, Tensor)) and np.ndim(given) == 1 else given
-    if isinstance(entries, list) and zero:
-        entries = [0.0 if entry is None else entry for entry in entries]
+    entries = [0.0 if entry is None and zero else entry for entry in given] if isinstance(given, list | tuple) else given
     try:
-        found = np.array(entries, dtype=np.float64)
+        found = np.array(to_numpy(entries))
+        found = found.astype(np.float64) if found.dtype.kind in "iuf" else np.full((1, 1), np.nan)
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"{name} must be {what}, got {given!r}") from None
+    # What is no number at all has two axes by now.
     positive = (found >= 0) if zero and found.ndim else (found > 0)
-    if isinstance(given, bool) or found.ndim > 1 or found.size == 0 or not (positive & np.isfinite(found)).all():
+    if found.ndim > 1 or found.size == 0 or not (positive & np.isfinite(found)).all():
         raise InputError(f"{name} must be {what}, got {given!r}")
     return found
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from cmixup import CMixup, InputError, mixing_at
+from models.vision import import_torchvision
 
 
 def net() -> nn.Sequential:
@@ -221,8 +222,6 @@ def check_model(model: nn.Module, layer: str, x: Any, state: int | None = None) 
 
 @pytest.mark.slow
 def test_torchvision_resnet() -> None:
-    from models.vision import import_torchvision
-
     torch.manual_seed(0)
     check_model(import_torchvision("torchvision.models").resnet18(num_classes=1), "layer3", torch.randn(4, 3, 32, 32))
 
@@ -230,8 +229,8 @@ def test_torchvision_resnet() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "layer"), [("resnet10t", "layer2"), ("vit_tiny_patch16_224", "blocks.4")])
 def test_timm(name: str, layer: str) -> None:
-    pytest.importorskip("timm")
-    import timm
+    import_torchvision()  # timm imports it
+    timm = pytest.importorskip("timm")
 
     torch.manual_seed(0)
     size = 224 if "224" in name else 32
@@ -240,15 +239,13 @@ def test_timm(name: str, layer: str) -> None:
 
 @pytest.mark.slow
 def test_hugging_face_encoder() -> None:
-    pytest.importorskip("transformers")
-    from transformers import BertConfig, BertForSequenceClassification
-
+    transformers = pytest.importorskip("transformers")
     torch.manual_seed(0)
-    config = BertConfig(
+    config = transformers.BertConfig(
         vocab_size=50, hidden_size=16, num_hidden_layers=3, num_attention_heads=2, intermediate_size=32, num_labels=1
     )
     tokens = {"input_ids": torch.randint(50, (4, 9)), "attention_mask": torch.ones(4, 9, dtype=torch.int64)}
-    model = BertForSequenceClassification(config)
+    model = transformers.BertForSequenceClassification(config)
     check_model(model, "bert.encoder.layer.1", tokens)
     with pytest.raises(InputError, match=r"input\['input_ids'\] holds whole numbers"), mixing_at(
         model, None, CMixup(1.0), torch.arange(4.0)

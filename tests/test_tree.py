@@ -10,7 +10,7 @@ from cmixup.tree import leaves, map_leaves
 
 
 def test_forms_stay() -> None:
-    point = namedtuple("point", "x y")  # noqa: PYI024 - as users write it
+    point = namedtuple("point", "x y")
     tree = {"a": [1, (2, point(3, 4))], "b": OrderedDict(c=5), "d": UserDict(e=6), "f": MappingProxyType({"g": 7})}
     mapped = map_leaves(lambda _, leaf: 10 * leaf, "tree", tree)
     assert mapped["a"] == [10, (20, point(30, 40))]

@@ -43,8 +43,8 @@ class CMixup(nn.Module):
         batch = mixing(batch)                                # a tuple of two, or a dictionary with "labels"
         DataLoader(dataset, batch_size=64, collate_fn=mixing)
 
-    Row i becomes `lam_i x_i + (1 - lam_i) x_j`, and its label `lam_i y_i + (1 - lam_i) y_j`: one label to compare with, no
-    triple. j is drawn with P(j|i) ~ exp(-|y_i - y_j|^2 / 2 s^2) among the batch (i may draw itself), and lam_i from
+    Row i becomes `lam_i x_i + (1 - lam_i) x_j`, and its label `lam_i y_i + (1 - lam_i) y_j`: one label to compare with,
+    no triple. j is drawn with P(j|i) ~ exp(-|y_i - y_j|^2 / 2 s^2) among the batch (i may draw itself), and lam_i from
     Beta(alpha, alpha). Nothing is mixed after `.eval()`. For partners from the whole training set see `PairDataset`.
 
     Args:
@@ -53,8 +53,8 @@ class CMixup(nn.Module):
             The last three need labels to look at: `labels`, or else the first 512 that pass by in this process, where
             few labels leave each row at least two effective partners.
         alpha: see `Beta`.
-        layer: where `at` mixes: a module's name, or None for the model's input. `mixing(x, y)` itself mixes inputs and is
-            refused if a layer is named.
+        layer: where `at` mixes: a module's name, or None for the model's input. `mixing(x, y)` itself mixes inputs and
+            is refused if a layer is named.
         seed: see `WorkerStreams`.
         labels: (N,) or (N, d) training labels that the bandwidth and `space` are fitted to.
         space: how labels are compared: a scale for each output, circles, ranks.
@@ -132,7 +132,9 @@ class CMixup(nn.Module):
         else:
             raise InputError(f"mixing takes (x, y) or one batch, got {len(batch)} arguments")
         if self.layer is not None and self.training:
-            raise InputError(f"layer={self.layer!r} is mixed by `with mixing.at(model, y) as mixed_y`, not by mixing(x, y)")
+            raise InputError(
+                f"layer={self.layer!r} is mixed by `with mixing.at(model, y) as mixed_y`, not by mixing(x, y)"
+            )
         if not (self.training or self.return_mix):
             return tree
         mixed = self.draw(labels)

@@ -32,13 +32,13 @@ def mixing_at(model: nn.Module, layer: str | None, mixing: DrawsMix, labels: Any
         with mixing_at(model, "layer3", mixing, y) as mixed_y:
             loss = loss_fn(model(x), mixed_y)
 
-    The block is given the labels mixed with the same partners and lambda: it has no other labels to compare with. Nothing
-    is mixed where the model or the mixing is in evaluation; then the block is given the labels as they are.
+    The block is given the labels mixed with the same partners and lambda: it has no other labels to compare with.
+    Nothing is mixed where the model or the mixing is in evaluation; then the block is given the labels as they are.
 
     The layer must run exactly once inside the block, on the whole batch, on its first axis:
 
-    - `DistributedDataParallel` works, and so does `DataParallel` on one device. On several, `DataParallel` gives each copy
-      a part of the batch, whose partners lie in another: that is refused.
+    - `DistributedDataParallel` works, and so does `DataParallel` on one device. On several, `DataParallel` gives each
+      copy a part of the batch, whose partners lie in another: that is refused.
     - Of a compiled model hooks are not seen, or are compiled in for good: that is refused. Compile a part that does not
       hold the layer inside, such as `model.layer3 = torch.compile(model.layer3)`, or mix inputs.
     - Layers inside `torch.utils.checkpoint` run twice and are refused if the backward pass stands in the block, too.
@@ -46,8 +46,8 @@ def mixing_at(model: nn.Module, layer: str | None, mixing: DrawsMix, labels: Any
     Args:
         model: any module.
         layer: the layer's name in `model.named_modules()` ("layer3", "encoder.layer.2"), without the "module." of a
-            wrapper for several devices; None mixes what the model is given. Its output is a tensor, or tuples, lists and
-            dictionaries of tensors; whatever is no tensor in it stays as it is.
+            wrapper for several devices; None mixes what the model is given. Its output is a tensor, or tuples, lists
+            and dictionaries of tensors; whatever is no tensor in it stays as it is.
         mixing: draws partners and lambda, such as `CMixup`.
         labels: `(B, ...)`, the labels of the batch.
 
@@ -117,7 +117,9 @@ def _find(model: nn.Module, layer: str | None) -> nn.Module:
         if module is None:
             names = [name for name, _ in _unwrapped(model).named_modules() if name]
             near = difflib.get_close_matches(str(layer), names, 3, 0.3) or names[:3]
-            raise InputError(f"layer must be a module of {type(model).__name__} ({', '.join(near)}, ...), got {layer!r}")
+            raise InputError(
+                f"layer must be a module of {type(model).__name__} ({', '.join(near)}, ...), got {layer!r}"
+            )
     compiled = any(_unwrapped(holder) is not holder or _compiles_its_call(holder) for holder in holders)
     if compiled or _compiles_its_call(module):
         raise InputError(f"layer must not lie in a compiled module, which would not see its hook, got {layer!r}")

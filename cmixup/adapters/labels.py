@@ -37,8 +37,8 @@ def find_labels(batch: Any, getter: LabelsGetter) -> Any:
 
     Args:
         batch: tensors in tuples, lists and dictionaries.
-        getter: "default" takes the second entry of a tuple or list of two, or the one entry of a dictionary whose key is
-            in `LABEL_KEYS`; another text is a key; a function is given the batch.
+        getter: "default" takes the second entry of a tuple or list of two, or the one entry of a dictionary whose key
+            is in `LABEL_KEYS`; another text is a key; a function is given the batch.
 
     Raises:
         InputError: the labels are not found.

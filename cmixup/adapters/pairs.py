@@ -23,7 +23,7 @@ from cmixup.tree import map_leaves
 class Pair(NamedTuple):
     """A row, its partner and the weight of the row itself: what a `PairBatchSampler` asks a `PairDataset` for."""
 
-    index: int
+    row: int
     partner: int
     lam: float
 
@@ -38,8 +38,8 @@ class PairDataset(Dataset[Any]):
     plain `DataLoader(pairs, batch_size=64, shuffle=True)` each worker draws from its own `WorkerStreams`.
 
     Args:
-        dataset: map-style, with rows such as (x, y), or dictionaries. Rows are read through `default_collate`: arrays and
-            numbers become tensors.
+        dataset: map-style, with rows such as (x, y), or dictionaries. Rows are read through `default_collate`: arrays
+            and numbers become tensors.
         labels: (N,) or (N, d), what distances are wanted on, row for row. The labels that are mixed are the rows' own.
         bandwidth: see `PartnerSampler`.
         alpha: see `Beta`; one lambda a row.
@@ -74,7 +74,9 @@ class PairDataset(Dataset[Any]):
         # NumPy labels: workers cannot hold tensors of a device, and rows are drawn by number.
         self.sampler = PartnerSampler(to_numpy(as_labels("labels", labels)), bandwidth, space=space)
         if len(self.sampler) != len(dataset):
-            raise InputError(f"labels must have a row for each of the dataset's {len(dataset)}, got {len(self.sampler)}")
+            raise InputError(
+                f"labels must have a row for each of the dataset's {len(dataset)}, got {len(self.sampler)}"
+            )
         self.dataset, self.lam = dataset, Beta(alpha)
         if not isinstance(return_mix, bool):
             raise InputError(f"return_mix must be True or False, got {return_mix!r}")
@@ -110,11 +112,11 @@ class PairDataset(Dataset[Any]):
 class PairBatchSampler(Sampler[list[Pair]]):
     """Batches of rows with partners from everything, drawn in the main process, for `DataLoader(batch_sampler=...)`.
 
-    An epoch is a permutation of the rows, a partner for each and a lambda for each, all seeded by the seed and the number
-    of the epoch. The number goes up by itself; `set_epoch` sets it, as a run does that goes on. In distributed training
-    each rank takes every world-th row of the same epoch, so that k ranks with batches of b see in each step what one
-    process with batches of k b does; where the rows do not divide, the first ones are taken again with their partners, as
-    `DistributedSampler` takes them again.
+    An epoch is a permutation of the rows, a partner for each and a lambda for each, all seeded by the seed and the
+    number of the epoch. The number goes up by itself; `set_epoch` sets it, as a run does that goes on. In distributed
+    training each rank takes every world-th row of the same epoch, so that k ranks with batches of b see in each step
+    what one process with batches of k b does; where the rows do not divide, the first ones are taken again with their
+    partners, as `DistributedSampler` takes them again.
 
     Args:
         pairs: what is read.

@@ -39,9 +39,9 @@ class WorkerStreams:
     """Named generators that differ in every process.
 
     In the main process they are seeded by `seed` and the rank, and go on from epoch to epoch. In a worker of a
-    `DataLoader` `torch.initial_seed()` is added, which PyTorch makes of the loader's generator, the epoch and the worker:
-    two workers and two epochs differ, and a run that seeds torch in the same way is the same. Persistent workers, whose
-    seed stays, go on with their streams.
+    `DataLoader` `torch.initial_seed()` is added, which PyTorch makes of the loader's generator, the epoch and the
+    worker: two workers and two epochs differ, and a run that seeds torch in the same way is the same. Persistent
+    workers, whose seed stays, go on with their streams.
 
     Args:
         seed: a whole number, 0 or more; None draws one from torch's own generator.
@@ -56,7 +56,7 @@ class WorkerStreams:
     def __getitem__(self, name: str) -> np.random.Generator:
         """Return the generator of this name in this process."""
         worker = get_worker_info()
-        key = (self.seed, max(self._rank, distributed_place()[0]))
+        key: tuple[int, ...] = (self.seed, max(self._rank, distributed_place()[0]))
         if worker is not None:
             key = (*key, worker.id, torch.initial_seed())
         if key != self._key:

@@ -21,8 +21,8 @@ def mix(first: Any, second: Any, lam: Lambda) -> Any:
     """Return `lam * first + (1 - lam) * second`.
 
     The result has the dtype of the states, whatever the dtype of lambda; half and bfloat16 states are mixed in float32
-    and rounded once, so hidden states under autocast mix as they come. Whole numbers and booleans are refused: what lies
-    between two of them is none.
+    and rounded once, so hidden states under autocast mix as they come. Whole numbers and booleans are refused: what
+    lies between two of them is none.
 
     Args:
         first, second: tensors of one shape `(..., B, *features)` and one floating dtype, or tuples, lists and
@@ -31,8 +31,8 @@ def mix(first: Any, second: Any, lam: Lambda) -> Any:
             number for all. The range of a tensor that is not on the CPU is not checked: that would wait for the device.
 
     Raises:
-        InputError: `first` and `second` differ in form, shape, dtype or device (nothing is broadcast); lambda is no float
-            in [0, 1] or has not the leading shape of every state.
+        InputError: `first` and `second` differ in form, shape, dtype or device (nothing is broadcast); lambda is no
+            float in [0, 1] or has not the leading shape of every state.
     """
     weight = check_lam(lam)
 
@@ -85,7 +85,9 @@ def check_floating(name: str, value: Any) -> Tensor:
     if not isinstance(value, Tensor):
         raise InputError(f"{name} must be a tensor, got {type(value).__name__}")
     if not value.is_floating_point():
-        raise InputError(f"{name} must be of a floating dtype to be mixed (convert it with .float()), got {value.dtype}")
+        raise InputError(
+            f"{name} must be of a floating dtype to be mixed (convert it with .float()), got {value.dtype}"
+        )
     if value.layout != torch.strided:
         raise InputError(f"{name} must be a dense tensor, got {value.layout}")
     return value

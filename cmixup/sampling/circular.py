@@ -1,8 +1,8 @@
 """Labels that go round a circle: exact draws by proposals on the chord.
 
 With radius R = P / 2 pi, a label y of period P is the point (R cos, R sin)(y / R) of the plane. A chord is never longer
-than its arc, so the kernel of the chord is an envelope of the kernel of the arc: any algorithm of this package proposes j
-on the chords, and j is kept with probability K(arc) / K(chord). Outputs that do not go round stay as they are.
+than its arc, so the kernel of the chord is an envelope of the kernel of the arc: any algorithm of this package proposes
+j on the chords, and j is kept with probability K(arc) / K(chord). Outputs that do not go round stay as they are.
 """
 
 from __future__ import annotations

@@ -177,8 +177,8 @@ def _float_tensor(name: str, labels: Tensor) -> Tensor:
 
 
 def _float_array(name: str, labels: ArrayLike) -> Labels:
-    if np.ma.is_masked(labels):
-        raise InputError(f"{name} must have no masked entries, got {int(np.ma.count_masked(labels))}")
+    if isinstance(labels, np.ma.MaskedArray) and np.ma.getmaskarray(labels).any():
+        raise InputError(f"{name} must have no masked entries, got {int(np.ma.getmaskarray(labels).sum())}")
     try:
         array = np.asarray(labels)
     except ValueError:

@@ -49,8 +49,8 @@ class PartnerSampler:
             exp(-(1 - cos) / 2s^2).
         memory_budget: bytes that tables may take beside the labels; `cells` holds 12 to 16 more for each label.
         torch_form: whether to draw in torch on the labels' device; by default for tensors that are not on the CPU.
-        space: how labels are compared (a scale for each output, circles, ranks); the bandwidth is in its units. Circular
-            labels are drawn in NumPy.
+        space: how labels are compared (a scale for each output, circles, ranks); the bandwidth is in its units.
+            Circular labels are drawn in NumPy.
 
     Attributes:
         bandwidth: the bandwidth in use, a number in label units.

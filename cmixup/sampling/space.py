@@ -18,12 +18,12 @@ from cmixup.sampling.inputs import MAX_LABEL, Floats, Labels, to_numpy
 class LabelSpace:
     """Says how labels are compared. The labels that are mixed stay as they are.
 
-    The distance of two labels is sqrt(sum_c (gap_c / scale_c)^2), where gap_c is the difference of output c, the shorter
-    way round its circle, or the difference of its ranks. A bandwidth is in units of this distance.
+    The distance of two labels is sqrt(sum_c (gap_c / scale_c)^2), where gap_c is the difference of output c, the
+    shorter way round its circle, or the difference of its ranks. A bandwidth is in units of this distance.
 
     Args:
-        scale: what each output is divided by: a number, (d,) numbers above 0, or "std" for the standard deviation of each
-            (constant outputs are left as they are). None leaves the outputs in their own units.
+        scale: what each output is divided by: a number, (d,) numbers above 0, or "std" for the standard deviation of
+            each (constant outputs are left as they are). None leaves the outputs in their own units.
         period: the length of the circle that an output goes round (360 for degrees): a number for all outputs, or (d,)
             with None or 0 for those that do not go round. Labels are taken modulo the period.
         ranks: whether outputs are replaced by their ranks, (mean rank of equal values - 1/2) / N, in (0, 1). Labels
@@ -107,7 +107,8 @@ class Coordinates:
         return self.turn if self.turn is None or self.scale is None else self.turn / self.scale
 
     def of(self, name: str, labels: Any) -> Any:
-        """Return what is compared, (N,) or (N, d), of the kind and device of the labels; a copy unless nothing is asked.
+        """Return what is compared, (N,) or (N, d), of the kind and device of the labels; a copy unless nothing is
+        asked.
 
         Raises:
             InputError: scaled labels exceed what distances can be computed of.
@@ -125,7 +126,9 @@ class Coordinates:
             with np.errstate(over="ignore"):
                 values /= self.scale
             if not (np.abs(values) <= MAX_LABEL).all():
-                raise InputError(f"{name} divided by scale must be within +-{MAX_LABEL:g}, got {np.abs(values).max()!r}")
+                raise InputError(
+                    f"{name} divided by scale must be within +-{MAX_LABEL:g}, got {np.abs(values).max()!r}"
+                )
         values = values[:, 0] if labels.ndim == 1 else values
         return torch.from_numpy(values).to(labels.device) if isinstance(labels, Tensor) else values
 
@@ -133,7 +136,9 @@ class Coordinates:
 def _numbers(name: str, given: Any, *, zero: bool = False) -> Floats:
     """Return a number () or numbers (d,) above 0 as float64; with `zero`, 0 and None pass, too, as 0."""
     what = "a number or a sequence of numbers above 0"
-    entries = [0.0 if entry is None and zero else entry for entry in given] if isinstance(given, list | tuple) else given
+    entries = (
+        [0.0 if entry is None and zero else entry for entry in given] if isinstance(given, list | tuple) else given
+    )
     try:
         found = np.array(to_numpy(entries))
         found = found.astype(np.float64) if found.dtype.kind in "iuf" else np.full((1, 1), np.nan)

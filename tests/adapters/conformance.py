@@ -128,6 +128,15 @@ class Sampled(Plain):
         self.loader = DataLoader(pairs, batch_sampler=batches, **self.options)
 
 
+class Outer(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Identity()
+
+    def forward(self, x: Tensor) -> Any:
+        return self.inner(x)
+
+
 class Hidden(Call):
     """The second layer of a network that hands its input on."""
 
@@ -135,8 +144,7 @@ class Hidden(Call):
 
     def begin(self) -> None:
         super().begin()
-        self.net = nn.Sequential(nn.Identity(), nn.ModuleDict({"inner": nn.Identity()}))
-        self.net[1].forward = lambda x: self.net[1]["inner"](x)  # type: ignore[index]
+        self.net = nn.Sequential(nn.Identity(), Outer())
 
     def mixed(self, x: Tensor, y: Tensor) -> tuple[Any, Any]:
         with mixing_at(self.net, self.layer, self.mixing, y) as mixed_y:

@@ -80,10 +80,10 @@ TABLE: dict[str, tuple[Callable[[], Any], str]] = {
     "Beta: negative n": (lambda: Beta(2.0).sample(-1), "n must be a whole number, 0 or more, got -1"),
     "Beta: n a float": (lambda: Beta(2.0).sample(2.0), "n must be a whole number"),  # type: ignore[arg-type]
     "Beta: rng a seed": (lambda: Beta(2.0).sample(3, 0), "rng must be a numpy.random.Generator"),  # type: ignore[arg-type]
-    # CMixup: arguments
+    # arguments of CMixup
     "CMixup: negative bandwidth": (lambda: CMixup(-1.0), "bandwidth must be 0 or more"),
     "CMixup: NaN bandwidth": (lambda: CMixup(np.nan), "bandwidth"),
-    "CMixup: misspelt bandwidth": (lambda: CMixup("atuo"), "bandwidth must be a number, \"auto\""),
+    "CMixup: misspelt bandwidth": (lambda: CMixup("atuo"), 'bandwidth must be a number, "auto"'),
     "CMixup: unknown form": (lambda: CMixup(("sd", 0.1)), "bandwidth must be a number"),
     "CMixup: form without number": (lambda: CMixup(("std",)), "bandwidth must be a number"),
     "CMixup: std of 0": (lambda: CMixup(("std", 0)), "c must be a finite number above 0"),
@@ -102,12 +102,15 @@ TABLE: dict[str, tuple[Callable[[], Any], str]] = {
     "CMixup: keep a text": (lambda: CMixup(1.0, keep="id"), "keep must be a sequence of keys"),  # type: ignore[arg-type]
     "CMixup: keep a number": (lambda: CMixup(1.0, keep=(1,)), "keep must be"),  # type: ignore[arg-type]
     "CMixup: return_mix": (lambda: CMixup(1.0, return_mix=1), "return_mix must be True"),  # type: ignore[arg-type]
-    # CMixup: batches
-    "batch: no argument": (lambda: CMixup(1.0)(), "mixing takes .* got 0 arguments"),
+    # its batches
+    "batch: no argument": (CMixup(1.0), "mixing takes .* got 0 arguments"),
     "batch: three arguments": (lambda: CMixup(1.0)(X, Y, Y), "got 3 arguments"),
     "batch: inputs alone": (lambda: CMixup(1.0)(X), "labels_getter must be given .* got Tensor"),
     "batch: tuple of three": (lambda: CMixup(1.0)((X, Y, Y)), "got tuple of 3"),
-    "batch: no label key": (lambda: CMixup(1.0)({"x": X, "price": Y}), r"finds 0 labels among the keys \['x', 'price'\]"),
+    "batch: no label key": (
+        lambda: CMixup(1.0)({"x": X, "price": Y}),
+        r"finds 0 labels among the keys \['x', 'price'\]",
+    ),
     "batch: two label keys": (lambda: CMixup(1.0)({"x": X, "y": Y, "label": Y}), "finds 2 labels"),
     "batch: missing key": (lambda: CMixup(1.0, labels_getter="p")({"x": X, "y": Y}), "'p' finds 0 labels"),
     "batch: a key of a tuple": (lambda: CMixup(1.0, labels_getter="p")((X, Y)), "labels_getter .* got tuple of 2"),
@@ -135,7 +138,7 @@ TABLE: dict[str, tuple[Callable[[], Any], str]] = {
     "batch: sparse inputs": (lambda: CMixup(1.0)(X.to_sparse(), Y), r"batch\[0\] must be a dense tensor"),
     "batch: a number as input": (lambda: CMixup(1.0)((X, 3.0), Y), r"batch\[0\]\[1\] is of float"),
     "batch: layer named": (lambda: CMixup(1.0, layer="fc")(X, Y), "layer='fc' is mixed by `with mixing.at"),
-    # mixing_at
+    # a hidden layer
     "layer: unknown": (lambda: at("1"), "layer must be a module of Sequential .* got '1'"),
     "layer: empty": (lambda: at(""), "layer must be the name"),
     "layer: a number": (lambda: at(0), "layer must be the name"),
@@ -168,7 +171,10 @@ TABLE: dict[str, tuple[Callable[[], Any], str]] = {
     "batches: size a float": (lambda: PairBatchSampler(pairs(), 2.0), "batch_size"),  # type: ignore[arg-type]
     "batches: nothing left": (lambda: PairBatchSampler(pairs(), 5, drop_last=True), "batch_size must leave a whole"),
     "batches: shuffle": (lambda: PairBatchSampler(pairs(), 2, shuffle=1), "shuffle must be"),  # type: ignore[arg-type]
-    "batches: rank": (lambda: PairBatchSampler(pairs(), 2, seed=0, rank=2, world=2), "rank must be below world=2, got 2"),
+    "batches: rank": (
+        lambda: PairBatchSampler(pairs(), 2, seed=0, rank=2, world=2),
+        "rank must be below world=2, got 2",
+    ),
     "batches: world": (lambda: PairBatchSampler(pairs(), 2, world=0), "world must be a whole number, 1 or more"),
     "batches: ranks without a seed": (lambda: PairBatchSampler(pairs(), 2, rank=0, world=2), "seed must be given"),
     "batches: epoch": (lambda: PairBatchSampler(pairs(), 2).set_epoch(-1), "epoch must be a whole number"),
@@ -189,7 +195,10 @@ TABLE: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: PartnerSampler(X, 1.0, space=LabelSpace(scale=[1, 2])),
         "scale must be one number or 3, one for each output, got 2",
     ),
-    "space: tiny scale": (lambda: PartnerSampler([1e100, 1.0], 1.0, space=LabelSpace(1e-100)), "labels divided by scale"),
+    "space: tiny scale": (
+        lambda: PartnerSampler([1e100, 1.0], 1.0, space=LabelSpace(1e-100)),
+        "labels divided by scale",
+    ),
     "space: cosine on a circle": (
         lambda: PartnerSampler(X, 1.0, kernel="cosine", space=LabelSpace(period=3)),
         "circular labels",

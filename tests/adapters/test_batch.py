@@ -125,7 +125,7 @@ def test_space_of_ranks_does_not_see_the_scale() -> None:
 @pytest.mark.parametrize("form", ["tuple", "list", "named", "ordered", "samples", "samples of dictionaries"])
 def test_a_batch_comes_back_in_its_form(form: str) -> None:
     x, y = rows(4)
-    named = namedtuple("named", "x y")  # noqa: PYI024 - as users write it
+    named = namedtuple("named", "x y")
     batch = {
         "tuple": (x, y),
         "list": [x, y],

@@ -56,7 +56,7 @@ def test_distances_may_be_on_other_labels_than_are_mixed() -> None:
         x, y = data[i]
         assert torch.equal(x[0], y)
     batches = flat(PairBatchSampler(data, 5, seed=0))
-    assert all((pair.index - pair.partner) % 2 == 0 for pair in batches)
+    assert all((pair.row - pair.partner) % 2 == 0 for pair in batches)
 
 
 def test_an_epoch_has_every_row_once() -> None:
@@ -64,9 +64,9 @@ def test_an_epoch_has_every_row_once() -> None:
     assert len(batches) == 4
     drawn = list(batches)
     assert [len(batch) for batch in drawn] == [8, 8, 8, 6]
-    assert sorted(pair.index for batch in drawn for pair in batch) == list(range(30))
+    assert sorted(pair.row for batch in drawn for pair in batch) == list(range(30))
     assert [len(batch) for batch in PairBatchSampler(pairs(), 8, seed=0, drop_last=True)] == [8, 8, 8]
-    assert [pair.index for pair in flat(PairBatchSampler(pairs(), 8, seed=0, shuffle=False))] == list(range(30))
+    assert [pair.row for pair in flat(PairBatchSampler(pairs(), 8, seed=0, shuffle=False))] == list(range(30))
 
 
 def test_epochs_count_themselves_and_can_be_set() -> None:
@@ -74,8 +74,8 @@ def test_epochs_count_themselves_and_can_be_set() -> None:
     first, second = flat(batches), flat(batches)
     assert batches.epoch == 2
     assert first != second
-    assert {p.index: p.lam for p in first} != {p.index: p.lam for p in second}
-    assert {p.index: p.partner for p in first} != {p.index: p.partner for p in second}
+    assert {p.row: p.lam for p in first} != {p.row: p.lam for p in second}
+    assert {p.row: p.partner for p in first} != {p.row: p.partner for p in second}
     batches.set_epoch(0)
     assert flat(batches) == first
     assert flat(batches) == second
@@ -132,7 +132,7 @@ def test_partners_follow_the_exact_row() -> None:
 def test_circular_space() -> None:
     y = np.array([1.0, 359.0, 180.0])
     data = PairDataset([(torch.zeros(1), float(v)) for v in y], y, 2.0, seed=0, space=LabelSpace(period=360))
-    drawn = {(p.index, p.partner) for _ in range(20) for p in flat(PairBatchSampler(data, 3, seed=_))}
+    drawn = {(p.row, p.partner) for _ in range(20) for p in flat(PairBatchSampler(data, 3, seed=_))}
     assert {(0, 1), (1, 0), (2, 2)} <= drawn
     assert not drawn & {(0, 2), (2, 0), (1, 2), (2, 1)}
 

@@ -122,7 +122,10 @@ def test_sample_has_the_moments_of_beta(alpha: float) -> None:
 
 
 def test_sample_is_what_draw_gives_a_batch() -> None:
-    one, other = (Beta(2.0).sample(7, np.random.default_rng(0)), Beta(2.0).draw(np.array([7]), np.random.default_rng(0)))
+    one, other = (
+        Beta(2.0).sample(7, np.random.default_rng(0)),
+        Beta(2.0).draw(np.array([7]), np.random.default_rng(0)),
+    )
     assert one.tolist() == other.tolist()
     assert len(Beta(2.0, "batch").sample(7, np.random.default_rng(0)).unique()) == 1
     assert Beta(2.0).sample(0).shape == (0,)

@@ -1,12 +1,29 @@
 """C-Mixup (Yao et al., NeurIPS 2022) and mixing for regression.
 
-`PartnerSampler` draws whom to mix with, `mix` mixes; `methods`, `trainer` and `data` train with them.
+`CMixup` mixes a batch in one call, `PairDataset` takes partners from the whole training set, `mixing_at` mixes a hidden
+layer. `PartnerSampler` draws whom to mix with, `mix` mixes; `diagnose` says what a bandwidth does. `methods`,
+`training` and `data` are what this library trains with itself.
 """
 
+from cmixup.adapters.batch import CMixup
+from cmixup.adapters.hidden import mixing_at
+from cmixup.adapters.pairs import PairBatchSampler, PairDataset
 from cmixup.errors import InputError
 from cmixup.mixing import Beta, mix
-from cmixup.sampling.batch import BatchPartnerSampler
-from cmixup.sampling.sampler import PartnerSampler
+from cmixup.sampling import BatchPartnerSampler, LabelSpace, PartnerSampler, bandwidth_for_fraction, diagnose
 
-__all__ = ["BatchPartnerSampler", "Beta", "InputError", "PartnerSampler", "mix"]
+__all__ = [
+    "BatchPartnerSampler",
+    "Beta",
+    "CMixup",
+    "InputError",
+    "LabelSpace",
+    "PairBatchSampler",
+    "PairDataset",
+    "PartnerSampler",
+    "bandwidth_for_fraction",
+    "diagnose",
+    "mix",
+    "mixing_at",
+]
 __version__ = "0.1.0"

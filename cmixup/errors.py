@@ -87,5 +87,7 @@ def as_number(name: str, value: float) -> float:
         raise InputError(f"{name} must be a number, got {value!r}")
     try:
         return float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RuntimeError):  # the last for tensors of several numbers, or without values
         raise InputError(f"{name} must be a number, got {value!r}") from None
+    except OverflowError:
+        raise InputError(f"{name} must be a number that a float can hold, got one of more than 308 digits") from None

@@ -70,8 +70,17 @@ def test_every_package_that_is_imported_is_declared() -> None:
 def test_the_public_names_are_there() -> None:
     import cmixup
 
-    assert {"Beta", "InputError", "PartnerSampler", "mix"} <= set(cmixup.__all__)
+    assert {"Beta", "CMixup", "InputError", "PairDataset", "PartnerSampler", "mix", "mixing_at"} <= set(cmixup.__all__)
     assert all(hasattr(cmixup, name) for name in cmixup.__all__)
+
+
+@pytest.mark.slow
+def test_import_is_quick() -> None:
+    """Less than 0.1 s of processor time beyond torch, the best of three."""
+    code = "import time, torch; s = time.process_time(); import cmixup; print(time.process_time() - s)"
+    command = [sys.executable, "-c", code]
+    runs = [subprocess.run(command, cwd=REPO, capture_output=True, text=True, check=True).stdout for _ in range(3)]
+    assert min(map(float, runs)) < 0.1
 
 
 def test_the_wheel_ships_the_library_alone(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ ROOMS = (
     "cmixup.pairing",
     "cmixup.methods",
     "cmixup.training",
+    "cmixup.adapters",
     "cmixup",
     "models",
     "datasets.common",
@@ -121,6 +122,12 @@ def test_a_file_of_datasets_is_a_dataset_with_a_config(name: str) -> None:
 def test_a_file_of_pairing_is_a_pairing_or_helps_those(name: str) -> None:
     helpers = {"cmixup.pairing", "cmixup.pairing.base", "cmixup.pairing.flat", "cmixup.pairing.decay"}
     assert name in helpers or any(issubclass(kind, (Pairing, SupportPairing)) for kind in classes_in(name))
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if room(name) == "cmixup.adapters"])
+def test_adapters_know_sampling_and_mixing_and_no_method(name: str) -> None:
+    known = {"cmixup.ground", "cmixup.sampling", "cmixup.mixing", "cmixup.adapters"}
+    assert {room(other) for other in imports(name)} <= known
 
 
 def test_engine_and_driver_know_no_method_dataset_or_model_by_name() -> None:

@@ -20,7 +20,7 @@ from torch.func import functional_call, grad, vmap
 from cmixup.batch import Batch, PredictFn
 from cmixup.errors import InputError, check_count, check_nonnegative
 from cmixup.methods.base import Method, squared_error
-from cmixup.mixing.linear import mix
+from cmixup.mixing.linear import interpolate
 from cmixup.tasks import Episode
 
 Parameters = Mapping[str, Tensor]
@@ -147,13 +147,13 @@ class MAML(Method):
             raise InputError(f"model must have an encoder and a decoder to adapt, got {type(model).__name__}")
         support, query = x.support, x.query
         if mixed and mixed.layer == "input":
-            query, mixed = mix(_gather(support, mixed.pair), query, mixed.lam), None
+            query, mixed = interpolate(_gather(support, mixed.pair), query, mixed.lam), None
         net, start = (model, "input") if self.inner.adapt_encoder else (model.decoder, "encoder")
         assert isinstance(net, nn.Module)
         if not self.inner.adapt_encoder:
             support, query = self.codes(model, support, query)
         if mixed and mixed.layer == start:
-            query, mixed = mix(_gather(support, mixed.pair), query, mixed.lam), None
+            query, mixed = interpolate(_gather(support, mixed.pair), query, mixed.lam), None
         how = partial(adapt, net, start, lr=self.inner.inner_lr, steps=steps, first_order=self.inner.first_order)
         parameters = dict(net.named_parameters())
 
@@ -167,7 +167,7 @@ class MAML(Method):
         def one_mixed(support: Tensor, labels: Tensor, query: Tensor, partner: Tensor, lam: Tensor) -> Tensor:
             weights = dict(how(parameters, support, labels))
             first, second = (functional_call(net, weights, (state, start, layer)) for state in (partner, query))
-            return functional_call(net, weights, (mix(first, second, lam), layer)).squeeze(-1)
+            return functional_call(net, weights, (interpolate(first, second, lam), layer)).squeeze(-1)
 
         return vmap(one_mixed)(support, x.labels, query, _gather(support, mixed.pair), mixed.lam)
 

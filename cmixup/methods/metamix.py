@@ -20,7 +20,7 @@ from cmixup.data import RegressionData
 from cmixup.methods.base import squared_error
 from cmixup.methods.maml import MAML, InnerLoop, Mixed
 from cmixup.mixing.lam import Lam, TaskBeta
-from cmixup.mixing.linear import mix
+from cmixup.mixing.linear import interpolate
 from cmixup.order import EpochBatches
 from cmixup.pairing.support import SupportPairing, SupportPermutation
 from cmixup.seeding import Streams
@@ -67,7 +67,7 @@ class MetaMix(MAML):
         pair, lam = draws["pair"], draws["lam"]
         layer = self.layers[int(draws["layer"][0])] if "layer" in draws else self.layers[0]
         prediction = self.adapted(model, x, self.inner.inner_steps, Mixed(pair, lam, layer))
-        target = mix(x.labels.gather(1, pair), batch.y, lam)
+        target = interpolate(x.labels.gather(1, pair), batch.y, lam)
         if "weight" not in draws:
             return squared_error(prediction, target)
         return squared_error(prediction[..., None], target[..., None], draws["weight"]).mean()

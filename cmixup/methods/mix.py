@@ -16,7 +16,7 @@ from cmixup.errors import InputError
 from cmixup.methods.base import Method, squared_error
 from cmixup.mixing.base import Mixing
 from cmixup.mixing.lam import Lam
-from cmixup.mixing.linear import Linear, mix
+from cmixup.mixing.linear import Linear, interpolate
 from cmixup.model_stack import ModelStack
 from cmixup.order import EpochBatches
 from cmixup.pairing.base import Pairing
@@ -93,7 +93,7 @@ class Mix(Method):
             states = model.encode(first.x, layer), model.encode(second.x, layer)  # type: ignore[operator]
             mixed, weight = self.mixing(*states, batch.draws)
             prediction = model.decode(mixed, layer)  # type: ignore[operator]
-        return squared_error(prediction, mix(first.y, second.y, weight), batch.draws.get("weight"))
+        return squared_error(prediction, interpolate(first.y, second.y, weight), batch.draws.get("weight"))
 
     def step(self, stack: ModelStack, batch: Batch) -> Tensor:
         """Take the mixing's step on the loss, with the partners that the pairing chooses by the current weights."""

@@ -6,8 +6,11 @@ from abc import ABC, abstractmethod
 from typing import ClassVar
 
 import numpy as np
+import torch
+from torch import Tensor
 
-from cmixup.errors import check_between, check_choice, check_positive
+from cmixup.errors import check_between, check_choice, check_count, check_positive
+from cmixup.sampling.inputs import Rng, numpy_rng
 
 
 class Lam(ABC):
@@ -40,6 +43,20 @@ class Beta(Lam):
         if self.lam_per == self.per[0]:
             return rng.beta(self.alpha, self.alpha, int(sizes.sum())).astype(np.float32)
         return np.repeat(rng.beta(self.alpha, self.alpha, len(sizes)).astype(np.float32), sizes)
+
+    def sample(self, n: int, rng: Rng | None = None) -> Tensor:
+        """Return weights `(n,)` float32 on the CPU for the examples of one batch: one each, or the same one n times.
+
+        Args:
+            n: number of examples, 0 or more.
+            rng: NumPy or torch generator. None draws its seed from torch's own generator, which `torch.manual_seed`
+                seeds and which a `DataLoader` seeds anew in every worker.
+
+        Raises:
+            InputError: `n` is no whole number, 0 or more, or `rng` is no generator.
+        """
+        sizes = np.array([check_count("n", n)])
+        return torch.from_numpy(self.draw(sizes, numpy_rng(torch.default_generator if rng is None else rng)))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.alpha:g}, {self.lam_per!r})"

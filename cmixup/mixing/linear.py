@@ -5,22 +5,100 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from cmixup.errors import InputError, check_between
 from cmixup.mixing.base import Mixing
+from cmixup.tree import map_leaves
+
+#: A mixing weight as callers may give it: one number for all examples, or one an example.
+Lambda = float | np.ndarray | Tensor
 
 
-def mix(first: Any, second: Any, lam: Tensor) -> Any:
+def mix(first: Any, second: Any, lam: Lambda) -> Any:
     """Return `lam * first + (1 - lam) * second`.
 
+    The result has the dtype of the states, whatever the dtype of lambda; half and bfloat16 states are mixed in float32
+    and rounded once, so hidden states under autocast mix as they come. Whole numbers and booleans are refused: what
+    lies between two of them is none.
+
     Args:
-        first, second: tensors of one shape `(..., B, *features)`, or tuples of such tensors.
-        lam: `(..., B)`; one weight an example, broadcast over the features.
+        first, second: tensors of one shape `(..., B, *features)` and one floating dtype, or tuples, lists and
+            dictionaries of such tensors, nested in any way. `None` stays `None`.
+        lam: `(..., B)` tensor or array of floats in [0, 1], one weight an example, broadcast over the features; or one
+            number for all. The range of a tensor that is not on the CPU is not checked: that would wait for the device.
+
+    Raises:
+        InputError: `first` and `second` differ in form, shape, dtype or device (nothing is broadcast); lambda is no
+            float in [0, 1] or has not the leading shape of every state.
     """
+    weight = check_lam(lam)
+
+    def of_leaf(path: str, one: Any, other: Any) -> Any:
+        if one is None and other is None:
+            return None
+        check_floating(path, one)
+        check_floating(path.replace("first", "second", 1), other)
+        if one.shape != other.shape or one.dtype != other.dtype or one.device != other.device:
+            raise InputError(f"second must be like {path}, {_describe(one)}, got {_describe(other)}")
+        if isinstance(weight, Tensor) and weight.ndim > 0 and weight.shape != one.shape[: weight.ndim]:
+            raise InputError(f"lam must have the leading shape of {path} {tuple(one.shape)}, got {tuple(weight.shape)}")
+        return interpolate(one, other, weight)
+
+    return map_leaves(of_leaf, "first", first, second)
+
+
+def interpolate(first: Any, second: Any, lam: Tensor | float) -> Any:
+    """Return `lam * first + (1 - lam) * second` as `mix` does, of tensors or tuples of tensors, without its checks."""
     if isinstance(first, tuple):
-        return tuple(mix(a, b, lam) for a, b in zip(first, second, strict=True))
-    return torch.lerp(second, first, lam.reshape(lam.shape + (1,) * (first.ndim - lam.ndim)))  # exact at 0 and 1
+        return tuple(interpolate(a, b, lam) for a, b in zip(first, second, strict=True))
+    if not isinstance(lam, Tensor):
+        return torch.lerp(second, first, lam)
+    weight = lam.reshape(lam.shape + (1,) * (first.ndim - lam.ndim))
+    if weight.dtype == first.dtype and weight.device == first.device:
+        return torch.lerp(second, first, weight)  # exact at 0 and 1
+    dtype = torch.promote_types(first.dtype, torch.float32)
+    return torch.lerp(second.to(dtype), first.to(dtype), weight.to(first.device, dtype)).to(first.dtype)
+
+
+def check_lam(lam: Lambda) -> Tensor | float:
+    """Return a mixing weight as a number or a tensor, or raise `InputError` if it is not in [0, 1]."""
+    if isinstance(lam, np.ndarray):
+        if lam.dtype.kind != "f":
+            raise InputError(f"lam must hold floats, got an array of dtype {lam.dtype}")
+        lam = torch.from_numpy(np.array(lam))
+    if not isinstance(lam, Tensor):
+        return check_between("lam", lam, 0, 1)
+    check_floating("lam", lam)
+    # A compiled or vectorised weight has no values yet.
+    if lam.device.type == "cpu" and not (torch.compiler.is_compiling() or _is_wrapped(lam)):
+        inside = (lam >= 0) & (lam <= 1)  # NaN is neither
+        if not bool(inside.all()):
+            raise InputError(f"lam must lie in [0, 1], got {float(lam[~inside].reshape(-1)[0])!r}")
+    return lam
+
+
+def check_floating(name: str, value: Any) -> Tensor:
+    """Return `value` if it is a dense tensor of a floating dtype, else raise `InputError`."""
+    if not isinstance(value, Tensor):
+        raise InputError(f"{name} must be a tensor, got {type(value).__name__}")
+    if not value.is_floating_point():
+        raise InputError(
+            f"{name} must be of a floating dtype to be mixed (convert it with .float()), got {value.dtype}"
+        )
+    if value.layout != torch.strided:
+        raise InputError(f"{name} must be a dense tensor, got {value.layout}")
+    return value
+
+
+def _describe(tensor: Tensor) -> str:
+    return f"{tuple(tensor.shape)} {tensor.dtype} on {tensor.device}"
+
+
+def _is_wrapped(tensor: Tensor) -> bool:
+    return torch._C._functorch.is_functorch_wrapped_tensor(tensor)  # noqa: SLF001 - PyTorch has no public name for it
 
 
 class Linear(Mixing):
@@ -28,4 +106,4 @@ class Linear(Mixing):
 
     def forward(self, first: Any, second: Any, draws: Mapping[str, Tensor]) -> tuple[Any, Tensor]:
         """Return the mixed state and lambda."""
-        return mix(first, second, draws["lam"]), draws["lam"]
+        return interpolate(first, second, draws["lam"]), draws["lam"]

@@ -7,10 +7,12 @@
 from cmixup.sampling.bandwidth import BandwidthReport, bandwidth_for_fraction, diagnose
 from cmixup.sampling.batch import BatchPartnerSampler
 from cmixup.sampling.sampler import PartnerSampler
+from cmixup.sampling.space import LabelSpace
 
 __all__ = [
     "BandwidthReport",
     "BatchPartnerSampler",
+    "LabelSpace",
     "PartnerSampler",
     "bandwidth_for_fraction",
     "diagnose",

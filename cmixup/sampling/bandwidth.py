@@ -10,10 +10,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cmixup.errors import InputError, as_number, check_bandwidth, check_choice, check_positive
+from cmixup.errors import (
+    MIN_BANDWIDTH,
+    InputError,
+    as_number,
+    check_bandwidth,
+    check_choice,
+    check_count,
+    check_positive,
+)
 from cmixup.sampling.distance import Distances
-from cmixup.sampling.inputs import Given, as_labels, for_kernel, to_numpy
+from cmixup.sampling.inputs import Floats, Given, Labels, as_labels, for_kernel, to_numpy
 from cmixup.sampling.kernels import KERNELS, Kernel, make_kernel
+from cmixup.sampling.space import LabelSpace
 from cmixup.sampling.stream import StreamedSampler
 
 #: A bandwidth as callers may give it, see `parse_bandwidth`.
@@ -59,7 +68,9 @@ class BandwidthReport:
     verdict: str
 
 
-def diagnose(labels: Given, bandwidth: Bandwidth, *, kernel: str = "gaussian", seed: int = 0) -> BandwidthReport:
+def diagnose(
+    labels: Given, bandwidth: Bandwidth, *, kernel: str = "gaussian", seed: int = 0, space: LabelSpace | None = None
+) -> BandwidthReport:
     """Say what `bandwidth` does to pairs of these labels; this takes seconds at any N.
 
     Args:
@@ -67,19 +78,20 @@ def diagnose(labels: Given, bandwidth: Bandwidth, *, kernel: str = "gaussian", s
         bandwidth: see `parse_bandwidth`.
         kernel: one of `KERNELS`.
         seed: a whole number that chooses the rows looked at, where they are not all.
+        space: how labels are compared; report and bandwidth are in its units.
 
     Raises:
         InputError: an argument cannot be used; the message gives its name and value.
     """
-    check_choice("kernel", kernel, KERNELS)
-    data = to_numpy(for_kernel("labels", as_labels("labels", labels), kernel))
-    sigma = resolve_bandwidth(data, bandwidth, kernel, seed=seed)
+    check_count("seed", seed)
+    data, period = _compared(labels, kernel, space)
+    sigma = resolve_bandwidth(data, bandwidth, kernel, seed=seed, period=period)
     n = len(data)
     wanted = max(MIN_ROWS, COORDINATES_PER_DIAGNOSIS // data.size)
     anchors = np.arange(n)
     if wanted < n:
         anchors = np.sort(np.random.default_rng(seed).choice(n, size=wanted, replace=False))
-    mass, squares, equal, gap, uniform = StreamedSampler(data, make_kernel(kernel, sigma)).statistics(anchors).T
+    mass, squares, equal, gap, uniform = StreamedSampler(data, make_kernel(kernel, sigma), period).statistics(anchors).T
     fraction = float(np.median(mass**2 / squares)) / n
     to_self, ties = float(np.median(1 / mass)), float(np.median(equal / mass))
     return BandwidthReport(
@@ -141,7 +153,14 @@ def parse_bandwidth(bandwidth: Bandwidth) -> float | tuple[str, float]:
     return check_bandwidth(bandwidth)
 
 
-def resolve_bandwidth(labels: Given, bandwidth: Bandwidth, kernel: str = "gaussian", *, seed: int = 0) -> float:
+def resolve_bandwidth(
+    labels: Given,
+    bandwidth: Bandwidth,
+    kernel: str = "gaussian",
+    *,
+    seed: int = 0,
+    period: Floats | None = None,
+) -> float:
     """Turn a bandwidth of any form that `parse_bandwidth` allows into a number in label units.
 
     Args:
@@ -149,6 +168,7 @@ def resolve_bandwidth(labels: Given, bandwidth: Bandwidth, kernel: str = "gaussi
         bandwidth: see `parse_bandwidth`.
         kernel: one of `KERNELS`, for the form ("fraction", f).
         seed: a whole number that chooses the labels looked at, see `bandwidth_for_fraction`.
+        period: (d,) circles that outputs go round, see `cmixup.sampling.distance.pair_distance`.
 
     Raises:
         InputError: `bandwidth` has no such form, or labels cannot be used.
@@ -158,13 +178,18 @@ def resolve_bandwidth(labels: Given, bandwidth: Bandwidth, kernel: str = "gaussi
         return parsed
     form, value = parsed
     if form == "fraction":
-        return bandwidth_for_fraction(labels, value, kernel=kernel, seed=seed)
+        check_choice("kernel", kernel, KERNELS)
+        return _search(to_numpy(for_kernel("labels", as_labels("labels", labels), kernel)), value, kernel, seed, period)
+    if period is not None:
+        raise InputError(f'bandwidth must be a number, "auto" or ("fraction", f) on a circle, got {bandwidth!r}')
     if form == "median":
         return float(np.sqrt(value * median_squared_distance(labels, seed=seed)))
-    return value * float(np.std(to_numpy(as_labels("labels", labels)), dtype=np.float64))
+    return check_bandwidth(value * float(np.std(to_numpy(as_labels("labels", labels)), dtype=np.float64)))
 
 
-def bandwidth_for_fraction(labels: Given, fraction: float, *, kernel: str = "gaussian", seed: int = 0) -> float:
+def bandwidth_for_fraction(
+    labels: Given, fraction: float, *, kernel: str = "gaussian", seed: int = 0, space: LabelSpace | None = None
+) -> float:
     """Return the smallest bandwidth whose median effective-partner fraction is `fraction`, by bisection.
 
     Above 8,192 labels a seeded subsample stands for them: fractions of a few thousandths and less are then
@@ -175,22 +200,40 @@ def bandwidth_for_fraction(labels: Given, fraction: float, *, kernel: str = "gau
         fraction: above 0, up to 1 (which needs an infinite bandwidth, unless labels are constant).
         kernel: one of `KERNELS`.
         seed: a whole number that chooses the subsample.
+        space: how labels are compared; the bandwidth is in its units.
 
     Returns:
-        The bandwidth in label units, to one part in ten thousand.
+        The bandwidth in label units, to one part in ten thousand. Labels nearer than `MIN_BANDWIDTH` count as equal.
 
     Raises:
         InputError: `fraction` lies outside (0, 1], or another argument cannot be used.
     """
-    check_choice("kernel", kernel, KERNELS)
     fraction = _check_fraction(fraction)
-    data = to_numpy(for_kernel("labels", as_labels("labels", labels), kernel))
+    data, period = _compared(labels, kernel, space)
+    return _search(data, fraction, kernel, check_count("seed", seed), period)
+
+
+def _compared(labels: Given, kernel: str, space: LabelSpace | None) -> tuple[Labels, Floats | None]:
+    """Return what is compared of the labels, and its periods."""
+    check_choice("kernel", kernel, KERNELS)
+    checked = as_labels("labels", labels)
+    if space is None:
+        return to_numpy(for_kernel("labels", checked, kernel)), None
+    coordinates = space.fit(checked)
+    if kernel == "cosine" and coordinates.period is not None:
+        raise InputError("kernel 'cosine' does not go with circular labels")
+    return to_numpy(for_kernel("labels", coordinates.of("labels", checked), kernel)), coordinates.period
+
+
+def _search(data: Labels, fraction: float, kernel: str, seed: int, period: Floats | None) -> float:
+    """Return what `bandwidth_for_fraction` does, for labels that are checked."""
     rng = np.random.default_rng(seed)
     chosen = rng.permutation(len(data))[:MAX_SEARCH_LABELS]
     sample = np.asarray(data[np.sort(chosen)], dtype=np.float64)
     anchors = rng.permutation(len(sample))[: MAX_SEARCH_DISTANCES // len(sample)]
-    rows = Distances(sample, Kernel("laplace", 1.0))  # laplace: differences, no matrix product
+    rows = Distances(sample, Kernel("laplace", 1.0), period)  # laplace: differences, no matrix product
     distance = rows.to(rows.at(anchors), 0, len(sample))
+    distance[distance < MIN_BANDWIDTH] = 0.0
 
     def is_wide_enough(bandwidth: float) -> bool:
         weight = np.exp(-make_kernel(kernel, bandwidth).excess(distance, 0.0))
@@ -208,7 +251,9 @@ def bandwidth_for_fraction(labels: Given, fraction: float, *, kernel: str = "gau
             return np.inf
     low = high
     while is_wide_enough(low):
-        low /= 4
+        if low == MIN_BANDWIDTH:
+            return low
+        low = max(low / 4, MIN_BANDWIDTH)
     while high / low > 1.0001:
         middle = float(np.sqrt(low) * np.sqrt(high))
         low, high = (low, middle) if is_wide_enough(middle) else (middle, high)

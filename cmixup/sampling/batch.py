@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from cmixup.errors import InputError, check_bandwidth, check_choice
+from cmixup.sampling.distance import pair_distance
 from cmixup.sampling.inputs import ArrayT, Floats, Given, Rng, as_labels, for_kernel, numpy_rng, torch_rng
 from cmixup.sampling.kernels import KERNELS, make_kernel
 
@@ -20,16 +21,25 @@ class BatchPartnerSampler:
         bandwidth: s in label units, 0 and infinity allowed.
         candidates: "b2" as in the paper, or "b1+b2" as in the released code (an anchor may draw itself).
         kernel: one of `KERNELS`, see `PartnerSampler`.
+        period: (d,) lengths of the circles that outputs go round, 0 for those that do not; labels lie in [0, period).
 
     Raises:
         InputError: an argument cannot be used; the message gives its name and value.
     """
 
-    def __init__(self, bandwidth: float, *, candidates: str = "b2", kernel: str = "gaussian") -> None:
+    def __init__(
+        self,
+        bandwidth: float,
+        *,
+        candidates: str = "b2",
+        kernel: str = "gaussian",
+        period: Floats | None = None,
+    ) -> None:
         self.bandwidth = check_bandwidth(bandwidth)
         self.candidates = check_choice("candidates", candidates, ("b2", "b1+b2"))
         self.kernel = check_choice("kernel", kernel, KERNELS)
         self._kernel = make_kernel(kernel, self.bandwidth)
+        self._period = period
 
     def probabilities(self, first: Given, second: Given) -> Any:
         """Return the exact rows P over the candidates, `second` or [first; second].
@@ -77,11 +87,11 @@ class BatchPartnerSampler:
         if a.shape[1:] == b.shape[1:]:
             if isinstance(a, Tensor) and isinstance(b, Tensor) and a.device == b.device:
                 x, y = self._points("first", a.double()), self._points("second", b.double())
-                distance = _distances(x, y if self.candidates == "b2" else torch.cat([x, y]))
+                distance = _distances(x, y if self.candidates == "b2" else torch.cat([x, y]), self._period)
                 return torch.exp(-self._kernel.excess(distance, distance.min(1).values[:, None]))
             if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
                 u, v = (self._points(n, x.astype(np.float64)) for n, x in (("first", a), ("second", b)))
-                gap = _distances(u, v if self.candidates == "b2" else np.concatenate([u, v]))
+                gap = _distances(u, v if self.candidates == "b2" else np.concatenate([u, v]), self._period)
                 return np.exp(-self._kernel.excess(gap, gap.min(1)[:, None]))
         raise InputError(
             f"first and second must be alike, got {type(a).__name__} {tuple(a.shape)} "
@@ -94,6 +104,10 @@ class BatchPartnerSampler:
         return points[:, None] if points.ndim == 1 else points
 
 
-def _distances(points: ArrayT, pool: ArrayT) -> ArrayT:
+def _distances(points: ArrayT, pool: ArrayT, period: Floats | None) -> ArrayT:
     """Return the distances (B, C) of points (B, d) and candidates (C, d)."""
+    if period is not None:
+        if isinstance(points, Tensor):
+            raise InputError("circular labels are compared in NumPy, got tensors")
+        return pair_distance(points[:, None, :], pool[None, :, :], points.shape[1] + 1, period)
     return ((points[:, None, :] - pool[None, :, :]) ** 2).sum(2) ** 0.5

@@ -13,9 +13,16 @@ COORDINATES_PER_BLOCK = 1 << 21
 MAX_ENERGY_ERROR = 1e-10
 
 
-def pair_distance(a: Labels, b: Floats, d: int) -> Floats:
-    """Return the distances (...) float64 of `a` and `b`, (..., d) each or, with d = 1, (...); broadcasts."""
+def pair_distance(a: Labels, b: Floats, d: int, period: Floats | None = None) -> Floats:
+    """Return the distances (...) float64 of `a` and `b`, (..., d) each or, with d = 1, (...); broadcasts.
+
+    `period` (d,) is the length of the circle that an output in [0, period) goes round, 0 for one that does not.
+    """
     difference: Floats = np.subtract(a, b)
+    if period is not None:
+        turns = np.zeros_like(difference)
+        np.divide(difference, period, out=turns, where=period > 0)
+        difference -= np.rint(turns, out=turns) * period
     if d == 1:
         return np.abs(difference, out=difference)
     # Pairs, rows and boxes are summed in one order, since a tophat's edge must not depend on the algorithm.
@@ -31,15 +38,17 @@ class Distances:
     Args:
         labels: (N,) or (N, d) float32 or float64, possibly a memory map; they are read in blocks, never copied whole.
         kernel: the kernel, which decides how accurate distances have to be.
+        period: see `pair_distance`.
     """
 
-    def __init__(self, labels: Labels, kernel: Kernel) -> None:
-        self.labels = labels
+    def __init__(self, labels: Labels, kernel: Kernel, period: Floats | None = None) -> None:
+        self.labels, self.period = labels, period
         self.d = 1 if labels.ndim == 1 else int(labels.shape[1])
-        self._product = self.d > 3 and kernel.name == "gaussian" and kernel.bandwidth > 0
+        self._product = self.d > 3 and kernel.name == "gaussian" and kernel.bandwidth > 0 and period is None
         self._max_squared_norm = 0.0
         if self._product:
-            self._max_squared_norm = float(MAX_ENERGY_ERROR / np.finfo(np.float64).eps * kernel.bandwidth**2)
+            squared_bandwidth = kernel.bandwidth * kernel.bandwidth  # infinite above 1e154, where ** would raise
+            self._max_squared_norm = float(MAX_ENERGY_ERROR / np.finfo(np.float64).eps) * squared_bandwidth
             n, step = len(labels), max(1, COORDINATES_PER_BLOCK // self.d)
             starts = range(0, n, step)
             self._centre = sum(self.read(s, s + step).sum(axis=0) for s in starts) / n
@@ -56,6 +65,10 @@ class Distances:
         """Return the labels at `index` (B,) as float64, (B,) or (B, d)."""
         return np.asarray(self.labels[index], dtype=np.float64)
 
+    def between(self, first: Ints, second: Ints) -> Floats:
+        """Return the distances (B,) float64 of the labels at two times B indices."""
+        return pair_distance(self.at(first), self.at(second), self.d, self.period)
+
     def to(self, points: Floats, start: int, stop: int, anchors: Ints | None = None) -> Floats:
         """Return the distances (B, stop - start) float64 from points to labels start..stop-1.
 
@@ -67,7 +80,7 @@ class Distances:
         """
         block = self.read(start, stop)
         if self.d == 1:
-            return pair_distance(points[:, None], block, 1)
+            return pair_distance(points[:, None], block, 1, self.period)
         if self._product:
             centred = points - self._centre
             squared_norms = _squared_norm(centred)
@@ -75,7 +88,10 @@ class Distances:
                 return self._by_product(centred, squared_norms, block - self._centre, start, anchors)
         rows = max(1, COORDINATES_PER_BLOCK // block.size)
         return np.concatenate(
-            [pair_distance(points[r : r + rows, None, :], block, self.d) for r in range(0, len(points), rows)]
+            [
+                pair_distance(points[r : r + rows, None, :], block, self.d, self.period)
+                for r in range(0, len(points), rows)
+            ]
         )
 
     def _by_product(

@@ -79,7 +79,9 @@ def as_queries(name: str, labels: Given, like: Labels | Tensor) -> Floats | Tens
     """
     queries: Floats | Tensor
     if isinstance(like, Tensor):
-        queries = torch.as_tensor(as_labels(name, torch.as_tensor(labels, device=like.device))).double()
+        checked = as_labels(name, labels)
+        held = checked if isinstance(checked, Tensor) else torch.from_numpy(np.array(checked))
+        queries = held.to(like.device, torch.float64)
     else:
         queries = to_numpy(as_labels(name, to_numpy(labels))).astype(np.float64)
     if queries.shape[1:] != like.shape[1:]:
@@ -124,7 +126,8 @@ def as_anchor_tensor(name: str, anchors: Given, n: int, device: torch.device) ->
     Raises:
         InputError: as `as_anchors`.
     """
-    found = torch.as_tensor(anchors, device=device)
+    given = anchors if isinstance(anchors, Tensor) else torch.from_numpy(as_anchors(name, anchors, n).copy())
+    found = given.to(device)
     whole = not (found.is_floating_point() or found.is_complex() or found.dtype == torch.bool)
     _check_anchors(name, found, n, whole=whole)
     return found.long()
@@ -168,11 +171,18 @@ def _float_tensor(name: str, labels: Tensor) -> Tensor:
     labels = labels.detach()
     if labels.is_complex():
         raise InputError(f"{name} must be real numbers, got dtype {labels.dtype}")
+    if labels.layout != torch.strided or labels.is_meta:
+        raise InputError(f"{name} must be a dense tensor with values, got {labels.layout} on {labels.device}")
     return labels if labels.dtype in (torch.float32, torch.float64) else labels.double()
 
 
 def _float_array(name: str, labels: ArrayLike) -> Labels:
-    array = np.asarray(labels)
+    if isinstance(labels, np.ma.MaskedArray) and np.ma.getmaskarray(labels).any():
+        raise InputError(f"{name} must have no masked entries, got {int(np.ma.getmaskarray(labels).sum())}")
+    try:
+        array = np.asarray(labels)
+    except ValueError:
+        raise InputError(f"{name} must have rows of one length, got {labels!r:.80}") from None
     if array.dtype.kind not in "biuf":
         raise InputError(f"{name} must be real numbers, got dtype {array.dtype}")
     return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)

@@ -11,6 +11,7 @@ from torch import Tensor
 from cmixup.errors import InputError, check_choice, check_count, check_nonnegative
 from cmixup.sampling.bandwidth import Bandwidth, resolve_bandwidth
 from cmixup.sampling.choice import ALGORITHMS, DEFAULT_BUDGET_BYTES, SamplingAlgorithm, choose
+from cmixup.sampling.circular import Circular
 from cmixup.sampling.inputs import (
     Floats,
     Given,
@@ -26,6 +27,7 @@ from cmixup.sampling.inputs import (
     torch_rng,
 )
 from cmixup.sampling.kernels import KERNELS, make_kernel
+from cmixup.sampling.space import LabelSpace
 from cmixup.sampling.stream import StreamedSampler
 from cmixup.sampling.torch_forms import TorchSamplingAlgorithm, choose_torch
 
@@ -47,6 +49,8 @@ class PartnerSampler:
             exp(-(1 - cos) / 2s^2).
         memory_budget: bytes that tables may take beside the labels; `cells` holds 12 to 16 more for each label.
         torch_form: whether to draw in torch on the labels' device; by default for tensors that are not on the CPU.
+        space: how labels are compared (a scale for each output, circles, ranks); the bandwidth is in its units.
+            Circular labels are drawn in NumPy.
 
     Attributes:
         bandwidth: the bandwidth in use, a number in label units.
@@ -67,23 +71,34 @@ class PartnerSampler:
         kernel: str = "gaussian",
         memory_budget: int = DEFAULT_BUDGET_BYTES,
         torch_form: bool | None = None,
+        space: LabelSpace | None = None,
     ) -> None:
         check_choice("method", method, ALGORITHMS)
         check_choice("kernel", kernel, KERNELS)
         budget = int(check_nonnegative("memory_budget", memory_budget, "a finite number of bytes"))
         self.kernel = kernel
-        self._given = given = for_kernel("labels", as_labels("labels", labels), kernel)
+        checked = as_labels("labels", labels)
+        if not isinstance(space, LabelSpace | None):
+            raise InputError(f"space must be a LabelSpace, got {space!r}")
+        self._coordinates = (space or LabelSpace()).fit(checked)
+        period = self._coordinates.period
+        self._given = given = for_kernel("labels", self._coordinates.of("labels", checked), kernel)
         data = to_numpy(given)
-        self.bandwidth = resolve_bandwidth(data, bandwidth, kernel)
+        self.bandwidth = resolve_bandwidth(data, bandwidth, kernel, period=period)
         inner = make_kernel(kernel, self.bandwidth)
-        self._streamed = StreamedSampler(data, inner)
+        self._streamed = StreamedSampler(data, inner, period)
         on_device = isinstance(given, Tensor) and given.device.type != "cpu"
         if torch_form is None:
             torch_form = on_device
         elif not isinstance(given, Tensor) or (on_device and not torch_form):
             raise InputError(f"torch_form={torch_form!r} does not go with labels of {type(labels).__name__}")
         self._algorithm: SamplingAlgorithm | TorchSamplingAlgorithm
-        if isinstance(given, Tensor) and torch_form:
+        if period is not None:
+            if kernel == "cosine" or torch_form or on_device:
+                raise InputError("circular labels go with CPU draws and kernels that are not 'cosine', got otherwise")
+            self._algorithm = Circular(data, period, inner, method, budget)
+            self.reason = self._algorithm.reason
+        elif isinstance(given, Tensor) and torch_form:
             self._algorithm, self.reason = choose_torch(given, data, inner, method, budget)
             self._device = given.device
         else:
@@ -145,7 +160,8 @@ class PartnerSampler:
         Raises:
             InputError: labels cannot be used or differ from the stored ones in d, or `rng` is no generator.
         """
-        queries = for_kernel("labels", as_queries("labels", labels, self._given), self.kernel)
+        placed = self._coordinates.of("labels", as_queries("labels", labels, self._given))
+        queries = for_kernel("labels", placed, self.kernel)
         if isinstance(self._algorithm, TorchSamplingAlgorithm):
             return self._algorithm.draw_points(torch.as_tensor(queries), torch_rng(rng, self._device))
         return self._wrap(self._algorithm.draw_points(to_numpy(queries), numpy_rng(rng)))
@@ -201,6 +217,7 @@ class PartnerSampler:
     def _sampled(self, sample: int | None, seed: int) -> Ints:
         if sample is None or check_count("sample", sample, 1) >= len(self):
             return np.arange(len(self))
+        check_count("seed", seed)
         return np.sort(np.random.default_rng(seed).choice(len(self), size=sample, replace=False))
 
     def _wrap(self, partners: Ints) -> Ints | Tensor:

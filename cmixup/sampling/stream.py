@@ -55,14 +55,15 @@ class StreamedSampler:
     Args:
         labels: (N,) or (N, d) float32 or float64, possibly a memory map; held, not copied.
         kernel: the kernel that gives the weights.
+        period: (d,) circles that outputs go round, see `pair_distance`.
     """
 
     name = "rows"
     nbytes = 0
 
-    def __init__(self, labels: Labels, kernel: Kernel) -> None:
+    def __init__(self, labels: Labels, kernel: Kernel, period: Floats | None = None) -> None:
         self.labels, self.kernel = labels, kernel
-        self.distances = Distances(labels, kernel)
+        self.distances = Distances(labels, kernel, period)
 
     def draw(self, anchors: Ints, rng: np.random.Generator) -> Ints:
         """Return partners (B,) int64 for `anchors` (B,), indices of labels."""

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 from cmixup.errors import InputError
 from cmixup.mixing.lam import Beta, Constant, TaskBeta
@@ -108,3 +109,32 @@ def test_tasks_draw_one_a_query_or_one_a_task() -> None:
     assert per_task.ravel().tolist() == Beta(0.5, "batch").draw(sizes, np.random.default_rng(0)).tolist()
     with pytest.raises(InputError, match="lam_per must be one of query, task, got 'batch'"):
         TaskBeta(1.0, "batch")
+
+
+@pytest.mark.parametrize("alpha", [0.2, 2.0])
+def test_sample_has_the_moments_of_beta(alpha: float) -> None:
+    lam = Beta(alpha).sample(100_000, np.random.default_rng(0))
+    variance = 1 / (4 * (2 * alpha + 1))
+    assert lam.dtype == torch.float32
+    assert lam.shape == (100_000,)
+    assert float(lam.mean()) == pytest.approx(0.5, abs=5 * (variance / 100_000) ** 0.5)
+    assert float(lam.double().var()) == pytest.approx(variance, rel=0.02)
+
+
+def test_sample_is_what_draw_gives_a_batch() -> None:
+    one, other = (
+        Beta(2.0).sample(7, np.random.default_rng(0)),
+        Beta(2.0).draw(np.array([7]), np.random.default_rng(0)),
+    )
+    assert one.tolist() == other.tolist()
+    assert len(Beta(2.0, "batch").sample(7, np.random.default_rng(0)).unique()) == 1
+    assert Beta(2.0).sample(0).shape == (0,)
+
+
+def test_sample_without_a_generator_follows_torch() -> None:
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        first, second = Beta(2.0).sample(5), Beta(2.0).sample(5)
+        torch.manual_seed(0)
+        assert torch.equal(Beta(2.0).sample(5), first)
+        assert not torch.equal(first, second)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 
@@ -40,8 +41,64 @@ def test_tuples_mix_element_by_element() -> None:
 
 
 def test_tuples_of_different_lengths_are_refused() -> None:
-    with pytest.raises(ValueError, match="shorter"):
+    with pytest.raises(InputError, match="as long on both sides"):
         mix((torch.zeros(2), torch.zeros(2)), (torch.zeros(2),), torch.ones(2))
+
+
+def test_lists_and_dictionaries_mix_entry_by_entry() -> None:
+    first, second = {"a": [torch.zeros(2)], "b": None}, {"a": [torch.full((2,), 4.0)], "b": None}
+    mixed = mix(first, second, torch.tensor([0.75, 0.5]))
+    assert mixed["a"][0].tolist() == [1.0, 2.0]
+    assert mixed["b"] is None
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("kind", ["float64", "float32", "same", "numpy", "number", "numpy number"])
+def test_any_dtype_of_states_and_lambda(dtype: torch.dtype, kind: str) -> None:
+    """The result has the states' dtype, and is the closed form in float64 but for one rounding."""
+    generator = torch.Generator().manual_seed(0)
+    first, second = (torch.randn(6, 3, generator=generator, dtype=torch.float64).to(dtype) for _ in range(2))
+    weight = torch.rand(6, generator=generator, dtype=torch.float64)
+    lam = {
+        "float64": weight,
+        "float32": weight.float(),
+        "same": weight.to(dtype),
+        "numpy": weight.numpy(),
+        "number": 0.3,
+        "numpy number": np.float64(0.3),
+    }[kind]
+    mixed = mix(first, second, lam)
+    assert mixed.dtype == dtype
+    exact = torch.as_tensor(lam, dtype=torch.float64).reshape(-1, 1)
+    expected = exact * first.double() + (1 - exact) * second.double()
+    eps = torch.finfo(dtype).eps
+    torch.testing.assert_close(mixed.double(), expected, rtol=2 * eps, atol=max(4 * eps, 1e-7 * (kind == "float32")))
+
+
+def test_half_states_are_rounded_once() -> None:
+    """1 + 2^-11 * 2 would be lost if the product were rounded before the sum."""
+    first, second = torch.tensor([3.0], dtype=torch.bfloat16), torch.tensor([1.0], dtype=torch.bfloat16)
+    lam = torch.tensor([0.1], dtype=torch.float64)
+    assert mix(first, second, lam).item() == torch.tensor(1.2).bfloat16().item()
+
+
+def test_one_weight_for_all_and_one_for_each_model_of_a_stack() -> None:
+    first, second = torch.ones(2, 3, 4), torch.zeros(2, 3, 4)
+    assert (mix(first, second, torch.tensor(0.25)) == 0.25).all()
+    assert mix(first, second, torch.tensor([0.25, 0.5]))[:, 0, 0].tolist() == [0.25, 0.5]
+
+
+def test_hidden_states_under_autocast() -> None:
+    layer, x = torch.nn.Linear(3, 3), torch.randn(4, 3)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        state = layer(x)
+        assert state.dtype == torch.bfloat16
+        assert mix(state, state.flip(0), torch.rand(4)).dtype == torch.bfloat16
+
+
+def test_it_can_be_vectorised() -> None:
+    first, second, lam = torch.randn(5, 4, 3), torch.randn(5, 4, 3), torch.rand(5, 4)
+    assert torch.equal(torch.func.vmap(mix)(first, second, lam), mix(first, second, lam))
 
 
 @pytest.mark.parametrize("lam", [1.0, 0.0])

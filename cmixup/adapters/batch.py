@@ -1,0 +1,196 @@
+"""`CMixup`: C-Mixup inside a batch, as one call, as a `collate_fn`, or in a hidden layer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.utils.data import default_collate
+
+from cmixup.adapters.hidden import mixing_at
+from cmixup.adapters.labels import (
+    LabelsGetter,
+    Mix,
+    check_getter,
+    check_keep,
+    find_labels,
+    label_matrix,
+    mix_rows,
+    no_mix,
+)
+from cmixup.adapters.streams import WorkerStreams
+from cmixup.errors import InputError
+from cmixup.mixing.lam import Beta
+from cmixup.sampling.bandwidth import Bandwidth, parse_bandwidth, resolve_bandwidth
+from cmixup.sampling.batch import BatchPartnerSampler
+from cmixup.sampling.inputs import MAX_LABEL, Given, as_labels, to_numpy
+from cmixup.sampling.space import LabelSpace
+from cmixup.tree import leaves
+
+#: A bandwidth that depends on the labels is found again each time their number has doubled, up to so many.
+MAX_LABELS_SEEN = 512
+
+
+class CMixup(nn.Module):
+    """Mix every row of a batch with a partner of the same batch, drawn by label distance (C-Mixup, Yao et al. 2022).
+
+        mixing = CMixup(bandwidth="auto", alpha=2.0, seed=0)
+        x, y = mixing(x, y)                                  # in the training loop
+        batch = mixing(batch)                                # a tuple of two, or a dictionary with "labels"
+        DataLoader(dataset, batch_size=64, collate_fn=mixing)
+
+    Row i becomes `lam_i x_i + (1 - lam_i) x_j`, and its label `lam_i y_i + (1 - lam_i) y_j`: one label to compare with,
+    no triple. j is drawn with P(j|i) ~ exp(-|y_i - y_j|^2 / 2 s^2) among the batch (i may draw itself), and lam_i from
+    Beta(alpha, alpha). Nothing is mixed after `.eval()`. For partners from the whole training set see `PairDataset`.
+
+    Args:
+        bandwidth: s as `parse_bandwidth` takes it: a number in label units; "auto" for the one at which the median row
+            has a fifth of the labels as effective partners; ("fraction", f); or ("std", c) for c standard deviations.
+            The last three need labels to look at: `labels`, or else the first 512 that pass by in this process, where
+            few labels leave each row at least two effective partners.
+        alpha: see `Beta`.
+        layer: where `at` mixes: a module's name, or None for the model's input. `mixing(x, y)` itself mixes inputs and
+            is refused if a layer is named.
+        seed: see `WorkerStreams`.
+        labels: (N,) or (N, d) training labels that the bandwidth and `space` are fitted to.
+        space: how labels are compared: a scale for each output, circles, ranks.
+        lam_per: "example" or "batch".
+        labels_getter: where the labels of a single argument are, see `find_labels`.
+        keep: keys of dictionaries whose entries stay as they are (indices, masks, texts).
+        return_mix: whether to return the `Mix` of partners and lambda, too, as the last entry of the result.
+
+    Raises:
+        InputError: an argument cannot be used; the message gives its name and value.
+    """
+
+    def __init__(
+        self,
+        bandwidth: Bandwidth = "auto",
+        alpha: float = 2.0,
+        layer: str | None = None,
+        *,
+        seed: int | None = None,
+        labels: Given | None = None,
+        space: LabelSpace | None = None,
+        lam_per: str = "example",
+        labels_getter: LabelsGetter = "default",
+        keep: tuple[str, ...] = (),
+        return_mix: bool = False,
+    ) -> None:
+        super().__init__()
+        self._asked = parse_bandwidth(bandwidth)
+        self.lam = Beta(alpha, lam_per)
+        if not (layer is None or (isinstance(layer, str) and layer)):
+            raise InputError(f"layer must be the name of a module, or None for the input, got {layer!r}")
+        if not isinstance(space, LabelSpace | None):
+            raise InputError(f"space must be a LabelSpace, got {space!r}")
+        if not isinstance(return_mix, bool):
+            raise InputError(f"return_mix must be True or False, got {return_mix!r}")
+        self.layer, self.space = layer, space or LabelSpace()
+        self.labels_getter, self.keep, self.return_mix = check_getter(labels_getter), check_keep(keep), return_mix
+        self._streams = WorkerStreams(seed)
+        self._needs_labels = not isinstance(self._asked, float) or self.space.needs_labels
+        self._seen: np.ndarray | None = None
+        self._fitted_to = 0
+        self._final = labels is not None
+        if labels is not None:
+            given = to_numpy(as_labels("labels", labels)).astype(np.float64)
+            self._fit(given.reshape(len(given), -1))
+
+    @property
+    def bandwidth(self) -> float | None:
+        """Return s in use, or None where it depends on labels and none has been seen."""
+        return self._sampler.bandwidth if self._fitted_to else self._asked if isinstance(self._asked, float) else None
+
+    def forward(self, *batch: Any) -> Any:
+        """Return the batch with every row mixed with its partner, in the form in which it came.
+
+        Args:
+            batch: `(x, y)`, or one argument: a tuple, list or dictionary that holds the labels, or the list of samples
+                that a `DataLoader` gives its `collate_fn` (entries that are all tuples, lists or dictionaries), which
+                `default_collate` makes a batch of first. Inputs are `(B, ...)` of a floating dtype, alone or in tuples,
+                lists and dictionaries; labels `(B,)` or `(B, ...)` of any real dtype, whole numbers become floats.
+
+        Returns:
+            What came in, mixed; with `return_mix` followed by the `Mix`. After `.eval()` the batch as it is.
+
+        Raises:
+            InputError: the batch cannot be mixed; the message says what of it.
+        """
+        if len(batch) == 2:
+            tree: Any = batch
+            labels = batch[1]
+        elif len(batch) == 1:
+            (tree,) = batch
+            if isinstance(tree, list) and tree and all(isinstance(row, (tuple, list, Mapping)) for row in tree):
+                tree = default_collate(tree)
+            labels = find_labels(tree, self.labels_getter)
+        else:
+            raise InputError(f"mixing takes (x, y) or one batch, got {len(batch)} arguments")
+        if self.layer is not None and self.training:
+            raise InputError(
+                f"layer={self.layer!r} is mixed by `with mixing.at(model, y) as mixed_y`, not by mixing(x, y)"
+            )
+        if not (self.training or self.return_mix):
+            return tree
+        mixed = self.draw(labels)
+        if self.training:
+            tree = mix_rows(tree, labels, mixed, keep=self.keep)
+        if not self.return_mix:
+            return tree
+        return (*tree, mixed) if len(batch) == 2 else (tree, mixed)
+
+    def at(self, model: nn.Module, labels: Any) -> AbstractContextManager[Any]:
+        """Return `mixing_at(model, layer, self, labels)` for the layer that this mixing was given."""
+        return mixing_at(model, self.layer, self, labels)
+
+    def draw(self, labels: Any) -> Mix:
+        """Draw a partner and a weight for every row of labels `(B, ...)`: row itself and 1 after `.eval()`.
+
+        Returns:
+            Partners `(B,)` int64 and weights `(B,)` float32, on the device of the labels.
+
+        Raises:
+            InputError: labels are no real finite tensors of one number of rows.
+        """
+        if not self.training:
+            return no_mix(labels)
+        values = label_matrix(labels)
+        bad = ~(np.abs(values) <= MAX_LABEL).all(axis=1)
+        if bad.any():
+            raise InputError(f"labels must be finite, got {values[bad][0].tolist()!r} in row {int(bad.argmax())}")
+        if self._fitted_to and values.shape[1] != self._coordinates.d:
+            raise InputError(f"labels must have {self._coordinates.d} outputs as before, got {values.shape[1]}")
+        self._look_at(values)
+        points = self._coordinates.of("labels", values)
+        partner = self._sampler.draw(points, points, self._streams["partners"])
+        lam, device = self.lam.sample(len(values), self._streams["lam"]), leaves(labels)[0].device
+        return Mix(torch.from_numpy(partner).to(device), lam.to(device))
+
+    def extra_repr(self) -> str:
+        """Return the options, for printing."""
+        return f"bandwidth={self._asked}, lam={self.lam}, layer={self.layer!r}, {self.space}"
+
+    def _look_at(self, values: np.ndarray) -> None:
+        """Add labels `(B, d)` to those that the bandwidth is found from, and find it again if they have doubled."""
+        if self._final or (self._fitted_to and not self._needs_labels):
+            return
+        seen = values if self._seen is None else np.concatenate([self._seen, values])
+        self._seen = seen[:MAX_LABELS_SEEN]
+        if len(self._seen) > self._fitted_to and len(self._seen) >= min(2 * self._fitted_to, MAX_LABELS_SEEN):
+            self._fit(self._seen)
+
+    def _fit(self, values: np.ndarray) -> None:
+        """Find coordinates and bandwidth from labels `(N, d)`."""
+        self._coordinates = self.space.fit(values)
+        points, period = self._coordinates.of("labels", values), self._coordinates.period
+        asked = self._asked
+        if isinstance(asked, tuple) and asked[0] == "fraction":
+            asked = ("fraction", min(1.0, max(asked[1], 2 / len(values))))
+        bandwidth = resolve_bandwidth(points, asked, period=period)
+        self._sampler = BatchPartnerSampler(bandwidth, period=period)
+        self._fitted_to = len(values)

@@ -1,0 +1,158 @@
+"""Where the labels of a batch are, and how a batch and its labels are mixed with partners."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from cmixup.errors import InputError
+from cmixup.mixing.linear import check_floating, interpolate
+from cmixup.sampling.inputs import to_numpy
+from cmixup.tree import leaves, map_leaves
+
+#: The keys that stand for the labels of a dictionary.
+LABEL_KEYS = ("labels", "label", "targets", "target", "y")
+#: Says where the labels are: "default", a key, or a function from the batch to its labels.
+LabelsGetter = str | Callable[[Any], Any]
+
+
+class Mix(NamedTuple):
+    """Who is mixed with whom, and how much.
+
+    Attributes:
+        partner: (B,) int64; row i is mixed with row `partner[i]`.
+        lam: (B,) float32, the weight of row i itself.
+    """
+
+    partner: Tensor
+    lam: Tensor
+
+
+def find_labels(batch: Any, getter: LabelsGetter) -> Any:
+    """Return the labels of a batch: a tensor, or tuples, lists and dictionaries of tensors.
+
+    Args:
+        batch: tensors in tuples, lists and dictionaries.
+        getter: "default" takes the second entry of a tuple or list of two, or the one entry of a dictionary whose key
+            is in `LABEL_KEYS`; another text is a key; a function is given the batch.
+
+    Raises:
+        InputError: the labels are not found.
+    """
+    if callable(getter):
+        return getter(batch)
+    if not isinstance(getter, str):
+        raise InputError(f"labels_getter must be a key or a function, got {getter!r}")
+    if isinstance(batch, Mapping):
+        keys = [key for key in (LABEL_KEYS if getter == "default" else (getter,)) if key in batch]
+        if len(keys) == 1:
+            return batch[keys[0]]
+        raise InputError(f"labels_getter {getter!r} finds {len(keys)} labels among the keys {list(batch)}")
+    if getter == "default" and isinstance(batch, (tuple, list)) and len(batch) == 2:
+        return batch[1]
+    size = f" of {len(batch)}" if isinstance(batch, (tuple, list)) else ""
+    raise InputError(
+        f"labels_getter must be given for a batch that is neither (inputs, labels) nor a dictionary, got "
+        f"{type(batch).__name__}{size} and {getter!r}"
+    )
+
+
+def check_getter(getter: LabelsGetter) -> LabelsGetter:
+    """Return `getter` if it is a text or a function, else raise `InputError`."""
+    if not (isinstance(getter, str) or callable(getter)):
+        raise InputError(f"labels_getter must be a key or a function, got {getter!r}")
+    return getter
+
+
+def check_keep(keep: Any) -> tuple[str, ...]:
+    """Return names of entries as a tuple, or raise `InputError`."""
+    if isinstance(keep, str) or not all(isinstance(key, str) for key in keep):
+        raise InputError(f"keep must be a sequence of keys, got {keep!r}")
+    return tuple(keep)
+
+
+def label_matrix(labels: Any) -> np.ndarray:
+    """Return all outputs of a batch's labels side by side, (B, d) float64.
+
+    Raises:
+        InputError: a label is no dense real tensor with values, has no rows, or they differ in number.
+    """
+    columns: list[np.ndarray] = []
+
+    def add(path: str, leaf: Any) -> None:
+        if not isinstance(leaf, Tensor) or leaf.layout != torch.strided or leaf.is_complex() or leaf.is_meta:
+            what = f"{leaf.dtype} {leaf.layout}" if isinstance(leaf, Tensor) else type(leaf).__name__
+            raise InputError(f"{path} must be a dense tensor of real numbers, got {what}")
+        if leaf.ndim == 0 or leaf.numel() == 0:
+            raise InputError(f"{path} must have shape (B, ...) with B rows and no empty axis, got {tuple(leaf.shape)}")
+        if columns and len(columns[0]) != len(leaf):
+            raise InputError(f"{path} must have {len(columns[0])} rows as the other labels, got {len(leaf)}")
+        columns.append(to_numpy(leaf.float() if leaf.itemsize < 4 else leaf).reshape(len(leaf), -1).astype(np.float64))
+
+    map_leaves(add, "labels", labels)
+    if not columns:
+        raise InputError(f"labels must hold a tensor, got {labels!r}")
+    return np.concatenate(columns, axis=1)
+
+
+def no_mix(labels: Any) -> Mix:
+    """Return the `Mix` that leaves labels `(B, ...)` as they are: each row itself, with weight 1."""
+    (n, device), *_ = ((len(leaf), leaf.device) for leaf in leaves(labels))
+    return Mix(torch.arange(n, device=device), torch.ones(n, device=device))
+
+
+def mix_rows(batch: Any, labels: Any, mixed: Mix, *, keep: tuple[str, ...] = (), path: str = "batch") -> Any:
+    """Return a batch in which every row is mixed with its partner, inputs and labels alike.
+
+    Args:
+        batch: tensors `(B, ...)` in tuples, lists and dictionaries; inputs of a floating dtype, None stays None.
+        labels: those of its leaves that are labels. Whole numbers and booleans among them become
+            `torch.get_default_dtype()`, as in a true division.
+        mixed: partners and weights.
+        keep: keys of dictionaries whose entries stay as they are.
+        path: what the caller calls the batch.
+
+    Raises:
+        InputError: labels are no part of the batch, a leaf cannot be mixed or has another number of rows.
+    """
+    own = {id(leaf) for leaf in leaves(labels)}
+    met = set()
+
+    def of_leaf(where: str, leaf: Any) -> Any:
+        if leaf is None:
+            return None
+        if isinstance(leaf, Tensor) and id(leaf) in own:
+            met.add(id(leaf))
+            if not (leaf.is_floating_point() or leaf.is_complex()):
+                leaf = leaf.to(torch.get_default_dtype())
+        elif not isinstance(leaf, Tensor):
+            raise InputError(f"{where} is of {type(leaf).__name__}, which cannot be mixed: name its key in keep=(...)")
+        elif not leaf.is_floating_point():
+            raise InputError(
+                f"{where} holds whole numbers ({leaf.dtype}), which cannot be mixed: convert it with .float(), mix a "
+                "hidden layer (mixing_at), or name its key in keep=(...)"
+            )
+        return with_partners(where, leaf, mixed)
+
+    result = map_leaves(of_leaf, path, batch, keep=keep)
+    if met != own:
+        raise InputError("labels_getter must return tensors that are in the batch itself, got others")
+    return result
+
+
+def with_partners(where: str, values: Any, mixed: Mix) -> Tensor:
+    """Return a tensor `(B, ...)` whose rows are mixed with their partners'.
+
+    Raises:
+        InputError: `values` is no floating dense tensor of B rows.
+    """
+    values = check_floating(where, values)
+    n = len(mixed.partner)
+    if values.ndim == 0 or len(values) != n:
+        raise InputError(f"{where} must have {n} rows as the labels, got shape {tuple(values.shape)}")
+    partner, lam = mixed.partner.to(values.device), mixed.lam.to(values.device)
+    return interpolate(values, values[partner], lam)

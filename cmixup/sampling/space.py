@@ -1,0 +1,170 @@
+"""Where labels are compared: a scale for each output, outputs that go round a circle, ranks instead of values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from cmixup.errors import InputError
+from cmixup.sampling.inputs import MAX_LABEL, Floats, Labels, to_numpy
+
+
+class LabelSpace:
+    """Says how labels are compared. The labels that are mixed stay as they are.
+
+    The distance of two labels is sqrt(sum_c (gap_c / scale_c)^2), where gap_c is the difference of output c, the
+    shorter way round its circle, or the difference of its ranks. A bandwidth is in units of this distance.
+
+    Args:
+        scale: what each output is divided by: a number, (d,) numbers above 0, or "std" for the standard deviation of
+            each (constant outputs are left as they are). None leaves the outputs in their own units.
+        period: the length of the circle that an output goes round (360 for degrees): a number for all outputs, or (d,)
+            with None or 0 for those that do not go round. Labels are taken modulo the period.
+        ranks: whether outputs are replaced by their ranks, (mean rank of equal values - 1/2) / N, in (0, 1). Labels
+            outside the data are placed by linear interpolation.
+
+    Raises:
+        InputError: an argument cannot be used, or `ranks` is asked for together with `period`, or "std" with either.
+    """
+
+    def __init__(
+        self,
+        scale: float | Sequence[float] | str | None = None,
+        period: float | Sequence[float | None] | None = None,
+        *,
+        ranks: bool = False,
+    ) -> None:
+        if not isinstance(ranks, bool):
+            raise InputError(f"ranks must be True or False, got {ranks!r}")
+        if isinstance(scale, str) and scale != "std":
+            raise InputError(f'scale must be a number, numbers or "std", got {scale!r}')
+        if ranks and period is not None:
+            raise InputError(f"ranks and period do not go together, got period={period!r}")
+        if isinstance(scale, str) and (ranks or period is not None):
+            raise InputError(f'scale "std" goes with neither ranks nor period, got {ranks=} and {period=}')
+        self.scale = scale if scale is None or isinstance(scale, str) else _numbers("scale", scale)
+        self.period = None if period is None else _numbers("period", period, zero=True)
+        self.ranks = ranks
+
+    @property
+    def needs_labels(self) -> bool:
+        """Return whether the map depends on the labels it is fitted to."""
+        return self.ranks or isinstance(self.scale, str)
+
+    def fit(self, labels: Labels | Tensor) -> Coordinates:
+        """Return the map from labels to what is compared, for checked labels (N,) or (N, d).
+
+        Raises:
+            InputError: scale or period have another number of outputs than the labels.
+        """
+        d = 1 if labels.ndim == 1 else int(labels.shape[1])
+        values = to_numpy(labels) if self.needs_labels else None
+        scale: Floats | None
+        if isinstance(self.scale, str):
+            assert values is not None
+            deviation = np.std(values.reshape(len(values), d), axis=0, dtype=np.float64)
+            scale = np.where(deviation > 0, deviation, 1.0)
+        else:
+            scale = _per_output("scale", self.scale, d)
+        period = _per_output("period", self.period, d)
+        tables = None
+        if self.ranks:
+            assert values is not None
+            tables = [_rank_table(column) for column in values.reshape(len(values), d).T]
+        if period is not None and not period.any():
+            period = None
+        return Coordinates(d, scale, period, tables)
+
+    def __repr__(self) -> str:
+        return f"LabelSpace(scale={_plain(self.scale)}, period={_plain(self.period)}, ranks={self.ranks})"
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """A fitted `LabelSpace`.
+
+    Attributes:
+        d: number of outputs.
+        scale: (d,) float64, or None for 1.
+        turn: (d,) float64 periods in label units, 0 for outputs that do not go round; None if none does.
+        tables: for ranks, each output's different values and their ranks.
+    """
+
+    d: int
+    scale: Floats | None = None
+    turn: Floats | None = None
+    tables: list[tuple[Floats, Floats]] | None = None
+
+    @property
+    def period(self) -> Floats | None:
+        """Return the periods (d,) float64 in units of the distance, 0 for outputs that do not go round."""
+        return self.turn if self.turn is None or self.scale is None else self.turn / self.scale
+
+    def of(self, name: str, labels: Any) -> Any:
+        """Return what is compared, (N,) or (N, d), of the kind and device of the labels; a copy unless nothing is
+        asked.
+
+        Raises:
+            InputError: scaled labels exceed what distances can be computed of.
+        """
+        if self.scale is None and self.turn is None and self.tables is None:
+            return labels
+        values = to_numpy(labels).astype(np.float64).reshape(len(labels), self.d)
+        if self.turn is not None:
+            circular = self.turn > 0
+            values[:, circular] = np.mod(values[:, circular], self.turn[circular])
+            values[:, circular] %= self.turn[circular]  # rounding can leave the period itself, which is 0
+        if self.tables is not None:
+            values = np.stack([np.interp(v, *t) for v, t in zip(values.T, self.tables, strict=True)], axis=1)
+        if self.scale is not None:
+            with np.errstate(over="ignore"):
+                values /= self.scale
+            if not (np.abs(values) <= MAX_LABEL).all():
+                raise InputError(
+                    f"{name} divided by scale must be within +-{MAX_LABEL:g}, got {np.abs(values).max()!r}"
+                )
+        values = values[:, 0] if labels.ndim == 1 else values
+        return torch.from_numpy(values).to(labels.device) if isinstance(labels, Tensor) else values
+
+
+def _numbers(name: str, given: Any, *, zero: bool = False) -> Floats:
+    """Return a number () or numbers (d,) above 0 as float64; with `zero`, 0 and None pass, too, as 0."""
+    what = "a number or a sequence of numbers above 0"
+    entries = (
+        [0.0 if entry is None and zero else entry for entry in given] if isinstance(given, list | tuple) else given
+    )
+    try:
+        found = np.array(to_numpy(entries))
+        found = found.astype(np.float64) if found.dtype.kind in "iuf" else np.full((1, 1), np.nan)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{name} must be {what}, got {given!r}") from None
+    # What is no number at all has two axes by now.
+    positive = (found >= 0) if zero and found.ndim else (found > 0)
+    if found.ndim > 1 or found.size == 0 or not (positive & np.isfinite(found)).all():
+        raise InputError(f"{name} must be {what}, got {given!r}")
+    return found
+
+
+def _per_output(name: str, given: Floats | None, d: int) -> Floats | None:
+    if given is None:
+        return None
+    if given.ndim == 1 and len(given) != d:
+        raise InputError(f"{name} must be one number or {d}, one for each output, got {len(given)}")
+    return np.broadcast_to(given, (d,)).copy()
+
+
+def _rank_table(column: NDArray[Any]) -> tuple[Floats, Floats]:
+    """Return the different values (u,) of a column (N,), ascending, and (mean rank - 1/2) / N of each."""
+    values, counts = np.unique(column.astype(np.float64), return_counts=True)
+    before = np.cumsum(counts) - counts
+    return values, (before + counts / 2) / len(column)
+
+
+def _plain(value: Any) -> str:
+    return repr(value.tolist() if isinstance(value, np.ndarray) else value)

@@ -1,0 +1,71 @@
+"""Nested tuples, lists and dictionaries of tensors: batches, labels and hidden states as training code has them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from cmixup.errors import InputError
+
+
+def map_leaves(function: Callable[..., Any], path: str, first: Any, *others: Any, keep: tuple[str, ...] = ()) -> Any:
+    """Return a tree of the form of `first` with `function(path, leaf, *other_leaves)` in the place of every leaf.
+
+    Args:
+        function: is given where the leaf stands (such as "batch['image'][0]"), the leaf and those of the other trees.
+        path: what the caller calls the tree, for messages.
+        first: tuples (named ones, too), lists and mappings, nested in any way; everything else is a leaf.
+        others: trees of the same form.
+        keep: keys of mappings whose entries stay as they are in `first`.
+
+    Raises:
+        InputError: another tree has a different form.
+    """
+    if isinstance(first, Mapping):
+        for other in others:
+            if not isinstance(other, Mapping) or other.keys() != first.keys():
+                raise InputError(f"{path} must have the same keys on both sides, got {_form(first)} and {_form(other)}")
+        mapped = {
+            key: value
+            if key in keep
+            else map_leaves(function, f"{path}[{key!r}]", value, *(other[key] for other in others), keep=keep)
+            for key, value in first.items()
+        }
+        return _like(first, mapped)
+    if isinstance(first, (tuple, list)):
+        for other in others:
+            if not isinstance(other, (tuple, list)) or len(other) != len(first):
+                raise InputError(f"{path} must be as long on both sides, got {_form(first)} and {_form(other)}")
+        entries = [
+            map_leaves(function, f"{path}[{n}]", *values, keep=keep)
+            for n, values in enumerate(zip(first, *others, strict=True))
+        ]
+        return type(first)(*entries) if hasattr(first, "_fields") else type(first)(entries)
+    return function(path, first, *others)
+
+
+def leaves(tree: Any) -> list[Any]:
+    """Return the leaves of a tree, in the order in which `map_leaves` meets them."""
+    found: list[Any] = []
+    map_leaves(lambda _, leaf: found.append(leaf), "tree", tree)
+    return found
+
+
+def _like(first: Mapping[Any, Any], mapped: dict[Any, Any]) -> Any:
+    """Return `mapped` as a mapping of the class of `first` (an OrderedDict, a Hugging Face output), where it can be."""
+    if type(first) is dict:
+        return mapped
+    try:
+        result = copy.copy(first)
+        for key, value in mapped.items():
+            result[key] = value  # type: ignore[index]  # mappings that cannot be written to raise here
+    except TypeError:
+        return mapped
+    return result
+
+
+def _form(tree: Any) -> str:
+    if isinstance(tree, Mapping):
+        return f"keys {list(tree)}"
+    return f"{type(tree).__name__} of {len(tree)}" if isinstance(tree, (tuple, list)) else type(tree).__name__

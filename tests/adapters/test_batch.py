@@ -1,0 +1,235 @@
+"""`CMixup`: its bandwidth, its streams, its forms of a batch."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections import OrderedDict, namedtuple
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+from cmixup import CMixup, InputError, LabelSpace, bandwidth_for_fraction
+from cmixup.adapters.labels import Mix
+
+
+def rows(n: int = 64, d: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(1)
+    return torch.eye(n), torch.randn(n, d, generator=generator)
+
+
+def test_return_mix_tells_the_closed_form() -> None:
+    x, y = rows()
+    mixed_x, mixed_y, (partner, lam) = CMixup(0.5, seed=0, return_mix=True)(x, y)
+    torch.testing.assert_close(mixed_x, lam[:, None] * x + (1 - lam[:, None]) * x[partner])
+    torch.testing.assert_close(mixed_y, lam[:, None] * y + (1 - lam[:, None]) * y[partner])
+    assert partner.dtype == torch.int64
+    assert lam.dtype == torch.float32
+    batch, mixed = CMixup(0.5, seed=0, return_mix=True)({"x": x, "y": y})
+    assert torch.equal(batch["x"], mixed_x)
+    assert torch.equal(mixed.partner, partner)
+
+
+def test_return_mix_in_evaluation_is_each_row_itself() -> None:
+    x, y = rows(5)
+    same_x, same_y, mixed = CMixup(0.5, return_mix=True).eval()(x, y)
+    assert same_x is x
+    assert same_y is y
+    assert mixed.partner.tolist() == [0, 1, 2, 3, 4]
+    assert mixed.lam.tolist() == [1.0] * 5
+
+
+def test_lambda_of_a_batch() -> None:
+    _, y = rows()
+    lam = CMixup(0.5, seed=0, lam_per="batch").draw(y).lam
+    assert len(lam.unique()) == 1
+    assert len(CMixup(0.5, seed=0).draw(y).lam.unique()) == 64
+
+
+def test_bandwidth_zero_pairs_equal_labels_only() -> None:
+    y = torch.arange(8.0).repeat_interleave(4)
+    partner = CMixup(0.0, seed=0).draw(y).partner
+    assert torch.equal(y[partner], y)
+    assert not torch.equal(partner, torch.arange(32))
+
+
+def test_auto_is_the_fraction_of_the_labels_given() -> None:
+    _, y = rows(300)
+    assert CMixup("auto", labels=y).bandwidth == bandwidth_for_fraction(y, 0.2)
+    assert CMixup(("std", 0.3), labels=y).bandwidth == pytest.approx(0.3 * float(y.std(correction=0)), rel=1e-6)
+    assert CMixup(0.7).bandwidth == 0.7
+
+
+def test_auto_is_found_from_the_first_512_labels_that_pass_by() -> None:
+    _, y = rows(600)
+    mixing, found = CMixup("auto", seed=0), []
+    assert mixing.bandwidth is None
+    for part in y.split(50):
+        mixing.draw(part)
+        found.append(mixing.bandwidth)
+    assert found[-1] == bandwidth_for_fraction(y[:512], 0.2)
+    assert len(set(found)) == 5  # at 50, 100, 200, 400 and 512 labels
+
+
+def test_given_labels_are_not_overruled_by_batches() -> None:
+    _, y = rows(300)
+    mixing = CMixup("auto", labels=y, seed=0)
+    before = mixing.bandwidth
+    mixing.draw(1000 * y[:50])
+    assert mixing.bandwidth == before
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5])
+def test_few_labels_still_have_partners(n: int) -> None:
+    """Of two labels "a fifth" would be each label itself: ERM, silently."""
+    y = torch.arange(float(n))
+    partners = torch.stack([CMixup("auto", seed=seed).draw(y).partner for seed in range(20)])
+    assert (partners != torch.arange(n)).any() == (n > 1)
+
+
+def test_a_dictionary_of_labels_is_one_vector() -> None:
+    """Partners agree in both outputs, not in either."""
+    a, b = torch.tensor([0.0, 0, 9, 9]).repeat(8), torch.tensor([0.0, 9, 0, 9]).repeat(8)
+    x = torch.eye(32)
+    mixed_x, mixed_y = CMixup(0.01, seed=0)(x, {"a": a, "b": b})
+    assert torch.equal(mixed_y["a"], a)
+    assert torch.equal(mixed_y["b"], b)
+    assert not torch.equal(mixed_x, x)
+
+
+def test_space_scales_outputs() -> None:
+    """In units of the scale the first output says nothing, so partners follow the second."""
+    y = torch.stack([torch.arange(64.0) * 1000, torch.arange(64) % 2.0], dim=1)
+    partner = CMixup(0.1, seed=0, space=LabelSpace(scale=[1e9, 1.0])).draw(y).partner
+    assert torch.equal(y[partner, 1], y[:, 1])
+    assert (partner != torch.arange(64)).sum() > 32
+
+
+def test_space_goes_round_a_circle() -> None:
+    y = torch.tensor([1.0, 359.0, 180.0]).repeat(20)
+    partner = CMixup(2.0, seed=0, space=LabelSpace(period=360.0)).draw(y).partner
+    met = {(float(a), float(b)) for a, b in zip(y, y[partner], strict=True)}
+    assert (1.0, 359.0) in met
+    assert not any((180.0 in pair) and pair != (180.0, 180.0) for pair in met)
+
+
+def test_space_of_ranks_does_not_see_the_scale() -> None:
+    _, y = rows(100)
+    by_rank = [CMixup(0.1, seed=0, space=LabelSpace(ranks=True), labels=v).draw(v).partner for v in (y, y.exp() * 7)]
+    assert torch.equal(*by_rank)
+
+
+@pytest.mark.parametrize("form", ["tuple", "list", "named", "ordered", "samples", "samples of dictionaries"])
+def test_a_batch_comes_back_in_its_form(form: str) -> None:
+    x, y = rows(4)
+    named = namedtuple("named", "x y")
+    batch = {
+        "tuple": (x, y),
+        "list": [x, y],
+        "named": named(x, y),
+        "ordered": OrderedDict(image=x, label=y),
+        "samples": list(zip(x, y, strict=True)),
+        "samples of dictionaries": [{"image": a, "label": b} for a, b in zip(x, y, strict=True)],
+    }[form]
+    mixed = CMixup(10.0, seed=0)(batch)
+    kinds = {"tuple": tuple, "list": list, "named": named, "ordered": OrderedDict, "samples": list}
+    assert type(mixed) is kinds.get(form, dict)
+    mixed_x, mixed_y = mixed.values() if isinstance(mixed, dict) else mixed
+    torch.testing.assert_close(mixed_x @ y, mixed_y)
+    assert not torch.equal(mixed_x, x)
+
+
+def test_a_key_says_where_the_labels_are() -> None:
+    x, y = rows(8)
+    batch = {"x": x, "price": y, "label": torch.arange(8)}
+    mixed = CMixup(10.0, seed=0, labels_getter="price", keep=("label",))(batch)
+    torch.testing.assert_close(mixed["x"] @ y, mixed["price"])
+    assert mixed["label"] is batch["label"]
+
+
+def test_samples_are_collated_in_evaluation_too() -> None:
+    x, y = rows(6)
+    mixing = CMixup(10.0, seed=0).eval()
+    loader = DataLoader(list(zip(x, y, strict=True)), batch_size=4, collate_fn=mixing)
+    assert torch.equal(torch.cat([b[0] for b in loader]), x)
+
+
+def test_seed_none_follows_torch() -> None:
+    _, y = rows()
+
+    def draw(seed: int) -> torch.Tensor:
+        torch.manual_seed(seed)
+        return CMixup(0.5).draw(y).lam
+
+    assert torch.equal(draw(3), draw(3))
+    assert not torch.equal(draw(3), draw(4))
+
+
+def test_two_mixings_without_seed_differ() -> None:
+    _, y = rows()
+    torch.manual_seed(0)
+    assert not torch.equal(CMixup(0.5).draw(y).lam, CMixup(0.5).draw(y).lam)
+
+
+def test_drawing_leaves_torch_alone() -> None:
+    _, y = rows()
+    mixing = CMixup(0.5, seed=0)
+    torch.manual_seed(0)
+    before = torch.get_rng_state()
+    mixing.draw(y)
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_a_copy_goes_on_where_it_was() -> None:
+    _, y = rows()
+    mixing = CMixup("auto", seed=0)
+    mixing.draw(y)
+    one, two = copy.deepcopy(mixing), pickle.loads(pickle.dumps(mixing))  # noqa: S301 - our own
+    lams = [each.draw(y).lam for each in (mixing, one, two)]
+    assert torch.equal(lams[0], lams[1])
+    assert torch.equal(lams[0], lams[2])
+
+
+def test_partners_and_lambda_have_streams_of_their_own() -> None:
+    """Another number of draws for one does not change the other: lambdas agree whatever the bandwidth."""
+    _, y = rows()
+    assert torch.equal(CMixup(0.1, seed=0).draw(y).lam, CMixup(5.0, seed=0).draw(y).lam)
+
+
+def test_gradients_pass() -> None:
+    x, y = rows(8)
+    x.requires_grad_()
+    mixed_x, _, (partner, lam) = CMixup(10.0, seed=0, return_mix=True)(x, y)
+    mixed_x.sum().backward()
+    expected = lam.clone()
+    expected.index_add_(0, partner, 1 - lam)
+    assert x.grad is not None
+    torch.testing.assert_close(x.grad[:, 0], expected)
+
+
+def test_it_has_no_parameters_and_prints() -> None:
+    mixing = nn.Sequential(CMixup(("std", 0.3), labels=np.arange(5)))
+    assert not list(mixing.parameters())
+    assert mixing.state_dict() == {}
+    assert "bandwidth=('std', 0.3), lam=Beta(2, 'example')" in repr(mixing)
+
+
+def test_labels_of_several_axes() -> None:
+    x, _ = rows(16)
+    y = torch.rand(16, 3, 4, 4, generator=torch.Generator().manual_seed(0))
+    mixed_x, mixed_y = CMixup(10.0, seed=0)(x, y)
+    torch.testing.assert_close(mixed_y.flatten(1), mixed_x @ y.flatten(1))
+
+
+def test_another_number_of_outputs_is_refused() -> None:
+    mixing = CMixup(1.0)
+    mixing.draw(torch.rand(4, 2))
+    with pytest.raises(InputError, match="2 outputs as before, got 3"):
+        mixing.draw(torch.rand(4, 3))
+
+
+def test_mix_is_a_pair() -> None:
+    assert Mix._fields == ("partner", "lam")

@@ -1,0 +1,241 @@
+"""Every adapter passes every check, and every known bug fails one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch.nn.functional import one_hot
+from torch.utils.data import DataLoader, Dataset, TensorDataset, default_collate
+
+from cmixup import BatchPartnerSampler
+from tests.adapters.conformance import ADAPTERS, CHECKS, WORKER_CHECKS, Adapter, Batches, Call, Collate, Plain
+
+
+@pytest.mark.parametrize("check", CHECKS)
+@pytest.mark.parametrize("adapter", ADAPTERS)
+def test_adapter(adapter: str, check: str) -> None:
+    kind = ADAPTERS[adapter]
+    if check == "evaluation" and not kind.evaluates:
+        pytest.skip("it is for training only")
+    if check == "memory" and issubclass(kind, Plain):
+        pytest.skip("it reads row by row, slowly under tracemalloc: see test_pairs")
+    CHECKS[check](kind)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("check", WORKER_CHECKS)
+@pytest.mark.parametrize("adapter", [name for name, kind in ADAPTERS.items() if kind.workers])
+def test_adapter_with_workers(adapter: str, check: str) -> None:
+    WORKER_CHECKS[check](ADAPTERS[adapter])
+
+
+class Buggy(Call):
+    """Draws as C-Mixup does; subclasses get something wrong afterwards."""
+
+    def begin(self) -> None:
+        self.rng = torch.Generator().manual_seed(self.seed or 0)
+        self.partners = BatchPartnerSampler(self.bandwidth)
+
+    def epoch(self) -> Batches:
+        return [self.mixed(self.x[part], self.y[part]) for part in self.slices()]
+
+    def draws(self, y: Tensor) -> tuple[Tensor, Tensor]:
+        lam = torch.distributions.Beta(2.0, 2.0)
+        torch.manual_seed(int(torch.randint(2**31, (), generator=self.rng)))
+        return self.partners.draw(y, y, self.rng), lam.sample((len(y),))
+
+    def mixed(self, x: Tensor, y: Tensor) -> tuple[Any, Any]:
+        j, lam = self.draws(y)
+        return torch.lerp(x[j], x, lam[:, None]), torch.lerp(y[j], y, lam.reshape(-1, *[1] * (y.ndim - 1)))
+
+
+class Triples(Buggy):
+    """Gives (y_a, y_b, lam) for the labels, as braindecode's Mixup (braindecode #1121)."""
+
+    def mixed(self, x: Tensor, y: Tensor) -> tuple[Any, Any]:
+        j, lam = self.draws(y)
+        return torch.lerp(x[j], x, lam[:, None]), (y, y[j], lam)
+
+
+class LabelsUnmixed(Buggy):
+    """Mixes inputs and returns the labels as they came (tsai #791)."""
+
+    def mixed(self, x: Tensor, y: Tensor) -> tuple[Any, Any]:
+        return super().mixed(x, y)[0], y
+
+
+class ClassesOnly(Buggy):
+    """Takes labels for classes, as timm's Mixup (MAE-pytorch #99 asks for floats)."""
+
+    def mixed(self, x: Tensor, y: Tensor) -> tuple[Any, Any]:
+        j, lam = self.draws(y)
+        hot = one_hot(y.long().reshape(len(y)), 100).float()
+        return torch.lerp(x[j], x, lam[:, None]), torch.lerp(hot[j], hot, lam[:, None])
+
+
+class Table(Buggy):
+    """Holds an N x N table of probabilities, as the released code."""
+
+    def begin(self) -> None:
+        super().begin()
+        y = self.y.double().numpy().reshape(len(self.y), -1)
+        self.table = np.exp(-((y[:, None, 0] - y[None, :, 0]) ** 2) / (2 * self.bandwidth**2))
+
+
+class GeneratorInDataset(Dataset):
+    def __init__(self, x: Tensor, y: Tensor, rng: np.random.Generator) -> None:
+        self.x, self.y, self.rng = x, y, rng
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def __getitem__(self, i: int) -> tuple[Tensor, Tensor]:
+        j, lam = int(self.rng.integers(len(self.x))), float(self.rng.beta(2, 2))
+        return torch.lerp(self.x[j], self.x[i], lam), torch.lerp(self.y[j], self.y[i], lam)
+
+
+class WorkersRepeat(Collate):
+    """Draws from the dataset's own NumPy generator, of which every worker of every epoch has the same copy."""
+
+    def begin(self) -> None:
+        rows = GeneratorInDataset(self.x, self.y, np.random.default_rng(0))
+        self.loader = DataLoader(rows, self.batch_size, **self.options)
+
+    def epoch(self) -> Batches:
+        return list(self.loader)
+
+
+class CapturedGenerator(Collate):
+    """Draws in a collate_fn from a generator made outside."""
+
+    def begin(self) -> None:
+        rng = torch.Generator().manual_seed(0)
+
+        def collate(rows: Any) -> tuple[Tensor, Tensor]:
+            x, y = default_collate(rows)
+            j, lam = torch.randperm(len(x), generator=rng), torch.rand(len(x), 1, generator=rng)
+            return torch.lerp(x[j], x, lam), torch.lerp(y[j], y, lam)
+
+        self.loader = DataLoader(TensorDataset(self.x, self.y), self.batch_size, collate_fn=collate, **self.options)
+
+    epoch = WorkersRepeat.epoch
+
+
+class Broadcasts(Buggy):
+    """Multiplies labels (B,) by lambda (B, 1)."""
+
+    def mixed(self, x: Tensor, y: Tensor) -> tuple[Any, Any]:
+        j, lam = self.draws(y)
+        return torch.lerp(x[j], x, lam[:, None]), lam[:, None] * y + (1 - lam[:, None]) * y[j]
+
+
+class OtherLambda(Buggy):
+    """Gives the labels the weight of the other row."""
+
+    def mixed(self, x: Tensor, y: Tensor) -> tuple[Any, Any]:
+        j, lam = self.draws(y)
+        return torch.lerp(x[j], x, lam[:, None]), torch.lerp(y, y[j], lam[:, None])
+
+
+class Truncates(Buggy):
+    """Writes mixed labels back into whole numbers."""
+
+    def mixed(self, x: Tensor, y: Tensor) -> tuple[Any, Any]:
+        mixed_x, mixed_y = super().mixed(x, y.float())
+        return mixed_x, mixed_y.to(y.dtype)
+
+
+class AnyPartner(Buggy):
+    """Draws partners without looking at labels."""
+
+    def draws(self, y: Tensor) -> tuple[Tensor, Tensor]:
+        return torch.randint(len(y), (len(y),), generator=self.rng), super().draws(y)[1]
+
+
+class AlwaysSame(Buggy):
+    """Seeds itself anew in every epoch."""
+
+    def epoch(self) -> Batches:
+        self.begin()
+        return super().epoch()
+
+
+class AlsoInEvaluation(Buggy):
+    """Does not know of evaluation."""
+
+
+class InPlace(Buggy):
+    """Writes into the batch it was given, as timm's Mixup."""
+
+    def mixed(self, x: Tensor, y: Tensor) -> tuple[Any, Any]:
+        found = super().mixed(x, y)
+        return x.copy_(found[0]), y.copy_(found[1])
+
+
+class DropsLast(Buggy):
+    """Leaves the last, smaller batch out."""
+
+    def epoch(self) -> Batches:
+        return [batch for batch in super().epoch() if len(batch[0]) == self.batch_size]
+
+
+class Squeezes(Buggy):
+    """Loses the axis of a batch of one."""
+
+    def mixed(self, x: Tensor, y: Tensor) -> tuple[Any, Any]:
+        found = super().mixed(x, y)
+        return found[0].squeeze(0), found[1].squeeze(0)
+
+
+class FloatsAll(Buggy):
+    """Returns float32 whatever it was given."""
+
+    def mixed(self, x: Tensor, y: Tensor) -> tuple[Any, Any]:
+        return super().mixed(x.float(), y.float())
+
+
+BUGS: list[tuple[type[Adapter], str]] = [
+    (Triples, "batches of 16"),
+    (LabelsUnmixed, "batches of 16"),
+    (ClassesOnly, "batches of 16"),
+    (Table, "memory"),
+    (Broadcasts, "flat labels"),
+    (OtherLambda, "batches of 16"),
+    (OtherLambda, "weighs the row itself"),
+    (Truncates, "whole-number labels"),
+    (AnyPartner, "follows the kernel"),
+    (AlwaysSame, "seeds and epochs"),
+    (AlsoInEvaluation, "evaluation"),
+    (InPlace, "nothing in place"),
+    (DropsLast, "batches of 16"),
+    (Squeezes, "batches of 1"),
+    (FloatsAll, "float64"),
+]
+
+
+@pytest.mark.parametrize(("bug", "check"), BUGS, ids=[f"{bug.__name__}-{check}" for bug, check in BUGS])
+def test_a_known_bug_fails(bug: type[Adapter], check: str) -> None:
+    with pytest.raises(AssertionError):
+        CHECKS[check](bug)
+
+
+@pytest.mark.parametrize("check", ["batches of 16", "follows the kernel", "seeds and epochs", "really mixes"])
+def test_what_the_bugs_stand_on_passes(check: str) -> None:
+    CHECKS[check](Buggy)
+
+
+@pytest.mark.parametrize(
+    ("bug", "check"),
+    [(CapturedGenerator, "workers"), pytest.param(WorkersRepeat, "workers", marks=pytest.mark.slow)],
+)
+def test_lost_randomness_of_workers_fails(bug: type[Adapter], check: str) -> None:
+    with pytest.raises(AssertionError, match="are the same"):
+        WORKER_CHECKS[check](bug)
+
+
+def test_workers_in_the_default_suite() -> None:
+    WORKER_CHECKS["workers"](ADAPTERS["Collate"])

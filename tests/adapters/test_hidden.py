@@ -1,0 +1,266 @@
+"""`mixing_at`: any module's hidden layer, and everything that could leave it silently unmixed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from cmixup import CMixup, InputError, mixing_at
+from models.vision import import_torchvision
+
+
+def net() -> nn.Sequential:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
+
+
+def rows(n: int = 12) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    return torch.randn(n, 4, generator=generator), torch.randn(n, 1, generator=generator)
+
+
+def by_hand(model: nn.Sequential, x: Tensor, at: int, partner: Tensor, lam: Tensor) -> Tensor:
+    state = model[:at](x)
+    return model[at:](lam[:, None] * state + (1 - lam[:, None]) * state[partner])
+
+
+@pytest.mark.parametrize("layer", [None, "0", "1", "2"])
+def test_states_and_labels_are_the_closed_form(layer: str | None) -> None:
+    model, (x, y) = net(), rows()
+    with mixing_at(model, layer, CMixup(0.7, seed=0, return_mix=True), y) as (mixed_y, (partner, lam)):
+        prediction = model(x)
+    at = 0 if layer is None else int(layer) + 1
+    torch.testing.assert_close(prediction, by_hand(model, x, at, partner, lam))
+    torch.testing.assert_close(mixed_y, lam[:, None] * y + (1 - lam[:, None]) * y[partner])
+    assert not torch.equal(partner, torch.arange(12))
+    torch.testing.assert_close(model(x), model[:](x))  # the hook is gone
+
+
+def test_gradients_are_those_of_mixing_by_hand() -> None:
+    model, (x, y) = net(), rows()
+    mixing = CMixup(0.7, layer="1", seed=0, return_mix=True)
+    with mixing.at(model, y) as (mixed_y, (partner, lam)):
+        loss = (model(x) - mixed_y).square().mean()
+    ours = torch.autograd.grad(loss, list(model.parameters()))
+    target = lam[:, None] * y + (1 - lam[:, None]) * y[partner]
+    theirs = torch.autograd.grad(
+        (by_hand(model, x, 2, partner, lam) - target).square().mean(), list(model.parameters())
+    )
+    for one, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("who", ["model", "mixing"])
+def test_evaluation_changes_nothing(who: str) -> None:
+    model, (x, y) = net(), rows()
+    mixing = CMixup(0.7, seed=0)
+    (model if who == "model" else mixing).eval()
+    expected = model(x)
+    with mixing_at(model, "1", mixing, y) as same_y:
+        assert torch.equal(model(x), expected)
+    assert same_y is y
+
+
+def test_a_layer_that_does_not_run_is_an_error() -> None:
+    model, (x, y) = net(), rows()
+    with (
+        pytest.raises(InputError, match=r"layer '1' must run once .* got no run: nothing was mixed"),
+        mixing_at(model, "1", CMixup(0.7), y),
+    ):
+        model[0](x)
+
+
+def test_a_layer_that_runs_twice_is_an_error() -> None:
+    model, (x, y) = net(), rows()
+    with pytest.raises(InputError, match="got a second run"), mixing_at(model, "1", CMixup(0.7), y):
+        torch.cat([model(x), model(x)])
+    assert not model[1]._forward_hooks
+
+
+def test_an_error_in_the_block_comes_through() -> None:
+    model, (_, y) = net(), rows()
+    with pytest.raises(ZeroDivisionError), mixing_at(model, "1", CMixup(0.7), y):
+        raise ZeroDivisionError
+    assert not model[1]._forward_hooks
+
+
+class Nested(nn.Module):
+    """Puts out tensors in a tuple, a dictionary, None and a number, as encoders do."""
+
+    def forward(self, x: Tensor) -> Any:
+        return x, {"more": [2 * x], "none": None}, 7
+
+
+def test_nested_outputs() -> None:
+    model = nn.ModuleDict({"inner": Nested()})
+    x, y = torch.eye(6), torch.arange(6.0)
+    with mixing_at(model, "inner", CMixup(2.0, seed=0), y) as mixed_y:
+        first, rest, number = model["inner"](x)
+    torch.testing.assert_close(first @ y, mixed_y)
+    torch.testing.assert_close(rest["more"][0] @ y, 2 * mixed_y)
+    assert rest["none"] is None
+    assert number == 7
+
+
+def test_keyword_inputs() -> None:
+    class Model(nn.Module):
+        def forward(self, *, values: Tensor, mask: Tensor) -> Tensor:
+            assert mask.dtype == torch.bool
+            return values
+
+    model, x, y = Model(), torch.eye(6), torch.arange(6.0)
+    with mixing_at(model, None, CMixup(2.0, seed=0, keep=("mask",)), y) as mixed_y:
+        mixed = model(values=x, mask=torch.ones(6, dtype=torch.bool))
+    torch.testing.assert_close(mixed @ y, mixed_y)
+    with (
+        pytest.raises(InputError, match=r"input\['mask'\] holds whole numbers \(torch.bool\)"),
+        mixing_at(model, None, CMixup(2.0), y),
+    ):
+        model(values=x, mask=torch.ones(6, dtype=torch.bool))
+
+
+def test_a_sequence_first_output_is_refused() -> None:
+    model, x, y = nn.ModuleDict({"rnn": nn.LSTM(3, 5)}), torch.randn(7, 4, 3), torch.randn(4)
+    with (
+        pytest.raises(InputError, match=r"output of layer 'rnn'\[0\] must have 4 rows .* got shape \(7, 4, 5\)"),
+        mixing_at(model, "rnn", CMixup(1.0), y),
+    ):
+        model["rnn"](x)
+
+
+def test_autocast() -> None:
+    model, (x, y) = net(), rows()
+    with mixing_at(model, "1", CMixup(0.7, seed=0), y) as mixed_y, torch.autocast("cpu", dtype=torch.bfloat16):
+        prediction = model(x)
+    assert prediction.dtype == torch.bfloat16
+    with mixing_at(model, "1", CMixup(0.7, seed=0), y) as again:
+        torch.testing.assert_close(model(x), prediction.float(), atol=0.05, rtol=0.05)
+    assert torch.equal(mixed_y, again)
+
+
+def test_data_parallel_on_one_device() -> None:
+    model, (x, y) = net(), rows()
+    expected_y, expected = None, None
+    for wrapped in (model, nn.DataParallel(model)):
+        with mixing_at(wrapped, "1", CMixup(0.7, seed=0), y) as mixed_y:
+            prediction = wrapped(x)
+        if expected is not None:
+            assert torch.equal(prediction, expected)
+            assert torch.equal(mixed_y, expected_y)
+        expected_y, expected = mixed_y, prediction
+
+
+def test_a_part_of_the_batch_is_refused_as_data_parallel_on_two_devices_would_give_it() -> None:
+    model, (x, y) = net(), rows()
+    with (
+        pytest.raises(InputError, match=r"must have 12 rows as the labels, got shape \(6, 8\)"),
+        mixing_at(nn.DataParallel(model), "1", CMixup(0.7), y),
+    ):
+        model(x[:6])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("layer", ["0", "1"])
+def test_a_compiled_model_is_refused(layer: str) -> None:
+    model, (_, y) = net(), rows()
+    compiled = torch.compile(model, backend="eager")
+    with (
+        pytest.raises(InputError, match="must not lie in a compiled module"),
+        mixing_at(
+            compiled,
+            layer,
+            CMixup(0.7),
+            y,  # type: ignore[arg-type]
+        ),
+    ):
+        pass
+    model.compile(backend="eager")
+    with pytest.raises(InputError, match="must not lie in a compiled module"), mixing_at(model, layer, CMixup(0.7), y):
+        pass
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["layer", "input"])
+def test_compiled_parts_and_compiled_models_input(how: str) -> None:
+    model, (x, y) = net(), rows()
+    with mixing_at(model, "1" if how == "layer" else None, CMixup(0.7, seed=0), y) as mixed_y:
+        expected = model(x)
+    plain = model(x)
+    used: Any = model
+    if how == "layer":
+        model[1] = torch.compile(model[1], backend="eager")
+    else:
+        used = torch.compile(model, backend="eager")
+    used(x)
+    with mixing_at(used, "1" if how == "layer" else None, CMixup(0.7, seed=0), y) as again:
+        torch.testing.assert_close(used(x), expected)
+    assert torch.equal(again, mixed_y)
+    torch.testing.assert_close(used(x), plain)
+
+
+def check_model(model: nn.Module, layer: str, x: Any, state: int | None = None) -> None:
+    """Mixing at the layer changes the prediction, and by hand-made hooks to the same numbers."""
+    y = torch.arange(4.0)
+
+    def predict() -> Tensor:
+        out = model(**x) if isinstance(x, dict) else model(x)
+        return out if isinstance(out, Tensor) else out[0]
+
+    model.train()
+    for part in model.modules():  # what is random or depends on the batch would hide what is compared
+        if isinstance(part, (nn.Dropout, nn.modules.batchnorm._BatchNorm)):
+            part.eval()
+    plain = predict()
+    with mixing_at(model, layer, CMixup(1.0, seed=0, return_mix=True), y) as (mixed_y, (partner, lam)):
+        mixed = predict()
+    torch.testing.assert_close(mixed_y, lam * y + (1 - lam) * y[partner])
+    assert not torch.allclose(mixed, plain)
+
+    def blend(_: nn.Module, __: Any, out: Any) -> Any:
+        weight = lam.reshape(-1, *[1] * ((out if isinstance(out, Tensor) else out[0]).ndim - 1))
+        if isinstance(out, Tensor):
+            return weight * out + (1 - weight) * out[partner]
+        return (weight * out[0] + (1 - weight) * out[0][partner], *out[1:])
+
+    handle = model.get_submodule(layer).register_forward_hook(blend)
+    torch.testing.assert_close(mixed, predict(), rtol=1e-4, atol=1e-5)
+    handle.remove()
+    torch.testing.assert_close(plain, predict())
+
+
+@pytest.mark.slow
+def test_torchvision_resnet() -> None:
+    torch.manual_seed(0)
+    check_model(import_torchvision("torchvision.models").resnet18(num_classes=1), "layer3", torch.randn(4, 3, 32, 32))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "layer"), [("resnet10t", "layer2"), ("vit_tiny_patch16_224", "blocks.4")])
+def test_timm(name: str, layer: str) -> None:
+    import_torchvision()  # timm imports it
+    timm = pytest.importorskip("timm")
+
+    torch.manual_seed(0)
+    size = 224 if "224" in name else 32
+    check_model(timm.create_model(name, num_classes=1), layer, torch.randn(4, 3, size, size))
+
+
+@pytest.mark.slow
+def test_hugging_face_encoder() -> None:
+    transformers = pytest.importorskip("transformers")
+    import_torchvision()  # transformers imports it
+    torch.manual_seed(0)
+    config = transformers.BertConfig(
+        vocab_size=50, hidden_size=16, num_hidden_layers=3, num_attention_heads=2, intermediate_size=32, num_labels=1
+    )
+    tokens = {"input_ids": torch.randint(50, (4, 9)), "attention_mask": torch.ones(4, 9, dtype=torch.int64)}
+    model = transformers.BertForSequenceClassification(config)
+    check_model(model, "bert.encoder.layer.1", tokens)
+    with (
+        pytest.raises(InputError, match=r"input\['input_ids'\] holds whole numbers"),
+        mixing_at(model, None, CMixup(1.0), torch.arange(4.0)),
+    ):
+        model(**tokens)

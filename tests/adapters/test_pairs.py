@@ -1,0 +1,169 @@
+"""`PairDataset` and `PairBatchSampler`: partners from everything, epochs, ranks."""
+
+from __future__ import annotations
+
+import tracemalloc
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+from cmixup import InputError, LabelSpace, PairBatchSampler, PairDataset
+from cmixup.adapters.pairs import Pair
+
+
+def pairs(n: int = 30, **options: Any) -> PairDataset:
+    y = torch.rand(n, 1, generator=torch.Generator().manual_seed(0))
+    return PairDataset(TensorDataset(torch.eye(n), y), y, 0.2, seed=0, **options)
+
+
+def flat(batches: PairBatchSampler) -> list[Pair]:
+    return [pair for batch in batches for pair in batch]
+
+
+def test_a_pair_is_the_closed_form() -> None:
+    data = pairs()
+    x, y = data[Pair(3, 7, 0.25)]
+    assert x.nonzero().flatten().tolist() == [3, 7]
+    assert x[[3, 7]].tolist() == [0.25, 0.75]
+    torch.testing.assert_close(y, 0.25 * data.dataset[3][1] + 0.75 * data.dataset[7][1])
+
+
+def test_return_mix() -> None:
+    (x, _), mixed = pairs(return_mix=True)[4]
+    assert float(x[4]) >= float(mixed.lam) - 1e-6
+    assert float(x[mixed.partner]) >= 1 - float(mixed.lam) - 1e-6
+
+
+def test_rows_keep_their_form() -> None:
+    """Arrays and numbers become tensors, kept entries are the row's own."""
+    rows = [{"x": np.full(3, float(i)), "y": i, "name": f"row {i}"} for i in range(10)]
+    data = PairDataset(rows, range(10), 100.0, seed=0, keep=("name",))
+    row = data[Pair(2, 6, 0.5)]
+    assert row["name"] == "row 2"
+    assert row["x"].tolist() == [4.0] * 3
+    assert row["x"].dtype == torch.float64
+    assert row["y"].item() == 4.0
+    assert row["y"].dtype == torch.float32
+
+
+def test_distances_may_be_on_other_labels_than_are_mixed() -> None:
+    rows = [(torch.tensor([float(i)]), torch.tensor(float(i))) for i in range(20)]
+    data = PairDataset(rows, [0.0, 1.0] * 10, 0.01, seed=0)
+    for i in range(20):
+        x, y = data[i]
+        assert torch.equal(x[0], y)
+    batches = flat(PairBatchSampler(data, 5, seed=0))
+    assert all((pair.row - pair.partner) % 2 == 0 for pair in batches)
+
+
+def test_an_epoch_has_every_row_once() -> None:
+    batches = PairBatchSampler(pairs(), 8, seed=0)
+    assert len(batches) == 4
+    drawn = list(batches)
+    assert [len(batch) for batch in drawn] == [8, 8, 8, 6]
+    assert sorted(pair.row for batch in drawn for pair in batch) == list(range(30))
+    assert [len(batch) for batch in PairBatchSampler(pairs(), 8, seed=0, drop_last=True)] == [8, 8, 8]
+    assert [pair.row for pair in flat(PairBatchSampler(pairs(), 8, seed=0, shuffle=False))] == list(range(30))
+
+
+def test_epochs_count_themselves_and_can_be_set() -> None:
+    batches = PairBatchSampler(pairs(), 8, seed=0)
+    first, second = flat(batches), flat(batches)
+    assert batches.epoch == 2
+    assert first != second
+    assert {p.row: p.lam for p in first} != {p.row: p.lam for p in second}
+    assert {p.row: p.partner for p in first} != {p.row: p.partner for p in second}
+    batches.set_epoch(0)
+    assert flat(batches) == first
+    assert flat(batches) == second
+    assert flat(PairBatchSampler(pairs(), 8, seed=1)) != first
+
+
+def test_seed_none_follows_torch() -> None:
+    def drawn(seed: int) -> list[Pair]:
+        torch.manual_seed(seed)
+        return flat(PairBatchSampler(pairs(), 8))
+
+    assert drawn(2) == drawn(2)
+    assert drawn(2) != drawn(3)
+
+
+@pytest.mark.parametrize(("n", "world"), [(30, 2), (30, 3), (31, 2), (5, 8)])
+def test_ranks_share_an_epoch(n: int, world: int) -> None:
+    """Step by step, the ranks together see the batch of one process that has world times their batch size."""
+    parts = [list(PairBatchSampler(pairs(n), 2, seed=0, rank=rank, world=world)) for rank in range(world)]
+    assert len({len(part) for part in parts}) == 1
+    together = [sorted(pair for part in step for pair in part) for step in zip(*parts, strict=True)]
+    alone = [sorted(batch) for batch in PairBatchSampler(pairs(n), 2 * world, seed=0)]
+    if n % world == 0:
+        assert together == alone
+    assert {pair for step in together for pair in step} == {pair for batch in alone for pair in batch}
+
+
+def test_rank_and_world_come_from_torch_distributed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.distributed, "get_rank", lambda: 1)
+    monkeypatch.setattr(torch.distributed, "get_world_size", lambda: 2)
+    assert flat(PairBatchSampler(pairs(), 4, seed=0)) == flat(PairBatchSampler(pairs(), 4, seed=0, rank=1, world=2))
+    with pytest.raises(InputError, match="seed must be given, the same on every rank"):
+        PairBatchSampler(pairs(), 4)
+    other_rank = PairDataset(TensorDataset(torch.eye(30)), torch.rand(30), 0.2, seed=0)
+    monkeypatch.setattr(torch.distributed, "get_rank", lambda: 0)
+    first = PairDataset(TensorDataset(torch.eye(30)), torch.rand(30), 0.2, seed=0)
+    assert other_rank._streams["lam"].random() != first._streams["lam"].random()
+
+
+def test_partners_follow_the_exact_row() -> None:
+    """Chi-square of one row's partners over many epochs against the sampler's own probabilities, and by the formula."""
+    y = np.array([0.0, 0.1, 0.3, 1.0])
+    data = PairDataset([(torch.zeros(1), float(v)) for v in y], y, 0.2)
+    batches = PairBatchSampler(data, 4, seed=0, shuffle=False)
+    counts = np.zeros(4)
+    for _ in range(500):
+        counts[next(iter(batches))[1].partner] += 1
+    weight = np.exp(-((y - y[1]) ** 2) / (2 * 0.2**2))
+    expected = 500 * weight / weight.sum()
+    assert ((counts - expected) ** 2 / expected).sum() < 16.3  # 0.999 quantile of chi-square with 3 degrees
+
+
+def test_circular_space() -> None:
+    y = np.array([1.0, 359.0, 180.0])
+    data = PairDataset([(torch.zeros(1), float(v)) for v in y], y, 2.0, seed=0, space=LabelSpace(period=360))
+    drawn = {(p.row, p.partner) for _ in range(20) for p in flat(PairBatchSampler(data, 3, seed=_))}
+    assert {(0, 1), (1, 0), (2, 2)} <= drawn
+    assert not drawn & {(0, 2), (2, 0), (1, 2), (2, 1)}
+
+
+def test_no_table() -> None:
+    n = 20_000
+    y = np.random.default_rng(0).random(n)
+    rows = TensorDataset(torch.from_numpy(y), torch.from_numpy(y))
+    tracemalloc.start()
+    data = PairDataset(rows, y, 0.01)
+    next(iter(PairBatchSampler(data, 64, seed=0)))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20e6  # N x N bits would be 50 MB
+
+
+def test_it_can_be_iterated_over() -> None:
+    assert len(list(pairs(5))) == 5  # type: ignore[arg-type]
+    with pytest.raises(IndexError):
+        pairs(5)[5]
+    assert pairs(5)[-1][0][4] > 0
+
+
+def test_persistent_workers_see_new_epochs() -> None:
+    """Everything is drawn in the main process: two workers that stay give what none gives."""
+    data = pairs(24)
+
+    def run(**options: Any) -> list[list[float]]:
+        loader = DataLoader(data, batch_sampler=PairBatchSampler(data, 8, seed=0), **options)
+        return [torch.cat([y for _, y in loader]).flatten().tolist() for _ in range(2)]
+
+    alone, read = run(), run(num_workers=1, persistent_workers=True)
+    assert alone == read
+    assert alone[0] != alone[1]

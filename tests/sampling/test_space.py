@@ -1,0 +1,170 @@
+"""Scales, circles and ranks: every exact sampler against enumeration."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from cmixup import InputError, LabelSpace, PartnerSampler, bandwidth_for_fraction, diagnose
+from cmixup.sampling.circular import on_circles
+from cmixup.sampling.distance import pair_distance
+
+RNG = np.random.default_rng(0)
+ANGLES = np.concatenate([RNG.random(40) * 360, [0.0, 360.0, 180.0, 180.0, -90.0, 270.0, 1e-9, 359.999]])
+MIXED = np.stack([RNG.random(40) * 24, RNG.normal(size=40)], axis=1)
+
+
+def around(a: np.ndarray, period: float) -> np.ndarray:
+    """Return the shorter ways round between all pairs, by trying turns."""
+    gap = a[:, None] - a[None, :]
+    return np.min([np.abs(gap + turn * period) for turn in range(-3, 4)], axis=0)
+
+
+def weights(kernel: str, d: np.ndarray, s: float) -> np.ndarray:
+    if kernel == "tophat":
+        return (d <= s).astype(float)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if s == 0:
+            return (d == 0).astype(float)
+        return np.exp(-(d**2) / (2 * s**2)) if kernel == "gaussian" else np.exp(-d / s)
+
+
+def draws_agree(sampler: PartnerSampler, expected: np.ndarray, anchors: list[int], n: int = 4000) -> None:
+    """Chi-square of drawn partners against exact rows, at five standard deviations."""
+    for anchor in anchors:
+        drawn = np.asarray(sampler.draw(np.full(n, anchor), np.random.default_rng(anchor)))
+        row = expected[anchor] / expected[anchor].sum()
+        counts = np.bincount(drawn, minlength=len(row))
+        assert not counts[row == 0].any()
+        often = row * n >= 5
+        cells = np.append(counts[often], counts[~often].sum()), np.append(row[often], row[~often].sum()) * n
+        held = cells[1] > 1e-9
+        square = (((cells[0] - cells[1]) ** 2)[held] / cells[1][held]).sum()
+        degrees = int(held.sum()) - 1
+        assert square < degrees + 5 * (2 * degrees) ** 0.5 + 5
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "tophat", "laplace"])
+@pytest.mark.parametrize("s", [0.0, 5.0, 40.0, 1e4])
+def test_circular_probabilities(kernel: str, s: float) -> None:
+    sampler = PartnerSampler(ANGLES, s, kernel=kernel, space=LabelSpace(period=360))
+    wanted = around(np.mod(ANGLES, 360), 360)
+    expected = weights(kernel, wanted, s)
+    for anchor in (0, 40, 41, 42, 44, 47):
+        found = sampler.probabilities(anchor)
+        np.testing.assert_allclose(found, expected[anchor] / expected[anchor].sum(), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", ["auto", "uniform", "kd", "cdf", "sparse", "rows", "dense"])
+@pytest.mark.parametrize("s", [6.0, 60.0])
+def test_circular_draws(method: str, s: float) -> None:
+    sampler = PartnerSampler(ANGLES, s, method=method, space=LabelSpace(period=360))
+    draws_agree(sampler, weights("gaussian", around(np.mod(ANGLES, 360), 360), s), [0, 40, 42, 44])
+    assert "chord" in repr(sampler)
+
+
+@pytest.mark.parametrize("kernel", ["tophat", "laplace"])
+def test_circular_draws_of_other_kernels(kernel: str) -> None:
+    sampler = PartnerSampler(ANGLES, 30.0, kernel=kernel, space=LabelSpace(period=360))
+    draws_agree(sampler, weights(kernel, around(np.mod(ANGLES, 360), 360), 30.0), [0, 40, 42])
+
+
+def test_bandwidth_zero_on_a_circle_pairs_the_same_angle() -> None:
+    sampler = PartnerSampler(ANGLES, 0.0, space=LabelSpace(period=360))
+    drawn = {int(j) for _ in range(50) for j in sampler.draw([40, 41], np.random.default_rng(_))}
+    assert drawn == {40, 41}  # 0 and 360
+
+
+@pytest.mark.parametrize("method", ["auto", "kd", "cdf", "rows"])
+def test_a_clock_beside_a_straight_output(method: str) -> None:
+    """Hours of period 24 and a temperature, each with its scale."""
+    space = LabelSpace(scale=[2.0, 0.5], period=[24, None])
+    distance = np.hypot(around(MIXED[:, 0], 24) / 2, np.abs(MIXED[:, None, 1] - MIXED[None, :, 1]) / 0.5)
+    sampler = PartnerSampler(MIXED, 0.8, method=method, space=space)
+    expected = weights("gaussian", distance, 0.8)
+    np.testing.assert_allclose(sampler.probabilities(3), expected[3] / expected[3].sum(), rtol=1e-9)
+    draws_agree(sampler, expected, [0, 7])
+
+
+@pytest.mark.parametrize("method", ["auto", "kd", "cdf", "rows"])
+def test_a_scale_for_each_output(method: str) -> None:
+    labels = RNG.normal(size=(40, 2)) * [100.0, 1.0]
+    gap = (labels[:, None] - labels[None]) / [50.0, 2.0]
+    expected = weights("gaussian", np.sqrt((gap**2).sum(2)), 0.5)
+    sampler = PartnerSampler(labels, 0.5, method=method, space=LabelSpace(scale=[50, 2]))
+    np.testing.assert_allclose(sampler.probabilities(3), expected[3] / expected[3].sum(), rtol=1e-9)
+    draws_agree(sampler, expected, [0, 7])
+
+
+def test_std_is_each_outputs_own() -> None:
+    labels = np.stack([RNG.normal(size=50) * 100, RNG.normal(size=50), np.ones(50)], axis=1)
+    scale = [*labels.std(0)[:2], 1.0]
+    one, other = (PartnerSampler(labels, 0.4, space=LabelSpace(scale=s)) for s in ("std", scale))
+    assert np.array_equal(one.probabilities(0), other.probabilities(0))
+
+
+def test_ranks_against_scipys_definition() -> None:
+    labels = np.array([3.0, 1.0, 3.0, 100.0, -5.0])
+    ranks = np.array([3.5, 2.0, 3.5, 5.0, 1.0])  # mean ranks of ties
+    expected = weights("gaussian", np.abs(ranks[:, None] - ranks[None]) / 5, 0.2)
+    sampler = PartnerSampler(labels, 0.2, space=LabelSpace(ranks=True))
+    for anchor in range(5):
+        np.testing.assert_allclose(sampler.probabilities(anchor), expected[anchor] / expected[anchor].sum(), rtol=1e-9)
+    draws_agree(sampler, expected, [0, 3])
+    same = PartnerSampler(np.exp(labels / 10), 0.2, space=LabelSpace(ranks=True))
+    np.testing.assert_allclose(same.probabilities(2), sampler.probabilities(2))
+
+
+def test_labels_outside_the_data_are_placed_among_ranks() -> None:
+    sampler = PartnerSampler([0.0, 10.0, 20.0, 30.0], 1e-3, space=LabelSpace(ranks=True))
+    drawn = sampler.draw_labels([-99.0, 11.0, 19.0, 99.0], np.random.default_rng(0))
+    assert drawn.tolist() == [0, 1, 2, 3]
+
+
+def test_labels_outside_the_data_go_round() -> None:
+    sampler = PartnerSampler([10.0, 120.0, 240.0], 1.0, space=LabelSpace(period=360))
+    assert sampler.draw_labels([355.0, -5.0, 370.0, 480.0], np.random.default_rng(0)).tolist() == [0, 0, 0, 1]
+
+
+def test_tensors_stay_tensors() -> None:
+    sampler = PartnerSampler(torch.from_numpy(ANGLES), 5.0, space=LabelSpace(period=360))
+    assert isinstance(sampler.draw(torch.tensor([0, 1]), torch.Generator().manual_seed(0)), torch.Tensor)
+    assert sampler.draw_labels(torch.tensor([359.0]), torch.Generator()).shape == (1,)
+    scaled = PartnerSampler(torch.rand(9, 2), 1.0, space=LabelSpace(scale=2.0))
+    assert isinstance(scaled.epoch(torch.Generator()), torch.Tensor)
+
+
+def test_auto_and_the_doctor_go_round() -> None:
+    """Angles at both ends of the range are neighbours, so they need a narrower bandwidth than on a line."""
+    angles = np.concatenate([np.linspace(0, 10, 50), np.linspace(350, 359, 50)])
+    circle = LabelSpace(period=360)
+    s = bandwidth_for_fraction(angles, 0.2, space=circle)
+    assert s == PartnerSampler(angles, "auto", space=circle).bandwidth
+    distance = around(angles, 360)
+    weight = weights("gaussian", distance, s)
+    assert np.median(weight.sum(1) ** 2 / (weight**2).sum(1)) == pytest.approx(20, rel=1e-3)
+    report = diagnose(angles, s, space=circle)
+    assert report.pair_gap == pytest.approx(float(((weight * distance).sum(1) / weight.sum(1)).mean()))
+    assert report.uniform_gap == pytest.approx(float(distance.mean()))
+
+
+def test_no_space_changes_nothing() -> None:
+    labels = RNG.normal(size=(60, 2))
+    one, other = PartnerSampler(labels, 0.4), PartnerSampler(labels, 0.4, space=LabelSpace())
+    assert np.array_equal(one.epoch(np.random.default_rng(0)), other.epoch(np.random.default_rng(0)))
+
+
+def test_a_chord_is_never_longer_than_its_arc() -> None:
+    period = np.array([360.0])
+    points = on_circles(np.mod(ANGLES, 360), period)
+    chord = np.sqrt(((points[:, None] - points[None]) ** 2).sum(2))
+    angles = np.mod(ANGLES, 360)
+    arc = pair_distance(angles[:, None], angles[None], 1, period)
+    assert (chord <= arc + 1e-9).all()
+    np.testing.assert_allclose(chord, 360 / np.pi * np.sin(np.pi * arc / 360), atol=1e-9)
+
+
+def test_std_bandwidths_are_not_for_circles() -> None:
+    with pytest.raises(InputError, match="on a circle"):
+        PartnerSampler(ANGLES, ("std", 0.1), space=LabelSpace(period=360))

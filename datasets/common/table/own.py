@@ -138,7 +138,7 @@ class OwnTable(Dataset):
             )
             for part in SPLITS
         )
-        data = self.assemble(train, val, test, table.source.checksums, *table.notes, *notes_on(made))
+        data = self.assemble(seed, train, val, test, table.source.checksums, *table.notes, *notes_on(made))
         unit = "log " * self.log_target + ", ".join(targets)
         return replace(data, unit=unit, worst=("rmse",) if self.group else (), extras={PREPROCESSING: made.to_json()})
 

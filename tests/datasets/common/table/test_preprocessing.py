@@ -157,7 +157,7 @@ def test_the_features_of_a_table() -> None:
     assert x.dtype == np.float32
     assert x.flags.c_contiguous
     assert x[0].tolist() == [3.0, 1, 1, 0, 0, 0]  # the median of ten 1, nine 3 and a 5, less one 1
-    assert x[16].tolist() == [3.0, 0, 0, 0, 1, 0] == x[17].tolist()[:0] + [3.0, 0, 0, 0, 1, 0]
+    assert x[16].tolist() == [3.0, 0, 0, 0, 1, 0]
     assert x[18].tolist() == [3.0, 0, 0, 0, 0, 1]
     assert x[19].tolist() == [5.0, 0, 1, 0, 0, 0]
 
@@ -178,7 +178,7 @@ def test_json_gives_the_same_features_of_new_rows(scaling: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": "other"}', '{"format": "cmixup table preprocessing 1"}'])
 def test_other_json_is_refused(text: str) -> None:
-    with pytest.raises(InputError, match="my.json does not hold what a run kept of its table"):
+    with pytest.raises(InputError, match=r"my.json does not hold what a run kept of its table"):
         Preprocessing.from_json(text, "my.json")
 
 
@@ -195,5 +195,5 @@ def test_new_rows_that_do_not_fit_are_refused() -> None:
 def test_nothing_to_learn_from() -> None:
     with pytest.raises(InputError, match=r"t.csv has no feature beside target price \(here: constant in training\)$"):
         fit(frame()[["here", "price"]], ("price",), "", (), source="t.csv")
-    with pytest.raises(InputError, match="t.csv has no feature beside target price$"):
+    with pytest.raises(InputError, match=r"t.csv has no feature beside target price$"):
         fit(frame()[["price"]], ("price",), "", (), source="t.csv")

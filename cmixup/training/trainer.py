@@ -80,12 +80,12 @@ def train(
     """Train every run and score its best checkpoint.
 
     Runs whose method, model and splits allow it train as one stack, with the same numbers as alone up to rounding,
-    which grows over the steps: digits repeat only with the same runs in the stack. A run whose training loss or predictions
-    are not finite has failed; the others of its stack go on, and training ends early where all have failed.
+    which grows over the steps: digits repeat only with the same runs in the stack. A run whose training loss or
+    predictions are not finite has failed; the others of its stack go on, and training ends early where all have failed.
 
     Args:
         runs: runs of one method and one architecture, stacked only if their splits are equally large. In a stack only
-            options of the parts that their method draws with (`Method.per_run`) may differ, such as C-Mixup's bandwidth.
+            options of the parts that their method draws with (`Method.per_run`) may differ, such as a bandwidth.
         settings: how to train.
         device: where.
         on_epoch: called after each epoch with its number (from 1) and one history row a run of the stack.

@@ -116,7 +116,7 @@ def fit(
     """Fit on training rows, in the order of the file; see `fit_number` and `fit_category`.
 
     Args:
-        train: columns of features; targets and group among them are passed over.
+        train: the columns to make features of; targets and group are not among them.
         targets, group, log_target, scaling: see `Preprocessing`.
         categorical: columns that hold categories.
         keep: columns that stay even if they seem to number the rows.
@@ -129,8 +129,6 @@ def fit(
     columns: list[Number | Category] = []
     dropped: dict[str, str] = {}
     for name in train:
-        if name == group or name in targets:
-            continue
         values = train[name]
         found = fit_category(values, rare) if name in categorical else fit_number(values, scaling, name in keep, source)
         if isinstance(found, str):

@@ -127,7 +127,7 @@ def test_what_lies_outside_training_changes_no_feature_of_it(path: str) -> None:
 
 def test_several_targets_and_groups(path: str) -> None:
     data = Csv(path, target=["price", "rent"], group="state", drop="fuel").load(0)
-    assert made(data).features == ["size"]
+    assert (made(data).features, set(made(data).dropped)) == (["size"], {"id"})
     assert made(data).group == "state"
     assert (data.unit, data.worst) == ("price, rent", ("rmse",))
     for split in parts(data):

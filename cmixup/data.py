@@ -117,6 +117,7 @@ class RegressionData:
         worst: metrics that are also reported over single domains, as `worst_<metric>` and `mean_<metric>`.
         checksums: SHA-256 of every file it was read from; empty for synthetic data.
         notes: what a reader of its results must know (a stand-in, a split of our own).
+        extras: texts that a run keeps beside its report, by file name (how features were made of a table).
     """
 
     name: str
@@ -129,6 +130,7 @@ class RegressionData:
     worst: tuple[str, ...] = ()
     checksums: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    extras: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         reported = (*METRICS, *(f"worst_{metric}" for metric in self.worst))

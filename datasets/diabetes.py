@@ -21,6 +21,7 @@ class Diabetes(TabularDataset):
     """
 
     name: ClassVar[str] = "diabetes"
+    place: ClassVar[str] = "ships with scikit-learn, BSD"
     unit: ClassVar[str] = "disease progression score"
     x_shape: ClassVar[tuple[int, ...]] = (10,)
     rows: ClassVar[int] = 442

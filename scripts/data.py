@@ -30,7 +30,7 @@ def status() -> None:
                 name, f"{folder.path}/", "", "here" if folder.present() else f"by hand: {folder.page}", folder.licence
             )
         if not files and not folders:
-            table.add_row(name, "(ships with scikit-learn)", "", "here", "BSD")
+            table.add_row(name, f"({dataset_class(name).place})", "", "", "")
         for alternatives in files:
             for file in alternatives:
                 state = "here" if present(file) else "can be fetched" if file.urls else f"by hand: {file.page}"

@@ -59,7 +59,8 @@ DISTRIBUTIONS = {"sklearn": "scikit-learn", "hydra": "hydra-core", "yaml": "PyYA
 
 def test_every_package_that_is_imported_is_declared() -> None:
     project = tomllib.loads((REPO / "pyproject.toml").read_text())["project"]
-    required = [*project["dependencies"], *project["optional-dependencies"]["repro"]]
+    optional = project["optional-dependencies"]
+    required = [*project["dependencies"], *optional["repro"], *optional["tables"]]
     declared = {re.split(r"[^\w.-]", requirement, maxsplit=1)[0].lower() for requirement in required}
     used = set().union(*(imports(path) for folder in OURS[:3] for path in (REPO / folder).rglob("*.py")))
     used |= set().union(*map(imports, LIBRARY))

@@ -79,13 +79,13 @@ def train(
 ) -> list[RunResult]:
     """Train every run and score its best checkpoint.
 
-    Runs whose method and model allow it train as one stack, with the same numbers as alone up to rounding, which
-    grows over the steps: digits repeat only with the same runs in the stack. A run whose training loss or predictions
-    are not finite has failed; the others of its stack go on, and training ends early where all have failed.
+    Runs whose method, model and splits allow it train as one stack, with the same numbers as alone up to rounding,
+    which grows over the steps: digits repeat only with the same runs in the stack. A run whose training loss or
+    predictions are not finite has failed; the others of its stack go on, and training ends early where all have failed.
 
     Args:
-        runs: runs of one method and one architecture on equally large splits. In a stack only options of the parts that
-            their method draws with (`Method.per_run`) may differ, such as C-Mixup's bandwidth.
+        runs: runs of one method and one architecture, stacked only if their splits are equally large. In a stack only
+            options of the parts that their method draws with (`Method.per_run`) may differ, such as a bandwidth.
         settings: how to train.
         device: where.
         on_epoch: called after each epoch with its number (from 1) and one history row a run of the stack.
@@ -98,7 +98,7 @@ def train(
         One result a run, in order.
 
     Raises:
-        InputError: a method that does not suit the data or the batch size, or splits or methods that cannot be stacked.
+        InputError: a method that does not suit the data or the batch size, or methods that cannot be stacked.
     """
     device = torch.device(device)
     for run in runs:
@@ -106,11 +106,23 @@ def train(
         run.method.check_batch(settings.batch_size)
     hooks = _Hooks(on_start, on_epoch, checkpoints)
     together = all(run.method.stackable and getattr(run.model, "stackable", False) for run in runs)
-    stackable = all(s.stackable for run in runs for s in (run.data.train, run.data.val, run.data.test))
-    if together and stackable:
+    shapes = [_shapes(run) for run in runs]
+    if together and None not in shapes and len(set(shapes)) == 1:
         check_alike([run.method for run in runs])
         return _train_stack(runs, settings, device, hooks)
     return [result for run in runs for result in _train_stack([run], settings, device, hooks)]
+
+
+def _shapes(run: Run) -> tuple[Any, ...] | None:
+    """Return what runs of a stack must share: the shapes of their splits, and the number of training domains.
+
+    The latter where the method looks at it. None if the inputs are not read as one stack.
+    """
+    splits = (run.data.train, run.data.val, run.data.test)
+    if not all(split.stackable for split in splits):
+        return None
+    domains = len(set(run.data.train.domain.tolist())) if run.method.domains else 0
+    return (*((tuple(split.x.shape), tuple(split.y.shape)) for split in splits), domains)
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ class Dataset(ABC):
         name: its spelling in files, configs, keys and results.
         files: one tuple for each file it needs, holding the alternatives that will do, preferred first.
         folders: the folders it needs that only a person can get.
+        place: where its rows are if it has neither files nor folders.
         unit: what y measures.
         metrics, selection, worst: see `cmixup.data.RegressionData`.
         tasks: whether a row is a task, with a support and a query (`cmixup.tasks`).
@@ -45,6 +46,7 @@ class Dataset(ABC):
     name: ClassVar[str]
     files: ClassVar[tuple[tuple[RawFile, ...], ...]] = ()
     folders: ClassVar[tuple[RawFolder, ...]] = ()
+    place: ClassVar[str] = ""
     unit: ClassVar[str]
     metrics: ClassVar[tuple[str, ...]] = ("rmse", "mape", "r")
     selection: ClassVar[str] = "rmse"

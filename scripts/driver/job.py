@@ -196,7 +196,8 @@ def execute_together(
         if result.failure:
             write_report(folder, report, result.history)
         else:
-            finish_run(folder, report, result.history, result.state_dict, scored(run.data, result))
+            kept = scored(run.data, result)
+            finish_run(folder, report, result.history, result.state_dict, kept, extras=run.data.extras)
             logger.finish(number, report)
             written.append(folder)
         (folder / RESUME_FILE).unlink(missing_ok=True)

@@ -72,13 +72,17 @@ def finish_run(
     history: Sequence[Mapping[str, float]],
     state: Mapping[str, Tensor],
     predictions: Parts,
+    *,
+    extras: Mapping[str, str] | None = None,
 ) -> None:
-    """Write a run's results, `DONE` last."""
+    """Write a run's results and the `extras` of its data, `DONE` last."""
     buffer = io.BytesIO()
     torch.save(dict(state), buffer)
     write_atomically(folder / "checkpoint.pt", buffer.getvalue())
     write_predictions(folder / PREDICTIONS, {report["seed"]: predictions})
     write_report(folder, report, history)
+    for name, text in (extras or {}).items():
+        write_atomically(folder / name, text)
     write_atomically(folder / "DONE", "")
 
 

@@ -1,0 +1,1 @@
+"""Own tables: read from text, made into numbers, split."""

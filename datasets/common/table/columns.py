@@ -1,0 +1,232 @@
+"""Columns of a table: what kind they are, and how each becomes features; fitted on training rows alone."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from cmixup.errors import InputError
+from datasets.common.table.reading import MISSING
+
+#: Text that is meant as a number: one with another decimal sign, or with groups of thousands.
+NUMERAL = re.compile(r"[+-]?(?:\d*[.,]\d+|\d{1,3}(?:[.,' ]\d{3})+(?:[.,]\d+)?)")
+#: Whole numbers are looked at for row numbers, and a rare level is one of fewer rows than these.
+MIN_ID_ROWS, MIN_LEVEL_ROWS = 20, 5
+LARGEST = float(np.finfo(np.float32).max)
+
+
+@dataclass(frozen=True)
+class Number:
+    """A numeric column: unknown values get the median, and the result is `(value - shift) / scale`.
+
+    Attributes:
+        name: of the column.
+        median: of the known training values.
+        shift, scale: fitted on the training rows after these got the median; `scale` is above 0.
+        missing: whether a second feature says which values were unknown; there is one if a training value was.
+    """
+
+    kind: ClassVar[str] = "number"
+    name: str
+    median: float
+    shift: float
+    scale: float
+    missing: bool
+
+    @property
+    def features(self) -> list[str]:
+        """Names of its features."""
+        return [self.name, f"{self.name} is missing"] if self.missing else [self.name]
+
+    def encode(self, values: pd.Series, out: np.ndarray, source: str) -> None:
+        """Write the features of `values: (N,)` into `out: (N, len(features))`, which holds zeros.
+
+        Raises:
+            InputError: a value that is no number, or too large for float32.
+        """
+        numbers = checked_numbers(values, source)
+        unknown = np.isnan(numbers)
+        out[:, 0] = (np.where(unknown, self.median, numbers) - self.shift) / self.scale
+        if self.missing:
+            out[:, 1] = unknown
+
+
+@dataclass(frozen=True)
+class Category:
+    """A column of categories, one feature a level: 1 in the rows that have it, else 0.
+
+    Attributes:
+        name: of the column.
+        levels: those that training rows have often enough, sorted.
+        other: whether there were rarer ones; they share a feature with every level that training has not seen. Without
+            one, a level that training has not seen has zeros everywhere.
+        missing: whether training rows without a value have a feature; if not, such rows have zeros everywhere.
+    """
+
+    kind: ClassVar[str] = "category"
+    name: str
+    levels: tuple[str, ...]
+    other: bool
+    missing: bool
+
+    @property
+    def features(self) -> list[str]:
+        """Names of its features."""
+        more = ["(other)"] * self.other + ["(missing)"] * self.missing
+        return [f"{self.name}={level}" for level in (*self.levels, *more)]
+
+    def encode(self, values: pd.Series, out: np.ndarray, source: str) -> None:
+        """Write the features of `values: (N,)` into `out: (N, len(features))`, which holds zeros."""
+        codes, words = as_words(values)
+        n = len(self.levels)
+        places = {level: k for k, level in enumerate(self.levels)}
+        rest, unknown = (n if self.other else -1), (n + self.other if self.missing else -1)
+        place = np.array([unknown if w is None else places.get(w, rest) for w in (*words, None)])[codes]
+        rows = np.flatnonzero(place >= 0)
+        out[rows, place[rows]] = 1.0
+
+
+def as_numbers(values: pd.Series) -> tuple[np.ndarray, np.ndarray]:
+    """Return a column as `(N,)` float64, NaN where nothing is known, and `(N,)` bool: where it holds no number.
+
+    Texts are read as numbers, and true and false as 1 and 0.
+    """
+    if pd.api.types.is_numeric_dtype(values):
+        return values.to_numpy(np.float64, na_value=np.nan), np.zeros(len(values), dtype=bool)
+    codes, words = as_words(values)
+    logical = {"true": "1", "false": "0"}
+    texts = pd.Series([None if w is None else logical.get(w.lower(), w) for w in words], dtype=object)
+    found = pd.to_numeric(texts, errors="coerce").to_numpy(np.float64)
+    wrong = np.isnan(found) & texts.notna().to_numpy()
+    return np.append(found, np.nan)[codes], np.append(wrong, False)[codes]
+
+
+def as_words(values: pd.Series) -> tuple[np.ndarray, list[str | None]]:
+    """Return a column as codes `(N,)` of words; None is an unknown value, and so is the code -1.
+
+    The words of 7, 7.0 and "7 " are the same.
+    """
+    codes, found = pd.factorize(values)
+    return codes, [_word(value) for value in found]
+
+
+def _word(value: Any) -> str | None:
+    if isinstance(value, (float, np.floating)) and float(value).is_integer():
+        return str(int(value))
+    word = str(value).strip()
+    return None if word in MISSING else word
+
+
+def checked_numbers(values: pd.Series, source: str) -> np.ndarray:
+    """Return a column as `(N,)` float64, NaN where nothing is known.
+
+    Raises:
+        InputError: a value that is no number, or too large for float32; the line names its row by the series' index.
+    """
+    numbers, wrong = as_numbers(values)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise InputError(f"{cell(values, row, source)} is not a number")
+    large = np.abs(numbers) > LARGEST
+    if large.any():
+        raise InputError(f"{cell(values, int(np.argmax(large)), source)} is too large: numbers become float32")
+    return numbers
+
+
+def cell(values: pd.Series, place: int, source: str) -> str:
+    """Return the words that errors call a cell by, the last of them its value."""
+    value = values.iloc[place]
+    shown = repr(value) if isinstance(value, str) else str(value)
+    return f"{source}, row {values.index[place]}, column {str(values.name)!r}: {shown}"
+
+
+def holds_categories(values: pd.Series, source: str) -> bool:
+    """Return whether a column holds categories: known values of which half or more are no numbers.
+
+    Raises:
+        InputError: a few that are no numbers among many that are, or values that are meant as numbers.
+    """
+    numbers, wrong = as_numbers(values)
+    count = int(wrong.sum())
+    if not count:
+        return False
+    first, name = cell(values, int(np.argmax(wrong)), source), str(values.name)
+    if count < (~np.isnan(numbers)).sum():
+        cure = f"mend it, or give missing=[...] or categorical=[{name}]"
+        raise InputError(f"{first} is not a number, as most of the column are; {cure}")
+    if sum(bool(NUMERAL.fullmatch(str(value).strip())) for value in values[wrong].iloc[:1000]) > min(count, 1000) / 2:
+        raise InputError(
+            f"{first} looks like a number: give decimal=comma or decimal=point, remove what groups thousands, "
+            f"or give categorical=[{name}]"
+        )
+    return True
+
+
+def fit_number(values: pd.Series, scaling: str, keep: bool, source: str) -> Number | str:
+    """Return a numeric column fitted on its training values, in the order of the file; or why it is dropped.
+
+    It is dropped if nothing is known, if it is constant, and if it numbers the rows: whole numbers, all different, in
+    order or within a span of twice their count (20 rows or more).
+
+    Args:
+        values: `(N,)`, training rows alone.
+        scaling: standard (mean 0, standard deviation 1), minmax ([0, 1]) or none.
+        keep: whether a column that numbers the rows stays.
+        source: how errors call the table.
+    """
+    numbers = checked_numbers(values, source)
+    known = numbers[~np.isnan(numbers)]
+    missing = len(known) < len(numbers)
+    if not len(known):
+        return "nothing known in training"
+    if known.min() == known.max() and not missing:
+        return "constant in training"
+    if not keep and not missing and _numbers_rows(known):
+        return "numbers the rows"
+    median = float(np.median(known))
+    filled = np.where(np.isnan(numbers), median, numbers)
+    shift, scale = 0.0, 1.0
+    if scaling == "standard":
+        shift, scale = float(filled.mean()), float(filled.std())
+    elif scaling == "minmax":
+        shift, scale = float(filled.min()), float(filled.max() - filled.min())
+    flat = filled.min() == filled.max()  # one value is known, and not everywhere
+    return Number(str(values.name), median, shift, 1.0 if flat else scale, missing)
+
+
+def _numbers_rows(known: np.ndarray) -> bool:
+    if len(known) < MIN_ID_ROWS or not (known == np.floor(known)).all():
+        return False
+    steps = np.diff(known)
+    if (steps > 0).all() or (steps < 0).all():
+        return True
+    return bool(known.max() - known.min() < 2 * len(known) and len(np.unique(known)) == len(known))
+
+
+def fit_category(values: pd.Series, rare: float) -> Category | str:
+    """Return a column of categories fitted on its training values; or why it is dropped.
+
+    It is dropped if it has one level, and if every level is rare, as names and other identities are.
+
+    Args:
+        values: `(N,)`, training rows alone.
+        rare: levels with fewer than this share of the rows, or fewer than 5 of them, become one.
+    """
+    codes, words = as_words(values)
+    counts: dict[str, int] = {}
+    for word, count in zip(words, np.bincount(codes[codes >= 0], minlength=len(words)), strict=True):
+        if word is not None:
+            counts[word] = counts.get(word, 0) + int(count)
+    levels = tuple(sorted(w for w, count in counts.items() if count >= max(MIN_LEVEL_ROWS, rare * len(values))))
+    missing = sum(counts.values()) < len(values)
+    if not counts:
+        return "nothing known in training"
+    if len(counts) == 1 and not missing:
+        return "constant in training"
+    if not levels:
+        return f"{len(counts)} levels, all rare"
+    return Category(str(values.name), levels, len(counts) > len(levels), missing)

@@ -1,0 +1,233 @@
+"""What datasets made of own tables share: which columns are what, the split, and what the run keeps."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+
+from cmixup.data import RegressionData, Split
+from cmixup.errors import InputError, check_choice
+from datasets.common.base import SPLITS, Dataset, Indices, permuted, smooth_labels
+from datasets.common.table.columns import as_words, cell, checked_numbers, holds_categories
+from datasets.common.table.preprocessing import PREPROCESSING, Preprocessing, fit
+from datasets.common.table.reading import nearest, shortened
+
+TRAIN_SHARE, VAL_SHARE = 0.6, 0.2
+TWIN_ROWS = 400
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table as it was read.
+
+    Attributes:
+        frame: its columns; the index numbers the rows from 1.
+        name: how errors and notes call it.
+        checksums: SHA-256 of what it was read from.
+    """
+
+    frame: pd.DataFrame
+    name: str
+    checksums: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Table:
+    """The rows of a table that can be used.
+
+    Attributes:
+        features: `(N, ...)` columns to make features of.
+        y: `(N, d_y)` float64 labels.
+        domain: `(N,)` int64 domain of each row, 0 without a group.
+        categorical: names of the features that hold categories.
+        source: the table as it was read.
+        notes: what was left out.
+    """
+
+    features: pd.DataFrame
+    y: np.ndarray
+    domain: np.ndarray
+    categorical: frozenset[str]
+    source: Source
+    notes: tuple[str, ...]
+
+
+class OwnTable(Dataset):
+    """A table of which the user says what its columns are.
+
+    Columns of numbers are numeric features; columns of which half or more of the known values are no numbers hold
+    categories. Rows without a target or group are left out and counted. All else is fitted on the training rows alone
+    (medians, scales, levels, which columns are of no use: `datasets.common.table.columns`), and the run keeps it as
+    preprocessing.json.
+
+    Args:
+        target: the label column, or a list of several.
+        group: a column of domains; whole domains go to training, validation and test. It is no feature.
+        categorical: columns that hold categories even if they look like numbers.
+        drop: columns to leave out.
+        keep: columns that stay even if they seem to number the rows.
+        log_target: predict the natural logarithm of the targets.
+        rare: levels with less than this share of the training rows, or fewer than 5 rows, are merged.
+        scaling: of numeric features: standard, minmax or none.
+        synthetic: use the twin; its target and group have the names given.
+
+    Raises:
+        InputError: a value of another kind or range.
+    """
+
+    def __init__(
+        self,
+        *,
+        target: str | int | list = "",
+        group: str | int = "",
+        categorical: str | int | list | None = None,
+        drop: str | int | list | None = None,
+        keep: str | int | list | None = None,
+        log_target: bool = False,
+        rare: float = 0.01,
+        scaling: str = "standard",
+        synthetic: bool = False,
+    ):
+        super().__init__(synthetic)
+        self.targets, self.group = as_names(target), str(group)
+        self.categorical, self.drop, self.keep = as_names(categorical), as_names(drop), as_names(keep)
+        self.log_target = log_target
+        if not 0 <= rare < 1:
+            raise InputError(f"rare must be a share of rows, 0 or more and below 1, got {rare!r}")
+        self.rare = rare
+        self.scaling = check_choice("scaling", scaling, ("standard", "minmax", "none"))
+        for k, name in enumerate(self.targets):
+            others = {"target": self.targets[:k], "group": (self.group,), "drop": self.drop, "keep": self.keep,
+                      "categorical": self.categorical}  # fmt: skip
+            if clash := [what for what, names in others.items() if name in names]:
+                raise InputError(f"target {name!r} is in {clash[0]}, too")
+
+    @abstractmethod
+    def read(self) -> Source:
+        """Return the table."""
+
+    @cached_property
+    def table(self) -> Table:
+        """The rows that can be used; the twin's, if that is asked for."""
+        return self._twin() if self.synthetic else self._usable(self.read())
+
+    def load(self, seed: int) -> RegressionData:
+        """Split the table by run seed, 60 / 20 / 20, and make features of it; it is read once."""
+        table = self.table
+        rng, source = np.random.default_rng(seed), table.source.name
+        targets = self.targets or ("y",)  # the twin's
+        rows = split_groups(table.domain, rng, source) if self.group else split_rows(len(table.y), rng, source)
+        made = fit(
+            table.features.iloc[np.sort(rows["train"])], targets, self.group, table.categorical,
+            keep=self.keep, log_target=self.log_target, rare=self.rare, scaling=self.scaling, source=source,
+        )  # fmt: skip
+        x = made.apply(table.features, source)
+        train, val, test = (
+            Split(
+                x=torch.from_numpy(x[rows[part]]),
+                y=torch.from_numpy(table.y[rows[part]].astype(np.float32)),
+                domain=torch.from_numpy(table.domain[rows[part]]),
+                name=f"{self.name}/{part}",
+            )
+            for part in SPLITS
+        )
+        data = self.assemble(seed, train, val, test, table.source.checksums, *table.notes, *notes_on(made))
+        unit = "log " * self.log_target + ", ".join(targets)
+        return replace(data, unit=unit, worst=("rmse",) if self.group else (), extras={PREPROCESSING: made.to_json()})
+
+    def _usable(self, source: Source) -> Table:
+        """Check that the columns asked for are there, and leave out rows without target or group."""
+        frame, name = source.frame, source.name
+        known = [str(column) for column in frame]
+        frame = frame.set_axis(known, axis=1)
+        if not self.targets:
+            raise InputError(f"target must name a column of {name}: {shortened(known)}")
+        asked = {"target": self.targets, "group": (self.group,) if self.group else (), "drop": self.drop,
+                 "categorical": self.categorical, "keep": self.keep}  # fmt: skip
+        for option, columns in asked.items():
+            for column in columns:
+                if column not in known:
+                    raise InputError(f"{option} {column!r} is no column of {name}{nearest(column, known)}")
+        y = np.column_stack([checked_numbers(frame[target], name) for target in self.targets])
+        usable, notes = ~np.isnan(y).any(axis=1), []
+        if self.log_target and (wrong := y[usable] <= 0).any():
+            row, column = np.argwhere(wrong)[0]
+            where = cell(frame[self.targets[column]][usable], row, name)
+            raise InputError(f"{where} has no logarithm (log_target=true)")
+        if not usable.all():
+            notes.append(f"{int((~usable).sum())} of {len(usable)} rows have no target and are left out")
+        domain = np.zeros(len(frame), dtype=np.int64)
+        if self.group:
+            codes, words = as_words(frame[self.group])
+            order = {word: k for k, word in enumerate(sorted({word for word in words if word is not None}))}
+            domain = np.array([-1 if w is None else order[w] for w in (*words, None)], dtype=np.int64)[codes]
+            if (domain[usable] < 0).any():
+                notes.append(f"{int((domain[usable] < 0).sum())} rows have no {self.group} and are left out")
+            usable &= domain >= 0
+        features = frame[[c for c in known if c not in (*self.targets, self.group, *self.drop)]][usable]
+        kinds = {c for c in features if c in self.categorical or holds_categories(features[c], name)}
+        y = np.log(y[usable]) if self.log_target else y[usable]
+        return Table(features, y, domain[usable], frozenset(kinds), source, tuple(notes))
+
+    def _twin(self) -> Table:
+        """Return made-up rows with every kind of column, whose targets and group have the names given."""
+        rng = np.random.default_rng(0)
+        x = rng.random((TWIN_ROWS, 3))
+        heating = rng.choice(["gas", "oil", "wood", "peat"], TWIN_ROWS, p=[0.6, 0.29, 0.1, 0.01])
+        frame = pd.DataFrame(
+            {"id": np.arange(TWIN_ROWS), "area": np.where(x[:, 0] < 0.1, np.nan, 100 * x[:, 0]), "age": 50 * x[:, 1],
+             "rooms": np.floor(1 + 6 * x[:, 2]), "heating": heating, "country": "here"},
+            index=pd.RangeIndex(1, TWIN_ROWS + 1),
+        )  # fmt: skip
+        y = np.column_stack([smooth_labels(x, rng, 200, 40) for _ in self.targets or "y"])
+        domain = rng.integers(0, 12 if self.group else 1, TWIN_ROWS)
+        return Table(frame, y, domain, frozenset({"heating", "country"}), Source(frame, "the twin", {}), ())
+
+
+def as_names(given: Any) -> tuple[str, ...]:
+    """Return names of columns as they come from a command line: one or a list, numbers too."""
+    every = given if isinstance(given, (list, tuple)) else [given]
+    return tuple(str(name) for name in every if name not in ("", None))
+
+
+def notes_on(made: Preprocessing) -> list[str]:
+    """Return what a reader of the results must know of the features."""
+    return [f"dropped column {name}: {reason}" for name, reason in made.dropped.items()]
+
+
+def split_rows(n: int, rng: np.random.Generator, source: str = "table") -> Indices:
+    """Permute the rows and cut them 60 / 20 / 20, one row at least to each.
+
+    Raises:
+        InputError: fewer than three rows.
+    """
+    if n < len(SPLITS):
+        raise InputError(f"{source}: rows with a target are {n}; train, val and test need one each")
+    held = max(1, round(VAL_SHARE * n))
+    return permuted(rng.permutation(n), (n - 2 * held, held, held))
+
+
+def split_groups(domain: np.ndarray, rng: np.random.Generator, source: str = "table") -> Indices:
+    """Permute the domains and cut them where their rows are nearest to 60 / 20 / 20, one domain at least to each.
+
+    Rows of a part stay in the order of the table.
+
+    Raises:
+        InputError: fewer than three domains.
+    """
+    ids, counts = np.unique(domain, return_counts=True)
+    if len(ids) < len(SPLITS):
+        raise InputError(f"{source}: groups are {len(ids)}; train, val and test need one each")
+    order = rng.permutation(len(ids))
+    filled = np.cumsum(counts[order]) / len(domain)
+    first = 1 + int(np.argmin(np.abs(filled[:-2] - TRAIN_SHARE)))
+    second = first + 1 + int(np.argmin(np.abs(filled[first:-1] - TRAIN_SHARE - VAL_SHARE)))
+    parts = np.split(ids[order], [first, second])
+    return {name: np.flatnonzero(np.isin(domain, part)) for name, part in zip(SPLITS, parts, strict=True)}

@@ -1,0 +1,142 @@
+"""How a table becomes features: fitted on training rows, kept as JSON, applied to any rows with the same columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cmixup.errors import InputError
+from datasets.common.table.columns import Category, Number, fit_category, fit_number
+from datasets.common.table.reading import nearest
+
+#: Name of the file in a run's folder, and what its first key says.
+PREPROCESSING, FORMAT = "preprocessing.json", "cmixup table preprocessing 1"
+KINDS = {kind.kind: kind for kind in (Number, Category)}
+
+
+@dataclass(frozen=True)
+class Preprocessing:
+    """From a table's columns to features.
+
+    Attributes:
+        targets: label columns; a table to predict on need not have them.
+        group: the column of domains, which is no feature; empty if there is none.
+        log_target: whether the model predicts the natural logarithm of the targets.
+        scaling: of numbers: standard, minmax (clipped to [0, 1]) or none.
+        columns: the columns that become features, in order.
+        dropped: reason by column, of those that were found to be of no use.
+    """
+
+    targets: tuple[str, ...]
+    group: str
+    log_target: bool
+    scaling: str
+    columns: tuple[Number | Category, ...]
+    dropped: Mapping[str, str]
+
+    @property
+    def features(self) -> list[str]:
+        """Names of the features, such as `size`, `size is missing`, `fuel=gas`, `fuel=(other)`."""
+        return [name for column in self.columns for name in column.features]
+
+    @property
+    def text(self) -> list[str]:
+        """Columns that a file is to be read with as text (`read_table`), so that 007 stays 007."""
+        return [column.name for column in self.columns if isinstance(column, Category)]
+
+    def apply(self, frame: pd.DataFrame, source: str = "table") -> np.ndarray:
+        """Return the features `(N, len(features))` float32 of a table's rows; columns that are not named are ignored.
+
+        Args:
+            frame: N rows; its index names rows in errors.
+            source: how errors call the table.
+
+        Raises:
+            InputError: a column that is not there, or a cell that is no number where one belongs.
+        """
+        x = np.zeros((len(self.features), len(frame)), dtype=np.float32).T  # written feature by feature
+        start = 0
+        for column in self.columns:
+            if column.name not in frame:
+                raise InputError(f"{source} has no column {column.name!r}{nearest(column.name, list(frame))}")
+            out = x[:, start : start + len(column.features)]
+            column.encode(frame[column.name], out, source)
+            if self.scaling == "minmax":
+                np.clip(out, 0.0, 1.0, out=out)
+            start += len(column.features)
+        return np.ascontiguousarray(x)
+
+    def to_json(self) -> str:
+        """Return it as JSON text."""
+        given = {**asdict(self), "columns": [{"kind": column.kind, **asdict(column)} for column in self.columns]}
+        return json.dumps({"format": FORMAT, **given}, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str, source: str = PREPROCESSING) -> Preprocessing:
+        """Return what `to_json` made the text of.
+
+        Args:
+            text: the JSON.
+            source: how errors call it.
+
+        Raises:
+            InputError: other text.
+        """
+        try:
+            given: dict[str, Any] = json.loads(text)
+            if given.pop("format") != FORMAT:
+                raise ValueError
+            columns = tuple(KINDS[column.pop("kind")](**_tuples(column)) for column in given.pop("columns"))
+            return cls(**_tuples(given), columns=columns)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise InputError(f"{source} does not hold what a run kept of its table ({FORMAT})") from None
+
+
+def _tuples(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
+
+
+def fit(
+    train: pd.DataFrame,
+    targets: tuple[str, ...],
+    group: str,
+    categorical: Collection[str],
+    *,
+    keep: Collection[str] = (),
+    log_target: bool = False,
+    rare: float = 0.01,
+    scaling: str = "standard",
+    source: str = "table",
+) -> Preprocessing:
+    """Fit on training rows, in the order of the file; see `fit_number` and `fit_category`.
+
+    Args:
+        train: the columns to make features of; targets and group are not among them.
+        targets, group, log_target, scaling: see `Preprocessing`.
+        categorical: columns that hold categories.
+        keep: columns that stay even if they seem to number the rows.
+        rare: share of the rows below which levels are merged.
+        source: how errors call the table.
+
+    Raises:
+        InputError: nothing is left to learn from.
+    """
+    columns: list[Number | Category] = []
+    dropped: dict[str, str] = {}
+    for name in train:
+        values = train[name]
+        found = fit_category(values, rare) if name in categorical else fit_number(values, scaling, name in keep, source)
+        if isinstance(found, str):
+            dropped[str(name)] = found
+        else:
+            columns.append(found)
+    if not columns:
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in dropped.items())
+        more = f" ({reasons})" if reasons else ""
+        raise InputError(f"{source} has no feature beside target {', '.join(targets)}{more}")
+    return Preprocessing(targets, group, log_target, scaling, tuple(columns), dropped)

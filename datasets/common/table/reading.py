@@ -1,0 +1,216 @@
+"""Text tables (CSV) as frames, by rules that leave nothing to chance.
+
+- Rows are counted from 1 below the header; blank lines are none. Errors name file, row and column.
+- The header is the first line that is not blank. Blanks and line breaks in names become one blank, and none around
+  them; a column without a name is called "column 3" by its place; two of one name are refused.
+- `separator=auto` takes the one of tab, semicolon, bar and comma that stands most often in the header outside quotes,
+  the first of these on a tie.
+- `decimal=auto` takes the comma if the separator is another, some column of the first 1,000 rows holds numbers only
+  when it is read so, and none only when it is read with a point. Else it takes the point.
+- A cell that holds nothing or one of `MISSING` is unknown, and so are cells that a short row lacks. A row with more
+  cells than the header is refused.
+- A byte-order mark is skipped, and line breaks and separators inside double quotes belong to their cell.
+"""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import io
+import re
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from cmixup.errors import InputError, check_choice
+
+#: By name, in order of preference where the header holds several as often.
+SEPARATORS = {"tab": "\t", "semicolon": ";", "bar": "|", "comma": ","}
+DECIMALS = {"point": ".", "comma": ","}
+#: Cells that stand for an unknown value.
+MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None", "?")
+SAMPLE_ROWS = 1000
+NUMBER = r"[+-]?(?:\d+{0}?\d*|{0}\d+)(?:[eE][+-]?\d+)?"
+
+
+@dataclass(frozen=True)
+class Format:
+    """How a text file holds a table.
+
+    Args:
+        separator: auto, or one of `SEPARATORS` by name or as it is.
+        decimal: auto, or one of `DECIMALS` by name or as it is.
+        encoding: a codec of Python, such as utf-8 or cp1252.
+        missing: texts that stand for an unknown value beside `MISSING`.
+
+    Raises:
+        InputError: another separator, decimal sign or encoding.
+    """
+
+    separator: str = "auto"
+    decimal: str = "auto"
+    encoding: str = "utf-8"
+    missing: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_choice("separator", self.separator, ("auto", *SEPARATORS, *SEPARATORS.values()))
+        check_choice("decimal", self.decimal, ("auto", *DECIMALS, *DECIMALS.values()))
+        try:
+            "".encode(self.encoding)
+        except LookupError:
+            raise InputError(f"encoding must be one that Python knows, such as utf-8, got {self.encoding!r}") from None
+
+    @property
+    def codec(self) -> str:
+        """The encoding; of UTF-8 the variant that skips a byte-order mark."""
+        return "utf-8-sig" if self.encoding.lower() in ("utf-8", "utf8") else self.encoding
+
+
+def read_table(path: Path, form: Format, text: Sequence[str] = ()) -> pd.DataFrame:
+    """Return the table in a file, with its rows' numbers as index: numbers where a whole column holds them, else text.
+
+    Args:
+        path: the file.
+        form: how it holds the table.
+        text: columns to be read as text even if they hold numbers; names that are not there are passed over.
+
+    Raises:
+        InputError: nothing there, no table, or a cell that cannot be read; the line names file, row and column.
+    """
+    if not path.exists():
+        raise InputError(f"path: no such file {path}")
+    if path.is_dir():
+        raise InputError(f"path {path} is a folder, not a file")
+    try:
+        with path.open(encoding=form.codec, newline="") as stream:
+            record = _first_record(stream, path)
+        separator = _pick_separator(record, form.separator)
+        names = _check_names(next(csv.reader(io.StringIO(record), delimiter=separator, skipinitialspace=True)), path)
+        options: dict[str, Any] = {
+            "sep": separator, "encoding": form.codec, "names": names, "header": 0, "index_col": False,
+            "keep_default_na": False, "na_values": [*MISSING, *form.missing], "skipinitialspace": True,
+        }  # fmt: skip
+        decimal = DECIMALS.get(form.decimal, form.decimal)
+        if decimal == "auto":
+            decimal = "." if separator == "," else _pick_decimal(_parse(path, options | {"nrows": SAMPLE_ROWS}, names))
+        frame = _parse(path, options | {"decimal": decimal}, [name for name in names if name in text])
+    except UnicodeDecodeError as error:
+        raise InputError(_bad_byte(path, form, error)) from None
+    except csv.Error as error:
+        raise InputError(f"{path} cannot be read: {error}") from None
+    if not len(frame):
+        raise InputError(f"{path} has a header and no rows")
+    frame.index = pd.RangeIndex(1, len(frame) + 1)
+    return frame
+
+
+def nearest(name: str, known: Sequence[str]) -> str:
+    """Return the known name that is like `name`, or else the known names, in words that end an error."""
+    lower = {each.lower(): each for each in known}
+    found = difflib.get_close_matches(name.lower(), list(lower), 1)
+    return f"; the nearest name is {lower[found[0]]!r}" if found else f"; there are {shortened(known)}"
+
+
+def shortened(names: Sequence[str], most: int = 12) -> str:
+    """Return names in one line, not all if there are many."""
+    return ", ".join(names[:most]) + (f", ... ({len(names)} in all)" if len(names) > most else "")
+
+
+def _parse(path: Path, options: dict[str, Any], as_text: Sequence[str]) -> pd.DataFrame:
+    """Let pandas parse the file, and say its complaints in one line."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)  # it drops cells beyond the header
+            return pd.read_csv(path, dtype=dict.fromkeys(as_text, str), low_memory=False, **options)
+    except pd.errors.EmptyDataError:
+        raise InputError(f"{path} is empty") from None
+    except pd.errors.ParserWarning:
+        raise InputError(_long_row(path, options)) from None
+    except pd.errors.ParserError as error:
+        if "saw" in str(error):
+            raise InputError(_long_row(path, options)) from None
+        if found := re.search(r"EOF inside string starting at row (\d+)", str(error)):
+            raise InputError(f"{path}, row {found[1]}: a quote is opened and not closed") from None
+        raise InputError(f"{path} cannot be read: {' '.join(str(error).split())}") from None
+
+
+def _first_record(stream: Any, path: Path) -> str:
+    """Return the first line that is not blank, with the lines that its quotes go on to."""
+    record = ""
+    for line in stream:
+        if not record and not line.strip():
+            continue
+        record += line
+        if record.count('"') % 2 == 0:
+            return record
+    if not record:
+        raise InputError(f"{path} is empty")
+    raise InputError(f"{path}, header: a quote is opened and not closed")
+
+
+def _pick_separator(record: str, given: str) -> str:
+    if given != "auto":
+        return SEPARATORS.get(given, given)
+    bare = re.sub(r'"[^"]*"', "", record)
+    return max(SEPARATORS.values(), key=bare.count) if any(map(bare.count, SEPARATORS.values())) else ","
+
+
+def _check_names(cells: Sequence[str], path: Path) -> list[str]:
+    """Return the columns' names; the header must not hold one twice."""
+    names = [" ".join(cell.split()) or f"column {k}" for k, cell in enumerate(cells, start=1)]
+    for k, name in enumerate(names):
+        if name in names[:k]:
+            first = names.index(name) + 1
+            raise InputError(f"{path}, header: column {name!r} is there twice, as column {first} and column {k + 1}")
+    return names
+
+
+def _pick_decimal(sample: pd.DataFrame) -> str:
+    """Return the decimal sign of a sample that was read as text."""
+    only = dict.fromkeys(DECIMALS.values(), False)
+    for name in sample:
+        known = sample[name].dropna().str.strip()
+        for sign in only:
+            holds = known.str.contains(sign, regex=False).any()
+            only[sign] |= bool(holds and known.str.fullmatch(NUMBER.format(re.escape(sign))).all())
+    return "," if only[","] and not only["."] else "."
+
+
+def _records(path: Path, options: dict[str, Any]) -> Any:
+    """Yield the file's records as lists of cells, blank lines left out; bytes that are no text become surrogates."""
+    with path.open(encoding=options["encoding"], errors="surrogateescape", newline="") as stream:
+        reader = csv.reader(stream, delimiter=options["sep"], skipinitialspace=True)
+        yield from (cells for cells in reader if cells)
+
+
+def _long_row(path: Path, options: dict[str, Any]) -> str:
+    width = len(options["names"])
+    for row, cells in enumerate(_records(path, options)):
+        if len(cells) > width:
+            return f"{path}, row {row}: {len(cells)} cells, but the header names {width} columns"
+    return f"{path} has rows with more cells than the header names columns"
+
+
+def _bad_byte(path: Path, form: Format, error: UnicodeDecodeError) -> str:
+    """Say where the first byte is that the encoding does not have."""
+    cure = "encoding= names another, such as cp1252 or utf-16"
+    try:
+        names: list[str] = []
+        for row, cells in enumerate(_records(path, {"encoding": form.codec, "sep": _guess(path, form)})):
+            names = names or cells
+            for k, cell in enumerate(cells):
+                if found := re.search("[\udc80-\udcff]", cell):
+                    where = f"row {row}, column {names[k].strip()!r}" if row and k < len(names) else "header"
+                    return f"{path}, {where}: byte 0x{ord(found[0]) - 0xDC00:02x} is not {form.encoding}; {cure}"
+    except (UnicodeError, csv.Error):  # such as half a character of UTF-16
+        pass
+    return f"{path} is not {form.encoding}: {error.reason}; {cure}"
+
+
+def _guess(path: Path, form: Format) -> str:
+    with path.open(encoding=form.codec, errors="surrogateescape", newline="") as stream:
+        return _pick_separator(_first_record(stream, path), form.separator)

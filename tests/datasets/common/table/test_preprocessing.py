@@ -1,0 +1,197 @@
+"""Columns become features by what the training rows hold, and the JSON of it does the same to new rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cmixup.errors import InputError
+from datasets.common.table.columns import Category, Number, as_numbers, fit_category, fit_number, holds_categories
+from datasets.common.table.preprocessing import Preprocessing, fit
+
+NAN = float("nan")
+
+
+def column(values: list, name: str = "x") -> pd.Series:
+    return pd.Series(values, index=range(1, len(values) + 1), name=name)
+
+
+def number(values: list, scaling: str = "standard", keep: bool = False) -> Any:
+    return fit_number(column(values), scaling, keep, "t.csv")
+
+
+def frame() -> pd.DataFrame:
+    """Twenty rows whose features are easily computed by hand."""
+    size = [NAN, *[1.0, 3.0] * 9, 5.0]
+    fuel = ["gas"] * 9 + ["oil"] * 7 + ["wood", "peat", None, " gas "]
+    return pd.DataFrame({"id": range(20), "size": size, "fuel": fuel, "here": 7}, index=range(1, 21))
+
+
+def fitted(**changes: Any) -> Preprocessing:
+    return fit(frame(), ("price",), "", {"fuel"}, source="t.csv", **changes)
+
+
+# ---- numbers
+
+
+def test_unknown_numbers_get_the_training_median_and_an_indicator() -> None:
+    found = number([1.0, 2.0, 9.0, NAN])
+    filled = np.array([1.0, 2.0, 9.0, 2.0])
+    assert found == Number("x", 2.0, filled.mean(), filled.std(), True)
+    out = np.zeros((3, 2))
+    found.encode(column([NAN, 2.0, 9.0]), out, "t.csv")
+    z = (np.array([2.0, 2.0, 9.0]) - filled.mean()) / filled.std()
+    np.testing.assert_allclose(out, np.column_stack([z, [1, 0, 0]]))
+
+
+def test_without_unknown_training_values_there_is_no_indicator_and_later_ones_get_the_median() -> None:
+    found = number([1.0, 2.0, 9.0], "none")
+    assert found == Number("x", 2.0, 0.0, 1.0, False)
+    out = np.zeros((2, 1))
+    found.encode(column([NAN, 5.0]), out, "t.csv")
+    assert out[:, 0].tolist() == [2.0, 5.0]
+
+
+def test_the_three_scalings() -> None:
+    values = [2.0, 4.0, 12.0]
+    assert (number(values, "minmax").shift, number(values, "minmax").scale) == (2.0, 10.0)
+    assert (number(values).shift, number(values).scale) == (6.0, pytest.approx((56 / 3) ** 0.5))
+    assert (number(values, "none").shift, number(values, "none").scale) == (0.0, 1.0)
+
+
+def test_columns_of_no_use_are_dropped_with_their_reason() -> None:
+    assert number([3.0, 3.0, 3.0]) == "constant in training"
+    assert number([NAN, NAN]) == "nothing known in training"
+    assert number([3.0, NAN, 3.0]) == Number("x", 3.0, 3.0, 1.0, True)  # whether it is known may tell something
+    rng = np.random.default_rng(0)
+    ids = rng.permutation(50)[:30]
+    assert number(ids.tolist()) == number(sorted(1000 * ids)) == number((-np.arange(30)).tolist()) == "numbers the rows"
+    assert isinstance(number(ids.tolist(), keep=True), Number)
+    assert isinstance(number((1000 * ids).tolist()), Number)  # all different, but neither dense nor in order
+    assert isinstance(number([*ids.tolist()[1:], int(ids[1])]), Number)  # one is there twice
+    assert isinstance(number((np.arange(30) + 0.5).tolist()), Number)
+    assert isinstance(number(list(range(19))), Number)  # too few rows to tell
+
+
+# ---- categories
+
+
+def test_rare_levels_are_merged_and_unknown_ones_have_their_own_feature() -> None:
+    found = fit_category(column(["b"] * 6 + ["a"] * 5 + ["c"] * 4 + ["d", None]), 0.01)
+    assert found == Category("x", ("a", "b"), True, True)
+    assert found.features == ["x=a", "x=b", "x=(other)", "x=(missing)"]
+    out = np.zeros((6, 4))
+    found.encode(column(["b", "a ", "c", "new", None, "NA"]), out, "t.csv")
+    np.testing.assert_array_equal(out, np.eye(4)[[1, 0, 2, 2, 3, 3]])
+
+
+def test_levels_without_a_feature_are_zeros_everywhere() -> None:
+    found = fit_category(column(["a", "b"] * 5), 0.0)
+    assert found == Category("x", ("a", "b"), False, False)
+    out = np.zeros((3, 2))
+    found.encode(column(["b", "new", None]), out, "t.csv")
+    assert out.tolist() == [[0, 1], [0, 0], [0, 0]]
+
+
+def test_a_level_is_rare_below_the_share_asked_for() -> None:
+    values = column(["a"] * 90 + ["b"] * 10)
+    assert fit_category(values, 0.1) == Category("x", ("a", "b"), False, False)
+    assert fit_category(values, 0.11) == Category("x", ("a",), True, False)
+
+
+def test_categories_of_no_use_are_dropped_with_their_reason() -> None:
+    assert fit_category(column(["a"] * 9), 0.01) == "constant in training"
+    assert fit_category(column([f"name {k}" for k in range(30)]), 0.01) == "30 levels, all rare"
+    assert fit_category(column([None, None]), 0.01) == "nothing known in training"
+
+
+def test_a_level_is_the_same_in_every_type() -> None:
+    found = fit_category(column(["7", "8"] * 5), 0.0)
+    for values in ([7, 8], [7.0, 8.0], ["7", "8 "]):
+        out = np.zeros((2, 2))
+        found.encode(column(values), out, "t.csv")
+        np.testing.assert_array_equal(out, np.eye(2))
+
+
+# ---- kinds
+
+
+def test_numbers_from_any_type() -> None:
+    for values, expected in (
+        ([True, False], [1, 0]), (["True", "false", None], [1, 0, NAN]), (["1", " 2e3", "NA"], [1, 2000, NAN]),
+        (pd.array([1, None], dtype="Int64"), [1, NAN]),
+    ):  # fmt: skip
+        found, wrong = as_numbers(pd.Series(values))
+        np.testing.assert_array_equal(found, expected)
+        assert not wrong.any()
+
+
+def test_half_or_more_words_are_categories_and_few_are_refused() -> None:
+    assert not holds_categories(column(["1", "2", None]), "t.csv")
+    assert holds_categories(column(["1", "2", "A", "B", None]), "t.csv")
+    with pytest.raises(
+        InputError, match=r"t.csv, row 3, column 'x': 'A' is not a number, as most .* categorical=\[x\]"
+    ):
+        holds_categories(column(["1", "2", "A"]), "t.csv")
+
+
+@pytest.mark.parametrize("values", [["0,5", "12,25"], ["1,500", "2,000,000"], ["1.000,5", "2.000"], ["1 000", "5 000"]])
+def test_words_that_are_meant_as_numbers_are_refused(values: list[str]) -> None:
+    with pytest.raises(InputError, match=r"t.csv, row 1, column 'x': .* looks like a number: give decimal=comma"):
+        holds_categories(column(values), "t.csv")
+
+
+# ---- the whole
+
+
+def test_the_features_of_a_table() -> None:
+    made = fitted(scaling="none")
+    assert made.features == ["size", "size is missing", "fuel=gas", "fuel=oil", "fuel=(other)", "fuel=(missing)"]
+    assert made.dropped == {"id": "numbers the rows", "here": "constant in training"}
+    x = made.apply(frame())
+    assert x.dtype == np.float32
+    assert x.flags.c_contiguous
+    assert x[0].tolist() == [3.0, 1, 1, 0, 0, 0]  # the median of ten 1, nine 3 and a 5, less one 1
+    assert x[16].tolist() == [3.0, 0, 0, 0, 1, 0]
+    assert x[18].tolist() == [3.0, 0, 0, 0, 0, 1]
+    assert x[19].tolist() == [5.0, 0, 1, 0, 0, 0]
+
+
+@pytest.mark.parametrize("scaling", ["standard", "minmax", "none"])
+def test_json_gives_the_same_features_of_new_rows(scaling: str) -> None:
+    made = fitted(scaling=scaling, log_target=True)
+    again = Preprocessing.from_json(made.to_json())
+    assert again == made
+    rng = np.random.default_rng(0)
+    new = pd.DataFrame({"fuel": rng.choice(["gas", "new", None], 50), "size": 10 * rng.normal(size=50), "more": 1})
+    np.testing.assert_array_equal(again.apply(new), made.apply(new))
+    assert (again.scaling, again.targets, again.log_target, again.text) == (scaling, ("price",), True, ["fuel"])
+    if scaling == "minmax":
+        assert made.apply(new).min() == 0
+        assert made.apply(new).max() == 1
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": "other"}', '{"format": "cmixup table preprocessing 1"}'])
+def test_other_json_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match=r"my.json does not hold what a run kept of its table"):
+        Preprocessing.from_json(text, "my.json")
+
+
+def test_new_rows_that_do_not_fit_are_refused() -> None:
+    made = fitted()
+    with pytest.raises(InputError, match=r"new.csv has no column 'size'; the nearest name is 'Size'"):
+        made.apply(frame().rename(columns={"size": "Size"}), "new.csv")
+    with pytest.raises(InputError, match=r"new.csv, row 2, column 'size': 'big' is not a number"):
+        made.apply(frame().astype({"size": object}).replace({"size": {1.0: "big"}}), "new.csv")
+    with pytest.raises(InputError, match=r"new.csv, row 20, column 'size': inf is too large: numbers become float32"):
+        made.apply(frame().replace({"size": {5.0: np.inf}}), "new.csv")
+
+
+def test_nothing_to_learn_from() -> None:
+    with pytest.raises(InputError, match=r"t.csv has no feature beside target price \(here: constant in training\)$"):
+        fit(frame()[["here"]], ("price",), "", (), source="t.csv")
+    with pytest.raises(InputError, match=r"t.csv has no feature beside target price$"):
+        fit(frame()[[]], ("price",), "", (), source="t.csv")

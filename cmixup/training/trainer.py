@@ -122,7 +122,7 @@ def _shapes(run: Run) -> tuple[Any, ...] | None:
     if not all(split.stackable for split in splits):
         return None
     domains = len(set(run.data.train.domain.tolist())) if run.method.domains else 0
-    return (*((tuple(split.x.shape), tuple(split.y.shape)) for split in splits), domains)
+    return (*((tuple(getattr(split.x, "shape", ())), tuple(split.y.shape)) for split in splits), domains)
 
 
 @dataclass(frozen=True)

@@ -254,7 +254,14 @@ def test_hugging_face_encoder() -> None:
     import_torchvision()  # transformers imports it
     torch.manual_seed(0)
     config = transformers.BertConfig(
-        vocab_size=50, hidden_size=16, num_hidden_layers=3, num_attention_heads=2, intermediate_size=32, num_labels=1
+        vocab_size=50,
+        hidden_size=16,
+        num_hidden_layers=3,
+        num_attention_heads=2,
+        intermediate_size=32,
+        num_labels=1,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
     )
     tokens = {"input_ids": torch.randint(50, (4, 9)), "attention_mask": torch.ones(4, 9, dtype=torch.int64)}
     model = transformers.BertForSequenceClassification(config)

@@ -46,7 +46,8 @@ class Artefact:
         options: what these runs change of their preset.
         gain: pairs of methods, the first of which is better according to the paper.
         level: pairs of methods that are level according to the paper.
-        claims: other sentences that decide, claim by what it is about; True where the claim says what the paper says.
+        claims: otherwise, sentences that say what the paper says, claim by what it is about.
+        against: sentences that say that it is not so.
         words: the state, where neither runs nor claims decide it (an illustration).
         stand_in: datasets of the experiment that are not the paper's: they are told apart.
         minutes: what the command costs on one core, where no experiment says it.
@@ -64,6 +65,7 @@ class Artefact:
     gain: list = field(default_factory=list)
     level: list = field(default_factory=list)
     claims: dict = field(default_factory=dict)
+    against: dict = field(default_factory=dict)
     words: str = ""
     stand_in: list = field(default_factory=list)
     minutes: float = 0
@@ -95,20 +97,23 @@ def load(results: Path = RESULTS) -> list[Artefact]:
     nodes = yaml.safe_load((results / FILE).read_text())
     found = [Artefact(**arguments(f"{FILE}: {name}", node, Artefact), name=name) for name, node in nodes.items()]
     for artefact in found:
-        if not (artefact.gain or artefact.level or artefact.claims or artefact.words):
-            raise InputError(f"{FILE}: {artefact.name} must have gain, level, claims or words")
+        if not (artefact.gain or artefact.level or artefact.claims or artefact.against or artefact.words):
+            raise InputError(f"{FILE}: {artefact.name} must have gain, level, claims, against or words")
     return found
 
 
 def findings(artefact: Artefact, evidence: Evidence, verdicts: Mapping[str, Verdict]) -> list[Finding]:
     """Return what our runs say, a finding for every dataset with runs, and one for every claim."""
     found = [
-        Finding(about, verdicts[name].holds if name in verdicts else None) for about, name in artefact.claims.items()
+        Finding(about, says if verdicts[name].holds else None)
+        for says, claims in ((True, artefact.claims), (False, artefact.against))
+        for about, name in claims.items()
+        if name in verdicts
     ]
     if not artefact.experiment:
         return found
     experiment = load_experiment(artefact.experiment)
-    for dataset in [*experiment.datasets, *artefact.stand_in]:
+    for dataset in dict.fromkeys([*experiment.datasets, *artefact.stand_in]):
         title = names.dataset_title(dataset) + (" (not the paper's)" if dataset in artefact.stand_in else "")
         of = {query["preset"]: _finding(artefact, query, evidence, title) for query in _queries(artefact, dataset)}
         known = {preset: finding for preset, finding in of.items() if finding}
@@ -131,8 +136,10 @@ def _finding(artefact: Artefact, query: Query, evidence: Evidence, title: str) -
             held.append(_holds(difference(samples[0], samples[1]), query["metric"], better=better))
     if not held:
         return None
+    if all(h is None for h in held):
+        return Finding(title, None, min(counts))
     several = f"{title}, {sum(h is True for h in held)} of {len(held)}" if len(held) > 1 else title
-    return Finding(several, None if all(h is None for h in held) else all(h is not False for h in held), min(counts))
+    return Finding(several, all(h is not False for h in held), min(counts))
 
 
 def state(found: Sequence[Finding]) -> str:
@@ -152,7 +159,7 @@ def missing(artefact: Artefact, evidence: Evidence) -> list[str]:
         return []
     experiment = load_experiment(artefact.experiment)
     lines = []
-    for dataset in experiment.datasets:
+    for dataset in (d for d in experiment.datasets if d not in artefact.stand_in):
         methods = experiment.methods_for(dataset, experiment.methods)
         queries = _queries(artefact, dataset)
         if not any(_sample(artefact, query, method, evidence) for query in queries for method in methods):

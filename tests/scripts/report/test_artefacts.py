@@ -1,6 +1,7 @@
 """The map of the paper's artefacts: what is said of each follows from the records."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -78,6 +79,16 @@ def test_several_pairs_all_have_to_hold():
     assert (found.about, found.holds) == ("Airfoil, 1 of 2", False)
 
 
+def test_claims_say_what_the_paper_says_or_the_opposite():
+    verdicts = {name: SimpleNamespace(holds=holds) for name, holds in (("yes", True), ("no", True), ("gone", False))}
+    artefact = replace(
+        ARTEFACT, experiment="", gain=[], claims={"A": "yes", "B": "gone", "D": "unknown"}, against={"C": "no"}
+    )
+    assert state(findings(artefact, evidence(LOWER, HIGHER), verdicts)) == (
+        "**reproduces**: A; **differs**: C; **open**: B"
+    )
+
+
 def test_what_has_no_runs_is_listed_with_its_reason():
     lines = missing(ARTEFACT, evidence(LOWER, HIGHER))
     assert "Electricity (files)" in lines
@@ -90,7 +101,7 @@ def test_a_key_that_is_none_and_an_artefact_that_nothing_decides_are_refused(tmp
     with pytest.raises(InputError, match="colour"):
         load(tmp_path)
     (tmp_path / artefacts.FILE).write_text("x: {paper: a, what: b, command: c}")
-    with pytest.raises(InputError, match="x must have gain, level, claims or words"):
+    with pytest.raises(InputError, match="x must have gain, level, claims, against or words"):
         load(tmp_path)
 
 

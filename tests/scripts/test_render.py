@@ -100,7 +100,7 @@ def test_cells_without_runs_are_listed_with_the_reason():
     absent = "the full file was not at hand (electricity_fragment is a part of it, and no column of the paper)"
     assert missing_lines(experiment, pd.DataFrame(there)) == [
         "NO2, C-Mixup-batch: not run yet",
-        "Exchange-Rate: not run yet; a run without mixing takes about 8 minutes on a CPU core",
+        "Exchange-Rate: not run yet; a run without mixing takes about 6 minutes on a CPU core",
         f"Electricity: {absent}; a run without mixing takes about 120 minutes on a CPU core",
     ]
     of_tasks = missing_lines(load_experiment("table2"), pd.DataFrame([], columns=["dataset", "method"]), "cpu")
@@ -179,6 +179,9 @@ def test_every_row_of_the_paper_meets_a_cell_of_its_table(experiment):
     metrics = {*experiment.metrics, *(m for of_one in experiment.metrics_of.values() for m in of_one)}
     for r in rows:
         assert r["dataset"] in experiment.datasets or experiment.variants
+        if (experiment.name, r["dataset"]) == ("table5", "shapenet1d") and r["method"].startswith("cmixup_"):
+            assert any("On tasks (ShapeNet1D) only C-Mixup's distance is there" in note for note in experiment.notes)
+            continue
         assert r["method"] in experiment.methods_for(r["dataset"], experiment.methods) or experiment.variants
         assert r["metric"] in metrics or experiment.variants
     assert len({(r["dataset"], r["method"], r["metric"]) for r in rows}) == len(rows)

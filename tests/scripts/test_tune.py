@@ -15,7 +15,7 @@ import yaml
 
 from cmixup.errors import InputError
 from cmixup.metrics import metric_of
-from scripts import publish, reproduce, tune
+from scripts import publish, tune
 from scripts.driver import compose, config
 from scripts.driver import job as run_module
 from scripts.driver.compose import CONFIG_DIR, TUNE_SEED, compose_train
@@ -45,7 +45,7 @@ def planned(*overrides: str) -> Job:
 def tuned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder in the place of configs/tuned, with values of NO2 for C-Mixup and k-Mixup."""
     folder = tmp_path / "tuned"
-    for module in (compose, reproduce, tune):
+    for module in (compose, cells, tune):
         monkeypatch.setattr(module, "tuned_path", lambda dataset, method: folder / dataset / f"{method}.yaml")
     (folder / "no2").mkdir(parents=True)
     (folder / "no2/cmixup.yaml").write_text("method.bandwidth: [std, 0.3]\nmethod.alpha: 0.2\ntrain.lr: 0.03\n")

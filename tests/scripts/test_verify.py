@@ -136,10 +136,11 @@ def test_a_sample_is_drawn_from_the_seed(published: Path, capsys: pytest.Capture
 
 def test_every_published_cell_is_a_whole_stack_whose_command_composes() -> None:
     cells = published_cells(RESULTS)
-    assert {len(c.seeds) for c in cells} == {10}
+    assert {len(c.seeds) for c in cells} <= {3, 10}
     assert all(sorted(c.reports) == sorted(c.seeds) for c in cells)
-    assert {c.name.partition("/")[0] for c in cells} - {"figure_bandwidth", "figure_alpha"} == {
-        "table1", "table3", "table_batch_id", "table_batch_ood", "ablation_ood",
+    assert {c.name.partition("/")[0] for c in cells} >= {
+        "table1", "table3", "table5", "table_noise", "table_batch_id", "table_batch_ood", "ablation_ood",
+        "figure_bandwidth", "figure_alpha",
     }  # fmt: skip
     found = {c.name: naming(c) for c in cells}
     words, options = found["table1/airfoil/fcn3/k_mixup/paper,layer=hidden"]

@@ -158,17 +158,18 @@ def shown(value: Any) -> str:
 def sweeps(experiment: Experiment, reports: Sequence[Report], preset: str) -> list[Sweep]:
     """Return the sweep of every dataset that has runs of a preset, from reports of any runs."""
     option, method, metric = experiment.sweep["option"], experiment.sweep["method"], experiment.metrics[0]
+    shared = experiment.own_options()
     found = []
     for dataset in experiment.datasets:
         here = [r for r in reports if (r["dataset"], r["preset"]) == (dataset, preset)]
         mine = [r for r in here if (r["experiment"], r["method"]) == (experiment.name, method)]
-        swept = points([r for r in mine if set(r["options"]) <= {option}], option, metric)
+        swept = points([r for r in mine if set(r["options"]) <= {option, *shared}], option, metric)
         if len(swept) < 2:
             continue
         lines = {}
         for other in experiment.methods_for(dataset, [m for m in experiment.methods if m != method]):
             where = (experiment.recorded_under(other, dataset), other)
-            runs = [r for r in here if (r["experiment"], r["method"]) == where and not r["options"]]
+            runs = [r for r in here if (r["experiment"], r["method"]) == where and r["options"] in ({}, shared)]
             if runs:
                 lines[other] = by_seed(runs, metric)
         own = part_file("dataset", dataset)["presets"].get(preset, {}).get(option.rpartition(".")[2])

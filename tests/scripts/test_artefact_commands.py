@@ -1,0 +1,74 @@
+"""Every command of the map that trains runs whole, in a short form on synthetic twins.
+
+What trains nothing or reads finished runs (theory, pairs, invariance, spurious strength, bandwidths, the picture of
+RCF-MNIST) has its command in its own test.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scripts import reproduce
+from scripts.driver.config import dataset_class
+from scripts.report import cells
+from scripts.report.artefacts import load
+from scripts.report.experiment import Experiment, load_experiment
+
+#: Of each command: a dataset with a quick twin, two methods, and what keeps its network small.
+SHORT: dict[str, tuple[str, list[str], list[str]]] = {
+    "table1": ("no2", ["erm", "cmixup"], []),
+    "table2": ("pascal1d", ["maml", "cmixup_meta"], ["model.width=2", "method.inner_steps=1", "method.report_steps=2",
+                                                     "train.batch_size=2"]),
+    "table3": ("crime", ["erm", "cmixup"], []),
+    "table4": ("rcf_mnist", ["cutmix", "puzzlemix_cmixup"], ["model.width=2", "train.batch_size=32"]),
+    "table5": ("no2", ["cmixup_x", "cmixup_h"], []),
+    "table_noise": ("no2", ["erm", "cmixup"], []),
+    "table_batch_id": ("no2", ["cmixup_batch", "cmixup"], []),
+    "table_batch_ood": ("crime", ["cmixup_batch", "cmixup"], []),
+    "figure_overfitting": ("exchange_rate", ["erm", "cmixup"], ["dataset.window=53", "model.channels=2",
+                                                                "model.hidden=2"]),
+    "figure_bandwidth": ("no2", ["erm", "cmixup"], []),
+    "figure_alpha": ("no2", ["erm", "cmixup"], []),
+}  # fmt: skip
+TRAIN = {"reproduce-figure-overfitting": "figure_overfitting", "reproduce-figure-bandwidth": "figure_bandwidth",
+         "reproduce-figure-alpha": "figure_alpha"}  # fmt: skip
+
+
+def short(name: str) -> Experiment:
+    """The experiment on a twin: two epochs, two values of a swept option."""
+    whole, (dataset, _, narrow) = load_experiment(name), SHORT[name]
+    overrides = [*whole.overrides, "dataset.synthetic=true", "train.epochs=2", *narrow]
+    sweep: dict[str, Any] = dict(whole.sweep)
+    if sweep:
+        sweep["values"] = {dataset: sweep["values"][dataset][:2]}
+    return replace(whole, overrides=overrides, sweep=sweep, budget_minutes=1e9)
+
+
+def test_every_command_that_trains_has_a_short_form() -> None:
+    trained = {a.experiment or TRAIN.get(a.command, "") for a in load()} - {""}
+    assert trained == set(SHORT)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("no_git")
+@pytest.mark.parametrize("name", sorted(SHORT))
+def test_a_command_runs_whole(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dataset, methods, _ = SHORT[name]
+    monkeypatch.setattr(reproduce, "load_experiment", short)
+    monkeypatch.setattr(cells, "published_reports", lambda *_: [])
+    monkeypatch.setattr(cells, "_published", list)
+    monkeypatch.setattr(dataset_class(dataset), "fetch", lambda _: [])
+    words = ["--seeds", "1", "--datasets", dataset, "--methods", ",".join(methods), "--preset", "paper"]
+    reproduce.main([name, *words, "--device", "cpu", "--out", str(tmp_path)])
+    printed = capsys.readouterr().out
+    assert f"{tmp_path}" in printed
+    assert len(list(tmp_path.rglob("DONE"))) == (3 if name in {"figure_bandwidth", "figure_alpha"} else 2)
+    written = [*tmp_path.glob("tables/*.md"), *tmp_path.glob("figures/*.png")]
+    assert written
+    assert all(path.stat().st_size > 100 for path in written)

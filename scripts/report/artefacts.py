@@ -5,6 +5,7 @@ results/artefacts.yaml lists them; states are computed from the published record
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from scripts.driver.config import arguments
 from scripts.report import names
 from scripts.report.claims import Verdict
 from scripts.report.evidence import Evidence, Query, Sample, difference
-from scripts.report.experiment import RESULTS, load_experiment
+from scripts.report.experiment import RESULTS, Experiment, load_experiment
 from scripts.report.tables import markdown_rows
 
 FILE = "artefacts.yaml"
@@ -112,7 +113,7 @@ def findings(artefact: Artefact, evidence: Evidence, verdicts: Mapping[str, Verd
     ]
     if not artefact.experiment:
         return found
-    experiment = load_experiment(artefact.experiment)
+    experiment = _experiment(artefact.experiment)
     for dataset in dict.fromkeys([*experiment.datasets, *artefact.stand_in]):
         title = names.dataset_title(dataset) + (" (not the paper's)" if dataset in artefact.stand_in else "")
         of = {query["preset"]: _finding(artefact, query, evidence, title) for query in _queries(artefact, dataset)}
@@ -157,7 +158,7 @@ def missing(artefact: Artefact, evidence: Evidence) -> list[str]:
     """Return the datasets of the paper's artefact without runs, each with the reason in brackets."""
     if not artefact.experiment:
         return []
-    experiment = load_experiment(artefact.experiment)
+    experiment = _experiment(artefact.experiment)
     lines = []
     for dataset in (d for d in experiment.datasets if d not in artefact.stand_in):
         methods = experiment.methods_for(dataset, experiment.methods)
@@ -194,6 +195,11 @@ def map_lines(evidence: Evidence, verdicts: Sequence[Verdict], results: Path = R
     return "\n".join([*rows, "", LEGEND])
 
 
+@functools.lru_cache(maxsize=32)
+def _experiment(name: str) -> Experiment:
+    return load_experiment(name)
+
+
 def targets(makefile: str) -> set[str]:
     """Return the targets that a Makefile lists with a description."""
     return set(re.findall(r"^([a-z0-9-]+):.*## ", makefile, re.MULTILINE))
@@ -205,14 +211,14 @@ def _pairs(artefact: Artefact) -> list[tuple[str, str, bool]]:
 
 def _queries(artefact: Artefact, dataset: str) -> list[Query]:
     """Return what is asked for of a dataset, one query a preset, without its method."""
-    experiment = load_experiment(artefact.experiment)
+    experiment = _experiment(artefact.experiment)
     metric = (experiment.metrics_of.get(dataset, experiment.metrics) or ["rmse"])[0]
     same = {"dataset": dataset, "metric": metric, "options": artefact.options}
     return [{**same, "preset": preset} for preset in artefact.presets]
 
 
 def _sample(artefact: Artefact, query: Query, method: str, evidence: Evidence) -> Sample | None:
-    experiment = load_experiment(artefact.experiment)
+    experiment = _experiment(artefact.experiment)
     ours = experiment.stands_for(query["dataset"], method)
     try:
         return evidence.sample({**query, "method": ours, "experiment": experiment.recorded_under(ours)})

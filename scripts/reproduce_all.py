@@ -49,7 +49,12 @@ class Step:
 
 def steps(seeds: str = "", out: str = "") -> list[Step]:
     """Return every artefact with its cost, the cheapest first."""
-    return sorted((step(artefact, seeds, out) for artefact in load()), key=lambda s: s.minutes)
+    found = []
+    artefacts = load()
+    for k, artefact in enumerate(artefacts, 1):
+        print(f"[{k}/{len(artefacts)}] looking at what make {artefact.command} has left", file=sys.stderr, flush=True)
+        found.append(step(artefact, seeds, out))
+    return sorted(found, key=lambda s: s.minutes)
 
 
 def step(artefact: Artefact, seeds: str = "", out: str = "") -> Step:

@@ -56,8 +56,11 @@ def _compose(words: list[str]) -> DictConfig:
     given = {word: OverridesParser.create().parse_override(word) for word in words}
     values = {word: one for word, one in given.items() if _sets_a_value(one)}
     inside = GlobalHydra.instance().is_initialized()
-    groups = tuple(sorted(word for word in words if word not in values))
-    cfg = copy.deepcopy(_composed(CONFIG_DIR, groups, inside))
+    groups = sorted(word for word in words if word not in values)
+    alone = [word for word in groups if _is_experiment(word)]
+    cfg = copy.deepcopy(_composed(CONFIG_DIR, tuple(word for word in groups if word not in alone), inside))
+    for word in alone:
+        cfg.experiment = part_file("experiment", word.partition("=")[2])
     try:
         for one in values.values():
             key, value = one.key_or_group, one.value()
@@ -67,6 +70,12 @@ def _compose(words: list[str]) -> DictConfig:
     except OmegaConfBaseException:
         return _composed.__wrapped__(CONFIG_DIR, tuple(words), inside)  # Hydra's own message says what is wrong
     return cfg
+
+
+def _is_experiment(word: str) -> bool:
+    """Return whether a word chooses an experiment, whose file refers to no other part and is put in without Hydra."""
+    key, _, name = word.partition("=")
+    return key == "experiment" and (CONFIG_DIR / key / f"{name}.yaml").is_file()
 
 
 def _sets_a_value(given: Override) -> bool:

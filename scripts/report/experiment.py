@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -251,14 +252,19 @@ def estimate_minutes(dataset: str, method: str, job: Job) -> float:
     if job.device.type != "cpu":
         return 0.0
     path = RESULTS / "records.csv"
-    seconds = [
-        float(r["value"])
-        for r in (read_csv(path) if path.is_file() else [])
-        if r["metric"] == "seconds"
-        and (r["dataset"], r["method"], r["preset"]) == (dataset, method, job.config["preset"])
-    ]
-    if seconds:
+    published = _seconds(path, path.stat().st_mtime_ns) if path.is_file() else {}
+    if seconds := published.get((dataset, method, job.config["preset"])):
         return len(job.pending) * statistics.median(seconds) / 60
     composed = compose_train([f"dataset={dataset}", f"method={method}", f"preset={job.config['preset']}"])
     each = float(composed.dataset.get("cpu_minutes", 0.0)) * float(composed.method.get("cost", 1.0))
     return len(job.pending) * each
+
+
+@functools.lru_cache(maxsize=1)
+def _seconds(path: Path, written: int) -> dict[tuple[str, str, str], list[float]]:
+    """Return the seconds of all published runs by dataset, method and preset; read again once the file is written."""
+    found: dict[tuple[str, str, str], list[float]] = {}
+    for r in read_csv(path):
+        if r["metric"] == "seconds":
+            found.setdefault((r["dataset"], r["method"], r["preset"]), []).append(float(r["value"]))
+    return found

@@ -84,6 +84,7 @@ def test_import_is_quick() -> None:
     assert min(map(float, runs)) < 0.1
 
 
+@pytest.mark.slow
 def test_the_wheel_ships_the_library_alone(tmp_path: Path) -> None:
     """Built from a copy, so that nothing is left in the checkout; needs no network."""
     source = tmp_path / "source"

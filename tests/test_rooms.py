@@ -59,10 +59,16 @@ def room(name: str) -> str:
 
 
 @cache
+def nodes(name: str) -> list[ast.AST]:
+    """Everything in a module's source."""
+    return list(ast.walk(ast.parse(NAMES[name].read_text())))
+
+
+@cache
 def imports(name: str) -> frozenset[str]:
     """Our modules that a module imports anywhere, in functions and in blocks for types, too."""
     found = set()
-    for node in ast.walk(ast.parse(NAMES[name].read_text())):
+    for node in nodes(name):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -88,8 +94,8 @@ def test_imports_do_not_climb_back_up() -> None:
 
 
 def test_no_import_is_hidden_behind_types() -> None:
-    for name, path in NAMES.items():
-        tests = [node.test for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.If)]
+    for name in NAMES:
+        tests = [node.test for node in nodes(name) if isinstance(node, ast.If)]
         assert not any("TYPE_CHECKING" in ast.unparse(test) for test in tests), name
 
 

@@ -21,6 +21,7 @@ from cmixup.errors import InputError
 
 CONFIG_DIR = Path(__file__).resolve().parents[2] / "configs"
 TUNED = "tuned"
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same, ten times as fast
 TUNE_SEED = 1000  # of scripts.tune; no table may use it
 
 
@@ -36,7 +37,7 @@ def part_file(group: str, name: str) -> dict[str, Any]:
 
 @functools.cache
 def _read(path: Path) -> dict[str, Any]:
-    return yaml.safe_load(path.read_text()) or {}
+    return yaml.load(path.read_text(), Loader=LOADER) or {}  # noqa: S506, safe
 
 
 def compose_train(overrides: Sequence[str]) -> DictConfig:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import statistics
 from collections.abc import Mapping, Sequence
@@ -13,7 +14,7 @@ import pandas as pd
 from omegaconf import OmegaConf
 
 from cmixup.errors import InputError
-from scripts.driver.compose import CONFIG_DIR, compose_train
+from scripts.driver.compose import CONFIG_DIR, compose_train, part_file
 from scripts.driver.compose import names as options
 from scripts.driver.config import arguments
 from scripts.driver.job import Job
@@ -127,9 +128,7 @@ def load_experiment(name: str) -> Experiment:
     if not path.is_file():
         known = ", ".join(options("experiment"))
         raise InputError(f"experiment must be one of {known}, got {name!r}")
-    plain = OmegaConf.to_container(OmegaConf.load(path))
-    assert isinstance(plain, dict)
-    node = {str(key): value for key, value in plain.items()}
+    node = copy.deepcopy(part_file("experiment", name))
     found = Experiment(**arguments(f"experiment/{name}", node, Experiment), name=node["name"])
     if found.sweep:
         _check_sweep(found)
@@ -261,7 +260,7 @@ def estimate_minutes(dataset: str, method: str, job: Job) -> float:
 
 
 @functools.lru_cache(maxsize=1)
-def _seconds(path: Path, written: int) -> dict[tuple[str, str, str], list[float]]:
+def _seconds(path: Path, written: int) -> dict[tuple[str, str, str], list[float]]:  # noqa: ARG001, a key
     """Return the seconds of all published runs by dataset, method and preset; read again once the file is written."""
     found: dict[tuple[str, str, str], list[float]] = {}
     for r in read_csv(path):

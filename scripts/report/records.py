@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -90,6 +91,12 @@ def to_csv(records: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> str:
 
 
 def read_csv(path: Path) -> list[dict[str, str]]:
-    """Return the rows of a CSV file, every value as text."""
+    """Return the rows of a CSV file, every value as text; a file is read again only once it has been written."""
+    about = path.stat()
+    return list(_rows(path, about.st_mtime_ns, about.st_size))
+
+
+@functools.lru_cache(maxsize=4)
+def _rows(path: Path, written: int, size: int) -> list[dict[str, str]]:  # noqa: ARG001, keys
     with path.open(newline="") as stream:
         return list(csv.DictReader(stream))

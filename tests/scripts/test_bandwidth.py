@@ -113,6 +113,7 @@ def test_the_check_renders_what_is_at_hand(tmp_path: Path, monkeypatch: pytest.M
     labels = np.random.default_rng(0).normal(100, 20, (300, 1))
     monkeypatch.setattr(bandwidth, "dataset_labels", lambda _: labels)
     monkeypatch.setattr(bandwidth, "published", lambda name: [(1e-6, "made up")] if name in ("airfoil", "echo") else [])
+    monkeypatch.setattr(bandwidth, "checked", lambda: ["airfoil", "echo"])
     text = check(tmp_path)
     assert "| Airfoil |" in text
     assert "self-pairing only: this is ERM | made up |" in text

@@ -109,6 +109,15 @@ def test_a_cell_over_the_budget_is_listed_with_its_command(tmp_path, monkeypatch
 
 
 @pytest.mark.usefixtures("offline")
+def test_without_any_data_the_stand_in_is_planned(tmp_path):
+    jobs, missing = cells.plan_cells(EXPERIMENT, choice(tmp_path, datasets=EXPERIMENT.datasets, methods=["erm"]))
+    assert set(jobs) == {("diabetes", "erm", "")}
+    assert missing[0] == "Airfoil: could not get airfoil"
+    assert missing[-1] == "no dataset of this table could be had; Diabetes stands in"
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("offline")
 def test_without_any_data_the_stand_in_is_trained_and_it_says_so(tmp_path, capsys):
     """The whole command, on the data that ships with scikit-learn."""
     reproduce.main(["table1", "--seeds", "1", "--methods", "erm", "--out", str(tmp_path), "--device", "cpu"])

@@ -33,10 +33,11 @@ NARROW = dict.fromkeys(
 
 @pytest.mark.usefixtures("no_git")
 @pytest.mark.parametrize(("dataset", "method", "preset"), cases())
-def test_methods_train_on_twins(dataset: str, method: str, preset: str, tmp_path: Path) -> None:
+def test_methods_are_planned_and_train_on_twins(dataset: str, method: str, preset: str, tmp_path: Path) -> None:
+    check_plan(dataset, method, preset, tmp_path)
     seeds = [0, 3] if dataset not in NARROW else [3]
     given = [f"dataset={dataset}", f"method={method}", f"preset={preset}", f"seeds={seeds}", f"out={tmp_path}"]
-    # What debug=tiny sets, as values: then the configuration is composed once for this test and for that of plans.
+    # What debug=tiny sets, as values: then the configuration is composed once for the plan and for the run.
     tiny = ["dataset.synthetic=true", "+dataset.search={outer: 2, n_in: 2}", "train.epochs=2", "logger=none"]
     job = plan(compose_train([*given, *tiny, "train.batch_size=100", *NARROW.get(dataset, ())]))
     written = execute(job)
@@ -60,8 +61,8 @@ def test_methods_train_on_twins(dataset: str, method: str, preset: str, tmp_path
         assert len(rows(report)) >= (6 if dataset in TASKS else 8)
 
 
-@pytest.mark.parametrize(("dataset", "method", "preset"), cases())
-def test_combinations_compose_and_plan(dataset: str, method: str, preset: str, tmp_path: Path) -> None:
+def check_plan(dataset: str, method: str, preset: str, tmp_path: Path) -> None:
+    """Everything that a run of a preset is made of is as the dataset's config says, and nothing is written."""
     job = plan(compose_train([f"dataset={dataset}", f"method={method}", f"preset={preset}", f"out={tmp_path}"]))
     values = presets_of(dataset)[preset]
     for key in ("epochs", "batch_size", "lr", "optimizer", "weight_decay", "drop_last"):

@@ -30,6 +30,7 @@ ONLY     ?=
 RATIOS   ?= 0.8
 RESULTS  ?=
 DRY_RUN  ?=
+PYTHONS  ?=
 MINUTES  ?=
 INVARIANCE := crime,skillcraft
 NARROW = --seeds "$(SEEDS)" --datasets "$(DATASETS)" --methods "$(METHODS)" --preset "$(PRESET)" \
@@ -159,6 +160,14 @@ types: $(VENV)/.ready ## Check types
 	$(PY) -m mypy
 
 check: lint types test ## Lint, types and tests
+
+wheel-check: $(VENV)/.ready ## Install the wheel into empty environments with numpy and torch and run README's first lines: PYTHONS=python3.12,...
+	$(PY) -m scripts.wheel_check --pythons "$(PYTHONS)"
+
+docs: $(VENV)/.ready ## Build the pages of docs/ into outputs/docs (the first time: installs the extra `docs`)
+	$(PY) -c 'import mkdocstrings_handlers.python, material' 2>/dev/null || \
+	    $(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build
 
 bench-train: $(VENV)/.ready ## Measure training speed against a straightforward loop, into results/benchmarks
 	$(PY) -m scripts.bench.train

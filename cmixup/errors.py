@@ -8,17 +8,25 @@ import numpy as np
 
 #: The smallest bandwidth above 0 (label units) whose square float64 can hold.
 MIN_BANDWIDTH = 1e-150
+#: So many characters of a value stand in a message.
+MAX_SHOWN = 80
 
 
 class InputError(ValueError):
     """An argument cannot be used; the message names the argument and gives its value."""
 
 
+def shown(value: object) -> str:
+    """Return `repr(value)` for a message: on one line, and cut after `MAX_SHOWN` characters."""
+    text = " ".join(line.strip() for line in repr(value).splitlines())
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
+
+
 def check_positive(name: str, value: float) -> float:
     """Return `value` as a float if it is a finite number above 0, else raise `InputError`."""
     value = as_number(name, value)
     if not (value > 0 and math.isfinite(value)):
-        raise InputError(f"{name} must be a finite number above 0, got {value!r}")
+        raise InputError(f"{name} must be a finite number above 0, got {shown(value)}")
     return value
 
 
@@ -32,7 +40,7 @@ def check_nonnegative(name: str, value: float, what: str = "a finite number") ->
     """
     number = as_number(name, value)
     if not 0 <= number < math.inf:  # NaN fails both comparisons
-        raise InputError(f"{name} must be {what}, 0 or more, got {value!r}")
+        raise InputError(f"{name} must be {what}, 0 or more, got {shown(value)}")
     return number
 
 
@@ -40,7 +48,7 @@ def check_between(name: str, value: float, low: float, high: float) -> float:
     """Return `value` as a float if it lies in [low, high], both ends included, else raise `InputError`."""
     number = as_number(name, value)
     if not low <= number <= high:  # NaN fails both comparisons
-        raise InputError(f"{name} must lie in [{low}, {high}], got {value!r}")
+        raise InputError(f"{name} must lie in [{low}, {high}], got {shown(value)}")
     return number
 
 
@@ -56,7 +64,7 @@ def check_count(name: str, value: int, minimum: int = 0, what: str = "a whole nu
         what: the kind of number that the message asks for, such as "a whole number of optimiser steps".
     """
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < minimum:
-        raise InputError(f"{name} must be {what}, {minimum} or more, got {value!r}")
+        raise InputError(f"{name} must be {what}, {minimum} or more, got {shown(value)}")
     return int(value)
 
 
@@ -68,26 +76,33 @@ def check_bandwidth(value: float, name: str = "bandwidth") -> float:
     """
     value = as_number(name, value)
     if not value >= 0:  # also refuses NaN
-        raise InputError(f"{name} must be 0 or more (label units; infinity is allowed), got {value!r}")
+        raise InputError(f"{name} must be 0 or more (label units; infinity is allowed), got {shown(value)}")
     if 0 < value < MIN_BANDWIDTH:
-        raise InputError(f"{name} must be 0 or at least {MIN_BANDWIDTH:g} (label units), got {value!r}")
+        raise InputError(f"{name} must be 0 or at least {MIN_BANDWIDTH:g} (label units), got {shown(value)}")
     return value
 
 
 def check_choice(name: str, value: str, choices: tuple[str, ...]) -> str:
     """Return `value` if it is one of `choices`, else raise `InputError`."""
-    if value not in choices:
-        raise InputError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
+    if not (isinstance(value, str) and value in choices):
+        raise InputError(f"{name} must be one of {', '.join(choices)}, got {shown(value)}")
+    return value
+
+
+def check_flag(name: str, value: bool) -> bool:
+    """Return `value` if it is True or False, else raise `InputError`."""
+    if not isinstance(value, bool):
+        raise InputError(f"{name} must be True or False, got {shown(value)}")
     return value
 
 
 def as_number(name: str, value: float) -> float:
     """Return `value` as a float; booleans, text and arrays of several numbers are refused."""
     if isinstance(value, (bool, str)):
-        raise InputError(f"{name} must be a number, got {value!r}")
+        raise InputError(f"{name} must be a number, got {shown(value)}")
     try:
         return float(value)
     except (TypeError, ValueError, RuntimeError):  # the last for tensors of several numbers, or without values
-        raise InputError(f"{name} must be a number, got {value!r}") from None
+        raise InputError(f"{name} must be a number, got {shown(value)}") from None
     except OverflowError:
         raise InputError(f"{name} must be a number that a float can hold, got one of more than 308 digits") from None

@@ -100,3 +100,13 @@ def test_the_wheel_ships_the_library_alone(tmp_path: Path) -> None:
     assert {name for name in shipped if name.endswith(".py")} == expected
     assert "cmixup/py.typed" in shipped
     assert any(name.endswith("licenses/LICENSE") for name in shipped)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_wheel_runs_beside_numpy_and_torch_alone() -> None:
+    """In an empty environment with links to torch and numpy; `make wheel-check` installs them, on every Python."""
+    command = [sys.executable, "-m", "scripts.wheel_check", "--link"]
+    done = subprocess.run(command, cwd=REPO, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "README's first lines run" in done.stdout

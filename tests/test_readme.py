@@ -1,15 +1,23 @@
-"""README's code runs, and the commands it names exist."""
+"""The code of README and docs/ runs, and the commands that they name exist."""
 
+import importlib.util
 import re
-from pathlib import Path
+import tomllib
 
 import pytest
+import yaml
 from hydra import compose, initialize_config_dir
 
 from scripts.driver.compose import CONFIG_DIR
 
 ROOT = CONFIG_DIR.parent
 README = (ROOT / "README.md").read_text()
+DOCS = sorted((ROOT / "docs").glob("*.md"))
+PAGES = {str(path.relative_to(ROOT)): path.read_text() for path in (ROOT / "README.md", *DOCS)}
+MAKEFILE = (ROOT / "Makefile").read_text()
+#: Where it stands before a block, the block runs only where this module is installed.
+NEEDS = r"(?:<!-- needs: (?P<needs>[\w.]+) -->\n)?"
+TRAINS = r"^python -m scripts\.train (.*?)\s*(?:#.*)?$"
 
 
 @pytest.mark.parametrize("block", re.findall(r"```python\n(.*?)```", README, re.DOTALL))
@@ -19,13 +27,32 @@ def test_python_blocks_run(block):
     assert space["loss"].item() >= 0
 
 
-def test_make_targets_exist():
-    makefile = (ROOT / "Makefile").read_text()
-    for target in set(re.findall(r"(?:`|^)make ([a-z][a-z0-9-]*)", README, re.MULTILINE)):
-        assert re.search(rf"^{target}:.*## ", makefile, re.MULTILINE), f"make {target} is not described in the Makefile"
+@pytest.mark.parametrize("page", [name for name, text in PAGES.items() if "```python" in text and name != "README.md"])
+def test_python_blocks_of_a_page_run_one_after_another(page, capsys):
+    space: dict = {"__name__": page}
+    for block in re.finditer(NEEDS + r"```python\n(?P<code>.*?)```", PAGES[page], re.DOTALL):
+        if block["needs"] is None or is_installed(block["needs"]):
+            exec(compile(block["code"], page, "exec"), space)  # noqa: S102 - our own pages
 
 
-@pytest.mark.parametrize("line", re.findall(r"^python -m scripts\.train (.*?)\s*(?:#.*)?$", README, re.MULTILINE))
+def is_installed(module):
+    parent = module.rpartition(".")[0]
+    return (not parent or is_installed(parent)) and importlib.util.find_spec(module) is not None
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_make_targets_exist(page):
+    for target in set(re.findall(r"(?:`|^)make ([a-z][a-z0-9-]*)", PAGES[page], re.MULTILINE)):
+        assert re.search(rf"^{target}:.*## ", MAKEFILE, re.MULTILINE), f"make {target} is not described in the Makefile"
+
+
+def train_commands():
+    """Those of all pages; design.md adds parts first, which tests/scripts/test_adding_parts.py does."""
+    pages = [text for name, text in PAGES.items() if name != "docs/design.md"]
+    return sorted({line for text in pages for line in re.findall(TRAINS, text, re.MULTILINE)})
+
+
+@pytest.mark.parametrize("line", train_commands())
 def test_train_commands_compose(line):
     overrides = [part.strip("'").replace("range(0,3)", "0") for part in line.removeprefix("-m ").split()]
     single = [part.split(",")[0] for part in overrides]  # of a sweep, the first value
@@ -33,6 +60,72 @@ def test_train_commands_compose(line):
         assert compose("train", overrides=single).method.name
 
 
-def test_links_lead_somewhere():
-    for link in re.findall(r"\]\(([^)#:]+)\)", README):
-        assert (ROOT / Path(link)).exists(), link
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page):
+    for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", PAGES[page]):
+        assert (ROOT / page).parent.joinpath(link).exists(), link
+
+
+def test_every_page_is_in_the_navigation():
+    site = yaml.safe_load((ROOT / "mkdocs.yml").read_text())
+    assert sorted(place for entry in site["nav"] for place in entry.values()) == [path.name for path in DOCS]
+    assert site["strict"]
+    assert site["theme"]["font"] is False  # a reader's browser is sent to no other host
+
+
+def test_the_api_page_has_every_public_name():
+    import cmixup
+
+    named = set(re.findall(r"^::: cmixup\.(\w+)$", PAGES["docs/api.md"], re.MULTILINE))
+    assert named == set(cmixup.__all__)
+
+
+def workflow_runs():
+    """Every command of the workflow, with the job's name."""
+    jobs = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())["jobs"]
+    return [(name, step["run"]) for name, job in jobs.items() for step in job["steps"] if "run" in step]
+
+
+def test_the_workflow_runs_make_targets_alone():
+    runs = workflow_runs()
+    assert {"lint", "types", "test", "wheel-check"} <= {word for _, run in runs for word in run.split()}
+    for name, run in runs:
+        make, *targets = run.split()
+        assert make == "make", f"{name}: {run}"
+        for target in (word for word in targets if "=" not in word):
+            assert re.search(rf"^{target}:.*## ", MAKEFILE, re.MULTILINE), f"{name}: {target}"
+
+
+def test_the_workflow_tests_every_python_that_is_declared():
+    jobs = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())["jobs"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    listed = [c.rpartition(" ")[2] for c in project["classifiers"] if re.search(r"Python :: 3\.\d+$", c)]
+    assert jobs["test"]["strategy"]["matrix"]["python"] == listed
+    assert f">={listed[0]}" == project["requires-python"]
+
+
+def test_commit_hooks_call_what_make_calls():
+    """The hooks are local: style and types as `make lint types` has them, with the environment's own versions."""
+    (repo,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
+    assert repo["repo"] == "local"
+    called = {re.sub(r"^\.venv/bin/python -m ", "", hook["entry"]) for hook in repo["hooks"]}
+    recipes = re.findall(r"^\t\$\(PY\) -m ((?:ruff|mypy).*)$", MAKEFILE, re.MULTILINE)
+    assert called == {recipe.strip() for recipe in recipes}
+    assert all(hook["pass_filenames"] is False and hook["language"] == "system" for hook in repo["hooks"])
+
+
+def test_no_file_of_the_forge_names_a_package_registry():
+    for name in (".github/workflows/ci.yml", ".pre-commit-config.yaml", "mkdocs.yml", "CITATION.cff", "pyproject.toml"):
+        assert not re.search(r"pypi|index-url|pythonhosted|conda-forge", (ROOT / name).read_text()), name
+
+
+def test_the_citation_names_the_version_and_the_paper():
+    import cmixup
+
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert citation["cff-version"] == "1.2.0"
+    assert citation["version"] == cmixup.__version__
+    assert citation["license"] == tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["license"]
+    paper = citation["preferred-citation"]
+    assert paper["title"] in " ".join(README.split())
+    assert [author["family-names"] for author in paper["authors"]] == ["Yao", "Wang", "Zhang", "Zou", "Finn"]

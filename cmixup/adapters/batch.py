@@ -23,12 +23,12 @@ from cmixup.adapters.labels import (
     no_mix,
 )
 from cmixup.adapters.streams import WorkerStreams
-from cmixup.errors import InputError
+from cmixup.errors import InputError, check_flag, shown
 from cmixup.mixing.lam import Beta
 from cmixup.sampling.bandwidth import Bandwidth, parse_bandwidth, resolve_bandwidth
 from cmixup.sampling.batch import BatchPartnerSampler
 from cmixup.sampling.inputs import MAX_LABEL, Given, as_labels, to_numpy
-from cmixup.sampling.space import LabelSpace
+from cmixup.sampling.space import LabelSpace, as_space
 from cmixup.tree import leaves
 
 #: A bandwidth that depends on the labels is found again each time their number has doubled, up to so many.
@@ -85,13 +85,10 @@ class CMixup(nn.Module):
         self._asked = parse_bandwidth(bandwidth)
         self.lam = Beta(alpha, lam_per)
         if not (layer is None or (isinstance(layer, str) and layer)):
-            raise InputError(f"layer must be the name of a module, or None for the input, got {layer!r}")
-        if not isinstance(space, LabelSpace | None):
-            raise InputError(f"space must be a LabelSpace, got {space!r}")
-        if not isinstance(return_mix, bool):
-            raise InputError(f"return_mix must be True or False, got {return_mix!r}")
-        self.layer, self.space = layer, space or LabelSpace()
-        self.labels_getter, self.keep, self.return_mix = check_getter(labels_getter), check_keep(keep), return_mix
+            raise InputError(f"layer must be the name of a module, or None for the input, got {shown(layer)}")
+        self.layer, self.space = layer, as_space(space)
+        self.labels_getter, self.keep = check_getter(labels_getter), check_keep(keep)
+        self.return_mix = check_flag("return_mix", return_mix)
         self._streams = WorkerStreams(seed)
         self._needs_labels = not isinstance(self._asked, float) or self.space.needs_labels
         self._seen: np.ndarray | None = None

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from torch import Tensor, nn
 
 from cmixup.adapters.labels import Mix, mix_rows, no_mix, with_partners
-from cmixup.errors import InputError
+from cmixup.errors import InputError, shown
 from cmixup.tree import map_leaves
 
 
@@ -107,7 +107,7 @@ def _hidden(path: str, leaf: Any, mixed: Mix) -> Any:
 def _find(model: nn.Module, layer: str | None) -> nn.Module:
     """Return the layer, or raise `InputError` if there is none or a compiled module holds it."""
     if layer is not None and not (isinstance(layer, str) and layer):
-        raise InputError(f"layer must be the name of a module, or None for the input, got {layer!r}")
+        raise InputError(f"layer must be the name of a module, or None for the input, got {shown(layer)}")
     while isinstance(model, (nn.DataParallel, nn.parallel.DistributedDataParallel)):
         model = model.module
     module, holders = model, []
@@ -118,11 +118,11 @@ def _find(model: nn.Module, layer: str | None) -> nn.Module:
             names = [name for name, _ in _unwrapped(model).named_modules() if name]
             near = difflib.get_close_matches(str(layer), names, 3, 0.3) or names[:3]
             raise InputError(
-                f"layer must be a module of {type(model).__name__} ({', '.join(near)}, ...), got {layer!r}"
+                f"layer must be a module of {type(model).__name__} ({', '.join(near)}, ...), got {shown(layer)}"
             )
     compiled = any(_unwrapped(holder) is not holder or _compiles_its_call(holder) for holder in holders)
     if compiled or _compiles_its_call(module):
-        raise InputError(f"layer must not lie in a compiled module, which would not see its hook, got {layer!r}")
+        raise InputError(f"layer must not lie in a compiled module, which would not see its hook, got {shown(layer)}")
     return module
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cmixup.errors import InputError
+from cmixup.errors import InputError, shown
 from cmixup.mixing.linear import check_floating, interpolate
 from cmixup.sampling.inputs import to_numpy
 from cmixup.tree import leaves, map_leaves
@@ -46,12 +46,14 @@ def find_labels(batch: Any, getter: LabelsGetter) -> Any:
     if callable(getter):
         return getter(batch)
     if not isinstance(getter, str):
-        raise InputError(f"labels_getter must be a key or a function, got {getter!r}")
+        raise InputError(f"labels_getter must be a key or a function, got {shown(getter)}")
     if isinstance(batch, Mapping):
         keys = [key for key in (LABEL_KEYS if getter == "default" else (getter,)) if key in batch]
         if len(keys) == 1:
             return batch[keys[0]]
-        raise InputError(f"labels_getter {getter!r} finds {len(keys)} labels among the keys {list(batch)}")
+        raise InputError(
+            f"labels_getter must find one entry, got {len(keys)} by {getter!r} among the keys {shown(list(batch))}"
+        )
     if getter == "default" and isinstance(batch, (tuple, list)) and len(batch) == 2:
         return batch[1]
     size = f" of {len(batch)}" if isinstance(batch, (tuple, list)) else ""
@@ -64,14 +66,14 @@ def find_labels(batch: Any, getter: LabelsGetter) -> Any:
 def check_getter(getter: LabelsGetter) -> LabelsGetter:
     """Return `getter` if it is a text or a function, else raise `InputError`."""
     if not (isinstance(getter, str) or callable(getter)):
-        raise InputError(f"labels_getter must be a key or a function, got {getter!r}")
+        raise InputError(f"labels_getter must be a key or a function, got {shown(getter)}")
     return getter
 
 
 def check_keep(keep: Any) -> tuple[str, ...]:
     """Return names of entries as a tuple, or raise `InputError`."""
-    if isinstance(keep, str) or not all(isinstance(key, str) for key in keep):
-        raise InputError(f"keep must be a sequence of keys, got {keep!r}")
+    if not isinstance(keep, (tuple, list, set, frozenset)) or not all(isinstance(key, str) for key in keep):
+        raise InputError(f"keep must be a sequence of keys, got {shown(keep)}")
     return tuple(keep)
 
 
@@ -95,13 +97,17 @@ def label_matrix(labels: Any) -> np.ndarray:
 
     map_leaves(add, "labels", labels)
     if not columns:
-        raise InputError(f"labels must hold a tensor, got {labels!r}")
+        raise InputError(f"labels must hold a tensor, got {shown(labels)}")
     return np.concatenate(columns, axis=1)
 
 
 def no_mix(labels: Any) -> Mix:
-    """Return the `Mix` that leaves labels `(B, ...)` as they are: each row itself, with weight 1."""
-    (n, device), *_ = ((len(leaf), leaf.device) for leaf in leaves(labels))
+    """Return the `Mix` that leaves labels `(B, ...)` as they are: each row itself, with weight 1.
+
+    Raises:
+        InputError: as `label_matrix`.
+    """
+    n, device = len(label_matrix(labels)), leaves(labels)[0].device
     return Mix(torch.arange(n, device=device), torch.ones(n, device=device))
 
 
@@ -130,11 +136,11 @@ def mix_rows(batch: Any, labels: Any, mixed: Mix, *, keep: tuple[str, ...] = (),
             if not (leaf.is_floating_point() or leaf.is_complex()):
                 leaf = leaf.to(torch.get_default_dtype())
         elif not isinstance(leaf, Tensor):
-            raise InputError(f"{where} is of {type(leaf).__name__}, which cannot be mixed: name its key in keep=(...)")
+            raise InputError(f"{where} must be a tensor to be mixed, or its key in keep=(...), got {shown(leaf)}")
         elif not leaf.is_floating_point():
             raise InputError(
-                f"{where} holds whole numbers ({leaf.dtype}), which cannot be mixed: convert it with .float(), mix a "
-                "hidden layer (mixing_at), or name its key in keep=(...)"
+                f"{where} must be of a floating dtype to be mixed (convert it with .float(), mix a hidden layer by "
+                f"mixing_at, or name its key in keep=(...)), got {leaf.dtype}"
             )
         return with_partners(where, leaf, mixed)
 

@@ -11,7 +11,7 @@ from torch.utils.data import Dataset, Sampler, default_collate
 
 from cmixup.adapters.labels import LabelsGetter, Mix, check_getter, check_keep, find_labels, mix_rows
 from cmixup.adapters.streams import WorkerStreams, distributed_place, own_seed, stream
-from cmixup.errors import InputError, check_count
+from cmixup.errors import InputError, check_count, check_flag, shown
 from cmixup.mixing.lam import Beta
 from cmixup.sampling.bandwidth import Bandwidth
 from cmixup.sampling.inputs import Given, as_labels, to_numpy
@@ -78,9 +78,8 @@ class PairDataset(Dataset[Any]):
                 f"labels must have a row for each of the dataset's {len(dataset)}, got {len(self.sampler)}"
             )
         self.dataset, self.lam = dataset, Beta(alpha)
-        if not isinstance(return_mix, bool):
-            raise InputError(f"return_mix must be True or False, got {return_mix!r}")
-        self.labels_getter, self.keep, self.return_mix = check_getter(labels_getter), check_keep(keep), return_mix
+        self.labels_getter, self.keep = check_getter(labels_getter), check_keep(keep)
+        self.return_mix = check_flag("return_mix", return_mix)
         self._streams = WorkerStreams(seed)
 
     def __len__(self) -> int:
@@ -144,9 +143,6 @@ class PairBatchSampler(Sampler[list[Pair]]):
     ) -> None:
         if not isinstance(pairs, PairDataset):
             raise InputError(f"pairs must be a PairDataset, got {type(pairs).__name__}")
-        for name, flag in (("shuffle", shuffle), ("drop_last", drop_last)):
-            if not isinstance(flag, bool):
-                raise InputError(f"{name} must be True or False, got {flag!r}")
         here, all_of_them = distributed_place()
         self.world = check_count("world", all_of_them if world is None else world, 1)
         self.rank = check_count("rank", here if rank is None else rank)
@@ -154,11 +150,12 @@ class PairBatchSampler(Sampler[list[Pair]]):
             raise InputError(f"rank must be below world={self.world}, got {self.rank}")
         if self.world > 1 and seed is None:
             raise InputError("seed must be given, the same on every rank, got None")
-        self.pairs, self.shuffle, self.drop_last = pairs, shuffle, drop_last
+        self.pairs, self.shuffle = pairs, check_flag("shuffle", shuffle)
+        self.drop_last = check_flag("drop_last", drop_last)
         self.batch_size = check_count("batch_size", batch_size, 1)
         self.seed, self.epoch = own_seed(seed), 0
         if len(self) == 0:
-            raise InputError(f"batch_size must leave a whole batch with drop_last, got {batch_size!r}")
+            raise InputError(f"batch_size must leave a whole batch with drop_last, got {shown(batch_size)}")
 
     def set_epoch(self, epoch: int) -> None:
         """Set the number of the next epoch, 0 or more."""
@@ -193,8 +190,9 @@ def _row_numbers(indices: Sequence[Any], n: int) -> np.ndarray:
         InputError: an index is no whole number in -n..n-1.
     """
     for index in indices:
-        number = index.item() if isinstance(index, (torch.Tensor, np.generic)) else index
+        single = isinstance(index, np.generic) or (isinstance(index, torch.Tensor) and index.numel() == 1)
+        number = index.item() if single else index
         if isinstance(number, bool) or not isinstance(number, int) or not -n <= number < n:
             error = IndexError if isinstance(number, int) and not isinstance(number, bool) else InputError
-            raise error(f"index must be a whole number in {-n}..{n - 1}, got {index!r}")
+            raise error(f"index must be a whole number in {-n}..{n - 1}, got {shown(index)}")
     return np.array([int(index) % n for index in indices], dtype=np.int64)

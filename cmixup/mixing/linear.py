@@ -25,8 +25,9 @@ def mix(first: Any, second: Any, lam: Lambda) -> Any:
     lies between two of them is none.
 
     Args:
-        first, second: tensors of one shape `(..., B, *features)` and one floating dtype, or tuples, lists and
-            dictionaries of such tensors, nested in any way. `None` stays `None`.
+        first: tensor `(..., B, *features)` of a floating dtype, or tuples, lists and dictionaries of such tensors,
+            nested in any way. `None` stays `None`.
+        second: the same in form, shapes and dtypes.
         lam: `(..., B)` tensor or array of floats in [0, 1], one weight an example, broadcast over the features; or one
             number for all. The range of a tensor that is not on the CPU is not checked: that would wait for the device.
 

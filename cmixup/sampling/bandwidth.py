@@ -18,11 +18,12 @@ from cmixup.errors import (
     check_choice,
     check_count,
     check_positive,
+    shown,
 )
 from cmixup.sampling.distance import Distances
 from cmixup.sampling.inputs import Floats, Given, Labels, as_labels, for_kernel, to_numpy
 from cmixup.sampling.kernels import KERNELS, Kernel, make_kernel
-from cmixup.sampling.space import LabelSpace
+from cmixup.sampling.space import LabelSpace, as_space
 from cmixup.sampling.stream import StreamedSampler
 
 #: A bandwidth as callers may give it, see `parse_bandwidth`.
@@ -149,7 +150,7 @@ def parse_bandwidth(bandwidth: Bandwidth) -> float | tuple[str, float]:
             return "median", check_positive("c", value)
     if isinstance(bandwidth, (str, tuple, list)):
         forms = '"auto", ("fraction", f), ("std", c) or ("median", c)'
-        raise InputError(f"bandwidth must be a number, {forms}, got {bandwidth!r}")
+        raise InputError(f"bandwidth must be a number, {forms}, got {shown(bandwidth)}")
     return check_bandwidth(bandwidth)
 
 
@@ -181,7 +182,7 @@ def resolve_bandwidth(
         check_choice("kernel", kernel, KERNELS)
         return _search(to_numpy(for_kernel("labels", as_labels("labels", labels), kernel)), value, kernel, seed, period)
     if period is not None:
-        raise InputError(f'bandwidth must be a number, "auto" or ("fraction", f) on a circle, got {bandwidth!r}')
+        raise InputError(f'bandwidth must be a number, "auto" or ("fraction", f) on a circle, got {shown(bandwidth)}')
     if form == "median":
         return float(np.sqrt(value * median_squared_distance(labels, seed=seed)))
     return check_bandwidth(value * float(np.std(to_numpy(as_labels("labels", labels)), dtype=np.float64)))
@@ -217,9 +218,7 @@ def _compared(labels: Given, kernel: str, space: LabelSpace | None) -> tuple[Lab
     """Return what is compared of the labels, and its periods."""
     check_choice("kernel", kernel, KERNELS)
     checked = as_labels("labels", labels)
-    if space is None:
-        return to_numpy(for_kernel("labels", checked, kernel)), None
-    coordinates = space.fit(checked)
+    coordinates = as_space(space).fit(checked)
     if kernel == "cosine" and coordinates.period is not None:
         raise InputError("kernel 'cosine' does not go with circular labels")
     return to_numpy(for_kernel("labels", coordinates.of("labels", checked), kernel)), coordinates.period

@@ -12,6 +12,7 @@ from cmixup.errors import InputError, check_bandwidth, check_choice
 from cmixup.sampling.distance import pair_distance
 from cmixup.sampling.inputs import ArrayT, Floats, Given, Rng, as_labels, for_kernel, numpy_rng, torch_rng
 from cmixup.sampling.kernels import KERNELS, make_kernel
+from cmixup.sampling.space import positive_numbers
 
 
 class BatchPartnerSampler:
@@ -39,7 +40,7 @@ class BatchPartnerSampler:
         self.candidates = check_choice("candidates", candidates, ("b2", "b1+b2"))
         self.kernel = check_choice("kernel", kernel, KERNELS)
         self._kernel = make_kernel(kernel, self.bandwidth)
-        self._period = period
+        self._period = None if period is None else positive_numbers("period", period, zero=True)
 
     def probabilities(self, first: Given, second: Given) -> Any:
         """Return the exact rows P over the candidates, `second` or [first; second].
@@ -101,7 +102,10 @@ class BatchPartnerSampler:
     def _points(self, name: str, labels: ArrayT) -> ArrayT:
         """Return labels (B,) or (B, d) float64 as points (B, d) that the kernel compares."""
         points = for_kernel(name, labels, self.kernel)
-        return points[:, None] if points.ndim == 1 else points
+        points = points[:, None] if points.ndim == 1 else points
+        if self._period is not None and self._period.size not in (1, points.shape[1]):
+            raise InputError(f"period must be one number or {points.shape[1]} as the labels, got {self._period.size}")
+        return points
 
 
 def _distances(points: ArrayT, pool: ArrayT, period: Floats | None) -> ArrayT:

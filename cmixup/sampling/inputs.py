@@ -12,7 +12,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from cmixup.errors import InputError
+from cmixup.errors import InputError, shown
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -151,7 +151,7 @@ def numpy_rng(rng: Rng) -> np.random.Generator:
         seed = torch.randint(2**62, (2,), generator=rng, device=rng.device)
         return np.random.default_rng(seed.tolist())
     if not isinstance(rng, np.random.Generator):
-        raise InputError(f"rng must be a numpy.random.Generator or torch.Generator, got {rng!r}")
+        raise InputError(f"rng must be a numpy.random.Generator or torch.Generator, got {shown(rng)}")
     return rng
 
 
@@ -182,7 +182,7 @@ def _float_array(name: str, labels: ArrayLike) -> Labels:
     try:
         array = np.asarray(labels)
     except ValueError:
-        raise InputError(f"{name} must have rows of one length, got {labels!r:.80}") from None
+        raise InputError(f"{name} must have rows of one length, got {shown(labels)}") from None
     if array.dtype.kind not in "biuf":
         raise InputError(f"{name} must be real numbers, got dtype {array.dtype}")
     return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)

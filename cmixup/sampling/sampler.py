@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cmixup.errors import InputError, check_choice, check_count, check_nonnegative
+from cmixup.errors import InputError, check_choice, check_count, check_flag, check_nonnegative
 from cmixup.sampling.bandwidth import Bandwidth, resolve_bandwidth
 from cmixup.sampling.choice import ALGORITHMS, DEFAULT_BUDGET_BYTES, SamplingAlgorithm, choose
 from cmixup.sampling.circular import Circular
@@ -27,7 +27,7 @@ from cmixup.sampling.inputs import (
     torch_rng,
 )
 from cmixup.sampling.kernels import KERNELS, make_kernel
-from cmixup.sampling.space import LabelSpace
+from cmixup.sampling.space import LabelSpace, as_space
 from cmixup.sampling.stream import StreamedSampler
 from cmixup.sampling.torch_forms import TorchSamplingAlgorithm, choose_torch
 
@@ -78,9 +78,7 @@ class PartnerSampler:
         budget = int(check_nonnegative("memory_budget", memory_budget, "a finite number of bytes"))
         self.kernel = kernel
         checked = as_labels("labels", labels)
-        if not isinstance(space, LabelSpace | None):
-            raise InputError(f"space must be a LabelSpace, got {space!r}")
-        self._coordinates = (space or LabelSpace()).fit(checked)
+        self._coordinates = as_space(space).fit(checked)
         period = self._coordinates.period
         self._given = given = for_kernel("labels", self._coordinates.of("labels", checked), kernel)
         data = to_numpy(given)
@@ -90,7 +88,7 @@ class PartnerSampler:
         on_device = isinstance(given, Tensor) and given.device.type != "cpu"
         if torch_form is None:
             torch_form = on_device
-        elif not isinstance(given, Tensor) or (on_device and not torch_form):
+        elif on_device > check_flag("torch_form", torch_form) or not isinstance(given, Tensor):
             raise InputError(f"torch_form={torch_form!r} does not go with labels of {type(labels).__name__}")
         self._algorithm: SamplingAlgorithm | TorchSamplingAlgorithm
         if period is not None:
@@ -215,9 +213,9 @@ class PartnerSampler:
         )
 
     def _sampled(self, sample: int | None, seed: int) -> Ints:
+        check_count("seed", seed)
         if sample is None or check_count("sample", sample, 1) >= len(self):
             return np.arange(len(self))
-        check_count("seed", seed)
         return np.sort(np.random.default_rng(seed).choice(len(self), size=sample, replace=False))
 
     def _wrap(self, partners: Ints) -> Ints | Tensor:

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from cmixup.errors import InputError
+from cmixup.errors import InputError, check_flag, shown
 from cmixup.sampling.inputs import MAX_LABEL, Floats, Labels, to_numpy
 
 
@@ -40,16 +40,15 @@ class LabelSpace:
         *,
         ranks: bool = False,
     ) -> None:
-        if not isinstance(ranks, bool):
-            raise InputError(f"ranks must be True or False, got {ranks!r}")
+        check_flag("ranks", ranks)
         if isinstance(scale, str) and scale != "std":
-            raise InputError(f'scale must be a number, numbers or "std", got {scale!r}')
+            raise InputError(f'scale must be a number, numbers or "std", got {shown(scale)}')
         if ranks and period is not None:
             raise InputError(f"ranks and period do not go together, got period={period!r}")
         if isinstance(scale, str) and (ranks or period is not None):
             raise InputError(f'scale "std" goes with neither ranks nor period, got {ranks=} and {period=}')
-        self.scale = scale if scale is None or isinstance(scale, str) else _numbers("scale", scale)
-        self.period = None if period is None else _numbers("period", period, zero=True)
+        self.scale = scale if scale is None or isinstance(scale, str) else positive_numbers("scale", scale)
+        self.period = None if period is None else positive_numbers("period", period, zero=True)
         self.ranks = ranks
 
     @property
@@ -133,8 +132,19 @@ class Coordinates:
         return torch.from_numpy(values).to(labels.device) if isinstance(labels, Tensor) else values
 
 
-def _numbers(name: str, given: Any, *, zero: bool = False) -> Floats:
-    """Return a number () or numbers (d,) above 0 as float64; with `zero`, 0 and None pass, too, as 0."""
+def as_space(space: LabelSpace | None) -> LabelSpace:
+    """Return a space, for None the one that compares labels as they are, or raise `InputError`."""
+    if not isinstance(space, LabelSpace | None):
+        raise InputError(f"space must be a LabelSpace, got {shown(space)}")
+    return space or LabelSpace()
+
+
+def positive_numbers(name: str, given: Any, *, zero: bool = False) -> Floats:
+    """Return a number () or numbers (d,) above 0 as float64; with `zero`, 0 and None pass in a sequence, too, as 0.
+
+    Raises:
+        InputError: `given` is none of these.
+    """
     what = "a number or a sequence of numbers above 0"
     entries = (
         [0.0 if entry is None and zero else entry for entry in given] if isinstance(given, list | tuple) else given
@@ -143,11 +153,11 @@ def _numbers(name: str, given: Any, *, zero: bool = False) -> Floats:
         found = np.array(to_numpy(entries))
         found = found.astype(np.float64) if found.dtype.kind in "iuf" else np.full((1, 1), np.nan)
     except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{name} must be {what}, got {given!r}") from None
+        raise InputError(f"{name} must be {what}, got {shown(given)}") from None
     # What is no number at all has two axes by now.
     positive = (found >= 0) if zero and found.ndim else (found > 0)
     if found.ndim > 1 or found.size == 0 or not (positive & np.isfinite(found)).all():
-        raise InputError(f"{name} must be {what}, got {given!r}")
+        raise InputError(f"{name} must be {what}, got {shown(given)}")
     return found
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.utils.data import TensorDataset
 
 from cmixup import (
@@ -35,9 +36,11 @@ def pairs() -> PairDataset:
     return PairDataset(ROWS, Y, 1.0, seed=0)
 
 
-def at(layer: Any, model: Any = None, mixing: Any = None, y: Any = Y) -> None:
-    with mixing_at(nn.Sequential(nn.Linear(3, 1)) if model is None else model, layer, mixing or CMixup(1.0), y):
-        pass
+def at(layer: Any, model: Any = None, mixing: Any = None, y: Any = Y, x: Tensor | None = None) -> None:
+    model = nn.Sequential(nn.Linear(3, 1)) if model is None else model
+    with mixing_at(model, layer, mixing or CMixup(1.0), y):
+        if x is not None:
+            model(x)
 
 
 #: What is called, and what the message has to name.
@@ -101,6 +104,17 @@ TABLE: dict[str, tuple[Callable[[], Any], str]] = {
     "CMixup: labels_getter": (lambda: CMixup(1.0, labels_getter=1), "labels_getter must be"),  # type: ignore[arg-type]
     "CMixup: keep a text": (lambda: CMixup(1.0, keep="id"), "keep must be a sequence of keys"),  # type: ignore[arg-type]
     "CMixup: keep a number": (lambda: CMixup(1.0, keep=(1,)), "keep must be"),  # type: ignore[arg-type]
+    "CMixup: keep None": (lambda: CMixup(1.0, keep=None), "keep must be .* got None"),  # type: ignore[arg-type]
+    "CMixup: keep one number": (lambda: CMixup(1.0, keep=3), "keep must be .* got 3"),  # type: ignore[arg-type]
+    "CMixup: bandwidth a tensor of many": (
+        lambda: CMixup(X.repeat(9, 9)),
+        r"bandwidth must be a number, got tensor\(.*\.\.\.",
+    ),  # type: ignore[arg-type]
+    "CMixup: seed a tensor": (lambda: CMixup(1.0, seed=X), "seed must be a whole number"),  # type: ignore[arg-type]
+    "CMixup: lam_per an array": (lambda: CMixup(1.0, lam_per=np.ones(3)), "lam_per must be one of"),  # type: ignore[arg-type]
+    "CMixup: labels without end": (lambda: CMixup("auto", labels=[1.0, np.inf]), "labels must be finite"),
+    "CMixup: labels of text": (lambda: CMixup("auto", labels=["a", "b"]), "labels must be real numbers, got dtype"),
+    "CMixup: labels ragged": (lambda: CMixup("auto", labels=[[1.0], [1.0, 2.0]]), "labels must have rows of one"),
     "CMixup: return_mix": (lambda: CMixup(1.0, return_mix=1), "return_mix must be True"),  # type: ignore[arg-type]
     # its batches
     "batch: no argument": (CMixup(1.0), "mixing takes .* got 0 arguments"),
@@ -109,10 +123,13 @@ TABLE: dict[str, tuple[Callable[[], Any], str]] = {
     "batch: tuple of three": (lambda: CMixup(1.0)((X, Y, Y)), "got tuple of 3"),
     "batch: no label key": (
         lambda: CMixup(1.0)({"x": X, "price": Y}),
-        r"finds 0 labels among the keys \['x', 'price'\]",
+        r"got 0 by 'default' among the keys \['x', 'price'\]",
     ),
-    "batch: two label keys": (lambda: CMixup(1.0)({"x": X, "y": Y, "label": Y}), "finds 2 labels"),
-    "batch: missing key": (lambda: CMixup(1.0, labels_getter="p")({"x": X, "y": Y}), "'p' finds 0 labels"),
+    "batch: two label keys": (
+        lambda: CMixup(1.0)({"x": X, "y": Y, "label": Y}),
+        "labels_getter must find one entry, got 2",
+    ),
+    "batch: missing key": (lambda: CMixup(1.0, labels_getter="p")({"x": X, "y": Y}), "got 0 by 'p' among"),
     "batch: a key of a tuple": (lambda: CMixup(1.0, labels_getter="p")((X, Y)), "labels_getter .* got tuple of 2"),
     "batch: labels from elsewhere": (
         lambda: CMixup(1.0, labels_getter=lambda b: b[1] + 0)((X, Y)),
@@ -131,13 +148,24 @@ TABLE: dict[str, tuple[Callable[[], Any], str]] = {
     "batch: sparse labels": (lambda: CMixup(1.0)(X, Y.to_sparse()), "labels must be a dense tensor"),
     "batch: rows that differ": (lambda: CMixup(1.0)(X[:3], Y), r"batch\[0\] must have 4 rows as the labels"),
     "batch: labels that differ in rows": (lambda: CMixup(1.0)(X, (Y, Y[:3])), r"labels\[1\] must have 4 rows"),
-    "batch: token ids": (lambda: CMixup(1.0)(X.long(), Y), "holds whole numbers .* hidden layer"),
-    "batch: images of bytes": (lambda: CMixup(1.0)({"i": X.byte(), "y": Y}), r"batch\['i'\] holds whole numbers"),
-    "batch: NumPy inputs": (lambda: CMixup(1.0)(X.numpy(), Y), r"batch\[0\] is of ndarray"),
-    "batch: texts": (lambda: CMixup(1.0)({"n": ["a"] * 4, "y": Y}), r"batch\['n'\]\[0\] is of str.*keep"),
+    "batch: token ids": (lambda: CMixup(1.0)(X.long(), Y), "hidden layer .* got torch.int64"),
+    "batch: images of bytes": (
+        lambda: CMixup(1.0)({"i": X.byte(), "y": Y}),
+        r"batch\['i'\] must be of a floating dtype .* got torch.uint8",
+    ),
+    "batch: NumPy inputs": (lambda: CMixup(1.0)(X.numpy(), Y), r"batch\[0\] must be a tensor .* got array"),
+    "batch: texts": (
+        lambda: CMixup(1.0)({"n": ["a"] * 4, "y": Y}),
+        r"batch\['n'\]\[0\] must be a tensor .*keep.* got 'a'",
+    ),
     "batch: sparse inputs": (lambda: CMixup(1.0)(X.to_sparse(), Y), r"batch\[0\] must be a dense tensor"),
-    "batch: a number as input": (lambda: CMixup(1.0)((X, 3.0), Y), r"batch\[0\]\[1\] is of float"),
+    "batch: a number as input": (lambda: CMixup(1.0)((X, 3.0), Y), r"batch\[0\]\[1\] must be a tensor .* got 3.0"),
     "batch: layer named": (lambda: CMixup(1.0, layer="fc")(X, Y), "layer='fc' is mixed by `with mixing.at"),
+    "batch: no labels in evaluation": (lambda: CMixup(1.0).eval().draw(None), "labels must be a dense tensor"),
+    "batch: labels of two outputs, then three": (
+        lambda: [mixing(X[:, :d], X[:, :d]) for mixing in [CMixup(1.0)] for d in (2, 3)],
+        "labels must have 2 outputs as before, got 3",
+    ),
     # a hidden layer
     "layer: unknown": (lambda: at("1"), "layer must be a module of Sequential .* got '1'"),
     "layer: empty": (lambda: at(""), "layer must be the name"),
@@ -147,6 +175,8 @@ TABLE: dict[str, tuple[Callable[[], Any], str]] = {
     "layer: mixing a number": (lambda: at("0", mixing=0.5), "mixing must be a CMixup"),
     "layer: labels None": (lambda: at("0", y=None), "labels must be a dense tensor"),
     "layer: did not run": (lambda: at("0"), "got no run: nothing was mixed"),
+    "layer: misspelt": (lambda: at("feature", model=nn.ModuleDict({"features": nn.Identity()})), "features, .* got 'f"),
+    "layer: labels of another number": (lambda: at("0", y=Y[:3], x=X), "must have 3 rows as the labels, got shape"),
     # PairDataset and PairBatchSampler
     "pairs: no dataset": (lambda: PairDataset(3, Y), "dataset must have __getitem__ and __len__"),
     "pairs: an iterator": (lambda: PairDataset(iter([1]), [1.0]), "dataset must have"),
@@ -160,17 +190,26 @@ TABLE: dict[str, tuple[Callable[[], Any], str]] = {
     "pairs: keep": (lambda: PairDataset(ROWS, Y, keep="id"), "keep must be"),  # type: ignore[arg-type]
     "pairs: index a text": (lambda: pairs()["a"], "index must be a whole number"),  # type: ignore[index]
     "pairs: index a float": (lambda: pairs()[1.0], "index must be a whole number"),  # type: ignore[index]
+    "pairs: index a tensor of many": (lambda: pairs()[X], "index must be a whole number"),  # type: ignore[index]
+    "pairs: keep None": (lambda: PairDataset(ROWS, Y, keep=None), "keep must be .* got None"),  # type: ignore[arg-type]
+    "pairs: labels_getter": (lambda: PairDataset(ROWS, Y, labels_getter=2), "labels_getter must be"),  # type: ignore[arg-type]
+    "pairs: no rows": (lambda: PairDataset([], []), "labels must not be empty"),
+    "pairs: NaN labels": (lambda: PairDataset(ROWS, [1.0, 2.0, np.nan, 3.0]), "labels must be finite .* in row 2"),
+    "pairs: rows of three": (lambda: PairDataset(TensorDataset(X, X, Y), Y)[0], "labels_getter must be given"),
     "pairs: index a boolean": (lambda: pairs()[True], "index must be a whole number"),
     "pairs: rows without labels": (lambda: PairDataset([X[0]] * 4, Y)[0], "labels_getter must be given"),
     "pairs: rows of whole numbers": (
         lambda: PairDataset(TensorDataset(X.long(), Y), Y)[0],
-        r"row\[0\] holds whole numbers",
+        r"row\[0\] must be of a floating dtype .* got torch.int64",
     ),
     "batches: pairs": (lambda: PairBatchSampler(ROWS, 2), "pairs must be a PairDataset"),  # type: ignore[arg-type]
     "batches: size 0": (lambda: PairBatchSampler(pairs(), 0), "batch_size must be a whole number, 1 or more, got 0"),
     "batches: size a float": (lambda: PairBatchSampler(pairs(), 2.0), "batch_size"),  # type: ignore[arg-type]
     "batches: nothing left": (lambda: PairBatchSampler(pairs(), 5, drop_last=True), "batch_size must leave a whole"),
     "batches: shuffle": (lambda: PairBatchSampler(pairs(), 2, shuffle=1), "shuffle must be"),  # type: ignore[arg-type]
+    "batches: drop_last": (lambda: PairBatchSampler(pairs(), 2, drop_last="no"), "drop_last must"),  # type: ignore[arg-type]
+    "batches: seed": (lambda: PairBatchSampler(pairs(), 2, seed=-3), "seed must be a whole number, 0 or more, got -3"),
+    "batches: rank a float": (lambda: PairBatchSampler(pairs(), 2, seed=0, rank=0.0), "rank must be"),  # type: ignore[arg-type]
     "batches: rank": (
         lambda: PairBatchSampler(pairs(), 2, seed=0, rank=2, world=2),
         "rank must be below world=2, got 2",
@@ -213,9 +252,52 @@ TABLE: dict[str, tuple[Callable[[], Any], str]] = {
     "sampler: bandwidth without end": (lambda: PartnerSampler(Y, 10**400), "bandwidth must be a number that a float"),
     "sampler: rows looked at": (lambda: PartnerSampler(Y, 1.0).effective_partners("a"), "sample must be"),  # type: ignore[arg-type]
     "sampler: seed": (lambda: PartnerSampler(Y, 1.0).self_probability(2, "a"), "seed must be"),  # type: ignore[arg-type]
+    "sampler: no labels": (lambda: PartnerSampler([], 1.0), r"labels must not be empty, got shape \(0,\)"),
+    "sampler: labels a number": (lambda: PartnerSampler(3.0, 1.0), r"labels must have shape .* got \(\)"),
+    "sampler: labels of three axes": (lambda: PartnerSampler(X[None], 1.0), r"got \(1, 4, 3\)"),
+    "sampler: NaN label": (lambda: PartnerSampler([0.0, np.nan], 1.0), "labels must be finite .* got nan in row 1"),
+    "sampler: complex labels": (lambda: PartnerSampler([1j], 1.0), "labels must be real numbers, got dtype complex128"),
+    "sampler: bandwidths": (lambda: PartnerSampler(X, [0.1, 0.2, 0.3]), "bandwidth must be a number"),
+    "sampler: method": (lambda: PartnerSampler(Y, 1.0, method="fast"), "method must be one of .* got 'fast'"),
+    "sampler: kernel": (lambda: PartnerSampler(Y, 1.0, kernel="rbf"), "kernel must be one of .* got 'rbf'"),
+    "sampler: cosine of one output": (lambda: PartnerSampler(Y, 1.0, kernel="cosine"), "d > 1 for kernel 'cosine'"),
+    "sampler: memory": (lambda: PartnerSampler(Y, 1.0, memory_budget=-1), "memory_budget must be .* got -1"),
+    "sampler: space": (lambda: PartnerSampler(Y, 1.0, space="std"), "space must be a LabelSpace, got 'std'"),  # type: ignore[arg-type]
+    "sampler: torch_form": (lambda: PartnerSampler(Y, 1.0, torch_form="no"), "torch_form must be"),  # type: ignore[arg-type]
+    "sampler: anchors of floats": (lambda: PartnerSampler(Y, 1.0).draw([0.5], RNG), "anchors must be .* integers"),
+    "sampler: anchors outside": (lambda: PartnerSampler(Y, 1.0).draw([4], RNG), r"anchors must lie in 0\.\.3, got 4"),
+    "sampler: anchor below 0": (lambda: PartnerSampler(Y, 1.0).probabilities(-1), "anchor must lie in 0..3, got -1"),
+    "sampler: rng a seed": (lambda: PartnerSampler(Y, 1.0).epoch(0), "rng must be .* got 0"),  # type: ignore[arg-type]
+    "sampler: labels of other outputs": (lambda: PartnerSampler(Y, 1.0).draw_labels(X, RNG), "as the data, got"),
+    "sampler: seed of all rows": (lambda: PartnerSampler(Y, 1.0).effective_partners(seed="a"), "seed must"),  # type: ignore[arg-type]
+    "doctor: bandwidth": (lambda: diagnose(Y, "narrow"), "bandwidth must be a number, .* got 'narrow'"),
+    "doctor: kernel": (lambda: diagnose(Y, 1.0, kernel="rbf"), "kernel must be one of"),
+    "doctor: space": (lambda: diagnose(Y, 1.0, space=360.0), "space must be a LabelSpace, got 360.0"),  # type: ignore[arg-type]
+    "doctor: fraction above 1": (lambda: bandwidth_for_fraction(Y, 20), "fraction must be .* got 20"),
+    "doctor: fraction a text": (lambda: bandwidth_for_fraction(Y, "0.2"), "fraction must be a number"),  # type: ignore[arg-type]
+    "doctor: space of a fraction": (lambda: bandwidth_for_fraction(Y, 0.2, space=1), "space must be"),  # type: ignore[arg-type]
     "doctor: seed": (lambda: diagnose(Y, 1.0, seed=-1), "seed must be a whole number"),
     "doctor: fraction": (lambda: bandwidth_for_fraction(Y, 0.0), "fraction must be above 0"),
     "batch sampler: candidates": (lambda: BatchPartnerSampler(1.0, candidates="b1"), "candidates must be one of"),
+    "batch sampler: auto": (lambda: BatchPartnerSampler("auto"), "bandwidth must be a number, got 'auto'"),  # type: ignore[arg-type]
+    "batch sampler: kernel": (lambda: BatchPartnerSampler(1.0, kernel="box"), "kernel must be one of .* got 'box'"),
+    "batch sampler: period": (lambda: BatchPartnerSampler(1.0, period="360"), "period must be .* got '360'"),  # type: ignore[arg-type]
+    "batch sampler: period negative": (lambda: BatchPartnerSampler(1.0, period=-1), "period must be .* got -1"),  # type: ignore[arg-type]
+    "batch sampler: periods of other outputs": (
+        lambda: BatchPartnerSampler(1.0, period=np.ones(2)).draw(Y.numpy(), Y.numpy(), RNG),
+        "period must be one number or 1 as the labels, got 2",
+    ),
+    "batch sampler: other outputs": (
+        lambda: BatchPartnerSampler(1.0).draw(Y, X, RNG),
+        "first and second must be alike",
+    ),
+    "batch sampler: tensor and array": (
+        lambda: BatchPartnerSampler(1.0).draw(Y, Y.numpy(), RNG),
+        "got Tensor .* ndarray",
+    ),
+    "batch sampler: NaN": (lambda: BatchPartnerSampler(1.0).draw(Y * np.nan, Y, RNG), "first must be finite"),
+    "batch sampler: no labels": (lambda: BatchPartnerSampler(1.0).draw(Y, Y[:0], RNG), "second must not be empty"),
+    "batch sampler: rng": (lambda: BatchPartnerSampler(1.0).draw(Y, Y, None), "rng must be .* got None"),  # type: ignore[arg-type]
 }
 
 
@@ -230,3 +312,4 @@ def test_one_clear_line(case: str) -> None:
         call()
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 300
+    assert re.search(r"\bgot\b|=|\bgo(es)? with\b|\bgo together\b", str(caught.value)), "it does not say what was given"

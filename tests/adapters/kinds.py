@@ -1,0 +1,200 @@
+"""The ways of mixing under test, each as an `Adapter` that gives the mixed batches of an epoch."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, TensorDataset
+
+from cmixup import Beta, CMixup, PairBatchSampler, PairDataset, PartnerSampler, mix, mixing_at
+
+Batches = list[tuple[Any, Any]]
+BANDWIDTH = 0.2
+
+
+class Adapter(ABC):
+    """A way of mixing under test.
+
+    Attributes:
+        own: whether it draws or mixes in code of its own, and not by another adapter's.
+        in_order: whether rows come in the order of the dataset.
+        workers: whether it reads through a DataLoader.
+    """
+
+    own: ClassVar[bool] = True
+    in_order: ClassVar[bool] = True
+    workers: ClassVar[bool] = False
+    evaluates: ClassVar[bool] = True
+
+    def __init__(self, x: Tensor, y: Tensor, batch_size: int, seed: int | None = 0, **options: Any) -> None:
+        self.x, self.y, self.batch_size, self.seed = x, y, batch_size, seed
+        self.bandwidth = options.pop("bandwidth", BANDWIDTH)
+        self.options = options
+        self.training = True
+        self.begin()
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Make what is mixed with."""
+
+    @abstractmethod
+    def epoch(self) -> Batches:
+        """Return the mixed batches of one epoch."""
+
+    def slices(self) -> list[slice]:
+        return [slice(s, s + self.batch_size) for s in range(0, len(self.x), self.batch_size)]
+
+
+class Call(Adapter):
+    def begin(self) -> None:
+        self.mixing = CMixup(self.bandwidth, 2.0, seed=self.seed)
+
+    def epoch(self) -> Batches:
+        self.mixing.train(self.training)
+        return [self.mixed(self.x[part], self.y[part]) for part in self.slices()]
+
+    def mixed(self, x: Tensor, y: Tensor) -> tuple[Any, Any]:
+        return self.mixing(x, y)
+
+
+class Pair(Call):
+    own = False
+
+    def mixed(self, x: Tensor, y: Tensor) -> tuple[Any, Any]:
+        batch = self.mixing([x, y])
+        assert isinstance(batch, list)
+        return batch[0], batch[1]
+
+
+class Dictionary(Call):
+    own = False
+
+    def mixed(self, x: Tensor, y: Tensor) -> tuple[Any, Any]:
+        batch = self.mixing({"image": x, "more": [x, (x,)], "target": y})
+        assert torch.equal(batch["more"][0], batch["image"])
+        assert torch.equal(batch["more"][1][0], batch["image"])
+        return batch["image"], batch["target"]
+
+
+class Getter(Call):
+    own = False
+
+    def begin(self) -> None:
+        self.mixing = CMixup(self.bandwidth, 2.0, seed=self.seed, labels_getter=lambda b: b[1]["y"], keep=("id",))
+
+    def mixed(self, x: Tensor, y: Tensor) -> tuple[Any, Any]:
+        names = ["a"] * len(x)
+        inputs, rest = self.mixing((x, {"y": y, "id": names}))
+        assert rest["id"] is names
+        return inputs, rest["y"]
+
+
+class Collate(Adapter):
+    workers = True
+
+    def begin(self) -> None:
+        self.mixing = CMixup(self.bandwidth, 2.0, seed=self.seed)
+        self.loader: Any = DataLoader(
+            TensorDataset(self.x, self.y), self.batch_size, collate_fn=self.mixing, **self.options
+        )
+
+    def epoch(self) -> Batches:
+        self.mixing.train(self.training)
+        return [(x, y) for x, y in self.loader]
+
+
+class Plain(Collate):
+    """PairDataset under a plain DataLoader."""
+
+    evaluates = False
+
+    def begin(self) -> None:
+        pairs = PairDataset(TensorDataset(self.x, self.y), self.y, self.bandwidth, 2.0, seed=self.seed)
+        self.loader = DataLoader(pairs, self.batch_size, **self.options)
+
+    def epoch(self) -> Batches:
+        return [(x, y) for x, y in self.loader]
+
+
+class Sampled(Plain):
+    """PairDataset with its batch sampler."""
+
+    in_order = False
+
+    def begin(self) -> None:
+        pairs = PairDataset(TensorDataset(self.x, self.y), self.y, self.bandwidth, 2.0)
+        batches = PairBatchSampler(pairs, self.batch_size, seed=self.seed)
+        self.loader = DataLoader(pairs, batch_sampler=batches, **self.options)
+
+
+class Rows(Plain):
+    """PairDataset of rows that are dictionaries."""
+
+    own = False
+
+    def begin(self) -> None:
+        rows = [{"image": x, "more": (x,), "target": y} for x, y in zip(self.x, self.y, strict=True)]
+        pairs = PairDataset(rows, self.y, self.bandwidth, 2.0, seed=self.seed)
+        self.loader = DataLoader(pairs, self.batch_size, **self.options)
+
+    def epoch(self) -> Batches:
+        batches = list(self.loader)
+        assert all(torch.equal(batch["image"], batch["more"][0]) for batch in batches)
+        return [(batch["image"], batch["target"]) for batch in batches]
+
+
+class Outer(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Identity()
+
+    def forward(self, x: Tensor) -> Any:
+        return self.inner(x)
+
+
+class Hidden(Call):
+    """The second layer of a network that hands its input on."""
+
+    layer: ClassVar[str | None] = "1.inner"
+
+    def begin(self) -> None:
+        super().begin()
+        self.net = nn.Sequential(nn.Identity(), Outer())
+
+    def mixed(self, x: Tensor, y: Tensor) -> tuple[Any, Any]:
+        with mixing_at(self.net, self.layer, self.mixing, y) as mixed_y:
+            return self.net(x), mixed_y
+
+
+class ModelInput(Hidden):
+    own = False
+    layer = None
+
+
+class ByHand(Adapter):
+    """README's loop with PartnerSampler, Beta and mix."""
+
+    evaluates = False
+
+    def begin(self) -> None:
+        self.rng = torch.Generator().manual_seed(self.seed or 0)
+        self.sampler, self.lam = PartnerSampler(self.y, self.bandwidth), Beta(2.0)
+
+    def epoch(self) -> Batches:
+        partners = self.sampler.epoch(self.rng)
+        y = self.y if self.y.is_floating_point() else self.y.float()
+        found = []
+        for part in self.slices():
+            j, own = partners[part], self.x[part]
+            lam = self.lam.sample(len(own), self.rng)
+            found.append((mix(own, self.x[j], lam), mix(y[part], y[j], lam)))
+        return found
+
+
+ADAPTERS: dict[str, type[Adapter]] = {
+    kind.__name__: kind
+    for kind in (Call, Pair, Dictionary, Getter, Collate, Plain, Rows, Sampled, Hidden, ModelInput, ByHand)
+}

@@ -221,7 +221,7 @@ def parse(argv: Sequence[str]) -> dict[str, str]:
     Raises:
         InputError: another word, an unknown or a missing key.
     """
-    given = parse_words(argv, KEYS)
+    given = parse_words(argv, KEYS, __doc__)
     if ("dataset" in given) == ("labels" in given):
         raise InputError("give either dataset=<name> or labels=<file.npy or file.csv>")
     return given

@@ -15,6 +15,7 @@ from omegaconf import DictConfig
 
 from cmixup.errors import InputError, check_choice
 from cmixup.methods.base import per_run
+from cmixup.saved_run import MODEL, model_json
 from cmixup.seeding import Streams, torch_seed
 from cmixup.training.checkpoint import RESUME_FILE, Checkpoints
 from cmixup.training.settings import TrainSettings
@@ -196,8 +197,8 @@ def execute_together(
         if result.failure:
             write_report(folder, report, result.history)
         else:
-            kept = scored(run.data, result)
-            finish_run(folder, report, result.history, result.state_dict, kept, extras=run.data.extras)
+            weights = result.state_dict if job.config["weights"] else None
+            finish_run(folder, report, result.history, weights, scored(run.data, result), extras=kept_texts(job, run))
             logger.finish(number, report)
             written.append(folder)
         (folder / RESUME_FILE).unlink(missing_ok=True)
@@ -220,6 +221,13 @@ def make_run(job: Job, seed: int) -> Run:
     with torch_seed(streams.init):
         model = job.make_model(tuple(data.train.x.shape[1:]), data.train.y.shape[1])
     return Run(data, job.make_method(), model, streams)
+
+
+def kept_texts(job: Job, run: Run) -> dict[str, str]:
+    """Return what a run keeps beside its weights, so that `cmixup.load_run` can predict with them."""
+    x: Any = run.data.train.x
+    made = model_json(job.config["model"], x.shape[1:], run.data.train.y.shape[1], tasks=run.method.tasks)
+    return {**run.data.extras, MODEL: made}
 
 
 def stack_report(jobs: Sequence[Job], job: Job, seed: int, size: int) -> dict[str, Any]:

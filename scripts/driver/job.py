@@ -31,7 +31,6 @@ from scripts.driver.config import (
     parameters,
     resolved,
 )
-from scripts.driver.logger import StackLogger
 from scripts.driver.predictions import scored
 from scripts.driver.runs import (
     begin_run,
@@ -42,6 +41,7 @@ from scripts.driver.runs import (
     recorded_config,
     write_report,
 )
+from scripts.driver.stack_logger import StackLogger
 from scripts.driver.words import parse_seeds
 
 
@@ -172,10 +172,10 @@ def execute_together(
     first = jobs[0]
     torch.set_num_threads(first.config["threads"])
     members = [(job, seed) for job in jobs for seed in job.pending]
+    logger = StackLogger([(job.config, job.options, job.pending) for job in jobs])  # refuses before data are read
     runs = [make_run(job, seed) for job, seed in members]
     # Before training: what is committed or edited meanwhile is not what runs.
     shared = {"started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **environment(first.device)}
-    logger = StackLogger([(job.config, job.pending) for job in jobs])
 
     def start(seeds: list[int]) -> None:
         for number in logger.start(len(seeds)):
@@ -196,10 +196,11 @@ def execute_together(
         report = make_report(job, run, result) | stack_report(jobs, job, seed, result.stack) | shared
         if result.failure:
             write_report(folder, report, result.history)
+            logger.finish(number, report, None)
         else:
-            weights = result.state_dict if job.config["weights"] else None
-            finish_run(folder, report, result.history, weights, scored(run.data, result), extras=kept_texts(job, run))
-            logger.finish(number, report)
+            weights, kept = result.state_dict if job.config["weights"] else None, scored(run.data, result)
+            finish_run(folder, report, result.history, weights, kept, extras=kept_texts(job, run))
+            logger.finish(number, report, kept)
             written.append(folder)
         (folder / RESUME_FILE).unlink(missing_ok=True)
     logger.close()

@@ -31,6 +31,8 @@ def run(cfg: DictConfig) -> float:
     job = plan(cfg)
     epochs = job.settings.epochs
     with ProgressDisplay(epochs if job.pending else 0, f"training {len(job.pending)} seeds") as board:
+        if job.pending:
+            board.begin(label(job))
         execute(job, lambda epoch, rows: board.epoch(label(job), epoch, epochs, rows[0]))
     for line in warnings(job):
         print(line, file=sys.stderr)

@@ -1,8 +1,8 @@
 """C-Mixup (Yao et al., NeurIPS 2022) and mixing for regression.
 
 `CMixup` mixes a batch in one call, `PairDataset` takes partners from the whole training set, `mixing_at` mixes a hidden
-layer. `PartnerSampler` draws whom to mix with, `mix` mixes; `diagnose` says what a bandwidth does. `methods`,
-`training` and `data` are what this library trains with itself.
+layer. `PartnerSampler` draws whom to mix with, `mix` mixes; `diagnose` says what a bandwidth does; `load_run` predicts
+with a finished run. `methods`, `training` and `data` are what this library trains with itself.
 """
 
 from cmixup.adapters.batch import CMixup
@@ -11,6 +11,7 @@ from cmixup.adapters.pairs import PairBatchSampler, PairDataset
 from cmixup.errors import InputError
 from cmixup.mixing import Beta, mix
 from cmixup.sampling import BatchPartnerSampler, LabelSpace, PartnerSampler, bandwidth_for_fraction, diagnose
+from cmixup.saved_run import load_run
 
 __all__ = [
     "BatchPartnerSampler",
@@ -23,6 +24,7 @@ __all__ = [
     "PartnerSampler",
     "bandwidth_for_fraction",
     "diagnose",
+    "load_run",
     "mix",
     "mixing_at",
 ]

@@ -43,6 +43,14 @@ class Airfoil(TabularDataset):
     x_shape: ClassVar[tuple[int, ...]] = (5,)
     rows: ClassVar[int] = 1503
     split_sizes: ClassVar[tuple[int, ...]] = (1003, 300, 200)
+    columns: ClassVar[tuple[str, ...]] = (
+        "frequency",
+        "angle_of_attack",
+        "chord_length",
+        "velocity",
+        "displacement_thickness",
+    )
+    label: ClassVar[str] = "sound_pressure_level"
 
     def read(self) -> RawTable:
         """Read the tab-separated file, label last."""

@@ -26,6 +26,8 @@ class Diabetes(TabularDataset):
     x_shape: ClassVar[tuple[int, ...]] = (10,)
     rows: ClassVar[int] = 442
     split_sizes: ClassVar[tuple[int, ...]] = (262, 90, 90)
+    columns: ClassVar[tuple[str, ...]] = ("age", "sex", "bmi", "bp", "s1", "s2", "s3", "s4", "s5", "s6")
+    label: ClassVar[str] = "progression"
 
     def read(self) -> RawTable:
         """Read scikit-learn's copy."""

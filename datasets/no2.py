@@ -68,6 +68,16 @@ class NO2(TabularDataset):
     x_shape: ClassVar[tuple[int, ...]] = (7,)
     rows: ClassVar[int] = 500
     split_sizes: ClassVar[tuple[int, ...]] = (200, 200, 100)
+    columns: ClassVar[tuple[str, ...]] = (
+        "cars_per_hour",
+        "temperature_at_2m",
+        "wind_speed",
+        "temperature_diff_2m_25m",
+        "wind_direction",
+        "hour_of_day",
+        "day",
+    )
+    label: ClassVar[str] = "log_no2"
 
     def __init__(self, scaling: str = "train", split_seed: int = 0, synthetic: bool = False):
         super().__init__(scaling, synthetic)

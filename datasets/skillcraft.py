@@ -45,6 +45,26 @@ class SkillCraft(DomainTable):
     x_shape: ClassVar[tuple[int, ...]] = (17,)
     rows: ClassVar[int] = 3395
     split_sizes: ClassVar[tuple[int, ...]] = (1878, 806, 711)
+    columns: ClassVar[tuple[str, ...]] = (
+        "Age",
+        "HoursPerWeek",
+        "TotalHours",
+        "APM",
+        "SelectByHotkeys",
+        "AssignToHotkeys",
+        "UniqueHotkeys",
+        "MinimapAttacks",
+        "MinimapRightClicks",
+        "NumberOfPACs",
+        "GapBetweenPACs",
+        "ActionsInPAC",
+        "TotalMapExplored",
+        "WorkersMade",
+        "UniqueUnitsMade",
+        "ComplexUnitsMade",
+        "ComplexAbilitiesUsed",
+    )
+    label: ClassVar[str] = LABEL
 
     def read(self) -> RawTable:
         """Read the CSV by its header; `?` is unknown."""
@@ -55,6 +75,8 @@ class SkillCraft(DomainTable):
         if absent:
             raise InputError(f"{path} has no column {absent[0]}")
         features = [name for name in rows[0] if name not in (LABEL, DOMAIN, IDENTITY)]
+        if tuple(features) != self.columns:
+            raise InputError(f"{path} has the features {features}, expected {list(self.columns)}")
         x = np.array([[np.nan if row[name] == "?" else float(row[name]) for name in features] for row in rows])
         y = np.array([[float(row[LABEL])] for row in rows])
         domain = np.array([int(row[DOMAIN]) for row in rows])

@@ -15,9 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
@@ -33,6 +31,7 @@ from scripts.report.experiment import RESULTS
 from scripts.report.figures import bandwidth_figure, to_png
 from scripts.report.records import read_csv, to_csv
 from scripts.report.tables import markdown_rows
+from scripts.report.terminal import print_table
 
 GRID = np.logspace(-3, 2, 16)  # multiples of the labels' pooled standard deviation
 KEYS = ("dataset", "labels", "column", "bandwidth", "seed", "label_noise", "out")
@@ -134,12 +133,9 @@ def _searching(low: float, high: float) -> str:
 
 def show(title: str, rows: Sequence[Diagnosis], closing: str) -> None:
     """Print the doctor's table."""
-    table = Table(*HEAD, title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for row in rows:
-        table.add_row(*row.cells(), style="bold" if row.source != "grid" else None)
-    console = Console(width=max(Console().width, 130), highlight=False)
-    console.print(table)
-    console.print(closing, markup=False)
+    styles = ["bold" if row.source != "grid" else None for row in rows]
+    print_table(HEAD, [row.cells() for row in rows], title, left=len(HEAD), styles=styles)
+    Console(highlight=False).print(closing, markup=False)
 
 
 def check(results: Path = RESULTS) -> str:
@@ -221,7 +217,7 @@ def parse(argv: Sequence[str]) -> dict[str, str]:
     Raises:
         InputError: another word, an unknown or a missing key.
     """
-    given = parse_words(argv, KEYS)
+    given = parse_words(argv, KEYS, __doc__)
     if ("dataset" in given) == ("labels" in given):
         raise InputError("give either dataset=<name> or labels=<file.npy or file.csv>")
     return given

@@ -35,7 +35,7 @@ def status() -> None:
             for file in alternatives:
                 state = "here" if present(file) else "can be fetched" if file.urls else f"by hand: {file.page}"
                 table.add_row(name, file.path, f"{file.size / 1e3:,.0f}", state, file.licence)
-    Console(width=max(Console().width, 110)).print(table)
+    Console(width=None if sys.stdout.isatty() else 200).print(table)
 
 
 def fetch_all(chosen: list[str]) -> None:

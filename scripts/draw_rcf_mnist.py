@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+import argparse
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from matplotlib.figure import Figure
@@ -65,8 +68,9 @@ def rule(split: Split) -> str:
     return f"{', '.join(parts)}; correlation of rho and g {correlation:+.2f}"
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
+    argparse.ArgumentParser(prog="python -m scripts.draw_rcf_mnist", description=__doc__).parse_args(argv)
     with user_errors():
         data = dataset_class("rcf_mnist")(scaling="unit").load(0)  # type: ignore[call-arg]
         path = RESULTS / "figures" / "rcf_mnist.png"

@@ -6,6 +6,7 @@ sentence that the records no longer support (results/claims.yaml) leaves its pag
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -170,8 +171,9 @@ def render_curves(curves: Sequence[Curve]) -> None:
             )
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
+    argparse.ArgumentParser(prog="python -m scripts.render", description=__doc__).parse_args(argv)
     with user_errors():
         draw_invariance()
         draw_task_errors()

@@ -6,22 +6,23 @@
 from __future__ import annotations
 
 import argparse
+import math
+import shlex
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rich import box
 from rich.console import Console
-from rich.table import Table as RichTable
 
-from cmixup.errors import InputError
+from cmixup.errors import InputError, check_nonnegative
 from cmixup.files import write_atomically
 from scripts.driver.cli import chosen, out_folder, user_errors, warnings
 from scripts.driver.job import pick_device
 from scripts.driver.words import parse_seeds
 from scripts.report import names
-from scripts.report.cells import Choice, collect, plan_cells, published_lines, train_cells
+from scripts.report.cells import TOO_LONG, Choice, collect, plan_cells, published_lines, train_cells
 from scripts.report.curves import read_curves
 from scripts.report.experiment import Experiment, load_experiment, make_table
 from scripts.report.figures import draw, to_png
@@ -30,22 +31,15 @@ from scripts.report.sweep import sweeps
 from scripts.report.sweep import to_markdown as to_sweep_markdown
 from scripts.report.sweep_figure import draw_sweeps
 from scripts.report.tables import LEGEND, Table, header, interval_lines, lines, to_latex, to_markdown, to_table_csv
+from scripts.report.terminal import print_table
 
 
-def show(table: Table) -> None:
-    """Print a table to the terminal."""
-    console = Console(width=max(Console().width, 110), highlight=False)
+def show(table: Table, more: str = "") -> None:
+    """Print a table to the terminal; `more` is a command that trains what is not in it."""
+    console = Console(highlight=False)
     console.print(f"\n[bold]{table.title}[/bold]", LEGEND, sep="\n")
     for block in table.blocks:
-        title = names.dataset_title(block.dataset)
-        grid = RichTable(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-        for k, column in enumerate(header(block)):
-            grid.add_column(column, justify="left" if k == 0 else "right", no_wrap=True)
-        for row in lines(block, "[bold]{}[/bold]"):
-            grid.add_row(*row)
-        # A number that is cut is worse than a line that the terminal wraps.
-        wide = console.options.update(width=1000)
-        Console(width=max(console.width, console.measure(grid, options=wide).maximum), highlight=False).print(grid)
+        print_table(header(block), lines(block, "[bold]{}[/bold]"), names.dataset_title(block.dataset))
         for sentence in (*interval_lines(block), *block.notes):
             console.print(sentence, markup=False)
     for note in table.notes:
@@ -53,7 +47,9 @@ def show(table: Table) -> None:
     if table.missing:
         console.print("\nNot in this table:")
         for line in table.missing:
-            console.print(f"- {line}", markup=False)
+            console.print(f"- {line}", markup=False, soft_wrap=True)
+        if more:
+            console.print(more, markup=False, soft_wrap=True)
 
 
 def write(table: Table, folder: Path, stem: str) -> None:
@@ -91,7 +87,22 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--device", default="", help="auto (default), cpu or cuda")
     parser.add_argument("--out", default="", help="where runs and tables go; default outputs")
     parser.add_argument("--rerun", default="", help="1: train again what is done")
+    parser.add_argument("--budget", default="", help="minutes that a cell may take; 0: any; default the experiment's")
     return parser.parse_args(arguments)
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"budget must be a number of minutes, got {text!r}") from None
+
+
+def _command_for_all(given: argparse.Namespace) -> str:
+    """Return the command that trains the cells that take too long, too."""
+    options = {key: value for key, value in vars(given).items() if value and key not in ("experiment", "budget")}
+    words = [word for key, value in options.items() for word in (f"--{key}", value)]
+    return f"python -m scripts.reproduce {shlex.join([given.experiment, *words])} --budget 0    trains all of these"
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -99,6 +110,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     given = parse(argv)
     with user_errors():
         experiment = load_experiment(given.experiment)
+        if given.budget:
+            minutes = check_nonnegative("budget", _number(given.budget), "a number of minutes")
+            experiment = replace(experiment, budget_minutes=minutes or math.inf)
         device = given.device or "auto"
         cpu = pick_device(device).type == "cpu"
         choice = Choice(
@@ -113,18 +127,20 @@ def main(argv: Sequence[str] | None = None) -> None:
             rerun=given.rerun not in ("", "0"),
         )
         jobs, missing = plan_cells(experiment, choice)
-        for line in missing:
-            print(f"not trained: {line.splitlines()[0]}", file=sys.stderr)
+        if missing:
+            print(f"{len(missing)} cells are not trained here; they are listed at the end", file=sys.stderr)
+        more = _command_for_all(given) if any(TOO_LONG in line for line in missing) else ""
         missing += train_cells(experiment, choice, jobs)
         for line in (line for job in jobs.values() for line in warnings(job)):
             print(line, file=sys.stderr)
         reports = collect(jobs)
         if experiment.sweep:
             show_sweep(experiment, choice, reports, missing)
+            print(more, end="\n" if more else "")
             return
         stem = f"{experiment.name}_{choice.preset}"
         if experiment.figure:
-            for line in missing:
+            for line in [*missing, *filter(None, [more])]:
                 print(f"- {line}")
             path = Path(choice.out) / "figures" / f"{stem}.png"
             figure = draw(experiment, read_curves(reports, Path(choice.out) / "runs"), choice.preset)
@@ -136,7 +152,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         table = make_table(experiment, records, choice.preset, built, missing)
         folder = Path(choice.out) / "tables"
         write(table, folder, stem)
-        show(table)
+        show(table, more)
         print(f"\nWritten: {folder / stem}.md, .csv, .tex; runs in {choice.out}/runs")
 
 

@@ -1,10 +1,13 @@
 """Train one configuration: `python -m scripts.train dataset=airfoil model=fcn3 method=cmixup seed=0`.
 
-`seeds=0..9` trains several seeds as one stack; `-m` sweeps: `method.bandwidth=0.1,1,10 'seed=range(0,3)'`.
+`seeds=0..9` trains several seeds as one stack; `-m` sweeps: `method.bandwidth=0.1,1,10 'seed=range(0,3)'`. A job of a
+sweep that fails is named at the end, and the others go on. What Optuna and other sweepers get is the validation score
+that selects checkpoints, the mean over seeds.
 """
 
 from __future__ import annotations
 
+import math
 import sys
 
 import hydra
@@ -16,29 +19,41 @@ from scripts.driver.compose import CONFIG_DIR, TUNED, compose_train, tuned_overr
 from scripts.driver.job import execute, plan
 from scripts.driver.progress import ProgressDisplay
 from scripts.driver.runs import read_report
+from scripts.driver.sweep import guarded, in_sweep
 
 
-def run(cfg: DictConfig) -> None:
-    """Plan, train what is not done, and print one line a seed."""
+def run(cfg: DictConfig) -> float:
+    """Plan, train what is not done, and print one line a seed.
+
+    Returns:
+        The validation score that selects checkpoints, the mean over the seeds.
+    """
     job = plan(cfg)
     epochs = job.settings.epochs
     with ProgressDisplay(epochs if job.pending else 0, f"training {len(job.pending)} seeds") as board:
+        if job.pending:
+            board.begin(label(job))
         execute(job, lambda epoch, rows: board.epoch(label(job), epoch, epochs, rows[0]))
     for line in warnings(job):
         print(line, file=sys.stderr)
-    for seed in job.seeds:
+    reports = [read_report(job.run_folder(seed)) for seed in job.seeds]
+    for seed, report in zip(job.seeds, reports, strict=True):
         folder = job.run_folder(seed)
-        report = read_report(folder)
         scores = "  ".join(f"{name} {value:.4f}" for name, value in report["scores"]["test"].items())
         state = "" if seed in job.pending else "  (already done; rerun=true trains it again)"
         print(f"{label(job)} seed {seed}: test {scores}  -> {folder}{state}")
+    return math.fsum(r["scores"]["val"][r["selection"]] for r in reports) / len(reports)
 
 
 @hydra.main(version_base="1.3", config_path=str(CONFIG_DIR), config_name="train")
-def main(cfg: DictConfig) -> None:
-    """Entry point; errors that a user can mend are one line, without a traceback."""
+def main(cfg: DictConfig) -> float:
+    """Entry point; errors that a user can mend are one line, without a traceback, and end no sweep."""
+
+    def one() -> float:
+        return run(compose_train(HydraConfig.get().overrides.task) if cfg.preset == TUNED else cfg)
+
     with user_errors():
-        run(compose_train(HydraConfig.get().overrides.task) if cfg.preset == TUNED else cfg)
+        return guarded(one) if in_sweep() else one()
 
 
 def spell_out(words: list[str]) -> list[str]:
@@ -53,4 +68,4 @@ def spell_out(words: list[str]) -> list[str]:
 if __name__ == "__main__":
     with user_errors():
         sys.argv[1:] = spell_out(sys.argv[1:])
-    main()
+        main()

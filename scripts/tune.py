@@ -184,7 +184,7 @@ def _listed(given: dict[str, str], key: str, default: Sequence[str] = ()) -> lis
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
-        given = parse_words(sys.argv[1:] if argv is None else argv, KEYS)
+        given = parse_words(sys.argv[1:] if argv is None else argv, KEYS, __doc__)
         jobs = given.get("jobs", "0")
         if not jobs.isdecimal():
             raise InputError(f"jobs must be a whole number, got {jobs!r}")

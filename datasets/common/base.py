@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Self
 
@@ -15,6 +15,7 @@ from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError, check_choice
 from datasets.common.fetch import RawFile, RawFolder, fetch
 from datasets.common.label_noise import LabelNoise
+from datasets.common.scaling import PREPROCESSING, fill_missing, min_max, scaling_json
 
 Indices = dict[str, np.ndarray]
 SPLITS = ("train", "val", "test")
@@ -148,9 +149,13 @@ class TabularDataset(Dataset):
     Attributes:
         may_miss: whether the file marks unknown features; they come as NaN, and get the mean of the known values of
             their column over the rows that scaling is fitted on.
+        columns: names of the features, by which a run's predictor finds them in a new table; x1, x2, ... if empty.
+        label: name of the label in a table of predictions.
     """
 
     may_miss: ClassVar[bool] = False
+    columns: ClassVar[tuple[str, ...]] = ()
+    label: ClassVar[str] = "y"
 
     def __init__(self, scaling: str = "train", synthetic: bool = False):
         super().__init__(synthetic)
@@ -178,7 +183,8 @@ class TabularDataset(Dataset):
                 raise InputError(f"{label} of {self.name} has values that are not finite, first in row {row}")
         rows = self.split(table, seed)
         fit_rows = rows["train"] if self.scaling == "train" else None
-        x = min_max(fill_missing(table.x, fit_rows) if self.may_miss else table.x, fit_rows)
+        known = fill_missing(table.x, fit_rows) if self.may_miss else table.x
+        x = min_max(known, fit_rows)
         train, val, test = (
             Split(
                 x=torch.from_numpy(x[rows[part]].astype(np.float32)),
@@ -188,35 +194,12 @@ class TabularDataset(Dataset):
             )
             for part in SPLITS
         )
-        return self.assemble(seed, train, val, test, table.checksums)
-
-
-def min_max(x: np.ndarray, fit_rows: np.ndarray | None) -> np.ndarray:
-    """Scale each column of `x: (N, d)` to [0, 1] and clip what lies outside; a constant column becomes 0.
-
-    Args:
-        x: features.
-        fit_rows: rows that minimum and maximum are taken from; None for all.
-    """
-    fitted = x if fit_rows is None else x[fit_rows]
-    low, high = fitted.min(axis=0), fitted.max(axis=0)
-    span = np.where(high > low, high - low, 1.0)
-    return np.clip((x - low) / span, 0.0, 1.0)
-
-
-def fill_missing(x: np.ndarray, fit_rows: np.ndarray | None) -> np.ndarray:
-    """Replace NaN by the mean of its column's known values over `fit_rows` (None for all rows).
-
-    Raises:
-        InputError: a column without any known value there.
-    """
-    fitted = x if fit_rows is None else x[fit_rows]
-    known = ~np.isnan(fitted)
-    if not known.any(axis=0).all():
-        column = int(np.argmin(known.any(axis=0)))
-        raise InputError(f"column {column} of x has no known value in the rows that scaling is fitted on")
-    mean = np.where(known, fitted, 0.0).sum(axis=0) / known.sum(axis=0)
-    return np.where(np.isnan(x), mean, x)
+        names = self.columns or tuple(f"x{k + 1}" for k in range(x.shape[1]))
+        labels = (
+            (self.label,) if table.y.shape[1] == 1 else tuple(f"{self.label}{k + 1}" for k in range(len(table.y[0])))
+        )
+        made = scaling_json(names, labels, table.x, known, fit_rows)
+        return replace(self.assemble(seed, train, val, test, table.checksums), extras={PREPROCESSING: made})
 
 
 def seeded_permutation(n: int, seed: int) -> np.ndarray:

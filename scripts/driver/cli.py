@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cmixup.errors import InputError
+from scripts.driver.interrupted import INTERRUPTED
 from scripts.driver.job import Diverged, Job
 from scripts.driver.runs import is_done, read_report
 
@@ -31,12 +32,19 @@ def warnings(job: Job) -> list[str]:
     return [f"warning: {label(job)}: bandwidth {bandwidth:g}: {verdict}" for bandwidth, verdict in sorted(found)]
 
 
+#: What a user can mend.
+USER_ERRORS = (InputError, OSError, Diverged)
+
+
 @contextlib.contextmanager
 def user_errors() -> Iterator[None]:
-    """Turn an error that a user can mend into one line on stderr and exit code 2."""
+    """Turn an error that a user can mend into one line on stderr and exit code 2, and Ctrl-C into one and 130."""
     try:
         yield
-    except (InputError, OSError, Diverged) as error:
+    except KeyboardInterrupt:
+        print(INTERRUPTED, file=sys.stderr)
+        raise SystemExit(130) from None
+    except USER_ERRORS as error:
         if os.environ.get("CMIXUP_TRACEBACK"):
             raise
         print(f"error: {error}", file=sys.stderr)

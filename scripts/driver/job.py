@@ -15,6 +15,7 @@ from omegaconf import DictConfig
 
 from cmixup.errors import InputError, check_choice
 from cmixup.methods.base import per_run
+from cmixup.saved_run import MODEL, model_json
 from cmixup.seeding import Streams, torch_seed
 from cmixup.training.checkpoint import RESUME_FILE, Checkpoints
 from cmixup.training.settings import TrainSettings
@@ -30,7 +31,6 @@ from scripts.driver.config import (
     parameters,
     resolved,
 )
-from scripts.driver.logger import StackLogger
 from scripts.driver.predictions import scored
 from scripts.driver.runs import (
     begin_run,
@@ -41,6 +41,7 @@ from scripts.driver.runs import (
     recorded_config,
     write_report,
 )
+from scripts.driver.stack_logger import StackLogger
 from scripts.driver.words import parse_seeds
 
 
@@ -171,10 +172,10 @@ def execute_together(
     first = jobs[0]
     torch.set_num_threads(first.config["threads"])
     members = [(job, seed) for job in jobs for seed in job.pending]
+    logger = StackLogger([(job.config, job.options, job.pending) for job in jobs])  # refuses before data are read
     runs = [make_run(job, seed) for job, seed in members]
     # Before training: what is committed or edited meanwhile is not what runs.
     shared = {"started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **environment(first.device)}
-    logger = StackLogger([(job.config, job.pending) for job in jobs])
 
     def start(seeds: list[int]) -> None:
         for number in logger.start(len(seeds)):
@@ -195,10 +196,11 @@ def execute_together(
         report = make_report(job, run, result) | stack_report(jobs, job, seed, result.stack) | shared
         if result.failure:
             write_report(folder, report, result.history)
+            logger.finish(number, report, None)
         else:
-            kept = scored(run.data, result)
-            finish_run(folder, report, result.history, result.state_dict, kept, extras=run.data.extras)
-            logger.finish(number, report)
+            weights, kept = result.state_dict if job.config["weights"] else None, scored(run.data, result)
+            finish_run(folder, report, result.history, weights, kept, extras=kept_texts(job, run))
+            logger.finish(number, report, kept)
             written.append(folder)
         (folder / RESUME_FILE).unlink(missing_ok=True)
     logger.close()
@@ -220,6 +222,13 @@ def make_run(job: Job, seed: int) -> Run:
     with torch_seed(streams.init):
         model = job.make_model(tuple(data.train.x.shape[1:]), data.train.y.shape[1])
     return Run(data, job.make_method(), model, streams)
+
+
+def kept_texts(job: Job, run: Run) -> dict[str, str]:
+    """Return what a run keeps beside its weights, so that `cmixup.load_run` can predict with them."""
+    x: Any = run.data.train.x
+    made = model_json(job.config["model"], x.shape[1:], run.data.train.y.shape[1], tasks=run.method.tasks)
+    return {**run.data.extras, MODEL: made}
 
 
 def stack_report(jobs: Sequence[Job], job: Job, seed: int, size: int) -> dict[str, Any]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import signal
 import sys
+import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from queue import Queue
 from typing import Any
@@ -48,6 +50,7 @@ def stacks_of(cells: Sequence[Cell], models: int = STACK_MODELS) -> list[list[Ce
 
 def train_stack(commands: Sequence[Sequence[str]], name: str, queue: Queue[tuple[str, int, Any]]) -> str | None:
     """Train one stack in a worker process; returns what went wrong once it had begun, such as seeds that diverged."""
+    queue.put((name, 0, {}))
     jobs = [plan(compose_train(command)) for command in commands]
     try:
         execute_together(jobs, lambda epoch, history: queue.put((name, epoch, history[0])))
@@ -94,17 +97,20 @@ def train_stacks(
         if not pending:
             return []
         n_runs = sum(len(job.pending) for stack in pending for _, job in stack)
-        display.say(f"training {n_runs} runs as {len(pending)} stacks, {workers} at a time")
+        display.say(f"training {n_runs} runs as {len(pending)} stacks, {workers} at a time; the processes are starting")
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the workers end, too
         context = multiprocessing.get_context("spawn")
         jobs = [[job for _, job in stack] for stack in pending]
         named = dict(zip(_labels(jobs), jobs, strict=True))
-        with context.Manager() as manager, ProcessPoolExecutor(workers, context) as pool:
-            queue: Any = manager.Queue()
-            futures = {
-                name: pool.submit(train_stack, [command for command, _ in stack], name, queue)
-                for name, stack in zip(named, pending, strict=True)
-            }
+        with contextlib.ExitStack() as started:
+            with _deaf_to_interrupts():  # what is started now stays so: Ctrl-C is the first process's to hear
+                manager = started.enter_context(context.Manager())
+                pool = started.enter_context(ProcessPoolExecutor(workers, context))
+                queue: Any = manager.Queue()
+                futures = {
+                    name: pool.submit(train_stack, [command for command, _ in stack], name, queue)
+                    for name, stack in zip(named, pending, strict=True)
+                }
             try:
                 return _follow(queue, futures, named, display, on_finish)
             except BaseException:
@@ -113,6 +119,19 @@ def train_stacks(
                 for child in multiprocessing.active_children():
                     child.terminate()
                 raise
+
+
+@contextlib.contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """Ignore Ctrl-C for a moment; processes that start meanwhile ignore it as long as they live."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _labels(stacks: Sequence[Sequence[Job]]) -> list[str]:
@@ -144,6 +163,9 @@ def _follow(
         try:
             name, epoch, row = queue.get(timeout=0.2)
         except Exception:  # noqa: S112 - the proxy of an empty queue raises its own class
+            continue
+        if not epoch:
+            display.begin(name)
             continue
         display.epoch(name, epoch, stacks[name][0].settings.epochs, row)
     return problems

@@ -8,7 +8,15 @@ from collections.abc import Mapping
 from types import TracebackType
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 EVERY = 15  # seconds between lines where there is no terminal
 
@@ -24,13 +32,15 @@ class ProgressDisplay:
     def __init__(self, total: int, title: str):
         self._console = Console(file=sys.stderr)
         self._progress = Progress(
-            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
+            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+            TimeRemainingColumn(),
             console=self._console, transient=True, disable=not self._console.is_terminal,
         )  # fmt: skip
         self._all = self._progress.add_task(title, total=total)
         self._title, self._total, self._done = title, total, 0
         self._before = 0  # epochs of interrupted runs that go on
         self._tasks: dict[str, TaskID] = {}
+        self._starting: set[str] = set()  # those that have not ended an epoch
         self._said = time.monotonic()
         self._first = 0.0  # when the first epoch ended: what comes before it (imports, data, a search) is no pace
 
@@ -43,11 +53,19 @@ class ProgressDisplay:
     ) -> None:
         self._progress.stop()
 
+    def begin(self, job: str) -> None:
+        """Say that `job` has begun: until its first epoch it reads its data and, with some methods, searches."""
+        self._tasks[job] = self._progress.add_task(f"{job}  reading data, searching", total=None)
+        self._starting.add(job)
+
     def epoch(self, job: str, epoch: int, epochs: int, row: Mapping[str, float]) -> None:
         """Say that `job` finished an epoch; `row` is the history row of its first seed."""
         scores = " ".join(f"{k} {v:.4g}" for k, v in row.items() if k.startswith("val_"))
-        if job not in self._tasks:
-            self._tasks[job] = self._progress.add_task(job, total=epochs)
+        if job not in self._tasks or job in self._starting:
+            self._starting.discard(job)
+            if job not in self._tasks:
+                self._tasks[job] = self._progress.add_task(job)
+            self._progress.reset(self._tasks[job], total=epochs)
             self._before += epoch - 1
             self._progress.update(self._all, advance=epoch - 1)
         self._progress.update(self._tasks[job], completed=epoch, description=f"{job}  {scores}")

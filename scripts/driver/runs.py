@@ -1,7 +1,8 @@
 """Runs as folders.
 
-A run's folder holds `config.yaml`, `report.json`, `history.csv`, `predictions.h5`, `checkpoint.pt` and, written last,
-`DONE`. A folder without `DONE` is not a result: the run has not ended, or has failed and its report says where.
+A run's folder holds `config.yaml`, `report.json`, `history.csv`, `predictions.h5`, `checkpoint.pt` (the best epoch's
+weights), `model.json`, of a table `preprocessing.json`, and, written last, `DONE`; `cmixup.load_run` predicts with it.
+A folder without `DONE` is not a result: the run has not ended, or has failed and its report says where.
 """
 
 from __future__ import annotations
@@ -24,13 +25,14 @@ import torch
 from torch import Tensor
 
 from cmixup.files import write_atomically
+from cmixup.saved_run import WEIGHTS
 from scripts.driver.predictions import PREDICTIONS, Parts, write_predictions
 
 REPORT, HISTORY = "report.json", "history.csv"
 LONGEST_NAME = 120  # of a folder
 CODE = Path(__file__).resolve().parents[2]  # the checkout that runs
 CODE_FOLDERS = ("cmixup", "configs", "datasets", "models", "scripts")
-MACHINE_KEYS = ("out",)  # of a configuration: folders of the machine that a run was made on
+MACHINE_KEYS = ("out", "weights")  # of a configuration: where a run is kept, and how much of it
 PACKAGES = ("torch", "numpy", "scikit-learn", "hydra-core", "torchvision", "wilds", "PyTDC")
 
 
@@ -70,15 +72,17 @@ def finish_run(
     folder: Path,
     report: Mapping[str, Any],
     history: Sequence[Mapping[str, float]],
-    state: Mapping[str, Tensor],
+    state: Mapping[str, Tensor] | None,
     predictions: Parts,
     *,
     extras: Mapping[str, str] | None = None,
 ) -> None:
-    """Write a run's results and the `extras` of its data, `DONE` last."""
-    buffer = io.BytesIO()
-    torch.save(dict(state), buffer)
-    write_atomically(folder / "checkpoint.pt", buffer.getvalue())
+    """Write a run's results, its weights if there is a `state`, and the texts `extras` by file name; `DONE` last."""
+    (folder / WEIGHTS).unlink(missing_ok=True)
+    if state is not None:
+        buffer = io.BytesIO()
+        torch.save(dict(state), buffer)
+        write_atomically(folder / WEIGHTS, buffer.getvalue())
     write_predictions(folder / PREDICTIONS, {report["seed"]: predictions})
     write_report(folder, report, history)
     for name, text in (extras or {}).items():

@@ -8,12 +8,21 @@ from typing import Any
 from cmixup.errors import InputError
 
 
-def parse_words(words: Sequence[str], known: Sequence[str]) -> dict[str, str]:
+def parse_words(words: Sequence[str], known: Sequence[str], about: str | None = None) -> dict[str, str]:
     """Read `key=value` words of a command line; an empty value counts as not given.
+
+    Args:
+        words: of the command line; `--help` among them prints `about` and ends.
+        known: the keys.
+        about: the command's docstring.
 
     Raises:
         InputError: another word, or an unknown key.
+        SystemExit: help was asked for.
     """
+    if {"-h", "--help"} & set(words):
+        print(f"{(about or '').strip()}\n\noptions: {'= '.join(known)}=")
+        raise SystemExit(0)
     given: dict[str, str] = {}
     for word in words:
         key, found, value = word.partition("=")

@@ -9,7 +9,8 @@ from typing import Any
 from scripts.driver.compose import compose_train
 from scripts.driver.job import Job, plan
 
-FILES = ["DONE", "checkpoint.pt", "config.yaml", "history.csv", "predictions.h5", "report.json"]
+FILES = ["DONE", "checkpoint.pt", "config.yaml", "history.csv", "model.json", "predictions.h5",
+         "preprocessing.json", "report.json"]  # fmt: skip
 
 
 def planned(out: Path, *overrides: str) -> Job:

@@ -101,11 +101,17 @@ def test_a_sweep_is_printed_and_written_with_its_lines(tmp_path, monkeypatch, ca
 
 
 @pytest.mark.usefixtures("here")
-def test_a_cell_over_the_budget_is_listed_with_its_command(tmp_path, monkeypatch):
+def test_a_cell_over_the_budget_is_listed_once_with_one_command_for_all(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(cells, "estimate_minutes", lambda *_: 90.0)
     jobs, missing = cells.plan_cells(EXPERIMENT, choice(tmp_path, methods=["erm"]))
     assert not jobs
-    assert "about 90 min here; python -m scripts.train dataset=airfoil method=erm" in missing[0]
+    assert missing == ["airfoil erm paper: about 90 min here"]
+    given = ["table1", "--seeds", "1", "--methods", "erm", "--datasets", "airfoil", "--out", str(tmp_path)]
+    reproduce.main(given)
+    printed = capsys.readouterr()
+    assert printed.out.count("about 90 min here") == 1
+    command = f"table1 --seeds 1 --datasets airfoil --methods erm --out {tmp_path} --budget 0"
+    assert f"python -m scripts.reproduce {command}    trains all of these" in printed.out.splitlines()
 
 
 @pytest.mark.usefixtures("offline")
@@ -124,7 +130,8 @@ def test_without_any_data_the_stand_in_is_trained_and_it_says_so(tmp_path, capsy
     printed = capsys.readouterr()
     assert "Diabetes" in printed.out
     assert "could not get airfoil" in printed.out
-    assert "not trained: Airfoil: could not get airfoil" in printed.err
+    assert printed.out.count("could not get airfoil") == 1
+    assert "cells are not trained here; they are listed at the end" in printed.err
     text = (tmp_path / "tables/table1_paper.md").read_text()
     assert "| ERM | 1 |" in text
     assert "Not in the paper" in text

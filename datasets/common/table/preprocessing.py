@@ -11,11 +11,10 @@ import numpy as np
 import pandas as pd
 
 from cmixup.errors import InputError
+from datasets.common.scaling import FORMAT, PREPROCESSING, READER
 from datasets.common.table.columns import Category, Number, fit_category, fit_number
-from datasets.common.table.reading import nearest
+from datasets.common.table.reading import nearest, shortened
 
-#: Name of the file in a run's folder, and what its first key says.
-PREPROCESSING, FORMAT = "preprocessing.json", "cmixup table preprocessing 1"
 KINDS = {kind.kind: kind for kind in (Number, Category)}
 
 
@@ -60,10 +59,14 @@ class Preprocessing:
             InputError: a column that is not there, or a cell that is no number where one belongs.
         """
         x = np.zeros((len(self.features), len(frame)), dtype=np.float32).T  # written feature by feature
-        start = 0
+        start, known = 0, [str(name) for name in frame]
+        frame = frame.set_axis(known, axis=1)
+        if missing := [column.name for column in self.columns if column.name not in known]:
+            more = f" and {len(missing) - 1} more ({shortened(missing[1:])})" if len(missing) > 1 else ""
+            raise InputError(f"{source} has no column {missing[0]!r}{more}{nearest(missing[0], known)}")
         for column in self.columns:
-            if column.name not in frame:
-                raise InputError(f"{source} has no column {column.name!r}{nearest(column.name, list(frame))}")
+            if known.count(column.name) > 1:
+                raise InputError(f"{source} has {known.count(column.name)} columns {column.name!r}, expected one")
             out = x[:, start : start + len(column.features)]
             column.encode(frame[column.name], out, source)
             if self.scaling == "minmax":
@@ -71,10 +74,19 @@ class Preprocessing:
             start += len(column.features)
         return np.ascontiguousarray(x)
 
+    def predictions(self, frame: pd.DataFrame, values: np.ndarray) -> pd.DataFrame:
+        """Return the predictions `values: (N, d_y)` float32 of a table's rows, named and in the unit of the targets.
+
+        With `log_target` they are `exp(values)` in float64. The index is the table's.
+        """
+        values = np.exp(values.astype(np.float64)) if self.log_target else values
+        return pd.DataFrame(values, index=frame.index, columns=list(self.targets))
+
     def to_json(self) -> str:
         """Return it as JSON text."""
         given = {**asdict(self), "columns": [{"kind": column.kind, **asdict(column)} for column in self.columns]}
-        return json.dumps({"format": FORMAT, **given}, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        whole = {"format": FORMAT, "read_by": READER, **given}
+        return json.dumps(whole, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
     @classmethod
     def from_json(cls, text: str, source: str = PREPROCESSING) -> Preprocessing:
@@ -91,6 +103,7 @@ class Preprocessing:
             given: dict[str, Any] = json.loads(text)
             if given.pop("format") != FORMAT:
                 raise ValueError
+            given.pop("read_by", None)
             columns = tuple(KINDS[column.pop("kind")](**_tuples(column)) for column in given.pop("columns"))
             return cls(**_tuples(given), columns=columns)
         except (KeyError, TypeError, ValueError, AttributeError):

@@ -37,7 +37,8 @@ PREDICTED = {"test": Scored({"": np.ones((3, 1), np.float32)}, np.zeros((3, 1), 
 
 def finish(folder: Path, **changes: Any) -> None:
     history = [{"epoch": 1, "val_rmse": 2.0}, {"epoch": 2, "val_rmse": 1.0}]
-    finish_run(folder, report(**changes), history, {"w": torch.ones(2)}, PREDICTED)
+    texts = {"model.json": "{}", "preprocessing.json": "{}"}
+    finish_run(folder, report(**changes), history, {"w": torch.ones(2)}, PREDICTED, extras=texts)
 
 
 def write_run(folder: Path, **changes: Any) -> None:

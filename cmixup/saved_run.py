@@ -1,0 +1,198 @@
+"""A finished run, read back to predict new rows: `load_run(folder).predict(frame)`.
+
+A run's folder holds the weights of its best epoch (`checkpoint.pt`), what they belong to (`model.json`) and, of a
+table, how its columns become inputs (`preprocessing.json`). The classes that read them are named there and imported
+when a run is loaded: the library knows neither the models nor the datasets of the reproduction, so a run is loaded
+where they can be imported, in a checkout.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import pickle
+import typing
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from cmixup.errors import InputError
+
+WEIGHTS, MODEL, PREPROCESSING, DONE = "checkpoint.pt", "model.json", "preprocessing.json", "DONE"
+FORMAT = "cmixup model 1"
+
+
+class TableReader(Protocol):
+    """From the columns of a table to inputs, and from predictions to a table."""
+
+    text: Sequence[str]
+
+    def apply(self, frame: Any, source: str = "table") -> Any:
+        """Return the inputs `(N, d)` float32 of the rows of a data frame, by the names of its columns."""
+        ...
+
+    def predictions(self, frame: Any, values: Any) -> Any:
+        """Return predictions `(N, d_y)` of these rows as a data frame, in the unit of the targets."""
+        ...
+
+
+@dataclass(frozen=True)
+class SavedRun:
+    """A run's model with its best weights, ready to predict.
+
+    Attributes:
+        folder: of the run.
+        model: on its device, in evaluation mode.
+        in_shape: shape of one input.
+        table: how columns become inputs; None if the run was not trained on a table.
+    """
+
+    folder: Path
+    model: nn.Module = field(repr=False)
+    in_shape: tuple[int, ...]
+    table: TableReader | None = field(repr=False)
+
+    def predict(self, rows: Any, batch_size: int = 4096, source: str = "table") -> Any:
+        """Return the predictions for new rows.
+
+        Args:
+            rows: a pandas data frame with the columns that the run was trained on, found by name: their order does not
+                matter, and others are ignored. Or inputs as the model reads them, `(N, *in_shape)`: a tensor or array.
+            batch_size: rows at a time.
+            source: how errors call a data frame.
+
+        Returns:
+            For a data frame another, with its index and a column for every target, in the target's own unit
+            (`log_target` is undone). Else a tensor `(N, d_y)` float32 on the CPU. On the rows of the run both are its
+            own predictions up to rounding: a run that was trained in a stack was scored by batched kernels.
+
+        Raises:
+            InputError: columns that are missing, a cell that is no number where one belongs, inputs of another shape,
+                or a data frame for a run that was not trained on a table.
+        """
+        if not hasattr(rows, "iloc"):
+            return self._forward(rows, batch_size)
+        if self.table is None:
+            raise InputError(
+                f"rows must be inputs of shape (N, {', '.join(map(str, self.in_shape))}): run {self.folder} was not "
+                "trained on a table, got a data frame"
+            )
+        values = self._forward(self.table.apply(rows, source), batch_size)
+        return self.table.predictions(rows, values.numpy())
+
+    def _forward(self, inputs: Any, batch_size: int) -> Tensor:
+        try:
+            x = torch.as_tensor(inputs, dtype=torch.float32)
+        except (TypeError, ValueError, RuntimeError):
+            raise InputError(f"rows must be a data frame or numbers, got {type(inputs).__name__}") from None
+        if tuple(x.shape[1:]) != self.in_shape or not x.ndim:
+            expected = ", ".join(["N", *map(str, self.in_shape)])
+            raise InputError(f"rows must have shape ({expected}), got {tuple(x.shape)}")
+        if not bool(torch.isfinite(x).all()):
+            raise InputError("rows must be finite numbers, got NaN or infinity")
+        if batch_size < 1:
+            raise InputError(f"batch_size must be 1 or more, got {batch_size!r}")
+        device = next((p.device for p in self.model.parameters()), torch.device("cpu"))
+        starts = range(0, max(len(x), 1), batch_size)  # a table without rows gives one empty batch
+        with torch.no_grad():
+            return torch.cat([self.model(x[k : k + batch_size].to(device)).float().cpu() for k in starts])
+
+
+def load_run(folder: str | Path, device: torch.device | str = "cpu") -> SavedRun:
+    """Return a finished run, ready to predict.
+
+    Weights are read as tensors alone (`weights_only=True`). The files that stand beside them name classes, which are
+    imported: load only runs whose code you trust.
+
+    Args:
+        folder: of one run, such as `outputs/runs/adhoc/airfoil/fcn3/cmixup/default/seed=0`.
+        device: where the model goes.
+
+    Raises:
+        InputError: no finished run there, one whose weights were not kept or do not fit, one of an earlier version or
+            on tasks, or a class that cannot be imported.
+    """
+    folder = Path(folder)
+    if not (folder / DONE).is_file():
+        raise InputError(f"run {folder} is not a finished run's folder{_inside(folder)}")
+    if not (folder / MODEL).is_file():
+        raise InputError(f"run {folder} has no {MODEL}: an earlier version made it; train it again with rerun=true")
+    given = _read_json(folder / MODEL, FORMAT)
+    if given.get("tasks"):
+        raise InputError(f"run {folder} was trained on tasks: it predicts from a support, which predict does not take")
+    if not (folder / WEIGHTS).is_file():
+        raise InputError(f"run {folder} has no {WEIGHTS}: it was trained with weights=false")
+    try:
+        in_shape, model = tuple(given["in_shape"]), _make_model(given, folder)
+        model.load_state_dict(torch.load(folder / WEIGHTS, map_location="cpu", weights_only=True))
+    except (KeyError, TypeError, RuntimeError, EOFError, AttributeError, pickle.UnpicklingError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise InputError(f"run {folder}: {WEIGHTS} does not hold the weights of {MODEL}: {reason}") from None
+    table = None
+    if (path := folder / PREPROCESSING).is_file():
+        kept = _read_json(path)
+        reader = _imported(str(kept.get("read_by", "datasets.common.table.preprocessing.Preprocessing")), path)
+        table = reader.from_json(path.read_text(), str(path))
+    return SavedRun(folder, model.to(device).eval(), in_shape, table)
+
+
+def model_json(node: Mapping[str, Any], in_shape: Sequence[int], out_features: int, *, tasks: bool) -> str:
+    """Return what `load_run` makes a model of, as JSON.
+
+    Args:
+        node: of the configuration: `_target_`, which takes `in_shape` and `out_features` first, and its options.
+        in_shape: shape of one input.
+        out_features: label width d_y.
+        tasks: whether a row of its data is a task.
+    """
+    # What it started from is in the weights' past, and the file need not be here.
+    options = {key: None if key == "weights" else value for key, value in node.items()}
+    given = {"model": options, "in_shape": list(in_shape), "out_features": out_features, "tasks": tasks}
+    return json.dumps({"format": FORMAT, **given}, indent=1) + "\n"
+
+
+def _make_model(given: Mapping[str, Any], folder: Path) -> nn.Module:
+    options = {key: value for key, value in given["model"].items() if key not in ("_target_", "name")}
+    function = _imported(given["model"]["_target_"], folder / MODEL)
+    kind = function if inspect.isclass(function) else typing.get_type_hints(function).get("return")
+    if not (inspect.isclass(kind) and issubclass(kind, nn.Module)):  # before anything is called
+        raise InputError(f"{folder / MODEL} must name a model, got {given['model']['_target_']!r}")
+    with torch.random.fork_rng(devices=[]):  # its first weights are drawn, and replaced
+        model = function(tuple(given["in_shape"]), given["out_features"], **options)
+    assert isinstance(model, nn.Module)
+    return model
+
+
+def _imported(name: str, source: Path) -> Any:
+    module, _, attribute = name.rpartition(".")
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise InputError(
+            f"{source} names {name}, which cannot be imported here ({error}): load the run in a checkout of cmixup"
+        ) from None
+
+
+def _read_json(path: Path, expected: str = "") -> dict[str, Any]:
+    try:
+        given = json.loads(path.read_text())
+    except ValueError:  # also of bytes that are no text
+        given = None
+    if not isinstance(given, dict) or expected not in ("", given.get("format")):
+        raise InputError(f"{path} does not hold what a run keeps there{f' ({expected})' if expected else ''}")
+    return given
+
+
+def _inside(folder: Path) -> str:
+    """Say what a folder without a run is: missing, unfinished, or the parent of runs."""
+    if not folder.is_dir():
+        return ": no such folder"
+    found = sorted(done.parent.relative_to(folder).as_posix() for done in folder.glob(f"**/{DONE}"))
+    if not found:
+        return f": it holds no {DONE}"
+    return f"; below it are {', '.join(found[:3])}{f' and {len(found) - 3} more' if len(found) > 3 else ''}"

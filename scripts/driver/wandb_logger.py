@@ -1,0 +1,161 @@
+"""Runs in wandb: offline unless the environment says otherwise, and obedient to its variables.
+
+`WANDB_MODE`, `WANDB_PROJECT`, `WANDB_ENTITY`, `WANDB_RUN_GROUP`, `WANDB_DIR` and `WANDB_TAGS` are wandb's own. wandb
+starts to report on itself when it is imported, before any run says offline, so what keeps it quiet is set before that.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cmixup.errors import InputError, check_choice
+from scripts.driver.logger import NoLogger
+from scripts.driver.predictions import Parts
+from scripts.driver.runs import folder_name
+
+MODES = ("online", "offline", "disabled", "dryrun", "run", "shared")
+#: Said before wandb is imported, where the environment says nothing.
+QUIET = {"WANDB_MODE": "offline", "WANDB_ERROR_REPORTING": "false"}
+LONGEST_NAME, LONGEST_TAG = 128, 64  # that wandb's server takes
+MOST_ROWS = 1000  # of a scatter
+INIT_TIMEOUT = 30.0  # seconds until a server counts as unreachable; wandb waits 90
+REMEDY = "WANDB_MODE=offline logs into a folder, logger=none does not log"
+
+
+def import_wandb() -> Any:
+    """Return the package, imported so that it makes no connection that nobody asked for.
+
+    Raises:
+        InputError: WANDB_MODE is none of wandb's modes.
+    """
+    for key, value in QUIET.items():
+        os.environ[key] = os.environ.get(key) or value
+    check_choice("WANDB_MODE", os.environ["WANDB_MODE"], MODES)
+    import wandb
+
+    return wandb
+
+
+def group_of(plain: Mapping[str, Any], options: Mapping[str, Any]) -> str:
+    """Return the name that all seeds of a cell share: dataset, method, preset and every option that differs from it."""
+    name = "-".join([plain["dataset"]["name"], plain["method"]["name"], folder_name(plain["preset"], options)])
+    longest = LONGEST_NAME - 8  # a seed follows
+    digest = hashlib.sha256(name.encode()).hexdigest()[:12]
+    return name if len(name) <= longest else f"{name[: longest - 13]}-{digest}"
+
+
+def tags_of(plain: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
+    """Return the tags of a cell after those of `WANDB_TAGS`: dataset, method, preset, bandwidth and the options."""
+    given = [tag.strip() for tag in os.environ.get("WANDB_TAGS", "").split(",") if tag.strip()]
+    bandwidth = plain["method"].get("bandwidth")
+    own = [plain["dataset"]["name"], plain["method"]["name"], plain["preset"]]
+    own += [] if bandwidth is None else [f"bandwidth={bandwidth}"]
+    own += [f"{key}={value}" for key, value in options.items() if key != "method.bandwidth"]
+    return list(dict.fromkeys(tag[:LONGEST_TAG] for tag in [*given, *own]))
+
+
+class WandbLogger(NoLogger):
+    """One wandb run a seed: curves, configuration, record, verdict, and predictions against truth.
+
+    Args:
+        plain: the resolved configuration.
+        options: what it changes of its preset.
+        seeds: to be trained.
+
+    Raises:
+        InputError: WANDB_MODE is none of wandb's modes.
+    """
+
+    def __init__(self, plain: Mapping[str, Any], options: Mapping[str, Any], seeds: Sequence[int]):
+        self._wandb = wandb = import_wandb()
+        folder = Path(os.environ.get("WANDB_DIR") or plain["out"]).resolve()
+        folder.mkdir(parents=True, exist_ok=True)
+        group = group_of(plain, options)
+        timeout = float(os.environ.get("WANDB_INIT_TIMEOUT") or INIT_TIMEOUT)
+        self._training: list[int] = []
+        self._runs: dict[int, Any] = {}
+        self._init = {
+            seed: partial(
+                wandb.init,
+                project=os.environ.get("WANDB_PROJECT") or "cmixup",
+                dir=str(folder),
+                mode=os.environ["WANDB_MODE"],
+                group=os.environ.get("WANDB_RUN_GROUP") or group,
+                job_type=plain["experiment"],
+                name=f"{group}-{seed}",
+                tags=tags_of(plain, options),
+                config={**plain, "seed": seed, "seeds": None, "options": dict(options)},
+                reinit="create_new",
+                settings=wandb.Settings(silent=True, console="off", x_disable_stats=True, init_timeout=timeout),
+            )
+            for seed in seeds
+        }
+
+    def start(self, seeds: Sequence[int]) -> None:
+        """Open a run for each seed.
+
+        Raises:
+            InputError: wandb wants a key, or its server cannot be reached.
+        """
+        self._training = list(seeds)
+        try:
+            self._runs |= {seed: self._init[seed]() for seed in seeds}
+        except (self._wandb.errors.Error, TimeoutError) as error:
+            reason = " ".join(str(error).split()).rstrip(".")
+            raise InputError(f"wandb: {reason[:200]} ({REMEDY})") from None
+
+    def epoch(self, epoch: int, rows: Sequence[Mapping[str, float]]) -> None:
+        """Log one history row for each of the seeds that train."""
+        for seed, row in zip(self._training, rows, strict=True):
+            self._runs[seed].log(dict(row), step=epoch)
+
+    def finish(self, seed: int, report: Mapping[str, Any], predictions: Parts | None) -> None:
+        """Put the record into the run's summary, and predictions against truth into tables and plots."""
+        self._runs[seed].summary.update(summary(report))
+        row = row_of(report)
+        media = {"record": self._wandb.Table(columns=list(row), data=[list(row.values())])}
+        if predictions:
+            media |= self._plots(predictions)
+        self._runs[seed].log(media)
+
+    def close(self) -> None:
+        """Close every run."""
+        for run in self._runs.values():
+            run.finish()
+
+    def _plots(self, predictions: Parts) -> dict[str, Any]:
+        """Return prediction against truth and residuals of the test rows, at most `MOST_ROWS` of them."""
+        test = predictions["test"]
+        truth, found = test.target.reshape(-1), test.prediction[""].reshape(-1)
+        rows = np.unique(np.linspace(0, len(truth) - 1, min(len(truth), MOST_ROWS)).astype(np.int64))
+        data = [[float(t), float(p), float(t - p)] for t, p in zip(truth[rows], found[rows], strict=True)]
+        table = self._wandb.Table(columns=["truth", "prediction", "residual"], data=data)
+        scatter = self._wandb.plot.scatter
+        return {
+            "test/predictions": table,
+            "test/prediction_against_truth": scatter(table, "truth", "prediction", "Test: prediction against truth"),
+            "test/residuals": scatter(table, "prediction", "residual", "Test: residual against prediction"),
+        }
+
+
+def summary(report: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a run's summary says of its report: scores, facts, verdict, options, commit, folder."""
+    scores = {f"{split}/{name}": v for split, found in report["scores"].items() for name, v in found.items()}
+    options = {f"options/{key}": value for key, value in report["options"].items()}
+    keys = ("best_epoch", "verdict", "status", "failure", "seconds", "stack", "notes", "run", "commit", "dirty", "unit")
+    return {**scores, **report["facts"], **options, **{key: report[key] for key in keys if key in report}}
+
+
+def row_of(report: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a run as one row of a table over runs."""
+    keys = ("dataset", "model", "method", "preset", "bandwidth", "alpha", "layer", "seed", "verdict", "best_epoch")
+    options = " ".join(f"{key}={value}" for key, value in report["options"].items())
+    scores = {f"{split} {name}": v for split, found in report["scores"].items() for name, v in found.items()}
+    return {**{key: report[key] for key in keys}, "options": options, **scores}

@@ -1,0 +1,109 @@
+"""Predict new rows with a finished run, and draw its predictions.
+
+`python -m scripts.predict run=outputs/runs/.../seed=0 table=new.csv out=predictions.csv` writes a column for every
+target, a row for every row of the table. Columns are found by name; others are ignored. Where the table has the
+targets, too, the error is printed. `plot=1` draws prediction against truth, residuals and calibration of the run's test
+rows into its folder (predictions.png).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import yaml
+
+from cmixup.errors import InputError, check_choice
+from cmixup.files import write_atomically
+from cmixup.saved_run import SavedRun, load_run
+from datasets.common.table.columns import as_numbers
+from datasets.common.table.reading import Format, read_table
+from scripts.driver.cli import user_errors
+from scripts.driver.predictions import PREDICTIONS, read_predictions
+from scripts.driver.runs import read_report
+from scripts.driver.words import parse_words
+from scripts.report.figures import to_png
+from scripts.report.prediction_figure import draw_predictions
+
+KEYS = ("run", "table", "out", "plot")
+
+
+def read_new(path: Path, run: SavedRun) -> pd.DataFrame:
+    """Read a table as the run read its own: with its decimal sign, encoding and words for unknown values."""
+    if not path.is_file():
+        raise InputError(f"table must be a text file with a header, got {path}: no such file")
+    config = yaml.safe_load((run.folder / "config.yaml").read_text())["dataset"]
+    options = {key: config[key] for key in ("separator", "decimal", "encoding") if key in config}
+    given = config.get("missing") or []
+    missing = tuple(map(str, given if isinstance(given, list) else [given]))
+    return read_table(path, Format(**options, missing=missing), run.table.text if run.table else ())
+
+
+def errors(frame: pd.DataFrame, found: pd.DataFrame) -> list[str]:
+    """Return a line for each target that the table has, too, with the error on its rows."""
+    lines = []
+    for name in found:
+        if name in frame:
+            truth, _ = as_numbers(frame[name])
+            known = np.isfinite(truth)
+            residual = truth[known] - found[name].to_numpy()[known]
+            if known.any():
+                lines.append(
+                    f"{name}: rmse {np.sqrt(np.mean(residual**2)):.4f}, mean absolute error "
+                    f"{np.abs(residual).mean():.4f}, over {int(known.sum())} rows with a value"
+                )
+    return lines
+
+
+def predict_table(run: SavedRun, table: Path, out: Path) -> None:
+    """Write the predictions for a table."""
+    if run.table is None:
+        raise InputError(
+            f"run {run.folder} was not trained on a table; cmixup.load_run(folder).predict(inputs) takes arrays"
+        )
+    if out.exists() and out.samefile(table):
+        raise InputError(f"out must be another file than the table, got {out}")
+    frame = read_new(table, run)
+    found = run.predict(frame, source=str(table))
+    write_atomically(out, found.to_csv(index=False, lineterminator="\n"))
+    print(f"{len(found)} rows: {', '.join(found)} -> {out}")
+    for line in errors(frame, found):
+        print(line)
+
+
+def draw_run(folder: Path) -> Path:
+    """Draw the predictions on a run's test rows into its folder."""
+    report: dict[str, Any] = read_report(folder)
+    (parts,) = read_predictions(folder / PREDICTIONS).values()
+    test = parts["test"]
+    title = f"{report['run']}: {len(test.target)} test rows"
+    names = report["unit"].split(", ") if test.target.shape[1] > 1 else [report["unit"]]
+    path = folder / "predictions.png"
+    write_atomically(path, to_png(draw_predictions(test.target, test.prediction[""], names, title)))
+    return path
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Entry point."""
+    with user_errors():
+        given = parse_words(sys.argv[1:] if argv is None else argv, KEYS, __doc__)
+        if "run" not in given:
+            raise InputError("run must name the folder of a finished run: run=outputs/runs/.../seed=0")
+        plot = check_choice("plot", given.get("plot", "0"), ("0", "1", "false", "true")) in ("1", "true")
+        if "table" not in given and not plot:
+            raise InputError("table must name a file to predict: table=new.csv (or give plot=1)")
+        folder = Path(given["run"])
+        if "table" in given:
+            predict_table(load_run(folder), Path(given["table"]), Path(given.get("out", "predictions.csv")))
+        if plot:
+            if not (folder / "DONE").is_file():
+                load_run(folder)  # says what is wrong with the folder
+            print(f"figure: {draw_run(folder)}")
+
+
+if __name__ == "__main__":
+    main()

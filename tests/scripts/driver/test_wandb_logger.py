@@ -1,0 +1,200 @@
+"""What wandb is told of a run, and which of its environment variables count."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cmixup.errors import InputError
+from scripts.driver import wandb_logger
+from scripts.driver.job import execute
+from scripts.driver.predictions import read_predictions
+from scripts.driver.runs import CODE, load_reports
+from tests.scripts.jobs import planned
+from tests.scripts.wandb_file import read_offline
+
+VARIABLES = ("MODE", "PROJECT", "RUN_GROUP", "DIR", "TAGS", "ERROR_REPORTING", "INIT_TIMEOUT", "ENTITY")
+
+
+class FakeRun:
+    def __init__(self, **given: Any):
+        self.given, self.logged, self.media, self.summary, self.finished = given, [], {}, {}, False
+
+    def log(self, row: dict[str, Any], step: int | None = None) -> None:
+        if step is None:
+            self.media = row
+        else:
+            self.logged.append((step, row))
+
+    def finish(self) -> None:
+        self.finished = True
+
+
+@pytest.fixture(autouse=True)
+def unset(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment of a user who has set nothing."""
+    monkeypatch.delenv("CMIXUP_TRACEBACK", raising=False)
+    for name in VARIABLES:
+        monkeypatch.setenv(f"WANDB_{name}", "")  # set first, so that what the code sets is undone
+        monkeypatch.delenv(f"WANDB_{name}")
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> list[FakeRun]:
+    import wandb
+
+    found: list[FakeRun] = []
+    monkeypatch.setattr(wandb, "init", lambda **given: found.append(FakeRun(**given)) or found[-1])
+    return found
+
+
+@pytest.mark.usefixtures("no_git")
+def test_wandb_gets_curves_configuration_and_the_record(tmp_path: Path, runs: list[FakeRun]) -> None:
+    execute(planned(tmp_path, "method=cmixup", "logger=wandb", "method.bandwidth=0.5", "seeds=[0,5]"))
+    assert len(runs) == 2
+    group = "no2-cmixup-default,dataset.synthetic=True,bandwidth=0.5,train.batch_size=100,train.epochs=2"
+    for run, report in zip(runs, load_reports(tmp_path / "runs"), strict=True):
+        given = run.given
+        assert (given["mode"], given["project"], Path(given["dir"])) == ("offline", "cmixup", tmp_path)
+        assert (given["group"], given["name"]) == (group, f"{group}-{report['seed']}")
+        assert given["tags"][:4] == ["no2", "cmixup", "default", "bandwidth=0.5"]
+        assert given["config"]["seed"] == report["seed"]
+        assert given["config"]["options"] == report["options"]
+        assert [step for step, _ in run.logged] == [1, 2]
+        assert {"train_loss", "val_rmse"} <= set(run.logged[0][1])
+        assert run.summary["test/rmse"] == report["scores"]["test"]["rmse"]
+        assert run.summary["options/method.bandwidth"] == 0.5
+        for key in ("verdict", "best_epoch", "run", "status"):
+            assert run.summary[key] == report[key]
+        (row,) = run.media["record"].data
+        assert dict(zip(run.media["record"].columns, row, strict=True))["test rmse"] == report["scores"]["test"]["rmse"]
+        assert len(run.media["test/predictions"].data) == 100
+        assert run.finished
+    assert runs[0].logged != runs[1].logged
+
+
+@pytest.mark.usefixtures("no_git")
+def test_the_environment_is_obeyed(tmp_path: Path, runs: list[FakeRun], monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {"MODE": "disabled", "PROJECT": "mine", "RUN_GROUP": "ours", "DIR": f"{tmp_path}/there", "TAGS": "a, b"}
+    for name, value in given.items():
+        monkeypatch.setenv(f"WANDB_{name}", value)
+    execute(planned(tmp_path, "method=erm", "logger=wandb"))
+    (run,) = runs
+    assert [run.given[key] for key in ("mode", "project", "group", "dir")] == list(given.values())[:4]
+    assert run.given["tags"][:4] == ["a", "b", "no2", "erm"]
+
+
+def test_names_tell_every_option_apart_and_fit_the_server() -> None:
+    plain = {"dataset": {"name": "no2"}, "method": {"name": "cmixup", "bandwidth": 1.0}, "preset": "paper"}
+    options = [{}, {"method.bandwidth": 0.1}, {"method.bandwidth": 10}, {"dataset.path": "x" * 300},
+               {"dataset.path": "x" * 301}]  # fmt: skip
+    names = [wandb_logger.group_of(plain, each) for each in options]
+    assert len(set(names)) == len(options)
+    assert max(len(f"{name}-1000000") for name in names) <= 128
+    assert max(len(tag) for each in options for tag in wandb_logger.tags_of(plain, each)) <= 64
+
+
+def test_a_misspelt_mode_is_one_line_before_anything_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WANDB_MODE", "offlin")
+    job = planned(tmp_path, "logger=wandb")
+    monkeypatch.setattr(job.dataset, "load", None)
+    with pytest.raises(InputError, match=r"^WANDB_MODE must be one of online, offline, .*, got 'offlin'$"):
+        execute(job)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.usefixtures("no_git")
+def test_what_wandb_refuses_is_one_line_and_no_run_is_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import wandb
+
+    def refuse(**_: Any) -> None:
+        raise wandb.errors.UsageError("No API key configured.\nUse `wandb login`.")
+
+    monkeypatch.setattr(wandb, "init", refuse)
+    with pytest.raises(InputError, match=r"^wandb: No API key configured. Use `wandb login` \(WANDB_MODE=offline logs"):
+        execute(planned(tmp_path, "logger=wandb"))
+    assert not (tmp_path / "runs").exists()
+
+
+def test_wandb_is_told_to_be_quiet_before_it_is_imported() -> None:
+    """Its exporter of metrics starts with the import, and a run that says offline comes too late."""
+    code = (
+        "import os, sys\n"
+        "class Watch:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'wandb':\n"
+        "            print(os.environ.get('WANDB_MODE'), os.environ.get('WANDB_ERROR_REPORTING'))\n"
+        "            raise SystemExit(0)\n"
+        "sys.meta_path.insert(0, Watch())\n"
+        "from scripts.driver import wandb_logger\n"
+        "wandb_logger.import_wandb()\n"
+    )
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("WANDB_")}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=CODE, env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["offline", "false"]
+
+
+@pytest.mark.slow
+def test_an_offline_run_reads_back_as_its_record(tmp_path: Path) -> None:
+    """Every value that wandb would upload is the record's."""
+    job = planned(tmp_path, "method=cmixup", "logger=wandb", "method.bandwidth=0.5", "seeds=2")
+    execute(job)
+    found = [read_offline(path) for path in (tmp_path / "wandb").rglob("*.wandb")]
+    assert len(found) == 2
+    for report in load_reports(tmp_path / "runs"):
+        (run,) = [each for each in found if each.config["seed"] == report["seed"]]
+        for key in ("dataset", "model", "method", "train", "preset"):
+            assert run.config[key] == report["config"][key]
+        assert run.config["options"] == report["options"]
+        folder = job.run_folder(report["seed"])
+        history = [line.split(",") for line in (folder / "history.csv").read_text().splitlines()]
+        rows = [[row[name] for name in history[0]] for row in run.history]
+        assert rows == [[float(value) for value in line] for line in history[1:]]
+        for split, scores in report["scores"].items():
+            assert {name: run.summary[f"{split}/{name}"] for name in scores} == scores
+        assert {name: run.summary[name] for name in report["facts"]} == report["facts"]
+        assert {name: run.summary[f"options/{name}"] for name in report["options"]} == report["options"]
+        for key in ("verdict", "best_epoch", "run", "commit", "dirty", "seconds", "notes", "status", "unit"):
+            assert run.summary[key] == report[key]
+        (row,) = run.table("record")
+        for key in ("dataset", "method", "preset", "bandwidth", "seed", "verdict"):
+            assert row[key] == report[key]
+        assert row["test rmse"] == report["scores"]["test"]["rmse"]
+        (kept,) = read_predictions(folder / "predictions.h5").values()
+        table = run.table("test/predictions")
+        assert [row["truth"] for row in table] == kept["test"].target[:, 0].tolist()
+        assert [row["prediction"] for row in table] == kept["test"].prediction[""][:, 0].tolist()
+        assert run.settings["run_group"].startswith("no2-cmixup-default,dataset.synthetic=True,bandwidth=0.5,")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("variables", "said"),
+    [
+        ({"WANDB_MODE": "online", "WANDB_API_KEY": ""}, "wandb: "),
+        # A made-up key of the right length, and a port that nobody listens on.
+        ({"WANDB_MODE": "online", "WANDB_API_KEY": "0" * 40, "WANDB_BASE_URL": "http://127.0.0.1:9"}, "wandb: "),
+        ({"WANDB_MODE": "offlin"}, "WANDB_MODE must be one of"),
+    ],
+)
+def test_no_key_no_server_and_a_misspelt_mode_are_one_line(
+    variables: dict[str, str], said: str, tmp_path: Path
+) -> None:
+    variables = {"WANDB_BASE_URL": "http://127.0.0.1:9", "WANDB_INIT_TIMEOUT": "5", "HOME": str(tmp_path), **variables}
+    done = subprocess.run(
+        [sys.executable, "-m", "scripts.train", "dataset=no2", "debug=tiny", "logger=wandb", "train.batch_size=100",
+         f"out={tmp_path}/out"],
+        cwd=CODE, env={**os.environ, **variables}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    assert (done.returncode, len(errors)) == (2, 1), done.stderr
+    assert said in errors[0]
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "out" / "runs").exists()

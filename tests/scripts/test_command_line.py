@@ -1,0 +1,111 @@
+"""What every command does with `--help`, and with input that it cannot use."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scripts import train as train_module
+from scripts.driver.compose import compose_train
+from scripts.driver.interrupted import INTERRUPTED, say_interrupted
+from scripts.driver.words import parse_words
+
+COMMANDS = sorted(path.stem for path in Path(train_module.__file__).parent.glob("[a-z]*.py"))
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "train"])  # Hydra's own
+def test_help_never_acts(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    module = importlib.import_module(f"scripts.{name}")
+    monkeypatch.setattr("sys.argv", [name, "--help"])
+    monkeypatch.setattr("cmixup.files.write_atomically", None)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as stop:
+        module.main()
+    printed = capsys.readouterr()
+    assert (stop.value.code, printed.err) == (0, "")
+    assert len(printed.out) > 100
+    assert not list(tmp_path.iterdir())
+
+
+def bad(command: str, *words: str, said: str) -> Any:
+    return pytest.param(command, words, said, id=f"{command} {' '.join(words)}"[:60])
+
+
+BAD = [
+    bad("predict", said="run must name"),
+    bad("predict", "run=/nowhere", "table=x.csv", said="no such folder"),
+    bad("predict", "run=/tmp", said="table must name"),
+    bad("predict", "run=/tmp", "plot=2", said="plot must be one of"),
+    bad("predict", "table", said="got 'table'"),
+    bad("wandb_report", "/nowhere", said="folder must exist"),
+    bad("wandb_report", "{empty}", said="no finished run below"),
+    bad("collect", "/nowhere", "--over", "method.bandwidth", said="folder must exist"),
+    bad("collect", "{empty}", "--over", "seed", said="no finished run below"),
+    bad("reproduce", "table99", said="table99"),
+    bad("reproduce", "table1", "--budget", "long", said="budget must be a number of minutes, got 'long'"),
+    bad("reproduce", "table1", "--budget", "-1", said="budget must be a number of minutes, 0 or more, got -1.0"),
+    bad("reproduce", "table1", "--budget", "nan", said="budget must be a number of minutes"),
+    bad("reproduce", "table1", "--seeds", "1..x", said="seeds must be a range"),
+    bad("reproduce", "table1", "--device", "tpu", said="device must be auto"),
+    bad("tune", "dataset=nowhere", "method=erm", said="dataset must be among"),
+    bad("tune", "dataset=no2", "method=erm", "jobs=x", said="jobs must be a whole number"),
+    bad("tune", "dataset", said="got 'dataset'"),
+    bad("bandwidth", "dataset=nowhere", said="dataset must be among"),
+    bad("bandwidth", "labels=/nowhere.csv", said="/nowhere.csv"),
+    bad("bandwidth", "bandwidth=1", said="give either dataset"),
+    bad("train", "weights=maybe", said="weights must be true or false, got 'maybe'"),
+    bad("train", "logger=tensorboard", said="logger must be one of wandb, none"),
+    bad("train", "threads=0", said="threads must be 1 or more"),
+    bad("train", "seeds=5..2", said="seeds must be a range"),
+    bad("train", "method.bandwidth=-1", said="bandwidth must be 0 or more"),
+    bad("train", "preset=papr", said="preset must be one of"),
+    bad("train", "checkpoint_every=-1", said="checkpoint_every must be 0"),
+]
+
+
+def call(command: str, words: list[str]) -> None:
+    if command == "train":
+        with train_module.user_errors():
+            train_module.run(compose_train(words))
+    else:
+        importlib.import_module(f"scripts.{command}").main(words)
+
+
+@pytest.fixture
+def nothing_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder whose `out` is where runs would go, with an empty folder beside it."""
+    monkeypatch.delenv("CMIXUP_TRACEBACK", raising=False)
+    monkeypatch.setenv("CMIXUP_OUT", str(tmp_path / "out"))
+    (tmp_path / "empty").mkdir()
+    return tmp_path
+
+
+@pytest.mark.parametrize(("command", "words", "said"), BAD)
+def test_bad_input_is_one_line_and_exit_code_2(
+    command: str, words: tuple[str, ...], said: str, nothing_yet: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stop:
+        call(command, [word.format(empty=nothing_yet / "empty") for word in words])
+    (line,) = capsys.readouterr().err.splitlines()
+    assert (stop.value.code, line.startswith("error: ")) == (2, True)
+    assert said in line
+    assert not (nothing_yet / "out").exists()
+
+
+def test_ctrl_c_is_one_line_and_130(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop, train_module.user_errors():
+        raise KeyboardInterrupt
+    assert (stop.value.code, capsys.readouterr().err) == (130, f"{INTERRUPTED}\n")
+    say_interrupted(KeyboardInterrupt, KeyboardInterrupt(), None)  # type: ignore[arg-type]
+    assert capsys.readouterr().err == f"{INTERRUPTED}\n"
+
+
+def test_help_prints_what_the_command_says_of_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        parse_words(["--help"], ["dataset", "out"], "Does a thing.")
+    assert (stop.value.code, capsys.readouterr().out) == (0, "Does a thing.\n\noptions: dataset= out=\n")

@@ -1,0 +1,252 @@
+"""A finished run predicts new rows: `cmixup.load_run` and scripts.predict."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import cmixup
+from cmixup import InputError, load_run
+from datasets.no2 import NO2
+from scripts import predict
+from scripts.driver.job import Job, execute
+from scripts.driver.predictions import read_predictions
+from scripts.report.prediction_figure import calibration
+from tests.scripts.jobs import planned
+
+pytestmark = pytest.mark.usefixtures("no_git_session")
+CSV_ROWS = "id;price;size;age;state\n" + "".join(
+    f"{k};{k % 7 + 1},5;{'' if k % 11 == 0 else k % 5},25;{k * k % 31};s{k % 9}\n" for k in range(100)
+)
+
+
+@pytest.fixture(scope="module")
+def no_git_session() -> Any:
+    """As `no_git`, for the runs that these tests share."""
+    patch = pytest.MonkeyPatch()
+    patch.setattr("scripts.driver.job.environment", lambda device: {"device": str(device)})
+    yield
+    patch.undo()
+
+
+@pytest.fixture(scope="module")
+def no2(tmp_path_factory: pytest.TempPathFactory, no_git_session: None) -> tuple[Job, Path]:
+    """Two seeds of NO2's twin, trained as one stack; the job and its folder."""
+    job = planned(tmp_path_factory.mktemp("no2"), "method=cmixup", "seeds=[3,5]")
+    execute(job)
+    return job, job.folder
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory, no_git_session: None) -> tuple[Job, Path]:
+    """A run on an own table with missing values, categories and a log target; its job and its file."""
+    path = tmp_path_factory.mktemp("own") / "my.csv"
+    path.write_text(CSV_ROWS)
+    words = ["dataset=csv", f"dataset.path={path}", "dataset.target=price", "dataset.log_target=true"]
+    job = planned(path.parent, *words, "dataset.synthetic=false", "train.batch_size=20", "dataset.missing=[unknown]")
+    execute(job)
+    return job, path
+
+
+def test_predictions_are_those_of_the_run_on_the_same_rows(no2: tuple[Job, Path]) -> None:
+    job, folder = no2
+    dataset = NO2(synthetic=True)
+    raw = dataset.synthetic_rows(np.random.default_rng(0))
+    rows = dataset.split(raw, 3)
+    for seed in job.seeds:
+        run = load_run(folder / f"seed={seed}")
+        (kept,) = read_predictions(folder / f"seed={seed}" / "predictions.h5").values()
+        for part in ("val", "test"):
+            frame = pd.DataFrame(raw.x[rows[part]], columns=list(NO2.columns), index=rows[part])
+            found = run.predict(frame)
+            np.testing.assert_allclose(found.to_numpy(), kept[part].prediction[""], rtol=1e-6, atol=1e-6)
+            assert list(found) == ["log_no2"]
+            assert found.index.tolist() == rows[part].tolist()
+            # The inputs themselves are those of the dataset, bit for bit.
+            x = getattr(dataset.load(seed), part).x
+            assert np.array_equal(run.table.apply(frame), x.numpy())  # type: ignore[union-attr]
+            assert torch.equal(run.predict(x), torch.tensor(found.to_numpy()))
+    one, other = (load_run(folder / f"seed={seed}").predict(frame).to_numpy() for seed in job.seeds)
+    assert not np.allclose(one, other)  # each seed has its own weights
+
+
+def test_a_single_run_predicts_its_own_numbers_bit_for_bit(own: tuple[Job, Path]) -> None:
+    """Of an own table, read as a user reads it: with a log target, holes and categories."""
+    job, path = own
+    run = load_run(job.run_folder(0))
+    frame = predict.read_new(path, run)
+    (kept,) = read_predictions(job.run_folder(0) / "predictions.h5").values()
+    data, found = job.dataset.load(0), run.predict(frame)
+    inputs = run.table.apply(frame)  # type: ignore[union-attr]
+    for part in ("val", "test"):
+        rows = [int(np.flatnonzero((inputs == x).all(axis=1))[0]) for x in getattr(data, part).x.numpy()]
+        # Rows may repeat, but equal inputs are predicted alike.
+        np.testing.assert_array_equal(np.exp(kept[part].prediction[""].astype(np.float64)), found.to_numpy()[rows])
+    assert found.to_numpy().min() > 0
+
+
+def test_columns_are_found_by_name(own: tuple[Job, Path]) -> None:
+    job, path = own
+    run = load_run(job.run_folder(0))
+    frame = predict.read_new(path, run)
+    mixed = frame.drop(columns=["id", "price"])[["state", "age", "size"]].assign(more="text")
+    pd.testing.assert_frame_equal(run.predict(mixed), run.predict(frame))
+    assert run.predict(frame.iloc[:0]).shape == (0, 1)
+    assert run.predict(frame.iloc[[7]]).index.tolist() == [8]
+    with pytest.raises(
+        InputError, match=r"^table has no column 'size' and 1 more \(age\); the nearest name is 'sizes'$"
+    ):
+        run.predict(frame.rename(columns={"size": "sizes", "age": "years"}))
+
+
+def test_the_batch_size_does_not_matter_and_nothing_global_changes(no2: tuple[Job, Path]) -> None:
+    x = torch.rand(50, 7, generator=torch.Generator().manual_seed(0))
+    state = torch.get_rng_state()
+    run = load_run(no2[1] / "seed=3")
+    assert torch.equal(state, torch.get_rng_state())
+    torch.testing.assert_close(run.predict(x, batch_size=7), run.predict(x.numpy()), rtol=1e-6, atol=1e-6)
+    assert not run.model.training
+
+
+def test_weights_can_be_left_out_and_no_record_says_so(tmp_path: Path, no2: tuple[Job, Path]) -> None:
+    job = planned(tmp_path, "method=cmixup", "seeds=[3,5]", "weights=false")
+    execute(job)
+    folder = job.run_folder(3)
+    assert not (folder / "checkpoint.pt").exists()
+    with pytest.raises(InputError, match="weights=false"):
+        load_run(folder)
+    mine, theirs = (json.loads((f / "report.json").read_text()) for f in (folder, no2[1] / "seed=3"))
+    assert [mine[key] for key in ("config", "scores", "options")] == [
+        theirs[key] for key in ("config", "scores", "options")
+    ]
+    assert job.folder.relative_to(tmp_path) == no2[1].relative_to(no2[1].parents[5])
+
+
+@pytest.mark.slow
+def test_images_are_predicted_from_tensors(tmp_path: Path) -> None:
+    job = planned(tmp_path, "dataset=rcf_mnist", "model.width=2", "train.batch_size=32")
+    execute(job)
+    run = load_run(job.run_folder(0))
+    (kept,) = read_predictions(job.run_folder(0) / "predictions.h5").values()
+    x = job.dataset.load(0).test.x
+    np.testing.assert_allclose(run.predict(x[torch.arange(20)]), kept["test"].prediction[""][:20], rtol=1e-5, atol=1e-5)
+    with pytest.raises(InputError, match=r"\(N, 3, \d+, \d+\): run .* not trained on a table, got a data frame"):
+        run.predict(pd.DataFrame({"a": [1.0]}))
+
+
+def damaged(folder: Path, tmp_path: Path, name: str, content: str | bytes | None) -> Path:
+    copy = Path(shutil.copytree(folder, tmp_path / "copy"))
+    if content is None:
+        (copy / name).unlink()
+    else:
+        (copy / name).write_bytes(content.encode() if isinstance(content, str) else content)
+    return copy
+
+
+def other_weights() -> bytes:
+    buffer = io.BytesIO()
+    torch.save({"linear1.weight": torch.ones(2)}, buffer)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("DONE", None, "it holds no DONE"),
+        ("model.json", None, "an earlier version made it; train it again with rerun=true"),
+        ("model.json", "{", "does not hold what a run keeps there"),
+        ("model.json", "[]", "does not hold what a run keeps there"),
+        ("checkpoint.pt", None, "weights=false"),
+        ("checkpoint.pt", b"no weights", "does not hold the weights"),
+        ("checkpoint.pt", b"", "does not hold the weights"),
+        ("checkpoint.pt", other_weights(), "does not hold the weights"),
+        ("preprocessing.json", "{}", "does not hold what a run kept of its table"),
+        ("preprocessing.json", '{"read_by": "nowhere.Reader"}', "cannot be imported here"),
+        ("preprocessing.json", b"\xff", "does not hold what a run keeps there"),
+    ],
+)
+def test_a_damaged_run_is_one_line(
+    no2: tuple[Job, Path], tmp_path: Path, name: str, content: str | bytes | None, said: str
+) -> None:
+    with pytest.raises(InputError, match=said) as caught:
+        load_run(damaged(no2[1] / "seed=3", tmp_path, name, content))
+    assert "\n" not in str(caught.value)
+
+
+def test_what_is_no_model_is_never_called(no2: tuple[Job, Path], tmp_path: Path) -> None:
+    given = json.loads((no2[1] / "seed=3" / "model.json").read_text())
+    for target in ("os.mkdir", "subprocess.Popen", "pathlib.Path"):
+        given["model"]["_target_"] = target
+        copy = damaged(no2[1] / "seed=3", tmp_path / target, "model.json", json.dumps(given))
+        with pytest.raises(InputError, match=f"must name a model, got '{target}'"):
+            load_run(copy)
+
+
+def test_a_folder_of_several_runs_names_them(no2: tuple[Job, Path]) -> None:
+    with pytest.raises(InputError, match="below it are seed=3, seed=5"):
+        load_run(no2[1])
+
+
+def test_the_command_writes_what_the_run_predicts(
+    own: tuple[Job, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job, path = own
+    folder, out = job.run_folder(0), tmp_path / "predictions.csv"
+    predict.main([f"run={folder}", f"table={path}", f"out={out}"])
+    found = pd.read_csv(out)
+    run = cmixup.load_run(folder)
+    expected = run.predict(predict.read_new(path, run)).reset_index(drop=True)
+    pd.testing.assert_frame_equal(found, expected, rtol=1e-12)
+    truth = np.arange(100) % 7 + 1.5
+    rmse = np.sqrt(np.mean((truth - found["price"]) ** 2))
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == f"100 rows: price -> {out}"
+    assert second.startswith(f"price: rmse {rmse:.4f}, ")
+    predict.main([f"run={folder}", "plot=1"])
+    assert (folder / "predictions.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_calibration_is_the_mean_of_bins_of_equal_size() -> None:
+    prediction = np.array([3.0, 1.0, 2.0, 4.0])
+    means, truths = calibration(10 * prediction, prediction, bins=2)
+    assert (means.tolist(), truths.tolist()) == ([1.5, 3.5], [15.0, 35.0])
+    assert len(calibration(prediction, prediction)[0]) == 4
+
+
+BAD = {
+    "nothing": ([], "run must name"),
+    "no table": (["run={run}"], "table must name"),
+    "no folder": (["run=/nowhere", "table={table}"], "no such folder"),
+    "no file": (["run={run}", "table=/nowhere.csv"], "no such file"),
+    "a folder": (["run={run}", "table={run}"], "no such file"),
+    "misspelt": (["runn={run}"], "option must be one of"),
+    "no word": (["new.csv"], "option must be one of"),
+    "plot": (["run={run}", "plot=maybe"], "plot must be one of"),
+    "itself": (["run={run}", "table={table}", "out={table}"], "out must be another file"),
+    "empty": (["run={run}", "table={empty}"], "empty.csv"),
+    "words": (["run={run}", "table={words}"], "words.csv, row 1, column 'age': 'old' is not a number"),
+    "out": (["run={run}", "table={table}", "out=/proc/no/file.csv"], "/proc/no"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_of_the_command_is_one_line(
+    case: str, own: tuple[Job, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "empty.csv").write_text("")
+    (tmp_path / "words.csv").write_text("size;age;state\n1;old;s1\n")
+    places = {"run": own[0].run_folder(0), "table": own[1]} | {n: tmp_path / f"{n}.csv" for n in ("empty", "words")}
+    words, said = BAD[case]
+    with pytest.raises(SystemExit) as stop:
+        predict.main([word.format(**places) for word in words])
+    (line,) = capsys.readouterr().err.splitlines()
+    assert (stop.value.code, line.startswith("error: ")) == (2, True)
+    assert said in line

@@ -1,0 +1,136 @@
+"""Sweeps of scripts.train by Hydra's launchers and sweepers."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from omegaconf import OmegaConf
+
+from cmixup.errors import InputError
+from scripts import train as train_module
+from scripts.driver import sweep
+from scripts.driver.compose import compose_train
+from scripts.driver.runs import load_reports
+
+REPO = Path(__file__).resolve().parents[2]
+TINY = ("dataset=no2", "debug=tiny", "train.batch_size=100")
+
+
+def swept(out: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("CMIXUP_")} | {"OMP_NUM_THREADS": "1"}
+    return subprocess.run(
+        [sys.executable, "-m", "scripts.train", "-m", *TINY, f"out={out}", *words],
+        cwd=REPO, capture_output=True, text=True, check=False, env=environment,
+    )  # fmt: skip
+
+
+class FakeHydra:
+    """What a job of a sweep knows of it."""
+
+    def __init__(self, folder: Path, number: int, **sweeper: str):
+        self.overrides = OmegaConf.create({"task": ["method.bandwidth=-1", f"seed={number}"]})
+        self.sweep, self.job = OmegaConf.create({"dir": str(folder)}), OmegaConf.create({"num": number})
+        self.sweeper = OmegaConf.create(sweeper)
+
+
+def test_a_job_that_fails_leaves_a_file_and_the_sweep_ends_with_status_1(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("CMIXUP_TRACEBACK", raising=False)
+
+    def fails(error: Exception) -> Any:
+        def job() -> float:
+            raise error
+
+        return job
+
+    end = sweep.ReportFailures().on_multirun_end
+    config = OmegaConf.create({"hydra": {"sweep": {"dir": str(tmp_path)}}})
+    assert sweep.guarded(lambda: 1.5) == 1.5
+    end(config)
+    assert capsys.readouterr() == ("", "")
+    for number, (error, sweeper, worst) in enumerate(
+        [
+            (InputError("bandwidth\nis bad"), {}, math.inf),
+            (ZeroDivisionError("ours"), {"direction": "maximize"}, -math.inf),
+        ]
+    ):
+        monkeypatch.setattr(sweep.HydraConfig, "get", lambda n=number, s=sweeper: FakeHydra(tmp_path, n, **s))
+        assert sweep.guarded(fails(error)) == worst
+    lines = ["method.bandwidth=-1 seed=0: bandwidth is bad", "method.bandwidth=-1 seed=1: ZeroDivisionError: ours"]
+    assert capsys.readouterr().err.splitlines() == [f"failed: {line}" for line in lines]
+    assert "Traceback" in (tmp_path / "failed" / "000001.txt").read_text()
+    with pytest.raises(SystemExit) as stop:
+        end(config)
+    assert stop.value.code == 1
+    assert capsys.readouterr().err.splitlines()[1:] == [f"- {line}" for line in lines]
+
+
+@pytest.mark.usefixtures("no_git")
+def test_a_run_returns_the_validation_score_that_selects(tmp_path: Path) -> None:
+    value = train_module.run(compose_train([*TINY, "method=erm", f"out={tmp_path}", "seeds=2"]))
+    scores = [r["scores"]["val"]["rmse"] for r in load_reports(tmp_path)]
+    assert value == pytest.approx(sum(scores) / 2, rel=1e-15)
+    assert scores[0] != scores[1]
+
+
+LAUNCHERS = {
+    "basic": ("hydra", ()),
+    "joblib": ("hydra_plugins.hydra_joblib_launcher", ("hydra.launcher.n_jobs=2",)),
+    "submitit_local": ("hydra_plugins.hydra_submitit_launcher", ("hydra.launcher.timeout_min=5",)),
+}
+
+
+def installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_a_sweep_of_four_goes_on_past_bad_jobs(launcher: str, tmp_path: Path) -> None:
+    module, options = LAUNCHERS[launcher]
+    if not installed(module):
+        pytest.skip(f"{module} is not installed: pip install '.[sweep]'")
+    words = ["method.bandwidth=-1,2", "seed=range(0,2)", f"hydra/launcher={launcher}", *options]
+    done = swept(tmp_path, *words)
+    assert done.returncode == 1, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "2 of the sweep's jobs failed" in done.stderr
+    listed = [line for line in done.stderr.splitlines() if line.startswith("- ")]
+    assert [f"method.bandwidth=-1 seed={seed}: bandwidth must be 0 or more" in line
+            for seed, line in enumerate(listed)] == [True, True]  # fmt: skip
+    assert sorted((r["bandwidth"], r["seed"]) for r in load_reports(tmp_path / "runs")) == [(2, 0), (2, 1)]
+    again = swept(tmp_path, "method.bandwidth=2", "seed=range(0,2)", f"hydra/launcher={launcher}", *options)
+    assert again.returncode == 0, again.stderr
+
+
+@pytest.mark.slow
+def test_optuna_minimises_the_validation_score(tmp_path: Path) -> None:
+    if not installed("hydra_plugins.hydra_optuna_sweeper"):
+        pytest.skip("hydra-optuna-sweeper is not installed: pip install '.[sweep]'")
+    sampler = (
+        "hydra/sweeper=optuna",
+        "hydra/sweeper/sampler=grid",
+        "hydra.sweeper.n_trials=4",
+        "hydra.sweeper.n_jobs=1",
+    )
+    done = swept(tmp_path, *sampler, "method.bandwidth=choice(-1,0.5,2,8)")
+    assert done.returncode == 1, done.stderr
+    assert "1 of the sweep's jobs failed" in done.stderr
+    (path,) = tmp_path.rglob("optimization_results.yaml")
+    best = yaml.safe_load(path.read_text())
+    scores = {r["bandwidth"]: r["scores"]["val"]["rmse"] for r in load_reports(tmp_path / "runs")}
+    assert sorted(scores) == [0.5, 2, 8]
+    assert best["best_value"] == min(scores.values())
+    assert best["best_params"] == {"method.bandwidth": min(scores, key=scores.__getitem__)}

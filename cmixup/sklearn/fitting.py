@@ -38,6 +38,7 @@ class Settings:
     early_stopping: bool
     patience: int
     device: torch.device
+    threads: int | None
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ def train_networks(
     score = torch.full((stack.size,), torch.inf, dtype=torch.float64)
     best_epoch, stopped = torch.zeros(stack.size, dtype=torch.int64), torch.zeros(stack.size, dtype=torch.bool)
 
-    with torch_seed(streams[0].training, settings.device), torch.enable_grad():
+    with threads(settings.threads), torch_seed(streams[0].training, settings.device), torch.enable_grad():
         for epoch in range(1, settings.epochs + 1):
             order = epoch_batches(train.weight, settings.batch_size, streams[0].order)
             draws = [method.draw(order, own) for method, own in zip(methods, streams, strict=True)]

@@ -64,7 +64,10 @@ def read_estimator(kind: type[AnyEstimator], path: str | PathLike[str]) -> AnyEs
             estimator.intercepts_ = [file[f"intercept{k}"] for k in range(told["layers"])]
         if told["feature_names"] is not None:
             estimator.feature_names_in_ = np.array(told["feature_names"], dtype=object)
-        network_of(estimator.coefs_, estimator.intercepts_)  # refuses shapes that do not fit
+        linears: Any = network_of(estimator.coefs_, estimator.intercepts_).linears  # refuses shapes that do not fit
+        columns, outputs = linears[0].in_features, linears[-1].out_features
+        if (columns, outputs) != (len(estimator.x_mean_), len(estimator.y_mean_)):
+            raise ValueError(f"a network of {columns} columns and {outputs} outputs does not go with the scales")
     except InputError:
         raise
     except (ValueError, KeyError, TypeError, IndexError, RuntimeError, EOFError, zipfile.BadZipFile) as error:

@@ -146,8 +146,7 @@ class CMixupRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):
         self.y_mean_, self.y_scale_ = moments(train.y, train.weight)
         train = self._standardised(train)
         tried = np.array(BANDWIDTHS) if auto else np.array([self._in_deviations(train.y)])
-        with threads(self.n_threads):
-            found = train_networks(train, held_out and self._standardised(held_out), tried.tolist(), settings, seed)
+        found = train_networks(train, held_out and self._standardised(held_out), tried.tolist(), settings, seed)
         scores = np.array([network.score for network in found])
         best = int(np.nan_to_num(scores, nan=np.inf).argmin())
         self.bandwidths_ = tried * self._unit()
@@ -218,6 +217,7 @@ class CMixupRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):
             early_stopping=check_flag("early_stopping", self.early_stopping),
             patience=check_count("patience", self.patience, 1),
             device=device_of(self.device),
+            threads=None if self.n_threads is None else check_count("n_threads", self.n_threads, 1),
         )
 
     def _share(self) -> float:

@@ -93,7 +93,7 @@ def test_other_files_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[s
             CMixupRegressor.load(path)
     for text in (b"", b"no archive", pickle.dumps(Evil())):
         path.write_bytes(text)
-        with pytest.raises(InputError, match="path must be a file that CMixupRegressor.save wrote"):
+        with pytest.raises(InputError, match=r"path must be a file that CMixupRegressor\.save wrote"):
             CMixupRegressor.load(path)
     assert capsys.readouterr().out == ""
     with pytest.raises(FileNotFoundError):

@@ -23,13 +23,20 @@ from cmixup.sklearn import CMixupRegressor, regressor
 from cmixup.sklearn.network import MLP, network_of
 from cmixup.sklearn.regressor import BANDWIDTHS
 
-QUICK = {"hidden_layer_sizes": (16,), "epochs": 12, "patience": 4, "lr": 0.02, "batch_size": 32, "random_state": 0}
+QUICK = {"hidden_layer_sizes": (16,), "epochs": 6, "patience": 3, "lr": 0.02, "batch_size": 32, "random_state": 0}
 #: What is most easily broken; the slow test runs all of scikit-learn's checks, on the defaults.
 CHECKS = (
-    "check_dont_overwrite_parameters check_estimators_nan_inf check_estimators_pickle check_fit2d_1sample "
-    "check_methods_subset_invariance check_n_features_in_after_fitting check_no_attributes_set_in_init "
-    "check_parameters_default_constructible check_readonly_memmap_input check_sample_weight_equivalence_on_dense_data"
-).split()
+    "check_dont_overwrite_parameters",
+    "check_estimators_nan_inf",
+    "check_estimators_pickle",
+    "check_fit2d_1sample",
+    "check_methods_subset_invariance",
+    "check_n_features_in_after_fitting",
+    "check_no_attributes_set_in_init",
+    "check_parameters_default_constructible",
+    "check_readonly_memmap_input",
+    "check_sample_weight_equivalence_on_dense_data",
+)
 
 
 def quick(**changes: Any) -> CMixupRegressor:
@@ -93,8 +100,9 @@ def test_predictions_are_in_label_units() -> None:
 
 def test_it_learns() -> None:
     x, y = table(300)
-    assert CMixupRegressor(random_state=0, epochs=60, lr=0.01).fit(x[:200], y[:200]).score(x[200:], y[200:]) > 0.8
-    linear = CMixupRegressor((), random_state=0, epochs=80, lr=0.05, bandwidth=np.inf)
+    model = CMixupRegressor((32, 32), random_state=0, epochs=40, lr=0.01, bandwidth=("std", 0.3))
+    assert model.fit(x[:200], y[:200]).score(x[200:], y[200:]) > 0.6
+    linear = CMixupRegressor((), random_state=0, epochs=40, lr=0.05, bandwidth=np.inf)
     line = x @ [1.0, -2.0, 3.0, 0.0]
     np.testing.assert_allclose(linear.fit(x, line).predict(x), line, atol=0.02)  # a line between rows stays the line
 
@@ -215,7 +223,7 @@ def test_several_outputs() -> None:
 def test_constant_columns_are_ignored() -> None:
     x = np.column_stack([X, np.full(len(X), 0.1)])
     model = quick().fit(x, np.column_stack([Y, np.full(len(Y), 7.1)]))
-    moved = x + [0, 0, 0, 0, 1000.0]
+    moved = x + np.array([0, 0, 0, 0, 1000.0])
     assert np.array_equal(model.predict(moved), model.predict(x))
     assert set(model.predict(moved)[:, 1]) == {7.1}
 

@@ -28,6 +28,7 @@ ROOMS = (
     "cmixup.training",
     "cmixup.adapters",
     "cmixup",
+    "cmixup.sklearn",
     "models",
     "datasets.common",
     "datasets",

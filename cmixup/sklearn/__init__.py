@@ -1,0 +1,14 @@
+"""C-Mixup for scikit-learn: `CMixupRegressor`, a network, and `CMixupResampler`, mixed rows for any other estimator.
+
+Nothing else of the library needs scikit-learn (`pip install 'cmixup[sklearn]'`).
+"""
+
+try:
+    import sklearn as _sklearn  # noqa: F401
+except ImportError as error:
+    raise ImportError("cmixup.sklearn needs scikit-learn 1.6 or newer: pip install 'cmixup[sklearn]'") from error
+
+from cmixup.sklearn.regressor import CMixupRegressor
+from cmixup.sklearn.resampler import CMixupResampler
+
+__all__ = ["CMixupRegressor", "CMixupResampler"]

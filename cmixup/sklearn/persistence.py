@@ -1,0 +1,98 @@
+"""A fitted `CMixupRegressor` as a file of arrays and JSON that runs no code when it is read."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from os import PathLike
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from cmixup.errors import InputError
+from cmixup.files import write_atomically
+from cmixup.sklearn.network import network_of
+
+FORMAT = "cmixup.sklearn.CMixupRegressor/1"
+NUMBERS = ("bandwidth_", "best_epoch_", "n_epochs_", "n_features_in_", "_one_dimensional")
+ARRAYS = ("bandwidths_", "validation_scores_", "x_mean_", "x_scale_", "y_mean_", "y_scale_")
+
+AnyEstimator = TypeVar("AnyEstimator", bound=Any)
+
+
+def write_estimator(estimator: Any, path: str | PathLike[str]) -> None:
+    """Write a fitted estimator: its arguments and numbers as JSON, its arrays as they are.
+
+    Raises:
+        InputError: an argument has no form in JSON.
+    """
+    names = getattr(estimator, "feature_names_in_", None)
+    told = {
+        "format": FORMAT,
+        "params": {name: _plain(name, value) for name, value in estimator.get_params(deep=False).items()},
+        "numbers": {name: getattr(estimator, name) for name in NUMBERS},
+        "feature_names": None if names is None else names.tolist(),
+        "layers": len(estimator.coefs_),
+    }
+    arrays = {name: getattr(estimator, name) for name in ARRAYS}
+    arrays |= {f"coef{k}": coef for k, coef in enumerate(estimator.coefs_)}
+    arrays |= {f"intercept{k}": intercept for k, intercept in enumerate(estimator.intercepts_)}
+    content = io.BytesIO()
+    np.savez(content, json=np.array(json.dumps(told)), **arrays)
+    write_atomically(Path(path), content.getvalue())
+
+
+def read_estimator(kind: type[AnyEstimator], path: str | PathLike[str]) -> AnyEstimator:
+    """Return the estimator that `write_estimator` wrote.
+
+    Raises:
+        InputError: the file is not one of these.
+    """
+    try:
+        with np.load(Path(path), allow_pickle=False) as file:
+            told = json.loads(str(file["json"]))
+            if told["format"] != FORMAT:
+                raise InputError(f"path must be a file of the format {FORMAT}, got {told['format']!r}")
+            estimator = kind(**{name: _tuples(value) for name, value in told["params"].items()})
+            for name in NUMBERS:
+                setattr(estimator, name, told["numbers"][name])
+            for name in ARRAYS:
+                setattr(estimator, name, file[name])
+            estimator.coefs_ = [file[f"coef{k}"] for k in range(told["layers"])]
+            estimator.intercepts_ = [file[f"intercept{k}"] for k in range(told["layers"])]
+        if told["feature_names"] is not None:
+            estimator.feature_names_in_ = np.array(told["feature_names"], dtype=object)
+        linears: Any = network_of(estimator.coefs_, estimator.intercepts_).linears  # refuses shapes that do not fit
+        columns, outputs = linears[0].in_features, linears[-1].out_features
+        if (columns, outputs) != (len(estimator.x_mean_), len(estimator.y_mean_)):
+            raise ValueError(f"a network of {columns} columns and {outputs} outputs does not go with the scales")
+    except InputError:
+        raise
+    except (ValueError, KeyError, TypeError, IndexError, RuntimeError, EOFError, zipfile.BadZipFile) as error:
+        raise InputError(f"path must be a file that CMixupRegressor.save wrote, got {str(path)!r}: {error}") from None
+    return estimator
+
+
+def _plain(name: str, value: Any) -> Any:
+    """Return an argument as JSON holds it; a tuple becomes {"tuple": [...]}.
+
+    Raises:
+        InputError: JSON has no form for it.
+    """
+    if isinstance(value, np.ndarray | np.generic):
+        value = tuple(value.tolist()) if value.ndim else value.item()
+    if isinstance(value, tuple):
+        return {"tuple": [_plain(name, entry) for entry in value]}
+    if isinstance(value, list):
+        return [_plain(name, entry) for entry in value]
+    if value is None or isinstance(value, str | int | float):
+        return value
+    raise InputError(f"{name} must be a number, a text, or a tuple of these to be saved, got {value!r}")
+
+
+def _tuples(value: Any) -> Any:
+    if isinstance(value, dict):
+        return tuple(_tuples(entry) for entry in value["tuple"])
+    return [_tuples(entry) for entry in value] if isinstance(value, list) else value

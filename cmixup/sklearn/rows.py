@@ -1,0 +1,121 @@
+"""Weighted rows: equal ones as one, standardised, in batches and with partners by weight.
+
+Everything that `CMixupRegressor` draws and computes goes through these functions, so that a row of weight 2 is the same
+as the row given twice, a row of weight 0 the same as no row, and the order of the rows changes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cmixup.data import Split
+from cmixup.order import EpochBatches, shuffled
+from cmixup.pairing.base import Pairing
+from cmixup.sampling.inputs import Floats, Ints
+from cmixup.sampling.sampler import PartnerSampler
+
+#: So often partners are drawn and refused by weight; the rest is drawn from exact rows, each in time O(N d).
+REFUSALS = 64
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Different rows.
+
+    Attributes:
+        x: (N, d) float64 inputs.
+        y: (N, d_y) float64 labels.
+        weight: (N,) float64 above 0.
+    """
+
+    x: Floats
+    y: Floats
+    weight: Floats
+
+    def __len__(self) -> int:
+        return len(self.weight)
+
+    def take(self, index: Ints) -> Rows:
+        """Return the rows `index`."""
+        return Rows(self.x[index], self.y[index], self.weight[index])
+
+
+def merged(x: Floats, y: Floats, weight: Floats) -> Rows:
+    """Return the rows of weight above 0, in an order of their own, equal ones as one with the sum of their weights.
+
+    Args:
+        x: (N, d) float64.
+        y: (N, d_y) float64.
+        weight: (N,) float64, 0 or more.
+    """
+    kept = weight > 0
+    both = np.concatenate([x[kept], y[kept]], axis=1) + 0.0  # -0.0 becomes 0.0
+    rows = both.view(np.dtype((np.void, both.itemsize * both.shape[1])))[:, 0]  # compared byte by byte
+    _, first, group = np.unique(rows, return_index=True, return_inverse=True)
+    sums = np.bincount(group, weights=weight[kept]).astype(np.float64)
+    return Rows(both[first, : x.shape[1]], both[first, x.shape[1] :], sums)
+
+
+def moments(values: Floats, weight: Floats) -> tuple[Floats, Floats]:
+    """Return weighted means and standard deviations (d,) of the columns of (N, d); 0 for constant columns."""
+    mean = np.average(values, axis=0, weights=weight)
+    deviation = np.sqrt(np.average((values - mean) ** 2, axis=0, weights=weight))
+    constant = deviation <= 8 * np.finfo(np.float64).eps * np.abs(values).max(axis=0)
+    return np.where(constant, values[0], mean), np.where(constant, 0.0, deviation)
+
+
+def standardised(values: Floats, mean: Floats, deviation: Floats) -> Floats:
+    """Return `(values - mean) / deviation`, and 0 for columns of deviation 0, which training never saw vary."""
+    return (values - mean) / np.where(deviation > 0, deviation, np.inf)
+
+
+def epoch_batches(weight: Floats, batch_size: int, rng: np.random.Generator) -> EpochBatches:
+    """Return an epoch of N rows in random order, row i of N as often as its share N w_i / sum(w), up or down to whole.
+
+    The expected number is the share itself (systematic sampling); with equal weights each row comes once.
+    """
+    epoch = shuffled(len(weight), batch_size, rng)
+    if (weight == weight[0]).all():
+        return epoch
+    ends = np.cumsum(weight) * (len(weight) / weight.sum())
+    chosen = np.searchsorted(ends, np.arange(len(weight)) + rng.random(), side="right").clip(max=len(weight) - 1)
+    return EpochBatches(chosen[epoch.index], epoch.sizes)
+
+
+class WeightedLabels(Pairing):
+    """Draws j for i with P(j|i) ~ w_j exp(-|y_i - y_j|^2 / 2 s^2), exactly; with s = 0 every row is its own partner.
+
+    Args:
+        labels: (N, d_y) float64.
+        weight: (N,) above 0.
+        bandwidth: s, 0 and infinity allowed.
+    """
+
+    def __init__(self, labels: Floats, weight: Floats, bandwidth: float):
+        super().__init__()
+        self.bandwidth, self.weight = bandwidth, weight
+        self.sampler = PartnerSampler(labels, bandwidth) if bandwidth > 0 else None
+
+    def fit(self, train: Split) -> None:
+        """Read nothing: the labels are here already, in float64."""
+
+    def draw(self, order: EpochBatches, rng: np.random.Generator) -> np.ndarray:
+        """Return partners `(M,)` int64."""
+        if self.sampler is None:
+            return order.index.copy()
+        accepted = self.weight / self.weight.max()
+        partners: Ints = self.sampler.draw(order.index, rng)
+        if (accepted == 1).all():
+            return partners
+        pending = np.flatnonzero(rng.random(len(partners)) >= accepted[partners])
+        for _ in range(REFUSALS):
+            if not len(pending):
+                break
+            partners[pending] = self.sampler.draw(order.index[pending], rng)
+            pending = pending[rng.random(len(pending)) >= accepted[partners[pending]]]
+        for place in pending:
+            ends = np.cumsum(self.sampler.probabilities(int(order.index[place])) * self.weight)
+            partners[place] = min(np.searchsorted(ends, rng.random() * ends[-1], side="right"), len(ends) - 1)
+        return partners

@@ -1,0 +1,314 @@
+"""`CMixupRegressor`: scikit-learn's own checks, and what it promises beyond them."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+from cmixup import InputError
+from cmixup.sklearn import CMixupRegressor, regressor
+from cmixup.sklearn.network import MLP, network_of
+from cmixup.sklearn.regressor import BANDWIDTHS
+
+QUICK = {"hidden_layer_sizes": (16,), "epochs": 6, "patience": 3, "lr": 0.02, "batch_size": 32, "random_state": 0}
+#: What is most easily broken; the slow test runs all of scikit-learn's checks, on the defaults.
+CHECKS = (
+    "check_dont_overwrite_parameters",
+    "check_estimators_nan_inf",
+    "check_estimators_pickle",
+    "check_fit2d_1sample",
+    "check_methods_subset_invariance",
+    "check_n_features_in_after_fitting",
+    "check_no_attributes_set_in_init",
+    "check_parameters_default_constructible",
+    "check_readonly_memmap_input",
+    "check_sample_weight_equivalence_on_dense_data",
+)
+
+
+def quick(**changes: Any) -> CMixupRegressor:
+    return CMixupRegressor(**{"bandwidth": ("std", 0.3), **QUICK, **changes})
+
+
+def table(n: int = 60, outputs: int | None = None, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 4))
+    y = 100 + 20 * np.sin(x @ rng.normal(size=(4, outputs or 1))) + rng.normal(size=(n, 1))
+    return x, y if outputs else y[:, 0]
+
+
+X, Y = table()
+FITTED = quick().fit(X, Y)
+
+QUICK_CHECKS = [
+    (estimator, check)
+    for estimator, check in estimator_checks_generator(quick())
+    if getattr(check, "func", check).__name__ in CHECKS
+]
+
+
+@pytest.mark.parametrize(("estimator", "check"), QUICK_CHECKS, ids=lambda v: getattr(v, "func", v).__class__.__name__)
+def test_checks_of_scikit_learn(estimator: CMixupRegressor, check: Any) -> None:
+    check(estimator)
+
+
+def test_every_name_of_the_quick_checks_is_one() -> None:
+    assert {getattr(check, "func", check).__name__ for _, check in QUICK_CHECKS} == set(CHECKS)
+
+
+@pytest.mark.slow
+def test_all_checks_of_scikit_learn() -> None:
+    """None is skipped or expected to fail; one of them needs SCIPY_ARRAY_API before scipy is imported."""
+    code = (
+        "import collections; from sklearn.utils.estimator_checks import check_estimator as check\n"
+        "from cmixup.sklearn import CMixupRegressor\n"
+        "print(dict(collections.Counter(result['status'] for result in check(CMixupRegressor(), on_skip=None))))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code],
+        capture_output=True, text=True, check=True, env={**os.environ, "SCIPY_ARRAY_API": "1"},
+    )  # fmt: skip
+    passed = eval(done.stdout)  # noqa: S307 - printed two lines above
+    assert passed.keys() == {"passed"}
+    assert passed["passed"] >= 50
+
+
+def test_predictions_are_in_label_units() -> None:
+    """By the formula, and a power of two as unit of the labels changes nothing else."""
+    z = (X - FITTED.x_mean_) / FITTED.x_scale_
+    hidden = np.maximum(z @ FITTED.coefs_[0] + FITTED.intercepts_[0], 0)
+    expected = (hidden @ FITTED.coefs_[1] + FITTED.intercepts_[1])[:, 0] * FITTED.y_scale_[0] + FITTED.y_mean_[0]
+    np.testing.assert_allclose(FITTED.predict(X), expected, rtol=1e-12)
+    scaled = quick().fit(X, Y * 1024)
+    assert np.array_equal(scaled.predict(X), 1024 * FITTED.predict(X))
+    assert scaled.bandwidth_ == 1024 * FITTED.bandwidth_ == 1024 * 0.3 * FITTED.y_scale_[0]
+    assert np.array_equal(quick(bandwidth=FITTED.bandwidth_).fit(X, Y).predict(X), FITTED.predict(X))
+
+
+def test_it_learns() -> None:
+    x, y = table(300)
+    model = CMixupRegressor((32, 32), random_state=0, epochs=40, lr=0.01, bandwidth=("std", 0.3))
+    assert model.fit(x[:200], y[:200]).score(x[200:], y[200:]) > 0.6
+    linear = CMixupRegressor((), random_state=0, epochs=40, lr=0.05, bandwidth=np.inf)
+    line = x @ [1.0, -2.0, 3.0, 0.0]
+    np.testing.assert_allclose(linear.fit(x, line).predict(x), line, atol=0.02)  # a line between rows stays the line
+
+
+def test_a_narrow_bandwidth_is_erm_and_a_wide_one_is_mixup() -> None:
+    at = {s: quick(bandwidth=s).fit(X, Y).predict(X) for s in (0, 1e-9, 5.0, 1e12, np.inf)}
+    assert np.array_equal(at[0], at[1e-9])
+    assert np.array_equal(at[1e12], at[np.inf])
+    assert not np.allclose(at[0], at[5.0])
+    assert not np.allclose(at[np.inf], at[5.0])
+
+
+def test_bandwidth_0_mixes_no_rows_of_equal_labels() -> None:
+    y = np.round(Y / 20)
+    assert np.array_equal(*(quick(bandwidth=0, alpha=alpha).fit(X, y).predict(X) for alpha in (0.5, 2.0)))
+
+
+def test_auto_keeps_what_predicts_held_out_rows_best() -> None:
+    model = quick(bandwidth="auto").fit(X, Y)
+    np.testing.assert_allclose(model.bandwidths_, np.array(BANDWIDTHS) * model.y_scale_[0])
+    assert model.validation_scores_.shape == (len(BANDWIDTHS),)
+    best = int(model.validation_scores_.argmin())
+    assert model.bandwidth_ == model.bandwidths_[best]
+    for bandwidth, score in zip(model.bandwidths_, model.validation_scores_, strict=True):
+        alone = quick(bandwidth=bandwidth).fit(X, Y)
+        np.testing.assert_allclose(alone.validation_scores_, [score], rtol=1e-3)
+        if bandwidth == model.bandwidth_:
+            assert alone.best_epoch_ == model.best_epoch_
+            np.testing.assert_allclose(alone.predict(X), model.predict(X), rtol=1e-3)
+
+
+@pytest.mark.parametrize("early_stopping", [True, False])
+def test_held_out_rows_choose_and_are_not_trained_on(monkeypatch: pytest.MonkeyPatch, early_stopping: bool) -> None:
+    seen = []
+    original = regressor.train_networks
+
+    def spied(train: Any, held_out: Any, *rest: Any) -> Any:
+        seen.append((train, held_out, original(train, held_out, *rest)))
+        return seen[-1][2]
+
+    monkeypatch.setattr(regressor, "train_networks", spied)
+    model = quick(bandwidth="auto", early_stopping=early_stopping, validation_fraction=0.2, patience=2, epochs=9)
+    model.fit(X, Y)
+    ((train, held_out, found),) = seen
+    assert (len(train), len(held_out)) == (48, 12)
+    both = np.concatenate([train.x, held_out.x]) * model.x_scale_ + model.x_mean_
+    np.testing.assert_allclose(np.sort(both, axis=0), np.sort(X, axis=0))
+    np.testing.assert_allclose(train.x.mean(axis=0), 0, atol=1e-12)
+    for network in found:
+        coefs, intercepts = regressor.arrays_of(network.weights)
+        with torch.no_grad():
+            predicted = network_of(coefs, intercepts)(torch.from_numpy(held_out.x)).numpy()
+        assert network.score == pytest.approx(np.sqrt(((predicted - held_out.y) ** 2).mean()), rel=1e-5)
+        assert early_stopping or network.best_epoch == 9
+    assert not early_stopping or model.n_epochs_ in {9, max(network.best_epoch for network in found) + 2}
+
+
+def test_without_early_stopping_all_rows_are_trained_on_for_all_epochs() -> None:
+    model = quick(early_stopping=False, epochs=3).fit(X, Y)
+    assert (model.best_epoch_, model.n_epochs_) == (3, 3)
+    assert np.isnan(model.validation_scores_).all()
+    np.testing.assert_allclose(model.y_mean_, Y.mean())
+
+
+def test_the_seed_decides_and_nothing_global_is_touched() -> None:
+    torch.set_num_threads(2)
+    before = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()  # noqa: NPY002
+    again, other, any_ = (quick(random_state=seed).fit(X, Y).predict(X) for seed in (0, 1, None))
+    after = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()  # noqa: NPY002
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    assert before == after
+    assert threads == 2
+    assert np.array_equal(again, FITTED.predict(X))
+    assert not np.allclose(other, again)
+    assert not np.allclose(any_, again)
+    by_generator = [quick(random_state=np.random.default_rng(5)).fit(X, Y).predict(X) for _ in range(2)]
+    assert np.array_equal(*by_generator)
+
+
+def test_one_thread_while_fitting(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    monkeypatch.setattr(MLP, "decode", lambda self, *args: seen.append(torch.get_num_threads()) or decode(self, *args))
+    torch.set_num_threads(2)
+    try:
+        quick(epochs=1).fit(X, Y)
+        quick(epochs=1, n_threads=None).fit(X, Y)
+    finally:
+        torch.set_num_threads(1)
+    assert set(seen[: len(seen) // 2]) == {1}
+    assert set(seen[len(seen) // 2 :]) == {2}
+
+
+decode = MLP.decode
+
+
+def test_weights_count_rows() -> None:
+    """0 is no row, 2 is the row twice, and only ratios and no order matter: to the last bit."""
+    weight = np.random.default_rng(0).integers(0, 4, len(X))
+    expected = quick().fit(X, Y, sample_weight=weight).predict(X)
+    order = np.random.default_rng(1).permutation(weight.sum())
+    rows = np.repeat(np.arange(len(X)), weight)[order]
+    assert np.array_equal(quick().fit(X[rows], Y[rows]).predict(X), expected)
+    assert np.array_equal(quick().fit(X, Y, sample_weight=4.0 * weight).predict(X), expected)
+    assert not np.allclose(quick().fit(X, Y, sample_weight=weight > 0).predict(X), expected)
+
+
+def test_several_outputs() -> None:
+    x, y = table(outputs=2)
+    model = quick(bandwidth=0.3).fit(x, y)
+    assert model.predict(x).shape == y.shape
+    assert model.bandwidth_ == 0.3
+    stretched = quick(bandwidth=0.3).fit(x, y * [1.0, 1024.0]).predict(x)  # each output in its own units
+    assert np.array_equal(stretched, model.predict(x) * [1.0, 1024.0])
+    assert quick().fit(X, Y[:, None]).predict(X).shape == (len(X), 1)
+
+
+def test_constant_columns_are_ignored() -> None:
+    x = np.column_stack([X, np.full(len(X), 0.1)])
+    model = quick().fit(x, np.column_stack([Y, np.full(len(Y), 7.1)]))
+    moved = x + np.array([0, 0, 0, 0, 1000.0])
+    assert np.array_equal(model.predict(moved), model.predict(x))
+    assert set(model.predict(moved)[:, 1]) == {7.1}
+
+
+@pytest.mark.parametrize("layer", ["input", "block1", "block2"])
+def test_mix_points_share_a_network(layer: str) -> None:
+    network, x = MLP([4, 5, 6, 2]), torch.randn(7, 4)
+    assert torch.equal(network.decode(network.encode(x, layer), layer), network(x))
+
+
+def test_layers() -> None:
+    at = {layer: quick(layer=layer).fit(X, Y).predict(X) for layer in ("input", "hidden", "block1")}
+    assert np.array_equal(at["hidden"], at["block1"])
+    assert not np.allclose(at["hidden"], at["input"])
+
+
+def test_pipeline_search_clone_and_names() -> None:
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    grid = {"cmixupregressor__bandwidth": ["auto", 5.0, ("std", 0.3), ("fraction", 0.2)]}
+    search = GridSearchCV(make_pipeline(StandardScaler(), quick(epochs=2)), grid, cv=2, error_score="raise")
+    search.fit(frame, Y)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    model = quick(epochs=2).fit(frame, Y)
+    assert model.feature_names_in_.tolist() == list("abcd")
+    assert model.n_features_in_ == 4
+    assert clone(model).get_params() == model.get_params()
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame[["b", "a", "c", "d"]])
+
+
+@pytest.mark.gpu
+def test_a_gpu_gives_the_same_up_to_rounding() -> None:
+    model = quick(device="cuda", bandwidth="auto").fit(X, Y)
+    expected = quick(bandwidth="auto").fit(X, Y)
+    np.testing.assert_allclose(model.validation_scores_, expected.validation_scores_, rtol=0.01)
+    np.testing.assert_allclose(model.predict(X), expected.predict(X), rtol=0.01)
+    assert np.array_equal(quick(device="auto", bandwidth="auto").fit(X, Y).predict(X), model.predict(X))
+
+
+BAD = [
+    ({"hidden_layer_sizes": (8, 0)}, "hidden_layer_sizes must be whole numbers, 1 or more, got 0"),
+    ({"hidden_layer_sizes": "8"}, "hidden_layer_sizes must be whole numbers, got '8'"),
+    ({"bandwidth": -1.0}, "bandwidth must be 0 or more"),
+    ({"bandwidth": ("iqr", 1)}, r"bandwidth must be a number, .* got \('iqr', 1\)"),
+    ({"bandwidth": None}, "bandwidth must be a number, got None"),
+    ({"alpha": 0}, "alpha must be a finite number above 0, got 0"),
+    ({"layer": "block2"}, "layer must be one of hidden, input, block1, got 'block2'"),
+    ({"layer": "hidden", "hidden_layer_sizes": ()}, "layer must be one of hidden, input, got 'hidden'"),
+    ({"epochs": 0}, "epochs must be a whole number, 1 or more, got 0"),
+    ({"batch_size": 2.5}, "batch_size must be a whole number, 1 or more, got 2.5"),
+    ({"lr": "0.1"}, "lr must be a number, got '0.1'"),
+    ({"weight_decay": -1}, "weight_decay must be a finite number, 0 or more, got -1"),
+    ({"early_stopping": "yes"}, "early_stopping must be True or False, got 'yes'"),
+    ({"validation_fraction": 1.0}, "validation_fraction must lie between 0 and 1, got 1.0"),
+    ({"patience": 0}, "patience must be a whole number, 1 or more, got 0"),
+    ({"random_state": "zero"}, "random_state must be None, a NumPy generator or a whole number, 0 or more, got 'zero'"),
+    ({"device": "tpu"}, 'device must be "cpu", "cuda" or "auto", got \'tpu\''),
+    ({"device": "cuda:99"}, "device must be one of this machine's . GPUs, got 'cuda:99'"),
+    ({"n_threads": 0}, "n_threads must be a whole number, 1 or more, got 0"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), BAD, ids=[str(options) for options, _ in BAD])
+def test_bad_arguments_are_refused_before_the_data_are_read(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        quick(**options).fit(None, None)
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "weight", "message"),
+    [
+        (X * 1e200, Y, None, r"X must be within \+-1e\+150, got"),
+        (X, Y * 1e200, None, r"y must be within \+-1e\+150, got"),
+        (X, Y, np.zeros(len(Y)), "at least one non-zero"),
+        (X, Y, -np.ones(len(Y)), "[Nn]egative"),
+        (X, Y, np.full(len(Y), np.nan), "NaN"),
+        (X, Y[:-1], None, "inconsistent"),
+        (X, None, None, "y"),
+    ],
+)
+def test_bad_data(x: Any, y: Any, weight: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        quick().fit(x, y, sample_weight=weight)
+
+
+def test_a_diverged_fit_is_an_error() -> None:
+    with pytest.raises(InputError, match="lr must be smaller: training diverged, got 1e\\+30"):
+        quick(lr=1e30).fit(X, Y)

@@ -1,0 +1,187 @@
+"""`CMixupResampler`: the closed form, column by column."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LinearRegression
+
+from cmixup import InputError
+from cmixup.sklearn import CMixupResampler
+
+RNG = np.random.default_rng(0)
+N = 40
+X, Y = RNG.normal(size=(N, 3)), RNG.normal(size=N)
+FRAME = pd.DataFrame(
+    {
+        "float": RNG.normal(size=N),
+        "half": RNG.normal(size=N).astype(np.float32),
+        "count": RNG.integers(0, 100, N),
+        "code": RNG.integers(0, 5, N),
+        "text": [f"text {i}" for i in range(N)],
+        "category": pd.Categorical([f"kind {i}" for i in range(N)]),
+        "flag": RNG.random(N) < 0.5,
+        "day": pd.date_range("2020-01-01", periods=N),
+        "nullable": pd.array([None, *range(1, N)], dtype="Int64"),
+    },
+    index=[f"row {i}" for i in range(N)],
+)
+
+
+def closed_form(sampler: CMixupResampler, values: np.ndarray) -> np.ndarray:
+    lam = sampler.lam_.astype(np.float64).reshape(-1, *[1] * (values.ndim - 1))
+    return lam * values[sampler.rows_] + (1 - lam) * values[sampler.partners_]
+
+
+def test_rows_and_labels_are_the_closed_form() -> None:
+    sampler = CMixupResampler(bandwidth=0.5, random_state=0)
+    x, y = sampler.fit_resample(X, Y)
+    assert np.array_equal(x[:N], X)
+    assert np.array_equal(y[:N], Y)
+    np.testing.assert_allclose(x[N:], closed_form(sampler, X), rtol=1e-12)
+    np.testing.assert_allclose(y[N:], closed_form(sampler, Y), rtol=1e-12)
+    assert sampler.rows_.tolist() == list(range(N))
+    assert (sampler.partners_ != sampler.rows_).sum() > N / 2
+    assert sampler.lam_.std() > 0
+
+
+@pytest.mark.parametrize(("ratio", "new"), [(0, 0), (0.5, 20), (1, 40), (2.25, 90)])
+@pytest.mark.parametrize("keep", [True, False])
+def test_how_many_rows(ratio: float, new: int, keep: bool) -> None:
+    sampler = CMixupResampler(ratio=ratio, keep_original=keep, random_state=0)
+    if not (new or keep):
+        with pytest.raises(InputError, match="ratio must leave rows where none are kept, got 0"):
+            sampler.fit_resample(X, Y)
+        return
+    x, y = sampler.fit_resample(X, Y)
+    assert len(x) == len(y) == new + N * keep
+    times = np.bincount(sampler.rows_, minlength=N)
+    assert set(times) <= {int(ratio), int(np.ceil(ratio))}
+    assert times.sum() == new
+
+
+def test_columns_by_their_dtype() -> None:
+    sampler = CMixupResampler(ratio=3, bandwidth=np.inf, categorical=["code"], random_state=0)
+    x, y = sampler.fit_resample(FRAME, pd.Series(Y, name="label"))
+    assert x.dtypes.equals(FRAME.dtypes)
+    assert x.index.tolist() == list(range(4 * N))
+    assert x[:N].equals(FRAME.reset_index(drop=True))
+    assert y.name == "label"
+    new = x[N:].reset_index(drop=True)
+    for name, atol in (("float", 1e-12), ("half", 1e-6)):
+        np.testing.assert_allclose(new[name], closed_form(sampler, FRAME[name].to_numpy()), atol=atol)
+    assert np.array_equal(new["count"], np.rint(closed_form(sampler, FRAME["count"].to_numpy())))
+    # One of the two rows gives all categories; which of them, by its weight.
+    took = new["text"].str.removeprefix("text ").astype(int).to_numpy()
+    own = took == sampler.rows_
+    assert (own | (took == sampler.partners_)).all()
+    other = sampler.rows_ != sampler.partners_
+    assert sampler.lam_[other & own].mean() > 0.55
+    assert sampler.lam_[other & ~own].mean() < 0.45
+    for name in ("code", "category", "flag", "day"):
+        assert np.array_equal(new[name], FRAME[name].iloc[took]), name
+    missing = (sampler.rows_ == 0) | (sampler.partners_ == 0)
+    assert missing.any()
+    assert np.array_equal(new["nullable"].isna(), missing & (took == 0))
+    filled = FRAME["nullable"].to_numpy(dtype=float, na_value=0)
+    assert np.array_equal(new["nullable"][~missing].astype(float), np.rint(closed_form(sampler, filled))[~missing])
+
+
+def test_missing_numbers_of_arrays() -> None:
+    x = X.copy()
+    x[::3, 1], x[1, 2] = np.nan, np.inf
+    sampler = CMixupResampler(bandwidth=np.inf, keep_original=False, random_state=0)
+    new, _ = sampler.fit_resample(x, Y)
+    first, second = x[sampler.rows_, 1], x[sampler.partners_, 1]
+    both = np.isfinite(first) & np.isfinite(second)
+    np.testing.assert_allclose(new[both, 1], closed_form(sampler, x)[both, 1])
+    one = ~both
+    equals = lambda a, b: (a == b) | (np.isnan(a) & np.isnan(b))  # noqa: E731
+    assert (equals(new[one, 1], first[one]) | equals(new[one, 1], second[one])).all()
+    assert np.isfinite(new[one, 1]).any()
+    assert not np.isnan(new[:, 2]).any()
+
+
+def test_arrays_of_whole_numbers_stay_whole() -> None:
+    x = RNG.integers(0, 200, (N, 2)).astype(np.uint8)
+    sampler = CMixupResampler(random_state=0, keep_original=False, categorical=[1])
+    new, y = sampler.fit_resample(x, RNG.integers(0, 9, N))
+    assert new.dtype == np.uint8
+    assert np.array_equal(new[:, 0], np.rint(closed_form(sampler, x[:, 0].astype(float))))
+    assert ((new[:, 1] == x[sampler.rows_, 1]) | (new[:, 1] == x[sampler.partners_, 1])).all()
+    assert y.dtype == np.float64
+    assert (y % 1 != 0).any() or sampler.bandwidth_ == 0
+
+
+def test_partners_are_near() -> None:
+    labels = np.repeat([0.0, 1.0], N // 2)
+    near = CMixupResampler(bandwidth=0.05, random_state=0)
+    _, y = near.fit_resample(X, labels)
+    assert set(y) == {0.0, 1.0}
+    far = CMixupResampler(bandwidth=np.inf, random_state=0)
+    far.fit_resample(X, labels)
+    assert 0.25 < (labels[far.rows_] != labels[far.partners_]).mean() < 0.75
+    assert CMixupResampler(bandwidth=("std", 2), random_state=0).fit_resample(X, labels)[0].shape == (2 * N, 3)
+
+
+def test_several_outputs_are_compared_in_their_own_units() -> None:
+    y = RNG.normal(size=(N, 2))
+    drawn = []
+    for unit in (1.0, 1024.0):
+        sampler = CMixupResampler(bandwidth=0.3, random_state=0)
+        _, mixed = sampler.fit_resample(X, pd.DataFrame(y * [1.0, unit], columns=["a", "b"]))
+        assert mixed.columns.tolist() == ["a", "b"]
+        np.testing.assert_allclose(mixed.to_numpy()[N:], closed_form(sampler, y * [1.0, unit]), rtol=1e-9)
+        drawn.append(sampler.partners_)
+    assert np.array_equal(*drawn)
+
+
+def test_seeds_and_clones() -> None:
+    sampler = CMixupResampler(random_state=3, ratio=0.7)
+    before = np.random.get_state()[1].tolist()  # noqa: NPY002
+    first, again, other = (
+        clone(sampler).set_params(random_state=seed).fit_resample(X, Y)[0] for seed in (3, 3, 4)
+    )  # fmt: skip
+    assert np.random.get_state()[1].tolist() == before  # noqa: NPY002
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+def test_pipeline_of_imbalanced_learn() -> None:
+    pipeline = pytest.importorskip("imblearn.pipeline")
+    steps = pipeline.make_pipeline(CMixupResampler(random_state=0), LinearRegression())
+    assert steps.fit(X, X @ [1.0, 2.0, 3.0]).predict(X[:1]) == pytest.approx(X[:1] @ [1.0, 2.0, 3.0])
+
+
+@pytest.mark.parametrize(
+    ("options", "x", "y", "message"),
+    [
+        ({"ratio": -1}, X, Y, "ratio must be a finite number, 0 or more, got -1"),
+        ({"keep_original": 1}, X, Y, "keep_original must be True or False, got 1"),
+        ({"alpha": 0}, X, Y, "alpha must be a finite number above 0, got 0"),
+        ({"bandwidth": "wide"}, X, Y, "bandwidth must be a number, .*, got 'wide'"),
+        ({"categorical": "code"}, FRAME, Y, "categorical must be a sequence of columns, got 'code'"),
+        ({"categorical": ["cod"]}, FRAME, Y, "categorical must name columns of X, got 'cod'"),
+        ({"categorical": [3]}, X, Y, "categorical must name columns of X, got 3"),
+        ({"random_state": 1.5}, X, Y, "random_state must be None, a NumPy generator or a whole number"),
+        ({}, X[:, 0], Y, r"X must have shape \(n, d\), got \(40,\)"),
+        ({}, X, Y[:-1], r"y must have shape \(n,\) or \(n, d_y\) with the 40 rows of X, got \(39,\)"),
+        ({}, X, list("ab") * 20, "y must be real numbers, got dtype <U1"),
+        ({}, X, pd.Series(list("ab") * 20), "y must be real numbers, got Series"),
+        ({}, X, np.where(np.arange(N) == 3, np.nan, Y), "labels must be finite .*, got nan in row 3"),
+        ({}, X[:0], Y[:0], "labels must not be empty"),
+    ],
+)
+def test_bad_input(options: dict[str, Any], x: Any, y: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        CMixupResampler(**options).fit_resample(x, y)
+
+
+def test_sparse_rows_are_refused() -> None:
+    sparse = pytest.importorskip("scipy.sparse")
+    with pytest.raises(InputError, match="X must be dense, got csr_array: sparse data are not supported"):
+        CMixupResampler().fit_resample(sparse.csr_array(X), Y)

@@ -14,6 +14,7 @@ import yaml
 from omegaconf import DictConfig
 
 from cmixup.errors import InputError, check_choice
+from cmixup.label_scaling import check_label_scaling
 from cmixup.methods.base import per_run
 from cmixup.seeding import Streams, torch_seed
 from cmixup.training.checkpoint import RESUME_FILE, Checkpoints
@@ -101,6 +102,7 @@ def plan(cfg: DictConfig) -> Job:
     made = method.build()  # refuses bad values now rather than after loading the data
     try:
         made.check_batch(settings.batch_size)
+        check_label_scaling(settings.label_scaling, plain["method"]["name"], domains=made.domains)
     except InputError as error:
         raise InputError(f"train.{error} (method {plain['method']['name']})") from None
     options = differences(plain)
@@ -284,6 +286,7 @@ def make_report(job: Job, run: Run, result: RunResult) -> dict[str, Any]:
         "epochs": job.settings.epochs,
         "seconds": result.seconds,
         "unit": data.unit,
+        "label_scaling": result.label_scaling,
         "notes": [*data.notes, *getattr(run.model, "notes", ())],
         "checksums": dict(data.checksums),
         "config": {**recorded_config(plain), "seed": seed, "seeds": None},

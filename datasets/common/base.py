@@ -136,13 +136,14 @@ class RawTable:
 
 
 class TabularDataset(Dataset):
-    """Features min-max scaled to [0, 1], labels raw.
+    """Features scaled, labels raw.
 
     Both are float32 in a split, so pairings take labels that differ by less than about 1e-7 of their size as equal.
 
     Args:
-        scaling: "train" fits minimum and maximum on the training rows and clips the others to [0, 1]; "all" fits
-            them on every row, test rows too (released code).
+        scaling: to [0, 1] by minimum and maximum: "train" fits them on the training rows and clips the others to
+            [0, 1], "all" fits them on every row, test rows too (released code). "standard" gives the training rows mean
+            0 and standard deviation 1 instead.
         synthetic: use the twin.
 
     Attributes:
@@ -154,7 +155,7 @@ class TabularDataset(Dataset):
 
     def __init__(self, scaling: str = "train", synthetic: bool = False):
         super().__init__(synthetic)
-        self.scaling = check_choice("scaling", scaling, ("train", "all"))
+        self.scaling = check_choice("scaling", scaling, ("train", "all", "standard"))
 
     @abstractmethod
     def read(self) -> RawTable:
@@ -177,8 +178,9 @@ class TabularDataset(Dataset):
                 row = int(np.argwhere(unusable)[0, 0])
                 raise InputError(f"{label} of {self.name} has values that are not finite, first in row {row}")
         rows = self.split(table, seed)
-        fit_rows = rows["train"] if self.scaling == "train" else None
-        x = min_max(fill_missing(table.x, fit_rows) if self.may_miss else table.x, fit_rows)
+        fit_rows = None if self.scaling == "all" else rows["train"]
+        known = fill_missing(table.x, fit_rows) if self.may_miss else table.x
+        x = standardise(known, rows["train"]) if self.scaling == "standard" else min_max(known, fit_rows)
         train, val, test = (
             Split(
                 x=torch.from_numpy(x[rows[part]].astype(np.float32)),
@@ -202,6 +204,14 @@ def min_max(x: np.ndarray, fit_rows: np.ndarray | None) -> np.ndarray:
     low, high = fitted.min(axis=0), fitted.max(axis=0)
     span = np.where(high > low, high - low, 1.0)
     return np.clip((x - low) / span, 0.0, 1.0)
+
+
+def standardise(x: np.ndarray, fit_rows: np.ndarray) -> np.ndarray:
+    """Scale each column of `x: (N, d)` to mean 0 and standard deviation 1 on `fit_rows`; a constant one to 0."""
+    fitted = x[fit_rows]
+    std = fitted.std(axis=0)
+    varies = fitted.max(axis=0) > fitted.min(axis=0)
+    return np.where(varies, (x - fitted.mean(axis=0)) / np.where(varies, std, 1.0), 0.0)
 
 
 def fill_missing(x: np.ndarray, fit_rows: np.ndarray | None) -> np.ndarray:

@@ -15,7 +15,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from cmixup.errors import InputError
 from datasets.common.base import Dataset
-from scripts.driver.compose import CONFIG_DIR, TUNED, command, compose_train, names, part_file
+from scripts.driver.compose import CONFIG_DIR, TUNED, TUNED_DEFAULT, command, compose_train, names, part_file
 
 # Keys that say what something is or where it runs, not what is trained.
 ROOT_KEYS: dict[str, type] = {
@@ -42,7 +42,7 @@ def resolved(cfg: DictConfig) -> dict[str, Any]:
     """
     presets = list(cfg.dataset.presets)
     if cfg.preset not in presets:
-        known = ", ".join([*presets, TUNED])
+        known = ", ".join(dict.fromkeys([*presets, TUNED, TUNED_DEFAULT]))
         raise InputError(f"preset must be one of {known} for dataset {cfg.dataset.name}, got {cfg.preset!r}")
     try:
         plain = OmegaConf.to_container(cfg, resolve=True)

@@ -20,7 +20,7 @@ from cmixup.seeding import Streams, torch_seed
 from cmixup.training.checkpoint import RESUME_FILE, Checkpoints
 from cmixup.training.settings import TrainSettings
 from cmixup.training.trainer import Run, RunResult, train
-from scripts.driver.compose import TUNED
+from scripts.driver.compose import base_preset, is_tuned
 from scripts.driver.config import (
     GROUPS,
     NOT_ARGUMENTS,
@@ -107,7 +107,8 @@ def plan(cfg: DictConfig) -> Job:
         raise InputError(f"train.{error} (method {plain['method']['name']})") from None
     options = differences(plain)
     # Tuned values change when a method is tuned again, so these runs are named by the values.
-    naming_options = differences(plain, "paper") if plain["preset"] == TUNED else options
+    preset, name = plain["preset"], plain["dataset"]["name"]
+    naming_options = differences(plain, base_preset(name, preset)) if is_tuned(preset) else options
     folder = (
         Path(plain["out"]) / "runs" / plain["experiment"] / plain["dataset"]["name"] / plain["model"]["name"]
         / plain["method"]["name"] / folder_name(plain["preset"], naming_options)

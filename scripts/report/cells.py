@@ -8,7 +8,7 @@ from typing import Any
 
 from datasets.common.fetch import FetchError
 from scripts.driver.cli import label
-from scripts.driver.compose import TUNED, compose_train, override, tuned_path
+from scripts.driver.compose import compose_train, is_tuned, override, tune_command, tuned_path
 from scripts.driver.compose import names as options
 from scripts.driver.config import target
 from scripts.driver.job import Job, plan
@@ -52,8 +52,8 @@ def changes(experiment: Experiment, choice: Choice, dataset: str, method: str) -
     """Return what is changed of a cell's preset, one job each: the layer, or the value of a swept option."""
     if values := experiment.swept(dataset, method):
         return [override(experiment.sweep["option"], value) for value in values]
-    # Preset tuned has its layer, chosen on validation with everything else.
-    if method in experiment.choose_layer and choice.preset != TUNED:
+    # A tuned preset has its layer, chosen on validation with everything else.
+    if method in experiment.choose_layer and not is_tuned(choice.preset):
         return ["method.layer=input", "method.layer=hidden"]
     return [""]
 
@@ -104,9 +104,9 @@ def plan_cells(experiment: Experiment, choice: Choice) -> tuple[Jobs, list[str]]
     costs: dict[tuple[str, str, str], float] = {}
     cells = [(dataset, method) for dataset in datasets for method in experiment.methods_for(dataset, methods)]
     for dataset, method in cells:
-        if choice.preset == TUNED and not tuned_path(dataset, method).is_file():
+        if is_tuned(choice.preset) and not tuned_path(dataset, method, choice.preset).is_file():
             shown = f"{names.dataset_title(dataset)}, {names.method_title(method)}"
-            missing.append(f"{shown}: not tuned yet; python -m scripts.tune dataset={dataset} method={method}")
+            missing.append(f"{shown}: not tuned yet; {tune_command(dataset, method, choice.preset)}")
             continue
         own = to_train(experiment, choice, dataset, method)
         for change in changes(experiment, choice, dataset, method) if own.seeds else []:

@@ -191,7 +191,7 @@ def test_values_of_another_type_are_refused(override: str, message: str) -> None
         ("train.lr=nan", "lr must be a finite number above 0, got nan"),
         ("train.weight_decay=-0.1", "weight_decay must be a finite number, 0 or more, got -0.1"),
         ("train.optimizer=adamw", "optimizer must be one of adam, sgd, got 'adamw'"),
-        ("dataset.scaling=none", "scaling must be one of train, all, got 'none'"),
+        ("dataset.scaling=none", "scaling must be one of train, all, standard, got 'none'"),
         ("threads=0", "threads must be 1 or more, got 0"),
         ("seed=-1", r"seed must be .*got \[?-1"),
         ("seeds=9..0", "seeds must be a range like"),

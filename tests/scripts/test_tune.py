@@ -359,9 +359,7 @@ def test_committed_values_are_those_of_the_best_trial_listed(path: Path) -> None
     assert " ".join(f"{k}={v}" for k, v in values.items()) == listed[int(best)][2].replace(start, "")
 
 
-@pytest.mark.parametrize(
-    "path", FILES[::10], ids=lambda path: "-".join((*path.parts[-3:-1], path.stem))
-)  # slow
+@pytest.mark.parametrize("path", FILES[::10], ids=lambda path: "-".join((*path.parts[-3:-1], path.stem)))  # slow
 def test_committed_values_are_what_preset_tuned_trains_with(path: Path) -> None:
     values = yaml.safe_load(path.read_text())
     job = planned(f"dataset={path.parent.name}", f"method={path.stem}", f"preset={path.parents[1].name}")

@@ -1,7 +1,7 @@
 """FOMA, first-order manifold augmentation (Kaufman and Azencot 2024, ICML, arXiv 2406.10914).
 
 The rows of a batch and their labels make a matrix `Z = [X, Y]`, or `[h, Y]` at a hidden layer, `Z = U diag(s) V^T`.
-One lam ~ Beta(alpha, alpha) a batch multiplies some of the singular values, and the network fits the rows that result:
+One lam ~ Beta(a, a) a batch multiplies some of the singular values, and the network fits the rows that result:
 the trailing ones, whose cumulative share of sum(s) is above `rho`, or the leading ones, whose share is `rho` at most.
 
 Written from the formulas; the authors' repository runs batches of rows with near labels on some datasets, and so does
@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from cmixup.backbone import resolve_layer
 from cmixup.batch import Batch
 from cmixup.data import RegressionData, Split
-from cmixup.errors import check_between, check_choice
+from cmixup.errors import check_between, check_choice, check_positive
 from cmixup.methods.base import Method, squared_error
 from cmixup.mixing.lam import Beta
 from cmixup.order import EpochBatches
@@ -34,7 +34,7 @@ class FOMA(Method):
     """Fits rows and labels whose small (or large) directions of variation are shrunk together.
 
     Args:
-        alpha: lam ~ Beta(alpha, alpha), one a batch. lam = 1 is ERM.
+        a: lam ~ Beta(a, a), one a batch. lam = 1 is ERM.
         rho: share of the singular values' sum that parts leading from trailing ones, in [0, 1].
         part: which are multiplied, "trailing" or "leading".
         layer: "input", "hidden" for the backbone's own mix point, or the name of one.
@@ -46,7 +46,7 @@ class FOMA(Method):
 
     def __init__(
         self,
-        alpha: float = 1.0,
+        a: float = 1.0,
         rho: float = 0.95,
         part: str = "trailing",
         layer: str = "input",
@@ -56,7 +56,7 @@ class FOMA(Method):
         scale_labels: bool = True,
     ):
         super().__init__()
-        self.lam, self.rho = Beta(alpha, "batch"), check_between("rho", rho, 0, 1)
+        self.lam, self.rho = Beta(check_positive("a", a), "batch"), check_between("rho", rho, 0, 1)
         self.part, self.layer = check_choice("part", part, ("trailing", "leading")), layer
         self.batches = check_choice("batches", batches, ("shuffled", "neighbours", "kernel"))
         self.bandwidth, self.scale_labels = bandwidth, scale_labels

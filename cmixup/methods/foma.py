@@ -93,7 +93,7 @@ class FOMA(Method):
         rows = batch.y.ndim - 1  # axes before the features
         parts = [leaf.flatten(start_dim=rows) for leaf in (*leaves, batch.y)]
         changed = shrunk(torch.cat(parts, dim=-1), batch.draws["lam"][..., 0], self.rho, leading=self.part == "leading")
-        *new, y = changed.split([part.shape[-1] for part in parts], dim=-1)
+        *new, y = torch.split(changed, [part.shape[-1] for part in parts], dim=-1)
         made = tuple(flat.reshape(leaf.shape) for flat, leaf in zip(new, leaves, strict=True))
         mixed: Any = made if isinstance(state, tuple) else made[0]
         target = y if self.scale_labels else batch.y

@@ -124,8 +124,11 @@ reproduce-theory: $(VENV)/.ready ## Simulate Theorems 1 to 3 and check their ord
 reproduce-bandwidth-check: $(VENV)/.ready ## Say what the published bandwidths do to the pairs, into results/
 	$(PY) -m scripts.bandwidth check
 
-tune: $(VENV)/.ready ## Tune methods, 16 trials each, into configs/tuned: DATASETS=airfoil,no2 METHODS=erm,cmixup JOBS=2
-	$(PY) -m scripts.tune "dataset=$(DATASETS)" "method=$(METHODS)" "device=$(DEVICE)" "out=$(OUT)" "rerun=$(RERUN)" "jobs=$(JOBS)"
+reproduce-ladder: $(VENV)/.ready ## Train the ladder (label scale x epochs x rate x method) and print it: SEEDS=20 DATASETS=airfoil METHODS=
+	$(PY) -m scripts.reproduce ladder $(NARROW)
+
+tune: $(VENV)/.ready ## Tune methods, 16 trials each, into configs/tuned: DATASETS=airfoil,no2 METHODS=erm,cmixup PRESET=paper|default JOBS=2
+	$(PY) -m scripts.tune "dataset=$(DATASETS)" "method=$(METHODS)" "preset=$(PRESET)" "device=$(DEVICE)" "out=$(OUT)" "rerun=$(RERUN)" "jobs=$(JOBS)"
 
 publish: $(VENV)/.ready ## Copy finished runs of tables from outputs/ into results/ and render everything
 	$(PY) -m scripts.publish

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.errors import InputError
+from cmixup.label_scaling import LabelScaling
 from cmixup.optim import make_optimizer
 
 AnyModule = TypeVar("AnyModule", bound=nn.Module)
@@ -28,10 +29,12 @@ class ModelStack:
         models: E models, already initialised.
         device: where to train.
         optimizer, lr, weight_decay: see `cmixup.optim.make_optimizer`.
+        labels: how labels are scaled for the loss; not at all by default.
 
     Attributes:
         size: E.
         model, optimizer: what is trained.
+        labels: for methods that read rows by themselves; those of a batch are scaled already.
 
     Raises:
         InputError: several models that cannot be stacked.
@@ -44,13 +47,21 @@ class ModelStack:
         optimizer: str = "adam",
         lr: float = 1e-3,
         weight_decay: float = 0.0,
+        *,
+        labels: LabelScaling | None = None,
     ):
-        self.size, self.device = len(models), device
+        self.size, self.device, self.labels = len(models), device, labels or LabelScaling()
         if self.size > 1 and not getattr(models[0], "stackable", False):
             raise InputError(f"models of class {type(models[0]).__name__} cannot be trained as one stack")
         self.model = stack_modules(models).to(device)
         self.optimizer = make_optimizer(optimizer, self.model.parameters(), lr, weight_decay)
         self._best = {name: value.detach().clone() for name, value in self.model.state_dict().items()}
+
+    def seen_by_loss(self) -> ModelStack:
+        """Return the stack to take steps with: its model's outputs are in the loss's units; it shares all else."""
+        view = copy.copy(self)
+        view.model = self.labels.seen_by_loss(self.model)
+        return view
 
     def keep_best(self, better: Tensor) -> None:
         """Remember the current weights of the models where `better: (E,)` is true."""

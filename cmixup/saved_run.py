@@ -50,12 +50,15 @@ class SavedRun:
         model: on its device, in evaluation mode.
         in_shape: shape of one input.
         table: how columns become inputs; None if the run was not trained on a table.
+        shift, scale: `(1, d_y)`, by which the network's outputs become labels.
     """
 
     folder: Path
     model: nn.Module = field(repr=False)
     in_shape: tuple[int, ...]
     table: TableReader | None = field(repr=False)
+    shift: Tensor = field(repr=False)
+    scale: Tensor = field(repr=False)
 
     def predict(self, rows: Any, batch_size: int = 4096, source: str = "table") -> Any:
         """Return the predictions for new rows.
@@ -100,7 +103,8 @@ class SavedRun:
         device = next((p.device for p in self.model.parameters()), torch.device("cpu"))
         starts = range(0, max(len(x), 1), batch_size)  # a table without rows gives one empty batch
         with torch.no_grad():
-            return torch.cat([self.model(x[k : k + batch_size].to(device)).float().cpu() for k in starts])
+            outputs = torch.cat([self.model(x[k : k + batch_size].to(device)).float().cpu() for k in starts])
+        return outputs * self.scale + self.shift
 
 
 def load_run(folder: str | Path, device: torch.device | str = "cpu") -> SavedRun:
@@ -129,6 +133,8 @@ def load_run(folder: str | Path, device: torch.device | str = "cpu") -> SavedRun
         raise InputError(f"run {folder} has no {WEIGHTS}: it was trained with weights=false")
     try:
         in_shape, model = tuple(given["in_shape"]), _make_model(given, folder)
+        labels = given.get("label_scaling") or {"mean": [0.0], "std": [1.0]}
+        shift, scale = (torch.tensor([labels[key]], dtype=torch.float32) for key in ("mean", "std"))
         model.load_state_dict(torch.load(folder / WEIGHTS, map_location="cpu", weights_only=True))
     except (KeyError, TypeError, RuntimeError, EOFError, AttributeError, pickle.UnpicklingError) as error:
         reason = " ".join(str(error).split())[:200]
@@ -138,10 +144,17 @@ def load_run(folder: str | Path, device: torch.device | str = "cpu") -> SavedRun
         kept = _read_json(path)
         reader = _imported(str(kept.get("read_by", "datasets.common.table.preprocessing.Preprocessing")), path)
         table = reader.from_json(path.read_text(), str(path))
-    return SavedRun(folder, model.to(device).eval(), in_shape, table)
+    return SavedRun(folder, model.to(device).eval(), in_shape, table, shift, scale)
 
 
-def model_json(node: Mapping[str, Any], in_shape: Sequence[int], out_features: int, *, tasks: bool) -> str:
+def model_json(
+    node: Mapping[str, Any],
+    in_shape: Sequence[int],
+    out_features: int,
+    *,
+    tasks: bool,
+    label_scaling: Mapping[str, Sequence[float]] | None = None,
+) -> str:
     """Return what `load_run` makes a model of, as JSON.
 
     Args:
@@ -149,10 +162,13 @@ def model_json(node: Mapping[str, Any], in_shape: Sequence[int], out_features: i
         in_shape: shape of one input.
         out_features: label width d_y.
         tasks: whether a row of its data is a task.
+        label_scaling: `mean` and `std` of the labels, `out_features` numbers each, by which outputs of the
+            network become labels; nothing where they are labels.
     """
     # What it started from is in the weights' past, and the file need not be here.
     options = {key: None if key == "weights" else value for key, value in node.items()}
-    given = {"model": options, "in_shape": list(in_shape), "out_features": out_features, "tasks": tasks}
+    given = {"model": options, "in_shape": list(in_shape), "out_features": out_features, "tasks": tasks,
+             "label_scaling": dict(label_scaling or {})}  # fmt: skip
     return json.dumps({"format": FORMAT, **given}, indent=1) + "\n"
 
 

@@ -25,11 +25,12 @@ from scripts.report.evidence import Evidence
 from scripts.report.experiment import RESULTS, experiments, load_experiment, make_table
 from scripts.report.figures import draw, sweep_figure, table_figure, to_png
 from scripts.report.invariance import draw as draw_invariance
+from scripts.report.ladder import to_markdown as to_ladder_markdown
 from scripts.report.paper_verdict import agreement_lines
 from scripts.report.prose import fill, notes, pages
 from scripts.report.published import published_records, published_reports
 from scripts.report.records import records_csv
-from scripts.report.shown import presets, published_sweeps, shown_tables, standard
+from scripts.report.shown import presets, published_ladders, published_sweeps, shown_tables, standard
 from scripts.report.spurious import render_tables as spurious_tables
 from scripts.report.sweep import to_markdown as to_sweep_markdown
 from scripts.report.sweep_figure import draw_sweeps
@@ -61,11 +62,10 @@ def render_texts(records: pd.DataFrame) -> dict[str, str]:
 
 
 def sweep_tables() -> dict[str, str]:
-    """Return the table of every sweep and preset that has published runs, by its path below results/."""
-    return {
-        f"tables/{experiment.name}_{preset}.md": to_sweep_markdown(experiment, found, preset)
-        for experiment, preset, found in published_sweeps()
-    }
+    """Return the table of every sweep, ladder and preset that has published runs, by its path below results/."""
+    texts = {(e.name, preset): to_sweep_markdown(e, found, preset) for e, preset, found in published_sweeps()}
+    texts |= {(e.name, preset): to_ladder_markdown(e, found, preset) for e, preset, found in published_ladders()}
+    return {f"tables/{name}_{preset}.md": text for (name, preset), text in texts.items()}
 
 
 def readme_table(records: pd.DataFrame) -> str:

@@ -26,6 +26,7 @@ from scripts.report.cells import TOO_LONG, Choice, collect, plan_cells, publishe
 from scripts.report.curves import read_curves
 from scripts.report.experiment import Experiment, load_experiment, make_table
 from scripts.report.figures import draw, to_png
+from scripts.report.ladder import to_markdown as to_ladder_markdown
 from scripts.report.records import records_frame
 from scripts.report.sweep import sweeps
 from scripts.report.sweep import to_markdown as to_sweep_markdown
@@ -134,11 +135,17 @@ def main(argv: Sequence[str] | None = None) -> None:
         for line in (line for job in jobs.values() for line in warnings(job)):
             print(line, file=sys.stderr)
         reports = collect(jobs)
+        stem = f"{experiment.name}_{choice.preset}"
         if experiment.sweep:
             show_sweep(experiment, choice, reports, missing)
             print(more, end="\n" if more else "")
             return
-        stem = f"{experiment.name}_{choice.preset}"
+        if experiment.grid:
+            path = Path(choice.out) / "tables" / f"{stem}.md"
+            text = to_ladder_markdown(experiment, reports, choice.preset, missing)
+            write_atomically(path, text)
+            print(f"{text}\nWritten: {path}; runs in {choice.out}/runs")
+            return
         if experiment.figure:
             for line in [*missing, *filter(None, [more])]:
                 print(f"- {line}")

@@ -15,7 +15,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from scripts.driver.cli import label, user_errors, warnings
-from scripts.driver.compose import CONFIG_DIR, TUNED, compose_train, tuned_overrides
+from scripts.driver.compose import CONFIG_DIR, compose_train, is_tuned, tuned_overrides
 from scripts.driver.job import execute, plan
 from scripts.driver.progress import ProgressDisplay
 from scripts.driver.runs import read_report
@@ -50,18 +50,19 @@ def main(cfg: DictConfig) -> float:
     """Entry point; errors that a user can mend are one line, without a traceback, and end no sweep."""
 
     def one() -> float:
-        return run(compose_train(HydraConfig.get().overrides.task) if cfg.preset == TUNED else cfg)
+        return run(compose_train(HydraConfig.get().overrides.task) if is_tuned(cfg.preset) else cfg)
 
     with user_errors():
         return guarded(one) if in_sweep() else one()
 
 
 def spell_out(words: list[str]) -> list[str]:
-    """Return a command line that asks Hydra to show a configuration, with the values that preset `tuned` stands for."""
-    if {"--cfg", "-c"} & set(words) and f"preset={TUNED}" in words:
+    """Return a command line that asks Hydra to show a configuration, with the values that a tuned preset stands for."""
+    presets = [word.partition("=")[2] for word in words if word.startswith("preset=")]
+    if {"--cfg", "-c"} & set(words) and presets and is_tuned(presets[-1]):
         first = next(k for k, word in enumerate(words) if "=" in word)
-        cfg = compose_train([word for word in words if "=" in word and word != f"preset={TUNED}"])
-        return [*words[:first], *tuned_overrides(cfg), *words[first:]]
+        cfg = compose_train([word for word in words if "=" in word and not word.startswith("preset=")])
+        return [*words[:first], *tuned_overrides(cfg, presets[-1]), *words[first:]]
     return words
 
 

@@ -1,7 +1,7 @@
 """Deep CORAL (Sun and Saenko 2016, arXiv 1607.01719) in the form of DomainBed and WILDS: means and covariances.
 
 Differences from these: covariances are compared through the Gram matrix of the batch, (B, B) instead of one (D, D)
-matrix a domain, with the same value; the risk is on standardised labels. The paper has no term for means and divides by
+matrix a domain, with the same value. The paper has no term for means and divides by
 4 D^2.
 """
 
@@ -33,13 +33,12 @@ def coral_penalty(outputs: Outputs) -> Tensor:
     return 2 * means.n_domains / (means.n_domains - 1).clamp_min(1) * (of_means + of_covariances / width**2)
 
 
-def coral(groups: int, weight: float = 1.0, *, standardise: bool = True) -> Penalised:
+def coral(groups: int, weight: float = 1.0) -> Penalised:
     """Penalise differences of the features' means and covariances between domains.
 
     Args:
         groups: domains a batch; the batch size must be a multiple of it, with two rows of each domain or more.
         weight: gamma, of the penalty.
-        standardise: compute the risk on standardised labels (features are taken as they are).
     """
     term = Term("weight", coral_penalty, weight)
-    return Penalised(groups, [term], standardise=standardise, min_rows=2, reads_features=True)
+    return Penalised(groups, [term], min_rows=2, reads_features=True)

@@ -1,10 +1,9 @@
-"""What methods for several training domains share: standardised labels, batches of domains, means over domains.
+"""What methods for several training domains share: batches of domains, means over domains.
 
-Labels are standardised inside the loss, with the training split's mean and standard deviation: penalties of IRM and
-V-REx grow with the fourth power of the label's unit, weights such as 100 were chosen for losses of about 1, and a
-method should not change with the unit. Predictions stay in label units. Dividing a loss by var(y) changes nothing for
-Adam, whose steps do not depend on the loss's scale; with SGD it divides the learning rate by var(y), and weight decay
-counts relative to the scaled loss.
+They need scaled labels (`train.label_scaling`): penalties of IRM and V-REx grow with the fourth power of the label's
+unit, and weights such as 100 were chosen for losses of about 1. Dividing a loss by var(y) changes nothing for Adam,
+whose steps do not depend on the loss's scale; with SGD it divides the learning rate by var(y), and weight decay counts
+relative to the scaled loss.
 """
 
 from __future__ import annotations
@@ -24,31 +23,25 @@ from cmixup.seeding import Streams
 
 
 class DomainMethod(Method):
-    """A method whose loss reads domains and standardised labels.
+    """A method whose loss reads domains.
 
     Args:
-        standardise: compute the loss on standardised labels.
         reads_features: whether the loss reads `model.features`.
 
     Attributes:
         domain_ids: `(n_domains,)` int64 training domains, ascending; `(E, n_domains)` in a stack.
-        label_mean: `(d_y,)` mean of the training labels; `(E, d_y)` in a stack.
-        label_std: `()` their standard deviation, pooled over label dimensions so that each keeps its share of the
-            squared error; `(E,)` in a stack.
         n_features: width of the features, where they are read.
     """
 
     domains: ClassVar[bool] = True
     domain_ids: Tensor
-    label_mean: Tensor
-    label_std: Tensor
 
-    def __init__(self, *, standardise: bool = True, reads_features: bool = False):
+    def __init__(self, *, reads_features: bool = False):
         super().__init__()
-        self.standardise, self.reads_features = standardise, reads_features
+        self.reads_features = reads_features
 
     def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
-        """Find the domains and the mean and standard deviation of the labels.
+        """Find the domains.
 
         Raises:
             InputError: a model without the features that are read.
@@ -57,15 +50,6 @@ class DomainMethod(Method):
         if self.reads_features:
             self.n_features = check_features(model, train)
         self.register_buffer("domain_ids", torch.from_numpy(np.unique(train.domain.numpy())))
-        self.register_buffer("label_mean", train.y.mean(dim=0))
-        std = train.y.double().var(dim=0, correction=0).mean().sqrt()
-        self.register_buffer("label_std", torch.where(std > 0, std, 1.0).to(train.y.dtype))
-
-    def standard(self, values: Tensor) -> Tensor:
-        """Return labels or predictions `(..., B, d_y)` in standard units, or as they are without `standardise`."""
-        if not self.standardise:
-            return values
-        return (values - self.label_mean.unsqueeze(-2)) / self.label_std[..., None, None]
 
     def domain_index(self, domain: Tensor) -> Tensor:
         """Return domains `(..., B)` as their places 0, 1, ... among the ascending training domains."""
@@ -82,11 +66,11 @@ class DomainBatchMethod(DomainMethod):
     Args:
         groups: domains a batch.
         min_rows: fewest rows of a domain in a batch.
-        standardise, reads_features: see `DomainMethod`.
+        reads_features: see `DomainMethod`.
     """
 
-    def __init__(self, groups: int, *, min_rows: int = 1, standardise: bool = True, reads_features: bool = False):
-        super().__init__(standardise=standardise, reads_features=reads_features)
+    def __init__(self, groups: int, *, min_rows: int = 1, reads_features: bool = False):
+        super().__init__(reads_features=reads_features)
         self.groups, self.min_rows = check_count("groups", groups, 1), min_rows
 
     def check_batch(self, batch_size: int) -> None:

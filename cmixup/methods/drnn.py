@@ -4,8 +4,8 @@ DomainBed).
 A network tells the domain of a row from the features; they are trained to mislead it, by a gradient that is reversed on
 the way back. Differences from WILDS: the classifier has two hidden layers of 128 instead of 1024 and no BatchNorm, so
 that those of a stack run as one; the regressor has one learning rate instead of two; the classifier's does not decay
-with it (`train.lr_decay`); the risk is on standardised labels. Against DomainBed: one joint step instead of alternating
-ones.
+with it (`train.lr_decay`); the risk is meant to be on scaled labels (`train.label_scaling`). Against DomainBed: one
+joint step instead of alternating ones.
 """
 
 from __future__ import annotations
@@ -80,7 +80,6 @@ class DRNN(DomainBatchMethod):
         ramp: optimiser steps in which c grows as reversal * (2 / (1 + exp(-10 p)) - 1), p from 0 to 1; 0 for none.
         width: of the classifier's hidden layers.
         classifier_lr: learning rate of the classifier (Adam).
-        standardise: compute the risk on standardised labels.
     """
 
     def __init__(
@@ -92,9 +91,8 @@ class DRNN(DomainBatchMethod):
         ramp: int = 0,
         width: int = 128,
         classifier_lr: float = 1e-3,
-        standardise: bool = True,
     ):
-        super().__init__(groups, standardise=standardise, reads_features=True)
+        super().__init__(groups, reads_features=True)
         self.weight, self.reversal = check_nonnegative("weight", weight), check_nonnegative("reversal", reversal)
         self.ramp = check_count("ramp", ramp, what="a whole number of optimiser steps")
         self.classifier_lr = check_positive("classifier_lr", classifier_lr)
@@ -133,7 +131,7 @@ class DRNN(DomainBatchMethod):
         """Return the risk plus the weighted cross-entropy, with c of the next step."""
         features = model.features(batch.x)  # type: ignore[operator]
         prediction = model.head(features)  # type: ignore[operator]
-        risk = squared_error(self.standard(prediction), self.standard(batch.y))
+        risk = squared_error(prediction, batch.y)
         logits = self.classifier(Reverse.apply(features, self.factor))  # type: ignore[no-untyped-call]
         return risk + self.weight * cross_entropy(logits, self.domain_index(batch.domain))
 

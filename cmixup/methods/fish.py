@@ -31,7 +31,7 @@ class Fish(DomainMethod):
     """
 
     def __init__(self, groups: int, meta_lr: float = 0.5):
-        super().__init__(standardise=False)
+        super().__init__()
         self.groups, self.meta_lr = check_count("groups", groups, 1), check_between("meta_lr", meta_lr, 0, 1)
 
     def order(

@@ -1,8 +1,9 @@
 """GroupDRO, distributionally robust optimisation over domains (Sagawa et al. 2019, arXiv 1911.08731; p-lambda/wilds
 examples/algorithms/groupDRO.py).
 
-Differences from WILDS: weights are kept as logarithms; the risk is on standardised labels, so that eta does not depend
-on their unit. Against DomainBed: weights belong to training domains, not to places in the batch.
+Differences from WILDS: weights are kept as logarithms; the risk is meant for scaled labels (`train.label_scaling`),
+so that eta does not depend on their unit. Against DomainBed: weights belong to training domains, not to places in the
+batch.
 """
 
 from __future__ import annotations
@@ -31,7 +32,6 @@ class GroupDRO(DomainMethod):
 
     Args:
         eta: step size of the weights.
-        standardise: compute the risk on standardised labels.
 
     Attributes:
         log_q: `(n_domains,)` float, by ascending domain; `(E, n_domains)` in a stack.
@@ -39,15 +39,15 @@ class GroupDRO(DomainMethod):
 
     log_q: Tensor
 
-    def __init__(self, eta: float = 0.01, *, standardise: bool = True):
-        super().__init__(standardise=standardise)
+    def __init__(self, eta: float = 0.01):
+        super().__init__()
         self.eta = check_nonnegative("eta", eta)
 
     def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
         """Start from uniform weights."""
         super().fit(data, model, streams)
         n_domains = len(self.domain_ids)
-        self.register_buffer("log_q", torch.full((n_domains,), -math.log(n_domains), dtype=self.label_std.dtype))
+        self.register_buffer("log_q", torch.full((n_domains,), -math.log(n_domains), dtype=data.train.y.dtype))
 
     def order(
         self, train: Split, batch_size: int, streams: Streams, *, drop_last: bool, shuffle: bool = True
@@ -69,7 +69,7 @@ class GroupDRO(DomainMethod):
         return super().diagnostics() | {"largest_weight": float(self.log_q.exp().max())}
 
     def _weigh(self, model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
-        errors = squared_errors(self.standard(model(batch.x)), self.standard(batch.y))
+        errors = squared_errors(model(batch.x), batch.y)
         rows = one_hot(self.domain_index(batch.domain), self.domain_ids.shape[-1]).to(errors.dtype)
         risk = (errors.unsqueeze(-2) @ rows).squeeze(-2) / rows.sum(dim=-2).clamp_min(1)
         log_q = (self.log_q + self.eta * risk.detach()).log_softmax(dim=-1)

@@ -29,14 +29,13 @@ def ib_irm(
     ib_anneal: int = 500,
     form: str = "auto",
     divide: bool = True,
-    standardise: bool = True,
 ) -> Penalised:
     """Penalise IRM's slopes and the variance of features inside domains.
 
     Args:
-        groups, weight, anneal, form, divide, standardise: see `irm`.
+        groups, weight, anneal, form, divide: see `irm`.
         ib_weight: weight of the variance after its annealing.
         ib_anneal: optimiser steps without it.
     """
     terms = [irm_term(weight, anneal, form), Term("ib_weight", bottleneck_penalty, ib_weight, ib_anneal)]
-    return Penalised(groups, terms, standardise=standardise, divide=divide, min_rows=2, reads_features=True)
+    return Penalised(groups, terms, divide=divide, min_rows=2, reads_features=True)

@@ -4,7 +4,7 @@
 The penalty of a domain is the squared slope of its risk in a scale s of the prediction, at s = 1. Differences from
 DomainBed: squared error in closed form instead of cross-entropy through autograd; the whole loss is divided by the
 weight where that is above 1, as in the authors' code; domains with fewer than 8 rows in the batch get the plain square
-(`form: auto`), since the product of half batches is often negative there; labels are standardised.
+(`form: auto`), since the product of half batches is often negative there.
 """
 
 from __future__ import annotations
@@ -45,7 +45,6 @@ def irm(
     *,
     form: str = "auto",
     divide: bool = True,
-    standardise: bool = True,
 ) -> Penalised:
     """Penalise domains whose risk a rescaled prediction would lower.
 
@@ -55,10 +54,9 @@ def irm(
         anneal: optimiser steps with weight 1 before that.
         form: "plain", "product" or "auto", see `irm_penalty`.
         divide: divide the loss by the weight where that is above 1.
-        standardise: compute the loss on standardised labels.
     """
     term = irm_term(weight, anneal, form)
-    return Penalised(groups, [term], standardise=standardise, divide=divide, min_rows=2)
+    return Penalised(groups, [term], divide=divide, min_rows=2)
 
 
 def irm_term(weight: float, anneal: int, form: str) -> Term:

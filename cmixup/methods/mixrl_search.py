@@ -19,6 +19,7 @@ from cmixup.backbone import StackLinear
 from cmixup.batch import Batch
 from cmixup.data import RegressionData, Split, Together
 from cmixup.errors import InputError, check_count, check_nonnegative, check_positive
+from cmixup.label_scaling import LabelScaling
 from cmixup.methods.mix import Mix
 from cmixup.model_stack import ModelStack, stack_modules
 from cmixup.optim import Adam, descend
@@ -95,8 +96,8 @@ class PolicySearch:
 
     def __init__(self, options: Search, method: Mix, stack: ModelStack, runs: Sequence[SearchRun]):
         self.options, self.method, self.runs, self.device = options, method, runs, stack.device
-        self.train = _Rows([run.data.train for run in runs], self.device)
-        self.val = _Rows([run.data.val for run in runs], self.device)
+        self.train = _Rows([run.data.train for run in runs], self.device, stack.labels)
+        self.val = _Rows([run.data.val for run in runs], self.device, stack.labels)
         self.features = _together([run.pairing.features for run in runs]).to(self.device)
         self.predictor = copy.deepcopy(stack.model)
         self.start = copy.deepcopy(stack.model.state_dict())
@@ -141,7 +142,7 @@ class PolicySearch:
         return losses
 
     def score(self) -> list[float]:
-        """Return the mean squared error of each run's predictor on its validation split."""
+        """Return the mean squared error of each run's predictor on its validation split, in the loss's units."""
         predict = self.method.predictors()[""]
         self.predictor.eval()
         total = torch.zeros(len(self.runs), dtype=torch.float64, device=self.device)
@@ -216,10 +217,11 @@ class _Drawn:
 class _Rows:
     """The rows of one split for every run; on the device where inputs are tensors, else read when asked for."""
 
-    def __init__(self, splits: Sequence[Split], device: torch.device):
+    def __init__(self, splits: Sequence[Split], device: torch.device, labels: LabelScaling):
         shapes = {(len(split), tuple(split.y.shape), tuple(getattr(split.x, "shape", ()))) for split in splits}
         if len(shapes) > 1:
             raise InputError(f"all runs of a stack need splits of one shape, got {sorted(map(str, shapes))}")
+        self.labels = labels
         self.device, self.count, self.n_labels = device, len(splits[0]), splits[0].y.numel()
         inputs = [split.x for split in splits if isinstance(split.x, Tensor)]
         self.home = device if inputs else torch.device("cpu")
@@ -239,7 +241,7 @@ class _Rows:
             part.reshape(*rows.shape, *part.shape[1:]).to(self.device)
             for part in (x, self.y.index_select(0, flat), self.domain.index_select(0, flat))
         )
-        return Batch(x, y, domain)
+        return Batch(x, self.labels.scale(y), domain)
 
 
 def make_policy(width: int, n_options: int) -> nn.Sequential:

@@ -26,7 +26,7 @@ class Outputs:
     """The outputs of a model on a batch, as penalties see them.
 
     Attributes:
-        prediction, y: `(..., B, d_y)`, standardised if the method does so.
+        prediction, y: `(..., B, d_y)`, in the loss's units.
         errors: `(..., B)` squared error of each row.
         features: `(..., B, D)`, or None where no penalty reads them.
         means: over the domains of the batch.
@@ -79,7 +79,6 @@ class Penalised(DomainBatchMethod):
     Args:
         groups: domains a batch.
         terms: the penalties.
-        standardise: compute the loss on standardised labels.
         divide: divide the whole loss by the first term's weight where that is above 1 (the original IRM code), which
             keeps the gradient's size; Adam's steps are the same without.
         min_rows: fewest rows of a domain in a batch.
@@ -91,12 +90,11 @@ class Penalised(DomainBatchMethod):
         groups: int,
         terms: Sequence[Term],
         *,
-        standardise: bool = True,
         divide: bool = False,
         min_rows: int = 1,
         reads_features: bool = False,
     ):
-        super().__init__(groups, min_rows=min_rows, standardise=standardise, reads_features=reads_features)
+        super().__init__(groups, min_rows=min_rows, reads_features=reads_features)
         self.terms, self.divide = tuple(terms), divide
         self.steps = 0
 
@@ -117,8 +115,8 @@ class Penalised(DomainBatchMethod):
         """Return the penalised risk, with the weights of the next step."""
         features = model.features(batch.x) if self.reads_features else None  # type: ignore[operator]
         prediction = model(batch.x) if features is None else model.head(features)  # type: ignore[operator]
-        f, y, means = self.standard(prediction), self.standard(batch.y), Means(batch.domain, prediction.dtype)
-        outputs = Outputs(f, y, squared_errors(f, y), features, means)
+        means, errors = Means(batch.domain, prediction.dtype), squared_errors(prediction, batch.y)
+        outputs = Outputs(prediction, batch.y, errors, features, means)
         loss = means.across(outputs.errors)
         weights = [term.at(self.steps) for term in self.terms]
         for term, weight in zip(self.terms, weights, strict=True):

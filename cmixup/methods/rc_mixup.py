@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -133,7 +134,8 @@ class RCMixup(Mix):
     def _clean_epoch(self, batch_size: int, streams: Streams, batching: Mapping[str, bool]) -> EpochBatches:
         """Drop the rows with the largest losses and return an epoch of the others."""
         train = self._data.train
-        errors = squared_errors(self._predict(train), train.y).numpy()
+        labels = self._stack.labels
+        errors = squared_errors(self._outputs(train), labels.scale(train.y.to(self._stack.device)).cpu()).numpy()
         n_kept = len(train) - round(self.noise * len(train))
         self._keep(np.sort(np.argsort(errors, kind="stable")[:n_kept]))
         if batching["shuffle"]:
@@ -154,7 +156,8 @@ class RCMixup(Mix):
             for _ in range(self.trial_epochs):
                 order = self._clean_epoch(batch_size, streams, batching)
                 self._train_epoch(order, self.draw(order, streams))
-                found = score(self._data.selection, self._predict(val), val.y, val.domain).reshape(1).double()
+                prediction = stack.labels.to_labels(self._outputs(val).to(stack.device)).cpu()
+                found = score(self._data.selection, prediction, val.y, val.domain).reshape(1).double()
                 if bool(metric.better(found, best_score)):
                     best, best_score = (copy.deepcopy(stack.state_dict()), bandwidth), found
         stack.load_state_dict(best[0])
@@ -162,16 +165,14 @@ class RCMixup(Mix):
 
     def _train_epoch(self, order: EpochBatches, draws: Mapping[str, np.ndarray]) -> None:
         """Take the steps of one epoch."""
-        train, device = self._data.train, self._stack.device
+        device = self._stack.device
         self._stack.model.train()
         start = 0
         for rows in order.batches():
             part = slice(start, start + len(rows))
             start += len(rows)
-            first = read_rows(train, rows, device)
-            partner, other = (
-                read_rows(train, draws[key][part], device) if key in draws else None for key in PARTNERS.values()
-            )
+            first = self._read(rows)
+            partner, other = (self._read(draws[key][part]) if key in draws else None for key in PARTNERS.values())
             drawn = {
                 name: torch.from_numpy(value[part]).to(device)
                 for name, value in draws.items()
@@ -179,8 +180,13 @@ class RCMixup(Mix):
             }
             self.step(self._stack, Batch(first.x, first.y, first.domain, partner, drawn, other))
 
-    def _predict(self, split: Split) -> Tensor:
-        """Return the predictions of a split on the CPU, `(N, d_y)`, in evaluation mode."""
+    def _read(self, rows: np.ndarray) -> Batch:
+        """Return training rows with labels in the loss's units."""
+        found = read_rows(self._data.train, rows, self._stack.device)
+        return replace(found, y=self._stack.labels.scale(found.y))
+
+    def _outputs(self, split: Split) -> Tensor:
+        """Return the model's outputs on a split on the CPU, `(N, d_y)`, in the loss's units, in evaluation mode."""
         model, predict = self._stack.model, self.predictors()[""]
         model.eval()
         blocks = np.split(np.arange(len(split)), range(ROWS_PER_PREDICTION, len(split), ROWS_PER_PREDICTION))

@@ -1,6 +1,6 @@
 """V-REx, risk extrapolation by variance (Krueger et al. 2021, arXiv 2003.00688; DomainBed VREx).
 
-Differences from DomainBed: squared error on standardised labels; the whole loss is divided by the weight where that is
+Differences from DomainBed: squared error; the whole loss is divided by the weight where that is
 above 1, as in the authors' code.
 """
 
@@ -18,9 +18,7 @@ def vrex_penalty(outputs: Outputs) -> Tensor:
     return means.across((risk - means.across(risk).unsqueeze(-1)).square())
 
 
-def vrex(
-    groups: int, weight: float = 10.0, anneal: int = 500, *, divide: bool = True, standardise: bool = True
-) -> Penalised:
+def vrex(groups: int, weight: float = 10.0, anneal: int = 500, *, divide: bool = True) -> Penalised:
     """Penalise the variance of the risk over domains.
 
     Args:
@@ -28,7 +26,6 @@ def vrex(
         weight: lambda, of the penalty after the annealing.
         anneal: optimiser steps with weight 1 before that.
         divide: divide the loss by the weight where that is above 1.
-        standardise: compute the loss on standardised labels.
     """
     term = Term("weight", vrex_penalty, weight, anneal, before=1.0)
-    return Penalised(groups, [term], standardise=standardise, divide=divide)
+    return Penalised(groups, [term], divide=divide)

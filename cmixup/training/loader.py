@@ -13,6 +13,7 @@ from torch.utils.data import DataLoader, Dataset
 from cmixup.batch import PARTNERS, Batch
 from cmixup.data import Indexable, ManyViews, Sampled, Split, Together
 from cmixup.errors import InputError
+from cmixup.label_scaling import LabelScaling
 from cmixup.order import EpochBatches
 
 CHUNK_BYTES = 32 * 2**20  # rows gathered at once; slices of it are the batches
@@ -35,6 +36,7 @@ class BatchLoader:
     Args:
         splits: one split a run, all of one shape.
         device: where batches go.
+        labels: how labels of batches are scaled; not at all by default.
 
     Attributes:
         index_device: where row numbers live: the CPU where inputs are read on demand, so that reading the next batch
@@ -44,11 +46,12 @@ class BatchLoader:
         InputError: splits that differ in shape.
     """
 
-    def __init__(self, splits: Sequence[Split], device: torch.device):
+    def __init__(self, splits: Sequence[Split], device: torch.device, labels: LabelScaling | None = None):
         shapes = {(len(s), tuple(s.y.shape), tuple(getattr(s.x, "shape", ()))) for s in splits}
         if len(shapes) > 1:
             raise InputError(f"all runs of a stack need splits of one shape, got {sorted(map(str, shapes))}")
         self.device, self.size, self.n_rows = device, len(splits), len(splits[0])
+        self.labels = labels or LabelScaling()
         resident = [s.x for s in splits if isinstance(s.x, Tensor)]
         if len(splits) > 1 and not all(s.stackable for s in splits):
             raise InputError("inputs that are read on demand cannot be stacked unless they say so (`stackable`)")
@@ -62,7 +65,7 @@ class BatchLoader:
 
     @property
     def y(self) -> Tensor:
-        """All labels, `(N, d_y)` or `(E, N, d_y)`."""
+        """All labels in their own unit, `(N, d_y)` or `(E, N, d_y)`."""
         return self._shaped(self._y, self.n_rows)
 
     @property
@@ -113,7 +116,8 @@ class BatchLoader:
         count, flat = index.shape[1], (index + self._start).reshape(-1).to(self.device)
         y, domain = self._y.index_select(0, flat), self._domain.index_select(0, flat)
         x = _each(lambda part: self._shaped(part.to(self.device, non_blocking=True), count), x)
-        return Batch(x, self._shaped(y, count), self._shaped(domain, count))
+        y = self.labels.scale(self._shaped(y, count))
+        return Batch(self.labels.scale_support(x), y, self._shaped(domain, count))
 
     @property
     def has_views(self) -> bool:

@@ -10,7 +10,7 @@ from cmixup.training.loader import BatchLoader
 
 
 def predict(predict_fn: PredictFn, model: nn.Module, rows: BatchLoader, batch_size: int) -> Tensor:
-    """Return predictions `(N, d_y)`, or `(E, N, d_y)` for a stack, in evaluation mode.
+    """Return predictions in label units, `(N, d_y)`, or `(E, N, d_y)` for a stack, in evaluation mode.
 
     Where rows have many views, a prediction is the mean over those of its row.
     """
@@ -21,5 +21,6 @@ def predict(predict_fn: PredictFn, model: nn.Module, rows: BatchLoader, batch_si
             for row in range(rows.n_rows):
                 each = [predict_fn(model, x) for x in rows.all_views(row, batch_size)]
                 means.append(torch.cat(each).mean(dim=0, keepdim=True))
-            return torch.cat(means)
-        return torch.cat([predict_fn(model, x) for x in rows.in_order(batch_size)], dim=-2)
+            return rows.labels.to_labels(torch.cat(means))
+        outputs = torch.cat([predict_fn(model, x) for x in rows.in_order(batch_size)], dim=-2)
+        return rows.labels.to_labels(outputs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from cmixup.errors import InputError, check_choice, check_positive
+from cmixup.label_scaling import FORMS
 from cmixup.optim import check_optimizer
 
 
@@ -26,6 +27,8 @@ class TrainSettings:
             mixed, in evaluation mode. Selection never looks at them.
         lr_decay: the learning rate is multiplied by this ...
         lr_decay_every: ... after every so many epochs (`torch.optim.lr_scheduler.StepLR`).
+        label_scaling: "none", "centre", "standard" or "loss", see `cmixup.label_scaling.FORMS`. Scores, predictions and
+            bandwidths are in the label's unit with each; the training loss is not.
     """
 
     epochs: int
@@ -39,6 +42,7 @@ class TrainSettings:
     track: list = field(default_factory=list)
     lr_decay: float = 1.0
     lr_decay_every: int = 1
+    label_scaling: str = "none"
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "eval_batch_size", "lr_decay_every"):
@@ -48,6 +52,7 @@ class TrainSettings:
             check_choice("track", split, ("train", "test"))
         check_optimizer(self.optimizer, self.lr, self.weight_decay)
         check_positive("lr_decay", self.lr_decay)
+        check_choice("label_scaling", self.label_scaling, FORMS)
 
     def lr_at(self, epoch: int) -> float:
         """Return the learning rate of an epoch, counted from 1."""

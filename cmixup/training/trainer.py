@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.data import RegressionData, Sampled, Split
+from cmixup.label_scaling import LabelScaling, check_label_scaling
 from cmixup.methods.base import Method, check_alike, check_data
 from cmixup.metrics import evaluate, metric_of, score
 from cmixup.model_stack import ModelStack, stack_modules, unstack_modules
@@ -44,13 +45,15 @@ class RunResult:
         predictions: those that the scores were computed from, `(N, d_y)` float32 on the CPU, by split and the name of
             the predictor ("" is the method's own).
         best_epoch: the selected epoch, counted from 1; 0 if the selection metric was never finite.
-        history: one dict an epoch: `epoch`, `train_loss`, and the selection metric as `val_<name>` and for each tracked
-            split.
+        history: one dict an epoch: `epoch`, `train_loss` in the loss's units, and the selection metric as `val_<name>`
+            and for each tracked split.
         seconds: wall-clock seconds of training and evaluation, divided by the size of the stack.
         stack: how many runs were trained together.
         diagnostics: what the method says of itself, in numbers (`effective_fraction`) and words (`verdict`).
         state_dict: the selected weights.
         failure: why the run was given up, or None.
+        label_scaling: `mean` and `std` of the labels, `d_y` numbers each; empty where they are not scaled. With the
+            forms `centre` and `standard` an output of the weights is `output * std + mean` in label units.
     """
 
     scores: dict[str, dict[str, float]]
@@ -62,6 +65,7 @@ class RunResult:
     diagnostics: dict[str, float | str]
     state_dict: dict[str, Tensor] = field(repr=False)
     failure: Failure | None
+    label_scaling: dict[str, list[float]] = field(default_factory=dict)
 
 
 EpochCallback = Callable[[int, list[dict[str, float]]], None]
@@ -103,6 +107,7 @@ def train(
     device = torch.device(device)
     for run in runs:
         check_data(run.method, run.data)
+        check_label_scaling(settings.label_scaling, type(run.method).__name__, domains=run.method.domains)
         run.method.check_batch(settings.batch_size)
     hooks = _Hooks(on_start, on_epoch, checkpoints)
     together = all(run.method.stackable and getattr(run.model, "stackable", False) for run in runs)
@@ -147,11 +152,14 @@ def _train_stack(
         run.method.fit(run.data, run.model, None if saved else run.streams)
     if hooks.on_start:
         hooks.on_start(seeds)
-    stack = ModelStack([run.model for run in runs], device, settings.optimizer, settings.lr, settings.weight_decay)
-    method = stack_modules([run.method for run in runs]).to(device)
-    method.begin(stack, [run.method for run in runs], [run.streams for run in runs])
-    source = BatchLoader([run.data.train for run in runs], device)
-    scored = {name: BatchLoader([getattr(run.data, name) for run in runs], device) for name in ("val", *settings.track)}
+    labels = LabelScaling.fit(settings.label_scaling, [run.data.train for run in runs], device)
+    how = (settings.optimizer, settings.lr, settings.weight_decay)
+    stack = ModelStack([run.model for run in runs], device, *how, labels=labels)
+    method, seen = stack_modules([run.method for run in runs]).to(device), stack.seen_by_loss()
+    method.begin(seen, [run.method for run in runs], [run.streams for run in runs])
+    rows = {name: [getattr(run.data, name) for run in runs] for name in ("train", "val", *settings.track)}
+    source = BatchLoader(rows["train"], device, labels)
+    scored = {name: BatchLoader(rows[name], device, labels) for name in ("val", *settings.track)}
     own_predictor = method.predictors()[""]
     selection = runs[0].data.selection
     metric = metric_of(selection)
@@ -165,17 +173,17 @@ def _train_stack(
             orders, draws = zip(*(_draw_epoch(run, settings) for run in runs), strict=True)
             stack.optimizer.lr = settings.lr_at(epoch)
             stack.model.train()
-            losses = torch.stack([method.step(stack, batch) for batch in source.batches(orders, draws)])
+            losses = torch.stack([method.step(seen, batch) for batch in source.batches(orders, draws)])
             losses = losses.reshape(len(losses), len(runs)).double().cpu()
             train_loss = losses.mean(dim=0)
             state.note_losses(epoch, losses)
 
             scores = {}
-            for name, rows in scored.items():
-                prediction = predict(own_predictor, stack.model, rows, settings.eval_batch_size)
+            for name, split in scored.items():
+                prediction = predict(own_predictor, stack.model, split, settings.eval_batch_size)
                 if name == "val":
                     state.note_predictions(epoch, len(losses), prediction)
-                scores[name] = score(selection, prediction, rows.y, rows.domain).reshape(-1).cpu()
+                scores[name] = score(selection, prediction, split.y, split.domain).reshape(-1).cpu()
             better = metric.better(scores["val"], state.best)
             stack.keep_best(better.to(device))
             curves = {f"{name}_{selection}": values for name, values in scores.items()}
@@ -205,6 +213,7 @@ def _train_stack(
             diagnostics=run.method.diagnostics(),
             state_dict=stack.best_weights(e),
             failure=failures[e],
+            label_scaling=labels.facts(e),
         )
         for e, run in enumerate(runs)
     ]
@@ -270,7 +279,7 @@ def _predict_all(
 ) -> list[dict[str, dict[str, Tensor]]]:
     """Return each run's predictions on val and test; on test by every predictor of the method."""
     predictors = method.predictors()
-    test = BatchLoader([run.data.test for run in runs], val.device)
+    test = BatchLoader([run.data.test for run in runs], val.device, val.labels)
     found: list[dict[str, dict[str, Tensor]]] = [{"val": {}, "test": {}} for _ in runs]
     for part, name, rows in [("val", "", val), *(("test", name, test) for name in predictors)]:
         prediction = predict(predictors[name], stack.model, rows, settings.eval_batch_size).float().cpu()

@@ -15,7 +15,7 @@ from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError, check_choice
 from datasets.common.fetch import RawFile, RawFolder, fetch
 from datasets.common.label_noise import LabelNoise
-from datasets.common.scaling import PREPROCESSING, fill_missing, min_max, scaling_json
+from datasets.common.scaling import PREPROCESSING, fill_missing, min_max, scaling_json, standardise
 
 Indices = dict[str, np.ndarray]
 SPLITS = ("train", "val", "test")
@@ -137,13 +137,14 @@ class RawTable:
 
 
 class TabularDataset(Dataset):
-    """Features min-max scaled to [0, 1], labels raw.
+    """Features scaled, labels raw.
 
     Both are float32 in a split, so pairings take labels that differ by less than about 1e-7 of their size as equal.
 
     Args:
-        scaling: "train" fits minimum and maximum on the training rows and clips the others to [0, 1]; "all" fits
-            them on every row, test rows too (released code).
+        scaling: to [0, 1] by minimum and maximum: "train" fits them on the training rows and clips the others to
+            [0, 1], "all" fits them on every row, test rows too (released code). "standard" gives the training rows mean
+            0 and standard deviation 1 instead.
         synthetic: use the twin.
 
     Attributes:
@@ -159,7 +160,7 @@ class TabularDataset(Dataset):
 
     def __init__(self, scaling: str = "train", synthetic: bool = False):
         super().__init__(synthetic)
-        self.scaling = check_choice("scaling", scaling, ("train", "all"))
+        self.scaling = check_choice("scaling", scaling, ("train", "all", "standard"))
 
     @abstractmethod
     def read(self) -> RawTable:
@@ -182,9 +183,9 @@ class TabularDataset(Dataset):
                 row = int(np.argwhere(unusable)[0, 0])
                 raise InputError(f"{label} of {self.name} has values that are not finite, first in row {row}")
         rows = self.split(table, seed)
-        fit_rows = rows["train"] if self.scaling == "train" else None
+        fit_rows = None if self.scaling == "all" else rows["train"]
         known = fill_missing(table.x, fit_rows) if self.may_miss else table.x
-        x = min_max(known, fit_rows)
+        x = standardise(known, rows["train"]) if self.scaling == "standard" else min_max(known, fit_rows)
         train, val, test = (
             Split(
                 x=torch.from_numpy(x[rows[part]].astype(np.float32)),
@@ -198,7 +199,8 @@ class TabularDataset(Dataset):
         labels = (
             (self.label,) if table.y.shape[1] == 1 else tuple(f"{self.label}{k + 1}" for k in range(len(table.y[0])))
         )
-        made = scaling_json(names, labels, table.x, known, fit_rows)
+        form = "standard" if self.scaling == "standard" else "minmax"
+        made = scaling_json(names, labels, table.x, known, fit_rows, form=form)
         return replace(self.assemble(seed, train, val, test, table.checksums), extras={PREPROCESSING: made})
 
 

@@ -15,6 +15,7 @@ from cmixup.errors import InputError
 
 #: Name of the file in a run's folder, what its first key says, and the class that reads it.
 PREPROCESSING, FORMAT = "preprocessing.json", "cmixup table preprocessing 1"
+VANISH = 1e300  # what is divided by it is 0 in float32
 READER = "datasets.common.table.preprocessing.Preprocessing"
 
 
@@ -27,6 +28,12 @@ def min_max(x: np.ndarray, fit_rows: np.ndarray | None) -> np.ndarray:
     """
     low, span = _extent(x, fit_rows)
     return np.clip((x - low) / span, 0.0, 1.0)
+
+
+def standardise(x: np.ndarray, fit_rows: np.ndarray) -> np.ndarray:
+    """Scale each column of `x: (N, d)` to mean 0 and standard deviation 1 on `fit_rows`; a constant one to 0."""
+    mean, std = _moments(x, fit_rows)
+    return (x - mean) / std
 
 
 def fill_missing(x: np.ndarray, fit_rows: np.ndarray | None) -> np.ndarray:
@@ -44,9 +51,10 @@ def fill_missing(x: np.ndarray, fit_rows: np.ndarray | None) -> np.ndarray:
 
 
 def scaling_json(
-    names: Sequence[str], labels: Sequence[str], raw: np.ndarray, filled: np.ndarray, fit_rows: np.ndarray | None
-) -> str:
-    """Return as JSON how `min_max` and `fill_missing` make features of a table.
+    names: Sequence[str], labels: Sequence[str], raw: np.ndarray, filled: np.ndarray, fit_rows: np.ndarray | None,
+    *, form: str,
+) -> str:  # fmt: skip
+    """Return as JSON how `min_max` or `standardise`, and `fill_missing`, make features of a table.
 
     Args:
         names: of the d features.
@@ -54,14 +62,16 @@ def scaling_json(
         raw: `(N, d)` features, NaN where unknown.
         filled: `raw` as `fill_missing` returns it.
         fit_rows: rows that everything is fitted on; None for all.
+        form: "minmax" or "standard".
     """
-    low, span = (values.tolist() for values in _extent(filled, fit_rows))
+    fit = _moments if form == "standard" else _extent
+    shift, scale = (values.tolist() for values in fit(filled, fit_rows))
     mean = _mean_of_known(raw if fit_rows is None else raw[fit_rows]).tolist()
     columns = [
-        {"kind": "number", "name": name, "median": mean[k], "shift": low[k], "scale": span[k], "missing": False}
+        {"kind": "number", "name": name, "median": mean[k], "shift": shift[k], "scale": scale[k], "missing": False}
         for k, name in enumerate(names)
     ]
-    given = {"targets": list(labels), "group": "", "log_target": False, "scaling": "minmax", "columns": columns}
+    given = {"targets": list(labels), "group": "", "log_target": False, "scaling": form, "columns": columns}
     return json.dumps({"format": FORMAT, "read_by": READER, **given, "dropped": {}}, indent=1, allow_nan=False) + "\n"
 
 
@@ -70,6 +80,13 @@ def _extent(x: np.ndarray, fit_rows: np.ndarray | None) -> tuple[np.ndarray, np.
     fitted = x if fit_rows is None else x[fit_rows]
     low, high = fitted.min(axis=0), fitted.max(axis=0)
     return low, np.where(high > low, high - low, 1.0)
+
+
+def _moments(x: np.ndarray, fit_rows: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Return the mean `(d,)` and the standard deviation `(d,)` of every column; a constant one becomes 0."""
+    fitted = x if fit_rows is None else x[fit_rows]
+    varies = fitted.max(axis=0) > fitted.min(axis=0)
+    return np.where(varies, fitted.mean(axis=0), fitted[0]), np.where(varies, fitted.std(axis=0), VANISH)
 
 
 def _mean_of_known(fitted: np.ndarray) -> np.ndarray:

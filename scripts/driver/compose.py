@@ -20,7 +20,7 @@ from omegaconf.errors import ConfigKeyError, OmegaConfBaseException
 from cmixup.errors import InputError
 
 CONFIG_DIR = Path(__file__).resolve().parents[2] / "configs"
-TUNED = "tuned"
+TUNED, TUNED_DEFAULT = "tuned", "tuned_default"  # presets under the values of files in folders of these names
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same, ten times as fast
 TUNE_SEED = 1000  # of scripts.tune; no table may use it
 
@@ -44,10 +44,10 @@ def compose_train(overrides: Sequence[str]) -> DictConfig:
     """Compose configs/train.yaml with command-line overrides.
 
     Raises:
-        InputError: preset=tuned without tuned values.
+        InputError: a tuned preset without tuned values.
     """
     cfg = _compose(list(overrides))
-    return _compose([*tuned_overrides(cfg), *overrides]) if cfg.preset == TUNED else cfg
+    return _compose([*tuned_overrides(cfg, cfg.preset), *overrides]) if is_tuned(cfg.preset) else cfg
 
 
 def _compose(words: list[str]) -> DictConfig:
@@ -95,19 +95,34 @@ def _composed(folder: Path, words: tuple[str, ...], inside: bool) -> DictConfig:
         return compose("train", overrides=list(words))
 
 
-def tuned_path(dataset: str, method: str) -> Path:
+def is_tuned(preset: str) -> bool:
+    """Return whether a preset is another one under tuned values."""
+    return preset in (TUNED, TUNED_DEFAULT)
+
+
+def tuned_path(dataset: str, method: str, preset: str = TUNED) -> Path:
     """Return the file of a method's tuned values; their keys are those of the command line."""
-    return CONFIG_DIR / TUNED / dataset / f"{method}.yaml"
+    return CONFIG_DIR / preset / dataset / f"{method}.yaml"
 
 
-def base_preset(dataset: str) -> str:
-    """Return the preset that tuning starts from: `paper`, or `default` for a dataset that the paper does not have."""
+def base_preset(dataset: str, preset: str = TUNED) -> str:
+    """Return the preset that a tuned one starts from.
+
+    `tuned` starts from `paper`, or from `default` for a dataset that the paper does not have; `tuned_default` from
+    `default`.
+    """
     presets = part_file("dataset", dataset)["presets"]
-    return "paper" if "paper" in presets else "default"
+    return "paper" if preset == TUNED and "paper" in presets else "default"
 
 
-def tuned_overrides(cfg: DictConfig) -> list[str]:
-    """Return the overrides that preset `tuned` stands for: preset `paper` under the tuned values.
+def tune_command(dataset: str, method: str, preset: str = TUNED) -> str:
+    """Return the command that makes a tuned preset for a method."""
+    chosen = [f"preset={base_preset(dataset, preset)}"] if preset == TUNED_DEFAULT else []
+    return " ".join(["python -m scripts.tune", f"dataset={dataset}", f"method={method}", *chosen])
+
+
+def tuned_overrides(cfg: DictConfig, preset: str) -> list[str]:
+    """Return the overrides that a tuned preset stands for: the preset that it starts from under the tuned values.
 
     Prepend these to the command line's overrides, which then win.
 
@@ -115,15 +130,13 @@ def tuned_overrides(cfg: DictConfig) -> list[str]:
         InputError: this method has not been tuned on this dataset.
     """
     dataset, method = cfg.dataset.name, cfg.method.name
-    base = base_preset(dataset)
-    path = tuned_path(dataset, method)
+    base = base_preset(dataset, preset)
+    path = tuned_path(dataset, method, preset)
     if not path.is_file():
-        raise InputError(
-            f"preset tuned: {method} has not been tuned on {dataset}; "
-            f"python -m scripts.tune dataset={dataset} method={method} does it"
-        )
+        remedy = tune_command(dataset, method, preset)
+        raise InputError(f"preset {preset}: {method} has not been tuned on {dataset}; {remedy} does it")
     values = yaml.safe_load(path.read_text()) or {}
-    return [f"+dataset.presets.tuned=${{dataset.presets.{base}}}", *command(values)]
+    return [f"+dataset.presets.{preset}=${{dataset.presets.{base}}}", *command(values)]
 
 
 def override(key: str, value: Any) -> str:

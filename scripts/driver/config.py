@@ -15,7 +15,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from cmixup.errors import InputError
 from datasets.common.base import Dataset
-from scripts.driver.compose import CONFIG_DIR, TUNED, command, compose_train, names, part_file
+from scripts.driver.compose import CONFIG_DIR, TUNED, TUNED_DEFAULT, command, compose_train, names, part_file
 
 # Keys that say what something is or where it runs, not what is trained.
 ROOT_KEYS: dict[str, type] = {
@@ -24,11 +24,12 @@ ROOT_KEYS: dict[str, type] = {
 }  # fmt: skip
 # Keys of a group's config that are no arguments: how tables print it; of a dataset its presets, how long a run takes on
 # one CPU core, how long a method may search before it trains, how many domains a batch has, how often long runs are
-# saved, and why nothing of it is published; of a method what scripts.tune tries, and how many times as long as ERM's a
-# run of it takes.
+# saved, why nothing of it is published, and options of methods that the paper does not have (`published`); of a method
+# what scripts.tune tries, how many times as long as ERM's a run of it takes, and how it scales labels where the preset
+# does not say.
 ABOUT = {
-    "dataset": ("title", "presets", "cpu_minutes", "search", "groups", "checkpoint_every", "absent"),
-    "method": ("title", "grid", "cost"),
+    "dataset": ("title", "presets", "cpu_minutes", "search", "groups", "checkpoint_every", "absent", "published"),
+    "method": ("title", "grid", "cost", "label_scaling"),
 }
 GROUPS = ("dataset", "model", "method")
 NOT_ARGUMENTS = ("_target_", "name")
@@ -42,7 +43,7 @@ def resolved(cfg: DictConfig) -> dict[str, Any]:
     """
     presets = list(cfg.dataset.presets)
     if cfg.preset not in presets:
-        known = ", ".join([*presets, TUNED])
+        known = ", ".join(dict.fromkeys([*presets, TUNED, TUNED_DEFAULT]))
         raise InputError(f"preset must be one of {known} for dataset {cfg.dataset.name}, got {cfg.preset!r}")
     try:
         plain = OmegaConf.to_container(cfg, resolve=True)

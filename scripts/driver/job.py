@@ -14,13 +14,14 @@ import yaml
 from omegaconf import DictConfig
 
 from cmixup.errors import InputError, check_choice
+from cmixup.label_scaling import check_label_scaling
 from cmixup.methods.base import per_run
 from cmixup.saved_run import MODEL, model_json
 from cmixup.seeding import Streams, torch_seed
 from cmixup.training.checkpoint import RESUME_FILE, Checkpoints
 from cmixup.training.settings import TrainSettings
 from cmixup.training.trainer import Run, RunResult, train
-from scripts.driver.compose import TUNED
+from scripts.driver.compose import base_preset, is_tuned
 from scripts.driver.config import (
     GROUPS,
     NOT_ARGUMENTS,
@@ -102,11 +103,13 @@ def plan(cfg: DictConfig) -> Job:
     made = method.build()  # refuses bad values now rather than after loading the data
     try:
         made.check_batch(settings.batch_size)
+        check_label_scaling(settings.label_scaling, plain["method"]["name"], domains=made.domains)
     except InputError as error:
         raise InputError(f"train.{error} (method {plain['method']['name']})") from None
     options = differences(plain)
     # Tuned values change when a method is tuned again, so these runs are named by the values.
-    naming_options = differences(plain, "paper") if plain["preset"] == TUNED else options
+    preset, name = plain["preset"], plain["dataset"]["name"]
+    naming_options = differences(plain, base_preset(name, preset)) if is_tuned(preset) else options
     folder = (
         Path(plain["out"]) / "runs" / plain["experiment"] / plain["dataset"]["name"] / plain["model"]["name"]
         / plain["method"]["name"] / folder_name(plain["preset"], naming_options)
@@ -199,7 +202,7 @@ def execute_together(
             logger.finish(number, report, None)
         else:
             weights, kept = result.state_dict if job.config["weights"] else None, scored(run.data, result)
-            finish_run(folder, report, result.history, weights, kept, extras=kept_texts(job, run))
+            finish_run(folder, report, result.history, weights, kept, extras=kept_texts(job, run, result))
             logger.finish(number, report, kept)
             written.append(folder)
         (folder / RESUME_FILE).unlink(missing_ok=True)
@@ -224,10 +227,12 @@ def make_run(job: Job, seed: int) -> Run:
     return Run(data, job.make_method(), model, streams)
 
 
-def kept_texts(job: Job, run: Run) -> dict[str, str]:
+def kept_texts(job: Job, run: Run, result: RunResult) -> dict[str, str]:
     """Return what a run keeps beside its weights, so that `cmixup.load_run` can predict with them."""
     x: Any = run.data.train.x
-    made = model_json(job.config["model"], x.shape[1:], run.data.train.y.shape[1], tasks=run.method.tasks)
+    scaling = result.label_scaling if job.settings.label_scaling in ("centre", "standard") else {}
+    width = run.data.train.y.shape[1]
+    made = model_json(job.config["model"], x.shape[1:], width, tasks=run.method.tasks, label_scaling=scaling)
     return {**run.data.extras, MODEL: made}
 
 
@@ -293,6 +298,7 @@ def make_report(job: Job, run: Run, result: RunResult) -> dict[str, Any]:
         "epochs": job.settings.epochs,
         "seconds": result.seconds,
         "unit": data.unit,
+        "label_scaling": result.label_scaling,
         "notes": [*data.notes, *getattr(run.model, "notes", ())],
         "checksums": dict(data.checksums),
         "config": {**recorded_config(plain), "seed": seed, "seeds": None},

@@ -8,7 +8,7 @@ from typing import Any
 
 from datasets.common.fetch import FetchError
 from scripts.driver.cli import label
-from scripts.driver.compose import TUNED, compose_train, override, tuned_path
+from scripts.driver.compose import command, compose_train, is_tuned, override, tune_command, tuned_path
 from scripts.driver.compose import names as options
 from scripts.driver.config import target
 from scripts.driver.job import Job, plan
@@ -34,9 +34,12 @@ class Choice:
 
 
 def overrides(experiment: Experiment, choice: Choice, dataset: str, method: str, change: str = "") -> list[str]:
-    """Return the command line of scripts.train for one cell; no `change`, such as another layer, means the preset's."""
+    """Return the command line of scripts.train for one cell; no `change` means the preset's.
+
+    A change is such as another layer; several stand on lines of their own.
+    """
     return [
-        *([change] if change else []),
+        *change.splitlines(),
         *experiment.overrides,
         f"dataset={dataset}", f"method={method}", f"preset={choice.preset}",
         f"experiment={experiment.recorded_under(method, dataset)}",
@@ -51,11 +54,13 @@ Jobs = dict[tuple[str, str, str], Job]  # by dataset, method and change of its p
 
 
 def changes(experiment: Experiment, choice: Choice, dataset: str, method: str) -> list[str]:
-    """Return what is changed of a cell's preset, one job each: the layer, or the value of a swept option."""
+    """Return what is changed of a cell's preset, one job each: the layer, a swept option, or a ladder's options."""
+    if points := experiment.points(dataset):
+        return ["\n".join(command(point)) for point in points]
     if values := experiment.swept(dataset, method):
         return [override(experiment.sweep["option"], value) for value in values]
-    # Preset tuned has its layer, chosen on validation with everything else.
-    if method in experiment.choose_layer and choice.preset != TUNED:
+    # A tuned preset has its layer, chosen on validation with everything else.
+    if method in experiment.choose_layer and not is_tuned(choice.preset):
         return ["method.layer=input", "method.layer=hidden"]
     return [""]
 
@@ -106,14 +111,14 @@ def plan_cells(experiment: Experiment, choice: Choice) -> tuple[Jobs, list[str]]
     costs: dict[tuple[str, str, str], float] = {}
     cells = [(dataset, method) for dataset in datasets for method in experiment.methods_for(dataset, methods)]
     for dataset, method in cells:
-        if choice.preset == TUNED and not tuned_path(dataset, method).is_file():
+        if is_tuned(choice.preset) and not tuned_path(dataset, method, choice.preset).is_file():
             shown = f"{names.dataset_title(dataset)}, {names.method_title(method)}"
-            missing.append(f"{shown}: not tuned yet; python -m scripts.tune dataset={dataset} method={method}")
+            missing.append(f"{shown}: not tuned yet; {tune_command(dataset, method, choice.preset)}")
             continue
         own = to_train(experiment, choice, dataset, method)
         for change in changes(experiment, choice, dataset, method) if own.seeds else []:
-            command = overrides(experiment, own, dataset, method, change)
-            job = plan(compose_train(command))
+            words = overrides(experiment, own, dataset, method, change)
+            job = plan(compose_train(words))
             minutes = estimate_minutes(dataset, method, job)
             if minutes > experiment.budget_minutes:
                 missing.append(f"{label(job)}: about {minutes:.0f} {TOO_LONG}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import itertools
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -59,6 +60,9 @@ class Experiment:
         sweep: of a figure over an option: `option`, its key; `method`, which is trained with each of its `values` (by
             dataset); `limits: true` where the smallest value stands for the first of the other methods and the largest
             for the second.
+        grid: of a ladder, options with lists of values: every method is trained with all combinations.
+        grid_of: other grids, of the same options, for some of the datasets.
+        account: of a ladder, which gains are split into parts, see `scripts.report.ladder`.
     """
 
     name: str
@@ -86,6 +90,9 @@ class Experiment:
     page: str = ""
     figure: str = ""
     sweep: dict = field(default_factory=dict)
+    grid: dict = field(default_factory=dict)
+    grid_of: dict = field(default_factory=dict)
+    account: dict = field(default_factory=dict)
 
     def recorded_under(self, method: str, dataset: str = "") -> str:
         """Return the experiment that the runs of `method` are recorded under, on `dataset` if that matters."""
@@ -95,6 +102,11 @@ class Experiment:
     def swept(self, dataset: str, method: str) -> list[Any]:
         """Return the values of the swept option that `method` is trained with; empty if it is trained as its preset."""
         return list(self.sweep["values"][dataset]) if self.sweep and method == self.sweep["method"] else []
+
+    def points(self, dataset: str) -> list[dict[str, Any]]:
+        """Return every combination of a ladder's options on `dataset`, by option; empty if it is none."""
+        grid = self.grid_of.get(dataset, self.grid)
+        return [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())] if grid else []
 
     def methods_for(self, dataset: str, methods: Sequence[str]) -> list[str]:
         """Return the ones among `methods` that this experiment trains on `dataset`, each after what stands for it."""

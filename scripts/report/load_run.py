@@ -12,6 +12,7 @@ from torch import nn
 
 from cmixup.data import RegressionData
 from cmixup.errors import InputError
+from cmixup.label_scaling import LabelScaling
 from cmixup.methods.base import Method
 from datasets.common.base import Dataset
 from scripts.driver.config import check_part
@@ -49,8 +50,13 @@ def method_of(report: Report) -> Method:
     return method
 
 
+def labels_of(report: Report, data: RegressionData, device: torch.device) -> LabelScaling:
+    """Return how a run scaled its labels; runs from before there was a choice did not scale the outputs."""
+    return LabelScaling.fit(report["config"]["train"].get("label_scaling", "none"), [data.train], device)
+
+
 def model_of(report: Report, data: RegressionData, out: Path, method: Method | None = None) -> nn.Module:
-    """Return the model of a run with the weights of its checkpoint, in evaluation mode.
+    """Return the model of a run with the weights of its checkpoint, in evaluation mode; see `labels_of` for its unit.
 
     Args:
         report: of the run.

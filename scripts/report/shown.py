@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -39,6 +40,16 @@ def published_sweeps(results: Path = RESULTS) -> list[tuple[Experiment, str, lis
             swept = [(preset, sweeps(experiment, reports, preset)) for preset in sorted({r["preset"] for r in own})]
             shown += [(experiment, preset, found) for preset, found in swept if found]
     return shown
+
+
+def published_ladders(results: Path = RESULTS) -> list[tuple[Experiment, str, list[dict[str, Any]]]]:
+    """Return every ladder and preset that has published runs, with all runs of that ladder."""
+    return [
+        (experiment, preset, own)
+        for experiment in experiments()
+        if experiment.grid and (own := published_reports(results, [experiment.name]))
+        for preset in sorted({r["preset"] for r in own})
+    ]
 
 
 def presets(records: pd.DataFrame, experiment: str) -> list[str]:

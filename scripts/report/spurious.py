@@ -22,6 +22,7 @@ from torch import nn
 
 from cmixup.data import Split
 from cmixup.errors import InputError
+from cmixup.label_scaling import LabelScaling
 from cmixup.methods.base import Method
 from cmixup.metrics import METRICS
 from cmixup.stats import summarise
@@ -30,7 +31,7 @@ from cmixup.training.predict import predict
 from scripts.driver.compose import compose_train
 from scripts.report import names
 from scripts.report.experiment import RESULTS
-from scripts.report.load_run import Report, dataset_of, finished, method_of, model_of
+from scripts.report.load_run import Report, dataset_of, finished, labels_of, method_of, model_of
 from scripts.report.records import read_csv, to_csv
 from scripts.report.tables import Cell, difference_text, markdown_rows, ours_text, paper_text
 
@@ -42,7 +43,13 @@ SPURIOUS_COLUMNS = ("preset", "ratio", "epochs", "seed", *COLOURS, "notes", "run
 
 
 def rmse_by_colour(
-    model: nn.Module, method: Method, splits: Mapping[str, Split], device: torch.device, batch_size: int
+    model: nn.Module,
+    method: Method,
+    splits: Mapping[str, Split],
+    device: torch.device,
+    batch_size: int,
+    *,
+    labels: LabelScaling | None = None,
 ) -> dict[str, float]:
     """Return one model's test error by colouring.
 
@@ -52,11 +59,12 @@ def rmse_by_colour(
         splits: test splits by colouring.
         device: where to predict.
         batch_size: images at once.
+        labels: how the run scaled its labels; not at all by default.
     """
     model = model.to(device)
     found = {}
     for colour, split in splits.items():
-        prediction = predict(method.predictors()[""], model, BatchLoader([split], device), batch_size).cpu()
+        prediction = predict(method.predictors()[""], model, BatchLoader([split], device, labels), batch_size).cpu()
         found[colour] = float(METRICS[METRIC].score(prediction, split.y))
     return found
 
@@ -76,7 +84,7 @@ def score(reports: Sequence[Report], out: Path, device: torch.device) -> list[di
             data = {c: dataset.load(report["seed"]) for c, dataset in datasets.items()}
             found = rmse_by_colour(
                 model_of(report, data["same"], out), method_of(report), {c: d.test for c, d in data.items()}, device,
-                report["config"]["train"]["eval_batch_size"],
+                report["config"]["train"]["eval_batch_size"], labels=labels_of(report, data["same"], device),
             )  # fmt: skip
             recorded = report["scores"]["test"][METRIC]
             again = found[config["test_color"]]

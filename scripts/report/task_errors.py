@@ -26,7 +26,7 @@ from cmixup.training.predict import predict
 from scripts.report import names
 from scripts.report.experiment import RESULTS, load_experiment
 from scripts.report.figures import objects_figure, to_png
-from scripts.report.load_run import Report, dataset_of, method_of, model_of
+from scripts.report.load_run import Report, dataset_of, labels_of, method_of, model_of
 from scripts.report.records import read_csv
 from scripts.report.tables import markdown_rows
 
@@ -50,7 +50,7 @@ def errors(report: Report, data: RegressionData, out: Path, device: torch.device
     """
     method = method_of(report)
     model = model_of(report, data, out, method).to(device)
-    rows = BatchLoader([data.test], device)
+    rows = BatchLoader([data.test], device, labels_of(report, data, device))
     prediction = predict(method.predictors()[""], model, rows, report["config"]["train"]["eval_batch_size"]).cpu()
     each = (prediction - data.test.y).double().square().mean(dim=-1).numpy()
     recorded = report["scores"]["test"][METRIC]

@@ -15,7 +15,16 @@ from cmixup.errors import InputError
 from cmixup.tasks import Tasks
 from datasets.airfoil import Airfoil
 from datasets.common import base
-from datasets.common.base import Dataset, RawTable, TabularDataset, check_shape, min_max, permuted, smooth_labels
+from datasets.common.base import (
+    Dataset,
+    RawTable,
+    TabularDataset,
+    check_shape,
+    min_max,
+    permuted,
+    smooth_labels,
+    standardise,
+)
 from datasets.diabetes import Diabetes
 from datasets.no2 import NO2
 from scripts.driver.compose import names
@@ -257,6 +266,12 @@ def test_a_constant_column_becomes_zero() -> None:
     assert min_max(np.full((4, 1), 3.0), None).tolist() == [[0.0]] * 4
 
 
+def test_standardised_features_have_mean_0_and_std_1_on_the_training_rows() -> None:
+    x = np.array([[1.0, 0.1], [3.0, 0.1], [9.0, 0.4]])
+    found = standardise(x, np.array([0, 1])).astype(np.float32)
+    assert found.tolist() == [[-1.0, 0.0], [1.0, 0.0], [7.0, 0.0]]  # others are not clipped
+
+
 def test_labels_domains_and_checksums_pass_as_they_are() -> None:
     y = np.linspace(100, 200, 10)[:, None]
     data = Toy(toy_x(), y).load(0)
@@ -277,7 +292,7 @@ def test_values_that_are_not_finite_are_refused_with_their_row(which: str, value
 
 
 def test_an_unknown_scaling_is_refused() -> None:
-    with pytest.raises(InputError, match="scaling must be one of train, all, got 'none'"):
+    with pytest.raises(InputError, match="scaling must be one of train, all, standard, got 'none'"):
         Airfoil(scaling="none")
 
 

@@ -1,4 +1,4 @@
-"""What the domain methods share: means over domains, standardised labels, what they refuse."""
+"""What the domain methods share: means over domains, limits, annealing, what they refuse."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ from cmixup.methods.penalised import Penalised, Term
 from cmixup.methods.vrex import vrex
 from cmixup.model_stack import ModelStack
 from cmixup.training.trainer import train
-from models.fcn3 import FCN3
 from models.lstnet import LSTNet
 from tests.helpers import (
     CPU,
@@ -92,12 +91,12 @@ class Balanced(DomainBatchMethod):
 
 
 LIMITS: dict[str, Callable[[], Method]] = {
-    "irm": lambda: irm(2, 0.0, 0, standardise=False),
-    "ib_irm": lambda: ib_irm(2, 0.0, 0, ib_weight=0.0, standardise=False),
-    "vrex": lambda: vrex(2, 0.0, 0, standardise=False),
-    "coral": lambda: coral(2, 0.0, standardise=False),
-    "drnn": lambda: DRNN(2, 0.0, standardise=False),
-    "no terms": lambda: Penalised(2, [], standardise=False),
+    "irm": lambda: irm(2, 0.0, 0),
+    "ib_irm": lambda: ib_irm(2, 0.0, 0, ib_weight=0.0),
+    "vrex": lambda: vrex(2, 0.0, 0),
+    "coral": lambda: coral(2, 0.0),
+    "drnn": lambda: DRNN(2, 0.0),
+    "no terms": lambda: Penalised(2, []),
 }
 
 
@@ -109,54 +108,6 @@ def test_weight_0_is_domain_balanced_erm(name: str) -> None:
     assert_states_close(left.state_dict, right.state_dict, 1e-6)
     weighted = METHODS.get(name, lambda: vrex(2, 5.0, 0))()
     assert states_differ(left.state_dict, train_one(weighted, 5, data, **changes).state_dict)
-
-
-# ---- standardised labels
-
-SCALE, SHIFT = 40.0, 300.0
-
-
-class OtherUnit(FCN3):
-    """The same network, whose predictions are in another unit."""
-
-    def head(self, features: Tensor) -> Tensor:
-        return SCALE * super().head(features) + SHIFT
-
-
-STANDARDISED = [name for name in DOMAIN_METHODS if name != "fish"]
-
-
-@pytest.mark.parametrize("name", STANDARDISED)
-def test_the_loss_does_not_depend_on_the_unit_of_the_label(name: str) -> None:
-    data = make_data(3)
-    other = replace(data, train=replace(data.train, y=SCALE * data.train.y + SHIFT))
-    losses = []
-    for some, model in ((data, None), (other, lambda width, d_y: OtherUnit((width,), d_y))):
-        run = make_run(METHODS[name](), 3, some, model)
-        _, batches = epoch_batches(run)
-        stack, _ = make_stack([run])
-        losses.append([run.method.step(stack, batch).item() for batch in batches[:1]])
-        losses[-1].append(run.method.loss(stack.model, batches[1]).item() if name == "group_dro" else 0)
-        assert run.method.predictors()[""](stack.model, batches[0].x).mean().abs() > (100 if model else 0)
-    assert losses[0][0] == pytest.approx(losses[1][0], rel=1e-3)
-
-
-@pytest.mark.parametrize("standardise", [True, False])
-def test_the_risk_is_divided_by_the_variance_of_the_training_labels(standardise: bool) -> None:
-    run = make_run(Penalised(2, [], standardise=standardise), data=make_data(1, d_y=2))
-    _, batches = epoch_batches(run)
-    risk = squared_error(run.model(batches[0].x), batches[0].y)
-    variance = run.data.train.y.var(dim=0, correction=0).mean() if standardise else 1.0
-    torch.testing.assert_close(run.method.loss(run.model, batches[0]), risk / variance)
-
-
-def test_labels_that_do_not_vary_are_left_in_their_unit() -> None:
-    data = make_data(1)
-    data.train.y.fill_(3.0)
-    run = make_run(Penalised(2, []), data=data)
-    _, batches = epoch_batches(run)
-    expected = squared_error(run.model(batches[0].x), batches[0].y)
-    torch.testing.assert_close(run.method.loss(run.model, batches[0]), expected)
 
 
 # ---- annealing

@@ -28,7 +28,7 @@ def test_the_gradient_is_reversed_for_the_features_only(c: float) -> None:
 
 
 def test_the_loss_is_the_risk_plus_the_weighted_cross_entropy() -> None:
-    method = DRNN(2, 0.3, reversal=0.5, standardise=False)
+    method = DRNN(2, 0.3, reversal=0.5)
     run = make_run(method)
     _, batches = epoch_batches(run)
     stack, _ = make_stack([run])

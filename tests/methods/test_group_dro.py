@@ -30,8 +30,7 @@ def rows(run: Run, index: Tensor) -> Batch:
 def risks(run: Run, batch: Batch) -> list[float]:
     """The risk on each training domain, 0 where it is absent."""
     assert isinstance(run.method, GroupDRO)
-    f = run.method.standard(run.model(batch.x))
-    y = run.method.standard(batch.y)
+    f, y = run.model(batch.x), batch.y
     each = [batch.domain == d for d in run.data.train.domain.unique()]
     return [squared_error(f[mine], y[mine]).item() if mine.any() else 0.0 for mine in each]
 
@@ -54,7 +53,7 @@ def test_weights_and_loss_of_a_step(index: Tensor) -> None:
 
 
 def test_weights_stay_on_the_simplex_even_where_they_are_extreme() -> None:
-    method = GroupDRO(1e4, standardise=False)
+    method = GroupDRO(1e4)
     run = run_of(method)
     stack, _ = make_stack([run])
     for batch in epoch_batches(run)[1]:
@@ -65,7 +64,7 @@ def test_weights_stay_on_the_simplex_even_where_they_are_extreme() -> None:
 
 
 def test_eta_0_keeps_uniform_weights_and_averages_over_all_training_domains() -> None:
-    method = GroupDRO(0.0, standardise=False)
+    method = GroupDRO(0.0)
     run = run_of(method)
     stack, _ = make_stack([run])
     for index in (torch.arange(48), torch.tensor([0, 3, 6, 1])):
@@ -78,7 +77,7 @@ def test_eta_0_keeps_uniform_weights_and_averages_over_all_training_domains() ->
 def test_the_domain_with_the_highest_loss_gains_weight_and_absent_ones_keep_their_ratio() -> None:
     method = GroupDRO(0.5)
     run = run_of(method)
-    run.data.train.y[run.data.train.domain == 5] += 10  # the second domain
+    run.data.train.y[run.data.train.domain == 5] += 2  # the second domain
     stack, _ = make_stack([run], lr=1e-6)
     weights = [1 / 3]
     for _ in range(5):

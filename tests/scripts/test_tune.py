@@ -18,7 +18,7 @@ from cmixup.metrics import metric_of
 from scripts import publish, tune
 from scripts.driver import compose, config
 from scripts.driver import job as run_module
-from scripts.driver.compose import CONFIG_DIR, TUNE_SEED, compose_train
+from scripts.driver.compose import CONFIG_DIR, TUNE_SEED, TUNED, TUNED_DEFAULT, compose_train
 from scripts.driver.config import NOT_ARGUMENTS, check_part, resolved
 from scripts.driver.job import Job, execute, plan
 from scripts.driver.runs import load_reports
@@ -34,7 +34,7 @@ from tests.scripts.test_render import report as published
 from tests.scripts.test_train import command
 
 TUNABLE = [name for name in METHODS if name not in EPISODIC]  # Table 2 has no preset tuned
-FILES = sorted((CONFIG_DIR / "tuned").glob("*/*.yaml"))
+FILES = sorted(path for preset in (TUNED, TUNED_DEFAULT) for path in (CONFIG_DIR / preset).glob("*/*.yaml"))
 
 
 def planned(*overrides: str) -> Job:
@@ -46,7 +46,7 @@ def tuned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder in the place of configs/tuned, with values of NO2 for C-Mixup and k-Mixup."""
     folder = tmp_path / "tuned"
     for module in (compose, cells, tune):
-        monkeypatch.setattr(module, "tuned_path", lambda dataset, method: folder / dataset / f"{method}.yaml")
+        monkeypatch.setattr(module, "tuned_path", lambda dataset, method, _=TUNED: folder / dataset / f"{method}.yaml")
     (folder / "no2").mkdir(parents=True)
     (folder / "no2/cmixup.yaml").write_text("method.bandwidth: [std, 0.3]\nmethod.alpha: 0.2\ntrain.lr: 0.03\n")
     (folder / "no2/k_mixup.yaml").write_text("method.k: 16\nmethod.layer: hidden\n")
@@ -139,6 +139,36 @@ def test_the_budget_is_filled_and_trial_0_is_preset_paper() -> None:
     assert any(point["method.k"] == 32 for point in points("airfoil", "k_mixup"))
 
 
+@pytest.mark.parametrize("method", ["erm", "cmixup"])
+def test_from_preset_default_every_method_has_16_trials(method: str) -> None:
+    trials = make_trials("airfoil", method, preset=TUNED_DEFAULT)
+    start = trials[0].job
+    assert len({trial.job.folder for trial in trials}) == TRIALS
+    assert str(trials[0]) == "preset default"
+    assert start.options == {}
+    assert {trial.job.config["preset"] for trial in trials} == {"default"}
+    if method == "erm":
+        lr = start.settings.lr
+        found = {(round(trial.job.settings.lr / lr, 6), trial.job.settings.weight_decay) for trial in trials}
+        assert found == {(factor, decay) for factor in (0.1, 0.3, 1.0, 3.0) for decay in (0.0, 1e-5, 1e-4, 1e-3)}
+
+
+def test_a_table_of_ones_own_is_tuned_below_out_and_the_command_that_trains_it_is_printed(
+    tmp_path: Path, here: list[int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "my.csv"
+    table.write_text("a,price\n" + "".join(f"{k},{3 * k + 200}\n" for k in range(30)))
+    own = [f"dataset.path={table}", "dataset.target=price"]
+    given = [*own, "train.epochs=1", f"out={tmp_path}"]
+    (path,) = tune.tune([("csv", "erm")], given, tmp_path / TUNED, budget=2)
+    assert here == [2]
+    assert path == tmp_path / "tuned/csv/erm.yaml"
+    assert f"# python -m scripts.tune dataset=csv method=erm {' '.join(own)}\n" in path.read_text()
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith(f"python -m scripts.train dataset=csv method=erm {' '.join(own)}")
+    assert yaml.safe_load(path.read_text()).items() <= planned(*last.split()[3:]).options.items()
+
+
 def test_the_same_trials_again_and_none_twice_where_the_grid_is_small() -> None:
     assert [str(t) for t in make_trials("no2", "erm")] == ["preset paper", "train.lr=0.03", "train.lr=0.003"]
     first, again = ([t.values for t in make_trials("no2", "cmixup", budget=3)] for _ in range(2))
@@ -206,7 +236,9 @@ def test_preset_paper_wins_as_no_values(tmp_path: Path, tuned: Path, here: list[
 @pytest.mark.parametrize(
     ("words", "named"),
     [(["dataset=no2", "method=cmix"], "method must be among .*'cmix'"), (["method=erm"], "dataset must be among"),
-     (["dataset=no2", "jobs=x"], "jobs must be a whole number, got 'x'"), (["seed=3"], "got 'seed=3'")],
+     (["dataset=no2", "jobs=x"], "jobs must be a whole number, got 'x'"), (["seed=3"], "got 'seed=3'"),
+     (["dataset=no2", "preset=cpu"], "preset must be paper or default"),
+     (["dataset=no2,csv", "dataset.path=a"], "are for one of them, got dataset.path=a for no2,csv")],
 )  # fmt: skip
 def test_bad_words_are_one_line(words: list[str], named: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
@@ -310,26 +342,27 @@ def test_trials_are_not_published(tmp_path: Path) -> None:
 # ---- the files in this repository
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
+@pytest.mark.parametrize("path", FILES, ids=lambda path: "-".join((*path.parts[-3:-1], path.stem)))
 def test_committed_values_are_those_of_the_best_trial_listed(path: Path) -> None:
     text = path.read_text()
     listed = re.findall(r"^# +(\d+)  ([\d.e+-]+|diverged) +(.+)$", text, re.MULTILINE)
     assert [int(k) for k, _, _ in listed] == list(range(len(listed)))
     assert len(listed) == TRIALS or "the grid has no more" in text
-    assert listed[0][2] == "preset paper"
+    start = "preset default" if path.is_relative_to(CONFIG_DIR / TUNED_DEFAULT) else "preset paper"
+    assert listed[0][2] == start
     assert "uncommitted" not in text
     (metric, score, best) = re.search(r"Best validation (\w+): ([\d.e+-]+) \(trial (\d+)\)", text).groups()
     assert listed[int(best)][1] == score
     pick = min if metric_of(metric).lower_is_better else max
     assert pick(float(s) for _, s, _ in listed if s != "diverged") == float(score)
     values = yaml.safe_load(text)
-    assert " ".join(f"{k}={v}" for k, v in values.items()) == listed[int(best)][2].replace("preset paper", "")
+    assert " ".join(f"{k}={v}" for k, v in values.items()) == listed[int(best)][2].replace(start, "")
 
 
-@pytest.mark.parametrize("path", FILES[::10], ids=lambda path: f"{path.parent.name}-{path.stem}")  # composing is slow
+@pytest.mark.parametrize("path", FILES[::10], ids=lambda path: "-".join((*path.parts[-3:-1], path.stem)))  # slow
 def test_committed_values_are_what_preset_tuned_trains_with(path: Path) -> None:
     values = yaml.safe_load(path.read_text())
-    job = planned(f"dataset={path.parent.name}", f"method={path.stem}", "preset=tuned")
+    job = planned(f"dataset={path.parent.name}", f"method={path.stem}", f"preset={path.parents[1].name}")
     assert job.options == {}
     plain = {key: job.config[key.split(".")[0]][key.split(".")[1]] for key in values}
     assert plain == values

@@ -58,8 +58,10 @@ def test_the_name_is_the_files_stem_and_the_target_exists(path: Path) -> None:
 def test_every_dataset_has_presets_with_the_same_keys_default_among_them(name: str) -> None:
     presets = presets_of(name)
     assert "default" in presets
-    every = set(presets_of(TASKS[0] if name in TASKS else "airfoil")["default"]) - {"scaling"}  # videos have none
-    assert all(set(values) == set(presets["default"]) >= every for values in presets.values())
+    every = set(presets_of(TASKS[0] if name in TASKS else "airfoil")["paper"]) - {"scaling"}  # videos have none
+    keys = set(presets["default"]) - {"label_scaling"}  # only where a preset wants it, whatever the method
+    assert all(set(values) - {"label_scaling"} == keys >= every for values in presets.values())
+    assert all("label_scaling" not in values for preset, values in presets.items() if preset != "default")
 
 
 # ---- composing
@@ -167,7 +169,7 @@ def test_keys_added_by_force_are_refused_too(override: str, key: str) -> None:
         ("seed=1.0", r"seed must be a whole number, got 1.0"),
         ("threads=two", "threads must be a whole number, got 'two'"),
         ("rerun=1", "rerun must be true or false, got 1"),
-        ("preset=3", "preset must be one of paper, released, default, tuned for dataset airfoil, got 3"),
+        ("preset=3", "preset must be one of paper, released, default, tuned, tuned_default for dataset airfoil, got 3"),
     ],
 )
 def test_values_of_another_type_are_refused(override: str, message: str) -> None:
@@ -178,7 +180,7 @@ def test_values_of_another_type_are_refused(override: str, message: str) -> None
 @pytest.mark.parametrize(
     ("override", "message"),
     [
-        ("preset=papers", "preset must be one of paper, released, default, tuned for dataset airfoil, got 'papers'"),
+        ("preset=papers", "preset must be one of paper, released, default, tuned, tuned_default for .*, got 'papers'"),
         ("method.bandwidth=-1", r"bandwidth must be 0 or more .*got -1"),
         ("method.bandwidth=nan", r"bandwidth must be 0 or more .*got nan"),
         ("method.alpha=0", r"alpha must be a finite number above 0, got 0"),
@@ -191,7 +193,7 @@ def test_values_of_another_type_are_refused(override: str, message: str) -> None
         ("train.lr=nan", "lr must be a finite number above 0, got nan"),
         ("train.weight_decay=-0.1", "weight_decay must be a finite number, 0 or more, got -0.1"),
         ("train.optimizer=adamw", "optimizer must be one of adam, sgd, got 'adamw'"),
-        ("dataset.scaling=none", "scaling must be one of train, all, got 'none'"),
+        ("dataset.scaling=none", "scaling must be one of train, all, standard, got 'none'"),
         ("threads=0", "threads must be 1 or more, got 0"),
         ("seed=-1", r"seed must be .*got \[?-1"),
         ("seeds=9..0", "seeds must be a range like"),

@@ -53,7 +53,7 @@ def test_the_folder_of_a_run(tmp_path: Path) -> None:
     config = yaml.safe_load((folder / "config.yaml").read_text())
     assert (config["seed"], config["seeds"]) == (4, None)
     assert config["method"]["bandwidth"] == 0.5
-    assert config["train"]["lr"] == 0.01
+    assert config["train"]["lr"] == 0.001
 
     with (folder / "history.csv").open() as stream:
         history = list(csv.DictReader(stream))
@@ -69,7 +69,8 @@ def test_the_folder_of_a_run(tmp_path: Path) -> None:
     model.load_state_dict(torch.load(folder / "checkpoint.pt", weights_only=True))
     test = job.dataset.load(4).test
     with torch.no_grad():
-        error = (model(test.x) - test.y).double().square().mean().sqrt().item()
+        mean, std = (report["label_scaling"][name][0] for name in ("mean", "std"))
+        error = (model(test.x) * std + mean - test.y).double().square().mean().sqrt().item()
     assert error == pytest.approx(report["scores"]["test"]["rmse"], rel=1e-9)
 
 

@@ -127,6 +127,6 @@ def test_how_images_and_pairs_are_trained(dataset: str, epochs: int, batch_size:
 
 
 def test_other_datasets_evaluate_in_the_trainers_own_blocks() -> None:
-    settings = planned("dataset=airfoil").settings
+    settings = planned("dataset=airfoil", "preset=paper").settings
     assert settings.eval_batch_size == 4096
     assert [settings.lr_at(epoch) for epoch in (1, 100)] == [0.01, 0.01]

@@ -1,0 +1,145 @@
+"""ADA, anchor data augmentation (Schneider, Goshtasbpour and Perez-Cruz 2023, NeurIPS, arXiv 2311.06965).
+
+In every batch, rows are clustered by k-means, and rows and labels move along the line from the mean of their cluster:
+`x~ = m + (x - m) / sqrt(gamma)`, labels alike, with one gamma a batch. This is the paper's anchor regression with
+one-hot anchors. Gammas are `a - i (a - 1) / n`, i = 0..n-1, and their reciprocals, equally likely; the last partial
+batch is left out.
+
+Written from the formulas; the authors' code (NoraSchneider/anchordataaugmentation) has no licence of its own and was
+not used. Differences: k-means takes `LLOYD_STEPS` steps at most from one k-means++ start, for all batches of an
+epoch at once; where rows are clustered by inputs, too, these and labels are standardised first; at a
+hidden layer clusters are still those of labels (and inputs), and the layer is the backbone's own mix point.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from cmixup.backbone import resolve_layer
+from cmixup.batch import Batch
+from cmixup.data import RegressionData, Split
+from cmixup.errors import InputError, check_choice, check_count, check_positive
+from cmixup.methods.base import Method, squared_error
+from cmixup.methods.domains import Means
+from cmixup.order import EpochBatches
+from cmixup.pairing.flat import Standardised
+from cmixup.seeding import Streams
+
+LLOYD_STEPS = 10
+
+
+class ADA(Method):
+    """Fits rows that are moved towards or away from the mean of their cluster.
+
+    Args:
+        clusters: k of k-means, at most the batch size. As many as rows is ERM.
+        a: the largest gamma, 1 or more; 1 is ERM.
+        n: how many gammas lie between 1 (left out) and `a`.
+        layer: "input", "hidden" for the backbone's own mix point, or the name of one.
+        by: cluster by "labels" (tables) or "both" inputs and labels (series).
+    """
+
+    def __init__(self, clusters: int = 8, a: float = 2.0, n: int = 10, layer: str = "input", *, by: str = "labels"):
+        super().__init__()
+        self.clusters, self.n = check_count("clusters", clusters, 1), check_count("n", n, 1)
+        self.a = check_positive("a", a)
+        if self.a < 1:
+            raise InputError(f"a must be 1 or more, got {a!r}")
+        self.layer, self.by = layer, check_choice("by", by, ("labels", "both"))
+
+    def check_batch(self, batch_size: int) -> None:
+        """Raise `InputError` if a batch has fewer rows than clusters."""
+        if batch_size < self.clusters:
+            raise InputError(f"batch_size must be clusters = {self.clusters} or more, got {batch_size}")
+
+    def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
+        """Look up the layer, and keep what rows are clustered by."""
+        self.point = resolve_layer(model, self.layer)
+        self._labels = data.train.y.double().numpy()
+        self._inputs = Standardised(data.train.x) if self.by == "both" else None
+        if self._inputs is not None:
+            spread = self._labels.std(axis=0)
+            self._labels = (self._labels - self._labels.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+
+    def order(
+        self, train: Split, batch_size: int, streams: Streams, *, drop_last: bool, shuffle: bool = True
+    ) -> EpochBatches:
+        """Return full batches only, where there is one."""
+        whole = drop_last or len(train) >= batch_size
+        return super().order(train, batch_size, streams, drop_last=whole, shuffle=shuffle)
+
+    def draw(self, order: EpochBatches, streams: Streams) -> dict[str, np.ndarray]:
+        """Return the rows' `cluster: (M,)` int64 in their batch, and `gamma: (M,)` float32, one value a batch."""
+        steps = self.a - np.arange(self.n) * (self.a - 1) / self.n
+        gamma = streams.lam.choice(np.concatenate([steps, 1 / steps]), size=len(order.sizes))
+        cluster = np.empty(len(order.index), dtype=np.int64)
+        starts = np.cumsum(order.sizes) - order.sizes
+        for size in np.unique(order.sizes):
+            places = starts[order.sizes == size][:, None] + np.arange(size)
+            points = self._points(order.index[places])
+            cluster[places] = k_means(points, min(self.clusters, int(size)), streams.mixing)
+        return {"cluster": cluster, "gamma": np.repeat(gamma, order.sizes).astype(np.float32)}
+
+    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        """Return the mean squared error on the moved rows and labels."""
+        means, gamma = Means(batch.draws["cluster"], batch.y.dtype), batch.draws["gamma"]
+        y = moved(batch.y, means, gamma)
+        if self.point == "input":
+            return squared_error(model(moved(batch.x, means, gamma)), y)
+        state = moved(model.encode(batch.x, self.point), means, gamma)  # type: ignore[operator]
+        return squared_error(model.decode(state, self.point), y)  # type: ignore[operator]
+
+    def _points(self, rows: np.ndarray) -> np.ndarray:
+        """Return what the rows `(n_batches, B)` are clustered by, `(n_batches, B, D)`."""
+        labels = self._labels[rows]
+        if self._inputs is None:
+            return labels
+        inputs = self._inputs.read(rows.ravel()).double().numpy().reshape(*rows.shape, -1)
+        return np.concatenate([inputs, labels], axis=-1)
+
+
+def moved(state: Any, means: Means, gamma: Tensor) -> Any:
+    """Return `m + (v - m) / sqrt(gamma)` for the rows of a state `(..., B, *features)`, or of each of a tuple of them.
+
+    Args:
+        state: what is moved.
+        means: over the clusters.
+        gamma: `(..., B)`.
+    """
+    if isinstance(state, tuple):
+        return tuple(moved(part, means, gamma) for part in state)
+    flat = state.flatten(start_dim=gamma.ndim) if state.ndim > gamma.ndim + 1 else state
+    _, mean = means.centred(flat)
+    return torch.lerp(mean, flat, gamma.rsqrt().unsqueeze(-1)).reshape(state.shape)  # exact at gamma = 1
+
+
+def k_means(points: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
+    """Return the clusters `(G, B)` int64 of the points `(G, B, D)` of G batches, each by itself.
+
+    Centres start at k rows, each drawn with a probability in proportion to its squared distance to those drawn before
+    (k-means++); a cluster that loses its rows keeps its centre.
+    """
+    batch, level = np.arange(len(points)), rng.random((k, len(points), 1))
+    weight, start = np.ones(points.shape[:2]), np.empty((len(points), k), dtype=np.int64)
+    for step in range(k):
+        total = weight.cumsum(axis=1)
+        start[:, step] = (total <= level[step] * total[:, -1:]).sum(axis=1).clip(max=points.shape[1] - 1)
+        away = np.square(points - points[batch, start[:, step]][:, None]).sum(axis=2)
+        weight = away if step == 0 else np.minimum(weight, away)
+    centres = points[batch[:, None], start]
+    cluster = np.full(points.shape[:2], -1)
+    for _ in range(LLOYD_STEPS):
+        # Squared distances up to the point's own square, which is the same for every centre.
+        distance = np.square(centres).sum(axis=2)[:, None, :] - 2 * points @ centres.transpose(0, 2, 1)
+        nearest = distance.argmin(axis=2)
+        if np.array_equal(nearest, cluster):
+            break
+        cluster = nearest
+        member = (cluster[:, :, None] == np.arange(k)).astype(points.dtype)
+        count = member.sum(axis=1)[..., None]
+        centres = np.where(count > 0, member.transpose(0, 2, 1) @ points / np.maximum(count, 1), centres)
+    return cluster

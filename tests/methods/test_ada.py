@@ -1,0 +1,119 @@
+"""ADA: hand-made clusters and moves, its limits, and what it draws."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from cmixup.errors import InputError
+from cmixup.methods.ada import ADA, k_means, moved
+from cmixup.methods.base import squared_error
+from cmixup.methods.domains import Means
+from cmixup.methods.erm import ERM
+from cmixup.training.trainer import train
+from tests.helpers import (
+    Lazy,
+    assert_states_close,
+    epoch_batches,
+    make_data,
+    make_run,
+    settings,
+    states_differ,
+    train_one,
+)
+
+
+def test_rows_move_along_the_line_from_the_mean_of_their_cluster() -> None:
+    """By hand: cluster 0 is {1, 3} with mean 2, cluster 1 is {10} alone; gamma 4 halves, gamma 1/4 doubles."""
+    values, means = torch.tensor([[1.0], [10.0], [3.0]]), Means(torch.tensor([0, 1, 0]))
+    for gamma, expected in ((4.0, [1.5, 10.0, 2.5]), (0.25, [0.0, 10.0, 4.0]), (1.0, [1.0, 10.0, 3.0])):
+        torch.testing.assert_close(moved(values, means, torch.full((3,), gamma)).flatten(), torch.tensor(expected))
+
+
+def test_it_is_the_papers_anchor_regression_with_one_hot_anchors() -> None:
+    """Eq. 5: (X + (sqrt(gamma) - 1) P X) / (1 + (sqrt(gamma) - 1) P 1), P the projection on the anchors' columns."""
+    x, cluster, gamma = torch.randn(7, 2, 3), torch.tensor([2, 0, 0, 1, 2, 2, 0]), 2.5
+    anchors = torch.nn.functional.one_hot(cluster).float()
+    p = anchors @ torch.linalg.pinv(anchors)
+    change = gamma**0.5 - 1
+    expected = (x.flatten(1) + change * p @ x.flatten(1)) / (1 + change * p.sum(dim=1, keepdim=True))
+    torch.testing.assert_close(moved(x, Means(cluster), torch.full((7,), gamma)), expected.reshape(x.shape))
+
+
+def test_k_means_finds_clusters_far_apart_in_every_batch() -> None:
+    rng = np.random.default_rng(0)
+    centre = np.array([0.0, 100.0, 300.0])
+    truth = rng.permuted(np.tile([0, 1, 2, 2, 0, 1, 1], (40, 1)), axis=1)
+    points = centre[truth][..., None] + rng.normal(size=(40, 7, 1))
+    found = k_means(points, 3, rng)
+    for ours, theirs in zip(found, truth, strict=True):
+        assert len(set(zip(ours, theirs, strict=True))) == len(set(ours)) == 3
+    assert (k_means(points, 1, rng) == 0).all()
+    assert all(sorted(row) == list(range(7)) for row in k_means(points, 7, rng))
+
+
+@pytest.mark.parametrize("layer", ["input", "hidden"])
+@pytest.mark.parametrize("limit", [{"a": 1.0}, {"clusters": 16}])
+def test_gamma_1_and_a_cluster_a_row_are_erm(layer: str, limit: dict) -> None:
+    changes = {"optimizer": "sgd", "epochs": 2}
+    ours = train_one(ADA(**limit, layer=layer), **changes)
+    assert_states_close(ours.state_dict, train_one(ERM(), **changes).state_dict, 1e-5)
+    assert states_differ(ours.state_dict, train_one(ADA(2, 4.0, layer=layer), **changes).state_dict)
+
+
+def test_gammas_are_those_of_the_grid_and_their_reciprocals_one_a_batch() -> None:
+    run = make_run(ADA(4, 3.0, 4), data=make_data(0, (16 * 400 + 5, 8, 8)))
+    order, _ = epoch_batches(run)
+    assert order.sizes.tolist() == [16] * 400  # the last 5 rows are left out
+    drawn = run.method.draw(order, run.streams)
+    gamma = drawn["gamma"].reshape(400, 16)
+    assert (gamma == gamma[:, :1]).all()
+    values, counts = np.unique(gamma[:, 0], return_counts=True)
+    assert values == pytest.approx([1 / 3, 1 / 2.5, 1 / 2, 1 / 1.5, 1.5, 2.0, 2.5, 3.0])
+    assert counts.min() > 25
+    assert set(drawn["cluster"]) == {0, 1, 2, 3}
+
+
+@pytest.mark.parametrize("layer", ["input", "hidden"])
+def test_the_loss_moves_states_and_labels(layer: str) -> None:
+    run = make_run(ADA(3, 2.0, layer=layer))
+    _, (batch, *_) = epoch_batches(run)
+    means, gamma = Means(batch.draws["cluster"]), batch.draws["gamma"]
+    y, model = moved(batch.y, means, gamma), run.model
+    if layer == "input":
+        expected = squared_error(model(moved(batch.x, means, gamma)), y)
+    else:
+        expected = squared_error(model.decode(moved(model.encode(batch.x, "block1"), means, gamma), "block1"), y)
+    torch.testing.assert_close(run.method.loss(model, batch), expected)
+
+
+def test_clusters_by_inputs_and_labels_read_both() -> None:
+    data = make_data(3)
+    other = replace(data, train=replace(data.train, x=Lazy(data.train.x.flip(0))))
+    drawn = []
+    for some, by in ((data, "both"), (other, "both"), (data, "labels"), (other, "labels")):
+        run = make_run(ADA(3, by=by), 3, some)
+        order, _ = epoch_batches(run)
+        drawn.append(run.method.draw(order, run.streams)["cluster"].tolist())
+    assert drawn[0] != drawn[1]
+    assert drawn[2] == drawn[3]
+
+
+def test_a_stack_trains_as_alone() -> None:
+    together = train([make_run(ADA(4, layer="hidden"), seed) for seed in range(2)], settings())
+    for seed, ours in enumerate(together):
+        assert ours.stack == 2
+        assert_states_close(ours.state_dict, train_one(ADA(4, layer="hidden"), seed).state_dict, 1e-5)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [({"a": 0.5}, "a must be 1 or more, got 0.5"), ({"clusters": 0}, "clusters must be a whole number, 1 or more"),
+     ({"by": "x"}, "by must be one of labels, both"), ({"clusters": 17}, "batch_size must be clusters = 17 or more")],
+)  # fmt: skip
+def test_bad_values_are_refused(given: dict, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        train_one(ADA(**given))

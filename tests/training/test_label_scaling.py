@@ -1,0 +1,253 @@
+"""Labels in other units: what the network learns, and that nothing outside the loss knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from cmixup.batch import Batch
+from cmixup.data import RegressionData, Split
+from cmixup.errors import InputError
+from cmixup.label_scaling import LabelScaling
+from cmixup.methods.base import Method
+from cmixup.methods.cmixup import cmixup
+from cmixup.methods.coral import coral
+from cmixup.methods.domains import Means
+from cmixup.methods.drnn import DRNN, Reverse, cross_entropy
+from cmixup.methods.erm import ERM
+from cmixup.methods.group_dro import GroupDRO
+from cmixup.methods.ib_irm import ib_irm
+from cmixup.methods.irm import irm
+from cmixup.methods.penalised import Outputs, Penalised
+from cmixup.methods.vrex import vrex
+from cmixup.model_stack import ModelStack
+from cmixup.tasks import Episode
+from cmixup.training.loader import BatchLoader
+from cmixup.training.trainer import RunResult, train
+from tests.helpers import CPU, METHODS, assert_states_equal, make_data, make_run, settings
+from tests.methods import episodes
+from tests.methods.test_rc_mixup import rc_mixup
+
+SCALED = ("centre", "standard")
+
+
+def shifted(data: RegressionData, scale: float, shift: float) -> RegressionData:
+    """The same rows with labels in another unit."""
+    parts = {name: getattr(data, name) for name in ("train", "val", "test")}
+    return replace(data, **{name: replace(s, y=scale * s.y + shift) for name, s in parts.items()})
+
+
+def split_of(y: Tensor) -> Split:
+    return Split(torch.zeros(len(y), 1), y, torch.zeros(len(y), dtype=torch.int64))
+
+
+def trained(make: Callable[[], Method], data: list[RegressionData], form: str, **changes: object) -> list[RunResult]:
+    runs = [make_run(make(), seed, some) for seed, some in enumerate(data)]
+    return train(runs, settings(**{"epochs": 2, "label_scaling": form, **changes}))
+
+
+# ---- the map
+
+
+def test_mean_and_std_are_those_of_each_dimension_of_the_training_labels() -> None:
+    y = torch.tensor([[1.0, 10.0, 5.0], [3.0, 30.0, 5.0]])
+    standard = LabelScaling.fit("standard", [split_of(y)])
+    torch.testing.assert_close(standard.scale(y), torch.tensor([[-1.0, -1.0, 0.0], [1.0, 1.0, 0.0]]))
+    assert standard.facts(0) == {"mean": [2.0, 20.0, 5.0], "std": [1.0, 10.0, 1.0]}  # what is constant: divided by 1
+    centre = LabelScaling.fit("centre", [split_of(y)])
+    assert centre.scale(y).tolist() == [[-1.0, -10.0, 0.0], [1.0, 10.0, 0.0]]
+    pooled = LabelScaling.fit("loss", [split_of(y)]).facts(0)["std"]
+    assert pooled == [pytest.approx(((1 + 100 + 0) / 3) ** 0.5)]
+    assert LabelScaling.fit("none", [split_of(y)]).facts(0) == {}
+
+
+@pytest.mark.parametrize("form", SCALED)
+@pytest.mark.parametrize("unit", [(6.9, 124.8), (1e-4, 1.0), (1e6, -3e7), (1.0, 0.0)])
+def test_scaling_and_back_is_exact_to_1e_6(form: str, unit: tuple[float, float]) -> None:
+    y = unit[0] * torch.randn(500, 2) + unit[1]
+    y[:, 1] = unit[1]
+    labels = LabelScaling.fit(form, [split_of(y)])
+    torch.testing.assert_close(labels.to_labels(labels.scale(y)), y, rtol=1e-6, atol=1e-6 * unit[0])
+
+
+def test_every_run_of_a_stack_has_its_own() -> None:
+    splits = [split_of(scale * torch.arange(4.0)[:, None] + scale) for scale in (1.0, 10.0)]
+    labels = LabelScaling.fit("standard", splits)
+    each = [LabelScaling.fit("standard", [split]) for split in splits]
+    together = torch.stack([split.y for split in splits])
+    torch.testing.assert_close(
+        labels.scale(together), torch.stack([e.scale(s.y) for e, s in zip(each, splits, strict=True)])
+    )
+    torch.testing.assert_close(labels.to_labels(labels.scale(together)), together)
+    assert [labels.facts(e) for e in (0, 1)] == [one.facts(0) for one in each]
+
+
+def test_tasks_have_one_label_whose_support_is_scaled_like_its_query() -> None:
+    run = episodes.make_run(ERM())  # type: ignore[abstract]
+    train_split = run.data.train
+    labels = LabelScaling.fit("standard", [train_split])
+    plain = BatchLoader([train_split], CPU).fetch(torch.tensor([[0, 2]]))
+    scaled = BatchLoader([train_split], CPU, labels).fetch(torch.tensor([[0, 2]]))
+    mean, std = train_split.y.mean(), train_split.y.std(correction=0)
+    assert isinstance(plain.x, Episode)
+    assert isinstance(scaled.x, Episode)
+    torch.testing.assert_close(scaled.y, (plain.y - mean) / std)
+    torch.testing.assert_close(scaled.x.labels, (plain.x.labels - mean) / std)
+    assert torch.equal(scaled.x.query, plain.x.query)
+
+
+# ---- training
+
+
+@pytest.mark.parametrize("n_seeds", [1, 2])
+def test_the_unit_of_the_label_changes_nothing_but_the_unit_of_the_prediction(n_seeds: int) -> None:
+    data = [make_data(seed, d_y=2) for seed in range(n_seeds)]
+    for form, scale in (("standard", 64.0), ("centre", 1.0)):
+        ours = trained(ERM, data, form, optimizer="sgd")
+        theirs = trained(ERM, [shifted(some, scale, 256.0) for some in data], form, optimizer="sgd")
+        for one, other in zip(ours, theirs, strict=True):
+            expected = scale * one.predictions["test"][""] + 256
+            torch.testing.assert_close(other.predictions["test"][""], expected, rtol=1e-5, atol=1e-3)
+            assert other.scores["test"]["rmse"] == pytest.approx(scale * one.scores["test"]["rmse"], rel=1e-3)
+
+
+@pytest.mark.parametrize("form", SCALED)
+def test_it_is_training_on_labels_scaled_by_hand(form: str) -> None:
+    data = shifted(make_data(1), 5.0, 30.0)
+    labels = LabelScaling.fit(form, [data.train])
+    parts = {name: getattr(data, name) for name in ("train", "val", "test")}
+    by_hand = replace(data, **{name: replace(s, y=labels.scale(s.y)) for name, s in parts.items()})
+    (ours,), (theirs,) = trained(ERM, [data], form), trained(ERM, [by_hand], "none")
+    assert_states_equal(ours.state_dict, theirs.state_dict)
+    for part in ("val", "test"):
+        back = labels.to_labels(theirs.predictions[part][""])
+        assert torch.equal(ours.predictions[part][""], back)
+        rmse = (back - getattr(data, part).y).double().square().mean().sqrt().item()
+        assert ours.scores[part]["rmse"] == pytest.approx(rmse, rel=1e-6)
+    assert ours.history[-1]["val_rmse"] == pytest.approx(ours.scores["val"]["rmse"]) or ours.best_epoch == 1
+    assert ours.label_scaling == labels.facts(0)
+    assert theirs.label_scaling == {}
+
+
+@pytest.mark.parametrize("name", ["cmixup", "cmixup_batch_both", "k_mixup_hidden", "local_mixup", "group_dro"])
+def test_draws_come_from_labels_in_their_own_unit(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: dict[str, list[dict[str, np.ndarray]]] = {}
+    for form in ("none", "standard"):
+        drawn = seen.setdefault(form, [])
+        method = METHODS[name]()
+        draw = method.draw
+
+        def kept(*given: object, draw: Callable = draw, drawn: list = drawn) -> dict[str, np.ndarray]:
+            drawn.append(draw(*given))
+            return drawn[-1]
+
+        monkeypatch.setattr(method, "draw", kept)
+        train([make_run(method, 3, shifted(make_data(3), 4.0, 50.0))], settings(epochs=2, label_scaling=form))
+    for one, other in zip(seen["none"], seen["standard"], strict=True):
+        assert one.keys() == other.keys()
+        assert all(np.array_equal(one[key], other[key]) for key in one)
+
+
+def test_mixed_labels_are_the_scaled_mixed_labels() -> None:
+    data = shifted(make_data(2), 4.0, 50.0)
+    labels = LabelScaling.fit("standard", [data.train])
+    y, lam = data.train.y, torch.rand(len(data.train), 1)
+    mixed = lam * y + (1 - lam) * y.flip(0)
+    scaled = lam * labels.scale(y) + (1 - lam) * labels.scale(y.flip(0))
+    torch.testing.assert_close(labels.scale(mixed), scaled, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("form", ["none", *SCALED])
+@pytest.mark.parametrize("name", ["mixrl", "rc_mixup"])
+def test_methods_that_read_rows_by_themselves_see_scaled_labels(name: str, form: str) -> None:
+    """What their inner training and choices give does not depend on an offset that scaling takes away."""
+    rc = {"noise": 0.25, "warm_up": 1, "bandwidths": [1e-3, 0.3, 1e3]}
+    make = METHODS["mixrl"] if name == "mixrl" else lambda: rc_mixup(**rc)
+    offsets = (0.0, 64.0)
+    (one,), (other,) = (trained(make, [shifted(make_data(4), 1.0, offset)], form, epochs=4) for offset in offsets)
+    close = torch.allclose(other.predictions["test"][""] - 64, one.predictions["test"][""], atol=2e-2)
+    assert close == (form != "none")
+
+
+# ---- `loss`: what the methods over domains did before the engine could
+
+
+def old_loss(method: Method, mean: Tensor, std: Tensor) -> Callable[[nn.Module, Batch], Tensor]:
+    """The methods' loss as it was when they standardised by themselves."""
+
+    def standard(values: Tensor) -> Tensor:
+        return (values - mean.unsqueeze(-2)) / std[..., None, None]
+
+    def penalised(model: nn.Module, batch: Batch) -> Tensor:
+        assert isinstance(method, Penalised)
+        features = model.features(batch.x) if method.reads_features else None  # type: ignore[operator]
+        prediction = model(batch.x) if features is None else model.head(features)  # type: ignore[operator]
+        f, y, means = standard(prediction), standard(batch.y), Means(batch.domain)
+        outputs = Outputs(f, y, (f - y).square().mean(dim=-1), features, means)
+        loss, weights = means.across(outputs.errors), [term.at(method.steps) for term in method.terms]
+        for term, weight in zip(method.terms, weights, strict=True):
+            loss = loss + weight * term.penalty(outputs) if weight else loss
+        return loss / max(1.0, weights[0]) if method.divide else loss
+
+    def adversarial(model: nn.Module, batch: Batch) -> Tensor:
+        assert isinstance(method, DRNN)
+        features = model.features(batch.x)  # type: ignore[operator]
+        risk = (standard(model.head(features)) - standard(batch.y)).square().mean(dim=(-2, -1))  # type: ignore[operator]
+        logits = method.classifier(Reverse.apply(features, method.factor))  # type: ignore[no-untyped-call]
+        return risk + method.weight * cross_entropy(logits, method.domain_index(batch.domain))
+
+    return adversarial if isinstance(method, DRNN) else penalised
+
+
+@pytest.mark.parametrize("n_seeds", [1, 2])
+@pytest.mark.parametrize("make", [lambda: irm(2, anneal=2), lambda: ib_irm(2, anneal=1), lambda: vrex(2, anneal=2),
+                                  lambda: coral(2), lambda: DRNN(2)])  # fmt: skip
+def test_loss_is_to_the_last_bit_what_methods_over_domains_did(make: Callable[[], Method], n_seeds: int) -> None:
+    data = [shifted(make_data(seed), 3.0, 40.0) for seed in range(n_seeds)]
+    ours = trained(make, data, "loss")
+    runs = [make_run(make(), seed, some) for seed, some in enumerate(data)]
+    ys = [some.train.y for some in data]
+    mean = torch.stack([y.mean(dim=0) for y in ys]) if n_seeds > 1 else ys[0].mean(dim=0)
+    stds = [y.double().var(dim=0, correction=0).mean().sqrt().float() for y in ys]
+    std = torch.stack(stds) if n_seeds > 1 else stds[0]
+    begin = type(runs[0].method).begin
+
+    def begin_with_old_loss(self: Method, *given: object) -> None:
+        begin(self, *given)  # type: ignore[arg-type]
+        self.loss = old_loss(self, mean, std)  # type: ignore[method-assign]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(runs[0].method), "begin", begin_with_old_loss)
+        theirs = train(runs, settings(epochs=2))
+    for one, other in zip(ours, theirs, strict=True):
+        assert_states_equal(one.state_dict, other.state_dict)
+        assert one.scores == other.scores
+        assert one.history == other.history
+
+
+def test_outputs_stay_in_label_units_and_weights_of_domains_see_the_scaled_risk() -> None:
+    data = shifted(make_data(5), 100.0, 5000.0)
+    stack = ModelStack([make_run(GroupDRO(0.5), 5, data).model], CPU, labels=LabelScaling.fit("loss", [data.train]))
+    seen = stack.seen_by_loss()
+    x = data.train.x[torch.arange(4)]
+    torch.testing.assert_close(seen.model(x), (stack.model(x) - data.train.y.mean()) / data.train.y.std(correction=0))
+    torch.testing.assert_close(seen.model(x), seen.model.head(seen.model.features(x)))  # type: ignore[operator]
+    (result,) = trained(lambda: GroupDRO(0.5), [data], "loss")
+    assert result.predictions["test"][""].abs().max() < 100  # labels of 5000 are far when outputs start near 0
+    far = (data.train.y.mean() / data.train.y.std()).square().item()  # of outputs near 0, in standard units
+    assert result.history[0]["train_loss"] == pytest.approx(far, rel=0.2)
+
+
+# ---- what is refused
+
+
+def test_loss_is_refused_for_other_methods_and_unknown_forms_are_named() -> None:
+    with pytest.raises(InputError, match="label_scaling loss is for methods over domains, not Mix; use standard"):
+        trained(lambda: cmixup(0.3, 0.5), [make_data()], "loss")
+    with pytest.raises(InputError, match="label_scaling must be one of none, centre, standard, loss, got 'minmax'"):
+        settings(label_scaling="minmax")

@@ -48,9 +48,10 @@ class CMixupRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):
     Args:
         hidden_layer_sizes: units of each hidden layer; () is a linear model.
         bandwidth: s of the kernel. "auto" trains a network for each of 0, 0.1, 0.3, 1 standard deviations and infinity
-            side by side and keeps the best on the rows held out; else what `parse_bandwidth` takes: a number in label
-            units, ("std", c), ("fraction", f) or ("median", c). 0 mixes nothing (ERM), infinity mixes any two rows
-            (mixup). Several outputs are compared each in its standard deviations, and a number is in these.
+            side by side, each with a copy of the training rows, and keeps the best on the rows held out. Else what
+            `parse_bandwidth` takes: a number in label units, ("std", c), ("fraction", f) or ("median", c). 0 mixes
+            nothing (ERM), infinity mixes any two rows (mixup). Several outputs are compared each in its standard
+            deviations, and a number is in these.
         alpha: lambda is drawn from Beta(alpha, alpha) for each row.
         layer: "input", "hidden" (behind the first hidden layer, Manifold Mixup) or "block1", "block2", ...
         epochs: passes over the training rows, at most.

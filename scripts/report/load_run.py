@@ -45,7 +45,9 @@ def dataset_of(report: Report, **changes: Any) -> Dataset:
 
 def method_of(report: Report) -> Method:
     """Return the method of a run; it is not fitted."""
-    method = check_part("method", copy.deepcopy(report["config"]["method"])).build()
+    config = copy.deepcopy(report["config"]["method"])
+    config.pop("standardise", None)  # methods over domains had it before labels were scaled by the engine
+    method = check_part("method", config).build()
     assert isinstance(method, Method)
     return method
 

@@ -6,8 +6,13 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pytest
 
+from cmixup.data import RegressionData
 from scripts.driver.predictions import PREDICTIONS, Scored, read_predictions, write_predictions
+from scripts.driver.runs import parse_report
+from scripts.report.experiment import RESULTS
+from scripts.report.load_run import labels_of, method_of
 from scripts.report.published import (
     keep_predictions,
     predictions_file,
@@ -15,6 +20,7 @@ from scripts.report.published import (
     published_reports,
     write_reports,
 )
+from tests.helpers import CPU, make_split
 from tests.scripts.reports import report
 
 CELL = "table1/airfoil/fcn3/k_mixup/paper"
@@ -61,3 +67,13 @@ def test_predictions_of_a_cell_are_kept_beside_those_of_other_seeds(tmp_path: Pa
         keep_predictions(tmp_path / "results", tmp_path / "out", [one(seed)])
     found = read_predictions(predictions_file(tmp_path / "results", f"{CELL},layer=input"))
     assert {seed: parts["test"].prediction[""][0, 0] for seed, parts in found.items()} == {0: 3.0, 1: 2.0}
+
+
+@pytest.mark.parametrize("method", ["coral", "group_dro", "erm"])
+def test_records_from_before_labels_were_scaled_by_the_engine_load(method: str) -> None:
+    (path,) = (RESULTS / "runs/table3/crime/fcn3" / method).glob("paper.jsonl")
+    old = parse_report(path.read_text().splitlines()[0])
+    config = {**old["config"], "train": {k: v for k, v in old["config"]["train"].items() if k != "label_scaling"}}
+    assert type(method_of({"config": config})).__name__ in {"Penalised", "GroupDRO", "ERM"}
+    splits = RegressionData("data", *(make_split(8),) * 3, unit="none")
+    assert labels_of({"config": config}, splits, CPU).form == "none"

@@ -35,9 +35,12 @@ def part_file(group: str, name: str) -> dict[str, Any]:
     return _read(CONFIG_DIR / group / f"{name}.yaml")
 
 
-@functools.cache
-def _read(path: Path) -> dict[str, Any]:
+def read_part(path: Path) -> dict[str, Any]:
+    """Return what a configuration file says, as it stands."""
     return yaml.load(path.read_text(), Loader=LOADER) or {}  # noqa: S506, safe
+
+
+_read = functools.cache(read_part)
 
 
 def compose_train(overrides: Sequence[str]) -> DictConfig:
@@ -58,7 +61,9 @@ def _compose(words: list[str]) -> DictConfig:
     values = {word: one for word, one in given.items() if _sets_a_value(one)}
     inside = GlobalHydra.instance().is_initialized()
     groups = sorted(word for word in words if word not in values)
-    alone = [word for word in groups if _is_experiment(word)]
+    # A mode of debugging records under a name of its own, whatever the experiment.
+    debugging = any(word.startswith("debug=") for word in groups)
+    alone = [word for word in groups if _is_experiment(word) and not debugging]
     cfg = copy.deepcopy(_composed(CONFIG_DIR, tuple(word for word in groups if word not in alone), inside))
     for word in alone:
         cfg.experiment = part_file("experiment", word.partition("=")[2])

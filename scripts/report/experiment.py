@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import itertools
 import statistics
@@ -15,7 +14,7 @@ import pandas as pd
 from omegaconf import OmegaConf
 
 from cmixup.errors import InputError
-from scripts.driver.compose import CONFIG_DIR, compose_train, part_file
+from scripts.driver.compose import CONFIG_DIR, compose_train, read_part
 from scripts.driver.compose import names as options
 from scripts.driver.config import arguments
 from scripts.driver.job import Job
@@ -140,7 +139,7 @@ def load_experiment(name: str) -> Experiment:
     if not path.is_file():
         known = ", ".join(options("experiment"))
         raise InputError(f"experiment must be one of {known}, got {name!r}")
-    node = copy.deepcopy(part_file("experiment", name))
+    node = read_part(path)
     found = Experiment(**arguments(f"experiment/{name}", node, Experiment), name=node["name"])
     if found.sweep:
         _check_sweep(found)

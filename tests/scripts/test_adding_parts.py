@@ -196,7 +196,9 @@ def test_new_parts_are_listed_and_refuse_misspelt_options(parts: Path) -> None:
         trained(parts / "out", "dataset=my_dataset", "method/pairing=my_pairing", "method.pairing.step=two")
     with pytest.raises(config.InputError, match=r"method\.pairing must be a Pairing here, got support_uniform"):
         trained(parts / "out", "dataset=my_dataset", "method/pairing=support_uniform")
-    with pytest.raises(config.InputError, match="preset must be one of default, tuned for dataset my_dataset"):
+    with pytest.raises(
+        config.InputError, match="preset must be one of default, tuned, tuned_default for dataset my_dataset"
+    ):
         trained(parts / "out", "dataset=my_dataset", "preset=paper")
     with pytest.raises(config.InputError, match=r"method\.pairing is chosen with method/pairing=, one of .*my_pairing"):
         trained(parts / "out", "dataset=my_dataset", "method.pairing=uniform")

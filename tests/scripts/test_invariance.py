@@ -18,7 +18,7 @@ from scripts.invariance import main
 from scripts.report.experiment import load_experiment
 from scripts.report.figures import invariance_figure, to_png
 from scripts.report.invariance import INVARIANCE_COLUMNS, draw, measure, runs, update
-from scripts.report.load_run import check_publishable, dataset_of, model_of
+from scripts.report.load_run import check_publishable, dataset_of, labels_of, model_of
 from scripts.report.records import read_csv
 from tests.scripts.test_render import leave_run, report
 
@@ -38,7 +38,8 @@ def test_a_run_is_read_back_as_it_was(trained: list[dict], tmp_path: Path) -> No
         model = model_of(content, data, tmp_path)
         assert not model.training
         with torch.no_grad():
-            found = float(rmse(model(data.test.x), data.test.y))
+            outputs = labels_of(content, data, torch.device("cpu")).to_labels(model(data.test.x))
+            found = float(rmse(outputs, data.test.y))
         assert found == pytest.approx(content["scores"]["test"]["rmse"], rel=1e-5)
     assert trained[0]["scores"] != trained[1]["scores"]
 

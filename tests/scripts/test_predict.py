@@ -58,7 +58,7 @@ def own(tmp_path_factory: pytest.TempPathFactory, no_git_session: None) -> tuple
 
 def test_predictions_are_those_of_the_run_on_the_same_rows(no2: tuple[Job, Path]) -> None:
     job, folder = no2
-    dataset = NO2(synthetic=True)
+    dataset = job.dataset
     raw = dataset.synthetic_rows(np.random.default_rng(0))
     rows = dataset.split(raw, 3)
     for seed in job.seeds:

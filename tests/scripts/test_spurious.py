@@ -101,7 +101,9 @@ def test_a_finished_run_is_scored_with_one_model(
     load, by_colour = spurious.model_of, spurious.rmse_by_colour
     monkeypatch.setattr(spurious, "model_of", lambda *given: models.append(load(*given)) or models[-1])
     used = []
-    monkeypatch.setattr(spurious, "rmse_by_colour", lambda model, *rest: used.append(model) or by_colour(model, *rest))
+    monkeypatch.setattr(
+        spurious, "rmse_by_colour", lambda model, *rest, **more: used.append(model) or by_colour(model, *rest, **more)
+    )
     (row,) = score([trained], tmp_path, CPU)
     assert used == models
     assert len(models) == 1

@@ -29,7 +29,7 @@ loaders = DataLoaders(DataLoader(rows[:400], bs=64, shuffle=True), DataLoader(ro
 model = torch.nn.Sequential(torch.nn.Linear(5, 64), torch.nn.ReLU(), torch.nn.Linear(64, 1))
 mixing = CMixup(bandwidth=("std", 0.3), alpha=2.0, seed=0, labels=y[:400])
 learner = Learner(loaders, model, loss_func=MSELossFlat(), cbs=CMixupCallback(mixing))
-with learner.no_bar(), learner.no_logging():
+with learner.no_logging():
     learner.fit(10, lr=0.01)
 
 rmse = learner.validate()[0] ** 0.5

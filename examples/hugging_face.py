@@ -28,7 +28,7 @@ class CMixupTrainer(Trainer):
 size = {"image_size": 8, "patch_size": 4, "num_channels": 1, "hidden_size": 32, "intermediate_size": 32}
 config = ViTConfig(**size, num_hidden_layers=1, num_attention_heads=2, num_labels=1, problem_type="regression")
 arguments = TrainingArguments(
-    output_dir="outputs/hugging_face", num_train_epochs=5, per_device_train_batch_size=32, learning_rate=0.01,
+    output_dir="outputs/hugging_face", num_train_epochs=10, per_device_train_batch_size=32, learning_rate=0.003,
     report_to=[], save_strategy="no", disable_tqdm=True, use_cpu=True, remove_unused_columns=False,
 )  # fmt: skip
 trainer = CMixupTrainer(ViTForImageClassification(config), arguments, train_dataset=rows[:160])

@@ -17,9 +17,9 @@ RECIPES = {
     "plain_pytorch": ("torch", 10 * 400),
     "lightning_module": ("lightning", 10 * 400),
     "lightning_callback": ("lightning", 10 * 400),
-    "hugging_face": ("transformers", 5 * 160),
+    "hugging_face": ("transformers", 10 * 160),
     "skorch_net": ("skorch", 10 * (2 * 3 * 200 + 400)),
-    "fastai_callback": ("fastai", 10 * 384),  # fastai leaves out a smaller last batch when it shuffles
+    "fastai_callback": ("fastai", 10 * 400),
     "lightgbm_resampling": ("lightgbm", 400),
 }
 #: Counts the rows that are mixed. torchvision, which some of these packages import, is helped beside a CPU torch.

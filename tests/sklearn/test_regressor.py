@@ -98,6 +98,7 @@ def test_predictions_are_in_label_units() -> None:
     assert np.array_equal(quick(bandwidth=FITTED.bandwidth_).fit(X, Y).predict(X), FITTED.predict(X))
 
 
+@pytest.mark.slow
 def test_it_learns() -> None:
     x, y = table(300)
     model = CMixupRegressor((32, 32), random_state=0, epochs=40, lr=0.01, bandwidth=("std", 0.3))
@@ -126,9 +127,10 @@ def test_auto_keeps_what_predicts_held_out_rows_best() -> None:
     assert model.validation_scores_.shape == (len(BANDWIDTHS),)
     best = int(model.validation_scores_.argmin())
     assert model.bandwidth_ == model.bandwidths_[best]
-    for bandwidth, score in zip(model.bandwidths_, model.validation_scores_, strict=True):
+    for place in {best, 0}:
+        bandwidth = model.bandwidths_[place]
         alone = quick(bandwidth=bandwidth).fit(X, Y)
-        np.testing.assert_allclose(alone.validation_scores_, [score], rtol=1e-3)
+        np.testing.assert_allclose(alone.validation_scores_, model.validation_scores_[place], rtol=1e-3)
         if bandwidth == model.bandwidth_:
             assert alone.best_epoch_ == model.best_epoch_
             np.testing.assert_allclose(alone.predict(X), model.predict(X), rtol=1e-3)
@@ -242,7 +244,7 @@ def test_layers() -> None:
 
 def test_pipeline_search_clone_and_names() -> None:
     frame = pd.DataFrame(X, columns=list("abcd"))
-    grid = {"cmixupregressor__bandwidth": ["auto", 5.0, ("std", 0.3), ("fraction", 0.2)]}
+    grid = {"cmixupregressor__bandwidth": [("std", 0.3), ("fraction", 0.2)]}
     search = GridSearchCV(make_pipeline(StandardScaler(), quick(epochs=2)), grid, cv=2, error_score="raise")
     search.fit(frame, Y)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()

@@ -21,6 +21,7 @@ from cmixup.training.trainer import RunResult
 PREDICTIONS = "predictions.h5"
 COMPRESSION = {"compression": "gzip", "compression_opts": 9, "shuffle": True}
 OWN = "prediction"
+BINS = 10  # of the calibration: as many rows in each
 
 
 @dataclass(frozen=True)
@@ -93,3 +94,21 @@ def read_predictions(path: Path) -> dict[int, dict[str, Scored]]:
 def _small(values: np.ndarray) -> np.ndarray:
     """Return whole numbers in the smallest type that holds them."""
     return values.astype(np.result_type(np.min_scalar_type(values.min()), np.min_scalar_type(values.max())))
+
+
+def calibration(target: np.ndarray, prediction: np.ndarray, bins: int = BINS) -> tuple[np.ndarray, np.ndarray]:
+    """Return the mean prediction and the mean truth of rows that are predicted alike.
+
+    A regressor is calibrated where both are equal: `E[y | prediction] = prediction`. A slope of truth over prediction
+    above 1 says that predictions are drawn to the mean, as mixing labels does.
+
+    Args:
+        target, prediction: `(N,)`.
+        bins: the rows are sorted by prediction and cut into this many parts, or N if that is less.
+
+    Returns:
+        Mean predictions and mean truths, `(bins,)` each, ascending by prediction.
+    """
+    order = np.argsort(prediction, kind="stable")
+    parts = np.array_split(order, min(bins, len(order)))
+    return tuple(np.array([values[part].mean() for part in parts]) for values in (prediction, target))  # type: ignore[return-value]

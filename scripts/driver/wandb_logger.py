@@ -17,7 +17,7 @@ import numpy as np
 
 from cmixup.errors import InputError, check_choice
 from scripts.driver.logger import NoLogger
-from scripts.driver.predictions import Parts
+from scripts.driver.predictions import Parts, calibration
 from scripts.driver.runs import folder_name
 
 MODES = ("online", "offline", "disabled", "dryrun", "run", "shared")
@@ -131,17 +131,20 @@ class WandbLogger(NoLogger):
             run.finish()
 
     def _plots(self, predictions: Parts) -> dict[str, Any]:
-        """Return prediction against truth and residuals of the test rows, at most `MOST_ROWS` of them."""
+        """Return prediction against truth, residuals (at most `MOST_ROWS` points) and calibration of the test rows."""
         test = predictions["test"]
         truth, found = test.target.reshape(-1), test.prediction[""].reshape(-1)
         rows = np.unique(np.linspace(0, len(truth) - 1, min(len(truth), MOST_ROWS)).astype(np.int64))
         data = [[float(t), float(p), float(t - p)] for t, p in zip(truth[rows], found[rows], strict=True)]
         table = self._wandb.Table(columns=["truth", "prediction", "residual"], data=data)
-        scatter = self._wandb.plot.scatter
+        bins = [[float(p), float(t)] for p, t in zip(*calibration(truth, found), strict=True)]
+        means = self._wandb.Table(columns=["mean prediction", "mean truth"], data=bins)
+        scatter, line = self._wandb.plot.scatter, self._wandb.plot.line
         return {
             "test/predictions": table,
             "test/prediction_against_truth": scatter(table, "truth", "prediction", "Test: prediction against truth"),
             "test/residuals": scatter(table, "prediction", "residual", "Test: residual against prediction"),
+            "test/calibration": line(means, "mean prediction", "mean truth", "Test: calibration, bins of equal size"),
         }
 
 

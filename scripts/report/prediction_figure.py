@@ -7,27 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-BINS = 10  # of the calibration: as many rows in each
+from scripts.driver.predictions import calibration
+
 MOST_OUTPUTS = 6
 COLOUR = "#1f77b4"
-
-
-def calibration(target: np.ndarray, prediction: np.ndarray, bins: int = BINS) -> tuple[np.ndarray, np.ndarray]:
-    """Return the mean prediction and the mean truth of rows that are predicted alike.
-
-    A regressor is calibrated where both are equal: `E[y | prediction] = prediction`. A slope of truth over prediction
-    above 1 says that predictions are drawn to the mean, as mixing labels does.
-
-    Args:
-        target, prediction: `(N,)`.
-        bins: the rows are sorted by prediction and cut into this many parts, or N if that is less.
-
-    Returns:
-        Mean predictions and mean truths, `(bins,)` each, ascending by prediction.
-    """
-    order = np.argsort(prediction, kind="stable")
-    parts = np.array_split(order, min(bins, len(order)))
-    return tuple(np.array([values[part].mean() for part in parts]) for values in (prediction, target))  # type: ignore[return-value]
 
 
 def draw_predictions(target: np.ndarray, prediction: np.ndarray, names: Sequence[str], title: str) -> Figure:

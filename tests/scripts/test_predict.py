@@ -18,8 +18,7 @@ from cmixup import InputError, load_run
 from datasets.no2 import NO2
 from scripts import predict
 from scripts.driver.job import Job, execute
-from scripts.driver.predictions import read_predictions
-from scripts.report.prediction_figure import calibration
+from scripts.driver.predictions import calibration, read_predictions
 from tests.scripts.jobs import planned
 
 pytestmark = pytest.mark.usefixtures("no_git_session")

@@ -15,13 +15,13 @@ VARIANTS = "_variants"  # ends the experiment of runs at the layer that was not 
 
 
 def choose_variants(reports: Sequence[Report]) -> list[dict[str, Any]]:
-    """Keep, of runs that differ in their layer alone, the layer with the best mean validation score.
+    """Keep, of runs that differ in their layer alone, the layer with the best mean validation score on shared seeds.
 
     The others are recorded as `<experiment>_variants`. The layer has a column of its own, so it is no longer listed
     among the options that differ.
 
     Args:
-        reports: reports of runs; all seeds of a variant count.
+        reports: reports of runs; where no seed has all variants, all seeds count.
     """
     groups: dict[tuple, dict[str, list[Report]]] = defaultdict(lambda: defaultdict(list))
     for report in reports:
@@ -48,6 +48,10 @@ def validation(report: Report) -> float:
 
 
 def _best(variants: Mapping[str, Sequence[Report]]) -> str:
-    means = {layer: statistics.fmean(map(validation, members)) for layer, members in variants.items()}
+    shared = set.intersection(*({report["seed"] for report in members} for members in variants.values()))
+    means = {
+        layer: statistics.fmean(validation(r) for r in members if r["seed"] in shared or not shared)
+        for layer, members in variants.items()
+    }
     lower = metric_of(next(iter(variants.values()))[0]["selection"]).lower_is_better
     return min(means, key=lambda layer: means[layer] if lower else -means[layer])

@@ -47,3 +47,10 @@ def test_other_options_presets_and_datasets_do_not_compete() -> None:
         report("input", 0, 2.0, options={"method.k": 8, "method.layer": "input"}, run="c"),
     ]
     assert set(chosen(reports).values()) == {"table1"}
+
+
+def test_only_seeds_that_both_layers_have_are_compared() -> None:
+    """One easy seed of one layer says nothing against three seeds of the other."""
+    inputs = [report("input", seed, error) for seed, error in enumerate((2.0, 5.0, 5.0))]
+    found = chosen([*inputs, report("hidden", 0, 3.0)])
+    assert found == {**{f"input/seed={k}": "table1" for k in range(3)}, "hidden/seed=0": "table1_variants"}

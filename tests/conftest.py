@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 
 import pytest
@@ -23,3 +24,9 @@ def one_thread() -> None:
     import torch
 
     torch.set_num_threads(1)
+
+
+def pytest_collection_finish() -> None:
+    """Leave what is imported by now out of garbage collection, which would walk through all of PyTorch again and again."""
+    gc.collect()
+    gc.freeze()

@@ -64,6 +64,7 @@ def command(*overrides: str, flags: Sequence[str] = ()) -> subprocess.CompletedP
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_bad_value_is_one_line_and_exit_code_2_and_nothing_waits_for_reporting(tmp_path: Path) -> None:
     """Starting a run must not wait for pandas or matplotlib, so none of scripts.report is imported."""
     done = command("debug=tiny", f"out={tmp_path}/out", "method.bandwidth=-1", flags=("-X", "importtime"))

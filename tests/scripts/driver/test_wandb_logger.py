@@ -121,6 +121,7 @@ def test_what_wandb_refuses_is_one_line_and_no_run_is_begun(tmp_path: Path, monk
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.slow
 def test_wandb_is_told_to_be_quiet_before_it_is_imported() -> None:
     """Its exporter of metrics starts with the import, and a run that says offline comes too late."""
     code = (

@@ -147,6 +147,7 @@ def test_the_committed_figure_shows_what_the_numbers_are() -> None:
     assert list(line.lines[0].get_ydata()) == pytest.approx(expected)
 
 
+@pytest.mark.slow
 def test_the_committed_numbers_are_those_of_the_simulations() -> None:
     """One seed of one place of each theorem is computed again."""
     rows = read_csv(RESULTS / "theory.csv")

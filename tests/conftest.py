@@ -27,6 +27,6 @@ def one_thread() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Leave what is imported by now out of garbage collection, which would walk through all of PyTorch again and again."""
+    """Leave what is imported by now out of garbage collection, which would walk through PyTorch again and again."""
     gc.collect()
     gc.freeze()

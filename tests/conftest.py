@@ -26,7 +26,12 @@ def one_thread() -> None:
     torch.set_num_threads(1)
 
 
+def pytest_configure() -> None:
+    """Collect no garbage while everything is imported."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
     """Leave what is imported by now out of garbage collection, which would walk through PyTorch again and again."""
-    gc.collect()
+    gc.enable()
     gc.freeze()

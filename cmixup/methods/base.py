@@ -123,8 +123,12 @@ def check_data(method: Method, data: RegressionData) -> None:
 
 
 def per_run(method: Method) -> tuple[str, ...]:
-    """Return `per_run` of the method's own class: a subclass may read what its base does not."""
-    return vars(type(method)).get("per_run", ())
+    """Return `per_run` of the method's own class, since a subclass may read what its base does not.
+
+    A pairing that chooses in the step is left out: the stack takes that step with the options of one.
+    """
+    names = vars(type(method)).get("per_run", ())
+    return tuple(name for name in names if not getattr(getattr(method, name), "in_step", False))
 
 
 def check_alike(methods: Sequence[Method]) -> None:

@@ -64,7 +64,8 @@ class Mix(Method):
         self.mixing.fit(data.train, model, streams)
 
     def begin(self, stack: ModelStack, methods: Sequence[Method], streams: Sequence[Streams]) -> None:
-        """Let the mixing make what it trains."""
+        """Let the pairing prepare for steps, and the mixing make what it trains."""
+        self.pairing.begin(stack)
         self.mixing.begin(stack, [method.mixing for method in methods if isinstance(method, Mix)], streams)
 
     def draw(self, order: EpochBatches, streams: Streams) -> dict[str, np.ndarray]:

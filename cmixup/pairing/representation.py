@@ -92,12 +92,7 @@ class RepresentationDistance(Pairing):
         """Return the batch with partners among its candidates, drawn by the current representations."""
         pool = batch.candidates
         assert pool is not None
-        with torch.no_grad():
-            cumulative = self.weights(model, batch).cumsum(dim=-1)
-            level = batch.draws["level"].unsqueeze(-1) * cumulative[..., -1:]
-            chosen = (cumulative <= level).sum(dim=-1).clamp_max(cumulative.shape[-1] - 1)
-        pick = _picker(chosen)
-        return replace(batch, partner=Batch(pick(pool.x), pick(pool.y), pick(pool.domain)), candidates=None)
+        return choose(batch, pool, self.weights(model, batch))
 
     def weights(self, model: nn.Module, batch: Batch) -> Tensor:
         """Return what P is proportional to, `(..., B, C)` float64, relative to the nearest candidate of each row."""
@@ -107,16 +102,23 @@ class RepresentationDistance(Pairing):
         h = encode(model, torch.cat([batch.x, pool.x], dim=batch.y.ndim - 2))
         if self.labels:
             h = torch.cat([h, torch.cat([batch.y, pool.y], dim=-2).to(h.dtype)], dim=-1)
+        d = self.distances(h[..., :rows, :], h[..., rows:, :])
+        return weights_of(d, self.variance(d))
+
+    def distances(self, h: Tensor, other: Tensor) -> Tensor:
+        """Return d between `h: (..., B, D)` and `other: (..., C, D)`, `(..., B, C)` float64."""
         if self.distance == "cosine":
-            h = normalize(h.double(), dim=-1)
-            d = (1 - h[..., :rows, :] @ h[..., rows:, :].mT).clamp_min(0.0)
-        else:
-            near = torch.cdist(h[..., :rows, :], h[..., rows:, :], compute_mode="donot_use_mm_for_euclid_dist")
-            d = near.double().square()
+            near, far = normalize(h.double(), dim=-1), normalize(other.double(), dim=-1)
+            return (1 - near @ far.mT).clamp_min(0.0)
+        return torch.cdist(h, other, compute_mode="donot_use_mm_for_euclid_dist").double().square()
+
+    def variance(self, d: Tensor) -> float | Tensor:
+        """Return sigma^2, for the median form `(..., 1, 1)` by the finite ones of the distances `d: (..., B, C)`."""
         parsed = parse_bandwidth(self.bandwidth)
         if isinstance(parsed, float):
-            return weights_of(d, parsed**2)
-        return weights_of(d, parsed[1] * d.flatten(-2).median(dim=-1).values[..., None, None])
+            return parsed**2
+        finite = torch.where(d.isinf(), torch.nan, d)
+        return parsed[1] * finite.flatten(-2).nanmedian(dim=-1).values[..., None, None]
 
     def extra_repr(self) -> str:
         """Return the options, for the printed composition."""
@@ -135,7 +137,17 @@ def encode(model: nn.Module, x: Tensor) -> Tensor:
     return h
 
 
-def _picker(chosen: Tensor) -> Callable[[Tensor], Tensor]:
+def choose(batch: Batch, pool: Batch, weight: Tensor) -> Batch:
+    """Return the batch with partners from `pool`, by its draw `level: (..., B)` and `weight: (..., B, C)`."""
+    with torch.no_grad():
+        cumulative = weight.cumsum(dim=-1)
+        level = batch.draws["level"].unsqueeze(-1) * cumulative[..., -1:]
+        chosen = (cumulative <= level).sum(dim=-1).clamp_max(cumulative.shape[-1] - 1)
+    pick = picker(chosen)
+    return replace(batch, partner=Batch(pick(pool.x), pick(pool.y), pick(pool.domain)), candidates=None)
+
+
+def picker(chosen: Tensor) -> Callable[[Tensor], Tensor]:
     """Return a function that takes the rows `chosen: (..., B)` of `(..., C, *)`, of each model its own."""
     if chosen.ndim == 1:
         return lambda rows: rows[chosen]

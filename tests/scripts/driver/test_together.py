@@ -63,8 +63,9 @@ def test_jobs_whose_draws_differ_share_a_stack(tmp_path: Path) -> None:
 
 
 def test_jobs_that_cannot_be_stacked_are_alone(tmp_path: Path) -> None:
-    keys = [stack_key(planned(tmp_path, "method=rc_mixup", f"method.bandwidth={b}")) for b in (0.1, 0.2)]
-    assert keys[0] != keys[1]
+    for method in ("rc_mixup", "cmixup_h", "cmixup_h_pool"):  # the latter two: the stack itself chooses partners
+        keys = [stack_key(planned(tmp_path, f"method={method}", f"method.bandwidth={b}")) for b in (0.1, 0.2)]
+        assert keys[0] != keys[1]
     saved = [stack_key(cmixup_job(tmp_path, b, "checkpoint_every=1")) for b in (0.1, 0.2)]
     assert saved[0] != saved[1]
 

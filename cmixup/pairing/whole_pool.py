@@ -1,0 +1,91 @@
+"""Partners with near representations among all training rows, which are encoded again every few steps."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from cmixup.batch import Batch, read_rows
+from cmixup.data import Split
+from cmixup.errors import InputError, check_count
+from cmixup.model_stack import ModelStack
+from cmixup.order import EpochBatches
+from cmixup.pairing.representation import RepresentationDistance, choose, encode, picker
+from cmixup.sampling.kernels import weights_of
+
+BLOCK = 1024  # rows encoded at once
+
+
+class WholePool(RepresentationDistance):
+    """Draws with P(j|i) ~ exp(-d(h_i, h_j) / (2 bandwidth^2)) over all other training rows.
+
+    All rows are encoded at the first step of an epoch and then every `every` steps; between these, representations are
+    as old as that. A step costs `B * N` distances, and inputs of all rows stay on the device.
+
+    Args:
+        bandwidth: as for `RepresentationDistance`; the median is of d between the batch and all other rows.
+        distance: "euclidean" or "cosine".
+        labels: compare [h; y], neither of them scaled, instead of h.
+        every: steps between two encodings, 1 or more.
+
+    Raises:
+        InputError: a bad argument; in `fit`, inputs that are not a tensor, or fewer than 2 rows.
+    """
+
+    pool_x: Tensor
+    pool_y: Tensor
+    pool_domain: Tensor
+
+    def __init__(
+        self,
+        bandwidth: float | list | tuple,
+        distance: str = "euclidean",
+        *,
+        labels: bool = False,
+        every: int = 10,
+    ):
+        super().__init__(bandwidth, distance, labels=labels)
+        self.every = check_count("every", every, 1)
+        self.encoded = torch.zeros(0)
+
+    def fit(self, train: Split) -> None:
+        """Keep all rows, on the device of the run."""
+        if not isinstance(train.x, Tensor):
+            raise InputError(
+                f"pairing WholePool encodes all rows of {train.name} at once: inputs must be a tensor, "
+                f"got {type(train.x).__name__}; representation has the batch form"
+            )
+        if len(train) < 2:
+            raise InputError(f"pairing WholePool needs 2 training rows or more, got {len(train)}")
+        rows = read_rows(train, np.arange(len(train)))
+        for name in ("x", "y", "domain"):
+            self.register_buffer(f"pool_{name}", getattr(rows, name), persistent=False)
+
+    def begin(self, stack: ModelStack) -> None:
+        """Bring the labels to the unit that those of batches have."""
+        self.pool_y = stack.labels.scale(self.pool_y)
+
+    def draws(self, order: EpochBatches, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """Return `level: (M,)` uniform numbers, the rows `row: (M,)`, and `step: (M,)` of the epoch, from 0."""
+        step = np.repeat(np.arange(len(order.sizes)), order.sizes)
+        return {"level": rng.random(len(order.index)), "row": order.index, "step": step}
+
+    def with_partners(self, model: nn.Module, batch: Batch) -> Batch:
+        """Return the batch with partners among all rows, drawn by the last representations."""
+        if int(batch.draws["step"].flatten()[0]) % self.every == 0:
+            self.encoded = self._encode(model)
+        row = batch.draws["row"]
+        d = self.distances(picker(row)(self.encoded), self.encoded)
+        d.scatter_(-1, row.unsqueeze(-1), torch.inf)
+        return choose(batch, Batch(self.pool_x, self.pool_y, self.pool_domain), weights_of(d, self.variance(d)))
+
+    def _encode(self, model: nn.Module) -> Tensor:
+        """Return the representations of all rows, `(..., N, D)`, with labels beside them if they are compared."""
+        blocks = torch.split(self.pool_x, BLOCK, dim=self.pool_y.ndim - 2)
+        h = torch.cat([encode(model, block) for block in blocks], dim=-2)
+        return torch.cat([h, self.pool_y.to(h.dtype)], dim=-1) if self.labels else h
+
+    def extra_repr(self) -> str:
+        """Return the options, for the printed composition."""
+        return f"bandwidth={self.bandwidth!r}, distance={self.distance!r}, labels={self.labels}, every={self.every}"

@@ -1,0 +1,40 @@
+"""RegMixup: mixup beside the loss of the rows themselves (Pinto et al. 2022, NeurIPS, arXiv 2206.14502).
+
+`L = l(f(x), y) + eta l(f(x~), y~)`, with lambdas gathered at 1/2 (Beta(a, a) with a of 10 to 20). Written from the
+formula. Difference from the paper: the loss is the squared error, and partners are the pairing's.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from torch import Tensor, nn
+
+from cmixup.batch import Batch
+from cmixup.errors import check_nonnegative
+from cmixup.methods.base import squared_error
+from cmixup.methods.mix import Mix
+from cmixup.mixing.base import Mixing
+from cmixup.mixing.lam import Lam
+from cmixup.pairing.base import Pairing
+
+
+class RegMixup(Mix):
+    """Fits the rows, and `eta` times the mixed rows.
+
+    Args:
+        pairing, lam, layer, mixing: see `Mix`.
+        eta: weight of the mixed rows, 0 or more; at 0 this is ERM.
+    """
+
+    per_run: ClassVar[tuple[str, ...]] = ("pairing", "lam")
+
+    def __init__(
+        self, pairing: Pairing, lam: Lam, layer: str = "input", mixing: Mixing | None = None, *, eta: float = 1.0
+    ):
+        super().__init__(pairing, lam, layer, mixing)
+        self.eta = check_nonnegative("eta", eta)
+
+    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        """Return the mean squared error of the rows plus `eta` times that of the mixed ones."""
+        return squared_error(model(batch.x), batch.y) + self.eta * super().loss(model, batch)

@@ -1,0 +1,45 @@
+"""Resample only: the pairs of a mixing method, not mixed; the control that tells what resampling alone does.
+
+Selective mixup draws its partners, and so trains on rows in other proportions than they come in; Teney, Wang and
+Abbasnejad (2024, ICML, arXiv 2305.16817) trace much of its gains in classification to that. Here pairs are drawn as
+C-Mixup does (or with any pairing), and each is trained on at one end or at both, with no point between them.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from torch import Tensor, nn
+
+from cmixup.batch import Batch
+from cmixup.errors import check_choice
+from cmixup.methods.base import squared_error, squared_errors
+from cmixup.methods.mix import Mix
+from cmixup.mixing.lam import Lam
+from cmixup.pairing.base import Pairing
+
+
+class Resample(Mix):
+    """Fits the rows that a pairing draws, with their own labels.
+
+    Args:
+        pairing: who is drawn; a partner's marginal is `q(j) = (1/N) sum_i P(j|i)`.
+        lam: the weight of the row, `1 - lam` that of its partner; used at both ends only.
+        ends: "partner", the partners alone, each with weight 1, or "both", the row and its partner.
+    """
+
+    per_run: ClassVar[tuple[str, ...]] = ("pairing", "lam")
+
+    def __init__(self, pairing: Pairing, lam: Lam, ends: str = "partner"):
+        super().__init__(pairing, lam)
+        self.ends = check_choice("ends", ends, ("partner", "both"))
+
+    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        """Return the mean squared error of the partners, or of both ends by their weights."""
+        partner = batch.partner
+        assert partner is not None
+        if self.ends == "partner":
+            return squared_error(model(partner.x), partner.y)
+        lam = batch.draws["lam"]
+        own, other = squared_errors(model(batch.x), batch.y), squared_errors(model(partner.x), partner.y)
+        return (lam * own + (1 - lam) * other).mean(dim=-1)

@@ -1,0 +1,122 @@
+"""Similarity-kernel mixup: any pair, mixed the more the nearer (Bouniot et al. 2025, ICLR, arXiv 2311.01434).
+
+`lam ~ Beta(alpha, alpha)` of each row is warped, `lam' = I^-1(lam; tau, tau)`, the quantile function of Beta(tau, tau)
+at lam, with `tau = tau_max exp(-(d - 1) / (2 tau_std^2))` and d the pair's squared distance over its mean in the batch:
+near pairs get a large tau, so a lambda near 1/2, and far ones a small tau, so one near 0 or 1.
+
+Written from the formulas. Inputs and labels have a weight each, as in the authors' code (qbouniot/sim_kernel_mixup).
+Difference: the distance for inputs is of labels or of inputs, which are known before the step, not of hidden features.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import betaincinv
+from torch import Tensor, nn
+
+from cmixup.batch import Batch
+from cmixup.data import RegressionData
+from cmixup.errors import InputError, check_choice, check_positive
+from cmixup.methods.base import squared_error
+from cmixup.methods.mix import Mix
+from cmixup.mixing.lam import Lam
+from cmixup.mixing.linear import interpolate
+from cmixup.order import EpochBatches
+from cmixup.pairing.base import Pairing
+from cmixup.pairing.flat import Standardised
+from cmixup.seeding import Streams
+
+SMALLEST_TAU, LARGEST_TAU = 1e-3, 1e4  # beyond these lambda is 0 or 1, and 1/2, to the precision of float32
+
+
+class SKMixup(Mix):
+    """Mixes any pairs, with weights that depend on their distance.
+
+    Args:
+        pairing, lam, layer: see `Mix`; partners must be known before the step.
+        tau_max, tau_std: of inputs; above 0, infinity allowed for `tau_std` (tau is `tau_max` for all pairs then).
+        label_tau_max, label_tau_std: of labels, by the distance of labels. None: labels have the inputs' weight.
+        distance: of inputs' weight: "labels" or "inputs" (standardised).
+    """
+
+    per_run: ClassVar[tuple[str, ...]] = ("pairing", "lam")
+
+    def __init__(
+        self,
+        pairing: Pairing,
+        lam: Lam,
+        layer: str = "input",
+        *,
+        tau_max: float = 1.0,
+        tau_std: float = 1.0,
+        label_tau_max: float | None = None,
+        label_tau_std: float | None = None,
+        distance: str = "labels",
+    ):
+        super().__init__(pairing, lam, layer)
+        self.tau_max, self.tau_std = check_positive("tau_max", tau_max), _check_std("tau_std", tau_std)
+        if (label_tau_max is None) != (label_tau_std is None):
+            raise InputError(
+                f"label_tau_max and label_tau_std go together, got {label_tau_max!r} and {label_tau_std!r}"
+            )
+        self.label_tau_max = None if label_tau_max is None else check_positive("label_tau_max", label_tau_max)
+        self.label_tau_std = None if label_tau_std is None else _check_std("label_tau_std", label_tau_std)
+        self.distance = check_choice("distance", distance, ("labels", "inputs"))
+
+    def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
+        """Fit the pairing, and keep what distances are of."""
+        if self.pairing.in_step:
+            name = type(self.pairing).__name__
+            raise InputError(f"pairing must give partners before the step for SK Mixup, got {name}")
+        super().fit(data, model, streams)
+        self._labels = data.train.y.double().numpy()
+        self._inputs = Standardised(data.train.x) if self.distance == "inputs" else None
+
+    def draw(self, order: EpochBatches, streams: Streams) -> dict[str, np.ndarray]:
+        """Return the draws of `Mix` with `lam` warped, and `label_lam: (M,)` where labels have their own weight."""
+        drawn = super().draw(order, streams)
+        lam, partner = drawn["lam"].astype(np.float64), drawn["partner"]
+        labels = np.square(self._labels[order.index] - self._labels[partner]).sum(axis=1)
+        d = labels if self._inputs is None else np.square(self._inputs.between(order.index, partner))
+        drawn["lam"] = warped(lam, d, order.sizes, self.tau_max, self.tau_std)
+        if self.label_tau_max is not None and self.label_tau_std is not None:
+            drawn["label_lam"] = warped(lam, labels, order.sizes, self.label_tau_max, self.label_tau_std)
+        return drawn
+
+    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        """Return the mean squared error of the mixed batch, labels mixed by their own weight if they have one."""
+        if "label_lam" not in batch.draws:
+            return super().loss(model, batch)
+        partner = batch.partner
+        assert partner is not None
+        layer = self.layers[int(batch.draws["layer"][0])] if "layer" in batch.draws else self.layers[0]
+        target = interpolate(batch.y, partner.y, batch.draws["label_lam"])
+        if layer == "input":
+            return squared_error(model(interpolate(batch.x, partner.x, batch.draws["lam"])), target)
+        own, other = model.encode(batch.x, layer), model.encode(partner.x, layer)  # type: ignore[operator]
+        mixed = interpolate(own, other, batch.draws["lam"])
+        return squared_error(model.decode(mixed, layer), target)  # type: ignore[operator]
+
+
+def warped(lam: np.ndarray, d: np.ndarray, sizes: np.ndarray, tau_max: float, tau_std: float) -> np.ndarray:
+    """Return `I^-1(lam; tau, tau)`, `(M,)` float32.
+
+    Args:
+        lam: `(M,)` in [0, 1].
+        d: `(M,)` squared distances, which are divided by their mean in each batch (by 1 where that is 0).
+        sizes: `(G,)` rows of each batch.
+        tau_max, tau_std: tau at d = 1, and how fast it falls.
+    """
+    starts = np.cumsum(sizes) - sizes
+    mean = np.repeat(np.add.reduceat(d, starts) / sizes, sizes)
+    relative = d / np.where(mean > 0, mean, 1.0)
+    log_tau = np.log(tau_max) - (relative - 1) / (2 * tau_std**2)
+    tau = np.exp(np.clip(log_tau, np.log(SMALLEST_TAU), np.log(LARGEST_TAU)))
+    found: np.ndarray = betaincinv(tau, tau, lam).astype(np.float32)
+    return found
+
+
+def _check_std(name: str, value: float) -> float:
+    return value if value == float("inf") else check_positive(name, value)

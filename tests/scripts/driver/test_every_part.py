@@ -72,8 +72,10 @@ def check_plan(dataset: str, method: str, preset: str, tmp_path: Path) -> None:
     if "scaling" in values:
         assert job.dataset.scaling == values["scaling"]
     fixed = {"lam_per"} if method == "k_metamix" else set()  # one lambda a task, whatever the preset
-    if job.config["method"].get("pairing", {}).get("name") in ("inputs", "representation"):
+    if job.config["method"].get("pairing", {}).get("name") in ("inputs", "representation", "whole_pool"):
         fixed = {"bandwidth"}  # of another unit than labels
+    if method in ("regmixup", "sk_mixup"):
+        fixed = {"alpha"}  # of another meaning than mixup's
     for key in (
         {"bandwidth", "alpha", "lam_per", "inner_lr", "inner_steps"} & set(values) & set(job.config["method"]) - fixed
     ):

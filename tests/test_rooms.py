@@ -34,6 +34,7 @@ ROOMS = (
     "datasets",
     "scripts.driver",
     "scripts.report",
+    "scripts.study",
     "scripts.bench",
     "scripts",
 )

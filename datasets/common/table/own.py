@@ -13,7 +13,7 @@ import pandas as pd
 import torch
 
 from cmixup.data import RegressionData, Split
-from cmixup.errors import InputError, check_choice
+from cmixup.errors import InputError, check_choice, check_count
 from datasets.common.base import SPLITS, Dataset, Indices, permuted, smooth_labels
 from datasets.common.table.columns import as_words, cell, checked_numbers, holds_categories
 from datasets.common.table.preprocessing import PREPROCESSING, Preprocessing, fit
@@ -76,6 +76,8 @@ class OwnTable(Dataset):
         log_target: predict the natural logarithm of the targets.
         rare: levels with less than this share of the training rows, or fewer than 5 rows, are merged.
         scaling: of numeric features: standard, minmax or none.
+        max_rows: use so many rows at most, drawn by the run seed before the split.
+        train_rows: train on so many of the training rows at most, drawn by the run seed; the other parts stay.
         synthetic: use the twin; its target and group have the names given.
 
     Raises:
@@ -93,9 +95,13 @@ class OwnTable(Dataset):
         log_target: bool = False,
         rare: float = 0.01,
         scaling: str = "standard",
+        max_rows: int | None = None,
+        train_rows: int | None = None,
         synthetic: bool = False,
     ):
         super().__init__(synthetic)
+        self.max_rows = max_rows if max_rows is None else check_count("max_rows", max_rows, len(SPLITS))
+        self.train_rows = train_rows if train_rows is None else check_count("train_rows", train_rows, 1)
         self.targets, self.group = as_names(target), str(group)
         self.categorical, self.drop, self.keep = as_names(categorical), as_names(drop), as_names(keep)
         self.log_target = log_target
@@ -120,10 +126,13 @@ class OwnTable(Dataset):
 
     def load(self, seed: int) -> RegressionData:
         """Split the table by run seed, 60 / 20 / 20, and make features of it; it is read once."""
-        table = self.table
+        table = self._drawn(self.table, seed)
         rng, source = np.random.default_rng(seed), table.source.name
         targets = self.targets or ("y",)  # the twin's
         rows = split_groups(table.domain, rng, source) if self.group else split_rows(len(table.y), rng, source)
+        if self.train_rows is not None:
+            few = np.random.default_rng([seed, 1]).permutation(rows["train"])[: self.train_rows]
+            rows["train"] = np.sort(few) if self.group else few
         made = fit(
             table.features.iloc[np.sort(rows["train"])], targets, self.group, table.categorical,
             keep=self.keep, log_target=self.log_target, rare=self.rare, scaling=self.scaling, source=source,
@@ -141,6 +150,17 @@ class OwnTable(Dataset):
         data = self.assemble(seed, train, val, test, table.source.checksums, *table.notes, *notes_on(made))
         unit = "log " * self.log_target + ", ".join(targets)
         return replace(data, unit=unit, worst=("rmse",) if self.group else (), extras={PREPROCESSING: made.to_json()})
+
+    def _drawn(self, table: Table, seed: int) -> Table:
+        """Return the table, or `max_rows` of its rows, in their order."""
+        n = len(table.y)
+        if self.max_rows is None or n <= self.max_rows:
+            return table
+        kept = np.sort(np.random.default_rng([seed, 2]).choice(n, self.max_rows, replace=False))
+        notes = (*table.notes, f"{self.max_rows} of {n} rows are used, others for every seed")
+        return replace(
+            table, features=table.features.iloc[kept], y=table.y[kept], domain=table.domain[kept], notes=notes
+        )
 
     def _usable(self, source: Source) -> Table:
         """Check that the columns asked for are there, and leave out rows without target or group."""

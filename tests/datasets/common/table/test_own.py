@@ -112,6 +112,23 @@ def test_the_seed_chooses_the_split_and_the_file_is_read_once(path: str, monkeyp
     assert not torch.equal(first.train.y, other.train.y)
 
 
+def test_fewer_rows_are_drawn_by_the_seed(path: str) -> None:
+    whole = Csv(path, target="price").load(0)
+    less = Csv(path, target="price", max_rows=50)
+    data = less.load(0)
+    assert [len(split) for split in parts(data)] == [30, 10, 10]
+    assert data.notes[0] == "50 of 100 rows are used, others for every seed"
+    assert set(data.test.y[:, 0].tolist()) != set(less.load(1).test.y[:, 0].tolist())
+    assert Csv(path, target="price", max_rows=100).load(0).notes == whole.notes
+    few = Csv(path, target="price", train_rows=7).load(0)
+    assert len(few.train) == 7
+    assert set(few.train.y[:, 0].tolist()) < set(whole.train.y[:, 0].tolist())
+    for ours, theirs in ((few.val, whole.val), (few.test, whole.test)):  # the same rows, in units of fewer
+        assert torch.equal(ours.y, theirs.y)
+    numbers = few.train.x[:, 0].numpy()
+    assert (numbers.mean(), numbers.std()) == (pytest.approx(0, abs=1e-6), pytest.approx(1))
+
+
 def test_what_lies_outside_training_changes_no_feature_of_it(path: str) -> None:
     data = Csv(path, target="price").load(3)
     held = np.concatenate([data.val.y[:, 0], data.test.y[:, 0]])
@@ -196,6 +213,8 @@ def test_columns_that_do_not_fit_are_refused(options: dict[str, Any], message: s
         ({"target": ["a", "a"]}, "target 'a' is in target, too"),
         ({"target": "a", "group": "a"}, "target 'a' is in group, too"),
         ({"target": "a", "drop": "a"}, "target 'a' is in drop, too"),
+        ({"max_rows": 2}, "max_rows must be a whole number, 3 or more, got 2"),
+        ({"train_rows": 0}, "train_rows must be a whole number, 1 or more, got 0"),
         ({"rare": 1.0}, "rare must be a share of rows, 0 or more and below 1, got 1.0"),
         ({"scaling": "train"}, "scaling must be one of standard, minmax, none, got 'train'"),
         ({"separator": "x"}, "separator must be one of"),

@@ -1,0 +1,144 @@
+"""One cell of the study: the trials of a method on a table, then all seeds with the winner's options."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from cmixup.data import RegressionData
+from cmixup.errors import InputError
+from cmixup.seeding import Streams, torch_seed
+from cmixup.training.trainer import Run, RunResult, train
+from scripts.driver.compose import compose_train
+from scripts.driver.job import Job, plan, stack_key
+from scripts.driver.runs import environment
+from scripts.study.rules import Cell, Rules
+
+LoadFn = Callable[[Job, int], RegressionData]
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What a cell gave.
+
+    Attributes:
+        record: what is written as JSON.
+        prediction: of the test rows of each seed, float32 `(n, d_y)`.
+        target: their labels.
+    """
+
+    record: dict[str, Any]
+    prediction: list[np.ndarray]
+    target: list[np.ndarray]
+
+
+class Loader:
+    """Loads the rows of one table under one condition, each seed once."""
+
+    def __init__(self) -> None:
+        self.job: Job | None = None
+        self.loaded: dict[int, RegressionData] = {}
+
+    def __call__(self, job: Job, seed: int) -> RegressionData:
+        """Return the rows of a seed; all jobs asked for must be of one dataset with one set of options."""
+        if self.job is None:
+            self.job = job
+        if job.config["dataset"] != self.job.config["dataset"]:
+            raise InputError("a loader is of one dataset with one set of options")
+        if seed not in self.loaded:
+            self.loaded[seed] = self.job.dataset.load(seed)
+        return self.loaded[seed]
+
+    @property
+    def std(self) -> np.ndarray:
+        """Standard deviation of every target over the whole table, `(d_y,)` float64."""
+        assert self.job is not None
+        found: np.ndarray = self.job.dataset.table.y.std(axis=0)
+        return found
+
+
+def nrmse(prediction: np.ndarray, target: np.ndarray, std: np.ndarray) -> float:
+    """Return `sqrt(mean over targets of MSE / variance)`: the error in standard deviations of the label.
+
+    Args:
+        prediction, target: `(n, d_y)`.
+        std: `(d_y,)`.
+    """
+    error = (prediction.astype(np.float64) - target.astype(np.float64)) / std
+    return float(np.sqrt(np.square(error).mean()))
+
+
+def train_cell(cell: Cell, rules: Rules, load: Loader) -> Trained:
+    """Tune a method and train its seeds.
+
+    Raises:
+        InputError: a table that cannot be read, or every trial diverged.
+    """
+    started, shared = time.perf_counter(), rules.words(cell)
+    trials = rules.trials(cell.method)
+    jobs = [plan(compose_train([*shared, *words])) for words in trials]
+    torch.set_num_threads(1)
+    scores = np.full(len(jobs), np.inf)
+    for places in _stacks(jobs):
+        results = _train([jobs[k] for k in places], [rules.tune_seed], load)
+        for k, (result,) in zip(places, results, strict=True):
+            scores[k] = _score(result, load(jobs[k], rules.tune_seed), "val", load.std)
+    if not np.isfinite(scores).any():
+        raise InputError(f"every trial of {' '.join(cell.key)} diverged")
+    best = int(scores.argmin())
+    job, seeds = jobs[best], list(range(rules.seeds))
+    (final,) = _train([job], seeds, load)
+    data = [load(job, seed) for seed in seeds]
+    rows = []
+    for seed, one, d in zip(seeds, final, data, strict=True):
+        both = {part: _score(one, d, part, load.std) for part in ("val", "test")}
+        rows.append({"seed": seed, **both, "best_epoch": one.best_epoch})
+    tried = [{"options": words, "val": score} for words, score in zip(trials, scores.tolist(), strict=True)]
+    record = {
+        "table": cell.table.name, "condition": cell.condition.name, "method": cell.method, "options": trials[best],
+        "trials": tried, "train_rows": len(data[0].train), "std": load.std.tolist(), "seeds": rows,
+        "rules": rules.checksum, "checksums": dict(data[0].checksums), "seconds": time.perf_counter() - started,
+        **environment(job.device),
+    }  # fmt: skip
+    prediction = [_prediction(result, d, "test") for result, d in zip(final, data, strict=True)]
+    return Trained(record, prediction, [d.test.y.numpy() for d in data])
+
+
+def _stacks(jobs: Sequence[Job]) -> list[list[int]]:
+    """Return the places of jobs that train as one stack."""
+    groups: dict[str, list[int]] = {}
+    for k, job in enumerate(jobs):
+        groups.setdefault(stack_key(job) if job.stackable else str(k), []).append(k)
+    return list(groups.values())
+
+
+def _train(jobs: Sequence[Job], seeds: Sequence[int], load: LoadFn) -> list[list[RunResult]]:
+    """Train all seeds of jobs that share a stack; return the results by job, then seed."""
+    runs = []
+    for job in jobs:
+        for seed in seeds:
+            data, streams = load(job, seed), Streams(seed)
+            with torch_seed(streams.init):
+                model = job.make_model(tuple(data.train.x.shape[1:]), data.train.y.shape[1])  # type: ignore[union-attr]
+            runs.append(Run(data, job.make_method(), model, streams))
+    results = train(runs, jobs[0].settings, jobs[0].device)
+    return [results[k * len(seeds) : (k + 1) * len(seeds)] for k in range(len(jobs))]
+
+
+def _score(result: RunResult, data: RegressionData, part: str, std: np.ndarray) -> float:
+    if result.failure:
+        return float("inf")
+    return nrmse(_prediction(result, data, part), getattr(data, part).y.numpy(), std)
+
+
+def _prediction(result: RunResult, data: RegressionData, part: str) -> np.ndarray:
+    """Return the predictions on a part, NaN for a run that failed."""
+    if result.failure:
+        return np.full_like(getattr(data, part).y.numpy(), np.nan)
+    found: np.ndarray = result.predictions[part][""].numpy()
+    return found

@@ -1,0 +1,164 @@
+"""The study of when mixing helps: its rules, its score, and a cell from trials to what is written."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import yaml
+
+from cmixup.errors import InputError
+from scripts.driver.compose import TUNE_SEED, compose_train
+from scripts.driver.job import plan
+from scripts.study import cell as cells
+from scripts.study import run, store
+from scripts.study.cell import Loader, nrmse, train_cell
+from scripts.study.rules import RULES, Cell, Rules, load_rules
+
+
+@pytest.fixture(scope="module")
+def rules() -> Rules:
+    return load_rules()
+
+
+def test_every_method_has_sixteen_trials_four_a_rate_and_none_twice(rules: Rules) -> None:
+    assert rules.tune_seed == TUNE_SEED
+    assert rules.tune_seed not in range(rules.seeds)
+    for method in rules.methods:
+        trials = rules.trials(method)
+        assert len({tuple(words) for words in trials}) == len(trials) == 16
+        assert set(Counter(words[0] for words in trials).values()) == {4}
+
+
+def test_cells_are_all_methods_on_all_rows_and_four_on_fewer(rules: Rules) -> None:
+    found = Counter(cell.condition.name for cell in rules.cells())
+    assert found["all"] == 30 * 11
+    for name, condition in {c.name: c for c in rules.conditions}.items():
+        if name != "all":
+            big = [t for t in rules.tables if 0.6 * min(t.rows, rules.max_rows) > condition.train_rows]
+            assert found[name] == 4 * len(big)
+    (one,) = rules.cells(["penguin_mass"], ["rows100"], ["cmixup"])
+    assert one.key == ("penguin_mass", "rows100", "cmixup")
+    assert not rules.cells(["penguin_mass"], ["rows300"])
+    with pytest.raises(InputError, match=r"tables must be among .*, got 'penguins'"):
+        rules.cells(["penguins"])
+
+
+@pytest.mark.parametrize("name", ["erm", "cmixup_hidden", "cmixup_batch", "local_mixup", "sk_mixup", "resample"])
+def test_the_words_of_a_trial_plan_a_run(name: str, rules: Rules) -> None:
+    (cell,) = rules.cells(["gilgai_soil"], ["all"], [name])
+    job = plan(compose_train([*rules.words(cell), *rules.trials(name)[5]]))
+    assert job.config["method"]["name"] == rules.methods[name]["method"]
+    assert job.config["train"]["label_scaling"] == "standard"
+    assert job.dataset.targets == ("pH80", "e80", "c80")
+    assert job.dataset.max_rows == 5000
+    assert job.config["method"].get("layer") == (
+        "hidden" if name == "cmixup_hidden" else job.config["method"].get("layer")
+    )
+
+
+def test_groups_are_no_features_and_noise_and_rows_reach_the_dataset(rules: Rules) -> None:
+    (cell,) = rules.cells(["dutch_school_tests"], ["rows100_noise"], ["erm"])
+    job = plan(compose_train(rules.words(cell)))
+    assert "schoolNR" in job.dataset.drop
+    assert (job.dataset.train_rows, job.dataset.label_noise.ratio, job.dataset.group) == (100, 0.5, "")
+    assert job.dataset.targets == ("langPOST", "aritPOST")
+
+
+def test_the_score_is_in_standard_deviations_and_weighs_targets_alike() -> None:
+    target = np.array([[0.0, 0.0], [10.0, 1000.0]], dtype=np.float32)
+    prediction = target + np.array([[5.0, 0.0], [5.0, 0.0]], dtype=np.float32)
+    assert nrmse(prediction, target, np.array([5.0, 500.0])) == pytest.approx(np.sqrt(0.5))
+    assert nrmse(prediction[:, ::-1], target[:, ::-1], np.array([500.0, 5.0])) == pytest.approx(np.sqrt(0.5))
+
+
+@pytest.fixture
+def short(tmp_path: Path) -> Rules:
+    """Rules for the twin of an own table: two seeds, two rates with two points each, two epochs."""
+    given = yaml.safe_load(RULES.read_text())
+    given |= {"seeds": 2, "rates": [0.01, 1e9], "points": 2, "conditions": {"all": {"methods": "all"}}}
+    path = tmp_path / "rules.yaml"
+    path.write_text(yaml.safe_dump(given))
+    (tmp_path / "tables.csv").write_text((RULES.parent / "tables.csv").read_text())
+    return load_rules(path)
+
+
+def twin_words(self: Rules, cell: Cell) -> list[str]:
+    return [
+        "dataset=csv", "dataset.synthetic=true", "dataset.target=price", "logger=none",
+        f"method={self.methods[cell.method]['method']}", "train.epochs=2", "train.batch_size=128",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("method", ["erm", "resample"])
+def test_a_cell_is_tuned_on_its_own_seed_and_trains_the_winner(
+    method: str, short: Rules, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Rules, "words", twin_words)
+    (cell,) = short.cells(["penguin_mass"], ["all"], [method])
+    load = Loader()
+    trained = train_cell(cell, short, load)
+    scores = [trial["val"] for trial in trained.record["trials"]]
+    assert len(scores) == 4
+    assert np.argmin(scores) < 2  # a rate of 1e9 wins nothing
+    assert trained.record["options"] == trained.record["trials"][int(np.argmin(scores))]["options"]
+    assert sorted(load.loaded) == [0, 1, TUNE_SEED]
+    for row, prediction, target in zip(trained.record["seeds"], trained.prediction, trained.target, strict=True):
+        assert row["test"] == nrmse(prediction, target, np.array(trained.record["std"]))
+        assert row["test"] != row["val"]
+    store.save(tmp_path, cell, trained)
+    assert store.is_done(tmp_path, cell, short)
+    assert store.load(tmp_path, short) == [json.loads(json.dumps(trained.record))]
+    for one, other in zip(
+        store.read_arrays(store.path_of(tmp_path, cell).with_suffix(".npz")), trained.prediction, strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_records_by_other_rules_are_refused(short: Rules, rules: Rules, tmp_path: Path) -> None:
+    (cell,) = short.cells(["penguin_mass"], ["all"], ["erm"])
+    path = store.path_of(tmp_path, cell)
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"rules": short.checksum}))
+    assert store.is_done(tmp_path, cell, short)
+    with pytest.raises(InputError, match="was made by other rules"):
+        store.is_done(tmp_path, cell, rules)
+
+
+def test_what_is_done_is_not_trained_again_and_the_most_costly_comes_first(
+    rules: Rules, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chosen = rules.cells(["penguin_mass", "diamond_prices"], ["all"], ["erm", "mixup"])
+    assert [group[0].table.name for group in run.missing(tmp_path, chosen, rules)] == ["diamond_prices", "penguin_mass"]
+    for cell in chosen:
+        path = store.path_of(tmp_path, cell)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({"rules": rules.checksum}))
+    assert run.train_missing(tmp_path, chosen, rules) == []
+    assert "4 of 4 cells are done; training 0" in capsys.readouterr().out
+
+
+def test_a_worker_stops_before_a_cell_that_would_begin_too_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = []
+    now = iter([10.0, 20.0, 31.0])
+    monkeypatch.setattr(run, "time", SimpleNamespace(time=lambda: next(now)))
+    monkeypatch.setattr(run, "train_cell", lambda cell, *_: begun.append(cell.method))
+    monkeypatch.setattr(run, "save", lambda *_: None)
+    keys = [("penguin_mass", "all", method) for method in ("erm", "mixup", "cmixup")]
+    assert run.train_group(tmp_path, keys, 30.0) == ""
+    assert begun == ["erm", "mixup"]
+
+
+def test_a_loader_reads_each_seed_once_and_one_dataset_only() -> None:
+    words = ["dataset=csv", "dataset.synthetic=true", "dataset.target=price", "logger=none"]
+    load = cells.Loader()
+    job = plan(compose_train(words))
+    assert load(job, 3) is load(job, 3)
+    with pytest.raises(InputError, match="a loader is of one dataset"):
+        load(plan(compose_train([*words, "dataset.train_rows=9"])), 3)

@@ -1,0 +1,166 @@
+"""What the study found: methods against ERM on every table, over tables, and what resampling alone explains."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr, stdtr
+
+from cmixup.stats import Interval, clustered, paired
+
+BASE = "erm"
+Scores = Mapping[str, Mapping[str, Mapping[int, float]]]  # test error by table, method and seed, of one condition
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A method minus ERM on one table, in standard deviations of the label; below 0 is better.
+
+    Attributes:
+        interval: over seeds.
+        p: of the paired t test.
+        corrected: Holm's, over the tables of the condition.
+    """
+
+    interval: Interval
+    p: float
+    corrected: float = math.nan
+
+    def verdict(self, level: float) -> str:
+        """Return "win", "loss" or "tie"."""
+        if not self.corrected < level:
+            return "tie"
+        return "win" if self.interval.mean < 0 else "loss"
+
+
+def scores_of(records: Iterable[Mapping[str, Any]], condition: str) -> dict[str, dict[str, dict[int, float]]]:
+    """Return the test errors of one condition by table, method and seed; a run that failed has none."""
+    found: dict[str, dict[str, dict[int, float]]] = {}
+    for record in records:
+        if record["condition"] == condition:
+            seeds = {row["seed"]: row["test"] for row in record["seeds"] if math.isfinite(row["test"])}
+            found.setdefault(record["table"], {})[record["method"]] = seeds
+    return found
+
+
+def effects(scores: Scores, method: str) -> dict[str, Effect]:
+    """Return the effect of a method on every table that has it and ERM."""
+    found = {}
+    for table, methods in scores.items():
+        if method in methods and BASE in methods:
+            interval = paired(methods[method], methods[BASE])
+            if interval is not None:
+                found[table] = Effect(interval, t_test(interval))
+    corrected = holm([effect.p for effect in found.values()])
+    return {
+        table: Effect(effect.interval, effect.p, p) for (table, effect), p in zip(found.items(), corrected, strict=True)
+    }
+
+
+def t_test(interval: Interval, level: float = 0.95) -> float:
+    """Return the two-sided p value of the t test that a 95 % t interval belongs to."""
+    from scipy.special import stdtrit
+
+    half = (interval.high - interval.low) / 2
+    if half == 0:
+        return 1.0 if interval.mean == 0 else 0.0
+    t = interval.mean / half * float(stdtrit(interval.n - 1, (1 + level) / 2))
+    return float(2 * stdtr(interval.n - 1, -abs(t)))
+
+
+def holm(p: Sequence[float]) -> list[float]:
+    """Return p values after Holm's step-down correction (1979), in the order given."""
+    order = np.argsort(p, kind="stable")
+    found, largest = [0.0] * len(p), 0.0
+    for place, k in enumerate(order):
+        largest = max(largest, min(1.0, (len(p) - place) * p[k]))
+        found[k] = largest
+    return found
+
+
+def over_tables(each: Mapping[str, Effect]) -> Interval | None:
+    """Return the mean effect over tables and its interval, which counts tables, not seeds."""
+    return clustered([effect.interval.mean for effect in each.values()], list(each))
+
+
+def mean_ranks(scores: Scores, methods: Sequence[str]) -> tuple[dict[str, float], int]:
+    """Return each method's mean rank by mean error (1 is best, ties share), and over how many tables that have all."""
+    whole = [table for table in scores.values() if all(method in table for method in methods)]
+    ranks = np.array([_ranks([float(np.mean(list(table[m].values()))) for m in methods]) for table in whole])
+    if not whole:
+        return {}, 0
+    return dict(zip(methods, ranks.mean(axis=0).tolist(), strict=True)), len(whole)
+
+
+def friedman(ranks: Mapping[str, float], tables: int) -> float:
+    """Return the p value of Friedman's test in the form of Iman and Davenport (1980), for mean ranks over tables."""
+    from scipy.special import fdtrc
+
+    k = len(ranks)
+    chi = 12 * tables / (k * (k + 1)) * (sum(rank**2 for rank in ranks.values()) - k * (k + 1) ** 2 / 4)
+    if tables * (k - 1) - chi <= 0:
+        return 0.0
+    statistic = (tables - 1) * chi / (tables * (k - 1) - chi)
+    return float(fdtrc(k - 1, (k - 1) * (tables - 1), statistic))
+
+
+def wilcoxon(differences: Sequence[float]) -> float:
+    """Return the two-sided p value of the signed-rank test (zeros left out), exact without ties up to 50 values.
+
+    Otherwise the normal approximation with the correction for ties is used.
+    """
+    values = np.array([d for d in differences if d != 0])
+    n = len(values)
+    if n == 0:
+        return 1.0
+    ranks = np.array(_ranks(np.abs(values).tolist()))
+    smaller = min(ranks[values > 0].sum(), ranks[values < 0].sum())
+    if n <= 50 and len(set(ranks)) == n:
+        ways = np.zeros(n * (n + 1) // 2 + 1)
+        ways[0] = 1.0
+        for rank in range(1, n + 1):
+            ways[rank:] = ways[rank:] + ways[:-rank]
+        return float(min(1.0, 2 * ways[: int(smaller) + 1].sum() / 2.0**n))
+    _, ties = np.unique(ranks, return_counts=True)
+    variance = n * (n + 1) * (2 * n + 1) / 24 - (ties**3 - ties).sum() / 48
+    return float(min(1.0, 2 * ndtr((smaller + 0.5 - n * (n + 1) / 4) / math.sqrt(variance))))
+
+
+def against_erm(scores: Scores, methods: Sequence[str]) -> dict[str, float]:
+    """Return the p value of each method against ERM over tables, Wilcoxon's after Holm's correction."""
+    others = [method for method in methods if method != BASE]
+    p = [wilcoxon([effect.interval.mean for effect in effects(scores, method).values()]) for method in others]
+    return dict(zip(others, holm(p), strict=True))
+
+
+def explained(whole: Mapping[str, Effect], part: Mapping[str, Effect]) -> tuple[Interval, Interval] | None:
+    """Return how much of one method's effect another has: the slope and the mean difference, over shared tables.
+
+    The slope is of a line through the origin, of `part` on `whole`, with an interval by the jackknife over tables;
+    1 means that `part` does all that `whole` does, 0 that it does nothing of it.
+    """
+    tables = sorted(set(whole) & set(part))
+    if len(tables) < 3:
+        return None
+    x = np.array([whole[t].interval.mean for t in tables])
+    y = np.array([part[t].interval.mean for t in tables])
+    if not x.any():
+        return None
+    slope, n = float(x @ y / (x @ x)), len(tables)
+    left_out = [(x @ y - x[k] * y[k]) / max(x @ x - x[k] ** 2, 1e-300) for k in range(n)]
+    jackknife = clustered([n * slope - (n - 1) * value for value in left_out], tables)
+    difference = clustered((y - x).tolist(), tables)
+    assert jackknife is not None
+    assert difference is not None
+    shift = slope - jackknife.mean
+    return Interval(slope, jackknife.low + shift, jackknife.high + shift, n), difference
+
+
+def _ranks(values: Sequence[float]) -> list[float]:
+    """Return the ranks of values from 1, the mean of their places where they tie."""
+    array = np.array(values)
+    return [(float((array < v).sum()) + float((array <= v).sum()) + 1) / 2 for v in values]

@@ -1,0 +1,134 @@
+"""Statistics of the study against SciPy's and by hand."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from cmixup.stats import Interval, paired
+from scripts.study.effects import (
+    Effect,
+    against_erm,
+    effects,
+    explained,
+    friedman,
+    holm,
+    mean_ranks,
+    over_tables,
+    scores_of,
+    t_test,
+    wilcoxon,
+)
+
+
+def made(n_tables: int = 8, n_seeds: int = 10, shift: float = 0.0, seed: int = 0) -> dict:
+    rng = np.random.default_rng(seed)
+    found = {}
+    for k in range(n_tables):
+        base = rng.normal(0.5, 0.05, n_seeds)
+        other = base + shift * (k + 1) + rng.normal(0, 0.01, n_seeds)
+        found[f"t{k}"] = {"erm": dict(enumerate(base)), "cmixup": dict(enumerate(other))}
+    return found
+
+
+@pytest.mark.slow
+def test_p_values_are_those_of_the_paired_t_test() -> None:
+    from scipy.stats import ttest_rel
+
+    for table in made(shift=0.003).values():
+        ours = t_test(paired(table["cmixup"], table["erm"]))
+        assert ours == pytest.approx(ttest_rel(list(table["cmixup"].values()), list(table["erm"].values())).pvalue)
+    assert t_test(Interval(0.0, 0.0, 0.0, 5)) == 1.0
+
+
+def test_holm_by_hand() -> None:
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.9, 0.8]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+def test_verdicts_follow_the_corrected_p_value_and_the_sign() -> None:
+    better, worse = Interval(-0.1, -0.2, 0.0, 10), Interval(0.1, 0.0, 0.2, 10)
+    assert [Effect(i, 0.01, p).verdict(0.05) for i, p in ((better, 0.04), (worse, 0.04), (worse, 0.05))] == [
+        "win", "loss", "tie"
+    ]  # fmt: skip
+
+
+def test_effects_are_paired_and_corrected_over_tables() -> None:
+    found = effects(made(shift=0.004), "cmixup")
+    assert [e.corrected for e in found.values()] == pytest.approx(holm([e.p for e in found.values()]))
+    assert found["t7"].verdict(0.05) == "loss"
+    assert found["t7"].interval.mean == pytest.approx(0.032, abs=0.01)
+    mean = over_tables(found)
+    assert (mean.n, mean.mean) == (8, pytest.approx(np.mean([e.interval.mean for e in found.values()])))
+
+
+@pytest.mark.slow
+def test_ranks_and_friedman() -> None:
+    from scipy.stats import f, friedmanchisquare
+
+    rng = np.random.default_rng(1)
+    values = rng.normal(size=(12, 4)) + np.array([0, 0.2, 0.9, 0.4])
+    scores = {f"t{k}": {m: {0: v} for m, v in zip("abcd", row, strict=True)} for k, row in enumerate(values)}
+    ranks, n = mean_ranks(scores, "abcd")
+    assert n == 12
+    assert sum(ranks.values()) == pytest.approx(10)
+    chi = friedmanchisquare(*values.T).statistic
+    expected = f.sf(11 * chi / (12 * 3 - chi), 3, 33)
+    assert friedman(ranks, n) == pytest.approx(expected)
+    tied, _ = mean_ranks({"t": {"a": {0: 1.0}, "b": {0: 1.0}, "c": {0: 0.5}}}, "abc")
+    assert tied == {"a": 2.5, "b": 2.5, "c": 1.0}
+
+
+def test_p_values_by_hand() -> None:
+    """All of 5 on one side: 2 / 2^5; t = 3 with 2 degrees of freedom: 1 - t / sqrt(2 + t^2); ranks that all agree."""
+    assert wilcoxon([0.1, 0.2, 0.3, 0.4, 0.5]) == pytest.approx(2 / 32)
+    assert wilcoxon([-0.1, 0.2, 0.3, 0.4, 0.5]) == pytest.approx(4 / 32)
+    half = 4.302652729696142 / 3
+    assert t_test(Interval(1.0, 1 - half, 1 + half, 3)) == pytest.approx(1 - 3 / 11**0.5)
+    ranks, n = mean_ranks({f"t{k}": {"a": {0: 0.1}, "b": {0: 0.2}, "c": {0: 0.2}} for k in range(4)}, "abc")
+    assert (ranks, n) == ({"a": 1.0, "b": 2.5, "c": 2.5}, 4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [5, 12, 30, 60])
+def test_the_signed_rank_test_is_scipys(n: int) -> None:
+    from scipy.stats import wilcoxon as reference
+
+    d = np.random.default_rng(n).normal(0.3, 1, n)
+    assert wilcoxon(d) == pytest.approx(reference(d, method="exact" if n <= 50 else "approx", correction=True).pvalue)
+    assert wilcoxon([0.0, 0.0]) == 1.0
+    rounded = np.round(d, 1)
+    if n == 30:
+        theirs = reference(rounded, method="approx", correction=True).pvalue
+        assert wilcoxon(rounded) == pytest.approx(theirs)
+
+
+def test_a_method_that_is_always_worse_differs_over_tables() -> None:
+    assert against_erm(made(shift=0.02), ["erm", "cmixup"])["cmixup"] < 0.01
+    assert against_erm(made(shift=0.0), ["erm", "cmixup"])["cmixup"] > 0.05
+
+
+def effect(mean: float) -> Effect:
+    return Effect(Interval(mean, mean - 0.1, mean + 0.1, 10), 0.5)
+
+
+def test_what_resampling_explains_is_a_slope_through_the_origin() -> None:
+    whole = {f"t{k}": effect(v) for k, v in enumerate([0.1, -0.2, 0.3, 0.4])}
+    half = {name: effect(e.interval.mean / 2) for name, e in whole.items()}
+    slope, difference = explained(whole, half)
+    assert (slope.mean, slope.low, slope.high) == pytest.approx((0.5, 0.5, 0.5))
+    assert difference.mean == pytest.approx(-0.075)
+    nothing, _ = explained(whole, {name: effect(0.0) for name in whole})
+    assert nothing.mean == 0
+    assert explained(whole, {"t0": effect(1.0)}) is None
+
+
+def test_runs_that_failed_have_no_score() -> None:
+    record = {
+        "table": "t", "condition": "all", "method": "erm",
+        "seeds": [{"seed": 0, "test": 0.5}, {"seed": 1, "test": math.inf}],
+    }  # fmt: skip
+    assert scores_of([record, {**record, "condition": "rows100"}], "all") == {"t": {"erm": {0: 0.5}}}

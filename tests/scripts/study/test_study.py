@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections import Counter
 from pathlib import Path
@@ -15,7 +16,7 @@ from cmixup.errors import InputError
 from scripts.driver.compose import TUNE_SEED, compose_train
 from scripts.driver.job import plan
 from scripts.study import cell as cells
-from scripts.study import run, store
+from scripts.study import page, published, run, store
 from scripts.study.cell import Loader, nrmse, train_cell
 from scripts.study.rules import RULES, Cell, Rules, load_rules
 
@@ -117,6 +118,38 @@ def test_a_cell_is_tuned_on_its_own_seed_and_trains_the_winner(
         store.read_arrays(store.path_of(tmp_path, cell).with_suffix(".npz")), trained.prediction, strict=True
     ):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.fixture
+def trained(short: Rules, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the cells of ERM, C-Mixup and resampling on three tables, which are the twin in truth."""
+    monkeypatch.setattr(Rules, "words", twin_words)
+    load = Loader()
+    for cell in short.cells(["penguin_mass", "gilgai_soil", "us_wages_1988"], ["all"], ["erm", "cmixup", "resample"]):
+        store.save(tmp_path / "study", cell, train_cell(cell, short, load))
+    return tmp_path / "study"
+
+
+@pytest.mark.slow
+def test_what_is_published_is_verified_and_rendered(trained: Path, short: Rules, tmp_path: Path) -> None:
+    into = tmp_path / "published"
+    assert published.publish(trained, short, into) == 9
+    bytes_before = [path.read_bytes() for path in sorted(into.rglob("*.*z"))]
+    published.publish(trained, short, into)
+    assert [path.read_bytes() for path in sorted(into.rglob("*.*z"))] == bytes_before
+    assert published.verify(into) == (18, [])
+    records = published.read(into)
+    records[4]["seeds"][1]["test"] += 1e-12
+    text = "".join(json.dumps(record) + "\n" for record in records)
+    (into / "records.jsonl.gz").write_bytes(gzip.compress(text.encode()))
+    count, problems = published.verify(into)
+    assert (count, len(problems)) == (18, 1)
+    text = page.render(records, short)
+    assert f"9 of {len(short.cells())} cells are here" in text
+    (erm,) = (r for r in records if (r["table"], r["method"]) == ("gilgai_soil", "erm"))
+    assert f"| gilgai_soil | {np.mean([row['test'] for row in erm['seeds']]):.3f} |" in text
+    assert "Resampling alone" in text
+    assert page.draw_ranks(page.scores_of(records, "all"), ["erm", "cmixup", "resample"], 0.05) is not None
 
 
 def test_records_by_other_rules_are_refused(short: Rules, rules: Rules, tmp_path: Path) -> None:

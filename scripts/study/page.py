@@ -1,0 +1,156 @@
+"""The page of the study: wins, ties and losses, effects table by table, ranks, size and noise, resampling alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from scripts.report import names
+from scripts.report.sweep import interval_text
+from scripts.report.tables import markdown_rows
+from scripts.study.effects import (
+    BASE,
+    Effect,
+    Scores,
+    against_erm,
+    effects,
+    explained,
+    friedman,
+    mean_ranks,
+    over_tables,
+    scores_of,
+)
+from scripts.study.rules import Rules
+
+Record = Mapping[str, Any]
+TITLES = {"cmixup": "C-Mixup, input", "cmixup_hidden": "C-Mixup, hidden"}
+DECIMALS = 3
+
+
+def title(method: str) -> str:
+    """Return how the page calls a method of the rules."""
+    return TITLES.get(method) or names.method_title(method)
+
+
+def render(records: Sequence[Record], rules: Rules) -> str:
+    """Return the page as Markdown; what has no record is said to be missing."""
+    commits = sorted({record["commit"][:7] for record in records if record.get("commit")})
+    budget, sha = len(rules.rates) * rules.points, rules.checksum.split()[0][:12]
+    about = (
+        f"{len(rules.tables)} real tables ([which](README.md)), by the [rules](../../configs/study/rules.yaml) that "
+        f"were fixed before the first run (SHA-256 {sha}; runs of commits {', '.join(commits)}): the same splits, network "
+        f"and budget of {budget} trials for every method, ERM too; {rules.seeds} seeds. {len(records)} of "
+        f"{len(rules.cells())} cells are here."
+    )
+    legend = (
+        "Effects are a method's test error minus ERM's in standard deviations of the label, below 0 where it helps: "
+        "mean [95 % t interval]. In a row of a table they are paired over seeds; over tables the interval counts "
+        f"tables. A win or a loss has a p value below {rules.level:g} after Holm's correction over tables."
+    )
+    parts = ["# When does mixing help?", "", about, "", legend]
+    for condition in rules.conditions:
+        scores = scores_of(records, condition.name)
+        found = {m: effects(scores, m) for m in condition.methods if m != BASE}
+        if any(found.values()):
+            parts += [
+                "",
+                f"## {heading(condition.train_rows, condition.label_noise)}",
+                "",
+                *summary(found, rules.level),
+            ]
+            if condition.name == "all" and (lines := ranking(scores, condition.methods)):
+                parts += ["", *lines]
+            if "cmixup" in found and "resample" in found:
+                parts += ["", *resampling(found["cmixup"], found["resample"])]
+            if condition.name == "all":
+                parts += ["", "### Table by table", "", *by_table(scores, found, rules.level)]
+    return "\n".join(parts) + "\n"
+
+
+def heading(train_rows: int | None, noise: float) -> str:
+    """Return the heading of a condition."""
+    rows = "All rows (3,000 for training at most)" if train_rows is None else f"{train_rows} training rows"
+    return f"{rows}, noise of {noise:g} std on their labels" if noise else rows
+
+
+def summary(found: Mapping[str, Mapping[str, Effect]], level: float) -> list[str]:
+    """Return wins, ties, losses and the mean effect of every method."""
+    body = []
+    for method, each in found.items():
+        if each:
+            verdicts = [effect.verdict(level) for effect in each.values()]
+            counts = [str(verdicts.count(kind)) for kind in ("win", "tie", "loss")]
+            median = float(np.median([effect.interval.mean for effect in each.values()]))
+            mean = interval_text(over_tables(each), DECIMALS)
+            body.append([title(method), str(len(each)), *counts, f"{median:+.{DECIMALS}f}", mean])
+    return markdown_rows(["method", "tables", "wins", "ties", "losses", "median effect", "mean effect"], body)
+
+
+def ranking(scores: Scores, methods: Sequence[str]) -> list[str]:
+    """Return the mean ranks, Friedman's test, and each method against ERM over tables."""
+    ranks, n = mean_ranks(scores, methods)
+    if n < 3:
+        return []
+    p = against_erm(scores, methods)
+    ordered = sorted(ranks, key=ranks.__getitem__)
+    text = ", ".join(f"{title(m)} {ranks[m]:.2f}" + (f" (p {p[m]:.2g})" if m in p else "") for m in ordered)
+    line = (
+        f"Mean ranks over {n} tables, with the p value against ERM (Wilcoxon's signed ranks, Holm's correction): "
+        f"{text}. Friedman's test that all are alike: p {friedman(ranks, n):.2g}."
+    )
+    return [line, "", "![mean ranks](ranks.png)"]
+
+
+def resampling(whole: Mapping[str, Effect], part: Mapping[str, Effect]) -> list[str]:
+    """Return how much of C-Mixup's effect resampling alone has."""
+    found = explained(whole, part)
+    if found is None:
+        return []
+    slope, difference = found
+    line = (
+        f"Resampling alone (pairs drawn as C-Mixup does, not mixed) has {interval_text(slope, 2)} of C-Mixup's effect "
+        f"(slope through the origin over {slope.n} tables; 1 is all of it), and its error is "
+        f"{interval_text(difference, DECIMALS)} beside C-Mixup's."
+    )
+    return [line]
+
+
+def by_table(scores: Scores, found: Mapping[str, Mapping[str, Effect]], level: float) -> list[str]:
+    """Return ERM's error and every effect, table by table; wins and losses are bold."""
+    body = []
+    for table, methods in scores.items():
+        if BASE in methods:
+            row = [table, f"{np.mean(list(methods[BASE].values())):.{DECIMALS}f}"]
+            for each in found.values():
+                effect = each.get(table)
+                text = "—" if effect is None else f"{effect.interval.mean:+.{DECIMALS}f}"
+                row.append(f"**{text}**" if effect and effect.verdict(level) != "tie" else text)
+            body.append(row)
+    return markdown_rows(["table", "ERM", *map(title, found)], body)
+
+
+def draw_ranks(scores: Scores, methods: Sequence[str], level: float) -> Figure | None:
+    """Draw mean ranks on a line, those that differ from ERM over tables filled; None for fewer than three tables."""
+    ranks, n = mean_ranks(scores, methods)
+    if n < 3:
+        return None
+    p, ordered = against_erm(scores, methods), sorted(ranks, key=ranks.__getitem__)
+    figure = Figure(figsize=(7.2, 0.9 + 0.32 * len(ordered)))
+    axis = figure.subplots()
+    for place, method in enumerate(ordered):
+        colour = "black" if method == BASE else "#1f77b4" if ranks[method] < ranks[BASE] else "#d62728"
+        differs = method == BASE or p[method] < level
+        axis.plot(ranks[method], place, "o", color=colour, markerfacecolor=colour if differs else "white")
+        axis.annotate(title(method), (ranks[method], place), xytext=(8, 0), textcoords="offset points", va="center")
+    axis.axvline(ranks[BASE], color="black", linewidth=0.6, linestyle=":")
+    axis.set_ylim(len(ordered) - 0.5, -0.5)
+    axis.set_yticks([])
+    axis.set_xlim(min(ranks.values()) - 0.3, max(ranks.values()) + 1.6)
+    axis.set_xlabel(f"mean rank over {n} tables, 1 is best; filled: differs from ERM (Wilcoxon, Holm)")
+    for side in ("left", "top", "right"):
+        axis.spines[side].set_visible(False)
+    figure.tight_layout()
+    return figure

@@ -1,0 +1,77 @@
+"""What is published of the study: all records in one compressed file, and the predictions of each table in one."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cmixup.files import write_atomically
+from scripts.report.experiment import RESULTS
+from scripts.study.cell import nrmse
+from scripts.study.rules import Rules
+from scripts.study.store import load, path_of, read_arrays
+
+FOLDER = RESULTS / "study"
+RECORDS = FOLDER / "records.jsonl.gz"
+TARGET = "target"
+
+
+def publish(folder: Path, rules: Rules, into: Path = FOLDER) -> int:
+    """Copy the cells of a folder that are done; return how many. The same cells give the same bytes."""
+    records = load(folder, rules)
+    arrays: dict[str, dict[str, np.ndarray]] = {}
+    for cell in rules.cells():
+        path = path_of(folder, cell)
+        if path.is_file():
+            of_table = arrays.setdefault(cell.table.name, {})
+            for name, file in (
+                (TARGET, path.parent.parent / "targets.npz"),
+                (key_of(cell.key[1:]), path.with_suffix(".npz")),
+            ):
+                of_table |= {f"{name}:{k}": array for k, array in enumerate(read_arrays(file))}
+    for table, each in arrays.items():
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, **each)  # type: ignore[arg-type]
+        write_atomically(into / "predictions" / f"{table}.npz", buffer.getvalue())
+    text = "".join(json.dumps(record) + "\n" for record in records)
+    write_atomically(into / RECORDS.name, gzip.compress(text.encode(), mtime=0))
+    return len(records)
+
+
+def key_of(parts: Sequence[str]) -> str:
+    """Return how a cell's predictions are called in its table's file."""
+    return "/".join(parts)
+
+
+def read(folder: Path = FOLDER) -> list[dict[str, Any]]:
+    """Return the published records; none if nothing has been published."""
+    path = folder / RECORDS.name
+    if not path.is_file():
+        return []
+    return [json.loads(line) for line in gzip.decompress(path.read_bytes()).decode().splitlines()]
+
+
+def verify(folder: Path = FOLDER) -> tuple[int, list[str]]:
+    """Compute every published test score again from its predictions; return how many, and those that differ."""
+    count, problems = 0, list[str]()
+    by_table: dict[str, list[dict[str, Any]]] = {}
+    for record in read(folder):
+        by_table.setdefault(record["table"], []).append(record)
+    for table, records in by_table.items():
+        with np.load(folder / "predictions" / f"{table}.npz", allow_pickle=False) as file:
+            for record in records:
+                name, std = key_of((record["condition"], record["method"])), np.array(record["std"])
+                for k, row in enumerate(record["seeds"]):
+                    again = nrmse(file[f"{name}:{k}"], file[f"{TARGET}:{k}"], std)
+                    count += 1
+                    if again != row["test"] and not (np.isnan(again) and row["test"] == float("inf")):
+                        problems.append(
+                            f"{table} {name} seed {row['seed']}: {row['test']!r} published, {again!r} again"
+                        )
+    return count, problems

@@ -190,10 +190,28 @@ def render_curves(curves: Sequence[Curve]) -> None:
             )
 
 
+def stale_files(records: pd.DataFrame, root: Path = RESULTS.parent) -> list[str]:
+    """Return what is committed but not what the records render to: files below `root`, then claims that fail."""
+    texts = {f"{RESULTS.name}/{path}": text for path, text in render_texts(records).items()}
+    verdicts = check_all(Evidence(records))
+    texts |= render_pages(records, published_curves(), verdicts)
+    stale = [name for name, text in texts.items() if not (root / name).is_file() or (root / name).read_text() != text]
+    return stale + [f"claim {verdict.claim.name}" for verdict in verdicts if not verdict.holds]
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
-    argparse.ArgumentParser(prog="python -m scripts.render", description=__doc__).parse_args(argv)
+    parser = argparse.ArgumentParser(prog="python -m scripts.render", description=__doc__)
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; name what is stale, and fail if anything is"
+    )
+    check = parser.parse_args(argv).check
     with user_errors():
+        if check:
+            if stale := stale_files(published_records()):
+                raise InputError(f"stale, run python -m scripts.render: {', '.join(stale)}")
+            print("every rendered file is what the records render to, and every claim holds")
+            return
         draw_invariance()
         draw_task_errors()
         draw_theory()

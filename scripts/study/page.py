@@ -41,8 +41,8 @@ def render(records: Sequence[Record], rules: Rules) -> str:
     budget, sha = len(rules.rates) * rules.points, rules.checksum.split()[0][:12]
     about = (
         f"{len(rules.tables)} real tables ([which](README.md)), by the [rules](../../configs/study/rules.yaml) that "
-        f"were fixed before the first run (SHA-256 {sha}; runs of commits {', '.join(commits)}): the same splits, network "
-        f"and budget of {budget} trials for every method, ERM too; {rules.seeds} seeds. {len(records)} of "
+        f"were fixed before the first run (SHA-256 {sha}; runs of commits {', '.join(commits)}): the same splits, "
+        f"network and budget of {budget} trials for every method, ERM too; {rules.seeds} seeds. {len(records)} of "
         f"{len(rules.cells())} cells are here."
     )
     legend = (

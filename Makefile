@@ -32,6 +32,7 @@ RESULTS  ?=
 DRY_RUN  ?=
 PYTHONS  ?=
 MINUTES  ?=
+COUNTS   ?=
 INVARIANCE := crime,skillcraft
 NARROW = --seeds "$(SEEDS)" --datasets "$(DATASETS)" --methods "$(METHODS)" --preset "$(PRESET)" \
          --device "$(DEVICE)" --out "$(OUT)" --rerun "$(RERUN)"
@@ -154,6 +155,9 @@ test-all: $(VENV)/.ready ## Run every test, slow ones and those on real data too
 
 mutants: $(VENV)/.ready ## Make known mistakes in copies of the code and say which the tests miss: ONLY=fish JOBS=2
 	$(PY) -m scripts.mutants --only "$(ONLY)" --jobs "$(or $(JOBS),0)"
+
+reliability: $(VENV)/.ready ## Kill, race, damage and fuzz the code and write results/reliability.md (an hour): ONLY=kills COUNTS="kills=100"
+	$(PY) -m scripts.reliability only="$(ONLY)" seed="$(SEED)" out="$(OUT)" $(COUNTS)
 
 lint: $(VENV)/.ready ## Check style
 	$(PY) -m ruff check .

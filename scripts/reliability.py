@@ -16,6 +16,7 @@ import time
 import traceback
 from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
 from cmixup.errors import InputError
@@ -58,7 +59,7 @@ def run_trials(counts: Mapping[str, int], seed: int, folder: Path, jobs: int) ->
     """Run trials, `jobs` at a time, each in a process of its own, and say how far they are."""
     context = multiprocessing.get_context("spawn")
     waiting, found = list(counts), dict[str, Trial]()
-    running: dict[str, tuple[multiprocessing.process.BaseProcess, Connection, float]] = {}
+    running: dict[str, tuple[SpawnProcess, Connection, float]] = {}
     said = time.monotonic()
     try:
         while waiting or running:

@@ -83,6 +83,8 @@ class Command:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         pools: Any = multiprocessing
         pools.get_context = functools.partial(_forking, multiprocessing.get_context("fork"))
+        job: Any = sys.modules["scripts.driver.job"]
+        job.environment = _environment
         if self.before:
             self.before()
         sys.argv = [self.module, *self.words]
@@ -101,6 +103,11 @@ class Command:
     def run(self, log: Path, limit: float = 300.0) -> int:
         """Run it to its end and return its exit status, minus a signal's number; after `limit` seconds it is killed."""
         return ended(self.start(log), limit)
+
+
+def _environment(device: Any) -> dict[str, Any]:
+    """Describe the code as committed, and as the same whatever somebody commits while trials run."""
+    return {"commit": "0" * 40, "dirty": False, "device": str(device), "versions": {}}
 
 
 def _forking(context: Any, *_: str) -> Any:

@@ -75,11 +75,8 @@ def run(count: int, seed: int, folder: Path) -> Trial:
     if code := command(whole, 0).run(folder / "undisturbed" / "log"):
         raise RuntimeError(f"the undisturbed command ended with {code}: {tail(folder / 'undisturbed' / 'log')}")
     reference, steps = content(whole), int((whole.parent / COUNT).read_text())
-    chosen = (
-        sorted({1 + (k * steps + seed) // count % steps for k in range(count)})
-        if count < steps
-        else range(1, steps + 1)
-    )
+    tried = min(count, steps)
+    chosen = [1 + (k * steps // tried + seed) % steps for k in range(tried)]
     for k, at in enumerate(chosen):
         shutil.rmtree(folder / "crashed", ignore_errors=True)
         out, log = folder / "crashed" / "out", folder / "crashed" / "log"

@@ -27,8 +27,8 @@ from scripts.trials.commands import (
 from scripts.trials.scenes import SCENES, Scene, publishing, to_publish
 
 WHAT = (
-    "a command killed by SIGKILL at a random moment loses no finished seed, leaves no half file and no process, and ends "
-    "as if nothing had been once it is started again"
+    "a command killed by SIGKILL at a random moment loses no finished seed, leaves no half file and no process, and "
+    "ends as if nothing had been once it is started again"
 )
 ROUNDS = 4  # kills before a command is left to end
 

@@ -80,6 +80,17 @@ def holding(folder: Path, names: Sequence[str]) -> Iterator[list[str]]:
             folder.rmdir()  # refuses while others hold locks
 
 
+@contextlib.contextmanager
+def alone(folder: Path, name: str) -> Iterator[None]:
+    """Take the lock of this name, and wait for whoever holds it."""
+    while True:
+        with holding(folder, [name]) as taken:
+            if taken:
+                yield
+                return
+        wait_for(folder, [name])
+
+
 def path_of(folder: Path, name: str) -> Path:
     """Return the file of a lock."""
     return folder / f"{hashlib.sha256(name.encode()).hexdigest()[:24]}{LOCK}"

@@ -27,6 +27,7 @@ def stacks_of(cells: Sequence[Cell], models: int = STACK_MODELS) -> list[list[Ce
     """Return the cells in groups that train as one stack each, of about `models` models; others are alone.
 
     Jobs that differ only in what their methods draw with are put together, see `scripts.driver.job.stack_key`.
+    Seeds that are done count, too: what is left after an interruption is in the same stack as before.
     """
     groups: dict[str, list[Cell]] = {}
     for cell in cells:
@@ -35,29 +36,28 @@ def stacks_of(cells: Sequence[Cell], models: int = STACK_MODELS) -> list[list[Ce
     for group in groups.values():
         stack, size = list[Cell](), 0
         for cell in group:
-            if stack and size + len(cell[1].pending) > models:
+            if stack and size + len(cell[1].seeds) > models:
                 stacks.append(stack)
                 stack, size = [], 0
             stack.append(cell)
-            size += len(cell[1].pending)
+            size += len(cell[1].seeds)
         stacks.append(stack)
     return stacks
 
 
-def train_stack(task: tuple[str, Sequence[Sequence[str]]], tell: Callable[[Any], None]) -> str | None:
+def train_stack(commands: Sequence[Sequence[str]], tell: Callable[[Any], None]) -> str | None:
     """Train one stack in a worker; returns what went wrong, such as seeds that diverged.
 
     Args:
-        task: the stack's name, and the command lines of scripts.train that it consists of.
+        commands: the command lines of scripts.train that it consists of.
         tell: called with epoch and history row of the first run: 0 and none at the start.
     """
-    name, commands = task
     tell((0, {}))
     jobs = [plan(compose_train(command)) for command in commands]
     try:
         execute_together(jobs, lambda epoch, history: tell((epoch, history[0])))
     except (Diverged, InputError) as error:
-        return f"{name}: {error}"
+        return str(error)
     return None
 
 
@@ -102,7 +102,7 @@ def train_stacks(
         display.say(f"training {n_runs} runs as {len(pending)} stacks, {workers} at a time; the processes are starting")
         jobs = [[job for _, job in stack] for stack in pending]
         named = dict(zip(_labels(jobs), zip(jobs, pending, strict=True), strict=True))
-        tasks = {name: (own, (name, [command for command, _ in stack])) for name, (own, stack) in named.items()}
+        tasks = {name: (own, [command for command, _ in stack]) for name, (own, stack) in named.items()}
         return _follow(tasks, workers, display, on_finish)
 
 
@@ -142,12 +142,13 @@ def _follow(
                 try:
                     ended, told = worker.hear()
                 except Died as error:
-                    ended, told = True, f"{name}: {error}"
+                    ended, told = True, str(error)
                 else:
                     idle += [worker] if ended else []
                 stack = tasks[name][0]
                 if ended:
                     del running[connection]
+                    told = f"{name}: {told}" if told else None
                     problems += [told] if told else []
                     for line in filter(None, [on_finish(job, told) for job in stack] if on_finish else []):
                         display.say(line)

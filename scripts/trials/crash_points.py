@@ -52,7 +52,7 @@ class Ending:
             os._exit(CRASH)
 
     def _fsync(self, handle: int) -> None:
-        path = Path(os.readlink(f"/proc/self/fd/{handle}"))  # noqa: PTH115
+        path = Path(f"/proc/self/fd/{handle}").readlink()
         if path.is_file() and self._step():
             os.truncate(path, path.stat().st_size // 2)
             os._exit(CRASH)

@@ -16,7 +16,7 @@ from cmixup.errors import InputError
 from cmixup.processes import is_alive
 from scripts.driver import parallel
 from scripts.driver.progress import ProgressDisplay
-from scripts.driver.workers import Died, Worker, end_with
+from scripts.driver.workers import Died, Worker
 from tests.scripts.jobs import planned
 
 FORK: Any = multiprocessing.get_context("fork")
@@ -58,16 +58,20 @@ def test_a_worker_that_dies_is_named_and_the_others_go_on(count: int, tmp_path: 
     assert multiprocessing.active_children() == []
 
 
-def test_a_worker_ends_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+def sleep(folder: str, tell: Callable[[Any], None]) -> str | None:
+    """Say who works, and do nothing for a minute."""
+    (Path(folder) / "child").write_text(str(os.getpid()))
+    tell(None)
+    time.sleep(60)
+    return None
+
+
+def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     parent = os.fork()
     if not parent:
-        child = os.fork()
-        if not child:
-            end_with(os.getppid())
-            time.sleep(60)
-            os._exit(0)
-        time.sleep(0.3)
-        (tmp_path / "child").write_text(str(child))
+        worker = Worker(FORK, sleep)
+        worker.give(str(tmp_path))
+        worker.hear()
         os.kill(os.getpid(), signal.SIGKILL)
     os.waitpid(parent, 0)
     child, until = int((tmp_path / "child").read_text()), time.monotonic() + 5

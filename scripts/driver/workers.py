@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnContext
 from typing import Any
@@ -38,7 +38,8 @@ class Worker:
     def __init__(self, context: SpawnContext, work: Work):
         self.connection, theirs = context.Pipe()
         self._process = context.Process(target=serve, args=(theirs, os.getpid(), work))
-        self._process.start()
+        with _deaf_to_interrupts():
+            self._process.start()
         theirs.close()
 
     def give(self, task: Any) -> None:
@@ -67,6 +68,19 @@ class Worker:
         self._process.join(5)
         self._process.kill()
         self.connection.close()
+
+
+@contextlib.contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """Ignore Ctrl-C for a moment; processes that start meanwhile ignore it as long as they live, imports included."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def serve(connection: Connection, parent: int, work: Work) -> None:

@@ -31,7 +31,7 @@ from scripts.driver.config import (
     parameters,
     resolved,
 )
-from scripts.driver.locks import LOCKS, holding, wait_for
+from scripts.driver.locks import LOCKS, clean, holding, wait_for
 from scripts.driver.predictions import Parts, scored
 from scripts.driver.record import kept_texts, make_report, stack_report
 from scripts.driver.runs import (
@@ -181,6 +181,8 @@ def execute_together(
             of other code or data.
         Diverged: after the other seeds are written, naming those that failed, and where.
     """
+    for job in jobs:
+        clean(Path(job.config["out"]) / LOCKS)
     jobs = [job for job in jobs if job.pending]
     if not jobs:
         return []

@@ -80,6 +80,14 @@ def holding(folder: Path, names: Sequence[str]) -> Iterator[list[str]]:
             folder.rmdir()  # refuses while others hold locks
 
 
+def clean(folder: Path) -> None:
+    """Remove the locks of processes that were killed when their work was done, and the folder if no other is held."""
+    if folder.is_dir():
+        with contextlib.suppress(OSError), _guarded(folder):
+            _clean(folder)
+            folder.rmdir()
+
+
 @contextlib.contextmanager
 def alone(folder: Path, name: str) -> Iterator[None]:
     """Take the lock of this name, and wait for whoever holds it."""
@@ -195,10 +203,9 @@ def _open(folder: Path) -> int:
 
 
 def _clean(folder: Path) -> None:
-    """Remove what processes left that were killed while they took a lock."""
+    """Remove the locks of the dead, and what processes left that were killed while they took one."""
     for path in folder.iterdir():
-        if path.suffix != LOCK:
-            owner = owner_of(path)
-            with contextlib.suppress(OSError):
-                if not _holds(path, owner, time.time) if owner else time.time() - path.stat().st_mtime > SILENCE:
-                    path.unlink()
+        owner = owner_of(path)
+        with contextlib.suppress(OSError):
+            if not _holds(path, owner, time.time) if owner else time.time() - path.stat().st_mtime > SILENCE:
+                _take_away(path, owner)

@@ -7,12 +7,14 @@ import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection, wait
+from pathlib import Path
 from typing import Any
 
 from cmixup.errors import InputError
 from scripts.driver.cli import label
 from scripts.driver.compose import compose_train
 from scripts.driver.job import Diverged, Job, execute_together, plan, stack_key
+from scripts.driver.locks import LOCKS, clean
 from scripts.driver.progress import ProgressDisplay
 from scripts.driver.workers import Died, Worker
 
@@ -97,6 +99,8 @@ def train_stacks(
         if done:
             display.say(f"{done} runs are done already and are not trained again (RERUN=1 does)")
         if not pending:
+            for out in {str(job.config["out"]) for stack in stacks for _, job in stack}:
+                clean(Path(out) / LOCKS)
             return []
         n_runs = sum(len(job.pending) for stack in pending for _, job in stack)
         display.say(f"training {n_runs} runs as {len(pending)} stacks, {workers} at a time; the processes are starting")

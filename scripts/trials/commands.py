@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from scripts.driver.compose import compose_train
 from scripts.driver.runs import DONE, REPORT, damage
 
 TINY = ("dataset.synthetic=true", "logger=none")
@@ -34,6 +35,10 @@ MODULES = (
     "cmixup.methods.cmixup", "cmixup.methods.mixup", "cmixup.methods.erm", "cmixup.methods.mixrl",
     "cmixup.methods.maml", "cmixup.methods.cmixup_meta",
 )  # fmt: skip
+#: Choices of groups that are composed before the first command is forked.
+WARM = (["dataset=no2", "method=cmixup"], ["dataset=no2", "method=mixup"], ["dataset=no2", "method=erm"],
+        ["dataset=no2", "method=mixrl"], ["dataset=pascal1d", "method=maml"],
+        ["dataset=exchange_rate", "method=mixup"], ["dataset=no2", "debug=tiny"])  # fmt: skip
 CRASH = 99  # exit status of a process that ended itself where it was told to
 CHANGES = ("seconds", "started")  # of a report from one run of a command to the next
 
@@ -43,6 +48,8 @@ def import_all() -> None:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     for name in MODULES:
         importlib.import_module(name)
+    for given in WARM:
+        compose_train(given)
 
 
 @dataclass(frozen=True)

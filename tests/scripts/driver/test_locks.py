@@ -11,7 +11,7 @@ import pytest
 
 from cmixup import processes
 from scripts.driver import locks
-from scripts.driver.locks import Owner, alone, holding, owner_of, path_of, wait_for
+from scripts.driver.locks import Owner, alone, clean, holding, owner_of, path_of, wait_for
 
 
 def test_what_is_held_is_not_taken_and_nothing_stays(tmp_path: Path) -> None:
@@ -89,6 +89,16 @@ def test_what_a_killed_process_left_of_taking_a_lock_goes(tmp_path: Path) -> Non
     with holding(tmp_path, ["b"]):
         pass
     assert not tmp_path.exists()
+
+
+def test_the_locks_of_the_dead_are_cleaned(tmp_path: Path) -> None:
+    """Of a process that was killed when its work was done, so that nobody takes them."""
+    held_by(tmp_path / "locks", "a", began="1")
+    clean(tmp_path / "locks")
+    assert not (tmp_path / "locks").exists()
+    held_by(tmp_path / "locks", "b")
+    clean(tmp_path / "locks")
+    assert owner_of(path_of(tmp_path / "locks", "b")) is not None
 
 
 def test_waiting_says_for_whom_and_ends(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch) -> None:

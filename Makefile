@@ -33,6 +33,7 @@ DRY_RUN  ?=
 PYTHONS  ?=
 MINUTES  ?=
 TABLES   ?=
+COUNTS   ?=
 INVARIANCE := crime,skillcraft
 NARROW = --seeds "$(SEEDS)" --datasets "$(DATASETS)" --methods "$(METHODS)" --preset "$(PRESET)" \
          --device "$(DEVICE)" --out "$(OUT)" --rerun "$(RERUN)"
@@ -155,6 +156,9 @@ test-all: $(VENV)/.ready ## Run every test, slow ones and those on real data too
 
 mutants: $(VENV)/.ready ## Make known mistakes in copies of the code and say which the tests miss: ONLY=fish JOBS=2
 	$(PY) -m scripts.mutants --only "$(ONLY)" --jobs "$(or $(JOBS),0)"
+
+reliability: $(VENV)/.ready ## Kill, race, damage and fuzz the code and write results/reliability.md (an hour): ONLY=kills COUNTS="kills=100"
+	$(PY) -m scripts.reliability only="$(ONLY)" seed="$(SEED)" out="$(OUT)" $(COUNTS)
 
 lint: $(VENV)/.ready ## Check style
 	$(PY) -m ruff check .

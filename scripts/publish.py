@@ -14,6 +14,7 @@ from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from scripts.driver.cli import out_folder, user_errors
 from scripts.driver.compose import TUNE_SEED
+from scripts.driver.locks import LOCKS, alone
 from scripts.driver.predictions import PREDICTIONS
 from scripts.driver.runs import HISTORY, load_reports
 from scripts.report.experiment import NOT_PUBLISHED, RESULTS
@@ -39,12 +40,13 @@ def publish(out: Path, results: Path) -> list[Path]:
     tuned_on = [r["run"] for r in reports if r["seed"] == TUNE_SEED]
     if tuned_on:
         raise InputError(f"seed {TUNE_SEED} is what methods are tuned with and must not enter a table: {tuned_on[0]}")
-    keep_predictions(results, out, reports)
-    for report in reports:
-        if report["config"]["train"].get("track"):  # these runs are there for their curves
-            history = (out / "runs" / report["run"] / HISTORY).read_bytes()
-            write_atomically(results / "curves" / report["run"] / HISTORY, history)
-    return write_reports(results, reports)
+    with alone(results / LOCKS, "published runs"):  # files of cells are read, and written with what is new
+        keep_predictions(results, out, reports)
+        for report in reports:
+            if report["config"]["train"].get("track"):  # these runs are there for their curves
+                history = (out / "runs" / report["run"] / HISTORY).read_bytes()
+                write_atomically(results / "curves" / report["run"] / HISTORY, history)
+        return write_reports(results, reports)
 
 
 def main() -> None:

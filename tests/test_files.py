@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cmixup import files
+from cmixup import files, processes
 from cmixup.files import write_atomically
 
 
@@ -48,3 +48,39 @@ def test_an_interrupted_write_leaves_nothing_behind(tmp_path: Path, monkeypatch:
     with pytest.raises(KeyboardInterrupt):
         write_atomically(tmp_path / "file", "after")
     assert os.listdir(tmp_path) == []  # noqa: PTH208
+
+
+def test_what_is_written_is_on_the_disk_before_and_after_it_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    sync, replace = os.fsync, Path.replace
+
+    def fsync(handle: int) -> None:
+        kept = Path(f"/proc/self/fd/{handle}").readlink()
+        done.append("folder" if kept.is_dir() else f"file of {kept.stat().st_size}")
+        sync(handle)
+
+    def replacing(self: Path, target: Path) -> Path:
+        done.append("rename")
+        return replace(self, target)
+
+    monkeypatch.setattr(files.os, "fsync", fsync)
+    monkeypatch.setattr(Path, "replace", replacing)
+    write_atomically(tmp_path / "new" / "file", "text")
+    assert done == ["folder", "file of 4", "rename", "folder"]
+
+
+def test_temporary_files_of_the_dead_go(tmp_path: Path) -> None:
+    path, here = tmp_path / "file", processes.place()
+    child = os.fork()
+    if not child:
+        os._exit(0)
+    os.waitpid(child, 0)
+    gone = [f".file.{here}-{child}.abcd_123", f".file.{here}-{child}.abcd_123.part", ".file.00000000-1.abcdefgh"]
+    stay = [f".file.{here}-{os.getpid()}.abcdefgh", ".file.00000000-2.abcdefgh", ".file.txt", ".other.abcdefgh"]
+    for name in (*gone, *stay):
+        (tmp_path / name).touch()
+    os.utime(tmp_path / gone[2], (1, 1))
+    write_atomically(path, "text")
+    assert sorted(os.listdir(tmp_path)) == sorted([*stay, "file"])  # noqa: PTH208

@@ -33,6 +33,7 @@ ROOMS = (
     "datasets.common",
     "datasets",
     "scripts.driver",
+    "scripts.trials",
     "scripts.report",
     "scripts.study",
     "scripts.bench",

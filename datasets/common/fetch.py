@@ -11,7 +11,6 @@ import hashlib
 import importlib.util
 import logging
 import os
-import re
 import shutil
 import zipfile
 import zlib
@@ -20,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cmixup.errors import InputError
+from cmixup.files import put, temporary_beside
 
 TIMEOUT = 30  # seconds without an answer before an address counts as out of reach
 GZIP = b"\x1f\x8b"
@@ -179,9 +179,7 @@ def _sources(file: RawFile, mirror: str | None) -> Iterator[str]:
 
 
 def _get(source: str, file: RawFile, target: Path) -> None:
-    """Put `source` at `target` if its checksum is right; pooch renames a temporary file, so no part is ever there."""
-    import pooch
-
+    """Put `source` at `target` if its checksum is right; a temporary file is renamed, so no part is ever there."""
     address, _, member = source.partition("#")
 
     def download(url: str, part: str, _: object) -> None:
@@ -194,12 +192,11 @@ def _get(source: str, file: RawFile, target: Path) -> None:
             _extract(path, member)
         path.chmod(0o644)
 
-    pooch.get_logger().setLevel(logging.WARNING)  # its progress bar says enough
-    try:
-        pooch.retrieve(address, file.sha256 or None, target.name, target.parent, downloader=download)
-    except ValueError as error:  # the checksum is another one
-        *_, found = re.findall("[0-9a-f]{64}", str(error))
-        raise Unavailable(f"has SHA-256 {found}, expected {file.sha256}") from None
+    with temporary_beside(target, ".part") as part:
+        download(address, str(part), None)
+        if file.sha256 and (found := sha256_of(part)) != file.sha256:
+            raise Unavailable(f"has SHA-256 {found}, expected {file.sha256}")
+        put(part, target)
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -18,6 +18,7 @@ from scripts.driver.compose import CONFIG_DIR, compose_train, read_part
 from scripts.driver.compose import names as options
 from scripts.driver.config import arguments
 from scripts.driver.job import Job
+from scripts.driver.record import LEARNED_NOTHING
 from scripts.report import names
 from scripts.report.ranks import rank_lines
 from scripts.report.records import read_csv
@@ -204,6 +205,15 @@ def layer_notes(records: pd.DataFrame, methods: Sequence[str]) -> list[str]:
     return [f"Mixed at: {', '.join(parts)}."] if parts else []
 
 
+def nothing_learned_notes(records: pd.DataFrame, methods: Sequence[str]) -> list[str]:
+    """Return a sentence that names methods and seeds with runs that learned nothing."""
+    found = records[records["metric"] == LEARNED_NOTHING]
+    seeds = {m: sorted(set(found["seed"][found["method"] == m])) for m in methods}
+    parts = [f"{names.method_title(m)} (seeds {', '.join(map(str, s))})" for m, s in seeds.items() if s]
+    said = "Learned nothing, by validation no better than the mean of the training labels"
+    return [f"{said}: {', '.join(parts)}."] if parts else []
+
+
 def make_table(
     experiment: Experiment,
     records: pd.DataFrame,
@@ -229,7 +239,8 @@ def make_table(
     blocks: list[Block] = []
     for dataset in present:
         rows = experiment.methods_for(dataset, chosen)
-        notes = layer_notes(mine[mine["dataset"] == dataset], rows)
+        own = mine[mine["dataset"] == dataset]
+        notes = [*layer_notes(own, rows), *nothing_learned_notes(own, rows)]
         notes += [
             f"The paper's {names.method_title(theirs)} is {names.method_title(ours)} on this dataset."
             for theirs, ours in experiment.paper_trains.get(dataset, {}).items()

@@ -6,17 +6,15 @@ array in memory (82 MB for 50 objects of 100 views) takes any index and is share
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from cmixup.errors import InputError
+from cmixup.files import put, temporary_beside
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,7 @@ def write_views(
     """
     import h5py
 
-    with _temporary_beside(path) as part:
+    with temporary_beside(path, ".part") as part:
         with h5py.File(part, "w") as file:
             x = None
             for k, image in enumerate(images):
@@ -77,20 +75,7 @@ def write_views(
             file["y"] = np.asarray(y, np.float32)
             file["names"] = [name.encode() for name in names]
             file.attrs["about"] = json.dumps(about)
-        part.chmod(0o644)
-        part.replace(path)
-
-
-@contextlib.contextmanager
-def _temporary_beside(target: Path) -> Iterator[Path]:
-    """Give a file beside `target` to write and then rename; what is left of it is removed."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-    os.close(handle)
-    try:
-        yield Path(name)
-    finally:
-        Path(name).unlink(missing_ok=True)
+        put(part, path)
 
 
 def read_views(path: Path) -> Views:

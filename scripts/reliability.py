@@ -1,0 +1,127 @@
+"""Try for real what the project promises of itself, and write what held to results/reliability.md.
+
+`python -m scripts.reliability [kills=1000] [races=100] ... [only=kills,races] [seed=0] [out=FOLDER] [results=results]`.
+Every trial has a count, `NAME=COUNT`; one that is left out has that of the page, and `only=` runs some and keeps the
+records of the others. `out` is where trials work (default: a temporary folder), `jobs` how many run at once (2).
+"""
+
+from __future__ import annotations
+
+import importlib
+import multiprocessing
+import os
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Mapping, Sequence
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
+from pathlib import Path
+
+from cmixup.errors import InputError
+from scripts.driver.cli import chosen, user_errors
+from scripts.driver.words import parse_words
+from scripts.report.experiment import RESULTS
+from scripts.report.reliability import write_page, write_records
+from scripts.trials.base import PROGRESS, Trial
+
+#: The trials with the counts of the page, the longest first, so that two processes end at about the same time.
+COUNTS = {
+    "kills": 1000,
+    "fuzz_files": 10_000,
+    "fuzz_api": 20_000,
+    "fuzz_config": 5000,
+    "races": 100,
+    "crash_points": 1000,  # at most; every one there is
+    "determinism": 20,
+    "damage": 60,
+    "disk_full": 10,
+}
+OTHERS = ("only", "seed", "out", "results", "jobs")
+EVERY = 30.0  # seconds between lines of progress
+
+
+def one(name: str, count: int, seed: int, folder: Path, answer: Connection) -> None:
+    """Run a trial in a process of its own and send what it found; its errors are one failure."""
+    os.setpgid(0, 0)
+    started = time.perf_counter()
+    try:
+        found: Trial = importlib.import_module(f"scripts.trials.{name}").run(count, seed, folder)
+    except Exception as error:
+        traceback.print_exc()
+        line = f"the trial itself ended with {type(error).__name__}: {error}"
+        found = Trial(name, "the trial runs to its end", 1, 0, (line,), time.perf_counter() - started)
+    answer.send(found)
+
+
+def run_trials(counts: Mapping[str, int], seed: int, folder: Path, jobs: int) -> list[Trial]:
+    """Run trials, `jobs` at a time, each in a process of its own, and say how far they are."""
+    context = multiprocessing.get_context("spawn")
+    waiting, found = list(counts), dict[str, Trial]()
+    running: dict[str, tuple[SpawnProcess, Connection, float]] = {}
+    said = time.monotonic()
+    try:
+        while waiting or running:
+            while waiting and len(running) < jobs:
+                name = waiting.pop(0)
+                ours, theirs = context.Pipe(duplex=False)
+                process = context.Process(target=one, args=(name, counts[name], seed, folder / name, theirs))
+                process.start()
+                theirs.close()
+                running[name] = (process, ours, time.monotonic())
+            for name, (process, answer, began) in list(running.items()):
+                if not answer.poll(0.1):
+                    continue
+                try:
+                    found[name] = answer.recv()
+                except EOFError:
+                    process.join()
+                    line = f"the trial's process ended with exit code {process.exitcode}"
+                    found[name] = Trial(name, "the trial runs to its end", 1, 0, (line,), time.monotonic() - began)
+                process.join()
+                del running[name]
+                ended = found[name]
+                print(f"{name}: {ended.held} of {ended.tried} held, {ended.seconds:.0f} s", file=sys.stderr)
+            if time.monotonic() - said > EVERY:
+                said = time.monotonic()
+                print("; ".join(_progress(name, folder / name, began) for name, (_, _, began) in running.items())
+                      + (f"; then {', '.join(waiting)}" if waiting else ""), file=sys.stderr)  # fmt: skip
+    finally:
+        for process, _, _ in running.values():
+            process.terminate()
+    return [found[name] for name in counts]
+
+
+def _progress(name: str, folder: Path, began: float) -> str:
+    try:
+        done, total = map(int, (folder / PROGRESS).read_text().split("/"))
+    except (OSError, ValueError):
+        return f"{name} begins"
+    left = (time.monotonic() - began) / max(done, 1) * (total - done)
+    return f"{name} {done}/{total}, about {left:.0f} s left"
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Entry point; exit status 1 if something did not hold."""
+    with user_errors():
+        given = parse_words(list(sys.argv[1:] if argv is None else argv), (*COUNTS, *OTHERS), __doc__)
+        numbers = {key: value for key, value in given.items() if key not in ("only", "out", "results")}
+        for key, value in numbers.items():
+            if not value.isdecimal() or (key != "seed" and int(value) < 1):
+                raise InputError(f"{key} must be a whole number, 1 or more, got {value!r}")
+        names = chosen("only", given.get("only", ""), list(COUNTS))
+        counts = {name: int(given.get(name, COUNTS[name])) for name in COUNTS if name in names}
+        seed, results = int(given.get("seed", "0")), Path(given.get("results") or RESULTS)
+        memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - no power is cut here
+        with tempfile.TemporaryDirectory(prefix="reliability-", dir=memory) as temporary:
+            folder = Path(given.get("out") or temporary).resolve()
+            trials = run_trials(counts, seed, folder, int(given.get("jobs", "2")))
+        write_records(results, trials, counts, seed)
+        print(f"{write_page(results)} written")
+        if any(trial.held < trial.tried for trial in trials):
+            raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()

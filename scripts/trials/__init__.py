@@ -1,0 +1,1 @@
+"""Attacks on the project, made for real: each file is a trial with a function `run`."""

@@ -1,0 +1,40 @@
+"""What a trial of the project's promises gives, and how it says how far it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+PROGRESS = "progress"  # a file in a trial's folder: how much is done, and of how much
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What one trial found; `scripts/trials/NAME.py` has a function `run(count, seed, folder)` that returns it.
+
+    Attributes:
+        name: of its file.
+        what: what was tried and what must hold, in a sentence.
+        tried: how often.
+        held: how often it held.
+        failures: a line for every time that it did not, with what is needed to see it again; at most `MOST` of them.
+        seconds: how long it took.
+        notes: what else a reader must know, such as why nothing could be tried here.
+    """
+
+    name: str
+    what: str
+    tried: int
+    held: int
+    failures: tuple[str, ...]
+    seconds: float
+    notes: str = ""
+
+
+MOST = 50  # failures that are listed
+
+
+def note_progress(folder: Path, done: int, total: int) -> None:
+    """Say how far a trial is, for the command that runs it; `folder` is the one that the trial was given."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / PROGRESS).write_text(f"{done}/{total}")

@@ -1,0 +1,264 @@
+"""What a crash, a damaged file or another start may do to runs: nothing is lost, and everything is said."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from cmixup.errors import InputError
+from cmixup.training.checkpoint import RESUME_FILE
+from scripts.driver import job as job_module
+from scripts.driver import runs
+from scripts.driver.job import Job, execute
+from scripts.driver.locks import LOCKS, holding
+from scripts.driver.runs import DONE, is_done, load_reports, set_damage_aside
+from tests.scripts.driver.test_locks import held_by
+from tests.scripts.jobs import planned, report_of
+
+pytestmark = pytest.mark.usefixtures("no_git")
+
+
+class Crash(BaseException):
+    """The process is gone."""
+
+
+def crash(*_: object, **__: object) -> None:
+    raise Crash
+
+
+def names(folder: Path) -> list[str]:
+    """All files in a folder."""
+    return sorted(os.listdir(folder))  # noqa: PTH208
+
+
+# ---- nothing lost
+
+
+def one_by_one(out: Path, *given: str) -> Job:
+    """Two seeds that train one after the other."""
+    return planned(
+        out, "dataset=rcf_mnist", "model.width=2", "train.batch_size=32", "train.epochs=1", "seeds=0..1", *given
+    )
+
+
+def test_a_seed_is_written_before_the_next_one_trains(tmp_path: Path) -> None:
+    job = one_by_one(tmp_path)
+    heard: list[list[bool]] = []
+    execute(job, lambda *_: heard.append([is_done(job.run_folder(seed)) for seed in (0, 1)]))
+    assert heard == [[False, False], [True, False]]
+
+
+@pytest.mark.parametrize("at", [0, 2])
+def test_a_stack_is_done_all_or_none(at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A crash while `DONE` files are written leaves runs that are whole: they are marked, and not trained again."""
+    calls, mark = 0, runs.mark_done
+
+    def stop(folder: Path) -> None:
+        nonlocal calls
+        calls += 1
+        (crash if calls > at else mark)(folder)
+
+    given = ("seeds=0..2", "checkpoint_every=1", "method=cmixup")
+    with monkeypatch.context() as patch:
+        patch.setattr(runs, "mark_done", stop)
+        with pytest.raises(Crash):
+            execute(planned(tmp_path, *given))
+    job = planned(tmp_path, *given)
+    assert len(job.pending) == 3 - at
+    monkeypatch.setattr(job_module, "train", crash)
+    assert execute(job) == []
+    assert [(r["seed"], r["stack"]) for r in load_reports(tmp_path)] == [(0, 3), (1, 3), (2, 3)]
+    assert list(tmp_path.rglob(RESUME_FILE)) == list(tmp_path.rglob(".*")) == []
+
+
+def test_a_crash_before_the_first_is_done_trains_the_same_stack(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = ("seeds=0..2", "method=cmixup", "checkpoint_every=1")
+    straight = execute(planned(tmp_path / "straight", *given))
+    with monkeypatch.context() as patch:
+        patch.setattr(job_module, "end_together", crash)
+        with pytest.raises(Crash):
+            execute(planned(tmp_path / "crashed", *given))
+    job = planned(tmp_path / "crashed", *given)
+    assert job.pending == [0, 1, 2]
+    heard: list[int] = []
+    for one, other in zip(execute(job, lambda epoch, _: heard.append(epoch)), straight, strict=True):
+        assert report_of(one)["scores"] == report_of(other)["scores"]
+        assert (one / "checkpoint.pt").read_bytes() == (other / "checkpoint.pt").read_bytes()
+    assert heard == []  # the last epoch had been saved
+
+
+def interrupted(job: Job) -> Path:
+    """Train one epoch of a job and stop; returns what was saved."""
+    with pytest.raises(Crash):
+        execute(job, crash)
+    return job.run_folder(0) / RESUME_FILE
+
+
+@pytest.mark.parametrize("changed", ["code", "data", "before there were origins"])
+def test_a_checkpoint_of_other_code_or_data_is_refused_or_asked_for(
+    changed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = ("dataset=diabetes", "dataset.synthetic=false", "checkpoint_every=1")
+    saved = interrupted(planned(tmp_path, *given))
+    state = torch.load(saved, weights_only=True)
+    assert [name for name in state["origin"] if not name.startswith("data ")] == ["code", "torch"]
+    name = next((name for name in state["origin"] if name.startswith(changed)), "")
+    state["origin"] = {**state["origin"], name: "other"} if name else {}
+    torch.save(state, saved)
+    with pytest.raises(
+        InputError, match=rf"resume.pt was saved after epoch 1 .*{name or 'code not recorded'}.*resume=any"
+    ):
+        execute(planned(tmp_path, *given))
+    assert saved.is_file()
+    heard: list[int] = []
+    execute(planned(tmp_path, *given, "resume=any"), lambda epoch, _: heard.append(epoch))
+    assert heard == [2]
+
+
+def test_the_digest_of_the_code_is_that_of_its_sources(tmp_path: Path) -> None:
+    (tmp_path / "models").mkdir()
+    source = tmp_path / "models" / "a.py"
+    digests = set()
+    for text in ("a = 1", "a = 2"):
+        source.write_text(text)
+        runs.code_digest.cache_clear()
+        digests.add(runs.code_digest(tmp_path))
+    runs.code_digest.cache_clear()
+    assert len(digests) == 2
+    assert all(len(digest) == 12 for digest in digests)
+
+
+# ---- damage
+
+
+@pytest.mark.parametrize("text", [b"", b"PK\x03\x04 half"])
+def test_a_damaged_checkpoint_is_set_aside(text: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    saved = interrupted(planned(tmp_path, "checkpoint_every=1"))
+    saved.write_bytes(text)
+    heard: list[int] = []
+    execute(planned(tmp_path, "checkpoint_every=1"), lambda epoch, _: heard.append(epoch))
+    assert heard == [1, 2]
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"{saved} cannot be read")
+    assert line.endswith("set aside as resume.pt.damaged")
+    assert saved.with_name("resume.pt.damaged").read_bytes() == text
+
+
+def test_a_flipped_bit_of_a_checkpoint_is_seen(tmp_path: Path) -> None:
+    saved = interrupted(planned(tmp_path, "checkpoint_every=1"))
+    content = bytearray(saved.read_bytes())
+    content[content.index(b"data/1") + 200] ^= 1
+    saved.write_bytes(content)
+    execute(planned(tmp_path, "checkpoint_every=1"))
+    assert saved.with_name("resume.pt.damaged").is_file()
+
+
+@pytest.mark.parametrize(
+    ("name", "how"),
+    [("report.json", "cut"), ("history.csv", "empty"), ("config.yaml", "cut"), (DONE, "empty"), (DONE, "cut")],
+)
+def test_a_damaged_run_is_made_again(name: str, how: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder,) = execute(planned(tmp_path))
+    scores, path = report_of(folder)["scores"], folder / name
+    path.write_bytes(path.read_bytes()[:-2] if how == "cut" else b"")
+    assert load_reports(tmp_path) == []
+    assert f"{path} " in capsys.readouterr().err
+    job = planned(tmp_path)
+    assert job.pending == [0]
+    execute(job)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"{path} ")
+    assert line.endswith(f"set aside as {name}.damaged")
+    assert report_of(folder)["scores"] == scores
+    assert is_done(folder)
+
+
+def test_runs_of_earlier_versions_count(tmp_path: Path) -> None:
+    """Their `DONE` is empty, and their report names no format."""
+    (folder,) = execute(planned(tmp_path))
+    report = report_of(folder)
+    del report["format"]
+    (folder / "report.json").write_text(json.dumps(report))
+    (folder / DONE).write_text("")
+    assert is_done(folder)
+    (folder / "history.csv").write_text("")
+    assert not is_done(folder)
+
+
+def test_a_file_that_somebody_removed_is_no_damage(tmp_path: Path) -> None:
+    (folder,) = execute(planned(tmp_path))
+    (folder / "checkpoint.pt").unlink()
+    assert is_done(folder)
+    (folder / "report.json").unlink()
+    assert not is_done(folder)
+    set_damage_aside(folder)
+    assert DONE not in names(folder)
+
+
+# ---- the same work twice
+
+
+def test_a_seed_that_another_process_trains_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of seeds 0 to 2 another process has 1: 0 and 2 train here, and then 1, since that process ends without it."""
+    job = planned(tmp_path, "seeds=0..2")
+    lock = held_by(tmp_path / LOCKS, job.run_folder(1).relative_to(tmp_path).as_posix())
+    heard: list[list[int]] = []
+    train: Callable[..., Any] = job_module.train
+
+    def training(members: Sequence[Any], *given: Any, **named: Any) -> Any:
+        heard.append([run.streams.seed for run in members])
+        return train(members, *given, **named)
+
+    monkeypatch.setattr(job_module, "train", training)
+    monkeypatch.setattr("scripts.driver.locks.time.sleep", lambda _: heard == [[0, 2]] and lock.unlink(missing_ok=True))
+    execute(job)
+    assert heard == [[0, 2], [1]]
+    assert [r["stack_seeds"] for r in load_reports(tmp_path)] == [[0, 2], [1], [0, 2]]
+    assert not (tmp_path / LOCKS).exists()
+
+
+def test_what_was_done_meanwhile_is_not_trained_again(tmp_path: Path) -> None:
+    late = planned(tmp_path, "seeds=0..1")
+    execute(planned(tmp_path, "seed=1"))
+    assert late.pending == [0, 1]
+    assert [folder.name for folder in execute(late)] == ["seed=0"]
+    assert late.pending == [0]
+
+
+def test_the_locks_are_held_while_training(tmp_path: Path) -> None:
+    job, taken = planned(tmp_path), []
+
+    def look(*_: object) -> None:
+        with holding(tmp_path / LOCKS, [job.run_folder(0).relative_to(tmp_path).as_posix()]) as mine:
+            taken.extend(mine)
+
+    execute(job, look)
+    assert taken == []
+
+
+# ---- runs that learn nothing
+
+
+def test_a_run_that_learned_nothing_says_so(tmp_path: Path) -> None:
+    """So large a weight decay that every prediction is that of no weights; and a run that learns."""
+    (folder,) = execute(planned(tmp_path, "method=erm", "train.weight_decay=1e30", "train.epochs=1"))
+    report = report_of(folder)
+    assert report["facts"]["learned_nothing"] == 1
+    assert report["learned_nothing"].startswith("learned nothing: val rmse ")
+    (folder,) = execute(
+        planned(
+            tmp_path, "method=erm", "train.epochs=60", "train.lr=0.01", "dataset=diabetes", "dataset.synthetic=false"
+        )
+    )
+    assert report_of(folder)["learned_nothing"] == ""
+    assert "learned_nothing" not in report_of(folder)["facts"]

@@ -1,0 +1,89 @@
+"""A worker that dies costs its own work, and all end with their parent."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cmixup.errors import InputError
+from cmixup.processes import is_alive
+from scripts.driver import parallel
+from scripts.driver.progress import ProgressDisplay
+from scripts.driver.workers import Died, Worker
+from tests.scripts.jobs import planned
+
+FORK: Any = multiprocessing.get_context("fork")
+
+
+def work(name: str, tell: Callable[[Any], None]) -> str | None:
+    """What the first word of a task says."""
+    tell((0, {}))
+    if name.startswith("dies"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    if name.startswith("refuses"):
+        raise InputError("bad value")
+    if name.startswith("fails"):
+        raise ValueError("a mistake")
+    return None
+
+
+@pytest.fixture
+def forked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers do what `work` says, without three seconds of imports."""
+    monkeypatch.setattr(parallel, "train_stack", work)
+    monkeypatch.setattr(parallel.multiprocessing, "get_context", lambda _: FORK)
+
+
+@pytest.mark.usefixtures("forked")
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_worker_that_dies_is_named_and_the_others_go_on(count: int, tmp_path: Path) -> None:
+    job = planned(tmp_path)
+    tasks = {name: ([job], name) for name in ("a", "dies", "b", "refuses", "fails", "c")}
+    ended: list[str | None] = []
+    with ProgressDisplay(1, "test") as display:
+        problems = parallel._follow(tasks, count, display, lambda _, problem: ended.append(problem) or "")
+    assert sorted(problems) == [
+        "dies: its process was killed by SIGKILL, as it is where memory runs out; the same command trains it again",
+        "fails: ValueError: a mistake",
+        "refuses: bad value",
+    ]
+    assert sum(problem is None for problem in ended) == 3
+    assert multiprocessing.active_children() == []
+
+
+def sleep(folder: str, tell: Callable[[Any], None]) -> str | None:
+    """Say who works, and do nothing for a minute."""
+    (Path(folder) / "child").write_text(str(os.getpid()))
+    tell(None)
+    time.sleep(60)
+    return None
+
+
+def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+    parent = os.fork()
+    if not parent:
+        worker = Worker(FORK, sleep)
+        worker.give(str(tmp_path))
+        worker.hear()
+        os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(parent, 0)
+    child, until = int((tmp_path / "child").read_text()), time.monotonic() + 5
+    while is_alive(child) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not is_alive(child)
+
+
+def test_a_worker_that_is_gone_says_so() -> None:
+    worker = Worker(FORK, work)
+    worker.give("dies")
+    assert worker.hear() == (False, (0, {}))
+    with pytest.raises(Died, match="killed by SIGKILL"):
+        worker.hear()
+    worker.end()

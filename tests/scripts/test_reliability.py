@@ -1,0 +1,91 @@
+"""The trials of the project's promises, a few of each, and their page."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scripts.report import reliability
+from scripts.trials.base import Trial
+
+
+def tried(name: str, count: int, folder: Path) -> Trial:
+    """What a trial found."""
+    return importlib.import_module(f"scripts.trials.{name}").run(count, 0, folder)
+
+
+@pytest.mark.parametrize(("name", "count"), [("crash_points", 1), ("races", 1)])
+@pytest.mark.timeout(300)
+def test_a_few(name: str, count: int, tmp_path: Path) -> None:
+    found = tried(name, count, tmp_path)
+    assert (found.tried, found.held, found.failures) == (count, count, ())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "count"), [("kills", 20), ("crash_points", 1000), ("races", 16), ("damage", 15), ("disk_full", 4)]
+)
+@pytest.mark.timeout(1800)
+def test_more(name: str, count: int, tmp_path: Path) -> None:
+    found = tried(name, count, tmp_path)
+    assert found.failures == ()
+    assert found.held == found.tried
+    assert found.tried >= min(count, 50) or "not tried" in found.notes
+
+
+def record(name: str, **changes: Any) -> dict[str, Any]:
+    """A record of a trial."""
+    base = {"name": name, "what": f"{name} are held", "tried": 1000, "held": 1000, "failures": [], "seconds": 61.0,
+            "notes": "", "count": 1000, "date": "2026-11-22", "commit": "a" * 40, "dirty": False, "seed": 0,
+            "device": "cpu: X", "versions": {"python": "3.11", "torch": "2.13"}}  # fmt: skip
+    return {**base, **changes}
+
+
+def test_the_page_says_what_did_not_hold(tmp_path: Path) -> None:
+    failures = ["stacked, series 3: half a file"]
+    records = [record("kills"), record("races", tried=100, held=99, failures=failures, notes="pairs of each kind")]
+    (tmp_path / reliability.RECORDS).write_text("".join(json.dumps(r) + "\n" for r in records))
+    text = reliability.write_page(tmp_path).read_text()
+    assert "| kills | kills are held | 1,000 | 1,000 | 61 |" in text
+    assert "| races | races are held | 100 | **99** | 61 |" in text
+    assert "stacked, series 3: half a file" in text
+    assert "pairs of each kind" in text
+    assert all(name in text for name in ("SQLite", "Levanter", "NequIP", "DomainBed"))
+
+
+def test_trials_that_do_not_run_keep_their_records(tmp_path: Path) -> None:
+    reliability.write_records(
+        tmp_path, [Trial("a", "x", 1, 1, (), 1.0), Trial("b", "x", 1, 1, (), 1.0)], {"a": 1, "b": 1}, 0
+    )
+    reliability.write_records(tmp_path, [Trial("b", "x", 5, 4, ("why",), 1.0)], {"b": 5}, 7)
+    found = {r["name"]: (r["tried"], r["held"], r["count"], r["seed"]) for r in reliability.read_records(tmp_path)}
+    assert found == {"a": (1, 1, 1, 0), "b": (5, 4, 5, 7)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("number", "code", "said"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
+)
+def test_a_signal_is_one_line_and_its_exit_status(number: int, code: int, said: str, tmp_path: Path) -> None:
+    """A table with two workers: the line, the status, and no process of it is left."""
+    words = ["table1", "--seeds", "2", "--datasets", "no2", "--methods", "erm,mixup", "--out", str(tmp_path)]
+    command = [sys.executable, "-m", "scripts.reproduce", *words]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    while not list(tmp_path.rglob("config.yaml")):
+        time.sleep(0.05)
+    process.send_signal(number)
+    told = process.communicate(timeout=60)[1].splitlines()
+    assert process.returncode == code
+    assert told[-1].startswith(f"{said}: run the same command to go on")
+    assert sum("Traceback" in line for line in told) == 0
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)

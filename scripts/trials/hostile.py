@@ -1,0 +1,146 @@
+"""Arguments that a caller should not give, beside some that are odd and right."""
+
+from __future__ import annotations
+
+import datetime
+import random
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+#: Numbers that break code: out of range, not finite, at the ends of float64, of other types.
+NUMBERS: tuple[Any, ...] = (
+    0, 1, -1, 2, 3, 7, True, False, 0.0, -0.0, 0.5, 2.5, -2.5, 1e-9, 1e9, 5e-324, 1e-320, 1e-300, 1e-160, 1e-150, 1e-149,
+    1e149, 1e150, 1e154, 1e200, -1e200, 1e308, 1.7976931348623157e308, float("nan"), float("inf"), -float("inf"),
+    10**15, 2**31, 2**32, 2**63, 2**64, -(2**63), 10**400, -(10**400), np.float16(0.5), np.float32(0.3),
+    np.float64("nan"), np.int8(3), np.int64(-3), np.uint64(2**63), np.bool_(True), np.array(0.5), np.array(2), Fraction(1, 3),
+    Decimal("0.5"), 0.5j, torch.tensor(0.5), torch.tensor(2),
+)  # fmt: skip
+#: What is no number at all.
+THINGS: tuple[Any, ...] = (
+    None, "", "0.5", "auto", "mean", "\n\0", "x" * 10_000, b"1", (), [], {}, set(), frozenset({1}), [0.5], (0.5, 0.2),
+    [[1, 2], [3]], {"a": 1}, range(3), object(), int, len, lambda: 0, np.array([]), np.array([0.5, 0.2]), np.array(["a"]),
+    np.array([None, 1], dtype=object), np.array([1 + 1j]), np.array(["2020-01-01"], "datetime64[D]"),
+    np.zeros(2, [("a", "f8")]), np.ma.masked_all(3), torch.zeros(0), torch.zeros(2, 3), torch.zeros(3, dtype=torch.long),
+    torch.zeros(3, device="meta"), torch.zeros(3).to_sparse(), torch.zeros(3, dtype=torch.cfloat),
+    torch.zeros(3, requires_grad=True), torch.Generator(), np.random.default_rng(0), random.Random(0), nn.Identity(),
+    datetime.date(2020, 1, 1), ..., NotImplemented, slice(3), ("fraction", 0.2), ("fraction", 2), ("fraction", None),
+    ("std", 1e200), ("std", 0), ("std",), ("median", 0.1), ("median", float("nan")), ["std", 0.5], iter([1.0]),
+)  # fmt: skip
+ANYTHING = NUMBERS + THINGS
+
+
+class Draws:
+    """The arguments of one call: each is right, or with some probability hostile.
+
+    Attributes:
+        hostile: whether one of them was.
+        log: what was given, by argument.
+    """
+
+    def __init__(self, rng: np.random.Generator, rnd: random.Random) -> None:
+        self.rng, self.rnd = rng, rnd
+        self.share = 0.0 if rnd.random() < 0.4 else 0.3
+        self.hostile = False
+        self.log: dict[str, Any] = {}
+
+    def give(self, name: str, right: Callable[[], Any], wrong: Sequence[Any] | Callable[[], Any] = ANYTHING) -> Any:
+        """Return an argument, and keep it."""
+        if self.rnd.random() < self.share:
+            self.hostile = True
+            self.log[name] = wrong() if callable(wrong) else self.rnd.choice(wrong)
+        else:
+            self.log[name] = right()
+        return self.log[name]
+
+    def choose(self, *right: Any) -> Any:
+        """Return one of these."""
+        return self.rnd.choice(right)
+
+    def values(self, shape: tuple[int, ...]) -> np.ndarray:
+        """Return float64 numbers of one of many scales, with ties, constants and values at the ends of float64."""
+        rnd, rng = self.rnd, self.rng
+        kind = rnd.randrange(12)
+        values = rng.normal(size=shape)
+        if kind < 4:
+            return values * rnd.choice([1.0, 1.0, 1e-3, 1e6])
+        if kind == 4:
+            return np.round(values)
+        if kind == 5:
+            return np.full(shape, values.flat[0] if values.size else 0.0)
+        if kind == 6:
+            return values * rnd.choice([1e-310, 1e-200, 1e-160, 1e100, 2e149])
+        if kind == 7:
+            return rng.choice([0.0, 5e-324, 1e-320, 1.0], size=shape)
+        if kind == 8:
+            return rng.choice([0.0, 1.0, -1e149, 1e149, 1e-149], size=shape)
+        if kind == 9:
+            return 1e6 + values * 1e-7
+        return values
+
+    def labels(self, n: int, d: int = 0) -> Any:
+        """Return `(n,)` or `(n, d)` labels that are right, of any kind and dtype."""
+        values = self.values((n, d) if d else (n,))
+        form = self.rnd.randrange(16)
+        with np.errstate(over="ignore", invalid="ignore"):
+            small = np.clip(np.nan_to_num(values), -100, 100)
+        if form < 4:
+            return values
+        if form < 7:
+            return torch.from_numpy(values)
+        if form == 7:
+            return torch.from_numpy(small).to(self.choose(torch.float32, torch.float16, torch.bfloat16, torch.int64))
+        if form == 8:
+            return small.astype(self.choose("f4", "f2", "i1", "i8", "u1", "?", ">f8", np.longdouble))
+        if form == 9:
+            return values.tolist()
+        if form == 10:
+            return tuple(small.round().astype(int).tolist())
+        if form == 11:
+            return np.repeat(values, 2, axis=0)[::2]
+        if form == 12:
+            return values[::-1]
+        if form == 13:
+            return torch.from_numpy(np.repeat(values, 3, axis=0))[::3].requires_grad_()
+        if form == 14:
+            return np.asfortranarray(values)
+        return torch.from_numpy(small).float().to(self.choose(torch.bool, torch.uint8, torch.int32))
+
+    def bad_labels(self, n: int, d: int = 0) -> Any:
+        """Return labels that are wrong, or that may be."""
+        values = self.values((n, d) if d else (n,))
+        spoilt = values.copy()
+        if spoilt.size:
+            spoilt.flat[self.rnd.randrange(spoilt.size)] = self.choose(np.nan, np.inf, -np.inf, 1e200, -1e308)
+        form = self.rnd.randrange(12)
+        if form < 3:
+            return spoilt
+        if form == 3:
+            return torch.from_numpy(spoilt)
+        if form == 4:
+            return spoilt.tolist()
+        if form == 5:
+            return values[:0]
+        if form == 6:
+            return values[None]
+        if form == 7:
+            return values[: max(0, n - 1)]
+        if form == 8:
+            return values.astype(complex)
+        if form == 9:
+            return np.ma.masked_less(values, 0)
+        if form == 10:
+            return self.choose(torch.from_numpy(values).to_sparse(), torch.from_numpy(values).to("meta"), values.astype(str),
+                               values.astype(object), [values, None], {"y": values})  # fmt: skip
+        return self.rnd.choice(ANYTHING)
+
+
+def plain(labels: Any) -> np.ndarray:
+    """Return labels as float64 `(n, d)`."""
+    given = labels.detach().double().numpy() if isinstance(labels, Tensor) else np.asarray(labels)
+    return given.astype(np.float64).reshape(len(given), int(np.prod(given.shape[1:])))

@@ -53,7 +53,7 @@ def load_run_call(d: Draws) -> None:
 
     def wrong_rows() -> Any:
         spoilt = table.astype(object)
-        spoilt.iloc[3, d.rnd.randrange(3)] = d.rnd.choice((*NUMBERS, "text", None, [1], {}))
+        spoilt.iat[3, d.rnd.randrange(3)] = d.rnd.choice((*NUMBERS, "text", None, [1], {}))
         return d.choose(spoilt, table[["a"]], table.iloc[:0], table.T, table["a"], table.rename(columns={"a": "b"}),
                         torch.zeros(2, width + 1), torch.full((2, width), torch.nan), d.bad_labels(3, width))  # fmt: skip
 

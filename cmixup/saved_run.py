@@ -13,7 +13,6 @@ import inspect
 import itertools
 import json
 import os
-import pickle
 import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -147,7 +146,9 @@ def load_run(folder: str | Path, device: torch.device | str = "cpu") -> SavedRun
         labels = given.get("label_scaling") or {"mean": [0.0], "std": [1.0]}
         shift, scale = (torch.tensor([labels[key]], dtype=torch.float32) for key in ("mean", "std"))
         model.load_state_dict(torch.load(folder / WEIGHTS, map_location="cpu", weights_only=True))
-    except (KeyError, TypeError, RuntimeError, EOFError, AttributeError, pickle.UnpicklingError) as error:
+    except InputError:
+        raise
+    except Exception as error:  # a damaged file can raise anything
         reason = " ".join(str(error).split())[:200]
         raise InputError(f"run {folder}: {WEIGHTS} does not hold the weights of {MODEL}: {reason}") from None
     table = None

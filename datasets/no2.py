@@ -16,6 +16,7 @@ from datasets.common.base import (
     seeded_permutation,
     smooth_labels,
 )
+from datasets.common.damaged import read_numbers
 from datasets.common.fetch import RawFile
 
 CSV = RawFile(
@@ -95,7 +96,7 @@ class NO2(TabularDataset):
     def read(self) -> RawTable:
         """Read whichever copy is at hand; the CSV has the label first, PMLB's file has it last."""
         ((file, path),) = self.fetch()
-        values = np.loadtxt(path, delimiter="," if file is CSV else "\t", skiprows=1)
+        values = read_numbers(path, delimiter="," if file is CSV else "\t", skiprows=1)
         values = check_shape(values, (self.rows, 8), path)
         label = 0 if file is CSV else 7
         return RawTable(

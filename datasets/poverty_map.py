@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -12,6 +11,7 @@ from torch import Tensor
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError, check_choice
 from datasets.common.base import SPLITS, Dataset
+from datasets.common.damaged import naming
 from datasets.common.fetch import RawFolder, sha256_of
 from datasets.common.threads import WORKERS, in_threads
 
@@ -94,7 +94,8 @@ class PovertyMap(Dataset):
             from wilds.datasets.poverty_dataset import PovertyMapDataset
         except ImportError as error:
             raise InputError(f"poverty_map needs the package wilds (pip install wilds==2.0.0): {error}") from None
-        images = PovertyMapDataset(root_dir=str(path.parent), download=False, fold=fold)
+        with naming(path, "PovertyMap"):
+            images = PovertyMapDataset(root_dir=str(path.parent), download=False, fold=fold)
         if len(images) != self.rows:
             raise InputError(f"{path / METADATA} lists {len(images)} images, expected {self.rows}")
         fields = list(images.metadata_fields)
@@ -164,7 +165,7 @@ class Images:
     def _image(self, row: int) -> Tensor:
         try:
             image = self.source.get_input(row)
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        except Exception as error:  # a damaged file can raise anything
             raise InputError(f"image {row} of PovertyMap cannot be read: {error}") from None
         if tuple(image.shape) != SHAPE:
             raise InputError(f"image {row} of PovertyMap has shape {tuple(image.shape)}, expected {SHAPE}")

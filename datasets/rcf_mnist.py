@@ -185,12 +185,15 @@ def read_idx(path: Path, shape: tuple[int, ...]) -> np.ndarray:
     Raises:
         InputError: a file that cannot be unpacked, is no idx file of bytes, or holds another shape.
     """
-    raw = path.read_bytes()
+    head = 4 + 4 * len(shape)
+    most = head + int(np.prod(shape)) + 1  # bytes: no more is unpacked
+    with path.open("rb") as stream:
+        packed = stream.read(len(GZIP)) == GZIP
     try:
-        content = gzip.decompress(raw) if raw[:2] == GZIP else raw
+        with gzip.open(path) if packed else path.open("rb") as stream:
+            content = stream.read(most)
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{path} is no whole gzip file: {error}") from None
-    head = 4 + 4 * len(shape)
     if content[:4] != bytes([0, 0, 8, len(shape)]) or len(content) < head:
         raise InputError(
             f"{path} is no idx file of bytes in {len(shape)} dimensions: it begins with {content[:4].hex()}"

@@ -122,7 +122,9 @@ def collated(rows: list[Any]) -> Any:
         return default_collate(rows)
     except (TypeError, ValueError, RuntimeError, KeyError) as error:
         reason = " ".join(str(error).split())[:150]
-        raise InputError(f"rows must be of one form and shape to be put together, got {shown(rows[0])}: {reason}") from None
+        raise InputError(
+            f"rows must be of one form and shape to be put together, got {shown(rows[0])}: {reason}"
+        ) from None
 
 
 def mix_rows(batch: Any, labels: Any, mixed: Mix, *, keep: tuple[str, ...] = (), path: str = "batch") -> Any:

@@ -19,6 +19,7 @@ from datasets.common.affinity import (
     twin_strings,
 )
 from datasets.common.base import Indices
+from datasets.common.damaged import naming, read_numbers
 from datasets.common.fetch import RawFile
 
 PAGE = "https://github.com/hkmztrk/DeepDTA/tree/a546a8433a6822e958f36171c4356ad6f414d623/data"
@@ -73,7 +74,7 @@ class MatrixDrugTarget(DrugTarget):
         """Read drugs, proteins and the matrix."""
         fetched = self.fetch()
         drugs, proteins = (strings(path) for _, path in fetched[:2])
-        matrix = np.loadtxt(fetched[2][1])
+        matrix = read_numbers(fetched[2][1])
         expected = (self.n_drugs, self.n_proteins)
         if matrix.shape != expected or (len(drugs), len(proteins)) != expected:
             raise InputError(
@@ -113,10 +114,8 @@ def strings(path: Path) -> dict[str, str]:
     Raises:
         InputError: something else.
     """
-    try:
-        found = json.loads(path.read_text())
-    except ValueError as error:
-        raise InputError(f"{path} is no JSON file: {error}") from None
+    with naming(path, "JSON"):
+        found = json.loads(path.read_text(encoding="utf-8"))
     if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
         raise InputError(f"{path} is no JSON object of strings")
     return found

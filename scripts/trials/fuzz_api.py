@@ -186,7 +186,7 @@ def call_sampler(d: Draws) -> None:
         d.hostile = True
     sampler = cmixup.PartnerSampler(labels, bandwidth, kernel=kernel, method=method, space=space, **more)
     n, s = len(plain(labels)), sampler.bandwidth
-    check(math.isinf(s) or 0 <= s, f"bandwidth {s}")
+    check(math.isinf(s) or s >= 0, f"bandwidth {s}")
     if isinstance(bandwidth, tuple | list) and bandwidth[0] == "std" and not made and kernel != "cosine":
         same("bandwidth", s, float(bandwidth[1]) * np.std(plain(labels)), 1e-6, 0)
     check(len(sampler) == n and sampler.nbytes >= 0 and "\n" not in repr(sampler), f"{sampler!r} of {n} labels")
@@ -194,8 +194,12 @@ def call_sampler(d: Draws) -> None:
     rng = d.give("rng", lambda: d.choose(np.random.default_rng(1), torch.Generator()))
     what = d.rnd.randrange(6)
     if what == 0:
-        anchors = d.give("anchors", lambda: d.rng.integers(0, n, 4), (*ANYTHING, [n], [-1], [0.5], np.zeros((1, 1), int)))
-        check_draws(sampler.draw(anchors, rng), None if rows is None else rows[np.asarray(anchors, int)], n, len(anchors))
+        anchors = d.give(
+            "anchors", lambda: d.rng.integers(0, n, 4), (*ANYTHING, [n], [-1], [0.5], np.zeros((1, 1), int))
+        )
+        check_draws(
+            sampler.draw(anchors, rng), None if rows is None else rows[np.asarray(anchors, int)], n, len(anchors)
+        )
     elif what == 1:
         check_draws(sampler.epoch(rng), rows, n, n)
     elif what == 2:
@@ -244,7 +248,9 @@ def call_batch_sampler(d: Draws) -> None:
     pool = b if candidates == "b2" else np.concatenate([a, b])
     check(rows.shape == (len(a), len(pool)), f"rows {rows.shape} of {len(a)} and {len(pool)}")
     made = {} if period is None else {"period": np.broadcast_to(np.asarray(period, float), a.shape[1:]).tolist()}
-    if period is None or ((pool >= 0).all() and (pool < np.where(np.asarray(made["period"]) == 0, np.inf, made["period"])).all()):
+    if period is None or (
+        (pool >= 0).all() and (pool < np.where(np.asarray(made["period"]) == 0, np.inf, made["period"])).all()
+    ):
         direct = expected(pool, a, sampler.bandwidth, kernel, made)
         if direct is not None:
             same("rows", rows, direct)
@@ -437,7 +443,14 @@ TARGETS: dict[str, Callable[[Draws], None]] = {
     "mixing_at": call_at,
 }
 #: How often each is called, of so many calls.
-SHARES = {"PartnerSampler": 8, "mix": 3, "CMixup": 3, "BatchPartnerSampler": 3, "diagnose": 2, "bandwidth_for_fraction": 2}
+SHARES = {
+    "PartnerSampler": 8,
+    "mix": 3,
+    "CMixup": 3,
+    "BatchPartnerSampler": 3,
+    "diagnose": 2,
+    "bandwidth_for_fraction": 2,
+}
 
 
 def attempt(number: int, seed: int, targets: Sequence[str]) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from cmixup.errors import InputError
 CONFIG_DIR = Path(__file__).resolve().parents[2] / "configs"
 TUNED, TUNED_DEFAULT = "tuned", "tuned_default"  # presets under the values of files in folders of these names
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same, ten times as fast
+LONGEST_LINE = 300  # characters of what Hydra says of bad words
 TUNE_SEED = 1000  # of scripts.tune; no table may use it
 
 
@@ -47,10 +49,23 @@ def compose_train(overrides: Sequence[str]) -> DictConfig:
     """Compose configs/train.yaml with command-line overrides.
 
     Raises:
-        InputError: a tuned preset without tuned values.
+        InputError: words that cannot be composed, or a tuned preset without tuned values.
     """
-    cfg = _compose(list(overrides))
-    return _compose([*tuned_overrides(cfg, cfg.preset), *overrides]) if is_tuned(cfg.preset) else cfg
+    with one_line():
+        cfg = _compose(list(overrides))
+        return _compose([*tuned_overrides(cfg, cfg.preset), *overrides]) if is_tuned(cfg.preset) else cfg
+
+
+@contextlib.contextmanager
+def one_line() -> Iterator[None]:
+    """Turn what Hydra and OmegaConf raise of bad words, which may be anything, into an `InputError` of one line."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        said = " ".join(str(error).split()) or type(error).__name__
+        raise InputError(said if len(said) <= LONGEST_LINE else f"{said[:LONGEST_LINE]}...") from error
 
 
 def _compose(words: list[str]) -> DictConfig:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import yaml
 from hydra import compose, initialize_config_dir
-from hydra.errors import HydraException
 from omegaconf import OmegaConf
 
 from cmixup.errors import InputError
@@ -129,7 +128,7 @@ def test_seeds_override_seed() -> None:
     ],
 )  # fmt: skip
 def test_misspelt_keys_and_names_are_refused(override: str, key: str) -> None:
-    with pytest.raises(HydraException, match=key):
+    with pytest.raises(InputError, match=key):
         compose_train([override])
 
 

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from cmixup.errors import InputError
+from cmixup.errors import check_seed
 from datasets.common.base import (
     Indices,
     RawTable,
@@ -82,9 +82,7 @@ class NO2(TabularDataset):
 
     def __init__(self, scaling: str = "train", split_seed: int = 0, synthetic: bool = False):
         super().__init__(scaling, synthetic)
-        if split_seed < 0:
-            raise InputError(f"split_seed must be 0 or more, got {split_seed!r}")
-        self.split_seed = split_seed
+        self.split_seed = check_seed("split_seed", split_seed)
 
     def notes(self) -> tuple[str, ...]:
         """Say that the split is ours."""

@@ -13,7 +13,7 @@ from PIL import Image
 from torch import Tensor
 
 from cmixup.data import RegressionData, Split
-from cmixup.errors import InputError, check_choice
+from cmixup.errors import InputError, check_choice, check_seed
 from datasets.common.base import SPLITS, Dataset
 from datasets.common.fetch import GZIP, RawFile
 
@@ -84,9 +84,7 @@ class RCFMNIST(Dataset):
         super().__init__(synthetic)
         if not 0.5 <= ratio <= 1:
             raise InputError(f"ratio must be 0.5 to 1, got {ratio!r}")
-        if split_seed < 0:
-            raise InputError(f"split_seed must be 0 or more, got {split_seed!r}")
-        self.ratio, self.split_seed = ratio, split_seed
+        self.ratio, self.split_seed = ratio, check_seed("split_seed", split_seed)
         self.test_color = check_choice("test_color", test_color, ("reversed", "same"))
         self.scaling = check_choice("scaling", scaling, ("centred", "unit"))
         self._built: tuple[tuple[Split, Split, Split], dict[str, str]] | None = None

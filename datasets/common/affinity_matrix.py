@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from cmixup.errors import InputError
+from cmixup.errors import InputError, check_seed
 from datasets.common.affinity import (
     DRUG_SYMBOLS,
     PROTEIN_SYMBOLS,
@@ -58,9 +58,7 @@ class MatrixDrugTarget(DrugTarget):
         synthetic: bool = False,
     ):
         super().__init__(drug_length, protein_length, synthetic)
-        if split_seed < 0:
-            raise InputError(f"split_seed must be 0 or more, got {split_seed!r}")
-        self.split_seed = split_seed
+        self.split_seed = check_seed("split_seed", split_seed)
 
     def labels(self, matrix: np.ndarray) -> np.ndarray:
         """Return the labels of a matrix as read; NaN stays."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from cmixup.errors import InputError, shown
+from cmixup.errors import InputError, as_number, shown
 from datasets.common.base import Dataset
 from scripts.driver.compose import CONFIG_DIR, TUNED, TUNED_DEFAULT, command, compose_train, names, one_line, part_file
 
@@ -205,7 +205,7 @@ def checked_value(where: str, value: Any, hint: Any) -> Any:
     """
     check_type(where, value, hint)
     takes_float = type(value) is int and float in (hint, *typing.get_args(hint))
-    return float(value) if takes_float else value
+    return as_number(where, value) if takes_float else value
 
 
 def arguments(path: str, node: Mapping[str, Any], function: Callable[..., Any]) -> dict[str, Any]:

@@ -45,7 +45,6 @@ from scripts.driver.runs import (
 from scripts.driver.stack_logger import StackLogger
 from scripts.driver.words import parse_seeds
 
-
 MOST_THREADS = 1024  # PyTorch crashes where the system cannot start as many
 
 
@@ -94,7 +93,11 @@ def plan(cfg: DictConfig) -> Job:
     check_count("threads", plain["threads"], 1, most=MOST_THREADS)
     check_count("checkpoint_every", plain["checkpoint_every"], what="0 (never) or a whole number of epochs")
     device = pick_device(plain["device"])
-    settings = TrainSettings(**arguments("train", plain["train"], TrainSettings))
+    given = arguments("train", plain["train"], TrainSettings)
+    for key in ("epochs", "batch_size", "lr"):
+        if key not in given:
+            raise InputError(f"train.{key} is missing: it cannot be taken out")
+    settings = TrainSettings(**given)
     # What the model is told of the data comes from the data.
     dataset, model, method = (
         check_part(group, plain[group], reserved) for group, reserved in (

@@ -75,10 +75,10 @@ def command_line(rnd: random.Random) -> list[str]:
     method = rnd.choice(methods(dataset))
     words = [f"dataset={dataset}", f"method={method}", "dataset.synthetic=true", "logger=none", "out=/tmp/never"]
     for _ in range(rnd.choice((1, 1, 2, 3))):
-        if rnd.random() < 0.08:
+        if rnd.random() < 0.04:
             words.append(rnd.choice(WORDS))
         else:
-            sign = rnd.choice(("",) * 20 + ("+", "++", "~"))
+            sign = rnd.choice(("",) * 50 + ("+", "++", "~"))
             words.append(f"{sign}{rnd.choice(keys(dataset, method))}={rnd.choice(VALUES)}")
     return words
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
+from collections.abc import Iterator
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -91,7 +94,8 @@ class PovertyMap(Dataset):
             from models.vision import import_torchvision
 
             import_torchvision()  # wilds imports it, too, and stops where its operators cannot be loaded
-            from wilds.datasets.poverty_dataset import PovertyMapDataset
+            with no_version_check():
+                from wilds.datasets.poverty_dataset import PovertyMapDataset
         except ImportError as error:
             raise InputError(f"poverty_map needs the package wilds (pip install wilds==2.0.0): {error}") from None
         with naming(path, "PovertyMap"):
@@ -132,6 +136,22 @@ class PovertyMap(Dataset):
                 )
             )
         return splits
+
+
+@contextlib.contextmanager
+def no_version_check() -> Iterator[None]:
+    """Keep wilds and ogb from asking PyPI for their latest versions when they are imported, which nobody asked for.
+
+    They do so by the package `outdated`, and go without where it cannot be imported.
+    """
+    kept = sys.modules.get("outdated")
+    sys.modules["outdated"] = None  # type: ignore[assignment]  # stops an import
+    try:
+        yield
+    finally:
+        del sys.modules["outdated"]
+        if kept is not None:
+            sys.modules["outdated"] = kept
 
 
 class Images:

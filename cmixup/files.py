@@ -1,21 +1,99 @@
-"""Files that are either whole or absent."""
+"""Files that are either whole or absent, also after the machine has lost its power."""
 
 from __future__ import annotations
 
+import contextlib
+import glob
 import os
+import re
+import sys
 import tempfile
+import time
+from collections.abc import Iterator
 from pathlib import Path
+
+from cmixup.processes import is_alive, place
+
+DAMAGED = ".damaged"  # ends the name of a file that was set aside
+DAY = 86_400.0  # seconds after which a temporary file of another machine is nobody's
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:
-    """Write a file so that it is either whole or absent: to a temporary file beside it, then rename."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
+    """Write a file so that it is either whole or absent: to a temporary file beside it, then rename.
+
+    Content and name are on the disk when this returns: a file that is written later never outlives this one.
+    """
+    with temporary_beside(path) as part:
+        handle = os.open(part, os.O_WRONLY)
         with os.fdopen(handle, "wb") as stream:
             stream.write(content.encode() if isinstance(content, str) else content)
-        Path(name).chmod(0o644)
-        Path(name).replace(path)
-    except BaseException:
+        put(part, path)
+
+
+def put(part: Path, path: Path) -> None:
+    """Give a temporary file its name; its content is on the disk before, and its name after."""
+    part.chmod(0o644)
+    sync(part)
+    part.replace(path)
+    sync(path.parent)
+
+
+def sync(path: Path) -> None:
+    """Wait until a file's content, or a folder's names, are on the disk; file systems that cannot do not."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):  # a folder on some network file systems
+            os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextlib.contextmanager
+def temporary_beside(path: Path, suffix: str = "") -> Iterator[Path]:
+    """Give a new file beside `path`, to be written and then `put` there; what is left of it is removed.
+
+    So is what processes that were killed left of theirs: the file's name says whose it is.
+    """
+    make_folder(path.parent)
+    remove_stale(path)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.{place()}-{os.getpid()}.", suffix=suffix)
+    try:
+        os.close(handle)
+        yield Path(name)
+    finally:
         Path(name).unlink(missing_ok=True)
-        raise
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it; the names of new ones are on the disk when this returns."""
+    new = []
+    for one in (folder, *folder.parents):
+        if one.is_dir():
+            break
+        new.append(one)
+    folder.mkdir(parents=True, exist_ok=True)
+    for one in new:
+        sync(one.parent)
+
+
+def remove_stale(path: Path) -> None:
+    """Remove the temporary files beside `path` that were made for it and whose process is dead.
+
+    Of a process elsewhere, and of an earlier version that wrote down no process, they go when they are a day old.
+    """
+    for found in path.parent.glob(f".{glob.escape(path.name)}.*"):
+        end = found.name.removeprefix(f".{path.name}.")
+        if not (match := re.fullmatch(r"(?:([0-9a-f]{8})-(\d+)\.)?\w{8}(?:\.part)?", end)):
+            continue
+        whose, pid = match.groups()
+        with contextlib.suppress(OSError):
+            dead = not is_alive(int(pid)) if whose == place() else time.time() - found.stat().st_mtime > DAY
+            if dead:
+                found.unlink()
+
+
+def set_aside(path: Path, why: str) -> None:
+    """Rename a damaged file so that it is in nobody's way, and say so in a line."""
+    aside = path.with_name(path.name + DAMAGED)
+    path.replace(aside)
+    sys.stderr.write(f"{path} {why}: set aside as {aside.name}\n")

@@ -2,7 +2,8 @@
 
 import sys
 
-from scripts.driver.interrupted import say_interrupted
+from scripts.driver.interrupted import hear_sigterm, say_interrupted
 
 if sys.argv[0] == "-m":  # what it is while Python looks for the command
     sys.excepthook = say_interrupted
+    hear_sigterm()

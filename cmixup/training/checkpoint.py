@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from cmixup.errors import InputError
-from cmixup.files import write_atomically
+from cmixup.files import set_aside, write_atomically
 
 RESUME_FILE = "resume.pt"
 FORMAT = 3  # of that file; one of another format is not gone on from
@@ -25,11 +26,16 @@ class Checkpoints:
         folder: gives the folder of a seed; a stack of seeds uses that of its first.
         every: epochs between two savings, 1 or more.
         key: what identifies the run; a file with another key is not gone on from.
+        origin: what else its numbers depend on, in words by their names, such as the code. The checksums of the data
+            count as one, too.
+        any_origin: go on from a file of another origin, too; otherwise it is refused, and nothing is lost.
     """
 
     folder: Callable[[int], Path]
     every: int
     key: str
+    origin: Mapping[str, str] = field(default_factory=dict)
+    any_origin: bool = False
 
     def __post_init__(self) -> None:
         if self.every < 1:
@@ -39,20 +45,57 @@ class Checkpoints:
         """Return the file of a stack."""
         return self.folder(seeds[0]) / RESUME_FILE
 
-    def save(self, seeds: Sequence[int], state: dict[str, Any]) -> None:
-        """Write a stack's state, whole or not at all."""
+    def save(self, seeds: Sequence[int], state: dict[str, Any], data: Mapping[str, str] | None = None) -> None:
+        """Write a stack's state, whole or not at all; `data` are the checksums of what it was trained on."""
         buffer = io.BytesIO()
-        torch.save({**state, "format": FORMAT, "key": self.key, "seeds": list(seeds)}, buffer)
+        about = {"format": FORMAT, "key": self.key, "seeds": list(seeds), "origin": self._origin(data)}
+        torch.save({**state, **about}, buffer)
         write_atomically(self.path(seeds), buffer.getvalue())
 
-    def load(self, seeds: Sequence[int]) -> dict[str, Any] | None:
-        """Return the state of this stack on the CPU, or None where there is none to go on from."""
+    def load(self, seeds: Sequence[int], data: Mapping[str, str] | None = None) -> dict[str, Any] | None:
+        """Return the state of this stack on the CPU, or None where there is none to go on from.
+
+        A file that cannot be read is set aside, and a line says so.
+
+        Raises:
+            InputError: the file is of another origin, and `any_origin` is not given.
+        """
         path = self.path(seeds)
-        if not path.is_file():
+        state = read_checkpoint(path)
+        if state is None or [state.get(name) for name in ("format", "key", "seeds")] != [FORMAT, self.key, list(seeds)]:
             return None
+        before, now = state.get("origin", {}), self._origin(data)
+        differ = [name for name in sorted({*before, *now}) if before.get(name) != now.get(name)]
+        if differ and not self.any_origin:
+            each = ", ".join(f"{name} {before.get(name) or 'not recorded'}, now {now.get(name)}" for name in differ)
+            raise InputError(
+                f"{path} was saved after epoch {state['train']['epoch']} with another origin ({each}): resume=any goes "
+                "on from it, rerun=true trains from the start"
+            )
+        return state
+
+    def _origin(self, data: Mapping[str, str] | None) -> dict[str, str]:
+        return {**self.origin, **{f"data {name}": checksum for name, checksum in (data or {}).items()}}
+
+
+def read_checkpoint(path: Path) -> dict[str, Any] | None:
+    """Return what is in the file of a stack, on the CPU, or None: there is none, or it was damaged and is set aside."""
+    if not path.is_file():
+        return None
+    try:
+        with zipfile.ZipFile(path) as archive:
+            if damaged := archive.testzip():
+                raise ValueError(f"{damaged} has another checksum")
         state = torch.load(path, map_location="cpu", weights_only=True)
-        found = tuple(state.get(name) for name in ("format", "key", "seeds"))
-        return state if found == (FORMAT, self.key, list(seeds)) else None
+        if not isinstance(state, dict):
+            raise TypeError(f"it holds a {type(state).__name__}")
+    except (MemoryError, PermissionError):
+        raise
+    except Exception as error:  # whatever a damaged file may raise
+        reason = " ".join(str(error).split())[:100]
+        set_aside(path, f"cannot be read and is not gone on from ({type(error).__name__}: {reason})")
+        return None
+    return state
 
 
 def random_state(device: torch.device) -> dict[str, torch.Tensor]:

@@ -70,6 +70,7 @@ class RunResult:
 
 EpochCallback = Callable[[int, list[dict[str, float]]], None]
 StartCallback = Callable[[list[int]], None]
+EndCallback = Callable[[list[RunResult]], None]
 
 
 def train(
@@ -80,6 +81,7 @@ def train(
     on_epoch: EpochCallback | None = None,
     checkpoints: Checkpoints | None = None,
     on_start: StartCallback | None = None,
+    on_end: EndCallback | None = None,
 ) -> list[RunResult]:
     """Train every run and score its best checkpoint.
 
@@ -97,6 +99,7 @@ def train(
             that was never interrupted.
         on_start: called with the seeds of a stack once their methods are fitted, so that whatever is wrong with the
             data, the model or the method has been found before.
+        on_end: called with the results of a stack once it has ended, before the next stack starts.
 
     Returns:
         One result a run, in order.
@@ -114,8 +117,16 @@ def train(
     shapes = [_shapes(run) for run in runs]
     if together and None not in shapes and len(set(shapes)) == 1:
         check_alike([run.method for run in runs])
-        return _train_stack(runs, settings, device, hooks)
-    return [result for run in runs for result in _train_stack([run], settings, device, hooks)]
+        stacks = [list(runs)]
+    else:
+        stacks = [[run] for run in runs]
+    results = []
+    for stack in stacks:
+        ended = _train_stack(stack, settings, device, hooks)
+        if on_end:
+            on_end(ended)
+        results += ended
+    return results
 
 
 def _shapes(run: Run) -> tuple[Any, ...] | None:
@@ -147,7 +158,7 @@ def _train_stack(
 ) -> list[RunResult]:
     started = time.perf_counter()
     seeds, checkpoints = [run.streams.seed for run in runs], hooks.checkpoints
-    saved = checkpoints.load(seeds) if checkpoints else None
+    saved = checkpoints.load(seeds, _checksums(runs)) if checkpoints else None
     for run in runs:
         run.method.fit(run.data, run.model, None if saved else run.streams)
     if hooks.on_start:
@@ -219,6 +230,11 @@ def _train_stack(
     ]
 
 
+def _checksums(runs: Sequence[Run]) -> dict[str, str]:
+    """Return the checksums of all files that these runs read."""
+    return {name: checksum for run in runs for name, checksum in run.data.checksums.items()}
+
+
 def _save(
     state: TrainState,
     runs: Sequence[Run],
@@ -236,7 +252,7 @@ def _save(
         "stacked_method": method.state_dict(),
         "random": random_state(device),
     }
-    checkpoints.save([run.streams.seed for run in runs], whole)
+    checkpoints.save([run.streams.seed for run in runs], whole, _checksums(runs))
 
 
 def _resume(

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cmixup.errors import InputError
-from scripts.driver.interrupted import INTERRUPTED
+from scripts.driver.interrupted import INTERRUPTED, hear_sigterm
 from scripts.driver.job import Diverged, Job
 from scripts.driver.runs import is_done, read_report
 
@@ -38,7 +38,11 @@ USER_ERRORS = (InputError, OSError, Diverged)
 
 @contextlib.contextmanager
 def user_errors() -> Iterator[None]:
-    """Turn an error that a user can mend into one line on stderr and exit code 2, and Ctrl-C into one and 130."""
+    """Turn an error that a user can mend into one line on stderr and exit code 2, and Ctrl-C into one and 130.
+
+    SIGTERM is one line, too, and 143.
+    """
+    hear_sigterm()
     try:
         yield
     except KeyboardInterrupt:

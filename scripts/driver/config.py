@@ -19,7 +19,7 @@ from scripts.driver.compose import CONFIG_DIR, TUNED, TUNED_DEFAULT, command, co
 # Keys that say what something is or where it runs, not what is trained.
 ROOT_KEYS: dict[str, type] = {
     "preset": str, "seed": int, "experiment": str, "device": str, "threads": int, "logger": str, "out": str,
-    "rerun": bool, "checkpoint_every": int, "weights": bool,
+    "rerun": bool, "checkpoint_every": int, "resume": str, "weights": bool,
 }  # fmt: skip
 # Keys of a group's config that are no arguments: how tables print it; of a dataset its presets, how long a run takes on
 # one CPU core, how long a method may search before it trains, how many domains a batch has, how often long runs are

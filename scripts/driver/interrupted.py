@@ -1,11 +1,15 @@
-"""What Ctrl-C says, also while a command still imports."""
+"""What Ctrl-C and SIGTERM say, also while a command still imports."""
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+import threading
 from types import TracebackType
 
 INTERRUPTED = "interrupted: run the same command to go on (what is done stays)"
+TERMINATED = "terminated: run the same command to go on (what is done stays)"
 
 
 def say_interrupted(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
@@ -14,3 +18,15 @@ def say_interrupted(kind: type[BaseException], error: BaseException, trace: Trac
         print(INTERRUPTED, file=sys.stderr)
     else:
         sys.__excepthook__(kind, error, trace)
+
+
+def hear_sigterm() -> None:
+    """End with one line and exit status 143 at SIGTERM, as after Ctrl-C; a second SIGTERM ends at once."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, _terminate)
+
+
+def _terminate(*_: object) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    os.write(2, f"{TERMINATED}\n".encode())
+    raise SystemExit(143)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ from omegaconf import DictConfig
 from cmixup.errors import InputError, check_choice, check_count, shown
 from cmixup.label_scaling import check_label_scaling
 from cmixup.methods.base import per_run
-from cmixup.saved_run import MODEL, model_json
 from cmixup.seeding import Streams, torch_seed
 from cmixup.training.checkpoint import RESUME_FILE, Checkpoints
 from cmixup.training.settings import TrainSettings
@@ -32,15 +31,20 @@ from scripts.driver.config import (
     parameters,
     resolved,
 )
-from scripts.driver.predictions import scored
+from scripts.driver.locks import LOCKS, holding, wait_for
+from scripts.driver.predictions import Parts, scored
+from scripts.driver.record import kept_texts, make_report, stack_report
 from scripts.driver.runs import (
     begin_run,
+    code_digest,
+    end_together,
     environment,
-    finish_run,
     folder_name,
+    go_on_ending,
     is_done,
-    recorded_config,
+    set_damage_aside,
     write_report,
+    write_run,
 )
 from scripts.driver.stack_logger import StackLogger
 from scripts.driver.words import parse_seeds
@@ -76,6 +80,11 @@ class Job:
     stackable: bool = False
     pending: list[int] = field(default_factory=list)
 
+    @property
+    def runs(self) -> Path:
+        """The folder of all runs of its experiment."""
+        return Path(self.config["out"]) / "runs" / self.config["experiment"]
+
     def run_folder(self, seed: int) -> Path:
         """Return the folder of one seed."""
         return self.folder / f"seed={seed}"
@@ -92,6 +101,7 @@ def plan(cfg: DictConfig) -> Job:
     check_choice("logger", plain["logger"], ("wandb", "none"))
     check_count("threads", plain["threads"], 1, most=MOST_THREADS)
     check_count("checkpoint_every", plain["checkpoint_every"], what="0 (never) or a whole number of epochs")
+    check_choice("resume", plain["resume"], ("same", "any"))
     device = pick_device(plain["device"])
     given = arguments("train", plain["train"], TrainSettings)
     for key in ("epochs", "batch_size", "lr"):
@@ -163,12 +173,16 @@ def execute_together(
 ) -> list[Path]:
     """Train the pending seeds of all jobs as one stack and write a folder for each.
 
+    Each seed has a lock. Those that another process trains are waited for, and trained here only if that process has
+    ended without them; what the jobs have as pending afterwards is what was trained here.
+
     Returns:
         The folders written.
 
     Raises:
         InputError: jobs that cannot share a stack, or a method or model that does not suit the data; no folder has been
-            written then. Or a method's search that diverged: folders have been begun, and none is done.
+            written then. Or a method's search that diverged: folders have been begun, and none is done. Or a checkpoint
+            of other code or data.
         Diverged: after the other seeds are written, naming those that failed, and where.
     """
     jobs = [job for job in jobs if job.pending]
@@ -176,16 +190,63 @@ def execute_together(
         return []
     if len({stack_key(job) for job in jobs}) > 1:
         raise InputError(f"jobs must share all but seeds and what only draws, got {[str(job.folder) for job in jobs]}")
+    torch.set_num_threads(jobs[0].config["threads"])
+    out, left = Path(jobs[0].config["out"]), [list(job.pending) for job in jobs]
+    for job in jobs:
+        job.pending.clear()
+    done, failed, rerun = list[Path](), list[tuple[Job, str]](), jobs[0].config["rerun"]
+    while any(left):
+        names = [_name(job, s) for job, seeds in zip(jobs, left, strict=True) for s in seeds]
+        with holding(out / LOCKS, names) as taken:
+            mine = [
+                replace(job, pending=_to_train(job, [s for s in seeds if _name(job, s) in taken], rerun=rerun))
+                for job, seeds in zip(jobs, left, strict=True)
+            ]
+            for job, own in zip(jobs, mine, strict=True):
+                job.pending.extend(own.pending)
+            if here := [own for own in mine if own.pending]:
+                written, problems = _train(here, on_epoch)
+                done, failed = done + written, failed + problems
+        left = [[s for s in seeds if _name(job, s) not in taken] for job, seeds in zip(jobs, left, strict=True)]
+        if any(left):
+            wait_for(out / LOCKS, [name for name in names if name not in taken])
+            rerun = False  # what another process has trained meanwhile is new
+    if failed:
+        each = [(job, [line for one, line in failed if one.folder == job.folder]) for job in jobs]
+        raise Diverged("; ".join(_what_diverged(job, lines) for job, lines in each if lines))
+    return done
+
+
+def _name(job: Job, seed: int) -> str:
+    """Return what a seed's lock is called."""
+    return job.run_folder(seed).relative_to(job.config["out"]).as_posix()
+
+
+def _to_train(job: Job, seeds: Sequence[int], *, rerun: bool) -> list[int]:
+    """Return which of these seeds, whose locks are held, are not done; with `rerun` all."""
+    folders = {seed: job.run_folder(seed) for seed in seeds}
+    go_on_ending(job.runs, list(folders.values()))
+    for folder in folders.values():
+        set_damage_aside(folder)
+    return [seed for seed, folder in folders.items() if rerun or not is_done(folder)]
+
+
+def _train(
+    jobs: Sequence[Job], on_epoch: Callable[[int, list[dict[str, float]]], None] | None
+) -> tuple[list[Path], list[tuple[Job, str]]]:
+    """Train seeds whose locks are held; return the folders that are done, and of seeds that failed the job and why."""
     first = jobs[0]
-    torch.set_num_threads(first.config["threads"])
     members = [(job, seed) for job in jobs for seed in job.pending]
     logger = StackLogger([(job.config, job.options, job.pending) for job in jobs])  # refuses before data are read
     runs = [make_run(job, seed) for job, seed in members]
     # Before training: what is committed or edited meanwhile is not what runs.
     shared = {"started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **environment(first.device)}
+    together = [(job.options, job.pending) for job in jobs]
+    training, done, failed = list[int](), list[Path](), list[tuple[Job, str]]()
 
     def start(seeds: list[int]) -> None:
-        for number in logger.start(len(seeds)):
+        training[:] = logger.start(len(seeds))
+        for number in training:
             job, seed = members[number]
             config = {**job.config, "seed": seed, "seeds": None}
             begin_run(job.run_folder(seed), yaml.safe_dump(config, sort_keys=False))
@@ -195,27 +256,35 @@ def execute_together(
         if on_epoch:
             on_epoch(epoch, rows)
 
+    def end(results: list[RunResult]) -> None:
+        """Write what a stack gave before the next one trains."""
+        ended, told = list[Path](), list[tuple[int, dict[str, Any], Parts | None]]()
+        for number, result in zip(training, results, strict=True):
+            job, seed = members[number]
+            folder, run = job.run_folder(seed), runs[number]
+            report = make_report(job.config, job.options, folder.relative_to(job.runs.parent).as_posix(), run, result)
+            report |= stack_report(together, job.pending, seed, result.stack) | shared
+            kept = None if result.failure else scored(run.data, result)
+            if kept is None:
+                write_report(folder, report, result.history)
+                failed.append((job, f"seed {seed}: {result.failure}"))
+            else:
+                weights = result.state_dict if job.config["weights"] else None
+                write_run(folder, report, result.history, weights, kept, extras=kept_texts(job.config, run, result))
+                ended.append(folder)
+            told.append((number, report, kept))
+        if ended:
+            end_together(first.runs, ended)
+        for number, report, predictions in told:
+            job, seed = members[number]
+            (job.run_folder(seed) / RESUME_FILE).unlink(missing_ok=True)
+            logger.finish(number, report, predictions)
+        done.extend(ended)
+
     saving = checkpoints(first)
-    results = train(runs, first.settings, first.device, on_epoch=each_epoch, checkpoints=saving, on_start=start)
-    written = []
-    for number, ((job, seed), run, result) in enumerate(zip(members, runs, results, strict=True)):
-        folder = job.run_folder(seed)
-        report = make_report(job, run, result) | stack_report(jobs, job, seed, result.stack) | shared
-        if result.failure:
-            write_report(folder, report, result.history)
-            logger.finish(number, report, None)
-        else:
-            weights, kept = result.state_dict if job.config["weights"] else None, scored(run.data, result)
-            finish_run(folder, report, result.history, weights, kept, extras=kept_texts(job, run, result))
-            logger.finish(number, report, kept)
-            written.append(folder)
-        (folder / RESUME_FILE).unlink(missing_ok=True)
+    train(runs, first.settings, first.device, on_epoch=each_epoch, checkpoints=saving, on_start=start, on_end=end)
     logger.close()
-    failed = [(job, f"seed {seed}: {r.failure}") for (job, seed), r in zip(members, results, strict=True) if r.failure]
-    if failed:
-        each = [(job, [line for one, line in failed if one is job]) for job in jobs]
-        raise Diverged("; ".join(_what_diverged(job, lines) for job, lines in each if lines))
-    return written
+    return done, failed
 
 
 def _what_diverged(job: Job, failures: Sequence[str]) -> str:
@@ -231,36 +300,6 @@ def make_run(job: Job, seed: int) -> Run:
     return Run(data, job.make_method(), model, streams)
 
 
-def kept_texts(job: Job, run: Run, result: RunResult) -> dict[str, str]:
-    """Return what a run keeps beside its weights, so that `cmixup.load_run` can predict with them."""
-    x: Any = run.data.train.x
-    scaling = result.label_scaling if job.settings.label_scaling in ("centre", "standard") else {}
-    width = run.data.train.y.shape[1]
-    made = model_json(job.config["model"], x.shape[1:], width, tasks=run.method.tasks, label_scaling=scaling)
-    return {**run.data.extras, MODEL: made}
-
-
-def stack_report(jobs: Sequence[Job], job: Job, seed: int, size: int) -> dict[str, Any]:
-    """Return what a report says of a run's stack.
-
-    A run repeats to the last digit only in the same stack: batched kernels round differently for another number of
-    models, and training amplifies that.
-
-    Args:
-        jobs: those that trained together.
-        job, seed: the run.
-        size: how many models the trainer stacked.
-
-    Returns:
-        `stack`: how many; `stack_seeds`: the seeds of the run's own job; and, where jobs of several options trained
-        together, `stack_cells`: options and seeds of all of them in the order of the stack, its own included.
-    """
-    together = size == sum(len(one.pending) for one in jobs)
-    cells = [{"options": one.options, "seeds": list(one.pending)} for one in jobs]
-    own = {"stack": size, "stack_seeds": list(job.pending) if together else [seed]}
-    return own | ({"stack_cells": cells} if together and len(jobs) > 1 else {})
-
-
 def checkpoints(job: Job) -> Checkpoints | None:
     """Return where a job's state is saved while it trains, or None if its configuration says never.
 
@@ -271,39 +310,5 @@ def checkpoints(job: Job) -> Checkpoints | None:
             (job.run_folder(seed) / RESUME_FILE).unlink(missing_ok=True)
     every = job.config["checkpoint_every"]
     key = json.dumps({group: job.config[group] for group in (*GROUPS, "train")}, sort_keys=True)
-    return Checkpoints(job.run_folder, every, key) if every else None
-
-
-def make_report(job: Job, run: Run, result: RunResult) -> dict[str, Any]:
-    """Return the record of one run."""
-    plain, data, seed = job.config, run.data, run.streams.seed
-    words = {name: value for name, value in result.diagnostics.items() if isinstance(value, str)}
-    numbers = {name: value for name, value in result.diagnostics.items() if name not in words}
-    return {
-        "experiment": plain["experiment"],
-        "dataset": data.name,
-        "model": plain["model"]["name"],
-        "method": plain["method"]["name"],
-        "preset": plain["preset"],
-        "layer": plain["method"].get("layer", ""),
-        "bandwidth": numbers.get("bandwidth"),
-        "alpha": plain["method"].get("alpha"),
-        "options": job.options,
-        "seed": seed,
-        "status": "failed" if result.failure else "done",
-        "failure": str(result.failure) if result.failure else "",
-        "run": job.run_folder(seed).relative_to(Path(plain["out"]) / "runs").as_posix(),
-        "scores": result.scores,
-        "facts": numbers,
-        "verdict": words.get("verdict", ""),
-        "selection": data.selection,
-        "selection_rule": "best on val over epochs, first of ties",
-        "best_epoch": result.best_epoch,
-        "epochs": job.settings.epochs,
-        "seconds": result.seconds,
-        "unit": data.unit,
-        "label_scaling": result.label_scaling,
-        "notes": [*data.notes, *getattr(run.model, "notes", ())],
-        "checksums": dict(data.checksums),
-        "config": {**recorded_config(plain), "seed": seed, "seeds": None},
-    }
+    origin = {"code": code_digest(), "torch": str(torch.__version__)}
+    return Checkpoints(job.run_folder, every, key, origin, job.config["resume"] == "any") if every else None

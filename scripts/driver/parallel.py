@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import multiprocessing
 import os
-import signal
-import sys
-import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from queue import Queue
+from collections.abc import Callable, Sequence
+from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from cmixup.errors import InputError
@@ -19,6 +14,7 @@ from scripts.driver.cli import label
 from scripts.driver.compose import compose_train
 from scripts.driver.job import Diverged, Job, execute_together, plan, stack_key
 from scripts.driver.progress import ProgressDisplay
+from scripts.driver.workers import Died, Worker
 
 Cell = tuple[Sequence[str], Job]  # a command line of scripts.train with the job that it plans
 
@@ -48,12 +44,18 @@ def stacks_of(cells: Sequence[Cell], models: int = STACK_MODELS) -> list[list[Ce
     return stacks
 
 
-def train_stack(commands: Sequence[Sequence[str]], name: str, queue: Queue[tuple[str, int, Any]]) -> str | None:
-    """Train one stack in a worker process; returns what went wrong once it had begun, such as seeds that diverged."""
-    queue.put((name, 0, {}))
+def train_stack(task: tuple[str, Sequence[Sequence[str]]], tell: Callable[[Any], None]) -> str | None:
+    """Train one stack in a worker; returns what went wrong, such as seeds that diverged.
+
+    Args:
+        task: the stack's name, and the command lines of scripts.train that it consists of.
+        tell: called with epoch and history row of the first run: 0 and none at the start.
+    """
+    name, commands = task
+    tell((0, {}))
     jobs = [plan(compose_train(command)) for command in commands]
     try:
-        execute_together(jobs, lambda epoch, history: queue.put((name, epoch, history[0])))
+        execute_together(jobs, lambda epoch, history: tell((epoch, history[0])))
     except (Diverged, InputError) as error:
         return f"{name}: {error}"
     return None
@@ -98,40 +100,10 @@ def train_stacks(
             return []
         n_runs = sum(len(job.pending) for stack in pending for _, job in stack)
         display.say(f"training {n_runs} runs as {len(pending)} stacks, {workers} at a time; the processes are starting")
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the workers end, too
-        context = multiprocessing.get_context("spawn")
         jobs = [[job for _, job in stack] for stack in pending]
-        named = dict(zip(_labels(jobs), jobs, strict=True))
-        with contextlib.ExitStack() as started:
-            with _deaf_to_interrupts():  # what is started now stays so: Ctrl-C is the first process's to hear
-                manager = started.enter_context(context.Manager())
-                pool = started.enter_context(ProcessPoolExecutor(workers, context))
-                queue: Any = manager.Queue()
-                futures = {
-                    name: pool.submit(train_stack, [command for command, _ in stack], name, queue)
-                    for name, stack in zip(named, pending, strict=True)
-                }
-            try:
-                return _follow(queue, futures, named, display, on_finish)
-            except BaseException:
-                # Leaving the pool would wait for every cell; what has no DONE is trained again next time.
-                pool.shutdown(wait=False, cancel_futures=True)
-                for child in multiprocessing.active_children():
-                    child.terminate()
-                raise
-
-
-@contextlib.contextmanager
-def _deaf_to_interrupts() -> Iterator[None]:
-    """Ignore Ctrl-C for a moment; processes that start meanwhile ignore it as long as they live."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
+        named = dict(zip(_labels(jobs), zip(jobs, pending, strict=True), strict=True))
+        tasks = {name: (own, (name, [command for command, _ in stack])) for name, (own, stack) in named.items()}
+        return _follow(tasks, workers, display, on_finish)
 
 
 def _labels(stacks: Sequence[Sequence[Job]]) -> list[str]:
@@ -145,27 +117,45 @@ def _labels(stacks: Sequence[Sequence[Job]]) -> list[str]:
 
 
 def _follow(
-    queue: Any,
-    futures: dict[str, Future],
-    stacks: dict[str, list[Job]],
+    tasks: dict[str, tuple[list[Job], Any]],
+    count: int,
     display: ProgressDisplay,
     on_finish: Callable[[Job, str | None], str] | None,
 ) -> list[str]:
-    """Show the epochs that the workers report until every job has ended; return what went wrong."""
-    running, problems = dict(futures), []
-    while running or not queue.empty():
-        for name in [name for name, future in running.items() if future.done()]:
-            problem = running.pop(name).result()
-            problems += [problem] if problem else []
-            lines = [on_finish(job, problem) for job in stacks[name]] if on_finish else []
-            for line in filter(None, lines):
-                display.say(line)
-        try:
-            name, epoch, row = queue.get(timeout=0.2)
-        except Exception:  # noqa: S112 - the proxy of an empty queue raises its own class
-            continue
-        if not epoch:
-            display.begin(name)
-            continue
-        display.epoch(name, epoch, stacks[name][0].settings.epochs, row)
-    return problems
+    """Give stacks to `count` workers and show their epochs until every stack has ended; return what went wrong.
+
+    A worker that dies costs its stack alone, and another takes its place.
+    """
+    context = multiprocessing.get_context("spawn")
+    waiting, problems = list(tasks), list[str]()
+    idle = [Worker(context, train_stack) for _ in range(count)]
+    running: dict[Connection, tuple[Worker, str]] = {}
+    try:
+        while waiting or running:
+            while waiting and len(running) < count:
+                worker, name = idle.pop() if idle else Worker(context, train_stack), waiting.pop(0)
+                running[worker.connection] = (worker, name)
+                worker.give(tasks[name][1])
+            for connection in wait(list(running)):
+                assert isinstance(connection, Connection)
+                worker, name = running[connection]
+                try:
+                    ended, told = worker.hear()
+                except Died as error:
+                    ended, told = True, f"{name}: {error}"
+                else:
+                    idle += [worker] if ended else []
+                stack = tasks[name][0]
+                if ended:
+                    del running[connection]
+                    problems += [told] if told else []
+                    for line in filter(None, [on_finish(job, told) for job in stack] if on_finish else []):
+                        display.say(line)
+                elif told[0]:
+                    display.epoch(name, told[0], stack[0].settings.epochs, told[1])
+                else:
+                    display.begin(name)
+        return problems
+    finally:
+        for worker in (*idle, *(worker for worker, _ in running.values())):
+            worker.end()

@@ -2,20 +2,24 @@
 
 A run's folder holds `config.yaml`, `report.json`, `history.csv`, `predictions.h5`, `checkpoint.pt` (the best epoch's
 weights), `model.json`, of a table `preprocessing.json`, and, written last, `DONE`; `cmixup.load_run` predicts with it.
-A folder without `DONE` is not a result: the run has not ended, or has failed and its report says where.
+A folder without `DONE` is not a result: the run has not ended, or has failed and its report says where. `DONE` lists
+the sizes of the other files, so that one that was cut or emptied is seen: such a run is not done, either.
 """
 
 from __future__ import annotations
 
 import contextlib
 import csv
+import functools
 import hashlib
 import io
 import json
 import math
 import platform
 import re
+import shutil
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
@@ -24,15 +28,20 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cmixup.files import write_atomically
+from cmixup.files import DAMAGED, make_folder, remove_stale, set_aside, sync, write_atomically
 from cmixup.saved_run import WEIGHTS
+from cmixup.training.checkpoint import RESUME_FILE
 from scripts.driver.predictions import PREDICTIONS, Parts, write_predictions
 
-REPORT, HISTORY = "report.json", "history.csv"
+REPORT, HISTORY, CONFIG, DONE = "report.json", "history.csv", "config.yaml", "DONE"
+FORMAT = 2  # of a run's folder, in its report: `DONE` lists the files
+ENDED, PART = ".ended-", ".part"  # folders of stacks whose runs are being marked as done
 LONGEST_NAME = 120  # of a folder
 CODE = Path(__file__).resolve().parents[2]  # the checkout that runs
 CODE_FOLDERS = ("cmixup", "configs", "datasets", "models", "scripts")
-MACHINE_KEYS = ("out", "weights")  # of a configuration: where a run is kept, and how much of it
+GIT = ("git", "--no-optional-locks", "-C")  # in no other git's way
+NUMBERS_FROM = ("cmixup", "datasets", "models")  # folders of sources
+MACHINE_KEYS = ("out", "weights", "resume")  # of a configuration: where a run is kept, how much of it, and from where
 PACKAGES = ("torch", "numpy", "scikit-learn", "hydra-core", "torchvision", "wilds", "PyTDC")
 
 
@@ -48,8 +57,45 @@ def folder_name(preset: str, options: Mapping[str, Any]) -> str:
 
 
 def is_done(folder: Path) -> bool:
-    """Return whether a run's folder holds a finished run."""
-    return (folder / "DONE").is_file()
+    """Return whether a run's folder holds a finished run, with nothing of it damaged."""
+    return (folder / DONE).is_file() and damage(folder) is None
+
+
+def damage(folder: Path) -> tuple[Path, str] | None:
+    """Return the first damaged file of a finished run and what is wrong with it, or None.
+
+    A file of another size than `DONE` says is damaged; one that somebody has removed is not, but for the report. Runs
+    of earlier versions have an empty `DONE`: of those the report must be readable, and nothing empty.
+    """
+    try:
+        sizes = json.loads((folder / DONE).read_text() or "{}")
+        wrong = not isinstance(sizes, dict)
+    except ValueError:
+        sizes, wrong = {}, True
+    if wrong:
+        return folder / DONE, "is no list of files"
+    for name in (REPORT, CONFIG, HISTORY, *sizes):
+        path = folder / name
+        found = path.stat().st_size if path.is_file() else None
+        if (found is None and name == REPORT) or (found is not None and found != sizes.get(name, found or 1)):
+            return path, "is not there" if found is None else f"has {found} bytes, not {sizes.get(name, 'some')}"
+    if not sizes:
+        try:
+            earlier = "format" not in read_report(folder)
+        except Exception:  # whatever a damaged file may raise
+            return folder / REPORT, "cannot be read"
+        return None if earlier else (folder / DONE, "is empty")
+    return None
+
+
+def set_damage_aside(folder: Path) -> None:
+    """Set aside the damaged files of a run that counted as finished, and say so in a line each."""
+    while (folder / DONE).is_file() and (found := damage(folder)):
+        path, why = found
+        if path.is_file():
+            set_aside(path, why)
+        if path.name != DONE:
+            (folder / DONE).unlink()
 
 
 def begin_run(folder: Path, config: str) -> None:
@@ -58,9 +104,11 @@ def begin_run(folder: Path, config: str) -> None:
     Raises:
         OSError: the folder cannot be written.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "DONE").unlink(missing_ok=True)
-    write_atomically(folder / "config.yaml", config)
+    make_folder(folder)
+    (folder / DONE).unlink(missing_ok=True)
+    for name in (REPORT, HISTORY, PREDICTIONS, WEIGHTS, RESUME_FILE, DONE):
+        remove_stale(folder / name)
+    write_atomically(folder / CONFIG, config)
 
 
 def recorded_config(plain: Mapping[str, Any]) -> dict[str, Any]:
@@ -68,7 +116,7 @@ def recorded_config(plain: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in plain.items() if key not in MACHINE_KEYS}
 
 
-def finish_run(
+def write_run(
     folder: Path,
     report: Mapping[str, Any],
     history: Sequence[Mapping[str, float]],
@@ -77,7 +125,7 @@ def finish_run(
     *,
     extras: Mapping[str, str] | None = None,
 ) -> None:
-    """Write a run's results, its weights if there is a `state`, and the texts `extras` by file name; `DONE` last."""
+    """Write a run's results, its weights if there is a `state`, and the texts `extras` by file name."""
     (folder / WEIGHTS).unlink(missing_ok=True)
     if state is not None:
         buffer = io.BytesIO()
@@ -87,7 +135,56 @@ def finish_run(
     write_report(folder, report, history)
     for name, text in (extras or {}).items():
         write_atomically(folder / name, text)
-    write_atomically(folder / "DONE", "")
+
+
+def mark_done(folder: Path) -> None:
+    """Write the `DONE` of a run that is whole: the sizes of its files."""
+    kept = [path for path in sorted(folder.iterdir()) if path.is_file() and path.name not in (DONE, RESUME_FILE)]
+    sizes = {path.name: path.stat().st_size for path in kept if path.suffix != DAMAGED and path.name[0] != "."}
+    write_atomically(folder / DONE, json.dumps(sizes))
+
+
+def end_together(root: Path, folders: Sequence[Path]) -> None:
+    """Mark runs that are whole as done, all or none, whatever happens: what was left of a stack would be another stack.
+
+    A folder below `root` with an entry for each of them gets its name at once; `go_on_ending` does the rest, here or in
+    a later process, and from then on nobody needs what was saved to go on from.
+    """
+    if len(folders) == 1 and not (folders[0] / RESUME_FILE).is_file():
+        mark_done(folders[0])
+        return
+    entries = [_entry(root, folder) for folder in folders]
+    ended = root / f"{ENDED}{hashlib.sha256(' '.join(entries).encode()).hexdigest()[:16]}"
+    part = ended.with_name(ended.name + PART)
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir()
+    for name in entries:
+        (part / name).touch()
+    sync(part)
+    part.rename(ended)
+    sync(root)
+    go_on_ending(root, folders)
+
+
+def go_on_ending(root: Path, folders: Sequence[Path]) -> None:
+    """Mark those of these runs as done that `end_together` has decided on; the caller works on them alone."""
+    if not any(root.glob(f"{ENDED}*")):
+        return
+    for folder in folders:
+        for entry in root.glob(f"{ENDED}*/{_entry(root, folder)}"):
+            if entry.parent.suffix == PART:  # whoever made it was killed before it had decided
+                shutil.rmtree(entry.parent, ignore_errors=True)
+                continue
+            (folder / RESUME_FILE).unlink(missing_ok=True)
+            if not (folder / DONE).is_file():
+                mark_done(folder)
+            entry.unlink()
+            with contextlib.suppress(OSError):  # others are left
+                entry.parent.rmdir()
+
+
+def _entry(root: Path, folder: Path) -> str:
+    return hashlib.sha256(folder.relative_to(root).as_posix().encode()).hexdigest()[:24]
 
 
 def write_report(folder: Path, report: Mapping[str, Any], history: Sequence[Mapping[str, float]]) -> None:
@@ -132,8 +229,14 @@ def _history_csv(history: Sequence[Mapping[str, float]]) -> str:
 
 
 def load_reports(root: Path) -> list[dict[str, Any]]:
-    """Return the reports of all finished runs below `root`, in order of their folders' names."""
-    return [read_report(done.parent) for done in sorted(root.rglob("DONE"))]
+    """Return the reports of all finished runs below `root`, in order of their folders' names.
+
+    Runs with a damaged file are left out, and a line says so: training them again mends them.
+    """
+    folders = [done.parent for done in sorted(root.rglob(DONE))]
+    for path, why in filter(None, map(damage, folders)):
+        print(f"{path} {why}: the run does not count; its command trains it again", file=sys.stderr)
+    return [read_report(folder) for folder in folders if is_done(folder)]
 
 
 def environment(device: torch.device, code: Path = CODE) -> dict[str, Any]:
@@ -160,6 +263,14 @@ def environment(device: torch.device, code: Path = CODE) -> dict[str, Any]:
     }
 
 
+@functools.cache
+def code_digest(code: Path = CODE) -> str:
+    """Return a digest of the sources that numbers depend on, committed or not, as twelve hexadecimal digits."""
+    sources = [path for folder in NUMBERS_FROM for path in sorted((code / folder).rglob("*.py"))]
+    texts = b"".join(path.relative_to(code).as_posix().encode() + b"\0" + path.read_bytes() for path in sources)
+    return hashlib.sha256(texts).hexdigest()[:12]
+
+
 def is_dirty(code: Path) -> bool:
     """Return whether the code differs from its commit; see `environment`."""
     changed = _git(code, "status", "--porcelain", "--untracked-files=no")
@@ -169,7 +280,7 @@ def is_dirty(code: Path) -> bool:
 
 def _git(code: Path, *command: str) -> str:
     try:
-        done = subprocess.run(["git", "-C", str(code), *command], capture_output=True, text=True, check=True)  # noqa: S607
+        done = subprocess.run([*GIT, str(code), *command], capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
         return ""
     return done.stdout.strip()

@@ -12,7 +12,7 @@ import pytest
 from cmixup.errors import InputError
 from scripts.collect import main
 from scripts.driver.job import execute
-from scripts.driver.runs import finish_run
+from scripts.driver.runs import mark_done, write_run
 from scripts.report.collected import collect, find_reports, to_markdown
 from tests.scripts.jobs import planned
 from tests.scripts.sweeps import report
@@ -101,7 +101,8 @@ def put(folder: Path, made: dict[str, Any]) -> None:
     run = folder / f"{made['dataset']}-{made['config']['method']['bandwidth']}-{made['seed']}"
     run.mkdir(parents=True)
     (run / "config.yaml").write_text("")
-    finish_run(run, made, [{"epoch": 1}], {}, {})
+    write_run(run, made, [{"epoch": 1}], {}, {})
+    mark_done(run)
 
 
 @pytest.fixture

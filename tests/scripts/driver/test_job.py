@@ -92,8 +92,8 @@ def test_the_report_says_enough_to_repeat_the_run(tmp_path: Path) -> None:
     assert report["device"].startswith("cpu: ")
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", report["started"])
     assert report["checksums"] == {}  # the twin reads no file
-    kept = {key: job.config[key] for key in ("out", "weights")}  # where and how much of a run is kept is not recorded
-    assert {**report["config"], **kept} == {**job.config, "seed": 2, "seeds": None}
+    machine = {key: job.config[key] for key in ("out", "weights", "resume")}  # is not recorded
+    assert {**report["config"], **machine} == {**job.config, "seed": 2, "seeds": None}
 
 
 def test_the_report_has_the_checksums_of_what_was_read(tmp_path: Path) -> None:
@@ -316,10 +316,12 @@ def test_a_report_is_strict_json(tmp_path: Path) -> None:
 def test_seeds_beside_one_that_diverges_are_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     train = run_module.train
 
-    def second_diverges(*given: Any, **named: Any) -> list[RunResult]:
-        results = train(*given, **named)
-        results[1].failure = Failure(2, 1, "the training loss")
-        return results
+    def second_diverges(*given: Any, on_end: Any, **named: Any) -> list[RunResult]:
+        def end(results: list[RunResult]) -> None:
+            results[1].failure = Failure(2, 1, "the training loss")
+            on_end(results)
+
+        return train(*given, on_end=end, **named)
 
     monkeypatch.setattr(run_module, "train", second_diverges)
     job = planned(tmp_path, "seeds=0..2")

@@ -84,10 +84,12 @@ def test_a_run_that_diverges_is_told_with_its_job_and_the_others_are_done(
 ) -> None:
     train = job_module.train
 
-    def third_diverges(*given: Any, **named: Any) -> Any:
-        results = train(*given, **named)
-        results[2].failure = Failure(2, 1, "the training loss")
-        return results
+    def third_diverges(*given: Any, on_end: Any, **named: Any) -> Any:
+        def end(results: Any) -> None:
+            results[2].failure = Failure(2, 1, "the training loss")
+            on_end(results)
+
+        return train(*given, on_end=end, **named)
 
     monkeypatch.setattr(job_module, "train", third_diverges)
     jobs = [cmixup_job(tmp_path, b, "seeds=2") for b in (0.1, 0.2)]

@@ -1,0 +1,110 @@
+"""Processes that work for this one: one that dies costs what it worked on alone, and all end with their parent."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnContext
+from typing import Any
+
+from scripts.driver.cli import USER_ERRORS
+
+PR_SET_PDEATHSIG = 1  # of Linux: the signal that a process gets when its parent ends
+PARENT_LOOK = 1.0  # seconds between two looks at the parent, where there is no such signal
+
+Work = Callable[[Any, Callable[[Any], None]], str | None]  # takes a task and whom to tell; returns what went wrong
+
+
+class Died(RuntimeError):
+    """A worker ended in the middle of its work; the message says how."""
+
+
+class Worker:
+    """A process that takes one task after another.
+
+    Args:
+        context: how to start it.
+        work: what it does with a task, a function at the top of a module.
+    """
+
+    def __init__(self, context: SpawnContext, work: Work):
+        self.connection, theirs = context.Pipe()
+        self._process = context.Process(target=serve, args=(theirs, os.getpid(), work))
+        self._process.start()
+        theirs.close()
+
+    def give(self, task: Any) -> None:
+        """Give it a task; a worker that is already dead says so at `hear`."""
+        with contextlib.suppress(OSError):
+            self.connection.send(task)
+
+    def hear(self) -> tuple[bool, Any]:
+        """Return the next thing that it tells: whether the task has ended, and with what.
+
+        Raises:
+            Died: it has ended.
+        """
+        try:
+            return self.connection.recv()
+        except (EOFError, OSError):
+            self._process.join()
+            code = self._process.exitcode or 0
+            how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+            memory = ", as it is where memory runs out" if code == -signal.SIGKILL else ""
+            raise Died(f"its process {how}{memory}; the same command trains it again") from None
+
+    def end(self) -> None:
+        """End it at once."""
+        self._process.terminate()
+        self._process.join(5)
+        self._process.kill()
+        self.connection.close()
+
+
+def serve(connection: Connection, parent: int, work: Work) -> None:
+    """Do one task after another in a worker; an error ends its task alone, and one that is not the user's is printed.
+
+    Ctrl-C is the parent's to hear.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    end_with(parent)
+    while True:
+        try:
+            task = connection.recv()
+        except (EOFError, OSError):
+            return
+        try:
+            problem = work(task, lambda told: connection.send((False, told)))
+        except USER_ERRORS as error:
+            problem = str(error) or type(error).__name__
+        except Exception as error:
+            traceback.print_exc()
+            problem = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        try:
+            connection.send((True, problem))
+        except OSError:
+            return
+
+
+def end_with(parent: int) -> None:
+    """End this process when its parent ends, however that comes."""
+    if sys.platform == "linux" and not ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL):
+        if os.getppid() != parent:  # it has ended before
+            os._exit(1)
+        return
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(PARENT_LOOK)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

@@ -122,8 +122,8 @@ def load_run(folder: str | Path, device: torch.device | str = "cpu") -> SavedRun
         device: where the model goes.
 
     Raises:
-        InputError: no path, no such device, no finished run there, one whose weights were not kept or do not fit, one of an earlier version or
-            on tasks, or a class that cannot be imported.
+        InputError: no path, no such device, no finished run there, one whose weights were not kept or do not fit, one
+            of an earlier version or on tasks, or a class that cannot be imported.
     """
     try:
         folder = Path(folder)

@@ -100,7 +100,7 @@ def _is_experiment(word: str) -> bool:
 
 
 def _sets_a_value(given: Override) -> bool:
-    """Return whether a word of the command line is `key=value`, `+key=value` or `++key=value`, and chooses from no group."""
+    """Return whether a word of a command line is `key=value`, `+key=value` or `++key=value`, and chooses no group."""
     key = given.key_or_group
     group = "/" in key or given.package is not None or (CONFIG_DIR / key).is_dir() or key.split(".")[0] == "hydra"
     sets = given.type in (OverrideType.CHANGE, OverrideType.ADD, OverrideType.FORCE_ADD)

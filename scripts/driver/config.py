@@ -66,7 +66,7 @@ def resolved(cfg: DictConfig) -> dict[str, Any]:
 
 def _check_groups(cfg: DictConfig) -> None:
     """Raise `InputError` unless the groups are groups, with what every part has."""
-    needs = {group: ("name", "_target_") for group in GROUPS} | {"train": (), "experiment": ("name",)}
+    needs = dict.fromkeys(GROUPS, ("name", "_target_")) | {"train": (), "experiment": ("name",)}
     needs["dataset"] += ("presets",)
     for group, inside in needs.items():
         node = OmegaConf.select(cfg, group)
@@ -88,7 +88,9 @@ def target(node: Mapping[str, Any]) -> Callable[..., Any]:
     try:
         return getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError, ValueError) as error:
-        raise InputError(f"_target_ must name a class or function, got {shown(node['_target_'])}: {shown(str(error))}") from None
+        raise InputError(
+            f"_target_ must name a class or function, got {shown(node['_target_'])}: {shown(str(error))}"
+        ) from None
 
 
 @dataclass(frozen=True)

@@ -42,8 +42,8 @@ def parse_seeds(value: Any, name: str = "seeds") -> list[int]:
         InputError: anything else, an empty or repeated seed.
     """
     problem = InputError(
-        f"{name} must be a range like 0..9, a list like [0,3,5], or a count, at most {MOST_SEEDS} seeds up to {MAX_SEED}, "
-        f"got {shown(value)}"
+        f"{name} must be a range like 0..9, a list like [0,3,5], or a count, at most {MOST_SEEDS} seeds "
+        f"up to {MAX_SEED}, got {shown(value)}"
     )
     try:
         if isinstance(value, (list, tuple)):

@@ -42,13 +42,13 @@ def run_attempts(
     """
     started, failures, tried = time.perf_counter(), list[str](), 0
     while tried < count:
-        tried = _one_child(attempt, tried, count, folder, hangs, failures)
+        tried = _one_child(attempt, tried, count, folder, hangs=hangs, failures=failures)
     note_progress(folder, count, count)
     kept = tuple(failures[:MOST])
     return Trial(name, what, count, count - len(failures), kept, time.perf_counter() - started, notes)
 
 
-def _one_child(attempt: Attempt, first: int, count: int, folder: Path, hangs: float, failures: list[str]) -> int:
+def _one_child(attempt: Attempt, first: int, count: int, folder: Path, *, hangs: float, failures: list[str]) -> int:
     """Let one child do attempts from `first` on; return the number of the next one."""
     reading, writing = os.pipe()
     sys.stdout.flush()
@@ -96,8 +96,7 @@ def _read_all(descriptor: int, length: int) -> str:
 def _work(attempt: Attempt, first: int, count: int, writing: int) -> None:
     """Do attempts in this child, and end it."""
     try:
-        with open("/proc/self/statm") as stream:
-            pages = int(stream.read().split()[0])
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
         resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + MEMORY, resource.RLIM_INFINITY))
         for number in range(first, count):
             line = attempt(number).encode(errors="replace")[:60_000]

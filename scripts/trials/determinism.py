@@ -42,8 +42,17 @@ def words(scene: str, seed: int, out: Path, *more: str) -> list[str]:
     """Return the command line of a scene."""
     dataset, method = scene.split()
     last = seed + SEEDS - 1
-    given = [f"dataset={dataset}", f"method={method}", "dataset.synthetic=true", "logger=none", "checkpoint_every=0",
-             *SCENES[scene], f"seeds={seed}..{last}", f"out={out}", *more]  # fmt: skip
+    given = [
+        f"dataset={dataset}",
+        f"method={method}",
+        "dataset.synthetic=true",
+        "logger=none",
+        "checkpoint_every=0",
+        *SCENES[scene],
+        f"seeds={seed}..{last}",
+        f"out={out}",
+        *more,
+    ]
     return list({word.partition("=")[0]: word for word in given}.values())
 
 
@@ -122,13 +131,19 @@ def run(count: int, seed: int, folder: Path) -> Trial:
     """Make `count` runs again; 42 are every scene with every variant."""
     torch.set_num_threads(1)
     folder.mkdir(parents=True, exist_ok=True)
-    what = ("the same run again, with 2 threads, other hash seeds, another order of seeds, checkpoints: identical report, "
-            "history and weights")  # fmt: skip
+    what = (
+        "the same run again, with 2 threads, other hash seeds, another order of seeds, checkpoints: identical report, "
+        "history and weights"
+    )
     tried = run_attempts("determinism", what, partial(attempt, seed=seed, folder=folder), count, folder, hangs=HANGS)
-    found = sorted(((float(v), s) for v, _, s in (p.read_text().partition(" ") for p in folder.glob("alone-*"))), reverse=True)
+    found = sorted(
+        ((float(v), s) for v, _, s in (p.read_text().partition(" ") for p in folder.glob("alone-*"))), reverse=True
+    )
     if not found:
         return tried
     (most, scene), *_ = found
-    notes = (f"A seed alone instead of in a stack of {SEEDS}: its test scores differ by {most:.2g} of themselves at most "
-             f"({scene}), since batched kernels round otherwise for another number of models.")  # fmt: skip
+    notes = (
+        f"A seed alone instead of in a stack of {SEEDS}: its test scores differ by {most:.2g} of themselves at most "
+        f"({scene}), since batched kernels round otherwise for another number of models."
+    )
     return replace(tried, notes=notes)

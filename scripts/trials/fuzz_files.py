@@ -71,6 +71,9 @@ def run(count: int, seed: int, folder: Path) -> Trial:
     torch.set_num_threads(1)
     for name in READERS:  # made once, before children are
         sample(name)
-    what = "damaged files under every reader: refused by checksum where there is one, a line that names the file, or well-formed arrays"
+    what = (
+        "damaged files under every reader: refused by checksum where there is one, a line that names the file, or "
+        "well-formed arrays"
+    )
     tried = partial(attempt, seed=seed, folder=folder)
     return run_attempts("fuzz_files", what, tried, count, folder, notes=f"{len(READERS)} readers")

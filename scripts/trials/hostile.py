@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,23 +16,118 @@ from torch import Tensor, nn
 
 #: Numbers that break code: out of range, not finite, at the ends of float64, of other types.
 NUMBERS: tuple[Any, ...] = (
-    0, 1, -1, 2, 3, 7, True, False, 0.0, -0.0, 0.5, 2.5, -2.5, 1e-9, 1e9, 5e-324, 1e-320, 1e-300, 1e-160, 1e-150, 1e-149,
-    1e149, 1e150, 1e154, 1e200, -1e200, 1e308, 1.7976931348623157e308, float("nan"), float("inf"), -float("inf"),
-    10**15, 2**31, 2**32, 2**63, 2**64, -(2**63), 10**400, -(10**400), np.float16(0.5), np.float32(0.3),
-    np.float64("nan"), np.int8(3), np.int64(-3), np.uint64(2**63), np.bool_(True), np.array(0.5), np.array(2), Fraction(1, 3),
-    Decimal("0.5"), 0.5j, torch.tensor(0.5), torch.tensor(2),
-)  # fmt: skip
+    0,
+    1,
+    -1,
+    2,
+    3,
+    7,
+    True,
+    False,
+    0.0,
+    -0.0,
+    0.5,
+    2.5,
+    -2.5,
+    1e-9,
+    1e9,
+    5e-324,
+    1e-320,
+    1e-300,
+    1e-160,
+    1e-150,
+    1e-149,
+    1e149,
+    1e150,
+    1e154,
+    1e200,
+    -1e200,
+    1e308,
+    1.7976931348623157e308,
+    float("nan"),
+    float("inf"),
+    -float("inf"),
+    10**15,
+    2**31,
+    2**32,
+    2**63,
+    2**64,
+    -(2**63),
+    10**400,
+    -(10**400),
+    np.float16(0.5),
+    np.float32(0.3),
+    np.float64("nan"),
+    np.int8(3),
+    np.int64(-3),
+    np.uint64(2**63),
+    np.bool_(True),
+    np.array(0.5),
+    np.array(2),
+    Fraction(1, 3),
+    Decimal("0.5"),
+    0.5j,
+    torch.tensor(0.5),
+    torch.tensor(2),
+)
 #: What is no number at all.
 THINGS: tuple[Any, ...] = (
-    None, "", "0.5", "auto", "mean", "\n\0", "x" * 10_000, b"1", (), [], {}, set(), frozenset({1}), [0.5], (0.5, 0.2),
-    [[1, 2], [3]], {"a": 1}, range(3), object(), int, len, lambda: 0, np.array([]), np.array([0.5, 0.2]), np.array(["a"]),
-    np.array([None, 1], dtype=object), np.array([1 + 1j]), np.array(["2020-01-01"], "datetime64[D]"),
-    np.zeros(2, [("a", "f8")]), np.ma.masked_all(3), torch.zeros(0), torch.zeros(2, 3), torch.zeros(3, dtype=torch.long),
-    torch.zeros(3, device="meta"), torch.zeros(3).to_sparse(), torch.zeros(3, dtype=torch.cfloat),
-    torch.zeros(3, requires_grad=True), torch.Generator(), np.random.default_rng(0), random.Random(0), nn.Identity(),
-    datetime.date(2020, 1, 1), ..., NotImplemented, slice(3), ("fraction", 0.2), ("fraction", 2), ("fraction", None),
-    ("std", 1e200), ("std", 0), ("std",), ("median", 0.1), ("median", float("nan")), ["std", 0.5], iter([1.0]),
-)  # fmt: skip
+    None,
+    "",
+    "0.5",
+    "auto",
+    "mean",
+    "\n\0",
+    "x" * 10_000,
+    b"1",
+    (),
+    [],
+    {},
+    set(),
+    frozenset({1}),
+    [0.5],
+    (0.5, 0.2),
+    [[1, 2], [3]],
+    {"a": 1},
+    range(3),
+    object(),
+    int,
+    len,
+    lambda: 0,
+    np.array([]),
+    np.array([0.5, 0.2]),
+    np.array(["a"]),
+    np.array([None, 1], dtype=object),
+    np.array([1 + 1j]),
+    np.array(["2020-01-01"], "datetime64[D]"),
+    np.zeros(2, [("a", "f8")]),
+    np.ma.masked_all(3),
+    torch.zeros(0),
+    torch.zeros(2, 3),
+    torch.zeros(3, dtype=torch.long),
+    torch.zeros(3, device="meta"),
+    torch.zeros(3).to_sparse(),
+    torch.zeros(3, dtype=torch.cfloat),
+    torch.zeros(3, requires_grad=True),
+    torch.Generator(),
+    np.random.default_rng(0),
+    random.Random(0),  # noqa: S311
+    nn.Identity(),
+    datetime.date(2020, 1, 1),
+    ...,
+    NotImplemented,
+    slice(3),
+    ("fraction", 0.2),
+    ("fraction", 2),
+    ("fraction", None),
+    ("std", 1e200),
+    ("std", 0),
+    ("std",),
+    ("median", 0.1),
+    ("median", float("nan")),
+    ["std", 0.5],
+    iter([1.0]),
+)
 ANYTHING = NUMBERS + THINGS
 
 
@@ -64,52 +160,37 @@ class Draws:
 
     def values(self, shape: tuple[int, ...]) -> np.ndarray:
         """Return float64 numbers of one of many scales, with ties, constants and values at the ends of float64."""
-        rnd, rng = self.rnd, self.rng
-        kind = rnd.randrange(12)
-        values = rng.normal(size=shape)
-        if kind < 4:
-            return values * rnd.choice([1.0, 1.0, 1e-3, 1e6])
-        if kind == 4:
-            return np.round(values)
-        if kind == 5:
-            return np.full(shape, values.flat[0] if values.size else 0.0)
-        if kind == 6:
-            return values * rnd.choice([1e-310, 1e-200, 1e-160, 1e100, 2e149])
-        if kind == 7:
-            return rng.choice([0.0, 5e-324, 1e-320, 1.0], size=shape)
-        if kind == 8:
-            return rng.choice([0.0, 1.0, -1e149, 1e149, 1e-149], size=shape)
-        if kind == 9:
-            return 1e6 + values * 1e-7
-        return values
+        normal = self.rng.normal(size=shape)
+        kinds = [
+            lambda: normal * self.choose(1.0, 1.0, 1e-3, 1e6),
+            partial(np.round, normal),
+            lambda: np.full(shape, normal.flat[0] if normal.size else 0.0),
+            lambda: normal * self.choose(1e-310, 1e-200, 1e-160, 1e100, 2e149),
+            lambda: self.rng.choice([0.0, 5e-324, 1e-320, 1.0], size=shape),
+            lambda: self.rng.choice([0.0, 1.0, -1e149, 1e149, 1e-149], size=shape),
+            lambda: 1e6 + normal * 1e-7,
+        ]
+        return kinds[max(0, self.rnd.randrange(-4, len(kinds)))]()
 
     def labels(self, n: int, d: int = 0) -> Any:
         """Return `(n,)` or `(n, d)` labels that are right, of any kind and dtype."""
         values = self.values((n, d) if d else (n,))
-        form = self.rnd.randrange(16)
-        with np.errstate(over="ignore", invalid="ignore"):
-            small = np.clip(np.nan_to_num(values), -100, 100)
-        if form < 4:
-            return values
-        if form < 7:
-            return torch.from_numpy(values)
-        if form == 7:
-            return torch.from_numpy(small).to(self.choose(torch.float32, torch.float16, torch.bfloat16, torch.int64))
-        if form == 8:
-            return small.astype(self.choose("f4", "f2", "i1", "i8", "u1", "?", ">f8", np.longdouble))
-        if form == 9:
-            return values.tolist()
-        if form == 10:
-            return tuple(small.round().astype(int).tolist())
-        if form == 11:
-            return np.repeat(values, 2, axis=0)[::2]
-        if form == 12:
-            return values[::-1]
-        if form == 13:
-            return torch.from_numpy(np.repeat(values, 3, axis=0))[::3].requires_grad_()
-        if form == 14:
-            return np.asfortranarray(values)
-        return torch.from_numpy(small).float().to(self.choose(torch.bool, torch.uint8, torch.int32))
+        small = np.clip(np.nan_to_num(values), -100, 100)
+        dtypes = ("f4", "f2", "i1", "i8", "u1", "?", ">f8", np.longdouble)
+        forms = [
+            lambda: values,
+            partial(torch.from_numpy, values),
+            lambda: torch.from_numpy(small).to(self.choose(torch.float32, torch.float16, torch.bfloat16, torch.int64)),
+            lambda: np.abs(small).astype(self.choose(*dtypes)),
+            values.tolist,
+            lambda: tuple(small.round().astype(int).tolist()),
+            lambda: np.repeat(values, 2, axis=0)[::2],
+            lambda: values[::-1],
+            lambda: torch.from_numpy(np.repeat(values, 3, axis=0))[::3].requires_grad_(),
+            partial(np.asfortranarray, values),
+            lambda: torch.from_numpy(np.abs(small)).float().to(self.choose(torch.bool, torch.uint8, torch.int32)),
+        ]
+        return forms[max(0, self.rnd.randrange(-3, len(forms)))]()
 
     def bad_labels(self, n: int, d: int = 0) -> Any:
         """Return labels that are wrong, or that may be."""
@@ -117,27 +198,21 @@ class Draws:
         spoilt = values.copy()
         if spoilt.size:
             spoilt.flat[self.rnd.randrange(spoilt.size)] = self.choose(np.nan, np.inf, -np.inf, 1e200, -1e308)
-        form = self.rnd.randrange(12)
-        if form < 3:
-            return spoilt
-        if form == 3:
-            return torch.from_numpy(spoilt)
-        if form == 4:
-            return spoilt.tolist()
-        if form == 5:
-            return values[:0]
-        if form == 6:
-            return values[None]
-        if form == 7:
-            return values[: max(0, n - 1)]
-        if form == 8:
-            return values.astype(complex)
-        if form == 9:
-            return np.ma.masked_less(values, 0)
-        if form == 10:
-            return self.choose(torch.from_numpy(values).to_sparse(), torch.from_numpy(values).to("meta"), values.astype(str),
-                               values.astype(object), [values, None], {"y": values})  # fmt: skip
-        return self.rnd.choice(ANYTHING)
+        forms = [
+            lambda: spoilt,
+            partial(torch.from_numpy, spoilt),
+            spoilt.tolist,
+            lambda: values[:0],
+            lambda: values[None],
+            lambda: values[: max(0, n - 1)],
+            lambda: values.astype(complex),
+            lambda: np.ma.masked_less(values, 0),
+            lambda: torch.from_numpy(values).to_sparse(),
+            lambda: torch.from_numpy(values).to("meta"),
+            lambda: self.choose(values.astype(str), values.astype(object), [values, None], {"y": values}),
+            lambda: self.rnd.choice(ANYTHING),
+        ]
+        return self.rnd.choice(forms)()
 
 
 def plain(labels: Any) -> np.ndarray:

@@ -12,10 +12,44 @@ from collections.abc import Callable
 HUGE = (b"\xff\xff\xff\xff", b"\xff\xff\xff\x7f", b"\x00\x00\x00\x80", b"\x7f\xff\xff\xff", b"\xff" * 8, b"\x00" * 8)
 HTML = b"<!DOCTYPE html><html><head><title>404 Not Found</title></head><body>Not Found</body></html>\n"
 TOKENS = (
-    b"nan", b"NaN", b"inf", b"-inf", b"1e999", b"1e200", b"-1e308", b"9" * 400, b"", b" ", b"\x00", b"?", b"NA", b"1,5",
-    b"0x1f", b"1_000", b"--1", b'"', b'""', b"'", b"\xe4", b"\xff\xfe", "ü€".encode(), b"null", b"true", b"{}", b"[]",
-    b"[" * 3000, b"18446744073709551616", b"4294967295", b"-1", b"0", b"2147483648", b"\r", b"\n", b"\t", b",",
-)  # fmt: skip
+    b"nan",
+    b"NaN",
+    b"inf",
+    b"-inf",
+    b"1e999",
+    b"1e200",
+    b"-1e308",
+    b"9" * 400,
+    b"",
+    b" ",
+    b"\x00",
+    b"?",
+    b"NA",
+    b"1,5",
+    b"0x1f",
+    b"1_000",
+    b"--1",
+    b'"',
+    b'""',
+    b"'",
+    b"\xe4",
+    b"\xff\xfe",
+    "ü€".encode(),
+    b"null",
+    b"true",
+    b"{}",
+    b"[]",
+    b"[" * 3000,
+    b"18446744073709551616",
+    b"4294967295",
+    b"-1",
+    b"0",
+    b"2147483648",
+    b"\r",
+    b"\n",
+    b"\t",
+    b",",
+)
 
 
 def truncated(data: bytes, rnd: random.Random) -> bytes:
@@ -91,7 +125,7 @@ def token_changed(data: bytes, rnd: random.Random) -> bytes:
     """Put something else in the place of a word or number of a text."""
     at = rnd.randrange(len(data) + 1)
     end = at
-    while end < len(data) and data[end : end + 1] not in b",; \t\n\r\":|{}[]":
+    while end < len(data) and data[end : end + 1] not in b',; \t\n\r":|{}[]':
         end += 1
     return data[:at] + rnd.choice(TOKENS) + data[end:]
 
@@ -145,9 +179,22 @@ def replaced(data: bytes, rnd: random.Random) -> bytes:
 
 
 MUTATIONS: tuple[Callable[[bytes, random.Random], bytes], ...] = (
-    truncated, truncated, flipped, flipped, early_flip, huge_count, inserted, removed, doubled, lines_changed, token_changed,
-    token_changed, other_encoding, wrapped, replaced,
-)  # fmt: skip
+    truncated,
+    truncated,
+    flipped,
+    flipped,
+    early_flip,
+    huge_count,
+    inserted,
+    removed,
+    doubled,
+    lines_changed,
+    token_changed,
+    token_changed,
+    other_encoding,
+    wrapped,
+    replaced,
+)
 
 
 def mutate(data: bytes, rnd: random.Random) -> bytes:

@@ -21,8 +21,10 @@ from scripts.trials.hostile import ANYTHING, NUMBERS, Draws
 def frame() -> pd.DataFrame:
     """Return a table of numbers, a category and a target."""
     rng = np.random.default_rng(0)
-    return pd.DataFrame({"a": rng.normal(size=30), "b": rng.integers(0, 9, 30), "c": list("xyz") * 10,
-                         "y": rng.normal(size=30)}, index=pd.RangeIndex(1, 31))  # fmt: skip
+    return pd.DataFrame(
+        {"a": rng.normal(size=30), "b": rng.integers(0, 9, 30), "c": list("xyz") * 10, "y": rng.normal(size=30)},
+        index=pd.RangeIndex(1, 31),
+    )
 
 
 @functools.cache
@@ -30,8 +32,17 @@ def make_run() -> Path:
     """Write a finished run on that table, untrained, and return its folder; it is made once a process."""
     folder = Path(tempfile.mkdtemp(prefix="saved-run-"))
     table = frame()
-    made = fit(table.drop(columns="y"), ["y"], "", frozenset({"c"}), keep=(), log_target=False, rare=0.0,
-               scaling="standard", source="trial")  # fmt: skip
+    made = fit(
+        table.drop(columns="y"),
+        ["y"],
+        "",
+        frozenset({"c"}),
+        keep=(),
+        log_target=False,
+        rare=0.0,
+        scaling="standard",
+        source="trial",
+    )
     width = made.apply(table, "trial").shape[1]
     model = FCN3((width,), 1)
     torch.save(model.state_dict(), folder / WEIGHTS)
@@ -54,8 +65,17 @@ def load_run_call(d: Draws) -> None:
     def wrong_rows() -> Any:
         spoilt = table.astype(object)
         spoilt.iat[3, d.rnd.randrange(3)] = d.rnd.choice((*NUMBERS, "text", None, [1], {}))
-        return d.choose(spoilt, table[["a"]], table.iloc[:0], table.T, table["a"], table.rename(columns={"a": "b"}),
-                        torch.zeros(2, width + 1), torch.full((2, width), torch.nan), d.bad_labels(3, width))  # fmt: skip
+        return d.choose(
+            spoilt,
+            table[["a"]],
+            table.iloc[:0],
+            table.T,
+            table["a"],
+            table.rename(columns={"a": "b"}),
+            torch.zeros(2, width + 1),
+            torch.full((2, width), torch.nan),
+            d.bad_labels(3, width),
+        )
 
     rows = d.give("rows", lambda: d.choose(table, table[::-1], torch.zeros(3, width), np.ones((2, width))), wrong_rows)
     found = run.predict(rows, d.give("batch_size", lambda: d.choose(1, 7, 4096)))

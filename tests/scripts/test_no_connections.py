@@ -89,14 +89,26 @@ def environment(tmp_path: Path, **more: str) -> dict[str, str]:
     """The environment of a user who has set nothing, with the guard in it."""
     (tmp_path / "sitecustomize.py").write_text(GUARD)
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("WANDB_", "CMIXUP_"))}
-    return {**kept, "PYTHONPATH": f"{tmp_path}{os.pathsep}{REPO}", "GUARD_FILE": str(tmp_path / "asked"),
-            "CMIXUP_OUT": str(tmp_path / "out"), "CMIXUP_DATA": str(tmp_path / "data"), "OMP_NUM_THREADS": "1", **more}  # fmt: skip
+    return {
+        **kept,
+        "PYTHONPATH": f"{tmp_path}{os.pathsep}{REPO}",
+        "GUARD_FILE": str(tmp_path / "asked"),
+        "CMIXUP_OUT": str(tmp_path / "out"),
+        "CMIXUP_DATA": str(tmp_path / "data"),
+        "OMP_NUM_THREADS": "1",
+        **more,
+    }
 
 
-WILDS = "from datasets.poverty_map import no_version_check\nwith no_version_check():\n import wilds, time; time.sleep(2)"
-EVERY = "import pkgutil, importlib\nfor p in ('cmixup', 'datasets', 'models', 'scripts'):\n" + (
-    " for m in pkgutil.walk_packages(importlib.import_module(p).__path__, p + '.'): importlib.import_module(m.name)"
+WILDS = (
+    "from datasets.poverty_map import no_version_check\nwith no_version_check():\n import wilds, time; time.sleep(2)"
 )
+EVERY = """
+import pkgutil, importlib
+for p in ("cmixup", "datasets", "models", "scripts"):
+    for m in pkgutil.walk_packages(importlib.import_module(p).__path__, p + "."):
+        importlib.import_module(m.name)
+"""
 
 
 @pytest.mark.slow
@@ -108,9 +120,14 @@ def test_commands_and_imports_connect_nowhere(tmp_path: Path, words: tuple[str, 
     if words[-1] == WILDS:
         pytest.importorskip("outdated")
     done = subprocess.run(
-        [sys.executable, *words], cwd=REPO, env=environment(tmp_path), capture_output=True, text=True, timeout=300,
+        [sys.executable, *words],
+        cwd=REPO,
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=300,
         check=False,
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     assert not (tmp_path / "asked").exists(), (tmp_path / "asked").read_text()
 
@@ -141,9 +158,14 @@ def test_no_process_of_the_default_command_connects(tmp_path: Path, more: tuple[
     if subprocess.run([*tracing, "true"], capture_output=True, check=False).returncode:
         pytest.skip("strace may not trace here")
     done = subprocess.run(
-        [*tracing, sys.executable, *DEFAULT, *more], cwd=REPO, env=environment(tmp_path), capture_output=True, text=True,
-        timeout=500, check=False,
-    )  # fmt: skip
+        [*tracing, sys.executable, *DEFAULT, *more],
+        cwd=REPO,
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=500,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     assert far(trace.read_text()) == []
 

@@ -229,7 +229,7 @@ class _Bounded:
         self._bar: Any = None
         self.total = 0  # pooch sets it to what the server says, in bytes
         if importlib.util.find_spec("tqdm") is not None:
-            from tqdm import tqdm
+            from tqdm import tqdm  # type: ignore[import-untyped]
 
             self._bar = tqdm(ncols=79, unit="B", unit_scale=True, leave=True)
 

@@ -100,7 +100,7 @@ def call_sampler(d: Draws) -> None:
     spread = spread_of(labels)
     forms = ("auto", ("fraction", 0.5), ["std", 1e-1], ("median", 0.5))
     bandwidth = d.give(
-        "bandwidth", lambda: d.choose(spread * float(d.rng.lognormal(0, 2)), spread, 0.5, 0, math.inf, *forms)
+        "bandwidth", lambda: d.choose(*(spread * d.rng.lognormal(-0.5, 1, 5)).tolist(), 0, math.inf, *forms)
     )
     method = d.give("method", lambda: d.choose("auto", "auto", *METHODS))
     more: dict[str, Any] = {}
@@ -170,11 +170,11 @@ def check_rows(d: Draws, sampler: Any, rows: np.ndarray | None) -> None:
 
 def call_batch_sampler(d: Draws) -> None:
     """`BatchPartnerSampler`: rows and draws of two batches."""
-    n, m, width = d.choose(1, 4, 7), d.choose(1, 5), d.choose(0, 0, 2, 4)
+    n, m, width = d.choose(1, 4, 7), d.choose(1, 5, 9), d.choose(0, 0, 2, 4)
     kernel = d.give("kernel", lambda: d.choose(*(KERNELS if width > 1 else KERNELS[:3])))
     period = d.give("period", lambda: d.choose(None, None, np.full(max(width, 1), 7.0)), (None, None, *ANYTHING))
     candidates = d.give("candidates", lambda: d.choose("b2", "b1+b2"))
-    bandwidth = d.give("bandwidth", lambda: d.choose(0, 0.5, 30.0, math.inf, 1e-9))
+    bandwidth = d.give("bandwidth", lambda: d.choose(0, 30.0, math.inf, 1e-9, *d.rng.lognormal(0, 1, 4).tolist()))
     shape = (width,) if width else ()
     make = d.choose(np.asarray, torch.from_numpy)
     first = d.give("first", lambda: make(np.abs(d.values((n, *shape))) % 7), lambda: d.bad_labels(n, width))
@@ -200,7 +200,9 @@ def call_diagnose(d: Draws) -> None:
     """`diagnose` against medians over all rows."""
     n, width = d.choose(1, 3, 8, 20), d.choose(0, 0, 2)
     labels = d.give("labels", lambda: d.labels(n, width), lambda: d.bad_labels(n, width))
-    bandwidth = d.give("bandwidth", lambda: d.choose(0, 1.0, 1e-6, "auto", math.inf))
+    bandwidth = d.give(
+        "bandwidth", lambda: d.choose(0, 1.0, 1e-6, "auto", math.inf, spread_of(labels), spread_of(labels) / 3)
+    )
     kernel = d.give("kernel", lambda: d.choose(*(KERNELS if width > 1 else KERNELS[:3])))
     space, made = given_space(d, max(width, 1))
     d.hostile |= is_cosine(kernel) or bool(made)

@@ -101,7 +101,7 @@ THINGS: tuple[Any, ...] = (
     np.array([1 + 1j]),
     np.array(["2020-01-01"], "datetime64[D]"),
     np.zeros(2, [("a", "f8")]),
-    np.ma.masked_all(3),
+    np.ma.masked_all(3),  # type: ignore[no-untyped-call]
     torch.zeros(0),
     torch.zeros(2, 3),
     torch.zeros(3, dtype=torch.long),
@@ -161,7 +161,7 @@ class Draws:
     def values(self, shape: tuple[int, ...]) -> np.ndarray:
         """Return float64 numbers of one of many scales, with ties, constants and values at the ends of float64."""
         normal = self.rng.normal(size=shape)
-        kinds = [
+        kinds: list[Callable[[], Any]] = [
             lambda: normal * self.choose(1.0, 1.0, 1e-3, 1e6),
             partial(np.round, normal),
             lambda: np.full(shape, normal.flat[0] if normal.size else 0.0),
@@ -170,14 +170,15 @@ class Draws:
             lambda: self.rng.choice([0.0, 1.0, -1e149, 1e149, 1e-149], size=shape),
             lambda: 1e6 + normal * 1e-7,
         ]
-        return kinds[max(0, self.rnd.randrange(-4, len(kinds)))]()
+        found: np.ndarray = kinds[max(0, self.rnd.randrange(-9, len(kinds)))]()
+        return found
 
     def labels(self, n: int, d: int = 0) -> Any:
         """Return `(n,)` or `(n, d)` labels that are right, of any kind and dtype."""
         values = self.values((n, d) if d else (n,))
         small = np.clip(np.nan_to_num(values), -100, 100)
         dtypes = ("f4", "f2", "i1", "i8", "u1", "?", ">f8", np.longdouble)
-        forms = [
+        forms: list[Callable[[], Any]] = [
             lambda: values,
             partial(torch.from_numpy, values),
             lambda: torch.from_numpy(small).to(self.choose(torch.float32, torch.float16, torch.bfloat16, torch.int64)),
@@ -186,7 +187,7 @@ class Draws:
             lambda: tuple(small.round().astype(int).tolist()),
             lambda: np.repeat(values, 2, axis=0)[::2],
             lambda: values[::-1],
-            lambda: torch.from_numpy(np.repeat(values, 3, axis=0))[::3].requires_grad_(),
+            torch.from_numpy(np.repeat(values, 3, axis=0))[::3].requires_grad_,
             partial(np.asfortranarray, values),
             lambda: torch.from_numpy(np.abs(small)).float().to(self.choose(torch.bool, torch.uint8, torch.int32)),
         ]
@@ -198,7 +199,7 @@ class Draws:
         spoilt = values.copy()
         if spoilt.size:
             spoilt.flat[self.rnd.randrange(spoilt.size)] = self.choose(np.nan, np.inf, -np.inf, 1e200, -1e308)
-        forms = [
+        forms: list[Callable[[], Any]] = [
             lambda: spoilt,
             partial(torch.from_numpy, spoilt),
             spoilt.tolist,

@@ -151,18 +151,18 @@ def wrapped(data: bytes, rnd: random.Random) -> bytes:
     """Pack it once more."""
     kind = rnd.randrange(4)
     if kind == 0:
-        return gzip.compress(data, 1)
+        return gzip.compress(data, 1, mtime=0)
     stream = io.BytesIO()
     if kind == 1:
         with zipfile.ZipFile(stream, "w") as archive:
-            archive.writestr("inner", data)
+            archive.writestr(zipfile.ZipInfo("inner"), data)
     elif kind == 2:
         with tarfile.open(fileobj=stream, mode="w") as packed:
             info = tarfile.TarInfo("inner")
             info.size = len(data)
             packed.addfile(info, io.BytesIO(data))
     else:
-        stream.write(gzip.compress(bytes(1 << 24), 9))  # a small bomb
+        stream.write(gzip.compress(bytes(1 << 24), 9, mtime=0))  # a small bomb
     return stream.getvalue()
 
 

@@ -188,7 +188,7 @@ ALL = (
     Reader("train.idx", make.sample_idx, lambda path: formed(read_idx(path, make.IDX).shape == make.IDX, "shape")),
     Reader(
         "train.idx.gz",
-        lambda: gzip.compress(make.sample_idx()),
+        lambda: gzip.compress(make.sample_idx(), mtime=0),
         lambda path: formed(read_idx(path, make.IDX).shape == make.IDX, "shape"),
     ),
     Reader(
@@ -233,7 +233,7 @@ ALL = (
     Reader("SkillCraft1.csv", make.skillcraft, partial(read_dataset, SkillCraft, 12)),
     Reader(
         "exchange_rate.txt.gz",
-        lambda: gzip.compress(make.numbers(320, 8, ",")),
+        lambda: gzip.compress(make.numbers(320, 8, ","), mtime=0),
         partial(read_dataset, ExchangeRate, 320),
     ),
     Reader("matrix.txt", lambda: make.numbers(5, 4, " "), lambda path: formed(read_numbers(path).ndim == 2, "matrix")),
@@ -242,7 +242,7 @@ ALL = (
     Reader(PREPROCESSING, partial(run_file, PREPROCESSING), read_run, run_beside),
     Reader("model.npz", make.sample_estimator, read_estimator),
     Reader("archive.zip", make.sample_zip, read_archive),
-    Reader("archive.gz", lambda: gzip.compress(make.TABLE.encode()), read_archive),
+    Reader("archive.gz", lambda: gzip.compress(make.TABLE.encode(), mtime=0), read_archive),
     Reader(
         "predictions.h5",
         lambda: make.temporary(make.sample_predictions, "predictions.h5"),

@@ -88,7 +88,7 @@ def sample_zip() -> bytes:
     """Return a table in a zip."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("table.csv", TABLE)
+        archive.writestr(zipfile.ZipInfo("table.csv"), TABLE, zipfile.ZIP_DEFLATED)
     return stream.getvalue()
 
 

@@ -63,7 +63,9 @@ def call_mix(d: Draws) -> None:
         scale = max((np.abs(end[np.isfinite(end)]).max(initial=0.0) for end in ends), default=0.0)
         tiny = torch.finfo(first.dtype).tiny
         if all(np.isfinite(end).all() for end in ends):
-            same("mix", result.detach().double().numpy(), slow.mixed(*ends, weight), step, step * scale + tiny)
+            same(
+                "mix", result.detach().double().numpy(), slow.mixed(ends[0], ends[1], weight), step, step * scale + tiny
+            )
 
 
 def call_beta(d: Draws) -> None:

@@ -64,20 +64,23 @@ def formed(true: object, what: str) -> None:
 
 def read_csv_table(path: Path) -> None:
     """Read a table of one's own and make a dataset of it."""
-    for options in ({}, {"separator": ";", "decimal": "comma", "encoding": "latin1"}, {"encoding": "utf-16"}):
-        first = None
+    ways: tuple[dict[str, Any], ...] = (
+        {},
+        {"separator": ";", "decimal": "comma", "encoding": "latin1"},
+        {"encoding": "utf-16"},
+    )
+    for options in ways:
         try:
             data = Csv(str(path), target="y", categorical="name", **options).load(0)
-        except Exception as error:  # the last of them is raised below
-            first = error
-        else:
-            for part in (data.train, data.val, data.test):
-                formed(part.x.shape[0] == len(part.y) and torch.isfinite(part.x).all(), "x of a table")
-                formed(torch.isfinite(part.y).all() and part.y.shape[1] == 1, "y of a table")
-            return
-        if not isinstance(first, InputError):
-            raise first
-    raise first
+        except InputError:
+            if options is ways[-1]:
+                raise
+            continue
+        for part in (data.train, data.val, data.test):
+            x: Any = part.x
+            formed(x.shape[0] == len(part.y) and torch.isfinite(x).all(), "x of a table")
+            formed(torch.isfinite(part.y).all() and part.y.shape[1] == 1, "y of a table")
+        return
 
 
 def read_dataset(kind: type, rows: int, path: Path) -> None:
@@ -97,8 +100,13 @@ def read_labels(column: str, path: Path) -> None:
     formed(found.dtype == np.float64, f"labels {found.dtype}")
 
 
-def check_mesh(mesh: Mesh) -> None:
-    """Check a mesh."""
+def check_meshes(*meshes: Mesh) -> None:
+    """Check meshes."""
+    for mesh in meshes:
+        _check_mesh(mesh)
+
+
+def _check_mesh(mesh: Mesh) -> None:
     formed(mesh.vertices.shape[1:] == (3,) and mesh.faces.shape[1:] == (3,), f"mesh {mesh.vertices.shape}")
     formed(np.isfinite(mesh.vertices).all() and mesh.faces.max() < len(mesh.vertices), "mesh")
 
@@ -198,16 +206,16 @@ ALL = (
         views_beside,
     ),
     Reader("views.pkl", make.sample_pickle, read_pickled),
-    Reader("boat.mat", make.sample_mat, lambda path: [check_mesh(mesh) for mesh in read_mat(path)]),
+    Reader("boat.mat", make.sample_mat, lambda path: check_meshes(*read_mat(path))),
     Reader(
         "mesh.obj",
         make.OBJ.encode,
-        lambda path: check_mesh(parse_obj(path.read_bytes().decode("ascii", "replace"), "mesh")),
+        lambda path: check_meshes(parse_obj(path.read_bytes().decode("ascii", "replace"), "mesh")),
     ),
     Reader(
         "meshes.tar.xz",
         make.sample_tar,
-        lambda path: [check_mesh(mesh) for mesh in read_objs(path, ["m/a.obj", "m/b.obj"])],
+        lambda path: check_meshes(*read_objs(path, ["m/a.obj", "m/b.obj"])),
     ),
     Reader(
         "video.avi",

@@ -34,7 +34,7 @@ def make_run() -> Path:
     table = frame()
     made = fit(
         table.drop(columns="y"),
-        ["y"],
+        ("y",),
         "",
         frozenset({"c"}),
         keep=(),
@@ -82,6 +82,7 @@ def load_run_call(d: Draws) -> None:
     if len(found) != len(rows):
         raise AssertionError(f"{len(found)} predictions of {len(rows)} rows")
     if isinstance(rows, pd.DataFrame) and not d.hostile:
-        again = run.predict(torch.from_numpy(run.table.apply(rows))).numpy() if run.table else None
+        assert run.table is not None
+        again = run.predict(torch.from_numpy(run.table.apply(rows))).numpy()
         if not np.allclose(found.to_numpy(), again, atol=1e-6):
             raise AssertionError("a frame and its inputs give different predictions")

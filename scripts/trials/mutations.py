@@ -162,7 +162,7 @@ def wrapped(data: bytes, rnd: random.Random) -> bytes:
             info.size = len(data)
             packed.addfile(info, io.BytesIO(data))
     else:
-        stream.write(gzip.compress(bytes(1 << 24), 9, mtime=0))  # a small bomb
+        stream.write(gzip.compress(bytes(1 << 22), 9, mtime=0))  # a small bomb
     return stream.getvalue()
 
 

@@ -88,9 +88,9 @@ def test_a_wrong_sampler_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_damage_is_damage_and_can_be_repeated() -> None:
     text = b"a,b\n1,2\n3,4\n"
-    made = [mutate(text, random.Random(k)) for k in range(200)]  # noqa: S311
-    assert made == [mutate(text, random.Random(k)) for k in range(200)]  # noqa: S311
-    assert sum(one != text for one in made) > 150
+    made = [mutate(text, random.Random(k)) for k in range(60)]  # noqa: S311
+    assert made == [mutate(text, random.Random(k)) for k in range(60)]  # noqa: S311
+    assert sum(one != text for one in made) > 45
 
 
 def test_a_file_passes_its_checksum_only_whole(tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ import numpy as np
 
 #: The smallest bandwidth above 0 (label units) whose square float64 can hold.
 MIN_BANDWIDTH = 1e-150
+#: The largest seed of NumPy's older generator, with which released splits are drawn.
+MAX_SEED = 2**32 - 1
 #: So many characters of a value stand in a message.
 MAX_SHOWN = 80
 
@@ -52,8 +54,10 @@ def check_between(name: str, value: float, low: float, high: float) -> float:
     return number
 
 
-def check_count(name: str, value: int, minimum: int = 0, what: str = "a whole number") -> int:
-    """Return `value` as an int if it is a whole number, `minimum` or more, else raise `InputError`.
+def check_count(
+    name: str, value: int, minimum: int = 0, what: str = "a whole number", *, most: float = math.inf
+) -> int:
+    """Return `value` as an int if it is a whole number from `minimum` to `most`, else raise `InputError`.
 
     Python's and NumPy's integers pass. Booleans are refused, and so are floats with a whole value.
 
@@ -62,10 +66,17 @@ def check_count(name: str, value: int, minimum: int = 0, what: str = "a whole nu
         value: the argument as it was given; the message ends with it.
         minimum: the smallest number that passes.
         what: the kind of number that the message asks for, such as "a whole number of optimiser steps".
+        most: the largest number that passes.
     """
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < minimum:
-        raise InputError(f"{name} must be {what}, {minimum} or more, got {shown(value)}")
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not minimum <= value <= most:
+        span = f"{minimum} or more" if math.isinf(most) else f"{minimum} to {most}"
+        raise InputError(f"{name} must be {what}, {span}, got {shown(value)}")
     return int(value)
+
+
+def check_seed(name: str, value: int) -> int:
+    """Return `value` as an int if it is a seed that every generator takes, 0 to `MAX_SEED`, else raise `InputError`."""
+    return check_count(name, value, most=MAX_SEED)
 
 
 def check_bandwidth(value: float, name: str = "bandwidth") -> float:

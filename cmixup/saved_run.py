@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import itertools
 import json
-import pickle
+import os
 import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,10 +22,12 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from cmixup.errors import InputError
+from cmixup.errors import InputError, check_count, shown
 
 WEIGHTS, MODEL, PREPROCESSING, DONE = "checkpoint.pt", "model.json", "preprocessing.json", "DONE"
 FORMAT = "cmixup model 1"
+MOST_CHARACTERS = 4096  # of a path
+MOST_FOLDERS = 5000  # that are looked into for runs where there is none
 
 
 class TableReader(Protocol):
@@ -66,7 +69,7 @@ class SavedRun:
         Args:
             rows: a pandas data frame with the columns that the run was trained on, found by name: their order does not
                 matter, and others are ignored. Or inputs as the model reads them, `(N, *in_shape)`: a tensor or array.
-            batch_size: rows at a time.
+            batch_size: rows at a time, 1 or more.
             source: how errors call a data frame.
 
         Returns:
@@ -78,8 +81,11 @@ class SavedRun:
             InputError: columns that are missing, a cell that is no number where one belongs, inputs of another shape,
                 or a data frame for a run that was not trained on a table.
         """
+        check_count("batch_size", batch_size, 1)
         if not hasattr(rows, "iloc"):
             return self._forward(rows, batch_size)
+        if getattr(rows, "ndim", 0) != 2:
+            raise InputError(f"rows must be a data frame or numbers, got {type(rows).__name__}")
         if self.table is None:
             raise InputError(
                 f"rows must be inputs of shape (N, {', '.join(map(str, self.in_shape))}): run {self.folder} was not "
@@ -98,8 +104,6 @@ class SavedRun:
             raise InputError(f"rows must have shape ({expected}), got {tuple(x.shape)}")
         if not bool(torch.isfinite(x).all()):
             raise InputError("rows must be finite numbers, got NaN or infinity")
-        if batch_size < 1:
-            raise InputError(f"batch_size must be 1 or more, got {batch_size!r}")
         device = next((p.device for p in self.model.parameters()), torch.device("cpu"))
         starts = range(0, max(len(x), 1), batch_size)  # a table without rows gives one empty batch
         with torch.no_grad():
@@ -118,11 +122,17 @@ def load_run(folder: str | Path, device: torch.device | str = "cpu") -> SavedRun
         device: where the model goes.
 
     Raises:
-        InputError: no finished run there, one whose weights were not kept or do not fit, one of an earlier version or
-            on tasks, or a class that cannot be imported.
+        InputError: no path, no such device, no finished run there, one whose weights were not kept or do not fit, one
+            of an earlier version or on tasks, or a class that cannot be imported.
     """
-    folder = Path(folder)
-    if not (folder / DONE).is_file():
+    try:
+        folder = Path(folder)
+    except TypeError:
+        raise InputError(f"folder must be a path, got {shown(folder)}") from None
+    place = _device(device)
+    if not str(folder).isprintable() or len(str(folder)) > MOST_CHARACTERS:
+        raise InputError(f"folder must be a path, got {shown(str(folder))}")
+    if not os.path.isfile(folder / DONE):  # noqa: PTH113, a name that is too long is none
         raise InputError(f"run {folder} is not a finished run's folder{_inside(folder)}")
     if not (folder / MODEL).is_file():
         raise InputError(f"run {folder} has no {MODEL}: an earlier version made it; train it again with rerun=true")
@@ -136,7 +146,9 @@ def load_run(folder: str | Path, device: torch.device | str = "cpu") -> SavedRun
         labels = given.get("label_scaling") or {"mean": [0.0], "std": [1.0]}
         shift, scale = (torch.tensor([labels[key]], dtype=torch.float32) for key in ("mean", "std"))
         model.load_state_dict(torch.load(folder / WEIGHTS, map_location="cpu", weights_only=True))
-    except (KeyError, TypeError, RuntimeError, EOFError, AttributeError, pickle.UnpicklingError) as error:
+    except InputError:
+        raise
+    except Exception as error:  # a damaged file can raise anything
         reason = " ".join(str(error).split())[:200]
         raise InputError(f"run {folder}: {WEIGHTS} does not hold the weights of {MODEL}: {reason}") from None
     table = None
@@ -144,7 +156,7 @@ def load_run(folder: str | Path, device: torch.device | str = "cpu") -> SavedRun
         kept = _read_json(path)
         reader = _imported(str(kept.get("read_by", "datasets.common.table.preprocessing.Preprocessing")), path)
         table = reader.from_json(path.read_text(), str(path))
-    return SavedRun(folder, model.to(device).eval(), in_shape, table, shift, scale)
+    return SavedRun(folder, model.to(place).eval(), in_shape, table, shift, scale)
 
 
 def model_json(
@@ -204,11 +216,24 @@ def _read_json(path: Path, expected: str = "") -> dict[str, Any]:
     return given
 
 
+def _device(device: Any) -> torch.device:
+    """Return a device that can hold a model, or raise `InputError`."""
+    try:
+        found = torch.device(device)
+        torch.empty(0, device=found)
+        if found.type != "meta":
+            return found
+    except (RuntimeError, TypeError, AssertionError, NotImplementedError, ValueError):
+        pass
+    raise InputError(f"device must be one that this machine has, such as cpu or cuda:0, got {shown(device)}")
+
+
 def _inside(folder: Path) -> str:
     """Say what a folder without a run is: missing, unfinished, or the parent of runs."""
-    if not folder.is_dir():
+    if not os.path.isdir(folder):  # noqa: PTH112, as above
         return ": no such folder"
-    found = sorted(done.parent.relative_to(folder).as_posix() for done in folder.glob(f"**/{DONE}"))
+    walked = itertools.islice(os.walk(folder), MOST_FOLDERS)
+    found = sorted(Path(here).relative_to(folder).as_posix() for here, _, files in walked if DONE in files)
     if not found:
         return f": it holds no {DONE}"
     return f"; below it are {', '.join(found[:3])}{f' and {len(found) - 3} more' if len(found) > 3 else ''}"

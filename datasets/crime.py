@@ -8,6 +8,7 @@ import numpy as np
 
 from cmixup.errors import InputError
 from datasets.common.base import RawTable, smooth_labels
+from datasets.common.damaged import naming
 from datasets.common.domain_table import DomainTable
 from datasets.common.fetch import RawFile
 
@@ -81,12 +82,13 @@ class Crime(DomainTable):
     def read(self) -> RawTable:
         """Read the comma-separated file: state first, label last, `?` unknown."""
         ((_, path),) = self.fetch()
-        cells = [line.split(",") for line in path.read_text().splitlines()]
-        if len(cells) != self.rows or any(len(row) != N_COLUMNS for row in cells):
-            raise InputError(f"{path} does not hold {self.rows} rows of {N_COLUMNS} values")
-        text = np.array(cells)
-        known = np.where(text[:, 5:] == "?", "nan", text[:, 5:]).astype(np.float64)
-        domain = text[:, 0].astype(np.int64)
+        with naming(path, "Communities and Crime"):
+            cells = [line.split(",") for line in path.read_text(encoding="utf-8").splitlines()]
+            if len(cells) != self.rows or any(len(row) != N_COLUMNS for row in cells):
+                raise InputError(f"{path} does not hold {self.rows} rows of {N_COLUMNS} values")
+            text = np.array(cells)
+            known = np.where(text[:, 5:] == "?", "nan", text[:, 5:]).astype(np.float64)
+            domain = text[:, 0].astype(np.int64)
         return RawTable(known[:, :N_FEATURES], known[:, N_FEATURES:], domain, {FILE.path: FILE.sha256})
 
     def synthetic_rows(self, rng: np.random.Generator) -> RawTable:

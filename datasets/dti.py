@@ -16,6 +16,7 @@ from datasets.common.affinity import (
     twin_strings,
 )
 from datasets.common.base import Indices
+from datasets.common.damaged import naming
 from datasets.common.fetch import RawFolder, sha256_of
 
 # No checksum of the zip could be found, so it is got by hand and the sums of its files enter the record.
@@ -84,12 +85,13 @@ class DTI(DrugTarget):
             from tdc.benchmark_group import dti_dg_group
         except ImportError as error:
             raise InputError(f"dti needs the package PyTDC 0.4.1 (pip install 'PyTDC==0.4.1'): {error}") from None
-        benchmark = dti_dg_group(path=str(path.parent.parent)).get("BindingDB_Patent")
-        frames = [benchmark["train_val"], benchmark["test"]]
-        columns = {name: np.concatenate([frame[name].to_numpy() for frame in frames]) for name in ("Y", "Year")}
-        drug, drugs = _numbered([frame["Drug"].to_numpy(dtype=object) for frame in frames])
-        protein, proteins = _numbered([frame["Target"].to_numpy(dtype=object) for frame in frames])
-        y, year = columns["Y"].astype(np.float64), columns["Year"].astype(np.int64)
+        with naming(path, "BindingDB_Patent"):
+            benchmark = dti_dg_group(path=str(path.parent.parent)).get("BindingDB_Patent")
+            frames = [benchmark["train_val"], benchmark["test"]]
+            columns = {name: np.concatenate([frame[name].to_numpy() for frame in frames]) for name in ("Y", "Year")}
+            drug, drugs = _numbered([frame["Drug"].to_numpy(dtype=object) for frame in frames])
+            protein, proteins = _numbered([frame["Target"].to_numpy(dtype=object) for frame in frames])
+            y, year = columns["Y"].astype(np.float64), columns["Year"].astype(np.int64)
         absent = sorted({*TRAIN_YEARS, *TEST_YEARS} - set(year.tolist()))
         if absent:
             raise InputError(f"{path} has no rows of {', '.join(map(str, absent))}")

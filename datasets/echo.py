@@ -13,8 +13,9 @@ import numpy as np
 import torch
 
 from cmixup.data import RegressionData, Split
-from cmixup.errors import InputError
+from cmixup.errors import InputError, shown
 from datasets.common.base import SPLITS, Dataset
+from datasets.common.damaged import naming
 from datasets.common.fetch import FetchError, RawFolder, sha256_of
 from datasets.common.video.clips import AviFiles, Clips, ClipSpec, EveryClip, RandomClips, Videos, measure_channels
 from datasets.common.video.discs import SyntheticVideos
@@ -178,12 +179,12 @@ def read_listing(root: Path) -> dict[str, Listing]:
 
 def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[int, dict[str, str]]]:
     """Yield line number and row of a table with a header."""
-    with path.open(newline="") as stream:
+    with naming(path, "a table"), path.open(newline="", encoding="utf-8") as stream:
         reader = csv.DictReader(stream)
         header = reader.fieldnames or []
         for column in columns:
             if column not in header:
-                raise InputError(f"{path} has no column {column!r}; its columns are {', '.join(header) or 'none'}")
+                raise InputError(f"{path} has no column {column!r}; its columns are {shown(list(header))}")
         for row in reader:
             if any(row[column] is None for column in columns):
                 raise InputError(f"{path}, line {reader.line_num}: the row is cut short")

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from datasets.common.damaged import read_numbers
 from datasets.common.fetch import RawFile
 from datasets.common.windows import WINDOW, SeriesDataset
 
@@ -56,4 +57,4 @@ class ElectricityFragment(SeriesDataset):
         """Read the comma-separated file but for its header and its date column."""
         ((_, path),) = self.fetch()
         columns = range(1, self.series + 1)
-        return np.loadtxt(path, delimiter=",", skiprows=1, usecols=columns), {FILE.path: FILE.sha256}
+        return read_numbers(path, delimiter=",", skiprows=1, usecols=columns), {FILE.path: FILE.sha256}

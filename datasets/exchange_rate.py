@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from datasets.common.damaged import read_numbers
 from datasets.common.fetch import RawFile
 from datasets.common.windows import SeriesDataset
 
@@ -50,4 +51,4 @@ class ExchangeRate(SeriesDataset):
     def read(self) -> tuple[np.ndarray, dict[str, str]]:
         """Read the comma-separated file."""
         ((_, path),) = self.fetch()
-        return np.loadtxt(path, delimiter=","), {FILE.path: FILE.sha256}
+        return read_numbers(path, delimiter=","), {FILE.path: FILE.sha256}

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from cmixup.errors import InputError
+from cmixup.errors import check_seed
 from datasets.common.base import (
     Indices,
     RawTable,
@@ -16,6 +16,7 @@ from datasets.common.base import (
     seeded_permutation,
     smooth_labels,
 )
+from datasets.common.damaged import read_numbers
 from datasets.common.fetch import RawFile
 
 CSV = RawFile(
@@ -81,9 +82,7 @@ class NO2(TabularDataset):
 
     def __init__(self, scaling: str = "train", split_seed: int = 0, synthetic: bool = False):
         super().__init__(scaling, synthetic)
-        if split_seed < 0:
-            raise InputError(f"split_seed must be 0 or more, got {split_seed!r}")
-        self.split_seed = split_seed
+        self.split_seed = check_seed("split_seed", split_seed)
 
     def notes(self) -> tuple[str, ...]:
         """Say that the split is ours."""
@@ -95,7 +94,7 @@ class NO2(TabularDataset):
     def read(self) -> RawTable:
         """Read whichever copy is at hand; the CSV has the label first, PMLB's file has it last."""
         ((file, path),) = self.fetch()
-        values = np.loadtxt(path, delimiter="," if file is CSV else "\t", skiprows=1)
+        values = read_numbers(path, delimiter="," if file is CSV else "\t", skiprows=1)
         values = check_shape(values, (self.rows, 8), path)
         label = 0 if file is CSV else 7
         return RawTable(

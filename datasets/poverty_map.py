@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import zipfile
+import contextlib
+import sys
+from collections.abc import Iterator
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -12,6 +14,7 @@ from torch import Tensor
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError, check_choice
 from datasets.common.base import SPLITS, Dataset
+from datasets.common.damaged import naming
 from datasets.common.fetch import RawFolder, sha256_of
 from datasets.common.threads import WORKERS, in_threads
 
@@ -91,10 +94,12 @@ class PovertyMap(Dataset):
             from models.vision import import_torchvision
 
             import_torchvision()  # wilds imports it, too, and stops where its operators cannot be loaded
-            from wilds.datasets.poverty_dataset import PovertyMapDataset
+            with no_version_check():
+                from wilds.datasets.poverty_dataset import PovertyMapDataset
         except ImportError as error:
             raise InputError(f"poverty_map needs the package wilds (pip install wilds==2.0.0): {error}") from None
-        images = PovertyMapDataset(root_dir=str(path.parent), download=False, fold=fold)
+        with naming(path, "PovertyMap"):
+            images = PovertyMapDataset(root_dir=str(path.parent), download=False, fold=fold)
         if len(images) != self.rows:
             raise InputError(f"{path / METADATA} lists {len(images)} images, expected {self.rows}")
         fields = list(images.metadata_fields)
@@ -133,6 +138,22 @@ class PovertyMap(Dataset):
         return splits
 
 
+@contextlib.contextmanager
+def no_version_check() -> Iterator[None]:
+    """Keep wilds and ogb from asking PyPI for their latest versions when they are imported, which nobody asked for.
+
+    They do so by the package `outdated`, and go without where it cannot be imported.
+    """
+    kept = sys.modules.get("outdated")
+    sys.modules["outdated"] = None  # type: ignore[assignment]  # stops an import
+    try:
+        yield
+    finally:
+        del sys.modules["outdated"]
+        if kept is not None:
+            sys.modules["outdated"] = kept
+
+
 class Images:
     """Images of WILDS, read when they are asked for.
 
@@ -164,7 +185,7 @@ class Images:
     def _image(self, row: int) -> Tensor:
         try:
             image = self.source.get_input(row)
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        except Exception as error:  # a damaged file can raise anything
             raise InputError(f"image {row} of PovertyMap cannot be read: {error}") from None
         if tuple(image.shape) != SHAPE:
             raise InputError(f"image {row} of PovertyMap has shape {tuple(image.shape)}, expected {SHAPE}")

@@ -13,7 +13,7 @@ from PIL import Image
 from torch import Tensor
 
 from cmixup.data import RegressionData, Split
-from cmixup.errors import InputError, check_choice
+from cmixup.errors import InputError, check_choice, check_seed
 from datasets.common.base import SPLITS, Dataset
 from datasets.common.fetch import GZIP, RawFile
 
@@ -84,9 +84,7 @@ class RCFMNIST(Dataset):
         super().__init__(synthetic)
         if not 0.5 <= ratio <= 1:
             raise InputError(f"ratio must be 0.5 to 1, got {ratio!r}")
-        if split_seed < 0:
-            raise InputError(f"split_seed must be 0 or more, got {split_seed!r}")
-        self.ratio, self.split_seed = ratio, split_seed
+        self.ratio, self.split_seed = ratio, check_seed("split_seed", split_seed)
         self.test_color = check_choice("test_color", test_color, ("reversed", "same"))
         self.scaling = check_choice("scaling", scaling, ("centred", "unit"))
         self._built: tuple[tuple[Split, Split, Split], dict[str, str]] | None = None
@@ -185,12 +183,15 @@ def read_idx(path: Path, shape: tuple[int, ...]) -> np.ndarray:
     Raises:
         InputError: a file that cannot be unpacked, is no idx file of bytes, or holds another shape.
     """
-    raw = path.read_bytes()
+    head = 4 + 4 * len(shape)
+    most = head + int(np.prod(shape)) + 1  # bytes: no more is unpacked
+    with path.open("rb") as stream:
+        packed = stream.read(len(GZIP)) == GZIP
     try:
-        content = gzip.decompress(raw) if raw[:2] == GZIP else raw
+        with gzip.open(path) if packed else path.open("rb") as stream:
+            content = stream.read(most)
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{path} is no whole gzip file: {error}") from None
-    head = 4 + 4 * len(shape)
     if content[:4] != bytes([0, 0, 8, len(shape)]) or len(content) < head:
         raise InputError(
             f"{path} is no idx file of bytes in {len(shape)} dimensions: it begins with {content[:4].hex()}"

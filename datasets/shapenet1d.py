@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import BinaryIO, ClassVar
 
 from cmixup.errors import InputError
+from datasets.common.damaged import naming
 from datasets.common.fetch import RawFile
 from datasets.common.pose.pickled import converted
 from datasets.common.pose.tasks import TaskDataset
@@ -54,7 +55,7 @@ class ShapeNet1D(TaskDataset):
 
 
 def _member(archive: Path, name: str) -> BinaryIO:
-    with tarfile.open(archive) as opened:
+    with naming(archive, "a tar archive"), tarfile.open(archive) as opened:
         for member in opened:
             if Path(member.name).name == name and member.isfile():
                 stream = opened.extractfile(member)

@@ -7,8 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from cmixup.errors import InputError
+from cmixup.errors import InputError, shown
 from datasets.common.base import RawTable, check_shape, smooth_labels
+from datasets.common.damaged import naming
 from datasets.common.domain_table import DomainTable
 from datasets.common.fetch import RawFile
 
@@ -69,17 +70,20 @@ class SkillCraft(DomainTable):
     def read(self) -> RawTable:
         """Read the CSV by its header; `?` is unknown."""
         ((_, path),) = self.fetch()
-        with path.open(newline="") as stream:
+        with naming(path, "SkillCraft1"), path.open(newline="", encoding="utf-8") as stream:
             rows = list(csv.DictReader(stream))
+        if not rows:
+            raise InputError(f"{path} holds no rows")
         absent = [name for name in (LABEL, DOMAIN, IDENTITY) if name not in rows[0]]
         if absent:
             raise InputError(f"{path} has no column {absent[0]}")
         features = [name for name in rows[0] if name not in (LABEL, DOMAIN, IDENTITY)]
         if tuple(features) != self.columns:
-            raise InputError(f"{path} has the features {features}, expected {list(self.columns)}")
-        x = np.array([[np.nan if row[name] == "?" else float(row[name]) for name in features] for row in rows])
-        y = np.array([[float(row[LABEL])] for row in rows])
-        domain = np.array([int(row[DOMAIN]) for row in rows])
+            raise InputError(f"{path} has the features {shown(features)}, expected {shown(list(self.columns))}")
+        with naming(path, "SkillCraft1"):
+            x = np.array([[np.nan if row[name] == "?" else float(row[name]) for name in features] for row in rows])
+            y = np.array([[float(row[LABEL])] for row in rows])
+            domain = np.array([int(row[DOMAIN]) for row in rows])
         return RawTable(check_shape(x, (self.rows, 17), path), y, domain, {FILE.path: FILE.sha256})
 
     def synthetic_rows(self, rng: np.random.Generator) -> RawTable:

@@ -7,7 +7,6 @@ renders the page of all datasets at hand.
 
 from __future__ import annotations
 
-import csv
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -21,6 +20,7 @@ from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from cmixup.sampling.bandwidth import SUGGESTED_FRACTIONS, BandwidthReport, bandwidth_for_fraction, diagnose
 from datasets.common.fetch import FetchError
+from datasets.common.table.labels import file_labels
 from scripts.driver.cli import out_folder, user_errors
 from scripts.driver.compose import compose_train, part_file
 from scripts.driver.compose import names as options
@@ -67,32 +67,6 @@ def dataset_labels(name: str, seed: int = 0, label_noise: str = "0.0") -> np.nda
         raise InputError(f"dataset must be among {', '.join(options('dataset'))}, got {name!r}")
     node = resolved(compose_train([f"dataset={name}", f"dataset.label_noise={label_noise}"]))["dataset"]
     return check_part("dataset", node).build().load(seed).train.y.numpy()
-
-
-def file_labels(path: Path, column: str) -> np.ndarray:
-    """Return labels from a `.npy` array or one column of a `.csv` with a header.
-
-    Raises:
-        InputError: no such file, another kind of file, no such column, or a value that is no number.
-    """
-    if not path.is_file():
-        raise InputError(f"labels: no such file {path}")
-    if path.suffix == ".npy":
-        try:
-            return np.asarray(np.load(path, allow_pickle=False), dtype=np.float64)
-        except ValueError as error:
-            raise InputError(f"labels {path} is not an array of numbers: {error}") from None
-    if path.suffix != ".csv":
-        raise InputError(f"labels must be a .npy or .csv file, got {str(path)!r}")
-    with path.open(newline="") as stream:
-        rows = list(csv.DictReader(stream))
-    header = list(rows[0]) if rows else []
-    if column not in header:
-        raise InputError(f"column must be one of {', '.join(header)} of {path}, got {column!r}")
-    try:
-        return np.array([float(row[column]) for row in rows])
-    except ValueError as error:
-        raise InputError(f"column {column} of {path} holds a value that is no number: {error}") from None
 
 
 def published(name: str, results: Path = RESULTS) -> list[tuple[float, str]]:

@@ -17,7 +17,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
-from hydra.errors import HydraException
 
 from cmixup.errors import InputError
 from datasets.common.fetch import FetchError
@@ -91,7 +90,7 @@ def plan_stacks(cells: Sequence[Cell], out: Path, wrong: dict[str, list[str]]) -
         lines = training_commands(group[0], out / str(number))
         try:
             stack = [(words, plan(compose_train(words))) for words in lines]
-        except (InputError, HydraException) as error:
+        except InputError as error:
             for cell in group:
                 wrong.setdefault(cell.name, []).append(str(error).splitlines()[0])
             continue

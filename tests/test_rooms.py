@@ -140,7 +140,7 @@ def test_adapters_know_sampling_and_mixing_and_no_method(name: str) -> None:
 
 
 def test_engine_and_driver_know_no_method_dataset_or_model_by_name() -> None:
-    contracts = {"cmixup.methods.base", "datasets.common.base", "datasets.common.fetch"}
+    contracts = {"cmixup.methods.base", "datasets.common.base", "datasets.common.damaged", "datasets.common.fetch"}
     for name in NAMES:
         if room(name) in ("cmixup.training", "scripts.driver"):
             parts = {i for i in imports(name) if room(i) in ("cmixup.methods", "datasets", "datasets.common", "models")}

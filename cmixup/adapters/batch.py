@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
-from torch.utils.data import default_collate
 
 from cmixup.adapters.hidden import mixing_at
 from cmixup.adapters.labels import (
@@ -17,6 +16,7 @@ from cmixup.adapters.labels import (
     Mix,
     check_getter,
     check_keep,
+    collated,
     find_labels,
     label_matrix,
     mix_rows,
@@ -124,13 +124,13 @@ class CMixup(nn.Module):
         elif len(batch) == 1:
             (tree,) = batch
             if isinstance(tree, list) and tree and all(isinstance(row, (tuple, list, Mapping)) for row in tree):
-                tree = default_collate(tree)
+                tree = collated(tree)
             labels = find_labels(tree, self.labels_getter)
         else:
             raise InputError(f"mixing takes (x, y) or one batch, got {len(batch)} arguments")
         if self.layer is not None and self.training:
             raise InputError(
-                f"layer={self.layer!r} is mixed by `with mixing.at(model, y) as mixed_y`, not by mixing(x, y)"
+                f"layer={shown(self.layer)} is mixed by `with mixing.at(model, y) as mixed_y`, not by mixing(x, y)"
             )
         if not (self.training or self.return_mix):
             return tree

@@ -68,7 +68,7 @@ def mixing_at(model: nn.Module, layer: str | None, mixing: DrawsMix, labels: Any
         return
     mixed = mixing.draw(labels)
     mixed_labels = mix_rows(labels, labels, mixed, path="labels")
-    name = "the input" if layer is None else f"layer {layer!r}"
+    name = "the input" if layer is None else f"layer {shown(layer)}"
     runs = 0
 
     def count() -> None:

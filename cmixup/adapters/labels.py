@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils.data import default_collate
 
 from cmixup.errors import InputError, shown
 from cmixup.mixing.linear import check_floating, interpolate
@@ -52,14 +53,14 @@ def find_labels(batch: Any, getter: LabelsGetter) -> Any:
         if len(keys) == 1:
             return batch[keys[0]]
         raise InputError(
-            f"labels_getter must find one entry, got {len(keys)} by {getter!r} among the keys {shown(list(batch))}"
+            f"labels_getter must find one entry, got {len(keys)} by {shown(getter)} among the keys {shown(list(batch))}"
         )
     if getter == "default" and isinstance(batch, (tuple, list)) and len(batch) == 2:
         return batch[1]
     size = f" of {len(batch)}" if isinstance(batch, (tuple, list)) else ""
     raise InputError(
         f"labels_getter must be given for a batch that is neither (inputs, labels) nor a dictionary, got "
-        f"{type(batch).__name__}{size} and {getter!r}"
+        f"{type(batch).__name__}{size} and {shown(getter)}"
     )
 
 
@@ -109,6 +110,21 @@ def no_mix(labels: Any) -> Mix:
     """
     n, device = len(label_matrix(labels)), leaves(labels)[0].device
     return Mix(torch.arange(n, device=device), torch.ones(n, device=device))
+
+
+def collated(rows: list[Any]) -> Any:
+    """Return `default_collate(rows)`.
+
+    Raises:
+        InputError: rows that cannot be put together.
+    """
+    try:
+        return default_collate(rows)
+    except (TypeError, ValueError, RuntimeError, KeyError) as error:
+        reason = " ".join(str(error).split())[:150]
+        raise InputError(
+            f"rows must be of one form and shape to be put together, got {shown(rows[0])}: {reason}"
+        ) from None
 
 
 def mix_rows(batch: Any, labels: Any, mixed: Mix, *, keep: tuple[str, ...] = (), path: str = "batch") -> Any:

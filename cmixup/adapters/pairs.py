@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch.utils.data import Dataset, Sampler, default_collate
+from torch.utils.data import Dataset, Sampler
 
-from cmixup.adapters.labels import LabelsGetter, Mix, check_getter, check_keep, find_labels, mix_rows
+from cmixup.adapters.labels import LabelsGetter, Mix, check_getter, check_keep, collated, find_labels, mix_rows
 from cmixup.adapters.streams import WorkerStreams, distributed_place, own_seed, stream
 from cmixup.errors import InputError, check_count, check_flag, shown
 from cmixup.mixing.lam import Beta
@@ -69,14 +69,16 @@ class PairDataset(Dataset[Any]):
         keep: tuple[str, ...] = (),
         return_mix: bool = False,
     ) -> None:
-        if not (hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__")):
+        try:
+            rows = len(dataset) if hasattr(dataset, "__getitem__") else None
+        except TypeError:
+            rows = None
+        if rows is None:
             raise InputError(f"dataset must have __getitem__ and __len__, got {type(dataset).__name__}")
         # NumPy labels: workers cannot hold tensors of a device, and rows are drawn by number.
         self.sampler = PartnerSampler(to_numpy(as_labels("labels", labels)), bandwidth, space=space)
-        if len(self.sampler) != len(dataset):
-            raise InputError(
-                f"labels must have a row for each of the dataset's {len(dataset)}, got {len(self.sampler)}"
-            )
+        if len(self.sampler) != rows:
+            raise InputError(f"labels must have a row for each of the dataset's {rows}, got {len(self.sampler)}")
         self.dataset, self.lam = dataset, Beta(alpha)
         self.labels_getter, self.keep = check_getter(labels_getter), check_keep(keep)
         self.return_mix = check_flag("return_mix", return_mix)
@@ -101,7 +103,7 @@ class PairDataset(Dataset[Any]):
     def _mixed(self, index: int, partner: int, lam: float) -> Any:
         """Return row `index` mixed with row `partner`; a row is a batch of one until it is returned."""
         own = self.dataset[index]
-        rows = default_collate([own, self.dataset[partner]])
+        rows = collated([own, self.dataset[partner]])
         both = Mix(torch.tensor([1, 0]), torch.tensor([lam, 1.0]))
         mixed = mix_rows(rows, find_labels(rows, self.labels_getter), both, keep=self.keep, path="row")
         first = map_leaves(lambda _, __, leaf: leaf[0], "row", own, mixed, keep=self.keep)

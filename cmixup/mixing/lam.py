@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cmixup.errors import check_between, check_choice, check_count, check_positive
+from cmixup.errors import InputError, check_between, check_choice, check_count, check_positive, shown
 from cmixup.sampling.inputs import Rng, numpy_rng
 
 
@@ -53,10 +53,13 @@ class Beta(Lam):
                 seeds and which a `DataLoader` seeds anew in every worker.
 
         Raises:
-            InputError: `n` is no whole number, 0 or more, or `rng` is no generator.
+            InputError: `n` is no whole number, 0 or more, or too large for memory, or `rng` is no generator.
         """
-        sizes = np.array([check_count("n", n)])
-        return torch.from_numpy(self.draw(sizes, numpy_rng(torch.default_generator if rng is None else rng)))
+        sizes, generator = [check_count("n", n)], numpy_rng(torch.default_generator if rng is None else rng)
+        try:
+            return torch.from_numpy(self.draw(np.array(sizes), generator))
+        except (MemoryError, OverflowError, ValueError):
+            raise InputError(f"n must be a number of examples that memory can hold, got {shown(n)}") from None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.alpha:g}, {self.lam_per!r})"

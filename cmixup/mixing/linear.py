@@ -26,7 +26,8 @@ def mix(first: Any, second: Any, lam: Lambda) -> Any:
 
     Args:
         first: tensor `(..., B, *features)` of a floating dtype, or tuples, lists and dictionaries of such tensors,
-            nested in any way. `None` stays `None`.
+            nested in any way. `None` stays `None`. Where the dtype cannot hold `first - second` the result is
+            infinite or NaN.
         second: the same in form, shapes and dtypes.
         lam: `(..., B)` tensor or array of floats in [0, 1], one weight an example, broadcast over the features; or one
             number for all. The range of a tensor that is not on the CPU is not checked: that would wait for the device.
@@ -46,6 +47,8 @@ def mix(first: Any, second: Any, lam: Lambda) -> Any:
             raise InputError(f"second must be like {path}, {_describe(one)}, got {_describe(other)}")
         if isinstance(weight, Tensor) and weight.ndim > 0 and weight.shape != one.shape[: weight.ndim]:
             raise InputError(f"lam must have the leading shape of {path} {tuple(one.shape)}, got {tuple(weight.shape)}")
+        if isinstance(weight, Tensor) and weight.is_meta and not one.is_meta:
+            raise InputError(f"lam must have values as {path} has, got {_describe(weight)}")
         return interpolate(one, other, weight)
 
     return map_leaves(of_leaf, "first", first, second)

@@ -114,4 +114,7 @@ def _distances(points: ArrayT, pool: ArrayT, period: Floats | None) -> ArrayT:
         if isinstance(points, Tensor):
             raise InputError("circular labels are compared in NumPy, got tensors")
         return pair_distance(points[:, None, :], pool[None, :, :], points.shape[1] + 1, period)
-    return ((points[:, None, :] - pool[None, :, :]) ** 2).sum(2) ** 0.5
+    difference = points[:, None, :] - pool[None, :, :]
+    if difference.shape[2] == 1:
+        return abs(difference[:, :, 0])  # whose square could underflow
+    return (difference**2).sum(2) ** 0.5

@@ -28,6 +28,7 @@ ArrayT = TypeVar("ArrayT", Floats, Tensor)
 
 #: The largest label (in absolute value): squares of labels and of label / bandwidth stay finite in float64.
 MAX_LABEL = 1e150
+TINY = 1e-140  # below it squares lose digits
 
 
 def as_labels(name: str, labels: Given) -> Labels | Tensor:
@@ -115,7 +116,10 @@ def as_anchors(name: str, anchors: Given, n: int) -> Ints:
     Raises:
         InputError: `anchors` is no one-dimensional array of integers, or an index lies outside 0..n-1.
     """
-    found = to_numpy(anchors)
+    try:
+        found = to_numpy(anchors)
+    except (TypeError, ValueError, RuntimeError):  # rows of two lengths, tensors without values
+        raise InputError(f"{name} must be a one-dimensional array of integers, got {shown(anchors)}") from None
     _check_anchors(name, found, n, whole=found.dtype.kind in "iu")
     return found.astype(np.int64, copy=False)
 
@@ -189,10 +193,20 @@ def _float_array(name: str, labels: ArrayLike) -> Labels:
 
 
 def _unit(name: str, vectors: ArrayT) -> ArrayT:
+    vectors = vectors * _lift(abs(vectors).max(1))[:, None]
     length = (vectors**2).sum(1) ** 0.5
     if not bool((length > 0).all()):
         raise InputError(f"{name} must not hold zero vectors for kernel 'cosine', got {float(length.min())}")
     return vectors / length[:, None]
+
+
+def _lift(largest: Any) -> Any:
+    """Return the factors that keep the squares of vectors from underflowing: 1 but for the tiniest ones.
+
+    A torch maximum comes with its place.
+    """
+    values = largest.values if hasattr(largest, "values") else largest
+    return 1.0 + (values < TINY) * (2.0**600 - 1.0)
 
 
 def _check_anchors(name: str, found: NDArray[Any] | Tensor, n: int, *, whole: bool) -> None:

@@ -60,7 +60,7 @@ class LabelSpace:
         """Return the map from labels to what is compared, for checked labels (N,) or (N, d).
 
         Raises:
-            InputError: scale or period have another number of outputs than the labels.
+            InputError: scale or period have another number of outputs than the labels, or their ratio is too large.
         """
         d = 1 if labels.ndim == 1 else int(labels.shape[1])
         values = to_numpy(labels) if self.needs_labels else None
@@ -78,6 +78,11 @@ class LabelSpace:
             tables = [_rank_table(column) for column in values.reshape(len(values), d).T]
         if period is not None and not period.any():
             period = None
+        if period is not None and scale is not None:
+            with np.errstate(over="ignore"):
+                longest = float((period / scale).max())
+            if longest > MAX_LABEL:
+                raise InputError(f"period divided by scale must be within +-{MAX_LABEL:g}, got {longest!r}")
         return Coordinates(d, scale, period, tables)
 
     def __repr__(self) -> str:
@@ -152,7 +157,7 @@ def positive_numbers(name: str, given: Any, *, zero: bool = False) -> Floats:
     try:
         found = np.array(to_numpy(entries))
         found = found.astype(np.float64) if found.dtype.kind in "iuf" else np.full((1, 1), np.nan)
-    except (TypeError, ValueError, OverflowError):
+    except (TypeError, ValueError, OverflowError, RuntimeError):  # the last of tensors without values
         raise InputError(f"{name} must be {what}, got {shown(given)}") from None
     # What is no number at all has two axes by now.
     positive = (found >= 0) if zero and found.ndim else (found > 0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import zipfile
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeVar
@@ -70,8 +69,11 @@ def read_estimator(kind: type[AnyEstimator], path: str | PathLike[str]) -> AnyEs
             raise ValueError(f"a network of {columns} columns and {outputs} outputs does not go with the scales")
     except InputError:
         raise
-    except (ValueError, KeyError, TypeError, IndexError, RuntimeError, EOFError, zipfile.BadZipFile) as error:
-        raise InputError(f"path must be a file that CMixupRegressor.save wrote, got {str(path)!r}: {error}") from None
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # a damaged file can raise anything
+        reason = " ".join(str(error).split())[:200]
+        raise InputError(f"path must be a file that CMixupRegressor.save wrote, got {str(path)!r}: {reason}") from None
     return estimator
 
 

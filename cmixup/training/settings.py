@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
-from cmixup.errors import InputError, check_choice, check_positive
+from cmixup.errors import InputError, check_choice, check_count, check_positive
 from cmixup.label_scaling import FORMS
 from cmixup.optim import check_optimizer
+
+MOST = 2**31 - 1  # epochs, and rows of a batch
+LARGEST_LOG = 700.0  # of a learning rate: float64 ends at 709
 
 
 @dataclass(frozen=True)
@@ -46,12 +50,13 @@ class TrainSettings:
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "eval_batch_size", "lr_decay_every"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} must be 1 or more, got {getattr(self, name)!r}")
+            check_count(name, getattr(self, name), 1, most=MOST)
         for split in self.track:
             check_choice("track", split, ("train", "test"))
         check_optimizer(self.optimizer, self.lr, self.weight_decay)
         check_positive("lr_decay", self.lr_decay)
+        if math.log(self.lr) + math.log(self.lr_decay) * ((self.epochs - 1) // self.lr_decay_every) > LARGEST_LOG:
+            raise InputError(f"lr_decay must keep lr finite over {self.epochs} epochs, got {self.lr_decay!r}")
         check_choice("label_scaling", self.label_scaling, FORMS)
 
     def lr_at(self, epoch: int) -> float:

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from cmixup.errors import InputError
+from cmixup.errors import InputError, check_seed
 from datasets.common.affinity import (
     DRUG_SYMBOLS,
     PROTEIN_SYMBOLS,
@@ -19,6 +19,7 @@ from datasets.common.affinity import (
     twin_strings,
 )
 from datasets.common.base import Indices
+from datasets.common.damaged import naming, read_numbers
 from datasets.common.fetch import RawFile
 
 PAGE = "https://github.com/hkmztrk/DeepDTA/tree/a546a8433a6822e958f36171c4356ad6f414d623/data"
@@ -57,9 +58,7 @@ class MatrixDrugTarget(DrugTarget):
         synthetic: bool = False,
     ):
         super().__init__(drug_length, protein_length, synthetic)
-        if split_seed < 0:
-            raise InputError(f"split_seed must be 0 or more, got {split_seed!r}")
-        self.split_seed = split_seed
+        self.split_seed = check_seed("split_seed", split_seed)
 
     def labels(self, matrix: np.ndarray) -> np.ndarray:
         """Return the labels of a matrix as read; NaN stays."""
@@ -73,7 +72,7 @@ class MatrixDrugTarget(DrugTarget):
         """Read drugs, proteins and the matrix."""
         fetched = self.fetch()
         drugs, proteins = (strings(path) for _, path in fetched[:2])
-        matrix = np.loadtxt(fetched[2][1])
+        matrix = read_numbers(fetched[2][1])
         expected = (self.n_drugs, self.n_proteins)
         if matrix.shape != expected or (len(drugs), len(proteins)) != expected:
             raise InputError(
@@ -113,10 +112,8 @@ def strings(path: Path) -> dict[str, str]:
     Raises:
         InputError: something else.
     """
-    try:
-        found = json.loads(path.read_text())
-    except ValueError as error:
-        raise InputError(f"{path} is no JSON file: {error}") from None
+    with naming(path, "JSON"):
+        found = json.loads(path.read_text(encoding="utf-8"))
     if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
         raise InputError(f"{path} is no JSON object of strings")
     return found

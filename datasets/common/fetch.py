@@ -12,17 +12,21 @@ import importlib.util
 import logging
 import os
 import shutil
+import time
 import zipfile
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from cmixup.errors import InputError
 from cmixup.files import put, temporary_beside
 
 TIMEOUT = 30  # seconds without an answer before an address counts as out of reach
 GZIP = b"\x1f\x8b"
+LARGEST = 1 << 30  # bytes that a download or a member of an archive may have where its size is not known
+SLACK = 1 << 16  # bytes by which a download may seem larger: it comes in blocks, and some servers add a few
+SLOWEST = 500  # bytes a second
 TRIES = 2  # a download that breaks off is started again
 log = logging.getLogger(__name__)
 
@@ -182,14 +186,17 @@ def _get(source: str, file: RawFile, target: Path) -> None:
     """Put `source` at `target` if its checksum is right; a temporary file is renamed, so no part is ever there."""
     address, _, member = source.partition("#")
 
+    # What an archive takes beside the member is not known.
+    most = LARGEST if member or not file.size else file.size
+
     def download(url: str, part: str, _: object) -> None:
         path = Path(part)
         if "://" not in url or url.startswith("file://"):
-            _copy(Path(url.removeprefix("file://")), path)
+            _copy(Path(url.removeprefix("file://")), path, most)
         else:
-            _download(url, path)
+            _download(url, path, most)
         if member:
-            _extract(path, member)
+            _extract(path, member, file.size or LARGEST)
         path.chmod(0o644)
 
     with temporary_beside(target, ".part") as part:
@@ -199,20 +206,61 @@ def _get(source: str, file: RawFile, target: Path) -> None:
         put(part, target)
 
 
-def _copy(source: Path, target: Path) -> None:
+def _copy(source: Path, target: Path, most: int) -> None:
     if not source.is_file():
         raise Unavailable("no such file")
+    if (size := source.stat().st_size) > most:
+        raise Unavailable(f"has {size} bytes, expected {most} at most")
     shutil.copyfile(source, target)
 
 
-def _download(url: str, target: Path) -> None:
+class _Bounded:
+    """What pooch tells of a download while it runs: it is shown, and ends if it is too large or too slow.
+
+    Args:
+        most: bytes that the file may have.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most, self._got, self._started = most, 0, time.monotonic()
+        self._bar: Any = None
+        self.total = 0  # pooch sets it to what the server says, in bytes
+        if importlib.util.find_spec("tqdm") is not None:
+            from tqdm import tqdm  # type: ignore[import-untyped]
+
+            self._bar = tqdm(ncols=79, unit="B", unit_scale=True, leave=True)
+
+    def update(self, size: int) -> None:
+        """Count `size` bytes, rounded up to whole blocks."""
+        self._got += size
+        seconds = time.monotonic() - self._started
+        if max(self._got, self.total) > self._most + SLACK:
+            raise Unavailable(f"sends more than the {self._most} bytes that it should")
+        if seconds > TIMEOUT and self._got < SLOWEST * seconds:
+            raise Unavailable(f"sends fewer than {SLOWEST} bytes a second")
+        if self._bar is not None:
+            self._bar.update(size)
+
+    def reset(self) -> None:
+        """Begin again."""
+        self._got = 0
+        if self._bar is not None:
+            self._bar.total = self.total
+            self._bar.reset()
+
+    def close(self) -> None:
+        """End."""
+        if self._bar is not None:
+            self._bar.close()
+
+
+def _download(url: str, target: Path, most: int) -> None:
     import pooch
     import requests
 
-    download = pooch.HTTPDownloader(progressbar=importlib.util.find_spec("tqdm") is not None, timeout=TIMEOUT)
     for attempt in range(1, TRIES + 1):
         try:
-            download(url, str(target), None)
+            pooch.HTTPDownloader(progressbar=_Bounded(most), timeout=TIMEOUT)(url, str(target), None)
         except requests.HTTPError as error:
             raise Unavailable(f"answered: {error}") from None
         except (requests.RequestException, ValueError) as error:
@@ -224,15 +272,21 @@ def _download(url: str, target: Path) -> None:
             return
 
 
-def _extract(archive: Path, member: str) -> None:
+def _extract(archive: Path, member: str, most: int) -> None:
+    """Put what a member holds in the archive's place; no more than `most` bytes are unpacked."""
     try:
-        if archive.read_bytes()[:2] == GZIP:
-            content = gzip.decompress(archive.read_bytes())
+        with archive.open("rb") as stream:
+            packed = stream.read(len(GZIP)) == GZIP
+        if packed:
+            with gzip.open(archive) as opened:
+                content = opened.read(most + 1)
         else:
-            with zipfile.ZipFile(archive) as opened:
-                content = opened.read(member)
-    except (zipfile.BadZipFile, KeyError, EOFError, OSError, zlib.error) as error:
+            with zipfile.ZipFile(archive) as whole, whole.open(member) as opened:
+                content = opened.read(most + 1)
+    except Exception as error:  # encrypted, of an unknown method, damaged: anything
         raise Unavailable(f"no member {member} in the archive ({type(error).__name__})") from None
+    if len(content) > most:
+        raise Unavailable(f"member {member} has more than the {most} bytes that it should")
     archive.write_bytes(content)
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,14 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, OverrideType
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import ConfigKeyError, OmegaConfBaseException
+from omegaconf.errors import OmegaConfBaseException
 
-from cmixup.errors import InputError
+from cmixup.errors import InputError, shown
 
 CONFIG_DIR = Path(__file__).resolve().parents[2] / "configs"
 TUNED, TUNED_DEFAULT = "tuned", "tuned_default"  # presets under the values of files in folders of these names
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same, ten times as fast
+LONGEST_LINE = 300  # characters of what Hydra says of bad words
 TUNE_SEED = 1000  # of scripts.tune; no table may use it
 
 
@@ -47,10 +49,23 @@ def compose_train(overrides: Sequence[str]) -> DictConfig:
     """Compose configs/train.yaml with command-line overrides.
 
     Raises:
-        InputError: a tuned preset without tuned values.
+        InputError: words that cannot be composed, or a tuned preset without tuned values.
     """
-    cfg = _compose(list(overrides))
-    return _compose([*tuned_overrides(cfg, cfg.preset), *overrides]) if is_tuned(cfg.preset) else cfg
+    with one_line():
+        cfg = _compose(list(overrides))
+        return _compose([*tuned_overrides(cfg, cfg.preset), *overrides]) if is_tuned(cfg.preset) else cfg
+
+
+@contextlib.contextmanager
+def one_line() -> Iterator[None]:
+    """Turn what Hydra and OmegaConf raise of bad words, which may be anything, into an `InputError` of one line."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        said = " ".join(str(error).split()) or type(error).__name__
+        raise InputError(said if len(said) <= LONGEST_LINE else f"{said[:LONGEST_LINE]}...") from error
 
 
 def _compose(words: list[str]) -> DictConfig:
@@ -67,14 +82,14 @@ def _compose(words: list[str]) -> DictConfig:
     cfg = copy.deepcopy(_composed(CONFIG_DIR, tuple(word for word in groups if word not in alone), inside))
     for word in alone:
         cfg.experiment = part_file("experiment", word.partition("=")[2])
-    try:
-        for one in values.values():
-            key, value = one.key_or_group, one.value()
-            if one.is_add() and not isinstance(value, (dict, list)) and OmegaConf.select(cfg, key) is not None:
-                raise ConfigKeyError(key)
-            OmegaConf.update(cfg, key, value, merge=True, force_add=one.is_add())
-    except OmegaConfBaseException:
-        return _composed.__wrapped__(CONFIG_DIR, tuple(words), inside)  # Hydra's own message says what is wrong
+    for one in values.values():
+        key, value = one.key_or_group, one.value()
+        if one.is_add() and not isinstance(value, (dict, list)) and OmegaConf.select(cfg, key) is not None:
+            raise InputError(f"{key} is there already: set it without +, got {shown(value)}")
+        try:
+            OmegaConf.update(cfg, key, value, merge=True, force_add=one.is_add() or one.is_force_add())
+        except OmegaConfBaseException as error:
+            raise InputError(f"{key} cannot be set to {shown(value)}: {str(error).splitlines()[0]}") from None
     return cfg
 
 
@@ -85,10 +100,11 @@ def _is_experiment(word: str) -> bool:
 
 
 def _sets_a_value(given: Override) -> bool:
-    """Return whether a word of the command line is `key=value` or `+key=value`, and chooses from no group."""
+    """Return whether a word of a command line is `key=value`, `+key=value` or `++key=value`, and chooses no group."""
     key = given.key_or_group
     group = "/" in key or given.package is not None or (CONFIG_DIR / key).is_dir() or key.split(".")[0] == "hydra"
-    return given.type in (OverrideType.CHANGE, OverrideType.ADD) and not given.is_sweep_override() and not group
+    sets = given.type in (OverrideType.CHANGE, OverrideType.ADD, OverrideType.FORCE_ADD)
+    return sets and not given.is_sweep_override() and not group
 
 
 @functools.cache

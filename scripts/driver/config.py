@@ -11,11 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 
-from cmixup.errors import InputError
+from cmixup.errors import InputError, as_number, shown
 from datasets.common.base import Dataset
-from scripts.driver.compose import CONFIG_DIR, TUNED, TUNED_DEFAULT, command, compose_train, names, part_file
+from scripts.driver.compose import CONFIG_DIR, TUNED, TUNED_DEFAULT, command, compose_train, names, one_line, part_file
 
 # Keys that say what something is or where it runs, not what is trained.
 ROOT_KEYS: dict[str, type] = {
@@ -41,15 +40,17 @@ def resolved(cfg: DictConfig) -> dict[str, Any]:
     Raises:
         InputError: an unknown preset, or a value that refers to one that is not there.
     """
-    presets = list(cfg.dataset.presets)
-    if cfg.preset not in presets:
-        known = ", ".join(dict.fromkeys([*presets, TUNED, TUNED_DEFAULT]))
-        raise InputError(f"preset must be one of {known} for dataset {cfg.dataset.name}, got {cfg.preset!r}")
-    try:
+    with one_line():
+        _check_groups(cfg)
+        presets = list(cfg.dataset.presets)
+        if cfg.preset not in presets:
+            known = ", ".join(dict.fromkeys([*presets, TUNED, TUNED_DEFAULT]))
+            raise InputError(f"preset must be one of {known} for dataset {cfg.dataset.name}, got {shown(cfg.preset)}")
         plain = OmegaConf.to_container(cfg, resolve=True)
-    except OmegaConfBaseException as error:
-        raise InputError(str(error).splitlines()[0]) from None
     assert isinstance(plain, dict)
+    for key in (*ROOT_KEYS, *GROUPS, "train", "seeds"):
+        if key not in plain:
+            raise InputError(f"{key} is missing: it cannot be taken out")
     for group, about in ABOUT.items():
         for name in about:
             plain[group].pop(name, None)
@@ -63,6 +64,20 @@ def resolved(cfg: DictConfig) -> dict[str, Any]:
     return {str(key): value for key, value in plain.items()}
 
 
+def _check_groups(cfg: DictConfig) -> None:
+    """Raise `InputError` unless the groups are groups, with what every part has."""
+    needs = dict.fromkeys(GROUPS, ("name", "_target_")) | {"train": (), "experiment": ("name",)}
+    needs["dataset"] += ("presets",)
+    for group, inside in needs.items():
+        node = OmegaConf.select(cfg, group)
+        if not isinstance(node, DictConfig):
+            raise InputError(f"{group} must hold options of its own, got {shown(node)}")
+        for key in inside:
+            wanted = DictConfig if key == "presets" else str
+            if not isinstance(OmegaConf.select(node, key), wanted):
+                raise InputError(f"{group}.{key} cannot be set, got {shown(OmegaConf.select(node, key))}")
+
+
 def target(node: Mapping[str, Any]) -> Callable[..., Any]:
     """Return the class or function that `_target_` names.
 
@@ -73,7 +88,9 @@ def target(node: Mapping[str, Any]) -> Callable[..., Any]:
     try:
         return getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError, ValueError) as error:
-        raise InputError(f"_target_ must name a class or function, got {node['_target_']!r}: {error}") from None
+        raise InputError(
+            f"_target_ must name a class or function, got {shown(node['_target_'])}: {shown(str(error))}"
+        ) from None
 
 
 @dataclass(frozen=True)
@@ -134,7 +151,7 @@ def check_part(path: str, node: dict[str, Any], reserved: Sequence[str] = ()) ->
     shared.pop("return", None)
     hints, known = hints | shared, [*known, *shared]
     for key in known:
-        _refuse_name_of_part(f"{path}.{key}", node.get(key), hints[key])
+        _refuse_name_of_part(f"{path}.{key}", node.get(key), hints.get(key, Any))
     below = {key: value for key, value in node.items() if is_part(value)}
     passed_on = {key for part in below.values() for key in part if key not in NOT_ARGUMENTS}
     given: dict[str, Any] = {}
@@ -146,9 +163,9 @@ def check_part(path: str, node: dict[str, Any], reserved: Sequence[str] = ()) ->
             takes = ", ".join([*known, *sorted(passed_on - set(known))]) or "no options"
             raise InputError(f"{where} is not known; {path} takes {takes}")
         if key in below:
-            given[key] = _check_below(path, key, node, hints[key])
+            given[key] = _check_below(path, key, node, hints.get(key, Any))
         else:
-            given[key] = node[key] = checked_value(where, value, hints[key])
+            given[key] = node[key] = checked_value(where, value, hints.get(key, Any))
     return Part(function, given, {key: given.pop(key) for key in shared if key in given})
 
 
@@ -158,7 +175,7 @@ def _check_below(path: str, key: str, node: dict[str, Any], hint: Any) -> Part:
     shared = [name for name in below if name in node and name not in NOT_ARGUMENTS]
     for name in shared:
         if repr(below[name]) != repr(node[name]):  # as text, so that NaN equals itself
-            raise InputError(f"{path}.{key}.{name} is {path}.{name}: give that, got {below[name]!r}")
+            raise InputError(f"{path}.{key}.{name} is {path}.{name}: give that, got {shown(below[name])}")
     try:
         part = check_part(f"{path}.{key}", below)
     except InputError as error:
@@ -179,7 +196,7 @@ def _refuse_name_of_part(where: str, value: Any, hint: Any) -> None:
     group = where.replace(".", "/")
     takes_words = str in (hint, *typing.get_args(hint))
     if isinstance(value, str) and not takes_words and (CONFIG_DIR / group).is_dir():
-        raise InputError(f"{where} is chosen with {group}=, one of {', '.join(names(group))}, got {value!r}")
+        raise InputError(f"{where} is chosen with {group}=, one of {', '.join(names(group))}, got {shown(value)}")
 
 
 def checked_value(where: str, value: Any, hint: Any) -> Any:
@@ -190,7 +207,7 @@ def checked_value(where: str, value: Any, hint: Any) -> Any:
     """
     check_type(where, value, hint)
     takes_float = type(value) is int and float in (hint, *typing.get_args(hint))
-    return float(value) if takes_float else value
+    return as_number(where, value) if takes_float else value
 
 
 def arguments(path: str, node: Mapping[str, Any], function: Callable[..., Any]) -> dict[str, Any]:
@@ -212,7 +229,7 @@ def check_type(path: str, value: Any, kind: Any) -> None:
     wrong_bool = isinstance(value, bool) and bool not in plain
     if len(plain) == len(allowed) and (wrong_bool or not isinstance(value, tuple(plain))):
         expected = " or ".join(_WORDS.get(k, getattr(k, "__name__", str(k))) for k in kinds)
-        raise InputError(f"{path} must be {expected}, got {value!r}")
+        raise InputError(f"{path} must be {expected}, got {shown(value)}")
 
 
 _WORDS = {int: "a whole number", float: "a number", str: "a word", bool: "true or false", type(None): "null"}

@@ -13,7 +13,7 @@ import torch
 import yaml
 from omegaconf import DictConfig
 
-from cmixup.errors import InputError, check_choice
+from cmixup.errors import InputError, check_choice, check_count, shown
 from cmixup.label_scaling import check_label_scaling
 from cmixup.methods.base import per_run
 from cmixup.seeding import Streams, torch_seed
@@ -48,6 +48,8 @@ from scripts.driver.runs import (
 )
 from scripts.driver.stack_logger import StackLogger
 from scripts.driver.words import parse_seeds
+
+MOST_THREADS = 1024  # PyTorch crashes where the system cannot start as many
 
 
 class Diverged(RuntimeError):
@@ -97,13 +99,15 @@ def plan(cfg: DictConfig) -> Job:
     plain = resolved(cfg)
     seeds = parse_seeds([plain["seed"]], "seed") if plain["seeds"] is None else parse_seeds(plain["seeds"])
     check_choice("logger", plain["logger"], ("wandb", "none"))
-    if plain["threads"] < 1:
-        raise InputError(f"threads must be 1 or more, got {plain['threads']!r}")
-    if plain["checkpoint_every"] < 0:
-        raise InputError(f"checkpoint_every must be 0 (never) or more, got {plain['checkpoint_every']!r}")
+    check_count("threads", plain["threads"], 1, most=MOST_THREADS)
+    check_count("checkpoint_every", plain["checkpoint_every"], what="0 (never) or a whole number of epochs")
     check_choice("resume", plain["resume"], ("same", "any"))
     device = pick_device(plain["device"])
-    settings = TrainSettings(**arguments("train", plain["train"], TrainSettings))
+    given = arguments("train", plain["train"], TrainSettings)
+    for key in ("epochs", "batch_size", "lr"):
+        if key not in given:
+            raise InputError(f"train.{key} is missing: it cannot be taken out")
+    settings = TrainSettings(**given)
     # What the model is told of the data comes from the data.
     dataset, model, method = (
         check_part(group, plain[group], reserved) for group, reserved in (
@@ -137,9 +141,9 @@ def pick_device(name: str) -> torch.device:
     try:
         device = torch.device(name)
     except RuntimeError:
-        raise InputError(f"device must be auto, cpu, cuda or cuda:<n>, got {name!r}") from None
+        raise InputError(f"device must be auto, cpu, cuda or cuda:<n>, got {shown(name)}") from None
     if device.type not in ("cpu", "cuda"):
-        raise InputError(f"device must be auto, cpu, cuda or cuda:<n>, got {name!r}")
+        raise InputError(f"device must be auto, cpu, cuda or cuda:<n>, got {shown(name)}")
     if device.type == "cuda" and (not torch.cuda.is_available() or (device.index or 0) >= torch.cuda.device_count()):
         raise InputError(f"device is {name!r}, but this machine offers {torch.cuda.device_count()} CUDA devices")
     return device

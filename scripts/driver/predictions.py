@@ -17,6 +17,7 @@ import numpy as np
 from cmixup.data import RegressionData, Split
 from cmixup.files import write_atomically
 from cmixup.training.trainer import RunResult
+from datasets.common.damaged import naming
 
 PREDICTIONS = "predictions.h5"
 COMPRESSION = {"compression": "gzip", "compression_opts": 9, "shuffle": True}
@@ -74,11 +75,15 @@ def write_predictions(path: Path, seeds: Mapping[int, Parts]) -> None:
 
 
 def read_predictions(path: Path) -> dict[int, dict[str, Scored]]:
-    """Return what `write_predictions` wrote, by seed."""
+    """Return what `write_predictions` wrote, by seed.
+
+    Raises:
+        InputError: the file is not one of these.
+    """
     import h5py
 
     found: dict[int, dict[str, Scored]] = {}
-    with h5py.File(path) as file:
+    with naming(path, "a file of predictions"), h5py.File(path) as file:
         seeds = file["seeds"][:].tolist()
         for part in (name for name in file if name != "seeds"):
             group = file[part]

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from cmixup.errors import InputError
+from cmixup.errors import MAX_SEED, InputError, shown
+
+MOST_SEEDS = 100_000  # of one command
 
 
 def parse_words(words: Sequence[str], known: Sequence[str], about: str | None = None) -> dict[str, str]:
@@ -39,21 +41,24 @@ def parse_seeds(value: Any, name: str = "seeds") -> list[int]:
     Raises:
         InputError: anything else, an empty or repeated seed.
     """
-    problem = InputError(f"{name} must be a range like 0..9, a list like [0,3,5], or a count, got {value!r}")
+    problem = InputError(
+        f"{name} must be a range like 0..9, a list like [0,3,5], or a count, at most {MOST_SEEDS} seeds "
+        f"up to {MAX_SEED}, got {shown(value)}"
+    )
     try:
         if isinstance(value, (list, tuple)):
             seeds = [_whole(v) for v in value]
         elif isinstance(value, int):
-            seeds = list(range(_whole(value)))
+            seeds = _span(0, _whole(value))
         else:
             text = str(value).strip()
             if ".." in text:
                 low, high = (_whole(part) for part in text.split(".."))
-                seeds = list(range(low, high + 1))
+                seeds = _span(low, high + 1)
             elif "," in text:
                 seeds = [_whole(part) for part in text.split(",") if part.strip()]
             else:
-                seeds = list(range(_whole(text)))
+                seeds = _span(0, _whole(text))
     except (TypeError, ValueError, OverflowError):
         raise problem from None
     if not seeds or len(set(seeds)) != len(seeds):
@@ -62,6 +67,12 @@ def parse_seeds(value: Any, name: str = "seeds") -> list[int]:
 
 
 def _whole(value: Any) -> int:
-    if isinstance(value, bool) or int(value) != float(value) or int(value) < 0:
+    if isinstance(value, bool) or int(value) != float(value) or not 0 <= int(value) <= MAX_SEED:
         raise ValueError(value)
     return int(value)
+
+
+def _span(start: int, stop: int) -> list[int]:
+    if stop - start > MOST_SEEDS:
+        raise ValueError(stop)
+    return list(range(start, stop))

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from cmixup.errors import InputError
+from datasets.common.table.labels import file_labels
 from scripts import bandwidth
 from scripts.bandwidth import (
     check,
     checked,
     examine,
-    file_labels,
     grid,
     main,
     page,
@@ -71,7 +71,7 @@ def test_labels_from_files(tmp_path: Path) -> None:
     ("name", "content", "column", "message"),
     [
         ("y.csv", "a\n1\n", "b", "column must be one of a"),
-        ("y.csv", "a\nx\n", "a", "no number"),
+        ("y.csv", "a\nx\n", "a", "row 1, column .a.: .x. is not a number"),
         ("y.txt", "1", "", "must be a .npy or .csv"),
     ],
 )

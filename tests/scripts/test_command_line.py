@@ -60,7 +60,7 @@ BAD = [
     bad("bandwidth", "bandwidth=1", said="give either dataset"),
     bad("train", "weights=maybe", said="weights must be true or false, got 'maybe'"),
     bad("train", "logger=tensorboard", said="logger must be one of wandb, none"),
-    bad("train", "threads=0", said="threads must be 1 or more"),
+    bad("train", "threads=0", said="threads must be a whole number, 1 to 1024"),
     bad("train", "seeds=5..2", said="seeds must be a range"),
     bad("train", "method.bandwidth=-1", said="bandwidth must be 0 or more"),
     bad("train", "preset=papr", said="preset must be one of"),

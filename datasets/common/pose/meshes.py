@@ -10,7 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from cmixup.errors import InputError
+from cmixup.errors import InputError, shown
+from datasets.common.damaged import naming
+
+MOST_BYTES = 1 << 28  # of a mesh in an archive: no more is unpacked
 
 
 @dataclass(frozen=True)
@@ -52,19 +55,17 @@ def read_mat(path: Path) -> list[Mesh]:
         InputError: the file holds something else, or a mesh without faces.
     """
     from scipy.io import loadmat  # rebuilds arrays and structs only
-    from scipy.io.matlab import MatReadError
 
-    try:
+    with naming(path, "a .mat file"):
         content = loadmat(path, variable_names=[path.stem])
-    except (MatReadError, ValueError, TypeError, NotImplementedError) as error:
-        raise InputError(f"{path} is not a .mat file: {error}") from None
     models = content.get(path.stem)
     if not isinstance(models, np.ndarray) or not {"vertices", "faces"} <= set(models.dtype.names or ()):
         raise InputError(f"{path} must hold a struct array {path.stem} with the fields vertices and faces")
-    return [
-        Mesh(f"{path.stem}/{k:02d}", np.asarray(m["vertices"], np.float64), np.asarray(m["faces"], np.int64) - 1)
-        for k, m in enumerate(models.ravel())
-    ]
+    with naming(path, "meshes"):
+        return [
+            Mesh(f"{path.stem}/{k:02d}", np.asarray(m["vertices"], np.float64), np.asarray(m["faces"], np.int64) - 1)
+            for k, m in enumerate(models.ravel())
+        ]
 
 
 def parse_obj(text: str, name: str) -> Mesh:
@@ -79,14 +80,16 @@ def parse_obj(text: str, name: str) -> Mesh:
         kind, *values = line.split() or [""]
         try:
             if kind == "v":
-                vertices.append([float(value) for value in values[:3]])
+                x, y, z = map(float, values[:3])
+                vertices.append([x, y, z])
             elif kind == "f":
                 corners = [int(value.partition("/")[0]) for value in values]
                 rows = [c - 1 if c > 0 else len(vertices) + c for c in corners]
                 faces += [(rows[0], a, b) for a, b in pairwise(rows[1:])]
         except (ValueError, IndexError):
-            raise InputError(f"line {number} of mesh {name} cannot be read: {line!r}") from None
-    return Mesh(name, np.array(vertices, np.float64), np.array(faces, np.int64))
+            raise InputError(f"line {number} of mesh {name} cannot be read: {shown(line)}") from None
+    with naming(f"mesh {name}", "faces"):  # a number may be too large for them
+        return Mesh(name, np.array(vertices, np.float64), np.array(faces, np.int64))
 
 
 def read_objs(path: Path, names: list[str]) -> Iterator[Mesh]:
@@ -96,10 +99,12 @@ def read_objs(path: Path, names: list[str]) -> Iterator[Mesh]:
         InputError: a member that is not there, or see `parse_obj`.
     """
     wanted = set(names)
-    with tarfile.open(path) as archive:
+    with naming(path, "a tar archive"), tarfile.open(path) as archive:
         for member in archive:
             if member.name in wanted and (stream := archive.extractfile(member)) is not None:
                 wanted.remove(member.name)
+                if member.size > MOST_BYTES:
+                    raise InputError(f"{path} has a member {member.name} of {member.size} bytes, expected a mesh")
                 yield parse_obj(stream.read().decode("ascii", errors="replace"), member.name)
     if wanted:
         raise InputError(f"{path} has no member {min(wanted)}")

@@ -65,9 +65,10 @@ def read_pickle(stream: BinaryIO, source: str) -> tuple[np.ndarray, np.ndarray]:
     try:
         content = ArrayUnpickler(stream).load()
     except InputError as error:
-        raise InputError(f"{source}: {error}") from None
+        raise InputError(f"{source}: {' '.join(str(error).split())[:200]}") from None
     except Exception as error:  # a damaged pickle can raise anything
-        raise InputError(f"{source} is not a pickle of arrays: {error}") from None
+        reason = " ".join(str(error).split())[:200]
+        raise InputError(f"{source} is not a pickle of arrays: {reason}") from None
     if not isinstance(content, (tuple, list)) or len(content) != 2:
         raise InputError(f"{source} must hold the pair (x, y), got {type(content).__name__}")
     x, y = (_as_array(part, label, source) for label, part in zip("xy", content, strict=True))

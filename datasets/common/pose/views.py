@@ -14,7 +14,10 @@ from pathlib import Path
 import numpy as np
 
 from cmixup.errors import InputError
-from cmixup.files import put, temporary_beside
+from cmixup.files import put, temporary_beside, write_atomically
+from datasets.common.fetch import sha256_of
+
+REMEDY = "remove it, and it is made again"
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,7 @@ def write_views(
             file["y"] = np.asarray(y, np.float32)
             file["names"] = [name.encode() for name in names]
             file.attrs["about"] = json.dumps(about)
+        write_atomically(_sum_file(path), sha256_of(part))
         put(part, path)
 
 
@@ -86,10 +90,20 @@ def read_views(path: Path) -> Views:
     """
     import h5py
 
+    beside = _sum_file(path)
+    # Without it, as earlier versions left it, the file is read unchecked.
+    if beside.is_file() and beside.read_bytes() != (found := sha256_of(path)).encode():
+        raise InputError(f"{path} is damaged: its SHA-256 is {found}, not that in {beside.name}; {REMEDY}")
     try:
         with h5py.File(path) as file:
             names = tuple(name.decode() for name in file["names"][:])
             x, y, about = file["x"][:], file["y"][:], json.loads(file.attrs["about"])
-    except (OSError, KeyError, ValueError, AttributeError) as error:
-        raise InputError(f"{path} is not a file of views ({error}); remove it, and it is made again") from None
-    return Views(x, y, names, about)
+        return Views(x, y, names, about)
+    except Exception as error:  # a damaged file can raise anything
+        reason = " ".join(str(error).split())[:200]
+        raise InputError(f"{path} is not a file of views ({reason}); {REMEDY}") from None
+
+
+def _sum_file(path: Path) -> Path:
+    """Return where the SHA-256 of a file of views stands; the HDF5 library can hang in a damaged one."""
+    return path.with_name(f"{path.name}.sha256")

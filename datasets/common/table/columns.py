@@ -110,7 +110,10 @@ def as_words(values: pd.Series) -> tuple[np.ndarray, list[str | None]]:
 
     The words of 7, 7.0 and "7 " are the same.
     """
-    codes, found = pd.factorize(values)
+    try:
+        codes, found = pd.factorize(values)
+    except TypeError as error:  # lists and other values that have no hash
+        raise InputError(f"column {str(values.name)!r} must hold numbers and texts: {error}") from None
     return codes, [_word(value) for value in found]
 
 

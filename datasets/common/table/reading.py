@@ -33,6 +33,7 @@ SEPARATORS = {"tab": "\t", "semicolon": ";", "bar": "|", "comma": ","}
 DECIMALS = {"point": ".", "comma": ","}
 #: Cells that stand for an unknown value.
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None", "?")
+CURE = "encoding= names another, such as cp1252 or utf-16"
 SAMPLE_ROWS = 1000
 NUMBER = r"[+-]?(?:\d+{0}?\d*|{0}\d+)(?:[eE][+-]?\d+)?"
 
@@ -100,6 +101,8 @@ def read_table(path: Path, form: Format, text: Sequence[str] = ()) -> pd.DataFra
         frame = _parse(path, options | {"decimal": decimal}, [name for name in names if name in text])
     except UnicodeDecodeError as error:
         raise InputError(_bad_byte(path, form, error)) from None
+    except UnicodeError as error:  # such as UTF-16 without its mark
+        raise InputError(f"{path} is not {form.encoding}: {error}; {CURE}") from None
     except csv.Error as error:
         raise InputError(f"{path} cannot be read: {error}") from None
     if not len(frame):
@@ -197,7 +200,6 @@ def _long_row(path: Path, options: dict[str, Any]) -> str:
 
 def _bad_byte(path: Path, form: Format, error: UnicodeDecodeError) -> str:
     """Say where the first byte is that the encoding does not have."""
-    cure = "encoding= names another, such as cp1252 or utf-16"
     try:
         names: list[str] = []
         for row, cells in enumerate(_records(path, {"encoding": form.codec, "sep": _guess(path, form)})):
@@ -205,10 +207,10 @@ def _bad_byte(path: Path, form: Format, error: UnicodeDecodeError) -> str:
             for k, cell in enumerate(cells):
                 if found := re.search("[\udc80-\udcff]", cell):
                     where = f"row {row}, column {names[k].strip()!r}" if row and k < len(names) else "header"
-                    return f"{path}, {where}: byte 0x{ord(found[0]) - 0xDC00:02x} is not {form.encoding}; {cure}"
+                    return f"{path}, {where}: byte 0x{ord(found[0]) - 0xDC00:02x} is not {form.encoding}; {CURE}"
     except (UnicodeError, csv.Error):  # such as half a character of UTF-16
         pass
-    return f"{path} is not {form.encoding}: {error.reason}; {cure}"
+    return f"{path} is not {form.encoding}: {error.reason}; {CURE}"
 
 
 def _guess(path: Path, form: Format) -> str:

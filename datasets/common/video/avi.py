@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import struct
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from cmixup.errors import InputError
 from cmixup.files import write_atomically
 
 CHANNELS = 3
+MOST_PIXELS = 1 << 24  # of a frame
 KEY_FRAME, HAS_INDEX = 0x10, 0x10  # flags of an index entry, and of the main header
 
 
@@ -78,9 +80,14 @@ class Avi:
 
     def _decode(self, number: int) -> np.ndarray:
         try:
-            with Image.open(io.BytesIO(self._frames[number]), formats=["JPEG"]) as image:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+                image = Image.open(io.BytesIO(self._frames[number]), formats=["JPEG"])
+            with image:
+                if image.width * image.height > MOST_PIXELS:  # known before they are decoded
+                    raise OSError(f"it says {image.width} x {image.height} pixels, at most {MOST_PIXELS} are read")
                 return np.asarray(image.convert("RGB"))
-        except (UnidentifiedImageError, OSError, SyntaxError) as error:
+        except (UnidentifiedImageError, OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
             raise DamagedVideo(f"video {self.path}: frame {number} cannot be decoded ({error})") from None
 
     def _chunks(self, content: memoryview, start: int) -> Iterator[tuple[bytes, memoryview]]:

@@ -179,7 +179,7 @@ def test_a_matrix_of_another_shape_is_refused(monkeypatch: pytest.MonkeyPatch, t
         InputError, match=r"dti_kiba holds 2 drugs, 3 proteins and a matrix of shape .*expected \(2, 3\)"
     ):
         DTIKiba().read()
-    for text, message in (("{", "is no JSON file"), ('{"a": 1}', "is no JSON object of strings"), ("[]", "is no JSON")):
+    for text, message in (("{", "is not JSON"), ('{"a": 1}', "is no JSON object of strings"), ("[]", "is no JSON")):
         (tmp_path / "drugs").write_text(text)
         with pytest.raises(InputError, match=message):
             strings(tmp_path / "drugs")

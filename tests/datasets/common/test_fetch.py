@@ -173,6 +173,27 @@ def test_the_content_of_a_gzip_file_counts_whatever_its_header(root: Path, tmp_p
         fetch(raw(f"file://{tmp_path}/cut.gz#content", path="toy/other.dat"))
 
 
+def test_no_more_is_unpacked_than_the_file_has(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, read = list[int](), zipfile.ZipExtFile.read
+    monkeypatch.setattr(zipfile.ZipExtFile, "read", lambda self, n=-1: asked.append(n) or read(self, n))
+    (tmp_path / "bomb.zip").write_bytes(zipped(inner=bytes(1 << 22)))
+    (tmp_path / "bomb.gz").write_bytes(gzip.compress(bytes(1 << 22)))
+    for name in ("bomb.zip", "bomb.gz"):
+        with pytest.raises(FetchError, match=f"member inner has more than the {len(CONTENT)} bytes that it should"):
+            fetch(raw(f"file://{tmp_path}/{name}#inner"))
+    assert asked == [len(CONTENT) + 1]
+    assert files_below(root) == []
+
+
+def test_no_more_is_downloaded_than_the_file_has(root: Path, server: Server, tmp_path: Path) -> None:
+    server.files["/large"] = bytes(1 << 20)
+    (tmp_path / "large").write_bytes(bytes(1 << 20))
+    with pytest.raises(FetchError, match=f"sends more than the {len(CONTENT)} bytes that it should") as caught:
+        fetch(raw(f"{server.url}/large", f"file://{tmp_path}/large"))
+    assert f"has {1 << 20} bytes, expected {len(CONTENT)} at most" in str(caught.value)
+    assert files_below(root) == []
+
+
 @pytest.mark.parametrize("archive", [zipped(other=OTHER), b"no archive"])
 def test_a_zip_archive_without_the_member(root: Path, server: Server, archive: bytes) -> None:
     server.files["/all.zip"] = archive

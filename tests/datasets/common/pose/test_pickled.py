@@ -103,7 +103,7 @@ def test_a_pickle_is_converted_once_and_again_when_it_changes(tmp_path: Path) ->
         assert len(opened) == times
         assert (np.asarray(found.x) == x[..., 0]).all()
         assert found.about == {"sources": {"train.pkl": sha}}
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["train.h5"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["train.h5", "train.h5.sha256"]
 
 
 def test_the_released_pascal1d_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,39 @@
+"""Labels in a file of one's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from cmixup.errors import InputError
+from datasets.common.damaged import naming
+from datasets.common.table.columns import checked_numbers
+from datasets.common.table.reading import Format, read_table
+
+
+def file_labels(path: Path, column: str) -> np.ndarray:
+    """Return labels from a `.npy` array or one column of a `.csv` with a header.
+
+    Raises:
+        InputError: no such file, another kind of file, no such column, or a value that is no number.
+    """
+    if not path.is_file():
+        raise InputError(f"labels: no such file {path}")
+    if path.suffix == ".npy":
+        with naming(path, "an array of numbers"):
+            found = np.load(path, allow_pickle=False, mmap_mode="r")  # mapped: a header may promise any size
+            if found.dtype.kind not in "biuf":
+                raise InputError(f"labels {path} is not an array of numbers: its dtype is {found.dtype}")
+            return np.array(found, dtype=np.float64)
+    if path.suffix != ".csv":
+        raise InputError(f"labels must be a .npy or .csv file, got {str(path)!r}")
+    frame = read_table(path, Format())
+    header = [str(name) for name in frame]
+    if column not in header:
+        raise InputError(f"column must be one of {', '.join(header)} of {path}, got {column!r}")
+    numbers = checked_numbers(frame[column], str(path))
+    if np.isnan(numbers).any():
+        row = int(np.argmax(np.isnan(numbers))) + 1
+        raise InputError(f"{path}, row {row}, column {column!r} holds no value")
+    return numbers

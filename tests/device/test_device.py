@@ -13,7 +13,7 @@ HERE = Path(__file__).resolve().parent
 REPO = HERE.parents[1]
 
 
-def check_suite(files: list[str], marks: str, device: str = "", timeout: int = 120) -> None:
+def check_suite(files: list[str], marks: str, device: str = "", timeout: int = 580) -> None:
     """Run some of the files with pytest; its words are the failure."""
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-x", "-m", marks, "--timeout", str(timeout),
@@ -25,6 +25,7 @@ def check_suite(files: list[str], marks: str, device: str = "", timeout: int = 1
     assert " passed" in done.stdout
 
 
+@pytest.mark.timeout(600)
 def test_everything_stays_on_a_pretended_device() -> None:
     check_suite(["training", "samplers", "planted"], "not slow")
 

@@ -1,0 +1,123 @@
+"""The runs that tables and figures of the paper show and that are not published, with what each costs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from cmixup.errors import InputError
+from cmixup.files import write_atomically
+from datasets.common.fetch import FetchError
+from scripts.driver.compose import CONFIG_DIR, compose_train, part_file
+from scripts.driver.compose import names as options
+from scripts.driver.config import target
+from scripts.driver.job import plan
+from scripts.driver.slices import Item
+from scripts.driver.words import parse_seeds
+from scripts.report.artefacts import Artefact, load
+from scripts.report.cells import Choice, changes, overrides
+from scripts.report.experiment import RESULTS, Experiment, estimate_minutes, load_experiment
+
+MACHINE = ("seeds=", "logger=", "out=", "device=", "rerun=")  # of a command line: where and how it is run
+NOWHERE = "/nowhere"  # a folder without runs
+
+
+def published_seeds(cell: str, results: Path = RESULTS) -> set[int]:
+    """Return the seeds of a cell that are published."""
+    path = results / "runs" / f"{cell}.jsonl"
+    return {json.loads(line)["seed"] for line in path.read_text().splitlines()} if path.is_file() else set()
+
+
+def missing(artefacts: Sequence[Artefact] | None = None, results: Path = RESULTS) -> list[Item]:
+    """Return what is missing of these artefacts, of all of them by default: a minute, as every cell is planned.
+
+    Presets are those that decide an artefact and `paper`; a cell that several show is one item.
+    """
+    cells: dict[str, tuple[tuple[str, ...], set[int], list[str]]] = {}
+    for artefact in load() if artefacts is None else artefacts:
+        if not artefact.experiment:
+            continue
+        experiment = load_experiment(artefact.experiment)
+        for words, cell in _cells(artefact, experiment):
+            known = cells.setdefault(cell, (words, set(), []))
+            known[1].update(parse_seeds(experiment.seeds))
+            known[2].append(artefact.name)
+    found: list[Item] = []
+    for cell, (words, seeds, shown_in) in cells.items():
+        there = published_seeds(cell, results)
+        found += _items(cell, words, sorted(seeds - there), len(there & seeds), tuple(dict.fromkeys(shown_in)))
+    return found
+
+
+def _cells(artefact: Artefact, experiment: Experiment) -> Iterable[tuple[tuple[str, ...], str]]:
+    """Yield the command line of each cell of an artefact, and the folder of its runs below `runs`."""
+    for preset in dict.fromkeys([*artefact.presets, "paper"]):
+        choice = Choice(list(experiment.datasets), list(experiment.methods), [0], preset, NOWHERE, "cpu", rerun=False)
+        for dataset in choice.datasets:
+            if dataset not in options("dataset") or preset not in part_file("dataset", dataset)["presets"]:
+                continue
+            for method in experiment.methods_for(dataset, choice.methods):
+                for change in changes(experiment, choice, dataset, method) if method in options("method") else []:
+                    words = [*overrides(experiment, choice, dataset, method, change)]
+                    try:
+                        job = plan(compose_train(words))
+                    except InputError:
+                        continue  # a preset of another size of network, or a value that this dataset does not take
+                    cell = job.folder.relative_to(f"{NOWHERE}/runs").as_posix()
+                    yield tuple(w for w in words if not w.startswith(MACHINE)), cell
+
+
+def _items(cell: str, words: tuple[str, ...], seeds: Sequence[int], n: int, shown_in: tuple[str, ...]) -> list[Item]:
+    """Return the missing seeds of a cell as one stack, or each alone where they do not train as one."""
+    if not seeds:
+        return []
+    job = plan(compose_train([*words, f"seeds=[{','.join(map(str, seeds))}]", f"out={NOWHERE}", "device=cpu"]))
+    dataset, method = job.config["dataset"]["name"], job.config["method"]["name"]
+    minutes = estimate_minutes(dataset, method, job) / len(seeds)
+    groups = [tuple(seeds)] if job.stackable else [(seed,) for seed in seeds]
+    return [
+        Item(
+            hashlib.sha256(repr((cell, group)).encode()).hexdigest()[:16], words, cell, group,
+            n + (0 if job.stackable else k), shown_in, minutes, job.settings.epochs, _wanting(dataset),
+        )
+        for k, group in enumerate(groups)
+    ]  # fmt: skip
+
+
+_looked_at: dict[str, str] = {}
+
+
+def _wanting(dataset: str) -> str:
+    """Return why a dataset cannot be had here, or nothing."""
+    if dataset not in _looked_at:
+        try:
+            target(compose_train([f"dataset={dataset}"]).dataset)().fetch()
+        except FetchError as error:
+            _looked_at[dataset] = str(error).splitlines()[0]
+        else:
+            _looked_at[dataset] = ""
+    return _looked_at[dataset]
+
+
+def fingerprint(results: Path = RESULTS) -> str:
+    """Return what the list depends on, as a short text: configurations, the map and which runs are published."""
+    files = [*sorted(CONFIG_DIR.rglob("*.yaml")), results / "artefacts.yaml", results / "records.csv"]
+    digest = hashlib.sha256()
+    for path in files:
+        digest.update(path.read_bytes() if path.is_file() else b"")
+    return digest.hexdigest()[:16]
+
+
+def remembered(path: Path, results: Path = RESULTS) -> list[Item]:
+    """Return what is missing, from a file where it holds the list of this state of the code; else make and keep it."""
+    state = fingerprint(results)
+    if path.is_file():
+        kept = json.loads(path.read_text())
+        if kept["state"] == state:
+            return [Item(**{k: tuple(v) if isinstance(v, list) else v for k, v in one.items()}) for one in kept["items"]]
+    items = missing(results=results)
+    write_atomically(path, json.dumps({"state": state, "items": [asdict(item) for item in items]}, indent=1) + "\n")
+    return items

@@ -1,0 +1,68 @@
+"""The command `scripts.queue`: what it says, and that a run which it stops is the one that nobody stopped."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from scripts.driver.slices import QUEUE, Item, trainer, work
+from scripts.queue import main
+from scripts.report.artefacts import Artefact
+from scripts.report.missing import fingerprint, missing, published_seeds
+from tests.scripts.jobs import planned, report_of
+
+WORDS = ("dataset=no2", "method=mixup", "dataset.synthetic=true", "train.epochs=3", "train.batch_size=100")
+
+
+def listed(out: Path, *items: Item) -> None:
+    """Put a list of what is missing where the command looks for it, so that it need not plan every cell."""
+    text = json.dumps({"state": fingerprint(), "items": [asdict(item) for item in items]})
+    (out / QUEUE).mkdir(parents=True)
+    (out / QUEUE / "missing.json").write_text(text)
+
+
+@pytest.mark.usefixtures("no_git")
+def test_a_run_that_was_stopped_is_one_that_was_not(tmp_path: Path) -> None:
+    job = planned(tmp_path / "out", *WORDS)
+    item = Item("a", WORDS, job.folder.relative_to(tmp_path / "out/runs").as_posix(), (0, 1), 0, ("t",), 1e-3, 3)
+    ticks = iter(range(0, 10_000, 7))  # every look at the clock takes seven seconds: one epoch a slice
+    slices = 0
+    while not (job.run_folder(1) / "DONE").exists():
+        work([item], tmp_path / "out", 0.75, lambda: float(next(ticks)), trainer(tmp_path / "out", "cpu"))
+        slices += 1
+    assert slices > 1
+    straight = planned(tmp_path / "straight", *WORDS)
+    trainer(tmp_path / "straight", "cpu")(item, 1, lambda epoch, rows: None)
+    for seed in (0, 1):
+        ours, theirs = report_of(job.run_folder(seed)), report_of(straight.run_folder(seed))
+        assert ours["scores"] == theirs["scores"]
+        assert (job.run_folder(seed) / "history.csv").read_text() == (straight.run_folder(seed) / "history.csv").read_text()
+
+
+def test_a_dry_run_says_what_and_how_long_and_trains_nothing(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    here = Item("a", WORDS, "table1/no2/fcn3/mixup/paper", (7, 8), 2, ("table1",), 1.5, 10)
+    there = Item("b", WORDS, "table1/echo/r2plus1d_18/erm/paper", (0,), 0, ("table1",), 60.0, 10, "echo: no files")
+    listed(tmp_path, here, there)
+    for flag in ("dry_run=1", "--dry-run"):
+        main([flag, f"out={tmp_path}", "device=cpu"])
+        said = capsys.readouterr().out
+        assert "2 runs, about 3 minutes on one core" in said
+        assert "1 runs of data that are not here:\n- echo: no files" in said
+    assert sorted(path.name for path in tmp_path.iterdir()) == [QUEUE]
+    with pytest.raises(SystemExit):
+        main(["minutes=-1", f"out={tmp_path}"])
+    assert "minutes must be" in capsys.readouterr().err
+
+
+def test_what_is_missing_are_the_seeds_that_are_not_published() -> None:
+    artefact = Artefact("mine", "Table 1", "gains", "reproduce-table1", experiment="table_batch_id", presets=["paper"])
+    items = [i for i in missing([artefact]) if "/no2/" in i.cell]
+    cells = {i.cell: set(i.seeds) for i in items}
+    assert all("table1" in i.cell or "table_batch_id" in i.cell for i in items)
+    for cell, seeds in cells.items():
+        assert not seeds & published_seeds(cell)
+    assert len(published_seeds("table1/no2/fcn3/erm/paper")) >= 10
+    assert "table1/no2/fcn3/erm/paper" not in cells

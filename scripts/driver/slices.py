@@ -163,7 +163,8 @@ def work(
             mine.give_back()
             continue
         say(f"{item.cell} seeds {','.join(map(str, item.seeds))}: about {item.cost / speed:.1f} of {rest:.1f} minutes")
-        every = max(1, int(item.epochs * LOSS * speed / item.cost))
+        # Twenty checkpoints a run or more: where an estimate is far too low, a slice still comes forward.
+        every = max(1, min(int(item.epochs * LOSS * speed / item.cost), item.epochs // 20))
         try:
             train(item, every, _stop_at(until, item.epochs, clock))
         except OutOfTime:

@@ -27,6 +27,7 @@ from models.resnet import ResNet
 from scripts.driver.compose import compose_train, names, part_file
 from scripts.driver.config import Part, check_part, resolved
 from tests.helpers import Lazy
+from tests.methods.episodes import Small
 from tests.scripts.cover import method_kind, needs_images
 
 ROWS = {"train": 16, "val": 6, "test": 6}
@@ -68,10 +69,11 @@ BACKBONES: dict[str, tuple[tuple[int, ...], int, Callable[..., nn.Module], Calla
     "resnet18": ((3, 16, 16), 1, lambda i, o: ResNet(i, o, 18, width=2), Tensor.clone),
     "resnet50": ((8, 16, 16), 1, lambda i, o: ResNet(i, o, 50, width=2), Lazy),
     "r2plus1d_18": ((3, 4, 16, 16), 1, lambda i, o: R2Plus1D18(i, o, width=2), Views),
+    "small": ((1, 4, 4), SHOTS, lambda i, o: Small(), Tensor.clone),
     "conv_maml": ((1, SIDE, SIDE), SHOTS, lambda i, o: ConvMAML(i, o, 3), Tensor.clone),
 }
 IMAGES = ("resnet18", "resnet50")
-TASKS = ("conv_maml",)
+TASKS = ("small", "conv_maml")
 BY_FEATURES = ("coral", "drnn", "ib_irm")
 #: What makes searches, schedules and inner loops short enough for two epochs of two steps.
 SHORT = {"method.outer": 2, "method.n_in": 2, "method.n_policy": 10, "method.inner_batch": 8, "method.warm_up": 1,
@@ -144,7 +146,8 @@ def _data(backbone: str, seed: int) -> RegressionData:
     rng, splits = np.random.default_rng(seed), {}
     for name, n in ROWS.items():
         if backbone in TASKS:
-            images = rng.integers(0, 256, (3, 14, SIDE, SIDE), np.uint8)
+            side = 4 if backbone == "small" else SIDE
+            images = rng.integers(0, 256, (3, 14, side, side), np.uint8)
             labels = rng.uniform(0, 10, (3, 14)).astype(np.float32)
             views = rng.permuted(np.tile(np.arange(14), (n // 4, 1)), axis=1)[:, : 2 * SHOTS]
             tasks = Tasks(images, labels, rng.integers(3, size=n // 4), views, SHOTS)
@@ -164,7 +167,7 @@ def parts(method: str) -> set[tuple[str, str]]:
 
 def cover() -> list[tuple[str, tuple[str, ...], int]]:
     """Return as many methods as it takes to have every part, and every backbone, alone or as a stack of two."""
-    found, seen, turns = [], set(), itertools.cycle(["fcn3", "fcn3", "lst_attn", "fcn3", "fcn3", "fcn3", "lstnet", "deepdta"])
+    found, seen, turns = [], set(), itertools.cycle(["fcn3", "fcn3", "lst_attn", *["fcn3"] * 4, "deepdta", "lstnet", *["fcn3"] * 9])
     for name in sorted(names("method"), key=needs_images):  # those of images take longest
         if parts(name) <= seen:
             continue
@@ -176,7 +179,11 @@ def cover() -> list[tuple[str, tuple[str, ...], int]]:
         words = (name, "method.layer=hidden") if linear and on != "fcn3" else (name,)
         found.append((on, words, 1 + stacked))
     own = ("cmixup", "method/pairing=permutation", "method/lam=constant")
-    return [*found, ("resnet50", ("erm",), 1), ("r2plus1d_18", ("cmixup",), 1), ("fcn3", own, 2)]
+    return [*found, ("conv_maml", ("cmixup_meta",), 1), ("fcn3", own, 2)]
+
+
+#: Backbones whose steps take long: one epoch of them, without a restart, in the default suite.
+LARGE = [("resnet50", "erm"), ("r2plus1d_18", "cmixup")]
 
 
 def product() -> list[tuple[str, tuple[str, ...], int]]:

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import nn
 
 from cmixup.training.checkpoint import Checkpoints
 from cmixup.training.trainer import RunResult, train
-from tests.device.cases import cover, make_method, make_run, mixtures, product
+from tests.device.cases import LARGE, cover, make_method, make_run, mixtures, product
 from tests.device.conftest import Steps
 from tests.helpers import settings
 
@@ -52,6 +53,13 @@ def test_every_part_trains(
     assert all(waited <= may and moved <= MOVE.get(words[0], set()) for waited, moved in _steps), _steps
 
 
+@pytest.mark.parametrize(("backbone", "method"), LARGE)
+def test_the_largest_backbones_train(backbone: str, method: str, device: torch.device) -> None:
+    (ours,), (theirs,) = (results(backbone, (method,), 1, on, epochs=1) for on in (device, torch.device("cpu")))
+    close = {"rtol": 1e-3, "atol": 1e-3}
+    torch.testing.assert_close(ours.predictions["test"][""], theirs.predictions["test"][""], **close)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("backbone", "words", "count"), product())
 def test_every_method_trains_every_backbone(
@@ -68,8 +76,11 @@ def test_every_pairing_goes_with_every_mixing(words: tuple[str, ...], device: to
 
 def test_dropout_draws_from_the_device_s_generator_and_goes_on(device: torch.device, tmp_path: Path) -> None:
     def predictions(epochs: int, saved: Checkpoints | None = None) -> torch.Tensor:
-        run = make_run("lstnet", make_method("erm"), 0)
-        run.model.dropout.p = 0.5
+        run = make_run("fcn3", make_method("erm"), 0)
+        run.model = nn.Sequential(nn.Linear(5, 8), nn.Dropout(0.5), nn.Linear(8, 2))
+        with torch.no_grad():
+            for parameter in run.model.parameters():
+                parameter.fill_(0.1)
         (found,) = train([run], settings(**SETTINGS, epochs=epochs), device, checkpoints=saved)
         return found.predictions["test"][""]
 

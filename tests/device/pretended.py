@@ -153,11 +153,14 @@ def _on(x: Any, *, there: bool) -> Any:
     return DeviceTensor(x) if there and isinstance(x, Tensor) else x
 
 
+HostGenerator = torch.Generator
+
+
 class DeviceGenerator(torch.Generator):
     """A generator that says that it is the device's."""
 
-    def __new__(cls, device: Any = None) -> DeviceGenerator:  # noqa: ARG004
-        return super().__new__(cls)
+    def __new__(cls, device: Any = "cpu") -> Any:
+        return super().__new__(cls) if torch.device(device).type == NAME else HostGenerator()
 
     @property
     def device(self) -> torch.device:
@@ -187,12 +190,14 @@ class Backend(_DummyBackendModule):
         pass
 
 
-device_generator = DeviceGenerator()
+device_generator: Any = None  # made by `register`, after which PyTorch knows the name
 
 
 def register() -> torch.device:
     """Make the device known to PyTorch, in this process for good, and return it."""
+    global device_generator  # noqa: PLW0603
     _setup_privateuseone_for_python_backend(NAME, backend_module=Backend())
+    device_generator = DeviceGenerator(NAME)
     # Where PyTorch itself moves a tensor (`torch.tensor(..., device=...)`) it does not ask Python, but the backend.
     library.impl("empty_strided", _empty_strided, "PrivateUse1")
     library.impl("empty.memory_format", _empty, "PrivateUse1")

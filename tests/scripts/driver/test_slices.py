@@ -171,9 +171,9 @@ def test_checkpoints_come_every_quarter_of_a_minute(tmp_path: Path) -> None:
         asked.append(every)
         raise OutOfTime
 
-    for minutes, speed in ((10.0, 1.0), (1.0, 1.0), (1.0, 4.0)):
-        work([item("a", minutes)], tmp_path, 9.0, Clock(), train, speed, say=lambda _: None)
-    assert asked == [1, 2, 10]
+    for minutes, speed in ((100.0, 1.0), (10.0, 1.0), (10.0, 1.6), (1.0, 1.0)):
+        work([replace(item("a", minutes), epochs=200)], tmp_path, 9.0, Clock(), train, speed, say=lambda _: None)
+    assert asked == [1, 5, 8, 10]
 
 
 def claims() -> list[tuple[str, Callable[[Path], None], bool]]:

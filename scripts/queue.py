@@ -62,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> None:
                 print(f"and {sum(len(item.seeds) for item in absent)} runs of data that are not here:")
                 print("\n".join(f"- {line}" for line in dict.fromkeys(item.wanting for item in absent)))
             return
-        counts = work(items, out, minutes, time.time, trainer(out, device), speed, lambda line: print(line, flush=True))
+        counts = work(items, out, minutes, time.time, trainer(out, device), speed=speed)
         print(", ".join(f"{count} runs {what}" for what, count in counts.items()))
 
 

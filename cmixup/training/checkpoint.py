@@ -58,7 +58,9 @@ class Checkpoints:
 def random_state(device: torch.device) -> dict[str, torch.Tensor]:
     """Return the states of PyTorch's generators: the CPU's, and that of the device that is trained on."""
     state = {"cpu": torch.get_rng_state()}
-    return state | ({} if device.type == "cpu" else {device.type: torch.get_device_module(device).get_rng_state(device)})
+    return state | (
+        {} if device.type == "cpu" else {device.type: torch.get_device_module(device).get_rng_state(device)}
+    )
 
 
 def set_random_state(state: dict[str, torch.Tensor], device: torch.device) -> None:

@@ -67,7 +67,7 @@ def own_device(command: Sequence[str], worker: str) -> list[str]:
 
 
 def workers_at_once(*, cpu: bool) -> int:
-    """Return how many processes train at a time: one a core, or one a GPU, or as many as CMIXUP_WORKERS_PER_GPU says."""
+    """Return how many processes train at a time: one a core, or CMIXUP_WORKERS_PER_GPU (1) on every GPU."""
     if cpu:
         return len(os.sched_getaffinity(0))
     each = os.environ.get("CMIXUP_WORKERS_PER_GPU") or "1"

@@ -1,7 +1,8 @@
-"""A list of runs, worked through in slices of time: the most valuable minute first, and no slice longer than it may be."""
+"""A list of runs, worked through in slices of time that end in time, the most valuable minute first."""
 
 from __future__ import annotations
 
+import itertools
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -128,6 +129,7 @@ def work(
     minutes: float,
     clock: Clock,
     train: Train,
+    *,
     speed: float = 1.0,
     say: Callable[[str], Any] = print,
 ) -> Mapping[str, int]:
@@ -188,9 +190,9 @@ def _stop_at(until: float, epochs: int, clock: Clock) -> OnEpoch:
     """Return what stops training after an epoch that might be the last to end in time."""
     times = [clock()]
 
-    def look(epoch: int, rows: list[dict[str, float]]) -> None:
+    def look(epoch: int, _: list[dict[str, float]]) -> None:
         times.append(clock())
-        longest = max(later - earlier for earlier, later in zip(times, times[1:], strict=False))
+        longest = max(later - earlier for earlier, later in itertools.pairwise(times))
         if epoch < epochs and times[-1] + 1.5 * longest + RESERVE > until:
             raise OutOfTime
 

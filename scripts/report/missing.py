@@ -88,7 +88,9 @@ def _is_complete(experiment: Experiment, dataset: str, method: str, preset: str,
     def there(more: Mapping[str, Any]) -> bool:
         name = f"{folder_name(preset, experiment.own_options() | dict(more))}.jsonl"
         files = (RESULTS / "runs" / where / dataset).glob(f"*/{method}/{name}")
-        return any(seeds <= published_seeds(f.relative_to(RESULTS / "runs").as_posix().removesuffix(".jsonl")) for f in files)
+        return any(
+            seeds <= published_seeds(f.relative_to(RESULTS / "runs").as_posix().removesuffix(".jsonl")) for f in files
+        )
 
     other = {"input": "hidden", "hidden": "input"}.get(str(own.get("method.layer")))
     return there(own) or (len(own) == 1 and other is not None and there({}) and there({"method.layer": other}))
@@ -141,7 +143,9 @@ def remembered(path: Path, results: Path = RESULTS) -> list[Item]:
     if path.is_file():
         kept = json.loads(path.read_text())
         if kept["state"] == state:
-            return [Item(**{k: tuple(v) if isinstance(v, list) else v for k, v in one.items()}) for one in kept["items"]]
+            return [
+                Item(**{k: tuple(v) if isinstance(v, list) else v for k, v in one.items()}) for one in kept["items"]
+            ]
     items = missing(results=results)
     write_atomically(path, json.dumps({"state": state, "items": [asdict(item) for item in items]}, indent=1) + "\n")
     return items

@@ -63,13 +63,13 @@ def _lstnet(in_shape: tuple[int, ...], out_features: int, **more: str) -> nn.Mod
 #: By name: the shape of an input, how many labels, the network, and how its inputs are held.
 BACKBONES: dict[str, tuple[tuple[int, ...], int, Callable[..., nn.Module], Callable[[Tensor], Any]]] = {
     "fcn3": ((5,), 2, FCN3, Tensor.clone),
-    "lstnet": ((54, 3), 3, lambda i, o: _lstnet(i, o), Lazy),
+    "lstnet": ((54, 3), 3, _lstnet, Lazy),
     "lst_attn": ((54, 3), 3, lambda i, o: _lstnet(i, o, variant="attention", score="mlp"), Tensor.clone),
     "deepdta": ((63 * 16 + 26 * 30,), 1, lambda i, o: DeepDTA(i, o, 16), Lazy),
     "resnet18": ((3, 16, 16), 1, lambda i, o: ResNet(i, o, 18, width=2), Tensor.clone),
     "resnet50": ((8, 16, 16), 1, lambda i, o: ResNet(i, o, 50, width=2), Lazy),
     "r2plus1d_18": ((3, 4, 16, 16), 1, lambda i, o: R2Plus1D18(i, o, width=2), Views),
-    "small": ((1, 4, 4), SHOTS, lambda i, o: Small(), Tensor.clone),
+    "small": ((1, 4, 4), SHOTS, Small, Tensor.clone),
     "conv_maml": ((1, SIDE, SIDE), SHOTS, lambda i, o: ConvMAML(i, o, 3), Tensor.clone),
 }
 IMAGES = ("resnet18", "resnet50")
@@ -77,7 +77,8 @@ TASKS = ("small", "conv_maml")
 BY_FEATURES = ("coral", "drnn", "ib_irm")
 #: What makes searches, schedules and inner loops short enough for two epochs of two steps.
 SHORT = {"method.outer": 2, "method.n_in": 2, "method.n_policy": 10, "method.inner_batch": 8, "method.warm_up": 1,
-         "method.every": 1, "method.groups": 2, "method.inner_steps": 1, "method.report_steps": 2, "method.m": 2}  # fmt: skip
+         "method.every": 1, "method.groups": 2, "method.inner_steps": 1, "method.report_steps": 2,
+         "method.m": 2}  # fmt: skip
 
 
 def methods_of(backbone: str) -> list[str]:
@@ -96,7 +97,7 @@ def choices(method: str) -> dict[str, str]:
 
 
 @cache
-def _whole(tasks: bool) -> DictConfig:  # noqa: FBT001
+def _whole(tasks: bool) -> DictConfig:
     dataset, preset = ("pascal1d", "cpu") if tasks else ("no2", "paper")
     return compose_train([f"dataset={dataset}", "method=maml" if tasks else "method=erm", f"preset={preset}"])
 
@@ -167,7 +168,11 @@ def parts(method: str) -> set[tuple[str, str]]:
 
 def cover() -> list[tuple[str, tuple[str, ...], int]]:
     """Return as many methods as it takes to have every part, and every backbone, alone or as a stack of two."""
-    found, seen, turns = [], set(), itertools.cycle(["fcn3", "fcn3", "lst_attn", *["fcn3"] * 4, "deepdta", "lstnet", *["fcn3"] * 9])
+    found, seen, turns = (
+        [],
+        set(),
+        itertools.cycle(["fcn3", "fcn3", "lst_attn", *["fcn3"] * 4, "deepdta", "lstnet", *["fcn3"] * 9]),
+    )
     for name in sorted(names("method"), key=needs_images):  # those of images take longest
         if parts(name) <= seen:
             continue

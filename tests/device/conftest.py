@@ -38,7 +38,7 @@ def device(_registered: torch.device) -> Iterator[torch.device]:
 
 
 @pytest.fixture
-def _steps(monkeypatch: pytest.MonkeyPatch) -> Steps:
+def steps(monkeypatch: pytest.MonkeyPatch) -> Steps:
     """For every step on the pretended device, in which operations the host waited, or sent a tensor."""
     seen: Steps = []
     if not ASKED:

@@ -104,12 +104,12 @@ def test_a_tensor_left_behind_is_refused(
 
 
 def test_a_lambda_left_behind_is_seen(
-    device: torch.device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, _steps: Steps
+    device: torch.device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: Steps
 ) -> None:
     """`mix` takes a lambda from anywhere and moves it: then every step sends something."""
     after(BatchLoader, "batches", in_batch("lam"))(monkeypatch)
     trains(device, tmp_path)
-    assert all(moved for _, moved in _steps)
+    assert all(moved for _, moved in steps)
 
 
 def test_a_table_of_a_sampler_left_behind_is_refused(device: torch.device, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,7 +123,7 @@ def test_a_table_of_a_sampler_left_behind_is_refused(device: torch.device, monke
 
 def test_values_do_not_leave_the_device_by_themselves(device: torch.device) -> None:
     x = torch.ones(3, device=device)
-    with pytest.raises(TypeError, match="Use Tensor.cpu"):
+    with pytest.raises(TypeError, match=r"Use Tensor\.cpu"):
         x.numpy()
     with pytest.raises(MixedDevices):
         x[torch.tensor([0, 1])]

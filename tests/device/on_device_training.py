@@ -14,12 +14,14 @@ from tests.device.cases import LARGE, cover, make_method, make_run, mixtures, pr
 from tests.device.conftest import Steps
 from tests.helpers import settings
 
+Case = tuple[str, tuple[str, ...], int]  # a backbone, a method with overrides, and how many seeds
 SETTINGS = {"batch_size": 8, "eval_batch_size": 4, "lr": 1e-3, "label_scaling": "standard", "track": ["train"]}
 
 
 #: Steps that wait for the device: a layer that a batch draws is read, and so are the labels of graph cuts.
 WAIT = {"deepdta": {"_local_scalar_dense"}, "local_mixup": {"_local_scalar_dense"},
-        "puzzlemix": {"tolist", "nonzero", "_to_copy"}, "puzzlemix_cmixup": {"tolist", "nonzero", "_to_copy"}}  # fmt: skip
+        "puzzlemix": {"tolist", "nonzero", "_to_copy"}, "puzzlemix_cmixup": {"tolist", "nonzero", "_to_copy"},
+        }  # fmt: skip
 MOVE = {"puzzlemix": {"tensor", "_to_copy"}, "puzzlemix_cmixup": {"tensor", "_to_copy"}}
 
 
@@ -43,14 +45,12 @@ def assert_trains(backbone: str, words: tuple[str, ...], count: int, device: tor
         assert all(value.device.type == "cpu" for value in ours.state_dict.values())
 
 
-@pytest.mark.parametrize(("backbone", "words", "count"), cover())
-def test_every_part_trains(
-    backbone: str, words: tuple[str, ...], count: int, device: torch.device, tmp_path: Path,
-    _steps: Steps,
-) -> None:  # fmt: skip
+@pytest.mark.parametrize("case", cover(), ids=str)
+def test_every_part_trains(case: Case, device: torch.device, tmp_path: Path, steps: Steps) -> None:
+    backbone, words, count = case
     assert_trains(backbone, words, count, device, tmp_path)
     may = WAIT.get(backbone, set()) | WAIT.get(words[0], set())
-    assert all(waited <= may and moved <= MOVE.get(words[0], set()) for waited, moved in _steps), _steps
+    assert all(waited <= may and moved <= MOVE.get(words[0], set()) for waited, moved in steps), steps
 
 
 @pytest.mark.parametrize(("backbone", "method"), LARGE)

@@ -1,10 +1,10 @@
-"""A pretended device: an accelerator called "npu" whose tensors lie in the CPU's memory, and which does not let them mix.
+"""A pretended device: an accelerator called "npu" whose tensors lie in the CPU's memory and do not mix with the CPU's.
 
-PyTorch has a place for a backend that it does not know, and lets Python take it. A tensor of this device says that it is
-on `npu:0`; under it lies an ordinary tensor, which every operation is done on. So values are real, data-dependent code
-works, and a run on it can be compared with one on the CPU. An operation is refused, as CUDA would, if its tensors are not
-all on one device; a copy may cross. Two things are stricter than CUDA, which would copy
-in silence and wait: an index on the CPU into a tensor of the device, and a CPU scalar outside elementwise arithmetic.
+PyTorch has a place for a backend that it does not know, and lets Python take it. A tensor of this device says that it
+is on `npu:0`; under it lies an ordinary tensor, which every operation is done on. So values are real, data-dependent
+code works, and a run on it can be compared with one on the CPU. An operation is refused, as CUDA would, if its tensors
+are not all on one device; a copy may cross. Two things are stricter than CUDA, which would copy in silence and wait: an
+index on the CPU into a tensor of the device, and a CPU scalar outside elementwise arithmetic.
 
 Register it once, in a process of its own, before the first backward: the backend stays, and the autograd engine counts
 its devices when it starts.
@@ -82,7 +82,7 @@ class PretendedDevice(TorchDispatchMode):
 
 
 def mapped(function: Callable[[Tensor], Any], tree: Any) -> Any:
-    """Return tuples, lists and dictionaries of anything with every tensor changed; PyTorch's own takes ten times as long."""
+    """Return a tree with every tensor changed; PyTorch's own function takes ten times as long."""
     if isinstance(tree, Tensor):
         return function(tree)
     if isinstance(tree, (list, tuple)):
@@ -216,7 +216,7 @@ def _empty(size: Any, dtype: Any = None, **_: Any) -> Tensor:
     return DeviceTensor(torch.empty(size, dtype=dtype))
 
 
-def _copy_from(source: Tensor, target: Tensor, non_blocking: bool = False) -> Tensor:  # noqa: FBT001, FBT002
+def _copy_from(source: Tensor, target: Tensor, non_blocking: bool = False) -> Tensor:
     moves["tensor"] += isinstance(target, DeviceTensor) and not isinstance(source, DeviceTensor)
     _host(target).copy_(_host(source))
     return target

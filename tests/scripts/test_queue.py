@@ -36,11 +36,11 @@ def test_a_run_that_was_stopped_is_one_that_was_not(tmp_path: Path) -> None:
         slices += 1
     assert 1 < slices < 9
     straight = planned(tmp_path / "straight", *WORDS)
-    trainer(tmp_path / "straight", "cpu")(item, 1, lambda epoch, rows: None)
+    trainer(tmp_path / "straight", "cpu")(item, 1, lambda *_: None)
     for seed in (0, 1):
         ours, theirs = report_of(job.run_folder(seed)), report_of(straight.run_folder(seed))
         assert ours["scores"] == theirs["scores"]
-        assert (job.run_folder(seed) / "history.csv").read_text() == (straight.run_folder(seed) / "history.csv").read_text()
+        assert len({(one.run_folder(seed) / "history.csv").read_text() for one in (job, straight)}) == 1
 
 
 def test_a_dry_run_says_what_and_how_long_and_trains_nothing(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
@@ -60,7 +60,7 @@ def test_a_dry_run_says_what_and_how_long_and_trains_nothing(tmp_path: Path, cap
 
 def test_what_is_missing_are_the_seeds_that_are_not_published(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = replace(load_experiment("table_batch_id"), datasets=["no2"], methods=["cmixup", "cmixup_batch"])
-    monkeypatch.setattr("scripts.report.missing.load_experiment", lambda name: replace(whole, seeds=12))
+    monkeypatch.setattr("scripts.report.missing.load_experiment", lambda _: replace(whole, seeds=12))
     artefact = Artefact("mine", "Table 1", "gains", "reproduce-table1", experiment="table_batch_id", presets=["paper"])
     items = missing([artefact])
     # Ten seeds are published; what is missing of each cell trains as one stack, worth 1/11 + 1/12.

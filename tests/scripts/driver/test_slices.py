@@ -119,12 +119,12 @@ def test_a_queue_killed_anywhere_loses_no_finished_run(
             raise Killed
         return clock()
 
-    monkeypatch.setattr(taken.Taken, "give_back", lambda self: None)  # a killed process gives nothing back
+    monkeypatch.setattr(taken.Taken, "give_back", lambda _: None)  # a killed process gives nothing back
     with pytest.raises(Killed):
         work(items, tmp_path, 20.0, killed_clock, train, say=lambda _: None)
     monkeypatch.undo()
     done = {path: path.stat().st_mtime_ns for path in (tmp_path / "runs").rglob("DONE")}
-    monkeypatch.setattr(taken, "_is_alive", lambda process: False)
+    monkeypatch.setattr(taken, "_is_alive", lambda _: False)
     before = len(train.began)
     run(items, tmp_path, 20.0, train)
     assert {path: path.stat().st_mtime_ns for path in done} == done
@@ -172,7 +172,7 @@ def test_checkpoints_come_every_quarter_of_a_minute(tmp_path: Path) -> None:
         raise OutOfTime
 
     for minutes, speed in ((100.0, 1.0), (10.0, 1.0), (10.0, 1.6), (1.0, 1.0)):
-        work([replace(item("a", minutes), epochs=200)], tmp_path, 9.0, Clock(), train, speed, say=lambda _: None)
+        work([replace(item("a", minutes), epochs=200)], tmp_path, 9.0, Clock(), train, speed=speed, say=lambda _: None)
     assert asked == [1, 5, 8, 10]
 
 
@@ -230,7 +230,7 @@ def test_a_device_s_speed_is_measured(tmp_path: Path, monkeypatch: pytest.Monkey
         {"run": "b/seed=0", "seconds": 1.0, "device": "cuda: H100"},
     ]
     (tmp_path / "runs").mkdir()
-    monkeypatch.setattr(slices, "load_reports", lambda root: reports)
+    monkeypatch.setattr(slices, "load_reports", lambda _: reports)
     assert speed_of("cuda", tmp_path, [item("a", 2.0)]) == 20.0
     assert speed_of("cpu", tmp_path, [item("a", 2.0)]) == 1.0
     assert speed_of("cuda", tmp_path, []) == slices.ASSUMED

@@ -19,6 +19,7 @@ from rich.table import Table
 from cmixup.errors import InputError, check_positive
 from scripts.driver.cli import out_folder, user_errors
 from scripts.driver.job import pick_device
+from scripts.driver.runs import note_commit
 from scripts.driver.slices import QUEUE, Item, forecast, left, speed_of, trainer, work
 from scripts.driver.words import parse_words
 from scripts.report.missing import remembered
@@ -51,6 +52,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         minutes = _minutes(given.get("minutes", "inf"))
         device = given.get("device", "auto")
         kind = pick_device(device).type
+        note_commit()
         everything = remembered(out / QUEUE / "missing.json")
         asked = [item for item in everything if given.get("only", "") in item.cell]
         items, speed = left(asked, out), speed_of(kind, out, everything)

@@ -32,6 +32,7 @@ REPORT, HISTORY = "report.json", "history.csv"
 LONGEST_NAME = 120  # of a folder
 CODE = Path(__file__).resolve().parents[2]  # the checkout that runs
 CODE_FOLDERS = ("cmixup", "configs", "datasets", "models", "scripts")
+CARRIED = ".commit.json"  # which commit it is, where it was carried without git
 MACHINE_KEYS = ("out", "weights")  # of a configuration: where a run is kept, and how much of it
 PACKAGES = ("torch", "numpy", "scikit-learn", "hydra-core", "torchvision", "wilds", "PyTDC")
 
@@ -151,13 +152,37 @@ def environment(device: torch.device, code: Path = CODE) -> dict[str, Any]:
         with contextlib.suppress(metadata.PackageNotFoundError):
             versions[package] = metadata.version(package)
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else _cpu_name()
+    commit = _git(code, "rev-parse", "HEAD")
     return {
-        "commit": _git(code, "rev-parse", "HEAD"),
-        "dirty": is_dirty(code),
+        "commit": commit or carried_commit(code),
+        "dirty": is_dirty(code) if commit else not carried_commit(code),
         "versions": {"python": platform.python_version(), **versions},
         "device": f"{device.type}: {name}",
         "threads": torch.get_num_threads(),
     }
+
+
+def note_commit(code: Path = CODE) -> None:
+    """Write which commit the code is, for a machine that it is carried to without git; nothing if it is dirty."""
+    commit = _git(code, "rev-parse", "HEAD")
+    if commit and not is_dirty(code):
+        write_atomically(code / CARRIED, json.dumps({"commit": commit, "code": _digest(code)}) + "\n")
+
+
+def carried_commit(code: Path) -> str:
+    """Return the commit that `note_commit` wrote where the code is still what it was then, else nothing."""
+    path = code / CARRIED
+    noted = json.loads(path.read_text()) if path.is_file() else {}
+    return str(noted["commit"]) if noted.get("code") == _digest(code) else ""
+
+
+def _digest(code: Path) -> str:
+    """Return a hash of the names and contents of all files below `CODE_FOLDERS`."""
+    files = sorted(f for folder in CODE_FOLDERS for f in (code / folder).rglob("*") if f.suffix in (".py", ".yaml"))
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(f"{file.relative_to(code).as_posix()}\0".encode() + file.read_bytes())
+    return digest.hexdigest()
 
 
 def is_dirty(code: Path) -> bool:

@@ -28,6 +28,7 @@ from scripts.driver.compose import compose_train, names, part_file
 from scripts.driver.config import Part, check_part, resolved
 from tests.helpers import Lazy
 from tests.methods.episodes import Small
+from tests.mixing.images import ConvNet
 from tests.scripts.cover import method_kind, needs_images
 
 ROWS = {"train": 16, "val": 6, "test": 6}
@@ -66,13 +67,14 @@ BACKBONES: dict[str, tuple[tuple[int, ...], int, Callable[..., nn.Module], Calla
     "lstnet": ((54, 3), 3, _lstnet, Lazy),
     "lst_attn": ((54, 3), 3, lambda i, o: _lstnet(i, o, variant="attention", score="mlp"), Tensor.clone),
     "deepdta": ((63 * 16 + 26 * 30,), 1, lambda i, o: DeepDTA(i, o, 16), Lazy),
+    "convnet": ((3, 16, 16), 1, lambda i, o: ConvNet(i[0], o), Tensor.clone),
     "resnet18": ((3, 16, 16), 1, lambda i, o: ResNet(i, o, 18, width=2), Tensor.clone),
     "resnet50": ((8, 16, 16), 1, lambda i, o: ResNet(i, o, 50, width=2), Lazy),
     "r2plus1d_18": ((3, 4, 16, 16), 1, lambda i, o: R2Plus1D18(i, o, width=2), Views),
     "small": ((1, 4, 4), SHOTS, Small, Tensor.clone),
     "conv_maml": ((1, SIDE, SIDE), SHOTS, lambda i, o: ConvMAML(i, o, 3), Tensor.clone),
 }
-IMAGES = ("resnet18", "resnet50")
+IMAGES = ("convnet", "resnet18", "resnet50")
 TASKS = ("small", "conv_maml")
 BY_FEATURES = ("coral", "drnn", "ib_irm")
 #: What makes searches, schedules and inner loops short enough for two epochs of two steps.
@@ -166,6 +168,10 @@ def parts(method: str) -> set[tuple[str, str]]:
     return {("_target_", part_file("method", method)["_target_"]), *choices(method).items()}
 
 
+def _image_backbone(method: str) -> str:
+    return "resnet18" if method.startswith("automix") else "convnet"
+
+
 def cover() -> list[tuple[str, tuple[str, ...], int]]:
     """Return as many methods as it takes to have every part, and every backbone, alone or as a stack of two."""
     found, seen, turns = (
@@ -177,7 +183,7 @@ def cover() -> list[tuple[str, tuple[str, ...], int]]:
         if parts(name) <= seen:
             continue
         seen |= parts(name)
-        on = TASKS[0] if name in methods_of(TASKS[0]) else IMAGES[0] if needs_images(name) else next(turns)
+        on = TASKS[0] if name in methods_of(TASKS[0]) else _image_backbone(name) if needs_images(name) else next(turns)
         on = on if name in methods_of(on) else "fcn3"
         linear = choices(name).get("mixing") == "linear" and "layer" in part_file("method", name)
         stacked = on == "fcn3" and len(found) % 2

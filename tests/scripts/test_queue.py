@@ -43,7 +43,10 @@ def test_a_run_that_was_stopped_is_one_that_was_not(tmp_path: Path) -> None:
         assert len({(one.run_folder(seed) / "history.csv").read_text() for one in (job, straight)}) == 1
 
 
-def test_a_dry_run_says_what_and_how_long_and_trains_nothing(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+def test_a_dry_run_says_what_and_how_long_and_trains_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("scripts.queue.note_commit", lambda: None)
     here = Item("a", WORDS, "table1/no2/fcn3/mixup/paper", (7, 8), 2, ("table1",), 1.5, 10)
     there = Item("b", WORDS, "table1/echo/r2plus1d_18/erm/paper", (0,), 0, ("table1",), 60.0, 10, "echo: no files")
     listed(tmp_path, here, there)

@@ -190,6 +190,9 @@ bench-distances: $(VENV)/.ready ## Measure partners by label, input and represen
 bench-maml: $(VENV)/.ready ## Measure the vectorised inner loop against a loop over tasks, into results/benchmarks
 	$(PY) -m scripts.bench.maml
 
+bench-gpu: $(VENV)/.ready ## Measure what a GPU gains beside the CPU and its limits, into results/benchmarks (5 minutes): SHORT=1
+	$(PY) -m scripts.bench.gpu $(if $(SHORT),--short)
+
 bench-mixing: $(VENV)/.ready ## Measure PuzzleMix against a loop over pairs, and steps of all mixings, into results/benchmarks
 	$(PY) -m scripts.bench.mixing
 

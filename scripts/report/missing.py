@@ -143,9 +143,12 @@ def remembered(path: Path, results: Path = RESULTS) -> list[Item]:
     if path.is_file():
         kept = json.loads(path.read_text())
         if kept["state"] == state:
-            return [
-                Item(**{k: tuple(v) if isinstance(v, list) else v for k, v in one.items()}) for one in kept["items"]
-            ]
+            return [_item(one) for one in kept["items"]]
     items = missing(results=results)
     write_atomically(path, json.dumps({"state": state, "items": [asdict(item) for item in items]}, indent=1) + "\n")
     return items
+
+
+def _item(kept: Mapping[str, Any]) -> Item:
+    """Return an item from JSON, which knows no tuples."""
+    return Item(**{key: tuple(value) if isinstance(value, list) else value for key, value in kept.items()})

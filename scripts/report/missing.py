@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from datasets.common.fetch import FetchError
 from scripts.driver.compose import CONFIG_DIR, compose_train, part_file
 from scripts.driver.compose import names as options
 from scripts.driver.config import target
-from scripts.driver.job import plan
+from scripts.driver.job import Job, plan
 from scripts.driver.runs import folder_name
 from scripts.driver.slices import Item
 from scripts.driver.words import parse_seeds
@@ -36,28 +36,35 @@ def published_seeds(cell: str, results: Path = RESULTS) -> set[int]:
 
 
 def missing(artefacts: Sequence[Artefact] | None = None, results: Path = RESULTS) -> list[Item]:
-    """Return what is missing of these artefacts, of all of them by default: a minute, as every cell is planned.
+    """Return what is missing of these artefacts, of all of them by default: minutes, as every cell is planned.
 
     Presets are those that decide an artefact and `paper`; a cell that several show is one item.
     """
-    cells: dict[str, tuple[tuple[str, ...], set[int], list[str]]] = {}
+    cells: dict[str, tuple[tuple[str, ...], Job, set[int], list[str]]] = {}
     for artefact in load() if artefacts is None else artefacts:
         if not artefact.experiment:
             continue
         experiment = load_experiment(artefact.experiment)
-        for words, cell in _cells(artefact, experiment):
-            known = cells.setdefault(cell, (words, set(), []))
-            known[1].update(parse_seeds(experiment.seeds))
-            known[2].append(artefact.name)
+        for words, job in _cells(artefact, experiment):
+            cell = job.folder.relative_to(f"{NOWHERE}/runs").as_posix()
+            known = cells.setdefault(cell, (words, job, set(), []))
+            known[2].update(parse_seeds(experiment.seeds))
+            known[3].append(artefact.name)
     found: list[Item] = []
-    for cell, (words, seeds, shown_in) in cells.items():
+    for cell, (words, job, seeds, shown_in) in cells.items():
         there = published_seeds(cell, results)
-        found += _items(cell, words, sorted(seeds - there), len(there & seeds), tuple(dict.fromkeys(shown_in)))
+        if seeds - there:
+            dataset, method = job.config["dataset"]["name"], job.config["method"]["name"]
+            one = Item(
+                "", words, cell, tuple(sorted(seeds - there)), len(there & seeds), tuple(dict.fromkeys(shown_in)),
+                estimate_minutes(dataset, method, job), job.settings.epochs, _wanting(dataset),
+            )  # fmt: skip
+            found += _trained_together(one) if job.stackable else _trained_alone(one)
     return found
 
 
-def _cells(artefact: Artefact, experiment: Experiment) -> Iterable[tuple[tuple[str, ...], str]]:
-    """Yield the command line of each cell of an artefact, and the folder of its runs below `runs`."""
+def _cells(artefact: Artefact, experiment: Experiment) -> Iterable[tuple[tuple[str, ...], Job]]:
+    """Yield the command line of each cell of an artefact, and the job of its seed 0 on the CPU."""
     for preset in dict.fromkeys([*artefact.presets, "paper"]):
         choice = Choice(list(experiment.datasets), list(experiment.methods), [0], preset, NOWHERE, "cpu", rerun=False)
         for dataset in choice.datasets:
@@ -72,8 +79,7 @@ def _cells(artefact: Artefact, experiment: Experiment) -> Iterable[tuple[tuple[s
                         job = plan(compose_train(words))
                     except InputError:
                         continue  # a preset of another size of network, or a value that this dataset does not take
-                    cell = job.folder.relative_to(f"{NOWHERE}/runs").as_posix()
-                    yield tuple(w for w in words if not w.startswith(MACHINE)), cell
+                    yield tuple(w for w in words if not w.startswith(MACHINE)), job
 
 
 def _is_complete(experiment: Experiment, dataset: str, method: str, preset: str, change: str) -> bool:
@@ -96,21 +102,19 @@ def _is_complete(experiment: Experiment, dataset: str, method: str, preset: str,
     return there(own) or (len(own) == 1 and other is not None and there({}) and there({"method.layer": other}))
 
 
-def _items(cell: str, words: tuple[str, ...], seeds: Sequence[int], n: int, shown_in: tuple[str, ...]) -> list[Item]:
-    """Return the missing seeds of a cell as one stack, or each alone where they do not train as one."""
-    if not seeds:
-        return []
-    job = plan(compose_train([*words, f"seeds=[{','.join(map(str, seeds))}]", f"out={NOWHERE}", "device=cpu"]))
-    dataset, method = job.config["dataset"]["name"], job.config["method"]["name"]
-    minutes = estimate_minutes(dataset, method, job) / len(seeds)
-    groups = [tuple(seeds)] if job.stackable else [(seed,) for seed in seeds]
+def _trained_together(item: Item) -> list[Item]:
+    return [replace(item, name=_name(item.cell, item.seeds))]
+
+
+def _trained_alone(item: Item) -> list[Item]:
     return [
-        Item(
-            hashlib.sha256(repr((cell, group)).encode()).hexdigest()[:16], words, cell, group,
-            n + (0 if job.stackable else k), shown_in, minutes, job.settings.epochs, _wanting(dataset),
-        )
-        for k, group in enumerate(groups)
-    ]  # fmt: skip
+        replace(item, name=_name(item.cell, (seed,)), seeds=(seed,), published=item.published + k)
+        for k, seed in enumerate(item.seeds)
+    ]
+
+
+def _name(cell: str, seeds: tuple[int, ...]) -> str:
+    return hashlib.sha256(repr((cell, seeds)).encode()).hexdigest()[:16]
 
 
 _looked_at: dict[str, str] = {}

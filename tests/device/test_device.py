@@ -16,7 +16,7 @@ REPO = HERE.parents[1]
 def check_suite(files: list[str], marks: str, device: str = "", timeout: int = 580) -> None:
     """Run some of the files with pytest; its words are the failure."""
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-x", "-m", marks, "--timeout", str(timeout),
+        [sys.executable, "-m", "pytest", "-x", "-m", marks, "--timeout", str(timeout),
          *(str(HERE / f"on_device_{name}.py") for name in files)],
         cwd=REPO, capture_output=True, text=True, check=False, timeout=timeout,
         env={**os.environ, "PYTHONPATH": str(REPO), "CMIXUP_TEST_DEVICE": device},

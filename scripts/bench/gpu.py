@@ -38,7 +38,7 @@ REPEATS, STEPS = 3, 20
 
 def seconds(work: Callable[[], object], device: torch.device, steps: int) -> float:
     """Return the wall seconds of one of `steps` calls, the fastest of some repeats, the device's work included."""
-    wait = torch.cuda.synchronize if device.type == "cuda" else (lambda: None)
+    wait: Callable[[], object] = torch.cuda.synchronize if device.type == "cuda" else (lambda: None)
     work()
     wait()
     taken = []
@@ -96,7 +96,7 @@ def steps_of(device: torch.device, *, short: bool) -> Iterator[Row]:
 
 def graph_of(step: Callable[[], object]) -> Callable[[], object]:
     """Return a replay of a step as a CUDA graph: one launch for all of its kernels."""
-    stream = torch.cuda.Stream()
+    stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
         for _ in range(3):

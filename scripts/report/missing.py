@@ -155,4 +155,5 @@ def remembered(path: Path, results: Path = RESULTS) -> list[Item]:
 
 def _item(kept: Mapping[str, Any]) -> Item:
     """Return an item from JSON, which knows no tuples."""
-    return Item(**{key: tuple(value) if isinstance(value, list) else value for key, value in kept.items()})
+    given: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in kept.items()}
+    return Item(**given)

@@ -152,7 +152,7 @@ def environment(device: torch.device, code: Path = CODE) -> dict[str, Any]:
         with contextlib.suppress(metadata.PackageNotFoundError):
             versions[package] = metadata.version(package)
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else _cpu_name()
-    commit = _git(code, "rev-parse", "HEAD")
+    commit = _head(code)
     return {
         "commit": commit or carried_commit(code),
         "dirty": is_dirty(code) if commit else not carried_commit(code),
@@ -164,7 +164,7 @@ def environment(device: torch.device, code: Path = CODE) -> dict[str, Any]:
 
 def note_commit(code: Path = CODE) -> None:
     """Write which commit the code is, for a machine that it is carried to without git; nothing if it is dirty."""
-    commit = _git(code, "rev-parse", "HEAD")
+    commit = _head(code)
     if commit and not is_dirty(code):
         write_atomically(code / CARRIED, json.dumps({"commit": commit, "code": _digest(code)}) + "\n")
 
@@ -190,6 +190,10 @@ def is_dirty(code: Path) -> bool:
     changed = _git(code, "status", "--porcelain", "--untracked-files=no")
     untracked = _git(code, "ls-files", "--others", "--exclude-standard", "--", *CODE_FOLDERS)
     return bool(changed or untracked)
+
+
+def _head(code: Path) -> str:
+    return _git(code, "rev-parse", "HEAD")
 
 
 def _git(code: Path, *command: str) -> str:

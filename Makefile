@@ -114,6 +114,12 @@ reproduce-figure-rcf-mnist: $(VENV)/.ready ## Draw images of RCF-MNIST over the 
 reproduce-all: $(VENV)/.ready ## Make every table and figure of the paper, the cheapest first, after saying what it costs: DRY_RUN=1 MINUTES= SEEDS=
 	$(PY) -m scripts.reproduce_all --dry-run "$(DRY_RUN)" --minutes "$(MINUTES)" --seeds "$(SEEDS)" --out "$(OUT)"
 
+missing: $(VENV)/.ready ## Say which runs the tables and figures miss, by value per minute, and what they cost: DEVICE= OUT=
+	$(PY) -m scripts.queue dry_run=1 "device=$(DEVICE)" "out=$(OUT)"
+
+queue: $(VENV)/.ready ## Train what tables and figures miss for MINUTES=9, and go on there the next time: DRY_RUN=1 DEVICE= OUT=
+	$(PY) -m scripts.queue "minutes=$(or $(MINUTES),9)" "dry_run=$(DRY_RUN)" "device=$(DEVICE)" "out=$(OUT)"
+
 results-page: $(VENV)/.ready ## Write all results as one HTML file that opens from disk, outputs/results.html
 	$(PY) -m scripts.results_page --out "$(OUT)"
 
@@ -191,6 +197,9 @@ bench-distances: $(VENV)/.ready ## Measure partners by label, input and represen
 
 bench-maml: $(VENV)/.ready ## Measure the vectorised inner loop against a loop over tasks, into results/benchmarks
 	$(PY) -m scripts.bench.maml
+
+bench-gpu: $(VENV)/.ready ## Measure what a GPU gains beside the CPU and its limits, into results/benchmarks (5 minutes): SHORT=1
+	$(PY) -m scripts.bench.gpu $(if $(SHORT),--short)
 
 bench-mixing: $(VENV)/.ready ## Measure PuzzleMix against a loop over pairs, and steps of all mixings, into results/benchmarks
 	$(PY) -m scripts.bench.mixing

@@ -73,11 +73,12 @@ def torch_seed(seed: int, device: torch.device | str = "cpu") -> Iterator[None]:
     This is for code that takes no generator: the initialisation of any `nn.Module`, and dropout.
     """
     device = torch.device(device)
-    on_cuda = device.type == "cuda"
-    with torch.random.fork_rng(devices=[device] if on_cuda else []):
+    elsewhere = device.type != "cpu"
+    with torch.random.fork_rng(devices=[device] if elsewhere else [], device_type=device.type):
         # `torch.manual_seed` would seed every device, those that are not put back too.
         torch.default_generator.manual_seed(seed)
-        if on_cuda:
-            with torch.cuda.device(device):
-                torch.cuda.manual_seed(seed)
+        if elsewhere:
+            module = torch.get_device_module(device)
+            with module.device(device):
+                module.manual_seed(seed)
         yield

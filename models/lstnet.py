@@ -43,7 +43,7 @@ class Dropout(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return x with a random part of it zero and the rest divided by 1 - p, in training mode."""
-        if not self.training or x.is_cuda:
+        if not self.training or x.device.type != "cpu":
             return dropout(x, self.p, self.training)
         numbers = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
         level = numbers.view(torch.int16)[: x.numel()].view(x.shape)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from cmixup.errors import InputError
 from scripts.driver.cli import label
@@ -47,6 +50,31 @@ def stacks_of(cells: Sequence[Cell], models: int = STACK_MODELS) -> list[list[Ce
     return stacks
 
 
+def own_device(command: Sequence[str], worker: str) -> list[str]:
+    """Return a command line with the GPU of this worker where it asks for any: the workers take them in turns.
+
+    Args:
+        command: of scripts.train.
+        worker: the name of a process, which ends in its number.
+    """
+    asked = [word.partition("=")[2] for word in command if word.startswith("device=")] or ["auto"]
+    count = torch.cuda.device_count()
+    number = re.search(r"\d+$", worker)
+    if asked[-1] not in ("auto", "cuda") or count < 2 or number is None:
+        return list(command)
+    return [*(word for word in command if not word.startswith("device=")), f"device=cuda:{int(number[0]) % count}"]
+
+
+def workers_at_once(*, cpu: bool) -> int:
+    """Return how many processes train at a time: one a core, or CMIXUP_WORKERS_PER_GPU (1) on every GPU."""
+    if cpu:
+        return len(os.sched_getaffinity(0))
+    each = os.environ.get("CMIXUP_WORKERS_PER_GPU") or "1"
+    if not each.isdecimal() or not int(each):
+        raise InputError(f"CMIXUP_WORKERS_PER_GPU must be a whole number, 1 or more, got {each!r}")
+    return max(1, torch.cuda.device_count()) * int(each)
+
+
 def train_stack(commands: Sequence[Sequence[str]], tell: Callable[[Any], None]) -> str | None:
     """Train one stack in a worker; returns what went wrong, such as seeds that diverged.
 
@@ -55,7 +83,8 @@ def train_stack(commands: Sequence[Sequence[str]], tell: Callable[[Any], None]) 
         tell: called with epoch and history row of the first run: 0 and none at the start.
     """
     tell((0, {}))
-    jobs = [plan(compose_train(command)) for command in commands]
+    worker = multiprocessing.current_process().name
+    jobs = [plan(compose_train(own_device(command, worker))) for command in commands]
     try:
         execute_together(jobs, lambda epoch, history: tell((epoch, history[0])))
     except (Diverged, InputError) as error:
@@ -84,7 +113,7 @@ def train_stacks(
     Args:
         stacks: command lines of scripts.train with the jobs that they plan, together where they train as one stack.
         title: what the progress display says.
-        workers: processes at a time; 0 is one a core, or one for a GPU.
+        workers: processes at a time; 0 is one a core, or one a GPU.
         on_finish: called for each job when its stack has ended, with what went wrong or None; it returns a line to
             print, or nothing.
 
@@ -94,7 +123,7 @@ def train_stacks(
     pending = [mine for stack in stacks if (mine := [(command, job) for command, job in stack if job.pending])]
     done = sum(len(job.seeds) - len(job.pending) for stack in stacks for _, job in stack)
     cpu = all(job.device.type == "cpu" for stack in pending for _, job in stack)
-    workers = min(len(pending), workers or (len(os.sched_getaffinity(0)) if cpu else 1))
+    workers = min(len(pending), workers or workers_at_once(cpu=cpu))
     with ProgressDisplay(sum(stack[0][1].settings.epochs for stack in pending), title) as display:
         if done:
             display.say(f"{done} runs are done already and are not trained again (RERUN=1 does)")

@@ -39,6 +39,7 @@ ENDED, PART = ".ended-", ".part"  # folders of stacks whose runs are being marke
 LONGEST_NAME = 120  # of a folder
 CODE = Path(__file__).resolve().parents[2]  # the checkout that runs
 CODE_FOLDERS = ("cmixup", "configs", "datasets", "models", "scripts")
+CARRIED = ".commit.json"  # which commit it is, where it was carried without git
 GIT = ("git", "--no-optional-locks", "-C")  # in no other git's way
 NUMBERS_FROM = ("cmixup", "datasets", "models")  # folders of sources
 MACHINE_KEYS = ("out", "weights", "resume")  # of a configuration: where a run is kept, how much of it, and from where
@@ -254,9 +255,10 @@ def environment(device: torch.device, code: Path = CODE) -> dict[str, Any]:
         with contextlib.suppress(metadata.PackageNotFoundError):
             versions[package] = metadata.version(package)
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else _cpu_name()
+    commit = _head(code)
     return {
-        "commit": _git(code, "rev-parse", "HEAD"),
-        "dirty": is_dirty(code),
+        "commit": commit or carried_commit(code),
+        "dirty": is_dirty(code) if commit else not carried_commit(code),
         "versions": {"python": platform.python_version(), **versions},
         "device": f"{device.type}: {name}",
         "threads": torch.get_num_threads(),
@@ -266,9 +268,30 @@ def environment(device: torch.device, code: Path = CODE) -> dict[str, Any]:
 @functools.cache
 def code_digest(code: Path = CODE) -> str:
     """Return a digest of the sources that numbers depend on, committed or not, as twelve hexadecimal digits."""
-    sources = [path for folder in NUMBERS_FROM for path in sorted((code / folder).rglob("*.py"))]
-    texts = b"".join(path.relative_to(code).as_posix().encode() + b"\0" + path.read_bytes() for path in sources)
-    return hashlib.sha256(texts).hexdigest()[:12]
+    return _digest(code, NUMBERS_FROM, (".py",))[:12]
+
+
+def note_commit(code: Path = CODE) -> None:
+    """Write which commit the code is, for a machine that it is carried to without git; nothing if it is dirty."""
+    commit = _head(code)
+    if commit and not is_dirty(code):
+        write_atomically(
+            code / CARRIED, json.dumps({"commit": commit, "code": _digest(code, CODE_FOLDERS, (".py", ".yaml"))}) + "\n"
+        )
+
+
+def carried_commit(code: Path) -> str:
+    """Return the commit that `note_commit` wrote where the code is still what it was then, else nothing."""
+    path = code / CARRIED
+    noted = json.loads(path.read_text()) if path.is_file() else {}
+    return str(noted["commit"]) if noted.get("code") == _digest(code, CODE_FOLDERS, (".py", ".yaml")) else ""
+
+
+def _digest(code: Path, folders: Sequence[str], suffixes: Sequence[str]) -> str:
+    """Return a hash of the names and contents of the files with these suffixes below some folders."""
+    files = [f for folder in folders for f in sorted((code / folder).rglob("*")) if f.suffix in suffixes]
+    texts = b"".join(f"{file.relative_to(code).as_posix()}\0".encode() + file.read_bytes() for file in files)
+    return hashlib.sha256(texts).hexdigest()
 
 
 def is_dirty(code: Path) -> bool:
@@ -276,6 +299,10 @@ def is_dirty(code: Path) -> bool:
     changed = _git(code, "status", "--porcelain", "--untracked-files=no")
     untracked = _git(code, "ls-files", "--others", "--exclude-standard", "--", *CODE_FOLDERS)
     return bool(changed or untracked)
+
+
+def _head(code: Path) -> str:
+    return _git(code, "rev-parse", "HEAD")
 
 
 def _git(code: Path, *command: str) -> str:

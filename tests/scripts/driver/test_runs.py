@@ -123,7 +123,7 @@ def test_the_environment_says_what_is_needed_to_repeat_a_run() -> None:
 
 def test_the_environment_without_git(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert environment(torch.device("cpu"))["commit"] == ""
+    assert environment(torch.device("cpu"), tmp_path)["commit"] == ""
 
 
 def git(folder: Path, *command: str) -> str:
@@ -153,6 +153,23 @@ def test_a_clean_checkout_is_not_dirty(checkout: Path) -> None:
     (checkout / "cmixup" / "__pycache__" / "mix.pyc").write_text("ignored")
     found = environment(torch.device("cpu"), checkout)
     assert (found["commit"], found["dirty"]) == (git(checkout, "rev-parse", "HEAD"), False)
+
+
+def test_code_that_is_carried_without_git_keeps_its_commit_until_it_changes(checkout: Path) -> None:
+    head, cpu = git(checkout, "rev-parse", "HEAD"), torch.device("cpu")
+    runs.note_commit(checkout)
+    (checkout / ".git").rename(checkout / "elsewhere")
+    found = environment(cpu, checkout)
+    assert (found["commit"], found["dirty"]) == (head, False)
+    (checkout / "cmixup/new.py").write_text("")
+    found = environment(cpu, checkout)
+    assert (found["commit"], found["dirty"]) == ("", True)
+
+
+def test_the_commit_of_dirty_code_is_not_noted(checkout: Path) -> None:
+    (checkout / "cmixup/mix.py").write_text("changed")
+    runs.note_commit(checkout)
+    assert not (checkout / runs.CARRIED).exists()
 
 
 @pytest.mark.parametrize("name", ["cmixup/mix.py", "docs/page.md"])

@@ -1,0 +1,174 @@
+"""What a GPU gains, beside the CPU and beside the device's own limits: `python -m scripts.bench.gpu [--short]`.
+
+Rows: a hidden C-Mixup step of FCN3 and LSTNet as stacks, plain, compiled and as a CUDA graph; RCF-MNIST's ResNet-18 in
+images a second with channels-last, TF32 and bf16; partners drawn on the device; MAML's vectorised loop and a loop over
+tasks. Wall seconds, the fastest of three repeats, after warming up. The page results/benchmarks/gpu.md is written only
+where there is a GPU; `--short` tries every row once, with small sizes, and writes nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import chain
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from cmixup import PartnerSampler
+from cmixup.batch import Batch
+from cmixup.files import write_atomically
+from cmixup.methods.cmixup import cmixup
+from cmixup.model_stack import ModelStack
+from models.fcn3 import FCN3
+from models.lstnet import LSTNet
+from models.resnet import ResNet
+from scripts.bench.maml import looped, make, vectorised
+from scripts.driver.cli import user_errors
+from scripts.driver.runs import environment
+from scripts.report.experiment import RESULTS
+from scripts.report.tables import markdown_rows
+
+Row = tuple[str, str, str, str]  # what, how, device, how fast
+REPEATS, STEPS = 3, 20
+
+
+def seconds(work: Callable[[], object], device: torch.device, steps: int) -> float:
+    """Return the wall seconds of one of `steps` calls, the fastest of some repeats, the device's work included."""
+    wait: Callable[[], object] = torch.cuda.synchronize if device.type == "cuda" else (lambda: None)
+    work()
+    wait()
+    taken = []
+    for _ in range(REPEATS if steps > 1 else 1):
+        start = time.perf_counter()
+        for _ in range(steps):
+            work()
+        wait()
+        taken.append((time.perf_counter() - start) / steps)
+    return min(taken)
+
+
+def limits(device: torch.device, *, short: bool) -> Iterator[Row]:
+    """Measure what the device can do: bytes copied and products of matrices."""
+    n = 1 << (22 if short else 28)
+    x = torch.ones(n, device=device)
+    y = torch.empty_like(x)
+    yield "limit", "copy", device.type, f"{8e-9 * n / seconds(lambda: y.copy_(x), device, 5):.0f} GB/s"
+    size = 512 if short else 8192 if device.type == "cuda" else 2048
+    for name, dtype in (("float32", torch.float32), ("TF32", torch.float32), ("bf16", torch.bfloat16)):
+        torch.backends.cuda.matmul.allow_tf32 = name == "TF32"
+        a = torch.randn(size, size, device=device, dtype=dtype)
+        fast = 2e-12 * size**3 / seconds(partial(torch.mm, a, a), device, 3)
+        yield "limit", f"product of matrices, {name}", device.type, f"{fast:.3g} TFLOP/s"
+    torch.backends.cuda.matmul.allow_tf32 = False
+
+
+def steps_of(device: torch.device, *, short: bool) -> Iterator[Row]:
+    """Measure a hidden C-Mixup step of small networks as stacks."""
+    networks: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...], int, str]] = {
+        "FCN3, batch 16": (lambda: FCN3((5,), 1), (16, 5), 1, "block1"),
+        "LSTNet, batch 128": (lambda: LSTNet((168, 8), 8), (128, 168, 8), 8, "conv"),
+    }
+    for name, (network, shape, width, layer) in networks.items():
+        for size in (1, 3) if short else (1, 10, 100):
+            for how in ("plain", "compiled", "CUDA graph"):
+                if how != "plain" and device.type != "cuda":
+                    continue
+                stack = ModelStack([network() for _ in range(size)], device)
+                method = cmixup(0.3, 2.0, layer=layer)
+                method.layers = (layer,)
+                lead = (size,) if size > 1 else ()
+                x, y = torch.rand(*lead, *shape, device=device), torch.rand(*lead, shape[0], width, device=device)
+                lam = torch.rand(*lead, shape[0], device=device)
+                domain = torch.zeros(*lead, shape[0], dtype=torch.int64, device=device)
+                batch = Batch(x, y, domain, Batch(x.flip(-1), y, domain), {"lam": lam})
+                step: Callable[[], object] = partial(method.step, stack, batch)
+                if how == "compiled":
+                    stack.model.compile()
+                if how == "CUDA graph":
+                    step = graph_of(step)
+                taken = seconds(step, device, 2 if short else STEPS)
+                yield f"{name}, stack of {size}", how, device.type, f"{1e6 * taken / size:.0f} us a step and model"
+
+
+def graph_of(step: Callable[[], object]) -> Callable[[], object]:
+    """Return a replay of a step as a CUDA graph: one launch for all of its kernels."""
+    stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    return graph.replay
+
+
+def images(device: torch.device, *, short: bool) -> Iterator[Row]:
+    """Measure ResNet-18 on RCF-MNIST's images, forward, backward and step."""
+    size, width = (16, 4) if short else (64, 64)
+    for how in ("plain", "channels-last", "channels-last, TF32", "channels-last, bf16"):
+        torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = how.endswith("TF32")
+        form = torch.contiguous_format if how == "plain" else torch.channels_last
+        stack = ModelStack([ResNet((3, 28, 28), 1, 18, width=width)], device)
+        stack.model.to(memory_format=form)  # type: ignore[call-overload]
+        x = torch.rand(size, 3, 28, 28, device=device).contiguous(memory_format=form)
+        y = torch.rand(size, 1, device=device)
+
+        def step(stack: ModelStack = stack, x: Tensor = x, y: Tensor = y, *, half: bool = how.endswith("bf16")) -> None:
+            stack.optimizer.zero_grad()
+            with torch.autocast(x.device.type, torch.bfloat16, enabled=half):
+                prediction = stack.model(x)
+            (prediction.float() - y).square().mean().backward()
+            stack.optimizer.step()
+
+        taken = seconds(step, device, 1 if short else STEPS)
+        yield f"RCF-MNIST, ResNet-18, batch {size}", how, device.type, f"{size / taken:.0f} images/s"
+    torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32 = True, False
+
+
+def sampling(device: torch.device, *, short: bool) -> Iterator[Row]:
+    """Measure an epoch of partners of labels on the device."""
+    for n in (10**4,) if short else (10**5, 10**6, 10**7, 10**8) if device.type == "cuda" else (10**5, 10**6, 10**7):
+        labels = torch.as_tensor(np.random.default_rng(0).normal(size=n), device=device)
+        sampler, rng = PartnerSampler(labels, 0.1), np.random.default_rng(1)
+        taken = seconds(partial(sampler.epoch, rng), device, 1)
+        yield f"partners of {n:,} labels", sampler.method, device.type, f"{1e9 * taken / n:.2f} ns a partner"
+
+
+def tasks(device: torch.device, *, short: bool) -> Iterator[Row]:
+    """Measure a gradient of MAML."""
+    case = make(*((4, 2) if short else (64, 10)), device)
+    for how, work in (("vectorised", vectorised), ("loop over tasks", looped)):
+        taken = seconds(partial(work, *case), device, 1 if short else 3)
+        yield "MAML, 10 tasks" if not short else "MAML, 2 tasks", how, device.type, f"{1e3 * taken:.0f} ms a gradient"
+
+
+def main() -> None:
+    """Entry point."""
+    parser = argparse.ArgumentParser(prog="python -m scripts.bench.gpu", description=__doc__)
+    parser.add_argument("--short", action="store_true")
+    short = parser.parse_args().short
+    with user_errors():
+        devices = [torch.device("cpu"), *([torch.device("cuda")] if torch.cuda.is_available() else [])]
+        rows = []
+        for device in reversed(devices):
+            parts = (limits, steps_of, images, sampling, tasks)
+            for row in chain.from_iterable(part(device, short=short) for part in parts):
+                print(" | ".join(row), flush=True)
+                rows.append(list(row))
+        if short or len(devices) == 1:
+            print("nothing is written: " + ("a short try" if short else "no GPU is here"))
+            return
+        names = "; ".join(environment(device)["device"] for device in devices)
+        table = markdown_rows(["what", "how", "device", "speed"], rows)
+        about = f"{names}; PyTorch {torch.__version__}. Wall time, the fastest of {REPEATS} repeats. `make bench-gpu`."
+        write_atomically(RESULTS / "benchmarks" / "gpu.md", "\n".join(["# On a GPU", "", about, "", *table, ""]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,159 @@
+"""The runs that tables and figures of the paper show and that are not published, with what each costs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf
+
+from cmixup.errors import InputError
+from cmixup.files import write_atomically
+from datasets.common.fetch import FetchError
+from scripts.driver.compose import CONFIG_DIR, compose_train, part_file
+from scripts.driver.compose import names as options
+from scripts.driver.config import target
+from scripts.driver.job import Job, plan
+from scripts.driver.runs import folder_name
+from scripts.driver.slices import Item
+from scripts.driver.words import parse_seeds
+from scripts.report.artefacts import Artefact, load
+from scripts.report.cells import Choice, changes, overrides
+from scripts.report.experiment import RESULTS, Experiment, estimate_minutes, load_experiment
+
+MACHINE = ("seeds=", "logger=", "out=", "device=", "rerun=")  # of a command line: where and how it is run
+NOWHERE = "/nowhere"  # a folder without runs
+
+
+def published_seeds(cell: str, results: Path = RESULTS) -> set[int]:
+    """Return the seeds of a cell that are published."""
+    path = results / "runs" / f"{cell}.jsonl"
+    return {json.loads(line)["seed"] for line in path.read_text().splitlines()} if path.is_file() else set()
+
+
+def missing(artefacts: Sequence[Artefact] | None = None, results: Path = RESULTS) -> list[Item]:
+    """Return what is missing of these artefacts, of all of them by default: minutes, as every cell is planned.
+
+    Presets are those that decide an artefact and `paper`; a cell that several show is one item.
+    """
+    cells: dict[str, tuple[tuple[str, ...], Job, set[int], list[str]]] = {}
+    for artefact in load() if artefacts is None else artefacts:
+        if not artefact.experiment:
+            continue
+        experiment = load_experiment(artefact.experiment)
+        for words, job in _cells(artefact, experiment):
+            cell = job.folder.relative_to(f"{NOWHERE}/runs").as_posix()
+            known = cells.setdefault(cell, (words, job, set(), []))
+            known[2].update(parse_seeds(experiment.seeds))
+            known[3].append(artefact.name)
+    found: list[Item] = []
+    for cell, (words, job, seeds, shown_in) in cells.items():
+        there = published_seeds(cell, results)
+        if seeds - there:
+            dataset, method = job.config["dataset"]["name"], job.config["method"]["name"]
+            one = Item(
+                "", words, cell, tuple(sorted(seeds - there)), len(there & seeds), tuple(dict.fromkeys(shown_in)),
+                estimate_minutes(dataset, method, job), job.settings.epochs, _wanting(dataset),
+            )  # fmt: skip
+            found += _trained_together(one) if job.stackable else _trained_alone(one)
+    return found
+
+
+def _cells(artefact: Artefact, experiment: Experiment) -> Iterable[tuple[tuple[str, ...], Job]]:
+    """Yield the command line of each cell of an artefact, and the job of its seed 0 on the CPU."""
+    for preset in dict.fromkeys([*artefact.presets, "paper"]):
+        choice = Choice(list(experiment.datasets), list(experiment.methods), [0], preset, NOWHERE, "cpu", rerun=False)
+        for dataset in choice.datasets:
+            if dataset not in options("dataset") or preset not in part_file("dataset", dataset)["presets"]:
+                continue
+            for method in experiment.methods_for(dataset, choice.methods):
+                for change in changes(experiment, choice, dataset, method) if method in options("method") else []:
+                    if _is_complete(experiment, dataset, method, preset, change):
+                        continue
+                    words = [*overrides(experiment, choice, dataset, method, change)]
+                    try:
+                        job = plan(compose_train(words))
+                    except InputError:
+                        continue  # a preset of another size of network, or a value that this dataset does not take
+                    yield tuple(w for w in words if not w.startswith(MACHINE)), job
+
+
+def _is_complete(experiment: Experiment, dataset: str, method: str, preset: str, change: str) -> bool:
+    """Return whether files show that a cell is published with all seeds, which spares the third of a second of a plan.
+
+    A layer is named in a file only where it is not the preset's: with the other layer and a file without one, both are.
+    """
+    changed = OmegaConf.from_dotlist(change.splitlines())
+    own = {key: OmegaConf.select(changed, key) for key in (line.partition("=")[0] for line in change.splitlines())}
+    where, seeds = experiment.recorded_under(method, dataset), set(parse_seeds(experiment.seeds))
+
+    def there(more: Mapping[str, Any]) -> bool:
+        name = f"{folder_name(preset, experiment.own_options() | dict(more))}.jsonl"
+        files = (RESULTS / "runs" / where / dataset).glob(f"*/{method}/{name}")
+        return any(
+            seeds <= published_seeds(f.relative_to(RESULTS / "runs").as_posix().removesuffix(".jsonl")) for f in files
+        )
+
+    other = {"input": "hidden", "hidden": "input"}.get(str(own.get("method.layer")))
+    return there(own) or (len(own) == 1 and other is not None and there({}) and there({"method.layer": other}))
+
+
+def _trained_together(item: Item) -> list[Item]:
+    return [replace(item, name=_name(item.cell, item.seeds))]
+
+
+def _trained_alone(item: Item) -> list[Item]:
+    return [
+        replace(item, name=_name(item.cell, (seed,)), seeds=(seed,), published=item.published + k)
+        for k, seed in enumerate(item.seeds)
+    ]
+
+
+def _name(cell: str, seeds: tuple[int, ...]) -> str:
+    return hashlib.sha256(repr((cell, seeds)).encode()).hexdigest()[:16]
+
+
+_looked_at: dict[str, str] = {}
+
+
+def _wanting(dataset: str) -> str:
+    """Return why a dataset cannot be had here, or nothing."""
+    if dataset not in _looked_at:
+        try:
+            target(compose_train([f"dataset={dataset}"]).dataset)().fetch()
+        except FetchError as error:
+            _looked_at[dataset] = str(error).splitlines()[0]
+        else:
+            _looked_at[dataset] = ""
+    return _looked_at[dataset]
+
+
+def fingerprint(results: Path = RESULTS) -> str:
+    """Return what the list depends on, as a short text: configurations, the map and which runs are published."""
+    files = [*sorted(CONFIG_DIR.rglob("*.yaml")), results / "artefacts.yaml", results / "records.csv"]
+    digest = hashlib.sha256()
+    for path in files:
+        digest.update(path.read_bytes() if path.is_file() else b"")
+    return digest.hexdigest()[:16]
+
+
+def remembered(path: Path, results: Path = RESULTS) -> list[Item]:
+    """Return what is missing, from a file where it holds the list of this state of the code; else make and keep it."""
+    state = fingerprint(results)
+    if path.is_file():
+        kept = json.loads(path.read_text())
+        if kept["state"] == state:
+            return [_item(one) for one in kept["items"]]
+    items = missing(results=results)
+    write_atomically(path, json.dumps({"state": state, "items": [asdict(item) for item in items]}, indent=1) + "\n")
+    return items
+
+
+def _item(kept: Mapping[str, Any]) -> Item:
+    """Return an item from JSON, which knows no tuples."""
+    given: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in kept.items()}
+    return Item(**given)

@@ -1,0 +1,211 @@
+"""Every method with every backbone that it suits, on data of a few rows: what the tests of a device train."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+import torch
+from omegaconf import DictConfig, OmegaConf
+from torch import Tensor, nn
+
+from cmixup.data import RegressionData, Split
+from cmixup.methods.base import Method
+from cmixup.seeding import Streams, torch_seed
+from cmixup.tasks import Tasks
+from cmixup.training.trainer import Run
+from models.conv_maml import ConvMAML
+from models.deepdta import DeepDTA
+from models.fcn3 import FCN3
+from models.lstnet import LSTNet
+from models.r2plus1d_18 import R2Plus1D18
+from models.resnet import ResNet
+from scripts.driver.compose import compose_train, names, part_file
+from scripts.driver.config import Part, check_part, resolved
+from tests.helpers import Lazy
+from tests.methods.episodes import Small
+from tests.mixing.images import ConvNet
+from tests.scripts.cover import method_kind, needs_images
+
+ROWS = {"train": 16, "val": 6, "test": 6}
+SHOTS, SIDE = 5, 16
+
+
+class Views:
+    """Clips of which training reads a random one and evaluation all three."""
+
+    def __init__(self, x: Tensor):
+        self.x, self.shape = x, x.shape
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def __getitem__(self, index: Tensor) -> Tensor:
+        return self.x[index]
+
+    def sample(self, index: Tensor, draw: Tensor) -> Tensor:
+        return self.x[index] + (draw % 7).float().reshape(-1, *[1] * (self.x.ndim - 1)) / 70
+
+    def all_views(self, row: int, size: int) -> Iterator[Tensor]:
+        yield from torch.split(torch.stack([self.x[row] + shift for shift in (0.0, 0.1, 0.2)]), size)
+
+
+def _lstnet(in_shape: tuple[int, ...], out_features: int, **more: str) -> nn.Module:
+    """LSTNet without dropout, whose masks on a device are others than on the CPU."""
+    made = LSTNet(in_shape, out_features, 4, 4, **more)
+    made.dropout.p = 0.0
+    return made
+
+
+#: By name: the shape of an input, how many labels, the network, and how its inputs are held.
+BACKBONES: dict[str, tuple[tuple[int, ...], int, Callable[..., nn.Module], Callable[[Tensor], Any]]] = {
+    "fcn3": ((5,), 2, FCN3, Tensor.clone),
+    "lstnet": ((54, 3), 3, _lstnet, Lazy),
+    "lst_attn": ((54, 3), 3, lambda i, o: _lstnet(i, o, variant="attention", score="mlp"), Tensor.clone),
+    "deepdta": ((63 * 16 + 26 * 30,), 1, lambda i, o: DeepDTA(i, o, 16), Lazy),
+    "convnet": ((3, 16, 16), 1, lambda i, o: ConvNet(i[0], o), Tensor.clone),
+    "resnet18": ((3, 16, 16), 1, lambda i, o: ResNet(i, o, 18, width=2), Tensor.clone),
+    "resnet50": ((8, 16, 16), 1, lambda i, o: ResNet(i, o, 50, width=2), Lazy),
+    "r2plus1d_18": ((3, 4, 16, 16), 1, lambda i, o: R2Plus1D18(i, o, width=2), Views),
+    "small": ((1, 4, 4), SHOTS, Small, Tensor.clone),
+    "conv_maml": ((1, SIDE, SIDE), SHOTS, lambda i, o: ConvMAML(i, o, 3), Tensor.clone),
+}
+IMAGES = ("convnet", "resnet18", "resnet50")
+TASKS = ("small", "conv_maml")
+BY_FEATURES = ("coral", "drnn", "ib_irm")
+#: What makes searches, schedules and inner loops short enough for two epochs of two steps.
+SHORT = {"method.outer": 2, "method.n_in": 2, "method.n_policy": 10, "method.inner_batch": 8, "method.warm_up": 1,
+         "method.every": 1, "method.groups": 2, "method.inner_steps": 1, "method.report_steps": 2,
+         "method.m": 2}  # fmt: skip
+
+
+def methods_of(backbone: str) -> list[str]:
+    """Return the methods that a backbone is for; mixings of images go with images alone."""
+    return [
+        name for name in names("method")
+        if method_kind(name).tasks == (backbone in TASKS) and (backbone in IMAGES or not needs_images(name))
+        and not (name in BY_FEATURES and backbone in ("lstnet", "lst_attn"))  # a part of LSTNet passes them by
+    ]  # fmt: skip
+
+
+def choices(method: str) -> dict[str, str]:
+    """Return which file of each group below configs/method the method's configuration takes."""
+    return {group: name for entry in part_file("method", method).get("defaults", []) if isinstance(entry, dict)
+            for group, name in entry.items()}  # fmt: skip
+
+
+@cache
+def _whole(tasks: bool) -> DictConfig:
+    dataset, preset = ("pascal1d", "cpu") if tasks else ("no2", "paper")
+    return compose_train([f"dataset={dataset}", "method=maml" if tasks else "method=erm", f"preset={preset}"])
+
+
+@cache
+def _part(method: str, words: tuple[str, ...]) -> Part:
+    """Compose a method as Hydra does, in a hundredth of the time: a file of each group, then its own."""
+    whole = copy.deepcopy(_whole(method_kind(method).tasks))
+    OmegaConf.set_struct(whole, False)
+    swapped = dict(word.split("=", 1) for word in words if word.startswith("method/"))
+    node: dict[str, Any] = {}
+    for entry in [*part_file("method", method).get("defaults", []), *([] if choices(method) else ["_self_"])]:
+        if entry == "_self_":
+            node |= part_file("method", method)
+            continue
+        ((group, name),) = entry.items()
+        file = part_file(f"method/{group}", swapped.get(f"method/{group}", name))
+        node |= file if group in file else {group: file}
+    node.pop("defaults", None)
+    whole.method = node
+    whole.train.epochs = 2
+    for key, value in SHORT.items():
+        if OmegaConf.select(whole, key) is not None:
+            OmegaConf.update(whole, key, value)
+    for word in words:
+        if not word.startswith("method/"):
+            OmegaConf.update(whole, *word.split("=", 1))
+    return check_part("method", resolved(whole)["method"])
+
+
+def make_method(method: str, *words: str) -> Method:
+    """Return a method as its configuration composes it."""
+    return _part(method, words).build()
+
+
+def make_run(backbone: str, method: Method, seed: int) -> Run:
+    """Return a run of the backbone on its own data."""
+    in_shape, width, network, _ = BACKBONES[backbone]
+    data, streams = _data(backbone, seed), Streams(seed)
+    with torch_seed(streams.init):
+        return Run(data, method, network(in_shape, width), streams)
+
+
+@cache
+def _data(backbone: str, seed: int) -> RegressionData:
+    in_shape, width, _, held = BACKBONES[backbone]
+    rng, splits = np.random.default_rng(seed), {}
+    for name, n in ROWS.items():
+        if backbone in TASKS:
+            side = 4 if backbone == "small" else SIDE
+            images = rng.integers(0, 256, (3, 14, side, side), np.uint8)
+            labels = rng.uniform(0, 10, (3, 14)).astype(np.float32)
+            views = rng.permuted(np.tile(np.arange(14), (n // 4, 1)), axis=1)[:, : 2 * SHOTS]
+            tasks = Tasks(images, labels, rng.integers(3, size=n // 4), views, SHOTS)
+            splits[name] = Split(tasks, tasks.y, torch.from_numpy(tasks.objects), name)
+            continue
+        x = torch.from_numpy(rng.random((n, *in_shape)).astype(np.float32))
+        y = x.flatten(1)[:, :width] + torch.from_numpy(0.1 * rng.normal(size=(n, width)).astype(np.float32))
+        splits[name] = Split(held(x), y, torch.arange(n) % 2, name)
+    metrics = {"metrics": ("mse",), "selection": "mse"} if backbone in TASKS else {"worst": ("r",)}
+    return RegressionData(backbone, **splits, unit="none", **metrics)
+
+
+def parts(method: str) -> set[tuple[str, str]]:
+    """Return what a method is made of."""
+    return {("_target_", part_file("method", method)["_target_"]), *choices(method).items()}
+
+
+def _image_backbone(method: str) -> str:
+    return "resnet18" if method.startswith("automix") else "convnet"
+
+
+def cover() -> list[tuple[str, tuple[str, ...], int]]:
+    """Return as many methods as it takes to have every part, and every backbone, alone or as a stack of two."""
+    found, seen, turns = (
+        [],
+        set(),
+        itertools.cycle(["fcn3", "fcn3", "lst_attn", *["fcn3"] * 4, "deepdta", "lstnet", *["fcn3"] * 9]),
+    )
+    for name in sorted(names("method"), key=needs_images):  # those of images take longest
+        if parts(name) <= seen:
+            continue
+        seen |= parts(name)
+        on = TASKS[0] if name in methods_of(TASKS[0]) else _image_backbone(name) if needs_images(name) else next(turns)
+        on = on if name in methods_of(on) else "fcn3"
+        linear = choices(name).get("mixing") == "linear" and "layer" in part_file("method", name)
+        stacked = on == "fcn3" and len(found) % 2
+        words = (name, "method.layer=hidden") if linear and on != "fcn3" else (name,)
+        found.append((on, words, 1 + stacked))
+    own = ("cmixup", "method/pairing=permutation", "method/lam=constant")
+    return [*found, ("conv_maml", ("cmixup_meta",), 1), ("fcn3", own, 2)]
+
+
+#: Backbones whose steps take long: one epoch of them, without a restart, in the default suite.
+LARGE = [("resnet50", "erm"), ("r2plus1d_18", "cmixup")]
+
+
+def product() -> list[tuple[str, tuple[str, ...], int]]:
+    """Return every method with every backbone that it suits, alone and as a stack of two."""
+    return [(b, (name,), seeds) for b in BACKBONES for name in methods_of(b) for seeds in (1, 2)]
+
+
+def mixtures() -> list[tuple[str, ...]]:
+    """Return every pairing with every mixing and both layers where the mixing allows them, on images."""
+    pairings = [p for p in names("method/pairing") if not p.startswith("support")]
+    mixings = names("method/mixing")
+    words = [(f"method/pairing={p}", f"method/mixing={m}") for p, m in itertools.product(pairings, mixings)]
+    hidden = [(*pair, "method.layer=hidden") for pair in words if pair[1].endswith(("linear", "cutmix"))]
+    return [*words, *hidden]

@@ -1,0 +1,58 @@
+"""The device that the files `on_device_*.py` run on: the pretended one, or CUDA if CMIXUP_TEST_DEVICE says so."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+
+from cmixup.batch import Batch
+from cmixup.training.loader import BatchLoader
+
+Steps = list[tuple[set[str], set[str]]]
+ASKED = os.environ.get("CMIXUP_TEST_DEVICE", "")
+
+
+@pytest.fixture(scope="session")
+def _registered() -> torch.device:
+    if ASKED == "cuda":
+        return torch.device("cuda", 0)
+    from tests.device.pretended import register
+
+    return register()
+
+
+@pytest.fixture
+def device(_registered: torch.device) -> Iterator[torch.device]:
+    """The device; while a test runs, tensors of the pretended one can be made."""
+    if ASKED == "cuda":
+        yield _registered
+        return
+    from tests.device.pretended import PretendedDevice
+
+    with PretendedDevice():
+        yield _registered
+
+
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch) -> Steps:
+    """For every step on the pretended device, in which operations the host waited, or sent a tensor."""
+    seen: Steps = []
+    if not ASKED:
+        from tests.device.pretended import moves, waits
+
+        right = BatchLoader.batches
+
+        def watched(*given: Any) -> Iterator[Batch]:
+            for batch in right(*given):
+                waits.clear()
+                moves.clear()
+                yield batch  # the step is taken before the next batch is asked for
+                if given[0].device.type != "cpu":
+                    seen.append((set(waits), set(moves)))
+
+        monkeypatch.setattr(BatchLoader, "batches", watched)
+    return seen

@@ -1,0 +1,140 @@
+"""A tensor that stays on the CPU is refused, wherever it stays: a test of the other tests on the pretended device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from cmixup import PartnerSampler, mix
+from cmixup.label_scaling import LabelScaling
+from cmixup.methods import mix as mix_module
+from cmixup.methods.mix import Mix
+from cmixup.model_stack import ModelStack
+from cmixup.optim import Adam
+from cmixup.training import trainer
+from cmixup.training.checkpoint import Checkpoints
+from cmixup.training.loader import BatchLoader
+from models.fcn3 import FCN3
+from tests.device.conftest import Steps
+from tests.device.on_device_training import assert_trains
+from tests.device.pretended import DeviceGenerator, MixedDevices, waits
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+CPU = torch.device("cpu")
+
+
+def after(owner: Any, name: str, change: Callable[..., Any]) -> Plant:
+    """Plant a mistake: what `owner.name` returns is changed, given its first argument, too."""
+
+    def plant(patch: pytest.MonkeyPatch) -> None:
+        right = getattr(owner, name)
+        patch.setattr(owner, name, lambda *given, **more: change(right(*given, **more), given[0]))
+
+    return plant
+
+
+def fields(**changes: str) -> Callable[..., None]:
+    """Return a change that moves attributes of an object, or the entries of a list, to the CPU."""
+
+    def change(_: None, made: Any) -> None:
+        for name in changes:
+            value = getattr(made, name)
+            setattr(made, name, [v.cpu() for v in value] if isinstance(value, list) else value.cpu())
+
+    return change
+
+
+def in_batch(name: str) -> Callable[..., Any]:
+    def change(batches: Any, _: Any) -> Any:
+        for batch in batches:
+            if name in batch.draws:
+                yield replace(batch, draws={**batch.draws, name: batch.draws[name].cpu()})
+            else:
+                yield replace(batch, **{name: getattr(batch, name).cpu()})
+
+    return change
+
+
+def restored(_: None, stack: ModelStack) -> None:
+    stack._best = {name: value.cpu() for name, value in stack._best.items()}
+
+
+PLANTS: dict[str, Plant] = {
+    "the index of a gathering": after(BatchLoader, "__init__", fields(_start="")),
+    "inputs": after(BatchLoader, "batches", in_batch("x")),
+    "labels": after(BatchLoader, "batches", in_batch("y")),
+    "draws": after(BatchLoader, "_aligned", lambda drawn, _: drawn.cpu()),
+    "the target of the loss": after(mix_module, "interpolate", lambda mixed, _: mixed.cpu()),
+    "a constant of the model": after(FCN3, "block2", lambda state, _: state * torch.ones(128)),
+    "the optimiser's moments": after(Adam, "__init__", fields(_mean="")),
+    "the optimiser's counts": after(Adam, "__init__", fields(_counts="")),
+    "the loss": after(Mix, "loss", lambda loss, _: loss + torch.zeros(2)),
+    "the weights that are kept": after(ModelStack, "__init__", restored),
+    "what is restored": after(ModelStack, "load_state_dict", restored),
+    "predictions": after(trainer, "predict", lambda found, _: found.cpu()),
+    "the scale of labels": after(LabelScaling, "to_labels", lambda found, _: found * torch.ones(2, 1, 2)),
+    "labels to score with": after(BatchLoader, "_shaped", lambda rows, _: rows.cpu()),
+}
+
+
+def trains(device: torch.device, folder: Path) -> None:
+    """A hidden C-Mixup of two seeds as a stack, saved and restored."""
+    assert_trains("fcn3", ("cmixup", "method.layer=hidden"), 2, device, folder)
+
+
+def test_without_a_mistake_it_trains(device: torch.device, tmp_path: Path) -> None:
+    trains(device, tmp_path)
+    assert isinstance(Checkpoints(lambda _: tmp_path / "0", 1, "key").load([0, 1]), dict)
+
+
+@pytest.mark.parametrize("name", PLANTS)
+def test_a_tensor_left_behind_is_refused(
+    name: str, device: torch.device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    PLANTS[name](monkeypatch)
+    with pytest.raises(MixedDevices):
+        trains(device, tmp_path)
+
+
+def test_a_lambda_left_behind_is_seen(
+    device: torch.device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: Steps
+) -> None:
+    """`mix` takes a lambda from anywhere and moves it: then every step sends something."""
+    after(BatchLoader, "batches", in_batch("lam"))(monkeypatch)
+    trains(device, tmp_path)
+    assert all(moved for _, moved in steps)
+
+
+def test_a_table_of_a_sampler_left_behind_is_refused(device: torch.device, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "Generator", DeviceGenerator)
+    sampler = PartnerSampler(torch.arange(90.0, device=device), 2.0, method="cells")
+    slots: Any = sampler._algorithm
+    slots._values = slots._values.cpu()
+    with pytest.raises(MixedDevices):
+        sampler.epoch(np.random.default_rng(0))
+
+
+def test_values_do_not_leave_the_device_by_themselves(device: torch.device) -> None:
+    x = torch.ones(3, device=device)
+    with pytest.raises(TypeError, match=r"Use Tensor\.cpu"):
+        x.numpy()
+    with pytest.raises(MixedDevices):
+        x[torch.tensor([0, 1])]
+    with pytest.raises(MixedDevices):
+        torch.cat([x, torch.ones(3)])
+    y: Tensor = mix(x, x, torch.tensor(0.5))
+    assert y.device == device
+    assert x.cpu().device == CPU
+
+
+def test_waits_of_a_step_are_counted(device: torch.device) -> None:
+    waits.clear()
+    assert torch.ones(3, device=device).sum().item() == 3
+    assert waits == {"_local_scalar_dense": 1}

@@ -1,0 +1,49 @@
+"""The samplers draw on the device of their labels, what they draw on the CPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from cmixup import BatchPartnerSampler, PartnerSampler
+from tests.device.conftest import ASKED
+
+ALGORITHMS = ("cells", "uniform", "kd", "rows")
+
+
+@pytest.fixture(autouse=True)
+def _generators(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyTorch makes no generator for a backend of Python."""
+    if not ASKED:
+        from tests.device.pretended import DeviceGenerator
+
+        monkeypatch.setattr(torch, "Generator", DeviceGenerator)
+
+
+@pytest.mark.parametrize("method", ALGORITHMS)
+@pytest.mark.parametrize("shape", [(300,), (300, 2)])
+def test_partners_stay_on_the_device(method: str, shape: tuple[int, ...], device: torch.device) -> None:
+    if method == "cells" and len(shape) == 2:
+        pytest.skip("cells are for one dimension")
+    labels = torch.as_tensor(np.random.default_rng(0).normal(size=shape))
+    here = PartnerSampler(labels.to(device), 0.3, method=method)
+    drawn = here.epoch(np.random.default_rng(3))
+    assert (drawn.device, drawn.dtype, len(drawn)) == (device, torch.int64, 300)
+    if not ASKED:  # other generators draw other numbers
+        there = PartnerSampler(labels, 0.3, method=method, torch_form=True)
+        assert drawn.cpu().equal(there.epoch(np.random.default_rng(3)))
+    points = torch.zeros(4, *shape[1:], device=device)
+    assert here.draw_labels(points, np.random.default_rng(1)).device == device
+
+
+@pytest.mark.parametrize("candidates", ["b2", "b1+b2"])
+def test_batches_draw_on_the_device(candidates: str, device: torch.device) -> None:
+    first, second = torch.arange(8.0), torch.arange(3.0, 9.0)
+    sampler: Any = BatchPartnerSampler(0.5, candidates=candidates)
+    drawn = sampler.draw(first.to(device), second.to(device), np.random.default_rng(0))
+    assert drawn.device == device
+    rows = sampler.probabilities(first.to(device), second.to(device))
+    torch.testing.assert_close(rows.cpu(), sampler.probabilities(first, second))

@@ -1,0 +1,92 @@
+"""Training on a device, with a stop and a restart between two epochs, gives what the CPU gives without one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from cmixup.training.checkpoint import Checkpoints
+from cmixup.training.trainer import RunResult, train
+from tests.device.cases import LARGE, cover, make_method, make_run, mixtures, product
+from tests.device.conftest import Steps
+from tests.helpers import settings
+
+Case = tuple[str, tuple[str, ...], int]  # a backbone, a method with overrides, and how many seeds
+SETTINGS = {"batch_size": 8, "eval_batch_size": 4, "lr": 1e-3, "label_scaling": "standard", "track": ["train"]}
+
+
+#: Steps that wait for the device: a layer that a batch draws is read, and so are the labels of graph cuts.
+WAIT = {"deepdta": {"_local_scalar_dense"}, "local_mixup": {"_local_scalar_dense"},
+        "puzzlemix": {"tolist", "nonzero", "_to_copy"}, "puzzlemix_cmixup": {"tolist", "nonzero", "_to_copy"},
+        }  # fmt: skip
+MOVE = {"puzzlemix": {"tensor", "_to_copy"}, "puzzlemix_cmixup": {"tensor", "_to_copy"}}
+
+
+def results(backbone: str, words: tuple[str, ...], count: int, device: torch.device, **how: object) -> list[RunResult]:
+    runs = [make_run(backbone, make_method(*words), seed) for seed in range(count)]
+    return train(runs, settings(**SETTINGS, epochs=how.pop("epochs")), device, **how)
+
+
+def assert_trains(backbone: str, words: tuple[str, ...], count: int, device: torch.device, folder: Path) -> None:
+    saved = Checkpoints(lambda seed: folder / str(seed), 1, "key")
+    results(backbone, words, count, device, epochs=1, checkpoints=saved)
+    found = results(backbone, words, count, device, epochs=2, checkpoints=saved)
+    wanted = results(backbone, words, count, torch.device("cpu"), epochs=2)
+    close = {"rtol": 1e-3, "atol": 1e-4} if device.type == "cuda" else {"rtol": 1e-5, "atol": 1e-6}
+    for ours, theirs in zip(found, wanted, strict=True):
+        assert (ours.failure, ours.stack, len(ours.history)) == (None, theirs.stack, 2)
+        for part, each in theirs.predictions.items():
+            for name, prediction in each.items():
+                torch.testing.assert_close(ours.predictions[part][name], prediction, **close)
+        assert ours.best_epoch == theirs.best_epoch
+        assert all(value.device.type == "cpu" for value in ours.state_dict.values())
+
+
+@pytest.mark.parametrize("case", cover(), ids=str)
+def test_every_part_trains(case: Case, device: torch.device, tmp_path: Path, steps: Steps) -> None:
+    backbone, words, count = case
+    assert_trains(backbone, words, count, device, tmp_path)
+    may = WAIT.get(backbone, set()) | WAIT.get(words[0], set())
+    assert all(waited <= may and moved <= MOVE.get(words[0], set()) for waited, moved in steps), steps
+
+
+@pytest.mark.parametrize(("backbone", "method"), LARGE)
+def test_the_largest_backbones_train(backbone: str, method: str, device: torch.device) -> None:
+    (ours,), (theirs,) = (results(backbone, (method,), 1, on, epochs=1) for on in (device, torch.device("cpu")))
+    close = {"rtol": 1e-3, "atol": 1e-3}
+    torch.testing.assert_close(ours.predictions["test"][""], theirs.predictions["test"][""], **close)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("backbone", "words", "count"), product())
+def test_every_method_trains_every_backbone(
+    backbone: str, words: tuple[str, ...], count: int, device: torch.device, tmp_path: Path
+) -> None:
+    assert_trains(backbone, words, count, device, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", mixtures())
+def test_every_pairing_goes_with_every_mixing(words: tuple[str, ...], device: torch.device, tmp_path: Path) -> None:
+    assert_trains("resnet18", ("cmixup", *words), 1, device, tmp_path)
+
+
+def test_dropout_draws_from_the_device_s_generator_and_goes_on(device: torch.device, tmp_path: Path) -> None:
+    def predictions(epochs: int, saved: Checkpoints | None = None) -> torch.Tensor:
+        run = make_run("fcn3", make_method("erm"), 0)
+        run.model = nn.Sequential(nn.Linear(5, 8), nn.Dropout(0.5), nn.Linear(8, 2))
+        with torch.no_grad():
+            for parameter in run.model.parameters():
+                parameter.fill_(0.1)
+        (found,) = train([run], settings(**SETTINGS, epochs=epochs), device, checkpoints=saved)
+        return found.predictions["test"][""]
+
+    saved = Checkpoints(lambda _: tmp_path, 1, "key")
+    before = torch.get_device_module(device).get_rng_state(device)
+    predictions(1, saved)
+    assert torch.equal(predictions(2, saved), straight := predictions(2))
+    assert not torch.equal(straight, predictions(1))
+    assert torch.equal(torch.get_device_module(device).get_rng_state(device), before)

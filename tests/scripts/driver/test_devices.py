@@ -1,0 +1,35 @@
+"""Runs of one command are spread over all GPUs, each worker on its own."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from cmixup.errors import InputError
+from scripts.driver.parallel import own_device, workers_at_once
+
+
+def test_workers_take_the_gpus_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
+    names = [f"SpawnProcess-{number}" for number in range(2, 8)]
+    for asked in ("device=auto", "device=cuda"):
+        given = [own_device(["seed=1", asked], name) for name in names]
+        assert sorted(words[-1] for words in given) == sorted(2 * [f"device=cuda:{k}" for k in range(3)])
+        assert all(words[:-1] == ["seed=1"] for words in given)
+    for asked in ("device=cpu", "device=cuda:1"):
+        assert own_device(["seed=1", asked], names[0]) == ["seed=1", asked]
+    assert own_device(["seed=1"], "MainProcess") == ["seed=1"]
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    assert own_device(["device=auto"], names[0]) == ["device=auto"]
+
+
+def test_a_gpu_has_one_worker_or_as_many_as_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
+    monkeypatch.delenv("CMIXUP_WORKERS_PER_GPU", raising=False)
+    assert workers_at_once(cpu=False) == 3
+    monkeypatch.setenv("CMIXUP_WORKERS_PER_GPU", "4")
+    assert workers_at_once(cpu=False) == 12
+    for wrong in ("0", "two"):
+        monkeypatch.setenv("CMIXUP_WORKERS_PER_GPU", wrong)
+        with pytest.raises(InputError, match="CMIXUP_WORKERS_PER_GPU must be"):
+            workers_at_once(cpu=False)

@@ -90,6 +90,7 @@ def run_trials(counts: Mapping[str, int], seed: int, folder: Path, jobs: int) ->
     finally:
         for process, _, _ in running.values():
             process.terminate()
+            process.join()
     return [found[name] for name in counts]
 
 

@@ -25,6 +25,7 @@ from typing import Any
 
 from scripts.driver.compose import compose_train
 from scripts.driver.runs import DONE, REPORT, damage
+from scripts.driver.workers import end_with
 
 TINY = ("dataset.synthetic=true", "logger=none")
 MODULES = (
@@ -71,7 +72,7 @@ class Command:
         log.parent.mkdir(parents=True, exist_ok=True)
         sys.stdout.flush()
         sys.stderr.flush()
-        process = os.fork()
+        parent, process = os.getpid(), os.fork()
         if process:
             with contextlib.suppress(OSError):
                 os.setpgid(process, process)
@@ -79,6 +80,7 @@ class Command:
         code = 70
         try:
             os.setpgid(0, 0)
+            end_with(parent)
             code = self._run(log)
         finally:
             os._exit(code)

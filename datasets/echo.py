@@ -164,7 +164,7 @@ def read_listing(root: Path) -> dict[str, Listing]:
     for line, row in _rows(path, LIST_COLUMNS):
         part, stem = row["Split"].lower(), _stem(row["FileName"])
         if part not in SPLITS:
-            raise InputError(f"{path}, line {line}: Split must be TRAIN, VAL or TEST, got {row['Split']!r}")
+            raise InputError(f"{path}, line {line}: Split must be TRAIN, VAL or TEST, got {shown(row['Split'])}")
         fraction = _fraction(row["EF"], f"{path}, line {line}")
         if f"{stem}.avi" not in there:
             missing.append(f"{stem}.avi")
@@ -197,7 +197,7 @@ def _fraction(text: str, where: str) -> float:
     except ValueError:
         value = math.nan
     if not 0 <= value <= 100:
-        raise InputError(f"{where}: EF must be a percentage from 0 to 100, got {text!r}")
+        raise InputError(f"{where}: EF must be a percentage from 0 to 100, got {shown(text)}")
     return value
 
 

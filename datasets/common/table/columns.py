@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from cmixup.errors import InputError
+from cmixup.errors import InputError, shown
 from datasets.common.table.reading import MISSING
 
 #: Text that is meant as a number: one with another decimal sign, or with groups of thousands.
@@ -143,8 +143,8 @@ def checked_numbers(values: pd.Series, source: str) -> np.ndarray:
 def cell(values: pd.Series, place: int, source: str) -> str:
     """Return the words that errors call a cell by, the last of them its value."""
     value = values.iloc[place]
-    shown = repr(value) if isinstance(value, str) else str(value)
-    return f"{source}, row {values.index[place]}, column {str(values.name)!r}: {shown}"
+    text = shown(value) if isinstance(value, str) else str(value)
+    return f"{source}, row {values.index[place]}, column {shown(str(values.name))}: {text}"
 
 
 def holds_categories(values: pd.Series, source: str) -> bool:

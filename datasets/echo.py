@@ -172,8 +172,8 @@ def read_listing(root: Path) -> dict[str, Listing]:
             paths[part].append(root / "Videos" / f"{stem}.avi")
             fractions[part].append(fraction)
     if missing:
-        shown = ", ".join(missing[:3]) + (", ..." if len(missing) > 3 else "")
-        raise InputError(f"{len(missing)} videos that {path} lists are missing in {root / 'Videos'}: {shown}")
+        first = ", ".join(missing[:3]) + (", ..." if len(missing) > 3 else "")
+        raise InputError(f"{len(missing)} videos that {path} lists are missing in {root / 'Videos'}: {first}")
     return {part: Listing(paths[part], np.array(fractions[part])) for part in SPLITS}
 
 
@@ -184,7 +184,9 @@ def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[int, dict[str,
         header = reader.fieldnames or []
         for column in columns:
             if column not in header:
-                raise InputError(f"{path} has no column {column!r}; its columns are {shown(list(header))}")
+                raise InputError(
+                    f"{path} has no column {column!r}; its columns are {', '.join(header)[:200] or 'none'}"
+                )
         for row in reader:
             if any(row[column] is None for column in columns):
                 raise InputError(f"{path}, line {reader.line_num}: the row is cut short")

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
-from cmixup.errors import InputError
+from cmixup.errors import InputError, shown
 from datasets.common.damaged import naming
 from datasets.common.table.columns import checked_numbers
 from datasets.common.table.reading import Format, read_table
+
+LONGEST = 200  # characters of the names of columns in a message
 
 
 def file_labels(path: Path, column: str) -> np.ndarray:
@@ -31,9 +33,9 @@ def file_labels(path: Path, column: str) -> np.ndarray:
     frame = read_table(path, Format())
     header = [str(name) for name in frame]
     if column not in header:
-        raise InputError(f"column must be one of {', '.join(header)} of {path}, got {column!r}")
+        raise InputError(f"column must be one of {', '.join(header)[:LONGEST]} of {path}, got {shown(column)}")
     numbers = checked_numbers(frame[column], str(path))
     if np.isnan(numbers).any():
         row = int(np.argmax(np.isnan(numbers))) + 1
-        raise InputError(f"{path}, row {row}, column {column!r} holds no value")
+        raise InputError(f"{path}, row {row}, column {shown(column)} holds no value")
     return numbers

@@ -26,7 +26,7 @@ from typing import Any
 
 import pandas as pd
 
-from cmixup.errors import InputError, check_choice
+from cmixup.errors import InputError, check_choice, shown
 
 #: By name, in order of preference where the header holds several as often.
 SEPARATORS = {"tab": "\t", "semicolon": ";", "bar": "|", "comma": ","}
@@ -206,7 +206,7 @@ def _bad_byte(path: Path, form: Format, error: UnicodeDecodeError) -> str:
             names = names or cells
             for k, cell in enumerate(cells):
                 if found := re.search("[\udc80-\udcff]", cell):
-                    where = f"row {row}, column {names[k].strip()!r}" if row and k < len(names) else "header"
+                    where = f"row {row}, column {shown(names[k].strip())}" if row and k < len(names) else "header"
                     return f"{path}, {where}: byte 0x{ord(found[0]) - 0xDC00:02x} is not {form.encoding}; {CURE}"
     except (UnicodeError, csv.Error):  # such as half a character of UTF-16
         pass

@@ -13,7 +13,6 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import betaincinv
 from torch import Tensor, nn
 
 from cmixup.batch import Batch
@@ -109,6 +108,8 @@ def warped(lam: np.ndarray, d: np.ndarray, sizes: np.ndarray, tau_max: float, ta
         sizes: `(G,)` rows of each batch.
         tau_max, tau_std: tau at d = 1, and how fast it falls.
     """
+    from scipy.special import betaincinv
+
     starts = np.cumsum(sizes) - sizes
     mean = np.repeat(np.add.reduceat(d, starts) / sizes, sizes)
     relative = d / np.where(mean > 0, mean, 1.0)

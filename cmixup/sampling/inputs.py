@@ -201,12 +201,14 @@ def _unit(name: str, vectors: ArrayT) -> ArrayT:
 
 
 def _lift(largest: Any) -> Any:
-    """Return the factors that keep the squares of vectors from underflowing: 1 but for the tiniest ones.
+    """Return the factors that keep the squares of float64 vectors from underflowing: 1 but for the tiniest ones.
 
     A torch maximum comes with its place.
     """
-    values = largest.values if hasattr(largest, "values") else largest
-    return 1.0 + (values < TINY) * (2.0**600 - 1.0)
+    if not hasattr(largest, "values"):
+        return np.where(largest < TINY, 2.0**600, 1.0)
+    values = largest.values
+    return torch.ones_like(values).masked_fill_(values < TINY, 2.0**600)
 
 
 def _check_anchors(name: str, found: NDArray[Any] | Tensor, n: int, *, whole: bool) -> None:

@@ -206,7 +206,7 @@ def test_no2_says_that_its_split_is_ours() -> None:
 
 
 def test_no2_refuses_a_negative_split_seed() -> None:
-    with pytest.raises(InputError, match="split_seed must be 0 or more, got -1"):
+    with pytest.raises(InputError, match="split_seed must be a whole number, 0 to 4294967295, got -1"):
         NO2(split_seed=-1)
 
 

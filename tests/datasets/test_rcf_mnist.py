@@ -179,7 +179,7 @@ def test_every_run_seed_gets_the_same_images_and_another_split_seed_others() -> 
         ({"ratio": float("nan")}, "ratio must be 0.5 to 1, got nan"),
         ({"test_color": "green"}, "test_color must be one of reversed, same, got 'green'"),
         ({"scaling": "train"}, "scaling must be one of centred, unit, got 'train'"),
-        ({"split_seed": -1}, "split_seed must be 0 or more, got -1"),
+        ({"split_seed": -1}, "split_seed must be a whole number, 0 to 4294967295, got -1"),
     ],
 )
 def test_bad_options_are_refused(options: dict, message: str) -> None:

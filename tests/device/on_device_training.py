@@ -20,6 +20,7 @@ SETTINGS = {"batch_size": 8, "eval_batch_size": 4, "lr": 1e-3, "label_scaling": 
 
 #: Steps that wait for the device: a layer that a batch draws is read, and so are the labels of graph cuts.
 WAIT = {"deepdta": {"_local_scalar_dense"}, "local_mixup": {"_local_scalar_dense"},
+        "cmixup_h_pool": {"_local_scalar_dense"},  # where it is in the epoch
         "puzzlemix": {"tolist", "nonzero", "_to_copy"}, "puzzlemix_cmixup": {"tolist", "nonzero", "_to_copy"},
         }  # fmt: skip
 MOVE = {"puzzlemix": {"tensor", "_to_copy"}, "puzzlemix_cmixup": {"tensor", "_to_copy"}}

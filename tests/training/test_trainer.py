@@ -214,7 +214,7 @@ def test_on_epoch_hears_of_every_epoch_and_run() -> None:
 
 @pytest.mark.parametrize("name", ["epochs", "batch_size", "eval_batch_size", "lr_decay_every"])
 def test_counts_below_one_are_refused(name: str) -> None:
-    with pytest.raises(InputError, match=f"{name} must be 1 or more, got 0"):
+    with pytest.raises(InputError, match=f"{name} must be a whole number, 1 to 2147483647, got 0"):
         TrainSettings(**{"epochs": 1, "batch_size": 1, "lr": 0.1, name: 0})
 
 

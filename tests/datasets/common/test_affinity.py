@@ -99,7 +99,7 @@ def test_bad_options_are_refused(options: dict[str, Any], message: str) -> None:
     for dataset in (DTI, DTIDavis):
         with pytest.raises(InputError, match=message):
             dataset(**options)
-    with pytest.raises(InputError, match="split_seed must be 0 or more, got -1"):
+    with pytest.raises(InputError, match="split_seed must be a whole number, 0 to 4294967295, got -1"):
         DTIKiba(split_seed=-1)
 
 

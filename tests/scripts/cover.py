@@ -94,6 +94,14 @@ def combinations() -> list[tuple[str, str, str]]:
 
 
 def cases() -> list[Any]:
-    """Return `combinations` as parameters of a test; those beyond `cover` are for the slow suite."""
-    small = cover()
+    """Return `combinations` as parameters of a test; those beyond each dataset's first are for the slow suite.
+
+    Other tests train every method on small models, alone, as a stack, and interrupted.
+    """
+    small = {dataset: (dataset, method, preset) for dataset, method, preset in reversed(cover())}.values()
     return [pytest.param(*case, marks=() if case in small else pytest.mark.slow) for case in combinations()]
+
+
+def plans() -> list[tuple[str, str, str]]:
+    """Return a combination for every dataset and every method that is composed and planned, not trained."""
+    return cover()

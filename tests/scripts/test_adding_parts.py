@@ -159,11 +159,13 @@ def trained(folder: Path, *words: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("words", "options"),
     [
-        (["dataset=my_dataset", "method=my_method"], {}),
+        pytest.param(["dataset=my_dataset", "method=my_method"], {}, marks=pytest.mark.slow),
         (["dataset=my_dataset", "method=my_method", "method.delta=2"], {"method.delta": 2.0}),
-        (["dataset=my_dataset", "method=cmixup"], {}),
+        pytest.param(["dataset=my_dataset", "method=cmixup"], {}, marks=pytest.mark.slow),
         (["dataset=my_dataset", "method=cmixup", "model=my_model"], {}),
-        (["method=cmixup", "method/pairing=my_pairing"], {"method.pairing": "my_pairing"}),
+        pytest.param(
+            ["method=cmixup", "method/pairing=my_pairing"], {"method.pairing": "my_pairing"}, marks=pytest.mark.slow
+        ),
         (
             ["method=k_mixup", "method/pairing=my_pairing", "method.pairing.step=5"],
             {"method.pairing": "my_pairing", "method.pairing.step": 5},

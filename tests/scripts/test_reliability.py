@@ -23,7 +23,7 @@ def tried(name: str, count: int, folder: Path) -> Trial:
     return importlib.import_module(f"scripts.trials.{name}").run(count, 0, folder)
 
 
-@pytest.mark.parametrize(("name", "count"), [("crash_points", 1), ("races", 1)])
+@pytest.mark.parametrize(("name", "count"), [("crash_points", 1), pytest.param("races", 1, marks=pytest.mark.slow)])
 @pytest.mark.timeout(300)
 def test_a_few(name: str, count: int, tmp_path: Path) -> None:
     found = tried(name, count, tmp_path)

@@ -34,6 +34,11 @@ from tests.scripts.test_render import report as published
 from tests.scripts.test_train import command
 
 TUNABLE = [name for name in METHODS if name not in EPISODIC]  # Table 2 has no preset tuned
+#: Of each kind of grid one, a list of them and one with parts; the others are slow.
+FEW = [
+    pytest.param(name, marks=() if name in ("erm", "cmixup", "local_mixup", "mixup") else pytest.mark.slow)
+    for name in TUNABLE
+]
 FILES = sorted(path for preset in (TUNED, TUNED_DEFAULT) for path in (CONFIG_DIR / preset).glob("*/*.yaml"))
 
 
@@ -84,7 +89,7 @@ def points_of(method: str) -> list[dict[str, Any]]:
     return points("no2", method)
 
 
-@pytest.mark.parametrize("method", TUNABLE)
+@pytest.mark.parametrize("method", FEW)
 def test_a_grid_names_options_of_its_method_with_values_that_it_takes(method: str) -> None:
     cfg = compose_train([f"method={method}", "dataset=no2", "preset=paper"])
     options = {key: value for key, value in node_with(method).items() if key not in NOT_ARGUMENTS}
@@ -106,7 +111,7 @@ def test_a_grid_names_options_of_its_method_with_values_that_it_takes(method: st
         check_part("method", made).build()
 
 
-@pytest.mark.parametrize("method", TUNABLE)
+@pytest.mark.parametrize("method", FEW)
 def test_every_learning_rate_is_tried_with_every_point(method: str) -> None:
     found = copy.deepcopy(points_of(method))
     rates = [point.pop("train.lr") for point in found]
@@ -139,7 +144,7 @@ def test_the_budget_is_filled_and_trial_0_is_preset_paper() -> None:
     assert any(point["method.k"] == 32 for point in points("airfoil", "k_mixup"))
 
 
-@pytest.mark.parametrize("method", ["erm", "cmixup"])
+@pytest.mark.parametrize("method", [pytest.param("erm", marks=pytest.mark.slow), "cmixup"])
 def test_from_preset_default_every_method_has_16_trials(method: str) -> None:
     trials = make_trials("airfoil", method, preset=TUNED_DEFAULT)
     start = trials[0].job

@@ -121,6 +121,7 @@ def test_everything_else_that_can_differ_is_named(
     assert named in wrong
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("in_process")
 def test_a_sample_is_drawn_from_the_seed(published: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cells = published_cells(RESULTS)
@@ -150,6 +151,7 @@ def test_every_published_cell_is_a_whole_stack_whose_command_composes() -> None:
     assert found["table1/airfoil/fcn3/cmixup/tuned,bandwidth=__std_,_3.0_,train.lr=0.03-c719f976286e"][1] == {}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("in_process", "no_git")
 def test_a_cell_of_a_stack_of_several_is_trained_again_with_all_of_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.errors import InputError, as_number, check_choice, check_positive
+from cmixup.ranks import average
 
 
 class Optimizer:
@@ -130,12 +131,16 @@ class SGD(Optimizer):
 
 
 def descend(loss: Tensor, *optimizers: Optimizer) -> Tensor:
-    """Take one step of each optimiser down the gradient of `loss`, a scalar or `(E,)`, and return it detached."""
+    """Take one step of each optimiser down the gradient of `loss`, a scalar or `(E,)`, and return it detached.
+
+    All gradients pass here, and where several processes train one run they are averaged over these.
+    """
     for optimizer in optimizers:
         optimizer.zero_grad()
     # The models of a stack share no parameter: the sum trains each on its own loss.
     loss.sum().backward()  # type: ignore[no-untyped-call]
     for optimizer in optimizers:
+        average(parameter.grad for parameter in optimizer.params)
         optimizer.step()
     return loss.detach()
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from cmixup.errors import check_choice
 from cmixup.stats import summarise
 from scripts.driver.cli import analysis_parser, out_folder, user_errors
-from scripts.driver.job import pick_device
+from scripts.driver.devices import pick_device
 from scripts.report.experiment import RESULTS
 from scripts.report.invariance import (
     draw,

@@ -18,7 +18,7 @@ from rich.table import Table
 
 from cmixup.errors import InputError, check_positive
 from scripts.driver.cli import out_folder, user_errors
-from scripts.driver.job import pick_device
+from scripts.driver.devices import pick_device
 from scripts.driver.runs import note_commit
 from scripts.driver.slices import QUEUE, Item, forecast, left, speed_of, trainer, work
 from scripts.driver.words import parse_words

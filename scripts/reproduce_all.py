@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from scripts.driver.cli import out_folder, user_errors
-from scripts.driver.job import pick_device
+from scripts.driver.devices import pick_device
 from scripts.driver.words import parse_seeds
 from scripts.report.artefacts import Artefact, load
 from scripts.report.cells import Choice, minutes, plan_cells

@@ -16,7 +16,8 @@ from omegaconf import DictConfig
 
 from scripts.driver.cli import label, user_errors, warnings
 from scripts.driver.compose import CONFIG_DIR, compose_train, is_tuned, tuned_overrides
-from scripts.driver.job import execute, plan
+from scripts.driver.devices import device_word, tell, together
+from scripts.driver.job import Job, execute, plan, train_along
 from scripts.driver.progress import ProgressDisplay
 from scripts.driver.runs import read_report
 from scripts.driver.sweep import guarded, in_sweep
@@ -28,7 +29,19 @@ def run(cfg: DictConfig) -> float:
     Returns:
         The validation score that selects checkpoints, the mean over the seeds.
     """
+    cfg.device = device_word(cfg.device)
     job = plan(cfg)
+    with together(str(job.device)) as rank:
+        if rank:
+            train_along(job)
+            return math.nan
+        score = lead(job)  # where it fails, torchrun ends the others
+        tell(None)
+        return score
+
+
+def lead(job: Job) -> float:
+    """Train a planned job, write it and print it; see `run`."""
     epochs = job.settings.epochs
     with ProgressDisplay(epochs if job.pending else 0, f"training {len(job.pending)} seeds") as board:
         if job.pending:

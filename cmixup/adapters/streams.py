@@ -9,6 +9,7 @@ import torch
 from torch.utils.data import get_worker_info
 
 from cmixup.errors import check_count
+from cmixup.ranks import distributed_place
 
 
 def stream(name: str, *keys: int) -> np.random.Generator:
@@ -25,14 +26,6 @@ def own_seed(seed: int | None) -> int:
     if seed is None:
         return int(torch.randint(2**62, ()))
     return check_count("seed", seed)
-
-
-def distributed_place() -> tuple[int, int]:
-    """Return this process's rank and the number of processes in torch.distributed: 0 and 1 where it is not in use."""
-    distributed = torch.distributed
-    if distributed.is_available() and distributed.is_initialized():
-        return distributed.get_rank(), distributed.get_world_size()
-    return 0, 1
 
 
 class WorkerStreams:

@@ -7,21 +7,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cmixup.data import RegressionData, Sampled, Split
+from cmixup.data import RegressionData, Split
 from cmixup.label_scaling import LabelScaling, check_label_scaling
 from cmixup.methods.base import Method, check_alike, check_data
 from cmixup.metrics import evaluate, metric_of, score
 from cmixup.model_stack import ModelStack, stack_modules, unstack_modules
-from cmixup.order import EpochBatches
 from cmixup.seeding import Streams, torch_seed
 from cmixup.training.checkpoint import Checkpoints, random_state, set_random_state
 from cmixup.training.loader import BatchLoader
 from cmixup.training.predict import predict
 from cmixup.training.settings import TrainSettings
+from cmixup.training.share import agree, check_share, draw_epoch
 from cmixup.training.state import Failure, TrainState
 
 
@@ -89,6 +88,9 @@ def train(
     which grows over the steps: digits repeat only with the same runs in the stack. A run whose training loss or
     predictions are not finite has failed; the others of its stack go on, and training ends early where all have failed.
 
+    Where torch.distributed has several processes, they train every run together: each calls this with the same runs,
+    whose `Streams` have its rank, and gets the same results but for rounding (`cmixup.training.share`).
+
     Args:
         runs: runs of one method and one architecture, stacked only if their splits are equally large. In a stack only
             options of the parts that their method draws with (`Method.per_run`) may differ, such as a bandwidth.
@@ -111,7 +113,7 @@ def train(
     for run in runs:
         check_data(run.method, run.data)
         check_label_scaling(settings.label_scaling, type(run.method).__name__, domains=run.method.domains)
-        run.method.check_batch(settings.batch_size)
+        run.method.check_batch(check_share(run.method, settings, saves=checkpoints is not None))
     hooks = _Hooks(on_start, on_epoch, checkpoints)
     together = all(run.method.stackable and getattr(run.model, "stackable", False) for run in runs)
     shapes = [_shapes(run) for run in runs]
@@ -181,10 +183,10 @@ def _train_stack(
             state = _resume(saved, runs, method, stack, device)
             started -= state.seconds
         for epoch in range(state.epoch + 1, settings.epochs + 1):
-            orders, draws = zip(*(_draw_epoch(run, settings) for run in runs), strict=True)
+            orders, draws = zip(*(draw_epoch(run, settings) for run in runs), strict=True)
             stack.optimizer.lr = settings.lr_at(epoch)
             stack.model.train()
-            losses = torch.stack([method.step(seen, batch) for batch in source.batches(orders, draws)])
+            losses = agree(stack.model, [method.step(seen, batch) for batch in source.batches(orders, draws)])
             losses = losses.reshape(len(losses), len(runs)).double().cpu()
             train_loss = losses.mean(dim=0)
             state.note_losses(epoch, losses)
@@ -265,29 +267,6 @@ def _resume(
     stack.load_state_dict(saved["models"])
     set_random_state(saved["random"], device)
     return TrainState(**saved["train"])
-
-
-def _draw_epoch(run: Run, settings: TrainSettings) -> tuple[EpochBatches, dict[str, np.ndarray]]:
-    """Return the rows of the next epoch and the draws for them."""
-    order = run.method.order(
-        run.data.train, settings.batch_size, run.streams, drop_last=settings.drop_last, shuffle=settings.shuffle
-    )
-    return order, _draw(run, order)
-
-
-def _draw(run: Run, order: EpochBatches) -> dict[str, np.ndarray]:
-    """Return the method's draws, and which view of every row and partner is read, where inputs have several.
-
-    Views have a stream of their own, and partners' are drawn even if there are none: every method sees the same views.
-    """
-    drawn = run.method.draw(order, run.streams)
-    if not isinstance(run.data.train.x, Sampled):
-        return drawn
-    view, partner_view = run.streams.views.integers(2**63, size=(2, len(order.index)))
-    views = {"view": view, "partner_view": partner_view}
-    if "other_partner" in drawn:
-        views["other_partner_view"] = run.streams.views.integers(2**63, size=len(order.index))
-    return {**drawn, **views}
 
 
 def _predict_all(

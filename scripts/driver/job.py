@@ -13,9 +13,10 @@ import torch
 import yaml
 from omegaconf import DictConfig
 
-from cmixup.errors import InputError, check_choice, check_count, shown
+from cmixup.errors import InputError, check_choice, check_count
 from cmixup.label_scaling import check_label_scaling
 from cmixup.methods.base import per_run
+from cmixup.ranks import distributed_place
 from cmixup.seeding import Streams, torch_seed
 from cmixup.training.checkpoint import RESUME_FILE, Checkpoints
 from cmixup.training.settings import TrainSettings
@@ -31,6 +32,7 @@ from scripts.driver.config import (
     parameters,
     resolved,
 )
+from scripts.driver.devices import pick_device, tell, told
 from scripts.driver.locks import LOCKS, clean, holding, wait_for
 from scripts.driver.predictions import Parts, scored
 from scripts.driver.record import kept_texts, make_report, stack_report
@@ -132,21 +134,6 @@ def plan(cfg: DictConfig) -> Job:
     job = Job(plain, seeds, options, folder, device, settings, dataset.build(), model.build, method.build, stackable)
     job.pending.extend(s for s in seeds if plain["rerun"] or not is_done(job.run_folder(s)))
     return job
-
-
-def pick_device(name: str) -> torch.device:
-    """Return the device called `name`; "auto" is CUDA where there is one."""
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        raise InputError(f"device must be auto, cpu, cuda or cuda:<n>, got {shown(name)}") from None
-    if device.type not in ("cpu", "cuda"):
-        raise InputError(f"device must be auto, cpu, cuda or cuda:<n>, got {shown(name)}")
-    if device.type == "cuda" and (not torch.cuda.is_available() or (device.index or 0) >= torch.cuda.device_count()):
-        raise InputError(f"device is {name!r}, but this machine offers {torch.cuda.device_count()} CUDA devices")
-    return device
 
 
 def stack_key(job: Job) -> str:
@@ -284,9 +271,17 @@ def _train(
         done.extend(ended)
 
     saving = checkpoints(first)
+    tell([seed for _, seed in members])
     train(runs, first.settings, first.device, on_epoch=each_epoch, checkpoints=saving, on_start=start, on_end=end)
     logger.close()
     return done, failed
+
+
+def train_along(job: Job) -> None:
+    """Train what the first process of several trains, and write nothing."""
+    torch.set_num_threads(job.config["threads"])
+    while (seeds := told()) is not None:
+        train([make_run(job, seed) for seed in seeds], job.settings, job.device)
 
 
 def _what_diverged(job: Job, failures: Sequence[str]) -> str:
@@ -296,7 +291,7 @@ def _what_diverged(job: Job, failures: Sequence[str]) -> str:
 
 def make_run(job: Job, seed: int) -> Run:
     """Load the data of one seed and initialise its model."""
-    data, streams = job.dataset.load(seed), Streams(seed)
+    data, streams = job.dataset.load(seed), Streams(seed, distributed_place()[0])
     with torch_seed(streams.init):
         model = job.make_model(tuple(data.train.x.shape[1:]), data.train.y.shape[1])
     return Run(data, job.make_method(), model, streams)

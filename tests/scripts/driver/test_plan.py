@@ -11,7 +11,8 @@ import torch
 from cmixup.errors import InputError
 from scripts.driver.compose import compose_train
 from scripts.driver.config import differences, resolved
-from scripts.driver.job import Job, pick_device, plan
+from scripts.driver.devices import pick_device
+from scripts.driver.job import Job, plan
 from scripts.driver.runs import folder_name
 
 

@@ -1,0 +1,122 @@
+"""One run over several processes: `torchrun` with gloo on the CPU against one process."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from cmixup import ranks
+from cmixup.errors import InputError
+from cmixup.methods.erm import ERM
+from cmixup.order import EpochBatches
+from cmixup.seeding import Streams
+from cmixup.training import share
+from cmixup.training.trainer import train
+from scripts.driver.runs import read_report
+from tests.helpers import make_run, settings
+
+REPO = Path(__file__).resolve().parents[3]
+
+
+def of(rank: int, world: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (ranks, share):
+        monkeypatch.setattr(module, "distributed_place", lambda: (rank, world))
+
+
+def test_shares_are_equal_disjoint_and_all_of_each_batch_but_for_what_does_not_divide(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    order = EpochBatches(np.arange(23), np.array([9, 9, 4, 1]))
+    found = []
+    for rank in range(2):
+        of(rank, 2, monkeypatch)
+        mine = share.share_of(order)
+        assert mine.sizes.tolist() == [4, 4, 2]
+        found.append([rows.tolist() for rows in mine.batches()])
+    assert found == [
+        [[0, 1, 2, 3], [9, 10, 11, 12], [18, 19]],
+        [[4, 5, 6, 7], [13, 14, 15, 16], [20, 21]],
+    ]
+
+
+def test_processes_share_order_and_initial_weights_and_nothing_else() -> None:
+    first, second, alone = Streams(3, 0), Streams(3, 1), Streams(3)
+    assert first.state_dict() == alone.state_dict()
+    assert (first.init, first.order.random(5).tolist()) == (second.init, second.order.random(5).tolist())
+    assert first.training != second.training
+    for name in ("partners", "lam", "mixing", "views"):
+        assert getattr(first, name).random() != getattr(second, name).random()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [({"batch_size": 15}, "batch_size must be a multiple of the 2 processes, got 15")],
+)
+def test_what_cannot_be_shared_is_refused(changes: dict, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    of(0, 2, monkeypatch)
+    with pytest.raises(InputError, match=message):
+        train([make_run(ERM())], settings(**changes))
+
+
+@pytest.mark.parametrize("method", ["mixrl", "maml", "drnn", "local_mixup"])
+def test_methods_whose_steps_are_more_than_a_mean_train_in_one_process(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from scripts.driver.compose import compose_train
+    from scripts.driver.job import plan
+
+    dataset = {"maml": "pascal1d_rendered", "drnn": "crime"}.get(method, "no2")
+    job = plan(compose_train([f"dataset={dataset}", f"method={method}", "logger=none"]))
+    of(0, 2, monkeypatch)
+    with pytest.raises(InputError, match="trains in one process: its steps are no mean over rows; got 2 processes"):
+        share.check_share(job.make_method(), job.settings, saves=False)
+
+
+def launch(out: Path, processes: int, *words: str) -> tuple[dict, list[Path]]:
+    """Train NO2's twin in so many processes; return the report, and every folder of a run."""
+    command = ["-m", "scripts.train", "dataset=no2", "dataset.synthetic=true", "preset=default", "seed=3",
+               "train.epochs=3", "train.batch_size=32", "train.drop_last=true", "device=cpu", "logger=none",
+               f"out={out}", *words]  # fmt: skip
+    start = [sys.executable]
+    if processes > 1:
+        start += ["-m", "torch.distributed.run", f"--nproc-per-node={processes}", "--master-port=0",
+                  "--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0"]  # fmt: skip
+    done = subprocess.run(
+        [*start, *command], cwd=REPO, env=os.environ | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True,
+        timeout=240, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    folders = [path.parent for path in out.rglob("DONE")]
+    return read_report(folders[0]), folders
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_two_processes_train_erm_as_one_does_and_write_once(tmp_path: Path) -> None:
+    one, _ = launch(tmp_path / "one", 1, "method=erm")
+    two, folders = launch(tmp_path / "two", 2, "method=erm")
+    assert len(folders) == 1
+    assert two["scores"]["test"]["rmse"] == pytest.approx(one["scores"]["test"]["rmse"], rel=1e-4)
+    weights = [torch.load(path, weights_only=True) for path in sorted(tmp_path.rglob("checkpoint.pt"))]
+    for name, value in weights[0].items():
+        torch.testing.assert_close(value, weights[1][name], rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_two_processes_draw_partners_of_their_own(tmp_path: Path) -> None:
+    """As good as one, not the same: each rank draws its own partners; the same command repeats to the last bit."""
+    one, _ = launch(tmp_path / "one", 1, "method=cmixup")
+    two, _ = launch(tmp_path / "two", 2, "method=cmixup")
+    again, _ = launch(tmp_path / "again", 2, "method=cmixup")
+    scores = [json.dumps(report["scores"]) for report in (one, two, again)]
+    assert scores[1] == scores[2]
+    assert scores[0] != scores[1]
+    assert two["scores"]["test"]["rmse"] == pytest.approx(one["scores"]["test"]["rmse"], rel=0.3)

@@ -47,6 +47,11 @@ class Method(nn.Module):
     domains: ClassVar[bool] = False
     per_run: ClassVar[tuple[str, ...]] = ()
 
+    @property
+    def shareable(self) -> bool:
+        """Whether a step is the gradient of a mean over rows and no more: several processes can then share it."""
+        return type(self).step is Method.step and type(self).begin is Method.begin
+
     def check_batch(self, batch_size: int) -> None:
         """Raise `InputError` if full batches of `batch_size` rows do not suit the method; no data has been read yet."""
 

@@ -46,6 +46,12 @@ class Mix(Method):
         """Whether the mixing allows that seeds are trained as one stack."""
         return self.mixing.stackable
 
+    @property
+    def shareable(self) -> bool:
+        """Whether a step is the gradient of a mean over rows and no more, which the mixing decides."""
+        own = type(self).step is Mix.step and type(self).begin is Mix.begin
+        return own and type(self.mixing).step is Mixing.step
+
     def check_batch(self, batch_size: int) -> None:
         """Raise `InputError` if full batches of `batch_size` rows do not suit the pairing."""
         self.pairing.check_batch(batch_size)

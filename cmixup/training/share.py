@@ -18,8 +18,6 @@ from torch import Tensor, nn
 from cmixup.data import RegressionData, Sampled
 from cmixup.errors import InputError
 from cmixup.methods.base import Method
-from cmixup.methods.mix import Mix
-from cmixup.mixing.base import Mixing
 from cmixup.order import EpochBatches
 from cmixup.ranks import average, distributed_place
 from cmixup.seeding import Streams
@@ -45,11 +43,7 @@ def check_share(method: Method, settings: TrainSettings, *, saves: bool) -> int:
     if world == 1:
         return settings.batch_size
     name = type(method).__name__
-    plain = not (method.tasks or method.domains) and type(method).begin in (Method.begin, Mix.begin)
-    steps = type(method).step is Method.step or (
-        isinstance(method, Mix) and type(method).step is Mix.step and type(method.mixing).step is Mixing.step
-    )
-    if not (plain and steps):
+    if method.tasks or method.domains or not method.shareable:
         raise InputError(f"method {name} trains in one process: its steps are no mean over rows; got {world} processes")
     if settings.batch_size % world:
         raise InputError(f"batch_size must be a multiple of the {world} processes, got {settings.batch_size}")

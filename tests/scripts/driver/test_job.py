@@ -237,7 +237,9 @@ def test_a_killed_run_goes_on_from_its_last_checkpoint(tmp_path: Path) -> None:
 
 
 def test_a_negative_frequency_is_refused() -> None:
-    with pytest.raises(InputError, match=r"checkpoint_every must be 0 \(never\) or a whole number of epochs, 0 or more, got -1"):
+    with pytest.raises(
+        InputError, match=r"checkpoint_every must be 0 \(never\) or a whole number of epochs, 0 or more, got -1"
+    ):
         planned(Path(), "checkpoint_every=-1")
 
 

@@ -20,7 +20,7 @@ from cmixup.errors import InputError, check_positive
 from scripts.driver.cli import out_folder, user_errors
 from scripts.driver.devices import pick_device
 from scripts.driver.runs import note_commit
-from scripts.driver.slices import QUEUE, Item, forecast, left, speed_of, trainer, work
+from scripts.driver.slices import FAILED, QUEUE, Item, forecast, left, speed_of, trainer, work
 from scripts.driver.words import parse_words
 from scripts.report.missing import remembered
 
@@ -55,6 +55,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         note_commit()
         everything = remembered(out / QUEUE / "missing.json")
         asked = [item for item in everything if given.get("only", "") in item.cell]
+        for path in sorted((out / QUEUE).glob(f"*{FAILED}")):
+            print(f"passed over, as {path} stands there: {path.read_text().strip()}")
         items, speed = left(asked, out), speed_of(kind, out, everything)
         if dry:
             how = "on one core" if kind == "cpu" else f"on {kind}, taken to be {speed:.0f} times as fast as a core"

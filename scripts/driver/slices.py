@@ -9,17 +9,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from cmixup.files import write_atomically
 from scripts.driver.cli import USER_ERRORS
 from scripts.driver.compose import compose_train
 from scripts.driver.job import execute, plan
+from scripts.driver.locks import LOCKS, holding
 from scripts.driver.runs import is_done, load_reports
-from scripts.driver.taken import Clock, is_free, take
 
 RESERVE = 5.0  # seconds to write a run in, before a slice ends
 LOSS = 0.25  # minutes of training between two checkpoints: the most that a stop may lose
 ASSUMED = 20.0  # times as fast as a core of a CPU is a GPU taken to be until a run has been measured on it
-QUEUE = "queue"  # the folder below `out`
+QUEUE, FAILED = "queue", ".failed"  # the folder below `out`; what ends the name of a file with an item's error
 
+Clock = Callable[[], float]  # seconds since 1970, as `time.time`
 OnEpoch = Callable[[int, list[dict[str, float]]], None]
 Train = Callable[["Item", int, OnEpoch], None]  # trains an item, saved every so many epochs
 
@@ -66,13 +68,21 @@ class Item:
 
 
 def left(items: Iterable[Item], out: Path) -> list[Item]:
-    """Return the items with what is not done in `out`, the most valuable minute first; none that cannot be trained."""
+    """Return the items with what is not done in `out`, the most valuable minute first.
+
+    Left out is what cannot be trained here, and what has failed, until its file is removed.
+    """
     found = []
     for item in items:
         seeds = tuple(s for s in item.seeds if not is_done(out / "runs" / item.cell / f"seed={s}"))
-        if seeds and not item.wanting:
+        if seeds and not item.wanting and not failure(item, out).exists():
             found.append(replace(item, seeds=seeds))
     return sorted(found, key=lambda item: (-item.value / item.cost, item.cell, item.seeds))
+
+
+def failure(item: Item, out: Path) -> Path:
+    """Return the file that says why an item failed, and keeps it from being tried again."""
+    return out / QUEUE / f"{item.name}{FAILED}"
 
 
 def choose(items: Sequence[Item], minutes: float, speed: float) -> Item | None:
@@ -150,39 +160,31 @@ def work(
     Returns:
         How many runs are `done`, `failed` and `stopped`.
     """
-    until, folder = clock() + 60 * minutes, out / QUEUE
+    until = clock() + 60 * minutes
     counts, passed = {"done": 0, "failed": 0, "stopped": 0}, set[str]()
     while (rest := (until - clock() - RESERVE) / 60) > 0:
-        free = [i for i in left(items, out) if i.name not in passed and is_free(folder, i.name, clock)]
-        item = choose(free, rest, speed)
+        item = choose([i for i in left(items, out) if i.name not in passed], rest, speed)
         if item is None:
             break
-        mine = take(folder, item.name, until + 60, clock)
         passed.add(item.name)
-        if mine is None:
-            continue
-        if item not in left(items, out):  # another queue has finished it since
-            mine.give_back()
-            continue
-        say(f"{item.cell} seeds {','.join(map(str, item.seeds))}: about {item.cost / speed:.1f} of {rest:.1f} minutes")
-        # Twenty checkpoints a run or more: where an estimate is far too low, a slice still comes forward.
-        every = max(1, min(int(item.epochs * LOSS * speed / item.cost), item.epochs // 20))
-        try:
-            train(item, every, _stop_at(until, item.epochs, clock))
-        except OutOfTime:
-            mine.give_back()
-            counts["stopped"] += len(item.seeds)
-            break
-        except USER_ERRORS as error:
-            say(f"failed: {error}")
-            mine.give_up(str(error))
-            counts["failed"] += len(item.seeds)
-        except BaseException:
-            mine.give_back()
-            raise
-        else:
-            mine.give_back()
-            counts["done"] += len(item.seeds)
+        with holding(out / LOCKS, [f"{QUEUE}/{item.name}"]) as mine:
+            if not mine or item not in left(items, out):  # another queue trains it, or has tried it since
+                continue
+            seeds = ",".join(map(str, item.seeds))
+            say(f"{item.cell} seeds {seeds}: about {item.cost / speed:.1f} of {rest:.1f} minutes")
+            # Twenty checkpoints a run or more: where an estimate is far too low, a slice still comes forward.
+            every = max(1, min(int(item.epochs * LOSS * speed / item.cost), item.epochs // 20))
+            try:
+                train(item, every, _stop_at(until, item.epochs, clock))
+            except OutOfTime:
+                counts["stopped"] += len(item.seeds)
+                break
+            except USER_ERRORS as error:
+                say(f"failed: {error}")
+                write_atomically(failure(item, out), f"{error}\n")
+                counts["failed"] += len(item.seeds)
+            else:
+                counts["done"] += len(item.seeds)
     return counts
 
 

@@ -177,7 +177,7 @@ def cover() -> list[tuple[str, tuple[str, ...], int]]:
     found, seen, turns = (
         [],
         set(),
-        itertools.cycle(["fcn3", "fcn3", "lst_attn", *["fcn3"] * 4, "deepdta", "lstnet", *["fcn3"] * 9]),
+        itertools.cycle([*["fcn3"] * 7, "deepdta", "lstnet", *["fcn3"] * 9]),
     )
     for name in sorted(names("method"), key=needs_images):  # those of images take longest
         if parts(name) <= seen:
@@ -190,7 +190,12 @@ def cover() -> list[tuple[str, tuple[str, ...], int]]:
         words = (name, "method.layer=hidden") if linear and on != "fcn3" else (name,)
         found.append((on, words, 1 + stacked))
     own = ("cmixup", "method/pairing=permutation", "method/lam=constant")
-    return [*found, ("conv_maml", ("cmixup_meta",), 1), ("fcn3", own, 2)]
+    return [*found, ("conv_maml", ("maml",), 1), ("lst_attn", ("cmixup", "method.layer=hidden"), 1), ("fcn3", own, 2)]
+
+
+#: Of `cover`, what trains a second epoch from a checkpoint: schedules that begin after the first, and what has a state
+#: of its own. In the slow suite everything does.
+RESTARTED = {("small", "maml"), *(("fcn3", name) for name in ("cmixup", "mixrl", "rc_mixup", "foma", "fish"))}
 
 
 #: Backbones whose steps take long: one epoch of them, without a restart, in the default suite.

@@ -10,7 +10,7 @@ from torch import nn
 
 from cmixup.training.checkpoint import Checkpoints
 from cmixup.training.trainer import RunResult, train
-from tests.device.cases import LARGE, cover, make_method, make_run, mixtures, product
+from tests.device.cases import LARGE, RESTARTED, cover, make_method, make_run, mixtures, product
 from tests.device.conftest import Steps
 from tests.helpers import settings
 
@@ -28,17 +28,23 @@ MOVE = {"puzzlemix": {"tensor", "_to_copy"}, "puzzlemix_cmixup": {"tensor", "_to
 
 def results(backbone: str, words: tuple[str, ...], count: int, device: torch.device, **how: object) -> list[RunResult]:
     runs = [make_run(backbone, make_method(*words), seed) for seed in range(count)]
-    return train(runs, settings(**SETTINGS, epochs=how.pop("epochs")), device, **how)
+    chosen = {**SETTINGS, "epochs": how.pop("epochs"), "track": how.pop("track", SETTINGS["track"])}
+    return train(runs, settings(**chosen), device, **how)
 
 
-def assert_trains(backbone: str, words: tuple[str, ...], count: int, device: torch.device, folder: Path) -> None:
-    saved = Checkpoints(lambda seed: folder / str(seed), 1, "key")
-    results(backbone, words, count, device, epochs=1, checkpoints=saved)
-    found = results(backbone, words, count, device, epochs=2, checkpoints=saved)
-    wanted = results(backbone, words, count, torch.device("cpu"), epochs=2)
+def assert_trains(
+    backbone: str, words: tuple[str, ...], count: int, device: torch.device, folder: Path, *, restart: bool = True
+) -> None:
+    """Train one epoch, or two with a restart between them, and compare with as many on the CPU."""
+    epochs = 2 if restart else 1
+    saved = Checkpoints(lambda seed: folder / str(seed), 1, "key") if restart else None
+    if restart:
+        results(backbone, words, count, device, epochs=1, checkpoints=saved)
+    found = results(backbone, words, count, device, epochs=epochs, checkpoints=saved)
+    wanted = results(backbone, words, count, torch.device("cpu"), epochs=epochs)
     close = {"rtol": 1e-3, "atol": 1e-4} if device.type == "cuda" else {"rtol": 1e-5, "atol": 1e-6}
     for ours, theirs in zip(found, wanted, strict=True):
-        assert (ours.failure, ours.stack, len(ours.history)) == (None, theirs.stack, 2)
+        assert (ours.failure, ours.stack, len(ours.history)) == (None, theirs.stack, epochs)
         for part, each in theirs.predictions.items():
             for name, prediction in each.items():
                 torch.testing.assert_close(ours.predictions[part][name], prediction, **close)
@@ -49,14 +55,16 @@ def assert_trains(backbone: str, words: tuple[str, ...], count: int, device: tor
 @pytest.mark.parametrize("case", cover(), ids=str)
 def test_every_part_trains(case: Case, device: torch.device, tmp_path: Path, steps: Steps) -> None:
     backbone, words, count = case
-    assert_trains(backbone, words, count, device, tmp_path)
+    assert_trains(backbone, words, count, device, tmp_path, restart=(backbone, words[0]) in RESTARTED)
     may = WAIT.get(backbone, set()) | WAIT.get(words[0], set())
     assert all(waited <= may and moved <= MOVE.get(words[0], set()) for waited, moved in steps), steps
 
 
 @pytest.mark.parametrize(("backbone", "method"), LARGE)
 def test_the_largest_backbones_train(backbone: str, method: str, device: torch.device) -> None:
-    (ours,), (theirs,) = (results(backbone, (method,), 1, on, epochs=1) for on in (device, torch.device("cpu")))
+    (ours,), (theirs,) = (
+        results(backbone, (method,), 1, on, epochs=1, track=[]) for on in (device, torch.device("cpu"))
+    )
     close = {"rtol": 1e-3, "atol": 1e-3}
     torch.testing.assert_close(ours.predictions["test"][""], theirs.predictions["test"][""], **close)
 

@@ -2,26 +2,46 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-from collections.abc import Callable
+import multiprocessing
+import os
+import signal
+import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cmixup.errors import InputError
-from scripts.driver import slices, taken
-from scripts.driver.slices import QUEUE, RESERVE, Item, OnEpoch, OutOfTime, choose, forecast, left, speed_of, work
+from scripts.driver import slices
+from scripts.driver.locks import LOCKS, holding
+from scripts.driver.runs import FORMAT, is_done, mark_done, write_report
+from scripts.driver.slices import (
+    QUEUE,
+    RESERVE,
+    Item,
+    OnEpoch,
+    OutOfTime,
+    choose,
+    failure,
+    forecast,
+    left,
+    speed_of,
+    work,
+)
 
 
 class Clock:
-    """Time that passes when it is told to."""
+    """Time that passes when it is told to; its process is killed when the clock is looked at for the `last` time."""
 
-    def __init__(self) -> None:
-        self.now = 1000.0
+    def __init__(self, last: int = 0) -> None:
+        self.now, self.looks, self.last = 1000.0, 0, last
 
     def __call__(self) -> float:
+        self.looks += 1
+        if self.looks == self.last:
+            os.kill(os.getpid(), signal.SIGKILL)
         return self.now
 
 
@@ -50,8 +70,12 @@ class Trainer:
                 saved.write_text(json.dumps(epoch))
             on_epoch(epoch, [])
         for seed in item.seeds:
-            (folder / f"seed={seed}").mkdir()
-            (folder / f"seed={seed}" / "DONE").touch()
+            run = folder / f"seed={seed}"
+            run.mkdir(exist_ok=True)
+            write_report(run, {"seed": seed, "scores": {}, "facts": {}, "format": FORMAT}, [{"epoch": item.epochs}])
+            self.clock()
+            mark_done(run)
+            self.clock()
 
 
 def run(items: list[Item], out: Path, minutes: float, train: Trainer) -> dict[str, int]:
@@ -102,35 +126,21 @@ def test_epochs_that_take_longer_than_estimated_end_in_time(tmp_path: Path) -> N
     assert clock.now == 1000 + 60 * 7.5  # five epochs of 1.5 minutes; a sixth would leave no reserve
 
 
-@pytest.mark.parametrize("at", range(1, 25, 3))
-def test_a_queue_killed_anywhere_loses_no_finished_run(
-    at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Killed(BaseException):
-        pass
-
-    clock = Clock()
-    train = Trainer(tmp_path, clock)
+@pytest.mark.parametrize("at", [*range(1, 20, 4), *range(30, 47, 2)])
+def test_a_queue_killed_anywhere_loses_no_finished_run(at: int, tmp_path: Path) -> None:
     items = [item("a", 1.0), item("b", 1.5), item("c", 2.0, (0, 1))]
-    steps = itertools.count(1)
-
-    def killed_clock() -> float:
-        if next(steps) == at:
-            raise Killed
-        return clock()
-
-    monkeypatch.setattr(taken.Taken, "give_back", lambda _: None)  # a killed process gives nothing back
-    with pytest.raises(Killed):
-        work(items, tmp_path, 20.0, killed_clock, train, say=lambda _: None)
-    monkeypatch.undo()
+    if not (child := os.fork()):
+        run(items, tmp_path, 20.0, Trainer(tmp_path, Clock(last=at)))
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
     done = {path: path.stat().st_mtime_ns for path in (tmp_path / "runs").rglob("DONE")}
-    monkeypatch.setattr(taken, "_is_alive", lambda _: False)
-    before = len(train.began)
-    run(items, tmp_path, 20.0, train)
+    train = Trainer(tmp_path, Clock())
+    left_over = left(items, tmp_path)
+    assert run(items, tmp_path, 20.0, train)["done"] == sum(len(one.seeds) for one in left_over) == 4 - len(done)
     assert {path: path.stat().st_mtime_ns for path in done} == done
-    assert len(list((tmp_path / "runs").rglob("DONE"))) == 4
-    finished = {f"{path.parent.parent.name}-0" for path in done}
-    assert not finished & set(train.began[before:])
+    assert all(is_done(tmp_path / f"runs/{one.cell}/seed={seed}") for one in items for seed in one.seeds)
+    assert train.began == [one.name for one in left_over]
+    assert not (tmp_path / LOCKS).exists()
 
 
 def test_two_queues_in_one_folder_train_nothing_twice(tmp_path: Path) -> None:
@@ -152,16 +162,81 @@ def test_two_queues_in_one_folder_train_nothing_twice(tmp_path: Path) -> None:
     assert len(second.began) == 2
 
 
-def test_what_failed_is_not_tried_again(tmp_path: Path) -> None:
-    clock, tried = Clock(), []
+def test_what_another_process_trains_is_left_to_it(tmp_path: Path) -> None:
+    train, items = Trainer(tmp_path, Clock()), [item("a", 1.0), item("b", 1.5), item("c", 2.0)]
+    with holding(tmp_path / LOCKS, ["queue/a-0", "queue/c-0"]):
+        assert run(items, tmp_path, 20.0, train) == {"done": 1, "failed": 0, "stopped": 0}
+    assert train.began == ["b-0"]
+
+
+def test_what_another_queue_finished_while_this_one_chose_is_not_begun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    items = [item("a", 1.0), item("b", 1.5)]
+    first, second = (Trainer(tmp_path, Clock()) for _ in range(2))
+
+    def choose_late(*given: Any) -> Item | None:
+        if not first.began:
+            first(items[0], 1, lambda *_: None)
+        return choose(*given)
+
+    monkeypatch.setattr(slices, "choose", choose_late)
+    assert run(items, tmp_path, 20.0, second)["done"] == 1
+    assert second.began == ["b-0"]
+
+
+ROUNDS = 4
+
+
+def queue_process(folder: Path, start: Any) -> None:
+    """Work through short items of two seeds by the real clock, in a folder a round; write down which were begun."""
+
+    class Short(Trainer):
+        def __call__(self, item: Item, every: int, on_epoch: OnEpoch) -> None:
+            (self.out / f"{item.name}.{os.getpid()}").touch(exist_ok=False)
+            time.sleep(0.02)
+            super().__call__(item, every, on_epoch)
+
+    items = [item(f"cell{k}", 0.1, (0, 1)) for k in range(12)]
+    for number in range(ROUNDS):
+        start.wait()
+        out = folder / str(number)
+        work(items, out, 5.0, time.time, Short(out, Clock()), say=lambda _: None)
+
+
+@pytest.mark.slow
+def test_two_processes_train_nothing_twice(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    start = context.Barrier(2)
+    both = [context.Process(target=queue_process, args=(tmp_path, start)) for _ in range(2)]
+    for one in both:
+        one.start()
+    for one in both:
+        one.join(120)
+    assert [one.exitcode for one in both] == [0, 0]
+    for number in range(ROUNDS):
+        begun = [path.name.rpartition(".") for path in (tmp_path / str(number)).glob("cell*")]
+        assert sorted(name for name, *_ in begun) == sorted(f"cell{k}-0" for k in range(12))
+        assert {pid for *_, pid in begun} == {str(one.pid) for one in both}
+        assert len(list((tmp_path / str(number) / "runs").rglob("DONE"))) == 24
+
+
+def test_what_failed_is_not_tried_again_until_its_file_is_removed(tmp_path: Path) -> None:
+    clock, tried, items = Clock(), [], [item("a", 1.0), item("b", 2.0)]
 
     def train(item: Item, every: int, on_epoch: OnEpoch) -> None:
         tried.append(item.name)
-        raise InputError("no such device")
+        if item.cell == "a":
+            raise InputError("no such device")
+        raise OutOfTime
 
     for _ in range(2):
-        work([item("a", 1.0)], tmp_path, 9.0, clock, train, say=lambda _: None)
-    assert tried == ["a-0"]
+        work(items, tmp_path, 9.0, clock, train, say=lambda _: None)
+    assert tried == ["a-0", "b-0", "b-0"]
+    assert failure(items[0], tmp_path).read_text() == "no such device\n"
+    failure(items[0], tmp_path).unlink()
+    work(items, tmp_path, 9.0, clock, train, say=lambda _: None)
+    assert tried[3:] == ["a-0", "b-0"]
 
 
 def test_checkpoints_come_every_quarter_of_a_minute(tmp_path: Path) -> None:
@@ -174,53 +249,6 @@ def test_checkpoints_come_every_quarter_of_a_minute(tmp_path: Path) -> None:
     for minutes, speed in ((100.0, 1.0), (10.0, 1.0), (10.0, 1.6), (1.0, 1.0)):
         work([replace(item("a", minutes), epochs=200)], tmp_path, 9.0, Clock(), train, speed=speed, say=lambda _: None)
     assert asked == [1, 5, 8, 10]
-
-
-def claims() -> list[tuple[str, Callable[[Path], None], bool]]:
-    def edit(**changes: object) -> Callable[[Path], None]:
-        return lambda path: path.write_text(json.dumps(json.loads(path.read_text()) | changes)) and None
-
-    return [
-        ("taken by a process that lives", edit(), False),
-        ("by one of this machine that is no more", edit(process=2**22 + 1), True),
-        ("by one of another machine", edit(host="another", process=2**22 + 1), False),
-        ("whose time is over", edit(host="another", until=999.0), True),
-        ("that failed", edit(failed="diverged", until=999.0), False),
-        ("half written", lambda path: path.write_text("{") and None, False),
-    ]
-
-
-@pytest.mark.parametrize(("name", "change", "free"), claims(), ids=[name for name, *_ in claims()])
-def test_work_is_taken_by_one(name: str, change: Callable[[Path], None], free: bool, tmp_path: Path) -> None:
-    clock = Clock()
-    assert taken.is_free(tmp_path, "a", clock)
-    mine = taken.take(tmp_path, "a", clock() + 60, clock)
-    assert mine is not None
-    change(mine.path)
-    assert taken.is_free(tmp_path, "a", clock) is free
-    assert (taken.take(tmp_path, "a", clock() + 60, clock) is not None) is free
-    mine.give_back()
-    assert taken.take(tmp_path, "a", clock() + 60, clock) is not None
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.json"]
-
-
-def test_who_is_late_leaves_the_new_owner_s_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two see work that is free again; the one that comes second must not take what the first has just taken."""
-    clock = Clock()
-    path = tmp_path / "a.json"
-    path.write_text(json.dumps({"host": "gone", "process": 1, "until": 0.0}))
-    right, looks = taken._read, itertools.count()
-
-    def read(where: Path) -> dict | None:
-        found = right(where)
-        if where == path and next(looks) == 0:
-            path.write_text(json.dumps({"host": "first", "process": 1, "until": 2000.0}))
-        return found
-
-    monkeypatch.setattr(taken, "_read", read)
-    assert taken.take(tmp_path, "a", 2000.0, clock) is None
-    assert json.loads(path.read_text())["host"] == "first"
-    assert [p.name for p in tmp_path.iterdir()] == ["a.json"]
 
 
 def test_a_device_s_speed_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

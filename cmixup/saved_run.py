@@ -102,6 +102,8 @@ class SavedRun:
         if tuple(x.shape[1:]) != self.in_shape or not x.ndim:
             expected = ", ".join(["N", *map(str, self.in_shape)])
             raise InputError(f"rows must have shape ({expected}), got {tuple(x.shape)}")
+        if x.layout != torch.strided or x.is_meta:
+            raise InputError(f"rows must be dense and have values, got {x.layout} on {x.device}")
         if not bool(torch.isfinite(x).all()):
             raise InputError("rows must be finite numbers, got NaN or infinity")
         device = next((p.device for p in self.model.parameters()), torch.device("cpu"))

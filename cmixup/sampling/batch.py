@@ -14,6 +14,8 @@ from cmixup.sampling.inputs import ArrayT, Floats, Given, Rng, as_labels, for_ke
 from cmixup.sampling.kernels import KERNELS, make_kernel
 from cmixup.sampling.space import positive_numbers
 
+SMALLEST_PERIOD = 1e-150  # labels over it must not overflow
+
 
 class BatchPartnerSampler:
     """Draw partners for a batch B1 among the candidates of a second batch B2, with P as in the paper's Eq. 6.
@@ -41,6 +43,8 @@ class BatchPartnerSampler:
         self.kernel = check_choice("kernel", kernel, KERNELS)
         self._kernel = make_kernel(kernel, self.bandwidth)
         self._period = None if period is None else positive_numbers("period", period, zero=True)
+        if self._period is not None and ((self._period > 0) & (self._period < SMALLEST_PERIOD)).any():
+            raise InputError(f"period must be 0 or at least {SMALLEST_PERIOD:g}, got {float(self._period.min())!r}")
 
     def probabilities(self, first: Given, second: Given) -> Any:
         """Return the exact rows P over the candidates, `second` or [first; second].

@@ -84,7 +84,7 @@ def as_queries(name: str, labels: Given, like: Labels | Tensor) -> Floats | Tens
         held = checked if isinstance(checked, Tensor) else torch.from_numpy(np.array(checked))
         queries = held.to(like.device, torch.float64)
     else:
-        queries = to_numpy(as_labels(name, to_numpy(labels))).astype(np.float64)
+        queries = to_numpy(as_labels(name, labels)).astype(np.float64)
     if queries.shape[1:] != like.shape[1:]:
         row = "".join(f" {d}" for d in like.shape[1:])
         raise InputError(f"{name} must have shape (B,{row}) as the data, got {tuple(queries.shape)}")

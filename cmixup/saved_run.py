@@ -148,8 +148,10 @@ def load_run(folder: str | Path, device: torch.device | str = "cpu") -> SavedRun
         labels = given.get("label_scaling") or {"mean": [0.0], "std": [1.0]}
         shift, scale = (torch.tensor([labels[key]], dtype=torch.float32) for key in ("mean", "std"))
         model.load_state_dict(torch.load(folder / WEIGHTS, map_location="cpu", weights_only=True))
-    except InputError:
-        raise
+    except InputError as error:
+        if str(folder) in str(error):
+            raise
+        raise InputError(f"{folder / MODEL}: {error}") from None
     except Exception as error:  # a damaged file can raise anything
         reason = " ".join(str(error).split())[:200]
         raise InputError(f"run {folder}: {WEIGHTS} does not hold the weights of {MODEL}: {reason}") from None

@@ -69,7 +69,7 @@ def draw_epoch(run: Drawing, settings: TrainSettings) -> tuple[EpochBatches, dic
             run.data.train, settings.batch_size, run.streams, drop_last=settings.drop_last, shuffle=settings.shuffle
         )
     )
-    return order, _draw(run, order)
+    return order, draws_of(run, order)
 
 
 def agree(model: nn.Module, losses: Sequence[Tensor]) -> Tensor:
@@ -80,7 +80,7 @@ def agree(model: nn.Module, losses: Sequence[Tensor]) -> Tensor:
     return together
 
 
-def _draw(run: Drawing, order: EpochBatches) -> dict[str, np.ndarray]:
+def draws_of(run: Drawing, order: EpochBatches) -> dict[str, np.ndarray]:
     """Return the method's draws, and which view of every row and partner is read, where inputs have several.
 
     Views have a stream of their own, and partners' are drawn even if there are none: every method sees the same views.

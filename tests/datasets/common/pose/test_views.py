@@ -17,7 +17,8 @@ from cmixup.methods.erm import ERM
 from cmixup.methods.mixup import mixup
 from cmixup.training.loader import BatchLoader
 from cmixup.training.predict import predict
-from cmixup.training.trainer import _draw, train
+from cmixup.training.share import draws_of
+from cmixup.training.trainer import train
 from models.fcn3 import FCN3
 from tests.helpers import CPU, Lazy, Own, fitted, make_data, make_run, make_split, settings
 
@@ -42,7 +43,7 @@ def first_epoch(method: Method, seed: int = 3) -> list[Batch]:
     data = make_data(seed)
     run = fitted(make_run(method, seed, replace(data, train=replace(data.train, x=Random(data.train.x)))))
     order = method.order(run.data.train, 16, run.streams, drop_last=False)
-    return list(BatchLoader([run.data.train], CPU).batches([order], [_draw(run, order)]))
+    return list(BatchLoader([run.data.train], CPU).batches([order], [draws_of(run, order)]))
 
 
 def test_what_is_sampled_and_what_has_views() -> None:
@@ -82,14 +83,14 @@ def test_every_epoch_shows_other_views() -> None:
     data = make_data(1)
     run = make_run(ERM(), 1, replace(data, train=replace(data.train, x=Random(data.train.x))))
     order = run.method.order(run.data.train, 16, run.streams, drop_last=False)
-    one, other = _draw(run, order), _draw(run, order)
+    one, other = draws_of(run, order), _draw(run, order)
     assert not (one["view"] == other["view"]).any()
 
 
 def test_inputs_with_one_view_draw_none() -> None:
     run = make_run(ERM(), 1)
     order = run.method.order(run.data.train, 16, run.streams, drop_last=False)
-    assert _draw(run, order) == {}
+    assert draws_of(run, order) == {}
 
 
 @pytest.mark.parametrize("size", [1, 4, 100])

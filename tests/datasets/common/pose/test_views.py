@@ -83,7 +83,7 @@ def test_every_epoch_shows_other_views() -> None:
     data = make_data(1)
     run = make_run(ERM(), 1, replace(data, train=replace(data.train, x=Random(data.train.x))))
     order = run.method.order(run.data.train, 16, run.streams, drop_last=False)
-    one, other = draws_of(run, order), _draw(run, order)
+    one, other = draws_of(run, order), draws_of(run, order)
     assert not (one["view"] == other["view"]).any()
 
 

@@ -143,6 +143,17 @@ def load_run(folder: str | Path, device: torch.device | str = "cpu") -> SavedRun
         raise InputError(f"run {folder} was trained on tasks: it predicts from a support, which predict does not take")
     if not (folder / WEIGHTS).is_file():
         raise InputError(f"run {folder} has no {WEIGHTS}: it was trained with weights=false")
+    in_shape, model, shift, scale = _read_model(folder, given)
+    table = None
+    if (path := folder / PREPROCESSING).is_file():
+        kept = _read_json(path)
+        reader = _imported(str(kept.get("read_by", "datasets.common.table.preprocessing.Preprocessing")), path)
+        table = reader.from_json(path.read_text(), str(path))
+    return SavedRun(folder, model.to(place).eval(), in_shape, table, shift, scale)
+
+
+def _read_model(folder: Path, given: Mapping[str, Any]) -> tuple[tuple[int, ...], nn.Module, Tensor, Tensor]:
+    """Return the shape of an input, the model with its weights, and mean and standard deviation of scaled labels."""
     try:
         in_shape, model = tuple(given["in_shape"]), _make_model(given, folder)
         labels = given.get("label_scaling") or {"mean": [0.0], "std": [1.0]}
@@ -155,12 +166,7 @@ def load_run(folder: str | Path, device: torch.device | str = "cpu") -> SavedRun
     except Exception as error:  # a damaged file can raise anything
         reason = " ".join(str(error).split())[:200]
         raise InputError(f"run {folder}: {WEIGHTS} does not hold the weights of {MODEL}: {reason}") from None
-    table = None
-    if (path := folder / PREPROCESSING).is_file():
-        kept = _read_json(path)
-        reader = _imported(str(kept.get("read_by", "datasets.common.table.preprocessing.Preprocessing")), path)
-        table = reader.from_json(path.read_text(), str(path))
-    return SavedRun(folder, model.to(place).eval(), in_shape, table, shift, scale)
+    return in_shape, model, shift, scale
 
 
 def model_json(

@@ -87,7 +87,7 @@ def target(node: Mapping[str, Any]) -> Callable[..., Any]:
     module, _, attribute = str(node["_target_"]).rpartition(".")
     try:
         return getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
         raise InputError(
             f"_target_ must name a class or function, got {shown(node['_target_'])}: {shown(str(error))}"
         ) from None
@@ -110,6 +110,12 @@ class Part:
     def build(self, *more: Any) -> Any:
         """Return what the function makes of the arguments, after the parts below it are built."""
         given = {key: value.build() if isinstance(value, Part) else value for key, value in self.given.items()}
+        try:
+            inspect.signature(self.function).bind(*more, **given)
+        except TypeError as error:
+            raise InputError(f"_target_ {self.function.__name__} cannot be called: {error}") from None
+        except ValueError:  # a builtin that does not say what it takes
+            pass
         built = self.function(*more, **given)
         return built.with_options(**self.shared) if self.shared else built
 

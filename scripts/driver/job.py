@@ -37,6 +37,7 @@ from scripts.driver.locks import LOCKS, clean, holding, wait_for
 from scripts.driver.predictions import Parts, scored
 from scripts.driver.record import kept_texts, make_report, stack_report
 from scripts.driver.runs import (
+    ENDED,
     begin_run,
     code_digest,
     end_together,
@@ -174,6 +175,7 @@ def execute_together(
     """
     for job in jobs:
         clean(Path(job.config["out"]) / LOCKS)
+        _finish_ending(job)
     jobs = [job for job in jobs if job.pending]
     if not jobs:
         return []
@@ -204,6 +206,13 @@ def execute_together(
         each = [(job, [line for one, line in failed if one.folder == job.folder]) for job in jobs]
         raise Diverged("; ".join(_what_diverged(job, lines) for job, lines in each if lines))
     return done
+
+
+def _finish_ending(job: Job) -> None:
+    """Mark those of a job's runs as done whose process was killed after it had decided that they are."""
+    if any(job.runs.glob(f"{ENDED}*")):
+        with holding(Path(job.config["out"]) / LOCKS, [_name(job, seed) for seed in job.seeds]) as taken:
+            go_on_ending(job.runs, [job.run_folder(seed) for seed in job.seeds if _name(job, seed) in taken])
 
 
 def _name(job: Job, seed: int) -> str:

@@ -132,8 +132,8 @@ def _take(path: Path, token: str, name: str) -> bool:
     """Make a lock; one whose owner is dead is taken away first."""
     mine = path.with_suffix(f".{token}")
     owner = Owner(platform.node(), place(), os.getpid(), began(os.getpid()), token)
-    mine.write_text(json.dumps({**vars(owner), "what": name}))
     try:
+        mine.write_text(json.dumps({**vars(owner), "what": name}))
         for _ in range(3):
             try:
                 os.link(mine, path)

@@ -46,7 +46,7 @@ OTHERS = """## Beside others
 | | promise | what their own tests do |
 | --- | --- | --- |
 | SQLite | a transaction is whole or absent after a crash or a power cut (journal, fsync) | I/O errors, lack of memory and a crash at every step in a loop; un-synced writes dropped |
-| Levanter | bitwise the same training after preemption and resume, on TPU clusters | resumed against uninterrupted training; no kills at random seen |
+| Levanter | "bitwise deterministic", also "in the face of preemption and resumption" (its README) | not read for this page |
 | NequIP | temporary file, move, rename; groups of files move together; resumes | none with a signal seen; loads pickles |
 | DomainBed | a `done` file; incomplete runs are deleted and trained again | none with a signal seen |
 | this project | see above; power cuts are not tried (file and folder are synced before a name counts), nor NFS, Windows, GPUs | this page |

@@ -18,7 +18,7 @@ from scripts.report.claims import FILE, Verdict, read
 from scripts.report.experiment import RESULTS
 
 SPAN = re.compile(r'<span id="([\w-]+)">(.*?)</span>', re.DOTALL)
-RENDERED = ("bandwidth.md", "theory.md")
+RENDERED = ("bandwidth.md", "reliability.md", "theory.md")
 WIDTH = 120
 BLOCK = re.compile(r"<!-- (\w+):begin .*?<!-- \1:end -->|^```.*?^```", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\([^)]*\)|`[^`]*`|<!--.*?-->", re.DOTALL)

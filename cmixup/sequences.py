@@ -7,6 +7,8 @@ are contiguous blocks then, and the small products take half the time of (batch,
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -198,7 +200,22 @@ def _multiply(weight: Tensor, x: Tensor, out: Tensor) -> None:
 def _add_weight_gradient(d_weight: Tensor, d_bias: Tensor, d_out: Tensor, x: Tensor) -> None:
     """Add the gradients by one model's weight and bias, for `d_out: (T, O, B)` and `x: (T, C, B)`."""
     d_weight += torch.bmm(d_out, x.mT).sum(dim=0)
-    d_bias += torch.matmul(d_out, d_out.new_ones(d_out.shape[-1])).sum(dim=0)
+    with _one_thread():  # MKL's product with a vector rounds otherwise where two share it
+        d_bias += torch.matmul(d_out, d_out.new_ones(d_out.shape[-1])).sum(dim=0)
+
+
+@contextlib.contextmanager
+def _one_thread() -> Iterator[None]:
+    """Use one thread meanwhile, so that the digits do not depend on how many there are."""
+    before = torch.get_num_threads()
+    if before == 1:
+        yield
+        return
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _refuse_second_derivatives() -> None:

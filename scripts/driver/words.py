@@ -38,6 +38,8 @@ def parse_words(words: Sequence[str], known: Sequence[str], about: str | None = 
 def parse_seeds(value: Any, name: str = "seeds") -> list[int]:
     """Return seeds from a range `0..9` (both ends in), a list `[0,3,5]` or `0,3,5`, or a count (10 means 0..9).
 
+    They come in rising order however they are written: the models of a stack share one stream of dropout masks.
+
     Raises:
         InputError: anything else, an empty or repeated seed.
     """
@@ -63,7 +65,7 @@ def parse_seeds(value: Any, name: str = "seeds") -> list[int]:
         raise problem from None
     if not seeds or len(set(seeds)) != len(seeds):
         raise problem
-    return seeds
+    return sorted(seeds)
 
 
 def _whole(value: Any) -> int:

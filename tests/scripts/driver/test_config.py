@@ -93,6 +93,7 @@ def test_values_set_on_what_is_kept_are_those_that_hydra_composes(words: list[st
     [
         ("0..9", list(range(10))), ("3..3", [3]), (" 2..4 ", [2, 3, 4]), ([0, 3, 5], [0, 3, 5]), ((7,), [7]),
         ("0,3,5", [0, 3, 5]), ("5,", [5]), (10, list(range(10))), ("3", [0, 1, 2]), (1, [0]), ([0], [0]),
+        ([5, 0, 3], [0, 3, 5]), ("2,1", [1, 2]),
     ],
 )  # fmt: skip
 def test_seeds(value: Any, seeds: list[int]) -> None:

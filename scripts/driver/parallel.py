@@ -7,7 +7,6 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from scripts.driver.compose import compose_train
 from scripts.driver.job import Diverged, Job, execute_together, plan, stack_key
 from scripts.driver.locks import LOCKS, clean
 from scripts.driver.progress import ProgressDisplay
-from scripts.driver.workers import Died, Worker
+from scripts.driver.workers import work_off
 
 Cell = tuple[Sequence[str], Job]  # a command line of scripts.train with the job that it plans
 
@@ -155,41 +154,20 @@ def _follow(
     display: ProgressDisplay,
     on_finish: Callable[[Job, str | None], str] | None,
 ) -> list[str]:
-    """Give stacks to `count` workers and show their epochs until every stack has ended; return what went wrong.
+    """Give stacks to `count` workers and show their epochs until every stack has ended; return what went wrong."""
+    problems = list[str]()
 
-    A worker that dies costs its stack alone, and another takes its place.
-    """
-    context = multiprocessing.get_context("spawn")
-    waiting, problems = list(tasks), list[str]()
-    idle = [Worker(context, train_stack) for _ in range(count)]
-    running: dict[Connection, tuple[Worker, str]] = {}
-    try:
-        while waiting or running:
-            while waiting and len(running) < count:
-                worker, name = idle.pop() if idle else Worker(context, train_stack), waiting.pop(0)
-                running[worker.connection] = (worker, name)
-                worker.give(tasks[name][1])
-            for connection in wait(list(running)):
-                assert isinstance(connection, Connection)
-                worker, name = running[connection]
-                try:
-                    ended, told = worker.hear()
-                except Died as error:
-                    ended, told = True, str(error)
-                else:
-                    idle += [worker] if ended else []
-                stack = tasks[name][0]
-                if ended:
-                    del running[connection]
-                    told = f"{name}: {told}" if told else None
-                    problems += [told] if told else []
-                    for line in filter(None, [on_finish(job, told) for job in stack] if on_finish else []):
-                        display.say(line)
-                elif told[0]:
-                    display.epoch(name, told[0], stack[0].settings.epochs, told[1])
-                else:
-                    display.begin(name)
-        return problems
-    finally:
-        for worker in (*idle, *(worker for worker, _ in running.values())):
-            worker.end()
+    def show(name: str, ended: bool, told: Any) -> None:
+        stack = tasks[name][0]
+        if ended:
+            problem = f"{name}: {told}" if told else None
+            problems.extend([problem] if problem else [])
+            for line in filter(None, [on_finish(job, problem) for job in stack] if on_finish else []):
+                display.say(line)
+        elif told[0]:
+            display.epoch(name, told[0], stack[0].settings.epochs, told[1])
+        else:
+            display.begin(name)
+
+    work_off({name: commands for name, (_, commands) in tasks.items()}, train_stack, count, show)
+    return problems

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import multiprocessing
 import os
 import signal
 import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
-from multiprocessing.connection import Connection
+from collections.abc import Callable, Iterator, Mapping
+from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnContext
 from typing import Any
 
@@ -68,6 +69,42 @@ class Worker:
         self._process.join(5)
         self._process.kill()
         self.connection.close()
+
+
+def work_off(tasks: Mapping[str, Any], work: Work, count: int, tell: Callable[[str, bool, Any], None]) -> None:
+    """Give tasks to `count` workers until all have ended; one that dies costs its task alone, and another follows it.
+
+    Args:
+        tasks: by name.
+        work: what a worker does with one.
+        count: workers at a time.
+        tell: called with a task's name, whether it has ended, and what its worker told, or in the end what went wrong
+            or None.
+    """
+    context, waiting = multiprocessing.get_context("spawn"), list(tasks)
+    idle = [Worker(context, work) for _ in range(min(count, len(waiting)))]
+    running: dict[Connection, tuple[Worker, str]] = {}
+    try:
+        while waiting or running:
+            while waiting and len(running) < count:
+                worker, name = idle.pop() if idle else Worker(context, work), waiting.pop(0)
+                running[worker.connection] = (worker, name)
+                worker.give(tasks[name])
+            for connection in wait(list(running)):
+                assert isinstance(connection, Connection)
+                worker, name = running[connection]
+                try:
+                    ended, told = worker.hear()
+                except Died as error:
+                    ended, told = True, str(error)
+                else:
+                    idle += [worker] if ended else []
+                if ended:
+                    del running[connection]
+                tell(name, ended, told)
+    finally:
+        for worker in (*idle, *(worker for worker, _ in running.values())):
+            worker.end()
 
 
 @contextlib.contextmanager

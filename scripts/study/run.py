@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import itertools
-import multiprocessing
 import time
-from collections.abc import Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
-from cmixup.errors import InputError
+from scripts.driver.locks import LOCKS, alone
+from scripts.driver.workers import work_off
 from scripts.study.cell import Loader, train_cell
 from scripts.study.rules import Cell, Rules, load_rules
-from scripts.study.store import is_done, path_of, save
-
-POLL_SECONDS = 5.0
+from scripts.study.store import is_done, save
 
 
 def cost(cell: Cell, rules: Rules) -> float:
@@ -43,42 +41,44 @@ def train_missing(
         minutes: begin no cell after so long; None is no limit.
     """
     groups = missing(folder, cells, rules)
-    todo = [cell for group in groups for cell in group]
+    todo = {cell.key: cost(cell, rules) for group in groups for cell in group}
     print(
         f"{len(cells) - len(todo)} of {len(cells)} cells are done; training {len(todo)}, {jobs} at a time", flush=True
     )
-    if not todo:
-        return []
-    started, problems = time.monotonic(), list[str]()
+    started, total, spent, problems = time.monotonic(), sum(todo.values()), list[float](), list[str]()
     deadline = None if minutes is None else time.time() + 60 * minutes
-    total = sum(cost(cell, rules) for cell in todo)
-    with ProcessPoolExecutor(min(jobs, len(groups)), multiprocessing.get_context("spawn")) as pool:
-        futures: dict[Future[str], str] = {
-            pool.submit(train_group, folder, [cell.key for cell in group], deadline): " ".join(group[0].key[:2])
-            for group in groups
-        }
-        pending, shown = set(futures), -1
-        while pending:
-            done, pending = wait(pending, POLL_SECONDS, FIRST_COMPLETED)
-            problems += [f"{futures[future]}: {problem}" for future in done if (problem := future.result())]
-            finished = [cell for cell in todo if path_of(folder, cell).is_file()]
-            if len(finished) != shown:
-                shown, spent = len(finished), time.monotonic() - started
-                share = sum(cost(cell, rules) for cell in finished) / total
-                left = f", about {spent * (1 - share) / share / 60:.0f} minutes left" if share else ""
-                print(f"{shown} of {len(todo)} cells trained in {spent / 60:.1f} minutes{left}", flush=True)
+    tasks = {" ".join(group[0].key[:2]): (str(folder), [cell.key for cell in group], deadline) for group in groups}
+
+    def show(name: str, ended: bool, told: Any) -> None:
+        if ended:
+            problems.extend([f"{name}: {told}"] if told else [])
+            return
+        spent.append(todo[told])
+        passed, share = (time.monotonic() - started) / 60, sum(spent) / total
+        print(
+            f"{' '.join(told)}: {len(spent)} of {len(todo)} cells trained in {passed:.1f} minutes, about "
+            f"{passed * (1 - share) / share:.0f} left",
+            flush=True,
+        )
+
+    work_off(tasks, train_group, jobs, show)
     return problems
 
 
-def train_group(folder: Path, keys: Sequence[tuple[str, str, str]], deadline: float | None) -> str:
-    """Train cells of one table and condition in a worker; return what went wrong, or nothing."""
+def train_group(task: tuple[str, Sequence[tuple[str, str, str]], float | None], tell: Callable[[Any], None]) -> None:
+    """Train cells of one table and condition in a worker, and tell each that is done.
+
+    Args:
+        task: the folder, keys of the cells, and when to begin no more.
+        tell: called with the key of a cell.
+    """
+    folder, keys, deadline = task
     rules, load = load_rules(), Loader()
-    for table, condition, method in keys:
+    for key in keys:
         if deadline is not None and time.time() > deadline:
-            return ""
-        (cell,) = rules.cells([table], [condition], [method])
-        try:
-            save(folder, cell, train_cell(cell, rules, load))
-        except InputError as error:
-            return str(error)
-    return ""
+            return
+        (cell,) = rules.cells(*([name] for name in key))
+        with alone(Path(folder) / LOCKS, " ".join(key)):
+            if not is_done(Path(folder), cell, rules):  # another command may have trained it
+                save(Path(folder), cell, train_cell(cell, rules, load))
+        tell(key)

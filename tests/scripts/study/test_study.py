@@ -178,14 +178,16 @@ def test_what_is_done_is_not_trained_again_and_the_most_costly_comes_first(
 def test_a_worker_stops_before_a_cell_that_would_begin_too_late(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begun = []
+    begun: list[str] = []
+    told: list[tuple[str, str, str]] = []
     now = iter([10.0, 20.0, 31.0])
     monkeypatch.setattr(run, "time", SimpleNamespace(time=lambda: next(now)))
     monkeypatch.setattr(run, "train_cell", lambda cell, *_: begun.append(cell.method))
     monkeypatch.setattr(run, "save", lambda *_: None)
     keys = [("penguin_mass", "all", method) for method in ("erm", "mixup", "cmixup")]
-    assert run.train_group(tmp_path, keys, 30.0) == ""
+    run.train_group((str(tmp_path), keys, 30.0), told.append)
     assert begun == ["erm", "mixup"]
+    assert told == keys[:2]
 
 
 def test_a_loader_reads_each_seed_once_and_one_dataset_only() -> None:

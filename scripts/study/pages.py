@@ -1,0 +1,35 @@
+"""What `scripts.render` makes of the published study: its pages, its rule, its picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from scripts.report.figures import to_png
+from scripts.study import page, rule_page
+from scripts.study.effects import scores_of
+from scripts.study.published import FOLDER, read, read_traits
+from scripts.study.rule import FILE, cases_of, choose, fit_rule, judge, to_json
+from scripts.study.rules import load_rules
+
+LEAST_TABLES = 5  # of a rule
+
+
+def texts(folder: Path = FOLDER) -> dict[str, str]:
+    """Return the text of every rendered file by its path below results/, of what is published."""
+    records = read(folder)
+    if not records:
+        return {}
+    found = {"study/when.md": page.render(records, load_rules())}
+    cases = cases_of(records, read_traits(folder))
+    if len({case.table for case in cases}) >= LEAST_TABLES:
+        judged = judge(cases)
+        rule = fit_rule(choose(cases), cases, judged.spread)
+        found |= {"study/rule.md": rule_page.render(cases, rule, judged), f"study/{FILE}": to_json(rule)}
+    return found
+
+
+def picture(folder: Path = FOLDER) -> bytes | None:
+    """Return the mean ranks of the study as a PNG, or None if too little of it is published."""
+    rules = load_rules()
+    figure = page.draw_ranks(scores_of(read(folder), "all"), list(rules.methods), rules.level)
+    return None if figure is None else to_png(figure)

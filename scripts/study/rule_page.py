@@ -1,0 +1,80 @@
+"""The page of the rule: can a table's training rows foretell whether C-Mixup helps?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from cmixup.stats import Interval
+from scripts.report.sweep import interval_text
+from scripts.report.tables import markdown_rows
+from scripts.study.effects import ranked
+from scripts.study.rule import ALWAYS_ERM, Case, Judgement, Rule
+from scripts.study.traits import TRAITS
+
+RULE_POLICY = "C-Mixup where the rule foretells a gain"
+DECIMALS = 2
+
+
+def render(cases: Sequence[Case], rule: Rule, judged: Judgement) -> str:
+    """Return the page as Markdown."""
+    effect = [case.effect for case in cases]
+    below = sum(value < 0 for value in effect)
+    about = (
+        f"{rule.cases} cases (a table under a condition of [the study](when.md)) of {rule.tables} tables. The effect "
+        "is C-Mixup's test error minus ERM's in percent of ERM's, both tuned alike and meaned over seeds: below 0 in "
+        f"{below} cases, median {np.median(effect):+.{DECIMALS}f} %. The traits are measured on training rows alone."
+    )
+    parts = ["# Can it be foretold?", "", about, "", *_traits(cases), "", "## On tables that it has not seen", ""]
+    counts = ", ".join(f"{name} ({n})" for name, n in judged.chosen.items())
+    how = (
+        "Every table is left out once with all of its conditions; on the others a candidate is chosen by leaving out "
+        f"one table after another again, and fitted. Chosen: {counts}. Intervals are 95 % t intervals over tables."
+    )
+    body = [[name, interval_text(found, DECIMALS)] for name, found in judged.policies.items()]
+    parts += [how, "", *markdown_rows(["what is done", "test error against always ERM, %"], body), ""]
+    return "\n".join([*parts, *_verdict(rule, judged)]) + "\n"
+
+
+def _traits(cases: Sequence[Case]) -> list[str]:
+    effect = ranked([case.effect for case in cases])
+    body = []
+    for k, (name, what) in enumerate(TRAITS.items()):
+        values = [case.traits[k] for case in cases]
+        rho = _correlation(ranked(values), effect)
+        body.append([name, what, f"{min(values):.2f} to {max(values):.2f}", f"{rho:+.2f}"])
+    return markdown_rows(["trait", "what it is", "range", "rank correlation with the effect"], body)
+
+
+def _verdict(rule: Rule, judged: Judgement) -> list[str]:
+    followed, known = judged.policies[RULE_POLICY], judged.policies["C-Mixup where it does help, known in advance"]
+    squared = interval_text(judged.squared, DECIMALS)
+    lines = [
+        f"Its squared error minus that of foretelling 0 is {squared} (below 0: it foretells something); root mean "
+        f"squared error {judged.spread:.{DECIMALS}f} %"
+        + ("" if math.isnan(judged.signs) else f", sign right in {100 * judged.signs:.0f} % of the cases")
+        + "."
+    ]
+    bound = f"Knowing the sign in advance would change the error by {interval_text(known, DECIMALS)} %."
+    if _below_zero(followed):
+        lines.append(f"Following the rule lowers the error on tables that it has not seen. {bound}")
+    else:
+        lines.append(f'No rule tried here beats "{ALWAYS_ERM}". {bound}')
+    weights = ", ".join(f"{n} {w:+.2f}" for n, w in zip(TRAITS, rule.weights, strict=True) if w)
+    fitted = f'On all cases the choice is "{rule.name}": {rule.intercept:+.2f} %'
+    lines.append(
+        f"{fitted}{f', and by standardised trait {weights}' if weights else ''}. `python -m scripts.advise` uses it."
+    )
+    return [line for text in lines for line in (text, "")][:-1]
+
+
+def _below_zero(interval: Interval | None) -> bool:
+    return interval is not None and interval.high < 0
+
+
+def _correlation(first: Sequence[float], second: Sequence[float]) -> float:
+    if len(set(first)) < 2 or len(set(second)) < 2:
+        return 0.0
+    return float(np.corrcoef(first, second)[0, 1])

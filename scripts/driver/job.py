@@ -175,7 +175,7 @@ def execute_together(
     """
     for job in jobs:
         clean(Path(job.config["out"]) / LOCKS)
-        _finish_ending(job)
+        finish_ending(job)
     jobs = [job for job in jobs if job.pending]
     if not jobs:
         return []
@@ -208,7 +208,7 @@ def execute_together(
     return done
 
 
-def _finish_ending(job: Job) -> None:
+def finish_ending(job: Job) -> None:
     """Mark those of a job's runs as done whose process was killed after it had decided that they are."""
     if any(job.runs.glob(f"{ENDED}*")):
         with holding(Path(job.config["out"]) / LOCKS, [_name(job, seed) for seed in job.seeds]) as taken:

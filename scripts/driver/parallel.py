@@ -15,7 +15,7 @@ import torch
 from cmixup.errors import InputError
 from scripts.driver.cli import label
 from scripts.driver.compose import compose_train
-from scripts.driver.job import Diverged, Job, execute_together, plan, stack_key
+from scripts.driver.job import Diverged, Job, execute_together, finish_ending, plan, stack_key
 from scripts.driver.locks import LOCKS, clean
 from scripts.driver.progress import ProgressDisplay
 from scripts.driver.workers import work_off
@@ -119,6 +119,9 @@ def train_stacks(
     Returns:
         A line for everything that went wrong.
     """
+    for stack in stacks:
+        for _, job in stack:
+            finish_ending(job)  # of stacks that have no pending run, too
     pending = [mine for stack in stacks if (mine := [(command, job) for command, job in stack if job.pending])]
     done = sum(len(job.seeds) - len(job.pending) for stack in stacks for _, job in stack)
     cpu = all(job.device.type == "cpu" for stack in pending for _, job in stack)

@@ -17,6 +17,7 @@ from scripts.driver import job as job_module
 from scripts.driver import runs
 from scripts.driver.job import Job, execute
 from scripts.driver.locks import LOCKS, holding
+from scripts.driver.parallel import train_stacks
 from scripts.driver.runs import DONE, is_done, load_reports, set_damage_aside
 from tests.scripts.driver.test_locks import held_by
 from tests.scripts.jobs import planned, report_of
@@ -93,6 +94,19 @@ def test_a_crash_before_the_first_is_done_trains_the_same_stack(
         assert report_of(one)["scores"] == report_of(other)["scores"]
         assert (one / "checkpoint.pt").read_bytes() == (other / "checkpoint.pt").read_bytes()
     assert heard == []  # the last epoch had been saved
+
+
+def test_a_table_that_has_nothing_left_to_train_clears_what_a_kill_left(tmp_path: Path) -> None:
+    """The process died after the last DONE of a stack and before the stack's marker was gone."""
+    folders = execute(planned(tmp_path, "seeds=0..1"))
+    job = planned(tmp_path, "seeds=0..1")
+    assert job.pending == []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runs, "go_on_ending", lambda *_: None)
+        runs.end_together(job.runs, folders)
+    assert len(list(job.runs.glob(".ended-*/*"))) == 2
+    assert train_stacks([[([], job)]], "test") == []
+    assert list(job.runs.glob(".ended-*")) == []
 
 
 def interrupted(job: Job) -> Path:

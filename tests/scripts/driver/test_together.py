@@ -27,7 +27,7 @@ def test_jobs_of_two_bandwidths_train_together_as_they_do_alone(tmp_path: Path) 
     jobs = [cmixup_job(tmp_path / "a", 0.01, "seeds=[4,2]"), cmixup_job(tmp_path / "a", 5.0, "seeds=[2,7,0]")]
     written = execute_together(jobs, lambda epoch, rows: heard.append((epoch, len(rows))))
     assert heard == [(1, 5), (2, 5)]
-    assert written == [jobs[0].run_folder(4), jobs[0].run_folder(2), *(jobs[1].run_folder(s) for s in (2, 7, 0))]
+    assert written == [jobs[0].run_folder(2), jobs[0].run_folder(4), *(jobs[1].run_folder(s) for s in (0, 2, 7))]
     cells = [{"options": job.options, "seeds": job.seeds} for job in jobs]
     for job in jobs:
         for seed in job.seeds:

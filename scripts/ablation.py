@@ -14,8 +14,8 @@ from cmixup.files import write_atomically
 from datasets.common.fetch import FetchError
 from scripts.driver.cli import chosen, out_folder, user_errors
 from scripts.driver.compose import compose_train
-from scripts.driver.job import Job, plan
 from scripts.driver.parallel import train_all
+from scripts.driver.plan import Job, plan
 from scripts.driver.runs import load_reports
 from scripts.driver.words import parse_seeds
 from scripts.report.ablation import (

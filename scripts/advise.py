@@ -13,7 +13,7 @@ from pathlib import Path
 from cmixup.errors import InputError
 from scripts.driver.cli import user_errors
 from scripts.driver.compose import compose_train
-from scripts.driver.job import plan
+from scripts.driver.plan import plan
 from scripts.driver.words import parse_words
 from scripts.report.terminal import print_table
 from scripts.study.published import FOLDER

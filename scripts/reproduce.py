@@ -19,7 +19,7 @@ from rich.console import Console
 from cmixup.errors import InputError, check_nonnegative
 from cmixup.files import write_atomically
 from scripts.driver.cli import chosen, out_folder, user_errors, warnings
-from scripts.driver.job import pick_device
+from scripts.driver.devices import pick_device
 from scripts.driver.words import parse_seeds
 from scripts.report import names
 from scripts.report.cells import TOO_LONG, Choice, collect, plan_cells, published_lines, train_cells

@@ -19,8 +19,8 @@ from cmixup.files import write_atomically
 from scripts.driver.cli import analysis_parser, label, out_folder, user_errors
 from scripts.driver.compose import compose_train
 from scripts.driver.devices import pick_device
-from scripts.driver.job import Job, plan
 from scripts.driver.parallel import train_all
+from scripts.driver.plan import Job, plan
 from scripts.driver.words import parse_seeds
 from scripts.report.experiment import RESULTS, estimate_minutes
 from scripts.report.load_run import check_publishable

@@ -14,7 +14,7 @@ from pathlib import Path
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from scripts.driver.cli import analysis_parser, out_folder, user_errors
-from scripts.driver.job import pick_device
+from scripts.driver.devices import pick_device
 from scripts.report.experiment import RESULTS
 from scripts.report.load_run import check_publishable, finished
 from scripts.report.records import read_csv, to_csv

@@ -38,8 +38,8 @@ from scripts.driver.compose import (
     tune_command,
     tuned_path,
 )
-from scripts.driver.job import Job, plan
 from scripts.driver.parallel import train_all
+from scripts.driver.plan import Job, plan
 from scripts.driver.runs import is_done, read_report
 from scripts.driver.words import parse_words
 from scripts.report.layer_choice import Report, validation

@@ -22,8 +22,8 @@ from cmixup.errors import InputError
 from datasets.common.fetch import FetchError
 from scripts.driver.cli import chosen, user_errors
 from scripts.driver.compose import command, compose_train, names
-from scripts.driver.job import Job, plan
 from scripts.driver.parallel import train_stacks
+from scripts.driver.plan import Job, plan
 from scripts.driver.runs import environment, is_done, read_report
 from scripts.driver.words import parse_seeds
 from scripts.report.experiment import NOT_PUBLISHED, RESULTS

@@ -5,150 +5,41 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 import yaml
-from omegaconf import DictConfig
 
-from cmixup.errors import InputError, check_choice, check_count
-from cmixup.label_scaling import check_label_scaling
-from cmixup.methods.base import per_run
+from cmixup.errors import InputError
 from cmixup.ranks import distributed_place
 from cmixup.seeding import Streams, torch_seed
 from cmixup.training.checkpoint import RESUME_FILE, Checkpoints
-from cmixup.training.settings import TrainSettings
 from cmixup.training.trainer import Run, RunResult, train
-from scripts.driver.compose import base_preset, is_tuned
 from scripts.driver.config import (
     GROUPS,
-    NOT_ARGUMENTS,
-    arguments,
-    check_part,
-    differences,
-    is_part,
-    parameters,
-    resolved,
 )
-from scripts.driver.devices import pick_device, tell, told
+from scripts.driver.devices import tell, told
+from scripts.driver.ending import ENDED, end_together, go_on_ending
 from scripts.driver.locks import LOCKS, clean, holding, wait_for
+from scripts.driver.plan import Job, stack_key
 from scripts.driver.predictions import Parts, scored
 from scripts.driver.record import kept_texts, make_report, stack_report
 from scripts.driver.runs import (
-    ENDED,
     begin_run,
     code_digest,
-    end_together,
     environment,
-    folder_name,
-    go_on_ending,
     is_done,
     set_damage_aside,
     write_report,
     write_run,
 )
 from scripts.driver.stack_logger import StackLogger
-from scripts.driver.words import parse_seeds
-
-MOST_THREADS = 1024  # PyTorch crashes where the system cannot start as many
 
 
 class Diverged(RuntimeError):
     """Training gave numbers that are not finite; the seeds' reports say so, and they are not done."""
-
-
-@dataclass(frozen=True)
-class Job:
-    """One checked configuration: everything that is needed to train it, before any work is done.
-
-    Attributes:
-        config: the resolved configuration.
-        seeds: all seeds asked for.
-        options: what differs from dataset, model, method and preset alone.
-        folder: where the seeds' folders go.
-        stackable: whether its method and model train as a stack.
-    """
-
-    config: dict[str, Any]
-    seeds: list[int]
-    options: dict[str, Any]
-    folder: Path
-    device: torch.device
-    settings: TrainSettings
-    dataset: Any
-    make_model: Callable[..., torch.nn.Module]
-    make_method: Callable[[], Any]
-    stackable: bool = False
-    pending: list[int] = field(default_factory=list)
-
-    @property
-    def runs(self) -> Path:
-        """The folder of all runs of its experiment."""
-        return Path(self.config["out"]) / "runs" / self.config["experiment"]
-
-    def run_folder(self, seed: int) -> Path:
-        """Return the folder of one seed."""
-        return self.folder / f"seed={seed}"
-
-
-def plan(cfg: DictConfig) -> Job:
-    """Check a composed configuration and say what it would train.
-
-    Raises:
-        InputError: an unknown key, a wrong type or value, a device that is not there.
-    """
-    plain = resolved(cfg)
-    seeds = parse_seeds([plain["seed"]], "seed") if plain["seeds"] is None else parse_seeds(plain["seeds"])
-    check_choice("logger", plain["logger"], ("wandb", "none"))
-    check_count("threads", plain["threads"], 1, most=MOST_THREADS)
-    check_count("checkpoint_every", plain["checkpoint_every"], what="0 (never) or a whole number of epochs")
-    check_choice("resume", plain["resume"], ("same", "any"))
-    device = pick_device(plain["device"])
-    given = arguments("train", plain["train"], TrainSettings)
-    for key in ("epochs", "batch_size", "lr"):
-        if key not in given:
-            raise InputError(f"train.{key} is missing: it cannot be taken out")
-    settings = TrainSettings(**given)
-    # What the model is told of the data comes from the data.
-    dataset, model, method = (
-        check_part(group, plain[group], reserved) for group, reserved in (
-            ("dataset", ()), ("model", ("in_shape", "out_features")), ("method", ()),
-        )
-    )  # fmt: skip
-    made = method.build()  # refuses bad values now rather than after loading the data
-    try:
-        made.check_batch(settings.batch_size)
-        check_label_scaling(settings.label_scaling, plain["method"]["name"], domains=made.domains)
-    except InputError as error:
-        raise InputError(f"train.{error} (method {plain['method']['name']})") from None
-    options = differences(plain)
-    # Tuned values change when a method is tuned again, so these runs are named by the values.
-    preset, name = plain["preset"], plain["dataset"]["name"]
-    naming_options = differences(plain, base_preset(name, preset)) if is_tuned(preset) else options
-    folder = (
-        Path(plain["out"]) / "runs" / plain["experiment"] / plain["dataset"]["name"] / plain["model"]["name"]
-        / plain["method"]["name"] / folder_name(plain["preset"], naming_options)
-    )  # fmt: skip
-    stackable = made.stackable and getattr(model.kind, "stackable", False)
-    job = Job(plain, seeds, options, folder, device, settings, dataset.build(), model.build, method.build, stackable)
-    job.pending.extend(s for s in seeds if plain["rerun"] or not is_done(job.run_folder(s)))
-    return job
-
-
-def stack_key(job: Job) -> str:
-    """Return what jobs must share to train as one stack: all of their configuration but seeds and what only draws.
-
-    The options of the parts that a method names in `per_run`, such as C-Mixup's bandwidth, are each run's own.
-    """
-    method, shared = job.config["method"], {k: v for k, v in job.config.items() if k not in ("seed", "seeds", "method")}
-    drawing = [key for key in per_run(job.make_method()) if is_part(method.get(key))]
-    passed_on = {key for part in drawing for key in method[part]}.difference(NOT_ARGUMENTS, parameters(method))
-    shared["method"] = {key: value for key, value in method.items() if key not in passed_on}
-    shared["method"] |= {part: [method[part].get(name) for name in NOT_ARGUMENTS] for part in drawing}
-    alone = not job.stackable or job.config["checkpoint_every"]
-    return json.dumps([shared, str(job.folder) if alone else ""], sort_keys=True)
 
 
 def execute(job: Job, on_epoch: Callable[[int, list[dict[str, float]]], None] | None = None) -> list[Path]:

@@ -15,8 +15,9 @@ import torch
 from cmixup.errors import InputError
 from scripts.driver.cli import label
 from scripts.driver.compose import compose_train
-from scripts.driver.job import Diverged, Job, execute_together, finish_ending, plan, stack_key
+from scripts.driver.job import Diverged, execute_together, finish_ending
 from scripts.driver.locks import LOCKS, clean
+from scripts.driver.plan import Job, plan, stack_key
 from scripts.driver.progress import ProgressDisplay
 from scripts.driver.workers import work_off
 
@@ -30,7 +31,7 @@ STACK_MODELS = 60
 def stacks_of(cells: Sequence[Cell], models: int = STACK_MODELS) -> list[list[Cell]]:
     """Return the cells in groups that train as one stack each, of about `models` models; others are alone.
 
-    Jobs that differ only in what their methods draw with are put together, see `scripts.driver.job.stack_key`.
+    Jobs that differ only in what their methods draw with are put together, see `scripts.driver.plan.stack_key`.
     Seeds that are done count, too: what is left after an interruption is in the same stack as before.
     """
     groups: dict[str, list[Cell]] = {}

@@ -17,7 +17,6 @@ import json
 import math
 import platform
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -28,14 +27,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cmixup.files import DAMAGED, make_folder, remove_stale, set_aside, sync, write_atomically
+from cmixup.files import DAMAGED, make_folder, remove_stale, set_aside, write_atomically
 from cmixup.saved_run import WEIGHTS
 from cmixup.training.checkpoint import RESUME_FILE
 from scripts.driver.predictions import PREDICTIONS, Parts, write_predictions
 
 REPORT, HISTORY, CONFIG, DONE = "report.json", "history.csv", "config.yaml", "DONE"
 FORMAT = 2  # of a run's folder, in its report: `DONE` lists the files
-ENDED, PART = ".ended-", ".part"  # folders of stacks whose runs are being marked as done
 LONGEST_NAME = 120  # of a folder
 CODE = Path(__file__).resolve().parents[2]  # the checkout that runs
 CODE_FOLDERS = ("cmixup", "configs", "datasets", "models", "scripts")
@@ -143,49 +141,6 @@ def mark_done(folder: Path) -> None:
     kept = [path for path in sorted(folder.iterdir()) if path.is_file() and path.name not in (DONE, RESUME_FILE)]
     sizes = {path.name: path.stat().st_size for path in kept if path.suffix != DAMAGED and path.name[0] != "."}
     write_atomically(folder / DONE, json.dumps(sizes))
-
-
-def end_together(root: Path, folders: Sequence[Path]) -> None:
-    """Mark runs that are whole as done, all or none, whatever happens: what was left of a stack would be another stack.
-
-    A folder below `root` with an entry for each of them gets its name at once; `go_on_ending` does the rest, here or in
-    a later process, and from then on nobody needs what was saved to go on from.
-    """
-    if len(folders) == 1 and not (folders[0] / RESUME_FILE).is_file():
-        mark_done(folders[0])
-        return
-    entries = [_entry(root, folder) for folder in folders]
-    ended = root / f"{ENDED}{hashlib.sha256(' '.join(entries).encode()).hexdigest()[:16]}"
-    part = ended.with_name(ended.name + PART)
-    shutil.rmtree(part, ignore_errors=True)
-    part.mkdir()
-    for name in entries:
-        (part / name).touch()
-    sync(part)
-    part.rename(ended)
-    sync(root)
-    go_on_ending(root, folders)
-
-
-def go_on_ending(root: Path, folders: Sequence[Path]) -> None:
-    """Mark those of these runs as done that `end_together` has decided on; the caller works on them alone."""
-    if not any(root.glob(f"{ENDED}*")):
-        return
-    for folder in folders:
-        for entry in root.glob(f"{ENDED}*/{_entry(root, folder)}"):
-            if entry.parent.suffix == PART:  # whoever made it was killed before it had decided
-                shutil.rmtree(entry.parent, ignore_errors=True)
-                continue
-            (folder / RESUME_FILE).unlink(missing_ok=True)
-            if not (folder / DONE).is_file():
-                mark_done(folder)
-            entry.unlink()
-            with contextlib.suppress(OSError):  # others are left
-                entry.parent.rmdir()
-
-
-def _entry(root: Path, folder: Path) -> str:
-    return hashlib.sha256(folder.relative_to(root).as_posix().encode()).hexdigest()[:24]
 
 
 def write_report(folder: Path, report: Mapping[str, Any], history: Sequence[Mapping[str, float]]) -> None:

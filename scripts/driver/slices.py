@@ -12,8 +12,9 @@ from typing import Any
 from cmixup.files import write_atomically
 from scripts.driver.cli import USER_ERRORS
 from scripts.driver.compose import compose_train
-from scripts.driver.job import execute, plan
+from scripts.driver.job import execute
 from scripts.driver.locks import LOCKS, holding
+from scripts.driver.plan import plan
 from scripts.driver.runs import is_done, load_reports
 
 RESERVE = 5.0  # seconds to write a run in, before a slice ends

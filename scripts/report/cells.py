@@ -11,8 +11,8 @@ from scripts.driver.cli import label
 from scripts.driver.compose import command, compose_train, is_tuned, override, tune_command, tuned_path
 from scripts.driver.compose import names as options
 from scripts.driver.config import target
-from scripts.driver.job import Job, plan
 from scripts.driver.parallel import stacks_of, train_all, train_stacks
+from scripts.driver.plan import Job, plan
 from scripts.driver.runs import is_done, read_report
 from scripts.report import names
 from scripts.report.experiment import Experiment, estimate_minutes

@@ -17,7 +17,7 @@ from cmixup.errors import InputError
 from scripts.driver.compose import CONFIG_DIR, compose_train, read_part
 from scripts.driver.compose import names as options
 from scripts.driver.config import arguments
-from scripts.driver.job import Job
+from scripts.driver.plan import Job
 from scripts.driver.record import LEARNED_NOTHING
 from scripts.report import names
 from scripts.report.ranks import rank_lines

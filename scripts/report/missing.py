@@ -17,7 +17,7 @@ from datasets.common.fetch import FetchError
 from scripts.driver.compose import CONFIG_DIR, compose_train, part_file
 from scripts.driver.compose import names as options
 from scripts.driver.config import target
-from scripts.driver.job import Job, plan
+from scripts.driver.plan import Job, plan
 from scripts.driver.runs import folder_name
 from scripts.driver.slices import Item
 from scripts.driver.words import parse_seeds

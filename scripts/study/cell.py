@@ -15,7 +15,7 @@ from cmixup.errors import InputError
 from cmixup.seeding import Streams, torch_seed
 from cmixup.training.trainer import Run, RunResult, train
 from scripts.driver.compose import compose_train
-from scripts.driver.job import Job, plan, stack_key
+from scripts.driver.plan import Job, plan, stack_key
 from scripts.driver.runs import environment
 from scripts.study.rules import Cell, Rules
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from cmixup.files import write_atomically
 from scripts.driver.compose import compose_train
-from scripts.driver.job import plan
 from scripts.driver.locks import LOCKS, alone
+from scripts.driver.plan import plan
 from scripts.driver.workers import work_off
 from scripts.study.cell import Loader, train_cell
 from scripts.study.rules import Cell, Rules, load_rules

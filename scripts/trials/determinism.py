@@ -17,7 +17,8 @@ from typing import Any
 import torch
 
 from scripts.driver.compose import compose_train
-from scripts.driver.job import execute, plan
+from scripts.driver.job import execute
+from scripts.driver.plan import plan
 from scripts.driver.runs import HISTORY, REPORT
 from scripts.trials.attempts import run_attempts
 from scripts.trials.base import Trial

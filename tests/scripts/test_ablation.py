@@ -11,7 +11,7 @@ import pytest
 
 from cmixup.errors import InputError
 from scripts.driver.compose import compose_train
-from scripts.driver.job import plan
+from scripts.driver.plan import plan
 from scripts.report.ablation import Variant, identity, to_markdown, variants
 from scripts.report.curves import Curve
 from scripts.report.experiment import Experiment, load_experiment

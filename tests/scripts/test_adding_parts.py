@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from scripts.driver import compose, config
-from scripts.driver.job import execute, plan
+from scripts.driver.job import execute
+from scripts.driver.plan import plan
 
 CODE = {
     "my_method": """

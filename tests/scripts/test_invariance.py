@@ -13,7 +13,8 @@ from cmixup.invariance import learned_invariance
 from cmixup.metrics import rmse
 from scripts.driver import job as run_module
 from scripts.driver.compose import compose_train
-from scripts.driver.job import execute, plan
+from scripts.driver.job import execute
+from scripts.driver.plan import plan
 from scripts.invariance import main
 from scripts.report.experiment import load_experiment
 from scripts.report.figures import invariance_figure, to_png

@@ -17,7 +17,8 @@ import cmixup
 from cmixup import InputError, load_run
 from datasets.no2 import NO2
 from scripts import predict
-from scripts.driver.job import Job, execute
+from scripts.driver.job import execute
+from scripts.driver.plan import Job
 from scripts.driver.predictions import calibration, read_predictions
 from tests.scripts.jobs import planned
 

@@ -16,7 +16,8 @@ from datasets.rcf_mnist import RCFMNIST, Coloured
 from scripts import spurious as command
 from scripts.driver import job as run_module
 from scripts.driver.compose import compose_train
-from scripts.driver.job import execute, plan
+from scripts.driver.job import execute
+from scripts.driver.plan import plan
 from scripts.report import spurious
 from scripts.report.records import read_csv, to_csv
 from scripts.report.spurious import SPURIOUS_COLUMNS, render_tables, rmse_by_colour, runs, score

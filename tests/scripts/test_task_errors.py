@@ -12,7 +12,8 @@ import pytest
 from cmixup.errors import InputError
 from scripts.driver import job as run_module
 from scripts.driver.compose import compose_train
-from scripts.driver.job import execute, plan
+from scripts.driver.job import execute
+from scripts.driver.plan import plan
 from scripts.report import task_errors
 from scripts.report.experiment import RESULTS
 from scripts.report.records import read_csv, to_csv

@@ -20,7 +20,8 @@ from scripts.driver import compose, config
 from scripts.driver import job as run_module
 from scripts.driver.compose import CONFIG_DIR, TUNE_SEED, TUNED, TUNED_DEFAULT, compose_train
 from scripts.driver.config import NOT_ARGUMENTS, check_part, resolved
-from scripts.driver.job import Job, execute, plan
+from scripts.driver.job import execute
+from scripts.driver.plan import Job, plan
 from scripts.driver.runs import load_reports
 from scripts.driver.words import parse_words
 from scripts.report import cells

@@ -13,7 +13,8 @@ import pytest
 from cmixup.errors import InputError
 from scripts import verify as verify_module
 from scripts.driver.compose import compose_train
-from scripts.driver.job import execute, execute_together, plan
+from scripts.driver.job import execute, execute_together
+from scripts.driver.plan import plan
 from scripts.driver.runs import read_report
 from scripts.report.experiment import RESULTS
 from scripts.report.published import published_reports, write_reports

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from scripts.driver.compose import compose_train
-from scripts.driver.job import execute, plan
+from scripts.driver.job import execute
+from scripts.driver.plan import plan
 from scripts.driver.predictions import Scored, read_predictions, write_predictions
 from scripts.driver.runs import load_reports
 from scripts.report.published import (

@@ -13,11 +13,12 @@ import torch
 
 from cmixup.errors import InputError
 from cmixup.training.checkpoint import RESUME_FILE
+from scripts.driver import ending, runs
 from scripts.driver import job as job_module
-from scripts.driver import runs
-from scripts.driver.job import Job, execute
+from scripts.driver.job import execute
 from scripts.driver.locks import LOCKS, holding
 from scripts.driver.parallel import train_stacks
+from scripts.driver.plan import Job
 from scripts.driver.runs import DONE, is_done, load_reports, set_damage_aside
 from tests.scripts.driver.test_locks import held_by
 from tests.scripts.jobs import planned, report_of
@@ -58,7 +59,7 @@ def test_a_seed_is_written_before_the_next_one_trains(tmp_path: Path) -> None:
 @pytest.mark.parametrize("at", [0, 2])
 def test_a_stack_is_done_all_or_none(at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A crash while `DONE` files are written leaves runs that are whole: they are marked, and not trained again."""
-    calls, mark = 0, runs.mark_done
+    calls, mark = 0, ending.mark_done
 
     def stop(folder: Path) -> None:
         nonlocal calls
@@ -67,7 +68,7 @@ def test_a_stack_is_done_all_or_none(at: int, tmp_path: Path, monkeypatch: pytes
 
     given = ("seeds=0..2", "checkpoint_every=1", "method=cmixup")
     with monkeypatch.context() as patch:
-        patch.setattr(runs, "mark_done", stop)
+        patch.setattr(ending, "mark_done", stop)
         with pytest.raises(Crash):
             execute(planned(tmp_path, *given))
     job = planned(tmp_path, *given)
@@ -102,8 +103,8 @@ def test_a_table_that_has_nothing_left_to_train_clears_what_a_kill_left(tmp_path
     job = planned(tmp_path, "seeds=0..1")
     assert job.pending == []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runs, "go_on_ending", lambda *_: None)
-        runs.end_together(job.runs, folders)
+        patch.setattr(ending, "go_on_ending", lambda *_: None)
+        ending.end_together(job.runs, folders)
     assert len(list(job.runs.glob(".ended-*/*"))) == 2
     assert train_stacks([[([], job)]], "test") == []
     assert list(job.runs.glob(".ended-*")) == []

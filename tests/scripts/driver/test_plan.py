@@ -12,7 +12,7 @@ from cmixup.errors import InputError
 from scripts.driver.compose import compose_train
 from scripts.driver.config import differences, resolved
 from scripts.driver.devices import pick_device
-from scripts.driver.job import Job, plan
+from scripts.driver.plan import Job, plan
 from scripts.driver.runs import folder_name
 
 

@@ -17,17 +17,10 @@ import torch
 from cmixup.files import write_atomically
 from scripts.driver import predictions, runs
 from scripts.driver.compose import compose_train
-from scripts.driver.job import execute, plan
+from scripts.driver.job import execute
+from scripts.driver.plan import plan
 from scripts.driver.predictions import Scored
-from scripts.driver.runs import (
-    CODE,
-    begin_run,
-    environment,
-    is_done,
-    load_reports,
-    mark_done,
-    recorded_config,
-)
+from scripts.driver.runs import CODE, begin_run, environment, is_done, load_reports, mark_done, recorded_config
 from scripts.report.published import cell_of, published_reports, report_files
 from tests.scripts.jobs import FILES
 from tests.scripts.reports import report
@@ -224,7 +217,7 @@ def test_a_finished_run_records_its_stack_and_no_folder(tmp_path: Path) -> None:
     for seeds in ("[4,2]", "[4,2,7]"):  # 4 and 2 are done, so 7 trains alone
         execute(plan(compose_train([*words, f"seeds={seeds}"])))
     reports = {r["seed"]: r for r in load_reports(tmp_path)}
-    assert {seed: r["stack_seeds"] for seed, r in reports.items()} == {4: [4, 2], 2: [4, 2], 7: [7]}
+    assert {seed: r["stack_seeds"] for seed, r in reports.items()} == {4: [2, 4], 2: [2, 4], 7: [7]}
     assert {seed: r["stack"] for seed, r in reports.items()} == {4: 2, 2: 2, 7: 1}
     assert all(str(tmp_path) not in json.dumps(r) for r in reports.values())
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from scripts.driver.compose import compose_train
-from scripts.driver.job import plan
+from scripts.driver.plan import plan
 from scripts.report import cells
 from scripts.report.experiment import load_experiment
 from scripts.report.ladder import account, scores_of, shapley, to_markdown

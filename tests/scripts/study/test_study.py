@@ -14,7 +14,7 @@ import yaml
 
 from cmixup.errors import InputError
 from scripts.driver.compose import TUNE_SEED, compose_train
-from scripts.driver.job import plan
+from scripts.driver.plan import plan
 from scripts.study import cell as cells
 from scripts.study import page, published, run, store
 from scripts.study.cell import Loader, nrmse, train_cell

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from cmixup.errors import InputError
 from cmixup.label_scaling import LabelScaling
-from cmixup.optim import make_optimizer
+from cmixup.optim import Rate, make_optimizer
 
 AnyModule = TypeVar("AnyModule", bound=nn.Module)
 
@@ -45,8 +45,8 @@ class ModelStack:
         models: Sequence[nn.Module],
         device: torch.device,
         optimizer: str = "adam",
-        lr: float = 1e-3,
-        weight_decay: float = 0.0,
+        lr: Rate = 1e-3,
+        weight_decay: Rate = 0.0,
         *,
         labels: LabelScaling | None = None,
     ):

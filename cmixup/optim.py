@@ -8,7 +8,7 @@ small model. The kernels act elementwise, so the models of a stack train as they
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -16,19 +16,23 @@ from torch import Tensor, nn
 from cmixup.errors import InputError, as_number, check_choice, check_positive
 from cmixup.ranks import average
 
+Rate = float | Sequence[float]
+
 
 class Optimizer:
     """What both share: parameters, learning rate and weight decay, and clearing gradients.
 
     Args:
         params: floating-point parameters, all on one device.
-        lr: learning rate, above 0; may be changed between steps.
-        weight_decay: L2 penalty added to the gradient, 0 or more.
+        lr: learning rate, above 0, or one for each model of a stack, along the first axis of every parameter; may be
+            changed between steps, where models that had one rate keep one.
+        weight_decay: L2 penalty added to the gradient, 0 or more, or one for each model.
     """
 
-    def __init__(self, params: Iterable[nn.Parameter], lr: float, weight_decay: float = 0.0):
+    def __init__(self, params: Iterable[nn.Parameter], lr: Rate, weight_decay: Rate = 0.0):
         self.params = [p for p in params if p.requires_grad]
         self.lr, self.weight_decay = lr, weight_decay
+        self._alike = _alike(lr, weight_decay)
         # The kernels copy what is not contiguous at every step, so they get views with the axes in memory order.
         self._axes = [sorted(range(p.ndim), key=p.stride, reverse=True) for p in self.params]
         self._values = [p.detach().permute(axes) for p, axes in zip(self.params, self._axes, strict=True)]
@@ -58,6 +62,12 @@ class Optimizer:
     def _tensors(self) -> list[Tensor]:
         return []
 
+    def _groups(self) -> Iterator[tuple[slice | None, float, float]]:
+        """Yield models that are alike (None is all of them), with their learning rate and weight decay."""
+        for rows in self._alike:
+            first = rows.start if rows else 0
+            yield rows, _of(self.lr, first), _of(self.weight_decay, first)
+
     def _zeros(self) -> list[Tensor]:
         return [torch.zeros_like(value) for value in self._values]
 
@@ -74,7 +84,7 @@ class Optimizer:
 class Adam(Optimizer):
     """Adam (Kingma and Ba 2015) with beta 0.9 and 0.999, epsilon 1e-8."""
 
-    def __init__(self, params: Iterable[nn.Parameter], lr: float, weight_decay: float = 0.0):
+    def __init__(self, params: Iterable[nn.Parameter], lr: Rate, weight_decay: Rate = 0.0):
         super().__init__(params, lr, weight_decay)
         self._mean, self._square = self._zeros(), self._zeros()
         # The counts of all parameters lie in one tensor, so that one addition raises them.
@@ -94,11 +104,14 @@ class Adam(Optimizer):
             self._count += 1
         else:
             self._count[on] += 1
-        torch._fused_adam_(
-            _pick(self._values, on), gradients, _pick(self._mean, on), _pick(self._square, on), [],
-            _pick(self._counts, on), lr=self.lr, beta1=0.9, beta2=0.999, weight_decay=self.weight_decay, eps=1e-8,
-            amsgrad=False, maximize=False,
-        )  # fmt: skip
+        tensors = _pick(self._values, on), gradients, _pick(self._mean, on), _pick(self._square, on)
+        counts = _pick(self._counts, on)
+        for rows, lr, weight_decay in self._groups():
+            values, slopes, mean, square = _part(tensors, rows)
+            torch._fused_adam_(
+                values, slopes, mean, square, [], counts, lr=lr, beta1=0.9, beta2=0.999, weight_decay=weight_decay,
+                eps=1e-8, amsgrad=False, maximize=False,
+            )  # fmt: skip
 
 
 class SGD(Optimizer):
@@ -109,7 +122,7 @@ class SGD(Optimizer):
         momentum: share of the last update that is kept.
     """
 
-    def __init__(self, params: Iterable[nn.Parameter], lr: float, weight_decay: float = 0.0, momentum: float = 0.9):
+    def __init__(self, params: Iterable[nn.Parameter], lr: Rate, weight_decay: Rate = 0.0, momentum: float = 0.9):
         super().__init__(params, lr, weight_decay)
         self.momentum = momentum
         self._buffer = self._zeros()
@@ -124,10 +137,13 @@ class SGD(Optimizer):
         if not on:
             return
         # With a zero buffer and no dampening the first step needs no special case: buffer = momentum * 0 + gradient.
-        torch._fused_sgd_(
-            _pick(self._values, on), gradients, _pick(self._buffer, on), weight_decay=self.weight_decay,
-            momentum=self.momentum, lr=self.lr, dampening=0.0, nesterov=False, maximize=False, is_first_step=False,
-        )  # fmt: skip
+        tensors = _pick(self._values, on), gradients, _pick(self._buffer, on)
+        for rows, lr, weight_decay in self._groups():
+            values, slopes, buffer = _part(tensors, rows)
+            torch._fused_sgd_(
+                values, slopes, buffer, weight_decay=weight_decay, momentum=self.momentum, lr=lr, dampening=0.0,
+                nesterov=False, maximize=False, is_first_step=False,
+            )  # fmt: skip
 
 
 def descend(loss: Tensor, *optimizers: Optimizer) -> Tensor:
@@ -153,15 +169,38 @@ def check_optimizer(name: str, lr: float, weight_decay: float) -> None:
         raise InputError(f"weight_decay must be a finite number, 0 or more, got {weight_decay!r}")
 
 
-def make_optimizer(name: str, params: Iterable[nn.Parameter], lr: float, weight_decay: float = 0.0) -> Optimizer:
-    """Return the optimiser "adam" or "sgd" (momentum 0.9).
+def make_optimizer(name: str, params: Iterable[nn.Parameter], lr: Rate, weight_decay: Rate = 0.0) -> Optimizer:
+    """Return the optimiser "adam" or "sgd" (momentum 0.9); rates are numbers, or one for each model of a stack.
 
     Raises:
         InputError: see `check_optimizer`.
     """
-    check_optimizer(name, lr, weight_decay)
+    for rows in _alike(lr, weight_decay):
+        first = rows.start if rows else 0
+        check_optimizer(name, _of(lr, first), _of(weight_decay, first))
     return (Adam if name == "adam" else SGD)(params, lr, weight_decay)
 
 
 def _pick(tensors: list, on: list[int]) -> list[Tensor]:
     return tensors if len(on) == len(tensors) else [tensors[k] for k in on]
+
+
+def _of(rate: Rate, model: int) -> float:
+    return rate[model] if isinstance(rate, Sequence) else rate
+
+
+def _alike(lr: Rate, weight_decay: Rate) -> list[slice | None]:
+    """Return the models that follow one another and have both rates alike; [None] where all do."""
+    sizes = {len(rate) for rate in (lr, weight_decay) if isinstance(rate, Sequence)}
+    if len(sizes) > 1:
+        raise InputError(f"lr and weight_decay must be of as many models, got {sorted(sizes)}")
+    count = sizes.pop() if sizes else 1
+    each = [(_of(lr, k), _of(weight_decay, k)) for k in range(count)]
+    starts = [k for k in range(count) if k == 0 or each[k] != each[k - 1]]
+    if len(starts) == 1:
+        return [None]
+    return [slice(start, stop) for start, stop in zip(starts, [*starts[1:], count], strict=True)]
+
+
+def _part(tensors: Sequence[list[Tensor]], rows: slice | None) -> Sequence[list[Tensor]]:
+    return tensors if rows is None else [[tensor[rows] for tensor in each] for each in tensors]

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from cmixup.errors import InputError
 from cmixup.optim import Optimizer, make_optimizer
@@ -54,6 +54,34 @@ def test_the_learning_rate_may_change_between_steps(name: str) -> None:
         take_steps(ours, mine, False)
         take_steps(theirs, other, False)
     assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
+
+
+@pytest.mark.parametrize("name", ["adam", "sgd"])
+def test_models_of_a_stack_have_rates_of_their_own(name: str) -> None:
+    """Each model of a stack moves as it does where all have its rates, to the last bit where vectors are full."""
+    rng = torch.Generator().manual_seed(0)
+    start = [torch.randn(4, 8, 16, generator=rng), torch.randn(4, 16, generator=rng)]
+    steps = [[torch.randn(p.shape, generator=rng) for p in start] for _ in range(3)]
+
+    def moved(lr: float | list[float], weight_decay: float | list[float]) -> list[Tensor]:
+        given = [nn.Parameter(p.clone()) for p in start]
+        optimizer = make_optimizer(name, given, lr, weight_decay)
+        for gradients in steps:
+            for parameter, gradient in zip(given, gradients, strict=True):
+                parameter.grad = gradient.clone()
+            optimizer.step()
+        return [p.detach() for p in given]
+
+    rates, decays = [0.1, 0.1, 0.01, 0.1], [0.0, 0.0, 0.0, 0.5]
+    found = moved(rates, decays)
+    for k, (lr, weight_decay) in enumerate(zip(rates, decays, strict=True)):
+        for mine, theirs in zip(found, moved(lr, weight_decay), strict=True):
+            assert torch.equal(mine[k], theirs[k])
+    assert all(torch.equal(a, b) for a, b in zip(moved([0.1] * 4, 0.5), moved(0.1, 0.5), strict=True))
+    with pytest.raises(InputError, match=r"of as many models, got \[2, 4\]"):
+        moved([0.1] * 4, [0.0, 0.0])
+    with pytest.raises(InputError, match="lr must be"):
+        moved([0.1, 0.1, 0.1, -1.0], 0.0)
 
 
 @pytest.mark.parametrize("name", ["adam", "sgd"])

@@ -59,6 +59,6 @@ class TrainSettings:
             raise InputError(f"lr_decay must keep lr finite over {self.epochs} epochs, got {self.lr_decay!r}")
         check_choice("label_scaling", self.label_scaling, FORMS)
 
-    def lr_at(self, epoch: int) -> float:
-        """Return the learning rate of an epoch, counted from 1."""
-        return self.lr * self.lr_decay ** ((epoch - 1) // self.lr_decay_every)
+    def lr_at(self, epoch: int, lr: float | None = None) -> float:
+        """Return the learning rate of an epoch, counted from 1, for that of the settings or another one."""
+        return (self.lr if lr is None else lr) * self.lr_decay ** ((epoch - 1) // self.lr_decay_every)

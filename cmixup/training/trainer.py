@@ -26,12 +26,17 @@ from cmixup.training.state import Failure, TrainState
 
 @dataclass
 class Run:
-    """One run of a stack: its data, its method, its freshly initialised model and its random streams."""
+    """One run of a stack: its data, its method, its freshly initialised model and its random streams.
+
+    `lr` and `weight_decay` replace those of the settings, so that runs of several rates train as one stack.
+    """
 
     data: RegressionData
     method: Method
     model: nn.Module
     streams: Streams
+    lr: float | None = None
+    weight_decay: float | None = None
 
 
 @dataclass
@@ -166,8 +171,8 @@ def _train_stack(
     if hooks.on_start:
         hooks.on_start(seeds)
     labels = LabelScaling.fit(settings.label_scaling, [run.data.train for run in runs], device)
-    how = (settings.optimizer, settings.lr, settings.weight_decay)
-    stack = ModelStack([run.model for run in runs], device, *how, labels=labels)
+    rates, decays = _rates(runs, settings)
+    stack = ModelStack([run.model for run in runs], device, settings.optimizer, rates, decays, labels=labels)
     method, seen = stack_modules([run.method for run in runs]).to(device), stack.seen_by_loss()
     method.begin(seen, [run.method for run in runs], [run.streams for run in runs])
     rows = {name: [getattr(run.data, name) for run in runs] for name in ("train", "val", *settings.track)}
@@ -184,7 +189,7 @@ def _train_stack(
             started -= state.seconds
         for epoch in range(state.epoch + 1, settings.epochs + 1):
             orders, draws = zip(*(draw_epoch(run, settings) for run in runs), strict=True)
-            stack.optimizer.lr = settings.lr_at(epoch)
+            stack.optimizer.lr = [settings.lr_at(epoch, lr) for lr in rates]
             stack.model.train()
             losses = agree(stack.model, [method.step(seen, batch) for batch in source.batches(orders, draws)])
             losses = losses.reshape(len(losses), len(runs)).double().cpu()
@@ -230,6 +235,12 @@ def _train_stack(
         )
         for e, run in enumerate(runs)
     ]
+
+
+def _rates(runs: Sequence[Run], settings: TrainSettings) -> tuple[list[float], list[float]]:
+    """Return the learning rate and the weight decay of each run: its own, or those of the settings."""
+    rates = [settings.lr if run.lr is None else run.lr for run in runs]
+    return rates, [settings.weight_decay if run.weight_decay is None else run.weight_decay for run in runs]
 
 
 def _checksums(runs: Sequence[Run]) -> dict[str, str]:

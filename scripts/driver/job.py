@@ -71,7 +71,9 @@ def execute_together(
     if not jobs:
         return []
     if len({stack_key(job) for job in jobs}) > 1:
-        raise InputError(f"jobs must share all but seeds and what only draws, got {[str(job.folder) for job in jobs]}")
+        raise InputError(
+            f"jobs must share all but seeds, rates and what only draws, got {[str(job.folder) for job in jobs]}"
+        )
     torch.set_num_threads(jobs[0].config["threads"])
     out, left = Path(jobs[0].config["out"]), [list(job.pending) for job in jobs]
     for job in jobs:
@@ -194,7 +196,7 @@ def make_run(job: Job, seed: int) -> Run:
     data, streams = job.dataset.load(seed), Streams(seed, distributed_place()[0])
     with torch_seed(streams.init):
         model = job.make_model(tuple(data.train.x.shape[1:]), data.train.y.shape[1])
-    return Run(data, job.make_method(), model, streams)
+    return Run(data, job.make_method(), model, streams, job.settings.lr, job.settings.weight_decay)
 
 
 def checkpoints(job: Job) -> Checkpoints | None:

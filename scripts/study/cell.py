@@ -125,7 +125,7 @@ def train_runs(jobs: Sequence[Job], seeds: Sequence[int], load: LoadFn) -> list[
             data, streams = load(job, seed), Streams(seed)
             with torch_seed(streams.init):
                 model = job.make_model(tuple(data.train.x.shape[1:]), data.train.y.shape[1])  # type: ignore[union-attr]
-            runs.append(Run(data, job.make_method(), model, streams))
+            runs.append(Run(data, job.make_method(), model, streams, job.settings.lr, job.settings.weight_decay))
     results = train(runs, jobs[0].settings, jobs[0].device)
     return [results[k * len(seeds) : (k + 1) * len(seeds)] for k in range(len(jobs))]
 

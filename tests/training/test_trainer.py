@@ -237,7 +237,7 @@ def test_the_learning_rate_decays_as_steplr(gamma: float, every: int) -> None:
 
     class Watching(ERM):
         def step(self, stack: ModelStack, batch: Batch) -> Tensor:
-            seen.append(stack.optimizer.lr)
+            seen.extend(stack.optimizer.lr)
             return super().step(stack, batch)
 
     train_one(Watching(), epochs=7, batch_size=48, lr=0.3, lr_decay=gamma, lr_decay_every=every, optimizer="sgd")

@@ -46,21 +46,37 @@ def test_jobs_of_two_bandwidths_train_together_as_they_do_alone(tmp_path: Path) 
 
 @pytest.mark.parametrize(
     "words",
-    [["method.layer=hidden"], ["train.lr=0.5"], ["method/pairing=uniform"], ["method/lam=constant"],
+    [["method.layer=hidden"], ["train.epochs=5"], ["method/pairing=uniform"], ["method/lam=constant"],
      ["method/mixing=cutmix"], ["method=mixup"], ["checkpoint_every=1"], ["preset=released"]],
 )  # fmt: skip
 def test_jobs_that_differ_in_anything_else_do_not_share_a_stack(words: list[str], tmp_path: Path) -> None:
     base, other = planned(tmp_path, "method=cmixup"), planned(tmp_path, "method=cmixup", *words)
     assert stack_key(base) != stack_key(other)
-    with pytest.raises(InputError, match="jobs must share all but seeds and what only draws"):
+    with pytest.raises(InputError, match="jobs must share all but seeds, rates and what only draws"):
         execute_together([base, other])
     assert not list(tmp_path.rglob("config.yaml"))
 
 
 def test_jobs_whose_draws_differ_share_a_stack(tmp_path: Path) -> None:
     base = stack_key(planned(tmp_path, "method=cmixup"))
-    for words in (["method.alpha=0.1"], ["method.bandwidth=auto"], ["method.lam_per=batch"], ["seeds=3"]):
+    for words in (["method.alpha=0.1"], ["method.bandwidth=auto"], ["method.lam_per=batch"], ["seeds=3"],
+                  ["train.lr=0.5", "train.weight_decay=0.1"]):  # fmt: skip
         assert stack_key(planned(tmp_path, "method=cmixup", *words)) == base
+
+
+@pytest.mark.usefixtures("no_git")
+def test_jobs_of_two_rates_train_together_each_by_its_own(tmp_path: Path) -> None:
+    rates = [("train.lr=0.001", "train.weight_decay=0"), ("train.lr=0.01", "train.weight_decay=0.1")]
+    jobs = [planned(tmp_path / "a", "method=mixup", "seeds=[0,1]", *words) for words in rates]
+    execute_together(jobs)
+    for number, (job, words) in enumerate(zip(jobs, rates, strict=True)):
+        # In a stack of as many models the products round alike, and every update is elementwise.
+        alike = planned(tmp_path / f"{number}", "method=mixup", "seeds=[0,1,2,3]", *words)
+        execute(alike)
+        for seed in (0, 1):
+            ours, theirs = (report_of(each.run_folder(seed)) for each in (job, alike))
+            assert ours["scores"] == theirs["scores"]
+            assert ours["config"]["train"]["lr"] == float(words[0].partition("=")[2])
 
 
 def test_jobs_that_cannot_be_stacked_are_alone(tmp_path: Path) -> None:

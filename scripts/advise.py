@@ -17,7 +17,7 @@ from scripts.driver.plan import plan
 from scripts.driver.words import parse_words
 from scripts.report.terminal import print_table
 from scripts.study.published import FOLDER
-from scripts.study.rule import FILE, Rule, read_rule
+from scripts.study.rule import ALWAYS_ERM, FILE, Rule, read_rule
 from scripts.study.traits import TRAITS, describe
 
 SEED = 0
@@ -45,15 +45,27 @@ def main(argv: Sequence[str] | None = None) -> None:
 def advice(rule: Rule, traits: Sequence[float]) -> str:
     """Return the sentences: what to expect, what to do, and what that rests on."""
     expected = rule(traits)
-    what = "try it" if expected < 0 else "leave it"
-    rests_on = (
-        f'The rule is "{rule.name}", fitted on {rule.cases} cases of {rule.tables} tables; ± is twice its root mean '
-        "squared error on tables that it had not seen."
-    )
-    lines = [f"Expect {expected:+.1f} % ± {2 * rule.spread:.1f} % of ERM's test error from C-Mixup: {what}.", rests_on]
+    what = "try it" if expected < 0 and rule.helps else "leave it"
+    lines = [
+        f"Expect {expected:+.1f} % ± {2 * rule.spread:.1f} % of ERM's test error from C-Mixup: {what}.",
+        f'The rule is "{rule.name}", fitted on {rule.cases} cases of {rule.tables} tables.',
+        "± is twice its root mean squared error on tables that it had not seen.",
+    ]
+    if not rule.helps:
+        lines.append(
+            f'There no rule beat "{ALWAYS_ERM}": following it changed the error by {_text(rule.followed)} %, and '
+            f"knowing the sign in advance would by {_text(rule.known)} %."
+        )
     if far := rule.beyond(traits):
         lines.append(f"This table lies beyond those tables in {', '.join(far)}: trust it less.")
     return "\n".join(lines)
+
+
+def _text(interval: Sequence[float]) -> str:
+    if not interval:
+        return "an unknown number of"
+    mean, low, high = interval
+    return f"{mean:+.2f} [{low:+.2f}, {high:+.2f}]"
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ def texts(folder: Path = FOLDER) -> dict[str, str]:
     cases = cases_of(records, read_traits(folder))
     if len({case.table for case in cases}) >= LEAST_TABLES:
         judged = judge(cases)
-        rule = fit_rule(choose(cases), cases, judged.spread)
+        rule = fit_rule(choose(cases), cases, judged)
         found |= {"study/rule.md": rule_page.render(cases, rule, judged), f"study/{FILE}": to_json(rule)}
     return found
 

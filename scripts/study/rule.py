@@ -8,6 +8,7 @@ rule holds for tables that neither it nor its choice has seen. All conditions of
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -22,6 +23,7 @@ from scripts.study.effects import BASE, scores_of
 from scripts.study.traits import TRAITS
 
 METHOD = "cmixup"
+FOLLOWED, KNOWN = "C-Mixup where the rule foretells a gain", "C-Mixup where it does help, known in advance"
 PENALTIES = (3.0, 30.0, 300.0)
 FILE = "rule.json"
 DIGITS = 6
@@ -56,6 +58,8 @@ class Rule:
         intercept, weights, means, stds: of the line, by trait.
         low, high: the range of each trait that it was fitted on.
         spread: root mean squared error on tables that it has not seen.
+        followed: what following it changes there against always using ERM, in percent: mean and interval.
+        known: the same for whoever knows the sign in advance.
         cases, tables: it was fitted on.
     """
 
@@ -67,8 +71,15 @@ class Rule:
     low: list[float]
     high: list[float]
     spread: float
+    followed: list[float]
+    known: list[float]
     cases: int
     tables: int
+
+    @property
+    def helps(self) -> bool:
+        """Whether following it lowers the error on tables that it has not seen, by more than the interval."""
+        return bool(self.followed) and self.followed[2] < 0
 
     def __call__(self, traits: Sequence[float]) -> float:
         """Return the expected effect in percent; traits beyond the range count as its end."""
@@ -177,8 +188,8 @@ def _always(name: str, _: Sequence[Case]) -> str:
     return name
 
 
-def fit_rule(name: str, cases: Sequence[Case], spread: float = float("nan")) -> Rule:
-    """Fit one candidate on cases."""
+def fit_rule(name: str, cases: Sequence[Case], judged: Judgement | None = None) -> Rule:
+    """Fit one candidate on cases; `judged` is what the rule says of itself."""
     x = np.array([case.traits for case in cases])
     y = np.array([case.effect for case in cases])
     means, std = x.mean(axis=0), x.std(axis=0)
@@ -192,10 +203,16 @@ def fit_rule(name: str, cases: Sequence[Case], spread: float = float("nan")) -> 
         stds=_rounded(stds),
         low=_rounded(x.min(axis=0)),
         high=_rounded(x.max(axis=0)),
-        spread=round(spread, DIGITS),
+        spread=round(judged.spread, DIGITS) if judged else math.nan,
+        followed=_numbers(judged.policies[FOLLOWED]) if judged else [],
+        known=_numbers(judged.policies[KNOWN]) if judged else [],
         cases=len(cases),
         tables=len({case.table for case in cases}),
     )
+
+
+def _numbers(interval: Interval | None) -> list[float]:
+    return [] if interval is None else _rounded(np.array([interval.mean, interval.low, interval.high]))
 
 
 def _rounded(values: np.ndarray) -> list[float]:
@@ -209,9 +226,9 @@ def judge(cases: Sequence[Case]) -> Judgement:
     effect = np.array([case.effect for case in cases])
     policies = {
         "C-Mixup always": effect,
-        "C-Mixup where the rule foretells a gain": np.where(foretold < 0, effect, 0.0),
+        FOLLOWED: np.where(foretold < 0, effect, 0.0),
         "tune and train both, keep the lower validation error": np.array([case.by_validation for case in cases]),
-        "C-Mixup where it does help, known in advance": np.minimum(effect, 0.0),
+        KNOWN: np.minimum(effect, 0.0),
     }
     says = foretold != 0
     return Judgement(

@@ -7,14 +7,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cmixup.stats import Interval
 from scripts.report.sweep import interval_text
 from scripts.report.tables import markdown_rows
 from scripts.study.effects import ranked
-from scripts.study.rule import ALWAYS_ERM, Case, Judgement, Rule
+from scripts.study.rule import ALWAYS_ERM, KNOWN, Case, Judgement, Rule
 from scripts.study.traits import TRAITS
 
-RULE_POLICY = "C-Mixup where the rule foretells a gain"
 DECIMALS = 2
 
 
@@ -49,7 +47,7 @@ def _traits(cases: Sequence[Case]) -> list[str]:
 
 
 def _verdict(rule: Rule, judged: Judgement) -> list[str]:
-    followed, known = judged.policies[RULE_POLICY], judged.policies["C-Mixup where it does help, known in advance"]
+    known = judged.policies[KNOWN]
     squared = interval_text(judged.squared, DECIMALS)
     lines = [
         f"Its squared error minus that of foretelling 0 is {squared} (below 0: it foretells something); root mean "
@@ -58,7 +56,7 @@ def _verdict(rule: Rule, judged: Judgement) -> list[str]:
         + "."
     ]
     bound = f"Knowing the sign in advance would change the error by {interval_text(known, DECIMALS)} %."
-    if _below_zero(followed):
+    if rule.helps:
         lines.append(f"Following the rule lowers the error on tables that it has not seen. {bound}")
     else:
         lines.append(f'No rule tried here beats "{ALWAYS_ERM}". {bound}')
@@ -68,10 +66,6 @@ def _verdict(rule: Rule, judged: Judgement) -> list[str]:
         f"{fitted}{f', and by standardised trait {weights}' if weights else ''}. `python -m scripts.advise` uses it."
     )
     return [line for text in lines for line in (text, "")][:-1]
-
-
-def _below_zero(interval: Interval | None) -> bool:
-    return interval is not None and interval.high < 0
 
 
 def _correlation(first: Sequence[float], second: Sequence[float]) -> float:

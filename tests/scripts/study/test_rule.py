@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -79,24 +80,24 @@ def test_a_table_is_never_foretold_by_its_own_cases() -> None:
 def test_a_line_is_found_and_followed_and_noise_is_not() -> None:
     given = cases(2.0)
     judged = judge(given)
-    followed = judged.policies[rule_page.RULE_POLICY]
+    followed = judged.policies[rules.FOLLOWED]
     assert followed is not None
     assert followed.high < 0
     assert judged.squared is not None
     assert judged.squared.high < 0
-    rule = fit_rule(choose(given), given, judged.spread)
+    rule = fit_rule(choose(given), given, judged)
     assert rule.name == f"{next(iter(TRAITS))} alone"
     slope = rule.weights[0] / rule.stds[0]
     assert slope == pytest.approx(2.0 * 24 / (24 + rules.PENALTIES[0]), rel=0.05)  # ridge on a standardised trait
     text = rule_page.render(given, rule, judged)
     assert "Following the rule lowers the error" in text
     nothing = [Case(c.table, c.condition, c.traits, abs(c.effect) + 1, 0.0) for c in given]
-    text = rule_page.render(nothing, fit_rule(choose(nothing), nothing), judge(nothing))
+    text = rule_page.render(nothing, fit_rule(choose(nothing), nothing, judge(nothing)), judge(nothing))
     assert 'No rule tried here beats "always ERM"' in text
 
 
 def test_a_rule_is_read_as_written_and_says_where_it_does_not_reach(tmp_path: Path) -> None:
-    rule = fit_rule("always ERM", cases(0.0), 1.5)
+    rule = replace(fit_rule("always ERM", cases(0.0)), spread=1.5, followed=[0.1, -0.2, 0.4], known=[-0.3, -0.5, -0.1])
     (tmp_path / "rule.json").write_text(to_json(rule))
     assert read_rule(tmp_path / "rule.json") == rule
     inside = rule.means
@@ -106,6 +107,11 @@ def test_a_rule_is_read_as_written_and_says_where_it_does_not_reach(tmp_path: Pa
     assert line([line.high[0] + 5, *line.means[1:]]) == line([line.high[0], *line.means[1:]])
     text = advise.advice(rule, outside)
     assert text.startswith("Expect +0.0 % ± 3.0 % of ERM's test error from C-Mixup: leave it.")
+    assert 'no rule beat "always ERM": following it changed the error by +0.10 [-0.20, +0.40] %' in text
+    good = replace(rule, intercept=-1.0, followed=[-0.5, -0.7, -0.3])
+    assert advise.advice(good, inside).startswith("Expect -1.0 % ± 3.0 % of ERM's test error from C-Mixup: try it.")
+    assert "no rule beat" not in advise.advice(good, inside)
+    assert advise.advice(replace(good, followed=[-0.5, -1.2, 0.2]), inside).count("leave it") == 1
     assert text.endswith("This table lies beyond those tables in log10_rows: trust it less.")
 
 
@@ -135,7 +141,7 @@ def test_advise_reads_a_table_and_prints_what_to_expect(
     with pytest.raises(SystemExit):
         advise.main(words)
     assert "the study has published no rule yet" in capsys.readouterr().err
-    (tmp_path / "rule.json").write_text(to_json(fit_rule("the mean effect", cases(0.0), 1.0)))
+    (tmp_path / "rule.json").write_text(to_json(replace(fit_rule("the mean effect", cases(0.0)), spread=1.0)))
     advise.main(words)
     said = capsys.readouterr().out
     assert "of ERM's test error from C-Mixup" in said

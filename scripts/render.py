@@ -149,6 +149,7 @@ def render_pages(
         found[page] = splice(found[page], name, content)
 
     put("README.md", "table1", readme_table(records))
+    put("README.md", "study", study.headline())
     put(f"{here}/README.md", "map", map_lines(evidence, verdicts, results))
     put(f"{here}/README.md", "agreement", agreement(records, evidence, verdicts))
     for experiment in experiments():

@@ -29,6 +29,11 @@ def texts(folder: Path = FOLDER) -> dict[str, str]:
     return found
 
 
+def headline(folder: Path = FOLDER) -> str:
+    """Return the sentence of README on the study; empty if nothing is published."""
+    return page.headline(read(folder), load_rules())
+
+
 def picture(folder: Path = FOLDER) -> bytes | None:
     """Return the mean ranks of the study as a PNG, or None if too little of it is published."""
     rules = load_rules()

@@ -17,13 +17,15 @@ from cmixup.tasks import Tasks
 class LabelNoise:
     """Gaussian noise that is drawn once for a run seed, from a stream of its own, and stays over the epochs.
 
-    Its standard deviation is `ratio` times that of the training labels, pooled over all their entries. On tasks each
+    Its standard deviation is `ratio` times that of the training labels, pooled over all their entries, or where labels
+    have several units that of each output (`per="target"`). On tasks each
     example (a view of an object) has one noisy label, in the support and in the query of every training task.
 
     Args:
         ratio: 0 or more; 0 leaves the labels as they are.
         per: "output" draws a number for every entry of a label; "example" adds one number to all outputs of a row, as
-            the released helper does. For labels of width 1 and on tasks both are the same.
+            the released helper does; "target" draws for every entry, by the spread of its own output. For labels of
+            width 1 and on tasks all are the same.
 
     Raises:
         InputError: a ratio that is negative or not finite, or another word for `per`.
@@ -34,10 +36,13 @@ class LabelNoise:
 
     def __post_init__(self) -> None:
         check_nonnegative("label_noise", self.ratio)
-        check_choice("label_noise_per", self.per, ("output", "example"))
+        check_choice("label_noise_per", self.per, ("output", "example", "target"))
 
-    def add(self, train: Split, seed: int) -> tuple[Split, float]:
-        """Return the training split with noise on its labels, and the standard deviation of the noise in their unit."""
+    def add(self, train: Split, seed: int) -> tuple[Split, np.ndarray]:
+        """Return the training split with noise on its labels, and the standard deviation of the noise in their unit.
+
+        One number, or with `per="target"` one an output, `(1,)` or `(d_y,)`.
+        """
         rng = np.random.default_rng(sequence(seed, "label_noise"))
         if isinstance(train.x, Tasks):
             old = train.x
@@ -45,16 +50,20 @@ class LabelNoise:
             tasks = Tasks(old.images, labels, old.objects, old.views, old.shots)
             return replace(train, x=tasks, y=tasks.y), std
         n, width = train.y.shape
-        labels, std = self._noisy(train.y.numpy(), (n, width if self.per == "output" else 1), rng)
+        labels, std = self._noisy(train.y.numpy(), (n, 1 if self.per == "example" else width), rng)
         return replace(train, y=torch.from_numpy(labels)), std
 
-    def _noisy(self, labels: np.ndarray, shape: tuple[int, ...], rng: np.random.Generator) -> tuple[np.ndarray, float]:
-        std = self.ratio * float(np.std(labels, dtype=np.float64))
+    def _noisy(
+        self, labels: np.ndarray, shape: tuple[int, ...], rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        each = 0 if self.per == "target" and labels.ndim == 2 and labels.shape[1] > 1 else None
+        std = self.ratio * np.atleast_1d(np.std(labels, axis=each, dtype=np.float64))
         return (labels + std * rng.standard_normal(shape)).astype(labels.dtype), std
 
-    def note(self, std: float) -> str:
+    def note(self, std: np.ndarray) -> str:
         """Return what a reader of the results must know, with the standard deviation in the labels' unit."""
+        stds = ", ".join(f"{value:.4g}" for value in std)
         return (
-            f"the training labels have Gaussian noise of standard deviation {std:.4g}, {self.ratio:g} times theirs, "
+            f"the training labels have Gaussian noise of standard deviation {stds}, {self.ratio:g} times theirs, "
             f"independent per {self.per}"
         )

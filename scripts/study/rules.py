@@ -28,6 +28,7 @@ class Table:
     Attributes:
         name: ours.
         rows: that have every target.
+        targets: columns to predict.
         features: columns, a category counted as one.
         words: of the command line.
         unit: of its label.
@@ -36,6 +37,7 @@ class Table:
 
     name: str
     rows: int
+    targets: int
     features: int
     words: tuple[str, ...]
     unit: str
@@ -147,6 +149,8 @@ class Rules:
         about, condition = self.methods[cell.method], cell.condition
         rows = [] if condition.train_rows is None else [f"dataset.train_rows={condition.train_rows}"]
         noise = [f"dataset.label_noise={condition.label_noise}"] if condition.label_noise else []
+        if noise and cell.table.targets > 1:
+            noise.append("dataset.label_noise_per=target")  # they may have units of their own
         return [
             "dataset=rdataset", *cell.table.words, f"dataset.max_rows={self.max_rows}", *rows, *noise,
             f"method={about['method']}", *(override(k, v) for k, v in about.get("fixed", {}).items()),
@@ -183,7 +187,9 @@ def _table(row: Mapping[str, str]) -> Table:
     words += [override(f"dataset.{key}", names) for key, names in columns.items() if names]
     words += ["dataset.log_target=true"] if row["log_target"] == "1" else []
     features = int(row["numeric"]) + int(row["categorical_count"])
-    return Table(row["name"], int(row["rows"]), features, tuple(words), row["unit"], row["what"])
+    return Table(
+        row["name"], int(row["rows"]), len(columns["target"]), features, tuple(words), row["unit"], row["what"]
+    )
 
 
 def _names(joined: str) -> list[str]:

@@ -158,10 +158,21 @@ def test_a_ratio_that_is_no_size_is_refused(ratio: float) -> None:
         ("label_noise=-1", "label_noise must be a finite number, 0 or more, got -1.0"),
         ("label_noise=nan", "label_noise must be a finite number, 0 or more, got nan"),
         ("label_noise=much", "dataset.label_noise must be a number, got 'much'"),
-        ("label_noise_per=row", "label_noise_per must be one of output, example, got 'row'"),
+        ("label_noise_per=row", "label_noise_per must be one of output, example, target, got 'row'"),
     ],
 )
 def test_the_command_line_refuses_it_before_any_work(word: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
         planned(f"dataset.{word}")
     assert message in str(caught.value)
+
+
+def test_targets_of_several_units_get_noise_by_their_own_spread() -> None:
+    rng = np.random.default_rng(0)
+    y = torch.from_numpy((rng.normal(size=(4000, 2)) * [1.0, 1000.0] + [8.0, 0.0]).astype(np.float32))
+    clean = Split(torch.zeros(4000, 1), y, torch.zeros(4000, dtype=torch.int64))
+    noisy, std = LabelNoise(0.5, "target").add(clean, 0)
+    np.testing.assert_allclose(std, 0.5 * y.numpy().std(axis=0), rtol=1e-5)
+    np.testing.assert_allclose((noisy.y - y).numpy().std(axis=0), std, rtol=0.05)
+    one = Split(clean.x, y[:, 1:], clean.domain)
+    assert torch.equal(LabelNoise(0.5, "target").add(one, 3)[0].y, LabelNoise(0.5).add(one, 3)[0].y)

@@ -67,6 +67,7 @@ def test_groups_are_no_features_and_noise_and_rows_reach_the_dataset(rules: Rule
     job = plan(compose_train(rules.words(cell)))
     assert "schoolNR" in job.dataset.drop
     assert (job.dataset.train_rows, job.dataset.label_noise.ratio, job.dataset.group) == (100, 0.5, "")
+    assert job.dataset.label_noise.per == "target"
     assert job.dataset.targets == ("langPOST", "aritPOST")
 
 

@@ -29,7 +29,7 @@ from scripts.driver.plan import Job, plan
 from scripts.driver.runs import environment
 from scripts.study.cell import Loader, nrmse, stacks_of, train_runs
 from scripts.study.rules import Rules
-from scripts.study.traits import mixing_bias, quick_model
+from scripts.study.traits import mixing_bias, quick_fit
 
 #: Where it is tried, with the words of scripts.train: the networks that users get by default.
 TABLES = {
@@ -43,7 +43,6 @@ TABLES = {
 }
 STRENGTHS = (1.0, 4.0)
 PARTNERS = 8  # drawn a row to measure its bias
-FOLDS = 5
 SHARES = (0.03, 0.1, 0.3, 1.0)  # bandwidths in label std at which the bias is measured
 
 Predict = Callable[[np.ndarray], np.ndarray]
@@ -96,17 +95,8 @@ class CurvedMix(Mix):
 
 def bias_to_noise(data: RegressionData, pairing: Any, seed: int = 0) -> np.ndarray:
     """Return, for each training row, its mean bias over partners against the error of a quick model, `(N,)`."""
-    from sklearn.model_selection import KFold, cross_val_predict
-
     x, z = np.asarray(data.train.x).astype(np.float64), standardised(data)
-    model = quick_model(len(x), x.shape[1], seed)
-    out_of_fold = cross_val_predict(model, x, z, cv=KFold(FOLDS, shuffle=True, random_state=seed)).reshape(z.shape)
-    model.fit(x, z)
-
-    def predict(rows: np.ndarray) -> np.ndarray:
-        found: np.ndarray = model.predict(rows).reshape(len(rows), -1)
-        return found
-
+    predict, out_of_fold = quick_fit(x, z, seed)
     rng, every = np.random.default_rng(seed), EpochBatches(np.arange(len(x)), np.array([len(x)]))
     each = [mixing_bias(predict, x, pairing.draw(every, rng)) for _ in range(PARTNERS)]
     found: np.ndarray = np.mean([np.sqrt(np.square(bias).mean(axis=1)) for bias in each], axis=0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -59,7 +58,6 @@ def describe(x: np.ndarray, y: np.ndarray, seed: int = 0) -> dict[str, float]:
     Raises:
         InputError: fewer than 20 rows.
     """
-    from sklearn.model_selection import KFold, cross_val_predict
     from sklearn.neighbors import NearestNeighbors
 
     if len(x) < LEAST_ROWS:
@@ -69,17 +67,9 @@ def describe(x: np.ndarray, y: np.ndarray, seed: int = 0) -> dict[str, float]:
     x, y = x[chosen].astype(np.float64), y[chosen].astype(np.float64)
     std = y.std(axis=0)
     z = (y - y.mean(axis=0)) / np.where(std > 0, std, 1.0)
-    model = quick_model(len(x), x.shape[1], seed)
-    folds = KFold(FOLDS, shuffle=True, random_state=seed)
-    out_of_fold = cross_val_predict(model, x, z, cv=folds).reshape(z.shape)
+    predict, out_of_fold = quick_fit(x, z, seed)
     nearest = NearestNeighbors(n_neighbors=2).fit(x).kneighbors(x, return_distance=False)
     other = np.where(nearest[:, 0] == np.arange(len(x)), nearest[:, 1], nearest[:, 0])
-    model.fit(x, z)
-
-    def predict(rows: np.ndarray) -> np.ndarray:
-        found: np.ndarray = model.predict(rows).reshape(len(rows), -1)
-        return found
-
     near = PartnerSampler(z, ["std", NEAR]).draw(np.arange(len(z)), rng)
     report = diagnose(z, ["std", NEAR], seed=seed)
     return {
@@ -94,15 +84,33 @@ def describe(x: np.ndarray, y: np.ndarray, seed: int = 0) -> dict[str, float]:
     }
 
 
-def quick_model(n: int, d: int, seed: int) -> Any:
-    """Return a smooth model of `n` rows and `d` features: ridge regression on a random part of a Gaussian kernel."""
+def quick_fit(x: np.ndarray, z: np.ndarray, seed: int = 0) -> tuple[Predict, np.ndarray]:
+    """Fit a smooth model, ridge regression on a random part of a Gaussian kernel.
+
+    Args:
+        x: inputs `(n, d)`.
+        z: labels `(n, d_y)`.
+        seed: of the kernel's part and the folds.
+
+    Returns:
+        The model fitted on all rows, and its predictions for each fold when fitted on the others, `(n, d_y)`.
+    """
     from sklearn.kernel_approximation import Nystroem
     from sklearn.linear_model import RidgeCV
+    from sklearn.model_selection import KFold, cross_val_predict
     from sklearn.pipeline import make_pipeline
 
-    components = min(COMPONENTS, n // 2)
-    kernel = Nystroem(gamma=0.5 / d, n_components=components, random_state=seed)
-    return make_pipeline(kernel, RidgeCV(alphas=np.logspace(-6, 2, 9)))
+    kernel = Nystroem(gamma=0.5 / x.shape[1], n_components=min(COMPONENTS, len(x) // 2), random_state=seed)
+    model = make_pipeline(kernel, RidgeCV(alphas=np.logspace(-6, 2, 9)))
+    folds = KFold(FOLDS, shuffle=True, random_state=seed)
+    out_of_fold = cross_val_predict(model, x, z, cv=folds).reshape(z.shape)
+    model.fit(x, z)
+
+    def predict(rows: np.ndarray) -> np.ndarray:
+        found: np.ndarray = model.predict(rows).reshape(len(rows), -1)
+        return found
+
+    return predict, out_of_fold
 
 
 def _log(errors: np.ndarray) -> float:

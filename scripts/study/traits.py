@@ -26,7 +26,7 @@ TRAITS = {
     "log10_neighbour_noise": "difference of nearest neighbours' labels over the root of 2, label std, log10",
     "log10_curvature": f"bias of mixing with partners (bandwidth {NEAR:g} std) where that model is curved, log10",
     "log10_far_curvature": "the same for any partner, log10",
-    "skewness": "of the label, absolute",
+    "skewness": "skewness of the label, absolute",
     "partners": f"share of the rows that are effective partners at {NEAR:g} std",
 }
 

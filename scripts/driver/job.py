@@ -12,6 +12,7 @@ from typing import Any
 import torch
 import yaml
 
+from cmixup.data import RegressionData
 from cmixup.errors import InputError
 from cmixup.ranks import distributed_place
 from cmixup.seeding import Streams, torch_seed
@@ -191,12 +192,13 @@ def _what_diverged(job: Job, failures: Sequence[str]) -> str:
     return f"{'; '.join(failures)} ({told}); options and report: {job.folder}"
 
 
-def make_run(job: Job, seed: int) -> Run:
-    """Load the data of one seed and initialise its model."""
-    data, streams = job.dataset.load(seed), Streams(seed, distributed_place()[0])
+def make_run(job: Job, seed: int, data: RegressionData | None = None) -> Run:
+    """Load the data of one seed, unless they are given, and initialise its model."""
+    loaded: Any = job.dataset.load(seed) if data is None else data
+    streams = Streams(seed, distributed_place()[0])
     with torch_seed(streams.init):
-        model = job.make_model(tuple(data.train.x.shape[1:]), data.train.y.shape[1])
-    return Run(data, job.make_method(), model, streams, job.settings.lr, job.settings.weight_decay)
+        model = job.make_model(tuple(loaded.train.x.shape[1:]), loaded.train.y.shape[1])
+    return Run(loaded, job.make_method(), model, streams, job.settings.lr, job.settings.weight_decay)
 
 
 def checkpoints(job: Job) -> Checkpoints | None:

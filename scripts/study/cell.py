@@ -12,9 +12,9 @@ import torch
 
 from cmixup.data import RegressionData
 from cmixup.errors import InputError
-from cmixup.seeding import Streams, torch_seed
-from cmixup.training.trainer import Run, RunResult, train
+from cmixup.training.trainer import RunResult, train
 from scripts.driver.compose import compose_train
+from scripts.driver.job import make_run
 from scripts.driver.plan import Job, plan, stack_key
 from scripts.driver.runs import environment
 from scripts.study.rules import Cell, Rules
@@ -119,13 +119,7 @@ def stacks_of(jobs: Sequence[Job]) -> list[list[int]]:
 
 def train_runs(jobs: Sequence[Job], seeds: Sequence[int], load: LoadFn) -> list[list[RunResult]]:
     """Train all seeds of jobs that share a stack; return the results by job, then seed."""
-    runs = []
-    for job in jobs:
-        for seed in seeds:
-            data, streams = load(job, seed), Streams(seed)
-            with torch_seed(streams.init):
-                model = job.make_model(tuple(data.train.x.shape[1:]), data.train.y.shape[1])  # type: ignore[union-attr]
-            runs.append(Run(data, job.make_method(), model, streams, job.settings.lr, job.settings.weight_decay))
+    runs = [make_run(job, seed, load(job, seed)) for job in jobs for seed in seeds]
     results = train(runs, jobs[0].settings, jobs[0].device)
     return [results[k * len(seeds) : (k + 1) * len(seeds)] for k in range(len(jobs))]
 

@@ -72,24 +72,23 @@ def render(records: Sequence[Record], rules: Rules) -> str:
 
 def headline(records: Sequence[Record], rules: Rules, method: str = "cmixup") -> str:
     """Return what README says: wins and losses of a method against ERM under every condition that has records."""
-    parts = []
+    body = []
     for condition in rules.conditions:
         each = effects(scores_of(records, condition.name), method)
         mean = over_tables(each) if len(each) > 1 else None
         if mean is not None:
             verdicts = [effect.verdict(rules.level) for effect in each.values()]
+            counts = [str(verdicts.count(kind)) for kind in ("win", "loss")]
             where = heading(condition.train_rows, condition.label_noise)
-            parts.append(
-                f"{where[0].lower()}{where[1:]}: better on {verdicts.count('win')} of {len(each)}, worse on "
-                f"{verdicts.count('loss')}, mean {interval_text(mean, DECIMALS)}"
-            )
-    if not parts:
+            body.append([where, str(len(each)), *counts, interval_text(mean, DECIMALS)])
+    if not body:
         return ""
-    return (
-        f"{title(method)}, against ERM on real tables, {len(rules.rates) * rules.points} trials for either, "
-        f"{rules.seeds} seeds, test error in standard deviations of the label, mean [95 % t interval over tables], "
-        f"better and worse by Holm's correction: {'; '.join(parts)}."
+    about = (
+        f"{title(method)}, against ERM on other real tables: {len(rules.rates) * rules.points} trials for either, "
+        f"{rules.seeds} seeds; better and worse after Holm's correction; the difference is in standard deviations of "
+        "the label, mean over tables [95 % t interval]."
     )
+    return "\n".join([about, "", *markdown_rows(["", "tables", "better", "worse", "difference"], body)])
 
 
 def heading(train_rows: int | None, noise: float) -> str:

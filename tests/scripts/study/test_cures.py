@@ -12,7 +12,7 @@ import torch
 from cmixup.data import RegressionData, Split
 from cmixup.mixing.lam import Beta
 from cmixup.pairing.label import LabelDistance
-from scripts.study import cures, cures_page
+from scripts.study import cures_page
 from scripts.study.cures import STRENGTHS, CurvedBeta, arms, bias_to_noise, pull_of
 from scripts.study.rules import load_rules
 
@@ -89,4 +89,3 @@ def test_the_page_says_what_is_kept() -> None:
     assert any(
         "alpha shrunk where curved: better than without it on Airfoil" in line and "Worth" in line for line in lines
     )
-    assert cures.TABLES.keys() == {"airfoil", "concrete"}

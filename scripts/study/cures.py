@@ -28,7 +28,7 @@ from scripts.driver.compose import compose_train
 from scripts.driver.plan import Job, plan
 from scripts.driver.runs import environment
 from scripts.study.cell import Loader, nrmse, stacks_of, train_runs
-from scripts.study.rules import Rules
+from scripts.study.rules import SHARED_WORDS, Rules
 from scripts.study.traits import mixing_bias, quick_fit
 
 #: Where it is tried, with the words of scripts.train: the networks that users get by default.
@@ -231,7 +231,7 @@ def _fixed(rules: Rules, name: str) -> list[str]:
 def train_arm(table: str, name: str, rules: Rules, load: Loader, say: Callable[[str], None]) -> dict[str, Any]:
     """Tune an arm on the tuning seed, train its seeds with the winner's options, and return the record."""
     arm = arms(rules)[name]
-    jobs = [plan(compose_train([*TABLES[table], "preset=default", "logger=none", *words])) for words in arm.words]
+    jobs = [plan(compose_train([*TABLES[table], *SHARED_WORDS, *words])) for words in arm.words]
     if arm.strengths:
         jobs = [_curved(job, strength) for job, strength in zip(jobs, arm.strengths, strict=True)]
     scores = np.full(len(jobs), np.inf)

@@ -19,6 +19,8 @@ from scripts.driver.compose import CONFIG_DIR, override
 FOLDER = CONFIG_DIR / "study"
 RULES = FOLDER / "rules.yaml"
 TRAIN_SHARE = 0.6  # of own tables
+#: Words of every trial of the study. Jobs that save checkpoints would share no stack: a cell is done or it is not.
+SHARED_WORDS = ("preset=default", "logger=none", "checkpoint_every=0")
 
 
 @dataclass(frozen=True)
@@ -154,7 +156,7 @@ class Rules:
         return [
             "dataset=rdataset", *cell.table.words, f"dataset.max_rows={self.max_rows}", *rows, *noise,
             f"method={about['method']}", *(override(k, v) for k, v in about.get("fixed", {}).items()),
-            "preset=default", "logger=none",
+            *SHARED_WORDS,
         ]  # fmt: skip
 
 

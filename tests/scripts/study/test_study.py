@@ -17,7 +17,7 @@ from scripts.driver.compose import TUNE_SEED, compose_train
 from scripts.driver.plan import plan
 from scripts.study import cell as cells
 from scripts.study import page, published, run, store
-from scripts.study.cell import Loader, nrmse, train_cell
+from scripts.study.cell import Loader, nrmse, stacks_of, train_cell
 from scripts.study.rules import RULES, Cell, Rules, load_rules
 
 
@@ -60,6 +60,13 @@ def test_the_words_of_a_trial_plan_a_run(name: str, rules: Rules) -> None:
     assert job.config["method"].get("layer") == (
         "hidden" if name == "cmixup_hidden" else job.config["method"].get("layer")
     )
+
+
+@pytest.mark.parametrize(("name", "stacks"), [("erm", 1), ("cmixup", 1), ("resample", 2)])
+def test_trials_of_all_rates_and_bandwidths_train_as_one_stack(name: str, stacks: int, rules: Rules) -> None:
+    (cell,) = rules.cells(["penguin_mass"], ["all"], [name])
+    jobs = [plan(compose_train([*rules.words(cell), *words])) for words in rules.trials(name)]
+    assert len(stacks_of(jobs)) == stacks  # of resampling one for each way to take the rows
 
 
 def test_groups_are_no_features_and_noise_and_rows_reach_the_dataset(rules: Rules) -> None:

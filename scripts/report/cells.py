@@ -132,7 +132,7 @@ def plan_cells(experiment: Experiment, choice: Choice) -> tuple[Jobs, list[str]]
 def train_cells(experiment: Experiment, choice: Choice, jobs: Jobs) -> list[str]:
     """Train all pending cells; returns what went wrong."""
     cells = [(overrides(experiment, replace(choice, seeds=job.seeds), *key), job) for key, job in jobs.items()]
-    if experiment.sweep:
+    if experiment.sweep or experiment.grid:
         return train_stacks(stacks_of(cells), experiment.name)
     return train_all(cells, experiment.name)
 

@@ -20,7 +20,7 @@ from scripts.driver import compose, config
 from scripts.driver import job as run_module
 from scripts.driver.compose import CONFIG_DIR, TUNE_SEED, TUNED, TUNED_DEFAULT, compose_train
 from scripts.driver.config import NOT_ARGUMENTS, check_part, resolved
-from scripts.driver.job import execute
+from scripts.driver.job import execute_together
 from scripts.driver.plan import Job, plan
 from scripts.driver.runs import load_reports
 from scripts.driver.words import parse_words
@@ -64,13 +64,13 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Train in this process, and remember how many runs were left to train each time."""
     asked: list[int] = []
 
-    def train_all(cells: Sequence[tuple[Sequence[str], Job]], *_: Any) -> list[str]:
-        asked.append(sum(len(job.pending) for _, job in cells))
-        for _, job in cells:
-            execute(job)
+    def train_stacks(stacks: Sequence[Sequence[tuple[Sequence[str], Job]]], *_: Any) -> list[str]:
+        asked.append(sum(len(job.pending) for stack in stacks for _, job in stack))
+        for stack in stacks:
+            execute_together([job for _, job in stack])
         return []
 
-    monkeypatch.setattr(tune, "train_all", train_all)
+    monkeypatch.setattr(tune, "train_stacks", train_stacks)
     monkeypatch.setattr(run_module, "environment", lambda _: {"commit": "c0ffee", "dirty": False})
     return asked
 

@@ -87,6 +87,21 @@ def test_a_sweep_trains_its_values_and_takes_published_lines(tmp_path, monkeypat
 
 
 @pytest.mark.usefixtures("here")
+def test_both_rates_of_the_ladder_train_as_one_stack(tmp_path, monkeypatch):
+    experiment = replace(load_experiment("ladder"), datasets=["airfoil"])
+    monkeypatch.setattr(cells, "estimate_minutes", lambda *_: 1.0)
+    given = choice(tmp_path, methods=["erm"], seeds=[0, 1])
+    trained = []
+    monkeypatch.setattr(cells, "train_stacks", lambda stacks, _: trained.extend(stacks) or [])
+    jobs, _ = cells.plan_cells(experiment, given)
+    cells.train_cells(experiment, given, jobs)
+    found = sorted((job.settings.label_scaling, job.settings.epochs, [j.settings.lr for _, j in stack])
+                   for stack in trained for _, job in stack[:1])  # fmt: skip
+    scales, lengths = ["centre", "none", "standard"], [100, 200, 500]
+    assert found == [(scale, epochs, [0.01, 0.003]) for scale in scales for epochs in lengths]
+
+
+@pytest.mark.usefixtures("here")
 def test_a_sweep_is_printed_and_written_with_its_lines(tmp_path, monkeypatch, capsys):
     experiment = load_experiment("figure_bandwidth")
     monkeypatch.setattr(cells, "_published", lambda: [report(0, 2.0, method="erm", experiment="table1")])

@@ -70,7 +70,7 @@ reproduce-table2: $(VENV)/.ready ## Train Table 2 and print it: SEEDS=1 DATASETS
 reproduce-table2-paired: reproduce-table2 ## Train Table 2 and compare its methods on the same test tasks, into results/
 	$(PY) -m scripts.task_errors --out "$(OUT)" --results "$(RESULTS)" --preset "$(PRESET)" --device "$(DEVICE)"
 
-reproduce-table3: $(VENV)/.ready ## Train Table 3 and print it: SEEDS=10 DATASETS= METHODS= PRESET=paper|released|tuned
+reproduce-table3: $(VENV)/.ready ## Train Table 3 and print it: SEEDS=10 DATASETS= METHODS= PRESET=paper|released|default|tuned
 	$(PY) -m scripts.reproduce table3 $(NARROW)
 
 reproduce-table4: $(VENV)/.ready ## Train Table 4 (mixings of images with and without C-Mixup) and print it: SEEDS=10 PRESET=

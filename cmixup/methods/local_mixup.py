@@ -12,7 +12,7 @@ for a model of a stack as for one alone. Its loss counts as 0 in `train_loss`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -42,6 +42,8 @@ class LocalMixup(Mix):
         form: the weight by distance: `Threshold`, `Exponential` or `Knn`.
         pairing, lam, layer, mixing: see `Mix`. Distances are on inputs at every layer.
     """
+
+    per_run: ClassVar[tuple[str, ...]] = ("pairing", "lam", "form")
 
     def __init__(self, form: Decay, pairing: Pairing, lam: Lam, layer: str = "input", mixing: Mixing | None = None):
         super().__init__(pairing, lam, layer, mixing)

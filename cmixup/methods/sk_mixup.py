@@ -40,7 +40,7 @@ class SKMixup(Mix):
         distance: of inputs' weight: "labels" or "inputs" (standardised).
     """
 
-    per_run: ClassVar[tuple[str, ...]] = ("pairing", "lam")
+    per_run: ClassVar[tuple[str, ...]] = ("pairing", "lam", "tau_max", "tau_std")
 
     def __init__(
         self,

@@ -105,12 +105,14 @@ def plan(cfg: DictConfig) -> Job:
 def stack_key(job: Job) -> str:
     """Return what jobs must share to train as one stack: all of their configuration but seeds and what only draws.
 
-    The options of the parts that a method names in `per_run`, such as C-Mixup's bandwidth, are each run's own, and so
-    are learning rate and weight decay.
+    What a method names in `per_run` is each run's own: its options, and those of its parts, such as C-Mixup's
+    bandwidth. So are learning rate and weight decay.
     """
     method, shared = job.config["method"], {k: v for k, v in job.config.items() if k not in ("seed", "seeds", "method")}
-    drawing = [key for key in per_run(job.make_method()) if is_part(method.get(key))]
+    own = per_run(job.make_method())
+    drawing = [key for key in own if is_part(method.get(key))]
     passed_on = {key for part in drawing for key in method[part]}.difference(NOT_ARGUMENTS, parameters(method))
+    passed_on |= set(own).difference(drawing)
     shared["method"] = {key: value for key, value in method.items() if key not in passed_on}
     shared["method"] |= {part: [method[part].get(name) for name in NOT_ARGUMENTS] for part in drawing}
     shared["train"] = {key: value for key, value in shared["train"].items() if key not in ("lr", "weight_decay")}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +17,12 @@ from cmixup.methods.k_mixup import k_mixup
 from cmixup.methods.local_mixup import local_mixup
 from cmixup.methods.mixrl import mixrl
 from cmixup.methods.mixup import mixup
+from cmixup.methods.regmixup import RegMixup
+from cmixup.methods.sk_mixup import SKMixup
 from cmixup.mixing.cutmix import CutMix
+from cmixup.mixing.lam import Beta
+from cmixup.pairing.decay import Exponential, Threshold
+from cmixup.pairing.uniform import Uniform
 from cmixup.training.trainer import train
 from tests.helpers import (
     assert_diagnostics_close,
@@ -45,6 +51,32 @@ def test_a_stack_over_bandwidth_and_alpha_equals_separate_runs(layer: str) -> No
     assert all(states_differ(together[0].state_dict, other.state_dict) for other in together[1:])
 
 
+def regmixup(alpha: float, eta: float = 1.0) -> Method:
+    return RegMixup(Uniform(), Beta(alpha), eta=eta)
+
+
+def sk(tau_max: float = 1.0, tau_std: float = 1.0, distance: str = "labels") -> Method:
+    return SKMixup(Uniform(), Beta(1.0), tau_max=tau_max, tau_std=tau_std, distance=distance)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        [lambda: sk(0.1, 0.3), lambda: sk(5.0, 0.3), lambda: sk(5.0, 1.0)],
+        [lambda: local_mixup(0.5, form=Threshold(0.05)), lambda: local_mixup(2.0, form=Threshold(0.5))],
+    ],
+    ids=["sk_mixup", "local_mixup"],
+)
+def test_a_stack_over_what_else_only_draws_equals_separate_runs(make: list[Callable[[], Method]]) -> None:
+    together = train([make_run(each(), 3) for each in make], settings(epochs=2))
+    assert {result.stack for result in together} == {len(make)}
+    for each, ours in zip(make, together, strict=True):
+        alone = train_one(each(), 3, epochs=2)
+        assert_states_close(ours.state_dict, alone.state_dict, 1e-5)
+        assert_diagnostics_close(ours.diagnostics, alone.diagnostics, 1e-9)
+    assert all(states_differ(together[0].state_dict, other.state_dict) for other in together[1:])
+
+
 def edited(method: Any, path: str, value: Any) -> Any:
     changed = copy.deepcopy(method)
     *parts, name = path.split(".")
@@ -59,7 +91,9 @@ def edited(method: Any, path: str, value: Any) -> Any:
         (ERM(), mixup(0.5), "method.class alike, got 'ERM' and 'Mix'"),
         (cmixup(0.1, 0.5), mixup(0.5), "method.pairing.class alike, got 'LabelDistance' and 'Uniform'"),
         (edited(mixup(0.5), "mixing", CutMix(1.0)), edited(mixup(0.5), "mixing", CutMix(0.5)), "mixing.probability"),
-        (local_mixup(0.5), local_mixup(2.0), "method.lam.alpha"),  # its class says nothing of what only draws
+        (regmixup(0.5), regmixup(0.5, eta=0.3), "method.eta"),  # the loss reads it
+        (sk(distance="labels"), sk(distance="inputs"), "method.distance"),
+        (local_mixup(0.5), local_mixup(0.5, form=Exponential(1.0)), "method.form.class"),
         (mixrl(0.5, m=3), edited(mixrl(0.5, m=3), "final", "argmax"), "method.final"),
     ],
 )

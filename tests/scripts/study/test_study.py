@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -146,7 +147,15 @@ def test_what_is_published_is_verified_and_rendered(trained: Path, short: Rules,
     published.publish(trained, short, into)
     assert [path.read_bytes() for path in sorted(into.rglob("*.*z"))] == bytes_before
     assert published.verify(into) == (18, [])
+    elsewhere = tmp_path / "elsewhere"
+    assert published.restore(elsewhere, short, into) == 9
+    assert published.restore(elsewhere, short, into) == 0
+    assert not run.missing(elsewhere, short.cells(["gilgai_soil"], ["all"], ["erm", "cmixup"]), short)
+    assert published.publish(elsewhere, short, tmp_path / "again") == 9
+    assert [path.read_bytes() for path in sorted((tmp_path / "again").rglob("*.*z"))] == bytes_before
     records = published.read(into)
+    with pytest.raises(InputError, match="other rules"):
+        published.restore(tmp_path / "third", replace(short, checksum="another"), into)
     records[4]["seeds"][1]["test"] += 1e-12
     text = "".join(json.dumps(record) + "\n" for record in records)
     (into / "records.jsonl.gz").write_bytes(gzip.compress(text.encode()))

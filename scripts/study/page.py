@@ -23,7 +23,7 @@ from scripts.study.effects import (
     over_tables,
     scores_of,
 )
-from scripts.study.rules import Rules
+from scripts.study.rules import RULES_COMMIT, Rules
 
 Record = Mapping[str, Any]
 TITLES = {"cmixup": "C-Mixup, input", "cmixup_hidden": "C-Mixup, hidden"}
@@ -41,9 +41,9 @@ def render(records: Sequence[Record], rules: Rules) -> str:
     budget, sha = len(rules.rates) * rules.points, rules.checksum.split()[0][:12]
     about = (
         f"{len(rules.tables)} real tables ([which](README.md)), by the [rules](../../configs/study/rules.yaml) that "
-        f"were fixed before the first run (SHA-256 {sha}; runs of commits {', '.join(commits)}): the same splits, "
-        f"network and budget of {budget} trials for every method, ERM too; {rules.seeds} seeds. {len(records)} of "
-        f"{len(rules.cells())} cells are here."
+        f"were fixed before the first run (commit {RULES_COMMIT}, SHA-256 {sha}; runs of commits "
+        f"{', '.join(commits)}): the same splits, network and budget of {budget} trials for every method, ERM too; "
+        f"{rules.seeds} seeds. {len(records)} of {len(rules.cells())} cells are here."
     )
     legend = (
         "Effects are a method's test error minus ERM's in standard deviations of the label, below 0 where it helps: "

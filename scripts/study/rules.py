@@ -18,6 +18,7 @@ from scripts.driver.compose import CONFIG_DIR, override
 
 FOLDER = CONFIG_DIR / "study"
 RULES = FOLDER / "rules.yaml"
+RULES_COMMIT = "ec82211"  # brought the rules and the list of tables, before the first run
 TRAIN_SHARE = 0.6  # of own tables
 #: Words of every trial of the study. Jobs that save checkpoints would share no stack: a cell is done or it is not.
 SHARED_WORDS = ("preset=default", "logger=none", "checkpoint_every=0")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
+import subprocess
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +21,7 @@ from scripts.driver.plan import plan
 from scripts.study import cell as cells
 from scripts.study import page, published, run, store
 from scripts.study.cell import Loader, nrmse, stacks_of, train_cell
-from scripts.study.rules import RULES, Cell, Rules, load_rules
+from scripts.study.rules import RULES, RULES_COMMIT, Cell, Rules, load_rules
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +50,22 @@ def test_cells_are_all_methods_on_all_rows_and_four_on_fewer(rules: Rules) -> No
     assert not rules.cells(["penguin_mass"], ["rows300"])
     with pytest.raises(InputError, match=r"tables must be among .*, got 'penguins'"):
         rules.cells(["penguins"])
+
+
+def test_the_rules_are_those_of_the_commit_that_the_page_quotes(rules: Rules) -> None:
+    """They came before the first run and have stood since; a copy without history cannot tell."""
+    shown = [
+        subprocess.run(
+            ["git", "show", f"{RULES_COMMIT}:configs/study/{name}"],
+            cwd=RULES.parent,
+            capture_output=True,
+            check=False,
+        )
+        for name in (RULES.name, "tables.csv")
+    ]
+    if any(each.returncode for each in shown):
+        pytest.skip("no history here")
+    assert " ".join(hashlib.sha256(each.stdout).hexdigest() for each in shown) == rules.checksum
 
 
 @pytest.mark.parametrize("name", ["erm", "cmixup_hidden", "cmixup_batch", "local_mixup", "sk_mixup", "resample"])

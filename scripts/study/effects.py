@@ -108,6 +108,14 @@ def friedman(ranks: Mapping[str, float], tables: int) -> float:
     return float(fdtrc(k - 1, (k - 1) * (tables - 1), statistic))
 
 
+def critical_difference(methods: int, tables: int, level: float) -> float:
+    """Return how far apart two mean ranks must lie to differ by Nemenyi's test (Demsar 2006, Section 3.2.2)."""
+    from scipy.stats import studentized_range  # slow to import
+
+    q = float(studentized_range.ppf(1 - level, methods, np.inf)) / math.sqrt(2)
+    return q * math.sqrt(methods * (methods + 1) / (6 * tables))
+
+
 def wilcoxon(differences: Sequence[float]) -> float:
     """Return the two-sided p value of the signed-rank test (zeros left out), exact without ties up to 50 values.
 

@@ -16,6 +16,7 @@ from scripts.study.effects import (
     Effect,
     Scores,
     against_erm,
+    critical_difference,
     effects,
     explained,
     friedman,
@@ -61,7 +62,7 @@ def render(records: Sequence[Record], rules: Rules) -> str:
                 "",
                 *summary(found, rules.level),
             ]
-            if condition.name == "all" and (lines := ranking(scores, condition.methods)):
+            if condition.name == "all" and (lines := ranking(scores, condition.methods, rules.level)):
                 parts += ["", *lines]
             if "cmixup" in found and "resample" in found:
                 parts += ["", *resampling(found["cmixup"], found["resample"])]
@@ -110,8 +111,8 @@ def summary(found: Mapping[str, Mapping[str, Effect]], level: float) -> list[str
     return markdown_rows(["method", "tables", "wins", "ties", "losses", "median effect", "mean effect"], body)
 
 
-def ranking(scores: Scores, methods: Sequence[str]) -> list[str]:
-    """Return the mean ranks, Friedman's test, and each method against ERM over tables."""
+def ranking(scores: Scores, methods: Sequence[str], level: float) -> list[str]:
+    """Return the mean ranks, Friedman's and Nemenyi's tests, and each method against ERM over tables."""
     ranks, n = mean_ranks(scores, methods)
     if n < 3:
         return []
@@ -120,9 +121,10 @@ def ranking(scores: Scores, methods: Sequence[str]) -> list[str]:
     text = ", ".join(f"{title(m)} {ranks[m]:.2f}" + (f" (p {p[m]:.2g})" if m in p else "") for m in ordered)
     line = (
         f"Mean ranks over {n} tables, with the p value against ERM (Wilcoxon's signed ranks, Holm's correction): "
-        f"{text}. Friedman's test that all are alike: p {friedman(ranks, n):.2g}."
+        f"{text}. Friedman's test that all are alike: p {friedman(ranks, n):.2g}. By Nemenyi's test two methods differ "
+        f"whose ranks are {critical_difference(len(ranks), n, level):.2f} apart (the critical difference)."
     )
-    return [line, "", "![mean ranks](ranks.png)"]
+    return [line, "", "![mean ranks and the critical difference](ranks.png)"]
 
 
 def resampling(whole: Mapping[str, Effect], part: Mapping[str, Effect]) -> list[str]:
@@ -154,7 +156,10 @@ def by_table(scores: Scores, found: Mapping[str, Mapping[str, Effect]], level: f
 
 
 def draw_ranks(scores: Scores, methods: Sequence[str], level: float) -> Figure | None:
-    """Draw mean ranks on a line, those that differ from ERM over tables filled; None for fewer than three tables."""
+    """Draw mean ranks and Nemenyi's critical difference about ERM's; None for fewer than three tables.
+
+    Methods that differ from ERM over tables by Wilcoxon's test are filled.
+    """
     ranks, n = mean_ranks(scores, methods)
     if n < 3:
         return None
@@ -166,11 +171,17 @@ def draw_ranks(scores: Scores, methods: Sequence[str], level: float) -> Figure |
         differs = method == BASE or p[method] < level
         axis.plot(ranks[method], place, "o", color=colour, markerfacecolor=colour if differs else "white")
         axis.annotate(title(method), (ranks[method], place), xytext=(8, 0), textcoords="offset points", va="center")
+    reach = critical_difference(len(ranks), n, level)
+    axis.axvspan(ranks[BASE] - reach, ranks[BASE] + reach, color="0.93", zorder=0)
     axis.axvline(ranks[BASE], color="black", linewidth=0.6, linestyle=":")
     axis.set_ylim(len(ordered) - 0.5, -0.5)
     axis.set_yticks([])
-    axis.set_xlim(min(ranks.values()) - 0.3, max(ranks.values()) + 1.6)
-    axis.set_xlabel(f"mean rank over {n} tables, 1 is best; filled: differs from ERM (Wilcoxon, Holm)")
+    low, high = ranks[BASE] - reach, ranks[BASE] + reach
+    axis.set_xlim(min(*ranks.values(), low) - 0.2, max(*(rank + 1.4 for rank in ranks.values()), high) + 0.2)
+    axis.set_xlabel(
+        f"mean rank over {n} tables, 1 is best; filled: differs from ERM (Wilcoxon, Holm);\n"
+        "grey: within the critical difference of ERM (Nemenyi)"
+    )
     for side in ("left", "top", "right"):
         axis.spines[side].set_visible(False)
     figure.tight_layout()

@@ -11,6 +11,7 @@ from cmixup.stats import Interval, paired
 from scripts.study.effects import (
     Effect,
     against_erm,
+    critical_difference,
     effects,
     explained,
     friedman,
@@ -63,6 +64,13 @@ def test_effects_are_paired_and_corrected_over_tables() -> None:
     assert found["t7"].interval.mean == pytest.approx(0.032, abs=0.01)
     mean = over_tables(found)
     assert (mean.n, mean.mean) == (8, pytest.approx(np.mean([e.interval.mean for e in found.values()])))
+
+
+@pytest.mark.slow
+def test_the_critical_difference_is_demsars() -> None:
+    """His Table 5 has 2.569 for 4 methods and 3.164 for 10; his example of 14 tables gives 1.25."""
+    assert critical_difference(4, 14, 0.05) == pytest.approx(1.25, abs=0.005)
+    assert critical_difference(10, 55 * 10, 0.05) / (110 / 3300) ** 0.5 == pytest.approx(3.164, abs=0.001)
 
 
 @pytest.mark.slow

@@ -24,7 +24,7 @@ from scripts.study.effects import (
     over_tables,
     scores_of,
 )
-from scripts.study.rules import RULES_COMMIT, Rules
+from scripts.study.rules import RULES_COMMIT, TRAIN_SHARE, Rules
 
 Record = Mapping[str, Any]
 TITLES = {"cmixup": "C-Mixup, input", "cmixup_hidden": "C-Mixup, hidden"}
@@ -44,7 +44,7 @@ def render(records: Sequence[Record], rules: Rules) -> str:
         f"{len(rules.tables)} real tables ([which](README.md)), by the [rules](../../configs/study/rules.yaml) that "
         f"were fixed before the first run (commit {RULES_COMMIT}, SHA-256 {sha}; runs of commits "
         f"{', '.join(commits)}): the same splits, network and budget of {budget} trials for every method, ERM too; "
-        f"{rules.seeds} seeds. {len(records)} of {len(rules.cells())} cells are here."
+        f"{rules.seeds} seeds. {len(records)} of {len(rules.cells())} cells are here{cost(records)}."
     )
     legend = (
         "Effects are a method's test error minus ERM's in standard deviations of the label, below 0 where it helps: "
@@ -69,6 +69,22 @@ def render(records: Sequence[Record], rules: Rules) -> str:
             if condition.name == "all":
                 parts += ["", "### Table by table", "", *by_table(scores, found, rules.level)]
     return "\n".join(parts) + "\n"
+
+
+def cost(records: Sequence[Record]) -> str:
+    """Return what the cells took: all of them, and those of the table on all rows that is nearest to 1,000 rows."""
+    whole: dict[str, list[Record]] = {}
+    for record in records:
+        if record["condition"] == "all":
+            whole.setdefault(record["table"], []).append(record)
+    if not whole:
+        return ""
+    near = min(whole.values(), key=lambda of: abs(of[0]["train_rows"] - 1000 * TRAIN_SHARE))
+    hours, minutes = sum(r["seconds"] for r in records) / 3600, sum(r["seconds"] for r in near) / 60
+    return (
+        f" and took {hours:.1f} hours of a core, the {len(near)} methods of {near[0]['table']} "
+        f"({near[0]['train_rows']} training rows) {minutes:.1f} minutes"
+    )
 
 
 def headline(records: Sequence[Record], rules: Rules, method: str = "cmixup") -> str:
@@ -177,7 +193,7 @@ def draw_ranks(scores: Scores, methods: Sequence[str], level: float) -> Figure |
     axis.set_ylim(len(ordered) - 0.5, -0.5)
     axis.set_yticks([])
     low, high = ranks[BASE] - reach, ranks[BASE] + reach
-    axis.set_xlim(min(*ranks.values(), low) - 0.2, max(*(rank + 1.4 for rank in ranks.values()), high) + 0.2)
+    axis.set_xlim(max(min(*ranks.values(), low), 0.8) - 0.2, max(*(rank + 1.4 for rank in ranks.values()), high) + 0.2)
     axis.set_xlabel(
         f"mean rank over {n} tables, 1 is best; filled: differs from ERM (Wilcoxon, Holm);\n"
         "grey: within the critical difference of ERM (Nemenyi)"

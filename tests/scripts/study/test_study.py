@@ -157,6 +157,20 @@ def trained(short: Rules, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     return tmp_path / "study"
 
 
+def test_what_the_study_costs_is_said_of_all_cells_and_of_a_table_of_a_thousand_rows() -> None:
+    rows = [
+        ("small", "all", 60, 30),
+        ("thousand", "all", 640, 90),
+        ("thousand", "all", 640, 60),
+        ("big", "all", 3000, 900),
+    ]
+    rows += [("thousand", "rows100", 100, 1080)]
+    records = [{"table": t, "condition": c, "train_rows": n, "seconds": s} for t, c, n, s in rows]
+    said = page.cost(records)
+    assert said == " and took 0.6 hours of a core, the 2 methods of thousand (640 training rows) 2.5 minutes"
+    assert page.cost([]) == ""
+
+
 @pytest.mark.slow
 def test_what_is_published_is_verified_and_rendered(trained: Path, short: Rules, tmp_path: Path) -> None:
     into = tmp_path / "published"
@@ -180,7 +194,7 @@ def test_what_is_published_is_verified_and_rendered(trained: Path, short: Rules,
     count, problems = published.verify(into)
     assert (count, len(problems)) == (18, 1)
     text = page.render(records, short)
-    assert f"9 of {len(short.cells())} cells are here" in text
+    assert f"9 of {len(short.cells())} cells are here and took" in text
     (erm,) = (r for r in records if (r["table"], r["method"]) == ("gilgai_soil", "erm"))
     assert f"| gilgai_soil | {np.mean([row['test'] for row in erm['seeds']]):.3f} |" in text
     assert "Resampling alone" in text

@@ -29,6 +29,7 @@ from scripts.study.rules import RULES_COMMIT, TRAIN_SHARE, Rules
 Record = Mapping[str, Any]
 TITLES = {"cmixup": "C-Mixup, input", "cmixup_hidden": "C-Mixup, hidden"}
 DECIMALS = 3
+RESAMPLE = "resample"  # the control, which mixes nothing
 
 
 def title(method: str) -> str:
@@ -64,8 +65,8 @@ def render(records: Sequence[Record], rules: Rules) -> str:
             ]
             if condition.name == "all" and (lines := ranking(scores, condition.methods, rules.level)):
                 parts += ["", *lines]
-            if "cmixup" in found and "resample" in found:
-                parts += ["", *resampling(found["cmixup"], found["resample"])]
+            if "cmixup" in found and RESAMPLE in found:
+                parts += ["", *resampling(found["cmixup"], found[RESAMPLE])]
             if condition.name == "all":
                 parts += ["", "### Table by table", "", *by_table(scores, found, rules.level)]
     return "\n".join(parts) + "\n"
@@ -105,7 +106,23 @@ def headline(records: Sequence[Record], rules: Rules, method: str = "cmixup") ->
         f"{rules.seeds} seeds; better and worse after Holm's correction; the difference is in standard deviations of "
         "the label, mean over tables [95 % t interval]."
     )
-    return "\n".join([about, "", *markdown_rows(["", "tables", "better", "worse", "difference"], body)])
+    table = markdown_rows(["", "tables", "better", "worse", "difference"], body)
+    return "\n".join([about, "", *table, *others(records, rules, method)])
+
+
+def others(records: Sequence[Record], rules: Rules, method: str) -> list[str]:
+    """Return a sentence on how often the other methods that mix are better or worse than ERM on all rows."""
+    scores = scores_of(records, "all")
+    names_of = [name for name in rules.methods if name not in (BASE, method, RESAMPLE)]
+    verdicts = [effect.verdict(rules.level) for name in names_of for effect in effects(scores, name).values()]
+    if not verdicts:
+        return []
+    line = (
+        f"The other methods that mix ({'; '.join(map(title, names_of))}), on all rows: better in "
+        f"{verdicts.count('win')} of {len(verdicts)} pairs of a method and a table, worse in {verdicts.count('loss')}. "
+        "Every table is on [the study's page](results/study/when.md)."
+    )
+    return ["", line]
 
 
 def heading(train_rows: int | None, noise: float) -> str:

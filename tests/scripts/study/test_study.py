@@ -171,6 +171,20 @@ def test_what_the_study_costs_is_said_of_all_cells_and_of_a_table_of_a_thousand_
     assert page.cost([]) == ""
 
 
+def test_the_headline_counts_the_other_methods_that_mix_and_not_the_control(rules: Rules) -> None:
+    shifts = {"erm": 0.0, "mixup": 0.2, "cmixup": 0.2, "resample": -0.2, "regmixup": -0.1}
+    records = [
+        {"table": table, "condition": "all", "method": method, "train_rows": 600, "seconds": 1.0,
+         "seeds": [{"seed": k, "test": 1 + shift + 0.01 * k + 0.001 * (k * len(method) % 3)} for k in range(10)]}
+        for table in ("one", "two", "three") for method, shift in shifts.items()
+    ]  # fmt: skip
+    line = page.headline(records, rules).splitlines()[-1]
+    assert "better in 3 of 6 pairs of a method and a table, worse in 3." in line
+    assert "resample" not in line
+    few = [record for record in records if record["method"] in ("erm", "cmixup", "resample")]
+    assert page.headline(few, rules).splitlines()[-1].startswith("| All rows")
+
+
 @pytest.mark.slow
 def test_what_is_published_is_verified_and_rendered(trained: Path, short: Rules, tmp_path: Path) -> None:
     into = tmp_path / "published"

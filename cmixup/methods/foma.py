@@ -124,6 +124,7 @@ def shrunk(z: Tensor, lam: Tensor, rho: float, *, leading: bool) -> Tensor:
         square, u = torch.linalg.eigh(wide @ wide.mT)  # ascending
         s, u = square.clamp_min(0).sqrt().flip(-1), u.flip(-1)
         share = s.cumsum(dim=-1) / s.sum(dim=-1, keepdim=True).clamp_min(torch.finfo(s.dtype).tiny)
+        share = share.clamp_max(1.0)  # two sums round differently, and rho = 1 chooses no trailing value
         chosen = share <= rho if leading else share > rho
         change = torch.where(chosen, lam.double().unsqueeze(-1) - 1, 0.0)
         projection = ((u * change.unsqueeze(-2)) @ u.mT).to(z.dtype)

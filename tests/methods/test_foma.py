@@ -36,6 +36,12 @@ def test_a_stack_has_its_own_directions_and_lam() -> None:
     assert torch.equal(together[2], z[2])  # exact at lam = 1
 
 
+def test_rho_1_chooses_nothing_however_sums_round() -> None:
+    """The cumulative share of the last value came out above 1 for a third of such rows."""
+    for z in torch.randn(100, 16, 12):
+        assert torch.equal(shrunk(z, torch.tensor(0.0), 1.0, leading=False), z)
+
+
 def test_raw_labels_far_from_0_are_the_leading_direction_and_centred_ones_are_not() -> None:
     """Why it helps on Airfoil with labels of 103 to 141: leading shrinks the offset of the labels with the inputs."""
     x, y = 0.1 * torch.randn(16, 3), 120 + torch.randn(16, 1)

@@ -13,7 +13,7 @@ written below `out`, with the command that trains with them.
 from __future__ import annotations
 
 import itertools
-import json
+import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
@@ -161,8 +162,13 @@ def render(trials: Sequence[Trial], best: int, preset: str = TUNED, given: Seque
         f"# Best validation {metric}: {score(best)} (trial {best}); {trials[0]}: {score(0)}. All trials:",
         *(f"# {k:>2}  {score(k):<8}  {trial}" for k, trial in enumerate(trials)),
     ]
-    body = [f"{key}: {json.dumps(value)}" for key, value in trials[best].values.items()]  # JSON is YAML
+    body = [in_yaml(key, value) for key, value in trials[best].values.items()]
     return "\n".join([*lines, *(body or [f"{{}}  # {trials[0]}"])]) + "\n"
+
+
+def in_yaml(key: str, value: Any) -> str:
+    """Return a line of YAML that reads back as this value; JSON's 1e-05 would be a string there."""
+    return yaml.safe_dump({key: value}, default_flow_style=True, width=math.inf)[1:-2]
 
 
 def tune(cells: Sequence[tuple[str, str]], given: Sequence[str], folder: Path | None = None, jobs: int = 0,

@@ -28,7 +28,7 @@ from scripts.report import cells
 from scripts.report.experiment import RESULTS, load_experiment
 from scripts.report.records import read_csv
 from scripts.train import spell_out
-from scripts.tune import TRIALS, choose, make_trials, points
+from scripts.tune import TRIALS, choose, in_yaml, make_trials, points
 from tests.scripts.cover import EPISODIC, METHODS
 from tests.scripts.test_render import leave_run
 from tests.scripts.test_render import report as published
@@ -372,3 +372,10 @@ def test_committed_values_are_what_preset_tuned_trains_with(path: Path) -> None:
     assert job.options == {}
     plain = {key: job.config[key.split(".")[0]][key.split(".")[1]] for key in values}
     assert plain == values
+
+
+@pytest.mark.parametrize("value", [1e-05, 0.001, 0.0, 3, True, "independent", "b1+b2", ["std", 0.03], ["std", 1e-05]])
+def test_a_tuned_value_reads_back_as_it_was(value: object) -> None:
+    found = yaml.safe_load(in_yaml("train.weight_decay", value))
+    assert found == {"train.weight_decay": value}
+    assert type(found["train.weight_decay"]) is type(value)

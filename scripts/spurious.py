@@ -22,7 +22,8 @@ from scripts.driver.devices import pick_device
 from scripts.driver.parallel import train_all
 from scripts.driver.plan import Job, plan
 from scripts.driver.words import parse_seeds
-from scripts.report.experiment import RESULTS, estimate_minutes
+from scripts.report.costs import estimate_minutes
+from scripts.report.experiment import RESULTS
 from scripts.report.load_run import check_publishable
 from scripts.report.records import read_csv, to_csv
 from scripts.report.spurious import (
@@ -49,7 +50,7 @@ def plan_ratios(
             f"dataset.ratio={ratio}", "logger=none", *words,
         ]  # fmt: skip
         job = plan(compose_train(command))
-        minutes = estimate_minutes(DATASET, METHOD, job)
+        minutes = estimate_minutes(job)
         if minutes > budget:
             missing.append(f"{label(job)}: about {minutes:.0f} min here; python -m scripts.train {' '.join(command)}")
         else:

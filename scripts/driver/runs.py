@@ -209,13 +209,12 @@ def environment(device: torch.device, code: Path = CODE) -> dict[str, Any]:
     for package in PACKAGES:
         with contextlib.suppress(metadata.PackageNotFoundError):
             versions[package] = metadata.version(package)
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else _cpu_name()
     commit = _head(code)
     return {
         "commit": commit or carried_commit(code),
         "dirty": is_dirty(code) if commit else not carried_commit(code),
         "versions": {"python": platform.python_version(), **versions},
-        "device": f"{device.type}: {name}",
+        "device": device_name(device),
         "threads": torch.get_num_threads(),
     }
 
@@ -268,6 +267,13 @@ def _git(code: Path, *command: str) -> str:
     return done.stdout.strip()
 
 
+def device_name(device: torch.device) -> str:
+    """Return the kind of a device with the name of its processor, such as "cpu: AMD EPYC"."""
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else _cpu_name()
+    return f"{device.type}: {name}"
+
+
+@functools.cache
 def _cpu_name() -> str:
     with contextlib.suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():

@@ -15,7 +15,8 @@ from scripts.driver.parallel import stacks_of, train_all, train_stacks
 from scripts.driver.plan import Job, plan
 from scripts.driver.runs import is_done, read_report
 from scripts.report import names
-from scripts.report.experiment import Experiment, estimate_minutes
+from scripts.report.costs import estimate_minutes
+from scripts.report.experiment import Experiment
 from scripts.report.layer_choice import choose_variants
 from scripts.report.published import published_reports
 
@@ -67,7 +68,7 @@ def changes(experiment: Experiment, choice: Choice, dataset: str, method: str) -
 
 def to_train(experiment: Experiment, choice: Choice, dataset: str, method: str) -> Choice:
     """Return the choice with the seeds of a dataset, without those of a sweep's lines that are published already."""
-    choice = replace(choice, seeds=choice.seeds[: experiment.seeds_of.get(dataset)])
+    choice = replace(choice, seeds=experiment.seeds_for(dataset, choice.seeds))
     if not experiment.sweep or experiment.swept(dataset, method) or choice.rerun:
         return choice
     there = {r["seed"] for r in published_lines(experiment, choice) if (r["dataset"], r["method"]) == (dataset, method)}
@@ -120,7 +121,7 @@ def plan_cells(experiment: Experiment, choice: Choice) -> tuple[Jobs, list[str]]
         for change in changes(experiment, choice, dataset, method) if own.seeds else []:
             words = overrides(experiment, own, dataset, method, change)
             job = plan(compose_train(words))
-            minutes = estimate_minutes(dataset, method, job)
+            minutes = estimate_minutes(job)
             if minutes > experiment.budget_minutes:
                 missing.append(f"{label(job)}: about {minutes:.0f} {TOO_LONG}")
             else:
@@ -140,7 +141,7 @@ def train_cells(experiment: Experiment, choice: Choice, jobs: Jobs) -> list[str]
 
 def minutes(jobs: Jobs) -> float:
     """Return how long the pending runs of these jobs would take on one core here."""
-    return sum(estimate_minutes(dataset, method, job) for (dataset, method, _), job in jobs.items() if job.pending)
+    return sum(estimate_minutes(job) for job in jobs.values() if job.pending)
 
 
 def collect(jobs: Jobs) -> list[dict[str, Any]]:

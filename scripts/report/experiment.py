@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
-import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,10 +12,9 @@ import pandas as pd
 from omegaconf import OmegaConf
 
 from cmixup.errors import InputError
-from scripts.driver.compose import CONFIG_DIR, compose_train, read_part
+from scripts.driver.compose import CONFIG_DIR, read_part
 from scripts.driver.compose import names as options
 from scripts.driver.config import arguments
-from scripts.driver.plan import Job
 from scripts.driver.record import LEARNED_NOTHING
 from scripts.report import names
 from scripts.report.ranks import rank_lines
@@ -104,6 +101,10 @@ class Experiment:
     def swept(self, dataset: str, method: str) -> list[Any]:
         """Return the values of the swept option that `method` is trained with; empty if it is trained as its preset."""
         return list(self.sweep["values"][dataset]) if self.sweep and method == self.sweep["method"] else []
+
+    def seeds_for(self, dataset: str, seeds: Sequence[int]) -> list[int]:
+        """Return those of `seeds` that are trained on `dataset`."""
+        return list(seeds[: self.seeds_of.get(dataset)])
 
     def points(self, dataset: str) -> list[dict[str, Any]]:
         """Return every combination of a ladder's options on `dataset`, by option; empty if it is none."""
@@ -264,30 +265,3 @@ def make_table(
     title = f"{experiment.title}, preset {preset}{about}"
     notes = [*experiment.notes, *rank_lines(blocks, experiment.metrics[0])]
     return Table(title, blocks, missing, notes)
-
-
-def estimate_minutes(dataset: str, method: str, job: Job) -> float:
-    """Return how long a job's pending runs would take here.
-
-    Going by the published records of this dataset and method, else by the `cpu_minutes` of the dataset's config times
-    the `cost` of the method's, if it has one; a GPU is taken to be fast enough for anything.
-    """
-    if job.device.type != "cpu":
-        return 0.0
-    path = RESULTS / "records.csv"
-    published = _seconds(path, path.stat().st_mtime_ns) if path.is_file() else {}
-    if seconds := published.get((dataset, method, job.config["preset"])):
-        return len(job.pending) * statistics.median(seconds) / 60
-    composed = compose_train([f"dataset={dataset}", f"method={method}", f"preset={job.config['preset']}"])
-    each = float(composed.dataset.get("cpu_minutes", 0.0)) * float(composed.method.get("cost", 1.0))
-    return len(job.pending) * each
-
-
-@functools.lru_cache(maxsize=1)
-def _seconds(path: Path, written: int) -> dict[tuple[str, str, str], list[float]]:  # noqa: ARG001, a key
-    """Return the seconds of all published runs by dataset, method and preset; read again once the file is written."""
-    found: dict[tuple[str, str, str], list[float]] = {}
-    for r in read_csv(path):
-        if r["metric"] == "seconds":
-            found.setdefault((r["dataset"], r["method"], r["preset"]), []).append(float(r["value"]))
-    return found

@@ -23,7 +23,8 @@ from scripts.driver.slices import Item
 from scripts.driver.words import parse_seeds
 from scripts.report.artefacts import Artefact, load
 from scripts.report.cells import Choice, changes, overrides
-from scripts.report.experiment import RESULTS, Experiment, estimate_minutes, load_experiment
+from scripts.report.costs import run_minutes
+from scripts.report.experiment import RESULTS, Experiment, load_experiment
 
 MACHINE = ("seeds=", "logger=", "out=", "device=", "rerun=")  # of a command line: where and how it is run
 NOWHERE = "/nowhere"  # a folder without runs
@@ -45,58 +46,57 @@ def missing(artefacts: Sequence[Artefact] | None = None, results: Path = RESULTS
         if not artefact.experiment:
             continue
         experiment = load_experiment(artefact.experiment)
-        for words, job in _cells(artefact, experiment):
+        for words, job, asked in _cells(artefact, experiment):
             cell = job.folder.relative_to(f"{NOWHERE}/runs").as_posix()
             known = cells.setdefault(cell, (words, job, set(), []))
-            known[2].update(parse_seeds(experiment.seeds))
+            known[2].update(asked)
             known[3].append(artefact.name)
     found: list[Item] = []
     for cell, (words, job, seeds, shown_in) in cells.items():
         there = published_seeds(cell, results)
         if seeds - there:
-            dataset, method = job.config["dataset"]["name"], job.config["method"]["name"]
             one = Item(
                 "", words, cell, tuple(sorted(seeds - there)), len(there & seeds), tuple(dict.fromkeys(shown_in)),
-                estimate_minutes(dataset, method, job), job.settings.epochs, _wanting(dataset),
+                run_minutes(job), job.settings.epochs, _wanting(job.config["dataset"]["name"]),
             )  # fmt: skip
             found += _trained_together(one) if job.stackable else _trained_alone(one)
     return found
 
 
-def _cells(artefact: Artefact, experiment: Experiment) -> Iterable[tuple[tuple[str, ...], Job]]:
-    """Yield the command line of each cell of an artefact, and the job of its seed 0 on the CPU."""
+def _cells(artefact: Artefact, experiment: Experiment) -> Iterable[tuple[tuple[str, ...], Job, list[int]]]:
+    """Yield the command line of each cell of an artefact, the job of its seed 0 on the CPU, and all of its seeds."""
     for preset in dict.fromkeys([*artefact.presets, "paper"]):
-        choice = Choice(list(experiment.datasets), list(experiment.methods), [0], preset, NOWHERE, "cpu", rerun=False)
-        for dataset in choice.datasets:
+        for dataset in experiment.datasets:
+            seeds = experiment.seeds_for(dataset, parse_seeds(experiment.seeds))
+            choice = Choice([dataset], list(experiment.methods), seeds, preset, NOWHERE, "cpu", rerun=False)
             if dataset not in options("dataset") or preset not in part_file("dataset", dataset)["presets"]:
                 continue
             for method in experiment.methods_for(dataset, choice.methods):
                 for change in changes(experiment, choice, dataset, method) if method in options("method") else []:
-                    if _is_complete(experiment, dataset, method, preset, change):
+                    if _is_complete(experiment, choice, method, change):
                         continue
-                    words = [*overrides(experiment, choice, dataset, method, change)]
+                    words = overrides(experiment, replace(choice, seeds=[0]), dataset, method, change)
                     try:
                         job = plan(compose_train(words))
                     except InputError:
                         continue  # a preset of another size of network, or a value that this dataset does not take
-                    yield tuple(w for w in words if not w.startswith(MACHINE)), job
+                    yield tuple(w for w in words if not w.startswith(MACHINE)), job, seeds
 
 
-def _is_complete(experiment: Experiment, dataset: str, method: str, preset: str, change: str) -> bool:
+def _is_complete(experiment: Experiment, choice: Choice, method: str, change: str) -> bool:
     """Return whether files show that a cell is published with all seeds, which spares the third of a second of a plan.
 
     A layer is named in a file only where it is not the preset's: with the other layer and a file without one, both are.
     """
     changed = OmegaConf.from_dotlist(change.splitlines())
     own = {key: OmegaConf.select(changed, key) for key in (line.partition("=")[0] for line in change.splitlines())}
-    where, seeds = experiment.recorded_under(method, dataset), set(parse_seeds(experiment.seeds))
+    dataset = choice.datasets[0]
+    model = compose_train([f"dataset={dataset}"]).model.name
+    cells = f"{experiment.recorded_under(method, dataset)}/{dataset}/{model}/{method}"
 
     def there(more: Mapping[str, Any]) -> bool:
-        name = f"{folder_name(preset, experiment.own_options() | dict(more))}.jsonl"
-        files = (RESULTS / "runs" / where / dataset).glob(f"*/{method}/{name}")
-        return any(
-            seeds <= published_seeds(f.relative_to(RESULTS / "runs").as_posix().removesuffix(".jsonl")) for f in files
-        )
+        name = folder_name(choice.preset, experiment.own_options() | dict(more))
+        return set(choice.seeds) <= published_seeds(f"{cells}/{name}")
 
     other = {"input": "hidden", "hidden": "input"}.get(str(own.get("method.layer")))
     return there(own) or (len(own) == 1 and other is not None and there({}) and there({"method.layer": other}))

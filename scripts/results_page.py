@@ -32,6 +32,7 @@ def main() -> None:
             shown_tables(records),
             records,
             published_reports(),
+            evidence,
             map_rows=map_lines(evidence, check_all(evidence)),
             figures={path.stem.replace("_", " "): path for path in sorted((RESULTS / "figures").glob("*.png"))},
         )

@@ -128,9 +128,8 @@ class Experiment:
 
     def records_of(self, records: pd.DataFrame, preset: str) -> pd.DataFrame:
         """Return the records of one preset that this experiment shows."""
-        return records[
-            (records["preset"] == preset) & (records["experiment"] == records["method"].map(self.recorded_under))
-        ]
+        where = {method: self.recorded_under(method) for method in records["method"].unique()}
+        return records[(records["preset"] == preset) & (records["experiment"] == records["method"].map(where))]
 
 
 def load_experiment(name: str) -> Experiment:

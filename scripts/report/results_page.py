@@ -20,7 +20,7 @@ import pandas as pd
 
 from scripts.report import names
 from scripts.report.evidence import Evidence
-from scripts.report.experiment import RESULTS, Experiment
+from scripts.report.experiment import Experiment
 from scripts.report.paper_verdict import codes
 from scripts.report.published import cell_of
 from scripts.report.records import by_seed, select
@@ -43,10 +43,10 @@ def page(
     tables: Sequence[tuple[Experiment, str, Table]],
     records: pd.DataFrame,
     reports: Sequence[Report],
+    evidence: Evidence,
     *,
     map_rows: str,
     figures: Mapping[str, Path],
-    results: Path = RESULTS,
 ) -> str:
     """Return the page.
 
@@ -54,11 +54,10 @@ def page(
         tables: experiment, preset and table, in their order on the page.
         records: tidy records that the tables are made of.
         reports: of all published runs.
+        evidence: these records, and the authors' runs.
         map_rows: the map of the paper's artefacts, as Markdown.
         figures: title to PNG file.
-        results: the folder results/, for the authors' runs.
     """
-    evidence = Evidence(records, results)
     sections = [
         _table(_Source(experiment, preset, experiment.records_of(records, preset), evidence), table)
         for experiment, preset, table in tables
@@ -168,12 +167,17 @@ def _row(block: Block, method: str, mine: pd.DataFrame) -> str:
 
 
 def _authors(source: _Source, block: Block, method: str) -> str:
-    """Return the mean ± std of the first metric by the authors' own code, or a dash."""
+    """Return the mean ± std of the first metric by the authors' own code, or a dash.
+
+    Their code was run as they released it, so it has no number beside runs that change an option.
+    """
     metric = block.metrics[0]
     score = block.cells[method][metric]
+    if score.ours is None or source.experiment.own_options():
+        return "—"
     query = {"experiment": source.experiment.recorded_under(method), "preset": source.preset,
              "dataset": block.dataset, "method": method, "metric": metric}  # fmt: skip
-    return codes(source.evidence, query, score.decimals)[0] if score.ours else "—"
+    return codes(source.evidence, query, score.decimals)[0]
 
 
 def plot(block: Block, mine: pd.DataFrame, metric: str) -> str:

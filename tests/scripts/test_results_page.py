@@ -10,7 +10,8 @@ import subprocess
 import pytest
 
 from scripts import results_page
-from scripts.report.experiment import load_experiment, make_table
+from scripts.report.evidence import Evidence
+from scripts.report.experiment import experiments, load_experiment, make_table
 from scripts.report.records import records_frame
 from scripts.report.results_page import cells, page
 from scripts.report.tables import difference_text, ours_text, paper_text
@@ -36,8 +37,18 @@ def made(tmp_path) -> tuple[str, object]:
     table = make_table(experiment, records, "paper")
     picture = tmp_path / "a picture.png"
     picture.write_bytes(b"\x89PNG")
-    text = page([(experiment, "paper", table)], records, reports(), map_rows=MAP, figures={"a picture": picture})
+    text = page(
+        [(experiment, "paper", table)], records, reports(), Evidence(records), map_rows=MAP,
+        figures={"a picture": picture},
+    )  # fmt: skip
     return text, table
+
+
+def published_page(tmp_path, monkeypatch):
+    """Call the command, and return where its page is."""
+    monkeypatch.setattr("sys.argv", ["results_page", "--out", str(tmp_path)])
+    results_page.main()
+    return tmp_path / "results.html"
 
 
 def test_the_page_has_every_number_of_the_tables(tmp_path):
@@ -90,8 +101,30 @@ def test_nothing_comes_from_elsewhere_and_nothing_breaks_out(tmp_path):
     assert cells(ill)["x"]["same"]["notes"] == ["</script><b>"]
     records, experiment = records_frame(reports()), load_experiment("table1")
     table = make_table(experiment, records, "paper")
-    written = page([(experiment, "paper", table)], records, ill, map_rows=MAP, figures={})
+    written = page([(experiment, "paper", table)], records, ill, Evidence(records), map_rows=MAP, figures={})
     assert "</script><b>" not in written
+
+
+def test_the_published_page_is_whole(tmp_path, monkeypatch):
+    """The command makes its page from the published records: every table with its rows, every link with its runs."""
+    text = html.unescape(published_page(tmp_path, monkeypatch).read_text())
+    shown = set(re.findall(r'<section class="block" data-table="(\w+)" data-dataset="(\w+)"', text))
+    assert {table for table, _ in shown} == {e.name for e in experiments() if e.paper_table and not e.variants}
+    embedded = json.loads(re.search(r'id="cells">(.*?)</script>', text, re.DOTALL)[1])
+    links = set(re.findall(r'class="run" href="#([^"]*)"', text))
+    assert len(links) > 100
+    assert links <= set(embedded)
+
+
+@pytest.mark.parametrize(("name", "options"), [("table1", {}), ("table_noise", {"dataset.label_noise": 0.3})])
+def test_the_authors_code_stands_beside_runs_that_changed_no_option(name, options):
+    """It was run without noise on the labels: beside runs with noise its numbers would mislead."""
+    runs = [{**each, "experiment": name, "options": options} for each in reports()]
+    records, experiment = records_frame(runs), load_experiment(name)
+    table = make_table(experiment, records, "paper")
+    text = page([(experiment, "paper", table)], records, runs, Evidence(records), map_rows=MAP, figures={})
+    assert ("<td>2.830 ± 0.187, n = 10</td>" in text) == (not options)
+    assert ("authors' code" in html.unescape(text)) == (not options)
 
 
 @pytest.mark.slow
@@ -99,9 +132,7 @@ def test_nothing_comes_from_elsewhere_and_nothing_breaks_out(tmp_path):
 @pytest.mark.parametrize("width", [390, 1440])
 def test_the_published_page_in_a_browser(tmp_path, monkeypatch, width):
     """The page opens from disk, the record that its address names is shown; a picture of it stays in tmp_path."""
-    monkeypatch.setattr("sys.argv", ["results_page", "--out", str(tmp_path)])
-    results_page.main()
-    address = f"file://{tmp_path}/results.html"
+    address = f"file://{published_page(tmp_path, monkeypatch)}"
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
              "--disable-component-update", "--disable-sync", f"--user-data-dir={tmp_path}/profile"]  # fmt: skip
     picture = tmp_path / f"{width}.png"

@@ -69,6 +69,11 @@ class Streams:
             getattr(self, name).bit_generator.state = json.loads(value)
 
 
+def forked_torch(device: torch.device) -> contextlib.AbstractContextManager[None]:
+    """Return a context after which PyTorch's generators, the CPU's and the device's, are as they were before it."""
+    return torch.random.fork_rng(devices=[] if device.type == "cpu" else [device], device_type=device.type)
+
+
 @contextlib.contextmanager
 def torch_seed(seed: int, device: torch.device | str = "cpu") -> Iterator[None]:
     """Seed PyTorch's generators inside the block and put their states back after it.
@@ -76,11 +81,10 @@ def torch_seed(seed: int, device: torch.device | str = "cpu") -> Iterator[None]:
     This is for code that takes no generator: the initialisation of any `nn.Module`, and dropout.
     """
     device = torch.device(device)
-    elsewhere = device.type != "cpu"
-    with torch.random.fork_rng(devices=[device] if elsewhere else [], device_type=device.type):
+    with forked_torch(device):
         # `torch.manual_seed` would seed every device, those that are not put back too.
         torch.default_generator.manual_seed(seed)
-        if elsewhere:
+        if device.type != "cpu":
             module = torch.get_device_module(device)
             with module.device(device):
                 module.manual_seed(seed)

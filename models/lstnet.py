@@ -8,8 +8,9 @@ The paper names LST-Attn, the released code runs the skip variant; both are here
 after the convolution, so the highway, which is linear, gets the mixed input.
 
 Differences from the original code: the convolution is one-dimensional over m channels instead of two-dimensional over
-one channel, the same sums with the weight's axes in another order; attention (not in the original code) looks back over
-all GRU states of the window, the last one included.
+one channel, the same sums with the weight's axes in another order; where the convolution's output is a multiple of 24
+steps long (not for the paper's window of 168), the skip branch reads all its days, where the original leaves the oldest
+out; attention (not in the original code) looks back over all GRU states of the window, the last one included.
 
 Shapes below are a single model's; every tensor of a stack has a leading axis of E models. Dropout draws from PyTorch's
 generator: one draw for the whole stack, so that each of its models has masks of its own, but not those it has alone.
@@ -55,8 +56,8 @@ class Skip(nn.Module):
 
     Args:
         channels: width C of the convolution.
-        steps: length T of its output; the last `T // SKIP * SKIP` steps are used. The original uses a day less where T
-            is a multiple of 24, since it divides `window - 6 = T - 1`; not for the paper's window of 168.
+        steps: length T of its output; the last `T // SKIP * SKIP` steps are used. The original divides
+            `window - 6 = T - 1`.
     """
 
     def __init__(self, channels: int, steps: int):

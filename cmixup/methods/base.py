@@ -40,12 +40,15 @@ class Method(nn.Module):
         domains: whether it needs a training split with two domains or more.
         per_run: attributes that `loss`, `step`, `begin` and `predictors` never read, so that the runs of a stack may
             have them with different options; everything else must be alike. A subclass does not inherit this.
+        selects_from: the first epoch, counted from 1, whose weights may be the selected ones, if training gets that
+            far; for methods with a warm-up that do not compare its scores with those of later epochs.
     """
 
     stackable: ClassVar[bool] = True
     tasks: ClassVar[bool] = False
     domains: ClassVar[bool] = False
     per_run: ClassVar[tuple[str, ...]] = ()
+    selects_from: int = 1
 
     @property
     def shareable(self) -> bool:

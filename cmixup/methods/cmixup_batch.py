@@ -1,8 +1,8 @@
 """C-Mixup-batch (Yao et al. 2022, arXiv 2210.05775, Algorithm 3; huaxiuyao/C-Mixup, RCF-MNIST branch).
 
-Differences from the released code: candidates are B2 alone, as in the paper (`candidates: b1+b2` is the released
-form); the batch B1 keeps its size, where the released code trains on B1 and B2 at once; B2 is drawn from the training
-rows outside B1 each step, of any size, instead of being the next batch of the epoch; P is normalised in log space.
+Differences from the released code: candidates are B2 alone, as in the paper, and B2 holds distinct training rows
+outside B1, of any number. The released code (src/algorithm.py) draws B2 with replacement from all training rows, as
+many as B1 has, and partners from both batches: `candidates: b1+b2`. P is normalised in log space.
 """
 
 from __future__ import annotations

@@ -9,6 +9,8 @@ Written from the formulas; the authors' repository runs batches of rows with nea
 where singular values meet; these come from the Gram matrix of the rows in float64; batches of near labels start from
 rows drawn without repetition; the original's `both`, inputs and hidden states in one step, is not offered. One copy of
 the original function returns labels unscaled: `scale_labels` false. The method scales both, as the paper writes it.
+A share that equals `rho` counts as leading, where the repository asks for one below: that matters with `rho` 1 alone,
+with which `leading` shrinks the last direction here, too.
 """
 
 from __future__ import annotations

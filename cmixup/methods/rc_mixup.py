@@ -1,12 +1,18 @@
 """RC-Mixup (Hwang, Kim and Whang 2024, KDD, arXiv 2405.17938): C-Mixup on the rows that look clean, for noisy labels.
 
 After a warm-up with C-Mixup on all rows, training goes on from the weights that were best on validation, with a fresh
-optimiser. Every epoch then drops the rows with the largest losses (iterative trimmed loss minimisation) and mixes the
-others, whose label kernel is restricted to them. Every few epochs each bandwidth of a list is tried from copies of
-model and optimiser, and training goes on with the one of the best validation score.
+optimiser; the checkpoint is then chosen among the epochs that follow. Every one of these drops the rows with the
+largest losses (iterative trimmed loss minimisation) and mixes the others, whose label kernel is restricted to them.
+Every few epochs each bandwidth of a list is tried for some epochs from copies of model and optimiser. Training goes on
+from where the trial with the best validation score ended, and its epochs count as epochs of the run.
 
-Written from the paper; the authors' repository has no licence and was not used. Difference: row losses and trials are
-computed on the model in evaluation mode, so that dropout does not choose rows.
+Written from the paper; the authors' repository (Seong-HyeonHwang/RC-Mixup_KDD2024) has no licence, and no code of it is
+here. Trials begin from the same random numbers as the epochs that follow them, so these repeat the trial that was
+chosen, where the repository keeps its weights: the same run for the price of these epochs.
+
+Differences: row losses and trials are computed on the model in evaluation mode, so that dropout does not choose rows;
+`epochs` counts the warm-up's, too; `drop_last` says whether the last partial batch is left out, as the repository does;
+trials read the fixed view of inputs that have several. With a tie the first bandwidth is taken, there the last one.
 """
 
 from __future__ import annotations
@@ -32,7 +38,7 @@ from cmixup.model_stack import ModelStack
 from cmixup.order import EpochBatches, sequential, shuffled
 from cmixup.pairing.label import LabelDistance
 from cmixup.sampling.bandwidth import parse_bandwidth
-from cmixup.seeding import Streams
+from cmixup.seeding import Streams, forked_torch
 
 ROWS_PER_PREDICTION = 1024
 
@@ -47,7 +53,7 @@ class RCMixup(Mix):
         warm_up: epochs of C-Mixup on all rows.
         bandwidths: tried after the warm-up; None or one of them is kept for good. Each as for `LabelDistance`.
         every: epochs between two trials of the bandwidths.
-        trial_epochs: epochs that each bandwidth is tried for.
+        trial_epochs: epochs that each bandwidth is tried for, at most `every`.
 
     Attributes:
         kept: `(n,)` int64 rows of the current epoch, ascending.
@@ -73,7 +79,9 @@ class RCMixup(Mix):
         if isinstance(noise, bool) or not isinstance(noise, (int, float)) or not 0 <= noise < 1:
             raise InputError(f"noise must be a number, at least 0 and below 1, got {noise!r}")
         self.noise, self.warm_up = noise, check_count("warm_up", warm_up)
-        self.every, self.trial_epochs = check_count("every", every, 1), check_count("trial_epochs", trial_epochs, 1)
+        self.every = check_count("every", every, 1)
+        self.trial_epochs = check_count("trial_epochs", trial_epochs, 1, most=self.every)
+        self.selects_from = self.warm_up + 1
         self.bandwidths = list(bandwidths or [])
         for bandwidth in self.bandwidths:
             parse_bandwidth(bandwidth)  # refuses a bad value before any data is read
@@ -136,7 +144,7 @@ class RCMixup(Mix):
         train = self._data.train
         labels = self._stack.labels
         errors = squared_errors(self._outputs(train), labels.scale(train.y.to(self._stack.device)).cpu()).numpy()
-        n_kept = len(train) - round(self.noise * len(train))
+        n_kept = len(train) - int(self.noise * len(train))
         self._keep(np.sort(np.argsort(errors, kind="stable")[:n_kept]))
         if batching["shuffle"]:
             order = shuffled(n_kept, batch_size, streams.order, drop_last=batching["drop_last"])
@@ -145,23 +153,24 @@ class RCMixup(Mix):
         return EpochBatches(self.kept[order.index], order.sizes)
 
     def _try_bandwidths(self, batch_size: int, streams: Streams, batching: Mapping[str, bool]) -> None:
-        """Train copies with each bandwidth and take over the weights, optimiser and bandwidth of the best one."""
+        """Choose the bandwidth that trains best; weights, optimiser and random numbers are as before afterwards."""
         stack, val = self._stack, self._data.val
         metric = metric_of(self._data.selection)
-        start = copy.deepcopy(stack.state_dict())
-        best, best_score = (start, self.pairing.bandwidth), torch.tensor([metric.worst], dtype=torch.float64)
+        start, drawn = copy.deepcopy(stack.state_dict()), streams.state_dict()
+        best, best_score = self.pairing.bandwidth, torch.tensor([metric.worst], dtype=torch.float64)
         for bandwidth in self.bandwidths:
-            stack.load_state_dict(start)
             self.pairing.bandwidth = bandwidth
-            for _ in range(self.trial_epochs):
-                order = self._clean_epoch(batch_size, streams, batching)
-                self._train_epoch(order, self.draw(order, streams))
-                prediction = stack.labels.to_labels(self._outputs(val).to(stack.device)).cpu()
-                found = score(self._data.selection, prediction, val.y, val.domain).reshape(1).double()
-                if bool(metric.better(found, best_score)):
-                    best, best_score = (copy.deepcopy(stack.state_dict()), bandwidth), found
-        stack.load_state_dict(best[0])
-        self.pairing.bandwidth = best[1]
+            with forked_torch(stack.device):
+                for _ in range(self.trial_epochs):
+                    order = self._clean_epoch(batch_size, streams, batching)
+                    self._train_epoch(order, self.draw(order, streams))
+                    prediction = stack.labels.to_labels(self._outputs(val).to(stack.device)).cpu()
+                    found = score(self._data.selection, prediction, val.y, val.domain).reshape(1).double()
+                    if bool(metric.better(found, best_score)):
+                        best, best_score = bandwidth, found
+            stack.load_state_dict(start)
+            streams.load_state_dict(drawn)
+        self.pairing.bandwidth = best
 
     def _train_epoch(self, order: EpochBatches, draws: Mapping[str, np.ndarray]) -> None:
         """Take the steps of one epoch."""

@@ -1,7 +1,9 @@
 """RegMixup: mixup beside the loss of the rows themselves (Pinto et al. 2022, NeurIPS, arXiv 2206.14502).
 
 `L = l(f(x), y) + eta l(f(x~), y~)`, with lambdas gathered at 1/2 (Beta(a, a) with a of 10 to 20). Written from the
-formula. Difference from the paper: the loss is the squared error, and partners are the pairing's.
+formula. Differences from the paper: the loss is the squared error, and partners are the pairing's. The authors'
+repository (FrancescoPinto/RegMixup) draws one lambda a batch, here `lam_per` says so or one an example; it takes the
+mean over rows and mixed rows together, which with `eta` 1 is half of the sum here (Adam's steps do not depend on it).
 """
 
 from __future__ import annotations

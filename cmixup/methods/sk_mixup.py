@@ -4,8 +4,10 @@
 at lam, with `tau = tau_max exp(-(d - 1) / (2 tau_std^2))` and d the pair's squared distance over its mean in the batch:
 near pairs get a large tau, so a lambda near 1/2, and far ones a small tau, so one near 0 or 1.
 
-Written from the formulas. Inputs and labels have a weight each, as in the authors' code (qbouniot/sim_kernel_mixup).
-Difference: the distance for inputs is of labels or of inputs, which are known before the step, not of hidden features.
+Written from the formulas. Differences from the authors' code (qbouniot/sim_kernel_mixup): the distance for inputs is of
+labels or of inputs, which are known before the step, not of hidden features. Labels have the inputs' weight unless
+`label_tau_max` and `label_tau_std` give them one of their own, which the authors' regression code always does; neither
+this default, the grids of `scripts.tune` nor those of the study of real tables (configs/study/rules.yaml) do so.
 """
 
 from __future__ import annotations

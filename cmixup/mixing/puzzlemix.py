@@ -9,7 +9,10 @@ prediction (summed over label dimensions): for one label, that of the squared er
 when maps are divided by their sums, and it is defined where the residual is 0. Partners are any training rows, so both
 images get a saliency of their own. The cut is the global minimum of the original's energy for every number of levels,
 where its alpha-beta swaps find a local one. Block counts are divisors of the image's size, and any number of channels
-goes. A block that no block is moved to keeps its content instead of turning black. There is no adversarial part.
+goes. Whole blocks are moved, as the original's code does by default; its commands for CIFAR move tiles of 4 pixels
+(`--t_size 4`). Borders are compared on inputs as they are, where the original undoes the standardisation first, so that
+its pixels lie in [0, 1]: on standardised images (PovertyMap) `gamma` counts for more here, by one over their standard
+deviation. A block that no block is moved to keeps its content instead of turning black. There is no adversarial part.
 """
 
 from __future__ import annotations

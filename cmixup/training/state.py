@@ -53,6 +53,11 @@ class TrainState:
         best = torch.full((size,), worst, dtype=torch.float64)
         return cls(0, 0.0, best, torch.zeros(size, dtype=torch.int64), [[] for _ in range(size)])
 
+    def begin_epoch(self, epoch: int, selects_from: int, worst: float) -> None:
+        """Forget the best scores, not their weights, where `epoch` is the first whose weights may be selected."""
+        if epoch == selects_from:
+            self.best = torch.full_like(self.best, worst)
+
     def note_losses(self, epoch: int, losses: Tensor) -> None:
         """Note the first step of each run whose training loss is not finite; `losses: (steps, E)`."""
         bad = ~torch.isfinite(losses)

@@ -188,12 +188,14 @@ def _train_stack(
             state = _resume(saved, runs, method, stack, device)
             started -= state.seconds
         for epoch in range(state.epoch + 1, settings.epochs + 1):
+            state.begin_epoch(epoch, method.selects_from, metric.worst)
+            stack.optimizer.lr = [
+                settings.lr_at(epoch, lr) for lr in rates
+            ]  # first: RC-Mixup takes steps while it draws
             orders, draws = zip(*(draw_epoch(run, settings) for run in runs), strict=True)
-            stack.optimizer.lr = [settings.lr_at(epoch, lr) for lr in rates]
             stack.model.train()
             losses = agree(stack.model, [method.step(seen, batch) for batch in source.batches(orders, draws)])
             losses = losses.reshape(len(losses), len(runs)).double().cpu()
-            train_loss = losses.mean(dim=0)
             state.note_losses(epoch, losses)
 
             scores = {}
@@ -205,7 +207,7 @@ def _train_stack(
             better = metric.better(scores["val"], state.best)
             stack.keep_best(better.to(device))
             curves = {f"{name}_{selection}": values for name, values in scores.items()}
-            state.note_epoch(epoch, scores["val"], better, {"train_loss": train_loss, **curves})
+            state.note_epoch(epoch, scores["val"], better, {"train_loss": losses.mean(dim=0), **curves})
             state.seconds = time.perf_counter() - started
             if checkpoints and (epoch % checkpoints.every == 0 or epoch == settings.epochs):
                 _save(state, runs, method, stack, checkpoints=checkpoints, device=device)

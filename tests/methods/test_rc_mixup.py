@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from cmixup.errors import InputError
 from cmixup.methods.base import squared_errors
@@ -65,28 +66,80 @@ def test_partners_follow_the_kernel_of_the_kept_rows() -> None:
     assert method.draw(order, run.streams)["partner"].tolist() == order.index.tolist()
 
 
-def test_it_goes_on_with_the_bandwidth_weights_and_optimiser_of_the_best_validation_score() -> None:
+def test_it_chooses_the_bandwidth_of_the_best_validation_score_of_any_trial_epoch() -> None:
     data = make_data(4)
     listed = [1e-3, 0.3, 1e3]
     run = make_run(rc_mixup(noise=0.25, warm_up=0, bandwidths=listed, every=2, trial_epochs=2), 4, data)
-    stack, method = make_stack([run], lr=0.01)
+    _, method = make_stack([run], lr=0.01)
     method.order(data.train, 16, run.streams, drop_last=False)
-    chosen, reached = method.pairing.bandwidth, val_error(stack, data)
-    errors: dict[float, float] = {}
-    streams: dict[str, str] = {}
+    errors: dict[float, list[float]] = {}
     for bandwidth in listed:  # the trials again, one by one
         again = make_run(rc_mixup(bandwidth, noise=0.25, warm_up=0), 4, data)
-        again.streams.load_state_dict(streams)
         its_stack, its = make_stack([again], lr=0.01)
-        scores = []
+        errors[bandwidth] = []
         for _ in range(2):
             order = its.order(data.train, 16, again.streams, drop_last=False)
             its._train_epoch(order, its.draw(order, again.streams))
-            scores.append(val_error(its_stack, data))
-        errors[bandwidth] = min(scores)
-        streams = again.streams.state_dict()
-    assert chosen == min(errors, key=errors.__getitem__)
-    assert reached == errors[chosen]
+            errors[bandwidth].append(val_error(its_stack, data))
+    assert method.pairing.bandwidth == min(listed, key=lambda bandwidth: min(errors[bandwidth]))
+
+
+class WithDropout(nn.Sequential):
+    """A small model whose steps draw from PyTorch's own generator."""
+
+    def __init__(self, width: int, d_y: int):
+        super().__init__(nn.Linear(width, 16), nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, d_y))
+
+
+@pytest.mark.parametrize("model", [None, WithDropout])
+@pytest.mark.parametrize("trial_epochs", [1, 3])
+def test_trials_leave_their_choice_and_nothing_else(trial_epochs: int, model: Any) -> None:
+    """So their epochs count: the run is the one that had the chosen bandwidth from the first, and is as long."""
+    data, common = make_data(4), {"noise": 0.25, "warm_up": 2, "every": 8, "trial_epochs": trial_epochs}
+    ours, theirs = (
+        train([make_run(rc_mixup(0.1, bandwidths=listed, **common), 4, data, model)], settings(epochs=8))[0]
+        for listed in ([0.3, 1e-3, 1e3], [1e-3])
+    )
+    assert_states_equal(ours.state_dict, theirs.state_dict)
+    assert ours.history == theirs.history
+    assert ours.diagnostics["kept_rows"] == 36
+
+
+def test_what_a_trial_reached_is_what_the_epochs_after_it_reach() -> None:
+    """Training goes on from the end of the chosen trial, whether or not its last epoch was its best one."""
+    seen: list[float] = []
+
+    class Watched(RCMixup):
+        def _outputs(self, split: Any) -> Any:
+            found = super()._outputs(split)
+            if split is data.val:
+                seen.append(float((found - split.y).double().square().mean().sqrt()))
+            return found
+
+    data = make_data(4)
+    method = Watched(
+        LabelDistance(0.1), Beta(0.5), noise=0.25, warm_up=1, bandwidths=[0.3, 1e-3], every=4, trial_epochs=3
+    )
+    result = train_one(method, 4, data, epochs=4, lr=0.03)
+    trials = [seen[:3], seen[3:]]
+    best = min(trials, key=min)
+    assert best.index(min(best)) < 2  # the case in question
+    assert [row["val_rmse"] for row in result.history[1:]] == pytest.approx(best, rel=1e-6)
+
+
+def test_the_checkpoint_is_chosen_after_the_warm_up() -> None:
+    data = make_data(4)
+    result = train_one(rc_mixup(noise=0.9, warm_up=6), 4, data, epochs=10)
+    errors = [row["val_rmse"] for row in result.history]
+    assert int(np.argmin(errors)) < 6  # the case in question: dropping nine rows of ten harms
+    assert result.best_epoch == 7 + int(np.argmin(errors[6:]))
+    assert result.scores["val"]["rmse"] == pytest.approx(min(errors[6:]), rel=1e-6)
+    within = train_one(rc_mixup(noise=0.9, warm_up=6), 4, data, epochs=6)
+    assert within.best_epoch == 1 + int(np.argmin(errors[:6]))
+
+
+def test_the_share_of_noisy_rows_is_rounded_down() -> None:
+    assert train_one(rc_mixup(noise=0.37, warm_up=0), 2).diagnostics["kept_rows"] == 48 - 17  # of 17.76
 
 
 def val_error(stack: Any, data: Any) -> float:
@@ -110,7 +163,7 @@ def test_the_warm_up_ends_at_its_best_weights_with_a_fresh_optimiser() -> None:
 @pytest.mark.parametrize("epoch", [1, 2, 3, 4])
 def test_a_run_goes_on_with_the_same_rows_bandwidth_and_numbers(epoch: int, tmp_path: Path) -> None:
     def make() -> list[Run]:
-        method = rc_mixup(noise=0.25, warm_up=1, bandwidths=[0.1, ["std", 1.0]], every=2)
+        method = rc_mixup(noise=0.25, warm_up=1, bandwidths=[0.1, ["std", 1.0]], every=2, trial_epochs=2)
         return [make_run(method, seed) for seed in (0,)]
 
     straight = train(make(), settings(epochs=5))
@@ -124,6 +177,7 @@ def test_a_run_goes_on_with_the_same_rows_bandwidth_and_numbers(epoch: int, tmp_
         ({"noise": 1.0}, "noise must be a number, at least 0 and below 1, got 1.0"),
         ({"warm_up": -1}, "warm_up must be a whole number, 0 or more, got -1"),
         ({"every": 0}, "every must be a whole number, 1 or more, got 0"),
+        ({"every": 2, "trial_epochs": 3}, "trial_epochs must be a whole number, 1 to 2, got 3"),
         ({"bandwidths": [-1.0]}, "bandwidth must be 0 or more"),
     ],
 )

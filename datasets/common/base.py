@@ -59,6 +59,7 @@ class Dataset(ABC):
     rows: ClassVar[int] = 0
     split_sizes: ClassVar[tuple[int, ...]] = ()
     label_noise: LabelNoise = LabelNoise()  # none, unless `with_options` says otherwise
+    label_noise_val: bool = False
 
     def __init__(self, synthetic: bool = False):
         self.synthetic = synthetic
@@ -86,13 +87,16 @@ class Dataset(ABC):
         """Return what a reader of the results must know."""
         return ("synthetic twin: not real data",) if self.synthetic else ()
 
-    def with_options(self, label_noise: float = 0.0, label_noise_per: str = "output") -> Self:
+    def with_options(
+        self, label_noise: float = 0.0, label_noise_per: str = "output", label_noise_val: bool = False
+    ) -> Self:
         """Set the options that every dataset takes beside the arguments of its constructor, and return the dataset.
 
         Args:
             label_noise, label_noise_per: noise on the labels of the training split, see `LabelNoise`.
+            label_noise_val: as much on those of the validation split, too.
         """
-        self.label_noise = LabelNoise(label_noise, label_noise_per)
+        self.label_noise, self.label_noise_val = LabelNoise(label_noise, label_noise_per), label_noise_val
         return self
 
     def assemble(
@@ -105,6 +109,9 @@ class Dataset(ABC):
         if self.label_noise.ratio:
             train, std = self.label_noise.add(train, seed)
             notes = (*notes, self.label_noise.note(std))
+            if self.label_noise_val:
+                val, _ = self.label_noise.add(val, seed, std)
+                notes = (*notes, "the validation labels have as much")
         return RegressionData(
             self.name,
             train,

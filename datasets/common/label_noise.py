@@ -1,4 +1,7 @@
-"""Noise on the labels of the training split (paper, appendix, table "noise"; every dataset has the option)."""
+"""Noise on the labels of the training split (paper, appendix, table "noise"; every dataset has the option).
+
+The validation split may have as much, as where all labels at hand are measured alike; the test split stays clean.
+"""
 
 from __future__ import annotations
 
@@ -38,26 +41,33 @@ class LabelNoise:
         check_nonnegative("label_noise", self.ratio)
         check_choice("label_noise_per", self.per, ("output", "example", "target"))
 
-    def add(self, train: Split, seed: int) -> tuple[Split, np.ndarray]:
-        """Return the training split with noise on its labels, and the standard deviation of the noise in their unit.
+    def add(self, split: Split, seed: int, std: np.ndarray | None = None) -> tuple[Split, np.ndarray]:
+        """Return a split with noise on its labels, and the standard deviation of the noise in their unit.
 
-        One number, or with `per="target"` one an output, `(1,)` or `(d_y,)`.
+        Args:
+            split: of training, or of validation.
+            seed: of the run.
+            std: of the noise on the training labels where `split` is of validation, which has a stream of its own.
+
+        Returns:
+            The split, and one number, or with `per="target"` one an output, `(1,)` or `(d_y,)`.
         """
-        rng = np.random.default_rng(sequence(seed, "label_noise"))
-        if isinstance(train.x, Tasks):
-            old = train.x
-            labels, std = self._noisy(old.labels, old.labels.shape, rng)
+        rng = np.random.default_rng(sequence(seed, "label_noise") if std is None else sequence(seed, "val_label_noise"))
+        if isinstance(split.x, Tasks):
+            old = split.x
+            labels, std = self._noisy(old.labels, old.labels.shape, rng, std)
             tasks = Tasks(old.images, labels, old.objects, old.views, old.shots)
-            return replace(train, x=tasks, y=tasks.y), std
-        n, width = train.y.shape
-        labels, std = self._noisy(train.y.numpy(), (n, 1 if self.per == "example" else width), rng)
-        return replace(train, y=torch.from_numpy(labels)), std
+            return replace(split, x=tasks, y=tasks.y), std
+        n, width = split.y.shape
+        labels, std = self._noisy(split.y.numpy(), (n, 1 if self.per == "example" else width), rng, std)
+        return replace(split, y=torch.from_numpy(labels)), std
 
     def _noisy(
-        self, labels: np.ndarray, shape: tuple[int, ...], rng: np.random.Generator
+        self, labels: np.ndarray, shape: tuple[int, ...], rng: np.random.Generator, std: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray]:
-        each = 0 if self.per == "target" and labels.ndim == 2 and labels.shape[1] > 1 else None
-        std = self.ratio * np.atleast_1d(np.std(labels, axis=each, dtype=np.float64))
+        if std is None:
+            each = 0 if self.per == "target" and labels.ndim == 2 and labels.shape[1] > 1 else None
+            std = self.ratio * np.atleast_1d(np.std(labels, axis=each, dtype=np.float64))
         return (labels + std * rng.standard_normal(shape)).astype(labels.dtype), std
 
     def note(self, std: np.ndarray) -> str:

@@ -101,9 +101,9 @@ def train_cell(cell: Cell, rules: Rules, load: Loader) -> Trained:
     tried = [{"options": words, "val": score} for words, score in zip(trials, scores.tolist(), strict=True)]
     record = {
         "table": cell.table.name, "condition": cell.condition.name, "method": cell.method, "options": trials[best],
-        "trials": tried, "train_rows": len(data[0].train), "std": load.std.tolist(), "seeds": rows,
-        "rules": rules.checksum, "checksums": dict(data[0].checksums), "seconds": time.perf_counter() - started,
-        **environment(job.device),
+        "trials": tried, "train_rows": len(data[0].train), "val_rows": len(data[0].val), "std": load.std.tolist(),
+        "seeds": rows, "rules": rules.checksum, "checksums": dict(data[0].checksums),
+        "seconds": time.perf_counter() - started, **environment(job.device),
     }  # fmt: skip
     prediction = [_prediction(result, d, "test") for result, d in zip(final, data, strict=True)]
     return Trained(record, prediction, [d.test.y.numpy() for d in data])

@@ -56,12 +56,16 @@ class Condition:
         train_rows: at most, or None for all.
         label_noise: in standard deviations of the training labels.
         methods: names in the rules.
+        val_rows: at most, or None for all.
+        label_noise_val: whether the validation labels have as much noise.
     """
 
     name: str
     train_rows: int | None
     label_noise: float
     methods: tuple[str, ...]
+    val_rows: int | None = None
+    label_noise_val: bool = False
 
 
 @dataclass(frozen=True)
@@ -80,18 +84,20 @@ class Cell:
 
 @dataclass(frozen=True)
 class Rules:
-    """What configs/study/rules.yaml says, checked.
+    """What a file of configs/study says, checked.
 
     Attributes:
+        name: of the file.
         tables, conditions: in the order of the files.
         methods: of each name, `method`, `fixed` and `grid`.
         rates, points: of tuning.
         seeds: of the runs; `tune_seed` is none of them.
         max_rows: of a table.
         level: below which a corrected p value counts.
-        checksum: SHA-256 of the rules and of the list of tables.
+        checksum: SHA-256 of the rules, of those that they are like, and of the list of tables.
     """
 
+    name: str
     tables: tuple[Table, ...]
     conditions: tuple[Condition, ...]
     methods: Mapping[str, Mapping[str, Any]]
@@ -150,8 +156,11 @@ class Rules:
     def words(self, cell: Cell) -> list[str]:
         """Return the words of scripts.train that all trials of a cell share."""
         about, condition = self.methods[cell.method], cell.condition
-        rows = [] if condition.train_rows is None else [f"dataset.train_rows={condition.train_rows}"]
+        limits = {"train_rows": condition.train_rows, "val_rows": condition.val_rows}
+        rows = [f"dataset.{key}={limit}" for key, limit in limits.items() if limit is not None]
         noise = [f"dataset.label_noise={condition.label_noise}"] if condition.label_noise else []
+        if condition.label_noise_val:
+            noise.append("dataset.label_noise_val=true")
         if noise and cell.table.targets > 1:
             noise.append("dataset.label_noise_per=target")  # they may have units of their own
         return [
@@ -162,12 +171,18 @@ class Rules:
 
 
 def load_rules(path: Path = RULES) -> Rules:
-    """Read the rules and the tables beside them.
+    """Read rules, those that they are `like` in what they do not say, and the tables beside them.
 
     Raises:
-        InputError: a condition with a method that the rules do not have.
+        InputError: there are no such rules, or a condition has a method that the rules do not have.
     """
-    given = yaml.safe_load(path.read_text())
+    if not path.is_file():
+        known = ", ".join(sorted(file.stem for file in path.parent.glob("*.yaml")))
+        raise InputError(f"rules must be one of {known}, got {path.stem!r}")
+    given, files = yaml.safe_load(path.read_text()), [path]
+    if "like" in given:
+        files.append(path.parent / given["like"])
+        given = {**yaml.safe_load(files[-1].read_text()), **given}
     listed = path.parent / given["tables"]
     with listed.open(newline="") as file:
         tables = tuple(_table(row) for row in csv.DictReader(file))
@@ -176,10 +191,16 @@ def load_rules(path: Path = RULES) -> Rules:
         methods = list(given["methods"]) if about["methods"] == "all" else about["methods"]
         if wrong := [method for method in methods if method not in given["methods"]]:
             raise InputError(f"condition {name} of {path} has a method {wrong[0]!r} that the rules do not have")
-        conditions.append(Condition(name, about.get("train_rows"), about.get("label_noise", 0.0), tuple(methods)))
+        conditions.append(
+            Condition(
+                name, about.get("train_rows"), about.get("label_noise", 0.0), tuple(methods), about.get("val_rows"),
+                about.get("label_noise_val", False),
+            )
+        )  # fmt: skip
     return Rules(
-        tables, tuple(conditions), given["methods"], tuple(given["rates"]), given["points"], given["tune_seed"],
-        given["seeds"], given["max_rows"], given["level"], f"{sha256_of(path)} {sha256_of(listed)}",
+        path.stem, tables, tuple(conditions), given["methods"], tuple(given["rates"]), given["points"],
+        given["tune_seed"], given["seeds"], given["max_rows"], given["level"],
+        " ".join(sha256_of(file) for file in [*files, listed]),
     )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from scripts.driver.locks import LOCKS, alone
 from scripts.driver.plan import plan
 from scripts.driver.workers import work_off
 from scripts.study.cell import Loader, train_cell
-from scripts.study.rules import Cell, Rules, load_rules
+from scripts.study.rules import Cell, Rules
 from scripts.study.store import is_done, save, traits_path
 from scripts.study.traits import describe
 
@@ -52,7 +52,7 @@ def train_missing(
     )
     started, total, spent, problems = time.monotonic(), sum(todo.values()), list[float](), list[str]()
     deadline = None if minutes is None else time.time() + 60 * minutes
-    tasks = {" ".join(group[0].key[:2]): (str(folder), [cell.key for cell in group], deadline) for group in groups}
+    tasks = {" ".join(group[0].key[:2]): (folder, group, rules, deadline) for group in groups}
 
     def show(name: str, ended: bool, told: Any) -> None:
         if ended:
@@ -70,23 +70,22 @@ def train_missing(
     return problems
 
 
-def train_group(task: tuple[str, Sequence[tuple[str, str, str]], float | None], tell: Callable[[Any], None]) -> None:
+def train_group(task: tuple[Path, Sequence[Cell], Rules, float | None], tell: Callable[[Any], None]) -> None:
     """Train cells of one table and condition in a worker, and tell each that is done.
 
     Args:
-        task: the folder, keys of the cells, and when to begin no more.
+        task: the folder, the cells, the rules, and when to begin no more.
         tell: called with the key of a cell.
     """
-    folder, keys, deadline = task
-    rules, load = load_rules(), Loader()
-    for key in keys:
+    folder, cells, rules, deadline = task
+    load = Loader()
+    for cell in cells:
         if deadline is not None and time.time() > deadline:
             return
-        (cell,) = rules.cells(*([name] for name in key))
-        with alone(Path(folder) / LOCKS, " ".join(key)):
-            if not is_done(Path(folder), cell, rules):  # another command may have trained it
-                save(Path(folder), cell, train_cell(cell, rules, load))
-        tell(key)
+        with alone(folder / LOCKS, " ".join(cell.key)):
+            if not is_done(folder, cell, rules):  # another command may have trained it
+                save(folder, cell, train_cell(cell, rules, load))
+        tell(cell.key)
 
 
 def describe_missing(folder: Path, cells: Sequence[Cell], rules: Rules) -> int:

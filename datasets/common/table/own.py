@@ -78,6 +78,7 @@ class OwnTable(Dataset):
         scaling: of numeric features: standard, minmax or none.
         max_rows: use so many rows at most, drawn by the run seed before the split.
         train_rows: train on so many of the training rows at most, drawn by the run seed; the other parts stay.
+        val_rows: validate on so many of the validation rows at most, drawn by the run seed; the other parts stay.
         synthetic: use the twin; its target and group have the names given.
 
     Raises:
@@ -97,11 +98,13 @@ class OwnTable(Dataset):
         scaling: str = "standard",
         max_rows: int | None = None,
         train_rows: int | None = None,
+        val_rows: int | None = None,
         synthetic: bool = False,
     ):
         super().__init__(synthetic)
         self.max_rows = max_rows if max_rows is None else check_count("max_rows", max_rows, len(SPLITS))
         self.train_rows = train_rows if train_rows is None else check_count("train_rows", train_rows, 1)
+        self.val_rows = val_rows if val_rows is None else check_count("val_rows", val_rows, 1)
         self.targets, self.group = as_names(target), str(group)
         self.categorical, self.drop, self.keep = as_names(categorical), as_names(drop), as_names(keep)
         self.log_target = log_target
@@ -130,9 +133,10 @@ class OwnTable(Dataset):
         rng, source = np.random.default_rng(seed), table.source.name
         targets = self.targets or ("y",)  # the twin's
         rows = split_groups(table.domain, rng, source) if self.group else split_rows(len(table.y), rng, source)
-        if self.train_rows is not None:
-            few = np.random.default_rng([seed, 1]).permutation(rows["train"])[: self.train_rows]
-            rows["train"] = np.sort(few) if self.group else few
+        for part, limit, stream in (("train", self.train_rows, 1), ("val", self.val_rows, 3)):  # 2 draws `max_rows`
+            if limit is not None:
+                few = np.random.default_rng([seed, stream]).permutation(rows[part])[:limit]
+                rows[part] = np.sort(few) if self.group else few
         made = fit(
             table.features.iloc[np.sort(rows["train"])], targets, self.group, table.categorical,
             keep=self.keep, log_target=self.log_target, rare=self.rare, scaling=self.scaling, source=source,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -92,6 +93,28 @@ def test_every_dataset_takes_it_and_only_training_labels_change(name: str) -> No
     assert not np.array_equal(noisy.train.y.numpy(), twin(name, 1, label_noise=0.3).train.y.numpy())
     assert [note for note in noisy.notes if note not in clean.notes] == [noisy.notes[-1]]
     assert "Gaussian noise of standard deviation" in noisy.notes[-1]
+
+
+@pytest.mark.parametrize("name", ["airfoil", "exchange_rate", "shapenet1d"])
+def test_validation_labels_may_have_as_much_and_training_and_test_stay(name: str) -> None:
+    noisy, both = twin(name, label_noise=0.3), twin(name, label_noise=0.3, label_noise_val=True)
+    for part in ("train", "test"):
+        assert torch.equal(getattr(noisy, part).y, getattr(both, part).y)
+    added = (both.val.y - noisy.val.y).numpy().ravel()
+    assert np.unique(added).size > 0.9 * added.size
+    assert both.notes == (*noisy.notes, "the validation labels have as much")
+    assert torch.equal(twin(name, label_noise_val=True).val.y, noisy.val.y)  # as much as none
+
+
+def test_noise_on_validation_has_the_size_of_that_on_training_and_draws_of_its_own() -> None:
+    train, val = split(4000, 2), split(4000, 2, seed=1)
+    val = replace(val, y=10 * val.y)
+    noise = LabelNoise(0.5, "target")
+    noisy, std = noise.add(train, 0)
+    other, _ = noise.add(val, 0, std)
+    on_train, on_val = (noisy.y - train.y).numpy(), (other.y - val.y).numpy()
+    np.testing.assert_allclose(on_val.std(axis=0), std, rtol=0.05)
+    assert abs(np.corrcoef(on_train[:, 0], on_val[:, 0])[0, 1]) < 4 / math.sqrt(4000)
 
 
 @pytest.mark.parametrize("name", ["airfoil", "exchange_rate", "shapenet1d"])

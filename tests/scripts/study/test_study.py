@@ -21,7 +21,7 @@ from scripts.driver.plan import plan
 from scripts.study import cell as cells
 from scripts.study import page, published, run, store
 from scripts.study.cell import Loader, nrmse, stacks_of, train_cell
-from scripts.study.rules import RULES, RULES_COMMIT, Cell, Rules, load_rules
+from scripts.study.rules import FOLDER, RULES, RULES_COMMIT, Cell, Rules, load_rules
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +95,64 @@ def test_groups_are_no_features_and_noise_and_rows_reach_the_dataset(rules: Rule
     assert (job.dataset.train_rows, job.dataset.label_noise.ratio, job.dataset.group) == (100, 0.5, "")
     assert job.dataset.label_noise.per == "target"
     assert job.dataset.targets == ("langPOST", "aritPOST")
+
+
+def test_other_rules_are_like_the_rules_but_for_what_they_say(rules: Rules) -> None:
+    small = load_rules(FOLDER / "small_validation.yaml")
+    assert (small.name, small.tables, small.methods, small.seeds) == (
+        "small_validation", rules.tables, rules.methods, rules.seeds
+    )  # fmt: skip
+    assert small.checksum.split()[1:] == rules.checksum.split()
+    assert not {c.name for c in small.conditions} & {c.name for c in rules.conditions}  # they share an out folder
+    with pytest.raises(InputError, match="rules must be one of rules, small_validation, got 'tables'"):
+        load_rules(FOLDER / "tables.yaml")
+    for name, noisy in (("rows100_val25", False), ("rows100_noise_val25", True)):
+        (cell,) = small.cells(["dutch_school_tests"], [name], ["cmixup"])
+        (base,) = rules.cells(["dutch_school_tests"], [name.removesuffix("_val25")], ["cmixup"])
+        more = [word for word in small.words(cell) if word not in rules.words(base)]
+        assert more == ["dataset.val_rows=25", *["dataset.label_noise_val=true"] * noisy]
+        dataset = plan(compose_train(small.words(cell))).dataset
+        assert (dataset.val_rows, dataset.label_noise_val, dataset.label_noise.ratio) == (25, noisy, 0.5 * noisy)
+
+
+def made(folder: Path, rules: Rules, cell: Cell, value: float, rows: float = 0.0) -> None:
+    """Save a cell whose predictions are one value for labels of another."""
+    arrays = [[np.full((4, 1), v + k, dtype=np.float32) for k in range(2)] for v in (value, rows)]
+    seeds = [{"seed": k, "test": nrmse(arrays[0][k], arrays[1][k], np.ones(1))} for k in range(2)]
+    keys = dict(zip(("table", "condition", "method"), cell.key, strict=True))
+    store.save(folder, cell, cells.Trained({**keys, "rules": rules.checksum, "std": [1.0], "seeds": seeds}, *arrays))
+
+
+def test_publishing_replaces_cells_by_key_and_keeps_the_others(rules: Rules, tmp_path: Path) -> None:
+    first, second, third = (rules.cells([t], ["all"], [m]) for t, m in (
+        ("penguin_mass", "mixup"), ("penguin_mass", "erm"), ("gilgai_soil", "erm")
+    ))  # fmt: skip
+    into, folders = tmp_path / "published", [tmp_path / name for name in "abcd"]
+    for cell in (*first, *third):
+        made(folders[0], rules, cell, 1.0)
+    assert published.publish(folders[0], rules, into) == 2
+    kept = (into / "predictions" / "gilgai_soil.npz").read_bytes()
+    made(folders[1], rules, second[0], 2.0)
+    assert published.publish(folders[1], rules, into) == 1
+    assert published.verify(into) == (6, [])
+    made(folders[2], rules, first[0], 3.0)
+    assert published.publish(folders[2], rules, into) == 1
+    found = [(published.key_of_record(record), record["seeds"][0]["test"]) for record in published.read(into)]
+    assert found == [(third[0].key, 1.0), (second[0].key, 2.0), (first[0].key, 3.0)]  # in the order of the rules
+    assert published.verify(into) == (6, [])
+    assert (into / "predictions" / "gilgai_soil.npz").read_bytes() == kept
+    made(folders[3], rules, first[0], 1.0, rows=5.0)
+    with pytest.raises(InputError, match="other test rows of penguin_mass"):
+        published.publish(folders[3], rules, into)
+    with pytest.raises(InputError, match=r"published was made by other rules: .* \(3 records\)"):
+        published.publish(folders[1], replace(rules, checksum="another"), into)
+    published.publish(folders[0], rules, into / "small")  # of other rules, below
+    assert published.verify(into)[0] == 10
+
+
+def test_what_other_rules_made_is_published_in_a_folder_of_their_own(rules: Rules) -> None:
+    assert published.folder_of(rules) == published.FOLDER
+    assert published.folder_of(replace(rules, name="few")) == published.FOLDER / "few"
 
 
 def test_the_score_is_in_standard_deviations_and_weighs_targets_alike() -> None:
@@ -243,7 +301,7 @@ def test_what_is_done_is_not_trained_again_and_the_most_costly_comes_first(
 
 
 def test_a_worker_stops_before_a_cell_that_would_begin_too_late(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    rules: Rules, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun: list[str] = []
     told: list[tuple[str, str, str]] = []
@@ -251,10 +309,10 @@ def test_a_worker_stops_before_a_cell_that_would_begin_too_late(
     monkeypatch.setattr(run, "time", SimpleNamespace(time=lambda: next(now)))
     monkeypatch.setattr(run, "train_cell", lambda cell, *_: begun.append(cell.method))
     monkeypatch.setattr(run, "save", lambda *_: None)
-    keys = [("penguin_mass", "all", method) for method in ("erm", "mixup", "cmixup")]
-    run.train_group((str(tmp_path), keys, 30.0), told.append)
+    group = rules.cells(["penguin_mass"], ["all"], ["erm", "mixup", "cmixup"])
+    run.train_group((tmp_path, group, rules, 30.0), told.append)
     assert begun == ["erm", "mixup"]
-    assert told == keys[:2]
+    assert told == [cell.key for cell in group[:2]]
 
 
 def test_a_loader_reads_each_seed_once_and_one_dataset_only() -> None:

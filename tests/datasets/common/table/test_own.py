@@ -129,6 +129,20 @@ def test_fewer_rows_are_drawn_by_the_seed(path: str) -> None:
     assert (numbers.mean(), numbers.std()) == (pytest.approx(0, abs=1e-6), pytest.approx(1))
 
 
+@pytest.mark.parametrize("group", ["", "state"])
+def test_fewer_validation_rows_are_drawn_and_nothing_else_changes(path: str, group: str) -> None:
+    whole, few = (Csv(path, target="price", group=group, val_rows=n).load(0) for n in (None, 5))
+    for ours, theirs in ((few.train, whole.train), (few.test, whole.test)):
+        assert torch.equal(ours.x, theirs.x)
+        assert torch.equal(ours.y, theirs.y)
+    every, drawn = whole.val.y[:, 0].tolist(), few.val.y[:, 0].tolist()
+    assert len(drawn) == 5
+    assert set(drawn) < set(every)
+    assert set(drawn) != set(every[:5])  # by groups, the first rows are the first domains
+    of_train = Csv(path, target="price", group=group, train_rows=5).load(0)
+    assert torch.equal(of_train.val.y, whole.val.y)
+
+
 def test_what_lies_outside_training_changes_no_feature_of_it(path: str) -> None:
     data = Csv(path, target="price").load(3)
     held = np.concatenate([data.val.y[:, 0], data.test.y[:, 0]])
@@ -215,6 +229,7 @@ def test_columns_that_do_not_fit_are_refused(options: dict[str, Any], message: s
         ({"target": "a", "drop": "a"}, "target 'a' is in drop, too"),
         ({"max_rows": 2}, "max_rows must be a whole number, 3 or more, got 2"),
         ({"train_rows": 0}, "train_rows must be a whole number, 1 or more, got 0"),
+        ({"val_rows": 0}, "val_rows must be a whole number, 1 or more, got 0"),
         ({"rare": 1.0}, "rare must be a share of rows, 0 or more and below 1, got 1.0"),
         ({"scaling": "train"}, "scaling must be one of standard, minmax, none, got 'train'"),
         ({"separator": "x"}, "separator must be one of"),

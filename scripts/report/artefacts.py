@@ -20,7 +20,7 @@ from scripts.driver.compose import part_file
 from scripts.driver.config import arguments
 from scripts.report import names
 from scripts.report.claims import Verdict
-from scripts.report.evidence import Evidence, Query, Sample, difference
+from scripts.report.evidence import Absent, Evidence, Query, Sample, difference
 from scripts.report.experiment import RESULTS, Experiment, load_experiment
 from scripts.report.tables import markdown_rows
 
@@ -218,11 +218,11 @@ def _queries(artefact: Artefact, dataset: str) -> list[Query]:
 
 
 def _sample(artefact: Artefact, query: Query, method: str, evidence: Evidence) -> Sample | None:
-    experiment = _experiment(artefact.experiment)
-    ours = experiment.stands_for(query["dataset"], method)
+    experiment, dataset = _experiment(artefact.experiment), query["dataset"]
+    ours = experiment.stands_for(dataset, method)
     try:
-        return evidence.sample({**query, "method": ours, "experiment": experiment.recorded_under(ours)})
-    except InputError:
+        return evidence.sample({**query, "method": ours, "experiment": experiment.recorded_under(ours, dataset)})
+    except Absent:
         return None
 
 

@@ -6,9 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cmixup.errors import InputError
 from scripts.report import names
-from scripts.report.evidence import AUTHORS, Evidence, Sample
+from scripts.report.evidence import AUTHORS, Absent, Evidence, Sample
 from scripts.report.experiment import Experiment
 from scripts.report.paper_verdict import against_authors, interval_text, text
 from scripts.report.records import read_csv
@@ -77,7 +76,7 @@ def _pair(evidence: Evidence, experiment: str, cell: Mapping[str, str]) -> tuple
     bandwidth = {"bandwidth": float(cell["bandwidth"])} if cell["bandwidth"] else {}
     try:
         theirs = evidence.sample({"from": "authors", **query, **bandwidth})
-    except InputError:
+    except Absent:
         return None, None
     changed = {"method.bandwidth": bandwidth.get("bandwidth")}
     for runs_of, options in ((experiment, {}), (experiment, changed), (ABLATION, changed)):
@@ -85,6 +84,6 @@ def _pair(evidence: Evidence, experiment: str, cell: Mapping[str, str]) -> tuple
         try:
             if not bandwidth or math.isclose(evidence.bandwidth(ours), bandwidth["bandwidth"]):
                 return evidence.sample(ours), theirs
-        except InputError:
+        except Absent:
             continue
     return None, theirs

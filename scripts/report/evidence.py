@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections import defaultdict
 from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -23,6 +24,7 @@ from scripts.report.records import options_text, read_csv
 
 Query = Mapping[str, Any]
 CELL = ("experiment", "dataset", "preset", "method", "options", "split", "metric")
+VARIANT = ("model", "layer")  # what a query says only where its cell has runs of several
 DEFAULTS = {"options": {}, "split": "test"}
 #: The authors' code splits these by the seed, or always alike, as ours does: the same seed has the same test rows.
 SAME_SPLITS = ("airfoil", "crime", "skillcraft")
@@ -30,6 +32,10 @@ AUTHORS = "paper/original_rerun.csv"
 AUTHORS_METRICS = {"rmse": "test_rmse", "mape": "test_mape_percent", "r": "test_r", "worst_rmse": "worst_rmse"}
 PAPER_FOLDS = {"poverty_map": 5}  # every other score of the paper is a mean over three seeds
 IGNORED = {"preset", "options", "split"}  # a query of ours that is put to the paper or the authors' code keeps these
+
+
+class Absent(InputError):
+    """Nothing is recorded of what a query asks for."""
 
 
 @dataclass(frozen=True)
@@ -103,26 +109,30 @@ class Evidence:
     def __init__(self, records: pd.DataFrame, results: Path = RESULTS) -> None:
         self.results = results
         self._rows = functools.cache(read_csv)
-        self._cells: dict[tuple[str, ...], dict[int, float]] = {}
+        self._cells: dict[tuple[str, ...], dict[tuple[str, ...], dict[int, float]]] = {}
         columns = [records[name].map(as_text) for name in CELL]
-        for *key, seed, value in zip(*columns, records["seed"], records["value"], strict=True):
-            found = self._cells.setdefault(tuple(key), {})
+        variants = zip(*(records[name].map(as_text) for name in VARIANT), strict=True)
+        for *key, variant, seed, value in zip(*columns, variants, records["seed"], records["value"], strict=True):
+            found = self._cells.setdefault(tuple(key), {}).setdefault(variant, {})
             if int(seed) in found:
                 raise InputError(f"records hold seed {seed} twice for {key}: runs that differ were not told apart")
             found[int(seed)] = number(value)
-        cells = zip(*columns[:5], records["bandwidth"], strict=True)
-        self._bandwidths = {tuple(key): number(value) for *key, value in cells}
+        self._bandwidths: dict[tuple[str, ...], set[str]] = defaultdict(set)
+        for *key, value in zip(*columns[:5], records["bandwidth"], strict=True):
+            self._bandwidths[tuple(key)].add(as_text(value))
 
     def bandwidth(self, query: Query) -> float:
         """Return the bandwidth of our runs of a query; NaN if they have none.
 
         Raises:
-            InputError: there are no such runs.
+            InputError: there are no such runs, or they had several.
         """
-        key = tuple(as_text({**DEFAULTS, **query}[name]) for name in CELL[:5])
-        if key not in self._bandwidths:
-            raise InputError(f"no records of {_shown(query)}")
-        return self._bandwidths[key]
+        found = self._bandwidths.get(tuple(as_text({**DEFAULTS, **query}[name]) for name in CELL[:5]), set())
+        if not found:
+            raise Absent(f"no records of {_shown(query)}")
+        if len(found) > 1:
+            raise InputError(f"there are several bandwidths of {_shown(query)}")
+        return number(next(iter(found)))
 
     def sample(self, query: Query) -> Sample:
         """Return what a query finds.
@@ -154,17 +164,21 @@ class Evidence:
             for seed, value in self._of_records(query, metric, optional=True).items():
                 runs.setdefault(seed, []).append(value)
         if not runs:
-            raise InputError(f"no records of {_shown(query)}")
+            raise Absent(f"no records of {_shown(query)}")
         return list(runs.values())
 
     def _of_records(self, query: Query, metric: str, *, optional: bool = False) -> dict[int, float]:
-        full = DEFAULTS | dict(_known(query, set(CELL))) | {"metric": metric}
+        full = DEFAULTS | dict(_known(query, {*CELL, *VARIANT})) | {"metric": metric}
         if missing := [name for name in CELL if name not in full]:
             raise InputError(f"query {_shown(query)} must say {', '.join(missing)}")
-        found = self._cells.get(tuple(as_text(full[name]) for name in CELL), {})
+        cell = self._cells.get(tuple(as_text(full[name]) for name in CELL), {})
+        asked = {k: as_text(full[name]) for k, name in enumerate(VARIANT) if name in full}
+        found = {variant: values for variant, values in cell.items() if all(variant[k] == v for k, v in asked.items())}
+        if len(found) > 1:
+            raise InputError(f"query {_shown(full)} must say {' and '.join(VARIANT)}: there are {sorted(found)}")
         if not found and not optional:
-            raise InputError(f"no records of {_shown(full)}")
-        return found
+            raise Absent(f"no records of {_shown(full)}")
+        return next(iter(found.values()), {})
 
     def _of_paper(self, query: Query) -> Sample:
         ours = _experiment(query["experiment"]).stands_for(query["dataset"], query["method"])
@@ -173,7 +187,7 @@ class Evidence:
             if (row["dataset"], row["method"], row["metric"]) == wanted:
                 n = PAPER_FOLDS.get(query["dataset"], 3)
                 return Sample(Summary(float(row["mean"]), float(row["std"] or math.nan), n))
-        raise InputError(f"the paper has no number of {_shown(query)}")
+        raise Absent(f"the paper has no number of {_shown(query)}")
 
     def _of_authors(self, query: Query) -> Sample:
         column = AUTHORS_METRICS.get(query["metric"], "")
@@ -185,9 +199,11 @@ class Evidence:
             and r.get(column)
         ]
         if not rows:
-            raise InputError(f"the authors' code was not run by us on {_shown(query)}")
-        if len({r["bandwidth"] for r in rows}) > 1:
-            raise InputError(f"query {_shown(query)} of the authors' code must say the bandwidth")
+            raise Absent(f"the authors' code was not run by us on {_shown(query)}")
+        if len({(r["layer"], r["bandwidth"]) for r in rows}) > 1:
+            raise InputError(f"query {_shown(query)} of the authors' code must say the bandwidth, at one layer")
+        if len({r["seed"] for r in rows}) < len(rows):
+            raise InputError(f"{AUTHORS} has a seed twice of {_shown(query)}")
         same = query["dataset"] in SAME_SPLITS
         return sample(
             {int(r["seed"]): float(r[column]) for r in rows}, f"seeds of {query['dataset']}" if same else "their seeds"

@@ -93,8 +93,8 @@ class Experiment:
     seeds_of: dict = field(default_factory=dict)
     account: dict = field(default_factory=dict)
 
-    def recorded_under(self, method: str, dataset: str = "") -> str:
-        """Return the experiment that the runs of `method` are recorded under, on `dataset` if that matters."""
+    def recorded_under(self, method: str, dataset: str) -> str:
+        """Return the experiment that the runs of `method` on `dataset` are recorded under."""
         found = self.runs_from.get(method, self.name)
         return str(found.get(dataset, self.name) if isinstance(found, dict) else found)
 
@@ -128,8 +128,10 @@ class Experiment:
 
     def records_of(self, records: pd.DataFrame, preset: str) -> pd.DataFrame:
         """Return the records of one preset that this experiment shows."""
-        where = {method: self.recorded_under(method) for method in records["method"].unique()}
-        return records[(records["preset"] == preset) & (records["experiment"] == records["method"].map(where))]
+        mine = records[records["preset"] == preset]
+        pairs = list(zip(mine["method"], mine["dataset"], strict=True))
+        where = {pair: self.recorded_under(*pair) for pair in set(pairs)}
+        return mine[mine["experiment"] == [where[pair] for pair in pairs]]
 
 
 def load_experiment(name: str) -> Experiment:
@@ -202,8 +204,8 @@ def _method(experiment: Experiment, dataset: str, row: Mapping[str, str]) -> str
 
 def layer_notes(records: pd.DataFrame, methods: Sequence[str]) -> list[str]:
     """Return a sentence that says where each method mixes."""
-    layers = {method: layer for method, layer in zip(records["method"], records["layer"], strict=True) if layer}
-    parts = [f"{names.method_title(method)} {layers[method]}" for method in methods if method in layers]
+    layers = {m: sorted(set(records["layer"][records["method"] == m]) - {""}) for m in methods}
+    parts = [f"{names.method_title(method)} {' and '.join(found)}" for method, found in layers.items() if found]
     return [f"Mixed at: {', '.join(parts)}."] if parts else []
 
 

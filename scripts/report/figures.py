@@ -276,7 +276,7 @@ def draw(experiment: Experiment, curves: Sequence[Curve], preset: str) -> Figure
     Raises:
         InputError: no curve belongs to it.
     """
-    mine = [c for c in curves if c.experiment == experiment.recorded_under(c.method) and c.preset == preset]
+    mine = [c for c in curves if c.experiment == experiment.recorded_under(c.method, c.dataset) and c.preset == preset]
     if not mine:
         raise InputError(f"experiment {experiment.name} has no finished run of preset {preset!r} to draw")
     return FIGURES[experiment.figure](experiment, mine)

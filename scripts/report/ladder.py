@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from cmixup.stats import Interval, clustered, paired
 from scripts.report import names
 from scripts.report.experiment import Experiment
-from scripts.report.sweep import decimals_for, interval_text, mean_text, option_value
+from scripts.report.sweep import by_seed, decimals_for, interval_text, mean_text, option_value
 from scripts.report.tables import markdown_rows
 
 Report = Mapping[str, Any]
@@ -24,14 +25,16 @@ BASE, METHOD = "erm", "method"
 
 
 def scores_of(experiment: Experiment, reports: Iterable[Report], dataset: str, preset: str) -> Scores:
-    """Return the test scores by seed of every method and point of a dataset that has runs."""
-    found: Scores = {}
+    """Return the test scores by seed of every method and point of a dataset that has runs.
+
+    Raises:
+        InputError: two runs of one seed, as where a further option was changed.
+    """
+    runs: dict[tuple[str, Point], list[Report]] = defaultdict(list)
     for report in reports:
         if (report["experiment"], report["dataset"], report["preset"]) == (experiment.name, dataset, preset):
-            point = tuple(option_value(report, option) for option in experiment.grid)
-            score = float(report["scores"]["test"][experiment.metrics[0]])
-            found.setdefault((report["method"], point), {})[report["seed"]] = score
-    return found
+            runs[report["method"], tuple(option_value(report, option) for option in experiment.grid)].append(report)
+    return {key: by_seed(each, experiment.metrics[0]) for key, each in runs.items()}
 
 
 def shapley(value: Callable[[frozenset[str]], float], factors: Sequence[str]) -> dict[str, float]:

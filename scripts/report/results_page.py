@@ -175,7 +175,7 @@ def _authors(source: _Source, block: Block, method: str) -> str:
     score = block.cells[method][metric]
     if score.ours is None or source.experiment.own_options():
         return "—"
-    query = {"experiment": source.experiment.recorded_under(method), "preset": source.preset,
+    query = {"experiment": source.experiment.recorded_under(method, block.dataset), "preset": source.preset,
              "dataset": block.dataset, "method": method, "metric": metric}  # fmt: skip
     return codes(source.evidence, query, score.decimals)[0]
 

@@ -163,7 +163,7 @@ def sweeps(experiment: Experiment, reports: Sequence[Report], preset: str) -> li
     for dataset in experiment.datasets:
         here = [r for r in reports if (r["dataset"], r["preset"]) == (dataset, preset)]
         mine = [r for r in here if (r["experiment"], r["method"]) == (experiment.name, method)]
-        swept = points([r for r in mine if set(r["options"]) <= {option, *shared}], option, metric)
+        swept = points([r for r in mine if _but(option, r["options"]) in ({}, shared)], option, metric)
         if len(swept) < 2:
             continue
         lines = {}
@@ -175,6 +175,10 @@ def sweeps(experiment: Experiment, reports: Sequence[Report], preset: str) -> li
         own = part_file("dataset", dataset)["presets"].get(preset, {}).get(option.rpartition(".")[2])
         found.append(Sweep(dataset, option, metric, swept, lines, own))
     return found
+
+
+def _but(option: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in options.items() if key != option}
 
 
 def mean_text(scores: Mapping[int, float], decimals: int) -> str:

@@ -29,7 +29,7 @@ SCORES = {"erm": (1.0, 2.0, 3.0), "mixup": (2.0, 4.0, 3.0), "cmixup": (1.0, 1.5,
 
 def frame(scores: dict[str, tuple[float, ...]] = SCORES, **changes: object) -> pd.DataFrame:
     base = {"experiment": "e", "dataset": "airfoil", "preset": "paper", "options": {}, "split": "test",
-            "metric": "rmse", "bandwidth": None} | changes  # fmt: skip
+            "metric": "rmse", "bandwidth": None, "model": "fcn3", "layer": ""} | changes  # fmt: skip
     rows = [{**base, "method": m, "seed": i, "value": v} for m, values in scores.items() for i, v in enumerate(values)]
     return pd.DataFrame(rows, dtype=object)
 
@@ -51,6 +51,30 @@ def test_a_difference_is_paired_by_seed() -> None:
     assert (found.mean, found.n) == (pytest.approx(-1 / 3), 3)
     assert (found.low, found.high) == (pytest.approx(-1 / 3 - 4.30265 / 6, abs=1e-4), pytest.approx(0.38378, abs=1e-4))
     assert f"{found:.2f}" == "-0.33 [-1.05, +0.38]"
+
+
+def test_a_lookup_that_finds_several_cells_refuses_and_picks_none() -> None:
+    others = frame(model="resnet18"), frame(layer="hidden", experiment="f"), frame(layer="input", experiment="f")
+    records = pd.concat([frame(), *others])
+    for query, missing in (({"model": "fcn3"}, {}), ({"layer": "hidden"}, {"experiment": "f"})):
+        with pytest.raises(InputError, match="must say model and layer"):
+            take({"mean": "erm"}, records, **missing)
+        assert take({"mean": "erm"}, records, **missing, **query).mean == 2.0
+    with pytest.raises(InputError, match="seed 0 twice"):
+        Evidence(pd.concat([frame(), frame()]))
+    several = Evidence(pd.concat([frame(bandwidth=0.1), frame(bandwidth=0.2, metric="mape")]))
+    with pytest.raises(InputError, match="several bandwidths"):
+        several.bandwidth({**QUERY, "method": "erm"})
+
+
+def test_the_authors_runs_of_several_layers_are_told_apart(tmp_path: Path) -> None:
+    (tmp_path / "paper").mkdir()
+    head, row = "dataset,method,layer,bandwidth,seed,test_rmse", "airfoil,cmixup,{},1.75,{},2.5"
+    for layers, seeds, said in ((("hidden", "input"), (0, 1), "at one layer"), (("input",) * 2, (0, 0), "seed twice")):
+        lines = (row.format(*each) for each in zip(layers, seeds, strict=True))
+        (tmp_path / "paper/original_rerun.csv").write_text("\n".join([head, *lines]) + "\n")
+        with pytest.raises(InputError, match=said):
+            Evidence(frame(), tmp_path).sample({"from": "authors", **QUERY, "method": "cmixup"})
 
 
 def test_a_difference_of_single_seeds_has_no_interval() -> None:

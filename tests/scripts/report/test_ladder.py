@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from cmixup.errors import InputError
 from scripts.driver.compose import compose_train
 from scripts.driver.plan import plan
 from scripts.report import cells
@@ -50,6 +51,13 @@ def interacting(method: str, point: tuple, seed: int) -> float:
 def test_shapley_values_of_a_product_are_shared_alike_and_sum_to_the_whole() -> None:
     parts = shapley(lambda s: float({"a", "b"} <= s) + 3.0 * ("c" in s), ["a", "b", "c"])
     assert parts == {"a": pytest.approx(0.5), "b": pytest.approx(0.5), "c": pytest.approx(3.0)}
+
+
+def test_a_run_with_a_further_option_is_refused_and_overwrites_no_other() -> None:
+    runs = reports(additive, seeds=1)
+    other = {**runs[0], "options": {**runs[0]["options"], "dataset.label_noise": 0.3}, "run": "another/seed=0"}
+    with pytest.raises(InputError, match=r"seed 0 is there twice.*another"):
+        scores_of(LADDER, [*runs, other], "airfoil", "paper")
 
 
 def test_additive_parts_are_found_whatever_the_order() -> None:

@@ -47,7 +47,11 @@ def lead(job: Job) -> float:
     with ProgressDisplay(epochs if job.pending else 0, f"training {len(job.pending)} seeds") as board:
         if job.pending:
             board.begin(label(job))
-        execute(job, lambda epoch, rows: board.epoch(label(job), epoch, epochs, rows[0]))
+        execute(
+            job,
+            lambda epoch, rows: board.epoch(label(job), epoch, epochs, rows[0]),
+            lambda step, steps: board.search(label(job), step, steps),
+        )
     for line in warnings(job):
         print(line, file=sys.stderr)
     reports = [read_report(job.run_folder(seed)) for seed in job.seeds]

@@ -14,7 +14,7 @@ parameters, and numbers that draws or steps count are its extra state (`get_extr
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -30,6 +30,8 @@ from cmixup.order import EpochBatches, sequential, shuffled
 from cmixup.seeding import Streams
 from cmixup.tasks import Tasks
 
+SearchCallback = Callable[[int, int], None]
+
 
 class Method(nn.Module):
     """A way to train. This base class is empirical risk minimisation without its loss.
@@ -42,6 +44,7 @@ class Method(nn.Module):
             have them with different options; everything else must be alike. A subclass does not inherit this.
         selects_from: the first epoch, counted from 1, whose weights may be the selected ones, if training gets that
             far; for methods with a warm-up that do not compare its scores with those of later epochs.
+        on_search: whom a search in `begin` tells how many of how many of its steps are done, if the trainer says.
     """
 
     stackable: ClassVar[bool] = True
@@ -49,6 +52,7 @@ class Method(nn.Module):
     domains: ClassVar[bool] = False
     per_run: ClassVar[tuple[str, ...]] = ()
     selects_from: int = 1
+    on_search: SearchCallback | None = None
 
     @property
     def shareable(self) -> bool:

@@ -5,7 +5,8 @@ learned by REINFORCE from the validation loss of predictors trained for a few st
 dvrl/dvrl.py). Differences from DVRL: the baseline is a moving average, the reward is divided by its running standard
 deviation, and an entropy bonus replaces the hinge on the selection probability. The network sees standardised inputs
 and labels, not features of another model. The validation split serves the search and the choice of the checkpoint:
-expect optimism there. The test split is never touched.
+expect optimism there. The test split is never touched. The sizes of the search are ours: results/README.md (MixRL)
+says what a longer one is worth.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class MixRL(Mix):
         for method in (self, *own):
             method.unsearched = None
         if runs and self.search.outer and len(self.pairing.options) > 1:
-            histories = PolicySearch(self.search, self, stack, runs).run()
+            histories = PolicySearch(self.search, self, stack, runs).run(self.on_search)
             for method, history in zip(own, histories, strict=True):
                 method.history = history
         if self.final == "argmax":

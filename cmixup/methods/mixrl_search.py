@@ -20,6 +20,7 @@ from cmixup.batch import Batch
 from cmixup.data import RegressionData, Split, Together
 from cmixup.errors import InputError, check_count, check_nonnegative, check_positive
 from cmixup.label_scaling import LabelScaling
+from cmixup.methods.base import SearchCallback
 from cmixup.methods.mix import Mix
 from cmixup.model_stack import ModelStack, stack_modules
 from cmixup.optim import Adam, descend
@@ -45,7 +46,7 @@ class Search:
         entropy: weight of the entropy bonus.
     """
 
-    outer: int = 200
+    outer: int = 25
     n_in: int = 50
     n_policy: int = 2000
     inner_batch: int = 256
@@ -103,10 +104,13 @@ class PolicySearch:
         self.start = copy.deepcopy(stack.model.state_dict())
         self.optimizer = Adam(self.predictor.parameters(), options.inner_lr)
 
-    def run(self) -> list[list[float]]:
+    def run(self, on_step: SearchCallback | None = None) -> list[list[float]]:
         """Learn the probabilities of every run's pairing; return each run's validation loss after every step.
 
         A step trains freshly initialised predictors on pairs drawn from the policies and scores them on validation.
+
+        Args:
+            on_step: called after each step with its number (from 1), and how many there are.
 
         Raises:
             InputError: a validation loss that is not finite.
@@ -122,7 +126,7 @@ class PolicySearch:
                     policies.append(self._make_policy())
             policy = stack_modules(policies).to(self.device)
             optimizer = Adam(policy.parameters(), self.options.policy_lr)
-            for _ in range(self.options.outer):
+            for step in range(1, self.options.outer + 1):
                 rows = [run.rng.permutation(self.train.count)[: self.options.n_policy] for run in self.runs]
                 features = self.features.take_along_dim(self._tensor(rows).unsqueeze(-1), dim=-2)
                 log_pi = policy(features).log_softmax(dim=-1)
@@ -135,6 +139,8 @@ class PolicySearch:
                 reward = torch.tensor(standardised, device=self.device).reshape(log_pi.shape[:-2])
                 chosen = self._tensor([own.chosen for own in drawn])
                 descend(policy_loss(log_pi, chosen, reward, self.options.entropy), optimizer)
+                if on_step:
+                    on_step(step, self.options.outer)
             with torch.no_grad():
                 learned = self._each(policy(self.features).double().softmax(dim=-1))
         for run, pi in zip(self.runs, learned, strict=True):

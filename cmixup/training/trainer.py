@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from cmixup.data import RegressionData, Split
 from cmixup.label_scaling import LabelScaling, check_label_scaling
-from cmixup.methods.base import Method, check_alike, check_data
+from cmixup.methods.base import Method, SearchCallback, check_alike, check_data
 from cmixup.metrics import evaluate, metric_of, score
 from cmixup.model_stack import ModelStack, stack_modules, unstack_modules
 from cmixup.seeding import Streams, torch_seed
@@ -86,6 +86,7 @@ def train(
     checkpoints: Checkpoints | None = None,
     on_start: StartCallback | None = None,
     on_end: EndCallback | None = None,
+    on_search: SearchCallback | None = None,
 ) -> list[RunResult]:
     """Train every run and score its best checkpoint.
 
@@ -107,6 +108,8 @@ def train(
         on_start: called with the seeds of a stack once their methods are fitted, so that whatever is wrong with the
             data, the model or the method has been found before.
         on_end: called with the results of a stack once it has ended, before the next stack starts.
+        on_search: called after each step of a search that a method makes before its first epoch, with the number of the
+            step (from 1) and how many there are.
 
     Returns:
         One result a run, in order.
@@ -119,7 +122,7 @@ def train(
         check_data(run.method, run.data)
         check_label_scaling(settings.label_scaling, type(run.method).__name__, domains=run.method.domains)
         run.method.check_batch(check_share(run.method, settings, saves=checkpoints is not None))
-    hooks = _Hooks(on_start, on_epoch, checkpoints)
+    hooks = _Hooks(on_start, on_search, on_epoch, checkpoints)
     together = all(run.method.stackable and getattr(run.model, "stackable", False) for run in runs)
     shapes = [_shapes(run) for run in runs]
     if together and None not in shapes and len(set(shapes)) == 1:
@@ -153,6 +156,7 @@ class _Hooks:
     """What the caller of `train` wants to hear and to have saved."""
 
     on_start: StartCallback | None
+    on_search: SearchCallback | None
     on_epoch: EpochCallback | None
     checkpoints: Checkpoints | None
 
@@ -174,13 +178,13 @@ def _train_stack(
     rates, decays = _rates(runs, settings)
     stack = ModelStack([run.model for run in runs], device, settings.optimizer, rates, decays, labels=labels)
     method, seen = stack_modules([run.method for run in runs]).to(device), stack.seen_by_loss()
+    method.on_search = hooks.on_search
     method.begin(seen, [run.method for run in runs], [run.streams for run in runs])
     rows = {name: [getattr(run.data, name) for run in runs] for name in ("train", "val", *settings.track)}
     source = BatchLoader(rows["train"], device, labels)
     scored = {name: BatchLoader(rows[name], device, labels) for name in ("val", *settings.track)}
     own_predictor = method.predictors()[""]
-    selection = runs[0].data.selection
-    metric = metric_of(selection)
+    metric = metric_of(selection := runs[0].data.selection)
     state = TrainState.start(len(runs), metric.worst)
 
     with torch_seed(runs[0].streams.training, device):

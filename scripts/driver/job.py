@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,11 @@ import yaml
 
 from cmixup.data import RegressionData
 from cmixup.errors import InputError
+from cmixup.methods.base import SearchCallback
 from cmixup.ranks import distributed_place
 from cmixup.seeding import Streams, torch_seed
 from cmixup.training.checkpoint import RESUME_FILE, Checkpoints
-from cmixup.training.trainer import Run, RunResult, train
+from cmixup.training.trainer import EpochCallback, Run, RunResult, train
 from scripts.driver.config import (
     GROUPS,
 )
@@ -43,18 +44,19 @@ class Diverged(RuntimeError):
     """Training gave numbers that are not finite; the seeds' reports say so, and they are not done."""
 
 
-def execute(job: Job, on_epoch: Callable[[int, list[dict[str, float]]], None] | None = None) -> list[Path]:
+def execute(job: Job, on_epoch: EpochCallback | None = None, on_search: SearchCallback | None = None) -> list[Path]:
     """Train the pending seeds of a job as one stack and write a folder for each; see `execute_together`."""
-    return execute_together([job], on_epoch)
+    return execute_together([job], on_epoch, on_search)
 
 
 def execute_together(
-    jobs: Sequence[Job], on_epoch: Callable[[int, list[dict[str, float]]], None] | None = None
+    jobs: Sequence[Job], on_epoch: EpochCallback | None = None, on_search: SearchCallback | None = None
 ) -> list[Path]:
     """Train the pending seeds of all jobs as one stack and write a folder for each.
 
     Each seed has a lock. Those that another process trains are waited for, and trained here only if that process has
-    ended without them; what the jobs have as pending afterwards is what was trained here.
+    ended without them; what the jobs have as pending afterwards is what was trained here. The callbacks are those of
+    `cmixup.training.trainer.train`.
 
     Returns:
         The folders written.
@@ -90,7 +92,7 @@ def execute_together(
             for job, own in zip(jobs, mine, strict=True):
                 job.pending.extend(own.pending)
             if here := [own for own in mine if own.pending]:
-                written, problems = _train(here, on_epoch)
+                written, problems = _train(here, on_epoch, on_search)
                 done, failed = done + written, failed + problems
         left = [[s for s in seeds if _name(job, s) not in taken] for job, seeds in zip(jobs, left, strict=True)]
         if any(left):
@@ -124,7 +126,7 @@ def _to_train(job: Job, seeds: Sequence[int], *, rerun: bool) -> list[int]:
 
 
 def _train(
-    jobs: Sequence[Job], on_epoch: Callable[[int, list[dict[str, float]]], None] | None
+    jobs: Sequence[Job], on_epoch: EpochCallback | None, on_search: SearchCallback | None
 ) -> tuple[list[Path], list[tuple[Job, str]]]:
     """Train seeds whose locks are held; return the folders that are done, and of seeds that failed the job and why."""
     first = jobs[0]
@@ -175,7 +177,8 @@ def _train(
 
     saving = checkpoints(first)
     tell([seed for _, seed in members])
-    train(runs, first.settings, first.device, on_epoch=each_epoch, checkpoints=saving, on_start=start, on_end=end)
+    hooks: Any = {"on_start": start, "on_search": on_search, "on_epoch": each_epoch, "on_end": end}
+    train(runs, first.settings, first.device, checkpoints=saving, **hooks)
     logger.close()
     return done, failed
 

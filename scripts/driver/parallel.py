@@ -80,13 +80,17 @@ def train_stack(commands: Sequence[Sequence[str]], tell: Callable[[Any], None]) 
 
     Args:
         commands: the command lines of scripts.train that it consists of.
-        tell: called with epoch and history row of the first run: 0 and none at the start.
+        tell: called with the name of what `ProgressDisplay` is to show, and what it shows of this stack.
     """
-    tell((0, {}))
+    tell(("begin",))
     worker = multiprocessing.current_process().name
     jobs = [plan(compose_train(own_device(command, worker))) for command in commands]
     try:
-        execute_together(jobs, lambda epoch, history: tell((epoch, history[0])))
+        execute_together(
+            jobs,
+            lambda epoch, history: tell(("epoch", epoch, jobs[0].settings.epochs, history[0])),
+            lambda step, steps: tell(("search", step, steps)),
+        )
     except (Diverged, InputError) as error:
         return str(error)
     return None
@@ -168,10 +172,9 @@ def _follow(
             problems.extend([problem] if problem else [])
             for line in filter(None, [on_finish(job, problem) for job in stack] if on_finish else []):
                 display.say(line)
-        elif told[0]:
-            display.epoch(name, told[0], stack[0].settings.epochs, told[1])
         else:
-            display.begin(name)
+            shown, *values = told
+            getattr(display, shown)(name, *values)
 
     work_off({name: commands for name, (_, commands) in tasks.items()}, train_stack, count, show)
     return problems

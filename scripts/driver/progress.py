@@ -41,6 +41,7 @@ class ProgressDisplay:
         self._before = 0  # epochs of interrupted runs that go on
         self._tasks: dict[str, TaskID] = {}
         self._starting: set[str] = set()  # those that have not ended an epoch
+        self._searching: dict[str, float] = {}  # when the first step of their search ended
         self._said = time.monotonic()
         self._first = 0.0  # when the first epoch ended: what comes before it (imports, data, a search) is no pace
 
@@ -57,6 +58,16 @@ class ProgressDisplay:
         """Say that `job` has begun: until its first epoch it reads its data and, with some methods, searches."""
         self._tasks[job] = self._progress.add_task(f"{job}  reading data, searching", total=None)
         self._starting.add(job)
+
+    def search(self, job: str, step: int, steps: int) -> None:
+        """Say that `job`, which has begun, has done `step` of the steps of the search before its first epoch."""
+        self._progress.update(self._tasks[job], completed=step, total=steps, description=f"{job}  searching")
+        now = time.monotonic()
+        first = self._searching.setdefault(job, now)
+        if self._silent(now):
+            return
+        time_left = f", about {(now - first) / (step - 1) * (steps - step):.0f} s left" if step > 1 else ""
+        self.say(f"{self._title}: {job} searches before its first epoch, {step}/{steps} steps{time_left}")
 
     def epoch(self, job: str, epoch: int, epochs: int, row: Mapping[str, float]) -> None:
         """Say that `job` finished an epoch; `row` is the history row of its first seed."""
@@ -75,12 +86,19 @@ class ProgressDisplay:
         self._progress.update(self._all, advance=1)
         now = time.monotonic()
         self._first = self._first or now
-        if not self._console.is_terminal and now - self._said > EVERY:
-            self._said = now
-            done = self._before + self._done
-            left = (now - self._first) / max(self._done - 1, 1) * (self._total - done)
-            time_left = f", about {left:.0f} s left" if self._done > 1 else ""
-            self.say(f"{self._title}: {done}/{self._total} epochs{time_left}; {job} {scores}")
+        if self._silent(now):
+            return
+        done = self._before + self._done
+        left = (now - self._first) / max(self._done - 1, 1) * (self._total - done)
+        time_left = f", about {left:.0f} s left" if self._done > 1 else ""
+        self.say(f"{self._title}: {done}/{self._total} epochs{time_left}; {job} {scores}")
+
+    def _silent(self, now: float) -> bool:
+        """Return whether no line is due: there are bars, or the last line is not `EVERY` seconds ago."""
+        if self._console.is_terminal or now - self._said <= EVERY:
+            return True
+        self._said = now
+        return False
 
     def say(self, line: str) -> None:
         """Print a line above the bars."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -58,12 +59,11 @@ def changes(experiment: Experiment, choice: Choice, dataset: str, method: str) -
     """Return what is changed of a cell's preset, one job each: the layer, a swept option, or a ladder's options."""
     if points := experiment.points(dataset):
         return ["\n".join(command(point)) for point in points]
-    if values := experiment.swept(dataset, method):
-        return [override(experiment.sweep["option"], value) for value in values]
+    values = [override(experiment.sweep["option"], value) for value in experiment.swept(dataset, method)]
     # A tuned preset has its layer, chosen on validation with everything else.
-    if method in experiment.choose_layer and not is_tuned(choice.preset):
-        return ["method.layer=input", "method.layer=hidden"]
-    return [""]
+    both = method in experiment.choose_layer and not is_tuned(choice.preset)
+    layers = ["method.layer=input", "method.layer=hidden"] if both else [""]
+    return ["\n".join(filter(None, pair)) for pair in itertools.product(values or [""], layers)]
 
 
 def to_train(experiment: Experiment, choice: Choice, dataset: str, method: str) -> Choice:

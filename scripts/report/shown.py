@@ -11,6 +11,7 @@ from scripts.driver.compose import names as options
 from scripts.driver.compose import part_file
 from scripts.report import names
 from scripts.report.experiment import RESULTS, Experiment, experiments, make_table
+from scripts.report.layer_choice import choose_variants
 from scripts.report.published import published_reports
 from scripts.report.records import select
 from scripts.report.sweep import Sweep, sweeps
@@ -36,7 +37,7 @@ def published_sweeps(results: Path = RESULTS) -> list[tuple[Experiment, str, lis
     for experiment in experiments():
         if experiment.sweep and (own := published_reports(results, [experiment.name])):
             sources = {experiment.recorded_under(m, d) for m in experiment.methods for d in experiment.datasets}
-            reports = [*own, *published_reports(results, sources - {experiment.name})]
+            reports = choose_variants([*own, *published_reports(results, sources - {experiment.name})])
             swept = [(preset, sweeps(experiment, reports, preset)) for preset in sorted({r["preset"] for r in own})]
             shown += [(experiment, preset, found) for preset, found in swept if found]
     return shown

@@ -17,6 +17,7 @@ from cmixup.errors import InputError
 from cmixup.methods.base import Method
 from cmixup.methods.cmixup import cmixup
 from cmixup.methods.erm import ERM
+from cmixup.methods.mixrl import mixrl
 from cmixup.methods.mixup import mixup
 from cmixup.metrics import METRICS as SCORES
 from cmixup.model_stack import ModelStack
@@ -214,6 +215,14 @@ def test_on_epoch_hears_of_every_epoch_and_run() -> None:
     results = train(runs, settings(epochs=3), on_epoch=lambda epoch, rows: heard.append((epoch, len(rows))))
     assert heard == [(1, 2), (2, 2), (3, 2)]
     assert [len(result.history) for result in results] == [3, 3]
+
+
+@pytest.mark.parametrize("n_seeds", [1, 2])
+def test_on_search_hears_of_every_step_before_the_first_epoch(n_seeds: int) -> None:
+    heard: list[tuple[int, ...]] = []
+    runs = [make_run(mixrl(0.5, outer=3, n_in=2), seed) for seed in range(n_seeds)]
+    train(runs, settings(epochs=1), on_search=lambda *told: heard.append(told), on_epoch=lambda *_: heard.append(()))
+    assert heard == [(1, 3), (2, 3), (3, 3), ()]
 
 
 @pytest.mark.parametrize("name", ["epochs", "batch_size", "eval_batch_size", "lr_decay_every"])

@@ -43,3 +43,20 @@ def test_progress_of_a_run_that_goes_on_counts_its_earlier_epochs(
         "training: 7/10 epochs",
         "training: 8/10 epochs, about 20 s left",
     ]
+
+
+def test_a_search_has_lines_with_the_time_that_it_needs_yet(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter([0.0, 90.0, 92.0, 108.0, 108.5, 200.0])  # 90 seconds of reading data are no pace
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+    with progress.ProgressDisplay(2, "training") as board:
+        board.begin("job")
+        for step in (1, 2, 10, 11):
+            board.search("job", step, 40)
+        board.epoch("job", 1, 2, {"val_rmse": 2.5})
+    assert capsys.readouterr().err.splitlines() == [
+        "training: job searches before its first epoch, 1/40 steps",
+        "training: job searches before its first epoch, 10/40 steps, about 60 s left",
+        "training: 1/2 epochs; job val_rmse 2.5",
+    ]

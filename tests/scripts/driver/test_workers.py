@@ -24,7 +24,7 @@ FORK: Any = multiprocessing.get_context("fork")
 
 def work(name: str, tell: Callable[[Any], None]) -> str | None:
     """What the first word of a task says."""
-    tell((0, {}))
+    tell(("begin",))
     if name.startswith("dies"):
         os.kill(os.getpid(), signal.SIGKILL)
     if name.startswith("refuses"):
@@ -83,7 +83,22 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
 def test_a_worker_that_is_gone_says_so() -> None:
     worker = Worker(FORK, work)
     worker.give("dies")
-    assert worker.hear() == (False, (0, {}))
+    assert worker.hear() == (False, ("begin",))
     with pytest.raises(Died, match="killed by SIGKILL"):
         worker.hear()
     worker.end()
+
+
+@pytest.mark.usefixtures("no_git")
+def test_a_stack_tells_what_the_display_shows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["dataset=no2", "method=mixrl", "debug=tiny", "train.batch_size=100", f"out={tmp_path}"]
+    heard: list[tuple[Any, ...]] = []
+    assert parallel.train_stack([given], heard.append) is None
+    row = heard[-1][-1]
+    assert heard == [("begin",), ("search", 1, 2), ("search", 2, 2), ("epoch", 1, 2, heard[3][3]), ("epoch", 2, 2, row)]
+    assert row["epoch"] == 2
+    with ProgressDisplay(2, "test") as display:
+        for shown, *values in heard:
+            getattr(display, shown)("job", *values)
+        display.say("whole")
+    assert capsys.readouterr().err == "whole\n"

@@ -11,14 +11,19 @@ import pytest
 import yaml
 
 from cmixup.errors import InputError
-from scripts.driver.compose import part_file
+from scripts.driver.compose import TUNED, compose_train, part_file
+from scripts.driver.plan import plan
+from scripts.report import cells
 from scripts.report import experiment as experiment_module
 from scripts.report.experiment import Experiment, load_experiment
+from scripts.report.published import write_reports
+from scripts.report.shown import published_sweeps
 from scripts.report.sweep import Sweep, limit_lines, points, shown, sweeps, to_markdown
 from scripts.report.sweep_figure import draw_sweeps, panel
 from tests.scripts.sweeps import report
 
 BANDWIDTH, ALPHA = load_experiment("figure_bandwidth"), load_experiment("figure_alpha")
+SEARCH = load_experiment("figure_search")
 T3, T2 = 4.302652729911275, 12.706204736432095  # 97.5 % quantiles of Student's t with 2 and 1 degrees of freedom
 VERDICTS = {0.01: "self-pairing only: this is ERM", 1.75: "local", 5.0: "local", 1000.0: "indistinguishable from mixup"}
 FRACTIONS = {0.01: 0.001, 1.75: 0.25, 5.0: 0.5, 1000.0: 1.0}
@@ -158,6 +163,37 @@ def test_the_grids_hold_the_preset_s_value_and_mixup_mixes_where_cmixup_does(exp
             assert own[key] in values
             other = "mixup" if own["layer"] == "input" else "manifold_mixup"
             assert experiment.methods_for(dataset, experiment.methods) == ["erm", other, "cmixup"]
+
+
+def test_a_swept_method_with_two_layers_is_trained_at_both() -> None:
+    choice = cells.Choice(["no2"], ["erm", "mixrl"], [0], "paper", "o", "cpu", False)
+    for experiment, method, count in ((SEARCH, "mixrl", 6), (SEARCH, "erm", 1), (ALPHA, "cmixup", 6)):
+        planned = [
+            plan(compose_train(cells.overrides(experiment, choice, "no2", method, change)))
+            for change in cells.changes(experiment, choice, "no2", method)
+        ]
+        assert len({job.folder for job in planned}) == len(planned) == count
+    found = {
+        change: cells.changes(SEARCH, replace(choice, preset=change), "no2", "mixrl") for change in ("paper", TUNED)
+    }
+    assert found["paper"] == [
+        f"method.outer={n}\nmethod.layer={layer}" for n in (0, 25, 200) for layer in ("input", "hidden")
+    ]
+    assert found[TUNED] == [f"method.outer={n}" for n in (0, 25, 200)]
+
+
+def test_a_published_sweep_shows_the_layer_that_is_better_on_validation(tmp_path: Path) -> None:
+    made = []
+    for layer, scores in (("input", {0: 1.0, 25: 3.0}), ("hidden", {0: 2.0, 25: 2.0})):
+        for outer, score in scores.items():
+            options = {"method.layer": layer, "method.outer": outer}
+            one = report(0, score, experiment="figure_search", method="mixrl", layer=layer, options=options)
+            one["config"]["method"]["outer"] = outer
+            made.append({**one, "run": f"figure_search/airfoil/fcn3/mixrl/paper,{layer},{outer}/seed=0"})
+    write_reports(tmp_path, made)
+    ((experiment, preset, (found,)),) = published_sweeps(tmp_path)
+    assert (experiment.name, preset) == ("figure_search", "paper")
+    assert [(p.value, p.scores) for p in found.points] == [(0, {0: 1.0}), (25, {0: 2.0})]
 
 
 @pytest.mark.parametrize(

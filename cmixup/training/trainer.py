@@ -193,9 +193,8 @@ def _train_stack(
             started -= state.seconds
         for epoch in range(state.epoch + 1, settings.epochs + 1):
             state.begin_epoch(epoch, method.selects_from, metric.worst)
-            stack.optimizer.lr = [
-                settings.lr_at(epoch, lr) for lr in rates
-            ]  # first: RC-Mixup takes steps while it draws
+            # Rates come first, since RC-Mixup takes steps while its epoch is drawn.
+            stack.optimizer.lr = [settings.lr_at(epoch, lr) for lr in rates]
             orders, draws = zip(*(draw_epoch(run, settings) for run in runs), strict=True)
             stack.model.train()
             losses = agree(stack.model, [method.step(seen, batch) for batch in source.batches(orders, draws)])

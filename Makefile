@@ -158,6 +158,9 @@ verify-metrics: $(VENV)/.ready ## Compute every published score again from the p
 test: $(VENV)/.ready ## Run the default test suite (no network, no GPU)
 	$(PY) -m pytest -n 2 --dist loadfile
 
+test-data: $(VENV)/.ready ## Run the tests that read raw files, where CMIXUP_MIRROR or ../shared/data has them
+	$(PY) -m pytest -n 2 --dist loadfile -m 'data and not slow and not gpu' --timeout 600
+
 test-all: $(VENV)/.ready ## Run every test, slow ones and those on real data too
 	$(PY) -m pytest -n 2 --dist loadfile -m 'not gpu' --timeout 1800
 

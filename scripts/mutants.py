@@ -165,7 +165,8 @@ class Copy:
         _run(["git", "-C", str(folder), "add", "--all"])
         identity = ["-c", "user.name=nobody", "-c", "user.email=nobody@localhost"]
         _run(["git", "-C", str(folder), *identity, "commit", "--quiet", "--allow-empty", "--message", "copy"])
-        environment = {"OMP_NUM_THREADS": "1", **os.environ, "PYTHONPATH": str(folder)}
+        path = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))
+        environment = {"OMP_NUM_THREADS": "1", **os.environ, "PYTHONPATH": path}
         for package in folder.glob("*/__init__.py"):
             name = package.parent.name
             code = f"import importlib.util; print(importlib.util.find_spec({name!r}).origin)"

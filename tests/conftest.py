@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
+pytest_plugins = ["tests.connections"]
+
 
 @pytest.fixture
 def float64() -> Iterator[None]:

@@ -65,7 +65,8 @@ def test_a_recipe_runs(tmp_path: Path, name: str) -> None:
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", AROUND, str(EXAMPLES / f"{name}.py"), package],
         cwd=tmp_path, capture_output=True, text=True, check=False,
-        env={**os.environ, "PYTHONPATH": str(tmp_path), "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"},
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{os.environ['PYTHONPATH']}", "HF_HUB_OFFLINE": "1",
+             "OMP_NUM_THREADS": "1"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
     ours, of_mean = map(float, re.search(r"test RMSE ([\d.]+), of the mean label ([\d.]+)", done.stdout).groups())

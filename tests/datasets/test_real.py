@@ -1,9 +1,8 @@
-"""The real files: `CMIXUP_MIRROR=<folder or URL> pytest -m data`."""
+"""The real files: `CMIXUP_MIRROR=<folder> pytest -m data`, which `make test-data` does."""
 
 from __future__ import annotations
 
 import gzip
-import os
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +25,7 @@ from datasets.no2 import CSV, NO2, TSV
 from datasets.rcf_mnist import RCFMNIST
 from datasets.skillcraft import SkillCraft
 
-pytestmark = [
-    pytest.mark.data,
-    pytest.mark.skipif(not os.environ.get("CMIXUP_MIRROR"), reason="CMIXUP_MIRROR is not set"),
-]
+pytestmark = pytest.mark.data
 
 
 @pytest.fixture(autouse=True)

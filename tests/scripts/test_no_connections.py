@@ -1,15 +1,16 @@
-"""Nothing connects anywhere that the user did not ask for, and no name is looked up."""
+"""Nothing connects anywhere that the user did not ask for, and no name is looked up.
+
+`tests/connections.py` fails every test in which Python asks for another machine; what is run here need only end well.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,62 +19,13 @@ from scripts.driver.job import execute
 from tests.scripts.jobs import planned
 
 REPO = Path(__file__).resolve().parents[2]
-HERE = ("127.", "::1", "localhost")
 DEFAULT = ("-m", "scripts.train", "dataset=no2", "dataset.synthetic=true", "train.epochs=1")
-
-#: Python reads it at its start; every connection that is no socket of this machine is written down and refused.
-GUARD = """
-import os, socket
-
-def refused(kind):
-    real = getattr(socket.socket, kind)
-    def call(self, address, *more):
-        if self.family != socket.AF_UNIX and not str(address[0]).startswith(("127.", "::1", "localhost")):
-            note(f"{kind} {address}")
-        return real(self, address, *more)
-    return call
-
-def note(what):
-    with open(os.environ["GUARD_FILE"], "a") as stream:
-        stream.write(what + "\\n")
-    raise OSError(f"guard: {what}")
-
-class Guarded(socket.socket):
-    connect, connect_ex = refused("connect"), refused("connect_ex")
-
-look_up = socket.getaddrinfo
-def getaddrinfo(host, *more, **options):
-    if host and not str(host).startswith(("127.", "::1", "localhost")):
-        note(f"getaddrinfo {host}")
-    return look_up(host, *more, **options)
-
-socket.socket, socket.getaddrinfo = Guarded, getaddrinfo
-"""
-
-
-@pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What was asked for in this process; every attempt is refused."""
-    found: list[Any] = []
-
-    def refuse(*given: Any, **_: Any) -> None:
-        found.append(given)
-        raise OSError("guard")
-
-    monkeypatch.setattr(socket.socket, "connect", refuse)
-    monkeypatch.setattr(socket.socket, "connect_ex", refuse)
-    monkeypatch.setattr(socket, "getaddrinfo", refuse)
-    return found
 
 
 @pytest.mark.usefixtures("no_git")
-def test_training_without_a_logger_and_the_status_of_data_connect_nowhere(
-    tmp_path: Path, asked: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CMIXUP_DATA", str(tmp_path / "data"))
+def test_training_without_a_logger_and_the_status_of_data_connect_nowhere(tmp_path: Path) -> None:
     execute(planned(tmp_path, "method=erm", "logger=none", "train.epochs=1"))
     data.status()
-    assert asked == []
 
 
 def test_wilds_is_imported_without_asking_for_its_latest_version() -> None:
@@ -85,18 +37,15 @@ def test_wilds_is_imported_without_asking_for_its_latest_version() -> None:
     assert sys.modules.get("outdated") is before
 
 
-def environment(tmp_path: Path, **more: str) -> dict[str, str]:
-    """The environment of a user who has set nothing, with the guard in it."""
-    (tmp_path / "sitecustomize.py").write_text(GUARD)
+def environment(tmp_path: Path) -> dict[str, str]:
+    """The environment of a user who has set nothing, and what watches it."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("WANDB_", "CMIXUP_"))}
     return {
         **kept,
-        "PYTHONPATH": f"{tmp_path}{os.pathsep}{REPO}",
-        "GUARD_FILE": str(tmp_path / "asked"),
+        "PYTHONPATH": f"{os.environ['PYTHONPATH']}{os.pathsep}{REPO}",
         "CMIXUP_OUT": str(tmp_path / "out"),
         "CMIXUP_DATA": str(tmp_path / "data"),
         "OMP_NUM_THREADS": "1",
-        **more,
     }
 
 
@@ -129,15 +78,6 @@ def test_commands_and_imports_connect_nowhere(tmp_path: Path, words: tuple[str, 
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    assert not (tmp_path / "asked").exists(), (tmp_path / "asked").read_text()
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-def test_the_guard_sees_a_connection(tmp_path: Path) -> None:
-    code = "import socket\ntry: socket.create_connection(('192.0.2.1', 9), 1)\nexcept OSError: pass"
-    subprocess.run([sys.executable, "-c", code], env=environment(tmp_path), timeout=60, check=True)
-    assert "192.0.2.1" in (tmp_path / "asked").read_text()
 
 
 def far(trace: str) -> list[str]:

@@ -225,10 +225,6 @@ class _Bounded:
         self._most, self._got, self._started = most, 0, time.monotonic()
         self._bar: Any = None
         self.total = 0  # pooch sets it to what the server says, in bytes
-        if importlib.util.find_spec("tqdm") is not None:
-            from tqdm import tqdm  # type: ignore[import-untyped]
-
-            self._bar = tqdm(ncols=79, unit="B", unit_scale=True, leave=True)
 
     def update(self, size: int) -> None:
         """Count `size` bytes, rounded up to whole blocks."""
@@ -238,6 +234,11 @@ class _Bounded:
             raise Unavailable(f"sends more than the {self._most} bytes that it should")
         if seconds > TIMEOUT and self._got < SLOWEST * seconds:
             raise Unavailable(f"sends fewer than {SLOWEST} bytes a second")
+        if self._bar is None and size and importlib.util.find_spec("tqdm") is not None:
+            from tqdm import tqdm  # type: ignore[import-untyped]
+
+            # Not before the first bytes: an address that is out of reach shows no bar of nothing.
+            self._bar = tqdm(total=self.total or None, ncols=79, unit="B", unit_scale=True, leave=True)
         if self._bar is not None:
             self._bar.update(size)
 
@@ -245,8 +246,7 @@ class _Bounded:
         """Begin again."""
         self._got = 0
         if self._bar is not None:
-            self._bar.total = self.total
-            self._bar.reset()
+            self._bar.reset(self.total)
 
     def close(self) -> None:
         """End."""

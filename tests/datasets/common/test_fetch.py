@@ -236,6 +236,17 @@ def test_missing_everywhere_names_every_address_and_the_manual_way(root: Path, s
     assert files_below(root) == []
 
 
+def test_a_bar_is_shown_of_bytes_that_come_and_of_nothing_else(
+    root: Path, server: Server, capsys: pytest.CaptureFixture
+) -> None:
+    with pytest.raises(FetchError):
+        fetch(raw("http://127.0.0.1:9/refused", f"{server.url}/none"))
+    assert capsys.readouterr().err == ""
+    server.files["/canonical"] = CONTENT
+    fetch(raw(f"{server.url}/canonical"))
+    assert "100%" in capsys.readouterr().err
+
+
 def test_the_second_source_is_used_when_the_first_fails(root: Path, server: Server) -> None:
     server.files["/second"] = CONTENT
     _, path = fetch(raw(f"{server.url}/first", "http://127.0.0.1:9/refused", f"{server.url}/second"))

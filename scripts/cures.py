@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from cmixup.files import write_atomically
 from scripts.driver.cli import chosen, out_folder, user_errors
+from scripts.driver.provenance import check_committed
 from scripts.driver.words import parse_words
 from scripts.study.cell import Loader
 from scripts.study.cures import TABLES, arms, train_arm
@@ -33,6 +34,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         files = {cell: folder / cell[0] / f"{cell[1]}.json" for cell in cells}
         if given.get("publish", "0") == "1":
             found = [json.loads(path.read_text()) for path in files.values() if path.is_file()]
+            check_committed({f"{record['table']}/{record['arm']}": record for record in found})
             write_atomically(RECORDS, "".join(json.dumps(record) + "\n" for record in found))
             print(f"{len(found)} of {len(files)} arms written to {RECORDS}")
             return

@@ -29,6 +29,7 @@ import yaml
 
 from cmixup.errors import InputError
 from scripts.driver.cli import user_errors
+from scripts.driver.provenance import git_environment
 
 ROOT = Path(__file__).resolve().parents[1]
 MUTANTS = ROOT / "tests" / "mutants"
@@ -166,7 +167,7 @@ class Copy:
         identity = ["-c", "user.name=nobody", "-c", "user.email=nobody@localhost"]
         _run(["git", "-C", str(folder), *identity, "commit", "--quiet", "--allow-empty", "--message", "copy"])
         path = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))
-        environment = {"OMP_NUM_THREADS": "1", **os.environ, "PYTHONPATH": path}
+        environment = {"OMP_NUM_THREADS": "1", **git_environment(), "PYTHONPATH": path}
         for package in folder.glob("*/__init__.py"):
             name = package.parent.name
             code = f"import importlib.util; print(importlib.util.find_spec({name!r}).origin)"
@@ -280,6 +281,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _run(command: Sequence[str], **options: Any) -> subprocess.CompletedProcess[str]:
+    options = {"env": git_environment(), **options}  # a hook's GIT_DIR would be what is copied, and committed to
     return subprocess.run(command, capture_output=True, text=True, check=True, **options)
 
 

@@ -1,7 +1,7 @@
 """Copy finished runs of tables and figures into results/: reports, predictions, and curves where a run has some.
 
 `python -m scripts.publish [--out outputs]`. Runs by hand (`adhoc`, `debug`) and those of a search (`tune`) stay where
-they are, and so do runs of a working tree with uncommitted changes: their commit does not say what was run.
+they are. Runs of edited code, of an unknown commit, or of other sources than their commit holds are refused.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from scripts.driver.cli import out_folder, user_errors
 from scripts.driver.compose import TUNE_SEED
 from scripts.driver.locks import LOCKS, alone
 from scripts.driver.predictions import PREDICTIONS
+from scripts.driver.provenance import check_committed
 from scripts.driver.runs import HISTORY, load_reports
 from scripts.report.experiment import NOT_PUBLISHED, RESULTS
 from scripts.report.published import keep_predictions, write_reports
@@ -25,15 +26,13 @@ def publish(out: Path, results: Path) -> list[Path]:
     """Copy what `out/runs` holds to `results`; returns the files of reports that were written.
 
     Raises:
-        InputError: no run to publish, one of uncommitted code, one without predictions, or one with the seed that
+        InputError: no run to publish, one of edited or unknown code, one without predictions, or one with the seed that
             methods are tuned with. Nothing has been written then.
     """
     reports = [r for r in load_reports(out / "runs") if r["experiment"] not in NOT_PUBLISHED]
     if not reports:
         raise InputError(f"out {out} holds no finished run of a table or figure")
-    dirty = [r["run"] for r in reports if r["dirty"] or not r["commit"]]
-    if dirty:
-        raise InputError(f"{len(dirty)} runs were made with uncommitted changes, such as {dirty[0]}; train them again")
+    check_committed({r["run"]: r for r in reports})
     without = [r["run"] for r in reports if not (out / "runs" / r["run"] / PREDICTIONS).is_file()]
     if without:
         raise InputError(f"{len(without)} runs have no {PREDICTIONS}, such as {without[0]}; train them again")

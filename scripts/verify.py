@@ -24,7 +24,8 @@ from scripts.driver.cli import chosen, user_errors
 from scripts.driver.compose import command, compose_train, names
 from scripts.driver.parallel import train_stacks
 from scripts.driver.plan import Job, plan
-from scripts.driver.runs import environment, is_done, read_report
+from scripts.driver.provenance import environment
+from scripts.driver.runs import is_done, read_report
 from scripts.driver.words import parse_seeds
 from scripts.report.experiment import NOT_PUBLISHED, RESULTS
 from scripts.report.verification import (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -29,8 +30,10 @@ def one_thread() -> None:
 
 
 def pytest_configure() -> None:
-    """Collect no garbage while everything is imported."""
+    """Collect no garbage while everything is imported, and forget the repository of a hook that runs the tests."""
     gc.disable()
+    for name in [name for name in os.environ if name.startswith("GIT_")]:
+        del os.environ[name]
 
 
 def pytest_collection_finish() -> None:

@@ -28,7 +28,7 @@ from models.lstnet import LSTNet
 from models.resnet import ResNet
 from scripts.bench.maml import looped, make, vectorised
 from scripts.driver.cli import user_errors
-from scripts.driver.runs import environment
+from scripts.driver.provenance import environment
 from scripts.report.experiment import RESULTS
 from scripts.report.tables import markdown_rows
 

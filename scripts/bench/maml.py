@@ -22,7 +22,7 @@ from cmixup.tasks import Episode
 from models.conv_maml import ConvMAML
 from scripts.driver.cli import user_errors
 from scripts.driver.devices import pick_device
-from scripts.driver.runs import environment
+from scripts.driver.provenance import environment
 from scripts.report.experiment import RESULTS
 from scripts.report.tables import markdown_rows
 

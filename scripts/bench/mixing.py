@@ -31,7 +31,7 @@ from cmixup.seeding import Streams, torch_seed
 from cmixup.training.loader import BatchLoader
 from models.resnet import ResNet, resnet18
 from scripts.driver.cli import user_errors
-from scripts.driver.runs import environment
+from scripts.driver.provenance import environment
 from scripts.report.experiment import RESULTS
 from scripts.report.tables import markdown_rows
 

@@ -29,7 +29,7 @@ from datasets.airfoil import Airfoil
 from models.fcn3 import FCN3
 from models.lstnet import LSTNet
 from scripts.driver.cli import user_errors
-from scripts.driver.runs import environment
+from scripts.driver.provenance import environment
 from scripts.report.experiment import RESULTS
 from scripts.report.tables import markdown_rows
 

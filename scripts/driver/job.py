@@ -27,16 +27,9 @@ from scripts.driver.ending import ENDED, end_together, go_on_ending
 from scripts.driver.locks import LOCKS, clean, holding, wait_for
 from scripts.driver.plan import Job, stack_key
 from scripts.driver.predictions import Parts, scored
+from scripts.driver.provenance import code_digest, environment
 from scripts.driver.record import kept_texts, make_report, stack_report
-from scripts.driver.runs import (
-    begin_run,
-    code_digest,
-    environment,
-    is_done,
-    set_damage_aside,
-    write_report,
-    write_run,
-)
+from scripts.driver.runs import begin_run, is_done, set_damage_aside, write_report, write_run
 from scripts.driver.stack_logger import StackLogger
 
 

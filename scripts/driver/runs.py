@@ -8,19 +8,14 @@ the sizes of the other files, so that one that was cut or emptied is seen: such 
 
 from __future__ import annotations
 
-import contextlib
 import csv
-import functools
 import hashlib
 import io
 import json
 import math
-import platform
 import re
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -35,13 +30,7 @@ from scripts.driver.predictions import PREDICTIONS, Parts, write_predictions
 REPORT, HISTORY, CONFIG, DONE = "report.json", "history.csv", "config.yaml", "DONE"
 FORMAT = 2  # of a run's folder, in its report: `DONE` lists the files
 LONGEST_NAME = 120  # of a folder
-CODE = Path(__file__).resolve().parents[2]  # the checkout that runs
-CODE_FOLDERS = ("cmixup", "configs", "datasets", "models", "scripts")
-CARRIED = ".commit.json"  # which commit it is, where it was carried without git
-GIT = ("git", "--no-optional-locks", "-C")  # in no other git's way
-NUMBERS_FROM = ("cmixup", "datasets", "models")  # folders of sources
 MACHINE_KEYS = ("out", "weights", "resume")  # of a configuration: where a run is kept, how much of it, and from where
-PACKAGES = ("torch", "numpy", "scikit-learn", "hydra-core", "torchvision", "wilds", "PyTDC")
 
 
 def folder_name(preset: str, options: Mapping[str, Any]) -> str:
@@ -193,90 +182,3 @@ def load_reports(root: Path) -> list[dict[str, Any]]:
     for path, why in filter(None, map(damage, folders)):
         print(f"{path} {why}: the run does not count; its command trains it again", file=sys.stderr)
     return [read_report(folder) for folder in folders if is_done(folder)]
-
-
-def environment(device: torch.device, code: Path = CODE) -> dict[str, Any]:
-    """Return what a reader needs to repeat a run: commit, package versions, Python, device.
-
-    The code counts as dirty when a tracked file differs from the commit, or when an untracked file lies below one of
-    `CODE_FOLDERS`: the commit does not say what such a file did.
-
-    Args:
-        device: what the run trains on.
-        code: the checkout that holds the code.
-    """
-    versions = {}
-    for package in PACKAGES:
-        with contextlib.suppress(metadata.PackageNotFoundError):
-            versions[package] = metadata.version(package)
-    commit = _head(code)
-    return {
-        "commit": commit or carried_commit(code),
-        "dirty": is_dirty(code) if commit else not carried_commit(code),
-        "versions": {"python": platform.python_version(), **versions},
-        "device": device_name(device),
-        "threads": torch.get_num_threads(),
-    }
-
-
-@functools.cache
-def code_digest(code: Path = CODE) -> str:
-    """Return a digest of the sources that numbers depend on, committed or not, as twelve hexadecimal digits."""
-    return _digest(code, NUMBERS_FROM, (".py",))[:12]
-
-
-def note_commit(code: Path = CODE) -> None:
-    """Write which commit the code is, for a machine that it is carried to without git; nothing if it is dirty."""
-    commit = _head(code)
-    if commit and not is_dirty(code):
-        write_atomically(
-            code / CARRIED, json.dumps({"commit": commit, "code": _digest(code, CODE_FOLDERS, (".py", ".yaml"))}) + "\n"
-        )
-
-
-def carried_commit(code: Path) -> str:
-    """Return the commit that `note_commit` wrote where the code is still what it was then, else nothing."""
-    path = code / CARRIED
-    noted = json.loads(path.read_text()) if path.is_file() else {}
-    return str(noted["commit"]) if noted.get("code") == _digest(code, CODE_FOLDERS, (".py", ".yaml")) else ""
-
-
-def _digest(code: Path, folders: Sequence[str], suffixes: Sequence[str]) -> str:
-    """Return a hash of the names and contents of the files with these suffixes below some folders."""
-    files = [f for folder in folders for f in sorted((code / folder).rglob("*")) if f.suffix in suffixes]
-    texts = b"".join(f"{file.relative_to(code).as_posix()}\0".encode() + file.read_bytes() for file in files)
-    return hashlib.sha256(texts).hexdigest()
-
-
-def is_dirty(code: Path) -> bool:
-    """Return whether the code differs from its commit; see `environment`."""
-    changed = _git(code, "status", "--porcelain", "--untracked-files=no")
-    untracked = _git(code, "ls-files", "--others", "--exclude-standard", "--", *CODE_FOLDERS)
-    return bool(changed or untracked)
-
-
-def _head(code: Path) -> str:
-    return _git(code, "rev-parse", "HEAD")
-
-
-def _git(code: Path, *command: str) -> str:
-    try:
-        done = subprocess.run([*GIT, str(code), *command], capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        return ""
-    return done.stdout.strip()
-
-
-def device_name(device: torch.device) -> str:
-    """Return the kind of a device with the name of its processor, such as "cpu: AMD EPYC"."""
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else _cpu_name()
-    return f"{device.type}: {name}"
-
-
-@functools.cache
-def _cpu_name() -> str:
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()

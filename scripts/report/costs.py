@@ -13,7 +13,7 @@ from typing import Any
 
 from scripts.driver.compose import compose_train
 from scripts.driver.plan import Job
-from scripts.driver.runs import device_name
+from scripts.driver.provenance import device_name
 from scripts.report.experiment import RESULTS
 
 TRAINED = ("dataset", "method", "train")  # parts of a configuration in which a similar run may differ

@@ -16,6 +16,7 @@ from cmixup.label_scaling import LabelScaling
 from cmixup.methods.base import Method
 from datasets.common.base import Dataset
 from scripts.driver.config import check_part
+from scripts.driver.provenance import check_committed
 from scripts.driver.runs import load_reports
 from scripts.report.layer_choice import choose_variants
 
@@ -28,10 +29,12 @@ def finished(out: Path, experiment: str) -> list[dict[str, Any]]:
 
 
 def check_publishable(reports: Sequence[Report]) -> None:
-    """Raise `InputError` for runs of uncommitted code or on synthetic data, whose numbers must not enter results/."""
+    """Raise `InputError` for runs of edited or unknown code or on synthetic data; results/ holds none."""
+    try:
+        check_committed({str(report["run"]): report for report in reports})
+    except InputError as error:
+        raise InputError(f"{error}, or give --results") from None
     for report in reports:
-        if report["dirty"] or not report["commit"]:
-            raise InputError(f"{report['run']} was made with uncommitted changes; train it again, or give --results")
         if report["config"]["dataset"].get("synthetic"):
             raise InputError(f"{report['run']} is of synthetic data; its numbers go elsewhere: give --results")
 

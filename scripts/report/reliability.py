@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from cmixup.files import write_atomically
-from scripts.driver.runs import environment
+from scripts.driver.provenance import environment
 from scripts.trials.base import Trial
 
 RECORDS, PAGE = "reliability.jsonl", "reliability.md"

@@ -16,7 +16,7 @@ from cmixup.training.trainer import RunResult, train
 from scripts.driver.compose import compose_train
 from scripts.driver.job import make_run
 from scripts.driver.plan import Job, plan, stack_key
-from scripts.driver.runs import environment
+from scripts.driver.provenance import environment
 from scripts.study.rules import Cell, Rules
 
 LoadFn = Callable[[Job, int], RegressionData]

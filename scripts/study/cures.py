@@ -26,7 +26,7 @@ from cmixup.seeding import Streams
 from cmixup.training.trainer import RunResult
 from scripts.driver.compose import compose_train
 from scripts.driver.plan import Job, plan
-from scripts.driver.runs import environment
+from scripts.driver.provenance import environment
 from scripts.study.cell import Loader, nrmse, stacks_of, train_runs
 from scripts.study.rules import SHARED_WORDS, Rules
 from scripts.study.traits import mixing_bias, quick_fit

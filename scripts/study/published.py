@@ -17,6 +17,7 @@ import numpy as np
 
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
+from scripts.driver.provenance import check_committed
 from scripts.report.experiment import RESULTS
 from scripts.study.cell import Trained, nrmse
 from scripts.study.rules import RULES, Cell, Rules
@@ -40,12 +41,14 @@ def publish(folder: Path, rules: Rules, into: Path | None = None) -> int:
     bytes.
 
     Raises:
-        InputError: what is published was made by other rules, or a table with other test rows.
+        InputError: what is published was made by other rules, or a table with other test rows; or cells that were made
+            by edited or unknown code.
     """
     into = into or folder_of(rules)
     if other := [record for record in read(into) if record["rules"] != rules.checksum]:
         raise InputError(f"{into} was made by other rules: nothing can be published beside it ({len(other)} records)")
     made = load(folder, rules)
+    check_committed({key_of(key_of_record(record)): record for record in made})
     records = {key_of_record(record): record for record in (*read(into), *made)}
     cells = [cell for cell in rules.cells() if cell.key in records]
     for table, of_table in itertools.groupby(cells, key=lambda cell: cell.table.name):

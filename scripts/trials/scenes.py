@@ -53,6 +53,8 @@ def publishing(runs: Path) -> Scene:
         def point() -> None:
             experiment: Any = sys.modules["scripts.report.experiment"]
             experiment.RESULTS = out
+            provenance: Any = sys.modules["scripts.driver.provenance"]
+            provenance.code_at = lambda *_: ""  # their commit is made up, too
 
         return Command("scripts.publish", ("--out", str(runs)), point)
 

@@ -122,9 +122,15 @@ def test_borrowed_rows_come_from_the_other_experiment():
     assert block.cells["cmixup_batch"]["rmse"].paper == 2.792
 
 
-def test_publish_refuses_runs_of_uncommitted_code(tmp_path):
-    leave_run(tmp_path / "out", report(0, dirty=True))
-    with pytest.raises(InputError, match="uncommitted"):
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [({"dirty": True}, "uncommitted"), ({"commit": ""}, "unknown"), ({"commit": "0" * 40}, "not in this checkout"),
+     ({"code": "0" * 12}, "other sources")],
+)  # fmt: skip
+def test_publish_refuses_runs_of_uncommitted_or_unknown_code(tmp_path, changes, said):
+    leave_run(tmp_path / "out", report(0, **changes))
+    leave_run(tmp_path / "out", report(1))
+    with pytest.raises(InputError, match=rf"^1 runs cannot be published \(table1/airfoil/.*seed=0\): .*{said}"):
         publish(tmp_path / "out", tmp_path / "results")
     assert not (tmp_path / "results").exists()
     with pytest.raises(InputError, match="no finished run"):

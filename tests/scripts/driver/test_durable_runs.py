@@ -13,12 +13,13 @@ import torch
 
 from cmixup.errors import InputError
 from cmixup.training.checkpoint import RESUME_FILE
-from scripts.driver import ending, runs
+from scripts.driver import ending
 from scripts.driver import job as job_module
 from scripts.driver.job import execute
 from scripts.driver.locks import LOCKS, holding
 from scripts.driver.parallel import train_stacks
 from scripts.driver.plan import Job
+from scripts.driver.provenance import code_digest
 from scripts.driver.runs import DONE, is_done, load_reports, set_damage_aside
 from tests.scripts.driver.test_locks import held_by
 from tests.scripts.jobs import planned, report_of
@@ -144,9 +145,9 @@ def test_the_digest_of_the_code_is_that_of_its_sources(tmp_path: Path) -> None:
     digests = set()
     for text in ("a = 1", "a = 2"):
         source.write_text(text)
-        runs.code_digest.cache_clear()
-        digests.add(runs.code_digest(tmp_path))
-    runs.code_digest.cache_clear()
+        code_digest.cache_clear()
+        digests.add(code_digest(tmp_path))
+    code_digest.cache_clear()
     assert len(digests) == 2
     assert all(len(digest) == 12 for digest in digests)
 

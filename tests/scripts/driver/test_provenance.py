@@ -1,6 +1,6 @@
 """A report says where its numbers come from: packages, files, seeds; and every seed is a run of its own.
 
-What it says of the code is in test_runs.py.
+What it says of the code is in test_commit.py.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from datasets import airfoil
 from datasets.common.fetch import RawFile
 from models.fcn3 import FCN3
 from scripts.driver.job import execute, make_run
-from scripts.driver.runs import environment
+from scripts.driver.provenance import environment
 from tests.helpers import assert_states_equal, states_differ
 from tests.scripts.jobs import planned, report_of
 

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +17,8 @@ from scripts.driver.compose import compose_train
 from scripts.driver.job import execute
 from scripts.driver.plan import plan
 from scripts.driver.predictions import Scored
-from scripts.driver.runs import CODE, begin_run, environment, is_done, load_reports, mark_done, recorded_config
+from scripts.driver.provenance import CODE
+from scripts.driver.runs import begin_run, is_done, load_reports, mark_done, recorded_config
 from scripts.report.published import cell_of, published_reports, report_files
 from tests.scripts.jobs import FILES
 from tests.scripts.reports import report
@@ -100,107 +98,6 @@ def test_a_report_reads_back_as_written(tmp_path: Path) -> None:
     write_run(tmp_path / "run")
     (back,) = load_reports(tmp_path)
     assert back == report()
-
-
-def test_the_environment_says_what_is_needed_to_repeat_a_run() -> None:
-    found = environment(torch.device("cpu"))
-    assert found["commit"] == git(CODE, "rev-parse", "HEAD")
-    assert found["versions"]["torch"] == metadata.version("torch")
-    assert found["versions"]["python"] == sys.version.split()[0]
-    assert {"torch", "numpy"} <= set(found["versions"])
-    assert found["device"].startswith("cpu: ")
-    assert len(found["device"]) > 5
-    assert found["threads"] == torch.get_num_threads()
-    json.dumps(found)
-
-
-def test_the_environment_without_git(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert environment(torch.device("cpu"), tmp_path)["commit"] == ""
-
-
-def git(folder: Path, *command: str) -> str:
-    identity = ("-c", "user.name=nobody", "-c", "user.email=nobody@localhost")
-    done = subprocess.run(["git", "-C", str(folder), *identity, *command], capture_output=True, text=True, check=True)
-    return done.stdout.strip()
-
-
-@pytest.fixture
-def checkout(tmp_path: Path) -> Path:
-    """A scratch repository with one committed file in a code folder, and one elsewhere."""
-    code = tmp_path / "checkout"
-    for name in ("cmixup/mix.py", "docs/page.md", ".gitignore"):
-        (code / name).parent.mkdir(parents=True, exist_ok=True)
-        (code / name).write_text("__pycache__/\n")
-    git(tmp_path, "init", "--quiet", str(code))
-    git(code, "add", ".")
-    git(code, "commit", "--quiet", "--message", "all")
-    return code
-
-
-def test_a_clean_checkout_is_not_dirty(checkout: Path) -> None:
-    (checkout / "notes.txt").write_text("untracked, but no code")
-    (checkout / "outputs").mkdir()
-    (checkout / "outputs" / "run.json").write_text("{}")
-    (checkout / "cmixup" / "__pycache__").mkdir()
-    (checkout / "cmixup" / "__pycache__" / "mix.pyc").write_text("ignored")
-    found = environment(torch.device("cpu"), checkout)
-    assert (found["commit"], found["dirty"]) == (git(checkout, "rev-parse", "HEAD"), False)
-
-
-def test_code_that_is_carried_without_git_keeps_its_commit_until_it_changes(checkout: Path) -> None:
-    head, cpu = git(checkout, "rev-parse", "HEAD"), torch.device("cpu")
-    runs.note_commit(checkout)
-    (checkout / ".git").rename(checkout / "elsewhere")
-    found = environment(cpu, checkout)
-    assert (found["commit"], found["dirty"]) == (head, False)
-    (checkout / "cmixup/new.py").write_text("")
-    found = environment(cpu, checkout)
-    assert (found["commit"], found["dirty"]) == ("", True)
-
-
-def test_the_commit_of_dirty_code_is_not_noted(checkout: Path) -> None:
-    (checkout / "cmixup/mix.py").write_text("changed")
-    runs.note_commit(checkout)
-    assert not (checkout / runs.CARRIED).exists()
-
-
-@pytest.mark.parametrize("name", ["cmixup/mix.py", "docs/page.md"])
-def test_a_changed_tracked_file_makes_a_run_dirty(checkout: Path, name: str) -> None:
-    (checkout / name).write_text("changed")
-    assert environment(torch.device("cpu"), checkout)["dirty"]
-    git(checkout, "add", ".")
-    assert environment(torch.device("cpu"), checkout)["dirty"]
-
-
-@pytest.mark.parametrize("folder", ["cmixup/methods", "configs/method", "datasets", "models", "scripts/driver"])
-def test_an_untracked_file_of_the_code_makes_a_run_dirty(checkout: Path, folder: str) -> None:
-    (checkout / folder).mkdir(parents=True, exist_ok=True)
-    (checkout / folder / "mine.py").write_text("a method that nobody committed")
-    assert environment(torch.device("cpu"), checkout)["dirty"]
-
-
-def test_the_repository_asked_is_that_of_the_code(
-    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Runs are started from anywhere, and the current directory may be another repository."""
-    head = environment(torch.device("cpu"))["commit"]
-    monkeypatch.chdir(checkout)
-    assert environment(torch.device("cpu"))["commit"] == head != git(checkout, "rev-parse", "HEAD")
-    assert (CODE / "scripts/driver/runs.py").is_file()
-
-
-def test_commit_and_dirty_follow_the_code_and_nothing_else_changes(
-    checkout: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir("/")
-    first = environment(torch.device("cpu"), checkout)
-    assert (first["commit"], first["dirty"]) == (git(checkout, "rev-parse", "HEAD"), False)
-    (checkout / "cmixup" / "mix.py").write_text("changed")
-    assert environment(torch.device("cpu"), checkout) == {**first, "dirty": True}
-    git(checkout, "commit", "--quiet", "--all", "--message", "second")
-    second = environment(torch.device("cpu"), checkout)
-    assert second == {**first, "commit": git(checkout, "rev-parse", "HEAD")} != first
 
 
 # ---- what is recorded

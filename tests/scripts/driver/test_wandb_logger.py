@@ -14,7 +14,8 @@ from cmixup.errors import InputError
 from scripts.driver import wandb_logger
 from scripts.driver.job import execute
 from scripts.driver.predictions import read_predictions
-from scripts.driver.runs import CODE, load_reports
+from scripts.driver.provenance import CODE
+from scripts.driver.runs import load_reports
 from tests.scripts.jobs import planned
 from tests.scripts.wandb_file import read_offline
 

@@ -14,7 +14,7 @@ import torch
 
 from scripts.driver.compose import compose_train
 from scripts.driver.plan import Job, plan
-from scripts.driver.runs import device_name
+from scripts.driver.provenance import device_name
 from scripts.report import cells, costs
 from scripts.report.cells import Choice, plan_cells
 from scripts.report.costs import estimate_minutes, run_minutes

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +15,7 @@ import torch
 from cmixup.data import RegressionData, Split
 from cmixup.mixing.lam import Beta
 from cmixup.pairing.label import LabelDistance
+from scripts import cures as command
 from scripts.study import cures_page
 from scripts.study.cures import STRENGTHS, CurvedBeta, arms, bias_to_noise, pull_of
 from scripts.study.rules import load_rules
@@ -89,3 +93,18 @@ def test_the_page_says_what_is_kept() -> None:
     assert any(
         "alpha shrunk where curved: better than without it on Airfoil" in line and "Worth" in line for line in lines
     )
+
+
+@pytest.mark.parametrize(("changes", "code"), [({}, 0), ({"dirty": True}, 2), ({"commit": ""}, 2)])
+def test_arms_of_edited_or_unknown_code_are_not_published(
+    changes: dict[str, Any], code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    monkeypatch.setattr(command, "RECORDS", tmp_path / "cures.jsonl")
+    kept = tmp_path / "study/cures/airfoil/erm.json"
+    kept.parent.mkdir(parents=True)
+    record = {"table": "airfoil", "arm": "erm", "commit": "c0ffee", "dirty": False, **changes}
+    kept.write_text(json.dumps(record))
+    with pytest.raises(SystemExit) if code else contextlib.nullcontext():
+        command.main(["publish=1", f"out={tmp_path}"])
+    assert (tmp_path / "cures.jsonl").is_file() == (not code)
+    assert ("1 runs cannot be published (airfoil/erm): " in capsys.readouterr().err) == bool(code)

@@ -209,6 +209,7 @@ def test_a_cell_is_tuned_on_its_own_seed_and_trains_the_winner(
 def trained(short: Rules, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the cells of ERM, C-Mixup and resampling on three tables, which are the twin in truth."""
     monkeypatch.setattr(Rules, "words", twin_words)
+    monkeypatch.setattr(cells, "environment", lambda _: {"commit": "c0ffee", "dirty": False})
     load = Loader()
     for cell in short.cells(["penguin_mass", "gilgai_soil", "us_wages_1988"], ["all"], ["erm", "cmixup", "resample"]):
         store.save(tmp_path / "study", cell, train_cell(cell, short, load))
@@ -275,6 +276,18 @@ def test_what_is_published_is_verified_and_rendered(trained: Path, short: Rules,
     assert "| All rows (3,000 for training at most) | 3 |" in line
     assert page.headline([], short) == ""
     assert page.draw_ranks(page.scores_of(records, "all"), ["erm", "cmixup", "resample"], 0.05) is not None
+
+
+@pytest.mark.parametrize("changes", [{"dirty": True}, {"commit": ""}, {"commit": "0" * 40}])
+def test_cells_of_edited_or_unknown_code_are_not_published(
+    changes: dict[str, object], short: Rules, tmp_path: Path
+) -> None:
+    record = {"table": "penguin_mass", "condition": "all", "method": "erm", "rules": short.checksum}
+    (cell,) = short.cells(["penguin_mass"], ["all"], ["erm"])
+    store.save(tmp_path, cell, cells.Trained({**record, "commit": "c0ffee", "dirty": False, **changes}, [], []))
+    with pytest.raises(InputError, match=r"^1 runs cannot be published \(penguin_mass/all/erm\): "):
+        published.publish(tmp_path, short, tmp_path / "into")
+    assert not (tmp_path / "into").exists()
 
 
 def test_records_by_other_rules_are_refused(short: Rules, rules: Rules, tmp_path: Path) -> None:

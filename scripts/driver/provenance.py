@@ -1,0 +1,176 @@
+"""Which code made a run: its commit, whether it was edited, and a digest of its sources."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import io
+import json
+import os
+import platform
+import subprocess
+import tarfile
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import torch
+
+from cmixup.errors import InputError
+from cmixup.files import write_atomically
+
+CODE = Path(__file__).resolve().parents[2]  # the checkout that runs
+CODE_FOLDERS = ("cmixup", "configs", "datasets", "models", "scripts")
+CARRIED = ".commit.json"  # which commit it is, where it was carried without git
+GIT = ("git", "--no-optional-locks", "-C")  # in no other git's way
+NUMBERS_FROM = ("cmixup", "datasets", "models")  # folders of sources
+SOURCES = (".py", ".yaml")
+PACKAGES = ("torch", "numpy", "scikit-learn", "hydra-core", "torchvision", "wilds", "PyTDC")
+NAMED = 3  # runs in a line that refuses them
+
+
+def environment(device: torch.device, code: Path = CODE) -> dict[str, Any]:
+    """Return what a reader needs to repeat a run: commit, digest of the sources, package versions, Python, device.
+
+    The code counts as dirty when a tracked file differs from the commit, or when an untracked file lies below one of
+    `CODE_FOLDERS`: the commit does not say what such a file did. A copy below somebody else's repository has no commit.
+
+    Args:
+        device: what the run trains on.
+        code: the checkout that holds the code.
+    """
+    versions = {}
+    for package in PACKAGES:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            versions[package] = metadata.version(package)
+    commit = _head(code)
+    return {
+        "commit": commit or carried_commit(code),
+        "dirty": is_dirty(code) if commit else not carried_commit(code),
+        "code": code_digest(code),
+        "versions": {"python": platform.python_version(), **versions},
+        "device": device_name(device),
+        "threads": torch.get_num_threads(),
+    }
+
+
+def check_committed(runs: Mapping[str, Mapping[str, Any]], code: Path = CODE) -> None:
+    """Refuse runs that may not be published: made by edited code, or by code of which nobody knows what it was.
+
+    Args:
+        runs: what `environment` said when each was made, by the run's name. Earlier versions noted no digest.
+        code: the checkout that publishes; it must have the commits.
+
+    Raises:
+        InputError: runs without a commit or of uncommitted changes, of a commit that this checkout does not have, or
+            whose sources were not those of their commit.
+    """
+    edited = [name for name, run in runs.items() if run["dirty"] or not run["commit"]]
+    _refuse(edited, "made with uncommitted changes or by code of unknown commit; train them again")
+    digests = {commit: code_at(str(commit), code) for commit in {run["commit"] for run in runs.values()}}
+    unknown = [name for name, run in runs.items() if digests[run["commit"]] is None]
+    _refuse(unknown, "of a commit that is not in this checkout; fetch it, or publish from one that has it")
+    other = [name for name, run in runs.items() if run.get("code", digests[run["commit"]]) != digests[run["commit"]]]
+    _refuse(other, "made by other sources than their commit holds; train them again")
+
+
+def _refuse(names: list[str], why: str) -> None:
+    if names:
+        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+        raise InputError(f"{len(names)} runs cannot be published ({', '.join(names[:NAMED])}{more}): {why}")
+
+
+@functools.cache
+def code_digest(code: Path = CODE) -> str:
+    """Return a digest of the sources that numbers depend on, committed or not, as twelve hexadecimal digits."""
+    return _digest(_files(code, NUMBERS_FROM, (".py",)))[:12]
+
+
+def sources_digest(code: Path = CODE) -> str:
+    """Return a digest of all sources and configurations, committed or not, as 64 hexadecimal digits."""
+    return _digest(_files(code, CODE_FOLDERS, SOURCES))
+
+
+def code_at(commit: str, code: Path = CODE) -> str | None:
+    """Return what `code_digest` gives in a clean checkout of a commit, or None where `code` does not have it."""
+    there = _git(code, "ls-tree", "--name-only", commit, *NUMBERS_FROM) if commit.isalnum() else None
+    packed = _git(code, "archive", "--format=tar", commit, *there.decode().split()) if there else None
+    if packed is None:
+        return None
+    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+        sources = [member for member in archive if member.isfile() and member.name.endswith(".py")]
+        return _digest({one.name: archive.extractfile(one).read() for one in sources})[:12]  # type: ignore[union-attr]
+
+
+def note_commit(code: Path = CODE) -> None:
+    """Write which commit the code is, for a machine that it is carried to without git; nothing if it is dirty."""
+    commit = _head(code)
+    if commit and not is_dirty(code):
+        write_atomically(code / CARRIED, json.dumps({"commit": commit, "code": sources_digest(code)}) + "\n")
+
+
+def carried_commit(code: Path) -> str:
+    """Return the commit that `note_commit` wrote where the code is still what it was then, else nothing."""
+    try:
+        noted = json.loads((code / CARRIED).read_text())
+        return str(noted["commit"]) if noted["code"] == sources_digest(code) else ""
+    except (OSError, ValueError, TypeError, KeyError):  # there is none, or it is damaged
+        return ""
+
+
+def is_dirty(code: Path) -> bool:
+    """Return whether the code differs from its commit, or git cannot say; see `environment`."""
+    changed = _git(code, "status", "--porcelain", "--untracked-files=no")
+    untracked = _git(code, "ls-files", "--others", "--exclude-standard", "--", *CODE_FOLDERS)
+    return changed != b"" or untracked != b""
+
+
+def git_environment() -> dict[str, str]:
+    """Return the environment without the variables by which hooks name a repository of theirs."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+
+
+def _head(code: Path) -> str:
+    """Return the commit of the repository whose root is `code`, or nothing: one around it does not hold this code."""
+    top = _git(code, "rev-parse", "--show-toplevel")
+    if not top or Path(os.fsdecode(top.rstrip(b"\n"))).resolve() != code.resolve():
+        return ""
+    return (_git(code, "rev-parse", "HEAD") or b"").decode().strip()
+
+
+def _git(code: Path, *command: str) -> bytes | None:
+    """Return what git says, or None where it fails or is not installed."""
+    try:
+        done = subprocess.run([*GIT, str(code), *command], capture_output=True, check=True, env=git_environment())
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout
+
+
+def _files(code: Path, folders: tuple[str, ...], suffixes: tuple[str, ...]) -> dict[str, bytes]:
+    """Return the files with these suffixes below some folders, by their names from `code`."""
+    files = [file for folder in folders for file in (code / folder).rglob("*") if file.suffix in suffixes]
+    return {file.relative_to(code).as_posix(): file.read_bytes() for file in files}
+
+
+def _digest(files: Mapping[str, bytes]) -> str:
+    """Return a hash of the names and contents of files."""
+    names = sorted(files, key=PurePosixPath)
+    return hashlib.sha256(b"".join(f"{name}\0".encode() + files[name] for name in names)).hexdigest()
+
+
+def device_name(device: torch.device) -> str:
+    """Return the kind of a device with the name of its processor, such as "cpu: AMD EPYC"."""
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else _cpu_name()
+    return f"{device.type}: {name}"
+
+
+@functools.cache
+def _cpu_name() -> str:
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()

@@ -1,0 +1,252 @@
+"""What a report says of the code: its commit, edits, and a digest, in a checkout and in copies elsewhere."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from cmixup.errors import InputError
+from scripts.driver.provenance import (
+    CARRIED,
+    CODE,
+    check_committed,
+    code_at,
+    code_digest,
+    environment,
+    note_commit,
+)
+
+CPU = torch.device("cpu")
+
+
+def test_the_environment_says_what_is_needed_to_repeat_a_run() -> None:
+    found = environment(CPU)
+    assert found["commit"] == git(CODE, "rev-parse", "HEAD")
+    assert found["versions"]["torch"] == metadata.version("torch")
+    assert found["versions"]["python"] == sys.version.split()[0]
+    assert {"torch", "numpy"} <= set(found["versions"])
+    assert found["device"].startswith("cpu: ")
+    assert len(found["device"]) > 5
+    assert found["threads"] == torch.get_num_threads()
+    json.dumps(found)
+
+
+def test_the_environment_without_git(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert environment(CPU, tmp_path)["commit"] == ""
+
+
+def git(folder: Path, *command: str) -> str:
+    identity = ("-c", "user.name=nobody", "-c", "user.email=nobody@localhost")
+    done = subprocess.run(["git", "-C", str(folder), *identity, *command], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A scratch repository with one committed file in a code folder, and one elsewhere."""
+    code = tmp_path / "checkout"
+    for name in ("cmixup/mix.py", "docs/page.md", ".gitignore"):
+        (code / name).parent.mkdir(parents=True, exist_ok=True)
+        (code / name).write_text("__pycache__/\n")
+    git(tmp_path, "init", "--quiet", str(code))
+    git(code, "add", ".")
+    git(code, "commit", "--quiet", "--message", "all")
+    return code
+
+
+def test_a_clean_checkout_is_not_dirty(checkout: Path) -> None:
+    (checkout / "notes.txt").write_text("untracked, but no code")
+    (checkout / "outputs").mkdir()
+    (checkout / "outputs" / "run.json").write_text("{}")
+    (checkout / "cmixup" / "__pycache__").mkdir()
+    (checkout / "cmixup" / "__pycache__" / "mix.pyc").write_text("ignored")
+    found = environment(CPU, checkout)
+    assert (found["commit"], found["dirty"]) == (git(checkout, "rev-parse", "HEAD"), False)
+
+
+def test_code_that_is_carried_without_git_keeps_its_commit_until_it_changes(checkout: Path) -> None:
+    head = git(checkout, "rev-parse", "HEAD")
+    note_commit(checkout)
+    (checkout / ".git").rename(checkout / "elsewhere")
+    found = environment(CPU, checkout)
+    assert (found["commit"], found["dirty"]) == (head, False)
+    (checkout / "cmixup/new.py").write_text("")
+    found = environment(CPU, checkout)
+    assert (found["commit"], found["dirty"]) == ("", True)
+
+
+def test_the_commit_of_dirty_code_is_not_noted(checkout: Path) -> None:
+    (checkout / "cmixup/mix.py").write_text("changed")
+    note_commit(checkout)
+    assert not (checkout / CARRIED).exists()
+
+
+@pytest.mark.parametrize("name", ["cmixup/mix.py", "docs/page.md"])
+def test_a_changed_tracked_file_makes_a_run_dirty(checkout: Path, name: str) -> None:
+    (checkout / name).write_text("changed")
+    assert environment(CPU, checkout)["dirty"]
+    git(checkout, "add", ".")
+    assert environment(CPU, checkout)["dirty"]
+
+
+@pytest.mark.parametrize("folder", ["cmixup/methods", "configs/method", "datasets", "models", "scripts/driver"])
+def test_an_untracked_file_of_the_code_makes_a_run_dirty(checkout: Path, folder: str) -> None:
+    (checkout / folder).mkdir(parents=True, exist_ok=True)
+    (checkout / folder / "mine.py").write_text("a method that nobody committed")
+    assert environment(CPU, checkout)["dirty"]
+
+
+def test_the_repository_asked_is_that_of_the_code(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Runs are started from anywhere, and the current directory may be another repository."""
+    head = environment(CPU)["commit"]
+    monkeypatch.chdir(checkout)
+    assert environment(CPU)["commit"] == head != git(checkout, "rev-parse", "HEAD")
+    assert (CODE / "scripts/driver/provenance.py").is_file()
+
+
+def test_commit_and_dirty_follow_the_code_and_nothing_else_changes(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir("/")
+    first = environment(CPU, checkout)
+    assert (first["commit"], first["dirty"]) == (git(checkout, "rev-parse", "HEAD"), False)
+    (checkout / "cmixup" / "mix.py").write_text("changed")
+    code_digest.cache_clear()
+    edited = environment(CPU, checkout)
+    assert edited == {**first, "dirty": True, "code": code_digest(checkout)}
+    git(checkout, "commit", "--quiet", "--all", "--message", "second")
+    second = environment(CPU, checkout)
+    assert second == {**edited, "commit": git(checkout, "rev-parse", "HEAD"), "dirty": False}
+    assert (second["commit"], second["code"]) != (first["commit"], first["code"])
+
+
+# ---- copies in other places than a checkout's
+
+
+@pytest.fixture
+def vendored(checkout: Path) -> Path:
+    """A copy of the checkout without its history, in an ignored folder of somebody else's repository."""
+    outer = checkout.parent / "outer"
+    outer.mkdir()
+    git(outer, "init", "--quiet")
+    (outer / ".gitignore").write_text("/vendor/\n")
+    git(outer, "add", ".")
+    git(outer, "commit", "--quiet", "--message", "not ours")
+    shutil.copytree(checkout, outer / "vendor", ignore=shutil.ignore_patterns(".git"))
+    return outer / "vendor"
+
+
+def test_a_copy_in_somebody_elses_repository_has_no_commit(vendored: Path) -> None:
+    found = environment(CPU, vendored)
+    assert (found["commit"], found["dirty"]) == ("", True)
+    note_commit(vendored)
+    assert not (vendored / CARRIED).exists()
+    git(vendored.parent, "add", "--force", "vendor")  # nor if its files are tracked there
+    git(vendored.parent, "commit", "--quiet", "--message", "ours, too")
+    found = environment(CPU, vendored)
+    assert (found["commit"], found["dirty"]) == ("", True)
+
+
+def test_a_copy_in_somebody_elses_repository_keeps_the_commit_that_it_carries(checkout: Path, vendored: Path) -> None:
+    note_commit(checkout)
+    shutil.copy2(checkout / CARRIED, vendored)
+    found = environment(CPU, vendored)
+    assert (found["commit"], found["dirty"]) == (git(checkout, "rev-parse", "HEAD"), False)
+    (vendored / "cmixup/mix.py").write_text("edited")
+    found = environment(CPU, vendored)
+    assert (found["commit"], found["dirty"]) == ("", True)
+    for damaged in ("", "[]", "{}", '{"commit": "c0ffee"'):
+        (vendored / CARRIED).write_text(damaged)
+        assert environment(CPU, vendored)["commit"] == ""
+
+
+def test_a_link_to_the_checkout_is_the_checkout(checkout: Path) -> None:
+    (checkout.parent / "link").symlink_to(checkout)
+    found = environment(CPU, checkout.parent / "link")
+    assert (found["commit"], found["dirty"]) == (git(checkout, "rev-parse", "HEAD"), False)
+
+
+@pytest.mark.parametrize(
+    "names", [("GIT_DIR",), ("GIT_DIR", "GIT_WORK_TREE"), ("GIT_INDEX_FILE",), ("GIT_CEILING_DIRECTORIES",)]
+)
+def test_what_a_hook_sets_for_another_repository_changes_nothing(
+    names: tuple[str, ...], checkout: Path, vendored: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head, outer = git(checkout, "rev-parse", "HEAD"), vendored.parent
+    (checkout / "cmixup/mix.py").write_text("edited")
+    values = {
+        "GIT_DIR": outer / ".git", "GIT_WORK_TREE": outer, "GIT_INDEX_FILE": outer / ".git/index",
+        "GIT_CEILING_DIRECTORIES": checkout.parent,
+    }  # fmt: skip
+    for name in names:
+        monkeypatch.setenv(name, str(values[name]))
+    found = environment(CPU, checkout)
+    assert (found["commit"], found["dirty"]) == (head, True)
+    found = environment(CPU, vendored)
+    assert (found["commit"], found["dirty"]) == ("", True)
+
+
+def test_code_counts_as_edited_where_git_cannot_say(checkout: Path) -> None:
+    (checkout / ".git/index").write_text("damaged")
+    found = environment(CPU, checkout)
+    assert (found["commit"], found["dirty"]) == (git(checkout, "rev-parse", "HEAD"), True)
+
+
+# ---- what may be published
+
+
+def test_the_digest_of_a_commit_is_that_of_a_clean_checkout(checkout: Path) -> None:
+    head = git(checkout, "rev-parse", "HEAD")
+    for name in (
+        "cmixup/a.py",
+        "cmixup/a/b.py",
+        "cmixup/a-b.py",
+        "models/net.py",
+        "scripts/no_number.py",
+        "models/x.txt",
+    ):
+        (checkout / name).parent.mkdir(parents=True, exist_ok=True)
+        (checkout / name).write_text(name)
+    code_digest.cache_clear()
+    assert code_at(head, checkout) != code_digest(checkout)
+    git(checkout, "add", ".")
+    git(checkout, "commit", "--quiet", "--message", "more")
+    assert code_at(git(checkout, "rev-parse", "HEAD"), checkout) == code_digest(checkout)
+    for unknown in ("0" * 40, "", "--output=file"):
+        assert code_at(unknown, checkout) is None
+
+
+def test_runs_of_a_clean_checkout_may_be_published_later_and_by_earlier_versions(checkout: Path) -> None:
+    code_digest.cache_clear()
+    run = environment(CPU, checkout)
+    (checkout / "cmixup/mix.py").write_text("changed since")
+    git(checkout, "commit", "--quiet", "--all", "--message", "later")
+    check_committed({"now": run, "before": {key: value for key, value in run.items() if key != "code"}}, checkout)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"dirty": True}, "uncommitted changes"),
+        ({"commit": ""}, "unknown commit"),
+        ({"commit": "0" * 40}, "not in this checkout"),
+        ({"code": "0" * 12}, "other sources than their commit holds"),
+    ],
+)
+def test_runs_of_edited_or_unknown_code_are_named(changes: dict[str, Any], said: str, checkout: Path) -> None:
+    code_digest.cache_clear()
+    clean = environment(CPU, checkout)
+    runs = {"fine": clean, **{f"run {k}": clean | changes for k in range(5)}}
+    with pytest.raises(InputError, match=rf"^5 runs cannot be published \(run 0, run 1, run 2 and 2 more\): .*{said}"):
+        check_committed(runs, checkout)

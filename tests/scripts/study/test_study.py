@@ -119,8 +119,8 @@ def made(folder: Path, rules: Rules, cell: Cell, value: float, rows: float = 0.0
     """Save a cell whose predictions are one value for labels of another."""
     arrays = [[np.full((4, 1), v + k, dtype=np.float32) for k in range(2)] for v in (value, rows)]
     seeds = [{"seed": k, "test": nrmse(arrays[0][k], arrays[1][k], np.ones(1))} for k in range(2)]
-    keys = dict(zip(("table", "condition", "method"), cell.key, strict=True))
-    store.save(folder, cell, cells.Trained({**keys, "rules": rules.checksum, "std": [1.0], "seeds": seeds}, *arrays))
+    about = {**dict(zip(("table", "condition", "method"), cell.key, strict=True)), "commit": "c0ffee", "dirty": False}
+    store.save(folder, cell, cells.Trained({**about, "rules": rules.checksum, "std": [1.0], "seeds": seeds}, *arrays))
 
 
 def test_publishing_replaces_cells_by_key_and_keeps_the_others(rules: Rules, tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def advice(rule: Rule, traits: Sequence[float]) -> str:
     if not rule.helps:
         lines.append(
             f'There no rule beat "{ALWAYS_ERM}": following it changed the error by {_text(rule.followed)} %, and '
-            f"knowing the sign in advance would by {_text(rule.known)} %."
+            f"going by the sign that other seeds of the same table show would by {_text(rule.by_others)} %."
         )
     if far := rule.beyond(traits):
         lines.append(f"This table lies beyond those tables in {', '.join(far)}: trust it less.")

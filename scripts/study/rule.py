@@ -23,7 +23,8 @@ from scripts.study.effects import BASE, scores_of
 from scripts.study.traits import TRAITS
 
 METHOD = "cmixup"
-FOLLOWED, KNOWN = "C-Mixup where the rule foretells a gain", "C-Mixup where it does help, known in advance"
+FOLLOWED = "C-Mixup where the rule foretells a gain"
+BY_OTHERS = "for each seed, C-Mixup where it helps on the mean of the other seeds"
 PENALTIES = (3.0, 30.0, 300.0)
 FILE = "rule.json"
 DIGITS = 6
@@ -40,6 +41,8 @@ class Case:
         traits: values in the order of `TRAITS`.
         effect: C-Mixup's test error minus ERM's, in percent of ERM's, both meaned over seeds.
         by_validation: the same if the lower validation error of the tuning seed decides which of both is used.
+        by_others: the same if for each seed the test errors of the other seeds decide.
+        error: standard error of the effect over seeds.
     """
 
     table: str
@@ -47,6 +50,8 @@ class Case:
     traits: tuple[float, ...]
     effect: float
     by_validation: float
+    by_others: float = 0.0
+    error: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -59,7 +64,7 @@ class Rule:
         low, high: the range of each trait that it was fitted on.
         spread: root mean squared error on tables that it has not seen.
         followed: what following it changes there against always using ERM, in percent: mean and interval.
-        known: the same for whoever knows the sign in advance.
+        by_others: the same for whoever goes by the sign that other seeds of the same table show.
         cases, tables: it was fitted on.
     """
 
@@ -72,7 +77,7 @@ class Rule:
     high: list[float]
     spread: float
     followed: list[float]
-    known: list[float]
+    by_others: list[float]
     cases: int
     tables: int
 
@@ -99,6 +104,8 @@ class Judgement:
     Attributes:
         squared: mean squared error of the rule's prediction minus that of predicting 0.
         policies: change of the error against always using ERM, by policy.
+        by_own: the mean change where the sign and the change are of the same seeds, which chance makes negative.
+        by_chance: what that is expected to be if the effect is 0 everywhere.
         signs: share of cases whose sign was foretold, among those where the rule does not say 0.
         chosen: how often each candidate was the choice.
         spread: see `Rule`.
@@ -106,6 +113,8 @@ class Judgement:
 
     squared: Interval | None
     policies: dict[str, Interval | None]
+    by_own: float
+    by_chance: float
     signs: float
     chosen: dict[str, int]
     spread: float
@@ -118,11 +127,25 @@ def cases_of(records: Sequence[Record], traits: Iterable[Record]) -> list[Case]:
     found = []
     for condition in dict.fromkeys(record["condition"] for record in records):
         for table, methods in scores_of(records, condition).items():
-            if BASE in methods and METHOD in methods and (table, condition) in described:
-                erm, ours = (float(np.mean(list(methods[m].values()))) for m in (BASE, METHOD))
-                effect, lower = 100 * (ours / erm - 1), best[table, condition, METHOD] < best[table, condition, BASE]
-                found.append(Case(table, condition, described[table, condition], effect, effect if lower else 0.0))
+            key = (table, condition)
+            if BASE in methods and METHOD in methods and key in described:
+                seeds = [seed for seed in methods[BASE] if seed in methods[METHOD]]
+                erm, ours = (np.array([methods[m][seed] for seed in seeds]) for m in (BASE, METHOD))
+                effect = 100 * (float(ours.mean()) / float(erm.mean()) - 1)
+                lower = best[*key, METHOD] < best[*key, BASE]
+                by_others, error = judged_by_others(100 * (ours - erm) / erm.mean())
+                found.append(Case(*key, described[key], effect, effect if lower else 0.0, by_others, error))
     return found
+
+
+def judged_by_others(differences: np.ndarray) -> tuple[float, float]:
+    """Return the mean of differences by seed that is left where other seeds decide, and the mean's standard error.
+
+    A seed's difference counts where the mean of the others is below 0: none judges a sign that it chose.
+    """
+    others = differences.sum() - differences
+    kept = np.where(others < 0, differences, 0.0)
+    return float(kept.mean()), float(differences.std(ddof=1)) / math.sqrt(len(differences))
 
 
 # ---- candidates: each takes traits (n, k) and effects (n,), and returns intercept and weights by standardised trait
@@ -205,7 +228,7 @@ def fit_rule(name: str, cases: Sequence[Case], judged: Judgement | None = None) 
         high=_rounded(x.max(axis=0)),
         spread=round(judged.spread, DIGITS) if judged else math.nan,
         followed=_numbers(judged.policies[FOLLOWED]) if judged else [],
-        known=_numbers(judged.policies[KNOWN]) if judged else [],
+        by_others=_numbers(judged.policies[BY_OTHERS]) if judged else [],
         cases=len(cases),
         tables=len({case.table for case in cases}),
     )
@@ -228,12 +251,14 @@ def judge(cases: Sequence[Case]) -> Judgement:
         "C-Mixup always": effect,
         FOLLOWED: np.where(foretold < 0, effect, 0.0),
         "tune and train both, keep the lower validation error": np.array([case.by_validation for case in cases]),
-        KNOWN: np.minimum(effect, 0.0),
+        BY_OTHERS: np.array([case.by_others for case in cases]),
     }
     says = foretold != 0
     return Judgement(
         clustered((np.square(foretold - effect) - np.square(effect)).tolist(), tables),
         {name: clustered(values.tolist(), tables) for name, values in policies.items()},
+        float(np.minimum(effect, 0.0).mean()),
+        -float(np.mean([case.error for case in cases])) / math.sqrt(2 * math.pi),  # E min(z, 0) of a normal z
         float((np.sign(foretold) == np.sign(effect))[says].mean()) if says.any() else float("nan"),
         dict(Counter(chosen).most_common()),
         float(np.sqrt(np.square(foretold - effect).mean())),

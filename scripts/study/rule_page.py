@@ -10,7 +10,7 @@ import numpy as np
 from scripts.report.sweep import interval_text
 from scripts.report.tables import markdown_rows
 from scripts.study.effects import ranked
-from scripts.study.rule import ALWAYS_ERM, KNOWN, Case, Judgement, Rule
+from scripts.study.rule import ALWAYS_ERM, BY_OTHERS, Case, Judgement, Rule
 from scripts.study.traits import TRAITS
 
 DECIMALS = 2
@@ -47,7 +47,6 @@ def _traits(cases: Sequence[Case]) -> list[str]:
 
 
 def _verdict(rule: Rule, judged: Judgement) -> list[str]:
-    known = judged.policies[KNOWN]
     squared = interval_text(judged.squared, DECIMALS)
     lines = [
         f"Its squared error minus that of foretelling 0 is {squared} (below 0: it foretells something); root mean "
@@ -55,11 +54,16 @@ def _verdict(rule: Rule, judged: Judgement) -> list[str]:
         + ("" if math.isnan(judged.signs) else f", sign right in {100 * judged.signs:.0f} % of the cases")
         + "."
     ]
-    bound = f"Knowing the sign in advance would change the error by {interval_text(known, DECIMALS)} %."
     if rule.helps:
-        lines.append(f"Following the rule lowers the error on tables that it has not seen. {bound}")
+        lines.append("Following the rule lowers the error on tables that it has not seen.")
     else:
-        lines.append(f'No rule tried here beats "{ALWAYS_ERM}". {bound}')
+        lines.append(f'No rule tried here beats "{ALWAYS_ERM}".')
+    lines.append(
+        "Is there a sign to foretell? Where the other seeds of the same table choose it, it changes the error by "
+        f"{interval_text(judged.policies[BY_OTHERS], DECIMALS)} %. Judged on the seeds that chose it that would be "
+        f"{judged.by_own:+.{DECIMALS}f} %, and chance alone gives {judged.by_chance:+.{DECIMALS}f} % where C-Mixup "
+        "changes nothing."
+    )
     weights = ", ".join(f"{n} {w:+.2f}" for n, w in zip(TRAITS, rule.weights, strict=True) if w)
     fitted = f'On all cases the choice is "{rule.name}": {rule.intercept:+.2f} %'
     lines.append(

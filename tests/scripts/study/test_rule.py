@@ -12,7 +12,7 @@ from cmixup.errors import InputError
 from scripts import advise
 from scripts.study import rule as rules
 from scripts.study import rule_page
-from scripts.study.rule import Case, cases_of, choose, fit_rule, judge, left_out, read_rule, to_json
+from scripts.study.rule import Case, cases_of, choose, fit_rule, judge, judged_by_others, left_out, read_rule, to_json
 from scripts.study.traits import TRAITS, describe, mixing_bias
 
 N = len(TRAITS)
@@ -97,7 +97,9 @@ def test_a_line_is_found_and_followed_and_noise_is_not() -> None:
 
 
 def test_a_rule_is_read_as_written_and_says_where_it_does_not_reach(tmp_path: Path) -> None:
-    rule = replace(fit_rule("always ERM", cases(0.0)), spread=1.5, followed=[0.1, -0.2, 0.4], known=[-0.3, -0.5, -0.1])
+    rule = replace(
+        fit_rule("always ERM", cases(0.0)), spread=1.5, followed=[0.1, -0.2, 0.4], by_others=[-0.3, -0.5, -0.1]
+    )
     (tmp_path / "rule.json").write_text(to_json(rule))
     assert read_rule(tmp_path / "rule.json") == rule
     inside = rule.means
@@ -108,6 +110,7 @@ def test_a_rule_is_read_as_written_and_says_where_it_does_not_reach(tmp_path: Pa
     text = advise.advice(rule, outside)
     assert text.startswith("Expect +0.0 % ± 3.0 % of ERM's test error from C-Mixup: leave it.")
     assert 'no rule beat "always ERM": following it changed the error by +0.10 [-0.20, +0.40] %' in text
+    assert "the sign that other seeds of the same table show would by -0.30 [-0.50, -0.10] %." in text
     good = replace(rule, intercept=-1.0, followed=[-0.5, -0.7, -0.3])
     assert advise.advice(good, inside).startswith("Expect -1.0 % ± 3.0 % of ERM's test error from C-Mixup: try it.")
     assert "no rule beat" not in advise.advice(good, inside)
@@ -127,7 +130,31 @@ def test_cases_are_percent_of_erm_and_the_lower_validation_error_decides() -> No
     first, second = cases_of(records, traits)
     assert (first.effect, first.by_validation) == (pytest.approx(-25.0), 0.0)
     assert (second.effect, second.by_validation) == (pytest.approx(10.0), pytest.approx(10.0))
+    assert (first.by_others, second.by_others) == (pytest.approx(-25.0), 0.0)
     assert cases_of(records, traits[:1]) == [first]
+
+
+def test_no_seed_judges_a_sign_that_it_chose() -> None:
+    left, error = judged_by_others(np.array([-3.0, 1.0, 1.0]))
+    assert left == pytest.approx((0 + 1 + 1) / 3)  # the first alone says that it helps, and is judged by the others
+    assert error == pytest.approx(np.std([-3, 1, 1], ddof=1) / np.sqrt(3))
+    assert judged_by_others(np.array([-3.0, -1.0, -2.0]))[0] == -2.0
+    assert judged_by_others(np.array([3.0, 1.0, 2.0]))[0] == 0.0
+
+
+def test_where_nothing_helps_the_sign_of_other_seeds_is_worth_nothing_and_chance_is_said() -> None:
+    rng = np.random.default_rng(0)
+    given = []
+    for k in range(480):
+        differences = rng.normal(0, 2.0, size=10)
+        by_others, error = judged_by_others(differences)
+        given.append(Case(f"t{k % 6}", f"c{k}", (0.0,) * N, float(differences.mean()), 0.0, by_others, error))
+    foretold = judge(given)
+    honest = foretold.policies[rules.BY_OTHERS]
+    assert honest is not None
+    assert honest.low < 0 < honest.high
+    assert foretold.by_chance == pytest.approx(-2 / np.sqrt(10) / np.sqrt(2 * np.pi), rel=0.05)
+    assert foretold.by_own == pytest.approx(foretold.by_chance, rel=0.15)
 
 
 def test_advise_reads_a_table_and_prints_what_to_expect(

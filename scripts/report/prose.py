@@ -1,7 +1,7 @@
-"""Pages with prose: sentences that are rendered from claims, and a look at the rest for comparisons.
+"""Pages with prose: the sentences in them that are rendered from claims.
 
 A sentence stands as `<span id="its-claim">...</span>`. Everything outside these, and outside blocks between markers of
-scripts.render, is written by hand and states no comparison and no number.
+scripts.render, is written by hand and states no comparison and no number (`scripts.report.typed`).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import re
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +17,12 @@ from cmixup.errors import InputError
 from scripts.report.claims import FILE, Verdict, read
 from scripts.report.experiment import RESULTS
 
-SPAN = re.compile(r'<span id="([\w-]+)">(.*?)</span>', re.DOTALL)
-RENDERED = ("bandwidth.md", "reliability.md", "theory.md")
+SPAN = re.compile(r'(?<!`)<span id="([\w-]+)">(.*?)</span>', re.DOTALL)
+ROOMS = ("configs", "docs", "examples", "results")
+#: Pages of results/ that commands write as a whole; a README.md is none.
+RENDERED = ("bandwidth.md", "reliability.md", "theory.md", "tables/*.md", "benchmarks/*.md", "study/*.md")
 WIDTH = 120
 BLOCK = re.compile(r"<!-- (\w+):begin .*?<!-- \1:end -->|^```.*?^```", re.DOTALL | re.MULTILINE)
-LINK = re.compile(r"\]\([^)]*\)|`[^`]*`|<!--.*?-->", re.DOTALL)
-STATES = re.compile(
-    r"\d\.\d|%|±|\b(?:(?:better|worse|best|worst|lower|higher|lowest|highest|less|least|more|most|fewer|fewest|smaller"
-    r"|smallest|larger|largest|closer|nearer|nearest|wider|narrower|stronger|weaker|easier|easiest|first|last|leads?|ahead"
-    r"|behind|beats?|beaten|exceeds?|outperforms?|agrees?|differs?|differences?|reproduces?|reproduced|level|same as"
-    r"|as good as|near|slightly|clearly|far|above|below|reached|reaches|helps|fails?|ranks?|dwarfs?|twice|half"
-    r"|hardly|barely|almost|nearly|within)\b)",
-    re.IGNORECASE,
-)
 
 
 def sentence(verdict: Verdict) -> str:
@@ -46,7 +39,7 @@ def fill(page: str, verdicts: Mapping[str, Verdict]) -> str:
         InputError: the page has a sentence of a claim that there is not.
     """
     parts = []
-    for paragraph in _paragraphs(page):
+    for paragraph in paragraphs(page):
         unknown = {name for name, _ in SPAN.findall(paragraph)} - set(verdicts)
         if unknown:
             raise InputError(f"{FILE} has no claim {', '.join(sorted(unknown))}")
@@ -55,7 +48,7 @@ def fill(page: str, verdicts: Mapping[str, Verdict]) -> str:
     return "".join(parts)
 
 
-def _paragraphs(page: str) -> list[str]:
+def paragraphs(page: str) -> list[str]:
     """Return the page in pieces: a paragraph or an item of a list each, and what lies between them."""
     inside = {i for block in BLOCK.finditer(page) for i in range(block.start(), block.end())}
     starts = [m.start() for m in re.finditer(r"^(?=\s*(?:[-*]|\d+\.) )|^[ \t]*\n", page, re.MULTILINE)]
@@ -77,27 +70,6 @@ def _wrap(paragraph: str) -> str:
     return blank[0] + "\n".join(lines).replace("<span\0id=", '<span id="') + tail
 
 
-def stated(page: str, exceptions: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield every hand-written sentence that compares or gives a number, with the words that say so.
-
-    Args:
-        page: its text.
-        exceptions: pieces of text that may stand.
-    """
-    for paragraph in _paragraphs(BLOCK.sub("\n", page)):
-        plain = " ".join(LINK.sub(" ", SPAN.sub("\n", without(paragraph, exceptions))).split())
-        for one in re.split(r"(?<=[.!?:;])\s+", plain):
-            if found := sorted({word.lower() for word in STATES.findall(one)}):
-                yield one, ", ".join(found)
-
-
-def without(text: str, exceptions: Sequence[str]) -> str:
-    """Return a text without the pieces that may stand, however their lines are broken."""
-    for piece in exceptions:
-        text = re.sub(r"\s+".join(map(re.escape, piece.split())), " ", text)
-    return text
-
-
 def notes(key: str, results: Path = RESULTS) -> list[dict[str, Any]]:
     """Return another list of the file of claims: `exceptions`, or what is `explained`."""
     found: list[dict[str, Any]] = read(results / FILE)[key]
@@ -105,5 +77,7 @@ def notes(key: str, results: Path = RESULTS) -> list[dict[str, Any]]:
 
 
 def pages(results: Path = RESULTS) -> list[Path]:
-    """Return the pages whose prose is held to the claims; `RENDERED` ones are rendered as a whole."""
-    return [results.parent / "README.md", *(p for p in sorted(results.glob("*.md")) if p.name not in RENDERED)]
+    """Return the Markdown files of the repository that are written by hand, whose prose is held to the claims."""
+    root = results.parent
+    found = [*root.glob("*.md"), *(path for room in ROOMS for path in (root / room).rglob("*.md"))]
+    return sorted(p for p in found if p.name == "README.md" or not any(p.match(f"results/{one}") for one in RENDERED))

@@ -23,7 +23,7 @@ from scripts.report.experiment import RESULTS, experiments, load_experiment, mak
 from scripts.report.figures import draw
 from scripts.report.paper_verdict import text as mean_text
 from scripts.report.paper_verdict import verdict
-from scripts.report.prose import notes, pages, stated
+from scripts.report.prose import SPAN, pages
 from scripts.report.published import published_records, published_reports
 from scripts.report.records import check_unique, read_csv, records_csv, records_frame
 from scripts.report.shown import missing_lines, standard
@@ -267,23 +267,17 @@ def test_committed_files_are_what_the_reports_render_to(tmp_path):
     moved = shutil.copytree(
         RESULTS, tmp_path / "results", ignore=shutil.ignore_patterns("runs", "predictions", "*.png")
     )
-    shutil.copy(RESULTS.parent / "README.md", tmp_path)
-    (moved / "theory.md").write_text("old")
-    assert stale_files(records, tmp_path) == ["results/theory.md"]
-
-
-def test_pages_state_nothing_outside_what_is_rendered():
-    texts = {path.name if path.parent == RESULTS else "README.md at the top": path.read_text() for path in pages()}
-    exceptions = notes("exceptions")
-    assert all(e["reason"] for e in exceptions)
-    found = [(page, *one) for page, text in texts.items() for one in stated(text, [e["text"] for e in exceptions])]
-    assert found == [], "make it a claim of results/claims.yaml, or an exception with a reason"
-    plain = " ".join(" ".join(text.split()) for text in texts.values())
-    assert [e["text"] for e in exceptions if e["text"] not in plain] == [], "exceptions that no page needs"
+    for page in pages():
+        place = tmp_path / page.relative_to(RESULTS.parent)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(page, place)
+    for old in (moved / "theory.md", tmp_path / "docs/bandwidth.md"):
+        old.write_text("old")
+    assert stale_files(records, tmp_path) == ["results/theory.md", "docs/bandwidth.md"]
 
 
 def test_every_claim_stands_in_one_page():
-    spans = re.findall(r'<span id="([\w-]+)">', "".join(path.read_text() for path in pages()))
+    spans = [name for path in pages() for name, _ in SPAN.findall(path.read_text())]
     assert sorted(spans) == sorted(claim.name for claim in load_claims(RESULTS / "claims.yaml"))
 
 

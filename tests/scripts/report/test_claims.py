@@ -19,7 +19,7 @@ from scripts.report.claims import Verdict, check, check_all, intervals, load
 from scripts.report.evidence import Evidence, difference, sample, welch
 from scripts.report.experiment import RESULTS, load_experiment
 from scripts.report.paper_verdict import agree
-from scripts.report.prose import fill, stated
+from scripts.report.prose import fill
 from scripts.report.records import records_csv
 from scripts.report.statistic import Number, evaluate, holds
 
@@ -336,21 +336,6 @@ def test_a_page_keeps_what_is_written_by_hand() -> None:
     assert fill(found, {"one": new}) == found
     with pytest.raises(InputError, match="no claim one"):
         fill(page, {})
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("C-Mixup is better than ERM.", ["better"]), ("The error is 2.5.", ["2.5"]), ("It costs 5 % of it.", ["%"]),
-        ("ERM ranks\nfirst.", ["first, ranks"]), ("It takes ± a bit.", ["±"]), ("We trained ten seeds.", []),
-        ("`lower` is code, [better](worse.md) a link.", ["better"]), ("What may stand.", []),
-        ('Rendered: <span id="x">is better by 2.5</span>.', []), ("```\nlower\n```\n", []),
-        ("<!-- t:begin (python -m scripts.render) -->\n2.5 is best\n<!-- t:end -->", []),
-        ("A first\ncommand.", []),
-    ],
-)  # fmt: skip
-def test_a_sentence_typed_by_hand_is_found(text: str, words: list[str]) -> None:
-    assert [found for _, found in stated(text, ["A first command"])] == words
 
 
 def test_the_committed_claims_fail_when_a_cell_changes() -> None:

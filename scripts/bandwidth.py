@@ -113,7 +113,10 @@ def show(title: str, rows: Sequence[Diagnosis], closing: str) -> None:
 
 
 def check(results: Path = RESULTS) -> str:
-    """Measure the published bandwidths of all datasets at hand, into results/bandwidth.{md,csv} and its figure."""
+    """Measure the published bandwidths of all datasets at hand, into results/bandwidth.{md,csv} and its figure.
+
+    Nothing is written where a dataset is not at hand that these files have.
+    """
     records, curves = [], {}
     for name in checked():
         wanted, shown = published(name), names.dataset_title(name)
@@ -121,23 +124,32 @@ def check(results: Path = RESULTS) -> str:
             labels = dataset_labels(name)
         except FetchError:
             continue
-        low, high = (bandwidth_for_fraction(labels, f) for f in SUGGESTED_FRACTIONS)
-        records += [
-            {"dataset": name, "labels": len(labels), "label_std": labels.std(), **vars(row.report),
-             "source": row.source, "suggested_low": low, "suggested_high": high}
-            for row in examine(labels, wanted)
-        ]  # fmt: skip
+        records += measured(name, labels)
         curves[shown] = (examine(labels, [(b, "grid") for b in grid(labels)]), examine(labels, wanted), labels)
     if not records:
         raise InputError("no dataset with a published bandwidth is at hand")
+    text, file = page(records), results / "bandwidth.csv"
+    there = {r["dataset"] for r in read_csv(file)} if file.is_file() else set()
+    if absent := there - {r["dataset"] for r in records}:
+        return f"{text}\nNothing is written: it has {', '.join(sorted(absent))}, whose files are not at hand."
     figure = bandwidth_figure(
         {shown: ([r.report for r in g], [r.report for r in p], float(y.std())) for shown, (g, p, y) in curves.items()}
     )
-    write_atomically(results / "bandwidth.csv", to_csv(records, list(records[0])))
+    write_atomically(file, to_csv(records, list(records[0])))
     write_atomically(results / "figures" / "bandwidth.png", to_png(figure))
-    text = page(read_csv(results / "bandwidth.csv"))
     write_atomically(results / "bandwidth.md", text)
     return text
+
+
+def measured(name: str, labels: np.ndarray) -> list[dict[str, str]]:
+    """Return the rows of results/bandwidth.csv for a dataset, numbers to six digits: more depend on the processor."""
+    low, high = (bandwidth_for_fraction(labels, f) for f in SUGGESTED_FRACTIONS)
+    rows = [
+        {"dataset": name, "labels": len(labels), "label_std": float(labels.std()), **vars(row.report),
+         "source": row.source, "suggested_low": low, "suggested_high": high}
+        for row in examine(labels, published(name))
+    ]  # fmt: skip
+    return [{key: f"{v:.6g}" if isinstance(v, float) else str(v) for key, v in row.items()} for row in rows]
 
 
 def checked() -> list[str]:

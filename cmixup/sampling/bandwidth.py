@@ -21,7 +21,7 @@ from cmixup.errors import (
     shown,
 )
 from cmixup.sampling.distance import Distances
-from cmixup.sampling.inputs import Floats, Given, Labels, as_labels, for_kernel, to_numpy
+from cmixup.sampling.inputs import Floats, Given, Ints, Labels, as_labels, for_kernel, to_numpy
 from cmixup.sampling.kernels import KERNELS, Kernel, make_kernel
 from cmixup.sampling.space import LabelSpace, as_space
 from cmixup.sampling.stream import StreamedSampler
@@ -37,6 +37,7 @@ SUGGESTED_FRACTIONS = (0.03, 0.6)
 
 # A diagnosis costs about so many coordinate differences (rows x labels x dimensions), and looks at no fewer rows.
 COORDINATES_PER_DIAGNOSIS, MIN_ROWS = 20_000_000, 16
+MAX_SORTED = 1 << 20  # more labels are not sorted to choose among them, but a seeded sample
 # The search for a bandwidth looks at so many labels at most, and holds so many distances (rows x labels).
 MAX_SEARCH_LABELS, MAX_SEARCH_DISTANCES = 8192, 1 << 21
 MAX_MEDIAN_LABELS = 2048
@@ -49,7 +50,7 @@ class BandwidthReport:
     Attributes:
         bandwidth: s in label units.
         n: number of labels.
-        rows: number of rows looked at (all, or a seeded sample; columns are never sampled).
+        rows: number of rows looked at (all, or some that stand for them; columns are never sampled).
         effective_fraction: median over rows of 1 / sum_j P_ij^2, divided by n.
         self_probability: median of P(i|i).
         equal_label_probability: median probability that the partner has the same label.
@@ -78,7 +79,8 @@ def diagnose(
         labels: (N,) or (N, d) array or tensor.
         bandwidth: see `parse_bandwidth`.
         kernel: one of `KERNELS`.
-        seed: a whole number that chooses the rows looked at, where they are not all.
+        seed: a whole number that chooses the rows looked at, where they are not all; of labels that are one number
+            (and not above a million) rows are taken at even steps of their order, whatever the seed.
         space: how labels are compared; report and bandwidth are in its units.
 
     Raises:
@@ -88,10 +90,7 @@ def diagnose(
     data, period = _compared(labels, kernel, space)
     sigma = resolve_bandwidth(data, bandwidth, kernel, seed=seed, period=period)
     n = len(data)
-    wanted = max(MIN_ROWS, COORDINATES_PER_DIAGNOSIS // data.size)
-    anchors = np.arange(n)
-    if wanted < n:
-        anchors = np.sort(np.random.default_rng(seed).choice(n, size=wanted, replace=False))
+    anchors = _standing_for(data, max(MIN_ROWS, COORDINATES_PER_DIAGNOSIS // data.size), np.random.default_rng(seed))
     mass, squares, equal, gap, uniform = StreamedSampler(data, make_kernel(kernel, sigma), period).statistics(anchors).T
     fraction = float(np.median(mass**2 / squares)) / n
     to_self, ties = float(np.median(1 / mass)), float(np.median(equal / mass))
@@ -106,6 +105,22 @@ def diagnose(
         uniform_gap=float(np.mean(uniform)) / n,
         verdict=verdict(fraction, to_self, ties),
     )
+
+
+def _standing_for(data: Labels, count: int, rng: np.random.Generator) -> Ints:
+    """Return at most `count` rows, ascending, that stand for all.
+
+    Of labels that are one number they lie at even steps of the labels' order: a median over them is much nearer to that
+    over all rows than a sample's, and does not depend on the order of the rows. Of other labels they are a sample.
+    """
+    n = len(data)
+    if count >= n:
+        return np.arange(n)
+    if data.size > n:
+        return np.sort(rng.choice(n, size=count, replace=False))
+    rows = np.sort(rng.choice(n, size=MAX_SORTED, replace=False)) if n > MAX_SORTED else np.arange(n)
+    ascending = rows[np.argsort(data[rows].reshape(-1), kind="stable")]
+    return np.sort(ascending[(2 * np.arange(count) + 1) * len(rows) // (2 * count)])
 
 
 def verdict(effective_fraction: float, self_probability: float, equal_label_probability: float) -> str:
@@ -193,14 +208,14 @@ def bandwidth_for_fraction(
 ) -> float:
     """Return the smallest bandwidth whose median effective-partner fraction is `fraction`, by bisection.
 
-    Above 8,192 labels a seeded subsample stands for them: fractions of a few thousandths and less are then
+    Above 8,192 labels some stand for them, chosen as by `diagnose`: fractions of a few thousandths and less are then
     not resolved. Where equal labels alone hold more than `fraction`, the answer is 0.
 
     Args:
         labels: (N,) or (N, d) array or tensor.
         fraction: above 0, up to 1 (which needs an infinite bandwidth, unless labels are constant).
         kernel: one of `KERNELS`.
-        seed: a whole number that chooses the subsample.
+        seed: a whole number that chooses the labels and rows looked at, see `diagnose`.
         space: how labels are compared; the bandwidth is in its units.
 
     Returns:
@@ -227,9 +242,8 @@ def _compared(labels: Given, kernel: str, space: LabelSpace | None) -> tuple[Lab
 def _search(data: Labels, fraction: float, kernel: str, seed: int, period: Floats | None) -> float:
     """Return what `bandwidth_for_fraction` does, for labels that are checked."""
     rng = np.random.default_rng(seed)
-    chosen = rng.permutation(len(data))[:MAX_SEARCH_LABELS]
-    sample = np.asarray(data[np.sort(chosen)], dtype=np.float64)
-    anchors = rng.permutation(len(sample))[: MAX_SEARCH_DISTANCES // len(sample)]
+    sample = np.asarray(data[_standing_for(data, MAX_SEARCH_LABELS, rng)], dtype=np.float64)
+    anchors = _standing_for(sample, MAX_SEARCH_DISTANCES // len(sample), rng)
     rows = Distances(sample, Kernel("laplace", 1.0), period)  # laplace: differences, no matrix product
     distance = rows.to(rows.at(anchors), 0, len(sample))
     distance[distance < MIN_BANDWIDTH] = 0.0

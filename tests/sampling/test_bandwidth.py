@@ -10,6 +10,7 @@ import torch
 
 from cmixup import PartnerSampler
 from cmixup.errors import InputError
+from cmixup.sampling import bandwidth as doctor
 from cmixup.sampling.bandwidth import bandwidth_for_fraction, diagnose, parse_bandwidth, resolve_bandwidth, verdict
 
 
@@ -55,16 +56,43 @@ def test_verdict_thresholds_are_inclusive():
     ]
 
 
-def test_large_data_is_sampled_by_seed():
+def test_large_data_is_looked_at_in_even_steps_of_its_labels(monkeypatch):
+    """What is said of labels that are one number depends on neither the seed nor the order of the rows."""
     labels = np.random.default_rng(0).normal(size=300_000)
     report = diagnose(labels, 0.5, seed=1)
     assert 16 <= report.rows < 100
-    assert report == diagnose(torch.as_tensor(labels), 0.5, seed=1)
-    assert report != diagnose(labels, 0.5, seed=2)
+    assert report == diagnose(torch.as_tensor(labels), 0.5, seed=1) == diagnose(labels, 0.5, seed=2)
+    ascending = diagnose(np.sort(labels)[:, None], 0.5)
+    assert ascending.effective_fraction == pytest.approx(report.effective_fraction, rel=1e-9)
+    assert bandwidth_for_fraction(np.sort(labels), 0.2) == bandwidth_for_fraction(labels, 0.2, seed=1)
     # Standard normal labels, anchor y: sum K = N s / sqrt(1 + s^2) * exp(-y^2 / 2(1 + s^2)), and with
     # s / sqrt 2 for s sum K^2; the median anchor has y^2 = 0.455.
     wanted = 0.5 * np.sqrt(2.25) / 1.25 * np.exp(-0.455 / 1.25 + 0.455 / 2.25)
-    assert report.effective_fraction == pytest.approx(wanted, rel=0.1)
+    assert report.effective_fraction == pytest.approx(wanted, rel=0.02)
+    monkeypatch.setattr(doctor, "MAX_SORTED", 100_000)  # more labels than are sorted
+    assert diagnose(labels, 0.5).effective_fraction == pytest.approx(wanted, rel=0.02)
+
+
+def test_large_data_of_several_outputs_is_sampled_by_seed():
+    labels = np.random.default_rng(0).normal(size=(100_000, 2))
+    report = diagnose(labels, 0.5, seed=1)
+    assert report.rows == 100
+    assert report == diagnose(torch.as_tensor(labels), 0.5, seed=1)
+    assert report != diagnose(labels, 0.5, seed=2)
+
+
+def test_few_rows_are_as_good_as_all(monkeypatch):
+    """Uniform labels, as RCF-MNIST's, whose rows differ: at an end half the partners of the middle."""
+    labels = np.random.default_rng(0).random(6000)
+    monkeypatch.setattr(doctor, "COORDINATES_PER_DIAGNOSIS", len(labels) ** 2)
+    every = diagnose(labels, 0.2)
+    monkeypatch.setattr(doctor, "COORDINATES_PER_DIAGNOSIS", 100 * len(labels))
+    few = diagnose(labels, 0.2)
+    assert (every.rows, few.rows) == (6000, 100)
+    for name in ("effective_fraction", "self_probability", "pair_gap", "uniform_gap"):
+        assert getattr(few, name) == pytest.approx(getattr(every, name), rel=5e-3), name
+    s = bandwidth_for_fraction(labels, every.effective_fraction)
+    assert s == pytest.approx(0.2, rel=5e-3)
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "laplace", "tophat", "cosine"])

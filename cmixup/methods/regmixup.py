@@ -2,8 +2,9 @@
 
 `L = l(f(x), y) + eta l(f(x~), y~)`, with lambdas gathered at 1/2 (Beta(a, a) with a of 10 to 20). Written from the
 formula. Differences from the paper: the loss is the squared error, and partners are the pairing's. The authors'
-repository (FrancescoPinto/RegMixup) draws one lambda a batch, here `lam_per` says so or one an example; it takes the
-mean over rows and mixed rows together, which with `eta` 1 is half of the sum here (Adam's steps do not depend on it).
+repository (FrancescoPinto/RegMixup) draws one lambda a batch, here `lam_per` says whether a batch or an example has
+one; it takes the mean over rows and mixed rows together, which with `eta` 1 is half of the sum here (Adam's steps
+without weight decay do not depend on it).
 """
 
 from __future__ import annotations

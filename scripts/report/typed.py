@@ -122,11 +122,7 @@ def vocabulary() -> frozenset[str]:
 
 def stem(word: str) -> str:
     """Return a word without the ending of its grammatical form: `mixes`, `mixed` and `mixing` are one."""
-    for ending in ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) > 2:
-            word = word.removesuffix(ending)
-            break
-    return word[:-1] if len(word) > 3 and word[-1] == word[-2] else word
+    return next((word.removesuffix(e) for e in ENDINGS if word.endswith(e) and len(word) - len(e) > 2), word)
 
 
 def without(text: str, exceptions: Sequence[str]) -> str:

@@ -22,9 +22,10 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
+from cmixup.done import DONE, checked, read_tensors
 from cmixup.errors import InputError, check_count, shown
 
-WEIGHTS, MODEL, PREPROCESSING, DONE = "checkpoint.pt", "model.json", "preprocessing.json", "DONE"
+WEIGHTS, MODEL, PREPROCESSING = "checkpoint.pt", "model.json", "preprocessing.json"
 FORMAT = "cmixup model 1"
 MOST_CHARACTERS = 4096  # of a path
 MOST_FOLDERS = 5000  # that are looked into for runs where there is none
@@ -124,8 +125,8 @@ def load_run(folder: str | Path, device: torch.device | str = "cpu") -> SavedRun
         device: where the model goes.
 
     Raises:
-        InputError: no path, no such device, no finished run there, one whose weights were not kept or do not fit, one
-            of an earlier version or on tasks, or a class that cannot be imported.
+        InputError: no path, no such device, no finished run there, a file that is damaged, weights that were not kept
+            or do not fit, a run of an earlier version or on tasks, or a class that cannot be imported.
     """
     try:
         folder = Path(folder)
@@ -158,7 +159,7 @@ def _read_model(folder: Path, given: Mapping[str, Any]) -> tuple[tuple[int, ...]
         in_shape, model = tuple(given["in_shape"]), _make_model(given, folder)
         labels = given.get("label_scaling") or {"mean": [0.0], "std": [1.0]}
         shift, scale = (torch.tensor([labels[key]], dtype=torch.float32) for key in ("mean", "std"))
-        model.load_state_dict(torch.load(folder / WEIGHTS, map_location="cpu", weights_only=True))
+        model.load_state_dict(read_tensors(checked(folder / WEIGHTS)))
     except InputError as error:
         if str(folder) in str(error):
             raise
@@ -218,7 +219,9 @@ def _imported(name: str, source: Path) -> Any:
 
 def _read_json(path: Path, expected: str = "") -> dict[str, Any]:
     try:
-        given = json.loads(path.read_text())
+        given = json.loads(checked(path).read_text())
+    except InputError:
+        raise
     except ValueError:  # also of bytes that are no text
         given = None
     if not isinstance(given, dict) or expected not in ("", given.get("format")):

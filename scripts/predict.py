@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import yaml
 
+from cmixup.done import DONE, checked
 from cmixup.errors import InputError, check_choice
 from cmixup.files import write_atomically
 from cmixup.saved_run import SavedRun, load_run
@@ -36,7 +37,7 @@ def read_new(path: Path, run: SavedRun) -> pd.DataFrame:
     """Read a table as the run read its own: with its decimal sign, encoding and words for unknown values."""
     if not path.is_file():
         raise InputError(f"table must be a text file with a header, got {path}: no such file")
-    config = yaml.safe_load((run.folder / "config.yaml").read_text())["dataset"]
+    config = yaml.safe_load(checked(run.folder / "config.yaml").read_text())["dataset"]
     options = {key: config[key] for key in ("separator", "decimal", "encoding") if key in config}
     given = config.get("missing") or []
     missing = tuple(map(str, given if isinstance(given, list) else [given]))
@@ -100,7 +101,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         if "table" in given:
             predict_table(load_run(folder), Path(given["table"]), Path(given.get("out", "predictions.csv")))
         if plot:
-            if not (folder / "DONE").is_file():
+            if not (folder / DONE).is_file():
                 load_run(folder)  # says what is wrong with the folder
             print(f"figure: {draw_run(folder)}")
 

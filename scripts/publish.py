@@ -10,6 +10,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from cmixup.done import checked
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from scripts.driver.cli import out_folder, user_errors
@@ -26,8 +27,8 @@ def publish(out: Path, results: Path) -> list[Path]:
     """Copy what `out/runs` holds to `results`; returns the files of reports that were written.
 
     Raises:
-        InputError: no run to publish, one of edited or unknown code, one without predictions, or one with the seed that
-            methods are tuned with. Nothing has been written then.
+        InputError: no run to publish, one of edited or unknown code, one without predictions, one with a damaged
+            file, or one with the seed that methods are tuned with. Nothing has been written then.
     """
     reports = [r for r in load_reports(out / "runs") if r["experiment"] not in NOT_PUBLISHED]
     if not reports:
@@ -36,6 +37,9 @@ def publish(out: Path, results: Path) -> list[Path]:
     without = [r["run"] for r in reports if not (out / "runs" / r["run"] / PREDICTIONS).is_file()]
     if without:
         raise InputError(f"{len(without)} runs have no {PREDICTIONS}, such as {without[0]}; train them again")
+    for run in (out / "runs" / r["run"] for r in reports):
+        for name in (PREDICTIONS, HISTORY):
+            checked(run / name)
     tuned_on = [r["run"] for r in reports if r["seed"] == TUNE_SEED]
     if tuned_on:
         raise InputError(f"seed {TUNE_SEED} is what methods are tuned with and must not enter a table: {tuned_on[0]}")
@@ -43,7 +47,7 @@ def publish(out: Path, results: Path) -> list[Path]:
         keep_predictions(results, out, reports)
         for report in reports:
             if report["config"]["train"].get("track"):  # these runs are there for their curves
-                history = (out / "runs" / report["run"] / HISTORY).read_bytes()
+                history = checked(out / "runs" / report["run"] / HISTORY).read_bytes()
                 write_atomically(results / "curves" / report["run"] / HISTORY, history)
         return write_reports(results, reports)
 

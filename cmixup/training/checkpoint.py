@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 import torch
 
+from cmixup.done import read_tensors
 from cmixup.errors import InputError
 from cmixup.files import set_aside, write_atomically
 
@@ -83,10 +83,7 @@ def read_checkpoint(path: Path) -> dict[str, Any] | None:
     if not path.is_file():
         return None
     try:
-        with zipfile.ZipFile(path) as archive:
-            if damaged := archive.testzip():
-                raise ValueError(f"{damaged} has another checksum")
-        state = torch.load(path, map_location="cpu", weights_only=True)
+        state = read_tensors(path)
         if not isinstance(state, dict):
             raise TypeError(f"it holds a {type(state).__name__}")
     except (MemoryError, PermissionError):

@@ -7,7 +7,6 @@ them under the same paths. A file appears at its place only once it is complete 
 from __future__ import annotations
 
 import gzip
-import hashlib
 import importlib.util
 import logging
 import os
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from cmixup.errors import InputError
-from cmixup.files import put, temporary_beside
+from cmixup.files import put, sha256_of, temporary_beside
 
 TIMEOUT = 30  # seconds without an answer before an address counts as out of reach
 GZIP = b"\x1f\x8b"
@@ -115,12 +114,6 @@ class RawFolder:
 def data_root() -> Path:
     """Return the folder for raw files: `CMIXUP_DATA`, or `./data`."""
     return Path(os.environ.get("CMIXUP_DATA") or "data")
-
-
-def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file's bytes as hexadecimal text."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def present(file: RawFile, root: Path | None = None) -> bool:

@@ -8,9 +8,10 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from cmixup.done import DONE
 from cmixup.files import sync
 from cmixup.training.checkpoint import RESUME_FILE
-from scripts.driver.runs import DONE, mark_done
+from scripts.driver.runs import mark_done
 
 ENDED, PART = ".ended-", ".part"  # folders of stacks whose runs are being marked as done
 

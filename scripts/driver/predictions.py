@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from cmixup.data import RegressionData, Split
+from cmixup.done import checked
 from cmixup.files import write_atomically
 from cmixup.training.trainer import RunResult
 from datasets.common.damaged import naming
@@ -78,12 +79,12 @@ def read_predictions(path: Path) -> dict[int, dict[str, Scored]]:
     """Return what `write_predictions` wrote, by seed.
 
     Raises:
-        InputError: the file is not one of these.
+        InputError: the file is not one of these, or is damaged by what its run's `DONE` says.
     """
     import h5py
 
     found: dict[int, dict[str, Scored]] = {}
-    with naming(path, "a file of predictions"), h5py.File(path) as file:
+    with naming(path, "a file of predictions"), h5py.File(checked(path)) as file:
         seeds = file["seeds"][:].tolist()
         for part in (name for name in file if name != "seeds"):
             group = file[part]

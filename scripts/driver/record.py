@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cmixup.data import RegressionData
+from cmixup.done import FORMAT
 from cmixup.metrics import metric_of, score
 from cmixup.saved_run import MODEL, model_json
 from cmixup.training.trainer import Run, RunResult
-from scripts.driver.runs import FORMAT, recorded_config
+from scripts.driver.runs import recorded_config
 
 LEARNED_NOTHING = "learned_nothing"  # a fact of such a run, 1; its report says it in words under the same name
 

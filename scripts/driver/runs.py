@@ -3,7 +3,8 @@
 A run's folder holds `config.yaml`, `report.json`, `history.csv`, `predictions.h5`, `checkpoint.pt` (the best epoch's
 weights), `model.json`, of a table `preprocessing.json`, and, written last, `DONE`; `cmixup.load_run` predicts with it.
 A folder without `DONE` is not a result: the run has not ended, or has failed and its report says where. `DONE` lists
-the sizes of the other files, so that one that was cut or emptied is seen: such a run is not done, either.
+sizes and SHA-256 of the other files: a run of which one was cut or emptied is not done, either, and a file with
+other bytes is refused when it is read.
 """
 
 from __future__ import annotations
@@ -22,13 +23,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from cmixup.done import DONE, checked, done_text, listed_files
+from cmixup.errors import InputError
 from cmixup.files import DAMAGED, make_folder, remove_stale, set_aside, write_atomically
 from cmixup.saved_run import WEIGHTS
 from cmixup.training.checkpoint import RESUME_FILE
 from scripts.driver.predictions import PREDICTIONS, Parts, write_predictions
 
-REPORT, HISTORY, CONFIG, DONE = "report.json", "history.csv", "config.yaml", "DONE"
-FORMAT = 2  # of a run's folder, in its report: `DONE` lists the files
+REPORT, HISTORY, CONFIG = "report.json", "history.csv", "config.yaml"
 LONGEST_NAME = 120  # of a folder
 MACHINE_KEYS = ("out", "weights", "resume")  # of a configuration: where a run is kept, how much of it, and from where
 
@@ -50,17 +52,14 @@ def is_done(folder: Path) -> bool:
 
 
 def damage(folder: Path) -> tuple[Path, str] | None:
-    """Return the first damaged file of a finished run and what is wrong with it, or None.
+    """Return the first damaged file of a finished run and what is wrong with it, or None; contents are not read.
 
     A file of another size than `DONE` says is damaged; one that somebody has removed is not, but for the report. Runs
     of earlier versions have an empty `DONE`: of those the report must be readable, and nothing empty.
     """
     try:
-        sizes = json.loads((folder / DONE).read_text() or "{}")
-        wrong = not isinstance(sizes, dict)
-    except ValueError:
-        sizes, wrong = {}, True
-    if wrong:
+        sizes = {name: each.size for name, each in listed_files(folder).items()}
+    except InputError:
         return folder / DONE, "is no list of files"
     for name in (REPORT, CONFIG, HISTORY, *sizes):
         path = folder / name
@@ -126,10 +125,10 @@ def write_run(
 
 
 def mark_done(folder: Path) -> None:
-    """Write the `DONE` of a run that is whole: the sizes of its files."""
+    """Write the `DONE` of a run that is whole."""
     kept = [path for path in sorted(folder.iterdir()) if path.is_file() and path.name not in (DONE, RESUME_FILE)]
-    sizes = {path.name: path.stat().st_size for path in kept if path.suffix != DAMAGED and path.name[0] != "."}
-    write_atomically(folder / DONE, json.dumps(sizes))
+    listed = done_text(path for path in kept if path.suffix != DAMAGED and path.name[0] != ".")
+    write_atomically(folder / DONE, listed)
 
 
 def write_report(folder: Path, report: Mapping[str, Any], history: Sequence[Mapping[str, float]]) -> None:
@@ -158,7 +157,7 @@ def parse_report(text: str) -> dict[str, Any]:
 
 def read_report(folder: Path) -> dict[str, Any]:
     """Return the report of a run's folder."""
-    return parse_report((folder / REPORT).read_text())
+    return parse_report(checked(folder / REPORT).read_text())
 
 
 def _number(value: float | str | None) -> float:
@@ -178,7 +177,13 @@ def load_reports(root: Path) -> list[dict[str, Any]]:
 
     Runs with a damaged file are left out, and a line says so: training them again mends them.
     """
-    folders = [done.parent for done in sorted(root.rglob(DONE))]
-    for path, why in filter(None, map(damage, folders)):
-        print(f"{path} {why}: the run does not count; its command trains it again", file=sys.stderr)
-    return [read_report(folder) for folder in folders if is_done(folder)]
+    reports = []
+    for folder in (done.parent for done in sorted(root.rglob(DONE))):
+        if found := damage(folder):
+            print(f"{found[0]} {found[1]}: the run does not count; its command trains it again", file=sys.stderr)
+            continue
+        try:
+            reports.append(read_report(folder))
+        except InputError as error:
+            print(f"{error}; the run does not count", file=sys.stderr)
+    return reports

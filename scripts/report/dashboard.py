@@ -12,6 +12,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from cmixup.done import checked
 from cmixup.metrics import lower_is_better
 from cmixup.stats import summarise
 from scripts.driver.predictions import PREDICTIONS, read_predictions
@@ -114,7 +115,7 @@ def _mean(mine: Sequence[tuple[Path, Report]], metric: str) -> float:
 
 
 def _history(folder: Path) -> list[dict[str, str]]:
-    return list(csv.DictReader((folder / HISTORY).read_text().splitlines()))
+    return list(csv.DictReader(checked(folder / HISTORY).read_text().splitlines()))
 
 
 def _row(tag: str, cells: Sequence[str]) -> str:

@@ -11,10 +11,13 @@ import torch
 from torch import nn
 
 from cmixup.data import RegressionData
+from cmixup.done import checked, read_tensors
 from cmixup.errors import InputError
 from cmixup.label_scaling import LabelScaling
 from cmixup.methods.base import Method
+from cmixup.saved_run import WEIGHTS
 from datasets.common.base import Dataset
+from datasets.common.damaged import naming
 from scripts.driver.config import check_part
 from scripts.driver.provenance import check_committed
 from scripts.driver.runs import load_reports
@@ -70,9 +73,9 @@ def model_of(report: Report, data: RegressionData, out: Path, method: Method | N
         method: fitted on the way in, to predict with; some give the model parameters (MR-MAML).
 
     Raises:
-        InputError: the checkpoint is not there.
+        InputError: the checkpoint is not there, or is damaged.
     """
-    path = out / "runs" / report["run"] / "checkpoint.pt"
+    path = out / "runs" / report["run"] / WEIGHTS
     if not path.is_file():
         raise InputError(f"run {report['run']} has no weights: no such file {path}")
     config = report["config"]["model"]
@@ -83,6 +86,7 @@ def model_of(report: Report, data: RegressionData, out: Path, method: Method | N
     model = part.build(tuple(x.shape[1:]), data.train.y.shape[1])
     if method:
         method.fit(data, model, None)
-    model.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
+    with naming(path, "a file of this model's weights"):
+        model.load_state_dict(read_tensors(checked(path)))
     assert isinstance(model, nn.Module)
     return model.eval()

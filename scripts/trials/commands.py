@@ -23,8 +23,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cmixup.done import DONE
 from scripts.driver.compose import compose_train
-from scripts.driver.runs import DONE, REPORT, damage
+from scripts.driver.runs import REPORT, damage
 from scripts.driver.workers import end_with
 
 TINY = ("dataset.synthetic=true", "logger=none")

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from scripts.driver.runs import CONFIG, DONE, HISTORY, REPORT
+from cmixup.done import DONE
+from scripts.driver.runs import CONFIG, HISTORY, REPORT
 from scripts.trials.base import MOST, Trial, note_progress
 from scripts.trials.commands import CRASH, Command, content, differences, import_all, tail, words
 

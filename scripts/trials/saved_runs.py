@@ -12,7 +12,8 @@ import pandas as pd
 import torch
 
 import cmixup
-from cmixup.saved_run import DONE, MODEL, PREPROCESSING, WEIGHTS, model_json
+from cmixup.done import DONE
+from cmixup.saved_run import MODEL, PREPROCESSING, WEIGHTS, model_json
 from datasets.common.table.preprocessing import fit
 from models.fcn3 import FCN3
 from scripts.trials.hostile import ANYTHING, NUMBERS, Draws

@@ -20,7 +20,10 @@ from scripts import predict
 from scripts.driver.job import execute
 from scripts.driver.plan import Job
 from scripts.driver.predictions import calibration, read_predictions
-from tests.scripts.jobs import planned
+from scripts.driver.runs import is_done, load_reports, read_report
+from scripts.report.dashboard import page
+from scripts.report.load_run import model_of
+from tests.scripts.jobs import FILES, planned
 
 pytestmark = pytest.mark.usefixtures("no_git_session")
 CSV_ROWS = "id;price;size;age;state\n" + "".join(
@@ -143,7 +146,9 @@ def test_images_are_predicted_from_tensors(tmp_path: Path) -> None:
 
 
 def damaged(folder: Path, tmp_path: Path, name: str, content: str | bytes | None) -> Path:
+    """A copy of a run of an earlier version, whose `DONE` holds no checksums, with another file in the place of one."""
     copy = Path(shutil.copytree(folder, tmp_path / "copy"))
+    (copy / "DONE").write_text("{}")
     if content is None:
         (copy / name).unlink()
     else:
@@ -179,6 +184,72 @@ def test_a_damaged_run_is_one_line(
     with pytest.raises(InputError, match=said) as caught:
         load_run(damaged(no2[1] / "seed=3", tmp_path, name, content))
     assert "\n" not in str(caught.value)
+
+
+def flip(path: Path, place: float = 0.5) -> None:
+    """Flip a bit in the middle of a file."""
+    content = bytearray(path.read_bytes())
+    content[int(place * len(content))] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if name != "DONE"])
+def test_a_flipped_bit_is_refused_by_whoever_reads_the_file(
+    name: str, own: tuple[Job, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its size is right, so the run counts as done; every reader of the file names it and predicts nothing."""
+    job, path = own
+    folder = Path(shutil.copytree(job.run_folder(0), tmp_path / "runs/adhoc/copy"))
+    flip(folder / name)
+    assert is_done(folder)
+    table = [f"run={folder}", f"table={path}", f"out={tmp_path / 'new.csv'}"]
+    plot = [f"run={folder}", "plot=1"]
+    report = {**read_report(job.run_folder(0)), "run": "adhoc/copy"}
+    refused = {
+        "checkpoint.pt": [lambda: load_run(folder), lambda: model_of(report, job.dataset.load(0), tmp_path), table],
+        "model.json": [lambda: load_run(folder), table],
+        "preprocessing.json": [lambda: load_run(folder), table],
+        "config.yaml": [table],
+        "predictions.h5": [lambda: read_predictions(folder / name), lambda: page([(folder, report)], []), plot],
+        "report.json": [lambda: read_report(folder), plot],
+        "history.csv": [lambda: page([(folder, report)], [])],
+    }
+    for read in refused[name]:
+        if callable(read):
+            with pytest.raises(InputError, match=f"{folder / name} is damaged: "):
+                read()
+        else:
+            with pytest.raises(SystemExit):
+                predict.main(read)
+            (line,) = capsys.readouterr().err.splitlines()
+            assert line.startswith(f"error: {folder / name} is damaged: ")
+    assert not (tmp_path / "new.csv").exists()
+
+
+def test_a_run_whose_report_has_a_flipped_bit_does_not_count(
+    no2: tuple[Job, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = Path(shutil.copytree(no2[1], tmp_path / "runs"))
+    flip(folder / "seed=5/report.json")
+    assert [report["seed"] for report in load_reports(tmp_path)] == [3]
+    assert capsys.readouterr().err.startswith(f"{folder / 'seed=5/report.json'} is damaged: ")
+
+
+def test_weights_without_their_checksum_are_checked_by_their_own(no2: tuple[Job, Path], tmp_path: Path) -> None:
+    """As of a run of an earlier version, or a checkpoint that was copied alone."""
+    folder = damaged(no2[1] / "seed=3", tmp_path, "checkpoint.pt", (no2[1] / "seed=3/checkpoint.pt").read_bytes())
+    load_run(folder)
+    content = bytearray((folder / "checkpoint.pt").read_bytes())
+    weights = torch.load(folder / "checkpoint.pt", weights_only=True)
+    content[content.index(next(iter(weights.values())).numpy().tobytes()) + 5] ^= 1
+    (folder / "checkpoint.pt").write_bytes(content)
+    with pytest.raises(InputError, match=r"checkpoint.pt does not hold the weights of model.json: .* another checksum"):
+        load_run(folder)
+    report = {**read_report(no2[1] / "seed=3"), "run": "copy"}
+    (tmp_path / "runs").mkdir()
+    folder.rename(tmp_path / "runs/copy")
+    with pytest.raises(InputError, match=r"checkpoint.pt is not a file of this model's weights: .* another checksum"):
+        model_of(report, no2[0].dataset.load(3), tmp_path)
 
 
 def test_what_is_no_model_is_never_called(no2: tuple[Job, Path], tmp_path: Path) -> None:

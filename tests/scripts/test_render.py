@@ -13,6 +13,7 @@ import pytest
 from cmixup.errors import InputError
 from cmixup.stats import Summary, summarise
 from scripts.driver.predictions import Scored, write_predictions
+from scripts.driver.runs import mark_done
 from scripts.publish import publish
 from scripts.render import splice, stale_files
 from scripts.report import ablation
@@ -142,6 +143,21 @@ def test_publish_refuses_runs_without_predictions_before_it_writes_anything(tmp_
     leave_run(tmp_path / "out", report(1))
     (tmp_path / "out/runs" / report(1)["run"] / "predictions.h5").unlink()
     with pytest.raises(InputError, match=r"1 runs have no predictions.h5, such as .*seed=1; train them again"):
+        publish(tmp_path / "out", tmp_path / "results")
+    assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize("name", ["predictions.h5", "history.csv"])
+def test_publish_refuses_damaged_files_before_it_writes_anything(tmp_path, name):
+    for seed in (0, 1):
+        leave_run(tmp_path / "out", report(seed))
+        folder = tmp_path / "out/runs" / report(seed)["run"]
+        (folder / "history.csv").write_text("epoch,val_rmse\n1,2.0\n")
+        mark_done(folder)
+    content = bytearray((folder / name).read_bytes())
+    content[len(content) // 2] ^= 1
+    (folder / name).write_bytes(content)
+    with pytest.raises(InputError, match=rf"^{folder / name} is damaged: "):
         publish(tmp_path / "out", tmp_path / "results")
     assert not (tmp_path / "results").exists()
 

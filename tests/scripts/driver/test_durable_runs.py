@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 
+from cmixup.done import DONE
 from cmixup.errors import InputError
 from cmixup.training.checkpoint import RESUME_FILE
 from scripts.driver import ending
@@ -20,7 +21,7 @@ from scripts.driver.locks import LOCKS, holding
 from scripts.driver.parallel import train_stacks
 from scripts.driver.plan import Job
 from scripts.driver.provenance import code_digest
-from scripts.driver.runs import DONE, is_done, load_reports, set_damage_aside
+from scripts.driver.runs import is_done, load_reports, set_damage_aside
 from tests.scripts.driver.test_locks import held_by
 from tests.scripts.jobs import planned, report_of
 

@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 
+from cmixup.done import FORMAT
 from cmixup.errors import InputError
 from scripts.driver import slices
 from scripts.driver.locks import LOCKS, holding
-from scripts.driver.runs import FORMAT, is_done, mark_done, write_report
+from scripts.driver.runs import is_done, mark_done, write_report
 from scripts.driver.slices import (
     QUEUE,
     RESERVE,

@@ -1,0 +1,91 @@
+"""What says that the folder of a run is whole: its file `DONE`, by which every other one is checked when it is read.
+
+`DONE` is written last and lists size and SHA-256 of the other files. Sizes tell cheaply that none was cut or emptied;
+a bit that has flipped since, which a model would predict other numbers with, shows when the file is read. Earlier
+versions listed sizes alone, or nothing: of those a file of tensors is checked by the checksums of its own archive.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from cmixup.errors import InputError
+from cmixup.files import sha256_of
+
+DONE = "DONE"
+FORMAT = 3  # of a run's folder, in its report and its `DONE`: that lists sizes and SHA-256
+
+
+@dataclass(frozen=True)
+class Listed:
+    """What `DONE` says of a file.
+
+    Attributes:
+        size: in bytes.
+        sha256: 64 hexadecimal digits; empty in a run of an earlier version.
+    """
+
+    size: int
+    sha256: str = ""
+
+
+def done_text(files: Iterable[Path]) -> str:
+    """Return the text of a `DONE` that lists these files."""
+    listed = {path.name: {"size": path.stat().st_size, "sha256": sha256_of(path)} for path in files}
+    return json.dumps({"format": FORMAT, "files": listed})
+
+
+def listed_files(folder: Path) -> dict[str, Listed]:
+    """Return what the `DONE` of a run lists by the files' names; nothing if it is empty, as it once was.
+
+    Raises:
+        InputError: it is no list of files.
+        OSError: there is none.
+    """
+    try:
+        given = json.loads((folder / DONE).read_text() or "{}")
+        if "files" not in given:
+            return {name: Listed(int(size)) for name, size in given.items()}
+        return {name: Listed(int(each["size"]), str(each["sha256"])) for name, each in given["files"].items()}
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
+        raise InputError(f"{folder / DONE} is no list of files") from None
+
+
+def checked(path: Path) -> Path:
+    """Return the path of a run's file, which is what its `DONE` says; files of a folder without one are not checked.
+
+    Raises:
+        InputError: the file has other bytes than when the run ended, or came later.
+    """
+    if not path.is_file() or not (path.parent / DONE).is_file():
+        return path
+    listed = listed_files(path.parent)
+    if not any(each.sha256 for each in listed.values()):
+        return path
+    if path.name not in listed:
+        raise InputError(f"{path} is not among the files that {DONE} lists")
+    if (found := sha256_of(path)) != listed[path.name].sha256:
+        raise InputError(
+            f"{path} is damaged: it has SHA-256 {found[:12]}..., and {DONE} says {listed[path.name].sha256[:12]}...; "
+            "rerun=true trains the run again"
+        )
+    return path
+
+
+def read_tensors(path: Path) -> Any:
+    """Return what `torch.save` wrote, on the CPU: tensors and plain Python alone. Nothing is unpickled.
+
+    PyTorch reads on where a bit has flipped; the archive's own checksums are compared here. Whatever a damaged file may
+    raise is raised.
+    """
+    with zipfile.ZipFile(path) as archive:
+        if damaged := archive.testzip():
+            raise ValueError(f"{damaged} has another checksum")
+    return torch.load(path, map_location="cpu", weights_only=True)

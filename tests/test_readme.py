@@ -1,6 +1,5 @@
-"""The code of README and docs/ runs, and the commands that they name exist."""
+"""README and docs/ name commands, files and names that exist; tests/test_blocks.py runs their code."""
 
-import importlib.util
 import re
 import tomllib
 
@@ -15,29 +14,7 @@ README = (ROOT / "README.md").read_text()
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 PAGES = {str(path.relative_to(ROOT)): path.read_text() for path in (ROOT / "README.md", *DOCS)}
 MAKEFILE = (ROOT / "Makefile").read_text()
-#: Where it stands before a block, the block runs only where this module is installed.
-NEEDS = r"(?:<!-- needs: (?P<needs>[\w.]+) -->\n)?"
 TRAINS = r"^python -m scripts\.train (.*?)\s*(?:#.*)?$"
-
-
-@pytest.mark.parametrize("block", re.findall(r"```python\n(.*?)```", README, re.DOTALL))
-def test_python_blocks_run(block):
-    space: dict = {}
-    exec(block, space)  # noqa: S102 - our own README
-    assert space["loss"].item() >= 0
-
-
-@pytest.mark.parametrize("page", [name for name, text in PAGES.items() if "```python" in text and name != "README.md"])
-def test_python_blocks_of_a_page_run_one_after_another(page, capsys):
-    space: dict = {"__name__": page}
-    for block in re.finditer(NEEDS + r"```python\n(?P<code>.*?)```", PAGES[page], re.DOTALL):
-        if block["needs"] is None or is_installed(block["needs"]):
-            exec(compile(block["code"], page, "exec"), space)  # noqa: S102 - our own pages
-
-
-def is_installed(module):
-    parent = module.rpartition(".")[0]
-    return (not parent or is_installed(parent)) and importlib.util.find_spec(module) is not None
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -28,6 +28,7 @@ from scripts.driver.config import check_part, resolved
 from scripts.driver.words import parse_words
 from scripts.report import names
 from scripts.report.experiment import RESULTS
+from scripts.report.figure_files import write_figures
 from scripts.report.figures import bandwidth_figure, to_png
 from scripts.report.records import read_csv, to_csv
 from scripts.report.tables import markdown_rows
@@ -135,8 +136,8 @@ def check(results: Path = RESULTS) -> str:
     figure = bandwidth_figure(
         {shown: ([r.report for r in g], [r.report for r in p], float(y.std())) for shown, (g, p, y) in curves.items()}
     )
+    write_figures({"figures/bandwidth.png": figure}, results)
     write_atomically(file, to_csv(records, list(records[0])))
-    write_atomically(results / "figures" / "bandwidth.png", to_png(figure))
     write_atomically(results / "bandwidth.md", text)
     return text
 

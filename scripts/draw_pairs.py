@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from matplotlib.figure import Figure
 
 from cmixup.data import Split
 from cmixup.errors import InputError
-from cmixup.files import write_atomically
 from datasets.common.pose.rendered import RenderedDataset
 from datasets.common.pose.tasks import SCALE
 from datasets.common.pose.views import Views
@@ -24,7 +24,7 @@ from scripts.driver.cli import chosen, user_errors
 from scripts.driver.compose import part_file
 from scripts.driver.config import dataset_class
 from scripts.report.experiment import RESULTS
-from scripts.report.figures import to_png
+from scripts.report.figure_files import write_figures
 from scripts.report.pairs import Pool, candidates, pairings, pairs_figure
 
 PICTURES = ["objects", "rcf_mnist"]
@@ -57,8 +57,8 @@ def anchor_of(pool: Pool, group: int) -> int:
     return int(rows[np.argmin(np.abs(pool.degrees[rows] - ANCHOR))])
 
 
-def draw_objects() -> bytes:
-    """Return the picture of rendered objects as a PNG.
+def draw_objects() -> Figure:
+    """Return the picture of rendered objects.
 
     Raises:
         InputError: they are not rendered yet.
@@ -72,22 +72,18 @@ def draw_objects() -> bytes:
     first, *others = (np.linspace(0, objects - 1, len(TURNS) + 1).astype(int)).tolist()
     anchor = anchor_of(pool, first)
     shown = candidates(pool, anchor, TURNS, [[first], others])
-    return to_png(
-        pairs_figure(pool, anchor, shown, pairings(pool, bandwidth(OBJECTS)), group="object",
-                     title_of_all="Rendered objects, label 10 x azimuth")
-    )  # fmt: skip
+    return pairs_figure(pool, anchor, shown, pairings(pool, bandwidth(OBJECTS)), group="object",
+                        title_of_all="Rendered objects, label 10 x azimuth")  # fmt: skip
 
 
-def draw_colours() -> bytes:
-    """Return the picture of RCF-MNIST as a PNG."""
+def draw_colours() -> Figure:
+    """Return the picture of RCF-MNIST."""
     data = dataset_class("rcf_mnist")(scaling="unit").load(0)  # type: ignore[call-arg]
     pool = colour_pool(data.train)
     anchor = anchor_of(pool, 0)
     shown = candidates(pool, anchor, TURNS, [[0], [1]])
-    return to_png(
-        pairs_figure(pool, anchor, shown, pairings(pool, bandwidth("rcf_mnist")), group="domain",
-                     title_of_all="RCF-MNIST, label rotation; domains are colour directions")
-    )  # fmt: skip
+    return pairs_figure(pool, anchor, shown, pairings(pool, bandwidth("rcf_mnist")), group="domain",
+                        title_of_all="RCF-MNIST, label rotation; domains are colour directions")  # fmt: skip
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -100,9 +96,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     with user_errors():
         pictures = chosen("pictures", given.pictures, PICTURES)
         for name in pictures:
-            path = Path(given.results or RESULTS) / "figures" / f"pairs_{name}.png"
             try:
-                write_atomically(path, draw_objects() if name == "objects" else draw_colours())
+                figure = draw_objects() if name == "objects" else draw_colours()
+                (path,) = write_figures({f"figures/pairs_{name}.png": figure}, Path(given.results or RESULTS))
             except InputError as error:
                 print(f"not drawn: {name}: {error}", file=sys.stderr)
                 missing += 1

@@ -13,11 +13,10 @@ import torch
 from matplotlib.figure import Figure
 
 from cmixup.data import RegressionData, Split
-from cmixup.files import write_atomically
 from scripts.driver.cli import user_errors
 from scripts.driver.config import dataset_class
-from scripts.report.experiment import RESULTS
-from scripts.report.figures import angle_figure, to_png
+from scripts.report.figure_files import write_figures
+from scripts.report.figures import angle_figure
 
 IMAGES_PER_ANGLE, N_ANGLES = 4, 18  # of each split
 SPLITS = {"train": "training", "val": "validation", "test": "test"}
@@ -26,7 +25,7 @@ SPLITS = {"train": "training", "val": "validation", "test": "test"}
 def nearest(split: Split, angles: np.ndarray, n: int) -> np.ndarray:
     """Return for each of `angles` (A,) in turns the `n` rows of a split nearest to it, `(A, n)`.
 
-    They are in the split's order: images of the majority direction before the others.
+    They are in the split's order.
     """
     away = np.abs(split.y[:, 0].numpy() - angles[:, None])
     return np.sort(np.argsort(away, axis=1, kind="stable")[:, :n], axis=1)
@@ -73,8 +72,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     argparse.ArgumentParser(prog="python -m scripts.draw_rcf_mnist", description=__doc__).parse_args(argv)
     with user_errors():
         data = dataset_class("rcf_mnist")(scaling="unit").load(0)  # type: ignore[call-arg]
-        path = RESULTS / "figures" / "rcf_mnist.png"
-        write_atomically(path, to_png(illustration(data)))
+        (path,) = write_figures({"figures/rcf_mnist.png": illustration(data)})
         print(f"illustration: {path}")
 
 

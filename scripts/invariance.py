@@ -16,8 +16,9 @@ from cmixup.stats import summarise
 from scripts.driver.cli import analysis_parser, out_folder, user_errors
 from scripts.driver.devices import pick_device
 from scripts.report.experiment import RESULTS
+from scripts.report.figure_files import write_figures
 from scripts.report.invariance import (
-    draw,
+    figures,
     measure,
     runs,
     update,
@@ -49,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> None:
                 print(f"{dataset} {method}, {domains} domains: {found.mean:.3f} ± {found.std:.3f} (n = {found.n})")
         update(results / "invariance.csv", rows)
         print(f"numbers: {results / 'invariance.csv'}")
-        for path in draw(results):
+        for path in write_figures(figures(results), results):
             print(f"figure: {path}")
 
 

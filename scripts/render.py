@@ -12,28 +12,32 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from matplotlib.figure import Figure
 
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
+from scripts.bench.sampling_report import figures as sampling_figures
 from scripts.driver.cli import user_errors
-from scripts.report import ablation, names
+from scripts.report import ablation, invariance, names, task_errors, theory_figures
 from scripts.report.artefacts import map_lines
 from scripts.report.authors import authors_table
 from scripts.report.claims import Verdict, check_all, intervals
 from scripts.report.curves import Curve, read_curves
 from scripts.report.evidence import Evidence
 from scripts.report.experiment import RESULTS, experiments, load_experiment, make_table
-from scripts.report.figures import draw, sweep_figure, table_figure, to_png
-from scripts.report.invariance import draw as draw_invariance
+from scripts.report.figure_checks import faults_of
+from scripts.report.figure_files import stale_figures, write_figures
+from scripts.report.figures import draw, sweep_figure
 from scripts.report.ladder import to_markdown as to_ladder_markdown
 from scripts.report.paper_verdict import agreement_lines
 from scripts.report.prose import fill, notes, pages
 from scripts.report.published import published_records, published_reports
-from scripts.report.records import records_csv
+from scripts.report.records import read_csv, records_csv
 from scripts.report.shown import presets, published_ladders, published_sweeps, shown_tables, standard
 from scripts.report.spurious import render_tables as spurious_tables
 from scripts.report.sweep import to_markdown as to_sweep_markdown
 from scripts.report.sweep_figure import draw_sweeps
+from scripts.report.table_figure import table_figure
 from scripts.report.tables import (
     Table,
     difference_text,
@@ -44,9 +48,7 @@ from scripts.report.tables import (
     to_markdown,
     to_table_csv,
 )
-from scripts.report.task_errors import draw as draw_task_errors
 from scripts.report.task_errors import render_tables as paired_tables
-from scripts.report.theory_figures import draw as draw_theory
 from scripts.report.theory_page import render as theory_page
 from scripts.study import pages as study
 
@@ -164,13 +166,22 @@ def render_pages(
     return {page: fill(text, by_name) for page, text in found.items()}
 
 
-def render_curves(curves: Sequence[Curve]) -> None:
-    """Draw every figure that has published curves, one a preset."""
+def render_figures(records: pd.DataFrame, curves: Sequence[Curve]) -> dict[str, Figure]:
+    """Return every figure that is drawn from what is published, by its path below results/."""
+    table1 = load_experiment("table1")
+    tables = {p: make_table(table1, standard(records), p) for p in presets(records, "table1")}
+    found = {"table1": table_figure(tables, standard(records))}
     for experiment in experiments():
         for preset in sorted({c.preset for c in curves if c.experiment == experiment.name and experiment.figure}):
-            write_atomically(
-                RESULTS / "figures" / f"{experiment.name}_{preset}.png", to_png(draw(experiment, curves, preset))
-            )
+            found[f"{experiment.name}_{preset}"] = draw(experiment, curves, preset)
+        if experiment.variants and (sweeps := ablation.sweeps(experiment, records)):
+            found[experiment.name] = sweep_figure(sweeps, "bandwidth, in units of the label")
+    for experiment, preset, swept in published_sweeps():
+        found[f"{experiment.name}_{preset}"] = draw_sweeps(swept, experiment.sweep["method"])
+    figures = {f"figures/{name}.png": figure for name, figure in found.items()}
+    measured = sampling_figures(read_csv(RESULTS / "benchmarks" / "sampling.csv"))
+    figures |= {f"benchmarks/{name}": figure for name, figure in measured.items()}
+    return figures | invariance.figures() | task_errors.figures() | theory_figures.figures() | study.figures()
 
 
 def stale_files(records: pd.DataFrame, root: Path = RESULTS.parent) -> list[str]:
@@ -191,13 +202,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     check = parser.parse_args(argv).check
     with user_errors():
         if check:
-            if stale := stale_files(published_records()):
+            records = published_records()
+            figures = render_figures(records, published_curves())
+            if stale := [*stale_files(records), *stale_figures(figures)]:
                 raise InputError(f"stale, run python -m scripts.render: {', '.join(stale)}")
+            if found := faults_of(figures):
+                raise InputError(f"pictures that mislead: {'; '.join(found)}")
             print("every rendered file is what the records render to, and every claim holds")
             return
-        draw_invariance()
-        draw_task_errors()
-        draw_theory()
         records = published_records()
         for path, text in render_texts(records).items():
             write_atomically(RESULTS / path, text)
@@ -205,19 +217,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         verdicts = check_all(Evidence(records))
         for name, text in render_pages(records, curves, verdicts).items():
             write_atomically(RESULTS.parent / name, text)
-        experiment = load_experiment("table1")
-        tables = {p: make_table(experiment, standard(records), p) for p in presets(records, "table1")}
-        write_atomically(RESULTS / "figures" / "table1.png", to_png(table_figure(tables, standard(records))))
-        render_curves(curves)
-        for experiment in experiments():
-            if experiment.variants and (sweeps := ablation.sweeps(experiment, records)):
-                picture = to_png(sweep_figure(sweeps, "bandwidth, in units of the label"))
-                write_atomically(RESULTS / "figures" / f"{experiment.name}.png", picture)
-        for experiment, preset, found in published_sweeps():
-            picture = to_png(draw_sweeps(found, experiment.sweep["method"]))
-            write_atomically(RESULTS / "figures" / f"{experiment.name}_{preset}.png", picture)
-        if (ranks := study.picture()) is not None:
-            write_atomically(RESULTS / "study" / "ranks.png", ranks)
+        write_figures(render_figures(records, curves))
         print(f"rendered {len(records)} records into {RESULTS} and {README}")
         if failing := [verdict.claim.name for verdict in verdicts if not verdict.holds]:
             print(f"{len(failing)} claims no longer hold (python -m scripts.claims --failing): {', '.join(failing)}")

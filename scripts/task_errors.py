@@ -16,13 +16,14 @@ from cmixup.files import write_atomically
 from scripts.driver.cli import analysis_parser, out_folder, user_errors
 from scripts.driver.devices import pick_device
 from scripts.report.experiment import RESULTS
+from scripts.report.figure_files import write_figures
 from scripts.report.load_run import check_publishable, finished
 from scripts.report.records import read_csv, to_csv
 from scripts.report.task_errors import (
     EXPERIMENT,
     FOLDER,
     columns,
-    draw,
+    figures,
     render_tables,
     score,
 )
@@ -51,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         for name, text in render_tables(results).items():
             write_atomically(results / name, text)
             print(text)
-        for path in draw(results):
+        for path in write_figures(figures(results), results):
             print(f"figure: {path}")
 
 

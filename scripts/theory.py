@@ -17,9 +17,10 @@ from cmixup.files import write_atomically
 from scripts.driver.cli import user_errors
 from scripts.driver.words import parse_seeds
 from scripts.report.experiment import RESULTS
+from scripts.report.figure_files import write_figures
 from scripts.report.records import to_csv
 from scripts.report.theory import COLUMNS, FILE, settings
-from scripts.report.theory_figures import draw
+from scripts.report.theory_figures import figures
 from scripts.report.theory_page import render
 
 
@@ -44,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         for name, text in render(results).items():
             write_atomically(results / name, text)
             print(text)
-        for path in draw(results):
+        for path in write_figures(figures(results), results):
             print(f"figure: {path}")
 
 

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from scripts.bench.sampling_report import FEATURES, ORIGINAL, as_csv, as_markdown, plot_distance, plot_growth
+from scripts.bench.sampling_report import FEATURES, ORIGINAL, as_csv, as_markdown, figures
 
 
 def main() -> None:
@@ -36,6 +36,8 @@ def main() -> None:
     if options.worker:
         print(json.dumps(run_case(json.loads(options.worker))))
         return
+    from scripts.report.figure_files import write_figures  # not in the workers, whose memory is measured
+
     cases = list_cases(int(options.largest), options.huge)
     rows = []
     for i, case in enumerate(cases):
@@ -45,8 +47,7 @@ def main() -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     write(options.out / "sampling.csv", as_csv(rows))
     write(options.out / "sampling.md", as_markdown(rows).encode())
-    write(options.out / "sampling.png", plot_growth(rows))
-    write(options.out / "sampling_distance.png", plot_distance(rows))
+    write_figures(figures(rows), options.out)
 
 
 def list_cases(largest: int, huge: bool) -> list[dict[str, Any]]:

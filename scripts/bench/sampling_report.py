@@ -138,7 +138,12 @@ def comparison_lines(rows: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
-def plot_growth(rows: list[dict[str, Any]]) -> bytes:
+def figures(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the figures of measurements, also of those that were read from the CSV, by the names of their files."""
+    return {"sampling.png": plot_growth(rows), "sampling_distance.png": plot_distance(rows)}
+
+
+def plot_growth(rows: list[dict[str, Any]]) -> Any:
     """Set-up and draw time over N, log-log, ours and the original's (dashed where extrapolated)."""
     from matplotlib.figure import Figure
 
@@ -149,15 +154,15 @@ def plot_growth(rows: list[dict[str, Any]]) -> bytes:
         for curve, colour in (("cells", "C0"), (ORIGINAL, "C1")):
             n, value = curve_of(rows, curve, key)
             axes.loglog(n, value, "o-", color=colour, label="ours (cells)" if curve == "cells" else curve)
-        far = np.array([n[-1], max(r["n"] for r in rows)])
+        far = np.array([n[-1], max(float(r["n"]) for r in rows)])
         axes.loglog(far, value[-1] * (far / n[-1]) ** power, "--", color="C1", label="original, extrapolated")
         axes.set(xlabel="N", title=title)
         axes.grid(visible=True, alpha=0.3)
         axes.legend(fontsize=8)
-    return as_png(figure)
+    return figure
 
 
-def plot_distance(rows: list[dict[str, Any]]) -> bytes:
+def plot_distance(rows: list[dict[str, Any]]) -> Any:
     """Cost of the first epoch (set-up and draws) on labels and on features over N, log-log."""
     from matplotlib.figure import Figure
 
@@ -173,17 +178,10 @@ def plot_distance(rows: list[dict[str, Any]]) -> bytes:
     axes.set(xlabel="N", title="set-up and one epoch of draws, s")
     axes.grid(visible=True, alpha=0.3)
     axes.legend(fontsize=8)
-    return as_png(figure)
+    return figure
 
 
 def curve_of(rows: list[dict[str, Any]], curve: str, key: str) -> tuple[Any, Any]:
     """N and values of one curve."""
     points = [(r["n"], r[key]) for r in rows if r.get("curve") == curve]
     return tuple(np.array(points, dtype=float).T)
-
-
-def as_png(figure: Any) -> bytes:
-    """A matplotlib figure as PNG bytes."""
-    out = io.BytesIO()
-    figure.savefig(out, format="png", dpi=150)
-    return out.getvalue()

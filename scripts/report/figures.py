@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
+from matplotlib import colormaps
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from cmixup.errors import InputError
@@ -16,60 +19,42 @@ from cmixup.sampling.bandwidth import BandwidthReport
 from scripts.report import names
 from scripts.report.curves import Curve
 from scripts.report.experiment import Experiment
-from scripts.report.records import by_seed
-from scripts.report.tables import Block, Table
 
-COLOURS = {"paper": "#1f77b4", "released": "#ff7f0e"}
-OTHER = "#2ca02c"
-MARKERS = "os^vDP*X"
+MARKERS = "os^vP*X<>dph8"  # of series; "D" is the paper's own value
 
 
-def _subplots(n_rows: int, n_columns: int, figsize: tuple[float, float], **shared: Any) -> tuple[Figure, Any]:
+def subplots(n_rows: int, n_columns: int, figsize: tuple[float, float], **shared: Any) -> tuple[Figure, Any]:
     """Return a new figure and its axes `(n_rows, n_columns)`; no global state of pyplot holds it."""
     figure = Figure(figsize=figsize)
     return figure, figure.subplots(n_rows, n_columns, squeeze=False, **shared)
 
 
-def table_figure(tables: Mapping[str, Table], records: pd.DataFrame, metric: str = "rmse") -> Figure:
-    """Draw, for each dataset and method, every seed as a dot, our mean, and the paper's mean ± std.
+def looks(n: int) -> list[dict[str, Any]]:
+    """Return the colours and markers of `n` series, as options of `Axes.plot`: no two have the same colour."""
+    colours = [f"C{k}" for k in range(n)] if n <= 10 else [to_hex(colormaps["turbo"](k / (n - 1))) for k in range(n)]
+    return [{"color": colour, "marker": MARKERS[k % len(MARKERS)]} for k, colour in enumerate(colours)]
 
-    Args:
-        tables: one table a preset; a dataset need not be in all.
-        records: what they were made from.
-        metric: which score to draw.
+
+def renderer_of(figure: Figure) -> Any:
+    """Return what draws a figure and tells the extents of its text."""
+    canvas: Any = FigureCanvasAgg(figure)
+    return canvas.get_renderer()
+
+
+def legend_below(figure: Figure, handles: Mapping[str, Any], title: str | None = None) -> None:
+    """Put one legend, of handles by label, below all panels, which are laid out in the room above it.
+
+    It has as many columns as the figure is wide enough for.
     """
-    found: dict[str, list[Block]] = {}
-    for block in (b for table in tables.values() for b in table.blocks):
-        found.setdefault(block.dataset, []).append(block)
-    shown = max(sum(any(b.cells[m][metric].ours for b in blocks) for m in blocks[0].cells) for blocks in found.values())
-    figure, axes = _subplots(1, len(found), figsize=(5.2 * len(found), 1.2 + 0.55 * shown))
-    for axis, blocks in zip(axes[0], found.values(), strict=True):
-        block = blocks[0]
-        methods = [m for m in block.cells if any(b.cells[m][metric].ours for b in blocks)]
-        for row, method in enumerate(methods):
-            cell = block.cells[method][metric]
-            if cell.paper is not None:
-                axis.errorbar(cell.paper, row, xerr=cell.paper_std, fmt="D", color="black", capsize=3, markersize=6,
-                              label="paper, mean ± std of 3 seeds" if row == 0 else None)  # fmt: skip
-            for k, preset in enumerate(tables):
-                values = by_seed(records, preset=preset, dataset=block.dataset, method=method, metric=metric,
-                                 experiment="table1")  # fmt: skip
-                colour, height = COLOURS.get(preset, OTHER), row + 0.2 * (k + 1)
-                seeds = list(values.values())
-                if not seeds:
-                    continue
-                axis.plot(seeds, [height] * len(seeds), ".", color=colour, alpha=0.35)
-                axis.plot(sum(seeds) / len(seeds), height, "|", color=colour, markersize=10, markeredgewidth=2.5,
-                          label=f"ours, preset {preset}: seeds and mean" if row == 0 else None)  # fmt: skip
-        axis.set_yticks(range(len(methods)), [names.method_title(m) for m in methods])
-        axis.set_ylim(len(methods) - 0.3, -0.5)
-        axis.set_xlabel(f"test {names.metric_title(metric)}")
-        axis.set_title(names.dataset_title(block.dataset))
-        axis.grid(axis="x", alpha=0.3)
-    handles, labels = axes[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="lower center", ncols=len(labels), frameon=False, fontsize=9)
-    figure.tight_layout(rect=(0, 0.08, 1, 1))
-    return figure
+    renderer = renderer_of(figure)
+    for columns in range(len(handles), 0, -1):
+        legend = figure.legend(list(handles.values()), list(handles), loc="lower center", ncols=columns, frameon=False,
+                               fontsize=9, title=title, title_fontsize=9)  # fmt: skip
+        size = legend.get_window_extent(renderer)
+        if size.width <= figure.bbox.width or columns == 1:
+            break
+        legend.remove()
+    figure.tight_layout(rect=(0, size.height / figure.bbox.height, 1, 1))
 
 
 def invariance_figure(rows: Sequence[Mapping[str, str]], order: Sequence[str]) -> Figure:
@@ -84,17 +69,18 @@ def invariance_figure(rows: Sequence[Mapping[str, str]], order: Sequence[str]) -
     panels = sorted({(r["dataset"], r["domains"]) for r in rows})
     methods = names.in_order((r["method"] for r in rows), order)
     height = 1.4 + 0.27 * len(methods)
-    figure, axes = _subplots(1, len(panels), figsize=(4.2 * len(panels), height), sharey=True)
+    figure, axes = subplots(1, len(panels), figsize=(4.2 * len(panels), height), sharey=True)
     for axis, (dataset, domains) in zip(axes[0], panels, strict=True):
         mine = [r for r in rows if (r["dataset"], r["domains"]) == (dataset, domains)]
         for row, method in enumerate(methods):
             seeds = [max(float(r["value"]), 0.0) for r in mine if r["method"] == method]
             if not seeds:
                 continue
-            colour = "C3" if method == "cmixup" else "C0"
-            axis.plot(seeds, [row + 0.2] * len(seeds), ".", color=colour, alpha=0.35)
+            colour, title = "C3" if method == "cmixup" else "C0", names.method_title(method)
+            axis.plot(seeds, [row + 0.2] * len(seeds), ".", color=colour, alpha=0.35, gid=title)
             spread = np.std(seeds, ddof=1) if len(seeds) > 1 else None
-            axis.errorbar(np.mean(seeds), row - 0.1, xerr=spread, fmt="D", color=colour, capsize=3, markersize=5)
+            axis.errorbar(np.mean(seeds), row - 0.1, xerr=spread, fmt="D", color=colour, capsize=3, markersize=5,
+                          gid=title)  # fmt: skip
             if method == methods[0]:
                 axis.axvline(np.mean(seeds), color="black", linewidth=0.8, linestyle=":")
         which = "" if domains == "all" else f", {domains} domains"
@@ -102,7 +88,7 @@ def invariance_figure(rows: Sequence[Mapping[str, str]], order: Sequence[str]) -
         share = f"{100 * float(mine[0]['valid_fraction']):.0f} % of the pairs have enough points"
         axis.set_title(f"{names.dataset_title(dataset)}{which}\n{share}", fontsize=10)
         axis.set_xlabel(f"mean KL between domains (n = {'/'.join(map(str, counts))})")
-        axis.set_xlim(left=0)
+        axis.set_xlim(left=min(0.0, axis.get_xlim()[0]))
         axis.grid(axis="x", alpha=0.3)
     axes[0][0].set_yticks(range(len(methods)), [names.method_title(m) for m in methods])
     axes[0][0].set_ylim(len(methods) - 0.4, -0.6)
@@ -121,7 +107,7 @@ def angle_figure(pictures: Mapping[str, np.ndarray], title: str) -> Figure:
         pictures: by title, `(H, W, 3)` in [0, 1].
         title: of all of them.
     """
-    figure, axes = _subplots(len(pictures), 1, figsize=(9, 2.4 * len(pictures)))
+    figure, axes = subplots(len(pictures), 1, figsize=(9, 2.4 * len(pictures)))
     for axis, (shown, picture) in zip(axes[:, 0], pictures.items(), strict=True):
         height = 360 * picture.shape[0] / picture.shape[1]
         axis.imshow(picture, extent=(0, 360, 0, height), interpolation="nearest")
@@ -142,7 +128,7 @@ def bandwidth_figure(
     Args:
         datasets: by title: reports along a grid, reports to mark, and the labels' standard deviation.
     """
-    figure, ((left, right),) = _subplots(1, 2, figsize=(10.5, 3.6), sharex=True)
+    figure, ((left, right),) = subplots(1, 2, figsize=(10.5, 3.6), sharex=True)
     for title, (along, marked, spread) in datasets.items():
         x = [r.bandwidth / spread for r in along]
         (line,) = left.plot(x, [r.effective_fraction for r in along], label=title)
@@ -173,7 +159,7 @@ class Sweep:
 
 def sweep_figure(sweeps: Sequence[Sweep], xlabel: str) -> Figure:
     """Draw mean ± standard deviation of a score over a swept value, every seed a dot, levels as lines."""
-    figure, axes = _subplots(1, len(sweeps), figsize=(5.2 * len(sweeps), 3.6))
+    figure, axes = subplots(1, len(sweeps), figsize=(5.2 * len(sweeps), 3.6))
     for axis, sweep in zip(axes[0], sweeps, strict=True):
         x = sorted(sweep.points)
         values = [np.array(sweep.points[v]) for v in x]
@@ -183,17 +169,15 @@ def sweep_figure(sweeps: Sequence[Sweep], xlabel: str) -> Figure:
         axis.errorbar(x, [v.mean() for v in values], yerr=spread, color="C0", marker="o", capsize=3, label="C-Mixup")
         for k, (label, level) in enumerate(sweep.levels.items(), start=1):
             axis.axhline(level, color=f"C{k}", linestyle="--", linewidth=1.2, label=label)
-        for label, at in sweep.marks.items():
-            axis.axvline(at, color="grey", linestyle=":", linewidth=1)
-            axis.annotate(label, (at, 0.98), xycoords=("data", "axes fraction"), rotation=90, va="top", ha="right",
-                          fontsize=8, color="grey")  # fmt: skip
+        for style, (label, at) in zip(itertools.cycle((":", "-.")), sweep.marks.items(), strict=False):
+            axis.axvline(at, color="grey", linestyle=style, linewidth=1.5, label=label)
         axis.set_xscale("log")
         axis.set_title(sweep.title)
         axis.set_xlabel(xlabel)
         axis.set_ylabel(sweep.axis)
         axis.grid(alpha=0.3)
-        axis.legend(frameon=False, fontsize=9)
-    figure.tight_layout()
+    entries = [axis.get_legend_handles_labels() for axis in axes[0]]
+    legend_below(figure, {label: handle for found in entries for handle, label in zip(*found, strict=True)})
     return figure
 
 
@@ -205,7 +189,7 @@ def overfitting(experiment: Experiment, curves: Sequence[Curve]) -> Figure:
         curves: with columns `train_*` and `test_*` of the selection metric, scored on whole splits.
     """
     present = [d for d in experiment.datasets if any(c.dataset == d for c in curves)]
-    figure, axes = _subplots(len(present), 2, figsize=(10, 3.2 * len(present)))
+    figure, axes = subplots(len(present), 2, figsize=(10, 3.2 * len(present)))
     for (left, right), dataset in zip(axes, present, strict=True):
         for k, method in enumerate(experiment.methods_for(dataset, experiment.methods)):
             mine = [c.columns for c in curves if (c.dataset, c.method) == (dataset, method)]
@@ -245,14 +229,13 @@ def objects_figure(means: Mapping[str, Mapping[str, float]], constant: str, titl
     """
     methods = [m for m in means if m != constant]
     objects = sorted(means[methods[0]], key=lambda o: np.mean([means[m][o] for m in methods]))
-    figure, axes = _subplots(1, 1, figsize=(2.5 + 0.62 * len(objects), 4.2))
+    figure, axes = subplots(1, 1, figsize=(2.5 + 0.62 * len(objects), 4.2))
     axis = axes[0][0]
     at = np.arange(len(objects))
     axis.plot(at, [means[constant][o] for o in objects], "--", color="grey", linewidth=1.2, label=constant)
-    for k, method in enumerate(methods):
-        offset = 0.09 * (k - (len(methods) - 1) / 2)
-        axis.plot(at + offset, [means[method][o] for o in objects], MARKERS[k % len(MARKERS)], color=f"C{k}",
-                  markersize=5, label=method)  # fmt: skip
+    for k, (method, look) in enumerate(zip(methods, looks(len(methods)), strict=True)):
+        offset = 0.63 / len(methods) * (k - (len(methods) - 1) / 2)
+        axis.plot(at + offset, [means[method][o] for o in objects], linestyle="", **look, markersize=5, label=method)
     axis.set_xticks(at, objects, rotation=35, ha="right")
     axis.set_ylim(bottom=0)
     axis.set_ylabel("MSE of 10 x azimuth")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from cmixup.backbone import Backbone
@@ -24,7 +25,7 @@ from cmixup.invariance import learned_invariance
 from cmixup.training.loader import BatchLoader
 from cmixup.training.predict import predict
 from scripts.report.experiment import RESULTS, load_experiment
-from scripts.report.figures import invariance_figure, to_png
+from scripts.report.figures import invariance_figure
 from scripts.report.load_run import Report, dataset_of, finished, model_of
 from scripts.report.records import read_csv, to_csv
 
@@ -91,17 +92,16 @@ def update(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     write_atomically(path, to_csv(together, INVARIANCE_COLUMNS))
 
 
-def draw(results: Path = RESULTS) -> list[Path]:
-    """Draw the figure of every preset that `results/invariance.csv` holds; returns the files."""
+def figures(results: Path = RESULTS) -> dict[str, Figure]:
+    """Return the figure of every preset that `results/invariance.csv` holds, by its path below `results`."""
     path = results / "invariance.csv"
     rows = read_csv(path) if path.is_file() else []
     rows = [r for r in rows if all(r[name] == value for name, value in DRAWN.items())]
     order = load_experiment(EXPERIMENT).methods
-    written = []
-    for preset in sorted({r["preset"] for r in rows}):
-        written.append(results / "figures" / f"invariance_{preset}.png")
-        write_atomically(written[-1], to_png(invariance_figure([r for r in rows if r["preset"] == preset], order)))
-    return written
+    return {
+        f"figures/invariance_{preset}.png": invariance_figure([r for r in rows if r["preset"] == preset], order)
+        for preset in sorted({r["preset"] for r in rows})
+    }
 
 
 def runs(out: Path, preset: str, datasets: Sequence[str]) -> list[dict[str, Any]]:

@@ -6,21 +6,23 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from matplotlib.artist import Artist
 from matplotlib.figure import Figure
+from matplotlib.ticker import FormatStrFormatter, LogLocator
 
 from cmixup.stats import Interval
 from scripts.report import names
+from scripts.report.figures import legend_below
 from scripts.report.sweep import Point, Sweep, interval, number, shown
 
-#: The doctor's verdicts from ERM to mixup, with the shades of their bands.
+#: The doctor's verdicts from ERM to mixup, with the colours of their strips.
 SHADES = {
-    "self-pairing only: this is ERM": "#d9d9d9", "equal labels only": "#e7e1ef", "local": "#e5f5e0",
-    "moderately local": "#fff7bc", "close to mixup": "#fee6ce", "indistinguishable from mixup": "#fcd5d0",
+    "self-pairing only: this is ERM": "#969696", "equal labels only": "#9e9ac8", "local": "#74c476",
+    "moderately local": "#fed976", "close to mixup": "#fd8d3c", "indistinguishable from mixup": "#e31a1c",
 }  # fmt: skip
-LINES = ("black", "C3", "C4", "C5")
+LINES = ("black", "C3", "C1", "C4", "C5", "C6", "C8", "C9")  # of the other methods; the swept one is C0
 
 
 @dataclass(frozen=True)
@@ -80,43 +82,51 @@ def draw_panels(panels: dict[str, Panel], xlabel: str, ylabel: str, label: str) 
     axes = figure.subplots(down, across, squeeze=False).flatten()
     for unused in axes[len(panels) :]:
         unused.set_axis_off()
-    handles: dict[str, Artist] = {}
+    others = dict(zip(dict.fromkeys(name for p in panels.values() for name in p.lines), LINES, strict=False))
+    lines: dict[str, Any] = {}
+    strips: dict[str, Any] = {}
     for axis, (title, shows) in zip(axes, panels.items(), strict=False):
         for left, right, verdict in shows.bands:
-            patch = axis.axvspan(left, right, color=SHADES.get(verdict, "white"), linewidth=0, zorder=0)
-            handles[verdict] = patch
-        if shows.fractions:
-            other = axis.twinx()
-            (line,) = other.plot(shows.x, shows.fractions, ":", color="black", linewidth=1.2)
-            other.set_ylim(0, 1.02)
-            other.set_ylabel("effective partners / N")
-            handles["effective partners"] = line
-        for k, (name, level) in enumerate(shows.lines.items()):
-            colour = LINES[k % len(LINES)]
-            handles[name] = axis.axhline(level.mean, color=colour, linestyle="--", linewidth=1.4)
-            axis.axhspan(level.low, level.high, color=colour, alpha=0.1, linewidth=0)
+            # A strip above the panel, where nothing else is drawn.
+            strips[verdict] = axis.axvspan(left, right, 1.01, 1.05, color=SHADES.get(verdict, "white"), linewidth=0,
+                                           clip_on=False, label=verdict)  # fmt: skip
         mean, low, high = (np.array([getattr(s, part) for s in shows.scores]) for part in ("mean", "low", "high"))
         if shows.ticks:
-            axis.errorbar(shows.x, mean, yerr=(mean - low, high - mean), fmt="o", color="C0", capsize=4)
+            lines[label] = axis.errorbar(shows.x, mean, yerr=(mean - low, high - mean), fmt="o", color="C0", capsize=4,
+                                         label=label)  # fmt: skip
             axis.set_xticks(shows.x, shows.ticks, rotation=30, ha="right")
         else:
             axis.fill_between(shows.x, low, high, color="C0", alpha=0.25, linewidth=0)
-            (handles[label],) = axis.plot(shows.x, mean, "o-", color="C0", markersize=4)
+            (lines[label],) = axis.plot(shows.x, mean, "o-", color="C0", markersize=4, label=label)
+        for name, level in shows.lines.items():
+            lines[name] = axis.axhline(level.mean, color=others[name], linestyle="--", linewidth=1.4, label=name)
+            axis.axhspan(level.low, level.high, color=others[name], alpha=0.1, linewidth=0)
+        if shows.fractions:
+            other = axis.twinx()
+            (lines["effective partners"],) = other.plot(shows.x, shows.fractions, ":", color="black", linewidth=1.2)
+            other.set_ylim(0, 1.02)
+            other.set_ylabel("effective partners / N")
         if shows.log:
-            axis.set_xscale("log")
-        axis.set_title(title, fontsize=11)
+            _log(axis, shows.x)
+        axis.set_title(title, fontsize=11, pad=14 if shows.bands else None)
         axis.set_xlabel(xlabel)
         axis.set_ylabel(ylabel)
         axis.grid(alpha=0.3)
-    if len(handles) > 1:
-        columns = min(len(handles), 2 * across)
-        below = (0.35 + 0.2 * math.ceil(len(handles) / columns)) / figure.get_figheight()
-        entries = list(handles.values()), list(handles)
-        figure.legend(*entries, loc="lower center", frameon=False, fontsize=9, ncols=columns)
-        figure.tight_layout(rect=(0, below, 1, 1))
+    lines |= {verdict: strips[verdict] for verdict in sorted(strips, key=[*SHADES, *strips].index)}
+    if len(lines) > 1:
+        legend_below(figure, lines)
     else:
         figure.tight_layout()
     return figure
+
+
+def _log(axis: Any, x: Sequence[float]) -> None:
+    """Make an axis logarithmic; one of fewer than two decades has numbers between the powers of ten, too."""
+    axis.set_xscale("log")
+    if x[-1] < 100 * x[0]:
+        axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.xaxis.set_major_formatter(FormatStrFormatter("%g"))
+        axis.minorticks_off()
 
 
 def draw_sweeps(sweeps: Sequence[Sweep], method: str) -> Figure:

@@ -16,16 +16,16 @@ from typing import Any
 
 import numpy as np
 import torch
+from matplotlib.figure import Figure
 
 from cmixup.data import RegressionData
 from cmixup.errors import InputError
-from cmixup.files import write_atomically
 from cmixup.stats import Interval, clustered, summarise
 from cmixup.training.loader import BatchLoader
 from cmixup.training.predict import predict
 from scripts.report import names
 from scripts.report.experiment import RESULTS, load_experiment
-from scripts.report.figures import objects_figure, to_png
+from scripts.report.figures import objects_figure
 from scripts.report.load_run import Report, dataset_of, labels_of, method_of, model_of
 from scripts.report.records import read_csv
 from scripts.report.tables import markdown_rows
@@ -204,9 +204,9 @@ def render_tables(results: Path = RESULTS) -> dict[str, str]:
     }
 
 
-def draw(results: Path = RESULTS) -> list[Path]:
-    """Draw the figure of every file of task errors; returns the pictures."""
-    written = []
+def figures(results: Path = RESULTS) -> dict[str, Figure]:
+    """Return the figure of every file of task errors, by its path below `results`."""
+    found = {}
     for (dataset, preset), rows in saved_rows(results).items():
         means: dict[str, dict[str, float]] = {}
         for method in [c for c in columns(rows) if c not in TASK_KEY]:
@@ -216,6 +216,5 @@ def draw(results: Path = RESULTS) -> list[Path]:
                 for o in dict.fromkeys(objects)
             }
         title = f"{names.dataset_title(dataset)}, preset {preset}: MSE on the test tasks of each object"
-        written.append(results / "figures" / f"{EXPERIMENT}_objects_{dataset}_{preset}.png")
-        write_atomically(written[-1], to_png(objects_figure(means, _name(CONSTANT), title)))
-    return written
+        found[f"figures/{EXPERIMENT}_objects_{dataset}_{preset}.png"] = objects_figure(means, _name(CONSTANT), title)
+    return found

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from cmixup.files import write_atomically
 from cmixup.stats import clustered
 from scripts.report.experiment import RESULTS
-from scripts.report.figures import to_png
+from scripts.report.figures import legend_below
 from scripts.report.theory import BANDWIDTHS, BASE, FEATURES, SIZES, Numbers, read
 from scripts.report.theory_simulations import METHODS
 from scripts.report.theory_texts import names_of
@@ -25,6 +24,7 @@ TITLES = {
 COLOURS = {
     "erm": "grey", "mixup": "C0", "feature_1": "C2", "feature_0.1": "C1", "cmixup": "C3", "erm_one_domain": "black",
 }  # fmt: skip
+MARKS = {"erm": "s", "mixup": "^", "feature_1": "v", "feature_0.1": "d", "cmixup": "o", "erm_one_domain": "P"}
 #: Rows of a theorem's figure: metric, theta, label.
 PANELS = {
     1: (("mse", "estimated", "test MSE, estimated theta"), ("mse", "true", "test MSE, true theta")),
@@ -75,20 +75,14 @@ def interval(values: Mapping[int, float]) -> tuple[float, float]:
     return mean, (found.high - found.mean if found else 0.0)
 
 
-def shown(at: Sequence[float]) -> dict[float, float]:
-    """Return where bandwidths stand on a logarithmic axis: 0 and infinity a little outside the others."""
-    inside = [b for b in at if 0 < b < math.inf]
-    step = 3.0
-    return {b: min(inside) / step if b == 0 else max(inside) * step if b == math.inf else b for b in at}
-
-
 def figure(numbers: Numbers, theorem: int) -> Figure:
     """Draw a theorem's figure: a row a quantity, columns over N, p and the bandwidth."""
     panels = PANELS[theorem]
     drawn = Figure(figsize=(13, 3.3 * len(panels)))
     for axes, (metric, theta, label) in zip(drawn.subplots(len(panels), 3, squeeze=False), panels, strict=True):
         for axis, name in zip(axes, ("N", "p", "bandwidth"), strict=True):
-            axis.set_xscale("log")
+            if name != "bandwidth":
+                axis.set_xscale("log")
             for method in methods_of(theorem):
                 _line(axis, numbers, (theorem, name), method, (metric, theta))
             axis.set_xlabel(_xlabel(theorem, name))
@@ -97,29 +91,27 @@ def figure(numbers: Numbers, theorem: int) -> Figure:
             if metric != "pairing_rate":
                 axis.set_ylim(bottom=0)
     handles, labels = drawn.axes[0].get_legend_handles_labels()
-    drawn.legend(handles, labels, loc="lower center", ncols=len(labels), frameon=False, fontsize=9)
     drawn.suptitle(f"Theorem {theorem}: mean and 95 % t interval over seeds", fontsize=11)
-    drawn.tight_layout(rect=(0, 0.11 / len(panels), 1, 1))
+    legend_below(drawn, dict(zip(labels, handles, strict=True)))
     return drawn
 
 
 def _line(axis: Any, numbers: Numbers, where: tuple[int, str], method: str, quantity: tuple[str, str]) -> None:
-    """Draw a method's line; over the bandwidth all but C-Mixup are levels."""
+    """Draw a method's line; over the bandwidth, whose values stand side by side, all but C-Mixup are levels."""
     (theorem, name), (metric, theta) = where, quantity
     colour, title = COLOURS[method], names_of(theorem).get(method, TITLES[method])
     if name == "bandwidth" and method != "cmixup":
         level = numbers.values(theorem, numbers.base(theorem), method, metric, theta=theta)
         if level:
-            axis.axhline(interval(level)[0], color=colour, linestyle="--", linewidth=1.2)
+            axis.axhline(interval(level)[0], color=colour, linestyle="--", linewidth=1.2, label=title)
         return
     found = points(numbers, theorem, name, method, quantity)
     if not found:
         return
-    places = shown(list(found)) if name == "bandwidth" else {at: at for at in found}
     means = [interval(values) for values in found.values()]
-    x = [places[at] for at in found]
-    axis.errorbar(x, [m for m, _ in means], yerr=[h for _, h in means], color=colour, marker="o", markersize=4,
-                  capsize=3, label=title)  # fmt: skip
+    x = list(range(len(found))) if name == "bandwidth" else list(found)
+    axis.errorbar(x, [m for m, _ in means], yerr=[h for _, h in means], color=colour, marker=MARKS[method],
+                  markersize=5, capsize=3, label=title, clip_on=False)  # fmt: skip
     axis.set_xticks(x, ["inf" if at == math.inf else f"{at:.3g}" if at < 1 else f"{at:g}" for at in found], fontsize=8)
     axis.minorticks_off()
 
@@ -132,12 +124,7 @@ def _xlabel(theorem: int, name: str) -> str:
     return "p = p1 + p2" if theorem == 3 else "p"
 
 
-def draw(results: Path = RESULTS) -> list[Path]:
-    """Draw a figure a theorem from `results/theory.csv`; returns the files, none without it."""
+def figures(results: Path = RESULTS) -> dict[str, Figure]:
+    """Return a figure a theorem from `results/theory.csv`, by its path below `results`; none without it."""
     numbers = read(results)
-    if numbers is None:
-        return []
-    written = [results / "figures" / f"theory_{theorem}.png" for theorem in BASE]
-    for theorem, path in zip(BASE, written, strict=True):
-        write_atomically(path, to_png(figure(numbers, theorem)))
-    return written
+    return {f"figures/theory_{theorem}.png": figure(numbers, theorem) for theorem in BASE} if numbers else {}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from scripts.report.figures import to_png
+from matplotlib.figure import Figure
+
 from scripts.study import cures_page, page, rule_page
 from scripts.study.effects import scores_of
 from scripts.study.published import FOLDER, read, read_traits
@@ -34,8 +35,8 @@ def headline(folder: Path = FOLDER) -> str:
     return page.headline(read(folder), load_rules())
 
 
-def picture(folder: Path = FOLDER) -> bytes | None:
-    """Return the mean ranks of the study as a PNG, or None if too little of it is published."""
+def figures(folder: Path = FOLDER) -> dict[str, Figure]:
+    """Return the picture of the study's mean ranks, by its path below results/; none if too little is published."""
     rules = load_rules()
     figure = page.draw_ranks(scores_of(read(folder), "all"), list(rules.methods), rules.level)
-    return None if figure is None else to_png(figure)
+    return {"study/ranks.png": figure} if figure else {}

@@ -18,7 +18,7 @@ from scripts.driver.plan import plan
 from scripts.invariance import main
 from scripts.report.experiment import load_experiment
 from scripts.report.figures import invariance_figure, to_png
-from scripts.report.invariance import INVARIANCE_COLUMNS, draw, measure, runs, update
+from scripts.report.invariance import INVARIANCE_COLUMNS, figures, measure, runs, update
 from scripts.report.load_run import check_publishable, dataset_of, labels_of, model_of
 from scripts.report.records import read_csv
 from tests.scripts.test_render import leave_run, report
@@ -91,15 +91,16 @@ def test_new_rows_replace_those_of_the_same_cell_alone(tmp_path: Path) -> None:
 
 
 def test_the_figure_is_drawn_from_the_numbers_alone(tmp_path: Path) -> None:
-    assert draw(tmp_path) == []
+    assert figures(tmp_path) == {}
     rows = [measured(s, method=m, value=str(0.1 * s - 0.05)) for m in ("erm", "cmixup", "irm") for s in range(3)]
     update(tmp_path / "invariance.csv", [*rows, measured(preset="released"), measured(preset="x", split="test")])
-    written = draw(tmp_path)
-    assert [p.name for p in written] == ["invariance_paper.png", "invariance_released.png"]
+    drawn = figures(tmp_path)
+    assert list(drawn) == ["figures/invariance_paper.png", "figures/invariance_released.png"]
+    written = to_png(drawn["figures/invariance_paper.png"])
     stored = [r for r in read_csv(tmp_path / "invariance.csv") if r["preset"] == "paper"]
     order = load_experiment("table3").methods
-    assert written[0].read_bytes() == to_png(invariance_figure(stored, order))
-    assert written[0].read_bytes() != to_png(invariance_figure([r | {"value": "1.5"} for r in stored], order))
+    assert written == to_png(invariance_figure(stored, order))
+    assert written != to_png(invariance_figure([r | {"value": "1.5"} for r in stored], order))
 
 
 def test_runs_are_those_of_table_3_that_follow_the_preset(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from scripts.report.task_errors import (
     CONSTANT,
     TASK_KEY,
     columns,
-    draw,
+    figures,
     over_seeds,
     render_tables,
     saved_rows,
@@ -168,11 +168,9 @@ def test_the_table_has_both_intervals(tmp_path: Path, monkeypatch: pytest.Monkey
     # C-Mixup's own errors are 3.5 and 4.5 in the mean of each object: again sqrt(2 * 2) / 4.
     assert "| C-Mixup | 1 | 4.000 [-2.353, 10.353] | — | — | — |" in text
     assert "| mean training label | — | 8.000 [8.000, 8.000] | -4.000 | [-10.353, +2.353] |" in text
-    drawn = []
-    monkeypatch.setattr(task_errors, "to_png", lambda figure: drawn.append(figure) or b"a picture")
-    (picture,) = draw(tmp_path)
-    assert picture.read_bytes() == b"a picture"
-    (axis,) = drawn[0].axes
+    ((name, drawn),) = figures(tmp_path).items()
+    assert name == "figures/table2_objects_pascal1d_rendered_cpu.png"
+    (axis,) = drawn.axes
     assert [label.get_text() for label in axis.get_xticklabels()] == ["a", "b"]
     assert {line.get_label(): list(line.get_ydata()) for line in axis.lines} == {
         "mean training label": [8.0, 8.0], "MAML": [4.5, 4.5], "C-Mixup": [3.5, 4.5],

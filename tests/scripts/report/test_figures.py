@@ -16,6 +16,7 @@ from cmixup.sampling.bandwidth import diagnose
 from cmixup.stats import summarise
 from scripts.report.curves import Curve
 from scripts.report.experiment import load_experiment
+from scripts.report.figure_checks import faults
 from scripts.report.figures import (
     Sweep,
     angle_figure,
@@ -24,9 +25,9 @@ from scripts.report.figures import (
     invariance_figure,
     objects_figure,
     sweep_figure,
-    table_figure,
     to_png,
 )
+from scripts.report.table_figure import table_figure
 from scripts.report.tables import Block, Cell, Table
 
 SEEDS = {"erm": [2.0, 3.0, 7.0], "cmixup": [1.0, 1.5, 2.0]}  # the mean of ERM is 4, its maximum 7
@@ -68,11 +69,11 @@ def table(paper: tuple[float | None, ...] = (3.5, None)) -> tuple[dict[str, Tabl
 def test_table_figure_has_every_seed_the_mean_and_the_papers_bar() -> None:
     (axis,) = table_figure(*table()).axes
     assert dots(axis) == [[2.0, 3.0, 7.0], [1.0, 1.5, 2.0]]
-    assert marks(axis, "|")[-2:] == pytest.approx([4.0, 1.5])  # those before are the ends of the paper's bar
+    assert marks(axis, "o") == pytest.approx([4.0, 1.5])
     assert marks(axis, "D") == [3.5]
     assert bars(axis) == [(3.25, 3.75)]
     assert [label.get_text() for label in axis.get_yticklabels()] == ["ERM", "C-Mixup"]
-    assert (axis.get_title(), axis.get_xlabel()) == ("Airfoil", "test RMSE")
+    assert (axis.get_title(), axis.get_xlabel()) == ("Airfoil", "test RMSE, lower is better")
 
 
 def test_every_preset_of_a_table_has_its_own_seeds_colour_and_name() -> None:
@@ -82,18 +83,30 @@ def test_every_preset_of_a_table_has_its_own_seeds_colour_and_name() -> None:
     (axis,) = figure.axes
     seeds = [line for line in axis.lines if line.get_marker() == "."]
     assert [tuple(map(list, line.get_data())) for line in seeds] == [
-        ([2.0, 3.0, 7.0], [0.2] * 3), ([12.0, 13.0, 17.0], [0.4] * 3),
-        ([1.0, 1.5, 2.0], [1.2] * 3), ([11.0, 11.5, 12.0], [1.4] * 3),
+        ([2.0, 3.0, 7.0], [0.0] * 3), ([12.0, 13.0, 17.0], [0.25] * 3),
+        ([1.0, 1.5, 2.0], [1.0] * 3), ([11.0, 11.5, 12.0], [1.25] * 3),
     ]  # fmt: skip
-    means = [line for line in axis.lines if line.get_marker() == "|"][-4:]
-    colours = [line.get_color() for line in means]
+    assert (marks(axis, "D", 1), marks(axis, "o", 1), marks(axis, "s", 1)) == ([-0.25], [0.0, 1.0], [0.25, 1.25])
+    colours = [line.get_color() for line in axis.lines if line.get_marker() in ("o", "s")]
     assert [line.get_color() for line in seeds] == colours == colours[:2] * 2
     assert colours[0] != colours[1]
-    named = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert named[:2] == [f"ours, preset {preset}: seeds and mean" for preset in ("paper", "released")]
-    handles = [line.get_color() for line in figure.legends[0].get_lines()]
-    assert handles[:2] == colours[:2]
-    assert named[2:] == ["paper, mean ± std of 3 seeds"]
+    first, *named = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert first == "the paper, mean ± std of 3 seeds"
+    assert named == [f"ours, preset {preset}" for preset in ("paper", "released")]
+    assert [line.get_color() for line in figure.legends[0].get_lines()] == colours[:2]
+
+
+def test_a_preset_of_the_second_panel_alone_is_in_the_legend_and_a_method_without_runs_leaves_its_row_empty() -> None:
+    tables, records = table()
+    (block,) = tables["paper"].blocks
+    cpu = Table("T", [replace(block, dataset="no2", cells={"cmixup": block.cells["cmixup"]})])
+    other = records[records["method"] == "cmixup"].assign(preset="cpu", dataset="no2")
+    figure = table_figure({**tables, "cpu": cpu}, pd.concat([records, other]))
+    assert [text.get_text() for text in figure.legends[0].get_texts()][1:] == ["ours, preset paper", "ours, preset cpu"]
+    _, right = figure.axes
+    assert (right.get_title(), dots(right)) == ("NO2", [[1.0, 1.5, 2.0]])
+    assert {line.get_gid() for line in right.lines if line.get_marker() == "."} == {"C-Mixup"}
+    assert faults(figure) == []
 
 
 def test_every_panel_of_the_invariance_figure_has_its_own_rows_and_says_whose() -> None:
@@ -137,8 +150,8 @@ def test_sweep_figure_has_every_seed_means_and_levels() -> None:
     assert (axis.get_title(), axis.get_xlabel(), axis.get_ylabel()) == ("Crime", "bandwidth", "test RMSE")
     drawn = {line.get_label(): set(line.get_ydata()) for line in axis.lines if line.get_linestyle() == "--"}
     assert drawn == {"ERM": {3.0}, "mixup": {6.0}}
-    assert any(set(line.get_xdata()) == {1.0} for line in axis.lines if line.get_linestyle() == ":")
-    assert axis.texts[0].get_text() == "preset paper"
+    (marked,) = [line for line in axis.lines if line.get_linestyle() == ":"]
+    assert (set(marked.get_xdata()), marked.get_label()) == ({1.0}, "preset paper")
 
 
 def curve(method: str, seed: int, test: list[float], train: list[float]) -> Curve:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,10 @@ import pytest
 from cmixup.stats import Interval
 from scripts.report import theory
 from scripts.report.experiment import RESULTS
+from scripts.report.figure_checks import faults
 from scripts.report.records import read_csv
 from scripts.report.theory import BASE, COLUMNS, Numbers, settings, verdict
-from scripts.report.theory_figures import draw, figure, points, shown
+from scripts.report.theory_figures import figure, figures, points
 from scripts.report.theory_page import conclusions, limits, ordering_rows, page, place_text, render
 from scripts.report.theory_simulations import Theorem1
 from scripts.theory import main
@@ -97,8 +99,18 @@ def test_limits_say_when_a_difference_is_not_zero() -> None:
     assert "which DOES NOT contain 0" in line([7.0, 7.3, 7.2])
 
 
-def test_infinity_and_zero_stand_outside_the_other_bandwidths() -> None:
-    assert shown([0.0, 0.1, 1.0, math.inf]) == pytest.approx({0.0: 0.1 / 3, 0.1: 0.1, 1.0: 1.0, math.inf: 3.0})
+def test_bandwidths_stand_side_by_side_from_zero_to_infinity() -> None:
+    numbers = theory.read(RESULTS)
+    assert numbers is not None
+    drawn = figure(numbers, 3)
+    axis = drawn.axes[2]
+    (swept,) = axis.containers
+    assert list(swept.lines[0].get_xdata()) == list(range(9))
+    labels = [label.get_text() for label in axis.get_xticklabels()]
+    assert labels == ["0", "1e-06", "0.001", "0.1", "0.333", "1", "10", "100", "inf"]
+    means = points(numbers, 3, "bandwidth", "cmixup", ("mse", "estimated"))
+    assert swept.lines[0].get_ydata()[-1] == pytest.approx(statistics.fmean(means[math.inf].values()))
+    assert faults(drawn) == []
 
 
 def test_the_grid_changes_one_thing_at_a_time() -> None:
@@ -116,7 +128,7 @@ def test_the_command_writes_numbers_page_and_figures_of_one_piece(
     small = {1: Theorem1(n=60, p=6, test=20)}
     monkeypatch.setattr(theory, "BASE", BASE | small)
     monkeypatch.setattr("scripts.theory.settings", lambda: iter([theory.Setting("base", 1, small[1])]))
-    monkeypatch.setattr("scripts.theory.draw", lambda _: [])
+    monkeypatch.setattr("scripts.theory.figures", lambda _: {})
     main(["--seeds", "3", "--results", str(tmp_path)])
     rows = read_csv(tmp_path / "theory.csv")
     assert tuple(rows[0]) == COLUMNS
@@ -133,7 +145,7 @@ def test_one_seed_is_refused_before_any_work(capsys: pytest.CaptureFixture[str])
 
 def test_nothing_is_rendered_without_numbers(tmp_path: Path) -> None:
     assert render(tmp_path) == {}
-    assert draw(tmp_path) == []
+    assert figures(tmp_path) == {}
 
 
 def test_the_committed_figure_shows_what_the_numbers_are() -> None:

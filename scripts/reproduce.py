@@ -25,12 +25,10 @@ from scripts.report import names
 from scripts.report.cells import TOO_LONG, Choice, collect, plan_cells, published_lines, train_cells
 from scripts.report.curves import read_curves
 from scripts.report.experiment import Experiment, load_experiment, make_table
-from scripts.report.figures import draw, to_png
 from scripts.report.ladder import to_markdown as to_ladder_markdown
 from scripts.report.records import records_frame
 from scripts.report.sweep import sweeps
 from scripts.report.sweep import to_markdown as to_sweep_markdown
-from scripts.report.sweep_figure import draw_sweeps
 from scripts.report.tables import LEGEND, Table, header, interval_lines, lines, to_latex, to_markdown, to_table_csv
 from scripts.report.terminal import print_table
 
@@ -65,6 +63,9 @@ def show_sweep(experiment: Experiment, choice: Choice, reports: Sequence[dict[st
     Raises:
         InputError: no dataset has two values.
     """
+    from scripts.report.figures import to_png  # with matplotlib: over a second, which tables do without
+    from scripts.report.sweep_figure import draw_sweeps
+
     found = sweeps(experiment, [*reports, *published_lines(experiment, choice)], choice.preset)
     if not found:
         reasons = "; ".join(line.splitlines()[0] for line in missing)
@@ -147,6 +148,8 @@ def main(argv: Sequence[str] | None = None) -> None:
             print(f"{text}\nWritten: {path}; runs in {choice.out}/runs")
             return
         if experiment.figure:
+            from scripts.report.figures import draw, to_png
+
             for line in [*missing, *filter(None, [more])]:
                 print(f"- {line}")
             path = Path(choice.out) / "figures" / f"{stem}.png"

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 import traceback
+import types
 from collections.abc import Callable, Iterator, Mapping
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnContext
@@ -39,7 +40,7 @@ class Worker:
     def __init__(self, context: SpawnContext, work: Work):
         self.connection, theirs = context.Pipe()
         self._process = context.Process(target=serve, args=(theirs, os.getpid(), work))
-        with _deaf_to_interrupts():
+        with _deaf_to_interrupts(), _without_the_command():
             self._process.start()
         theirs.close()
 
@@ -118,6 +119,17 @@ def _deaf_to_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@contextlib.contextmanager
+def _without_the_command() -> Iterator[None]:
+    """Hide the module of the command for a moment: processes that start meanwhile do not import it, seconds of work."""
+    command = sys.modules["__main__"]
+    sys.modules["__main__"] = types.ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = command
 
 
 def serve(connection: Connection, parent: int, work: Work) -> None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable
+from multiprocessing import spawn
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -78,6 +81,22 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     while is_alive(child) and time.monotonic() < until:
         time.sleep(0.01)
     assert not is_alive(child)
+
+
+def test_a_worker_does_not_import_the_command_that_starts_it() -> None:
+    command, told = sys.modules["__main__"], list[dict[str, Any]]()
+
+    class Context:
+        Pipe = staticmethod(multiprocessing.Pipe)
+
+        @staticmethod
+        def Process(**_: Any) -> Any:  # noqa: N802, as multiprocessing calls it
+            return SimpleNamespace(start=lambda: told.append(spawn.get_preparation_data("worker")))
+
+    Worker(Context(), work)  # type: ignore[arg-type]
+    assert not {"init_main_from_name", "init_main_from_path"} & set(told[0])
+    assert {"init_main_from_name", "init_main_from_path"} & set(spawn.get_preparation_data("worker"))
+    assert sys.modules["__main__"] is command
 
 
 def test_a_worker_that_is_gone_says_so() -> None:

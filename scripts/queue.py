@@ -3,6 +3,9 @@
 `python -m scripts.queue minutes=9 out=outputs` trains for at most 9 minutes; the next call goes on where it stopped, on
 this machine or on another one with the same `out`. `dry_run=1` (or --dry-run) says what it would do and how long;
 without `minutes` that is everything that is missing. A queue for each GPU (`device=cuda:1`) may work in one folder.
+
+It ends with status 1 if a run failed by its own fault, which is remembered, and with 2 if something was put off that
+the next call tries again: the disk is full, a file cannot be read or written, data cannot be fetched.
 """
 
 from __future__ import annotations
@@ -53,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         device = given.get("device", "auto")
         kind = pick_device(device).type
         note_commit()
-        everything = remembered(out / QUEUE / "missing.json")
+        everything = remembered(out / QUEUE / "missing.json", fetching=not dry)
         asked = [item for item in everything if given.get("only", "") in item.cell]
         for path in sorted((out / QUEUE).glob(f"*{FAILED}")):
             print(f"passed over, as {path} stands there: {path.read_text().strip()}")
@@ -68,6 +71,8 @@ def main(argv: Sequence[str] | None = None) -> None:
             return
         counts = work(items, out, minutes, time.time, trainer(out, device), speed=speed)
         print(", ".join(f"{count} runs {what}" for what, count in counts.items()))
+        if status := 2 if counts["put off"] else 1 if counts["failed"] else 0:
+            sys.exit(status)
 
 
 def _minutes(text: str) -> float:

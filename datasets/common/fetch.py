@@ -13,7 +13,7 @@ import os
 import shutil
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -80,9 +80,7 @@ class RawFolder:
 
     def places(self) -> list[Path]:
         """Return where it is looked for: the data root, then the mirror if that is a folder."""
-        mirror = os.environ.get("CMIXUP_MIRROR", "")
-        local = [] if not mirror or "://" in mirror else [Path(mirror) / self.mirror]
-        return [data_root() / self.path, *local]
+        return [data_root() / self.path, *(folder / self.mirror for folder in mirror_folders())]
 
     def present(self) -> bool:
         """Return whether one of its places holds everything that it needs."""
@@ -116,10 +114,37 @@ def data_root() -> Path:
     return Path(os.environ.get("CMIXUP_DATA") or "data")
 
 
+def mirror_folders() -> list[Path]:
+    """Return the mirror if it is a folder; nothing if it is an address or there is none."""
+    mirror = os.environ.get("CMIXUP_MIRROR", "")
+    return [] if not mirror or "://" in mirror else [Path(mirror)]
+
+
 def present(file: RawFile, root: Path | None = None) -> bool:
     """Return whether a file is in the data root, whole by its size."""
     path = (root or data_root()) / file.path
     return path.is_file() and (not file.size or path.stat().st_size == file.size)
+
+
+def lacking(files: Sequence[Sequence[RawFile]], folders: Sequence[RawFolder], *, fetching: bool) -> str:
+    """Return what of a dataset's raw files is not here and how it comes here, or nothing; no address is asked.
+
+    Args:
+        files, folders: as `datasets.common.base.Dataset` has them.
+        fetching: whether a file that an address may give counts as here.
+    """
+    for folder in folders:
+        if not folder.present():
+            return f"{folder.path} is not here: by hand, {folder.page}"
+    anywhere = "://" in os.environ.get("CMIXUP_MIRROR", "")
+    for alternatives in files:
+        if any(present(file, root) for file in alternatives for root in (data_root(), *mirror_folders())):
+            continue
+        if not (anywhere or any(file.urls for file in alternatives)):
+            return f"{alternatives[0].path} is not here: by hand, {alternatives[0].page}"
+        if not fetching:
+            return f"{alternatives[0].path} is not here, and can be fetched ({_megabytes(alternatives[0].size)})"
+    return ""
 
 
 def fetch(*alternatives: RawFile, root: Path | None = None, mirror: str | None = None) -> tuple[RawFile, Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -9,10 +10,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from cmixup.errors import InputError
 from cmixup.files import write_atomically
-from scripts.driver.cli import USER_ERRORS
+from datasets.common.fetch import FetchError
 from scripts.driver.compose import compose_train
-from scripts.driver.job import execute
+from scripts.driver.job import Diverged, execute
 from scripts.driver.locks import LOCKS, holding
 from scripts.driver.plan import plan
 from scripts.driver.runs import is_done, load_reports
@@ -20,6 +22,7 @@ from scripts.driver.runs import is_done, load_reports
 RESERVE = 5.0  # seconds to write a run in, before a slice ends
 LOSS = 0.25  # minutes of training between two checkpoints: the most that a stop may lose
 ASSUMED = 20.0  # times as fast as a core of a CPU is a GPU taken to be until a run has been measured on it
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)  # what every run would meet
 QUEUE, FAILED = "queue", ".failed"  # the folder below `out`; what ends the name of a file with an item's error
 
 Clock = Callable[[], float]  # seconds since 1970, as `time.time`
@@ -56,6 +59,11 @@ class Item:
     minutes: float
     epochs: int
     wanting: str = ""
+
+    @property
+    def dataset(self) -> str:
+        """Its dataset's name: a cell is `experiment/dataset/model/method/preset`."""
+        return self.cell.partition("/")[2].partition("/")[0]
 
     @property
     def value(self) -> float:
@@ -149,6 +157,10 @@ def work(
     A run that is not done when the time is up stays in its checkpoint, and the next slice goes on from it, on this
     machine or on another one with the same `out`. An item that another process has taken is left to it.
 
+    What fails by its own fault is remembered and not tried again (see `failure`). What the machine lacks for the moment
+    is put off to the next slice: an item whose files cannot be read or written, and all of a dataset that cannot be
+    fetched. A full disk ends the slice.
+
     Args:
         items: what is missing.
         out: where runs go; everything that a later slice needs is there.
@@ -159,10 +171,10 @@ def work(
         say: is told what happens.
 
     Returns:
-        How many runs are `done`, `failed` and `stopped`.
+        How many runs are `done`, `failed`, `put off` and `stopped`.
     """
     until = clock() + 60 * minutes
-    counts, passed = {"done": 0, "failed": 0, "stopped": 0}, set[str]()
+    counts, passed = {"done": 0, "failed": 0, "put off": 0, "stopped": 0}, set[str]()
     while (rest := (until - clock() - RESERVE) / 60) > 0:
         item = choose([i for i in left(items, out) if i.name not in passed], rest, speed)
         if item is None:
@@ -180,7 +192,14 @@ def work(
             except OutOfTime:
                 counts["stopped"] += len(item.seeds)
                 break
-            except USER_ERRORS as error:
+            except (FetchError, OSError) as error:
+                say(f"put off: {error}")
+                counts["put off"] += len(item.seeds)
+                if isinstance(error, OSError) and error.errno in NO_ROOM:  # the next would end alike
+                    break
+                if isinstance(error, FetchError):
+                    passed |= {one.name for one in items if one.dataset == item.dataset}
+            except (InputError, Diverged) as error:
                 say(f"failed: {error}")
                 write_atomically(failure(item, out), f"{error}\n")
                 counts["failed"] += len(item.seeds)

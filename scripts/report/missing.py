@@ -13,11 +13,12 @@ from omegaconf import OmegaConf
 
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
-from datasets.common.fetch import FetchError
-from scripts.driver.compose import CONFIG_DIR, compose_train, part_file
+from datasets.common.fetch import lacking
+from scripts.driver.compose import compose_train, part_file
 from scripts.driver.compose import names as options
-from scripts.driver.config import target
+from scripts.driver.config import dataset_class
 from scripts.driver.plan import Job, plan
+from scripts.driver.provenance import sources_digest
 from scripts.driver.runs import folder_name
 from scripts.driver.slices import Item
 from scripts.driver.words import parse_seeds
@@ -57,7 +58,7 @@ def missing(artefacts: Sequence[Artefact] | None = None, results: Path = RESULTS
         if seeds - there:
             one = Item(
                 "", words, cell, tuple(sorted(seeds - there)), len(there & seeds), tuple(dict.fromkeys(shown_in)),
-                run_minutes(job), job.settings.epochs, _wanting(job.config["dataset"]["name"]),
+                run_minutes(job), job.settings.epochs,
             )  # fmt: skip
             found += _trained_together(one) if job.stackable else _trained_alone(one)
     return found
@@ -117,40 +118,45 @@ def _name(cell: str, seeds: tuple[int, ...]) -> str:
     return hashlib.sha256(repr((cell, seeds)).encode()).hexdigest()[:16]
 
 
-_looked_at: dict[str, str] = {}
-
-
-def _wanting(dataset: str) -> str:
-    """Return why a dataset cannot be had here, or nothing."""
-    if dataset not in _looked_at:
-        try:
-            target(compose_train([f"dataset={dataset}"]).dataset)().fetch()
-        except FetchError as error:
-            _looked_at[dataset] = str(error).splitlines()[0]
-        else:
-            _looked_at[dataset] = ""
-    return _looked_at[dataset]
+def _wanting(dataset: str, *, fetching: bool) -> str:
+    """Return why a dataset cannot be trained here, or nothing; see `datasets.common.fetch.lacking`."""
+    kind = dataset_class(dataset)
+    found = lacking(kind.files, kind.folders, fetching=fetching)
+    return f"{dataset}: {found}" if found else ""
 
 
 def fingerprint(results: Path = RESULTS) -> str:
-    """Return what the list depends on, as a short text: configurations, the map and which runs are published."""
-    files = [*sorted(CONFIG_DIR.rglob("*.yaml")), results / "artefacts.yaml", results / "records.csv"]
-    digest = hashlib.sha256()
-    for path in files:
+    """Return what the list depends on, as a short text: sources, configurations, the map and what is published."""
+    digest = hashlib.sha256(sources_digest().encode())
+    for path in (results / "artefacts.yaml", results / "records.csv"):
         digest.update(path.read_bytes() if path.is_file() else b"")
     return digest.hexdigest()[:16]
 
 
-def remembered(path: Path, results: Path = RESULTS) -> list[Item]:
-    """Return what is missing, from a file where it holds the list of this state of the code; else make and keep it."""
+def remembered(path: Path, results: Path = RESULTS, *, fetching: bool = False) -> list[Item]:
+    """Return what is missing, from a file where it holds the list of this state of the code; else make and keep it.
+
+    Args:
+        path: the file. What of the data is here is not in it, and is looked at each time.
+        results: the folder results/.
+        fetching: whether data that can be fetched count as here.
+    """
     state = fingerprint(results)
-    if path.is_file():
+    items = _kept(path, state)
+    if items is None:
+        items = missing(results=results)
+        write_atomically(path, json.dumps({"state": state, "items": [asdict(item) for item in items]}, indent=1) + "\n")
+    wanting = {dataset: _wanting(dataset, fetching=fetching) for dataset in {item.dataset for item in items}}
+    return [replace(item, wanting=wanting[item.dataset]) for item in items]
+
+
+def _kept(path: Path, state: str) -> list[Item] | None:
+    """Return the list in a file, or None: there is none, it is of another state, or the file is damaged."""
+    try:
         kept = json.loads(path.read_text())
-        if kept["state"] == state:
-            return [_item(one) for one in kept["items"]]
-    items = missing(results=results)
-    write_atomically(path, json.dumps({"state": state, "items": [asdict(item) for item in items]}, indent=1) + "\n")
-    return items
+        return [_item(one) for one in kept["items"]] if kept["state"] == state else None
+    except (FileNotFoundError, ValueError, TypeError, KeyError, AttributeError):
+        return None
 
 
 def _item(kept: Mapping[str, Any]) -> Item:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
+from cmixup.errors import InputError
+from datasets.common.fetch import FetchError
+from scripts.driver.config import dataset_class
+from scripts.driver.job import Diverged
 from scripts.driver.slices import QUEUE, Item, trainer, work
 from scripts.queue import main
 from scripts.report.artefacts import Artefact
 from scripts.report.experiment import load_experiment
-from scripts.report.missing import fingerprint, missing, published_seeds
+from scripts.report.missing import fingerprint, missing, published_seeds, remembered
+from scripts.trials.disk_full import SIZE, mounted
 from tests.scripts.jobs import planned, report_of
 
 WORDS = ("dataset=no2", "method=mixup", "debug=tiny", "train.epochs=3", "train.batch_size=100")
@@ -43,28 +50,149 @@ def test_a_run_that_was_stopped_is_one_that_was_not(tmp_path: Path) -> None:
         assert len({(one.run_folder(seed) / "history.csv").read_text() for one in (job, straight)}) == 1
 
 
-def test_a_dry_run_says_what_and_how_long_and_trains_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty data root; and the command notes no commit in this checkout."""
     monkeypatch.setattr("scripts.queue.note_commit", lambda: None)
-    here = Item("a", WORDS, "table1/no2/fcn3/mixup/paper", (7, 8), 2, ("table1",), 1.5, 10)
-    there = Item("b", WORDS, "table1/echo/r2plus1d_18/erm/paper", (0,), 0, ("table1",), 60.0, 10, "echo: no files")
-    listed(tmp_path, here, there)
+    monkeypatch.setenv("CMIXUP_DATA", str(tmp_path / "data"))
+    return tmp_path / "data"
+
+
+def put_there(dataset: str, root: Path) -> None:
+    """Put files of the right sizes where a dataset looks for its own."""
+    for alternatives in dataset_class(dataset).files:
+        path = root / alternatives[0].path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(bytes(alternatives[0].size))
+
+
+HERE = Item("a", WORDS, "table1/no2/fcn3/mixup/paper", (7, 8), 2, ("table1",), 1.5, 10)
+THERE = Item("b", WORDS, "table1/echo/r2plus1d_18/erm/paper", (0,), 0, ("table1",), 60.0, 10)
+
+
+def test_a_dry_run_says_what_and_how_long_and_trains_nothing(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    out = tmp_path / "out"
+    listed(out, HERE, THERE)
+    put_there("no2", data)
     for flag in ("dry_run=1", "--dry-run"):
-        main([flag, f"out={tmp_path}", "device=cpu"])
+        main([flag, f"out={out}", "device=cpu"])
         said = capsys.readouterr().out
         assert "2 runs, about 3 minutes on one core" in said
-        assert "1 runs of data that are not here:\n- echo: no files" in said
-    assert sorted(path.name for path in tmp_path.iterdir()) == [QUEUE]
+        assert "1 runs of data that are not here:\n- echo: EchoNet-Dynamic is not here: by hand, http" in said
+    assert sorted(path.name for path in out.iterdir()) == [QUEUE]
     with pytest.raises(SystemExit):
-        main(["minutes=-1", f"out={tmp_path}"])
+        main(["minutes=-1", f"out={out}"])
     assert "minutes must be" in capsys.readouterr().err
+
+
+def test_data_that_were_put_there_since_are_seen_and_nobody_is_asked_for_them(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The list itself is planned once."""
+    planned_once = iter([[HERE]])
+    monkeypatch.setattr("scripts.report.missing.missing", lambda **_: next(planned_once))
+    main(["dry_run=1", f"out={tmp_path}", "device=cpu"])
+    said = capsys.readouterr().out
+    assert "0 runs, about 0 minutes" in said
+    assert "2 runs of data that are not here:\n- no2: no2/no2.csv is not here, and can be fetched (" in said
+    (item,) = remembered(tmp_path / QUEUE / "missing.json", fetching=True)
+    assert item == HERE  # a queue that trains comes to it, and fetches them then
+    put_there("no2", data)
+    main(["dry_run=1", f"out={tmp_path}", "device=cpu"])
+    said = capsys.readouterr().out
+    assert "2 runs, about 3 minutes" in said
+    assert "not here" not in said
+
+
+def test_the_list_is_of_a_state_of_the_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plan's minutes come from code, too."""
+    before = fingerprint()
+    assert before == fingerprint()
+    monkeypatch.setattr("scripts.report.missing.sources_digest", lambda: "edited")
+    assert fingerprint() != before
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "3", "{}", '{"state": "STATE"}', '{"state": "STATE", "items": [{}]}',
+                                  '{"state": "STATE", "items": [3]}', "\udcff"])  # fmt: skip
+def test_a_damaged_list_is_made_again(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scripts.report.missing.missing", lambda **_: [HERE])
+    path = tmp_path / "missing.json"
+    path.write_bytes(text.replace("STATE", fingerprint()).encode(errors="surrogateescape"))
+    assert remembered(path, fetching=True) == [HERE]
+    whole = path.read_text()
+    assert json.loads(whole)["state"] == fingerprint()
+    assert remembered(path, fetching=True) == [HERE]
+    assert path.read_text() == whole
+
+
+TROUBLE = {
+    "none": (None, 0),
+    "an option": (InputError("no such option"), 1),
+    "divergence": (Diverged("seed 7: not finite"), 1),
+    "no network": (FetchError("could not get no2.csv"), 2),
+    "no permission": (PermissionError(errno.EACCES, "Permission denied", "no2.csv"), 2),
+    "a full disk": (OSError(errno.ENOSPC, "No space left on device"), 2),
+}
+
+
+@pytest.mark.parametrize("what", TROUBLE)
+@pytest.mark.usefixtures("data")
+def test_the_status_tells_a_fault_of_a_run_from_passing_trouble(
+    what: str, tmp_path: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NO2 meets an error and Airfoil does not; what was put off is tried again by the next call."""
+    error, status = TROUBLE[what]
+    listed(tmp_path, HERE, replace(HERE, name="c", cell="table1/airfoil/fcn3/mixup/paper", minutes=2.0))
+    tried: list[str] = []
+
+    def train(item: Item, *_: object) -> None:
+        tried.append(item.dataset)
+        if error and item.dataset == "no2":
+            raise error
+
+    monkeypatch.setattr("scripts.queue.trainer", lambda *_: train)
+    call = [f"out={tmp_path}", "device=cpu", "minutes=9"]
+    with pytest.raises(SystemExit, match=str(status)) if status else contextlib.nullcontext():
+        main(call)
+    assert tried == (["no2"] if what == "a full disk" else ["no2", "airfoil"])
+    assert (str(error) in capsys.readouterr().out) == bool(error)
+    tried.clear()
+    with contextlib.suppress(SystemExit):
+        main(call)
+    assert tried == {1: ["airfoil"]}.get(status, ["no2"] if what == "a full disk" else ["no2", "airfoil"])
+    assert len(list((tmp_path / QUEUE).glob("*.failed"))) == (status == 1)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("data", "no_git")
+def test_a_queue_on_a_full_disk_goes_on_when_there_is_room(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(mounted(tmp_path / "disk"))
+        except OSError as error:
+            pytest.skip(f"a small disk cannot be mounted here: {error}")
+        job = planned(tmp_path / "disk", *WORDS, "logger=none")
+        cell = job.folder.relative_to(tmp_path / "disk/runs").as_posix()
+        listed(tmp_path / "disk", *(Item(str(k), WORDS, cell, (k,), k, ("t",), 1e-3, 3) for k in range(4)))
+        (tmp_path / "disk/filler").write_bytes(bytes(SIZE - 100_000))
+        call = [f"out={tmp_path / 'disk'}", "device=cpu", "minutes=5"]
+        for _ in range(2):
+            with pytest.raises(SystemExit, match="2"):
+                main(call)
+            said = "".join(capsys.readouterr())
+            assert said.count("No space left on device") == 1
+        assert not list((tmp_path / "disk" / QUEUE).glob("*.failed"))
+        (tmp_path / "disk/filler").unlink()
+        main(call)
+        assert "0 runs failed, 0 runs put off" in capsys.readouterr().out
+        assert len(list(job.folder.glob("seed=*/DONE"))) == 4
 
 
 def test_what_is_missing_are_the_seeds_that_are_not_published(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = replace(load_experiment("table_batch_id"), datasets=["no2"], methods=["cmixup", "cmixup_batch"])
     monkeypatch.setattr("scripts.report.missing.load_experiment", lambda _: replace(whole, seeds=12))
-    monkeypatch.setattr("scripts.report.missing._wanting", lambda _: "")  # as where NO2's file is
     artefact = Artefact("mine", "Table 1", "gains", "reproduce-table1", experiment="table_batch_id", presets=["paper"])
     items = missing([artefact])
     # Ten seeds are published; what is missing of each cell trains as one stack, worth 1/11 + 1/12.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import multiprocessing
 import os
@@ -15,6 +16,7 @@ import pytest
 
 from cmixup.done import FORMAT
 from cmixup.errors import InputError
+from datasets.common.fetch import FetchError
 from scripts.driver import slices
 from scripts.driver.locks import LOCKS, holding
 from scripts.driver.runs import is_done, mark_done, write_report
@@ -105,7 +107,7 @@ def test_the_most_valuable_minute_comes_first(tmp_path: Path) -> None:
 def test_it_stops_in_time_and_goes_on_where_it_stopped(tmp_path: Path) -> None:
     train = Trainer(tmp_path, clock := Clock())
     items = [item("short", 1.0), item("long", 20.0)]
-    assert run(items, tmp_path, 9.0, train) == {"done": 1, "failed": 0, "stopped": 1}
+    assert run(items, tmp_path, 9.0, train) == {"done": 1, "failed": 0, "put off": 0, "stopped": 1}
     # The long one takes 2 minutes an epoch: another would end after 9 minutes, with the half that is kept in hand.
     assert clock.now == 1000 + 60 * 7
     assert train.epochs[-1] == ("long-0", 3)
@@ -118,7 +120,7 @@ def test_it_stops_in_time_and_goes_on_where_it_stopped(tmp_path: Path) -> None:
     # No epoch is trained twice, and what is done is not begun again.
     assert train.epochs == [("short-0", k) for k in range(1, 11)] + [("long-0", k) for k in range(1, 11)]
     assert len(starts) == 3  # of three epochs, three and one
-    assert run(items, tmp_path, 9.0, train) == {"done": 0, "failed": 0, "stopped": 0}
+    assert run(items, tmp_path, 9.0, train) == {"done": 0, "failed": 0, "put off": 0, "stopped": 0}
 
 
 def test_epochs_that_take_longer_than_estimated_end_in_time(tmp_path: Path) -> None:
@@ -166,7 +168,7 @@ def test_two_queues_in_one_folder_train_nothing_twice(tmp_path: Path) -> None:
 def test_what_another_process_trains_is_left_to_it(tmp_path: Path) -> None:
     train, items = Trainer(tmp_path, Clock()), [item("a", 1.0), item("b", 1.5), item("c", 2.0)]
     with holding(tmp_path / LOCKS, ["queue/a-0", "queue/c-0"]):
-        assert run(items, tmp_path, 20.0, train) == {"done": 1, "failed": 0, "stopped": 0}
+        assert run(items, tmp_path, 20.0, train) == {"done": 1, "failed": 0, "put off": 0, "stopped": 0}
     assert train.began == ["b-0"]
 
 
@@ -238,6 +240,43 @@ def test_what_failed_is_not_tried_again_until_its_file_is_removed(tmp_path: Path
     failure(items[0], tmp_path).unlink()
     work(items, tmp_path, 9.0, clock, train, say=lambda _: None)
     assert tried[3:] == ["a-0", "b-0"]
+
+
+def meeting(errors: dict[str, Exception], tried: list[str]) -> Any:
+    """Train nothing; some cells meet an error."""
+
+    def train(item: Item, every: int, on_epoch: OnEpoch) -> None:
+        tried.append(item.cell)
+        if item.cell in errors:
+            raise errors[item.cell]
+
+    return train
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EROFS])
+def test_a_full_disk_ends_the_slice_and_is_no_fault_of_a_run(number: int, tmp_path: Path) -> None:
+    items, said, tried = [item("a", 1.0, (0, 1)), item("b", 2.0), item("c", 3.0)], list[str](), list[str]()
+    full = meeting({"b": OSError(number, "no room")}, tried)
+    counts = work(items, tmp_path, 9.0, Clock(), full, say=said.append)
+    assert counts == {"done": 2, "failed": 0, "put off": 1, "stopped": 0}
+    assert said[-1] == f"put off: [Errno {number}] no room"
+    assert tried == ["a", "b"]
+    assert not (tmp_path / QUEUE).exists()
+    tried.clear()
+    assert work(items, tmp_path, 9.0, Clock(), meeting({}, tried), say=said.append)["put off"] == 0
+    assert tried == ["a", "b", "c"]
+
+
+def test_data_that_cannot_be_fetched_now_are_asked_for_once_a_slice(tmp_path: Path) -> None:
+    cells = {"t/no2/erm": 1.0, "t/airfoil/erm": 1.5, "t/no2/mixup": 2.0, "t/crime/erm": 2.5}
+    items, tried = [item(cell, minutes) for cell, minutes in cells.items()], list[str]()
+    items = [replace(one, name=str(k)) for k, one in enumerate(items)]
+    errors = {"t/no2/erm": FetchError("out of reach"), "t/airfoil/erm": PermissionError(errno.EACCES, "not yours")}
+    for _ in range(2):
+        counts = work(items, tmp_path, 9.0, Clock(), meeting(errors, tried), say=lambda _: None)
+        assert counts == {"done": 1, "failed": 0, "put off": 2, "stopped": 0}
+    assert tried == ["t/no2/erm", "t/airfoil/erm", "t/crime/erm"] * 2
+    assert not (tmp_path / QUEUE).exists()
 
 
 def test_checkpoints_come_every_quarter_of_a_minute(tmp_path: Path) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr, stdtr
+from scipy.special import bdtr, ndtr, stdtr, stdtrit
 
 from cmixup.stats import Interval, clustered, paired
 
@@ -47,13 +47,20 @@ def scores_of(records: Iterable[Mapping[str, Any]], condition: str) -> dict[str,
     return found
 
 
-def effects(scores: Scores, method: str) -> dict[str, Effect]:
-    """Return the effect of a method on every table that has it and ERM."""
+def effects(scores: Scores, method: str, overlap: float = 0.0) -> dict[str, Effect]:
+    """Return the effect of a method on every table that has it and ERM.
+
+    Args:
+        scores: of one condition.
+        method: which.
+        overlap: test rows for each training row, where seeds split the same rows anew; 0 takes seeds as independent.
+    """
     found = {}
     for table, methods in scores.items():
         if method in methods and BASE in methods:
             interval = paired(methods[method], methods[BASE])
             if interval is not None:
+                interval = overlapping(interval, overlap) if overlap else interval
                 found[table] = Effect(interval, t_test(interval))
     corrected = holm([effect.p for effect in found.values()])
     return {
@@ -61,10 +68,30 @@ def effects(scores: Scores, method: str) -> dict[str, Effect]:
     }
 
 
+def overlapping(interval: Interval, overlap: float) -> Interval:
+    """Return an interval over n splits of the same rows after the correction of Nadeau and Bengio (2003).
+
+    Their variance of the mean is `(1 / n + overlap) s^2` for `s^2 / n`, with `overlap` test rows for each training row.
+    """
+    half = (interval.high - interval.low) / 2 * math.sqrt(1 + interval.n * overlap)
+    return replace(interval, low=interval.mean - half, high=interval.mean + half)
+
+
+def least(interval: Interval, level: float = 0.95) -> float:
+    """Return the lower end of the one-sided interval, of the same level, that belongs to a two-sided t interval."""
+    half = (interval.high - interval.low) / 2
+    one, two = (float(stdtrit(interval.n - 1, q)) for q in (level, (1 + level) / 2))
+    return interval.mean - half * one / two
+
+
+def sign_test(differences: Sequence[float]) -> tuple[int, int, float]:
+    """Return how many differences are below 0, of how many that are not 0, and the two-sided binomial p value."""
+    below, n = sum(d < 0 for d in differences), sum(d != 0 for d in differences)
+    return below, n, min(1.0, 2 * float(bdtr(min(below, n - below), n, 0.5))) if n else 1.0
+
+
 def t_test(interval: Interval, level: float = 0.95) -> float:
     """Return the two-sided p value of the t test that a 95 % t interval belongs to."""
-    from scipy.special import stdtrit
-
     half = (interval.high - interval.low) / 2
     if half == 0:
         return 1.0 if interval.mean == 0 else 0.0

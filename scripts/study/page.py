@@ -1,4 +1,4 @@
-"""The page of the study: wins, ties and losses, effects table by table, ranks, size and noise, resampling alone."""
+"""The page of the study: wins and losses, effects table by table, ranks, size and noise, resampling alone."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from scripts.report import names
 from scripts.report.sweep import interval_text
 from scripts.report.tables import markdown_rows
+from scripts.study import limits, small_page
 from scripts.study.effects import (
     BASE,
     Effect,
@@ -21,54 +21,52 @@ from scripts.study.effects import (
     explained,
     friedman,
     mean_ranks,
-    over_tables,
     scores_of,
 )
-from scripts.study.rules import RULES_COMMIT, TRAIN_SHARE, Rules
+from scripts.study.names import CONTROL, DECIMALS, heading, title
+from scripts.study.rules import COMMITS, TRAIN_SHARE, Rules
+from scripts.study.small_page import BELOW, counts
 
 Record = Mapping[str, Any]
-TITLES = {"cmixup": "C-Mixup, input", "cmixup_hidden": "C-Mixup, hidden"}
-DECIMALS = 3
-RESAMPLE = "resample"  # the control, which mixes nothing
 
 
-def title(method: str) -> str:
-    """Return how the page calls a method of the rules."""
-    return TITLES.get(method) or names.method_title(method)
+def render(records: Sequence[Record], rules: Rules, small: Sequence[Record], other: Rules) -> str:
+    """Return the page as Markdown; what has no record is said to be missing.
 
-
-def render(records: Sequence[Record], rules: Rules) -> str:
-    """Return the page as Markdown; what has no record is said to be missing."""
+    Args:
+        records, rules: of the study.
+        small, other: of its few-rows conditions with small validation.
+    """
     commits = sorted({record["commit"][:7] for record in records if record.get("commit")})
-    budget, sha = len(rules.rates) * rules.points, rules.checksum.split()[0][:12]
+    budget, sha = len(rules.rates) * rules.points, rules.checksum[:12]
     about = (
         f"{len(rules.tables)} real tables ([which](README.md)), by the [rules](../../configs/study/rules.yaml) that "
-        f"were fixed before the first run (commit {RULES_COMMIT}, SHA-256 {sha}; runs of commits "
+        f"were fixed before the first run (commit {COMMITS[rules.name]}, SHA-256 {sha}; runs of commits "
         f"{', '.join(commits)}): the same splits, network and budget of {budget} trials for every method, ERM too; "
         f"{rules.seeds} seeds. {len(records)} of {len(rules.cells())} cells are here{cost(records)}."
     )
     legend = (
         "Effects are a method's test error minus ERM's in standard deviations of the label, below 0 where it helps: "
         "mean [95 % t interval]. In a row of a table they are paired over seeds; over tables the interval counts "
-        f"tables. A win or a loss has a p value below {rules.level:g} after Holm's correction over tables."
+        f"tables. A win or a loss has a p value below {rules.level:g} after Holm's correction over tables; the sign "
+        "test over tables is not corrected."
     )
     parts = ["# When does mixing help?", "", about, "", legend]
+    if items := limits.items(records, rules, small, other):
+        parts += ["", "## What limits this", "", *(f"- {item}" for item in items)]
     for condition in rules.conditions:
         scores = scores_of(records, condition.name)
         found = {m: effects(scores, m) for m in condition.methods if m != BASE}
         if any(found.values()):
-            parts += [
-                "",
-                f"## {heading(condition.train_rows, condition.label_noise)}",
-                "",
-                *summary(found, rules.level),
-            ]
+            parts += ["", f"## {heading(condition)}", "", *summary(found, rules.level)]
             if condition.name == "all" and (lines := ranking(scores, condition.methods, rules.level)):
                 parts += ["", *lines]
-            if "cmixup" in found and RESAMPLE in found:
-                parts += ["", *resampling(found["cmixup"], found[RESAMPLE])]
+            if "cmixup" in found and CONTROL in found:
+                parts += ["", *resampling(found["cmixup"], found[CONTROL])]
             if condition.name == "all":
                 parts += ["", "### Table by table", "", *by_table(scores, found, rules.level)]
+    if section := small_page.render(records, rules, small, other):
+        parts += ["", "## As few rows for validation", "", *section]
     return "\n".join(parts) + "\n"
 
 
@@ -88,17 +86,16 @@ def cost(records: Sequence[Record]) -> str:
     )
 
 
-def headline(records: Sequence[Record], rules: Rules, method: str = "cmixup") -> str:
+def headline(
+    records: Sequence[Record], rules: Rules, small: Sequence[Record], other: Rules, method: str = "cmixup"
+) -> str:
     """Return what README says: wins and losses of a method against ERM under every condition that has records."""
     body = []
-    for condition in rules.conditions:
-        each = effects(scores_of(records, condition.name), method)
-        mean = over_tables(each) if len(each) > 1 else None
-        if mean is not None:
-            verdicts = [effect.verdict(rules.level) for effect in each.values()]
-            counts = [str(verdicts.count(kind)) for kind in ("win", "loss")]
-            where = heading(condition.train_rows, condition.label_noise)
-            body.append([where, str(len(each)), *counts, interval_text(mean, DECIMALS)])
+    for condition in (*rules.conditions, *other.conditions):
+        each = effects(scores_of([*records, *small], condition.name), method)
+        if len(each) > 1:
+            tables, wins, losses, _, mean = counts(each, rules.level)
+            body.append([heading(condition), tables, wins, losses, mean])
     if not body:
         return ""
     about = (
@@ -107,13 +104,24 @@ def headline(records: Sequence[Record], rules: Rules, method: str = "cmixup") ->
         "the label, mean over tables [95 % t interval]."
     )
     table = markdown_rows(["", "tables", "better", "worse", "difference"], body)
-    return "\n".join([about, "", *table, *others(records, rules, method)])
+    return "\n".join([about, "", *table, *others(records, rules, method), *_limits(records, rules, small, other)])
+
+
+def _limits(records: Sequence[Record], rules: Rules, small: Sequence[Record], other: Rules) -> list[str]:
+    scores = scores_of(records, "all")
+    said = [
+        limits.overlap(scores, rules),
+        limits.power(scores, rules),
+        limits.epochs(records, "cmixup"),
+        limits.other_side(records, rules, small, other),
+    ]
+    return ["", *(f"- {line}" for line in said if line)] if any(said) else []
 
 
 def others(records: Sequence[Record], rules: Rules, method: str) -> list[str]:
     """Return a sentence on how often the other methods that mix are better or worse than ERM on all rows."""
     scores = scores_of(records, "all")
-    names_of = [name for name in rules.methods if name not in (BASE, method, RESAMPLE)]
+    names_of = [name for name in rules.methods if name not in (BASE, method, CONTROL)]
     verdicts = [effect.verdict(rules.level) for name in names_of for effect in effects(scores, name).values()]
     if not verdicts:
         return []
@@ -125,23 +133,15 @@ def others(records: Sequence[Record], rules: Rules, method: str) -> list[str]:
     return ["", line]
 
 
-def heading(train_rows: int | None, noise: float) -> str:
-    """Return the heading of a condition."""
-    rows = "All rows (3,000 for training at most)" if train_rows is None else f"{train_rows} training rows"
-    return f"{rows}, noise of {noise:g} std on their labels" if noise else rows
-
-
 def summary(found: Mapping[str, Mapping[str, Effect]], level: float) -> list[str]:
-    """Return wins, ties, losses and the mean effect of every method."""
+    """Return wins, losses, the sign test and the mean effect of every method."""
     body = []
     for method, each in found.items():
         if each:
-            verdicts = [effect.verdict(level) for effect in each.values()]
-            counts = [str(verdicts.count(kind)) for kind in ("win", "tie", "loss")]
             median = float(np.median([effect.interval.mean for effect in each.values()]))
-            mean = interval_text(over_tables(each), DECIMALS)
-            body.append([title(method), str(len(each)), *counts, f"{median:+.{DECIMALS}f}", mean])
-    return markdown_rows(["method", "tables", "wins", "ties", "losses", "median effect", "mean effect"], body)
+            *row, mean = counts(each, level)
+            body.append([title(method), *row, f"{median:+.{DECIMALS}f}", mean])
+    return markdown_rows(["method", "tables", "wins", "losses", BELOW, "median effect", "mean effect"], body)
 
 
 def ranking(scores: Scores, methods: Sequence[str], level: float) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from matplotlib.figure import Figure
 
@@ -10,7 +11,7 @@ from scripts.study import cures_page, page, rule_page
 from scripts.study.effects import scores_of
 from scripts.study.published import FOLDER, read, read_traits
 from scripts.study.rule import FILE, cases_of, choose, fit_rule, judge, to_json
-from scripts.study.rules import load_rules
+from scripts.study.rules import SMALL, Rules, load_rules
 
 LEAST_TABLES = 5  # of a rule
 
@@ -21,7 +22,7 @@ def texts(folder: Path = FOLDER) -> dict[str, str]:
     records = read(folder)
     if not records:
         return found
-    found |= {"study/when.md": page.render(records, load_rules())}
+    found |= {"study/when.md": page.render(records, load_rules(), *_small(folder))}
     cases = cases_of(records, read_traits(folder))
     if len({case.table for case in cases}) >= LEAST_TABLES:
         judged = judge(cases)
@@ -32,7 +33,11 @@ def texts(folder: Path = FOLDER) -> dict[str, str]:
 
 def headline(folder: Path = FOLDER) -> str:
     """Return the sentence of README on the study; empty if nothing is published."""
-    return page.headline(read(folder), load_rules())
+    return page.headline(read(folder), load_rules(), *_small(folder))
+
+
+def _small(folder: Path) -> tuple[list[dict[str, Any]], Rules]:
+    return read(folder / SMALL.stem), load_rules(SMALL)
 
 
 def figures(folder: Path = FOLDER) -> dict[str, Figure]:

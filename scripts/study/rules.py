@@ -18,8 +18,10 @@ from scripts.driver.compose import CONFIG_DIR, override
 
 FOLDER = CONFIG_DIR / "study"
 RULES = FOLDER / "rules.yaml"
-RULES_COMMIT = "ec82211"  # brought the rules and the list of tables, before the first run
-TRAIN_SHARE = 0.6  # of own tables
+SMALL = FOLDER / "small_validation.yaml"
+#: What brought rules, by their name, before the first run by them; the first the list of tables, too.
+COMMITS = {RULES.stem: "ec82211", SMALL.stem: "44c6435"}
+TRAIN_SHARE, HELD_SHARE = 0.6, 0.2  # of own tables; validation and test have as much each
 #: Words of every trial of the study. Jobs that save checkpoints would share no stack: a cell is done or it is not.
 SHARED_WORDS = ("preset=default", "logger=none", "checkpoint_every=0")
 

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.special import stdtrit
 
 from cmixup.stats import Interval, paired
 from scripts.study.effects import (
@@ -16,9 +17,12 @@ from scripts.study.effects import (
     explained,
     friedman,
     holm,
+    least,
     mean_ranks,
     over_tables,
+    overlapping,
     scores_of,
+    sign_test,
     t_test,
     wilcoxon,
 )
@@ -55,6 +59,41 @@ def test_verdicts_follow_the_corrected_p_value_and_the_sign() -> None:
     assert [Effect(i, 0.01, p).verdict(0.05) for i, p in ((better, 0.04), (worse, 0.04), (worse, 0.05))] == [
         "win", "loss", "tie"
     ]  # fmt: skip
+
+
+def test_overlapping_splits_have_nadeau_and_bengios_variance() -> None:
+    values = [0.3, -0.1, 0.4, 0.2, 0.0, 0.1, 0.5, 0.2, -0.2, 0.3]
+    interval = paired(dict(enumerate(values)), dict.fromkeys(range(10), 0.0))
+    assert interval is not None
+    wide = overlapping(interval, 1 / 3)
+    half = stdtrit(9, 0.975) * math.sqrt((1 / 10 + 1 / 3) * np.var(values, ddof=1))
+    assert (wide.mean, wide.n) == (interval.mean, 10)
+    assert (wide.low, wide.high) == (pytest.approx(wide.mean - half), pytest.approx(wide.mean + half))
+    assert overlapping(interval, 0.0).low == pytest.approx(interval.low)
+    scores = {"t": {"erm": dict.fromkeys(range(10), 0.0), "cmixup": dict(enumerate(values))}}
+    assert effects(scores, "cmixup")["t"].interval == interval
+    effect = effects(scores, "cmixup", 1 / 3)["t"]
+    assert (effect.interval, effect.p) == (wide, t_test(wide))
+    assert effect.p > t_test(interval)
+
+
+@pytest.mark.slow
+def test_one_sided_ends_and_the_sign_test_are_scipys() -> None:
+    from scipy.stats import binomtest, ttest_1samp
+
+    values = np.random.default_rng(3).normal(0.1, 1.0, 12)
+    interval = paired(dict(enumerate(values)), dict.fromkeys(range(12), 0.0))
+    assert interval is not None
+    expected = ttest_1samp(values, 0.0, alternative="greater").confidence_interval(0.95).low
+    assert least(interval) == pytest.approx(expected)
+    for below in range(13):
+        found = sign_test([-1.0] * below + [0.0] * 3 + [1.0] * (12 - below))
+        assert found == (below, 12, pytest.approx(binomtest(below, 12).pvalue))
+
+
+def test_the_sign_test_by_hand() -> None:
+    assert sign_test([-1.0, -2.0, -0.1, 3.0]) == (3, 4, pytest.approx(2 * (1 + 4) / 16))
+    assert sign_test([0.0, 0.0]) == (0, 0, 1.0)
 
 
 def test_effects_are_paired_and_corrected_over_tables() -> None:

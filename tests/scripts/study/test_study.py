@@ -21,7 +21,7 @@ from scripts.driver.plan import plan
 from scripts.study import cell as cells
 from scripts.study import page, published, run, store
 from scripts.study.cell import Loader, nrmse, stacks_of, train_cell
-from scripts.study.rules import FOLDER, RULES, RULES_COMMIT, Cell, Rules, load_rules
+from scripts.study.rules import COMMITS, FOLDER, RULES, SMALL, Cell, Rules, load_rules
 
 
 @pytest.fixture(scope="module")
@@ -52,20 +52,22 @@ def test_cells_are_all_methods_on_all_rows_and_four_on_fewer(rules: Rules) -> No
         rules.cells(["penguins"])
 
 
-def test_the_rules_are_those_of_the_commit_that_the_page_quotes(rules: Rules) -> None:
+@pytest.mark.parametrize(("path", "names"), [(RULES, ["rules"]), (SMALL, ["small_validation", "rules"])])
+def test_the_rules_are_those_of_the_commit_that_the_page_quotes(path: Path, names: list[str]) -> None:
     """They came before the first run and have stood since; a copy without history cannot tell."""
+    files = [*(f"{name}.yaml" for name in names), "tables.csv"]
     shown = [
         subprocess.run(
-            ["git", "show", f"{RULES_COMMIT}:configs/study/{name}"],
-            cwd=RULES.parent,
+            ["git", "show", f"{COMMITS[path.stem]}:configs/study/{name}"],
+            cwd=path.parent,
             capture_output=True,
             check=False,
         )
-        for name in (RULES.name, "tables.csv")
+        for name in files
     ]
     if any(each.returncode for each in shown):
         pytest.skip("no history here")
-    assert " ".join(hashlib.sha256(each.stdout).hexdigest() for each in shown) == rules.checksum
+    assert " ".join(hashlib.sha256(each.stdout).hexdigest() for each in shown) == load_rules(path).checksum
 
 
 @pytest.mark.parametrize("name", ["erm", "cmixup_hidden", "cmixup_batch", "local_mixup", "sk_mixup", "resample"])
@@ -98,7 +100,7 @@ def test_groups_are_no_features_and_noise_and_rows_reach_the_dataset(rules: Rule
 
 
 def test_other_rules_are_like_the_rules_but_for_what_they_say(rules: Rules) -> None:
-    small = load_rules(FOLDER / "small_validation.yaml")
+    small = load_rules(SMALL)
     assert (small.name, small.tables, small.methods, small.seeds) == (
         "small_validation", rules.tables, rules.methods, rules.seeds
     )  # fmt: skip
@@ -234,14 +236,15 @@ def test_the_headline_counts_the_other_methods_that_mix_and_not_the_control(rule
     shifts = {"erm": 0.0, "mixup": 0.2, "cmixup": 0.2, "resample": -0.2, "regmixup": -0.1}
     records = [
         {"table": table, "condition": "all", "method": method, "train_rows": 600, "seconds": 1.0,
-         "seeds": [{"seed": k, "test": 1 + shift + 0.01 * k + 0.001 * (k * len(method) % 3)} for k in range(10)]}
+         "seeds": [{"seed": k, "best_epoch": 5, "test": 1 + shift + 0.01 * k + 0.001 * (k * len(method) % 3)}
+                   for k in range(10)]}
         for table in ("one", "two", "three") for method, shift in shifts.items()
     ]  # fmt: skip
-    line = page.headline(records, rules).splitlines()[-1]
+    (line,) = [line for line in page.headline(records, rules, [], rules).splitlines() if line.startswith("The other")]
     assert "better in 3 of 6 pairs of a method and a table, worse in 3." in line
     assert "resample" not in line
     few = [record for record in records if record["method"] in ("erm", "cmixup", "resample")]
-    assert page.headline(few, rules).splitlines()[-1].startswith("| All rows")
+    assert "The other methods" not in page.headline(few, rules, [], rules)
 
 
 @pytest.mark.slow
@@ -266,15 +269,15 @@ def test_what_is_published_is_verified_and_rendered(trained: Path, short: Rules,
     (into / "records.jsonl.gz").write_bytes(gzip.compress(text.encode()))
     count, problems = published.verify(into)
     assert (count, len(problems)) == (18, 1)
-    text = page.render(records, short)
+    text = page.render(records, short, [], short)
     assert f"9 of {len(short.cells())} cells are here and took" in text
     (erm,) = (r for r in records if (r["table"], r["method"]) == ("gilgai_soil", "erm"))
     assert f"| gilgai_soil | {np.mean([row['test'] for row in erm['seeds']]):.3f} |" in text
     assert "Resampling alone" in text
-    line = page.headline(records, short)
+    line = page.headline(records, short, [], short)
     assert line.startswith("C-Mixup, input, against ERM on other real tables: 4 trials for either, 2 seeds")
     assert "| All rows (3,000 for training at most) | 3 |" in line
-    assert page.headline([], short) == ""
+    assert page.headline([], short, [], short) == ""
     assert page.draw_ranks(page.scores_of(records, "all"), ["erm", "cmixup", "resample"], 0.05) is not None
 
 

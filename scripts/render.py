@@ -204,10 +204,12 @@ def main(argv: Sequence[str] | None = None) -> None:
         if check:
             records = published_records()
             figures = render_figures(records, published_curves())
-            if stale := [*stale_files(records), *stale_figures(figures)]:
-                raise InputError(f"stale, run python -m scripts.render: {', '.join(stale)}")
+            stale = [*stale_files(records), *stale_figures(figures)]
+            wrong = [f"stale, run python -m scripts.render: {', '.join(stale)}"] if stale else []
             if found := faults_of(figures):
-                raise InputError(f"pictures that mislead: {'; '.join(found)}")
+                wrong.append(f"pictures that mislead: {'; '.join(found)}")
+            if wrong:
+                raise InputError("; ".join(wrong))
             print("every rendered file is what the records render to, and every claim holds")
             return
         records = published_records()

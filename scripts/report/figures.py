@@ -20,7 +20,7 @@ from scripts.report import names
 from scripts.report.curves import Curve
 from scripts.report.experiment import Experiment
 
-MARKERS = "os^vP*X<>dph8"  # of series; "D" is the paper's own value
+MARKERS = "os^vPX<>dph8*"  # of series; "D" is the paper's own value
 
 
 def subplots(n_rows: int, n_columns: int, figsize: tuple[float, float], **shared: Any) -> tuple[Figure, Any]:

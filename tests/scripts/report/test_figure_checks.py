@@ -250,4 +250,5 @@ def test_the_check_of_rendered_files_draws_every_picture_and_names_its_faults(
     monkeypatch.setattr(render, "stale_figures", lambda _: ["results/figures/a.png"])
     with pytest.raises(SystemExit):
         render.main(["--check"])
-    assert "stale, run python -m scripts.render: results/figures/a.png" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert said.startswith("error: stale, run python -m scripts.render: results/figures/a.png; pictures that mislead: ")

@@ -74,8 +74,10 @@ def test_epochs_count_themselves_and_can_be_set() -> None:
     first, second = flat(batches), flat(batches)
     assert batches.epoch == 2
     assert first != second
-    assert {p.row: p.lam for p in first} != {p.row: p.lam for p in second}
-    assert {p.row: p.partner for p in first} != {p.row: p.partner for p in second}
+    assert [p.row for p in first] != [p.row for p in second]
+    assert {p.lam for p in first}.isdisjoint(p.lam for p in second)
+    in_order = PairBatchSampler(pairs(), 8, seed=0, shuffle=False)
+    assert [p.partner for p in flat(in_order)] != [p.partner for p in flat(in_order)]
     batches.set_epoch(0)
     assert flat(batches) == first
     assert flat(batches) == second

@@ -55,6 +55,14 @@ def test_k_means_finds_clusters_far_apart_in_every_batch() -> None:
     assert all(sorted(row) == list(range(7)) for row in k_means(points, 7, rng))
 
 
+def test_k_means_goes_on_until_every_row_is_nearest_to_the_mean_of_its_cluster() -> None:
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(30, 24, 2))
+    for rows, cluster in zip(points, k_means(points, 3, rng), strict=True):
+        means = np.stack([rows[cluster == k].mean(axis=0) for k in range(3)])
+        assert np.square(rows[:, None] - means).sum(axis=2).argmin(axis=1).tolist() == cluster.tolist()
+
+
 @pytest.mark.parametrize("layer", ["input", "hidden"])
 @pytest.mark.parametrize("limit", [{"a": 1.0}, {"clusters": 16}])
 def test_gamma_1_and_a_cluster_a_row_are_erm(layer: str, limit: dict) -> None:
@@ -100,6 +108,16 @@ def test_clusters_by_inputs_and_labels_read_both() -> None:
         drawn.append(run.method.draw(order, run.streams)["cluster"].tolist())
     assert drawn[0] != drawn[1]
     assert drawn[2] == drawn[3]
+
+
+def test_the_unit_of_labels_does_not_weigh_them_against_inputs() -> None:
+    data, drawn = make_data(3), []
+    for unit in (1, 1024):
+        scaled = replace(data, train=replace(data.train, y=unit * data.train.y))
+        run = make_run(ADA(3, by="both"), 3, scaled)
+        order, _ = epoch_batches(run)
+        drawn.append(run.method.draw(order, run.streams)["cluster"].tolist())
+    assert drawn[0] == drawn[1]
 
 
 def test_a_stack_trains_as_alone() -> None:

@@ -118,6 +118,17 @@ def test_labels_may_have_a_weight_of_their_own(layer: str) -> None:
     assert not torch.equal(lam, weight)
 
 
+def test_the_weight_of_labels_goes_by_their_own_distance() -> None:
+    own, drawn = {"tau_max": 2.0, "tau_std": 0.5, "label_tau_max": 2.0, "label_tau_std": 0.5}, {}
+    for distance in ("labels", "inputs"):
+        run = make_run(SKMixup(Uniform(), Beta(0.7), distance=distance, **own))
+        order, _ = epoch_batches(run)
+        drawn[distance] = run.method.draw(order, run.streams)
+    np.testing.assert_array_equal(drawn["inputs"]["label_lam"], drawn["labels"]["label_lam"])
+    np.testing.assert_array_equal(drawn["labels"]["lam"], drawn["labels"]["label_lam"])
+    assert not np.allclose(drawn["inputs"]["lam"], drawn["inputs"]["label_lam"])
+
+
 @pytest.mark.parametrize(
     "make",
     [lambda: RegMixup(Uniform(), Beta(10.0)), lambda: Resample(LabelDistance(0.2), Beta(2.0), "both"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -93,6 +95,13 @@ def test_batches_of_neighbours_hold_the_nearest_labels() -> None:
         assert len(set(rows)) == len(rows)
         reach = [np.sort(np.abs(y - y[row]))[len(rows) - 1] for row in rows]
         assert any(np.abs(y[rows] - y[row]).max() <= far for row, far in zip(rows, reach, strict=True))
+
+
+def test_batches_of_neighbours_hold_their_own_row_where_labels_are_equal() -> None:
+    data = make_data(2, (60, 8, 8))
+    equal = replace(data, train=replace(data.train, y=torch.zeros_like(data.train.y)))
+    plain, near = (epoch_batches(make_run(FOMA(batches=how), data=equal))[0] for how in ("shuffled", "neighbours"))
+    assert all(rows[0] in found for rows, found in zip(plain.batches(), near.batches(), strict=True))
 
 
 def test_batches_of_the_kernel_have_labels_near_each_other() -> None:

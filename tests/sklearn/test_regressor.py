@@ -136,9 +136,12 @@ def test_auto_keeps_what_predicts_held_out_rows_best() -> None:
             np.testing.assert_allclose(alone.predict(X), model.predict(X), rtol=1e-3)
 
 
-@pytest.mark.parametrize("early_stopping", [True, False])
-def test_held_out_rows_choose_and_are_not_trained_on(monkeypatch: pytest.MonkeyPatch, early_stopping: bool) -> None:
-    seen = []
+@pytest.mark.parametrize(("early_stopping", "held"), [(True, 12), (False, 6)])
+def test_held_out_rows_choose_and_are_not_trained_on(
+    monkeypatch: pytest.MonkeyPatch, early_stopping: bool, held: int
+) -> None:
+    """Each counts by its weight, and a tenth of the rows is held out where nothing is said."""
+    seen, weight = [], np.random.default_rng(0).uniform(0.1, 4, len(X))
     original = regressor.train_networks
 
     def spied(train: Any, held_out: Any, *rest: Any) -> Any:
@@ -146,20 +149,35 @@ def test_held_out_rows_choose_and_are_not_trained_on(monkeypatch: pytest.MonkeyP
         return seen[-1][2]
 
     monkeypatch.setattr(regressor, "train_networks", spied)
-    model = quick(bandwidth="auto", early_stopping=early_stopping, validation_fraction=0.2, patience=2, epochs=9)
-    model.fit(X, Y)
+    share = {"validation_fraction": 0.2} if held == 12 else {}
+    model = quick(bandwidth="auto", early_stopping=early_stopping, patience=2, epochs=9, **share)
+    model.fit(X, Y, sample_weight=weight)
     ((train, held_out, found),) = seen
-    assert (len(train), len(held_out)) == (48, 12)
+    assert (len(train), len(held_out)) == (60 - held, held)
     both = np.concatenate([train.x, held_out.x]) * model.x_scale_ + model.x_mean_
     np.testing.assert_allclose(np.sort(both, axis=0), np.sort(X, axis=0))
-    np.testing.assert_allclose(train.x.mean(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(np.average(train.x, axis=0, weights=train.weight), 0, atol=1e-12)
     for network in found:
         coefs, intercepts = regressor.arrays_of(network.weights)
         with torch.no_grad():
             predicted = network_of(coefs, intercepts)(torch.from_numpy(held_out.x)).numpy()
-        assert network.score == pytest.approx(np.sqrt(((predicted - held_out.y) ** 2).mean()), rel=1e-5)
+        squares = ((predicted - held_out.y) ** 2).mean(axis=1)
+        assert network.score == pytest.approx(np.sqrt(np.average(squares, weights=held_out.weight)), rel=1e-5)
         assert early_stopping or network.best_epoch == 9
     assert not early_stopping or model.n_epochs_ in {9, max(network.best_epoch for network in found) + 2}
+
+
+def test_of_equals_the_first_epoch_and_the_narrowest_bandwidth_are_kept() -> None:
+    """A rate too small to move a weight: no epoch is better than the first, and training ends after `patience` more."""
+    model = quick(bandwidth="auto", lr=1e-30, patience=3, epochs=9).fit(X, Y)
+    assert len(set(model.validation_scores_.tolist())) == 1
+    assert (model.best_epoch_, model.n_epochs_, model.bandwidth_) == (1, 4, 0.0)
+
+
+def test_the_seed_decides_the_weights_that_training_starts_from() -> None:
+    starts = [quick(lr=1e-30, epochs=1, random_state=seed).fit(X, Y).coefs_[0] for seed in (0, 1, 0)]
+    assert np.array_equal(starts[0], starts[2])
+    assert not np.isclose(starts[0], starts[1], atol=1e-3).any(axis=0).all()
 
 
 def test_without_early_stopping_all_rows_are_trained_on_for_all_epochs() -> None:

@@ -112,6 +112,22 @@ def test_a_table_that_has_nothing_left_to_train_clears_what_a_kill_left(tmp_path
     assert list(job.runs.glob(".ended-*")) == []
 
 
+def test_a_stack_that_died_before_it_had_decided_has_not_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its folder has a `.part` name still: another seed may not have been whole."""
+    folders = [tmp_path / f"seed={k}" for k in range(2)]
+    for folder in folders:
+        folder.mkdir()
+        (folder / RESUME_FILE).touch()
+    with monkeypatch.context() as patch:
+        patch.setattr(ending, "sync", crash)
+        with pytest.raises(Crash):
+            ending.end_together(tmp_path, folders)
+    assert len(list(tmp_path.glob(".ended-*.part/*"))) == 2
+    ending.go_on_ending(tmp_path, folders)
+    assert [names(folder) for folder in folders] == [[RESUME_FILE]] * 2
+    assert names(tmp_path) == ["seed=0", "seed=1"]
+
+
 def interrupted(job: Job) -> Path:
     """Train one epoch of a job and stop; returns what was saved."""
     with pytest.raises(Crash):

@@ -84,6 +84,14 @@ def test_a_lock_that_changed_hands_since_it_was_seen_stays(tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_a_lock_that_another_one_took_over_is_not_given_back(tmp_path: Path) -> None:
+    """To a process elsewhere a silent owner is dead; it may come to life again, and end."""
+    with holding(tmp_path, ["a", "b"]):
+        path = held_by(tmp_path, "a")
+    assert [found.token for found in [owner_of(path)] if found] == ["theirs"]
+    assert list(tmp_path.iterdir()) == [path]
+
+
 def test_what_a_killed_process_left_of_taking_a_lock_goes(tmp_path: Path) -> None:
     held_by(tmp_path, "a", began="1").rename(tmp_path / "x.token")
     with holding(tmp_path, ["b"]):

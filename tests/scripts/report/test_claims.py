@@ -38,6 +38,11 @@ def take(node: dict, records: pd.DataFrame | None = None, results: Path = RESULT
     return evaluate(node, QUERY | query, Evidence(frame() if records is None else records, results), {})
 
 
+def test_a_seed_that_comes_twice_is_refused() -> None:
+    with pytest.raises(InputError, match=r"records hold seed 0 twice for .*'cmixup'.*: runs that differ"):
+        Evidence(pd.concat([frame(), frame({"cmixup": (9.0,)})]))
+
+
 def test_mean_and_std_are_over_seeds() -> None:
     found = take({"mean": "erm"})
     assert (found.mean, found.std, found.n) == (2.0, 1.0, 3)

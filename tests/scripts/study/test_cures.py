@@ -16,9 +16,10 @@ from cmixup.data import RegressionData, Split
 from cmixup.mixing.lam import Beta
 from cmixup.pairing.label import LabelDistance
 from scripts import cures as command
-from scripts.study import cures_page
+from scripts.study import cures, cures_page
 from scripts.study.cures import STRENGTHS, CurvedBeta, arms, bias_to_noise, pull_of
 from scripts.study.rules import load_rules
+from tests.helpers import CPU
 
 
 def data_of(f: Any, n: int = 300) -> RegressionData:
@@ -67,6 +68,30 @@ def test_rows_are_mixed_less_where_the_function_is_curved_alone() -> None:
     one, other = (lam.draw_rows(np.full(20_000, r), np.random.default_rng(0)) for r in (0.0, 9.0))
     np.testing.assert_array_equal(one, Beta(2.0).draw(np.array([20_000]), np.random.default_rng(0)))
     assert other.var() == pytest.approx(1 / (4 * (2 * 0.2 + 1)), rel=0.02)  # of Beta(a, a) with a = 2 / 10
+
+
+@pytest.mark.parametrize("undo", [False, True])
+def test_options_are_chosen_on_validation_by_the_predictions_that_are_scored(
+    undo: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first trial is the better one on validation with the arm's own predictions, and the worse one elsewhere."""
+
+    def plan(words: list[str]) -> Any:
+        return SimpleNamespace(first="first" in words, stackable=False, device=CPU, dataset=SimpleNamespace(unit=""))
+
+    def error(job: Any, _: Any, __: Any, part: str, **given: bool) -> float:
+        right = (part, given["undo"]) == ("val", undo)
+        return 1.0 if job.first == right else 2.0
+
+    monkeypatch.setattr(cures, "arms", lambda _: {"mixup": cures.Arm([["second"], ["first"]], undo=undo)})
+    for name, stand_in in (
+        ("compose_train", list), ("plan", plan), ("error", error),
+        ("train_runs", lambda jobs, seeds, _: [[None] * len(seeds)] * len(jobs)),
+    ):  # fmt: skip
+        monkeypatch.setattr(cures, name, stand_in)
+    record = cures.train_arm("airfoil", "mixup", load_rules(), lambda *_: data_of(lambda x: x[:, 0]), print)
+    assert record["options"] == ["first"]
+    assert {row["test"] for row in record["seeds"]} == {2.0}
 
 
 def test_every_arm_has_sixteen_trials() -> None:

@@ -59,6 +59,8 @@ def test_verdicts_follow_the_corrected_p_value_and_the_sign() -> None:
     assert [Effect(i, 0.01, p).verdict(0.05) for i, p in ((better, 0.04), (worse, 0.04), (worse, 0.05))] == [
         "win", "loss", "tie"
     ]  # fmt: skip
+    small = [Effect(Interval(mean, mean, mean, 10), 0.0, 0.0).verdict(0.05) for mean in (-1e-9, 1e-9)]
+    assert small == ["win", "loss"]
 
 
 def test_overlapping_splits_have_nadeau_and_bengios_variance() -> None:
@@ -137,6 +139,15 @@ def test_p_values_by_hand() -> None:
     assert t_test(Interval(1.0, 1 - half, 1 + half, 3)) == pytest.approx(1 - 3 / 11**0.5)
     ranks, n = mean_ranks({f"t{k}": {"a": {0: 0.1}, "b": {0: 0.2}, "c": {0: 0.2}} for k in range(4)}, "abc")
     assert (ranks, n) == ({"a": 1.0, "b": 2.5, "c": 2.5}, 4)
+
+
+def test_friedman_and_ties_by_hand() -> None:
+    """Two methods on three tables, one of which is first twice: chi 1 / 3, F = 1 / 4 = t^2 with 2 degrees of freedom.
+
+    Four equal differences, one of them below 0: ranks 2.5, variance 7.5 - (4^3 - 4) / 48 = 2.5^2, z = -0.8.
+    """
+    assert friedman({"a": 4 / 3, "b": 5 / 3}, 3) == pytest.approx(1 - 0.5 / 2.25**0.5)
+    assert wilcoxon([1.0, 1.0, 1.0, -1.0]) == pytest.approx(math.erfc(0.8 / 2**0.5))
 
 
 @pytest.mark.slow

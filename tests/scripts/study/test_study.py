@@ -15,9 +15,10 @@ import numpy as np
 import pytest
 import yaml
 
+from cmixup.data import RegressionData
 from cmixup.errors import InputError
 from scripts.driver.compose import TUNE_SEED, compose_train
-from scripts.driver.plan import plan
+from scripts.driver.plan import Job, plan
 from scripts.study import cell as cells
 from scripts.study import page, published, run, store
 from scripts.study.cell import Loader, nrmse, stacks_of, train_cell
@@ -182,17 +183,26 @@ def twin_words(self: Rules, cell: Cell) -> list[str]:
     ]  # fmt: skip
 
 
+class FarTestRows(Loader):
+    """A loader whose tuning seed has test rows that no network foretells."""
+
+    def __call__(self, job: Job, seed: int) -> RegressionData:
+        data = super().__call__(job, seed)
+        return replace(data, test=replace(data.test, y=data.test.y + 1e6)) if seed == TUNE_SEED else data
+
+
 @pytest.mark.parametrize("method", ["erm", "resample"])
 def test_a_cell_is_tuned_on_its_own_seed_and_trains_the_winner(
     method: str, short: Rules, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Rules, "words", twin_words)
     (cell,) = short.cells(["penguin_mass"], ["all"], [method])
-    load = Loader()
+    load = FarTestRows()
     trained = train_cell(cell, short, load)
     scores = [trial["val"] for trial in trained.record["trials"]]
     assert len(scores) == 4
     assert np.argmin(scores) < 2  # a rate of 1e9 wins nothing
+    assert min(scores) < 10  # on validation rows
     assert trained.record["options"] == trained.record["trials"][int(np.argmin(scores))]["options"]
     assert sorted(load.loaded) == [0, 1, TUNE_SEED]
     for row, prediction, target in zip(trained.record["seeds"], trained.prediction, trained.target, strict=True):
@@ -291,6 +301,19 @@ def test_cells_of_edited_or_unknown_code_are_not_published(
     with pytest.raises(InputError, match=r"^1 runs cannot be published \(penguin_mass/all/erm\): "):
         published.publish(tmp_path, short, tmp_path / "into")
     assert not (tmp_path / "into").exists()
+
+
+def test_a_published_score_that_differs_in_its_last_bit_is_found(tmp_path: Path) -> None:
+    rng, std = np.random.default_rng(0), np.array([2.0])
+    prediction, target = (rng.normal(size=(9, 1)).astype(np.float32) for _ in range(2))
+    score = nrmse(prediction, target, std)
+    (tmp_path / "predictions").mkdir()
+    np.savez(tmp_path / "predictions" / "t.npz", **{"all/erm:0": prediction, "target:0": target})
+    for test, n_problems in ((score, 0), (float(np.nextafter(score, 9)), 1)):
+        record = {"table": "t", "condition": "all", "method": "erm", "std": [2.0], "seeds": [{"seed": 0, "test": test}]}
+        (tmp_path / "records.jsonl.gz").write_bytes(gzip.compress(json.dumps(record).encode()))
+        count, problems = published.verify(tmp_path)
+        assert (count, len(problems)) == (1, n_problems)
 
 
 def test_records_by_other_rules_are_refused(short: Rules, rules: Rules, tmp_path: Path) -> None:

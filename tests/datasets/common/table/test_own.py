@@ -143,6 +143,28 @@ def test_fewer_validation_rows_are_drawn_and_nothing_else_changes(path: str, gro
     assert torch.equal(of_train.val.y, whole.val.y)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_few_rows_of_a_grouped_table_are_drawn_from_all_its_training_domains(path: str, seed: int) -> None:
+    houses().sort_values("state").to_csv(path, index=False)
+    few = Csv(path, target="price", group="state", train_rows=20).load(seed).train.domain
+    assert len(set(few.tolist())) >= 5  # of six with ten rows each
+
+
+def test_no_two_draws_of_a_table_share_a_stream(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    streams, begin = list[str](), np.random.default_rng
+
+    def spied(seed: Any) -> np.random.Generator:
+        rng = begin(seed)
+        streams.append(str(rng.bit_generator.state))
+        return rng
+
+    monkeypatch.setattr(np.random, "default_rng", spied)
+    dataset = Csv(path, target="price", max_rows=80, train_rows=20).with_options(label_noise=0.5)
+    for seed in range(3):
+        dataset.load(seed)
+    assert len(set(streams)) == len(streams) == 4 * 3  # rows, split, training rows, noise
+
+
 def test_what_lies_outside_training_changes_no_feature_of_it(path: str) -> None:
     data = Csv(path, target="price").load(3)
     held = np.concatenate([data.val.y[:, 0], data.test.y[:, 0]])
@@ -199,6 +221,15 @@ def test_a_number_can_be_a_category_and_keeps_its_zeros(tmp_path: Path) -> None:
     assert made(data).features == ["zip=007", "zip=010"]
     new = read_table(path, Format(), made(data).text)
     np.testing.assert_array_equal(made(data).apply(new)[:2], [[0, 1], [1, 0]])
+
+
+def test_groups_keep_their_zeros(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    rows = [f"{k},{('7', '007', '10')[k % 3]},{k % 4}\n" for k in range(30)]
+    path.write_text("price,zip,size\n" + "".join(rows))
+    data = Csv(str(path), target="price", group="zip").load(0)
+    for split in parts(data):
+        assert len(set(split.y[:, 0].long().remainder(3).tolist())) == 1
 
 
 def test_numbers_that_number_the_rows_may_stay(path: str) -> None:

@@ -159,10 +159,11 @@ def test_no_two_draws_of_a_table_share_a_stream(path: str, monkeypatch: pytest.M
         return rng
 
     monkeypatch.setattr(np.random, "default_rng", spied)
-    dataset = Csv(path, target="price", max_rows=80, train_rows=20).with_options(label_noise=0.5)
+    dataset = Csv(path, target="price", max_rows=80, train_rows=20, val_rows=5)
+    dataset = dataset.with_options(label_noise=0.5, label_noise_val=True)
     for seed in range(3):
         dataset.load(seed)
-    assert len(set(streams)) == len(streams) == 4 * 3  # rows, split, training rows, noise
+    assert len(set(streams)) == len(streams) == 6 * 3  # rows, split, rows and noise of two parts
 
 
 def test_what_lies_outside_training_changes_no_feature_of_it(path: str) -> None:

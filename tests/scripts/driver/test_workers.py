@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from multiprocessing import spawn
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -83,8 +83,10 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     assert not is_alive(child)
 
 
-def test_a_worker_does_not_import_the_command_that_starts_it() -> None:
-    command, told = sys.modules["__main__"], list[dict[str, Any]]()
+def test_a_worker_does_not_import_the_command_that_starts_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    command, told = ModuleType("__main__"), list[dict[str, Any]]()
+    command.__file__ = "command.py"  # pytest-xdist starts its workers by `-c`, which has none
+    monkeypatch.setitem(sys.modules, "__main__", command)
 
     class Context:
         Pipe = staticmethod(multiprocessing.Pipe)

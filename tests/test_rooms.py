@@ -33,7 +33,6 @@ ROOMS = (
     "datasets.common",
     "datasets",
     "scripts.driver",
-    "scripts.trials",
     "scripts.report",
     "scripts.study",
     "scripts.bench",

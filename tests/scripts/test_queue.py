@@ -19,7 +19,7 @@ from scripts.queue import main
 from scripts.report.artefacts import Artefact
 from scripts.report.experiment import load_experiment
 from scripts.report.missing import fingerprint, missing, published_seeds, remembered
-from scripts.trials.disk_full import SIZE, mounted
+from tests.attacks.disk_full import SIZE, mounted
 from tests.scripts.jobs import planned, report_of
 
 WORDS = ("dataset=no2", "method=mixup", "debug=tiny", "train.epochs=3", "train.batch_size=100")

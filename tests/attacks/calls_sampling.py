@@ -10,9 +10,9 @@ import torch
 
 import cmixup
 from cmixup.errors import MIN_BANDWIDTH
-from scripts.trials import definitions as slow
-from scripts.trials.checks import check, check_draws, same
-from scripts.trials.hostile import ANYTHING, THINGS, Draws, plain
+from tests.attacks import definitions as slow
+from tests.attacks.checks import check, check_draws, same
+from tests.attacks.hostile import ANYTHING, THINGS, Draws, plain
 
 KERNELS = ("gaussian", "tophat", "laplace", "cosine")
 METHODS = ("auto", "cells", "uniform", "kd", "cdf", "sparse", "rows", "dense")

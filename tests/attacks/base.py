@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
+import os
+import time
+import traceback
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 PROGRESS = "progress"  # a file in a trial's folder: how much is done, and of how much
@@ -10,7 +15,7 @@ PROGRESS = "progress"  # a file in a trial's folder: how much is done, and of ho
 
 @dataclass(frozen=True)
 class Trial:
-    """What one trial found; `scripts/trials/NAME.py` has a function `run(count, seed, folder)` that returns it.
+    """What one trial found; `tests/attacks/NAME.py` has a function `run(count, seed, folder)` that returns it.
 
     Attributes:
         name: of its file.
@@ -38,3 +43,16 @@ def note_progress(folder: Path, done: int, total: int) -> None:
     """Say how far a trial is, for the command that runs it; `folder` is the one that the trial was given."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / PROGRESS).write_text(f"{done}/{total}")
+
+
+def one(name: str, count: int, seed: int, folder: Path, answer: Connection) -> None:
+    """Run a trial in a process of its own and send what it found; its errors are one failure."""
+    os.setpgid(0, 0)
+    started = time.perf_counter()
+    try:
+        found: Trial = importlib.import_module(f"tests.attacks.{name}").run(count, seed, folder)
+    except Exception as error:
+        traceback.print_exc()
+        line = f"the trial itself ended with {type(error).__name__}: {error}"
+        found = Trial(name, "the trial runs to its end", 1, 0, (line,), time.perf_counter() - started)
+    answer.send(found)

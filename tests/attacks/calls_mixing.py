@@ -12,10 +12,10 @@ from torch import nn
 import cmixup
 from cmixup import InputError
 from cmixup.errors import shown
-from scripts.trials import definitions as slow
-from scripts.trials.calls_sampling import given_space
-from scripts.trials.checks import check, check_draws, same
-from scripts.trials.hostile import ANYTHING, Draws, plain
+from tests.attacks import definitions as slow
+from tests.attacks.calls_sampling import given_space
+from tests.attacks.checks import check, check_draws, same
+from tests.attacks.hostile import ANYTHING, Draws, plain
 
 
 def call_mix(d: Draws) -> None:

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from scripts.trials.base import MOST, Trial, note_progress
-from scripts.trials.commands import Command, content, differences, ended, import_all, tail, words
-from scripts.trials.scenes import SCENES
+from tests.attacks.base import MOST, Trial, note_progress
+from tests.attacks.commands import Command, content, differences, ended, import_all, tail, words
+from tests.attacks.scenes import SCENES
 
 WHAT = (
     "two commands that start at about the same time on the same or overlapping seeds both end well, train no seed "

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from scripts.trials.commands import Command, words
+from tests.attacks.commands import Command, words
 
 Scene = Callable[[Path], Command]  # a command that works in a folder
 

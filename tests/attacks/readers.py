@@ -35,8 +35,8 @@ from datasets.no2 import CSV, NO2
 from datasets.rcf_mnist import read_idx
 from datasets.skillcraft import SkillCraft
 from scripts.driver.predictions import read_predictions
-from scripts.trials import samples as make
-from scripts.trials.saved_runs import frame, make_run
+from tests.attacks import samples as make
+from tests.attacks.saved_runs import frame, make_run
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from scripts.trials.base import MOST, Trial, note_progress
-from scripts.trials.commands import CRASH, Command, content, differences, finished, half_files, import_all, tail, words
-from scripts.trials.scenes import STACK
+from tests.attacks.base import MOST, Trial, note_progress
+from tests.attacks.commands import CRASH, Command, content, differences, finished, half_files, import_all, tail, words
+from tests.attacks.scenes import STACK
 
 WHAT = (
     "a stack of three seeds that ends at one of its writing steps leaves no half file, and ends as if nothing had been "

@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-from scripts.report import reliability
-from scripts.trials.base import Trial
+from tests.attacks import page
+from tests.attacks.base import Trial
 
 
 def tried(name: str, count: int, folder: Path) -> Trial:
     """What a trial found."""
-    return importlib.import_module(f"scripts.trials.{name}").run(count, 0, folder)
+    return importlib.import_module(f"tests.attacks.{name}").run(count, 0, folder)
 
 
 @pytest.mark.parametrize(("name", "count"), [("crash_points", 1), pytest.param("races", 1, marks=pytest.mark.slow)])
@@ -53,8 +53,8 @@ def record(name: str, **changes: Any) -> dict[str, Any]:
 def test_the_page_says_what_did_not_hold(tmp_path: Path) -> None:
     failures = ["stacked, series 3: half a file"]
     records = [record("kills"), record("races", tried=100, held=99, failures=failures, notes="pairs of each kind")]
-    (tmp_path / reliability.RECORDS).write_text("".join(json.dumps(r) + "\n" for r in records))
-    text = reliability.write_page(tmp_path).read_text()
+    (tmp_path / page.RECORDS).write_text("".join(json.dumps(r) + "\n" for r in records))
+    text = page.write_page(tmp_path).read_text()
     assert "| kills | kills are held | 1,000 | 1,000 | 61 |" in text
     assert "| races | races are held | 100 | **99** | 61 |" in text
     assert "stacked, series 3: half a file" in text
@@ -63,11 +63,9 @@ def test_the_page_says_what_did_not_hold(tmp_path: Path) -> None:
 
 
 def test_trials_that_do_not_run_keep_their_records(tmp_path: Path) -> None:
-    reliability.write_records(
-        tmp_path, [Trial("a", "x", 1, 1, (), 1.0), Trial("b", "x", 1, 1, (), 1.0)], {"a": 1, "b": 1}, 0
-    )
-    reliability.write_records(tmp_path, [Trial("b", "x", 5, 4, ("why",), 1.0)], {"b": 5}, 7)
-    found = {r["name"]: (r["tried"], r["held"], r["count"], r["seed"]) for r in reliability.read_records(tmp_path)}
+    page.write_records(tmp_path, [Trial("a", "x", 1, 1, (), 1.0), Trial("b", "x", 1, 1, (), 1.0)], {"a": 1, "b": 1}, 0)
+    page.write_records(tmp_path, [Trial("b", "x", 5, 4, ("why",), 1.0)], {"b": 5}, 7)
+    found = {r["name"]: (r["tried"], r["held"], r["count"], r["seed"]) for r in page.read_records(tmp_path)}
     assert found == {"a": (1, 1, 1, 0), "b": (5, 4, 5, 7)}
 
 

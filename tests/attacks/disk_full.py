@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from scripts.trials.base import MOST, Trial, note_progress
-from scripts.trials.commands import Command, content, differences, finished, half_files, import_all, tail, words
-from scripts.trials.scenes import STACK
+from tests.attacks.base import MOST, Trial, note_progress
+from tests.attacks.commands import Command, content, differences, finished, half_files, import_all, tail, words
+from tests.attacks.scenes import STACK
 
 WHAT = (
     "a stack of three seeds whose disk is full at a random moment says so in one line and leaves no half file; with "

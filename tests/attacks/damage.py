@@ -15,8 +15,8 @@ import numpy as np
 
 from cmixup.done import DONE
 from scripts.driver.runs import CONFIG, HISTORY, REPORT
-from scripts.trials.base import MOST, Trial, note_progress
-from scripts.trials.commands import CRASH, Command, content, differences, import_all, tail, words
+from tests.attacks.base import MOST, Trial, note_progress
+from tests.attacks.commands import CRASH, Command, content, differences, import_all, tail, words
 
 WHAT = "a damaged file of a run is named in one line, set aside, and the run is made again as it was"
 WAYS = ("empty", "cut", "noise")

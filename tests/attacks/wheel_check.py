@@ -1,8 +1,9 @@
 """Build the wheel, install it into empty environments beside numpy and torch alone, and run README's first lines there.
 
-`python -m scripts.wheel_check [--pythons python3.12,python3.13] [--link]`. Each interpreter gets a new environment in a
-temporary folder, into which pip installs the wheel and what it requires, in the versions of constraints.txt. With
-`--link` nothing is fetched: torch, numpy and what they require are links to those of the running interpreter.
+`python -m tests.attacks.wheel_check [--pythons python3.12,python3.13] [--link]`. Each interpreter gets a new
+environment in a temporary folder, into which pip installs the wheel and what it requires, in the versions of
+constraints.txt. With `--link` nothing is fetched: torch, numpy and what they require are links to those of the running
+interpreter.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pathlib import Path
 from cmixup.errors import InputError
 from scripts.driver.cli import user_errors
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ("cmixup", "pyproject.toml", "README.md", "LICENSE")
 # Runs in the new environment, outside the checkout. The time is printed for a reader; what is checked are modules.
 CHECK = """

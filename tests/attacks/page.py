@@ -13,7 +13,7 @@ import torch
 
 from cmixup.files import write_atomically
 from scripts.driver.provenance import environment
-from scripts.trials.base import Trial
+from tests.attacks.base import Trial
 
 RECORDS, PAGE = "reliability.jsonl", "reliability.md"
 LONGEST = 300  # characters of a failure on the page

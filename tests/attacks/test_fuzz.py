@@ -13,9 +13,9 @@ import torch
 
 import cmixup
 from cmixup.errors import InputError
-from scripts.trials import determinism, fuzz_api, fuzz_config, fuzz_files
-from scripts.trials.attempts import judged, run_attempts
-from scripts.trials.mutations import mutate
+from tests.attacks import determinism, fuzz_api, fuzz_config, fuzz_files
+from tests.attacks.attempts import judged, run_attempts
+from tests.attacks.mutations import mutate
 
 
 def test_the_api_with_hostile_arguments(tmp_path: Path) -> None:

@@ -1,19 +1,17 @@
 """Try for real what the project promises of itself, and write what held to results/reliability.md.
 
-`python -m scripts.reliability [kills=1000] [races=100] ... [only=kills,races] [seed=0] [out=FOLDER] [results=results]`.
+`python -m tests.attacks [kills=1000] [races=100] ... [only=kills,races] [seed=0] [out=FOLDER] [results=results]`.
 Every trial has a count, `NAME=COUNT`; one that is left out has that of the page, and `only=` runs some and keeps the
 records of the others. `out` is where trials work (default: a temporary folder), `jobs` how many run at once (2).
 """
 
 from __future__ import annotations
 
-import importlib
 import multiprocessing
 import os
 import sys
 import tempfile
 import time
-import traceback
 from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
@@ -23,8 +21,8 @@ from cmixup.errors import InputError
 from scripts.driver.cli import chosen, user_errors
 from scripts.driver.words import parse_words
 from scripts.report.experiment import RESULTS
-from scripts.report.reliability import write_page, write_records
-from scripts.trials.base import PROGRESS, Trial
+from tests.attacks.base import PROGRESS, Trial, one
+from tests.attacks.page import write_page, write_records
 
 #: The trials with the counts of the page, the longest first, so that two processes end at about the same time.
 COUNTS = {
@@ -40,19 +38,6 @@ COUNTS = {
 }
 OTHERS = ("only", "seed", "out", "results", "jobs")
 EVERY = 30.0  # seconds between lines of progress
-
-
-def one(name: str, count: int, seed: int, folder: Path, answer: Connection) -> None:
-    """Run a trial in a process of its own and send what it found; its errors are one failure."""
-    os.setpgid(0, 0)
-    started = time.perf_counter()
-    try:
-        found: Trial = importlib.import_module(f"scripts.trials.{name}").run(count, seed, folder)
-    except Exception as error:
-        traceback.print_exc()
-        line = f"the trial itself ended with {type(error).__name__}: {error}"
-        found = Trial(name, "the trial runs to its end", 1, 0, (line,), time.perf_counter() - started)
-    answer.send(found)
 
 
 def run_trials(counts: Mapping[str, int], seed: int, folder: Path, jobs: int) -> list[Trial]:

@@ -1,7 +1,7 @@
 """Put mutants into the code, one at a time, and say which of them the tests see.
 
-`python -m scripts.mutants [--only TEXT] [--jobs N]`. A mutant is a small mistake that somebody could make, with the
-tests that must fail if it is made; tests/mutants/*.yaml list them. They are put into copies of the checkout in a
+`python -m tests.attacks.mutants [--only TEXT] [--jobs N]`. A mutant is a small mistake that somebody could make, with
+the tests that must fail if it is made; tests/mutants/*.yaml list them. They are put into copies of the checkout in a
 temporary folder, never into the checkout itself. The exit status is 1 if a mutant survives without a reason, no longer
 applies, or cannot be judged because its tests fail or do not run without it.
 """
@@ -31,7 +31,7 @@ from cmixup.errors import InputError
 from scripts.driver.cli import user_errors
 from scripts.driver.provenance import git_environment
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 MUTANTS = ROOT / "tests" / "mutants"
 # Imported once a copy: every run of tests is forked from there, since these imports are most of its time. None of them
 # is ours, so that a mutant is imported anew.
@@ -287,7 +287,7 @@ def _run(command: Sequence[str], **options: Any) -> subprocess.CompletedProcess[
 
 def main() -> None:
     """Entry point."""
-    parser = argparse.ArgumentParser(prog="python -m scripts.mutants", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.attacks.mutants", description=__doc__)
     parser.add_argument("--only", default="", help="only mutants whose file, text or reason contains this")
     parser.add_argument("--jobs", type=int, default=0, help="how many at a time; default one a core")
     given = parser.parse_args()

@@ -13,10 +13,10 @@ import torch
 
 from cmixup.errors import InputError
 from datasets.common.fetch import FetchError, RawFile, fetch
-from scripts.trials.attempts import judged, run_attempts, seeded
-from scripts.trials.base import Trial
-from scripts.trials.mutations import mutate
-from scripts.trials.readers import READERS
+from tests.attacks.attempts import judged, run_attempts, seeded
+from tests.attacks.base import Trial
+from tests.attacks.mutations import mutate
+from tests.attacks.readers import READERS
 
 
 @functools.cache

@@ -16,7 +16,7 @@ from cmixup.done import DONE
 from cmixup.saved_run import MODEL, PREPROCESSING, WEIGHTS, model_json
 from datasets.common.table.preprocessing import fit
 from models.fcn3 import FCN3
-from scripts.trials.hostile import ANYTHING, NUMBERS, Draws
+from tests.attacks.hostile import ANYTHING, NUMBERS, Draws
 
 
 def frame() -> pd.DataFrame:

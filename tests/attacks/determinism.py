@@ -20,8 +20,8 @@ from scripts.driver.compose import compose_train
 from scripts.driver.job import execute
 from scripts.driver.plan import plan
 from scripts.driver.runs import HISTORY, REPORT
-from scripts.trials.attempts import run_attempts
-from scripts.trials.base import Trial
+from tests.attacks.attempts import run_attempts
+from tests.attacks.base import Trial
 
 #: One of each kind of training: in memory, one seed after the other, on tasks, hidden layers, domains, a search.
 SCENES = {

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from scripts.trials.base import MOST, Trial, note_progress
-from scripts.trials.commands import (
+from tests.attacks.base import MOST, Trial, note_progress
+from tests.attacks.commands import (
     Command,
     content,
     differences,
@@ -24,7 +24,7 @@ from scripts.trials.commands import (
     left_of,
     tail,
 )
-from scripts.trials.scenes import SCENES, Scene, publishing, to_publish
+from tests.attacks.scenes import SCENES, Scene, publishing, to_publish
 
 WHAT = (
     "a command killed by SIGKILL at a random moment loses no finished seed, leaves no half file and no process, and "

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cmixup.errors import InputError
-from scripts.mutants import (
+from tests.attacks.mutants import (
     BROKEN,
     KILLED,
     MUTANTS,

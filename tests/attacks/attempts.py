@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from cmixup.errors import InputError
-from scripts.trials.base import MOST, Trial, note_progress
+from tests.attacks.base import MOST, Trial, note_progress
 
 HANGS = 30.0  # seconds after which an attempt counts as one that hangs
 MEMORY = 4 << 30  # bytes that an attempt may ask for beyond what its process has

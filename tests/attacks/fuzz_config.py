@@ -20,8 +20,8 @@ from scripts.driver.compose import compose_train
 from scripts.driver.config import resolved
 from scripts.driver.job import make_run
 from scripts.driver.plan import plan
-from scripts.trials.attempts import judged, run_attempts, seeded
-from scripts.trials.base import Trial
+from tests.attacks.attempts import judged, run_attempts, seeded
+from tests.attacks.base import Trial
 
 VALUES = (
     "",

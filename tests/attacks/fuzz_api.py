@@ -11,13 +11,13 @@ import torch
 
 import cmixup
 from cmixup.errors import shown
-from scripts.trials.attempts import judged, run_attempts, seeded
-from scripts.trials.base import Trial
-from scripts.trials.calls_mixing import call_at, call_beta, call_cmixup, call_mix, call_pairs, call_shown, call_space
-from scripts.trials.calls_sampling import call_batch_sampler, call_diagnose, call_fraction, call_sampler
-from scripts.trials.checks import Wrong
-from scripts.trials.hostile import Draws
-from scripts.trials.saved_runs import load_run_call
+from tests.attacks.attempts import judged, run_attempts, seeded
+from tests.attacks.base import Trial
+from tests.attacks.calls_mixing import call_at, call_beta, call_cmixup, call_mix, call_pairs, call_shown, call_space
+from tests.attacks.calls_sampling import call_batch_sampler, call_diagnose, call_fraction, call_sampler
+from tests.attacks.checks import Wrong
+from tests.attacks.hostile import Draws
+from tests.attacks.saved_runs import load_run_call
 
 TARGETS: dict[str, Callable[[Draws], None]] = {
     "BatchPartnerSampler": call_batch_sampler,

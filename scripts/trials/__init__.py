@@ -1,1 +1,0 @@
-"""Attacks on the project, made for real: each file is a trial with a function `run`."""

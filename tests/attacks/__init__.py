@@ -1,0 +1,1 @@
+"""Attacks on the project, made for real: `make reliability`, `make mutants` and `make wheel-check` run them."""

@@ -26,7 +26,7 @@ from torch.nn.functional import cosine_similarity, dropout
 
 from cmixup.backbone import Backbone, StackLinear
 from cmixup.errors import InputError, check_choice
-from cmixup.sequences import StackConv1d, StackGRU
+from models.sequences import StackConv1d, StackGRU
 
 KERNEL, HIGHWAY, SKIP, SKIP_HIDDEN, DROPOUT = 6, 24, 24, 5, 0.2  # src/config.py
 SCORES = ("dot", "cosine", "mlp")

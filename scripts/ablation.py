@@ -18,13 +18,13 @@ from scripts.driver.parallel import train_all
 from scripts.driver.plan import Job, plan
 from scripts.driver.runs import load_reports
 from scripts.driver.words import parse_seeds
+from scripts.records.curves import read_curves
+from scripts.records.experiment import load_experiment
+from scripts.records.records import records_frame
 from scripts.report.ablation import (
     to_markdown,
     variants,
 )
-from scripts.report.curves import read_curves
-from scripts.report.experiment import load_experiment
-from scripts.report.records import records_frame
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -26,12 +26,12 @@ from scripts.driver.compose import compose_train, part_file
 from scripts.driver.compose import names as options
 from scripts.driver.config import check_part, resolved
 from scripts.driver.words import parse_words
-from scripts.report import names
-from scripts.report.experiment import RESULTS
+from scripts.records import names
+from scripts.records.experiment import RESULTS
+from scripts.records.records import read_csv, to_csv
+from scripts.records.tables import markdown_rows
 from scripts.report.figure_files import write_figures
 from scripts.report.figures import bandwidth_figure, to_png
-from scripts.report.records import read_csv, to_csv
-from scripts.report.tables import markdown_rows
 from scripts.report.terminal import print_table
 
 GRID = np.logspace(-3, 2, 16)  # multiples of the labels' pooled standard deviation

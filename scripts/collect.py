@@ -15,7 +15,7 @@ from pathlib import Path
 
 from cmixup.files import write_atomically
 from scripts.driver.cli import out_folder, user_errors
-from scripts.report import names
+from scripts.records import names
 from scripts.report.collected import Collected, collect, find_reports, narrowed, to_markdown, to_rows
 from scripts.report.figures import to_png
 from scripts.report.sweep_figure import draw_panels, panel

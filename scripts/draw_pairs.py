@@ -23,9 +23,9 @@ from datasets.common.pose.views import Views
 from scripts.driver.cli import chosen, user_errors
 from scripts.driver.compose import part_file
 from scripts.driver.config import dataset_class
-from scripts.report.experiment import RESULTS
+from scripts.measure.pairs import Pool, candidates, pairings, pairs_figure
+from scripts.records.experiment import RESULTS
 from scripts.report.figure_files import write_figures
-from scripts.report.pairs import Pool, candidates, pairings, pairs_figure
 
 PICTURES = ["objects", "rcf_mnist"]
 OBJECTS, RCF_ROWS = "pascal1d_rendered", 4000

@@ -1,7 +1,7 @@
 """Measure what the paper calls learned invariance on the finished runs of Table 3, and draw it.
 
 `python -m scripts.invariance [--out outputs] [--preset paper] [--datasets crime,skillcraft]`: for every run the mean
-divergence of its representation between training domains, given the label (`cmixup.invariance`), into
+divergence of its representation between training domains, given the label (`scripts.measure.invariance`), into
 results/invariance.csv, and from that results/figures/invariance_<preset>.png. Rows of other runs stay as they are.
 """
 
@@ -12,18 +12,18 @@ from itertools import groupby
 from pathlib import Path
 
 from cmixup.errors import check_choice
-from cmixup.stats import summarise
 from scripts.driver.cli import analysis_parser, out_folder, user_errors
 from scripts.driver.devices import pick_device
-from scripts.report.experiment import RESULTS
-from scripts.report.figure_files import write_figures
-from scripts.report.invariance import (
+from scripts.measure.learned_invariance import (
     figures,
     measure,
     runs,
     update,
 )
-from scripts.report.load_run import check_publishable
+from scripts.measure.load_run import check_publishable
+from scripts.records.experiment import RESULTS
+from scripts.records.stats import summarise
+from scripts.report.figure_files import write_figures
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -17,7 +17,7 @@ from datasets.common.pose.rendered import RenderedDataset
 from datasets.common.pose.views import Views
 from scripts.driver.cli import user_errors
 from scripts.driver.config import dataset_class
-from scripts.report.experiment import RESULTS
+from scripts.records.experiment import RESULTS
 
 SHOWN = ("pascal1d_rendered", "shapenet1d_random")
 SHEET_OBJECTS, SHEET_VIEWS = 12, 8  # of the contact sheet: objects, and views in order of their azimuth

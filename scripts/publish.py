@@ -19,8 +19,8 @@ from scripts.driver.locks import LOCKS, alone
 from scripts.driver.predictions import PREDICTIONS
 from scripts.driver.provenance import check_committed
 from scripts.driver.runs import HISTORY, load_reports
-from scripts.report.experiment import NOT_PUBLISHED, RESULTS
-from scripts.report.published import keep_predictions, write_reports
+from scripts.records.experiment import NOT_PUBLISHED, RESULTS
+from scripts.records.published import keep_predictions, write_reports
 
 
 def publish(out: Path, results: Path) -> list[Path]:

@@ -23,9 +23,9 @@ from cmixup.errors import InputError, check_positive
 from scripts.driver.cli import out_folder, user_errors
 from scripts.driver.devices import pick_device
 from scripts.driver.provenance import note_commit
-from scripts.driver.slices import FAILED, QUEUE, Item, forecast, left, speed_of, trainer, work
 from scripts.driver.words import parse_words
-from scripts.report.missing import remembered
+from scripts.plan.missing import remembered
+from scripts.plan.slices import FAILED, QUEUE, Item, forecast, left, speed_of, trainer, work
 
 KEYS = ("minutes", "out", "device", "dry_run", "only")
 

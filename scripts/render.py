@@ -17,28 +17,22 @@ from matplotlib.figure import Figure
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from scripts.bench.sampling_report import figures as sampling_figures
+from scripts.claims.authors import authors_table
+from scripts.claims.check import Verdict, check_all, intervals
+from scripts.claims.evidence import Evidence
+from scripts.claims.map import map_lines
+from scripts.claims.paper_verdict import agreement_lines
+from scripts.claims.prose import fill, notes, pages
 from scripts.driver.cli import user_errors
-from scripts.report import ablation, invariance, names, task_errors, theory_figures
-from scripts.report.artefacts import map_lines
-from scripts.report.authors import authors_table
-from scripts.report.claims import Verdict, check_all, intervals
-from scripts.report.curves import Curve, read_curves
-from scripts.report.evidence import Evidence
-from scripts.report.experiment import RESULTS, experiments, load_experiment, make_table
-from scripts.report.figure_checks import faults_of
-from scripts.report.figure_files import stale_figures, write_figures
-from scripts.report.figures import draw, sweep_figure
-from scripts.report.ladder import to_markdown as to_ladder_markdown
-from scripts.report.paper_verdict import agreement_lines
-from scripts.report.prose import fill, notes, pages
-from scripts.report.published import published_records, published_reports
-from scripts.report.records import read_csv, records_csv
-from scripts.report.shown import presets, published_ladders, published_sweeps, shown_tables, standard
-from scripts.report.spurious import render_tables as spurious_tables
-from scripts.report.sweep import to_markdown as to_sweep_markdown
-from scripts.report.sweep_figure import draw_sweeps
-from scripts.report.table_figure import table_figure
-from scripts.report.tables import (
+from scripts.measure import learned_invariance, task_errors
+from scripts.measure.spurious import render_tables as spurious_tables
+from scripts.measure.task_errors import render_tables as paired_tables
+from scripts.records import names
+from scripts.records.curves import Curve, read_curves
+from scripts.records.experiment import RESULTS, experiments, load_experiment, make_table
+from scripts.records.published import published_records, published_reports
+from scripts.records.records import read_csv, records_csv
+from scripts.records.tables import (
     Table,
     difference_text,
     markdown_rows,
@@ -48,9 +42,18 @@ from scripts.report.tables import (
     to_markdown,
     to_table_csv,
 )
-from scripts.report.task_errors import render_tables as paired_tables
-from scripts.report.theory_page import render as theory_page
+from scripts.report import ablation
+from scripts.report.figure_checks import faults_of
+from scripts.report.figure_files import stale_figures, write_figures
+from scripts.report.figures import draw, sweep_figure
+from scripts.report.ladder import to_markdown as to_ladder_markdown
+from scripts.report.shown import presets, published_ladders, published_sweeps, shown_tables, standard
+from scripts.report.sweep import to_markdown as to_sweep_markdown
+from scripts.report.sweep_figure import draw_sweeps
+from scripts.report.table_figure import table_figure
 from scripts.study import pages as study
+from scripts.theory import figures as theory_figures
+from scripts.theory.page import render as theory_page
 
 README = RESULTS.parent / "README.md"
 
@@ -181,7 +184,7 @@ def render_figures(records: pd.DataFrame, curves: Sequence[Curve]) -> dict[str, 
     figures = {f"figures/{name}.png": figure for name, figure in found.items()}
     measured = sampling_figures(read_csv(RESULTS / "benchmarks" / "sampling.csv"))
     figures |= {f"benchmarks/{name}": figure for name, figure in measured.items()}
-    return figures | invariance.figures() | task_errors.figures() | theory_figures.figures() | study.figures()
+    return figures | learned_invariance.figures() | task_errors.figures() | theory_figures.figures() | study.figures()
 
 
 def stale_files(records: pd.DataFrame, root: Path = RESULTS.parent) -> list[str]:

@@ -21,15 +21,15 @@ from cmixup.files import write_atomically
 from scripts.driver.cli import chosen, out_folder, user_errors, warnings
 from scripts.driver.devices import pick_device
 from scripts.driver.words import parse_seeds
-from scripts.report import names
-from scripts.report.cells import TOO_LONG, Choice, collect, plan_cells, published_lines, train_cells
-from scripts.report.curves import read_curves
-from scripts.report.experiment import Experiment, load_experiment, make_table
+from scripts.plan.cells import TOO_LONG, Choice, collect, plan_cells, published_lines, train_cells
+from scripts.records import names
+from scripts.records.curves import read_curves
+from scripts.records.experiment import Experiment, load_experiment, make_table
+from scripts.records.records import records_frame
+from scripts.records.tables import LEGEND, Table, header, interval_lines, lines, to_latex, to_markdown, to_table_csv
 from scripts.report.ladder import to_markdown as to_ladder_markdown
-from scripts.report.records import records_frame
 from scripts.report.sweep import sweeps
 from scripts.report.sweep import to_markdown as to_sweep_markdown
-from scripts.report.tables import LEGEND, Table, header, interval_lines, lines, to_latex, to_markdown, to_table_csv
 from scripts.report.terminal import print_table
 
 

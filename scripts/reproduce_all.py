@@ -21,9 +21,9 @@ from rich.table import Table
 from scripts.driver.cli import out_folder, user_errors
 from scripts.driver.devices import pick_device
 from scripts.driver.words import parse_seeds
-from scripts.report.artefacts import Artefact, load
-from scripts.report.cells import Choice, minutes, plan_cells
-from scripts.report.experiment import RESULTS, load_experiment
+from scripts.plan.cells import Choice, minutes, plan_cells
+from scripts.records.artefacts import Artefact, load
+from scripts.records.experiment import RESULTS, load_experiment
 
 
 @dataclass(frozen=True)

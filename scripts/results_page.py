@@ -10,12 +10,12 @@ import argparse
 import sys
 
 from cmixup.files import write_atomically
+from scripts.claims.check import check_all
+from scripts.claims.evidence import Evidence
+from scripts.claims.map import map_lines
 from scripts.driver.cli import out_folder, user_errors
-from scripts.report.artefacts import map_lines
-from scripts.report.claims import check_all
-from scripts.report.evidence import Evidence
-from scripts.report.experiment import RESULTS
-from scripts.report.published import published_records, published_reports
+from scripts.records.experiment import RESULTS
+from scripts.records.published import published_records, published_reports
 from scripts.report.results_page import page
 from scripts.report.shown import shown_tables
 

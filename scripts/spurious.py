@@ -22,11 +22,8 @@ from scripts.driver.devices import pick_device
 from scripts.driver.parallel import train_all
 from scripts.driver.plan import Job, plan
 from scripts.driver.words import parse_seeds
-from scripts.report.costs import estimate_minutes
-from scripts.report.experiment import RESULTS
-from scripts.report.load_run import check_publishable
-from scripts.report.records import read_csv, to_csv
-from scripts.report.spurious import (
+from scripts.measure.load_run import check_publishable
+from scripts.measure.spurious import (
     DATASET,
     MAIN,
     METHOD,
@@ -36,6 +33,9 @@ from scripts.report.spurious import (
     runs,
     score,
 )
+from scripts.plan.costs import estimate_minutes
+from scripts.records.experiment import RESULTS
+from scripts.records.records import read_csv, to_csv
 
 
 def plan_ratios(

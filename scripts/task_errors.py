@@ -15,11 +15,8 @@ from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from scripts.driver.cli import analysis_parser, out_folder, user_errors
 from scripts.driver.devices import pick_device
-from scripts.report.experiment import RESULTS
-from scripts.report.figure_files import write_figures
-from scripts.report.load_run import check_publishable, finished
-from scripts.report.records import read_csv, to_csv
-from scripts.report.task_errors import (
+from scripts.measure.load_run import check_publishable, finished
+from scripts.measure.task_errors import (
     EXPERIMENT,
     FOLDER,
     columns,
@@ -27,6 +24,9 @@ from scripts.report.task_errors import (
     render_tables,
     score,
 )
+from scripts.records.experiment import RESULTS
+from scripts.records.records import read_csv, to_csv
+from scripts.report.figure_files import write_figures
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -43,7 +43,7 @@ from scripts.driver.parallel import stacks_of, train_stacks
 from scripts.driver.plan import Job, plan
 from scripts.driver.runs import is_done, read_report
 from scripts.driver.words import parse_words
-from scripts.report.layer_choice import Report, validation
+from scripts.records.layer_choice import Report, validation
 
 TRIALS = 16
 LR_FACTORS = {TUNED: (1.0, 0.3, 3.0), TUNED_DEFAULT: (1.0, 0.3, 3.0, 0.1)}

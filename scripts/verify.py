@@ -27,8 +27,7 @@ from scripts.driver.plan import Job, plan
 from scripts.driver.provenance import environment
 from scripts.driver.runs import is_done, read_report
 from scripts.driver.words import parse_seeds
-from scripts.report.experiment import NOT_PUBLISHED, RESULTS
-from scripts.report.verification import (
+from scripts.plan.verification import (
     Cell,
     by_stack,
     config_differences,
@@ -37,6 +36,7 @@ from scripts.report.verification import (
     published_cells,
     report_differences,
 )
+from scripts.records.experiment import NOT_PUBLISHED, RESULTS
 
 PROCESSOR = (
     "Rounding differs between kinds of processors and grows over the epochs, so digits repeat on one kind only; "

@@ -17,8 +17,8 @@ import numpy as np
 
 from scripts.driver.cli import user_errors
 from scripts.driver.predictions import Scored, read_predictions
-from scripts.report.experiment import RESULTS
-from scripts.report.published import Report, cell_of, predictions_file, published_reports
+from scripts.records.experiment import RESULTS
+from scripts.records.published import Report, cell_of, predictions_file, published_reports
 from scripts.study.published import verify as verify_study
 
 

@@ -27,8 +27,8 @@ from cmixup.pairing.inputs import InputDistance
 from cmixup.pairing.label import LabelDistance
 from cmixup.pairing.representation import RepresentationDistance
 from models.fcn3 import FCN3
-from scripts.report.records import to_csv
-from scripts.report.tables import markdown_rows
+from scripts.records.records import to_csv
+from scripts.records.tables import markdown_rows
 
 SIZES, INPUTS, BATCH = (1_000, 4_000, 16_000), 32, 64
 COLUMNS = ("distance", "n", "setup_seconds", "epoch_seconds")

@@ -29,8 +29,8 @@ from models.resnet import ResNet
 from scripts.bench.maml import looped, make, vectorised
 from scripts.driver.cli import user_errors
 from scripts.driver.provenance import environment
-from scripts.report.experiment import RESULTS
-from scripts.report.tables import markdown_rows
+from scripts.records.experiment import RESULTS
+from scripts.records.tables import markdown_rows
 
 Row = tuple[str, str, str, str]  # what, how, device, how fast
 REPEATS, STEPS = 3, 20

@@ -23,8 +23,8 @@ from models.conv_maml import ConvMAML
 from scripts.driver.cli import user_errors
 from scripts.driver.devices import pick_device
 from scripts.driver.provenance import environment
-from scripts.report.experiment import RESULTS
-from scripts.report.tables import markdown_rows
+from scripts.records.experiment import RESULTS
+from scripts.records.tables import markdown_rows
 
 CASES = {"cpu": (16, 4), "paper": (64, 10)}  # preset: decoder width, tasks a batch
 SHOTS, LR, STEPS = 15, 0.01, 5

@@ -32,8 +32,8 @@ from cmixup.training.loader import BatchLoader
 from models.resnet import ResNet, resnet18
 from scripts.driver.cli import user_errors
 from scripts.driver.provenance import environment
-from scripts.report.experiment import RESULTS
-from scripts.report.tables import markdown_rows
+from scripts.records.experiment import RESULTS
+from scripts.records.tables import markdown_rows
 
 BATCH, SHAPE, ALPHA = 64, (3, 28, 28), 2.0
 WIDTHS = {16: "preset cpu", 64: "preset paper"}

@@ -30,8 +30,8 @@ from models.fcn3 import FCN3
 from models.lstnet import LSTNet
 from scripts.driver.cli import user_errors
 from scripts.driver.provenance import environment
-from scripts.report.experiment import RESULTS
-from scripts.report.tables import markdown_rows
+from scripts.records.experiment import RESULTS
+from scripts.records.tables import markdown_rows
 
 BANDWIDTH, ALPHA, STACK = 1.75, 2.0, 10
 EPOCHS, BATCH, LR = 100, 16, 0.01

@@ -15,14 +15,14 @@ import pandas as pd
 import yaml
 
 from cmixup.errors import InputError
-from cmixup.stats import paired, summarise
 from scripts.driver.compose import compose_train, override
-from scripts.report import names
-from scripts.report.curves import Curve
-from scripts.report.experiment import RESULTS, Experiment, paper_rows
+from scripts.records import names
+from scripts.records.curves import Curve
+from scripts.records.experiment import RESULTS, Experiment, paper_rows
+from scripts.records.records import by_seed, read_csv, select
+from scripts.records.stats import paired, summarise
+from scripts.records.tables import markdown_rows
 from scripts.report.figures import Sweep
-from scripts.report.records import by_seed, read_csv, select
-from scripts.report.tables import markdown_rows
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ from typing import Any
 
 from cmixup.errors import InputError
 from cmixup.metrics import lower_is_better
-from cmixup.stats import summarise
 from scripts.driver.runs import is_done, read_report
-from scripts.report import names
-from scripts.report.records import to_csv
+from scripts.records import names
+from scripts.records.records import to_csv
+from scripts.records.stats import summarise
+from scripts.records.tables import markdown_rows
 from scripts.report.sweep import Point, Report, by_value, decimals_for, mean_text, option_value, points, shown
-from scripts.report.tables import markdown_rows
 
 WHOLE = ("dataset", "model", "method", "preset", "experiment")  # what a report names beside its options
 COLUMNS = ("group", "option", "value", "n", "metric", "mean", "std", "low", "high", "val_mean", "best")

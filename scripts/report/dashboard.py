@@ -14,9 +14,9 @@ from matplotlib.figure import Figure
 
 from cmixup.done import checked
 from cmixup.metrics import lower_is_better
-from cmixup.stats import summarise
 from scripts.driver.predictions import PREDICTIONS, read_predictions
 from scripts.driver.runs import HISTORY
+from scripts.records.stats import summarise
 from scripts.report.collected import Collected
 from scripts.report.figures import to_png
 from scripts.report.prediction_figure import draw_predictions

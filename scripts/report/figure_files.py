@@ -12,7 +12,7 @@ from matplotlib.image import imread
 
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
-from scripts.report.experiment import RESULTS
+from scripts.records.experiment import RESULTS
 from scripts.report.figure_checks import faults_of
 from scripts.report.figures import to_png
 

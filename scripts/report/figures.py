@@ -16,9 +16,9 @@ from matplotlib.figure import Figure
 
 from cmixup.errors import InputError
 from cmixup.sampling.bandwidth import BandwidthReport
-from scripts.report import names
-from scripts.report.curves import Curve
-from scripts.report.experiment import Experiment
+from scripts.records import names
+from scripts.records.curves import Curve
+from scripts.records.experiment import Experiment
 
 MARKERS = "os^vPX<>dph8*"  # of series; "D" is the paper's own value
 

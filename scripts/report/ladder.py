@@ -12,11 +12,11 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from cmixup.stats import Interval, clustered, paired
-from scripts.report import names
-from scripts.report.experiment import Experiment
+from scripts.records import names
+from scripts.records.experiment import Experiment
+from scripts.records.stats import Interval, clustered, paired
+from scripts.records.tables import markdown_rows
 from scripts.report.sweep import by_seed, decimals_for, interval_text, mean_text, option_value
-from scripts.report.tables import markdown_rows
 
 Report = Mapping[str, Any]
 Point = tuple[Any, ...]  # a value of each option of the grid

@@ -18,13 +18,13 @@ from typing import Any
 
 import pandas as pd
 
-from scripts.report import names
-from scripts.report.evidence import Evidence
-from scripts.report.experiment import Experiment
-from scripts.report.paper_verdict import codes
-from scripts.report.published import cell_of
-from scripts.report.records import by_seed, select
-from scripts.report.tables import LEGEND, Block, Table, difference_text, interval_lines, ours_text, paper_text
+from scripts.claims.evidence import Evidence
+from scripts.claims.paper_verdict import codes
+from scripts.records import names
+from scripts.records.experiment import Experiment
+from scripts.records.published import cell_of
+from scripts.records.records import by_seed, select
+from scripts.records.tables import LEGEND, Block, Table, difference_text, interval_lines, ours_text, paper_text
 
 FRAME = Path(__file__).with_suffix(".html")
 ROW, WIDTH, LEFT, RIGHT = 22, 640, 150, 20  # of a plot, in its own units

@@ -9,13 +9,13 @@ import pandas as pd
 
 from scripts.driver.compose import names as options
 from scripts.driver.compose import part_file
-from scripts.report import names
-from scripts.report.experiment import RESULTS, Experiment, experiments, make_table
-from scripts.report.layer_choice import choose_variants
-from scripts.report.published import published_reports
-from scripts.report.records import select
+from scripts.records import names
+from scripts.records.experiment import RESULTS, Experiment, experiments, make_table
+from scripts.records.layer_choice import choose_variants
+from scripts.records.published import published_reports
+from scripts.records.records import select
+from scripts.records.tables import Table
 from scripts.report.sweep import Sweep, sweeps
-from scripts.report.tables import Table
 
 
 def shown_tables(records: pd.DataFrame) -> list[tuple[Experiment, str, Table]]:

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from cmixup.errors import InputError
-from cmixup.stats import Interval, clustered, paired, summarise
 from scripts.driver.compose import part_file
-from scripts.report import names
-from scripts.report.experiment import Experiment
-from scripts.report.tables import markdown_rows
+from scripts.records import names
+from scripts.records.experiment import Experiment
+from scripts.records.stats import Interval, clustered, paired, summarise
+from scripts.records.tables import markdown_rows
 
 Report = Mapping[str, Any]
 

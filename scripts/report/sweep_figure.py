@@ -12,8 +12,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FormatStrFormatter, LogLocator
 
-from cmixup.stats import Interval
-from scripts.report import names
+from scripts.records import names
+from scripts.records.stats import Interval
 from scripts.report.figures import legend_below
 from scripts.report.sweep import Point, Sweep, interval, number, shown
 

@@ -10,10 +10,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from cmixup.metrics import lower_is_better
-from scripts.report import names
+from scripts.records import names
+from scripts.records.records import by_seed
+from scripts.records.tables import Block, Table
 from scripts.report.figures import legend_below, looks, subplots
-from scripts.report.records import by_seed
-from scripts.report.tables import Block, Table
 
 
 def table_figure(tables: Mapping[str, Table], records: pd.DataFrame, metric: str = "rmse") -> Figure:

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from cmixup.stats import Interval, paired, summarise
-from scripts.report import names
+from scripts.records import names
+from scripts.records.stats import Interval, paired, summarise
+from scripts.records.tables import markdown_rows
 from scripts.report.sweep import interval_text
-from scripts.report.tables import markdown_rows
 from scripts.study.published import FOLDER
 
 RECORDS = FOLDER / "cures.jsonl"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.special import bdtr, ndtr, stdtr, stdtrit
 
-from cmixup.stats import Interval, clustered, paired
+from scripts.records.stats import Interval, clustered, paired
 
 BASE = "erm"
 Scores = Mapping[str, Mapping[str, Mapping[int, float]]]  # test error by table, method and seed, of one condition

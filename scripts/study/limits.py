@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from scripts.report.claims import joined
-from scripts.report.names import method_title
+from scripts.claims.check import joined
+from scripts.records.names import method_title
 from scripts.report.sweep import interval_text
 from scripts.study.effects import BASE, Effect, Scores, effects, least, over_tables, scores_of, sign_test
 from scripts.study.names import CONTROL, DECIMALS, heading, title, validated

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scripts.report import names
+from scripts.records import names
 from scripts.study.rules import Condition
 
 TITLES = {"cmixup": "C-Mixup, input", "cmixup_hidden": "C-Mixup, hidden"}

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from scripts.records.tables import markdown_rows
 from scripts.report.sweep import interval_text
-from scripts.report.tables import markdown_rows
 from scripts.study import limits, small_page
 from scripts.study.effects import (
     BASE,

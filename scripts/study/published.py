@@ -18,7 +18,7 @@ import numpy as np
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from scripts.driver.provenance import check_committed
-from scripts.report.experiment import RESULTS
+from scripts.records.experiment import RESULTS
 from scripts.study.cell import Trained, nrmse
 from scripts.study.rules import RULES, Cell, Rules
 from scripts.study.store import is_done, load, path_of, read_arrays, save, traits_path

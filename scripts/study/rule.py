@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from cmixup.stats import Interval, clustered
+from scripts.records.stats import Interval, clustered
 from scripts.study.effects import BASE, scores_of
 from scripts.study.traits import TRAITS
 

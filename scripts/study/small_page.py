@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from cmixup.stats import clustered
+from scripts.records.stats import clustered
+from scripts.records.tables import markdown_rows
 from scripts.report.sweep import interval_text
-from scripts.report.tables import markdown_rows
 from scripts.study.effects import BASE, Effect, Scores, effects, over_tables, scores_of, sign_test
 from scripts.study.names import DECIMALS, title, validated
 from scripts.study.rules import COMMITS, Condition, Rules

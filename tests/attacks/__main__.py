@@ -20,7 +20,7 @@ from pathlib import Path
 from cmixup.errors import InputError
 from scripts.driver.cli import chosen, user_errors
 from scripts.driver.words import parse_words
-from scripts.report.experiment import RESULTS
+from scripts.records.experiment import RESULTS
 from tests.attacks.base import PROGRESS, Trial, one
 from tests.attacks.page import write_page, write_records
 

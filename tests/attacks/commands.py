@@ -31,8 +31,8 @@ from scripts.driver.workers import end_with
 TINY = ("dataset.synthetic=true", "logger=none")
 MODULES = (
     "hydra.main", "scipy.optimize", "pandas", "matplotlib.figure", "h5py", "sklearn.model_selection", "torch",
-    "scripts.driver.job", "scripts.report.cells", "scripts.report.experiment", "scripts.report.published",
-    "scripts.report.tables", "scripts.report.figures", "scripts.report.sweep_figure", "scripts.report.terminal",
+    "scripts.driver.job", "scripts.plan.cells", "scripts.records.experiment", "scripts.records.published",
+    "scripts.records.tables", "scripts.report.figures", "scripts.report.sweep_figure", "scripts.report.terminal",
     "datasets.no2", "datasets.exchange_rate", "datasets.pascal1d", "models.fcn3", "models.lstnet", "models.conv_maml",
     "cmixup.methods.cmixup", "cmixup.methods.mixup", "cmixup.methods.erm", "cmixup.methods.mixrl",
     "cmixup.methods.maml", "cmixup.methods.cmixup_meta",

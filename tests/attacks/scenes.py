@@ -27,7 +27,7 @@ def _tune(out: Path) -> Command:
 
 def _shorten() -> None:
     """Let `scripts.reproduce` train twins for three epochs."""
-    cells: Any = sys.modules["scripts.report.cells"]
+    cells: Any = sys.modules["scripts.plan.cells"]
     full = cells.overrides
     cells.overrides = lambda *given: [*full(*given), "dataset.synthetic=true", "train.epochs=3"]
     cells.estimate_minutes = lambda *_: 0.0
@@ -51,7 +51,7 @@ def publishing(runs: Path) -> Scene:
 
     def make(out: Path) -> Command:
         def point() -> None:
-            experiment: Any = sys.modules["scripts.report.experiment"]
+            experiment: Any = sys.modules["scripts.records.experiment"]
             experiment.RESULTS = out
             provenance: Any = sys.modules["scripts.driver.provenance"]
             provenance.code_at = lambda *_: ""  # their commit is made up, too

@@ -12,9 +12,9 @@ import pytest
 from cmixup.errors import InputError
 from scripts.driver.compose import compose_train
 from scripts.driver.plan import plan
+from scripts.records.curves import Curve
+from scripts.records.experiment import Experiment, load_experiment
 from scripts.report.ablation import Variant, identity, to_markdown, variants
-from scripts.report.curves import Curve
-from scripts.report.experiment import Experiment, load_experiment
 
 SMALL = replace(
     load_experiment("ablation_ood"),

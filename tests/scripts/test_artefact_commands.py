@@ -14,9 +14,9 @@ import pytest
 
 from scripts import reproduce
 from scripts.driver.config import dataset_class
-from scripts.report import cells
-from scripts.report.artefacts import load
-from scripts.report.experiment import Experiment, load_experiment
+from scripts.plan import cells
+from scripts.records.artefacts import load
+from scripts.records.experiment import Experiment, load_experiment
 
 #: Of each command: a dataset with a quick twin, two methods, and what keeps its network small.
 SHORT: dict[str, tuple[str, list[str], list[str]]] = {

@@ -23,8 +23,8 @@ from scripts.bandwidth import (
     published,
     suggestion,
 )
-from scripts.report.experiment import RESULTS
-from scripts.report.records import read_csv
+from scripts.records.experiment import RESULTS
+from scripts.records.records import read_csv
 
 
 def test_published_bandwidths_come_from_the_papers_table_and_the_release() -> None:

@@ -11,7 +11,7 @@ from cmixup.errors import InputError
 from datasets.common.pose.views import Views
 from datasets.rcf_mnist import RCFMNIST
 from scripts.draw_pairs import anchor_of, bandwidth, colour_pool, main, object_pool
-from scripts.report.pairs import Pool, among, candidates, mean_gap, other_group, pairings, pairs_figure
+from scripts.measure.pairs import Pool, among, candidates, mean_gap, other_group, pairings, pairs_figure
 
 
 @pytest.fixture(scope="module")

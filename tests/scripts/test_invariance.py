@@ -9,18 +9,18 @@ import pytest
 import torch
 
 from cmixup.errors import InputError
-from cmixup.invariance import learned_invariance
 from cmixup.metrics import rmse
 from scripts.driver import job as run_module
 from scripts.driver.compose import compose_train
 from scripts.driver.job import execute
 from scripts.driver.plan import plan
 from scripts.invariance import main
-from scripts.report.experiment import load_experiment
+from scripts.measure.invariance import learned_invariance
+from scripts.measure.learned_invariance import INVARIANCE_COLUMNS, figures, measure, runs, update
+from scripts.measure.load_run import check_publishable, dataset_of, labels_of, model_of
+from scripts.records.experiment import load_experiment
+from scripts.records.records import read_csv
 from scripts.report.figures import invariance_figure, to_png
-from scripts.report.invariance import INVARIANCE_COLUMNS, figures, measure, runs, update
-from scripts.report.load_run import check_publishable, dataset_of, labels_of, model_of
-from scripts.report.records import read_csv
 from tests.scripts.test_render import leave_run, report
 
 

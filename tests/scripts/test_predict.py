@@ -21,8 +21,8 @@ from scripts.driver.job import execute
 from scripts.driver.plan import Job
 from scripts.driver.predictions import calibration, read_predictions
 from scripts.driver.runs import is_done, load_reports, read_report
+from scripts.measure.load_run import model_of
 from scripts.report.dashboard import page
-from scripts.report.load_run import model_of
 from tests.scripts.jobs import FILES, planned
 
 pytestmark = pytest.mark.usefixtures("no_git_session")

@@ -14,11 +14,11 @@ from cmixup.errors import InputError
 from datasets.common.fetch import FetchError
 from scripts.driver.config import dataset_class
 from scripts.driver.job import Diverged
-from scripts.driver.slices import QUEUE, Item, trainer, work
+from scripts.plan.missing import fingerprint, missing, published_seeds, remembered
+from scripts.plan.slices import QUEUE, Item, trainer, work
 from scripts.queue import main
-from scripts.report.artefacts import Artefact
-from scripts.report.experiment import load_experiment
-from scripts.report.missing import fingerprint, missing, published_seeds, remembered
+from scripts.records.artefacts import Artefact
+from scripts.records.experiment import load_experiment
 from tests.attacks.disk_full import SIZE, mounted
 from tests.scripts.jobs import planned, report_of
 
@@ -92,7 +92,7 @@ def test_data_that_were_put_there_since_are_seen_and_nobody_is_asked_for_them(
 ) -> None:
     """The list itself is planned once."""
     planned_once = iter([[HERE]])
-    monkeypatch.setattr("scripts.report.missing.missing", lambda **_: next(planned_once))
+    monkeypatch.setattr("scripts.plan.missing.missing", lambda **_: next(planned_once))
     main(["dry_run=1", f"out={tmp_path}", "device=cpu"])
     said = capsys.readouterr().out
     assert "0 runs, about 0 minutes" in said
@@ -110,14 +110,14 @@ def test_the_list_is_of_a_state_of_the_code(monkeypatch: pytest.MonkeyPatch) -> 
     """A plan's minutes come from code, too."""
     before = fingerprint()
     assert before == fingerprint()
-    monkeypatch.setattr("scripts.report.missing.sources_digest", lambda: "edited")
+    monkeypatch.setattr("scripts.plan.missing.sources_digest", lambda: "edited")
     assert fingerprint() != before
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "3", "{}", '{"state": "STATE"}', '{"state": "STATE", "items": [{}]}',
                                   '{"state": "STATE", "items": [3]}', "\udcff"])  # fmt: skip
 def test_a_damaged_list_is_made_again(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scripts.report.missing.missing", lambda **_: [HERE])
+    monkeypatch.setattr("scripts.plan.missing.missing", lambda **_: [HERE])
     path = tmp_path / "missing.json"
     path.write_bytes(text.replace("STATE", fingerprint()).encode(errors="surrogateescape"))
     assert remembered(path, fetching=True) == [HERE]
@@ -192,7 +192,7 @@ def test_a_queue_on_a_full_disk_goes_on_when_there_is_room(tmp_path: Path, capsy
 
 def test_what_is_missing_are_the_seeds_that_are_not_published(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = replace(load_experiment("table_batch_id"), datasets=["no2"], methods=["cmixup", "cmixup_batch"])
-    monkeypatch.setattr("scripts.report.missing.load_experiment", lambda _: replace(whole, seeds=12))
+    monkeypatch.setattr("scripts.plan.missing.load_experiment", lambda _: replace(whole, seeds=12))
     artefact = Artefact("mine", "Table 1", "gains", "reproduce-table1", experiment="table_batch_id", presets=["paper"])
     items = missing([artefact])
     # Ten seeds are published; what is missing of each cell trains as one stack, worth 1/11 + 1/12.

@@ -11,22 +11,22 @@ import pandas as pd
 import pytest
 
 from cmixup.errors import InputError
-from cmixup.stats import Summary, summarise
+from scripts.claims.check import load as load_claims
+from scripts.claims.paper_verdict import text as mean_text
+from scripts.claims.paper_verdict import verdict
+from scripts.claims.prose import SPAN, pages
 from scripts.driver.predictions import Scored, write_predictions
 from scripts.driver.runs import mark_done
 from scripts.publish import publish
+from scripts.records.curves import read_curves
+from scripts.records.experiment import RESULTS, experiments, load_experiment, make_table, paper_rows
+from scripts.records.published import published_records, published_reports
+from scripts.records.records import check_unique, read_csv, records_csv, records_frame
+from scripts.records.stats import Summary, summarise
 from scripts.render import splice, stale_files
 from scripts.report import ablation
 from scripts.report.ablation import sweeps
-from scripts.report.claims import load as load_claims
-from scripts.report.curves import read_curves
-from scripts.report.experiment import RESULTS, experiments, load_experiment, make_table, paper_rows
 from scripts.report.figures import draw
-from scripts.report.paper_verdict import text as mean_text
-from scripts.report.paper_verdict import verdict
-from scripts.report.prose import SPAN, pages
-from scripts.report.published import published_records, published_reports
-from scripts.report.records import check_unique, read_csv, records_csv, records_frame
 from scripts.report.shown import missing_lines, standard
 
 

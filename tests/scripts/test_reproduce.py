@@ -10,9 +10,9 @@ from datasets.common.fetch import FetchError
 from scripts import reproduce
 from scripts.driver.compose import compose_train, names
 from scripts.driver.config import dataset_class
-from scripts.report import cells
-from scripts.report.experiment import load_experiment, make_table
-from scripts.report.tables import to_markdown
+from scripts.plan import cells
+from scripts.records.experiment import load_experiment, make_table
+from scripts.records.tables import to_markdown
 from tests.scripts.sweeps import report
 
 EXPERIMENT = load_experiment("table1")

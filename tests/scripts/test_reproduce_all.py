@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from scripts import reproduce_all
-from scripts.report.artefacts import Artefact
+from scripts.records.artefacts import Artefact
 
 
 def artefact(name: str, **changes) -> Artefact:

@@ -10,11 +10,11 @@ import subprocess
 import pytest
 
 from scripts import results_page
-from scripts.report.evidence import Evidence
-from scripts.report.experiment import experiments, load_experiment, make_table
-from scripts.report.records import records_frame
+from scripts.claims.evidence import Evidence
+from scripts.records.experiment import experiments, load_experiment, make_table
+from scripts.records.records import records_frame
+from scripts.records.tables import difference_text, ours_text, paper_text
 from scripts.report.results_page import cells, page
-from scripts.report.tables import difference_text, ours_text, paper_text
 from tests.scripts.reports import report
 
 MAP = "| a | b | see |\n| --- | --- | --- |\n| `make x` | **differs**: 1 < 2 | - |\n\n**State**: ..."

@@ -18,9 +18,9 @@ from scripts.driver import job as run_module
 from scripts.driver.compose import compose_train
 from scripts.driver.job import execute
 from scripts.driver.plan import plan
-from scripts.report import spurious
-from scripts.report.records import read_csv, to_csv
-from scripts.report.spurious import SPURIOUS_COLUMNS, render_tables, rmse_by_colour, runs, score
+from scripts.measure import spurious
+from scripts.measure.spurious import SPURIOUS_COLUMNS, render_tables, rmse_by_colour, runs, score
+from scripts.records.records import read_csv, to_csv
 from scripts.spurious import main, plan_ratios
 from tests.helpers import CPU
 from tests.scripts.test_render import leave_run, report

@@ -14,10 +14,8 @@ from scripts.driver import job as run_module
 from scripts.driver.compose import compose_train
 from scripts.driver.job import execute
 from scripts.driver.plan import plan
-from scripts.report import task_errors
-from scripts.report.experiment import RESULTS
-from scripts.report.records import read_csv, to_csv
-from scripts.report.task_errors import (
+from scripts.measure import task_errors
+from scripts.measure.task_errors import (
     CONSTANT,
     TASK_KEY,
     columns,
@@ -28,6 +26,8 @@ from scripts.report.task_errors import (
     score,
     table,
 )
+from scripts.records.experiment import RESULTS
+from scripts.records.records import read_csv, to_csv
 from scripts.task_errors import main
 from tests.helpers import CPU
 

@@ -24,9 +24,9 @@ from scripts.driver.job import execute_together
 from scripts.driver.plan import Job, plan
 from scripts.driver.runs import load_reports
 from scripts.driver.words import parse_words
-from scripts.report import cells
-from scripts.report.experiment import RESULTS, load_experiment
-from scripts.report.records import read_csv
+from scripts.plan import cells
+from scripts.records.experiment import RESULTS, load_experiment
+from scripts.records.records import read_csv
 from scripts.train import spell_out
 from scripts.tune import TRIALS, choose, in_yaml, make_trials, points
 from tests.scripts.cover import EPISODIC, METHODS

@@ -16,9 +16,7 @@ from scripts.driver.compose import compose_train
 from scripts.driver.job import execute, execute_together
 from scripts.driver.plan import plan
 from scripts.driver.runs import read_report
-from scripts.report.experiment import RESULTS
-from scripts.report.published import published_reports, write_reports
-from scripts.report.verification import (
+from scripts.plan.verification import (
     Difference,
     config_differences,
     draw_cells,
@@ -27,6 +25,8 @@ from scripts.report.verification import (
     report_differences,
     stack_of,
 )
+from scripts.records.experiment import RESULTS
+from scripts.records.published import published_reports, write_reports
 from scripts.verify import main
 
 CELL = "table1/airfoil/fcn3/cmixup/paper"

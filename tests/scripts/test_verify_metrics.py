@@ -16,7 +16,7 @@ from scripts.driver.job import execute
 from scripts.driver.plan import plan
 from scripts.driver.predictions import Scored, read_predictions, write_predictions
 from scripts.driver.runs import load_reports
-from scripts.report.published import (
+from scripts.records.published import (
     keep_predictions,
     predictions_file,
     published_reports,

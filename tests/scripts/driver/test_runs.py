@@ -19,7 +19,7 @@ from scripts.driver.plan import plan
 from scripts.driver.predictions import Scored
 from scripts.driver.provenance import CODE
 from scripts.driver.runs import begin_run, is_done, load_reports, mark_done, recorded_config
-from scripts.report.published import cell_of, published_reports, report_files
+from scripts.records.published import cell_of, published_reports, report_files
 from tests.scripts.jobs import FILES
 from tests.scripts.reports import report
 

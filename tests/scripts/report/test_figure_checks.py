@@ -14,15 +14,15 @@ from matplotlib.figure import Figure
 
 from cmixup.errors import InputError
 from cmixup.sampling.bandwidth import diagnose
-from cmixup.stats import summarise
 from scripts import render
+from scripts.measure.pairs import Pool, candidates, pairings, pairs_figure
+from scripts.records.stats import summarise
+from scripts.records.tables import Block, Cell, Table
 from scripts.report import figure_files, table_figure
 from scripts.report.figure_checks import faults
 from scripts.report.figure_files import stale_figures, write_figures
 from scripts.report.figures import angle_figure, bandwidth_figure, invariance_figure, looks, objects_figure, to_png
-from scripts.report.pairs import Pool, candidates, pairings, pairs_figure
 from scripts.report.sweep_figure import draw_panels, panel
-from scripts.report.tables import Block, Cell, Table
 from tests.scripts.report.test_sweep import sweep
 
 METHODS = ("erm", "mixup", "manifold_mixup", "cmixup")

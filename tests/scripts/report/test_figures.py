@@ -13,9 +13,10 @@ from matplotlib.figure import Figure
 
 from cmixup.errors import InputError
 from cmixup.sampling.bandwidth import diagnose
-from cmixup.stats import summarise
-from scripts.report.curves import Curve
-from scripts.report.experiment import load_experiment
+from scripts.records.curves import Curve
+from scripts.records.experiment import load_experiment
+from scripts.records.stats import summarise
+from scripts.records.tables import Block, Cell, Table
 from scripts.report.figure_checks import faults
 from scripts.report.figures import (
     Sweep,
@@ -28,7 +29,6 @@ from scripts.report.figures import (
     to_png,
 )
 from scripts.report.table_figure import table_figure
-from scripts.report.tables import Block, Cell, Table
 
 SEEDS = {"erm": [2.0, 3.0, 7.0], "cmixup": [1.0, 1.5, 2.0]}  # the mean of ERM is 4, its maximum 7
 

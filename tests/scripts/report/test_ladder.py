@@ -12,8 +12,8 @@ import pytest
 from cmixup.errors import InputError
 from scripts.driver.compose import compose_train
 from scripts.driver.plan import plan
-from scripts.report import cells
-from scripts.report.experiment import load_experiment
+from scripts.plan import cells
+from scripts.records.experiment import load_experiment
 from scripts.report.ladder import account, scores_of, shapley, to_markdown
 from tests.scripts.reports import report
 

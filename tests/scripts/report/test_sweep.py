@@ -13,10 +13,10 @@ import yaml
 from cmixup.errors import InputError
 from scripts.driver.compose import TUNED, compose_train, part_file
 from scripts.driver.plan import plan
-from scripts.report import cells
-from scripts.report import experiment as experiment_module
-from scripts.report.experiment import Experiment, load_experiment
-from scripts.report.published import write_reports
+from scripts.plan import cells
+from scripts.records import experiment as experiment_module
+from scripts.records.experiment import Experiment, load_experiment
+from scripts.records.published import write_reports
 from scripts.report.shown import published_sweeps
 from scripts.report.sweep import Sweep, limit_lines, points, shown, sweeps, to_markdown
 from scripts.report.sweep_figure import draw_sweeps, panel

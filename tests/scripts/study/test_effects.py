@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import stdtrit
 
-from cmixup.stats import Interval, paired
+from scripts.records.stats import Interval, paired
 from scripts.study.effects import (
     Effect,
     against_erm,

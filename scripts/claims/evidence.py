@@ -1,0 +1,284 @@
+"""Where the numbers of the pages come from: our records, the paper, the authors' code run by us, and CSV files.
+
+A query is a mapping such as `{experiment: table1, dataset: airfoil, preset: released, method: erm, metric: rmse}`; its
+key `from` says which source answers it, our records if it is absent.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections import defaultdict
+from collections.abc import Collection, Hashable, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from cmixup.errors import InputError
+from scripts.records.experiment import RESULTS, Experiment, load_experiment, paper_rows
+from scripts.records.records import options_text, read_csv
+from scripts.records.stats import Interval, Summary, clustered, paired, summarise
+
+Query = Mapping[str, Any]
+CELL = ("experiment", "dataset", "preset", "method", "options", "split", "metric")
+VARIANT = ("model", "layer")  # what a query says only where its cell has runs of several
+DEFAULTS = {"options": {}, "split": "test"}
+#: The authors' code splits these by the seed, or always alike, as ours does: the same seed has the same test rows.
+SAME_SPLITS = ("airfoil", "crime", "skillcraft")
+AUTHORS = "paper/original_rerun.csv"
+AUTHORS_METRICS = {"rmse": "test_rmse", "mape": "test_mape_percent", "r": "test_r", "worst_rmse": "worst_rmse"}
+PAPER_FOLDS = {"poverty_map": 5}  # every other score of the paper is a mean over three seeds
+IGNORED = {"preset", "options", "split"}  # a query of ours that is put to the paper or the authors' code keeps these
+
+
+class Absent(InputError):
+    """Nothing is recorded of what a query asks for."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What one query found.
+
+    Attributes:
+        summary: the mean, standard deviation and number of its values.
+        values: each of them by its unit: the seed, or the row of a file. It is empty for the paper.
+        units: what the units are. Two samples are paired where this is the same.
+        clusters: for units that depend on each other, the cluster of each.
+    """
+
+    summary: Summary
+    values: Mapping[int, float] = field(default_factory=dict)
+    units: str = ""
+    clusters: Mapping[int, Hashable] | None = None
+
+
+def sample(values: Mapping[int, float], units: str, clusters: Mapping[int, Hashable] | None = None) -> Sample:
+    """Return the sample that consists of these values.
+
+    Raises:
+        InputError: one of them is not finite, as the score of a run that diverged.
+    """
+    if bad := [unit for unit, value in values.items() if not math.isfinite(value)]:
+        raise InputError(f"{units}: the value of {', '.join(map(str, bad))} is not finite")
+    return Sample(summarise(list(values.values())), values, units, clusters)
+
+
+def difference(first: Sample, second: Sample) -> Interval | None:
+    """Return the 95 % t interval of `first - second`, or None where a side has too few values.
+
+    It is paired over shared units where both samples have the same, and robust to clusters where they have some;
+    otherwise it is Welch's interval of two independent samples.
+    """
+    if not (first.units and first.units == second.units):
+        return welch(first.summary, second.summary)
+    if first.clusters is None:
+        return paired(first.values, second.values)
+    shared = sorted(set(first.values) & set(second.values))
+    return clustered([first.values[u] - second.values[u] for u in shared], [first.clusters[u] for u in shared])
+
+
+def welch(first: Summary, second: Summary) -> Interval | None:
+    """Return Welch's 95 % t interval of the difference of two means, or None where a side has no spread.
+
+    The number that it names is that of the smaller sample.
+    """
+    if first.n < 2 or second.n < 2 or math.isnan(first.std + second.std):
+        return None
+    from scipy.special import stdtrit
+
+    parts = [s.std**2 / s.n for s in (first, second)]
+    mean, error = first.mean - second.mean, math.sqrt(sum(parts))
+    if error == 0:
+        return Interval(mean, mean, mean, min(first.n, second.n))
+    freedom = sum(parts) ** 2 / sum(p**2 / (s.n - 1) for p, s in zip(parts, (first, second), strict=True))
+    half = float(stdtrit(freedom, 0.975)) * error
+    return Interval(mean, mean - half, mean + half, min(first.n, second.n))
+
+
+class Evidence:
+    """Everything that a sentence may be held to.
+
+    Args:
+        records: tidy records; options are mappings, or their text as records.csv has it.
+        results: the folder results/ with the other files.
+    """
+
+    def __init__(self, records: pd.DataFrame, results: Path = RESULTS) -> None:
+        self.results = results
+        self._rows = functools.cache(read_csv)
+        self._cells: dict[tuple[str, ...], dict[tuple[str, ...], dict[int, float]]] = {}
+        columns = [records[name].map(as_text) for name in CELL]
+        variants = zip(*(records[name].map(as_text) for name in VARIANT), strict=True)
+        for *key, variant, seed, value in zip(*columns, variants, records["seed"], records["value"], strict=True):
+            found = self._cells.setdefault(tuple(key), {}).setdefault(variant, {})
+            if int(seed) in found:
+                raise InputError(f"records hold seed {seed} twice for {key}: runs that differ were not told apart")
+            found[int(seed)] = number(value)
+        self._bandwidths: dict[tuple[str, ...], set[str]] = defaultdict(set)
+        for *key, value in zip(*columns[:5], records["bandwidth"], strict=True):
+            self._bandwidths[tuple(key)].add(as_text(value))
+
+    def bandwidth(self, query: Query) -> float:
+        """Return the bandwidth of our runs of a query; NaN if they have none.
+
+        Raises:
+            InputError: there are no such runs, or they had several.
+        """
+        found = self._bandwidths.get(tuple(as_text({**DEFAULTS, **query}[name]) for name in CELL[:5]), set())
+        if not found:
+            raise Absent(f"no records of {_shown(query)}")
+        if len(found) > 1:
+            raise InputError(f"there are several bandwidths of {_shown(query)}")
+        return number(next(iter(found)))
+
+    def sample(self, query: Query) -> Sample:
+        """Return what a query finds.
+
+        Raises:
+            InputError: a key that the source does not know, or nothing was found.
+        """
+        source = query.get("from", "records")
+        rest = {key: value for key, value in query.items() if key != "from"}
+        if source == "records":
+            return sample(self._of_records(rest, str(rest.get("metric"))), f"seeds of {rest.get('dataset')}")
+        if source == "paper":
+            return self._of_paper(_known(rest, {"experiment", "dataset", "method", "metric"}, {"bandwidth"}))
+        if source == "authors":
+            return self._of_authors(_known(rest, {"experiment", "dataset", "method", "metric", "bandwidth"}))
+        return self._of_file(source, rest)
+
+    def facts(self, query: Query) -> list[list[float]]:
+        """Return, for every run of our records or row of a file, its values of the metrics that fit `metric`.
+
+        A `*` in `metric` stands for any letters.
+        """
+        if "from" in query:
+            return [[value] for value in self.sample(query).values.values()]
+        wanted = query["metric"]
+        fitting = sorted({key[-1] for key in self._cells if fnmatchcase(key[-1], wanted)})
+        runs: dict[int, list[float]] = {}
+        for metric in fitting:
+            for seed, value in self._of_records(query, metric, optional=True).items():
+                runs.setdefault(seed, []).append(value)
+        if not runs:
+            raise Absent(f"no records of {_shown(query)}")
+        return list(runs.values())
+
+    def _of_records(self, query: Query, metric: str, *, optional: bool = False) -> dict[int, float]:
+        full = DEFAULTS | dict(_known(query, {*CELL, *VARIANT})) | {"metric": metric}
+        if missing := [name for name in CELL if name not in full]:
+            raise InputError(f"query {_shown(query)} must say {', '.join(missing)}")
+        cell = self._cells.get(tuple(as_text(full[name]) for name in CELL), {})
+        asked = {k: as_text(full[name]) for k, name in enumerate(VARIANT) if name in full}
+        found = {variant: values for variant, values in cell.items() if all(variant[k] == v for k, v in asked.items())}
+        if len(found) > 1:
+            raise InputError(f"query {_shown(full)} must say {' and '.join(VARIANT)}: there are {sorted(found)}")
+        if not found and not optional:
+            raise Absent(f"no records of {_shown(full)}")
+        return next(iter(found.values()), {})
+
+    def _of_paper(self, query: Query) -> Sample:
+        ours = _experiment(query["experiment"]).stands_for(query["dataset"], query["method"])
+        wanted = (query["dataset"], ours, query["metric"])
+        for row in _paper(query["experiment"], self.results):
+            if (row["dataset"], row["method"], row["metric"]) == wanted:
+                n = PAPER_FOLDS.get(query["dataset"], 3)
+                return Sample(Summary(float(row["mean"]), float(row["std"] or math.nan), n))
+        raise Absent(f"the paper has no number of {_shown(query)}")
+
+    def _of_authors(self, query: Query) -> Sample:
+        column = AUTHORS_METRICS.get(query["metric"], "")
+        rows = [
+            r
+            for r in self._rows(self.results / AUTHORS)
+            if (r["dataset"], r["method"]) == (query["dataset"], query["method"])
+            and ("bandwidth" not in query or (r["bandwidth"] and float(r["bandwidth"]) == float(query["bandwidth"])))
+            and r.get(column)
+        ]
+        if not rows:
+            raise Absent(f"the authors' code was not run by us on {_shown(query)}")
+        if len({(r["layer"], r["bandwidth"]) for r in rows}) > 1:
+            raise InputError(f"query {_shown(query)} of the authors' code must say the bandwidth, at one layer")
+        if len({r["seed"] for r in rows}) < len(rows):
+            raise InputError(f"{AUTHORS} has a seed twice of {_shown(query)}")
+        same = query["dataset"] in SAME_SPLITS
+        return sample(
+            {int(r["seed"]): float(r[column]) for r in rows}, f"seeds of {query['dataset']}" if same else "their seeds"
+        )
+
+    def _of_file(self, source: str, query: Query) -> Sample:
+        if "*" in source:
+            return self._of_histories(source, query)
+        rows = list(enumerate(self._rows(self.results / source)))
+        column, cluster = query["column"], query.get("cluster")
+        where = {key: value for key, value in query.items() if key not in ("column", "cluster")}
+        if unknown := {column, *where, *([cluster] if cluster else [])} - set(rows[0][1]):
+            raise InputError(f"{source} has no column {', '.join(sorted(unknown))}")
+        rows = [(i, r) for i, r in rows if all(_same(r[key], value) for key, value in where.items()) and r[column]]
+        if not rows:
+            raise InputError(f"{source} has no row of {_shown(where)}")
+        seeds = [r.get("seed") for _, r in rows]
+        by_seed = None not in seeds and len(set(seeds)) == len(seeds)
+        units = [int(r["seed"]) if by_seed else i for i, r in rows]
+        return sample(
+            {u: number(r[column]) for u, (_, r) in zip(units, rows, strict=True)},
+            f"{'seeds' if by_seed else 'rows'} of {source}",
+            {u: r[cluster] for u, (_, r) in zip(units, rows, strict=True)} if cluster else None,
+        )
+
+    def _of_histories(self, source: str, query: Query) -> Sample:
+        """Return one value a run from files such as `curves/{dataset}/*/seed=*/history.csv`.
+
+        It is the one at `epoch`, or at the last epoch, or the lowest (`take: last` or `min`).
+        """
+        found: dict[int, float] = {}
+        for path in sorted(self.results.glob(source.format(**query))):
+            values = {int(r["epoch"]): number(r[query["column"]]) for r in self._rows(path)}
+            at = max(values) if query.get("take") == "last" else int(query.get("epoch", 0))
+            seed = int(path.parent.name.removeprefix("seed="))
+            if seed in found:
+                raise InputError(f"{source} stands for several runs of seed {seed}")
+            found[seed] = min(values.values()) if query.get("take") == "min" else values[at]
+        if not found:
+            raise InputError(f"there is no file {source.format(**query)}")
+        return sample(found, f"seeds of {query.get('dataset')}")
+
+
+@functools.lru_cache(maxsize=32)
+def _experiment(name: str) -> Experiment:
+    return load_experiment(name)
+
+
+@functools.lru_cache(maxsize=32)
+def _paper(experiment: str, results: Path) -> list[dict[str, str]]:
+    return paper_rows(_experiment(experiment), results)
+
+
+def _known(query: Query, keys: set[str], ignored: Collection[str] = ()) -> Query:
+    if unknown := set(query) - keys - IGNORED - set(ignored):
+        raise InputError(f"query {_shown(query)} must not say {', '.join(sorted(unknown))}")
+    return {key: value for key, value in query.items() if key in keys}
+
+
+def _shown(query: Query) -> str:
+    return " ".join(f"{key}={as_text(value)}" for key, value in query.items() if value != {})
+
+
+def as_text(value: Any) -> str:
+    """Return a value of a query, or of a record, as text: options in the order of their keys."""
+    return options_text(value) if isinstance(value, Mapping) else str(value)
+
+
+def _same(text: str, value: Any) -> bool:
+    return float(text) == float(value) if isinstance(value, (int, float)) and text else text == str(value)
+
+
+def number(value: Any) -> float:
+    """Return a recorded value as a number; what is absent or no number is NaN."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return math.nan

@@ -1,0 +1,123 @@
+"""What reproduces: ours, the paper's and the authors' own code side by side, with a verdict by rule."""
+
+from __future__ import annotations
+
+import math
+from typing import Protocol
+
+from cmixup.errors import InputError
+from scripts.claims.evidence import Evidence, Sample, difference, sample
+from scripts.records import names
+from scripts.records.stats import Interval, Summary
+from scripts.records.tables import Table, markdown_rows
+
+RULE = (
+    "**How verdicts are given.** Two means agree if they differ by at most two standard errors of their difference, "
+    "2 sqrt(std²/n + std²/n), where n of the paper is 3; otherwise ours is higher or lower. Here this is applied to "
+    "{n} comparisons, of which {agree} agree; were every true difference 0, about one in twenty would still not, and "
+    "with three seeds more than that. Words that compare two methods or two codes over seeds (better, worse, level) go "
+    "by the 95 % t interval of the difference, which excludes 0 or contains it: paired by seed where both sides have "
+    "the same splits, Welch's of two samples elsewhere. {intervals}No interval is corrected for how many there are."
+)
+AUTHORS = (
+    "Authors' code: their release, run by us (results/paper/original_rerun.csv), mean ± std over n seeds; beside it "
+    "our runs of the same seeds, and ours minus theirs with its 95 % interval, bold where that excludes 0."
+)
+
+
+class Mean(Protocol):
+    """A mean with the standard deviation of the n values behind it."""
+
+    @property
+    def mean(self) -> float: ...  # noqa: D102
+    @property
+    def std(self) -> float: ...  # noqa: D102
+    @property
+    def n(self) -> int: ...  # noqa: D102
+
+
+def agree(first: Mean, second: Mean) -> bool:
+    """Return whether two means differ by at most two standard errors; a spread that is not known counts as none."""
+    error = math.sqrt(sum(0 if math.isnan(s.std) else s.std**2 / s.n for s in (first, second)))
+    return abs(first.mean - second.mean) <= 2 * error
+
+
+def verdict(ours: Summary, paper: Summary) -> str:
+    """Return how ours stands to the paper's mean."""
+    if ours.n < 2:
+        return "one seed: none"
+    if agree(ours, paper):
+        return "agrees"
+    return "ours is higher" if ours.mean > paper.mean else "ours is lower"
+
+
+def agreement_lines(table: Table, evidence: Evidence, preset: str, intervals: int = 0) -> list[str]:
+    """Return the rule and a Markdown table a dataset, for test RMSE.
+
+    Args:
+        table: Table 1 of one preset.
+        evidence: what it was made from, and the authors' runs.
+        preset: its preset.
+        intervals: how many intervals stand behind the sentences of the pages.
+    """
+    parts, given = [], []
+    for block in table.blocks:
+        body = []
+        for method, cells in block.cells.items():
+            cell = cells["rmse"]
+            if cell.ours is None or cell.paper is None:
+                continue
+            d = cell.decimals
+            paper = Summary(cell.paper, math.nan if cell.paper_std is None else cell.paper_std, 3)
+            given.append(verdict(cell.ours, paper))
+            query = {"experiment": "table1", "preset": preset, "dataset": block.dataset, "method": method,
+                     "metric": "rmse"}  # fmt: skip
+            body.append(
+                [names.method_title(method), text(paper, d), text(cell.ours, d), given[-1], *codes(evidence, query, d)]
+            )
+        n = max(c["rmse"].ours.n for c in block.cells.values() if c["rmse"].ours)
+        head = [names.dataset_title(block.dataset), "paper", f"ours, n = {n}", "verdict",
+                "authors' code", "ours, same seeds", "ours minus theirs"]  # fmt: skip
+        parts += ["", *markdown_rows(head, body)]
+    made = [g for g in given if not g.startswith("one seed")]
+    stand = f"{intervals} such intervals stand behind the sentences of these pages. " if intervals else ""
+    rule = RULE.format(n=len(made), agree=made.count("agrees"), intervals=stand)
+    return [rule, "", AUTHORS, *parts]
+
+
+def codes(evidence: Evidence, query: dict, decimals: int) -> list[str]:
+    """Return the authors' mean, ours over the same seeds, and the difference, as text; dashes without their runs."""
+    try:
+        theirs = evidence.sample({key: query[key] for key in ("dataset", "method", "metric")} | {"from": "authors"})
+    except InputError:
+        return ["—"] * 3
+    shared, found = against_authors(evidence.sample(query), theirs)
+    return [
+        f"{text(theirs.summary, decimals)}, n = {theirs.summary.n}", text(shared.summary, decimals),
+        interval_text(found, decimals),
+    ]  # fmt: skip
+
+
+def against_authors(ours: Sample, theirs: Sample) -> tuple[Sample, Interval | None]:
+    """Return our sample over the seeds that the authors' code was run on, and the difference of that to theirs.
+
+    Raises:
+        InputError: no seed is shared.
+    """
+    shared = sample({s: v for s, v in ours.values.items() if s in theirs.values}, ours.units)
+    return shared, difference(shared, theirs)
+
+
+def interval_text(found: Interval | None, decimals: int) -> str:
+    """Return a difference with its interval, bold where that excludes 0."""
+    if found is None:
+        return "—"
+    shown = f"{found.mean:+.{decimals}f} [{found.low:+.{decimals}f}, {found.high:+.{decimals}f}]"
+    return shown if found.low <= 0 <= found.high else f"**{shown}**"
+
+
+def text(value: Summary, decimals: int) -> str:
+    """Return mean ± std."""
+    if math.isnan(value.std):
+        return f"{value.mean:.{decimals}f} (n = 1)"
+    return f"{value.mean:.{decimals}f} ± {value.std:.{decimals}f}"

@@ -1,0 +1,190 @@
+"""The statistics that a sentence may print and be held to, and the rules by which it stands.
+
+A statistic is a short mapping, such as `{difference: [cmixup, erm]}`, in which a name stands for the query with that
+method and `each` for the query as it is; further keys change the query. A rule is a short text, such as `d below 0`.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cmixup.errors import InputError
+from cmixup.metrics import lower_is_better
+from scripts.claims.evidence import Evidence, Query, difference
+from scripts.claims.paper_verdict import agree
+
+Node = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Number:
+    """One statistic: a number, its standard deviation over n values or its interval where it has one.
+
+    It prints as the number, as `+0.121 [-0.029, +0.271]` where it has an interval.
+    """
+
+    mean: float
+    std: float = math.nan
+    n: int = 0
+    low: float = math.nan
+    high: float = math.nan
+
+    def __format__(self, spec: str) -> str:
+        """Print with a format of floats, `.3f` for instance, or `g` for counts."""
+        spec = spec or ".3f"
+        if math.isnan(self.low):
+            return format(self.mean, spec)
+        return f"{self.mean:+{spec}} [{self.low:+{spec}}, {self.high:+{spec}}]"
+
+    @property
+    def width(self) -> float:
+        """The width of its interval."""
+        return self.high - self.low
+
+
+def selected(selection: Any, query: Query) -> Query:
+    """Return the query that `selection` stands for: `each`, the name of a method, or a mapping of what it changes."""
+    if selection == "each":
+        return query
+    return {**query, **(selection if isinstance(selection, Mapping) else {"method": selection})}
+
+
+def mean(evidence: Evidence, query: Query, of: Any, _: Node) -> Number:
+    """Return the mean over seeds, with the standard deviation (n - 1 in the denominator)."""
+    found = evidence.sample(selected(of, query)).summary
+    return Number(found.mean, found.std, found.n)
+
+
+def std(evidence: Evidence, query: Query, of: Any, _: Node) -> Number:
+    """Return the standard deviation over seeds."""
+    found = evidence.sample(selected(of, query)).summary
+    return Number(found.std, n=found.n)
+
+
+def minus(evidence: Evidence, query: Query, of: Sequence[Any], _: Node) -> Number:
+    """Return first minus second with its 95 % interval; without one where there is one seed."""
+    first, second = (evidence.sample(selected(s, query)) for s in of)
+    found = difference(first, second)
+    if found is None:
+        return Number(first.summary.mean - second.summary.mean, n=min(first.summary.n, second.summary.n))
+    return Number(found.mean, n=found.n, low=found.low, high=found.high)
+
+
+def rank(evidence: Evidence, query: Query, of: Any, options: Node) -> Number:
+    """Return the rank of a method's mean among others', 1 is best; its mean over datasets where the query lists some.
+
+    Equal means share the mean of their ranks.
+    """
+    wanted = selected(of, query)
+    datasets = wanted["dataset"] if isinstance(wanted["dataset"], list) else [wanted["dataset"]]
+    sign = 1 if lower_is_better(wanted["metric"]) else -1
+    ranks = []
+    for dataset in datasets:
+        scores = {
+            m: sign * evidence.sample({**wanted, "dataset": dataset, "method": m}).summary.mean
+            for m in {*options["among"], wanted["method"]}
+        }
+        mine = scores[wanted["method"]]
+        ranks.append(1 + sum(s < mine for s in scores.values()) + (sum(s == mine for s in scores.values()) - 1) / 2)
+        if any(map(math.isnan, scores.values())):
+            return Number(math.nan)
+    return Number(sum(ranks) / len(ranks), n=len(ranks))
+
+
+def spread(evidence: Evidence, query: Query, of: Sequence[Any], _: Node) -> Number:
+    """Return the distance of the largest mean from the smallest."""
+    means = [evidence.sample(selected(s, query)).summary.mean for s in of]
+    return Number(math.nan if any(map(math.isnan, means)) else max(means) - min(means), n=len(means))
+
+
+def count(evidence: Evidence, query: Query, of: Any, options: Node) -> Number:
+    """Return how many runs, or rows of a file, have a value above or below a bound; n is how many there are."""
+    runs = evidence.facts(selected(of, query))
+    low, high = options.get("above", -math.inf), options.get("below", math.inf)
+    return Number(sum(any(low < v < high for v in values) for values in runs), n=len(runs))
+
+
+STATISTICS: dict[str, Callable[[Evidence, Query, Any, Node], Number]] = {
+    "mean": mean, "std": std, "difference": minus, "rank": rank, "spread": spread, "count": count,
+}  # fmt: skip
+#: These are of numbers that the check named before, or of a constant.
+DERIVED: dict[str, Callable[..., float]] = {
+    "minus": lambda a, b: a.mean - b.mean,
+    "ratio": lambda a, b: a.mean / b.mean,
+    "wider": lambda a, b: a.width / b.width,
+}
+OPTIONS = {"among", "above", "below"}
+
+
+def evaluate(node: Node, query: Query, evidence: Evidence, before: Mapping[str, Number]) -> Number:
+    """Return the number that a statistic gives.
+
+    Args:
+        node: one key that names the statistic, its options, and changes of the query.
+        query: where it is taken.
+        evidence: the source of all numbers.
+        before: numbers by name, for statistics of these.
+
+    Raises:
+        InputError: no or several statistics are named, or a query finds nothing.
+    """
+    named = [key for key in node if key in STATISTICS or key in DERIVED]
+    if len(named) != 1:
+        raise InputError(f"{dict(node)} must name one statistic of {', '.join((*STATISTICS, *DERIVED))}")
+    (name,) = named
+    if name in DERIVED:
+        return Number(DERIVED[name](*(before[n] if n in before else Number(n) for n in node[name])))
+    changes = {key: value for key, value in node.items() if key != name and key not in OPTIONS}
+    return STATISTICS[name](evidence, {**query, **changes}, node[name], node)
+
+
+ORDER = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+RULE = re.compile(r"(\w+)( not)? (below|above|contains|agrees|==|<=|>=|<|>) (\S+)(?: within (\S+))?")
+
+
+def holds(rule: str, numbers: Mapping[str, Number]) -> bool:
+    """Return whether a rule holds; never where a number in it is not finite.
+
+    Raises:
+        InputError: the text is no rule, or names a number that there is not.
+    """
+    parts = RULE.fullmatch(rule)
+    if not parts:
+        raise InputError(f"rule must be '<name> [not] below|above|contains|agrees|==|<|<=|>|>= <other>', got {rule!r}")
+    name, negated, relation, other, within = parts.groups()
+    first, second = (_operand(word, numbers, rule) for word in (name, other))
+    interval = relation in ("below", "above", "contains")
+    if interval and math.isnan(first.low) and math.isfinite(first.mean):
+        raise InputError(f"rule {rule!r} is of an interval, but {name} has none: it rests on one value")
+    needed = [second.mean, *([first.low, first.high] if interval else [first.mean])]
+    if not all(map(math.isfinite, needed)):
+        return False
+    return bool(_relation(relation, first, second, float(within or 0))) != bool(negated)
+
+
+def _relation(relation: str, first: Number, second: Number, within: float) -> bool:
+    if relation == "agrees":
+        return agree(first, second)
+    if relation == "==":
+        return abs(first.mean - second.mean) <= within
+    if relation == "below":
+        return first.high < second.mean
+    if relation == "above":
+        return first.low > second.mean
+    if relation == "contains":
+        return first.low <= second.mean <= first.high
+    return bool(ORDER[relation](first.mean, second.mean))
+
+
+def _operand(word: str, numbers: Mapping[str, Number], rule: str) -> Number:
+    if word in numbers:
+        return numbers[word]
+    try:
+        return Number(float(word))
+    except ValueError:
+        raise InputError(f"rule {rule!r} names {word}, which is none of {', '.join(numbers)}") from None

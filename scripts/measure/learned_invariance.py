@@ -1,0 +1,120 @@
+"""Measure what the paper calls learned invariance on the finished runs of Table 3, and draw it.
+
+`python -m scripts.invariance [--out outputs] [--preset paper] [--datasets crime,skillcraft]`: for every run the mean
+divergence of its representation between training domains, given the label (`scripts.measure.invariance`), into
+results/invariance.csv, and from that results/figures/invariance_<preset>.png. Rows of other runs stay as they are.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from matplotlib.figure import Figure
+from torch import Tensor, nn
+
+from cmixup.backbone import Backbone
+from cmixup.data import RegressionData
+from cmixup.errors import InputError
+from cmixup.files import write_atomically
+from cmixup.training.loader import BatchLoader
+from cmixup.training.predict import predict
+from scripts.measure.invariance import learned_invariance
+from scripts.measure.load_run import Report, dataset_of, finished, model_of
+from scripts.records.experiment import RESULTS, load_experiment
+from scripts.records.records import read_csv, to_csv
+from scripts.report.figures import invariance_figure
+
+CPU = torch.device("cpu")
+EXPERIMENT = "table3"
+INVARIANCE_COLUMNS = (
+    "dataset", "method", "preset", "seed", "split", "domains", "components", "value", "valid_fraction", "pairs", "run",
+)  # fmt: skip
+# What a row is of, but for method and seed: a new measurement replaces all of them.
+CELL = ("dataset", "preset", "split", "components")
+LARGEST = 10  # domains of the merged version
+DRAWN = {"split": "train", "components": "2"}
+
+
+def measure(
+    report: Report, out: Path, split: str = "train", components: int = 2, device: torch.device = CPU
+) -> list[dict[str, Any]]:
+    """Return the rows of one run: over all domains, and over the largest ones where there are more than those.
+
+    Args:
+        report: of the run.
+        out: where it lies.
+        split: whose domains, "train" or "test".
+        components: principal components of the representation.
+        device: where the representation is computed.
+    """
+    data = _load(json.dumps(report["config"]["dataset"]), report["seed"])
+    part = getattr(data, split)
+    h = features(model_of(report, data, out), data, split, report["config"]["train"]["eval_batch_size"], device)
+    sizes: dict[str, int | None] = {"all": None}
+    if len(part.domain.unique()) > LARGEST:
+        sizes[f"largest {LARGEST}"] = LARGEST
+    rows = []
+    for domains, largest in sizes.items():
+        found = learned_invariance(h, part.y, part.domain, components=components, max_domains=largest)
+        rows.append(
+            {name: report[name] for name in ("dataset", "method", "preset", "seed", "run")}
+            | {"split": split, "domains": domains, "components": components, "value": f"{found.value:.6g}",
+               "valid_fraction": f"{found.valid_fraction:.4g}", "pairs": found.pairs}
+        )  # fmt: skip
+    return rows
+
+
+@functools.lru_cache(maxsize=64)
+def _load(dataset: str, seed: int) -> RegressionData:
+    """Load a dataset by the JSON of its configuration; all methods share it, and reading it takes longest."""
+    return dataset_of({"config": {"dataset": json.loads(dataset)}}).load(seed)
+
+
+def features(model: nn.Module, data: RegressionData, split: str, batch_size: int, device: torch.device = CPU) -> Tensor:
+    """Return the representation `(N, D)` of a split, in evaluation mode."""
+    rows = BatchLoader([getattr(data, split)], device)
+    assert isinstance(model, Backbone)
+    return predict(lambda _, x: model.features(x), model.to(device), rows, batch_size).cpu()
+
+
+def update(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write rows into the CSV file `path`, in place of those of the same datasets and settings."""
+    replaced = {tuple(str(r[name]) for name in CELL) for r in rows}
+    old = read_csv(path) if path.is_file() else []
+    kept = [r for r in old if tuple(r[name] for name in CELL) not in replaced]
+    order = ("dataset", "preset", "split", "components", "domains", "method")
+    together = sorted([*kept, *rows], key=lambda r: ([str(r[name]) for name in order], int(r["seed"])))
+    write_atomically(path, to_csv(together, INVARIANCE_COLUMNS))
+
+
+def figures(results: Path = RESULTS) -> dict[str, Figure]:
+    """Return the figure of every preset that `results/invariance.csv` holds, by its path below `results`."""
+    path = results / "invariance.csv"
+    rows = read_csv(path) if path.is_file() else []
+    rows = [r for r in rows if all(r[name] == value for name, value in DRAWN.items())]
+    order = load_experiment(EXPERIMENT).methods
+    return {
+        f"figures/invariance_{preset}.png": invariance_figure([r for r in rows if r["preset"] == preset], order)
+        for preset in sorted({r["preset"] for r in rows})
+    }
+
+
+def runs(out: Path, preset: str, datasets: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the reports of Table 3's finished runs that follow the preset.
+
+    Raises:
+        InputError: there is none of a dataset.
+    """
+    mine = [r for r in finished(out, EXPERIMENT) if r["preset"] == preset and not r["options"]]
+    for dataset in datasets:
+        if not any(r["dataset"] == dataset for r in mine):
+            raise InputError(
+                f"out {out} holds no finished run of {EXPERIMENT} on {dataset}, preset {preset!r}; "
+                f"make reproduce-{EXPERIMENT} DATASETS={dataset} PRESET={preset} trains them"
+            )
+    return [r for r in mine if r["dataset"] in datasets]

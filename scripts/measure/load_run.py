@@ -1,0 +1,92 @@
+"""Finished runs, read back: their reports, and dataset, method and model as they were."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from cmixup.data import RegressionData
+from cmixup.done import checked, read_tensors
+from cmixup.errors import InputError
+from cmixup.label_scaling import LabelScaling
+from cmixup.methods.base import Method
+from cmixup.saved_run import WEIGHTS
+from datasets.common.base import Dataset
+from datasets.common.damaged import naming
+from scripts.driver.config import check_part
+from scripts.driver.provenance import check_committed
+from scripts.driver.runs import load_reports
+from scripts.records.layer_choice import choose_variants
+
+Report = Mapping[str, Any]
+
+
+def finished(out: Path, experiment: str) -> list[dict[str, Any]]:
+    """Return the reports of an experiment's finished runs in `out/runs`, the better layer of each method chosen."""
+    return [r for r in choose_variants(load_reports(out / "runs" / experiment)) if r["experiment"] == experiment]
+
+
+def check_publishable(reports: Sequence[Report]) -> None:
+    """Raise `InputError` for runs of edited or unknown code or on synthetic data; results/ holds none."""
+    try:
+        check_committed({str(report["run"]): report for report in reports})
+    except InputError as error:
+        raise InputError(f"{error}, or give --results") from None
+    for report in reports:
+        if report["config"]["dataset"].get("synthetic"):
+            raise InputError(f"{report['run']} is of synthetic data; its numbers go elsewhere: give --results")
+
+
+def dataset_of(report: Report, **changes: Any) -> Dataset:
+    """Return the dataset of a run, with other values of some of its options."""
+    dataset = check_part("dataset", {**report["config"]["dataset"], **changes}).build()
+    assert isinstance(dataset, Dataset)
+    return dataset
+
+
+def method_of(report: Report) -> Method:
+    """Return the method of a run; it is not fitted."""
+    config = copy.deepcopy(report["config"]["method"])
+    config.pop("standardise", None)  # methods over domains had it before labels were scaled by the engine
+    method = check_part("method", config).build()
+    assert isinstance(method, Method)
+    return method
+
+
+def labels_of(report: Report, data: RegressionData, device: torch.device) -> LabelScaling:
+    """Return how a run scaled its labels; runs from before there was a choice did not scale the outputs."""
+    return LabelScaling.fit(report["config"]["train"].get("label_scaling", "none"), [data.train], device)
+
+
+def model_of(report: Report, data: RegressionData, out: Path, method: Method | None = None) -> nn.Module:
+    """Return the model of a run with the weights of its checkpoint, in evaluation mode; see `labels_of` for its unit.
+
+    Args:
+        report: of the run.
+        data: what it was trained on; gives the model its shapes.
+        out: where the run lies, in `out/runs`.
+        method: fitted on the way in, to predict with; some give the model parameters (MR-MAML).
+
+    Raises:
+        InputError: the checkpoint is not there, or is damaged.
+    """
+    path = out / "runs" / report["run"] / WEIGHTS
+    if not path.is_file():
+        raise InputError(f"run {report['run']} has no weights: no such file {path}")
+    config = report["config"]["model"]
+    # What it started from is in the checkpoint's past, and its file need not be here.
+    config = {**config, **({"weights": None} if "weights" in config else {})}
+    part = check_part("model", config, reserved=("in_shape", "out_features"))
+    x: Any = data.train.x
+    model = part.build(tuple(x.shape[1:]), data.train.y.shape[1])
+    if method:
+        method.fit(data, model, None)
+    with naming(path, "a file of this model's weights"):
+        model.load_state_dict(read_tensors(checked(path)))
+    assert isinstance(model, nn.Module)
+    return model.eval()

@@ -1,0 +1,220 @@
+"""Compare the finished runs of Table 2 on the same test tasks.
+
+`python -m scripts.task_errors [--out outputs] [--preset paper]`: every model's squared error on each test task, into
+results/task_errors/<dataset>_<preset>.csv; from these files a table of paired differences with their intervals
+(results/tables/table2_paired_<dataset>_<preset>.md) and a figure of the error on each object.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+
+from cmixup.data import RegressionData
+from cmixup.errors import InputError
+from cmixup.training.loader import BatchLoader
+from cmixup.training.predict import predict
+from scripts.measure.load_run import Report, dataset_of, labels_of, method_of, model_of
+from scripts.records import names
+from scripts.records.experiment import RESULTS, load_experiment
+from scripts.records.records import read_csv
+from scripts.records.stats import Interval, clustered, summarise
+from scripts.records.tables import markdown_rows
+from scripts.report.figures import objects_figure
+
+EXPERIMENT, FOLDER, METRIC = "table2", "task_errors", "mse"
+TASK_KEY = ("seed", "task", "object")
+CONSTANT = "constant"  # what predicts the mean label of the training objects everywhere
+Row = Mapping[str, Any]
+
+
+def errors(report: Report, data: RegressionData, out: Path, device: torch.device) -> np.ndarray:
+    """Return one run's mean squared error on the query of each test task, `(N,)`.
+
+    Args:
+        report: of the run.
+        data: what it was trained and tested on.
+        out: where it lies.
+        device: where to predict.
+
+    Raises:
+        InputError: their mean is not what the run was recorded with: something has changed since.
+    """
+    method = method_of(report)
+    model = model_of(report, data, out, method).to(device)
+    rows = BatchLoader([data.test], device, labels_of(report, data, device))
+    prediction = predict(method.predictors()[""], model, rows, report["config"]["train"]["eval_batch_size"]).cpu()
+    each = (prediction - data.test.y).double().square().mean(dim=-1).numpy()
+    recorded = report["scores"]["test"][METRIC]
+    if not math.isclose(each.mean(), recorded, rel_tol=0.01):
+        raise InputError(
+            f"run {report['run']} was recorded with {METRIC} {recorded:.4f}, but has {each.mean():.4f} here"
+        )
+    return each
+
+
+def known(old: Sequence[Mapping[str, str]], report: Report, constant: Sequence[str]) -> np.ndarray | None:
+    """Return what `errors` found before, or None: the same tasks, and the mean that the run was recorded with.
+
+    Args:
+        old: rows of this seed in the file of this dataset and preset.
+        report: of the run.
+        constant: errors of the constant prediction as the file has them; they tell tasks apart.
+    """
+    mine = [r for r in old if r.get(report["method"])]
+    if [r[CONSTANT] for r in mine] != list(constant):
+        return None
+    each = np.array([float(r[report["method"]]) for r in mine])
+    return each if math.isclose(each.mean(), report["scores"]["test"][METRIC], rel_tol=1e-4) else None
+
+
+def score(
+    reports: Sequence[Report], out: Path, device: torch.device, old: Sequence[Mapping[str, str]] = ()
+) -> list[dict[str, Any]]:
+    """Return one row a seed and test task of one dataset: `seed`, `task`, `object`, and the error of each method.
+
+    Args:
+        reports: of the runs.
+        out: where they lie.
+        device: where to predict.
+        old: rows of an earlier call. What they hold of these runs is taken from there, and of others it stays.
+
+    Raises:
+        InputError: runs whose datasets have different options, such as other test tasks.
+    """
+    configs = {json.dumps(r["config"]["dataset"], sort_keys=True) for r in reports}
+    if len(configs) > 1:
+        raise InputError(f"runs on {reports[0]['dataset']} must share its options, got {len(configs)} different ones")
+    dataset: Any = dataset_of(reports[0])  # a TaskDataset
+    objects = dataset.objects()[1].names
+    rows: list[dict[str, Any]] = []
+    for seed, group in groupby(sorted(reports, key=lambda r: r["seed"]), key=lambda r: r["seed"]):
+        data = dataset.load(seed)
+        x: Any = data.train.x
+        each = (data.test.y - float(x.labels.mean())).double().square().mean(dim=-1).numpy()
+        constant = [f"{e:.5g}" for e in each]
+        before = [r for r in old if r["seed"] == str(seed)]
+        # Checkpoints are not published: what was measured where they lay cannot be measured again elsewhere.
+        same = [r[CONSTANT] for r in before] == constant
+        kept = [m for m in columns(before) if m not in TASK_KEY and all(r.get(m) for r in before)] if same else []
+        found = {CONSTANT: constant} | {m: [r[m] for r in before] for m in kept}
+        for report in group:
+            each = known(before, report, constant)
+            each = errors(report, data, out, device) if each is None else each
+            found[report["method"]] = [f"{e:.5g}" for e in each]
+            print(f"{report['dataset']} {report['method']} seed {seed}: {METRIC} {each.mean():.3f}", flush=True)
+        rows += [
+            {"seed": seed, "task": k, "object": objects[int(data.test.domain[k])],
+             **{name: each[k] for name, each in found.items()}}
+            for k in range(len(data.test.y))
+        ]  # fmt: skip
+    seeds = {str(r["seed"]) for r in rows}
+    return sorted([*(dict(r) for r in old if r["seed"] not in seeds), *rows], key=lambda r: int(r["seed"]))
+
+
+def columns(rows: Sequence[Row]) -> list[str]:
+    """Return the columns of a file of rows: the key, the constant, and the methods in the table's order.
+
+    A method that the table does not have comes last.
+    """
+    present = [name for row in rows for name in row if name not in (*TASK_KEY, CONSTANT)]
+    return [*TASK_KEY, CONSTANT, *names.in_order(present, load_experiment(EXPERIMENT).methods)]
+
+
+def over_seeds(rows: Sequence[Row], first: str, second: str = "") -> tuple[list[float], list[str], int]:
+    """Return the mean over seeds of a method's error on each task, minus another's; the objects; the number of seeds.
+
+    Only seeds that both methods have are taken.
+    """
+    used = [r for r in rows if all(r.get(m) for m in (first, second) if m)]
+    found: dict[int, list[float]] = {}
+    objects: dict[int, str] = {}
+    for r in used:
+        found.setdefault(int(r["task"]), []).append(float(r[first]) - (float(r[second]) if second else 0.0))
+        objects[int(r["task"])] = str(r["object"])
+    tasks = sorted(found)
+    return [summarise(found[k]).mean for k in tasks], [objects[k] for k in tasks], len({r["seed"] for r in used})
+
+
+def table(rows: Sequence[Row], dataset: str, preset: str) -> str:
+    """Return the table of one dataset and preset as Markdown."""
+    experiment = load_experiment(EXPERIMENT)
+    compare = experiment.compare
+    shown = names.method_title(compare)
+    methods = [c for c in columns(rows) if c not in TASK_KEY]
+    about = experiment.about_preset.get(preset, "")
+    title = f"{names.dataset_title(dataset)}, preset {preset}{f' ({about})' if about else ''}"
+    head = ["method", "seeds", "MSE", f"{shown} minus it", "95 % over objects", "95 % over tasks"]
+    body = []
+    for method in methods:
+        values, objects, n = over_seeds(rows, method)
+        line = [_name(method), "—" if method == CONSTANT else str(n), _with_interval(values, objects)]
+        values, objects, _ = over_seeds(rows, compare, method) if compare in methods else ([], [], 0)
+        if method == compare or not values:
+            line += ["—"] * 3
+        else:
+            mean = f"{summarise(values).mean:+.3f}"
+            line += [mean, _interval(clustered(values, objects)), _interval(clustered(values, range(len(values))))]
+        body.append(line)
+    tasks, objects, _ = over_seeds(rows, methods[0])
+    legend = (
+        f"MSE of 10 x azimuth on the query of {len(tasks)} test tasks of {len(set(objects))} objects, mean over seeds, "
+        "with its 95 % interval over objects; then paired differences on the same tasks. Over objects: t interval, "
+        "tasks of one object taken as dependent (cluster-robust), which is what holds for new objects. Over tasks: as "
+        "if every task had its own object, like the paper's ±. Neither knows how much another seed would change."
+    )
+    return "\n".join([f"## {title}: paired over test tasks", "", legend, "", *markdown_rows(head, body)]) + "\n"
+
+
+def _name(method: str) -> str:
+    return "mean training label" if method == CONSTANT else names.method_title(method)
+
+
+def _with_interval(values: Sequence[float], clusters: Sequence[str]) -> str:
+    found = clustered(values, clusters)
+    return f"{summarise(values).mean:.3f} {_interval(found, '')}".rstrip()
+
+
+def _interval(found: Interval | None, sign: str = "+") -> str:
+    return f"[{found.low:{sign}.3f}, {found.high:{sign}.3f}]" if found else "—"
+
+
+def saved_rows(results: Path = RESULTS) -> dict[tuple[str, str], list[dict[str, str]]]:
+    """Return the rows of every file of task errors by dataset and preset."""
+    found = {}
+    for path in sorted((results / FOLDER).glob("*.csv")):
+        dataset, _, preset = path.stem.rpartition("_")
+        found[dataset, preset] = read_csv(path)
+    return found
+
+
+def render_tables(results: Path = RESULTS) -> dict[str, str]:
+    """Return the tables that the files of task errors give, by their paths below results/."""
+    return {
+        f"tables/{EXPERIMENT}_paired_{dataset}_{preset}.md": table(rows, dataset, preset)
+        for (dataset, preset), rows in saved_rows(results).items()
+    }
+
+
+def figures(results: Path = RESULTS) -> dict[str, Figure]:
+    """Return the figure of every file of task errors, by its path below `results`."""
+    found = {}
+    for (dataset, preset), rows in saved_rows(results).items():
+        means: dict[str, dict[str, float]] = {}
+        for method in [c for c in columns(rows) if c not in TASK_KEY]:
+            values, objects, _ = over_seeds(rows, method)
+            means[_name(method)] = {
+                o: summarise([v for v, other in zip(values, objects, strict=True) if other == o]).mean
+                for o in dict.fromkeys(objects)
+            }
+        title = f"{names.dataset_title(dataset)}, preset {preset}: MSE on the test tasks of each object"
+        found[f"figures/{EXPERIMENT}_objects_{dataset}_{preset}.png"] = objects_figure(means, _name(CONSTANT), title)
+    return found

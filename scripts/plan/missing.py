@@ -1,0 +1,165 @@
+"""The runs that tables and figures of the paper show and that are not published, with what each costs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf
+
+from cmixup.errors import InputError
+from cmixup.files import write_atomically
+from datasets.common.fetch import lacking
+from scripts.driver.compose import compose_train, part_file
+from scripts.driver.compose import names as options
+from scripts.driver.config import dataset_class
+from scripts.driver.plan import Job, plan
+from scripts.driver.provenance import sources_digest
+from scripts.driver.runs import folder_name
+from scripts.driver.words import parse_seeds
+from scripts.plan.cells import Choice, changes, overrides
+from scripts.plan.costs import run_minutes
+from scripts.plan.slices import Item
+from scripts.records.artefacts import Artefact, load
+from scripts.records.experiment import RESULTS, Experiment, load_experiment
+
+MACHINE = ("seeds=", "logger=", "out=", "device=", "rerun=")  # of a command line: where and how it is run
+NOWHERE = "/nowhere"  # a folder without runs
+
+
+def published_seeds(cell: str, results: Path = RESULTS) -> set[int]:
+    """Return the seeds of a cell that are published."""
+    path = results / "runs" / f"{cell}.jsonl"
+    return {json.loads(line)["seed"] for line in path.read_text().splitlines()} if path.is_file() else set()
+
+
+def missing(artefacts: Sequence[Artefact] | None = None, results: Path = RESULTS) -> list[Item]:
+    """Return what is missing of these artefacts, of all of them by default: minutes, as every cell is planned.
+
+    Presets are those that decide an artefact and `paper`; a cell that several show is one item.
+    """
+    cells: dict[str, tuple[tuple[str, ...], Job, set[int], list[str]]] = {}
+    for artefact in load() if artefacts is None else artefacts:
+        if not artefact.experiment:
+            continue
+        experiment = load_experiment(artefact.experiment)
+        for words, job, asked in _cells(artefact, experiment):
+            cell = job.folder.relative_to(f"{NOWHERE}/runs").as_posix()
+            known = cells.setdefault(cell, (words, job, set(), []))
+            known[2].update(asked)
+            known[3].append(artefact.name)
+    found: list[Item] = []
+    for cell, (words, job, seeds, shown_in) in cells.items():
+        there = published_seeds(cell, results)
+        if seeds - there:
+            one = Item(
+                "", words, cell, tuple(sorted(seeds - there)), len(there & seeds), tuple(dict.fromkeys(shown_in)),
+                run_minutes(job), job.settings.epochs,
+            )  # fmt: skip
+            found += _trained_together(one) if job.stackable else _trained_alone(one)
+    return found
+
+
+def _cells(artefact: Artefact, experiment: Experiment) -> Iterable[tuple[tuple[str, ...], Job, list[int]]]:
+    """Yield the command line of each cell of an artefact, the job of its seed 0 on the CPU, and all of its seeds."""
+    for preset in dict.fromkeys([*artefact.presets, "paper"]):
+        for dataset in experiment.datasets:
+            seeds = experiment.seeds_for(dataset, parse_seeds(experiment.seeds))
+            choice = Choice([dataset], list(experiment.methods), seeds, preset, NOWHERE, "cpu", rerun=False)
+            if dataset not in options("dataset") or preset not in part_file("dataset", dataset)["presets"]:
+                continue
+            for method in experiment.methods_for(dataset, choice.methods):
+                for change in changes(experiment, choice, dataset, method) if method in options("method") else []:
+                    if _is_complete(experiment, choice, method, change):
+                        continue
+                    words = overrides(experiment, replace(choice, seeds=[0]), dataset, method, change)
+                    try:
+                        job = plan(compose_train(words))
+                    except InputError:
+                        continue  # a preset of another size of network, or a value that this dataset does not take
+                    yield tuple(w for w in words if not w.startswith(MACHINE)), job, seeds
+
+
+def _is_complete(experiment: Experiment, choice: Choice, method: str, change: str) -> bool:
+    """Return whether files show that a cell is published with all seeds, which spares the third of a second of a plan.
+
+    A layer is named in a file only where it is not the preset's: with the other layer and a file without one, both are.
+    """
+    changed = OmegaConf.from_dotlist(change.splitlines())
+    own = {key: OmegaConf.select(changed, key) for key in (line.partition("=")[0] for line in change.splitlines())}
+    dataset = choice.datasets[0]
+    model = compose_train([f"dataset={dataset}"]).model.name
+    cells = f"{experiment.recorded_under(method, dataset)}/{dataset}/{model}/{method}"
+
+    def there(more: Mapping[str, Any]) -> bool:
+        name = folder_name(choice.preset, experiment.own_options() | dict(more))
+        return set(choice.seeds) <= published_seeds(f"{cells}/{name}")
+
+    other = {"input": "hidden", "hidden": "input"}.get(str(own.get("method.layer")))
+    return there(own) or (len(own) == 1 and other is not None and there({}) and there({"method.layer": other}))
+
+
+def _trained_together(item: Item) -> list[Item]:
+    return [replace(item, name=_name(item.cell, item.seeds))]
+
+
+def _trained_alone(item: Item) -> list[Item]:
+    return [
+        replace(item, name=_name(item.cell, (seed,)), seeds=(seed,), published=item.published + k)
+        for k, seed in enumerate(item.seeds)
+    ]
+
+
+def _name(cell: str, seeds: tuple[int, ...]) -> str:
+    return hashlib.sha256(repr((cell, seeds)).encode()).hexdigest()[:16]
+
+
+def _wanting(dataset: str, *, fetching: bool) -> str:
+    """Return why a dataset cannot be trained here, or nothing; see `datasets.common.fetch.lacking`."""
+    kind = dataset_class(dataset)
+    found = lacking(kind.files, kind.folders, fetching=fetching)
+    return f"{dataset}: {found}" if found else ""
+
+
+def fingerprint(results: Path = RESULTS) -> str:
+    """Return what the list depends on, as a short text: sources, configurations, the map and what is published."""
+    digest = hashlib.sha256(sources_digest().encode())
+    for path in (results / "artefacts.yaml", results / "records.csv"):
+        digest.update(path.read_bytes() if path.is_file() else b"")
+    return digest.hexdigest()[:16]
+
+
+def remembered(path: Path, results: Path = RESULTS, *, fetching: bool = False) -> list[Item]:
+    """Return what is missing, from a file where it holds the list of this state of the code; else make and keep it.
+
+    Args:
+        path: the file. What of the data is here is not in it, and is looked at each time.
+        results: the folder results/.
+        fetching: whether data that can be fetched count as here.
+    """
+    state = fingerprint(results)
+    items = _kept(path, state)
+    if items is None:
+        items = missing(results=results)
+        write_atomically(path, json.dumps({"state": state, "items": [asdict(item) for item in items]}, indent=1) + "\n")
+    wanting = {dataset: _wanting(dataset, fetching=fetching) for dataset in {item.dataset for item in items}}
+    return [replace(item, wanting=wanting[item.dataset]) for item in items]
+
+
+def _kept(path: Path, state: str) -> list[Item] | None:
+    """Return the list in a file, or None: there is none, it is of another state, or the file is damaged."""
+    try:
+        kept = json.loads(path.read_text())
+        return [_item(one) for one in kept["items"]] if kept["state"] == state else None
+    except (FileNotFoundError, ValueError, TypeError, KeyError, AttributeError):
+        return None
+
+
+def _item(kept: Mapping[str, Any]) -> Item:
+    """Return an item from JSON, which knows no tuples."""
+    given: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in kept.items()}
+    return Item(**given)

@@ -1,0 +1,169 @@
+"""Published cells and the same cells trained again: which numbers differ, and by how much."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cmixup.errors import InputError
+from scripts.driver.config import GROUPS
+from scripts.driver.runs import strict
+from scripts.records.published import cell_of, published_reports
+
+Report = Mapping[str, Any]
+MODEL = "fcn3"  # its stacks of ten train in seconds
+SPLITS = ("val", "test")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Published runs of one folder that trained together.
+
+    Attributes:
+        name: the runs' folder, without the seed.
+        seeds: all seeds of their stack, in its order. Digits repeat only in the same stack.
+        reports: the published reports by seed.
+    """
+
+    name: str
+    seeds: tuple[int, ...]
+    reports: Mapping[int, Report]
+
+    @property
+    def stack(self) -> list[tuple[dict[str, Any], tuple[int, ...]]]:
+        """Options and seeds of every cell that trained in the same stack, in its order."""
+        alone = [{"options": self.first["options"], "seeds": self.seeds}]
+        return [(dict(c["options"]), tuple(c["seeds"])) for c in self.first.get("stack_cells", alone)]
+
+    @property
+    def first(self) -> Report:
+        """The report of the lowest seed, for what all seeds share."""
+        return self.reports[min(self.reports)]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A number that is not what was published."""
+
+    name: str
+    published: Any
+    found: Any
+
+    @property
+    def absolute(self) -> float:
+        """The distance of the two numbers; infinite where one is missing or no number."""
+        values = (self.published, self.found)
+        if any(isinstance(v, bool) or not isinstance(v, (int, float)) or not math.isfinite(v) for v in values):
+            return math.inf
+        return abs(self.found - self.published)
+
+    @property
+    def relative(self) -> float:
+        """The distance divided by the published number."""
+        if not math.isfinite(self.absolute) or self.published == 0:
+            return math.inf
+        return self.absolute / abs(self.published)
+
+    def __str__(self) -> str:
+        size = f" (absolute {self.absolute:.3g}, relative {self.relative:.3g})" if math.isfinite(self.absolute) else ""
+        return f"{self.name} {self.published!r} -> {self.found!r}{size}"
+
+
+def stack_of(report: Report) -> tuple[int, ...]:
+    """Return the seeds of a cell that trained together; records without `stack_seeds` hold them as 0 to `stack` - 1."""
+    if report["stack"] == 1:
+        return (report["seed"],)
+    return tuple(report.get("stack_seeds") or range(report["stack"]))
+
+
+def published_cells(results: Path, datasets: Sequence[str] = (), experiments: Sequence[str] = ()) -> list[Cell]:
+    """Return the published FCN3 cells in the order of their names.
+
+    Args:
+        results: the folder results/.
+        datasets: only these; all if empty.
+        experiments: only these; all if empty.
+
+    Raises:
+        InputError: there is none.
+    """
+    found: dict[tuple[str, tuple[int, ...], str], dict[int, Report]] = {}
+    for report in published_reports(results):
+        name = cell_of(report)
+        if (
+            report["model"] == MODEL
+            and report["dataset"] in (datasets or [report["dataset"]])
+            and report["experiment"] in (experiments or [report["experiment"]])
+        ):
+            others = json.dumps(report.get("stack_cells"), sort_keys=True)
+            found.setdefault((name, stack_of(report), others), {})[report["seed"]] = report
+    if not found:
+        raise InputError(f"{results / 'runs'} holds no published {MODEL} run of these datasets and experiments")
+    return [Cell(name, seeds, reports) for (name, seeds, _), reports in sorted(found.items())]
+
+
+def draw_cells(cells: Sequence[Cell], n: int, seed: int) -> list[Cell]:
+    """Return `n` cells (or all, if there are fewer), drawn without repetition with `seed`."""
+    chosen = random.Random(seed).sample(range(len(cells)), min(n, len(cells)))  # noqa: S311 - no secret
+    return [cells[k] for k in sorted(chosen)]
+
+
+def naming(cell: Cell) -> tuple[list[str], dict[str, Any]]:
+    """Return what says how a cell was trained: words of the command line, and options by their keys."""
+    report = cell.first
+    words = [f"{group}={report[group]}" for group in GROUPS]
+    return [*words, f"preset={report['preset']}", f"experiment={report['experiment']}"], dict(report["options"])
+
+
+def by_stack(cells: Sequence[Cell]) -> list[list[Cell]]:
+    """Return the cells in groups that trained as one stack, so that each stack is trained again once."""
+    found: dict[str, list[Cell]] = {}
+    for cell in cells:
+        key = [cell.name.rpartition("/")[0], cell.first["preset"], cell.stack]
+        alone = [] if "stack_cells" in cell.first else [cell.name, cell.seeds]
+        found.setdefault(json.dumps([key, alone], sort_keys=True), []).append(cell)
+    return list(found.values())
+
+
+def config_differences(recorded: Mapping[str, Any], composed: Mapping[str, Any]) -> list[Difference]:
+    """Return the values that a preset gives now and did not give then, for keys that both configurations have.
+
+    Classes (`_target_`) may have moved since and are left out, and so are keys whose shape has changed.
+    """
+    parts = (*GROUPS, "train")
+    then, now = (dict(_leaves({part: plain[part] for part in parts})) for plain in (recorded, composed))
+    return [Difference(key, then[key], now[key]) for key in sorted(then.keys() & now.keys()) if then[key] != now[key]]
+
+
+def _leaves(node: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in node.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, f"{path}{key}.")
+        elif key != "_target_":
+            yield f"{path}{key}", json.loads(json.dumps(strict(value)))
+
+
+def compared(report: Report) -> dict[str, Any]:
+    """Return the numbers of a report that must repeat, by name."""
+    scores = {f"{split} {name}": v for split in SPLITS for name, v in report["scores"].get(split, {}).items()}
+    facts = {f"fact {name}": value for name, value in report["facts"].items()}
+    return {**scores, "best_epoch": report["best_epoch"], **facts}
+
+
+def report_differences(published: Report, again: Report) -> list[Difference]:
+    """Return every published number that the new run does not have to the last bit; None stands for a missing one."""
+    new = compared(again)
+    return [
+        Difference(f"seed {published['seed']} {name}", value, new.get(name))
+        for name, value in compared(published).items()
+        if not _same(value, new.get(name))
+    ]
+
+
+def _same(a: Any, b: Any) -> bool:
+    return a == b or (isinstance(a, float) and isinstance(b, float) and math.isnan(a) and math.isnan(b))

@@ -1,0 +1,1 @@
+"""What finished runs say: records that are published, and tables, ranks and statistics of them."""

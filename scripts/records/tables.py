@@ -1,0 +1,267 @@
+"""Tables of our records beside the paper's numbers.
+
+Ours is mean +- standard deviation over seeds (n - 1), the paper's is its own mean +- standard deviation over 3 seeds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
+from cmixup.metrics import lower_is_better
+from scripts.records import names
+from scripts.records.records import by_seed, select
+from scripts.records.stats import Interval, Summary, paired, summarise
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One method's score: ours, the paper's, both or neither.
+
+    `decimals` is how many the paper prints.
+    """
+
+    ours: Summary | None = None
+    paper: float | None = None
+    paper_std: float | None = None
+    decimals: int = 3
+    best: bool = False
+
+    @property
+    def difference(self) -> float | None:
+        """Ours minus the paper's."""
+        return None if self.ours is None or self.paper is None else self.ours.mean - self.paper
+
+
+@dataclass(frozen=True)
+class Block:
+    """The part of a table for one dataset.
+
+    Attributes:
+        compare: the method whose paired differences to the others are shown.
+        cells: by method and metric, methods in the order of their rows.
+        intervals: `compare` minus each other method, by method and metric.
+        notes: what a reader must know.
+    """
+
+    dataset: str
+    metrics: Sequence[str]
+    cells: Mapping[str, Mapping[str, Cell]]
+    compare: str = ""
+    intervals: Mapping[str, Mapping[str, Interval]] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Table:
+    """A titled table of blocks; `notes` are on all of them, `missing` lists what is not in it and why."""
+
+    title: str
+    blocks: Sequence[Block]
+    missing: Sequence[str] = ()
+    notes: Sequence[str] = ()
+
+
+def make_block(
+    records: pd.DataFrame,
+    paper: Sequence[Row],
+    *,
+    dataset: str,
+    methods: Sequence[str],
+    metrics: Sequence[str],
+    compare: str,
+    notes: Sequence[str] = (),
+) -> Block:
+    """Gather one dataset's part of a table.
+
+    Args:
+        records: of one experiment and preset.
+        paper: its rows, from `scripts.records.experiment.paper_rows`.
+        dataset, methods, metrics: our spellings; one row a method, one group of columns a metric.
+        compare: the method whose paired differences to the others are computed.
+        notes: passed on.
+    """
+    mine = select(records, dataset=dataset, split="test")
+    values = {m: {s: by_seed(mine, method=m, metric=s) for s in metrics} for m in methods}
+    # The width of an interval is no score to win by.
+    best = {s: _best({m: values[m][s] for m in methods}, s) for s in metrics if "ci95" not in s}
+    cells = {
+        m: {s: _cell(values[m][s], _paper_row(paper, dataset, m, s), m == best.get(s)) for s in metrics}
+        for m in methods
+    }
+    intervals: dict[str, dict[str, Interval]] = {}
+    for method in methods:
+        pairs = {s: paired(values[compare][s], values[method][s]) for s in metrics} if compare in values else {}
+        found = {s: interval for s, interval in pairs.items() if interval and method != compare}
+        if found:
+            intervals[method] = found
+    return Block(dataset, metrics, cells, compare, intervals, notes)
+
+
+def _best(values: Mapping[str, Mapping[int, float]], metric: str) -> str | None:
+    most = max(map(len, values.values()), default=0)
+    if not most:
+        return None
+    # Seeds differ more than methods: a mean over fewer of them could be best by an easy one.
+    means = {m: summarise(list(v.values())).mean for m, v in values.items() if len(v) == most}
+    means = {m: mean for m, mean in means.items() if not math.isnan(mean)}  # a score that is none never beats a number
+    if not means:
+        return None
+    lower = lower_is_better(metric)
+    return min(means, key=lambda m: means[m] if lower else -means[m])
+
+
+def _paper_row(paper: Sequence[Row], dataset: str, method: str, metric: str) -> Row | None:
+    wanted = (dataset, method, metric)
+    return next((r for r in paper if (r["dataset"], r["method"], r["metric"]) == wanted), None)
+
+
+def _cell(values: Mapping[int, float], row: Row | None, best: bool) -> Cell:
+    ours = summarise(list(values.values())) if values else None
+    if row is None:
+        return Cell(ours, best=best)
+    text = str(row["mean"])
+    decimals = len(text.partition(".")[2])
+    return Cell(ours, float(text), float(row["std"]) if row["std"] else None, decimals, best)
+
+
+def _plus_minus(mean: float, std: float | None, decimals: int) -> str:
+    spread = "" if std is None or math.isnan(std) else f" ± {std:.{decimals}f}"
+    return f"{mean:.{decimals}f}{spread}"
+
+
+def ours_text(cell: Cell) -> str:
+    """Return our mean ± std, or a dash."""
+    return "—" if cell.ours is None else _plus_minus(cell.ours.mean, cell.ours.std, cell.decimals)
+
+
+def paper_text(cell: Cell) -> str:
+    """Return the paper's mean ± std, or a dash."""
+    return "—" if cell.paper is None else _plus_minus(cell.paper, cell.paper_std, cell.decimals)
+
+
+def difference_text(cell: Cell) -> str:
+    """Return ours minus the paper's with its sign, or a dash."""
+    return "—" if cell.difference is None else f"{cell.difference:+.{cell.decimals}f}"
+
+
+def header(block: Block) -> list[str]:
+    """Return the column titles of a block."""
+    columns: list[str] = []
+    for metric in block.metrics:
+        columns += [
+            f"{names.metric_title(metric)} ours",
+            *(["paper", "diff"] if _shown(block, metric) else []),
+        ]
+    return ["method", "n", *columns]
+
+
+def _shown(block: Block, metric: str) -> bool:
+    # What the paper does not have needs no columns for it.
+    return any(cells[metric].paper is not None for cells in block.cells.values())
+
+
+def lines(block: Block, bold: str = "{}") -> list[list[str]]:
+    """Return a block's cells as text, one list a method; `bold` wraps the best of ours."""
+    table = []
+    for method, cells in block.cells.items():
+        counts = {cell.ours.n for cell in cells.values() if cell.ours}
+        row = [names.method_title(method), "/".join(map(str, sorted(counts))) or "—"]
+        for metric, cell in cells.items():
+            ours = ours_text(cell)
+            row.append(bold.format(ours) if cell.best else ours)
+            row += [paper_text(cell), difference_text(cell)] if _shown(block, metric) else []
+        table.append(row)
+    return table
+
+
+def interval_lines(block: Block) -> list[str]:
+    """Return one sentence a metric: the paired differences of the block's `compare` to the other methods."""
+    sentences = []
+    for metric in block.metrics:
+        parts = []
+        for method, found in block.intervals.items():
+            if metric in found:
+                i, d = found[metric], block.cells[method][metric].decimals
+                name = names.method_title(method)
+                parts.append(f"{name} {i.mean:+.{d}f} [{i.low:+.{d}f}, {i.high:+.{d}f}]")
+        if parts:
+            n = max(found[metric].n for found in block.intervals.values() if metric in found)
+            sentences.append(
+                f"{names.method_title(block.compare)} minus each other method, "
+                f"{names.metric_title(metric)}, paired over {n} seeds, mean [95 % t interval]: "
+                + "; ".join(parts)
+                + "."
+            )
+    return sentences
+
+
+def to_markdown(table: Table) -> str:
+    """Return the whole table as Markdown."""
+    parts = [f"## {table.title}", "", LEGEND]
+    for block in table.blocks:
+        parts += ["", f"### {names.dataset_title(block.dataset)}", ""]
+        parts += markdown_rows(header(block), lines(block, "**{}**"))
+        for sentence in (*interval_lines(block), *block.notes):
+            parts += ["", sentence]
+    for note in table.notes:
+        parts += ["", note]
+    if table.missing:
+        parts += ["", "### Not in this table", "", *(f"- {line}" for line in table.missing)]
+    return "\n".join(parts) + "\n"
+
+
+LEGEND = (
+    "Ours: mean ± standard deviation over n seeds (n - 1 in the denominator), test split, checkpoint of the best "
+    "validation score. Paper: its mean ± standard deviation over 3 seeds. Bold: best of ours, among the methods with "
+    "the most seeds."
+)
+
+
+def markdown_rows(head: Sequence[str], body: Sequence[Sequence[str]]) -> list[str]:
+    """Return a Markdown table, its first column left, the others right."""
+    rule = ["---", *["---:"] * (len(head) - 1)]
+    return [f"| {' | '.join(row)} |" for row in (head, rule, *body)]
+
+
+def to_latex(table: Table) -> str:
+    """Return one booktabs tabular a dataset."""
+    parts = [f"% {table.title}", f"% {_latex(LEGEND)}"]
+    for block in table.blocks:
+        parts += [f"% {names.dataset_title(block.dataset)}"]
+        head, *body = [[_latex(c) for c in row] for row in (header(block), *lines(block, r"\textbf{{{}}}"))]
+        frame = pd.DataFrame(body, columns=head)
+        parts += [frame.to_latex(index=False, escape=False, column_format="l" + "r" * (len(head) - 1)).rstrip()]
+    return "\n".join(parts) + "\n"
+
+
+def _latex(text: str) -> str:
+    return text.replace("%", r"\%").replace("±", r"$\pm$").replace("—", "--")
+
+
+def to_table_csv(table: Table) -> str:
+    """Return the table as CSV, one row a dataset, method and metric."""
+    rows = [
+        {
+            "dataset": block.dataset,
+            "method": method,
+            "metric": metric,
+            "n": cell.ours.n if cell.ours else 0,
+            "mean": cell.ours.mean if cell.ours else None,
+            "std": cell.ours.std if cell.ours else None,
+            "paper_mean": cell.paper,
+            "paper_std": cell.paper_std,
+            "difference": cell.difference,
+            "best": cell.best,
+        }
+        for block in table.blocks
+        for method, cells in block.cells.items()
+        for metric, cell in cells.items()
+    ]
+    return pd.DataFrame(rows).to_csv(index=False, lineterminator="\n")

@@ -1,0 +1,1 @@
+"""The simulations of the three theorems, their figures and their page."""

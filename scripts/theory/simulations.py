@@ -1,0 +1,312 @@
+"""Simulations of C-Mixup's Theorems 1, 2 and 3 (Yao et al., NeurIPS 2022, section 4), in NumPy.
+
+The paper proves the theorems and simulates nothing: models are the theorems', all numbers in them are ours. All methods
+of a seed share data, lambda and the uniform numbers by which partners are chosen, so they are compared in pairs.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from cmixup.sampling.inputs import Floats, Ints
+from scripts.theory.estimators import (
+    direction,
+    distance_spread,
+    mixed,
+    nadaraya_watson,
+    partners,
+    ridge,
+    uniform_partners,
+)
+
+FEATURE = {"feature_1": 1.0, "feature_0.1": 0.1}  # the factor f of s_d by method
+METHODS = ("erm", "mixup", *FEATURE, "cmixup")
+CLUSTERS, NONZERO, ALPHA, COPIES = 5, 5, 2.0, 2
+Z_STD, X_NOISE, Y_NOISE = 0.05, 0.25, 0.05  # of z in its cluster, of x around z, of y
+
+
+class Finding(NamedTuple):
+    """One number of a simulation: of a method, with estimated or true theta where that matters."""
+
+    method: str
+    theta: str
+    metric: str
+    value: float
+
+
+def stream(seed: int, name: str) -> np.random.Generator:
+    """Return the generator called `name` of a seed; a draw from one shifts no other."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(zlib.crc32(name.encode()),)))
+
+
+def sparse_theta(p: int) -> Floats:
+    """Return the direction (p,) of the index: five equal entries and zeros, length 1."""
+    theta = np.zeros(p)
+    theta[:NONZERO] = 1 / np.sqrt(min(NONZERO, p))
+    return theta
+
+
+@dataclass(frozen=True)
+class Index:
+    """Rows of the single-index model y = a exp(b theta^T z) + noise, x = z + noise, z from a mixture of Gaussians.
+
+    Attributes:
+        x: (N, p).
+        y: (N,).
+        cluster: (N,) which Gaussian z comes from, 1 to 5: its mean is that number times theta.
+    """
+
+    x: Floats
+    y: Floats
+    cluster: Ints
+
+
+def index_rows(n: int, p: int, rng: np.random.Generator, scale: float = 1.0, rate: float = 0.5) -> Index:
+    """Draw n rows of the model with link g(t) = scale exp(rate t)."""
+    theta = sparse_theta(p)
+    cluster = rng.integers(1, CLUSTERS + 1, n)
+    z = cluster[:, None] * theta + rng.normal(0, Z_STD, (n, p))
+    y = scale * np.exp(rate * (z @ theta)) + rng.normal(0, Y_NOISE, n)
+    return Index(z + rng.normal(0, X_NOISE, (n, p)), y, cluster)
+
+
+@dataclass(frozen=True)
+class Theorem1:
+    """Regression on one data set: theta by least squares and g by Nadaraya-Watson, both from mixed rows.
+
+    Attributes:
+        n, p: rows and features.
+        bandwidth: of C-Mixup's kernel, in label units.
+        width: of the Nadaraya-Watson kernel.
+        test: rows on which the error is measured.
+    """
+
+    n: int = 4000
+    p: int = 50
+    bandwidth: float = 0.1
+    width: float = 0.15
+    test: int = 400
+
+    def chosen(self, method: str, rows: Index, level: Floats, spread: float) -> Ints:
+        """Return the partners (C, N) of a method; `cmixup_self` is C-Mixup that may choose the row itself."""
+        if method == "mixup":
+            return uniform_partners(len(rows.y), level, others=True)
+        if method in FEATURE:
+            x = rows.x.astype(np.float32)
+            return partners(x, x, np.sqrt(FEATURE[method] * spread), level, others=True)
+        return partners(rows.y[:, None], rows.y[:, None], self.bandwidth, level, others=method != "cmixup_self")
+
+    def run(self, seed: int, methods: Sequence[str] = METHODS) -> list[Finding]:
+        """Return test errors of a seed, cos(theta_hat, theta) and the share of pairs of one cluster."""
+        rows = index_rows(self.n, self.p, stream(seed, "rows"))
+        test = index_rows(self.test, self.p, stream(seed, "test"))
+        level = stream(seed, "partners").random((COPIES, self.n))
+        lam = stream(seed, "lam").beta(ALPHA, ALPHA, (COPIES, self.n))
+        theta = sparse_theta(self.p)
+        spread = distance_spread(rows.x, rows.x, others=True) if set(FEATURE) & set(methods) else np.nan
+        found = []
+        for method in methods:
+            x, y = rows.x, rows.y
+            if method != "erm":
+                partner = self.chosen(method, rows, level, spread)
+                x, y = mixed(rows.x, rows.x, partner, lam), mixed(rows.y, rows.y, partner, lam)
+                found.append(Finding(method, "", "same_cluster", np.mean(rows.cluster[partner] == rows.cluster)))
+                if method.startswith("cmixup") and self.bandwidth == 0:
+                    found.append(Finding(method, "", "nearest_other", nearest_share(rows.y, partner)))
+                    found.append(Finding(method, "", "itself", np.mean(partner == np.arange(self.n))))
+            estimate = direction(x, y)
+            found.append(Finding(method, "", "cosine", float(estimate @ theta)))
+            for name, used in (("estimated", estimate), ("true", theta)):
+                guess = nadaraya_watson(x @ used, y, test.x @ used, self.width)
+                found.append(Finding(method, name, "mse", float(np.mean(np.square(guess - test.y)))))
+        return found
+
+
+def nearest_share(y: Floats, partner: Ints) -> float:
+    """Return the share of partners (C, N) that have the label nearest to their row's among the other rows."""
+    away = np.abs(y[partner] - y)
+    order = np.argsort(y, kind="stable")
+    gap = np.diff(y[order])
+    least = np.empty(len(y))
+    least[order] = np.minimum(np.append(gap, np.inf), np.append(np.inf, gap))
+    return float(np.mean(away <= least))
+
+
+@dataclass(frozen=True)
+class Theorem2:
+    """Regression on tasks that share theta: their query rows are mixed with their support rows.
+
+    theta comes from the mixed rows of all tasks; the link of a new task from its own mixed rows.
+
+    Attributes:
+        n: rows of all training tasks together, 200 a task.
+        p: features.
+        bandwidth: of C-Mixup's kernel, in label units.
+        width: of the Nadaraya-Watson kernel.
+        test: rows of a new task on which the error is measured.
+    """
+
+    n: int = 20000
+    p: int = 40
+    bandwidth: float = 0.15
+    width: float = 0.2
+    test: int = 500
+
+    support = 100  # rows of a training task, and as many of its query
+    new_support = 200
+    new_tasks = 5
+
+    def chosen(self, method: str, query: Index, support: Index, level: Floats) -> Ints:
+        """Return the partners (C, N) in the support of a task's query."""
+        if method == "mixup":
+            return uniform_partners(len(support.y), level)
+        if method in FEATURE:
+            width = np.sqrt(FEATURE[method] * distance_spread(query.x, support.x))
+            return partners(query.x, support.x, width, level)
+        return partners(query.y[:, None], support.y[:, None], self.bandwidth, level)
+
+    def task(
+        self, name: str, seed: int, size: int, methods: Sequence[str], test: int = 0
+    ) -> tuple[dict[str, tuple[Floats, Floats]], Index, dict[str, float]]:
+        """Return the rows (x, y) of a task by method, test rows, and the share of pairs of one cluster."""
+        rng = stream(seed, name)
+        scale, rate = rng.uniform(0.5, 1.5), rng.uniform(0.3, 0.6)
+        query, support, tested = (index_rows(k, self.p, rng, scale, rate) for k in (size, size, test))
+        level, lam = rng.random((COPIES, size)), rng.beta(ALPHA, ALPHA, (COPIES, size))
+        rows, same = {}, {}
+        for method in methods:
+            if method == "erm":
+                rows[method] = np.concatenate([query.x, support.x]), np.concatenate([query.y, support.y])
+                continue
+            partner = self.chosen(method, query, support, level)
+            rows[method] = mixed(query.x, support.x, partner, lam), mixed(query.y, support.y, partner, lam)
+            same[method] = float(np.mean(support.cluster[partner] == query.cluster))
+        return rows, tested, same
+
+    def run(self, seed: int, methods: Sequence[str] = METHODS) -> list[Finding]:
+        """Return errors on new tasks of a seed, cos(theta_hat, theta) and the share of pairs of one cluster."""
+        theta = sparse_theta(self.p)
+        tasks = [self.task(f"task {m}", seed, self.support, methods) for m in range(self.n // (2 * self.support))]
+        new = [self.task(f"new task {m}", seed, self.new_support, methods, self.test) for m in range(self.new_tasks)]
+        found = []
+        for method in methods:
+            if method != "erm":
+                found.append(Finding(method, "", "same_cluster", float(np.mean([s[method] for *_, s in tasks]))))
+            x, y = (np.concatenate([rows[method][k] for rows, *_ in tasks]) for k in (0, 1))
+            estimate = direction(x, y)
+            found.append(Finding(method, "", "cosine", float(estimate @ theta)))
+            for name, used in (("estimated", estimate), ("true", theta)):
+                errors = []
+                for rows, tested, _ in new:
+                    guess = nadaraya_watson(rows[method][0] @ used, rows[method][1], tested.x @ used, self.width)
+                    errors.append(np.mean(np.square(guess - tested.y)))
+                found.append(Finding(method, name, "mse", float(np.mean(errors))))
+        return found
+
+
+class Domains(NamedTuple):
+    """Rows of two domains; row i of the second belongs to row i of the first.
+
+    x and other are (n, p1 + p2): z beside a, and z + noise beside -a + noise; y and other_y are (n,).
+    """
+
+    x: Floats
+    y: Floats
+    other: Floats
+    other_y: Floats
+
+
+@dataclass(frozen=True)
+class Theorem3:
+    """Ridge regression under covariate shift: rows of one domain are mixed with rows of another, lambda 1/2.
+
+    Attributes:
+        n: rows of a domain.
+        p: features, a quarter of them invariant (p1) and the others (a, p2) of opposite sign in the other domain.
+        bandwidth: of C-Mixup's kernel, in units of the median distance of a label of the first domain from the nearest
+            label of another row of the second.
+        noise: standard deviation of all noise.
+        penalty: of the ridge.
+        scale: by which a is larger in the test domain.
+    """
+
+    n: int = 400
+    p: int = 160
+    bandwidth: float = 1 / 3
+    noise: float = 1e-7
+    penalty: float = 50.0
+    scale: float = 3.0
+
+    @property
+    def invariant(self) -> int:
+        """Return p1."""
+        return self.p // 4
+
+    def rows(self, seed: int) -> tuple[Domains, Floats]:
+        """Draw the rows of both domains, and theta (p,), whose entries for a are zero."""
+        rng, p1 = stream(seed, "rows"), self.invariant
+        theta = np.zeros(self.p)
+        theta[:p1] = rng.normal(size=p1)
+        theta /= np.linalg.norm(theta)
+        x = rng.normal(size=(self.n, self.p))
+        e = rng.normal(0, self.noise, (2, self.n, self.p)) if self.noise else np.zeros((2, self.n, self.p))
+        sign = np.where(np.arange(self.p) < p1, 1.0, -1.0)
+        other = sign * x + e[0]
+        noise = self.noise * rng.normal(size=(2, self.n))
+        return Domains(x, x @ theta + noise[0], other, other @ theta + noise[1]), theta
+
+    def chosen(self, method: str, d: Domains, bandwidth: float, level: Floats) -> Ints:
+        """Return the partners (1, n) in the second domain; `exact` is the pairing of the model."""
+        if method == "exact":
+            return np.arange(self.n)[None]
+        if method == "mixup":
+            return uniform_partners(self.n, level)
+        if method in FEATURE:
+            return partners(d.x, d.other, np.sqrt(FEATURE[method] * distance_spread(d.x, d.other)), level)
+        return partners(d.y[:, None], d.other_y[:, None], bandwidth, level)
+
+    def run(self, seed: int, methods: Sequence[str] = (*METHODS, "erm_one_domain", "exact")) -> list[Finding]:
+        """Return ||theta_hat - theta||^2, the error in the test domain, the pairing and the singular values of a."""
+        d, theta = self.rows(seed)
+        p1 = self.invariant
+        away = np.abs(d.y[:, None] - d.other_y)
+        own = away.diagonal().copy()
+        np.fill_diagonal(away, np.inf)
+        bandwidth = self.bandwidth * float(np.median(away.min(axis=1)))
+        bound = float(away.min()) / np.sqrt(np.log(self.n**2 / p1))
+        level = stream(seed, "partners").random((1, self.n))
+        half = np.full((1, self.n), 0.5)
+        found = [Finding("", "", "gap", float(away.min() / own.max()) if own.max() else np.inf)]
+        for method in methods:
+            if method.startswith("erm"):
+                both = method == "erm"
+                x = np.concatenate([d.x, d.other]) if both else d.x
+                y = np.concatenate([d.y, d.other_y]) if both else d.y
+            else:
+                partner = self.chosen(method, d, bandwidth, level)
+                x, y = mixed(d.x, d.other, partner, half), mixed(d.y, d.other_y, partner, half)
+                found.append(Finding(method, "", "pairing_rate", float(np.mean(partner == np.arange(self.n)))))
+                found += self.design(method, x)
+            error = ridge(x, y, self.penalty) - theta
+            found.append(Finding(method, "estimated", "theta_error", float(error @ error)))
+            # Features of the test domain are independent with variance 1 (z) and scale^2 (a): no test rows are needed.
+            shifted = error @ error + (self.scale**2 - 1) * (error[p1:] @ error[p1:]) + self.noise**2
+            found.append(Finding(method, "estimated", "mse", float(shifted)))
+            if method == "cmixup":
+                found.append(Finding(method, "", "bandwidth_over_bound", bandwidth / bound))
+        return found
+
+    def design(self, method: str, x: Floats) -> list[Finding]:
+        """Return the singular values, over sqrt(n), of the a-block of mixed rows, and the rank of all of them."""
+        singular = np.linalg.svd(x[:, self.invariant :], compute_uv=False) / np.sqrt(len(x))
+        values: Mapping[str, float] = {
+            "a_largest": singular[0],
+            "a_smallest": singular[-1],
+            "rank": np.linalg.matrix_rank(x, tol=1e-3 * np.sqrt(len(x))),
+        }
+        return [Finding(method, "", metric, float(value)) for metric, value in values.items()]

@@ -1,0 +1,108 @@
+"""Comparisons typed by hand: which are found, on which pages, and what plain prose is left alone."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from scripts.claims import typed
+from scripts.claims.prose import RENDERED, notes, pages
+from scripts.claims.typed import is_of_results, stated
+from scripts.records.experiment import RESULTS
+
+ROOT = RESULTS.parent
+SETS: dict[str, list[str]] = yaml.safe_load(Path(__file__).with_name("typed.yaml").read_text())
+EXCEPTIONS = [e["text"] for e in notes("exceptions")]
+
+
+def is_found(sentence: str) -> bool:
+    return bool(list(stated(sentence, [], results=False)))
+
+
+def test_no_page_states_anything_outside_what_is_rendered() -> None:
+    assert all(e["reason"] for e in notes("exceptions"))
+    texts = {path: path.read_text() for path in pages()}
+    found = [
+        (str(path.relative_to(ROOT)), *one)
+        for path, text in texts.items()
+        for one in stated(text, EXCEPTIONS, results=is_of_results(path))
+    ]
+    assert found == [], "make it a claim of results/claims.yaml, or an exception with a reason, or use the code's words"
+    plain = " ".join(" ".join(text.split()) for text in texts.values())
+    assert [text for text in EXCEPTIONS if text not in plain] == [], "exceptions that no page needs"
+
+
+def test_every_markdown_file_is_read_or_rendered() -> None:
+    if not shutil.which("git") or not (ROOT / ".git").exists():
+        pytest.skip("needs a checkout with git")
+    listed = subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    read = {str(path.relative_to(ROOT)) for path in pages()}
+    left = [name for name in listed.splitlines() if name not in read]
+    assert [name for name in left if not any(Path(name).match(f"results/{one}") for one in RENDERED)] == []
+    assert {"README.md", "CHANGELOG.md", "docs/index.md", "results/README.md", "results/study/README.md"} <= read
+
+
+@pytest.mark.parametrize("sentence", SETS["planted"])
+def test_a_planted_sentence_is_found(sentence: str) -> None:
+    assert is_found(sentence)
+
+
+@pytest.mark.parametrize(
+    "page", ["README.md", "CHANGELOG.md", "docs/index.md", "results/README.md", "results/study/README.md"]
+)
+def test_it_is_found_on_real_pages(page: str) -> None:
+    """At the end, within a paragraph, and as rows of a table."""
+    text, path = (ROOT / page).read_text(), ROOT / page
+    head, tail = text.split("\n\n", maxsplit=1)
+    for sentence in SETS["planted"]:
+        row = f"| | |\n| --- | --- |\n| {sentence.rstrip('.')} | |\n"
+        for changed in (
+            f"{text}\n{sentence}\n",
+            f"{head}\n\nA word before. {sentence} One after.\n\n{tail}",
+            f"{text}\n{row}",
+        ):
+            assert list(stated(changed, EXCEPTIONS, results=is_of_results(path))), sentence
+
+
+def test_the_docstring_says_how_much_is_found() -> None:
+    found = {name: sum(map(is_found, sentences)) for name, sentences in SETS.items()}
+    sizes = {name: len(sentences) for name, sentences in SETS.items()}
+    assert all(len(set(sentences)) == len(sentences) for sentences in SETS.values())
+    expected = (
+        f"Of {sizes['planted']} planted sentences {found['planted']} are found, of {sizes['tuned']} by which the rule "
+        f"was mended {found['tuned']}, of {sizes['held_out']} that were written afterwards {found['held_out']}; "
+        f"of {sizes['plain']} plain ones {found['plain']} are."
+    )
+    assert expected in " ".join(str(typed.__doc__).split())
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("C-Mixup is better than ERM.", ["better, better than"]), ("The error is 2.5.", ["2.5"]),
+        ("It costs 5 % of it.", ["%"]), ("ERM ranks\nfirst.", ["first, ranks"]), ("It takes ± a bit.", ["±"]),
+        ("We trained ten seeds.", []), ("`lower` is code, [better](worse.md) a link.", ["better"]),
+        ("What may stand.", []), ('Rendered: <span id="x">is better by 2.5</span>.', []), ("```\nlower\n```\n", []),
+        ("<!-- t:begin (python -m scripts.render) -->\n2.5 is best\n<!-- t:end -->", []), ("A first\ncommand.", []),
+        ("Is C-Mixup better?", []), ("Code:\n\n    mixup beats 2.5\n\nand so on", []),
+        ("ERM trains. It outscores all.", ["outscores"]), ("Rows are read. It outscores all.", []),
+    ],
+)  # fmt: skip
+def test_a_sentence_typed_by_hand_is_found_on_a_page_of_results(text: str, words: list[str]) -> None:
+    assert [found for _, found in stated(text, ["A first command"])] == words
+
+
+def test_on_other_pages_a_sentence_must_be_about_methods_or_scores() -> None:
+    assert not is_found("The first of two workers ends within 2.5 seconds, nearly twice.")
+    assert is_found("The error is 2.75 there.")
+    assert is_found("| dataset | |\n| --- | --- |\n| Airfoil | better |\n")
+
+
+def test_words_are_known_by_the_code_in_any_form() -> None:
+    assert re.search("mixed", (ROOT / "cmixup/mixing/linear.py").read_text())
+    assert typed.foreign("C-Mixup composes, composed and composing partners, and outscores") == ["outscores"]

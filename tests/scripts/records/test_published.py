@@ -1,0 +1,79 @@
+"""Published cells: a line a seed, kept beside the others; the layer is chosen where reports become records."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cmixup.data import RegressionData
+from scripts.driver.predictions import PREDICTIONS, Scored, read_predictions, write_predictions
+from scripts.driver.runs import parse_report
+from scripts.measure.load_run import labels_of, method_of
+from scripts.records.experiment import RESULTS
+from scripts.records.published import (
+    keep_predictions,
+    predictions_file,
+    published_records,
+    published_reports,
+    write_reports,
+)
+from tests.helpers import CPU, make_split
+from tests.scripts.reports import report
+
+CELL = "table1/airfoil/fcn3/k_mixup/paper"
+
+
+def one(seed: int, layer: str = "input", value: float = 2.0) -> dict:
+    return report(
+        seed=seed, experiment="table1", method="k_mixup", layer=layer, options={"method.layer": layer},
+        run=f"{CELL},layer={layer}/seed={seed}", selection="rmse",
+        scores={"val": {"rmse": value}, "test": {"rmse": value + seed}},
+    )  # fmt: skip
+
+
+def test_a_seed_that_is_published_again_replaces_its_line_alone(tmp_path: Path) -> None:
+    (path,) = write_reports(tmp_path, [one(10), one(2)])
+    assert path == tmp_path / "runs" / f"{CELL},layer=input.jsonl"
+    write_reports(tmp_path, [one(2, value=7.0), one(0)])
+    assert [json.loads(line)["seed"] for line in path.read_text().splitlines()] == [0, 2, 10]
+    assert [r["scores"]["val"]["rmse"] for r in published_reports(tmp_path)] == [2.0, 7.0, 2.0]
+    assert published_reports(tmp_path)[2] == one(10)  # as it was made
+
+
+def test_the_layer_that_is_better_on_validation_is_chosen_over_all_published_seeds(tmp_path: Path) -> None:
+    """A layer that is ahead on the seeds published first may be behind on all; no report changes by that."""
+    write_reports(tmp_path, [one(0, "input", 1.0), one(0, "hidden", 2.0)])
+    assert chosen(tmp_path) == {"input": "table1", "hidden": "table1_variants"}
+    write_reports(tmp_path, [one(1, "input", 9.0), one(1, "hidden", 2.0)])
+    assert chosen(tmp_path) == {"input": "table1_variants", "hidden": "table1"}
+    assert {r["experiment"] for r in published_reports(tmp_path)} == {"table1"}
+    assert all(r["options"] == {"method.layer": r["layer"]} for r in published_reports(tmp_path))
+
+
+def chosen(results: Path) -> dict[str, str]:
+    """The experiment that the records of each layer belong to."""
+    records = published_records(results)
+    assert all(options == {} for options in records["options"])
+    return dict(zip(records["layer"], records["experiment"], strict=True))
+
+
+def test_predictions_of_a_cell_are_kept_beside_those_of_other_seeds(tmp_path: Path) -> None:
+    for seed, value in ((0, 1.0), (1, 2.0), (0, 3.0)):
+        kept = Scored({"": np.full((4, 1), value, np.float32)}, np.zeros((4, 1), np.float32), np.zeros(4, int))
+        write_predictions(tmp_path / "out" / "runs" / one(seed)["run"] / PREDICTIONS, {seed: {"test": kept}})
+        keep_predictions(tmp_path / "results", tmp_path / "out", [one(seed)])
+    found = read_predictions(predictions_file(tmp_path / "results", f"{CELL},layer=input"))
+    assert {seed: parts["test"].prediction[""][0, 0] for seed, parts in found.items()} == {0: 3.0, 1: 2.0}
+
+
+@pytest.mark.parametrize("method", ["coral", "group_dro", "erm"])
+def test_records_from_before_labels_were_scaled_by_the_engine_load(method: str) -> None:
+    (path,) = (RESULTS / "runs/table3/crime/fcn3" / method).glob("paper.jsonl")
+    old = parse_report(path.read_text().splitlines()[0])
+    config = {**old["config"], "train": {k: v for k, v in old["config"]["train"].items() if k != "label_scaling"}}
+    assert type(method_of({"config": config})).__name__ in {"Penalised", "GroupDRO", "ERM"}
+    splits = RegressionData("data", *(make_split(8),) * 3, unit="none")
+    assert labels_of({"config": config}, splits, CPU).form == "none"

@@ -1,0 +1,85 @@
+"""Reports as tidy rows, and what tells one row from another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cmixup.errors import InputError
+from scripts.records.records import (
+    RECORD_COLUMNS,
+    RECORD_KEY,
+    by_seed,
+    check_unique,
+    read_csv,
+    records_csv,
+    records_frame,
+    rows,
+    select,
+    to_csv,
+)
+from tests.scripts.reports import report
+
+
+def test_rows_of_a_report() -> None:
+    tidy = rows(report())
+    assert all(set(row) == set(RECORD_COLUMNS) for row in tidy)
+    values = {(row["split"], row["metric"]): row["value"] for row in tidy}
+    assert values == {
+        ("val", "rmse"): 2.5, ("val", "r"): 0.9, ("test", "rmse"): 1 / 3, ("train", "effective_fraction"): 0.27,
+        ("train", "seconds"): 1.5, ("train", "best_epoch"): 80,
+    }  # fmt: skip
+    assert all(row["options"] == {"train.lr": 0.1, "method.bandwidth": 1.75} for row in tidy)
+    assert {(row["seed"], row["layer"], row["run"]) for row in tidy} == {(3, "hidden", "table1/airfoil/seed=3")}
+
+
+def test_the_key_is_every_column_but_value_and_run() -> None:
+    issue = ("experiment", "dataset", "model", "method", "preset", "layer", "bandwidth", "alpha", "seed", "split",
+             "metric", "value", "run")  # fmt: skip
+    assert set(issue) <= set(RECORD_COLUMNS)
+    assert set(RECORD_COLUMNS) - set(RECORD_KEY) == {"value", "run"}
+
+
+def test_csv_round_trip(tmp_path: Path) -> None:
+    reports = [report(options={}, preset="paper, as printed"), report(seed=4, run='a "quoted"\nrun')]
+    tidy = [row for r in reports for row in rows(r)]
+    (tmp_path / "records.csv").write_text(records_csv(records_frame(reports)))
+    back = read_csv(tmp_path / "records.csv")
+    assert len(back) == len(tidy)
+    for ours, theirs in zip(tidy, back, strict=True):
+        assert list(theirs) == list(RECORD_COLUMNS)
+        assert float(theirs["value"]) == ours["value"]
+        assert theirs["alpha"] == ""
+        for name in ("preset", "run", "metric"):
+            assert theirs[name] == ours[name]
+    assert {row["options"] for row in back} == {"", "method.bandwidth=1.75 train.lr=0.1"}
+
+
+def test_csv_leaves_out_other_keys() -> None:
+    assert to_csv([{"a": 1, "b": None, "c": 3}], ["b", "a"]) == "b,a\n,1\n"
+
+
+def test_records_that_differ_pass() -> None:
+    check_unique(records_frame([report(), report(seed=4), report(options={"train.lr": 1.0})]))
+
+
+@pytest.mark.parametrize("changes", [{}, {"run": "table1_again"}, {"scores": {"test": {"rmse": 9.0}}}])
+def test_records_that_share_all_but_value_and_run_are_refused(changes: dict[str, Any]) -> None:
+    again = report(**{"run": "elsewhere", **changes})
+    with pytest.raises(InputError, match=f"runs table1/airfoil/seed=3 and {again['run']} are the same"):
+        check_unique(records_frame([report(), again]))
+
+
+def test_numbers_keep_every_digit_and_their_type_in_csv() -> None:
+    given = report(scores={"val": {"rmse": 0.1 + 0.2}, "test": {"r": float("nan"), "rmse": 1e-17}}, facts={})
+    values = [line.split(",")[-2] for line in records_csv(records_frame([given])).splitlines()[1:]]
+    assert values == ["0.30000000000000004", "nan", "1e-17", "1.5", "80"]
+
+
+def test_records_are_selected_by_typed_options() -> None:
+    both = records_frame([report(options={"method.bandwidth": ["std", 0.3]}), report(seed=4, options={})])
+    assert set(select(both, options={"method.bandwidth": ["std", 0.3]})["seed"]) == {3}
+    assert by_seed(both, metric="rmse", options={}) == {4: 1 / 3}
+    assert by_seed(both.iloc[:0], metric="rmse", options={}) == {}

@@ -1,0 +1,114 @@
+"""Tables from a small stored sweep: numbers, differences, bold, and the three formats."""
+
+import csv
+import io
+
+import pandas as pd
+import pytest
+
+from cmixup.errors import InputError
+from scripts.records.tables import Table, header, lines, make_block, to_latex, to_markdown, to_table_csv
+
+PAPER = [
+    {"dataset": "airfoil", "method": "erm", "metric": "rmse", "mean": "2.90", "std": "0.10"},
+    {"dataset": "airfoil", "method": "cmixup", "metric": "rmse", "mean": "2.70", "std": ""},
+    {"dataset": "no2", "method": "cmixup", "metric": "rmse", "mean": "9.99", "std": ""},
+]
+VALUES = {("erm", 0): 3.0, ("erm", 1): 3.2, ("cmixup", 0): 2.8, ("cmixup", 1): 2.6, ("cmixup", 2): 9.0}
+
+
+def records(split: str = "test", metric: str = "rmse") -> list[dict]:
+    return [
+        {"dataset": "airfoil", "method": m, "seed": str(s), "split": split, "metric": metric, "value": v}
+        for (m, s), v in VALUES.items()
+    ]
+
+
+def block(rows: list[dict], metrics: tuple[str, ...] = ("rmse",)):
+    methods = ("erm", "mixup", "cmixup")
+    return make_block(
+        pd.DataFrame(rows, dtype=object), PAPER, dataset="airfoil", methods=methods, metrics=metrics, compare="cmixup"
+    )
+
+
+def test_cells_hold_mean_std_n_and_the_papers_number():
+    cells = block(records()).cells
+    erm = cells["erm"]["rmse"]
+    assert erm.ours.mean == pytest.approx(3.1)
+    assert erm.ours.std == pytest.approx(0.02**0.5)
+    assert (erm.ours.n, erm.paper, erm.paper_std, erm.decimals) == (2, 2.9, 0.1, 2)
+    assert erm.difference == pytest.approx(0.2)
+    assert (cells["cmixup"]["rmse"].paper, cells["cmixup"]["rmse"].paper_std) == (2.7, None)
+    assert cells["mixup"]["rmse"].ours is None
+
+
+@pytest.mark.parametrize("metric", ["rmse", "r"])
+def test_a_score_that_is_no_number_is_never_best(metric):
+    third = {**records(metric=metric)[0], "seed": "2", "value": float("nan")}
+    cells = block([*records(metric=metric), third], (metric,)).cells
+    assert not cells["erm"][metric].best
+    assert cells["cmixup"][metric].best
+    assert "nan" in " ".join(lines(block([*records(metric=metric), third], (metric,)))[0])
+
+
+def test_a_metric_that_the_paper_does_not_have_gets_no_columns_for_it():
+    rows = records() + records(metric="mean_rmse")
+    both = block(rows, ("rmse", "mean_rmse"))
+    assert header(both) == ["method", "n", "RMSE ours", "paper", "diff", "mean RMSE over domains ours"]
+    assert lines(both)[0] == ["ERM", "2", "3.10 ± 0.14", "2.90 ± 0.10", "+0.20", "3.100 ± 0.141"]
+    assert header(block(rows, ("mean_rmse",)))[2:] == ["mean RMSE over domains ours"]
+
+
+def test_only_the_best_of_ours_is_bold():
+    def bold(metric: str, *more: dict) -> set[str]:
+        cells = block([*records(metric=metric), *more], (metric,)).cells
+        return {method for method, cell in cells.items() if cell[metric].best}
+
+    third = {**records()[0], "seed": "2", "value": 3.1}
+    assert bold("rmse", third) == {"erm"}
+    assert bold("r", {**third, "metric": "r"}) == {"cmixup"}
+    assert bold("mse_ci95") == set()  # a width, no score
+    assert bold("rmse") == {"cmixup"}  # its mean is higher, but that of ERM is over fewer seeds
+
+
+def test_validation_scores_do_not_enter():
+    assert all(c["rmse"].ours is None for c in block(records(split="val")).cells.values())
+
+
+def test_a_seed_that_comes_twice_is_refused():
+    with pytest.raises(InputError, match="seed 0 twice"):
+        block([*records(), records()[0]])
+
+
+def test_intervals_pair_shared_seeds():
+    found = block(records()).intervals["erm"]["rmse"]
+    assert found.mean == pytest.approx(((2.8 - 3.0) + (2.6 - 3.2)) / 2)
+    assert found.n == 2
+    assert "cmixup" not in block(records()).intervals
+
+
+def test_markdown_shows_ours_paper_and_difference():
+    text = to_markdown(Table("Title", [block(records())], ["Echo: needs a licence"]))
+    assert "| ERM | 2 | 3.10 ± 0.14 | 2.90 ± 0.10 | +0.20 |" in text
+    assert "| mixup | — | — | — | — |" in text
+    assert "| C-Mixup | 3 | **4.80 ± 3.64** | 2.70 | +2.10 |" in text
+    assert "- Echo: needs a licence" in text
+    assert "ERM -0.40 [" in text
+
+
+def test_latex_escapes_and_balances():
+    rows = [*records(), *records(metric="mape")]
+    text = to_latex(Table("T", [block(rows, ("rmse", "mape"))]))
+    assert r"MAPE(\%) ours" in text
+    assert "±" not in text
+    assert "—" not in text
+    body = [line for line in text.splitlines() if line.endswith(r"\\")]
+    assert {line.count("&") for line in body} == {5}
+    assert text.count("{") == text.count("}")
+
+
+def test_csv_holds_unrounded_numbers():
+    (erm, mixup, _) = csv.DictReader(io.StringIO(to_table_csv(Table("T", [block(records())]))))
+    assert float(erm["mean"]) == pytest.approx(3.1, abs=1e-12)
+    assert float(erm["difference"]) == pytest.approx(0.2, abs=1e-12)
+    assert (mixup["mean"], mixup["n"]) == ("", "0")

@@ -1,0 +1,185 @@
+"""The verdicts and the page of the simulations, on numbers made by hand and on a small run."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from pathlib import Path
+
+import pytest
+
+from scripts.records.experiment import RESULTS
+from scripts.records.records import read_csv
+from scripts.records.stats import Interval
+from scripts.report.figure_checks import faults
+from scripts.theory import numbers as theory
+from scripts.theory.__main__ import main
+from scripts.theory.figures import figure, figures, points
+from scripts.theory.numbers import BASE, COLUMNS, Numbers, settings, verdict
+from scripts.theory.page import conclusions, limits, ordering_rows, page, place_text, render
+from scripts.theory.simulations import Theorem1
+
+
+def row(value: float, seed: int = 0, **changes: object) -> dict[str, str]:
+    base = {
+        "theorem": 1, "setting": "base", "N": BASE[1].n, "p": BASE[1].p, "bandwidth": "", "method": "mixup",
+        "theta": "true", "seed": seed, "metric": "mse", "value": value,
+    }  # fmt: skip
+    found = {name: str(v) for name, v in (base | changes).items()}
+    if found["method"] == "cmixup" and not found["bandwidth"]:
+        found["bandwidth"] = "0.1"
+    return found
+
+
+def rows_of(values: dict[str, list[float]], **changes: object) -> list[dict[str, str]]:
+    return [row(v, s, method=m, **changes) for m, several in values.items() for s, v in enumerate(several)]
+
+
+LOWEST = {
+    "cmixup": [1.0, 1.2, 1.1], "mixup": [2.0, 2.3, 2.1], "feature_1": [1.5, 1.8, 1.6], "feature_0.1": [1.2, 1.4, 1.35],
+    "erm": [0.5, 0.6, 0.7],
+}  # fmt: skip
+
+
+def test_verdicts_need_all_intervals_below_or_one_above() -> None:
+    below, above, across = Interval(-1, -2, -0.1, 5), Interval(1, 0.1, 2, 5), Interval(0, -1, 1, 5)
+    assert verdict({"mixup": below, "feature_1": below}) == "holds"
+    assert verdict({"mixup": below, "feature_1": across}) == "open"
+    assert verdict({"mixup": below, "feature_1": across, "feature_0.1": above}) == "does not hold"
+    assert verdict({"mixup": Interval(0, 0, 0, 5)}) == "open"
+    assert verdict({}) == "open"
+
+
+def test_differences_are_paired_over_seeds_and_against_the_same_place() -> None:
+    other = {"N": 500, "setting": "N"}
+    worse = {**LOWEST, "cmixup": [5.0, 5.1, 5.2]}
+    numbers = Numbers([*rows_of(LOWEST), *rows_of(worse, **other)])
+    found = numbers.differences(1, numbers.base(1), "mse", "true")
+    assert {m: round(d.mean, 6) for m, d in found.items()} == {
+        "mixup": -1.033333, "feature_1": -0.533333, "feature_0.1": -0.216667,
+    }  # fmt: skip
+    assert verdict(found) == "holds"  # unpaired, the last would not be
+    assert verdict(numbers.differences(1, ("N", 500, BASE[1].p), "mse", "true")) == "does not hold"
+    assert numbers.differences(1, numbers.base(1), "mse", "estimated") == {}
+
+
+def test_another_bandwidth_is_compared_with_the_methods_of_the_base() -> None:
+    swept = [row(v, s, method="cmixup", setting="bandwidth", bandwidth="3") for s, v in enumerate([9.0, 9.2, 9.1])]
+    numbers = Numbers([*rows_of(LOWEST), *swept])
+    found = numbers.differences(1, ("bandwidth", BASE[1].n, BASE[1].p), "mse", "true", bandwidth=3)
+    assert found["mixup"].mean == pytest.approx(9.1 - 6.4 / 3)
+    assert verdict(found) == "does not hold"
+
+
+def test_words_follow_the_numbers() -> None:
+    def said(values: dict[str, list[float]]) -> str:
+        return "\n".join(conclusions(Numbers(rows_of(values)), 1))
+
+    assert "MSE with true theta: at the base the ordering holds." in said(LOWEST)
+    assert "minus ERM, true theta +0.500 [" in said(LOWEST)
+    assert "(ERM is lower)" in said(LOWEST)
+    turned = {**LOWEST, "cmixup": [3.0, 3.2, 3.1], "erm": [4.0, 4.4, 4.2]}
+    assert "MSE with true theta: at the base the ordering does not hold." in said(turned)
+    assert "(C-Mixup is lower)" in said(turned)
+    assert place_text(("N", 500, 50)) == "N = 500"
+    assert place_text(("p", 500, 10)) == "p = 10"
+
+
+def test_limits_say_when_a_difference_is_not_zero() -> None:
+    wide = {"setting": "bandwidth", "bandwidth": "inf", "method": "cmixup"}
+    base = rows_of(LOWEST)
+
+    def line(values: list[float]) -> str:
+        rows = [*base, *(row(v, s, **wide) for s, v in enumerate(values))]
+        (found,) = [one for one in limits(Numbers(rows)) if "Theorem 1, bandwidth infinite, true" in one]
+        return found
+
+    assert line(LOWEST["mixup"]).endswith("is 0 in each of 3 seeds: the same draws.")
+    assert "which contains 0" in line([2.1, 2.2, 2.1])
+    assert "which DOES NOT contain 0" in line([7.0, 7.3, 7.2])
+
+
+def test_bandwidths_stand_side_by_side_from_zero_to_infinity() -> None:
+    numbers = theory.read(RESULTS)
+    assert numbers is not None
+    drawn = figure(numbers, 3)
+    axis = drawn.axes[2]
+    (swept,) = axis.containers
+    assert list(swept.lines[0].get_xdata()) == list(range(9))
+    labels = [label.get_text() for label in axis.get_xticklabels()]
+    assert labels == ["0", "1e-06", "0.001", "0.1", "0.333", "1", "10", "100", "inf"]
+    means = points(numbers, 3, "bandwidth", "cmixup", ("mse", "estimated"))
+    assert swept.lines[0].get_ydata()[-1] == pytest.approx(statistics.fmean(means[math.inf].values()))
+    assert faults(drawn) == []
+
+
+def test_the_grid_changes_one_thing_at_a_time() -> None:
+    for setting in settings():
+        base = BASE[setting.theorem]
+        changed = {name for name, value in vars(setting.simulation).items() if value != vars(base)[name]}
+        expected = {"base": set(), "N": {"n"}, "p": {"p"}, "bandwidth": {"bandwidth"}}
+        name = setting.name.partition(" ")[0]
+        assert changed == expected.get(name, {"noise"} if name == "noise" else {"noise", "penalty"})
+
+
+def test_the_command_writes_numbers_page_and_figures_of_one_piece(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small = {1: Theorem1(n=60, p=6, test=20)}
+    monkeypatch.setattr(theory, "BASE", BASE | small)
+    monkeypatch.setattr("scripts.theory.__main__.settings", lambda: iter([theory.Setting("base", 1, small[1])]))
+    monkeypatch.setattr("scripts.theory.__main__.figures", lambda _: {})
+    main(["--seeds", "3", "--results", str(tmp_path)])
+    rows = read_csv(tmp_path / "theory.csv")
+    assert tuple(rows[0]) == COLUMNS
+    assert {r["seed"] for r in rows} == {"0", "1", "2"}
+    assert (tmp_path / "theory.md").read_text() == render(tmp_path)["theory.md"]
+    assert "# Simulations of Theorems 1 to 3" in capsys.readouterr().out
+
+
+def test_one_seed_is_refused_before_any_work(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--seeds", "1"])
+    assert capsys.readouterr().err.startswith("error: seeds must be 2 or more")
+
+
+def test_nothing_is_rendered_without_numbers(tmp_path: Path) -> None:
+    assert render(tmp_path) == {}
+    assert figures(tmp_path) == {}
+
+
+def test_the_committed_figure_shows_what_the_numbers_are() -> None:
+    numbers = theory.read(RESULTS)
+    assert numbers is not None
+    drawn = figure(numbers, 1)
+    means = points(numbers, 1, "N", "cmixup", ("mse", "estimated"))
+    assert len(means) == 4
+    line = next(c for c in drawn.axes[0].containers if c.get_label() == "C-Mixup")
+    expected = [sum(values.values()) / len(values) for values in means.values()]
+    assert list(line.lines[0].get_ydata()) == pytest.approx(expected)
+
+
+@pytest.mark.slow
+def test_the_committed_numbers_are_those_of_the_simulations() -> None:
+    """One seed of one place of each theorem is computed again."""
+    rows = read_csv(RESULTS / "theory.csv")
+    assert len({tuple(r[c] for c in COLUMNS if c != "value") for r in rows}) == len(rows)
+    chosen = {(1, "N", 500), (2, "N", 1000), (3, "N", 200)}
+    for setting in settings():
+        if (setting.theorem, setting.name, setting.simulation.n) in chosen:
+            for again in setting.rows(3):
+                same = [r for r in rows if all(r[c] == str(again[c]) for c in COLUMNS if c != "value")]
+                assert len(same) == 1
+                assert float(same[0]["value"]) == pytest.approx(float(again["value"]), rel=1e-3, abs=1e-6), again
+
+
+def test_the_page_states_every_ordering_once() -> None:
+    numbers = theory.read(RESULTS)
+    assert numbers is not None
+    text = page(numbers)
+    assert text.count("at the base the ordering") == 6
+    for theorem in BASE:
+        assert all(found for *_, found, _ in ordering_rows(numbers, theorem))
+    assert "DOES NOT" not in text
+    assert "—: " not in text
+    assert "not run" not in text

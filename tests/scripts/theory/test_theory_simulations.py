@@ -1,0 +1,213 @@
+"""The simulations of the theorems: estimators against direct computation, moments of the data, and known limits."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from scripts.theory.estimators import (
+    direction,
+    distance_spread,
+    mixed,
+    nadaraya_watson,
+    partners,
+    ridge,
+    squared_distances,
+    uniform_partners,
+)
+from scripts.theory.simulations import (
+    Finding,
+    Theorem1,
+    Theorem2,
+    Theorem3,
+    index_rows,
+    nearest_share,
+    sparse_theta,
+    stream,
+)
+
+SMALL1 = Theorem1(n=300, p=8, test=60)
+SMALL2 = Theorem2(n=800, p=8, test=50)
+SMALL3 = Theorem3(n=60, p=20, penalty=5.0)
+
+
+def by_name(found: list[Finding]) -> dict[tuple[str, str, str], float]:
+    return {(f.method, f.theta, f.metric): f.value for f in found}
+
+
+def test_partners_follow_the_kernel() -> None:
+    """The share of each partner over evenly spread levels is its probability."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(7, 3))
+    level = np.tile(((np.arange(20000) + 0.5) / 20000)[:, None], 7)
+    for others in (False, True):
+        found = partners(x, x, 0.8, level, others=others)
+        weight = np.exp(-np.square(x[:, None] - x).sum(axis=2) / (2 * 0.8**2))
+        if others:
+            np.fill_diagonal(weight, 0)
+        expected = weight / weight.sum(axis=1, keepdims=True)
+        share = np.stack([(found == j).mean(axis=0) for j in range(7)], axis=1)
+        np.testing.assert_allclose(share, expected, atol=2e-4)
+
+
+def test_an_infinite_bandwidth_draws_what_mixup_draws_bit_for_bit() -> None:
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(500, 1))
+    level = rng.random((3, 500))
+    for others in (False, True):
+        wide = partners(x, x, math.inf, level, others=others)
+        np.testing.assert_array_equal(wide, uniform_partners(500, level, others=others))
+        assert others == (not (wide == np.arange(500)).any())
+
+
+def test_bandwidth_zero_takes_the_nearest_other_or_the_row_itself() -> None:
+    rng = np.random.default_rng(2)
+    y = rng.normal(size=(300, 1))
+    level = rng.random((2, 300))
+    away = np.abs(y - y.T)
+    np.fill_diagonal(away, np.inf)
+    np.testing.assert_array_equal(partners(y, y, 0.0, level, others=True), np.tile(away.argmin(axis=1), (2, 1)))
+    np.testing.assert_array_equal(partners(y, y, 0.0, level), np.tile(np.arange(300), (2, 1)))
+    assert nearest_share(y[:, 0], away.argmin(axis=1)[None]) == 1
+    assert nearest_share(y[:, 0], np.roll(np.arange(300), 1)[None]) < 0.1
+
+
+def test_labels_a_rounding_error_apart_are_told_apart() -> None:
+    labels = np.array([[1.0], [1.0 + 1e-12], [1.0 + 3e-12]])
+    found = partners(labels, labels[::-1].copy(), 1e-14, np.full((1, 3), 0.5))
+    assert found.tolist() == [[2, 1, 0]]
+
+
+def test_blocks_do_not_change_what_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(3)
+    x, level = rng.normal(size=(50, 4)), rng.random((2, 50))
+    t, y, at = rng.normal(size=50), rng.normal(size=50), rng.normal(size=30)
+    whole = partners(x, x, 1.0, level, others=True), distance_spread(x, x, others=True), nadaraya_watson(t, y, at, 0.3)
+    monkeypatch.setattr("scripts.theory.estimators.WEIGHTS_PER_BLOCK", 170)
+    np.testing.assert_array_equal(partners(x, x, 1.0, level, others=True), whole[0])
+    assert distance_spread(x, x, others=True) == pytest.approx(whole[1])
+    np.testing.assert_allclose(nadaraya_watson(t, y, at, 0.3), whole[2], rtol=1e-5)
+
+
+def test_the_spread_of_distances_leaves_out_a_row_with_itself() -> None:
+    x = np.random.default_rng(4).normal(size=(40, 3))
+    d = squared_distances(x, x)
+    np.testing.assert_allclose(d, np.square(x[:, None] - x).sum(axis=2), atol=1e-12)
+    assert distance_spread(x, x, others=True) == pytest.approx(d[~np.eye(40, dtype=bool)].std())
+    assert distance_spread(x, x[:30]) == pytest.approx(d[:, :30].std())
+
+
+def test_nadaraya_watson_is_the_weighted_mean_of_a_direct_loop() -> None:
+    rng = np.random.default_rng(5)
+    t, y = rng.uniform(0, 6, 80), rng.normal(size=80)
+    at = np.array([0.1, 2.0, 5.9, 40.0])  # at the last every weight underflows: the nearest decides
+    found = nadaraya_watson(t, y, at, 0.15)
+    for point, value in zip(at[:3], found[:3], strict=True):
+        weights = [math.exp(-(((point - other) / 0.15) ** 2)) for other in t]
+        assert value == pytest.approx(sum(w * v for w, v in zip(weights, y, strict=True)) / sum(weights), abs=1e-4)
+    assert found[3] == pytest.approx(y[t.argmax()], rel=1e-6)
+
+
+def test_ridge_is_least_squares_on_rows_with_the_penalty_below() -> None:
+    rng = np.random.default_rng(6)
+    x, y = rng.normal(size=(30, 5)), rng.normal(size=30)
+    stacked = np.concatenate([x, math.sqrt(7.0) * np.eye(5)])
+    expected = np.linalg.lstsq(stacked, np.append(y, np.zeros(5)), rcond=None)[0]
+    np.testing.assert_allclose(ridge(x, y, 7.0), expected, atol=1e-12)
+    plain = np.linalg.lstsq(x, y, rcond=None)[0]
+    np.testing.assert_allclose(ridge(x, y, 1e-10), plain, atol=1e-9)
+    np.testing.assert_allclose(direction(x, y), plain / np.linalg.norm(plain), atol=1e-12)
+
+
+def test_rows_are_mixed_with_lambda_on_the_first() -> None:
+    first, second = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[10.0, 20.0], [30.0, 40.0]])
+    found = mixed(first, second, np.array([[1, 0]]), np.array([[0.9, 0.25]]))
+    np.testing.assert_allclose(found, [[0.9 + 3.0, 1.8 + 4.0], [0.75 + 7.5, 1.0 + 15.0]])
+    assert mixed(first[:, 0], second[:, 0], np.zeros((3, 2), int), np.ones((3, 2))).tolist() == [1, 3] * 3
+
+
+def test_moments_of_the_single_index_model() -> None:
+    rows = index_rows(20000, 10, np.random.default_rng(7), scale=2.0, rate=0.4)
+    theta = sparse_theta(10)
+    assert np.linalg.norm(theta) == pytest.approx(1)
+    assert np.count_nonzero(theta) == 5
+    assert np.bincount(rows.cluster)[1:].tolist() == pytest.approx([4000] * 5, rel=0.06)
+    for k in (1, 5):
+        x, y = rows.x[rows.cluster == k], rows.y[rows.cluster == k]
+        np.testing.assert_allclose(x.mean(axis=0), k * theta, atol=0.02)
+        np.testing.assert_allclose(x.std(axis=0), math.hypot(0.05, 0.25), rtol=0.05)
+        assert y.mean() == pytest.approx(2 * math.exp(0.4 * k + (0.4 * 0.05) ** 2 / 2), rel=0.002)
+        # The link's slope times the spread of theta' z, beside the noise of y.
+        assert y.std() == pytest.approx(math.hypot(0.8 * math.exp(0.4 * k) * 0.05, 0.05), rel=0.05)
+
+
+def test_moments_of_the_two_domains() -> None:
+    given = Theorem3(n=4000, p=20, noise=0.1)
+    d, theta = given.rows(0)
+    p1 = given.invariant
+    assert p1 == 5
+    assert np.linalg.norm(theta) == pytest.approx(1)
+    assert not theta[p1:].any()
+    np.testing.assert_allclose(d.x.std(axis=0), 1, atol=0.05)
+    np.testing.assert_allclose((d.other - d.x)[:, :p1].std(axis=0), 0.1, rtol=0.05)
+    np.testing.assert_allclose((d.other + d.x)[:, p1:].std(axis=0), 0.1, rtol=0.05)
+    np.testing.assert_allclose((d.y - d.x @ theta).std(), 0.1, rtol=0.05)
+    np.testing.assert_allclose((d.other_y - d.other @ theta).std(), 0.1, rtol=0.05)
+
+
+@pytest.mark.parametrize("simulation", [SMALL1, SMALL2, SMALL3], ids=["1", "2", "3"])
+def test_a_seed_gives_the_same_numbers_and_another_seed_others(simulation: Theorem1 | Theorem2 | Theorem3) -> None:
+    first, again, other = simulation.run(0), simulation.run(0), simulation.run(1)
+    assert first == again
+    assert by_name(first)["cmixup", "estimated", "mse"] != by_name(other)["cmixup", "estimated", "mse"]
+    # A method alone has the numbers that it has beside the others.
+    alone = by_name(simulation.run(0, ("cmixup",)))
+    assert alone.items() <= by_name(first).items()
+
+
+@pytest.mark.parametrize("simulation", [SMALL1, SMALL2, SMALL3], ids=["1", "2", "3"])
+def test_cmixup_of_infinite_bandwidth_is_mixup(simulation: Theorem1 | Theorem2 | Theorem3) -> None:
+    found = by_name(replace(simulation, bandwidth=math.inf).run(2, ("mixup", "cmixup")))
+    mixup = {key[1:]: value for key, value in found.items() if key[0] == "mixup"}
+    cmixup = {key[1:]: v for key, v in found.items() if key[0] == "cmixup" and key[2] != "bandwidth_over_bound"}
+    assert mixup == cmixup
+    assert by_name(simulation.run(2))["cmixup", "estimated", "mse"] != mixup["estimated", "mse"]
+
+
+def test_cmixup_of_bandwidth_zero_is_erm_where_a_row_may_choose_itself() -> None:
+    found = by_name(replace(SMALL1, bandwidth=0.0).run(0, ("erm", "cmixup_self", "cmixup")))
+    assert found["cmixup_self", "", "itself"] == found["cmixup", "", "nearest_other"] == 1
+    for theta in ("estimated", "true"):
+        assert found["cmixup_self", theta, "mse"] == pytest.approx(found["erm", theta, "mse"], rel=1e-4)
+        assert found["cmixup", theta, "mse"] != pytest.approx(found["erm", theta, "mse"], rel=1e-4)
+
+
+def test_exact_pairing_cancels_what_differs_between_domains() -> None:
+    found = by_name(SMALL3.run(0))
+    assert found["exact", "", "a_largest"] < 1e-6
+    assert found["exact", "", "rank"] == 5
+    assert found["mixup", "", "a_smallest"] > 0.1
+    assert found["mixup", "", "rank"] == 20
+    free = by_name(replace(SMALL3, noise=0.0, penalty=0.0).run(0, ("exact",)))
+    assert free["exact", "estimated", "theta_error"] < 1e-24
+
+
+def test_the_error_in_the_test_domain_is_that_of_drawn_rows() -> None:
+    given = replace(SMALL3, noise=0.05)
+    d, theta = given.rows(4)
+    estimate = ridge(np.concatenate([d.x, d.other]), np.concatenate([d.y, d.other_y]), given.penalty)
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200_000, given.p)) * np.where(np.arange(given.p) < given.invariant, 1, given.scale)
+    y = x @ theta + rng.normal(0, given.noise, len(x))
+    found = by_name(given.run(4, ("erm",)))
+    assert found["erm", "estimated", "mse"] == pytest.approx(np.mean(np.square(x @ estimate - y)), rel=0.02)
+    assert found["erm", "estimated", "theta_error"] == pytest.approx(np.sum(np.square(estimate - theta)), rel=1e-6)
+
+
+def test_streams_are_apart() -> None:
+    draws = {(s, name): stream(s, name).random() for s in (0, 1) for name in ("rows", "lam", "partners")}
+    assert len(set(draws.values())) == 6
+    assert stream(0, "rows").random() == draws[0, "rows"]

@@ -1,35 +1,103 @@
-"""What users write on a command line: `key=value` words, and seeds."""
+"""The words that users write on a command line, `key=value` as in Hydra, and seeds among them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from cmixup.errors import MAX_SEED, InputError, shown
+from cmixup.errors import MAX_SEED, InputError, check_choice, check_count, check_positive, shown
 
 MOST_SEEDS = 100_000  # of one command
+SWITCH = {"0": False, "false": False, "1": True, "true": True}
+OUT = "folder of runs and of what is made of them; default CMIXUP_OUT, else outputs"  # what `--help` says of `out`
 
 
-def parse_words(words: Sequence[str], known: Sequence[str], about: str | None = None) -> dict[str, str]:
-    """Read `key=value` words of a command line; an empty value counts as not given.
+class Words(dict[str, str]):
+    """The values of a command line by their keys, as text; a key without a value is absent."""
+
+    def switch(self, key: str) -> bool:
+        """Return whether a key is 1 or true rather than 0, false or absent."""
+        return SWITCH[check_choice(key, self.get(key, "0"), tuple(SWITCH))]
+
+    def number(self, key: str, default: float) -> float:
+        """Return a number above 0."""
+        try:
+            return check_positive(key, float(self[key])) if key in self else default
+        except ValueError:
+            raise InputError(f"{key} must be a number, got {self[key]!r}") from None
+
+    def count(self, key: str, default: int = 0) -> int:
+        """Return a whole number, 0 or more."""
+        text = self.get(key, str(default))
+        if not text.isdecimal():
+            raise InputError(f"{key} must be a whole number, got {text!r}")
+        return check_count(key, int(text))
+
+    def listed(self, key: str, known: Sequence[str]) -> list[str]:
+        """Return the names between commas, each of which must be known; all known ones where the key is absent."""
+        found = [part.strip() for part in self.get(key, "").split(",") if part.strip()] or list(known)
+        for part in found:
+            if part not in known:
+                raise InputError(f"{key} must be among {', '.join(known)}, got {part!r}{near(part, known)}")
+        return found
+
+    def seeds(self, default: Any, key: str = "seeds") -> list[int]:
+        """Return seeds, see `parse_seeds`."""
+        return parse_seeds(self.get(key, default), key)
+
+    @property
+    def out(self) -> Path:
+        """The folder of runs: the word `out=`, else CMIXUP_OUT, else `outputs`."""
+        return Path(self.get("out") or os.environ.get("CMIXUP_OUT") or "outputs")
+
+
+def near(word: str, known: Sequence[str]) -> str:
+    """Return a question that names the known word most like this one, or nothing."""
+    found = difflib.get_close_matches(word, known, 1)
+    return f"; did you mean {found[0]}?" if found else ""
+
+
+def parse_words(
+    words: Sequence[str] | None,
+    keys: Mapping[str, str] | Sequence[str],
+    about: str | None = None,
+    names: Sequence[str] = (),
+) -> Words:
+    """Read a command line: values of `names` first, then `key=value` words; an empty value counts as not given.
 
     Args:
-        words: of the command line; `--help` among them prints `about` and ends.
-        known: the keys.
-        about: the command's docstring.
+        words: the command line; None is that of this process. `--help` prints `about` and the keys, and ends.
+        keys: every key with what it is and its default. A key that ends in "." stands for all that begin so.
+        about: the command's docstring, which has an example.
+        names: keys whose values may stand first and alone, such as the table of `scripts.reproduce table1`.
 
     Raises:
-        InputError: another word, or an unknown key.
+        InputError: another word, an unknown key, or a key twice.
         SystemExit: help was asked for.
     """
+    words = sys.argv[1:] if words is None else words
+    keys = keys if isinstance(keys, Mapping) else dict.fromkeys(keys, "")  # until every command describes its keys
     if {"-h", "--help"} & set(words):
-        print(f"{(about or '').strip()}\n\noptions: {'= '.join(known)}=")
+        width = max(map(len, keys), default=0)
+        print(f"{(about or '').strip()}\n")
+        for key, what in keys.items():
+            print(f"  {key + ('*=' if key.endswith('.') else '='):<{width + 1}} {what}".rstrip())
         raise SystemExit(0)
-    given: dict[str, str] = {}
+    given, left = Words(), list(names)
     for word in words:
         key, found, value = word.partition("=")
-        if not found or key not in known:
-            raise InputError(f"option must be one of {'=, '.join(known)}=, got {word!r}")
+        if not found and left and not word.startswith("-"):
+            key, value = left.pop(0), word
+        elif not (found and (key in keys or any(key.startswith(k) for k in keys if k.endswith(".")))):
+            meant = key.lstrip("-").replace("-", "_")
+            hint = f"; did you mean {meant}=?" if meant in keys else near(meant, list(keys))
+            raise InputError(f"option must be one of {'=, '.join(keys)}=, got {word!r}{hint}")
+        if key in given:
+            raise InputError(f"{key} must be given once, got {word!r} too")
         if value:
             given[key] = value
     return given

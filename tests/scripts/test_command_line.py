@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from cmixup.errors import InputError
 from scripts import train as train_module
 from scripts.driver.compose import compose_train
 from scripts.driver.interrupted import INTERRUPTED, say_interrupted
@@ -105,7 +106,37 @@ def test_ctrl_c_is_one_line_and_130(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == f"{INTERRUPTED}\n"
 
 
-def test_help_prints_what_the_command_says_of_itself(capsys: pytest.CaptureFixture[str]) -> None:
+KEYS = {"dataset": "the table; default all", "out": "folder; default outputs", "dry_run": "1 trains nothing"}
+
+
+def test_help_prints_the_docstring_and_every_key(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
-        parse_words(["--help"], ["dataset", "out"], "Does a thing.")
-    assert (stop.value.code, capsys.readouterr().out) == (0, "Does a thing.\n\noptions: dataset= out=\n")
+        parse_words(["--help"], KEYS, "Does a thing.")
+    printed = (
+        "Does a thing.\n\n  dataset= the table; default all\n  out=     folder; default outputs\n"
+        "  dry_run= 1 trains nothing\n"
+    )
+    assert (stop.value.code, capsys.readouterr().out) == (0, printed)
+
+
+def test_words_are_read_by_key_and_the_first_ones_by_place() -> None:
+    given = parse_words(["table1", "dataset=a,b", "out=", "dry_run=1"], {"table": "", **KEYS}, None, ["table"])
+    assert given == {"table": "table1", "dataset": "a,b", "dry_run": "1"}
+    assert given.listed("dataset", ["a", "b", "c"]) == ["a", "b"]
+    assert (given.switch("dry_run"), given.switch("out"), given.number("out", 2.5)) == (True, False, 2.5)
+    assert parse_words(["more.of=1"], {"more.": "options"}, None) == {"more.of": "1"}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--dataset", "a"], "did you mean dataset=?"),
+        (["--dry-run", "1"], "did you mean dry_run=?"),
+        (["datset=a"], "did you mean dataset?"),
+        (["a"], "option must be one of"),
+        (["out=a", "out=b"], "out must be given once"),
+    ],
+)
+def test_a_word_that_is_none_is_refused_with_a_hint(words: list[str], said: str) -> None:
+    with pytest.raises(InputError, match=said.replace("?", r"\?")):
+        parse_words(words, KEYS, None)

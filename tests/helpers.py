@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import functools
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,62 +17,81 @@ from torch import Tensor, nn
 from cmixup.batch import Batch
 from cmixup.data import RegressionData, Split
 from cmixup.methods.base import Method
-from cmixup.methods.cmixup import cmixup
-from cmixup.methods.cmixup_batch import cmixup_batch
-from cmixup.methods.coral import coral
-from cmixup.methods.drnn import DRNN
-from cmixup.methods.erm import ERM
-from cmixup.methods.fish import Fish
-from cmixup.methods.group_dro import GroupDRO
-from cmixup.methods.ib_irm import ib_irm
-from cmixup.methods.irm import irm
-from cmixup.methods.k_mixup import k_mixup
-from cmixup.methods.local_mixup import local_mixup
-from cmixup.methods.manifold_mixup import manifold_mixup
-from cmixup.methods.mixrl import mixrl
-from cmixup.methods.mixup import mixup
-from cmixup.methods.vrex import vrex
+from cmixup.mixing.base import Mixing
 from cmixup.mixing.linear import mix
 from cmixup.model_stack import ModelStack, stack_modules
 from cmixup.order import EpochBatches
 from cmixup.pairing.base import Pairing
-from cmixup.pairing.decay import Exponential, Knn
-from cmixup.pairing.uniform import Permutation
 from cmixup.seeding import Streams, torch_seed
 from cmixup.training.loader import BatchLoader
 from cmixup.training.settings import TrainSettings
 from cmixup.training.trainer import Run, RunResult, train
 from models.fcn3 import FCN3
+from scripts.driver.compose import command, compose_train, names, part_file
+from scripts.driver.config import Part, check_part, resolved, target
 
 CPU = torch.device("cpu")
+#: What a dataset says to the methods, for data as small as the tests'.
+SMALL = (
+    "preset=paper", "dataset.presets.paper.bandwidth=0.3", "dataset.presets.paper.alpha=0.5",
+    "dataset.presets.paper.layer=input", "++dataset.presets.paper.inner_lr=0.05",
+    "++dataset.presets.paper.inner_steps=2", "++dataset.groups=2", "++dataset.search={outer: 3, n_in: 2}",
+)  # fmt: skip
+
+
+def composed(name: str, **options: Any) -> Any:
+    """The method that `method=NAME` trains on small data; a part is chosen by its name, as in `pairing="uniform"`."""
+    return check_part("method", copy.deepcopy(_node(name, json.dumps(options)))).build()
+
+
+@functools.cache
+def _node(name: str, options: str) -> dict[str, Any]:
+    dataset = "pascal1d" if method_kind(name).tasks else "airfoil"
+    words = command({f"method.{key}": value for key, value in json.loads(options).items()})
+    return resolved(compose_train([f"dataset={dataset}", f"method={name}", *SMALL, *words]))["method"]
+
+
+def method_kind(method: str) -> type[Method]:
+    """The class of what a method's configuration builds; it says which data it is for."""
+    return Part(target(part_file("method", method)), {}).kind
+
+
+def needs_images(method: str) -> bool:
+    """Whether the method's own mixing is of images."""
+    choices = {group: name for entry in part_file("method", method).get("defaults", []) if isinstance(entry, dict)
+               for group, name in entry.items()}  # fmt: skip
+    if "mixing" not in choices:
+        return False
+    part = part_file("method/mixing", choices["mixing"])
+    kind = Part(target(part.get("mixing", part)), {}).kind
+    assert issubclass(kind, Mixing)
+    return kind.images
+
+
+_BATCH: dict[str, Any] = {"alpha": 2.0, "lam_per": "batch"}
+_HIDDEN: dict[str, Any] = {**_BATCH, "layer": "hidden"}
+#: Every configuration of a method for rows of numbers under its own name, and other options of some.
 METHODS: dict[str, Callable[[], Method]] = {
-    "erm": ERM,
-    "mixup": lambda: mixup(0.5),
-    "mixup_permutation": lambda: mixup(2.0, "batch", Permutation()),
-    "manifold_mixup": lambda: manifold_mixup(0.5),
-    "cmixup": lambda: cmixup(0.3, 0.5),
-    "cmixup_hidden": lambda: cmixup(0.3, 2.0, "batch", "hidden"),
-    "cmixup_batch": lambda: cmixup_batch(0.3, 0.5),
-    "cmixup_batch_both": lambda: cmixup_batch(0.3, 2.0, "batch", "hidden", candidates="b1+b2", factor=2.0),
-    "k_mixup": lambda: k_mixup(0.5),
-    "k_mixup_hidden": lambda: k_mixup(2.0, "batch", "hidden", k=3, metric="euclidean", second="independent"),
-    "local_mixup": lambda: local_mixup(0.5),
-    "local_mixup_hidden": lambda: local_mixup(2.0, "batch", "hidden", form=Exponential(1.0), pairing=Permutation()),
-    "local_mixup_knn": lambda: local_mixup(0.5, form=Knn(12)),
-    "mixrl": lambda: mixrl(0.5, outer=3, n_in=2),
-    "irm": lambda: irm(2, anneal=2),
-    "irm_plain": lambda: irm(2, 0.5, 0, form="plain", divide=False),
-    "ib_irm": lambda: ib_irm(2, anneal=1, ib_anneal=2),
-    "vrex": lambda: vrex(2, anneal=2),
-    "coral": lambda: coral(2),
-    "drnn": lambda: DRNN(2, ramp=4),
-    "group_dro": lambda: GroupDRO(0.1),
-    "fish": lambda: Fish(2),
-    "mixrl_hidden": lambda: mixrl(2.0, "batch", "hidden", distance="both", final="argmax", outer=2, n_in=2),
+    name: functools.partial(composed, name)
+    for name in names("method")
+    if not method_kind(name).tasks and not needs_images(name)
+} | {
+    "mixup_permutation": lambda: composed("mixup", pairing="permutation", **_BATCH),
+    "cmixup_hidden": lambda: composed("cmixup", **_HIDDEN),
+    "cmixup_batch_both": lambda: composed("cmixup_batch", candidates="b1+b2", factor=2.0, **_HIDDEN),
+    "k_mixup_hidden": lambda: composed("k_mixup", k=3, metric="euclidean", second="independent", **_HIDDEN),
+    "local_mixup_hidden": lambda: composed("local_mixup", form="exponential", pairing="permutation", **_HIDDEN),
+    "local_mixup_knn": lambda: composed("local_mixup", form="knn", k=12),
+    "foma": lambda: composed("foma", batches="shuffled"),
+    "irm": lambda: composed("irm", anneal=2),
+    "irm_plain": lambda: composed("irm", weight=0.5, anneal=0, form="plain", divide=False),
+    "ib_irm": lambda: composed("ib_irm", anneal=1, ib_anneal=2),
+    "vrex": lambda: composed("vrex", anneal=2),
+    "drnn": lambda: composed("drnn", ramp=4),
+    "group_dro": lambda: composed("group_dro", eta=0.1),
+    "mixrl_hidden": lambda: composed("mixrl", distance="both", final="argmax", outer=2, **_HIDDEN),
 }
-
-
-DOMAIN_METHODS = tuple(name for name, make in METHODS.items() if make().domains)
+DOMAIN_METHODS = tuple(name for name in METHODS if METHODS[name]().domains)
 
 
 class WithBatchNorm(nn.Module):

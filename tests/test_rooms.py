@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import re
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -98,6 +99,14 @@ def arrows() -> list[tuple[str, str]]:
 def test_imports_do_not_climb_back_up() -> None:
     climbing = [(name, other) for name, other in arrows() if ROOMS.index(room(other)) > ROOMS.index(room(name))]
     assert climbing == []
+
+
+def test_every_file_of_methods_is_run_by_a_configuration() -> None:
+    texts = [path.read_text() for path in (REPO / "configs" / "method").rglob("*.yaml")]
+    used = {name for text in texts for name in re.findall(r"_target_: (\S+)\.\w+", text)}
+    while more := {other for name in used for other in imports(name)} - used:
+        used |= more
+    assert {name for name in NAMES if room(name) == "cmixup.methods"} - used == {"cmixup.methods"}
 
 
 def test_no_import_is_hidden_behind_types() -> None:

@@ -1,1 +1,1 @@
-"""Training methods, one file each. Nothing is re-exported, so that no function hides the module of its name."""
+"""Training methods: every file has a class or function that a configuration names, or a base of such a one."""

@@ -16,10 +16,10 @@ from torch import nn
 from cmixup.data import RegressionData
 from cmixup.methods.maml import InnerLoop
 from cmixup.methods.metamix import MetaMix
-from cmixup.mixing.lam import Lam, TaskBeta
+from cmixup.mixing.lam import Lam
 from cmixup.order import EpochBatches
-from cmixup.pairing.decay import DistanceDecay, Threshold
-from cmixup.pairing.support import SupportPairing, SupportPermutation
+from cmixup.pairing.decay import DistanceDecay
+from cmixup.pairing.support import SupportPairing
 from cmixup.seeding import Streams
 
 
@@ -62,23 +62,3 @@ class LocalMetaMix(MetaMix):
     def set_extra_state(self, state: Mapping[str, Any]) -> None:
         """Load what `get_extra_state` returned."""
         self._pairs, self._weight = state["pairs"], state["weight"]
-
-
-def local_metamix(
-    inner: InnerLoop,
-    alpha: float,
-    lam_per: str = "query",
-    layer: str = "input",
-    *,
-    form: DistanceDecay | None = None,
-    pairing: SupportPairing | None = None,
-) -> LocalMetaMix:
-    """Return Local MetaMix: MetaMix with each query's loss weighted by how near its partner is.
-
-    Args:
-        inner, alpha, lam_per, layer, pairing: see `metamix`.
-        form: the weight by distance; `Threshold(0.25)` by default, at quantile 1 it is MetaMix.
-    """
-    return LocalMetaMix(
-        form or Threshold(0.25), pairing or SupportPermutation(), TaskBeta(alpha, lam_per), inner, layer
-    )

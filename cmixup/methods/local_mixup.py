@@ -3,10 +3,10 @@
 Differences from the original code: the weights are applied, to the loss of each example, and the sum is divided by
 theirs (the image scripts' model hands back ones, so they train plain mixup; the notebook multiplies a loss that is
 already averaged); distances are measured on standardised inputs; the threshold is a quantile of the training pairs'
-distances; partners come from the whole training set by default (the pairing `Permutation` is the original's); labels
-are regression targets, mixed as values; the batch keeps its size, so fewer pairs count in a step (`kept_fraction`).
-A step in which no pair survives leaves the weights as they are; the optimiser's moments decay as by a zero gradient,
-for a model of a stack as for one alone. Its loss counts as 0 in `train_loss`.
+distances; the configuration draws partners from the whole training set (the pairing `Permutation` is the original's);
+labels are regression targets, mixed as values; the batch keeps its size, so fewer pairs count in a step
+(`kept_fraction`). A step in which no pair survives leaves the weights as they are; the optimiser's moments decay as by
+a zero gradient, for a model of a stack as for one alone. Its loss counts as 0 in `train_loss`.
 """
 
 from __future__ import annotations
@@ -23,13 +23,12 @@ from cmixup.data import RegressionData
 from cmixup.errors import InputError
 from cmixup.methods.mix import Mix
 from cmixup.mixing.base import Mixing
-from cmixup.mixing.lam import Beta, Lam
+from cmixup.mixing.lam import Lam
 from cmixup.model_stack import ModelStack
 from cmixup.order import EpochBatches
 from cmixup.pairing.base import Pairing
-from cmixup.pairing.decay import Decay, Threshold
+from cmixup.pairing.decay import Decay
 from cmixup.pairing.flat import Standardised
-from cmixup.pairing.uniform import Uniform
 from cmixup.seeding import Streams
 
 
@@ -101,23 +100,3 @@ class LocalMixup(Mix):
         """Load what `get_extra_state` returned."""
         self._pairs, self._steps, self._empty_steps = state["pairs"], state["steps"], state["empty_steps"]
         self._weight = state["weight"]
-
-
-def local_mixup(
-    alpha: float,
-    lam_per: str = "example",
-    layer: str = "input",
-    *,
-    form: Decay | None = None,
-    pairing: Pairing | None = None,
-) -> LocalMixup:
-    """Return Local Mixup: random partners, each pair's loss weighted by how near its inputs are.
-
-    Args:
-        alpha: lam ~ Beta(alpha, alpha).
-        lam_per: one lambda an "example" or a "batch".
-        layer: "input", "hidden" for the backbone's own mix point, or the name of one. Distances are on inputs.
-        form: the weight by distance; `Threshold(0.25)` by default, at quantile 1 it is mixup.
-        pairing: `Uniform()` over the training set by default.
-    """
-    return LocalMixup(form or Threshold(0.25), pairing or Uniform(), Beta(alpha, lam_per), layer)

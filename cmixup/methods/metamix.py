@@ -19,10 +19,10 @@ from cmixup.batch import Batch
 from cmixup.data import RegressionData
 from cmixup.methods.base import squared_error
 from cmixup.methods.maml import MAML, InnerLoop, Mixed
-from cmixup.mixing.lam import Lam, TaskBeta
+from cmixup.mixing.lam import Lam
 from cmixup.mixing.linear import interpolate
 from cmixup.order import EpochBatches
-from cmixup.pairing.support import SupportPairing, SupportPermutation
+from cmixup.pairing.support import SupportPairing
 from cmixup.seeding import Streams
 
 
@@ -75,23 +75,3 @@ class MetaMix(MAML):
     def diagnostics(self) -> dict[str, float | str]:
         """Return the pairing's diagnostics."""
         return self.pairing.diagnostics()
-
-
-def metamix(
-    inner: InnerLoop,
-    alpha: float,
-    lam_per: str = "query",
-    layer: str = "input",
-    *,
-    pairing: SupportPairing | None = None,
-) -> MetaMix:
-    """Return MetaMix: the query of each task is mixed with its support, paired at random.
-
-    Args:
-        inner: see `MAML`.
-        alpha: lam ~ Beta(alpha, alpha).
-        lam_per: one lambda a "query" or a "task".
-        layer: "input", "hidden", the name of a mix point, or "random".
-        pairing: a permutation of the support by default (MetaMix's code).
-    """
-    return MetaMix(pairing or SupportPermutation(), TaskBeta(alpha, lam_per), inner, layer)

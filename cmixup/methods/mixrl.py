@@ -22,7 +22,7 @@ from cmixup.methods.base import Method
 from cmixup.methods.mix import Mix
 from cmixup.methods.mixrl_search import PolicySearch, Search, SearchRun
 from cmixup.mixing.base import Mixing
-from cmixup.mixing.lam import Beta, Lam
+from cmixup.mixing.lam import Lam
 from cmixup.model_stack import ModelStack
 from cmixup.pairing.neighbours import Neighbours
 from cmixup.seeding import Streams
@@ -84,28 +84,3 @@ class MixRL(Mix):
             for run in runs:
                 best = run.pairing.probabilities.argmax(axis=1)
                 run.pairing.probabilities = np.eye(len(run.pairing.options))[best]
-
-
-def mixrl(
-    alpha: float,
-    lam_per: str = "example",
-    layer: str = "input",
-    *,
-    m: int = 5,
-    options: list | None = None,
-    distance: str = "x",
-    final: str = "sample",
-    **search: float,
-) -> MixRL:
-    """Return MixRL: each row is mixed with one of its k_i nearest rows, k_i drawn from a policy learned on validation.
-
-    Args:
-        alpha: lam ~ Beta(alpha, alpha).
-        lam_per: one lambda an "example" or a "batch".
-        layer: "input", "hidden" for the backbone's own mix point, or the name of one.
-        m, options, distance: see `Neighbours`.
-        final: see `MixRL`.
-        **search: outer, n_in, n_policy, inner_batch, inner_lr, policy_lr, entropy; see `Search`.
-    """
-    pairing = Neighbours(m, options, distance)
-    return MixRL(pairing, Beta(alpha, lam_per), layer, final=final, search=Search(**search))  # type: ignore[arg-type]

@@ -21,8 +21,10 @@ from torch import Tensor, nn
 from cmixup import PartnerSampler
 from cmixup.batch import Batch
 from cmixup.files import write_atomically
-from cmixup.methods.cmixup import cmixup
+from cmixup.methods.mix import Mix
+from cmixup.mixing.lam import Beta
 from cmixup.model_stack import ModelStack
+from cmixup.pairing.label import LabelDistance
 from models.fcn3 import FCN3
 from models.lstnet import LSTNet
 from models.resnet import ResNet
@@ -78,7 +80,7 @@ def steps_of(device: torch.device, *, short: bool) -> Iterator[Row]:
                 if how != "plain" and device.type != "cuda":
                     continue
                 stack = ModelStack([network() for _ in range(size)], device)
-                method = cmixup(0.3, 2.0, layer=layer)
+                method = Mix(LabelDistance(0.3), Beta(2.0), layer)
                 method.layers = (layer,)
                 lead = (size,) if size > 1 else ()
                 x, y = torch.rand(*lead, *shape, device=device), torch.rand(*lead, shape[0], width, device=device)

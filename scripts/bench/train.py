@@ -19,9 +19,11 @@ from torch import nn
 from cmixup.data import RegressionData
 from cmixup.files import write_atomically
 from cmixup.methods.base import squared_error
-from cmixup.methods.cmixup import cmixup
+from cmixup.methods.mix import Mix
+from cmixup.mixing.lam import Beta
 from cmixup.model_stack import ModelStack
 from cmixup.optim import descend
+from cmixup.pairing.label import LabelDistance
 from cmixup.seeding import Streams, torch_seed
 from cmixup.training.settings import TrainSettings
 from cmixup.training.trainer import Run, train
@@ -78,7 +80,7 @@ def ours(data: list[RegressionData], seeds: list[int], epochs: int) -> list[floa
         streams = Streams(seed)
         with torch_seed(streams.init):
             model = FCN3((5,), 1)
-        runs.append(Run(loaded, cmixup(BANDWIDTH, ALPHA, "batch", "hidden"), model, streams))
+        runs.append(Run(loaded, Mix(LabelDistance(BANDWIDTH), Beta(ALPHA, "batch"), "hidden"), model, streams))
     results = train(runs, TrainSettings(epochs, BATCH, LR, drop_last=True))
     return [outcome.scores["test"]["rmse"] for outcome in results]
 

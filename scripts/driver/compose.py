@@ -165,7 +165,8 @@ def override(key: str, value: Any) -> str:
     group = key.replace(".", "/")
     if isinstance(value, str) and (CONFIG_DIR / group / f"{value}.yaml").is_file():
         return f"{group}={value}"
-    return f"{key}={json.dumps(value)}"
+    text = json.dumps(value)
+    return f"{key}={text if isinstance(value, str) else text.replace('Infinity', 'inf')}"  # as Hydra spells it
 
 
 def command(options: Mapping[str, Any]) -> list[str]:

@@ -71,7 +71,7 @@ class CurvedMix(Mix):
     """C-Mixup of inputs that mixes a row less where mixing is biased.
 
     Args:
-        bandwidth: see `cmixup.methods.cmixup.cmixup`.
+        bandwidth: see `cmixup.pairing.label.LabelDistance`.
         alpha: of rows without bias.
         strength: how much a bias as large as the noise counts.
     """

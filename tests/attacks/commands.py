@@ -34,8 +34,7 @@ MODULES = (
     "scripts.driver.job", "scripts.plan.cells", "scripts.records.experiment", "scripts.records.published",
     "scripts.records.tables", "scripts.report.figures", "scripts.report.sweep_figure", "scripts.report.terminal",
     "datasets.no2", "datasets.exchange_rate", "datasets.pascal1d", "models.fcn3", "models.lstnet", "models.conv_maml",
-    "cmixup.methods.cmixup", "cmixup.methods.mixup", "cmixup.methods.erm", "cmixup.methods.mixrl",
-    "cmixup.methods.maml", "cmixup.methods.cmixup_meta",
+    "cmixup.methods.mix", "cmixup.methods.erm", "cmixup.methods.mixrl", "cmixup.methods.metamix",
 )  # fmt: skip
 #: Choices of groups that are composed before the first command is forked.
 WARM = (["dataset=no2", "method=cmixup"], ["dataset=no2", "method=mixup"], ["dataset=no2", "method=erm"],

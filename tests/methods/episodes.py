@@ -14,19 +14,14 @@ from cmixup.backbone import Backbone
 from cmixup.batch import Batch
 from cmixup.data import RegressionData, Split
 from cmixup.methods.base import Method
-from cmixup.methods.cmixup_meta import cmixup_meta
-from cmixup.methods.k_metamix import k_metamix
-from cmixup.methods.local_metamix import local_metamix
 from cmixup.methods.maml import MAML, InnerLoop
 from cmixup.methods.meta_aug import MetaAug
-from cmixup.methods.metamix import metamix
 from cmixup.methods.mr_maml import MRMAML
-from cmixup.pairing.support import SupportUniform
 from cmixup.seeding import Streams, torch_seed
 from cmixup.tasks import Tasks
 from cmixup.training.loader import BatchLoader
 from cmixup.training.trainer import Run
-from tests.helpers import fitted
+from tests.helpers import composed, fitted
 
 SHOTS, SIDE = 6, 4
 LR = 0.05
@@ -42,11 +37,11 @@ METHODS: dict[str, Callable[[], Method]] = {
     "maml_all": lambda: MAML(loop(report_steps=3, adapt_encoder=True)),
     "mr_maml": lambda: MRMAML(loop(report_steps=3), beta=1e-3),
     "meta_aug": lambda: MetaAug(loop(report_steps=3)),
-    "metamix": lambda: metamix(loop(), 0.5),
-    "metamix_random": lambda: metamix(loop(), 0.5, "task", "random", pairing=SupportUniform()),
-    "k_metamix": lambda: k_metamix(loop(), 0.5, k=3),
-    "local_metamix": lambda: local_metamix(loop(), 0.5),
-    "cmixup_meta": lambda: cmixup_meta(1.0, loop(), 0.5),
+    "metamix": lambda: composed("metamix"),
+    "metamix_random": lambda: composed("metamix", lam_per="task", layer="random", pairing="support_uniform"),
+    "k_metamix": lambda: composed("k_metamix", k=3),
+    "local_metamix": lambda: composed("local_metamix"),
+    "cmixup_meta": lambda: composed("cmixup_meta", bandwidth=1.0),
 }
 
 

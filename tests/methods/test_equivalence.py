@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from cmixup.methods.base import Method
-from cmixup.methods.cmixup import cmixup
-from cmixup.methods.cmixup_batch import cmixup_batch
 from cmixup.methods.erm import ERM
-from cmixup.methods.k_mixup import k_mixup
-from cmixup.methods.local_mixup import LocalMixup, local_mixup
-from cmixup.methods.manifold_mixup import manifold_mixup
+from cmixup.methods.local_mixup import LocalMixup
 from cmixup.methods.mix import Mix
-from cmixup.methods.mixup import mixup
 from cmixup.mixing.lam import Beta, Constant
-from cmixup.pairing.base import Pairing
 from cmixup.pairing.decay import Exponential, Knn, Threshold
 from cmixup.pairing.label import LabelDistance
-from cmixup.pairing.uniform import Permutation, Uniform
+from cmixup.pairing.uniform import Uniform
 from cmixup.seeding import Streams
 from tests.helpers import (
     DOMAIN_METHODS,
@@ -29,6 +24,7 @@ from tests.helpers import (
     Own,
     assert_states_close,
     assert_states_equal,
+    composed,
     epoch_batches,
     fitted,
     make_data,
@@ -46,33 +42,32 @@ EQUAL_TO_ERM: dict[str, Callable[[], Method]] = {
     "manifold_mixup, lam 1": lambda: Mix(Uniform(), Constant(1.0), layer="hidden"),
     "cmixup, lam 1": lambda: Mix(LabelDistance(0.3), Constant(1.0)),
     "cmixup hidden, lam 1": lambda: Mix(LabelDistance(0.3), Constant(1.0), layer="block2"),
-    "cmixup, bandwidth 0": lambda: cmixup(0.0, 0.5),
-    "cmixup hidden, bandwidth 0": lambda: cmixup(0.0, 0.5, layer="hidden"),
-    "cmixup a batch, bandwidth 0": lambda: cmixup(0.0, 2.0, "batch"),
-    "cmixup_batch b1+b2, bandwidth 0": lambda: cmixup_batch(0.0, 0.5, candidates="b1+b2"),
-    "cmixup_batch all data, bandwidth 0": lambda: cmixup_batch(0.0, 0.5, factor=INF),
-    "k_mixup, k = batch size": lambda: k_mixup(0.5, k=16),
+    "cmixup, bandwidth 0": lambda: composed("cmixup", bandwidth=0.0),
+    "cmixup hidden, bandwidth 0": lambda: composed("cmixup", bandwidth=0.0, layer="hidden"),
+    "cmixup a batch, bandwidth 0": lambda: composed("cmixup", bandwidth=0.0, alpha=2.0, lam_per="batch"),
+    "cmixup_batch b1+b2, bandwidth 0": lambda: composed("cmixup_batch", bandwidth=0.0, candidates="b1+b2"),
+    "cmixup_batch all data, bandwidth 0": lambda: composed("cmixup_batch", bandwidth=0.0, factor=INF),
+    "k_mixup, k = batch size": lambda: composed("k_mixup", k=16),
     "local_mixup of self pairs, eps 0": lambda: LocalMixup(Threshold(0.0), Own(), Beta(0.5)),
     "local_mixup of self pairs, exponential": lambda: LocalMixup(Exponential(3.0), Own(), Beta(0.5)),
     "local_mixup of self pairs, knn": lambda: LocalMixup(Knn(0), Own(), Beta(0.5), "hidden"),
     "local_mixup, lam 1": lambda: LocalMixup(Threshold(1.0), Uniform(), Constant(1.0)),
 }
 
-EQUAL_TO_MIXUP: dict[str, Callable[[str, Pairing], Method]] = {
-    "eps = inf": lambda layer, pairing: local_mixup(0.5, layer=layer, pairing=pairing, form=Threshold(1.0)),
-    "a = 0": lambda layer, pairing: local_mixup(0.5, layer=layer, pairing=pairing, form=Exponential(0.0)),
-    "knn of all": lambda layer, pairing: local_mixup(0.5, layer=layer, pairing=pairing, form=Knn(47)),
+EQUAL_TO_MIXUP: dict[str, dict[str, Any]] = {
+    "eps = inf": {"quantile": 1.0},
+    "a = 0": {"form": "exponential", "a": 0.0},
+    "knn of all": {"form": "knn", "k": 47},
 }
 
 
-@pytest.mark.parametrize("pairing", [Uniform, Permutation])
+@pytest.mark.parametrize("pairing", ["uniform", "permutation"])
 @pytest.mark.parametrize("layer", ["input", "hidden"])
 @pytest.mark.parametrize("name", EQUAL_TO_MIXUP)
-def test_local_mixup_that_keeps_every_pair_is_mixup(name: str, layer: str, pairing: Callable[[], Pairing]) -> None:
+def test_local_mixup_that_keeps_every_pair_is_mixup(name: str, layer: str, pairing: str) -> None:
     data = make_data(5, THREE_STEPS)
-    right = mixup(0.5, pairing=pairing())
-    right.layer = layer
-    left = train_one(EQUAL_TO_MIXUP[name](layer, pairing()), 5, data)
+    right = composed("mixup", pairing=pairing, layer=layer)
+    left = train_one(composed("local_mixup", pairing=pairing, layer=layer, **EQUAL_TO_MIXUP[name]), 5, data)
     assert_states_close(left.state_dict, train_one(right, 5, data).state_dict, 1e-6)
     assert left.diagnostics == {"kept_fraction": 1.0, "empty_steps": 0.0}
 
@@ -80,7 +75,7 @@ def test_local_mixup_that_keeps_every_pair_is_mixup(name: str, layer: str, pairi
 def test_local_mixup_with_eps_0_trains_on_self_pairs_only() -> None:
     """An ordinary draw has self pairs here and there, and steps without any are skipped."""
     data = make_data(5, ONE_EPOCH)
-    run = fitted(make_run(local_mixup(0.5, form=Threshold(0.0)), 5, data))
+    run = fitted(make_run(composed("local_mixup", quantile=0.0), 5, data))
     order = run.method.order(data.train, 16, run.streams, drop_last=False)
     draws = run.method.draw(order, run.streams)
     assert draws["weight"].tolist() == (draws["partner"] == order.index).tolist()
@@ -93,11 +88,12 @@ def test_k_mixup_with_one_row_a_block_is_mixup_with_a_permutation(
     lam_per: str, layer: str, sizes: tuple[int, int, int]
 ) -> None:
     data = make_data(6, sizes)
-    right = mixup(0.5, lam_per, Permutation())
-    right.layer = layer
-    left = train_one(k_mixup(0.5, lam_per, layer, k=1), 6, data)
+    right = composed("mixup", lam_per=lam_per, pairing="permutation", layer=layer)
+    left = train_one(composed("k_mixup", lam_per=lam_per, layer=layer, k=1), 6, data)
     assert_states_equal(left.state_dict, train_one(right, 6, data).state_dict)
-    assert states_differ(train_one(k_mixup(0.5, lam_per, layer, k=4), 6, data).state_dict, left.state_dict)
+    assert states_differ(
+        train_one(composed("k_mixup", lam_per=lam_per, layer=layer, k=4), 6, data).state_dict, left.state_dict
+    )
 
 
 @LENGTHS
@@ -120,7 +116,7 @@ def test_otherwise_the_methods_differ_from_erm(name: str) -> None:
 def test_bandwidth_0_is_not_erm_where_labels_repeat() -> None:
     data = make_data(5, THREE_STEPS)
     data.train.y.copy_((data.train.y > data.train.y.median()).float())
-    left, right = train_one(cmixup(0.0, 2.0), 5, data), train_one(ERM(), 5, data)
+    left, right = train_one(composed("cmixup", bandwidth=0.0, alpha=2.0), 5, data), train_one(ERM(), 5, data)
     assert states_differ(left.state_dict, right.state_dict)
 
 
@@ -128,8 +124,8 @@ def test_bandwidth_0_is_not_erm_where_labels_repeat() -> None:
 @pytest.mark.parametrize("layer", ["input", "hidden", "block2"])
 def test_infinite_and_very_large_bandwidths_are_the_same(layer: str, sizes: tuple[int, int, int]) -> None:
     data = make_data(2, sizes)
-    left = train_one(cmixup(INF, 0.5, layer=layer), 2, data)
-    right = train_one(cmixup(1e12, 0.5, layer=layer), 2, data)
+    left = train_one(composed("cmixup", bandwidth=INF, layer=layer), 2, data)
+    right = train_one(composed("cmixup", bandwidth=1e12, layer=layer), 2, data)
     assert_states_close(left.state_dict, right.state_dict, 1e-6)
 
 
@@ -138,10 +134,11 @@ def test_infinite_and_very_large_bandwidths_are_the_same(layer: str, sizes: tupl
 def test_infinite_bandwidth_is_mixup_with_the_same_sampler(layer: str, sizes: tuple[int, int, int]) -> None:
     """X + C-Mixup with an infinite bandwidth is X: only the sampler may differ."""
     data = make_data(2, sizes)
-    plain = mixup(0.5) if layer == "input" else manifold_mixup(0.5)
+    plain = composed("mixup") if layer == "input" else composed("manifold_mixup")
     plain.pairing = LabelDistance(INF)  # uniform partners, drawn by the same sampler
     assert_states_equal(
-        train_one(cmixup(INF, 0.5, layer=layer), 2, data).state_dict, train_one(plain, 2, data).state_dict
+        train_one(composed("cmixup", bandwidth=INF, layer=layer), 2, data).state_dict,
+        train_one(plain, 2, data).state_dict,
     )
 
 
@@ -166,11 +163,11 @@ def distance_from_uniform(counts: np.ndarray) -> float:
 @pytest.mark.parametrize(
     "method",
     [
-        lambda: mixup(0.5),
-        lambda: cmixup(INF, 0.5),
-        lambda: cmixup(1e12, 0.5),
-        lambda: cmixup_batch(INF, 0.5, factor=INF),
-        lambda: cmixup_batch(1e12, 0.5, factor=INF),
+        lambda: composed("mixup"),
+        lambda: composed("cmixup", bandwidth=INF),
+        lambda: composed("cmixup", bandwidth=1e12),
+        lambda: composed("cmixup_batch", bandwidth=INF, factor=INF),
+        lambda: composed("cmixup_batch", bandwidth=1e12, factor=INF),
     ],
 )
 def test_partners_of_mixup_and_of_infinite_bandwidth_are_uniform(method: Callable[[], Method]) -> None:
@@ -178,12 +175,12 @@ def test_partners_of_mixup_and_of_infinite_bandwidth_are_uniform(method: Callabl
 
 
 def test_partners_of_a_finite_bandwidth_are_not_uniform() -> None:
-    assert distance_from_uniform(partner_counts(cmixup(0.3, 0.5))) > 20
-    assert distance_from_uniform(partner_counts(cmixup_batch(0.3, 0.5, factor=INF))) > 20
+    assert distance_from_uniform(partner_counts(composed("cmixup"))) > 20
+    assert distance_from_uniform(partner_counts(composed("cmixup_batch", factor=INF))) > 20
 
 
 def test_a_second_batch_at_infinite_bandwidth_is_mixup_without_the_row_itself() -> None:
-    counts = partner_counts(cmixup_batch(INF, 0.5), epochs=400)
+    counts = partner_counts(composed("cmixup_batch", bandwidth=INF), epochs=400)
     assert not counts.diagonal().any()
     others = counts[~np.eye(40, dtype=bool)].reshape(40, 39)
     chi_square = ((others - others.mean()) ** 2 / others.mean()).sum()
@@ -195,8 +192,8 @@ def test_a_second_batch_at_infinite_bandwidth_is_mixup_without_the_row_itself() 
 @pytest.mark.parametrize("lam_per", ["example", "batch"])
 def test_manifold_mixup_at_the_input_is_mixup(lam_per: str, sizes: tuple[int, int, int]) -> None:
     data = make_data(7, sizes)
-    left = train_one(manifold_mixup(0.5, lam_per, "input"), 7, data)
-    right = train_one(mixup(0.5, lam_per), 7, data)
+    left = train_one(composed("manifold_mixup", lam_per=lam_per, layer="input"), 7, data)
+    right = train_one(composed("mixup", lam_per=lam_per), 7, data)
     assert_states_equal(left.state_dict, right.state_dict)
     assert left.scores == right.scores
 
@@ -204,7 +201,7 @@ def test_manifold_mixup_at_the_input_is_mixup(lam_per: str, sizes: tuple[int, in
 @LENGTHS
 def test_cmixup_is_mixup_with_another_pairing(sizes: tuple[int, int, int]) -> None:
     data = make_data(7, sizes)
-    left = train_one(cmixup(0.3, 0.5, "batch", "hidden"), 7, data)
+    left = train_one(composed("cmixup", lam_per="batch", layer="hidden"), 7, data)
     right = train_one(Mix(LabelDistance(0.3), Beta(0.5, "batch"), layer="block1"), 7, data)
     assert_states_equal(left.state_dict, right.state_dict)
 
@@ -221,8 +218,8 @@ def test_every_method_sees_the_same_rows_in_the_same_batches(name: str) -> None:
 
 
 def test_equal_sampler_and_lambda_give_identical_batches() -> None:
-    _, first = epoch_batches(make_run(mixup(0.5), 3))
-    _, second = epoch_batches(make_run(manifold_mixup(0.5), 3))
+    _, first = epoch_batches(make_run(composed("mixup"), 3))
+    _, second = epoch_batches(make_run(composed("manifold_mixup"), 3))
     for one, other in zip(first, second, strict=True):
         assert one.partner is not None
         assert other.partner is not None
@@ -233,7 +230,7 @@ def test_equal_sampler_and_lambda_give_identical_batches() -> None:
 
 def test_lambda_does_not_depend_on_the_pairing() -> None:
     streams = [Streams(3) for _ in range(3)]
-    methods: list[Method] = [mixup(0.5), mixup(0.5, pairing=Permutation()), cmixup(0.3, 0.5)]
+    methods: list[Method] = [composed("mixup"), composed("mixup", pairing="permutation"), composed("cmixup")]
     drawn = []
     for method, stream in zip(methods, streams, strict=True):
         run = fitted(make_run(method, 3))

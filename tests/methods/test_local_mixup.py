@@ -14,7 +14,7 @@ from cmixup.batch import Batch
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
 from cmixup.methods.base import squared_error
-from cmixup.methods.local_mixup import LocalMixup, local_mixup
+from cmixup.methods.local_mixup import LocalMixup
 from cmixup.mixing.lam import Constant
 from cmixup.model_stack import ModelStack
 from cmixup.order import EpochBatches, shuffled
@@ -28,6 +28,7 @@ from tests.helpers import (
     Own,
     assert_states_close,
     assert_states_equal,
+    composed,
     epoch_batches,
     fitted,
     make_data,
@@ -47,7 +48,7 @@ N = 200
 
 
 def drawn(n: int = N, seed: int = 3, **options: Any) -> tuple[LocalMixup, EpochBatches, dict[str, np.ndarray]]:
-    run = fitted(make_run(local_mixup(0.5, **options), seed, make_data(seed, (n, 20, 17))))
+    run = fitted(make_run(composed("local_mixup", **options), seed, make_data(seed, (n, 20, 17))))
     method = run.method
     assert isinstance(method, LocalMixup)
     order = shuffled(n, 16, run.streams.order)
@@ -78,10 +79,10 @@ def test_the_three_forms_are_those_of_the_definition() -> None:
     clear = np.abs(mine - np.quantile(distance, 0.25)) > 1e-4
     assert clear.sum() > N - 5
     assert draws["weight"][clear].tolist() == (mine <= np.quantile(distance, 0.25))[clear].tolist()
-    _, order, draws = drawn(seed=0, form=Exponential(2.0))
+    _, order, draws = drawn(seed=0, form="exponential", a=2.0)
     expected = np.exp(-2 * distance[order.index, draws["partner"]] / np.median(distance))
     np.testing.assert_allclose(draws["weight"], expected, rtol=1e-4)
-    _, order, draws = drawn(seed=0, form=Knn(20))
+    _, order, draws = drawn(seed=0, form="knn")
     nearest = np.argsort(distance, axis=1)[:, :21]  # itself and 20 others
     expected = [j in nearest[i] for i, j in zip(order.index, draws["partner"], strict=True)]
     assert draws["weight"].tolist() == expected
@@ -89,19 +90,19 @@ def test_the_three_forms_are_those_of_the_definition() -> None:
 
 def test_the_kept_fraction_is_the_quantile() -> None:
     for quantile in (0.1, 0.5):
-        run = fitted(make_run(local_mixup(0.5, form=Threshold(quantile)), 0, make_data(0, (N, 20, 17))))
+        run = fitted(make_run(composed("local_mixup", quantile=quantile), 0, make_data(0, (N, 20, 17))))
         for _ in range(50):
             run.method.draw(shuffled(N, 16, run.streams.order), run.streams)
         assert run.method.diagnostics()["kept_fraction"] == pytest.approx(quantile, abs=0.02)
 
 
 def test_diagnostics_count_pairs_and_empty_steps() -> None:
-    method, order, draws = drawn(form=Threshold(0.02))
+    method, order, draws = drawn(quantile=0.02)
     pieces = np.split(draws["weight"], np.cumsum(order.sizes)[:-1])
     empty = [piece.sum() == 0 for piece in pieces]
     assert 0 < sum(empty) < len(empty)
     assert method.diagnostics() == {"kept_fraction": draws["weight"].mean(), "empty_steps": np.mean(empty)}
-    assert local_mixup(0.5).diagnostics() == {}
+    assert composed("local_mixup").diagnostics() == {}
 
 
 def test_the_unit_of_a_feature_does_not_matter() -> None:
@@ -110,8 +111,8 @@ def test_the_unit_of_a_feature_does_not_matter() -> None:
     scaled = Split(train_split.x * torch.tensor([1.0, 1000.0, 0.01]), train_split.y, train_split.domain)
     weights = []
     for split in (train_split, scaled):
-        method = local_mixup(0.5, form=Exponential())
-        method.fit(replace(data, train=split), make_run(local_mixup(0.5), 3, data).model, None)
+        method = composed("local_mixup", form="exponential")
+        method.fit(replace(data, train=split), make_run(composed("local_mixup"), 3, data).model, None)
         streams = Streams(3)
         weights.append(method.draw(shuffled(N, 16, streams.order), streams)["weight"])
     np.testing.assert_allclose(weights[0], weights[1], rtol=1e-3)
@@ -141,7 +142,7 @@ def batch_of(run: Any, weight: torch.Tensor) -> Batch:
 
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
 def test_a_step_without_survivors_leaves_the_weights(optimizer: str) -> None:
-    run = make_run(local_mixup(0.5))
+    run = make_run(composed("local_mixup"))
     stack = ModelStack([run.model], CPU, optimizer, 0.01, weight_decay=0.1)
     run.method.step(stack, batch_of(run, torch.ones(16)))  # moments are no longer 0
     before = {name: value.clone() for name, value in run.model.state_dict().items()}
@@ -153,7 +154,7 @@ def test_a_step_without_survivors_leaves_the_weights(optimizer: str) -> None:
 
 
 def test_rows_without_weight_do_not_count() -> None:
-    run = make_run(local_mixup(0.5))
+    run = make_run(composed("local_mixup"))
     weight = (torch.arange(16) < 5).float()
     batch = batch_of(run, weight)
     assert batch.partner is not None
@@ -168,13 +169,13 @@ def test_rows_without_weight_do_not_count() -> None:
 def test_in_a_stack_only_the_models_without_survivors_stand_still() -> None:
     """At this quantile about half of all steps are empty, at different times for every run."""
     seeds, data = range(4), {s: make_data(s, (203, 20, 17)) for s in range(4)}
-    runs = [make_run(local_mixup(0.5, form=Threshold(0.04)), s, data[s]) for s in seeds]
+    runs = [make_run(composed("local_mixup", quantile=0.04), s, data[s]) for s in seeds]
     together = train(runs, settings(epochs=3, weight_decay=0.01))
     empty = [result.diagnostics["empty_steps"] for result in together]
     assert all(0.2 < share < 0.8 for share in empty)
     assert len(set(empty)) > 1
     for seed, result in zip(seeds, together, strict=True):
-        alone = train_one(local_mixup(0.5, form=Threshold(0.04)), seed, data[seed], epochs=3, weight_decay=0.01)
+        alone = train_one(composed("local_mixup", quantile=0.04), seed, data[seed], epochs=3, weight_decay=0.01)
         assert_states_close(result.state_dict, alone.state_dict, 1e-5)
         assert all(np.isfinite(row["train_loss"]) for row in result.history)
 
@@ -194,13 +195,13 @@ def test_no_survivors_at_all_leaves_the_model_as_it_was_made() -> None:
     assert result.diagnostics == {"kept_fraction": 0.0, "empty_steps": 1.0}
 
 
-@pytest.mark.parametrize("form", [Threshold(), Exponential(), Knn(5)])
-def test_inputs_read_on_demand_give_the_same_numbers(form: Decay) -> None:
+@pytest.mark.parametrize("form", ["threshold", "exponential", "knn"])
+def test_inputs_read_on_demand_give_the_same_numbers(form: str) -> None:
     data = make_data(3)
     lazy = Split(Lazy(data.train.x), data.train.y, data.train.domain)
     other = RegressionData("data", lazy, data.val, data.test, unit="none")
-    one = train_one(local_mixup(0.5, form=form), 3, data)
-    assert_states_close(one.state_dict, train_one(local_mixup(0.5, form=form), 3, other).state_dict, 1e-6)
+    one = train_one(composed("local_mixup", form=form), 3, data)
+    assert_states_close(one.state_dict, train_one(composed("local_mixup", form=form), 3, other).state_dict, 1e-6)
 
 
 @pytest.mark.parametrize(
@@ -212,9 +213,9 @@ def test_inputs_read_on_demand_give_the_same_numbers(form: Decay) -> None:
         (lambda: Exponential(float("inf")), "a must be a finite number, 0 or more, got inf"),
         (lambda: Knn(-1), "k must be a whole number, 0 or more, got -1"),
         (lambda: Knn(2.0), "k must be a whole number, 0 or more, got 2.0"),  # type: ignore[arg-type]
-        (lambda: local_mixup(0.0), "alpha must be a finite number above 0, got 0.0"),
+        (lambda: composed("local_mixup", alpha=0.0), "alpha must be a finite number above 0, got 0.0"),
         (
-            lambda: fitted(make_run(local_mixup(0.5, form=Knn(48)))),
+            lambda: fitted(make_run(composed("local_mixup", form="knn", k=48))),
             "k must be less than the number of training rows, got k 48 for 48 rows",
         ),
     ],

@@ -11,18 +11,14 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.errors import InputError
-from cmixup.methods.cmixup_meta import cmixup_meta
 from cmixup.methods.erm import ERM
-from cmixup.methods.k_metamix import k_metamix
 from cmixup.methods.maml import MAML, InnerLoop, adapt
 from cmixup.methods.meta_aug import MetaAug
-from cmixup.methods.metamix import metamix
-from cmixup.methods.mixup import mixup
 from cmixup.methods.mr_maml import MRMAML, gaussian_divergence
 from cmixup.tasks import Episode, Tasks
 from cmixup.training.settings import TrainSettings
 from cmixup.training.trainer import train
-from tests.helpers import assert_states_equal, make_data
+from tests.helpers import assert_states_equal, composed, make_data
 from tests.helpers import make_run as plain_run
 from tests.methods.episodes import (
     LR,
@@ -328,7 +324,7 @@ def test_test_tasks_are_untouched() -> None:
 def test_tasks_and_rows_do_not_mix() -> None:
     with pytest.raises(InputError, match=r"method MAML needs a dataset of tasks .*got data"):
         train([plain_run(MAML(loop()), data=make_data())], TrainSettings(1, 3, 0.01))
-    for method in (ERM(), mixup(0.5)):
+    for method in (ERM(), composed("mixup")):
         with pytest.raises(InputError, match="needs a dataset of plain rows, got poses"):
             train([make_run(method)], TrainSettings(1, 3, 0.01))
 
@@ -356,11 +352,11 @@ def test_a_model_without_encoder_and_decoder_is_refused() -> None:
         (lambda: MRMAML(loop(), prior=0), "prior must be a finite number above 0"),
         (lambda: MetaAug(loop(), n_offsets=0), "n_offsets must be a whole number, 1 or more, got 0"),
         (lambda: MetaAug(loop(), spread=0.6), r"spread must lie in \[0, 0.5\], got 0.6"),
-        (lambda: metamix(loop(), 0.5, "batch"), "lam_per must be one of query, task, got 'batch'"),
+        (lambda: composed("metamix", lam_per="batch"), "lam_per must be one of query, task, got 'batch'"),
         (lambda: MRMAML(loop(adapt_encoder=True)), "adapt_encoder must be false for MRMAML"),
-        (lambda: k_metamix(loop(), 0.5, k=0), "k must be a whole number, 1 or more, got 0"),
-        (lambda: make_fitted(k_metamix(loop(), 0.5, k=4)), "k must divide the 6 support examples, got 4"),
-        (lambda: cmixup_meta(-1.0, loop(), 0.5), "bandwidth must be 0 or more"),
+        (lambda: composed("k_metamix", k=0), "k must be a whole number, 1 or more, got 0"),
+        (lambda: make_fitted(composed("k_metamix", k=4)), "k must divide the 6 support examples, got 4"),
+        (lambda: composed("cmixup_meta", bandwidth=-1.0), "bandwidth must be 0 or more"),
     ],
 )
 def test_bad_values_are_refused_by_name(make, message: str) -> None:

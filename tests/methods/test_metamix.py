@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from cmixup.methods.cmixup_meta import cmixup_meta
-from cmixup.methods.k_metamix import k_metamix
-from cmixup.methods.local_metamix import local_metamix
 from cmixup.methods.maml import MAML, Mixed, adapt
-from cmixup.methods.metamix import metamix
 from cmixup.mixing import mix
-from cmixup.pairing.decay import DistanceDecay, Exponential, Threshold
 from cmixup.pairing.support import SupportLabels, SupportUniform
 from cmixup.tasks import Episode
+from tests.helpers import composed
 from tests.methods.episodes import LR, METHODS, SHOTS, call, loop, make_fitted, make_split, one_batch, with_draws
 
 # ---- MetaMix
@@ -26,7 +23,7 @@ from tests.methods.episodes import LR, METHODS, SHOTS, call, loop, make_fitted, 
 @pytest.mark.parametrize("layer", ["input", "encoder", "block1"])
 @pytest.mark.parametrize("adapt_encoder", [False, True])
 def test_lam_zero_is_maml_and_lam_one_scores_the_support(layer: str, adapt_encoder: bool) -> None:
-    run = make_fitted(metamix(loop(adapt_encoder=adapt_encoder), 0.5, layer=layer))
+    run = make_fitted(composed("metamix", adapt_encoder=adapt_encoder, layer=layer))
     plain = make_fitted(MAML(loop(adapt_encoder=adapt_encoder)))
     batch, model = one_batch(run), run.model
     none = with_draws(batch, lam=torch.zeros_like(batch.draws["lam"]))
@@ -38,7 +35,7 @@ def test_lam_zero_is_maml_and_lam_one_scores_the_support(layer: str, adapt_encod
 
 @pytest.mark.parametrize("layer", ["input", "encoder", "block1"])
 def test_the_query_is_mixed_at_the_layer_with_adapted_weights(layer: str) -> None:
-    run = make_fitted(metamix(loop(), 0.5, layer=layer))
+    run = make_fitted(composed("metamix", layer=layer))
     batch, model = one_batch(run), run.model
     pair, lam = batch.draws["pair"], batch.draws["lam"]
     losses = []
@@ -62,7 +59,7 @@ def test_the_query_is_mixed_at_the_layer_with_adapted_weights(layer: str) -> Non
 
 def test_pairs_permute_the_support_and_lambda_is_per_query_or_task() -> None:
     for lam_per, different in (("query", True), ("task", False)):
-        run = make_fitted(metamix(loop(), 0.5, lam_per), n=20)
+        run = make_fitted(composed("metamix", lam_per=lam_per), n=20)
         order = run.method.order(run.data.train, 4, run.streams, drop_last=False)
         drawn = run.method.draw(order, run.streams)
         assert (np.sort(drawn["pair"], axis=1) == np.arange(SHOTS)).all()
@@ -72,7 +69,7 @@ def test_pairs_permute_the_support_and_lambda_is_per_query_or_task() -> None:
 
 
 def test_random_layers_are_one_for_each_batch_and_all_occur() -> None:
-    run = make_fitted(metamix(loop(), 0.5, layer="random"), n=200)
+    run = make_fitted(composed("metamix", layer="random"), n=200)
     assert run.method.layers == ("encoder", "block1")
     order = run.method.order(run.data.train, 4, run.streams, drop_last=False)
     layers = run.method.draw(order, run.streams)["layer"].reshape(-1, 4)
@@ -91,15 +88,15 @@ def test_prediction_has_no_mixing(name: str) -> None:
 
 
 def test_blocks_of_one_are_metamix() -> None:
-    one = make_fitted(k_metamix(loop(), 0.5, "query", k=1))
-    other = make_fitted(metamix(loop(), 0.5))
+    one = make_fitted(composed("k_metamix", lam_per="query", k=1))
+    other = make_fitted(composed("metamix"))
     a, b = (m.method.loss(m.model, one_batch(m)) for m in (one, other))
     assert torch.equal(a, b)
 
 
 @pytest.mark.parametrize("k", [2, 3, 6])
 def test_blocks_are_matched_at_the_least_cost(k: int) -> None:
-    run, plain = make_fitted(k_metamix(loop(), 0.5, k=k), n=5), make_fitted(metamix(loop(), 0.5), n=5)
+    run, plain = make_fitted(composed("k_metamix", k=k), n=5), make_fitted(composed("metamix"), n=5)
     rows = np.arange(5)
     pair = run.method.pairing.draw(rows, np.random.default_rng(0))
     random = plain.method.pairing.draw(rows, np.random.default_rng(0))
@@ -117,9 +114,9 @@ def test_blocks_are_matched_at_the_least_cost(k: int) -> None:
             assert cost(tuple(pair[row, block].tolist())) == pytest.approx(best)
 
 
-@pytest.mark.parametrize("form", [Threshold(1.0), Exponential(0.0)])
-def test_weights_of_one_are_metamix(form: DistanceDecay) -> None:
-    one, other = make_fitted(local_metamix(loop(), 0.5, form=form)), make_fitted(metamix(loop(), 0.5))
+@pytest.mark.parametrize("form", [{"quantile": 1.0}, {"form": "exponential", "a": 0.0}])
+def test_weights_of_one_are_metamix(form: dict[str, Any]) -> None:
+    one, other = make_fitted(composed("local_metamix", **form)), make_fitted(composed("metamix"))
     torch.testing.assert_close(
         one.method.loss(one.model, one_batch(one)), other.method.loss(other.model, one_batch(other))
     )
@@ -127,7 +124,7 @@ def test_weights_of_one_are_metamix(form: DistanceDecay) -> None:
 
 
 def test_the_loss_is_weighted_inside_each_task() -> None:
-    run, plain = make_fitted(local_metamix(loop(), 0.5)), make_fitted(metamix(loop(), 0.5))
+    run, plain = make_fitted(composed("local_metamix")), make_fitted(composed("metamix"))
     batch, model = one_batch(plain), run.model
     weight = torch.zeros(3, SHOTS)
     weight[0, 2], weight[1, 0], weight[1, 1] = 1.0, 0.5, 0.5
@@ -139,7 +136,7 @@ def test_the_loss_is_weighted_inside_each_task() -> None:
 
 
 def test_weights_follow_the_distance_of_the_images() -> None:
-    run = make_fitted(local_metamix(loop(), 0.5), n=30)
+    run = make_fitted(composed("local_metamix"), n=30)
     order = run.method.order(run.data.train, 5, run.streams, drop_last=False)
     drawn = run.method.draw(order, run.streams)
     x = run.data.train.x[torch.from_numpy(order.index)]
@@ -166,8 +163,8 @@ def test_probabilities_are_the_kernel_over_the_support() -> None:
 
 
 def test_an_infinite_bandwidth_is_metamix_with_uniform_partners() -> None:
-    one = make_fitted(cmixup_meta(float("inf"), loop(), 0.5))
-    other = make_fitted(metamix(loop(), 0.5, pairing=SupportUniform()))
+    one = make_fitted(composed("cmixup_meta", bandwidth=float("inf")))
+    other = make_fitted(composed("metamix", pairing="support_uniform"))
     assert torch.equal(one.method.loss(one.model, one_batch(one)), other.method.loss(other.model, one_batch(other)))
     uniform = SupportUniform()
     uniform.fit(make_split(3000))
@@ -198,6 +195,6 @@ def test_draws_follow_the_probabilities() -> None:
 
 
 def test_diagnostics_of_the_bandwidth() -> None:
-    found = make_fitted(cmixup_meta(2.0, loop(), 0.5)).method.diagnostics()
+    found = make_fitted(composed("cmixup_meta", bandwidth=2.0)).method.diagnostics()
     assert found["bandwidth"] == 2.0
     assert 1 / SHOTS < found["effective_fraction"] < 1

@@ -13,7 +13,7 @@ import torch
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
 from cmixup.methods.erm import ERM
-from cmixup.methods.mixrl import MixRL, mixrl
+from cmixup.methods.mixrl import MixRL
 from cmixup.methods.mixrl_search import PolicySearch, SearchRun, make_policy, policy_loss
 from cmixup.model_stack import ModelStack, stack_modules
 from cmixup.order import EpochBatches, shuffled
@@ -23,6 +23,7 @@ from tests.helpers import (
     CPU,
     assert_states_close,
     assert_states_equal,
+    composed,
     make_data,
     make_run,
     make_split,
@@ -35,13 +36,13 @@ FAST: dict[str, Any] = {"outer": 3, "n_in": 4}
 
 
 def searched(data: RegressionData | None = None, seed: int = 0, **options: Any) -> MixRL:
-    _, method = make_stack([make_run(mixrl(0.5, **{**FAST, **options}), seed, data)])
+    _, method = make_stack([make_run(composed("mixrl", **{**FAST, **options}), seed, data)])
     assert isinstance(method, MixRL)
     return method
 
 
 def searched_together(seeds: list[int], **options: Any) -> list[MixRL]:
-    runs = [make_run(mixrl(0.5, **{**FAST, **options}), seed) for seed in seeds]
+    runs = [make_run(composed("mixrl", **{**FAST, **options}), seed) for seed in seeds]
     make_stack(runs)
     return [run.method for run in runs if isinstance(run.method, MixRL)]
 
@@ -74,9 +75,9 @@ def test_partners_are_uniform_among_the_neighbours_chosen() -> None:
 
 def test_no_neighbours_is_erm() -> None:
     data = make_data(5, (203, 20, 17))
-    left = train_one(mixrl(0.5, options=[0], **FAST), 5, data)
+    left = train_one(composed("mixrl", options=[0], **FAST), 5, data)
     assert_states_close(left.state_dict, train_one(ERM(), 5, data).state_dict, 1e-6)
-    assert states_differ(left.state_dict, train_one(mixrl(0.5, options=[4], **FAST), 5, data).state_dict)
+    assert states_differ(left.state_dict, train_one(composed("mixrl", options=[4], **FAST), 5, data).state_dict)
 
 
 def test_all_neighbours_is_mixup_without_the_row_itself() -> None:
@@ -111,7 +112,7 @@ def test_argmax_takes_one_option_a_row() -> None:
 
 
 def test_the_search_leaves_model_and_other_streams_and_starts_anew_each_step() -> None:
-    run, fresh = make_run(mixrl(0.5, **FAST)), make_run(ERM())
+    run, fresh = make_run(composed("mixrl", **FAST)), make_run(ERM())
     before = {name: value.clone() for name, value in run.model.state_dict().items()}
     make_stack([run])
     assert_states_equal(run.model.state_dict(), before)
@@ -154,7 +155,7 @@ def test_the_policy_network_has_five_layers() -> None:
 
 def test_every_step_of_the_search_starts_from_the_same_weights() -> None:
     """Predictors that went on from each other would have had sixty steps in the end, and would be as good."""
-    method, longer = mixrl(0.5, outer=30, n_in=2), mixrl(0.5, outer=3, n_in=60)
+    method, longer = composed("mixrl", outer=30, n_in=2), composed("mixrl", outer=3, n_in=60)
     for one in (method, longer):
         train_one(one, 0)
     assert max(longer.history) < 0.5 * min(method.history)
@@ -218,7 +219,7 @@ def test_seeds_of_a_stack_differ(together_and_alone: Pairs) -> None:
 
 @pytest.mark.parametrize("seeds", [(0,), (0, 1)], ids=["one run", "a stack"])
 def test_predictors_start_anew_with_every_step(seeds: tuple[int, ...]) -> None:
-    runs = [make_run(mixrl(0.5, **FAST), seed) for seed in seeds]
+    runs = [make_run(composed("mixrl", **FAST), seed) for seed in seeds]
     stack, method = make_stack(runs)
     own = [run.method for run in runs if isinstance(run.method, MixRL)]
     given = [SearchRun(run.data, m, m.pairing, run.streams.mixing) for run, m in zip(runs, own, strict=True)]
@@ -234,7 +235,7 @@ def test_predictors_start_anew_with_every_step(seeds: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("final", ["sample", "argmax"])
 @pytest.mark.parametrize("seeds", [(0,), (0, 1)], ids=["one run", "a stack"])
 def test_a_run_that_goes_on_searches_nothing_and_draws_nothing(seeds: tuple[int, ...], final: str) -> None:
-    runs = [make_run(mixrl(0.5, final=final, **FAST), seed) for seed in seeds]
+    runs = [make_run(composed("mixrl", final=final, **FAST), seed) for seed in seeds]
     methods = [run.method for run in runs]
     for run in runs:
         run.method.fit(run.data, run.model, None)
@@ -248,13 +249,13 @@ def test_a_run_that_goes_on_searches_nothing_and_draws_nothing(seeds: tuple[int,
 
 
 def test_the_data_are_kept_until_they_are_searched() -> None:
-    runs = [make_run(mixrl(0.5, **FAST), seed) for seed in (0, 1)]
+    runs = [make_run(composed("mixrl", **FAST), seed) for seed in (0, 1)]
     _, together = make_stack(runs)
     assert [method.unsearched for method in (together, *(run.method for run in runs))] == [None] * 3
 
 
 def test_one_run_that_diverges_stops_the_stack() -> None:
-    runs = [make_run(mixrl(0.5, **FAST), seed) for seed in (0, 1)]
+    runs = [make_run(composed("mixrl", **FAST), seed) for seed in (0, 1)]
     runs[1].model.load_state_dict({name: value * 1e30 for name, value in runs[1].model.state_dict().items()})
     with pytest.raises(InputError, match=r"search of MixRL diverged, with inner_lr 0\.01"):
         make_stack(runs)
@@ -263,23 +264,25 @@ def test_one_run_that_diverges_stops_the_stack() -> None:
 @pytest.mark.parametrize("sizes", [(47, 20, 17), (48, 21, 17)], ids=["train", "val"])
 def test_runs_of_a_stack_need_splits_of_one_shape(sizes: tuple[int, int, int]) -> None:
     with pytest.raises(InputError, match="all runs of a stack need splits of one shape"):
-        make_stack([make_run(mixrl(0.5, **FAST), 0), make_run(mixrl(0.5, **FAST), 1, make_data(1, sizes))])
+        make_stack(
+            [make_run(composed("mixrl", **FAST), 0), make_run(composed("mixrl", **FAST), 1, make_data(1, sizes))]
+        )
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: mixrl(0.0), "alpha must be a finite number above 0, got 0.0"),
-        (lambda: mixrl(0.5, m=-1), "m must be a whole number, 0 or more, got -1"),
-        (lambda: mixrl(0.5, options=[]), r"options must be different whole numbers, 0 or more, got \[\]"),
-        (lambda: mixrl(0.5, options=[1, 1]), r"options must be different .*got \[1, 1\]"),
-        (lambda: mixrl(0.5, options=[0.5]), r"options must be different .*got \[0.5\]"),
-        (lambda: mixrl(0.5, distance="z"), "distance must be one of x, y, both, got 'z'"),
-        (lambda: mixrl(0.5, final="mean"), "final must be one of sample, argmax, got 'mean'"),
-        (lambda: mixrl(0.5, outer=-1), "outer must be a whole number, 0 or more, got -1"),
-        (lambda: mixrl(0.5, n_in=0), "n_in must be a whole number, 1 or more, got 0"),
-        (lambda: mixrl(0.5, inner_lr=0.0), "inner_lr must be a finite number above 0, got 0.0"),
-        (lambda: mixrl(0.5, entropy=-1.0), "entropy must be a finite number, 0 or more, got -1.0"),
+        (lambda: composed("mixrl", alpha=0.0), "alpha must be a finite number above 0, got 0.0"),
+        (lambda: composed("mixrl", m=-1), "m must be a whole number, 0 or more, got -1"),
+        (lambda: composed("mixrl", options=[]), r"options must be different whole numbers, 0 or more, got \[\]"),
+        (lambda: composed("mixrl", options=[1, 1]), r"options must be different .*got \[1, 1\]"),
+        (lambda: composed("mixrl", options=[0.5]), r"options must be different .*got \[0.5\]"),
+        (lambda: composed("mixrl", distance="z"), "distance must be one of x, y, both, got 'z'"),
+        (lambda: composed("mixrl", final="mean"), "final must be one of sample, argmax, got 'mean'"),
+        (lambda: composed("mixrl", outer=-1), "outer must be a whole number, 0 or more, got -1"),
+        (lambda: composed("mixrl", n_in=0), "n_in must be a whole number, 1 or more, got 0"),
+        (lambda: composed("mixrl", inner_lr=0.0), "inner_lr must be a finite number above 0, got 0.0"),
+        (lambda: composed("mixrl", entropy=-1.0), "entropy must be a finite number, 0 or more, got -1.0"),
         (lambda: searched(m=6), "options must be at most the 47 other training rows, got 64"),
         (lambda: searched(inner_lr=1e30, n_in=20), "search of MixRL diverged, with inner_lr 1e.30"),
     ],

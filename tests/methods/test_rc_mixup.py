@@ -12,12 +12,21 @@ from torch import nn
 
 from cmixup.errors import InputError
 from cmixup.methods.base import squared_errors
-from cmixup.methods.cmixup import cmixup
 from cmixup.methods.rc_mixup import RCMixup
 from cmixup.mixing.lam import Beta
 from cmixup.pairing.label import LabelDistance
 from cmixup.training.trainer import Run, train
-from tests.helpers import CPU, assert_states_equal, make_data, make_run, make_stack, settings, states_differ, train_one
+from tests.helpers import (
+    CPU,
+    assert_states_equal,
+    composed,
+    make_data,
+    make_run,
+    make_stack,
+    settings,
+    states_differ,
+    train_one,
+)
 from tests.training.test_checkpoint import assert_same, checkpoints, interrupted
 
 
@@ -28,7 +37,7 @@ def rc_mixup(bandwidth: float = 0.3, layer: str = "input", **options: Any) -> RC
 @pytest.mark.parametrize("layer", ["input", "hidden"])
 def test_without_noise_and_warm_up_and_with_one_bandwidth_it_is_cmixup(layer: str) -> None:
     data = make_data(5)
-    plain = train_one(cmixup(0.3, 0.5, layer=layer), 5, data, epochs=4)
+    plain = train_one(composed("cmixup", layer=layer), 5, data, epochs=4)
     for options in ({"noise": 0.0, "warm_up": 0}, {"noise": 0.5, "warm_up": 4}):
         ours = train_one(rc_mixup(layer=layer, **options), 5, data, epochs=4)
         assert_states_equal(ours.state_dict, plain.state_dict)

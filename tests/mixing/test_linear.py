@@ -7,10 +7,9 @@ import torch
 from cmixup.batch import Batch
 from cmixup.errors import InputError
 from cmixup.methods.base import squared_error
-from cmixup.methods.mixup import mixup
 from cmixup.mixing import Linear, mix
 from models.fcn3 import FCN3
-from tests.helpers import make_data, make_split
+from tests.helpers import composed, make_data, make_split
 
 
 def test_values() -> None:
@@ -134,7 +133,7 @@ def test_mixed_labels_against_mixed_losses(d_y: int) -> None:
     """The two losses differ by lam (1 - lam) |y_i - y_j|^2, which has no gradient."""
     model, batch = mixed_batch(d_y)
     assert batch.partner is not None
-    method = mixup(0.5)
+    method = composed("mixup")
     method.fit(make_data(d_y=d_y), model, None)
     loss = method.loss(model, batch)
     lam = batch.draws["lam"]

@@ -8,10 +8,8 @@ from torch import Tensor, nn
 
 from cmixup.backbone import resolve_layer, resolve_layers
 from cmixup.errors import InputError
-from cmixup.methods.cmixup import cmixup
-from cmixup.methods.manifold_mixup import manifold_mixup
 from models.deepdta import POINTS, DeepDTA
-from tests.helpers import epoch_batches, forward_mixed, make_data, make_run
+from tests.helpers import composed, epoch_batches, forward_mixed, make_data, make_run
 
 DRUG, PROTEIN = 17, 24  # little more than the convolutions need
 WIDTH = 63 * DRUG + 26 * PROTEIN
@@ -112,7 +110,7 @@ class Chooser(DeepDTA):
 
 
 def test_every_batch_draws_one_point_for_both_of_its_halves() -> None:
-    run = make_run(manifold_mixup(0.5), data=make_data(sizes=(96, 20, 17)), model=Chooser)
+    run = make_run(composed("manifold_mixup"), data=make_data(sizes=(96, 20, 17)), model=Chooser)
     _, batches = epoch_batches(run, batch_size=2)
     drawn = [b.draws["layer"] for b in batches]
     assert all((point == point[0]).all() for point in drawn)
@@ -126,8 +124,8 @@ def test_every_batch_draws_one_point_for_both_of_its_halves() -> None:
 
 
 def test_a_drawn_point_changes_neither_partners_nor_lambda() -> None:
-    fixed = make_run(cmixup(0.3, 0.5, layer="conv2"), model=Chooser)
-    free = make_run(cmixup(0.3, 0.5, layer="hidden"), model=Chooser)
+    fixed = make_run(composed("cmixup", layer="conv2"), model=Chooser)
+    free = make_run(composed("cmixup", layer="hidden"), model=Chooser)
     for one, other in zip(epoch_batches(fixed)[1], epoch_batches(free)[1], strict=True):
         assert torch.equal(one.x, other.x)
         assert torch.equal(one.partner.y, other.partner.y)

@@ -14,7 +14,6 @@ from cmixup.backbone import Backbone
 from cmixup.batch import Batch
 from cmixup.data import Split
 from cmixup.errors import InputError
-from cmixup.methods.local_mixup import local_mixup
 from cmixup.methods.mix import Mix
 from cmixup.mixing.lam import Beta
 from cmixup.order import EpochBatches, shuffled
@@ -29,6 +28,7 @@ from tests.helpers import (
     Lazy,
     assert_states_close,
     assert_states_equal,
+    composed,
     epoch_batches,
     make_data,
     make_run,
@@ -312,7 +312,7 @@ def test_a_model_without_hidden_states_and_local_mixup_are_refused_in_one_line()
     plain = make_run(Mix(RepresentationDistance(0.3), Beta(2.0)), model=nn.Linear)
     with pytest.raises(InputError, match="needs hidden representations, model Linear has none"):
         plain.method.fit(plain.data, plain.model, plain.streams)
-    run = make_run(local_mixup(0.5, pairing=RepresentationDistance(0.3)))
+    run = make_run(composed("local_mixup", pairing="representation"))
     with pytest.raises(InputError, match="pairing must give partners before the step for Local Mixup"):
         run.method.fit(run.data, run.model, run.streams)
 

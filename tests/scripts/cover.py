@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from cmixup.methods.base import Method
-from cmixup.mixing.base import Mixing
 from scripts.driver.compose import names, part_file
-from scripts.driver.config import Part, dataset_class, target
+from scripts.driver.config import dataset_class
+from tests.helpers import method_kind, needs_images
 
 DATASETS, METHODS = names("dataset"), names("method")
 PRESETS = ("paper", "released", "default")
@@ -23,26 +22,9 @@ def has_domains(dataset: str) -> bool:
     return dataset_class(dataset).domains
 
 
-def method_kind(method: str) -> type[Method]:
-    """The class of what a method's configuration builds; it says which data it is for."""
-    return Part(target(part_file("method", method)), {}).kind
-
-
 def needs_domains(method: str) -> bool:
     """Whether the method refuses a dataset without training domains."""
     return method_kind(method).domains
-
-
-def needs_images(method: str) -> bool:
-    """Whether the method's own mixing is of images."""
-    choices = {group: name for entry in part_file("method", method).get("defaults", []) if isinstance(entry, dict)
-               for group, name in entry.items()}  # fmt: skip
-    if "mixing" not in choices:
-        return False
-    part = part_file("method/mixing", choices["mixing"])
-    kind = Part(target(part.get("mixing", part)), {}).kind
-    assert issubclass(kind, Mixing)
-    return kind.images
 
 
 # Datasets whose rows are tasks, and the methods for them: they go together only.

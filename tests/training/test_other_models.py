@@ -12,10 +12,7 @@ from torch import Tensor, nn
 
 from cmixup.data import RegressionData
 from cmixup.errors import InputError
-from cmixup.methods.cmixup import cmixup
 from cmixup.methods.erm import ERM
-from cmixup.methods.manifold_mixup import manifold_mixup
-from cmixup.methods.mixup import mixup
 from cmixup.metrics import METRICS as SCORES
 from cmixup.model_stack import ModelStack
 from cmixup.training.trainer import train
@@ -25,6 +22,7 @@ from tests.helpers import (
     WithBatchNorm,
     assert_states_close,
     assert_states_equal,
+    composed,
     fitted,
     make_data,
     make_run,
@@ -99,7 +97,7 @@ def test_a_hidden_layer_asked_of_a_model_without_one_is_refused(
     layer: str, model: Callable[[int, int], nn.Module]
 ) -> None:
     with pytest.raises(InputError, match=rf"layer must be a mix point of \w+ \(input\), got '{layer}'"):
-        fitted(make_run(manifold_mixup(0.5, layer=layer), model=model))
+        fitted(make_run(composed("manifold_mixup", layer=layer), model=model))
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -112,7 +110,8 @@ def test_lazily_read_inputs_give_the_same_numbers(name: str) -> None:
     assert_states_equal(ours.state_dict, theirs.state_dict)
     assert ours.scores == theirs.scores
     assert ours.history == theirs.history
-    looks_at_inputs = name.startswith(("k_mixup", "local_mixup", "mixrl"))  # in pieces of `flat.INPUT_BYTES_PER_CHUNK`
+    looking = ("k_mixup", "local_mixup", "mixrl", "cmixup_x", "cmixup_h")  # in pieces of `flat.INPUT_BYTES_PER_CHUNK`
+    looks_at_inputs = name.startswith(looking) and name != "cmixup_hidden"
     assert max(lazies["train"].asked) == (32 if name == "fish" else 16) or looks_at_inputs
     assert max(lazies["test"].asked) == 9
     assert max(lazies["val"].asked) == 9 or name.startswith("mixrl")  # its search reads in batches of its own
@@ -123,10 +122,10 @@ def test_lazily_read_inputs_train_seeds_one_after_another() -> None:
         data = make_data(seed)
         return replace(data, train=replace(data.train, x=Lazy(data.train.x)))
 
-    together = train([make_run(mixup(0.5), seed, lazy(seed)) for seed in (0, 1)], settings())
+    together = train([make_run(composed("mixup"), seed, lazy(seed)) for seed in (0, 1)], settings())
     for seed, ours in zip((0, 1), together, strict=True):
         assert ours.stack == 1
-        assert_states_equal(ours.state_dict, train_one(mixup(0.5), seed, make_data(seed)).state_dict)
+        assert_states_equal(ours.state_dict, train_one(composed("mixup"), seed, make_data(seed)).state_dict)
 
 
 def test_models_that_do_not_stack_are_refused_by_the_stack() -> None:
@@ -135,7 +134,9 @@ def test_models_that_do_not_stack_are_refused_by_the_stack() -> None:
 
 
 def test_labels_of_several_dimensions() -> None:
-    together = train([make_run(cmixup(0.3, 0.5), seed, make_data(seed, d_y=3)) for seed in (0, 1)], settings())
+    together = train([make_run(composed("cmixup"), seed, make_data(seed, d_y=3)) for seed in (0, 1)], settings())
     for seed, ours in zip((0, 1), together, strict=True):
         assert ours.state_dict["out.weight"].shape == (3, 128)
-        assert_states_close(ours.state_dict, train_one(cmixup(0.3, 0.5), seed, make_data(seed, d_y=3)).state_dict, 1e-5)
+        assert_states_close(
+            ours.state_dict, train_one(composed("cmixup"), seed, make_data(seed, d_y=3)).state_dict, 1e-5
+        )

@@ -11,22 +11,17 @@ import pytest
 
 from cmixup.errors import InputError
 from cmixup.methods.base import Method, check_alike, per_run
-from cmixup.methods.cmixup import cmixup
 from cmixup.methods.erm import ERM
-from cmixup.methods.k_mixup import k_mixup
-from cmixup.methods.local_mixup import local_mixup
-from cmixup.methods.mixrl import mixrl
-from cmixup.methods.mixup import mixup
 from cmixup.methods.regmixup import RegMixup
 from cmixup.methods.sk_mixup import SKMixup
 from cmixup.mixing.cutmix import CutMix
 from cmixup.mixing.lam import Beta
-from cmixup.pairing.decay import Exponential, Threshold
 from cmixup.pairing.uniform import Uniform
 from cmixup.training.trainer import train
 from tests.helpers import (
     assert_diagnostics_close,
     assert_states_close,
+    composed,
     make_data,
     make_run,
     settings,
@@ -40,11 +35,11 @@ OPTIONS = [(0.0, 0.5), (0.1, 0.5), (0.1, 2.0), (float("inf"), 0.5)]  # bandwidth
 @pytest.mark.parametrize("layer", ["input", "hidden"])
 def test_a_stack_over_bandwidth_and_alpha_equals_separate_runs(layer: str) -> None:
     members = [(bandwidth, alpha, seed) for bandwidth, alpha in OPTIONS for seed in (0, 3)]
-    made = [make_run(cmixup(b, a, layer=layer), seed) for b, a, seed in members]
+    made = [make_run(composed("cmixup", bandwidth=b, alpha=a, layer=layer), seed) for b, a, seed in members]
     together = train(made, settings(epochs=2))
     assert {result.stack for result in together} == {8}
     for (bandwidth, alpha, seed), ours in zip(members, together, strict=True):
-        alone = train_one(cmixup(bandwidth, alpha, layer=layer), seed, epochs=2)
+        alone = train_one(composed("cmixup", bandwidth=bandwidth, alpha=alpha, layer=layer), seed, epochs=2)
         assert_states_close(ours.state_dict, alone.state_dict, 1e-5)
         assert ours.scores["test"] == pytest.approx(alone.scores["test"], rel=1e-4, abs=1e-5)
         assert_diagnostics_close(ours.diagnostics, alone.diagnostics, 1e-9)
@@ -63,7 +58,7 @@ def sk(tau_max: float = 1.0, tau_std: float = 1.0, distance: str = "labels") -> 
     "make",
     [
         [lambda: sk(0.1, 0.3), lambda: sk(5.0, 0.3), lambda: sk(5.0, 1.0)],
-        [lambda: local_mixup(0.5, form=Threshold(0.05)), lambda: local_mixup(2.0, form=Threshold(0.5))],
+        [lambda: composed("local_mixup", quantile=0.05), lambda: composed("local_mixup", alpha=2.0, quantile=0.5)],
     ],
     ids=["sk_mixup", "local_mixup"],
 )
@@ -87,14 +82,26 @@ def edited(method: Any, path: str, value: Any) -> Any:
 @pytest.mark.parametrize(
     ("one", "other", "named"),
     [
-        (cmixup(0.1, 0.5), cmixup(0.1, 0.5, layer="hidden"), "method.layer alike, got 'input' and 'hidden'"),
-        (ERM(), mixup(0.5), "method.class alike, got 'ERM' and 'Mix'"),
-        (cmixup(0.1, 0.5), mixup(0.5), "method.pairing.class alike, got 'LabelDistance' and 'Uniform'"),
-        (edited(mixup(0.5), "mixing", CutMix(1.0)), edited(mixup(0.5), "mixing", CutMix(0.5)), "mixing.probability"),
+        (
+            composed("cmixup", bandwidth=0.1),
+            composed("cmixup", bandwidth=0.1, layer="hidden"),
+            "method.layer alike, got 'input' and 'hidden'",
+        ),
+        (ERM(), composed("mixup"), "method.class alike, got 'ERM' and 'Mix'"),
+        (
+            composed("cmixup", bandwidth=0.1),
+            composed("mixup"),
+            "method.pairing.class alike, got 'LabelDistance' and 'Uniform'",
+        ),
+        (
+            edited(composed("mixup"), "mixing", CutMix(1.0)),
+            edited(composed("mixup"), "mixing", CutMix(0.5)),
+            "mixing.probability",
+        ),
         (regmixup(0.5), regmixup(0.5, eta=0.3), "method.eta"),  # the loss reads it
         (sk(distance="labels"), sk(distance="inputs"), "method.distance"),
-        (local_mixup(0.5), local_mixup(0.5, form=Exponential(1.0)), "method.form.class"),
-        (mixrl(0.5, m=3), edited(mixrl(0.5, m=3), "final", "argmax"), "method.final"),
+        (composed("local_mixup"), composed("local_mixup", form="exponential", a=1.0), "method.form.class"),
+        (composed("mixrl", m=3), edited(composed("mixrl", m=3), "final", "argmax"), "method.final"),
     ],
 )
 def test_what_a_stack_takes_from_the_first_must_be_alike(one: Method, other: Method, named: str) -> None:
@@ -106,24 +113,36 @@ def test_what_a_stack_takes_from_the_first_must_be_alike(one: Method, other: Met
 
 def test_the_trainer_refuses_methods_that_are_not_alike() -> None:
     with pytest.raises(InputError, match="layer alike"):
-        train([make_run(cmixup(0.1, 0.5)), make_run(cmixup(0.1, 0.5, layer="hidden"), 1)], settings())
+        train(
+            [
+                make_run(composed("cmixup", bandwidth=0.1)),
+                make_run(composed("cmixup", bandwidth=0.1, layer="hidden"), 1),
+            ],
+            settings(),
+        )
 
 
 def test_what_only_draws_may_differ() -> None:
-    check_alike([cmixup(0.1, 0.5), cmixup("auto", 2.0, "batch"), cmixup(["std", 0.3], 5.0)])
-    check_alike([k_mixup(0.5, k=2), k_mixup(2.0, k=5)])
-    nan = edited(local_mixup(0.5), "layer", float("nan"))
+    check_alike(
+        [
+            composed("cmixup", bandwidth=0.1),
+            composed("cmixup", bandwidth="auto", alpha=2.0, lam_per="batch"),
+            composed("cmixup", bandwidth=["std", 0.3], alpha=5.0),
+        ]
+    )
+    check_alike([composed("k_mixup", k=2), composed("k_mixup", alpha=2.0, k=5)])
+    nan = edited(composed("local_mixup"), "layer", float("nan"))
     check_alike([nan, copy.deepcopy(nan)])
 
 
 def test_a_subclass_does_not_inherit_what_only_draws() -> None:
-    class Reads(type(cmixup(0.1, 0.5))):  # type: ignore[misc]
+    class Reads(type(composed("cmixup", bandwidth=0.1))):  # type: ignore[misc]
         pass
 
     class Says(Reads):
         per_run: ClassVar[tuple[str, ...]] = ("lam",)
 
-    base = cmixup(0.1, 0.5)
+    base = composed("cmixup", bandwidth=0.1)
     assert per_run(base) == ("pairing", "lam")
     assert per_run(Reads(base.pairing, base.lam)) == ()
     assert per_run(Says(base.pairing, base.lam)) == ("lam",)

@@ -15,10 +15,7 @@ from cmixup.batch import Batch
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
 from cmixup.methods.base import Method
-from cmixup.methods.cmixup import cmixup
 from cmixup.methods.erm import ERM
-from cmixup.methods.mixrl import mixrl
-from cmixup.methods.mixup import mixup
 from cmixup.metrics import METRICS as SCORES
 from cmixup.model_stack import ModelStack
 from cmixup.order import EpochBatches
@@ -30,6 +27,7 @@ from models.fcn3 import FCN3
 from tests.helpers import (
     assert_states_close,
     assert_states_equal,
+    composed,
     make_data,
     make_run,
     settings,
@@ -43,7 +41,7 @@ from tests.helpers import (
 @pytest.mark.parametrize("eval_batch_size", [1, 6, 17, 20])
 def test_evaluation_does_not_depend_on_its_batch_size(eval_batch_size: int, n_seeds: int) -> None:
     def run(size: int) -> list:
-        runs = [make_run(mixup(0.5), seed) for seed in range(n_seeds)]
+        runs = [make_run(composed("mixup"), seed) for seed in range(n_seeds)]
         return train(runs, settings(epochs=2, eval_batch_size=size))
 
     for ours, whole in zip(run(eval_batch_size), run(4096), strict=True):
@@ -54,7 +52,7 @@ def test_evaluation_does_not_depend_on_its_batch_size(eval_batch_size: int, n_se
 
 def test_scores_are_those_of_the_returned_weights() -> None:
     data = make_data(1, worst=("rmse", "r"), metrics=("rmse", "mse", "mape", "r"))
-    result = train_one(mixup(0.5), 1, data, epochs=4)
+    result = train_one(composed("mixup"), 1, data, epochs=4)
     model = FCN3((3,), 1)
     model.load_state_dict(result.state_dict)
     model.eval()
@@ -191,9 +189,9 @@ def test_training_learns() -> None:
 
 
 def test_tracked_splits_are_scored_clean_after_every_epoch_and_change_nothing() -> None:
-    runs = [make_run(cmixup(0.3, 0.5), seed) for seed in range(3)]
+    runs = [make_run(composed("cmixup"), seed) for seed in range(3)]
     tracked = train(runs, settings(epochs=3, track=["train", "test"]))
-    plain = train([make_run(cmixup(0.3, 0.5), seed) for seed in range(3)], settings(epochs=3))
+    plain = train([make_run(composed("cmixup"), seed) for seed in range(3)], settings(epochs=3))
     for run, ours, theirs in zip(runs, tracked, plain, strict=True):
         assert_states_equal(ours.state_dict, theirs.state_dict)
         assert ours.scores == theirs.scores
@@ -220,7 +218,7 @@ def test_on_epoch_hears_of_every_epoch_and_run() -> None:
 @pytest.mark.parametrize("n_seeds", [1, 2])
 def test_on_search_hears_of_every_step_before_the_first_epoch(n_seeds: int) -> None:
     heard: list[tuple[int, ...]] = []
-    runs = [make_run(mixrl(0.5, outer=3, n_in=2), seed) for seed in range(n_seeds)]
+    runs = [make_run(composed("mixrl", outer=3, n_in=2), seed) for seed in range(n_seeds)]
     train(runs, settings(epochs=1), on_search=lambda *told: heard.append(told), on_epoch=lambda *_: heard.append(()))
     assert heard == [(1, 3), (2, 3), (3, 3), ()]
 

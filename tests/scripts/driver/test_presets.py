@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from cmixup.methods.cmixup import cmixup
-from cmixup.methods.cmixup_batch import cmixup_batch
-from cmixup.methods.k_mixup import k_mixup
-from cmixup.methods.manifold_mixup import manifold_mixup
 from cmixup.methods.mix import Mix
-from cmixup.methods.mixup import mixup
+from cmixup.mixing.lam import Beta
+from cmixup.pairing.blocks import Blocks
+from cmixup.pairing.label import LabelDistance
+from cmixup.pairing.second_batch import SecondBatch
+from cmixup.pairing.uniform import Uniform
 from cmixup.training.settings import TrainSettings
 from scripts.driver.compose import compose_train
 from scripts.driver.config import resolved
@@ -25,13 +25,13 @@ def planned(*overrides: str) -> Job:
 
 
 PYTHON: dict[str, Callable[[dict[str, Any]], Mix]] = {
-    "mixup": lambda c: mixup(c["alpha"], c["lam_per"]),
-    "manifold_mixup": lambda c: manifold_mixup(c["alpha"], c["lam_per"]),
-    "cmixup": lambda c: cmixup(c["bandwidth"], c["alpha"], c["lam_per"], c["layer"]),
-    "cmixup_batch": lambda c: cmixup_batch(
-        c["bandwidth"], c["alpha"], c["lam_per"], c["layer"], candidates=c["candidates"]
+    "mixup": lambda c: Mix(Uniform(), Beta(c["alpha"], c["lam_per"])),
+    "manifold_mixup": lambda c: Mix(Uniform(), Beta(c["alpha"], c["lam_per"]), "hidden"),
+    "cmixup": lambda c: Mix(LabelDistance(c["bandwidth"]), Beta(c["alpha"], c["lam_per"]), c["layer"]),
+    "cmixup_batch": lambda c: Mix(
+        SecondBatch(c["bandwidth"], c["candidates"]), Beta(c["alpha"], c["lam_per"]), c["layer"]
     ),
-    "k_mixup": lambda c: k_mixup(c["alpha"], c["lam_per"]),
+    "k_mixup": lambda c: Mix(Blocks(4), Beta(c["alpha"], c["lam_per"])),
 }
 
 

@@ -12,15 +12,13 @@ from torch import Tensor, nn
 from cmixup.batch import Batch
 from cmixup.data import ManyViews, Sampled
 from cmixup.methods.base import Method
-from cmixup.methods.cmixup import cmixup
 from cmixup.methods.erm import ERM
-from cmixup.methods.mixup import mixup
 from cmixup.training.loader import BatchLoader
 from cmixup.training.predict import predict
 from cmixup.training.share import draws_of
 from cmixup.training.trainer import train
 from models.fcn3 import FCN3
-from tests.helpers import CPU, Lazy, Own, fitted, make_data, make_run, make_split, settings
+from tests.helpers import CPU, Lazy, Own, composed, fitted, make_data, make_run, make_split, settings
 
 
 class Random(Lazy):
@@ -57,7 +55,7 @@ def test_what_is_sampled_and_what_has_views() -> None:
 
 
 def test_every_method_sees_the_same_views_of_the_same_seed() -> None:
-    plain, mixed, near = (first_epoch(method) for method in (ERM(), mixup(0.5), cmixup(0.3, 0.5)))
+    plain, mixed, near = (first_epoch(method) for method in (ERM(), composed("mixup"), composed("cmixup")))
     for batches in zip(plain, mixed, near, strict=True):
         assert torch.equal(batches[0].x, batches[1].x)
         assert torch.equal(batches[0].x, batches[2].x)
@@ -67,7 +65,7 @@ def test_every_method_sees_the_same_views_of_the_same_seed() -> None:
 
 
 def test_views_are_spread_and_a_row_mixed_with_itself_shows_two() -> None:
-    method = mixup(0.5)
+    method = composed("mixup")
     method.pairing = Own()
     batches = first_epoch(method)
     own = torch.cat([batch.x[:, 0] for batch in batches])

@@ -35,6 +35,8 @@ MINUTES  ?=
 TABLES   ?=
 COUNTS   ?=
 RULES    ?=
+FILE     ?=
+RUN      ?=
 INVARIANCE := crime,skillcraft
 NARROW = --seeds "$(SEEDS)" --datasets "$(DATASETS)" --methods "$(METHODS)" --preset "$(PRESET)" \
          --device "$(DEVICE)" --out "$(OUT)" --rerun "$(RERUN)"
@@ -163,6 +165,9 @@ test-data: $(VENV)/.ready ## Run the tests that read raw files, where CMIXUP_MIR
 
 test-all: $(VENV)/.ready ## Run every test, slow ones and those on real data too
 	$(PY) -m pytest -n 2 --dist loadfile -m 'not gpu' --timeout 1800
+
+tests-of: $(VENV)/.ready ## Print the tests of a source file and why each is one, and run them with RUN=1: FILE=cmixup/pairing/label.py
+	$(PY) -m tests.tests_of "file=$(FILE)" "run=$(RUN)"
 
 mutants: $(VENV)/.ready ## Make known mistakes in copies of the code and say which the tests miss: ONLY=fish JOBS=2
 	$(PY) -m tests.attacks.mutants --only "$(ONLY)" --jobs "$(or $(JOBS),0)"

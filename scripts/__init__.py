@@ -4,12 +4,16 @@ import sys
 
 from scripts.driver.interrupted import hear_sigterm, say_interrupted
 
-#: Commands of earlier versions with what does their work now.
-SUCCESSORS: dict[str, str] = {}
+#: Commands of earlier versions, below `scripts`, with the module and the words that do their work now.
+SUCCESSORS = {
+    "mutants": "tests.attacks.mutants",
+    "reliability": "tests.attacks",
+    "wheel_check": "tests.attacks.wheel_check",
+}
 
 if sys.argv[0] == "-m":  # what it is while Python looks for the command
     sys.excepthook = say_interrupted
     hear_sigterm()
     for _word in sys.orig_argv:
         if (_old := _word.removeprefix("scripts.")) != _word and _old in SUCCESSORS:
-            raise SystemExit(f"error: python -m scripts.{_old} is now python -m scripts.{SUCCESSORS[_old]}")
+            raise SystemExit(f"error: python -m scripts.{_old} is now python -m {SUCCESSORS[_old]}")

@@ -6,18 +6,17 @@ import ast
 import importlib
 import inspect
 import re
-from functools import cache
 from graphlib import TopologicalSorter
-from pathlib import Path
 
 import pytest
 
+from cmixup.errors import InputError
 from cmixup.pairing.base import Pairing
 from cmixup.pairing.support import SupportPairing
 from datasets.common.base import Dataset
+from tests.modules import NAMES, REPO, imports, statements
+from tests.tests_of import FILES, find_tests
 
-REPO = Path(__file__).resolve().parent.parent
-PACKAGES = ("cmixup", "datasets", "models", "scripts")
 #: From the ground up. A file may import from its own room and from every room before it; `datasets` and `models` stand
 #: on the library and not on each other.
 ROOMS = (
@@ -46,14 +45,6 @@ ROOMS = (
 )
 #: `wilds` imports torchvision, whose import beside a CPU build of PyTorch needs the help that models/vision.py gives.
 EXCEPTIONS = {("datasets.poverty_map", "models.vision")}
-FILES = sorted(path for package in PACKAGES for path in (REPO / package).rglob("*.py"))
-
-
-def name_of(path: Path) -> str:
-    return ".".join(path.relative_to(REPO).with_suffix("").parts).removesuffix(".__init__")
-
-
-NAMES = {name_of(path): path for path in FILES}
 
 
 def room(name: str) -> str:
@@ -64,26 +55,6 @@ def room(name: str) -> str:
             return "cmixup"
         return f"cmixup.{rest[0]}" if f"cmixup.{rest[0]}" in ROOMS else "cmixup.ground"
     return f"{first}.{rest[0]}" if rest and f"{first}.{rest[0]}" in ROOMS else first
-
-
-@cache
-def nodes(name: str) -> list[ast.AST]:
-    """Everything in a module's source."""
-    return list(ast.walk(ast.parse(NAMES[name].read_text())))
-
-
-@cache
-def imports(name: str) -> frozenset[str]:
-    """Our modules that a module imports anywhere, in functions and in blocks for types, too."""
-    found = set()
-    for node in nodes(name):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{name}: relative import"
-            modules = {f"{node.module}.{alias.name}" for alias in node.names}
-            found |= {module if module in NAMES else str(node.module) for module in modules}
-    return frozenset(module for module in found if module in NAMES and module != name)
 
 
 def test_no_circle_of_imports() -> None:
@@ -111,7 +82,7 @@ def test_every_file_of_methods_is_run_by_a_configuration() -> None:
 
 def test_no_import_is_hidden_behind_types() -> None:
     for name in NAMES:
-        tests = [node.test for node in nodes(name) if isinstance(node, ast.If)]
+        tests = [node.test for node in statements(name) if isinstance(node, ast.If)]
         assert not any("TYPE_CHECKING" in ast.unparse(test) for test in tests), name
 
 
@@ -158,3 +129,20 @@ def test_engine_and_driver_know_no_method_dataset_or_model_by_name() -> None:
         if room(name) in ("cmixup.training", "scripts.driver"):
             parts = {i for i in imports(name) if room(i) in ("cmixup.methods", "datasets", "datasets.common", "models")}
             assert parts <= contracts, name
+
+
+def test_every_source_file_with_code_has_tests() -> None:
+    with_code = {file for file, name in FILES.items() if len(ast.parse(NAMES[name].read_text()).body) > 1}
+    assert {file for file in with_code if not find_tests(file)} == set()
+
+
+def test_tests_are_found_by_name_mutant_import_and_target() -> None:
+    assert find_tests("scripts/train.py")["tests/scripts/test_train.py"] == "has its name"
+    assert find_tests("cmixup/pairing/label.py")["tests/methods/test_equivalence.py"] == "kills its mutants"
+    assert find_tests("cmixup/pairing/label.py")["tests/mixing/test_puzzlemix.py"] == "imports it"
+    assert find_tests("cmixup/sampling/rejection.py")["tests/sampling/test_space.py"] == "imports it over 3 imports"
+    assert find_tests("datasets/shapenet1d.py")["tests/datasets/test_datasets.py"] == "names it"
+    assert find_tests("scripts/bench/gpu.py")["make bench-gpu"] == "runs it"
+    assert find_tests("scripts/bench/__init__.py") == {}
+    with pytest.raises(InputError, match=r"did you mean cmixup/pairing/label\.py"):
+        find_tests("cmixup/pairing/lable.py")

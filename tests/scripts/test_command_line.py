@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cmixup.errors import InputError
+from scripts import SUCCESSORS
 from scripts import train as train_module
 from scripts.driver.compose import compose_train
 from scripts.driver.interrupted import INTERRUPTED, say_interrupted
 from scripts.driver.words import parse_words
 
+REPO = Path(__file__).resolve().parents[2]
 COMMANDS = sorted(path.stem for path in Path(train_module.__file__).parent.glob("[a-z]*.py"))
 
 
@@ -104,6 +108,19 @@ def test_ctrl_c_is_one_line_and_130(capsys: pytest.CaptureFixture[str]) -> None:
     assert (stop.value.code, capsys.readouterr().err) == (130, f"{INTERRUPTED}\n")
     say_interrupted(KeyboardInterrupt, KeyboardInterrupt(), None)  # type: ignore[arg-type]
     assert capsys.readouterr().err == f"{INTERRUPTED}\n"
+
+
+@pytest.mark.parametrize("old", SUCCESSORS)
+def test_an_old_command_is_gone_and_its_successor_is_there(old: str) -> None:
+    assert importlib.util.find_spec(f"scripts.{old}") is None
+    assert importlib.util.find_spec(SUCCESSORS[old].split()[0]) is not None
+
+
+def test_an_old_command_names_its_successor_in_one_line() -> None:
+    command = [sys.executable, "-m", "scripts.reliability"]
+    ended = subprocess.run(command, cwd=REPO, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr == "error: python -m scripts.reliability is now python -m tests.attacks\n"
 
 
 KEYS = {"dataset": "the table; default all", "out": "folder; default outputs", "dry_run": "1 trains nothing"}

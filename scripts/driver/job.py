@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,24 +13,19 @@ import torch
 import yaml
 
 from cmixup.data import RegressionData
-from cmixup.errors import InputError
 from cmixup.methods.base import SearchCallback
 from cmixup.ranks import distributed_place
 from cmixup.seeding import Streams, torch_seed
 from cmixup.training.checkpoint import RESUME_FILE, Checkpoints
 from cmixup.training.trainer import EpochCallback, Run, RunResult, train
-from scripts.driver.config import (
-    GROUPS,
-)
+from scripts.driver.config import GROUPS
 from scripts.driver.devices import tell, told
-from scripts.driver.ending import ENDED, end_together, go_on_ending
-from scripts.driver.locks import LOCKS, clean, holding, wait_for
-from scripts.driver.plan import Job, stack_key
+from scripts.driver.plan import Job
 from scripts.driver.predictions import Parts, scored
 from scripts.driver.provenance import code_digest, environment
 from scripts.driver.record import kept_texts, make_report, stack_report
-from scripts.driver.runs import begin_run, is_done, set_damage_aside, write_report, write_run
 from scripts.driver.stack_logger import StackLogger
+from scripts.driver.workspace import Workspace, begin_run, write_report, write_run
 
 
 class Diverged(RuntimeError):
@@ -60,76 +55,29 @@ def execute_together(
             of other code or data.
         Diverged: after the other seeds are written, naming those that failed, and where.
     """
-    for job in jobs:
-        clean(Path(job.config["out"]) / LOCKS)
-        finish_ending(job)
-    jobs = [job for job in jobs if job.pending]
-    if not jobs:
-        return []
-    if len({stack_key(job) for job in jobs}) > 1:
-        raise InputError(
-            f"jobs must share all but seeds, rates and what only draws, got {[str(job.folder) for job in jobs]}"
-        )
-    torch.set_num_threads(jobs[0].config["threads"])
-    out, left = Path(jobs[0].config["out"]), [list(job.pending) for job in jobs]
-    for job in jobs:
-        job.pending.clear()
-    done, failed, rerun = list[Path](), list[tuple[Job, str]](), jobs[0].config["rerun"]
-    while any(left):
-        names = [_name(job, s) for job, seeds in zip(jobs, left, strict=True) for s in seeds]
-        with holding(out / LOCKS, names) as taken:
-            mine = [
-                replace(job, pending=_to_train(job, [s for s in seeds if _name(job, s) in taken], rerun=rerun))
-                for job, seeds in zip(jobs, left, strict=True)
-            ]
-            for job, own in zip(jobs, mine, strict=True):
-                job.pending.extend(own.pending)
-            if here := [own for own in mine if own.pending]:
-                written, problems = _train(here, on_epoch, on_search)
-                done, failed = done + written, failed + problems
-        left = [[s for s in seeds if _name(job, s) not in taken] for job, seeds in zip(jobs, left, strict=True)]
-        if any(left):
-            wait_for(out / LOCKS, [name for name in names if name not in taken])
-            rerun = False  # what another process has trained meanwhile is new
+    workspace, failed = Workspace(jobs), list[tuple[Job, str]]()
+    with contextlib.closing(workspace.shares()) as shares:
+        for share in shares:
+            failed += _train(share, workspace, on_epoch, on_search)
     if failed:
         each = [(job, [line for one, line in failed if one.folder == job.folder]) for job in jobs]
         raise Diverged("; ".join(_what_diverged(job, lines) for job, lines in each if lines))
-    return done
-
-
-def finish_ending(job: Job) -> None:
-    """Mark those of a job's runs as done whose process was killed after it had decided that they are."""
-    if any(job.runs.glob(f"{ENDED}*")):
-        with holding(Path(job.config["out"]) / LOCKS, [_name(job, seed) for seed in job.seeds]) as taken:
-            go_on_ending(job.runs, [job.run_folder(seed) for seed in job.seeds if _name(job, seed) in taken])
-
-
-def _name(job: Job, seed: int) -> str:
-    """Return what a seed's lock is called."""
-    return job.run_folder(seed).relative_to(job.config["out"]).as_posix()
-
-
-def _to_train(job: Job, seeds: Sequence[int], *, rerun: bool) -> list[int]:
-    """Return which of these seeds, whose locks are held, are not done; with `rerun` all."""
-    folders = {seed: job.run_folder(seed) for seed in seeds}
-    go_on_ending(job.runs, list(folders.values()))
-    for folder in folders.values():
-        set_damage_aside(folder)
-    return [seed for seed, folder in folders.items() if rerun or not is_done(folder)]
+    return workspace.done
 
 
 def _train(
-    jobs: Sequence[Job], on_epoch: EpochCallback | None, on_search: SearchCallback | None
-) -> tuple[list[Path], list[tuple[Job, str]]]:
-    """Train seeds whose locks are held; return the folders that are done, and of seeds that failed the job and why."""
+    jobs: Sequence[Job], workspace: Workspace, on_epoch: EpochCallback | None, on_search: SearchCallback | None
+) -> list[tuple[Job, str]]:
+    """Train seeds whose locks are held, and write their folders; return of seeds that failed the job and why."""
     first = jobs[0]
+    torch.set_num_threads(first.config["threads"])
     members = [(job, seed) for job in jobs for seed in job.pending]
     logger = StackLogger([(job.config, job.options, job.pending) for job in jobs])  # refuses before data are read
     runs = [make_run(job, seed) for job, seed in members]
     # Before training: what is committed or edited meanwhile is not what runs.
     shared = {"started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **environment(first.device)}
     together = [(job.options, job.pending) for job in jobs]
-    training, done, failed = list[int](), list[Path](), list[tuple[Job, str]]()
+    training, failed = list[int](), list[tuple[Job, str]]()
 
     def start(seeds: list[int]) -> None:
         training[:] = logger.start(len(seeds))
@@ -160,20 +108,18 @@ def _train(
                 write_run(folder, report, result.history, weights, kept, extras=kept_texts(job.config, run, result))
                 ended.append(folder)
             told.append((number, report, kept))
-        if ended:
-            end_together(first.runs, ended)
+        workspace.end(ended)
         for number, report, predictions in told:
             job, seed = members[number]
             (job.run_folder(seed) / RESUME_FILE).unlink(missing_ok=True)
             logger.finish(number, report, predictions)
-        done.extend(ended)
 
     saving = checkpoints(first)
     tell([seed for _, seed in members])
     hooks: Any = {"on_start": start, "on_search": on_search, "on_epoch": each_epoch, "on_end": end}
     train(runs, first.settings, first.device, checkpoints=saving, **hooks)
     logger.close()
-    return done, failed
+    return failed
 
 
 def train_along(job: Job) -> None:

@@ -15,11 +15,12 @@ import torch
 from cmixup.errors import InputError
 from scripts.driver.cli import label
 from scripts.driver.compose import compose_train
-from scripts.driver.job import Diverged, execute_together, finish_ending
+from scripts.driver.job import Diverged, execute_together
 from scripts.driver.locks import LOCKS, clean
 from scripts.driver.plan import Job, plan, stack_key
 from scripts.driver.progress import ProgressDisplay
 from scripts.driver.workers import work_off
+from scripts.driver.workspace import finish_ending
 
 Cell = tuple[Sequence[str], Job]  # a command line of scripts.train with the job that it plans
 

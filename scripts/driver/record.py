@@ -10,8 +10,8 @@ from cmixup.done import FORMAT
 from cmixup.metrics import metric_of, score
 from cmixup.saved_run import MODEL, model_json
 from cmixup.training.trainer import Run, RunResult
-from scripts.driver.runs import recorded_config
 
+MACHINE_KEYS = ("out", "weights", "resume")  # of a configuration: where a run is kept, how much of it, and from where
 LEARNED_NOTHING = "learned_nothing"  # a fact of such a run, 1; its report says it in words under the same name
 
 
@@ -61,6 +61,11 @@ def make_report(
         "checksums": dict(data.checksums),
         "config": {**recorded_config(config), "seed": seed, "seeds": None},
     }
+
+
+def recorded_config(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the part of a resolved configuration that is recorded: all but folders of this machine."""
+    return {key: value for key, value in plain.items() if key not in MACHINE_KEYS}
 
 
 def nothing_learned(data: RegressionData, result: RunResult) -> str:

@@ -9,26 +9,17 @@ other bytes is refused when it is read.
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import json
 import math
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor
-
-from cmixup.done import DONE, checked, done_text, listed_files
+from cmixup.done import DONE, checked, listed_files
 from cmixup.errors import InputError
-from cmixup.files import DAMAGED, make_folder, remove_stale, set_aside, write_atomically
-from cmixup.saved_run import WEIGHTS
-from cmixup.training.checkpoint import RESUME_FILE
-from scripts.driver.predictions import PREDICTIONS, Parts, write_predictions
 
 REPORT, HISTORY, CONFIG = "report.json", "history.csv", "config.yaml"
 LONGEST_NAME = 120  # of a folder
@@ -75,68 +66,6 @@ def damage(folder: Path) -> tuple[Path, str] | None:
     return None
 
 
-def set_damage_aside(folder: Path) -> None:
-    """Set aside the damaged files of a run that counted as finished, and say so in a line each."""
-    while (folder / DONE).is_file() and (found := damage(folder)):
-        path, why = found
-        if path.is_file():
-            set_aside(path, why)
-        if path.name != DONE:
-            (folder / DONE).unlink()
-
-
-def begin_run(folder: Path, config: str) -> None:
-    """Make a run's folder and write its configuration; whatever was there no longer counts as done.
-
-    Raises:
-        OSError: the folder cannot be written.
-    """
-    make_folder(folder)
-    (folder / DONE).unlink(missing_ok=True)
-    for name in (REPORT, HISTORY, PREDICTIONS, WEIGHTS, RESUME_FILE, DONE):
-        remove_stale(folder / name)
-    write_atomically(folder / CONFIG, config)
-
-
-def recorded_config(plain: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part of a resolved configuration that is recorded: all but folders of this machine."""
-    return {key: value for key, value in plain.items() if key not in MACHINE_KEYS}
-
-
-def write_run(
-    folder: Path,
-    report: Mapping[str, Any],
-    history: Sequence[Mapping[str, float]],
-    state: Mapping[str, Tensor] | None,
-    predictions: Parts,
-    *,
-    extras: Mapping[str, str] | None = None,
-) -> None:
-    """Write a run's results, its weights if there is a `state`, and the texts `extras` by file name."""
-    (folder / WEIGHTS).unlink(missing_ok=True)
-    if state is not None:
-        buffer = io.BytesIO()
-        torch.save(dict(state), buffer)
-        write_atomically(folder / WEIGHTS, buffer.getvalue())
-    write_predictions(folder / PREDICTIONS, {report["seed"]: predictions})
-    write_report(folder, report, history)
-    for name, text in (extras or {}).items():
-        write_atomically(folder / name, text)
-
-
-def mark_done(folder: Path) -> None:
-    """Write the `DONE` of a run that is whole."""
-    kept = [path for path in sorted(folder.iterdir()) if path.is_file() and path.name not in (DONE, RESUME_FILE)]
-    listed = done_text(path for path in kept if path.suffix != DAMAGED and path.name[0] != ".")
-    write_atomically(folder / DONE, listed)
-
-
-def write_report(folder: Path, report: Mapping[str, Any], history: Sequence[Mapping[str, float]]) -> None:
-    """Write the report and the history of a run; a run that has failed has nothing more."""
-    write_atomically(folder / HISTORY, _history_csv(history))
-    write_atomically(folder / REPORT, json.dumps(strict(report), indent=1, allow_nan=False) + "\n")
-
-
 def strict(value: Any) -> Any:
     """Return `value` as strict JSON takes it: NaN becomes null, and infinity the word "inf" or "-inf"."""
     if isinstance(value, Mapping):
@@ -162,14 +91,6 @@ def read_report(folder: Path) -> dict[str, Any]:
 
 def _number(value: float | str | None) -> float:
     return math.nan if value is None else float(value) if isinstance(value, str) else value
-
-
-def _history_csv(history: Sequence[Mapping[str, float]]) -> str:
-    stream = io.StringIO()
-    writer = csv.DictWriter(stream, list(history[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(history)
-    return stream.getvalue()
 
 
 def load_reports(root: Path) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ import pytest
 from cmixup.errors import InputError
 from scripts.collect import main
 from scripts.driver.job import execute
-from scripts.driver.runs import mark_done, write_run
+from scripts.driver.workspace import mark_done, write_run
 from scripts.report.collected import collect, find_reports, to_markdown
 from tests.scripts.jobs import planned
 from tests.scripts.sweeps import report

@@ -16,7 +16,7 @@ from scripts.claims.paper_verdict import text as mean_text
 from scripts.claims.paper_verdict import verdict
 from scripts.claims.prose import SPAN, pages
 from scripts.driver.predictions import Scored, write_predictions
-from scripts.driver.runs import mark_done
+from scripts.driver.workspace import mark_done
 from scripts.publish import publish
 from scripts.records.curves import read_curves
 from scripts.records.experiment import RESULTS, experiments, load_experiment, make_table, paper_rows

@@ -14,14 +14,15 @@ import torch
 from cmixup.done import DONE
 from cmixup.errors import InputError
 from cmixup.training.checkpoint import RESUME_FILE
-from scripts.driver import ending
 from scripts.driver import job as job_module
+from scripts.driver import workspace
 from scripts.driver.job import execute
 from scripts.driver.locks import LOCKS, holding
 from scripts.driver.parallel import train_stacks
 from scripts.driver.plan import Job
 from scripts.driver.provenance import code_digest
-from scripts.driver.runs import is_done, load_reports, set_damage_aside
+from scripts.driver.runs import is_done, load_reports
+from scripts.driver.workspace import set_damage_aside
 from tests.scripts.driver.test_locks import held_by
 from tests.scripts.jobs import planned, report_of
 
@@ -61,7 +62,7 @@ def test_a_seed_is_written_before_the_next_one_trains(tmp_path: Path) -> None:
 @pytest.mark.parametrize("at", [0, 2])
 def test_a_stack_is_done_all_or_none(at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A crash while `DONE` files are written leaves runs that are whole: they are marked, and not trained again."""
-    calls, mark = 0, ending.mark_done
+    calls, mark = 0, workspace.mark_done
 
     def stop(folder: Path) -> None:
         nonlocal calls
@@ -70,7 +71,7 @@ def test_a_stack_is_done_all_or_none(at: int, tmp_path: Path, monkeypatch: pytes
 
     given = ("seeds=0..2", "checkpoint_every=1", "method=cmixup")
     with monkeypatch.context() as patch:
-        patch.setattr(ending, "mark_done", stop)
+        patch.setattr(workspace, "mark_done", stop)
         with pytest.raises(Crash):
             execute(planned(tmp_path, *given))
     job = planned(tmp_path, *given)
@@ -87,7 +88,7 @@ def test_a_crash_before_the_first_is_done_trains_the_same_stack(
     given = ("seeds=0..2", "method=cmixup", "checkpoint_every=1")
     straight = execute(planned(tmp_path / "straight", *given))
     with monkeypatch.context() as patch:
-        patch.setattr(job_module, "end_together", crash)
+        patch.setattr(workspace, "end_together", crash)
         with pytest.raises(Crash):
             execute(planned(tmp_path / "crashed", *given))
     job = planned(tmp_path / "crashed", *given)
@@ -105,8 +106,8 @@ def test_a_table_that_has_nothing_left_to_train_clears_what_a_kill_left(tmp_path
     job = planned(tmp_path, "seeds=0..1")
     assert job.pending == []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ending, "go_on_ending", lambda *_: None)
-        ending.end_together(job.runs, folders)
+        patch.setattr(workspace, "go_on_ending", lambda *_: None)
+        workspace.end_together(job.runs, folders)
     assert len(list(job.runs.glob(".ended-*/*"))) == 2
     assert train_stacks([[([], job)]], "test") == []
     assert list(job.runs.glob(".ended-*")) == []
@@ -119,11 +120,11 @@ def test_a_stack_that_died_before_it_had_decided_has_not_ended(tmp_path: Path, m
         folder.mkdir()
         (folder / RESUME_FILE).touch()
     with monkeypatch.context() as patch:
-        patch.setattr(ending, "sync", crash)
+        patch.setattr(workspace, "sync", crash)
         with pytest.raises(Crash):
-            ending.end_together(tmp_path, folders)
+            workspace.end_together(tmp_path, folders)
     assert len(list(tmp_path.glob(".ended-*.part/*"))) == 2
-    ending.go_on_ending(tmp_path, folders)
+    workspace.go_on_ending(tmp_path, folders)
     assert [names(folder) for folder in folders] == [[RESUME_FILE]] * 2
     assert names(tmp_path) == ["seed=0", "seed=1"]
 

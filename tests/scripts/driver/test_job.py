@@ -21,7 +21,8 @@ from cmixup.training.trainer import RunResult
 from models.fcn3 import FCN3
 from scripts.driver import job as run_module
 from scripts.driver.job import Diverged, execute
-from scripts.driver.runs import begin_run, load_reports, parse_report, read_report, write_report
+from scripts.driver.runs import load_reports, parse_report, read_report
+from scripts.driver.workspace import begin_run, write_report
 from tests.scripts.jobs import FILES, planned, report_of
 
 

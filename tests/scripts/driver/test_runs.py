@@ -12,13 +12,15 @@ import pytest
 import torch
 
 from cmixup.files import write_atomically
-from scripts.driver import predictions, runs
+from scripts.driver import predictions, workspace
 from scripts.driver.compose import compose_train
 from scripts.driver.job import execute
 from scripts.driver.plan import plan
 from scripts.driver.predictions import Scored
 from scripts.driver.provenance import CODE
-from scripts.driver.runs import begin_run, is_done, load_reports, mark_done, recorded_config
+from scripts.driver.record import recorded_config
+from scripts.driver.runs import is_done, load_reports
+from scripts.driver.workspace import begin_run, mark_done
 from scripts.records.published import cell_of, published_reports, report_files
 from tests.scripts.jobs import FILES
 from tests.scripts.reports import report
@@ -29,7 +31,7 @@ PREDICTED = {"test": Scored({"": np.ones((3, 1), np.float32)}, np.zeros((3, 1), 
 def finish(folder: Path, **changes: Any) -> None:
     history = [{"epoch": 1, "val_rmse": 2.0}, {"epoch": 2, "val_rmse": 1.0}]
     texts = {"model.json": "{}", "preprocessing.json": "{}"}
-    runs.write_run(folder, report(**changes), history, {"w": torch.ones(2)}, PREDICTED, extras=texts)
+    workspace.write_run(folder, report(**changes), history, {"w": torch.ones(2)}, PREDICTED, extras=texts)
     mark_done(folder)
 
 
@@ -55,7 +57,7 @@ def test_a_run_is_done_when_all_of_it_is_there(tmp_path: Path) -> None:
 
 def test_done_is_written_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[str] = []
-    for module in (runs, predictions):
+    for module in (workspace, predictions):
         monkeypatch.setattr(module, "write_atomically", lambda path, _: written.append(path.name))
     finish(tmp_path)
     assert written[-1] == "DONE"
@@ -72,7 +74,7 @@ def test_a_run_whose_writing_fails_is_not_done(tmp_path: Path, fails: str, monke
         write(path, content)
 
     begin_run(tmp_path, "")
-    for module in (runs, predictions):
+    for module in (workspace, predictions):
         monkeypatch.setattr(module, "write_atomically", full)
     with pytest.raises(OSError, match="No space left"):
         finish(tmp_path)

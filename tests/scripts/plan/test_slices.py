@@ -18,7 +18,8 @@ from cmixup.done import FORMAT
 from cmixup.errors import InputError
 from datasets.common.fetch import FetchError
 from scripts.driver.locks import LOCKS, holding
-from scripts.driver.runs import is_done, mark_done, write_report
+from scripts.driver.runs import is_done
+from scripts.driver.workspace import mark_done, write_report
 from scripts.plan import slices
 from scripts.plan.slices import (
     QUEUE,

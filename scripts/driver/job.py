@@ -20,11 +20,11 @@ from cmixup.training.checkpoint import RESUME_FILE, Checkpoints
 from cmixup.training.trainer import EpochCallback, Run, RunResult, train
 from scripts.driver.config import GROUPS
 from scripts.driver.devices import tell, told
+from scripts.driver.logger import StackLogger
 from scripts.driver.plan import Job
 from scripts.driver.predictions import Parts, scored
 from scripts.driver.provenance import code_digest, environment
 from scripts.driver.record import kept_texts, make_report, stack_report
-from scripts.driver.stack_logger import StackLogger
 from scripts.driver.workspace import Workspace, begin_run, write_report, write_run
 
 

@@ -7,8 +7,7 @@ import re
 import pytest
 
 from scripts.driver import progress
-from scripts.driver.logger import NoLogger
-from scripts.driver.stack_logger import make_logger
+from scripts.driver.logger import NoLogger, make_logger
 
 
 def test_no_logger() -> None:

@@ -1,4 +1,19 @@
-"""What a method is given at every step: rows of the training split on the device."""
+"""The rows of a step on the device, and the names of draws that the library itself reads.
+
+A method draws for an epoch of M rows by name (`Method.draw`). These names have a meaning; any other is free for the
+part that draws it:
+
+    partner, other_partner   (M,) int64     training row that each row is mixed with, and a second one; see `Batch`
+    candidates               (M, f) int64   training rows, of which the pairing chooses partners in the step
+    view, partner_view, other_partner_view
+                             (M,) int64     view of each of these rows where inputs are `Sampled`; the trainer draws it
+    lam, other_lam           (M,) float32   weight of a row beside its partner, and beside its other partner
+    layer                    (M,) int64     place of the mix point in the method's `layers`, one a batch
+    weight                   (M,) float32   weight of a row in the loss
+    pair                     (M, Q) int64   support example that each of a task's Q queries is mixed with
+
+On tasks `lam` and `weight` are (M, Q).
+"""
 
 from __future__ import annotations
 
@@ -11,12 +26,13 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.data import Split
+from cmixup.errors import InputError
 
 # A function from a model (or a stack of models) and inputs to predictions `(..., B, d_y)`.
 PredictFn = Callable[[nn.Module, Any], Tensor]
 
-# The draws that are rows to read, by the name they have in `Batch`.
-PARTNERS = {"partner": "partner", "other": "other_partner"}
+PARTNERS = {"partner": "partner", "other": "other_partner"}  # draws of rows to read, by their name in `Batch`
+GATHER_KEYS = ("candidates", "view", *(key for name in PARTNERS.values() for key in (name, f"{name}_view")))  # not kept
 
 
 @dataclass(frozen=True)
@@ -40,6 +56,24 @@ class Batch:
     draws: Mapping[str, Tensor] = field(default_factory=dict)
     other: Batch | None = None
     candidates: Batch | None = None
+
+
+def join_draws(parts: Mapping[str, Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """Return the draws of several parts of a method as one dictionary.
+
+    Args:
+        parts: the draws of each, by the name of the part in errors.
+
+    Raises:
+        InputError: two parts draw the same name, of which one would overwrite the other.
+    """
+    found: dict[str, tuple[str, np.ndarray]] = {}
+    for part, draws in parts.items():
+        for key, values in draws.items():
+            if key in found:
+                raise InputError(f"draw {key!r} must have one source, got {found[key][0]} and {part}")
+            found[key] = part, values
+    return {key: values for key, (_, values) in found.items()}
 
 
 def read_rows(split: Split, rows: np.ndarray, device: torch.device | str = "cpu") -> Batch:

@@ -93,10 +93,9 @@ class Method(nn.Module):
         return shuffled(len(train), batch_size, streams.order, drop_last=drop_last)
 
     def draw(self, order: EpochBatches, streams: Streams) -> dict[str, np.ndarray]:
-        """Return what the method draws for an epoch, each `(M,)` or `(M, n)` and aligned with `order.index`.
+        """Return the draws of an epoch by name, each `(M,)` or `(M, n)` and aligned with `order.index`.
 
-        The keys `partner` and `other_partner` are special: they hold int64 rows, which the trainer fetches into
-        `Batch.partner` and `Batch.other`.
+        `cmixup.batch` lists the names with a meaning of their own, such as `partner`.
         """
         return {}
 

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cmixup.batch import Batch
+from cmixup.batch import Batch, join_draws
 from cmixup.data import RegressionData
 from cmixup.errors import InputError
 from cmixup.methods.mix import Mix
@@ -69,7 +69,7 @@ class LocalMixup(Mix):
         self._weight += float(weight.sum(dtype=np.float64))
         self._steps += len(starts)
         self._empty_steps += int((np.add.reduceat(weight, starts) == 0).sum())
-        return drawn | {"weight": weight}
+        return join_draws({"the parts of Mix": drawn, "method LocalMixup": {"weight": weight}})
 
     def step(self, stack: ModelStack, batch: Batch) -> Tensor:
         """Take a step with those models of which at least one pair has weight."""

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.backbone import resolve_layers
-from cmixup.batch import Batch
+from cmixup.batch import Batch, join_draws
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
 from cmixup.methods.base import Method, squared_error
@@ -76,17 +76,18 @@ class Mix(Method):
 
     def draw(self, order: EpochBatches, streams: Streams) -> dict[str, np.ndarray]:
         """Return partner or candidates, lambda, the mixing's draws, and `layer: (M,)` if there are several."""
-        draws = {
-            **self.pairing.draws(order, streams.partners),
-            "lam": self.lam.draw(order.sizes, streams.lam),
-            **self.mixing.draw(order, streams.mixing),
+        parts = {
+            f"pairing {type(self.pairing).__name__}": self.pairing.draws(order, streams.partners),
+            f"lam {type(self.lam).__name__}": {"lam": self.lam.draw(order.sizes, streams.lam)},
+            f"mixing {type(self.mixing).__name__}": self.mixing.draw(order, streams.mixing),
         }
+        own = parts["method Mix"] = {}
         if self.mixing.pairs > 1:
-            draws["other_partner"] = self.pairing.draw(order, streams.partners)
-            draws["other_lam"] = self.lam.draw(order.sizes, streams.lam)
+            own["other_partner"] = self.pairing.draw(order, streams.partners)
+            own["other_lam"] = self.lam.draw(order.sizes, streams.lam)
         if len(self.layers) > 1:
-            draws["layer"] = np.repeat(streams.mixing.integers(len(self.layers), size=len(order.sizes)), order.sizes)
-        return draws
+            own["layer"] = np.repeat(streams.mixing.integers(len(self.layers), size=len(order.sizes)), order.sizes)
+        return join_draws(parts)
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Return the mean squared error of the mixed batch, weighted by the draw `weight` if there is one."""

@@ -10,18 +10,13 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from cmixup.batch import PARTNERS, Batch
+from cmixup.batch import GATHER_KEYS, PARTNERS, Batch
 from cmixup.data import Indexable, ManyViews, Sampled, Split, Together
 from cmixup.errors import InputError
 from cmixup.label_scaling import LabelScaling
 from cmixup.order import EpochBatches
 
 CHUNK_BYTES = 32 * 2**20  # rows gathered at once; slices of it are the batches
-GATHER_KEYS = (
-    "view",
-    "candidates",
-    *(key for name in PARTNERS.values() for key in (name, f"{name}_view")),
-)  # what to read
 Key = tuple[Tensor, Tensor | None]  # the rows `(E, B)` to read, and which view of each
 
 
@@ -135,10 +130,9 @@ class BatchLoader:
 
         Args:
             orders: the rows of the epoch, one order a run.
-            draws: what each run's method drew, aligned with its order; `partner`, `other_partner`, `candidates`
-                `(M, f)` and, for `Sampled` inputs, `view`, `partner_view` and `other_partner_view` are used here, the
-                rest goes into the batches. The candidates of a batch are those of all its rows; of inputs that are
-                `Sampled` they are `x[index]`.
+            draws: the draws of each run's method, aligned with its order. `GATHER_KEYS` of `cmixup.batch` are used
+                here, all others go into the batches. The candidates of a batch are those of all its rows; of inputs
+                that are `Sampled` they are `x[index]`.
         """
         sizes = orders[0].sizes.tolist()
         if any(order.sizes.tolist() != sizes for order in orders):

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from cmixup.batch import join_draws
 from cmixup.data import RegressionData, Sampled
 from cmixup.errors import InputError
 from cmixup.methods.base import Method
@@ -92,7 +93,7 @@ def draws_of(run: Drawing, order: EpochBatches) -> dict[str, np.ndarray]:
     views = {"view": view, "partner_view": partner_view}
     if "other_partner" in drawn:
         views["other_partner_view"] = run.streams.views.integers(2**63, size=len(order.index))
-    return {**drawn, **views}
+    return join_draws({f"method {type(run.method).__name__}": drawn, "the trainer": views})
 
 
 def broadcast(value: object) -> object:

@@ -12,12 +12,15 @@ from cmixup.batch import Batch
 from cmixup.errors import InputError
 from cmixup.methods.base import Method
 from cmixup.methods.erm import ERM
+from cmixup.methods.local_mixup import LocalMixup
 from cmixup.methods.mix import Mix
 from cmixup.mixing import mix
 from cmixup.mixing.base import Mixing
-from cmixup.mixing.lam import Constant
-from cmixup.order import shuffled
+from cmixup.mixing.lam import Beta, Constant
+from cmixup.order import EpochBatches, shuffled
+from cmixup.pairing.decay import Threshold
 from cmixup.pairing.label import LabelDistance
+from cmixup.pairing.representation import RepresentationDistance
 from cmixup.pairing.uniform import Permutation, Uniform
 from cmixup.training.loader import BatchLoader
 from models.fcn3 import FCN3
@@ -100,6 +103,45 @@ def test_batches_hold_the_rows_partners_and_lambda_drawn() -> None:
         assert torch.equal(batch.partner.x, run.data.train.x[drawn["partner"][rows]])
         assert torch.equal(batch.partner.y, run.data.train.y[drawn["partner"][rows]])
         assert torch.equal(batch.draws["lam"], torch.from_numpy(drawn["lam"][rows]))
+
+
+class Draws(Mixing):
+    """Linear mixing that draws one name more."""
+
+    def __init__(self, key: str):
+        super().__init__()
+        self.key = key
+
+    def draw(self, order: EpochBatches, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        return {self.key: rng.random(len(order.index), dtype=np.float32)}
+
+    def forward(self, first: Any, second: Any, draws: Mapping[str, torch.Tensor]) -> tuple[Any, torch.Tensor]:
+        return mix(first, second, draws["lam"]), draws["lam"]
+
+
+@pytest.mark.parametrize(
+    ("method", "message"),
+    [
+        (
+            lambda: Mix(RepresentationDistance(0.3), Beta(0.5), mixing=Draws("level")),
+            "draw 'level' must have one source, got pairing RepresentationDistance and mixing Draws",
+        ),
+        (lambda: Mix(Uniform(), Beta(0.5), mixing=Draws("partner")), "'partner' .* pairing Uniform and mixing Draws"),
+        (lambda: Mix(Uniform(), Beta(0.5), mixing=Draws("lam")), "'lam' must have one source, got lam Beta and mixing"),
+        (
+            lambda: LocalMixup(Threshold(), Uniform(), Beta(0.5), mixing=Draws("weight")),
+            "'weight' must have one source, got the parts of Mix and method LocalMixup",
+        ),
+    ],
+)
+def test_a_draw_of_two_parts_is_refused_by_their_names(method: Callable[[], Method], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        epoch_batches(make_run(method()))
+
+
+def test_a_draw_of_a_name_of_its_own_reaches_the_batches() -> None:
+    _, batches = epoch_batches(make_run(Mix(Uniform(), Beta(0.5), mixing=Draws("noise"))))
+    assert batches[0].draws["noise"].shape == (16,)
 
 
 @pytest.mark.parametrize("pairing", [Uniform(), Permutation(), LabelDistance(0.3)])

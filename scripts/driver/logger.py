@@ -8,8 +8,8 @@ from typing import Any
 from scripts.driver.predictions import Parts
 
 
-class NoLogger:
-    """Keeps nothing; the run's folder has the curves anyway."""
+class Logger:
+    """Hears of the seeds of one configuration while they train, and keeps nothing; `WandbLogger` does as it does."""
 
     def start(self, seeds: Sequence[int]) -> None:
         """Begin with these seeds, which train together; all is well with their data, models and methods."""
@@ -64,10 +64,11 @@ class StackLogger:
             logger.close()
 
 
-def make_logger(plain: Mapping[str, Any], options: Mapping[str, Any], seeds: Sequence[int]) -> NoLogger:
+def make_logger(plain: Mapping[str, Any], options: Mapping[str, Any], seeds: Sequence[int]) -> Logger:
     """Return the logger that the configuration names."""
     if plain["logger"] == "none":
-        return NoLogger()
+        return Logger()
     from scripts.driver.wandb_logger import WandbLogger
 
-    return WandbLogger(plain, options, seeds)
+    found: Any = WandbLogger(plain, options, seeds)
+    return found

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from cmixup.errors import InputError, check_choice
-from scripts.driver.logger import NoLogger
 from scripts.driver.predictions import Parts, calibration
 from scripts.driver.runs import folder_name
 
@@ -61,7 +60,7 @@ def tags_of(plain: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys(tag[:LONGEST_TAG] for tag in [*given, *own]))
 
 
-class WandbLogger(NoLogger):
+class WandbLogger:
     """One wandb run a seed: curves, configuration, record, verdict, and predictions against truth.
 
     Args:

@@ -14,17 +14,15 @@ from cmixup.files import write_atomically
 from datasets.common.fetch import FetchError
 from scripts.driver.cli import chosen, out_folder, user_errors
 from scripts.driver.compose import compose_train
-from scripts.driver.parallel import train_all
 from scripts.driver.plan import Job, plan
 from scripts.driver.runs import load_reports
 from scripts.driver.words import parse_seeds
+from scripts.plan.schedule import train_all
 from scripts.records.curves import read_curves
 from scripts.records.experiment import load_experiment
 from scripts.records.records import records_frame
-from scripts.report.ablation import (
-    to_markdown,
-    variants,
-)
+from scripts.records.variants import variants
+from scripts.report.ablation import to_markdown
 
 
 def main(argv: Sequence[str] | None = None) -> None:

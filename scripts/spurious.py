@@ -19,7 +19,6 @@ from cmixup.files import write_atomically
 from scripts.driver.cli import analysis_parser, label, out_folder, user_errors
 from scripts.driver.compose import compose_train
 from scripts.driver.devices import pick_device
-from scripts.driver.parallel import train_all
 from scripts.driver.plan import Job, plan
 from scripts.driver.words import parse_seeds
 from scripts.measure.load_run import check_publishable
@@ -34,6 +33,7 @@ from scripts.measure.spurious import (
     score,
 )
 from scripts.plan.costs import estimate_minutes
+from scripts.plan.schedule import train_all
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv, to_csv
 

@@ -39,10 +39,10 @@ from scripts.driver.compose import (
     tune_command,
     tuned_path,
 )
-from scripts.driver.parallel import stacks_of, train_stacks
 from scripts.driver.plan import Job, plan
 from scripts.driver.runs import is_done, read_report
 from scripts.driver.words import parse_words
+from scripts.plan.schedule import stacks_of, train_stacks
 from scripts.records.layer_choice import Report, validation
 
 TRIALS = 16

@@ -22,11 +22,11 @@ from cmixup.errors import InputError
 from datasets.common.fetch import FetchError
 from scripts.driver.cli import chosen, user_errors
 from scripts.driver.compose import command, compose_train, names
-from scripts.driver.parallel import train_stacks
 from scripts.driver.plan import Job, plan
 from scripts.driver.provenance import environment
 from scripts.driver.runs import is_done, read_report
 from scripts.driver.words import parse_seeds
+from scripts.plan.schedule import train_stacks
 from scripts.plan.verification import (
     Cell,
     by_stack,

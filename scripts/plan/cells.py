@@ -12,10 +12,10 @@ from scripts.driver.cli import label
 from scripts.driver.compose import command, compose_train, is_tuned, override, tune_command, tuned_path
 from scripts.driver.compose import names as options
 from scripts.driver.config import target
-from scripts.driver.parallel import stacks_of, train_all, train_stacks
 from scripts.driver.plan import Job, plan
 from scripts.driver.runs import is_done, read_report
 from scripts.plan.costs import estimate_minutes
+from scripts.plan.schedule import stacks_of, train_all, train_stacks
 from scripts.records import names
 from scripts.records.experiment import Experiment
 from scripts.records.layer_choice import choose_variants

@@ -1,80 +1,22 @@
-"""Train variants of a preset, each with one thing changed, over the same seeds, and show what each change does.
-
-`python -m scripts.ablation ablation_ood --seeds 10 --datasets crime --methods cmixup`.
-"""
+"""What each change of a preset does to the scores, with one thing changed at a time, over the same seeds."""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
-import yaml
 
-from cmixup.errors import InputError
-from scripts.driver.compose import compose_train, override
+from scripts.driver.compose import compose_train
 from scripts.records import names
 from scripts.records.curves import Curve
 from scripts.records.experiment import RESULTS, Experiment, paper_rows
 from scripts.records.records import by_seed, read_csv, select
 from scripts.records.stats import paired, summarise
 from scripts.records.tables import markdown_rows
+from scripts.records.variants import Variant, identity, variants
 from scripts.report.figures import Sweep
-
-
-@dataclass(frozen=True)
-class Variant:
-    """One row: a cell with what is changed of preset `paper`."""
-
-    label: str
-    dataset: str
-    method: str
-    overrides: tuple[str, ...]
-
-    def command(self, experiment: str, *given: str) -> list[str]:
-        """Return the command line of scripts.train that trains it."""
-        return [
-            f"dataset={self.dataset}", f"method={self.method}", "preset=paper", f"experiment={experiment}",
-            "logger=none", *self.overrides, *given,
-        ]  # fmt: skip
-
-
-def variants(experiment: Experiment) -> list[Variant]:
-    """Return the rows of every dataset and method, in the order of the file; a sweep is a row a value.
-
-    Raises:
-        InputError: an entry with an unknown key, or neither overrides nor a sweep.
-    """
-    found = []
-    for entry in experiment.variants:
-        unknown = set(entry) - {"label", "overrides", "sweep", "values", "datasets", "methods"}
-        if unknown or ("sweep" in entry) == ("overrides" in entry):
-            raise InputError(f"variants of {experiment.name} must have overrides or a sweep, got {entry!r}")
-        each = [(entry["label"], tuple(entry["overrides"]))] if "overrides" in entry else [
-            (f"{entry['sweep'].rpartition('.')[2]} {value:g}", (override(entry["sweep"], value),))
-            for value in entry["values"]
-        ]  # fmt: skip
-        found += [
-            Variant(label, dataset, method, changed)
-            for dataset in entry.get("datasets", experiment.datasets)
-            for method in entry.get("methods", experiment.methods)
-            for label, changed in each
-        ]
-    return sorted(found, key=lambda v: (experiment.datasets.index(v.dataset), experiment.methods.index(v.method)))
-
-
-def identity(experiment: str, variant: Variant) -> dict[str, Any]:
-    """Return the columns of records, with their values, by which a variant's runs are known.
-
-    Composing each variant as its runs do would say the same (a test compares) and take seconds.
-    """
-    changed = {key: yaml.safe_load(value) for key, _, value in (word.partition("=") for word in variant.overrides)}
-    preset = changed.pop("preset", "paper")
-    return {"experiment": experiment, "dataset": variant.dataset, "method": variant.method, "preset": preset,
-            "options": changed}  # fmt: skip
 
 
 def to_markdown(experiment: Experiment, records: pd.DataFrame, curves: Sequence[Curve]) -> str:

@@ -14,7 +14,8 @@ from scripts.driver.compose import compose_train
 from scripts.driver.plan import plan
 from scripts.records.curves import Curve
 from scripts.records.experiment import Experiment, load_experiment
-from scripts.report.ablation import Variant, identity, to_markdown, variants
+from scripts.records.variants import Variant, identity, variants
+from scripts.report.ablation import to_markdown
 
 SMALL = replace(
     load_experiment("ablation_ood"),

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from cmixup.errors import InputError
-from scripts.driver.parallel import own_device, workers_at_once
+from scripts.plan.schedule import own_device, workers_at_once
 
 
 def test_workers_take_the_gpus_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:

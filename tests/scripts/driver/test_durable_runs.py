@@ -18,11 +18,11 @@ from scripts.driver import job as job_module
 from scripts.driver import workspace
 from scripts.driver.job import execute
 from scripts.driver.locks import LOCKS, holding
-from scripts.driver.parallel import train_stacks
 from scripts.driver.plan import Job
 from scripts.driver.provenance import code_digest
 from scripts.driver.runs import is_done, load_reports
 from scripts.driver.workspace import set_damage_aside
+from scripts.plan.schedule import train_stacks
 from tests.scripts.driver.test_locks import held_by
 from tests.scripts.jobs import planned, report_of
 

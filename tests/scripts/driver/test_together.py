@@ -12,9 +12,9 @@ from cmixup.errors import InputError
 from cmixup.training.state import Failure
 from scripts.driver import job as job_module
 from scripts.driver.job import Diverged, execute, execute_together
-from scripts.driver.parallel import stacks_of
 from scripts.driver.plan import Job, stack_key
 from scripts.driver.runs import load_reports
+from scripts.plan.schedule import stacks_of
 from tests.scripts.jobs import planned, report_of
 
 

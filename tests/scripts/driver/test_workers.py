@@ -17,9 +17,9 @@ import pytest
 
 from cmixup.errors import InputError
 from cmixup.processes import is_alive
-from scripts.driver import parallel
 from scripts.driver.progress import ProgressDisplay
 from scripts.driver.workers import Died, Worker
+from scripts.plan import schedule as parallel
 from tests.scripts.jobs import planned
 
 FORK: Any = multiprocessing.get_context("fork")

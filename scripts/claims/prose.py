@@ -18,7 +18,7 @@ from scripts.claims.check import FILE, Verdict, read
 from scripts.records.experiment import RESULTS
 
 SPAN = re.compile(r'(?<!`)<span id="([\w-]+)">(.*?)</span>', re.DOTALL)
-ROOMS = ("configs", "docs", "examples", "results")
+ROOMS = ("configs", "docs", "examples", "results", "tests")
 #: Pages of results/ that commands write as a whole; a README.md is none.
 RENDERED = ("bandwidth.md", "reliability.md", "theory.md", "tables/*.md", "benchmarks/*.md", "study/*.md")
 WIDTH = 120

@@ -23,7 +23,7 @@ from scripts.claims.prose import BLOCK, SPAN, paragraphs
 from scripts.driver.compose import CONFIG_DIR, names, part_file
 from scripts.records.experiment import RESULTS
 
-CODE = ("cmixup", "configs", "datasets", "models", "scripts")
+CODE = ("cmixup", "configs", "datasets", "models", "scripts", "tests/attacks")
 TALK_OF_RESULTS = (
     "report",
     "records",

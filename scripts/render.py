@@ -22,7 +22,7 @@ from scripts.claims.check import Verdict, check_all, intervals
 from scripts.claims.evidence import Evidence
 from scripts.claims.map import map_lines
 from scripts.claims.paper_verdict import agreement_lines
-from scripts.claims.prose import fill, notes, pages
+from scripts.claims.prose import notes, pages, places, sentence, splice
 from scripts.driver.cli import user_errors
 from scripts.measure import learned_invariance, task_errors
 from scripts.measure.spurious import render_tables as spurious_tables
@@ -122,20 +122,6 @@ def _block(table: Table, dataset: str) -> Any:
     return next((b for b in table.blocks if b.dataset == dataset), None)
 
 
-def splice(text: str, name: str, content: str) -> str:
-    """Return `text` with what stands between the markers of `name` replaced.
-
-    Raises:
-        InputError: the markers are not there.
-    """
-    begin, end = f"<!-- {name}:begin (python -m scripts.render) -->", f"<!-- {name}:end -->"
-    before, found, rest = text.partition(begin)
-    _, closed, after = rest.partition(end)
-    if not found or not closed:
-        raise InputError(f"text has no markers {begin} and {end}")
-    return f"{before}{begin}\n{content}\n{end}{after}"
-
-
 def published_curves(results: Path = RESULTS) -> list[Curve]:
     """Return the curves of all published runs that tracked a split."""
     tracked = [r for r in published_reports(results) if r["config"]["train"].get("track")]
@@ -146,27 +132,27 @@ def render_pages(
     records: pd.DataFrame, curves: Sequence[Curve], verdicts: Sequence[Verdict], results: Path = RESULTS
 ) -> dict[str, str]:
     """Return the text of README.md and of every page of results/ with prose, by its path in the repository."""
-    evidence = Evidence(records, results)
-    found = {str(path.relative_to(results.parent)): path.read_text() for path in pages(results)}
-    here = results.name
-
-    def put(page: str, name: str, content: str) -> None:
-        found[page] = splice(found[page], name, content)
-
-    put("README.md", "table1", readme_table(records))
-    put("README.md", "study", study.headline())
-    put(f"{here}/README.md", "map", map_lines(evidence, verdicts, results))
-    put(f"{here}/README.md", "agreement", agreement(records, evidence, verdicts))
+    evidence, by_name = Evidence(records, results), {verdict.claim.name: verdict for verdict in verdicts}
+    readme = f"{results.name}/README.md"
+    parts = {
+        "README.md": {"table1": readme_table(records), "study": study.headline()},
+        readme: {"map": map_lines(evidence, verdicts, results), "agreement": agreement(records, evidence, verdicts)},
+    }
     for experiment in experiments():
         if experiment.page:
             mine = [c for c in curves if c.experiment == experiment.name]
-            put(f"{here}/{experiment.page}", experiment.name, ablation.to_markdown(experiment, records, mine))
-            against = authors_table(
-                load_experiment("table3"), experiment.datasets, evidence, notes("explained", results)
-            )
-            put(f"{here}/{experiment.page}", "authors", against)
-    by_name = {verdict.claim.name: verdict for verdict in verdicts}
-    return {page: fill(text, by_name) for page, text in found.items()}
+            parts[f"{results.name}/{experiment.page}"] = {
+                experiment.name: ablation.to_markdown(experiment, records, mine),
+                "authors": authors_table(
+                    load_experiment("table3"), experiment.datasets, evidence, notes("explained", results)
+                ),
+            }
+    texts = {str(path.relative_to(results.parent)): path.read_text() for path in pages(results)}
+    said = {name: sentence(verdict) for name, verdict in by_name.items()}
+    return {
+        page: splice(text, parts.get(page, {}) | {name: said[name] for name in places(text) if name in said})
+        for page, text in texts.items()
+    }
 
 
 def render_figures(records: pd.DataFrame, curves: Sequence[Curve]) -> dict[str, Figure]:

@@ -22,6 +22,7 @@ ROOMS = ("configs", "docs", "examples", "results", "tests")
 #: Pages of results/ that commands write as a whole; a README.md is none.
 RENDERED = ("bandwidth.md", "reliability.md", "theory.md", "tables/*.md", "benchmarks/*.md", "study/*.md")
 WIDTH = 120
+MARKED = re.compile(r"(<!-- (\w+):begin [^\n]*-->\n)(.*?)(<!-- \2:end -->)", re.DOTALL)
 BLOCK = re.compile(r"<!-- (\w+):begin .*?<!-- \1:end -->|^```.*?^```", re.DOTALL | re.MULTILINE)
 
 
@@ -32,20 +33,25 @@ def sentence(verdict: Verdict) -> str:
     return f"**[{verdict.claim.name}: the records no longer support this sentence; `python -m scripts.claims`]**"
 
 
-def fill(page: str, verdicts: Mapping[str, Verdict]) -> str:
-    """Return a page with every claimed sentence as it is now; paragraphs that hold one are wrapped anew.
+def places(page: str) -> list[str]:
+    """Return the names of a page's markers and spans, in their order."""
+    return [name for name, _ in SPAN.findall(page)] + [name for _, name, *_ in MARKED.findall(page)]
+
+
+def splice(page: str, parts: Mapping[str, str]) -> str:
+    """Return a page with every part in its place: between its markers, or in its span, whose paragraph is wrapped anew.
 
     Raises:
-        InputError: the page has a sentence of a claim that there is not.
+        InputError: a part without a place, or a place without a part.
     """
-    parts = []
-    for paragraph in paragraphs(page):
-        unknown = {name for name, _ in SPAN.findall(paragraph)} - set(verdicts)
-        if unknown:
-            raise InputError(f"{FILE} has no claim {', '.join(sorted(unknown))}")
-        put = SPAN.sub(lambda found: f'<span id="{found[1]}">{sentence(verdicts[found[1]])}</span>', paragraph)
-        parts.append(_wrap(put) if SPAN.search(paragraph) else paragraph)
-    return "".join(parts)
+    if wrong := sorted(set(places(page)) ^ set(parts)):
+        raise InputError(f"every place of a page must have its part, and every part a place: not so {', '.join(wrong)}")
+    page = MARKED.sub(lambda found: f"{found[1]}{parts[found[2]]}\n{found[4]}", page)
+    return "".join(_fill(one, parts) if SPAN.search(one) else one for one in paragraphs(page))
+
+
+def _fill(paragraph: str, parts: Mapping[str, str]) -> str:
+    return _wrap(SPAN.sub(lambda found: f'<span id="{found[1]}">{parts[found[1]]}</span>', paragraph))
 
 
 def paragraphs(page: str) -> list[str]:

@@ -23,7 +23,7 @@ from scripts.records.experiment import RESULTS, experiments, load_experiment, ma
 from scripts.records.published import published_records, published_reports
 from scripts.records.records import check_unique, read_csv, records_csv, records_frame
 from scripts.records.stats import Summary, summarise
-from scripts.render import splice, stale_files
+from scripts.render import stale_files
 from scripts.report import ablation
 from scripts.report.ablation import sweeps
 from scripts.report.figures import draw
@@ -254,13 +254,6 @@ def test_a_list_as_an_option_is_rendered_like_any_other():
     (sweep,) = sweeps(experiment, both.assign(experiment="ablation_ood"))
     assert sweep.points == {1.0: [given["scores"]["test"]["rmse"]]}  # of the run without the option
     assert ablation.to_markdown(experiment, both, []) == ablation.to_markdown(experiment, plain, [])
-
-
-def test_splice_replaces_between_markers_only():
-    text = "a\n<!-- t:begin (python -m scripts.render) -->\nold\n<!-- t:end -->\nb"
-    assert splice(text, "t", "new") == text.replace("old", "new")
-    with pytest.raises(InputError, match="markers"):
-        splice("nothing here", "t", "new")
 
 
 def test_verdicts_follow_the_rule():

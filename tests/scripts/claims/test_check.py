@@ -12,12 +12,11 @@ import yaml
 
 from cmixup.errors import InputError
 from scripts.claims import __main__ as command
-from scripts.claims import check as claims
 from scripts.claims.authors import authors_table, reason
 from scripts.claims.check import Verdict, check, check_all, intervals, load
 from scripts.claims.evidence import Evidence, difference, sample, welch
 from scripts.claims.paper_verdict import agree
-from scripts.claims.prose import fill
+from scripts.claims.prose import sentence, splice
 from scripts.claims.statistic import Number, evaluate, holds
 from scripts.records.experiment import RESULTS, load_experiment
 from scripts.records.records import records_csv
@@ -246,17 +245,17 @@ def test_a_claim_reversed_fails_and_leaves_the_page(tmp_path: Path) -> None:
     found = verdict(tmp_path, {**BETTER, "holds": "d < 0"})
     assert not found.holds
     assert "FAILS one" in found.lines()
-    page = fill('Here: <span id="one">what it said</span> and more.\n', {"one": found})
+    page = splice('Here: <span id="one">what it said</span> and more.\n', {"one": sentence(found)})
     assert "what it said" not in page
     assert "[one: the records no longer support this sentence" in page
 
 
 def test_a_record_changed_by_a_thousandth_changes_the_page(tmp_path: Path) -> None:
     better = {**BETTER, "text": "{d:.4f}"}
-    before = fill('<span id="one"></span>\n', {"one": verdict(tmp_path, better)})
+    before = splice('<span id="one"></span>\n', {"one": sentence(verdict(tmp_path, better))})
     changed = frame({**SCORES, "mixup": (2.001, 4.0, 3.0)})
-    assert fill(before, {"one": verdict(tmp_path, better, changed)}) != before
-    assert fill(before, {"one": verdict(tmp_path, better)}) == before
+    assert splice(before, {"one": sentence(verdict(tmp_path, better, changed))}) != before
+    assert splice(before, {"one": sentence(verdict(tmp_path, better))}) == before
 
 
 def test_the_command_prints_all_and_its_status_says_if_one_fails(
@@ -332,15 +331,16 @@ def test_a_page_keeps_what_is_written_by_hand() -> None:
         '# Title\n\nBy hand,\nin two lines.\n\n```bash\n- code\n```\n\n- An item <span id="one">old\nwords</span> and '
         "its end.\n- Another\n  item.\n\n<!-- t:begin (python -m scripts.render) -->\n| a | b |\n<!-- t:end -->\n"
     )
-    new = Verdict(claims.Claim("one", "", []), "new " + "words " * 30 + "end")
-    found = fill(page, {"one": new})
+    parts = {"one": "new " + "words " * 30 + "end", "t": "| c |"}
+    found = splice(page, parts)
     assert [line for line in found.splitlines() if len(line) > 120] == []
     head, tail = page.split("- An item")
     assert found.startswith(head + '- An item <span id="one">new words')
-    assert found.endswith(tail.partition("its end.")[2])
-    assert fill(found, {"one": new}) == found
-    with pytest.raises(InputError, match="no claim one"):
-        fill(page, {})
+    assert found.endswith(tail.partition("its end.")[2].replace("| a | b |", "| c |"))
+    assert splice(found, parts) == found
+    for wrong in ({"one": ""}, {"t": ""}, {**parts, "u": ""}):
+        with pytest.raises(InputError, match="every part a place: not so"):
+            splice(page, wrong)
 
 
 def test_the_committed_claims_fail_when_a_cell_changes() -> None:

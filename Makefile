@@ -40,6 +40,7 @@ RUN      ?=
 INVARIANCE := crime,skillcraft
 NARROW = --seeds "$(SEEDS)" --datasets "$(DATASETS)" --methods "$(METHODS)" --preset "$(PRESET)" \
          --device "$(DEVICE)" --out "$(OUT)" --rerun "$(RERUN)"
+MEASURED = "out=$(OUT)" "results=$(RESULTS)" "preset=$(PRESET)" "device=$(DEVICE)"
 
 .DEFAULT_GOAL := help
 .PHONY: $(shell grep -hoE '^[a-z0-9-]+:' $(MAKEFILE_LIST) | tr -d :)
@@ -71,7 +72,7 @@ reproduce-table2: $(VENV)/.ready ## Train Table 2 and print it: SEEDS=1 DATASETS
 	$(PY) -m scripts.reproduce table2 $(NARROW)
 
 reproduce-table2-paired: reproduce-table2 ## Train Table 2 and compare its methods on the same test tasks, into results/
-	$(PY) -m scripts.task_errors --out "$(OUT)" --results "$(RESULTS)" --preset "$(PRESET)" --device "$(DEVICE)"
+	$(PY) -m scripts.measure task_errors $(MEASURED)
 
 reproduce-table3: $(VENV)/.ready ## Train Table 3 and print it: SEEDS=10 DATASETS= METHODS= PRESET=paper|released|default|tuned
 	$(PY) -m scripts.reproduce table3 $(NARROW)
@@ -106,13 +107,13 @@ reproduce-figure-alpha: $(VENV)/.ready ## Draw C-Mixup over alpha: SEEDS=10 DATA
 
 reproduce-figure-invariance: $(VENV)/.ready ## Train Crime and SkillCraft of Table 3, measure learned invariance and draw it: SEEDS=10 PRESET=
 	$(PY) -m scripts.reproduce table3 $(NARROW) --datasets "$(or $(DATASETS),$(INVARIANCE))"
-	$(PY) -m scripts.invariance --out "$(OUT)" --results "$(RESULTS)" --preset "$(PRESET)" --device "$(DEVICE)" --datasets "$(or $(DATASETS),$(INVARIANCE))"
+	$(PY) -m scripts.measure invariance $(MEASURED) "datasets=$(DATASETS)"
 
 reproduce-table-spurious: $(VENV)/.ready ## Score RCF-MNIST's ERM in both colourings; trains RATIOS=0.5,0.6,0.7,0.8,0.9,1.0 first (GPU) SEEDS=3
-	$(PY) -m scripts.spurious --out "$(OUT)" --results "$(RESULTS)" --preset "$(PRESET)" --ratios "$(RATIOS)" --seeds "$(SEEDS)" --device "$(DEVICE)"
+	$(PY) -m scripts.measure spurious $(MEASURED) "ratios=$(RATIOS)" "seeds=$(SEEDS)"
 
 reproduce-figure-rcf-mnist: $(VENV)/.ready ## Draw images of RCF-MNIST over the angle, in the colours of every split
-	$(PY) -m scripts.draw_rcf_mnist
+	$(PY) -m scripts.measure rcf_mnist
 
 reproduce-all: $(VENV)/.ready ## Make every table and figure of the paper, the cheapest first, after saying what it costs: DRY_RUN=1 MINUTES= SEEDS=
 	$(PY) -m scripts.reproduce_all --dry-run "$(DRY_RUN)" --minutes "$(MINUTES)" --seeds "$(SEEDS)" --out "$(OUT)"
@@ -127,10 +128,10 @@ results-page: $(VENV)/.ready ## Write all results as one HTML file that opens fr
 	$(PY) -m scripts.results_page --out "$(OUT)"
 
 reproduce-figure-pairs: $(VENV)/.ready ## Draw who is mixed with whom, as the paper's Figure 1: rendered objects and RCF-MNIST
-	$(PY) -m scripts.draw_pairs --results "$(RESULTS)"
+	$(PY) -m scripts.measure pairs "results=$(RESULTS)"
 
 reproduce-theory: $(VENV)/.ready ## Simulate Theorems 1 to 3 and check their orderings, into results/: SEEDS=20 (about 6 minutes on a core)
-	$(PY) -m scripts.theory --seeds "$(SEEDS)" --results "$(RESULTS)"
+	$(PY) -m scripts.measure theory "seeds=$(SEEDS)" "results=$(RESULTS)"
 
 reproduce-bandwidth-check: $(VENV)/.ready ## Say what the published bandwidths do to the pairs, into results/
 	$(PY) -m scripts.bandwidth check

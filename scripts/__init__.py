@@ -6,8 +6,14 @@ from scripts.driver.interrupted import hear_sigterm, say_interrupted
 
 #: Commands of earlier versions, below `scripts`, with the module and the words that do their work now.
 SUCCESSORS = {
+    "draw_pairs": "scripts.measure pairs",
+    "draw_rcf_mnist": "scripts.measure rcf_mnist",
+    "invariance": "scripts.measure invariance",
     "mutants": "tests.attacks.mutants",
     "reliability": "tests.attacks",
+    "spurious": "scripts.measure spurious",
+    "task_errors": "scripts.measure task_errors",
+    "theory": "scripts.measure theory",
     "wheel_check": "tests.attacks.wheel_check",
 }
 

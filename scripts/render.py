@@ -24,7 +24,7 @@ from scripts.claims.map import map_lines
 from scripts.claims.paper_verdict import agreement_lines
 from scripts.claims.prose import notes, pages, places, sentence, splice
 from scripts.driver.cli import user_errors
-from scripts.measure import learned_invariance, task_errors
+from scripts.measure import invariance, task_errors
 from scripts.measure.spurious import render_tables as spurious_tables
 from scripts.measure.task_errors import render_tables as paired_tables
 from scripts.records import names
@@ -170,7 +170,7 @@ def render_figures(records: pd.DataFrame, curves: Sequence[Curve]) -> dict[str, 
     figures = {f"figures/{name}.png": figure for name, figure in found.items()}
     measured = sampling_figures(read_csv(RESULTS / "benchmarks" / "sampling.csv"))
     figures |= {f"benchmarks/{name}": figure for name, figure in measured.items()}
-    return figures | learned_invariance.figures() | task_errors.figures() | theory_figures.figures() | study.figures()
+    return figures | invariance.figures() | task_errors.figures() | theory_figures.figures() | study.figures()
 
 
 def stale_files(records: pd.DataFrame, root: Path = RESULTS.parent) -> list[str]:

@@ -103,6 +103,26 @@ def parse_words(
     return given
 
 
+def parse_command(words: Sequence[str] | None, parts: Mapping[str, Any], about: str | None) -> tuple[Any, Words]:
+    """Read the command line of a room: the name of one of its parts, then that part's words, see `parse_words`.
+
+    Args:
+        words: the command line; None is that of this process.
+        parts: modules with `KEYS`, by name.
+        about: the room's docstring, which `--help` without a name prints.
+
+    Raises:
+        InputError: there is no such part, or its words are wrong.
+    """
+    name, *rest = (sys.argv[1:] if words is None else words) or ["--help"]
+    if name in ("-h", "--help"):
+        print((about or "").strip())
+        raise SystemExit(0)
+    if name not in parts:
+        raise InputError(f"the first word must be one of {', '.join(parts)}, got {name!r}{near(name, list(parts))}")
+    return parts[name], parse_words(rest, parts[name].KEYS, parts[name].__doc__)
+
+
 def parse_seeds(value: Any, name: str = "seeds") -> list[int]:
     """Return seeds from a range `0..9` (both ends in), a list `[0,3,5]` or `0,3,5`, or a count (10 means 0..9).
 

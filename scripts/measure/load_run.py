@@ -1,29 +1,45 @@
-"""Finished runs, read back: their reports, and dataset, method and model as they were."""
+"""Finished runs, read back: their reports, and dataset, method and model as they were; and what is written of them."""
 
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from matplotlib.figure import Figure
+from torch import Tensor, nn
 
-from cmixup.data import RegressionData
+from cmixup.data import RegressionData, Split
 from cmixup.done import checked, read_tensors
 from cmixup.errors import InputError
+from cmixup.files import write_atomically
 from cmixup.label_scaling import LabelScaling
 from cmixup.methods.base import Method
 from cmixup.saved_run import WEIGHTS
+from cmixup.training.loader import BatchLoader
+from cmixup.training.predict import predict
 from datasets.common.base import Dataset
 from datasets.common.damaged import naming
 from scripts.driver.config import check_part
 from scripts.driver.provenance import check_committed
 from scripts.driver.runs import load_reports
+from scripts.driver.words import OUT, Words
+from scripts.records.experiment import RESULTS
 from scripts.records.layer_choice import choose_variants
+from scripts.records.records import read_csv
+from scripts.report.figure_files import write_figures
 
 Report = Mapping[str, Any]
+RESULTS_KEY = "folder of numbers, tables and figures; default results"
+KEYS = {
+    "out": OUT,
+    "preset": "whose runs; default paper",
+    "device": "auto, cpu or cuda; default auto",
+    "results": RESULTS_KEY,
+}
 
 
 def finished(out: Path, experiment: str) -> list[dict[str, Any]]:
@@ -31,15 +47,17 @@ def finished(out: Path, experiment: str) -> list[dict[str, Any]]:
     return [r for r in choose_variants(load_reports(out / "runs" / experiment)) if r["experiment"] == experiment]
 
 
-def check_publishable(reports: Sequence[Report]) -> None:
-    """Raise `InputError` for runs of edited or unknown code or on synthetic data; results/ holds none."""
+def check_publishable(given: Words, reports: Sequence[Report]) -> None:
+    """Raise `InputError` for runs of edited or unknown code or on synthetic data, which results/ does not hold."""
+    if "results" in given:
+        return
     try:
         check_committed({str(report["run"]): report for report in reports})
     except InputError as error:
-        raise InputError(f"{error}, or give --results") from None
+        raise InputError(f"{error}, or give results=") from None
     for report in reports:
         if report["config"]["dataset"].get("synthetic"):
-            raise InputError(f"{report['run']} is of synthetic data; its numbers go elsewhere: give --results")
+            raise InputError(f"{report['run']} is of synthetic data; its numbers go elsewhere: give results=")
 
 
 def dataset_of(report: Report, **changes: Any) -> Dataset:
@@ -90,3 +108,45 @@ def model_of(report: Report, data: RegressionData, out: Path, method: Method | N
         model.load_state_dict(read_tensors(checked(path)))
     assert isinstance(model, nn.Module)
     return model.eval()
+
+
+def predicted(report: Report, data: RegressionData, split: Split, out: Path, device: torch.device) -> Tensor:
+    """Return what a run predicts of a split `(N, d_y)`, on the CPU, in the unit of the labels.
+
+    Args:
+        report: of the run.
+        data: what it was trained on.
+        split: test rows, of another dataset where that is asked.
+        out: where the run lies.
+        device: where to predict.
+    """
+    method = method_of(report)
+    model = model_of(report, data, out, method).to(device)
+    rows = BatchLoader([split], device, labels_of(report, data, device))
+    return predict(method.predictors()[""], model, rows, report["config"]["train"]["eval_batch_size"]).cpu()
+
+
+def check_score(report: Report, metric: str, again: float) -> None:
+    """Raise `InputError` where a run's test score is not the recorded one: something has changed since."""
+    recorded = report["scores"]["test"][metric]
+    if not math.isclose(again, recorded, rel_tol=0.01):
+        raise InputError(f"run {report['run']} was recorded with {metric} {recorded:.4f}, but has {again:.4f} here")
+
+
+def results_of(given: Words) -> Path:
+    """Return the folder that a measurement writes into: the word `results=`, else the project's own."""
+    return Path(given.get("results", RESULTS))
+
+
+def saved(path: Path) -> list[dict[str, str]]:
+    """Return the rows of a CSV file, none where there is no such file."""
+    return read_csv(path) if path.is_file() else []
+
+
+def write(results: Path, texts: Mapping[str, str], figures: Mapping[str, Figure] | None = None) -> None:
+    """Write numbers and tables, then pictures, by their paths below `results`, and print where they are."""
+    for name, text in texts.items():
+        write_atomically(results / name, text)
+        print(text if name.endswith(".md") else f"numbers: {results / name}")
+    for path in write_figures(figures or {}, results):
+        print(f"figure: {path}")

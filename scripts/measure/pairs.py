@@ -1,22 +1,39 @@
-"""Who is mixed with whom: probabilities of a few partners of one example under several pairings, with their images.
+"""Draw who is mixed with whom: probabilities of partners of one example under several pairings, with their images.
 
-The paper's Figure 1 shows this for views of objects; `pairs_figure` draws it for any images with one label each.
+The paper's Figure 1 shows this for views of objects. figures/pairs_objects.png is drawn from the rendered views of
+pascal1d_rendered, which `make render-pascal1d` makes, and figures/pairs_rcf_mnist.png from RCF-MNIST.
+
+Example: python -m scripts.measure pairs pictures=objects
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from matplotlib.figure import Figure
 
+from cmixup.data import Split
 from cmixup.errors import InputError
 from cmixup.sampling import PartnerSampler
+from datasets.common.pose.rendered import RenderedDataset
+from datasets.common.pose.tasks import SCALE
+from datasets.common.pose.views import Views
+from scripts.driver.compose import part_file
+from scripts.driver.config import dataset_class
+from scripts.driver.words import Words
+from scripts.measure.load_run import RESULTS_KEY, results_of, write
 
 #: Bandwidth of d(x): its square is this share of the median squared distance. The paper gives none.
 FEATURE_SHARE = 0.1
 PAIRS_FOR_MEDIAN = 2000
+OBJECTS, RCF_ROWS = "pascal1d_rendered", 4000
+ANCHOR, TURNS = 60.0, (-45.0, -10.0, 5.0, 60.0, 180.0)  # degrees: of the anchor, and of partners from there
+SHRINK = 2  # views of 128 pixels a side are compared at 64
+KEYS = {"pictures": "objects, rcf_mnist or both between a comma; default both", "results": RESULTS_KEY}
 
 
 @dataclass(frozen=True)
@@ -148,3 +165,78 @@ def pairs_figure(
         "dotted: uniform", fontsize=10,
     )  # fmt: skip
     return figure
+
+
+def bandwidth(dataset: str) -> float:
+    """Return the label bandwidth of a dataset's preset paper."""
+    return float(part_file("dataset", dataset)["presets"]["paper"]["bandwidth"])
+
+
+def object_pool(views: Views) -> Pool:
+    """Return the views of all objects as one pool, whose groups are the objects."""
+    objects, n, height, width = views.x.shape
+    small = views.x.reshape(objects * n, height // SHRINK, SHRINK, width // SHRINK, SHRINK).mean(axis=(2, 4)) / 255
+    return Pool(small.astype(np.float32), SCALE * views.y.reshape(-1), np.repeat(np.arange(objects), n), SCALE)
+
+
+def colour_pool(split: Split, rows: int = RCF_ROWS) -> Pool:
+    """Return the first rows of RCF-MNIST's training split, whose groups are the colour directions."""
+    images = split.x[torch.arange(min(rows, len(split)))].permute(0, 2, 3, 1).clamp(0, 1).numpy()
+    return Pool(images, split.y[: len(images), 0].numpy(), split.domain[: len(images)].numpy(), 1.0)
+
+
+def anchor_of(pool: Pool, group: int) -> int:
+    """Return the row of a group that is nearest to the anchor's angle."""
+    rows = np.flatnonzero(pool.group == group)
+    return int(rows[np.argmin(np.abs(pool.degrees[rows] - ANCHOR))])
+
+
+def draw_objects() -> Figure:
+    """Return the picture of rendered objects.
+
+    Raises:
+        InputError: they are not rendered yet.
+    """
+    dataset = dataset_class(OBJECTS)()
+    assert isinstance(dataset, RenderedDataset)
+    if not dataset.rendered().is_file():
+        raise InputError(f"no rendered views at {dataset.rendered()}: `make render-pascal1d` renders them (2 minutes)")
+    pool = object_pool(dataset.render())
+    objects = len(np.unique(pool.group))
+    first, *others = (np.linspace(0, objects - 1, len(TURNS) + 1).astype(int)).tolist()
+    anchor = anchor_of(pool, first)
+    shown = candidates(pool, anchor, TURNS, [[first], others])
+    return pairs_figure(pool, anchor, shown, pairings(pool, bandwidth(OBJECTS)), group="object",
+                        title_of_all="Rendered objects, label 10 x azimuth")  # fmt: skip
+
+
+def draw_colours() -> Figure:
+    """Return the picture of RCF-MNIST."""
+    data = dataset_class("rcf_mnist")(scaling="unit").load(0)  # type: ignore[call-arg]
+    pool = colour_pool(data.train)
+    anchor = anchor_of(pool, 0)
+    shown = candidates(pool, anchor, TURNS, [[0], [1]])
+    return pairs_figure(pool, anchor, shown, pairings(pool, bandwidth("rcf_mnist")), group="domain",
+                        title_of_all="RCF-MNIST, label rotation; domains are colour directions")  # fmt: skip
+
+
+PICTURES = {"objects": draw_objects, "rcf_mnist": draw_colours}
+
+
+def run(given: Words) -> None:
+    """Draw the pictures that the words say, each even where another one's files are not there.
+
+    Raises:
+        SystemExit: one was not drawn.
+    """
+    missing = 0
+    for name in given.listed("pictures", list(PICTURES)):
+        try:
+            figure = PICTURES[name]()
+        except InputError as error:
+            print(f"not drawn: {name}: {error}", file=sys.stderr)
+            missing = 2
+        else:
+            write(results_of(given), {}, {f"figures/pairs_{name}.png": figure})
+    if missing:
+        raise SystemExit(missing)

@@ -1,34 +1,43 @@
 """The spurious-strength table: one ERM model of RCF-MNIST, scored on test images in two colourings.
 
-`python -m scripts.spurious [--out outputs] [--preset paper] [--ratios 0.5,0.6,0.7,0.8,0.9,1.0] [train.epochs=10]`
-
 The same test images and angles are coloured as in training (the paper's "w/o shift") and reversed ("w/ shift"). Runs
-are those of Table 3, whose ratio is the dataset's, and of other ratios. `--ratios` trains what is not done yet of these
-if that takes at most `--budget` minutes each; further words are options of scripts.train. All finished runs enter
-results/spurious.csv, and from that the table is rendered.
+are those of Table 3, whose ratio is the dataset's, and of other ratios. `ratios=` trains what is not done yet of these
+if that takes at most `budget=` minutes each. All finished runs enter results/spurious.csv, and from that the table is
+rendered.
+
+Example: python -m scripts.measure spurious ratios=0.5,0.6,0.7,0.8,0.9,1.0 train.epochs=10
 """
 
 from __future__ import annotations
 
-import json
-import math
+import sys
 from collections.abc import Mapping, Sequence
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
 
-from cmixup.data import Split
 from cmixup.errors import InputError
-from cmixup.label_scaling import LabelScaling
-from cmixup.methods.base import Method
 from cmixup.metrics import METRICS
-from cmixup.training.loader import BatchLoader
-from cmixup.training.predict import predict
+from scripts.driver.cli import label
 from scripts.driver.compose import compose_train
-from scripts.measure.load_run import Report, dataset_of, finished, labels_of, method_of, model_of
+from scripts.driver.devices import pick_device
+from scripts.driver.plan import Job, plan
+from scripts.driver.words import Words
+from scripts.measure.load_run import KEYS as COMMON
+from scripts.measure.load_run import (
+    Report,
+    check_publishable,
+    check_score,
+    dataset_of,
+    finished,
+    predicted,
+    results_of,
+    saved,
+    write,
+)
+from scripts.plan.costs import estimate_minutes
+from scripts.plan.schedule import train_all
 from scripts.records import names
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv, to_csv
@@ -38,66 +47,35 @@ from scripts.records.tables import Cell, difference_text, markdown_rows, ours_te
 TABLE, MAIN = "table_spurious", "table3"  # other ratios than the dataset's belong to the first
 DATASET, METHOD, METRIC, PAPER = "rcf_mnist", "erm", "rmse", "tab:spu_strength"
 COLOURS = {"same": "no-shift", "reversed": "shift"}  # of test images, and what the paper's rows call them
+FILE = "spurious.csv"
+KEYS = COMMON | {
+    "ratios": "numbers between commas, 0.5 to 1, which are trained first; default none",
+    "seeds": "of these runs; default 3",
+    "budget": "minutes that training a ratio may take; default 30",
+    "train.": "options of scripts.train for these runs, such as train.epochs=10",
+}
 MAY_DIFFER = {"dataset.ratio", "train.epochs"}  # from a preset
 SPURIOUS_COLUMNS = ("preset", "ratio", "epochs", "seed", *COLOURS, "notes", "run")
 
 
-def rmse_by_colour(
-    model: nn.Module,
-    method: Method,
-    splits: Mapping[str, Split],
-    device: torch.device,
-    batch_size: int,
-    *,
-    labels: LabelScaling | None = None,
-) -> dict[str, float]:
-    """Return one model's test error by colouring.
-
-    Args:
-        model: as trained; it is only read.
-        method: predicts with it.
-        splits: test splits by colouring.
-        device: where to predict.
-        batch_size: images at once.
-        labels: how the run scaled its labels; not at all by default.
-    """
-    model = model.to(device)
-    found = {}
-    for colour, split in splits.items():
-        prediction = predict(method.predictors()[""], model, BatchLoader([split], device, labels), batch_size).cpu()
-        found[colour] = float(METRICS[METRIC].score(prediction, split.y))
-    return found
-
-
 def score(reports: Sequence[Report], out: Path, device: torch.device) -> list[dict[str, Any]]:
-    """Return a row for every run.
+    """Return a row for every run, with its test error by colouring.
 
     Raises:
-        InputError: a run whose score here is not the one it was recorded with: something has changed since.
+        InputError: a run's score is not the one it was recorded with.
     """
     rows = []
-    for config, group in groupby(
-        sorted(reports, key=lambda r: json.dumps(r["config"]["dataset"])), key=lambda r: r["config"]["dataset"]
-    ):
-        datasets = {c: dataset_of({"config": {"dataset": config}}, test_color=c) for c in COLOURS}
-        for report in group:
-            data = {c: dataset.load(report["seed"]) for c, dataset in datasets.items()}
-            found = rmse_by_colour(
-                model_of(report, data["same"], out), method_of(report), {c: d.test for c, d in data.items()}, device,
-                report["config"]["train"]["eval_batch_size"], labels=labels_of(report, data["same"], device),
-            )  # fmt: skip
-            recorded = report["scores"]["test"][METRIC]
-            again = found[config["test_color"]]
-            if not math.isclose(again, recorded, rel_tol=0.01):
-                raise InputError(
-                    f"run {report['run']} was recorded with {METRIC} {recorded:.4f}, but has {again:.4f} here"
-                )
-            rows.append(
-                {"preset": report["preset"], "ratio": config["ratio"], "epochs": report["epochs"],
-                 "seed": report["seed"], **{c: f"{v:.6g}" for c, v in found.items()},
-                 "notes": "; ".join(report["notes"]), "run": report["run"]}
-            )  # fmt: skip
-            print(f"ratio {config['ratio']} seed {report['seed']}: {found}")
+    for report in reports:
+        config, found = report["config"]["dataset"], {}
+        for colour in COLOURS:
+            data = dataset_of(report, test_color=colour).load(report["seed"])
+            found[colour] = METRICS[METRIC].score(predicted(report, data, data.test, out, device), data.test.y).item()
+        check_score(report, METRIC, found[config["test_color"]])
+        rows.append(
+            {"preset": report["preset"], "ratio": config["ratio"], "epochs": report["epochs"], "seed": report["seed"],
+             **{c: f"{v:.6g}" for c, v in found.items()}, "notes": "; ".join(report["notes"]), "run": report["run"]}
+        )  # fmt: skip
+        print(f"ratio {config['ratio']} seed {report['seed']}: {found}")
     return rows
 
 
@@ -112,8 +90,7 @@ def runs(out: Path, preset: str) -> list[dict[str, Any]]:
 
 def render_tables(results: Path = RESULTS) -> dict[str, str]:
     """Return the tables that `results/spurious.csv` gives, one a preset, by their paths below results/."""
-    path = results / "spurious.csv"
-    rows = read_csv(path) if path.is_file() else []
+    rows = saved(results / FILE)
     texts = {}
     for preset in sorted({r["preset"] for r in rows}):
         mine = [r for r in rows if r["preset"] == preset]
@@ -171,3 +148,46 @@ def table_csv(rows: Sequence[Mapping[str, str]]) -> str:
         for colour, cell in by_colour.items()
     ]  # fmt: skip
     return to_csv(lines, list(lines[0]))
+
+
+def plan_ratios(
+    ratios: Sequence[float], words: Sequence[str], budget: float
+) -> tuple[list[tuple[list[str], Job]], list[str]]:
+    """Return the jobs of these ratios, and a line with the command for each that would take longer than `budget`."""
+    standard = float(compose_train([f"dataset={DATASET}"]).dataset.ratio)
+    cells, missing = [], []
+    for ratio in ratios:
+        command = [
+            f"dataset={DATASET}", f"method={METHOD}", f"experiment.name={MAIN if ratio == standard else TABLE}",
+            f"dataset.ratio={ratio}", "logger=none", *words,
+        ]  # fmt: skip
+        job = plan(compose_train(command))
+        minutes = estimate_minutes(job)
+        if minutes > budget:
+            missing.append(f"{label(job)}: about {minutes:.0f} min here; python -m scripts.train {' '.join(command)}")
+        else:
+            cells.append((command, job))
+    return cells, missing
+
+
+def run(given: Words) -> None:
+    """Train the ratios that the words say, then score all finished runs."""
+    results, preset, device = results_of(given), given.get("preset", "paper"), given.get("device", "auto")
+    words = [f"preset={preset}", f"seeds={given.seeds(3)}".replace(" ", ""), f"out={given.out}", f"device={device}"]
+    words += [f"{key}={value}" for key, value in given.items() if key.startswith("train.")]
+    ratios = [float(r) for r in given.get("ratios", "").split(",") if r.strip()]
+    jobs, problems = plan_ratios(ratios, words, given.number("budget", 30))
+    problems += train_all(jobs, TABLE) if jobs else []
+    for line in problems:
+        print(f"not trained: {line}", file=sys.stderr)
+    reports = runs(given.out, preset)
+    if not reports:
+        raise InputError(
+            f"out {given.out} holds no finished run of {METHOD} on {DATASET}, preset {preset!r}; "
+            f"ratios=0.8 trains Table 3's"
+        )
+    check_publishable(given, reports)
+    rows = sorted(score(reports, given.out, pick_device(device)), key=lambda r: r["run"])
+    old = [r for r in saved(results / FILE) if r["preset"] != preset]
+    write(results, {FILE: to_csv([*old, *rows], SPURIOUS_COLUMNS)})
+    write(results, render_tables(results))

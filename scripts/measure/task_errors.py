@@ -1,8 +1,10 @@
 """Compare the finished runs of Table 2 on the same test tasks.
 
-`python -m scripts.task_errors [--out outputs] [--preset paper]`: every model's squared error on each test task, into
-results/task_errors/<dataset>_<preset>.csv; from these files a table of paired differences with their intervals
-(results/tables/table2_paired_<dataset>_<preset>.md) and a figure of the error on each object.
+Every model's squared error on each test task goes into results/task_errors/<dataset>_<preset>.csv; from these files
+come a table of paired differences with their intervals (results/tables/table2_paired_<dataset>_<preset>.md) and a
+figure of the error on each object.
+
+Example: python -m scripts.measure task_errors preset=cpu
 """
 
 from __future__ import annotations
@@ -20,44 +22,39 @@ from matplotlib.figure import Figure
 
 from cmixup.data import RegressionData
 from cmixup.errors import InputError
-from cmixup.training.loader import BatchLoader
-from cmixup.training.predict import predict
-from scripts.measure.load_run import Report, dataset_of, labels_of, method_of, model_of
+from scripts.driver.devices import pick_device
+from scripts.driver.words import Words
+from scripts.measure.load_run import KEYS as COMMON
+from scripts.measure.load_run import (
+    Report,
+    check_publishable,
+    check_score,
+    dataset_of,
+    finished,
+    predicted,
+    results_of,
+    saved,
+    write,
+)
 from scripts.records import names
 from scripts.records.experiment import RESULTS, load_experiment
-from scripts.records.records import read_csv
+from scripts.records.records import read_csv, to_csv
 from scripts.records.stats import Interval, clustered, summarise
 from scripts.records.tables import markdown_rows
 from scripts.report.figures import objects_figure
 
 EXPERIMENT, FOLDER, METRIC = "table2", "task_errors", "mse"
+KEYS = COMMON | {"preset": "whose runs; default all presets that were run"}
 TASK_KEY = ("seed", "task", "object")
 CONSTANT = "constant"  # what predicts the mean label of the training objects everywhere
 Row = Mapping[str, Any]
 
 
 def errors(report: Report, data: RegressionData, out: Path, device: torch.device) -> np.ndarray:
-    """Return one run's mean squared error on the query of each test task, `(N,)`.
-
-    Args:
-        report: of the run.
-        data: what it was trained and tested on.
-        out: where it lies.
-        device: where to predict.
-
-    Raises:
-        InputError: their mean is not what the run was recorded with: something has changed since.
-    """
-    method = method_of(report)
-    model = model_of(report, data, out, method).to(device)
-    rows = BatchLoader([data.test], device, labels_of(report, data, device))
-    prediction = predict(method.predictors()[""], model, rows, report["config"]["train"]["eval_batch_size"]).cpu()
+    """Return one run's mean squared error on the query of each test task, `(N,)`; see `predicted` and `check_score`."""
+    prediction = predicted(report, data, data.test, out, device)
     each = (prediction - data.test.y).double().square().mean(dim=-1).numpy()
-    recorded = report["scores"]["test"][METRIC]
-    if not math.isclose(each.mean(), recorded, rel_tol=0.01):
-        raise InputError(
-            f"run {report['run']} was recorded with {METRIC} {recorded:.4f}, but has {each.mean():.4f} here"
-        )
+    check_score(report, METRIC, float(each.mean()))
     return each
 
 
@@ -218,3 +215,19 @@ def figures(results: Path = RESULTS) -> dict[str, Figure]:
         title = f"{names.dataset_title(dataset)}, preset {preset}: MSE on the test tasks of each object"
         found[f"figures/{EXPERIMENT}_objects_{dataset}_{preset}.png"] = objects_figure(means, _name(CONSTANT), title)
     return found
+
+
+def run(given: Words) -> None:
+    """Measure the runs of each dataset and preset, then render what all files say."""
+    results, device, preset = results_of(given), pick_device(given.get("device", "auto")), given.get("preset", "")
+    reports = [r for r in finished(given.out, EXPERIMENT) if not r["options"] and preset in ("", r["preset"])]
+    if not reports:
+        which = f", preset {preset!r}" if preset else ""
+        raise InputError(f"out {given.out} holds no finished run of {EXPERIMENT}{which}; make reproduce-{EXPERIMENT}")
+    check_publishable(given, reports)
+    reports.sort(key=lambda r: (r["dataset"], r["preset"]))
+    for (dataset, of), group in groupby(reports, key=lambda r: (r["dataset"], r["preset"])):
+        name = f"{FOLDER}/{dataset}_{of}.csv"
+        rows = score(list(group), given.out, device, saved(results / name))
+        write(results, {name: to_csv(rows, columns(rows))})
+    write(results, render_tables(results), figures(results))

@@ -1,186 +1,135 @@
-"""The divergence between domains given the label: what it must not depend on, and an independent computation."""
+"""The measure on finished runs: the run's own model and rows, and what is written."""
 
 from __future__ import annotations
 
-import math
+import json
+from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from cmixup.errors import InputError
-from scripts.measure.invariance import Invariance, label_bins, learned_invariance, principal_components
-
-Rows = tuple[Tensor, Tensor, Tensor]
-
-
-def rows(n: int = 240, domains: int = 3, d: int = 6, shift: float = 0.0, seed: int = 0) -> Rows:
-    """Features that carry the label and noise; those of the last domain are moved by `shift`."""
-    rng = np.random.default_rng(seed)
-    y = rng.normal(size=n)
-    h = np.outer(y, rng.normal(size=d)) + rng.normal(size=(n, d)) @ np.diag(np.linspace(1, 2, d))
-    domain = rng.integers(0, domains, n)
-    h[domain == domains - 1] += shift
-    return torch.from_numpy(h), torch.from_numpy(y), torch.from_numpy(domain)
-
-
-def reference(data: Rows, bins: int, r: int, min_points: int) -> tuple[float, int]:
-    """The definition, cell by cell, with scikit-learn's scaling, components and densities."""
-    # Imported here, as every worker imports this file, and one runs it.
-    from sklearn.decomposition import PCA
-    from sklearn.neighbors import KernelDensity
-    from sklearn.preprocessing import StandardScaler
-
-    h, y, domain = (tensor.numpy() for tensor in data)
-    z = PCA(r).fit_transform(StandardScaler().fit_transform(h))
-    edges = np.quantile(y, np.arange(1, bins) / bins)
-    bin_of = np.array([sum(value >= edge for edge in edges) for value in y])
-    cells = {
-        (c, e): z[(bin_of == c) & (domain == e)]
-        for c in range(bins)
-        for e in np.unique(domain)
-        if ((bin_of == c) & (domain == e)).sum() >= min_points
-    }
-    points = sum(map(len, cells.values()))
-    spread = np.sqrt(sum(((p - p.mean(axis=0)) ** 2).sum(axis=0) for p in cells.values()) / points)
-    cells = {key: p / spread for key, p in cells.items()}
-    width = (points / len(cells)) ** (-1 / (r + 4))
-
-    def log_density(at: np.ndarray, of: np.ndarray) -> float:
-        return max(KernelDensity(bandwidth=width).fit(of).score_samples(at[None])[0], math.log(1e-12))
-
-    found = []
-    for (c, e), p in cells.items():
-        for (c2, e2), q in cells.items():
-            if c == c2:
-                ratios = [log_density(x, np.delete(p, k, axis=0)) - log_density(x, q) for k, x in enumerate(p)]
-                found.append(0.0 if e == e2 else float(np.mean(ratios)))
-    return float(np.mean(found)), len(found)
+from cmixup.metrics import rmse
+from scripts.driver import job as run_module
+from scripts.driver.compose import compose_train
+from scripts.driver.job import execute
+from scripts.driver.plan import plan
+from scripts.driver.words import Words
+from scripts.measure.__main__ import main
+from scripts.measure.divergence import learned_invariance
+from scripts.measure.invariance import INVARIANCE_COLUMNS, figures, measure, merged, runs
+from scripts.measure.load_run import check_publishable, dataset_of, labels_of, model_of
+from scripts.records.experiment import load_experiment
+from scripts.records.records import read_csv
+from scripts.report.figures import invariance_figure, to_png
+from tests.scripts.test_render import leave_run, report
 
 
-@pytest.mark.parametrize(("bins", "r", "min_points", "shift"), [(3, 2, 5, 0.5), (2, 1, 12, 0.0), (3, 3, 8, 3.0)])
-def test_it_is_what_the_definition_gives(bins: int, r: int, min_points: int, shift: float) -> None:
-    h, y, domain = rows(n=90, shift=shift)
-    domain = domain * 7 - 3
-    found = learned_invariance(h, y, domain, bins=bins, components=r, min_points=min_points)
-    value, pairs = reference((h, y, domain), bins, r, min_points)
-    assert found.value == pytest.approx(value, rel=1e-9)
-    assert found == Invariance(found.value, pairs, pairs / (bins * 9), 3)
+@pytest.fixture
+def trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict]:
+    """Two seeds of Crime's twin, of a table."""
+    monkeypatch.setattr(run_module, "environment", lambda _: {"commit": "c0ffee", "dirty": False})
+    words = ["dataset=crime", "method=erm", "debug=tiny", "experiment.name=table3", "train.batch_size=500", "seeds=2"]
+    job = plan(compose_train([*words, f"out={tmp_path}"]))
+    return [json.loads((folder / "report.json").read_text()) for folder in execute(job)]
 
 
-def test_the_same_samples_in_both_domains_give_zero() -> None:
-    h, y, _ = rows(n=100)
-    twice = (torch.cat([h, h]), torch.cat([y, y]), torch.arange(2).repeat_interleave(100))
-    found = learned_invariance(*twice, leave_one_out=False)
-    assert found.value == pytest.approx(0, abs=1e-12)
-    assert (found.pairs, found.valid_fraction) == (40, 1.0)
+def test_a_run_is_read_back_as_it_was(trained: list[dict], tmp_path: Path) -> None:
+    for content in trained:
+        data = dataset_of(content).load(content["seed"])
+        model = model_of(content, data, tmp_path)
+        assert not model.training
+        with torch.no_grad():
+            outputs = labels_of(content, data, torch.device("cpu")).to_labels(model(data.test.x))
+            found = float(rmse(outputs, data.test.y))
+        assert found == pytest.approx(content["scores"]["test"]["rmse"], rel=1e-5)
+    assert trained[0]["scores"] != trained[1]["scores"]
 
 
-def test_names_of_domains_and_order_of_rows_do_not_matter() -> None:
-    h, y, domain = rows(shift=1)
-    found = learned_invariance(h, y, domain)
-    renamed = torch.tensor([17, -4, 5])[domain]
-    order = torch.from_numpy(np.random.default_rng(1).permutation(len(y)))
-    assert learned_invariance(h, y, renamed).value == pytest.approx(found.value, rel=1e-9)
-    assert learned_invariance(h[order], y[order, None], domain[order]).value == pytest.approx(found.value, rel=1e-9)
-    assert found.value > 0.1
+def test_a_run_without_weights_is_named(trained: list[dict], tmp_path: Path) -> None:
+    data = dataset_of(trained[0]).load(0)
+    with pytest.raises(InputError, match=r"run \S+seed=0 has no weights: no such file"):
+        model_of(trained[0], data, tmp_path / "elsewhere")
 
 
-def test_affine_maps_of_the_features_do_not_matter() -> None:
-    h, y, domain = rows(shift=1)
-    scale = torch.tensor([1e-4, -2, 3, 50, -0.1, 1e3], dtype=torch.float64)
-    mapped = h * scale + torch.arange(6)
-    assert learned_invariance(mapped, y, domain).value == pytest.approx(
-        learned_invariance(h, y, domain).value, rel=1e-6
-    )
+def test_the_rows_of_a_run_are_those_of_its_representation(trained: list[dict], tmp_path: Path) -> None:
+    content = trained[1]
+    data = dataset_of(content).load(1)
+    with torch.no_grad():
+        h = model_of(content, data, tmp_path).features(data.train.x)
+    every, largest = measure(content, tmp_path)
+    assert (every["domains"], largest["domains"]) == ("all", "largest 10")
+    for row, k in ((every, None), (largest, 10)):
+        found = learned_invariance(h, data.train.y, data.train.domain, max_domains=k)
+        assert float(row["value"]) == pytest.approx(found.value, rel=1e-3)
+        assert float(row["valid_fraction"]) == pytest.approx(found.valid_fraction, rel=1e-3)
+        assert (row["dataset"], row["method"], row["seed"], row["split"]) == ("crime", "erm", 1, "train")
+    (test,) = measure(content, tmp_path, "test", 3)  # nine states
+    assert (test["split"], test["domains"], test["components"]) == ("test", "all", 3)
 
 
-def test_it_grows_with_the_shift_of_a_domain_and_stays_finite() -> None:
-    values = [learned_invariance(*rows(n=600, shift=s)).value for s in (0, 1, 2, 4, 8, 1e6)]
-    assert values == sorted(values)
-    assert abs(values[0]) < 0.05
-    assert values[2] > 5 * abs(values[0])
-    assert math.isfinite(values[-1])
+def measured(seed: int = 0, **changes: str) -> dict[str, str]:
+    base = {
+        "dataset": "skillcraft", "method": "erm", "preset": "paper", "seed": str(seed), "split": "train",
+        "domains": "all", "components": "2", "value": "0.5", "valid_fraction": "0.9", "pairs": "144", "run": "r",
+    }  # fmt: skip
+    return base | changes
 
 
-def test_a_domain_does_not_differ_from_itself() -> None:
-    """Of two bins each is met in one domain: what is left are pairs of a domain with itself, and those are 0."""
-    h, y, _ = rows(n=60)
-    found = learned_invariance(h, y, (y > y.median()).long(), bins=2)
-    assert found == Invariance(0.0, 2, 2 / 8, 2)
+def test_new_rows_replace_those_of_the_same_cell_alone(tmp_path: Path) -> None:
+    path = tmp_path / "invariance.csv"
+    first = [measured(s) for s in (0, 1, 10, 2)] + [measured(dataset="crime"), measured(components="5")]
+    path.write_text(merged([], first))
+    path.write_text(merged(read_csv(path), [measured(3, value="0.1"), measured(3, preset="released")]))
+    rows = read_csv(path)
+    assert tuple(rows[0]) == INVARIANCE_COLUMNS
+    assert [(r["dataset"], r["preset"], r["components"], r["seed"], r["value"]) for r in rows] == [
+        ("crime", "paper", "2", "0", "0.5"),
+        ("skillcraft", "paper", "2", "3", "0.1"),
+        ("skillcraft", "paper", "5", "0", "0.5"),
+        ("skillcraft", "released", "2", "3", "0.5"),
+    ]
 
 
-def test_two_gaussians_have_their_known_divergence() -> None:
-    """KL is m^2 / 2 both ways; the kernel widens variances by 1 + f^2, and two of four pairs are of a domain itself."""
-    rng = np.random.default_rng(0)
-    n, m = 2000, 0.7
-    h = torch.from_numpy(rng.normal(size=(n, 1)) + m * (np.arange(n) % 2)[:, None])
-    found = learned_invariance(h, torch.from_numpy(rng.random(n)), torch.arange(n) % 2, bins=1, components=1)
-    expected = m**2 / 2 / (1 + (n / 2) ** (-2 / 5)) / 2
-    assert found.value == pytest.approx(expected, rel=0.15)
+def test_the_figure_is_drawn_from_the_numbers_alone(tmp_path: Path) -> None:
+    assert figures(tmp_path) == {}
+    rows = [measured(s, method=m, value=str(0.1 * s - 0.05)) for m in ("erm", "cmixup", "irm") for s in range(3)]
+    given = [*rows, measured(preset="released"), measured(preset="x", split="test")]
+    (tmp_path / "invariance.csv").write_text(merged([], given))
+    drawn = figures(tmp_path)
+    assert list(drawn) == ["figures/invariance_paper.png", "figures/invariance_released.png"]
+    written = to_png(drawn["figures/invariance_paper.png"])
+    stored = [r for r in read_csv(tmp_path / "invariance.csv") if r["preset"] == "paper"]
+    order = load_experiment("table3").methods
+    assert written == to_png(invariance_figure(stored, order))
+    assert written != to_png(invariance_figure([r | {"value": "1.5"} for r in stored], order))
 
 
-def test_small_cells_are_left_out_and_counted() -> None:
-    h, y, domain = rows(n=200, domains=2)
-    domain[:4] = 9  # four rows cannot fill a cell
-    with_small, without = learned_invariance(h, y, domain), learned_invariance(h[4:], y[4:], domain[4:], bins=10)
-    assert with_small.domains == 3
-    assert with_small.pairs == without.pairs == 40
-    assert with_small.valid_fraction == pytest.approx(40 / 90)
-    none = learned_invariance(h, y, domain, min_points=150)
-    assert math.isnan(none.value)
-    assert (none.pairs, none.valid_fraction) == (0, 0.0)
+def test_runs_are_those_of_table_3_that_follow_the_preset(tmp_path: Path) -> None:
+    def leave(run: str, **changes: object) -> None:
+        leave_run(tmp_path, report(experiment="table3", run=f"table3/{run}", dataset="crime", **changes))
 
-
-def test_the_largest_domains_alone() -> None:
-    h, y, domain = rows(n=300, domains=4)
-    domain[(domain == 3) & (torch.arange(300) % 2 == 0)] = 1  # domain 3 is the smallest now
-    kept = domain != 3
-    assert learned_invariance(h, y, domain, max_domains=3) == learned_invariance(h[kept], y[kept], domain[kept])
-    assert learned_invariance(h, y, domain, max_domains=10) == learned_invariance(h, y, domain)
-
-
-def test_bins_have_equal_counts_and_keep_equal_labels_together() -> None:
-    labels = np.random.default_rng(0).permutation(120).astype(float)
-    found = label_bins(labels, 10)
-    assert np.bincount(found).tolist() == [12] * 10
-    assert (np.diff(found[np.argsort(labels)]) >= 0).all()
-    tied = label_bins(np.array([0.0] * 6 + [1.0, 2.0, 3.0, 4.0]), 5)
-    assert len(set(tied[:6])) == 1
-
-
-def test_constant_features_and_a_collapsed_representation() -> None:
-    h, y, domain = rows(shift=1)
-    padded = torch.cat([h, torch.full((len(h), 2), 0.1, dtype=h.dtype)], dim=1)
-    assert learned_invariance(padded, y, domain).value == pytest.approx(
-        learned_invariance(h, y, domain).value, rel=1e-9
-    )
-    assert principal_components(padded, 8)[:, 6:].abs().max() < 1e-9
-    assert learned_invariance(torch.ones(len(y), 3), y, domain).value == pytest.approx(0, abs=1e-9)
-    # Collapsed onto one direction: only that one counts.
-    line = h[:, :1] * torch.tensor([1.0, -3.0, 0.5])
-    one = learned_invariance(h[:, :1], y, domain, components=1)
-    assert learned_invariance(line, y, domain, components=1).value == pytest.approx(one.value, rel=1e-6)
-    assert math.isfinite(learned_invariance(line, y, domain).value)
+    leave("a")
+    leave("b", method="cmixup", options={"method.bandwidth": 3.0})
+    leave("c", preset="released")
+    assert [r["run"] for r in runs(tmp_path, "paper", ["crime"])] == ["table3/a"]
+    with pytest.raises(InputError, match="no finished run of table3 on skillcraft, preset 'paper'"):
+        runs(tmp_path, "paper", ["crime", "skillcraft"])
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
-    [
-        ({"features": torch.ones(5)}, r"features must be \(N, D\) with rows, got shape \(5,\)"),
-        ({"y": torch.ones(240, 2)}, r"y must be \(N,\) or \(N, 1\), got shape \(240, 2\)"),
-        ({"y": torch.ones(7)}, "y has 7 rows, but features have 240"),
-        ({"domain": torch.zeros(7)}, "domain has 7 rows, but features have 240"),
-        ({"features": torch.full((240, 6), math.nan)}, "features has values that are not finite"),
-        ({"domain": torch.zeros(240)}, "domain must have two values or more"),
-        ({"bins": 0}, "bins must be a whole number, 1 or more, got 0"),
-        ({"min_points": 1}, "min_points must be a whole number, 2 or more, got 1"),
-        ({"components": 7}, "components must be at most the 6 features, got 7"),
-        ({"max_domains": 1}, "max_domains must be a whole number, 2 or more, got 1"),
-    ],
+    [({"dirty": True}, "uncommitted"), ({"commit": ""}, "uncommitted"), ({"synthetic": True}, "synthetic data")],
 )
-def test_bad_input_is_refused(changes: dict, message: str) -> None:
-    h, y, domain = rows()
+def test_numbers_of_uncommitted_code_or_twins_are_refused(changes: dict, message: str) -> None:
+    config = {"dataset": {"synthetic": changes.pop("synthetic", False)}}
+    check_publishable(Words(), [report(config={"dataset": {"synthetic": False}})])
+    check_publishable(Words(results="elsewhere"), [report(config=config, **changes)])
     with pytest.raises(InputError, match=message):
-        learned_invariance(**{"features": h, "y": y, "domain": domain, **changes})
+        check_publishable(Words(), [report(config=config, **changes)])
+
+
+def test_a_mistake_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    with pytest.raises(SystemExit):
+        main(["invariance", "split=val", f"out={tmp_path}"])
+    assert capsys.readouterr().err == "error: split must be one of train, test, got 'val'\n"

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from scripts.measure.__main__ import main
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv
 from scripts.records.stats import Interval
 from scripts.report.figure_checks import faults
 from scripts.theory import numbers as theory
-from scripts.theory.__main__ import main
 from scripts.theory.figures import figure, figures, points
 from scripts.theory.numbers import BASE, COLUMNS, Numbers, settings, verdict
 from scripts.theory.page import conclusions, limits, ordering_rows, page, place_text, render
@@ -127,9 +127,9 @@ def test_the_command_writes_numbers_page_and_figures_of_one_piece(
 ) -> None:
     small = {1: Theorem1(n=60, p=6, test=20)}
     monkeypatch.setattr(theory, "BASE", BASE | small)
-    monkeypatch.setattr("scripts.theory.__main__.settings", lambda: iter([theory.Setting("base", 1, small[1])]))
-    monkeypatch.setattr("scripts.theory.__main__.figures", lambda _: {})
-    main(["--seeds", "3", "--results", str(tmp_path)])
+    monkeypatch.setattr("scripts.measure.theory.settings", lambda: iter([theory.Setting("base", 1, small[1])]))
+    monkeypatch.setattr("scripts.measure.theory.figures", lambda _: {})
+    main(["theory", "seeds=3", f"results={tmp_path}"])
     rows = read_csv(tmp_path / "theory.csv")
     assert tuple(rows[0]) == COLUMNS
     assert {r["seed"] for r in rows} == {"0", "1", "2"}
@@ -139,7 +139,7 @@ def test_the_command_writes_numbers_page_and_figures_of_one_piece(
 
 def test_one_seed_is_refused_before_any_work(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        main(["--seeds", "1"])
+        main(["theory", "seeds=1"])
     assert capsys.readouterr().err.startswith("error: seeds must be 2 or more")
 
 

@@ -15,6 +15,7 @@ from scripts.driver.compose import compose_train
 from scripts.driver.job import execute
 from scripts.driver.plan import plan
 from scripts.measure import task_errors
+from scripts.measure.__main__ import main
 from scripts.measure.task_errors import (
     CONSTANT,
     TASK_KEY,
@@ -28,7 +29,6 @@ from scripts.measure.task_errors import (
 )
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv, to_csv
-from scripts.task_errors import main
 from tests.helpers import CPU
 
 METHODS = ("maml", "mr_maml")
@@ -180,5 +180,5 @@ def test_the_table_has_both_intervals(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_without_a_run_the_command_says_how_to_get_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        main(["--out", str(tmp_path), "--results", str(tmp_path), "--preset", "cpu"])
+        main(["task_errors", f"out={tmp_path}", f"results={tmp_path}", "preset=cpu"])
     assert "holds no finished run of table2, preset 'cpu'; make reproduce-table2" in capsys.readouterr().err

@@ -1,23 +1,21 @@
-"""Draw RCF-MNIST: images of every split over the angle, in their colours.
+"""Draw RCF-MNIST from the real images: those of every split over the angle, in their colours.
 
-`python -m scripts.draw_rcf_mnist` writes results/figures/rcf_mnist.png from the real images.
+Example: python -m scripts.measure rcf_mnist
 """
 
 from __future__ import annotations
-
-import argparse
-from collections.abc import Sequence
 
 import numpy as np
 import torch
 from matplotlib.figure import Figure
 
 from cmixup.data import RegressionData, Split
-from scripts.driver.cli import user_errors
 from scripts.driver.config import dataset_class
-from scripts.report.figure_files import write_figures
+from scripts.driver.words import Words
+from scripts.measure.load_run import RESULTS_KEY, results_of, write
 from scripts.report.figures import angle_figure
 
+KEYS = {"results": RESULTS_KEY}
 IMAGES_PER_ANGLE, N_ANGLES = 4, 18  # of each split
 SPLITS = {"train": "training", "val": "validation", "test": "test"}
 
@@ -67,14 +65,7 @@ def rule(split: Split) -> str:
     return f"{', '.join(parts)}; correlation of rho and g {correlation:+.2f}"
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Entry point."""
-    argparse.ArgumentParser(prog="python -m scripts.draw_rcf_mnist", description=__doc__).parse_args(argv)
-    with user_errors():
-        data = dataset_class("rcf_mnist")(scaling="unit").load(0)  # type: ignore[call-arg]
-        (path,) = write_figures({"figures/rcf_mnist.png": illustration(data)})
-        print(f"illustration: {path}")
-
-
-if __name__ == "__main__":
-    main()
+def run(given: Words) -> None:
+    """Write results/figures/rcf_mnist.png."""
+    data = dataset_class("rcf_mnist")(scaling="unit").load(0)  # type: ignore[call-arg]
+    write(results_of(given), {}, {"figures/rcf_mnist.png": illustration(data)})

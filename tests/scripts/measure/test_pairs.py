@@ -10,8 +10,20 @@ import pytest
 from cmixup.errors import InputError
 from datasets.common.pose.views import Views
 from datasets.rcf_mnist import RCFMNIST
-from scripts.draw_pairs import anchor_of, bandwidth, colour_pool, main, object_pool
-from scripts.measure.pairs import Pool, among, candidates, mean_gap, other_group, pairings, pairs_figure
+from scripts.measure.__main__ import main
+from scripts.measure.pairs import (
+    Pool,
+    among,
+    anchor_of,
+    bandwidth,
+    candidates,
+    colour_pool,
+    mean_gap,
+    object_pool,
+    other_group,
+    pairings,
+    pairs_figure,
+)
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +98,7 @@ def test_absent_renderings_are_one_line_that_says_how_to_get_them(
 ) -> None:
     monkeypatch.setenv("CMIXUP_DATA", str(tmp_path))
     with pytest.raises(SystemExit):
-        main(["objects", "--results", str(tmp_path)])
+        main(["pairs", "pictures=objects", f"results={tmp_path}"])
     (line,) = capsys.readouterr().err.splitlines()
     assert "make render-pascal1d" in line
     assert not (tmp_path / "figures").exists()

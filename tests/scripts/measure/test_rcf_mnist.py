@@ -8,7 +8,7 @@ import torch
 
 from cmixup.data import RegressionData
 from datasets.rcf_mnist import RCFMNIST
-from scripts.draw_rcf_mnist import IMAGES_PER_ANGLE, N_ANGLES, illustration, mosaic, nearest, rule
+from scripts.measure.rcf_mnist import IMAGES_PER_ANGLE, N_ANGLES, illustration, mosaic, nearest, rule
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,185 @@
+"""How far a representation tells domains apart once the label is known (C-Mixup paper, analysis of learned invariance).
+
+    Inv = 1 / (C E^2) sum_c sum_{e, e'} KL( P(h | label bin c, domain e) || P(h | label bin c, domain e') )
+
+Lower is more invariant. The paper leaves open how bins are split, what h is reduced to, and how densities and their
+divergence are estimated. Here bins have equal counts; h is reduced to the first principal components of its
+standardised features; densities are estimated with Gaussian kernels that share one bandwidth; and a divergence is the
+mean log ratio of two densities over the points of (c, e).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from cmixup.errors import InputError, check_count
+
+# Densities are at least exp of this, in units of the kernel's coordinates.
+MIN_LOG_DENSITY = math.log(1e-12)
+# A spread below this fraction of the largest spread, or of a feature's largest value, counts as none.
+MIN_RELATIVE_SPREAD = 1e-8
+
+
+@dataclass(frozen=True)
+class Invariance:
+    """The mean divergence over the pairs of cells that have enough points.
+
+    Attributes:
+        value: the divergence in nats; this estimate may be slightly negative where domains agree, and is NaN if no
+            pair is valid.
+        pairs: number of ordered pairs (bin, e, e') that `value` is the mean of; the pairs of a domain with itself
+            count, and are 0.
+        valid_fraction: `pairs` divided by the number of all pairs, C E^2.
+        domains: E, the number of domains.
+    """
+
+    value: float
+    pairs: int
+    valid_fraction: float
+    domains: int
+
+
+def learned_invariance(
+    features: Tensor,
+    y: Tensor,
+    domain: Tensor,
+    *,
+    bins: int = 10,
+    components: int = 2,
+    min_points: int = 5,
+    max_domains: int | None = None,
+) -> Invariance:
+    """Return the pairwise label-conditional divergence of a representation between domains.
+
+    Args:
+        features: `(N, D)`, the representation of every row, in evaluation mode.
+        y: `(N,)` or `(N, 1)` float labels.
+        domain: `(N,)` int64, the domain of every row.
+        bins: C, the number of label bins of equal counts; equal labels share a bin.
+        components: number of principal components kept, at most D. Densities in many dimensions need far more points.
+        min_points: points that a cell (bin, domain) must have, 2 or more; pairs with a smaller one are left out of the
+            mean.
+        max_domains: number of domains looked at, 2 or more: those with most rows, and those as large as the last of
+            them; all by default.
+
+    Raises:
+        InputError: lengths differ, values are not finite, labels have several columns, there is a single domain, or an
+            option is out of range.
+    """
+    h, labels, codes = _checked(features, y, domain)
+    check_count("bins", bins, 1)
+    check_count("min_points", min_points, 2)
+    if check_count("components", components, 1) > h.shape[1]:
+        raise InputError(f"components must be at most the {h.shape[1]} features, got {components!r}")
+    if max_domains is not None:
+        kept = _of_largest(codes, check_count("max_domains", max_domains, 2))
+        h, labels, codes = h[kept], labels[kept], codes[kept]
+    names, codes = np.unique(codes, return_inverse=True)
+    if len(names) < 2:
+        raise InputError(f"domain must have two values or more, got {names.tolist()}")
+    n_domains = len(names)
+    cells = label_bins(labels, bins) * n_domains + codes
+    counts = np.bincount(cells, minlength=bins * n_domains)
+    valid = counts >= min_points
+    pairs = int((valid.reshape(bins, n_domains).sum(axis=1) ** 2).sum())
+    fraction = pairs / (bins * n_domains**2)
+    if not pairs:
+        return Invariance(math.nan, 0, 0.0, n_domains)
+
+    used = torch.from_numpy(valid[cells])
+    within = torch.from_numpy(cells)[used]
+    z, scott = _kernel_coordinates(principal_components(h, components)[used], within)
+    total = 0.0
+    for c in range(bins):
+        here = within // n_domains == c
+        total += float(_divergences(z[here] / scott, within[here], scott))
+    return Invariance(total / pairs, pairs, fraction, n_domains)
+
+
+def label_bins(labels: np.ndarray, bins: int) -> np.ndarray:
+    """Return the bin `(N,)` int64 of every label `(N,)`, from 0 to `bins` - 1.
+
+    Bins have equal counts, except that equal labels share a bin.
+    """
+    edges = np.quantile(labels, np.arange(1, bins) / bins)
+    return np.searchsorted(edges, labels, side="right")
+
+
+def principal_components(h: Tensor, components: int) -> Tensor:
+    """Return the first principal components `(N, components)` of standardised features `(N, D)`.
+
+    A constant feature stays 0.
+    """
+    centred = h - h.mean(dim=0)
+    spread = centred.square().mean(dim=0).sqrt()
+    constant = spread <= MIN_RELATIVE_SPREAD * h.abs().amax(dim=0)
+    z = torch.where(constant, 0.0, centred / torch.where(constant, 1.0, spread))
+    _, _, directions = torch.linalg.svd(z, full_matrices=False)
+    return z @ directions[:components].mT
+
+
+def _kernel_coordinates(scores: Tensor, cell: Tensor) -> tuple[Tensor, float]:
+    """Return scores in units of their spread inside cells, and Scott's factor n^(-1 / (r + 4)) for the mean cell.
+
+    Scott's rule takes the spread and the number of the points that a density is estimated from, which are those of a
+    cell. The spread over all cells would be too wide, since it also holds what the label explains.
+    """
+    _, inverse, counts = torch.unique(cell, return_inverse=True, return_counts=True)
+    means = torch.zeros(len(counts), scores.shape[1], dtype=scores.dtype).index_add_(0, inverse, scores)
+    inside = (scores - (means / counts[:, None])[inverse]).square().mean(dim=0).sqrt()
+    floor = MIN_RELATIVE_SPREAD * scores.square().mean(dim=0).sqrt().amax()
+    n = len(scores) / len(counts)
+    return scores / inside.clamp_min(floor if floor > 0 else 1.0), n ** (-1 / (scores.shape[1] + 4))
+
+
+def _divergences(z: Tensor, cell: Tensor, scott: float) -> Tensor:
+    """Return the sum over ordered pairs of the cells of one bin of the estimated divergence.
+
+    A point is left out of its own domain's density where that is evaluated at the point.
+
+    Args:
+        z: `(M, r)` points in units of the kernel.
+        cell: `(M,)` int64.
+        scott: the kernel's width in the units of `MIN_LOG_DENSITY`.
+    """
+    groups = [torch.nonzero(cell == c)[:, 0] for c in torch.unique(cell)]
+    log_kernel = -0.5 * torch.cdist(z, z, compute_mode="donot_use_mm_for_euclid_dist").square()
+    log_norm = z.shape[1] * (0.5 * math.log(2 * math.pi) + math.log(scott))
+    total = torch.zeros((), dtype=z.dtype)
+    for members in groups:
+        among = log_kernel[members][:, members].fill_diagonal_(-math.inf)
+        log_own = _log_density(among, len(members) - 1, log_norm)
+        for other in groups:
+            if other is not members:
+                total = total + (log_own - _log_density(log_kernel[members][:, other], len(other), log_norm)).mean()
+    return total
+
+
+def _log_density(log_kernel: Tensor, n: int, log_norm: float) -> Tensor:
+    return (torch.logsumexp(log_kernel, dim=1) - math.log(n) - log_norm).clamp_min(MIN_LOG_DENSITY)
+
+
+def _of_largest(codes: np.ndarray, n_domains: int) -> np.ndarray:
+    """Return whether each row `(N,)` belongs to one of the `n_domains` domains with most rows; ties are kept."""
+    names, inverse, counts = np.unique(codes, return_inverse=True, return_counts=True)
+    return counts[inverse] >= np.sort(counts)[::-1][min(n_domains, len(names)) - 1]
+
+
+def _checked(features: Tensor, y: Tensor, domain: Tensor) -> tuple[Tensor, np.ndarray, np.ndarray]:
+    if features.ndim != 2 or not len(features):
+        raise InputError(f"features must be (N, D) with rows, got shape {tuple(features.shape)}")
+    if y.ndim not in (1, 2) or y.numel() != len(y):
+        raise InputError(f"y must be (N,) or (N, 1), got shape {tuple(y.shape)}")
+    for name, tensor in (("y", y), ("domain", domain)):
+        if len(tensor) != len(features):
+            raise InputError(f"{name} has {len(tensor)} rows, but features have {len(features)}")
+    for name, tensor in (("features", features), ("y", y)):
+        if not bool(torch.isfinite(tensor).all()):
+            raise InputError(f"{name} has values that are not finite")
+    h = features.detach().cpu().double()
+    return h, y.detach().cpu().double().reshape(-1).numpy(), domain.detach().cpu().numpy()

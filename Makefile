@@ -171,7 +171,7 @@ tests-of: $(VENV)/.ready ## Print the tests of a source file and why each is one
 	$(PY) -m tests.tests_of "file=$(FILE)" "run=$(RUN)"
 
 mutants: $(VENV)/.ready ## Make known mistakes in copies of the code and say which the tests miss: ONLY=fish JOBS=2
-	$(PY) -m tests.attacks.mutants --only "$(ONLY)" --jobs "$(or $(JOBS),0)"
+	$(PY) -m tests.attacks.mutants only="$(ONLY)" jobs="$(JOBS)"
 
 reliability: $(VENV)/.ready ## Kill, race, damage and fuzz the code and write results/reliability.md (an hour): ONLY=kills COUNTS="kills=100"
 	$(PY) -m tests.attacks only="$(ONLY)" seed="$(SEED)" out="$(OUT)" $(COUNTS)
@@ -186,7 +186,7 @@ types: $(VENV)/.ready ## Check types
 check: lint types test ## Lint, types and tests
 
 wheel-check: $(VENV)/.ready ## Install the wheel into empty environments with numpy and torch and run README's first lines: PYTHONS=python3.12,...
-	$(PY) -m tests.attacks.wheel_check --pythons "$(PYTHONS)"
+	$(PY) -m tests.attacks.wheel_check pythons="$(PYTHONS)"
 
 docs: $(VENV)/.ready ## Build the pages of docs/ into outputs/docs (the first time: installs the extra `docs`)
 	$(PY) -c 'import mkdocstrings_handlers.python, material' 2>/dev/null || \

@@ -1,6 +1,6 @@
-"""Print the tests of a source file, and why each is one: `make tests-of FILE=cmixup/pairing/label.py`; RUN=1 runs them.
+"""Print the tests of a source file, and why each is one, by the rules of tests/README.md; `make tests-of` runs this.
 
-tests/README.md states the rules.
+Example: `python -m tests.tests_of file=cmixup/pairing/label.py run=1`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Try for real what the project promises of itself, and write what held to results/reliability.md.
 
-`python -m tests.attacks [kills=1000] [races=100] ... [only=kills,races] [seed=0] [out=FOLDER] [results=results]`.
-Every trial has a count, `NAME=COUNT`; one that is left out has that of the page, and `only=` runs some and keeps the
-records of the others. `out` is where trials work (default: a temporary folder), `jobs` how many run at once (2).
+Every trial has a count, by default that of the page, and `only=` runs some and keeps the records of the others.
+Example: `python -m tests.attacks kills=100 races=20 only=kills,races`.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
-from cmixup.errors import InputError
-from scripts.driver.cli import chosen, user_errors
+from cmixup.errors import check_count
+from scripts.driver.cli import user_errors
 from scripts.driver.words import parse_words
 from scripts.records.experiment import RESULTS
 from tests.attacks.base import PROGRESS, Trial, one
@@ -36,7 +35,13 @@ COUNTS = {
     "damage": 60,
     "disk_full": 10,
 }
-OTHERS = ("only", "seed", "out", "results", "jobs")
+OTHERS = {
+    "only": "the trials that run, separated by commas; default all",
+    "seed": "of all that is drawn; default 0",
+    "out": "where trials work; default a temporary folder",
+    "results": "where records and page are written; default results",
+    "jobs": "trials that run at once; default 2",
+}
 EVERY = 30.0  # seconds between lines of progress
 
 
@@ -91,18 +96,16 @@ def _progress(name: str, folder: Path, began: float) -> str:
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point; exit status 1 if something did not hold."""
     with user_errors():
-        given = parse_words(list(sys.argv[1:] if argv is None else argv), (*COUNTS, *OTHERS), __doc__)
-        numbers = {key: value for key, value in given.items() if key not in ("only", "out", "results")}
-        for key, value in numbers.items():
-            if not value.isdecimal() or (key != "seed" and int(value) < 1):
-                raise InputError(f"{key} must be a whole number, 1 or more, got {value!r}")
-        names = chosen("only", given.get("only", ""), list(COUNTS))
-        counts = {name: int(given.get(name, COUNTS[name])) for name in COUNTS if name in names}
-        seed, results = int(given.get("seed", "0")), Path(given.get("results") or RESULTS)
+        keys = {name: f"how often; default {count}" for name, count in COUNTS.items()} | OTHERS
+        given = parse_words(argv, keys, __doc__)
+        counts = {name: given.count(name, COUNTS[name]) for name in given.listed("only", list(COUNTS))}
+        seed, jobs, results = given.count("seed"), given.count("jobs", 2), Path(given.get("results", RESULTS))
+        for name, count in {**counts, "jobs": jobs}.items():
+            check_count(name, count, 1)
         memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - no power is cut here
         with tempfile.TemporaryDirectory(prefix="reliability-", dir=memory) as temporary:
             folder = Path(given.get("out") or temporary).resolve()
-            trials = run_trials(counts, seed, folder, int(given.get("jobs", "2")))
+            trials = run_trials(counts, seed, folder, jobs)
         write_records(results, trials, counts, seed)
         print(f"{write_page(results)} written")
         if any(trial.held < trial.tried for trial in trials):

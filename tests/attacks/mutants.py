@@ -1,14 +1,13 @@
 """Put mutants into the code, one at a time, and say which of them the tests see.
 
-`python -m tests.attacks.mutants [--only TEXT] [--jobs N]`. A mutant is a small mistake that somebody could make, with
-the tests that must fail if it is made; tests/mutants/*.yaml list them. They are put into copies of the checkout in a
-temporary folder, never into the checkout itself. The exit status is 1 if a mutant survives without a reason, no longer
-applies, or cannot be judged because its tests fail or do not run without it.
+A mutant is a small mistake that somebody could make, with the tests that must fail if it is made; tests/mutants/*.yaml
+list them. They are put into copies of the checkout in a temporary folder, never into the checkout itself. The exit
+status is 1 if a mutant survives without a reason, no longer applies, or cannot be judged because its tests fail or do
+not run without it. Example: `python -m tests.attacks.mutants only=fish jobs=1`.
 """
 
 from __future__ import annotations
 
-import argparse
 import ast
 import os
 import re
@@ -30,9 +29,12 @@ import yaml
 from cmixup.errors import InputError
 from scripts.driver.cli import user_errors
 from scripts.driver.provenance import git_environment
+from scripts.driver.words import parse_words
 
 ROOT = Path(__file__).resolve().parents[2]
 MUTANTS = ROOT / "tests" / "mutants"
+KEYS = {"only": "mutants whose file, text or reason contains this; default all",
+        "jobs": "how many at a time; default one a core"}  # fmt: skip
 # Imported once a copy: every run of tests is forked from there, since these imports are most of its time. None of them
 # is ours, so that a mutant is imported anew.
 PRELOAD = ("torch", "pandas", "matplotlib.figure", "hydra", "hypothesis", "scipy.optimize", "sklearn.datasets")
@@ -285,19 +287,16 @@ def _run(command: Sequence[str], **options: Any) -> subprocess.CompletedProcess[
     return subprocess.run(command, capture_output=True, text=True, check=True, **options)
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
-    parser = argparse.ArgumentParser(prog="python -m tests.attacks.mutants", description=__doc__)
-    parser.add_argument("--only", default="", help="only mutants whose file, text or reason contains this")
-    parser.add_argument("--jobs", type=int, default=0, help="how many at a time; default one a core")
-    given = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the copies are removed
     with user_errors():
-        wanted = given.only.lower()
-        mutants = [m for m in read_mutants(MUTANTS) if wanted in f"{m.file} {m.old} {m.new} {m.why}".lower()]
+        given = parse_words(argv, KEYS, __doc__)
+        only = given.get("only", "")
+        mutants = [m for m in read_mutants(MUTANTS) if only.lower() in f"{m.file} {m.old} {m.new} {m.why}".lower()]
         if not mutants:
-            raise InputError(f"only must be part of a mutant's file, text or reason, got {given.only!r}")
-        jobs = given.jobs or len(os.sched_getaffinity(0))
+            raise InputError(f"only must be part of a mutant's file, text or reason, got {only!r}")
+        jobs = given.count("jobs") or len(os.sched_getaffinity(0))
         verdicts = judge_all(mutants, ROOT, jobs, lambda line: print(line, flush=True))
     print(summary(verdicts))
     if not all(v.expected for v in verdicts):

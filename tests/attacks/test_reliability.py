@@ -42,6 +42,30 @@ def test_more(name: str, count: int, tmp_path: Path) -> None:
     assert found.tried >= min(count, 50) or "not tried" in found.notes
 
 
+@pytest.mark.parametrize(
+    ("name", "words", "said"),
+    [
+        ("attacks.__main__", "kills=0", "kills must be a whole number, 1 or more, got 0"),
+        ("attacks.__main__", "only=kill", "only must be among"),
+        ("attacks.mutants", "only=zzz", "only must be part of a mutant's file, text or reason, got 'zzz'"),
+        ("attacks.wheel_check", "link=1 pythons=python9", "pythons must be left out with link=1"),
+        ("tests_of", "file=cmixup/pairing/lable.py", "did you mean cmixup/pairing/label.py?"),
+    ],
+)
+def test_commands_say_what_they_take_and_refuse_the_rest(
+    name: str, words: str, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CMIXUP_TRACEBACK", raising=False)
+    module = importlib.import_module(f"tests.{name}")
+    for given, code in ((["--help"], 0), (words.split(), 2)):
+        with pytest.raises(SystemExit) as stop:
+            module.main(given)
+        assert stop.value.code == code
+    printed = capsys.readouterr()
+    assert "Example: `python -m tests." in printed.out
+    assert said in printed.err
+
+
 def record(name: str, **changes: Any) -> dict[str, Any]:
     """A record of a trial."""
     base = {"name": name, "what": f"{name} are held", "tried": 1000, "held": 1000, "failures": [], "seconds": 61.0,

@@ -1,26 +1,29 @@
 """Build the wheel, install it into empty environments beside numpy and torch alone, and run README's first lines there.
 
-`python -m tests.attacks.wheel_check [--pythons python3.12,python3.13] [--link]`. Each interpreter gets a new
-environment in a temporary folder, into which pip installs the wheel and what it requires, in the versions of
-constraints.txt. With `--link` nothing is fetched: torch, numpy and what they require are links to those of the running
-interpreter.
+Each interpreter gets a new environment in a temporary folder, into which pip installs the wheel and its requirements, in
+the versions of constraints.txt. Example: `python -m tests.attacks.wheel_check pythons=python3.12,python3.13`.
 """
 
 from __future__ import annotations
 
-import argparse
 import re
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 
 from cmixup.errors import InputError
 from scripts.driver.cli import user_errors
+from scripts.driver.words import parse_words
 
 ROOT = Path(__file__).resolve().parents[2]
+KEYS = {
+    "pythons": "interpreters, separated by commas; default the running one",
+    "link": "1 fetches nothing: torch, numpy and what they require are links to those of this interpreter; default 0",
+}
 SOURCES = ("cmixup", "pyproject.toml", "README.md", "LICENSE")
 # Runs in the new environment, outside the checkout. The time is printed for a reader; what is checked are modules.
 CHECK = """
@@ -45,20 +48,18 @@ print(f"Python {version}, torch {torch.__version__}: README's first lines run; "
 """
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Check the wheel with every interpreter that is asked for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pythons", default="", help="interpreters, separated by commas; by default the running one")
-    parser.add_argument("--link", action="store_true", help="link torch and numpy instead of installing them")
-    arguments = parser.parse_args()
     with user_errors(), tempfile.TemporaryDirectory() as folder:
+        given = parse_words(argv, KEYS, __doc__)
+        link = given.switch("link")
         wheel = build(Path(folder))
-        pythons = [python for python in arguments.pythons.split(",") if python] or [sys.executable]
-        if arguments.link and pythons != [sys.executable]:
-            raise InputError(f"pythons must be left out with --link, got {arguments.pythons!r}")
+        pythons = [python for python in given.get("pythons", "").split(",") if python] or [sys.executable]
+        if link and pythons != [sys.executable]:
+            raise InputError(f"pythons must be left out with link=1, got {pythons}")
         for number, python in enumerate(pythons):
             start = time.monotonic()
-            said = check(python, wheel, Path(folder) / f"environment{number}", link=arguments.link)
+            said = check(python, wheel, Path(folder) / f"environment{number}", link=link)
             print(f"{said} (environment and check: {time.monotonic() - start:.0f} s)", flush=True)
 
 

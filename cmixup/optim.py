@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
+from cmixup.distributed import average
 from cmixup.errors import InputError, as_number, check_choice, check_positive
-from cmixup.ranks import average
 
 Rate = float | Sequence[float]
 

@@ -2,8 +2,8 @@
 
 A run's folder holds the weights of its best epoch (`checkpoint.pt`), what they belong to (`model.json`) and, of a
 table, how its columns become inputs (`preprocessing.json`). The classes that read them are named there and imported
-when a run is loaded: the library knows neither the models nor the datasets of the reproduction, so a run is loaded
-where they can be imported, in a checkout.
+when a run is loaded: the wheel holds neither the models nor the datasets of the reproduction, so a run is loaded in a
+checkout or with one on PYTHONPATH.
 """
 
 from __future__ import annotations
@@ -212,9 +212,8 @@ def _imported(name: str, source: Path) -> Any:
     try:
         return getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError, ValueError) as error:
-        raise InputError(
-            f"{source} names {name}, which cannot be imported here ({error}): load the run in a checkout of cmixup"
-        ) from None
+        remedy = "load the run in a checkout of cmixup, or with one on PYTHONPATH; the wheel holds the library alone"
+        raise InputError(f"{source} names {name}, which cannot be imported here ({error}): {remedy}") from None
 
 
 def _read_json(path: Path, expected: str = "") -> dict[str, Any]:

@@ -11,9 +11,9 @@ from torch.utils.data import Dataset, Sampler
 
 from cmixup.adapters.labels import LabelsGetter, Mix, check_getter, check_keep, collated, find_labels, mix_rows
 from cmixup.adapters.streams import WorkerStreams, own_seed, stream
+from cmixup.distributed import distributed_place
 from cmixup.errors import InputError, check_count, check_flag, shown
 from cmixup.mixing.lam import Beta
-from cmixup.ranks import distributed_place
 from cmixup.sampling.bandwidth import Bandwidth
 from cmixup.sampling.inputs import Given, as_labels, to_numpy
 from cmixup.sampling.sampler import PartnerSampler

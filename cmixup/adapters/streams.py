@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch.utils.data import get_worker_info
 
+from cmixup.distributed import distributed_place
 from cmixup.errors import check_count
-from cmixup.ranks import distributed_place
 
 
 def stream(name: str, *keys: int) -> np.random.Generator:

@@ -17,10 +17,10 @@ from torch import Tensor, nn
 
 from cmixup.batch import join_draws
 from cmixup.data import RegressionData, Sampled
+from cmixup.distributed import average, distributed_place
 from cmixup.errors import InputError
 from cmixup.methods.base import Method
 from cmixup.order import EpochBatches
-from cmixup.ranks import average, distributed_place
 from cmixup.seeding import Streams
 from cmixup.training.settings import TrainSettings
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
+from cmixup.distributed import distributed_place
 from cmixup.errors import InputError, shown
-from cmixup.ranks import distributed_place
 from cmixup.training.share import broadcast
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -250,6 +253,25 @@ def test_weights_without_their_checksum_are_checked_by_their_own(no2: tuple[Job,
     folder.rename(tmp_path / "runs/copy")
     with pytest.raises(InputError, match=r"checkpoint.pt is not a file of this model's weights: .* another checksum"):
         model_of(report, no2[0].dataset.load(3), tmp_path)
+
+
+def test_without_a_checkout_one_line_says_what_is_missing_and_with_one_on_the_path_it_predicts(
+    no2: tuple[Job, Path], tmp_path: Path
+) -> None:
+    """The interpreter is as `pip install cmixup` leaves it: `models` and `datasets` cannot be imported."""
+    root = Path(cmixup.__file__).parents[1]
+    code = f"import cmixup; print(cmixup.load_run({str(no2[1] / 'seed=3')!r}).predict([[0.0] * 7]).shape)"
+    done = {
+        path: subprocess.run(
+            [sys.executable, "-c", code], cwd=tmp_path, env={**os.environ, "PYTHONPATH": path},
+            capture_output=True, text=True, check=False,
+        )
+        for path in (f"{root}/tests/guard", f"{root}/tests/guard:{root}")
+    }  # fmt: skip
+    alone, beside = done.values()
+    assert "models.fcn3.FCN3, which cannot be imported here (No module named 'models'): load the run" in alone.stderr
+    assert alone.stderr.splitlines()[-1].startswith("cmixup.errors.InputError: ")
+    assert beside.stdout == "torch.Size([1, 1])\n", beside.stderr
 
 
 def test_what_is_no_model_is_never_called(no2: tuple[Job, Path], tmp_path: Path) -> None:

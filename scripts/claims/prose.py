@@ -1,7 +1,7 @@
 """Pages with prose: the sentences in them that are rendered from claims.
 
 A sentence stands as `<span id="its-claim">...</span>`. Everything outside these, and outside blocks between markers of
-scripts.render, is written by hand and states no comparison and no number (`scripts.claims.typed`).
+scripts.render, is written by hand and states no comparison and no number (`tests.scripts.claims.typed`).
 """
 
 from __future__ import annotations

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from scripts.claims import typed
 from scripts.claims.prose import RENDERED, notes, pages
-from scripts.claims.typed import is_of_results, stated
 from scripts.records.experiment import RESULTS
+from tests.scripts.claims import typed
+from tests.scripts.claims.typed import is_of_results, stated
 
 ROOT = RESULTS.parent
 SETS: dict[str, list[str]] = yaml.safe_load(Path(__file__).with_name("typed.yaml").read_text())

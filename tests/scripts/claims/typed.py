@@ -24,15 +24,7 @@ from scripts.driver.compose import CONFIG_DIR, names, part_file
 from scripts.records.experiment import RESULTS
 
 CODE = ("cmixup", "configs", "datasets", "models", "scripts", "tests/attacks")
-TALK_OF_RESULTS = (
-    "report",
-    "records",
-    "plan",
-    "claims",
-    "measure",
-    "theory",
-    "study",
-)  # rooms of scripts whose docstrings compare
+TALK_OF_RESULTS = ("report", "claims", "study")  # rooms of scripts whose docstrings compare
 LINK = re.compile(r"\]\([^)]*\)|`[^`]*`|<!--.*?-->|<[^>]*>|[\w./-]+\.(?:md|py|yaml|csv|jsonl?)\b|\w+_\w+", re.DOTALL)
 ROW = re.compile(r"^\s*\|", re.MULTILINE)
 INDENTED = re.compile(r"(?<=\n\n)(?: {4}.*\n+)+")

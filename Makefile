@@ -59,16 +59,16 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	@touch $@
 
 data: $(VENV)/.ready ## Fetch and verify raw files: DATASETS=airfoil,no2 (default: all)
-	$(PY) -m scripts.data fetch $(DATASETS)
+	$(PY) -m scripts.data fetch "datasets=$(DATASETS)"
 
 reproduce-table1: $(VENV)/.ready ## Train Table 1 and print it: SEEDS=10 DATASETS= METHODS= PRESET=paper|released|tuned
 	$(PY) -m scripts.reproduce table1 $(NARROW)
 
 render-pascal1d: $(VENV)/.ready ## Render the views of pascal1d_rendered and shapenet1d_random: about 2 minutes on 2 cores
-	$(PY) -m scripts.make_views
+	$(PY) -m scripts.data render
 
 reproduce-table2: $(VENV)/.ready ## Train Table 2 and print it: SEEDS=1 DATASETS= METHODS= PRESET=paper|released|cpu
-	-$(PY) -m scripts.make_views pascal1d_rendered
+	-$(PY) -m scripts.data render datasets=pascal1d_rendered
 	$(PY) -m scripts.reproduce table2 $(NARROW)
 
 reproduce-table2-paired: reproduce-table2 ## Train Table 2 and compare its methods on the same test tasks, into results/

@@ -18,7 +18,7 @@ from datasets.common.base import SPLITS, Dataset
 from datasets.common.damaged import naming
 from datasets.common.fetch import FetchError, RawFolder, sha256_of
 from datasets.common.video.clips import AviFiles, Clips, ClipSpec, EveryClip, RandomClips, Videos, measure_channels
-from datasets.common.video.discs import SyntheticVideos
+from datasets.common.video.pulses import Pulses
 
 FOLDER = RawFolder(
     path="EchoNet-Dynamic",
@@ -122,9 +122,8 @@ class Echo(Dataset):
 
     def _twin(self) -> tuple[dict[str, Videos], dict[str, np.ndarray]]:
         span = self.spec.span + 1
-        discs = {part: SyntheticVideos((k,), TWIN[part], span, self.spec.size) for k, part in enumerate(SPLITS)}
-        labels = {part: np.array([disc.ejection_fraction for disc in made.discs]) for part, made in discs.items()}
-        return dict(discs), labels
+        made = {part: Pulses(k, TWIN[part], span, self.spec.size) for k, part in enumerate(SPLITS)}
+        return dict(made), {part: pulses.fractions for part, pulses in made.items()}
 
     def _list(self) -> tuple[dict[str, Listing], Path]:
         """Return the videos of every split, and their folder."""

@@ -9,6 +9,7 @@ SUCCESSORS = {
     "draw_pairs": "scripts.measure pairs",
     "draw_rcf_mnist": "scripts.measure rcf_mnist",
     "invariance": "scripts.measure invariance",
+    "make_views": "scripts.data render",
     "mutants": "tests.attacks.mutants",
     "reliability": "tests.attacks",
     "spurious": "scripts.measure spurious",

@@ -1,19 +1,42 @@
-"""Raw files: `python -m scripts.data status` lists them, `fetch [airfoil,no2]` gets and verifies them."""
+"""Raw files: `status` lists them, `fetch` gets and verifies them, `render` renders views of objects beforehand.
+
+Views that are there are not rendered again; the datasets render by themselves when they are loaded. A contact sheet of
+each goes into results/figures.
+
+Example: python -m scripts.data fetch datasets=airfoil,no2
+"""
 
 from __future__ import annotations
 
-import argparse
+import io
 import os
 import sys
+import time
+from collections.abc import Sequence
 
+import numpy as np
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from cmixup.errors import check_choice
+from cmixup.files import write_atomically
 from datasets.common.fetch import FetchError, data_root, fetch, present
+from datasets.common.pose.rendered import RenderedDataset
+from datasets.common.pose.views import Views
 from scripts.driver.cli import user_errors
 from scripts.driver.compose import names
 from scripts.driver.config import dataset_class
+from scripts.driver.words import parse_words
+from scripts.records.experiment import RESULTS
+
+ACTIONS = ("status", "fetch", "render")
+KEYS = {
+    "action": f"one of {', '.join(ACTIONS)}; may stand first and alone",
+    "datasets": "names between commas; default all that can be fetched or rendered",
+    "workers": "processes that render; default one a core",
+}
+SHEET_OBJECTS, SHEET_VIEWS = 12, 8  # of the contact sheet: objects, and views in order of their azimuth
 
 
 def status() -> None:
@@ -62,18 +85,49 @@ def fetch_all(chosen: list[str]) -> None:
         raise FetchError("\n".join(problems))
 
 
-def main() -> None:
+def render(chosen: Sequence[str], workers: int = 0) -> None:
+    """Render the views of the chosen datasets, and draw a contact sheet of each."""
+    for name in chosen:
+        dataset = dataset_class(name)()
+        assert isinstance(dataset, RenderedDataset)
+        started = time.perf_counter()
+        views = dataset.render(workers)
+        n_objects, n_views = views.y.shape
+        seconds = time.perf_counter() - started
+        print(f"{name}: {n_objects} objects x {n_views} views in {seconds:.0f} s -> {dataset.rendered()}")
+        sheet = RESULTS / "figures" / f"{name}.png"
+        write_atomically(sheet, contact_sheet(views))
+        print(f"contact sheet: {sheet}")
+
+
+def contact_sheet(views: Views) -> bytes:
+    """Return a PNG of views of some of the objects, one a row, the azimuth rising from left to right."""
+    from PIL import Image
+
+    objects = np.unique(np.linspace(0, len(views.names) - 1, SHEET_OBJECTS).astype(int))
+    lines = []
+    for k in objects:
+        order = np.argsort(views.y[k])
+        chosen = order[np.linspace(0, len(order) - 1, SHEET_VIEWS).astype(int)]
+        lines.append(np.concatenate(list(views.x[k][chosen]), axis=1))
+    stream = io.BytesIO()
+    Image.fromarray(np.concatenate(lines)).save(stream, "PNG", optimize=True)
+    return stream.getvalue()
+
+
+def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
-    parser = argparse.ArgumentParser(prog="python -m scripts.data", description=__doc__)
-    parser.add_argument("action", choices=("status", "fetch"))
-    parser.add_argument("datasets", nargs="?", default="", help="comma-separated; default: all that can be fetched")
-    given = parser.parse_args(sys.argv[1:])
     with user_errors():
-        if given.action == "status":
+        given = parse_words(argv, KEYS, __doc__, ["action"])
+        action = check_choice("action", given.get("action", ""), ACTIONS)
+        if action == "status":
             status()
+        elif action == "fetch":
+            named = given.listed("datasets", names("dataset")) if "datasets" in given else []
+            fetch_all(named or [n for n in names("dataset") if not dataset_class(n).folders])
         else:
-            fetchable = [n for n in names("dataset") if not dataset_class(n).folders]
-            fetch_all([n for n in given.datasets.split(",") if n] or fetchable)
+            rendered = [n for n in names("dataset") if issubclass(dataset_class(n), RenderedDataset)]
+            render(given.listed("datasets", rendered), given.count("workers"))
 
 
 if __name__ == "__main__":

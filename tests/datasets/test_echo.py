@@ -13,11 +13,10 @@ from cmixup.errors import InputError
 from datasets import echo as echo_module
 from datasets.common.base import SPLITS
 from datasets.common.fetch import FetchError, sha256_of
-from datasets.common.video.avi import Avi
-from datasets.common.video.discs import DISC, GROUND, Disc, SyntheticVideos, draw_disc
+from datasets.common.video.avi import Avi, write_avi
+from datasets.common.video.pulses import BEAT, Pulse
 from datasets.echo import FOLDER, Echo, read_listing
 from scripts import data as data_command
-from scripts.make_echo import LIST, chords, main, make
 
 COUNTS = {"train": 4, "val": 2, "test": 3}
 SMALL = {"frames": 3, "size": 16, "pad": 2, "original": False}
@@ -25,8 +24,20 @@ SMALL = {"frames": 3, "size": 16, "pad": 2, "original": False}
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Generated videos, not to be changed."""
-    return make(tmp_path_factory.mktemp("data"), COUNTS, frames=12, size=16, seed=5)
+    """Videos of noise in the layout of the original's folder, not to be changed."""
+    root, rng = tmp_path_factory.mktemp("data") / FOLDER.path, np.random.default_rng(5)
+    (root / "Videos").mkdir(parents=True)
+    listed, traced = ["FileName,EF,Split"], ["FileName,Frame"]
+    for part, count in COUNTS.items():
+        for k in range(count):
+            name = f"GENERATED_{part}_{k:05d}"
+            grey = rng.integers(0, 256, (12 + k, 16, 16, 1), dtype=np.uint8)
+            write_avi(root / "Videos" / f"{name}.avi", np.repeat(grey, 3, axis=3))
+            listed.append(f"{name},{rng.uniform(10, 85):.6f},{part.upper()}")
+            traced += [f"{name}.avi,{frame}" for frame in (3, 3, 9, 9)]
+    (root / "FileList.csv").write_text("\n".join(listed) + "\n")
+    (root / "VolumeTracings.csv").write_text("\n".join(traced) + "\n")
+    return root
 
 
 @pytest.fixture
@@ -52,105 +63,6 @@ def edit(path: Path, old: str, new: str) -> None:
 def listed(root: Path) -> list[dict[str, str]]:
     with (root / "FileList.csv").open() as stream:
         return list(csv.DictReader(stream))
-
-
-# ---- generated videos
-
-
-def area(frames: np.ndarray) -> np.ndarray:
-    """Pixels of the disc in each frame, from its brightness over the ground's: no threshold, so the rim counts."""
-    return ((frames[..., 0].astype(float) - GROUND) / (DISC - GROUND)).sum(axis=(1, 2))
-
-
-def test_the_ejection_fraction_is_that_of_the_areas_in_the_written_frames(tmp_path: Path) -> None:
-    root = make(tmp_path, {"train": 3, "val": 1, "test": 1}, frames=50, size=96)
-    for row in listed(root):
-        avi = Avi(root / "Videos" / f"{row['FileName']}.avi")
-        areas = area(avi.read(range(len(avi))))
-        assert len(avi) == int(row["NumberOfFrames"])
-        found = 100 * (1 - areas.min() / areas.max())
-        assert found == pytest.approx(float(row["EF"]), abs=2.5)
-        assert areas.max() == pytest.approx(float(row["EDV"]), rel=0.04)
-        assert float(row["EF"]) == pytest.approx(100 * (1 - float(row["ESV"]) / float(row["EDV"])))
-
-
-def test_a_disc_by_its_numbers() -> None:
-    disc = Disc(60, 64, 20.0, 10.0, 24.0, 6.0, (30.0, 33.0), (2.0, -1.0), (0,))
-    assert disc.ejection_fraction == 75
-    assert disc.radius(np.array([6, 18, 30, 12])).tolist() == pytest.approx([20, 10, 20, 15])
-    assert disc.extremes() == (18, 6)
-    assert disc.middle(0) == (30, 33)
-    assert disc.middle(59) == (32, 32)
-    (frame,) = disc.read(np.array([6]))
-    assert frame.shape == (64, 64, 3)
-    assert (frame[..., 0] == frame[..., 2]).all()
-    bright = frame[..., 0] > (DISC + GROUND) / 2
-    ys, xs = np.nonzero(bright)
-    assert (xs.mean(), ys.mean()) == pytest.approx(disc.middle(6), abs=0.3)
-    assert bright.sum() == pytest.approx(np.pi * 400, rel=0.03)
-
-
-def test_frames_are_a_function_of_the_seed() -> None:
-    one, other = draw_disc((1, 2), 30, 32), draw_disc((1, 2), 30, 32)
-    assert one == other
-    assert np.array_equal(one.read(np.array([7, 3])), other.read(np.array([7, 3])))
-    assert np.array_equal(one.read(np.arange(8))[[7, 3]], one.read(np.array([7, 3])))
-    assert not np.array_equal(one.read(np.array([3])), draw_disc((1, 3), 30, 32).read(np.array([3])))
-
-
-def test_ejection_fractions_are_spread_as_the_originals_and_discs_lie_inside() -> None:
-    discs = SyntheticVideos((0,), 2000, 120, 112).discs
-    fractions = np.array([disc.ejection_fraction for disc in discs])
-    assert fractions.mean() == pytest.approx(55.8, abs=1)
-    assert fractions.std() == pytest.approx(12.4, abs=1)
-    assert {len(disc) for disc in discs} == set(range(120, 181))
-    for disc in discs:
-        assert 20 <= disc.beat <= 50
-        for number in (0, len(disc) - 1):
-            assert disc.diastole < min(disc.middle(number))
-            assert max(disc.middle(number)) < 111 - disc.diastole
-
-
-def test_the_folder_has_the_originals_layout(made: Path) -> None:
-    assert sorted(path.name for path in made.iterdir()) == ["FileList.csv", "Videos", "VolumeTracings.csv"]
-    rows = listed(made)
-    assert tuple(rows[0]) == LIST
-    assert [row["Split"] for row in rows] == ["TRAIN"] * 4 + ["VAL"] * 2 + ["TEST"] * 3
-    assert {f"{row['FileName']}.avi" for row in rows} == {path.name for path in (made / "Videos").iterdir()}
-    with (made / "VolumeTracings.csv").open() as stream:
-        traced = list(csv.DictReader(stream))
-    assert list(traced[0]) == ["FileName", "X1", "Y1", "X2", "Y2", "Frame"]
-    assert len(traced) == 9 * 2 * 21
-    frames = {row["FileName"]: {r["Frame"] for r in traced if r["FileName"] == row["FileName"]} for row in traced}
-    assert all(name.endswith(".avi") and len(numbers) == 2 for name, numbers in frames.items())
-
-
-def test_tracings_lie_on_the_rim() -> None:
-    disc = draw_disc((4,), 40, 64)
-    lines = np.array(list(chords(disc, 11)))
-    assert lines.shape == (21, 4)
-    for points in (lines[:, :2], lines[:, 2:]):
-        distance = np.hypot(*(points - disc.middle(11)).T)
-        np.testing.assert_allclose(distance, disc.radius(11))
-
-
-def test_the_same_seed_writes_the_same_files(made: Path, tmp_path: Path) -> None:
-    again = make(tmp_path, COUNTS, frames=12, size=16, seed=5)
-    for path in made.rglob("*.*"):
-        assert path.read_bytes() == (again / path.relative_to(made)).read_bytes()
-
-
-def test_the_command_writes_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = [str(tmp_path), "--train", "1", "--val", "1", "--test", "1", "--frames", "4", "--size", "8"]
-    main(words)
-    assert "3 generated videos written to" in capsys.readouterr().out
-    assert len(list((tmp_path / FOLDER.path / "Videos").iterdir())) == 3
-    for bad, message in ((words, "nothing is written over it"), ([str(tmp_path / "b"), "--val", "0"], "val must be 1")):
-        with pytest.raises(SystemExit) as stop:
-            main(bad)
-        assert stop.value.code == 2
-        assert message in capsys.readouterr().err
-    assert not (tmp_path / "b").exists()
 
 
 # ---- which videos
@@ -346,6 +258,16 @@ def test_an_unknown_split_and_a_short_row_are_refused(root: Path) -> None:
 
 
 # ---- the twin
+
+
+def test_a_pulse_loses_its_share_of_brightness_in_half_a_beat() -> None:
+    pulse = Pulse((0, 1), 60, 64, 40.0)
+    first, low, again = pulse.read(np.array([0, BEAT // 2, BEAT]))
+    assert first.shape == (64, 64, 3)
+    assert (first[..., 0] == first[..., 2]).all()
+    assert low.mean() / first.mean() == pytest.approx(0.6, abs=0.02)
+    assert again.mean() == pytest.approx(first.mean(), rel=0.02)
+    assert np.array_equal(pulse.read(np.arange(8))[[7, 3]], pulse.read(np.array([7, 3])))
 
 
 def test_the_twin_has_the_shapes_of_the_card(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,7 +46,6 @@ def test_fetching_everything_leaves_such_folders_out(monkeypatch: pytest.MonkeyP
     asked: list[list[str]] = []
     monkeypatch.setattr(module, "names", lambda _: ["airfoil", "dti"])
     monkeypatch.setattr(module, "fetch_all", asked.append)
-    monkeypatch.setattr("sys.argv", ["data", "fetch"])
-    module.main()
+    module.main(["fetch"])
     assert asked == [["airfoil"]]
     assert DTI.folders == (FOLDER,)

@@ -1,7 +1,7 @@
 """Build the wheel, install it into empty environments beside numpy and torch alone, and run README's first lines there.
 
-Each interpreter gets a new environment in a temporary folder, into which pip installs the wheel and its requirements, in
-the versions of constraints.txt. Example: `python -m tests.attacks.wheel_check pythons=python3.12,python3.13`.
+Each interpreter gets a new environment in a temporary folder; pip installs the wheel and its requirements there, in the
+versions of constraints.txt. Example: `python -m tests.attacks.wheel_check pythons=python3.12,python3.13`.
 """
 
 from __future__ import annotations

@@ -19,12 +19,13 @@ from cmixup.data import RegressionData, Split
 from cmixup.methods.base import Method
 from cmixup.mixing.base import Mixing
 from cmixup.mixing.linear import mix
-from cmixup.model_stack import ModelStack, stack_modules
+from cmixup.model_stack import ModelStack
 from cmixup.order import EpochBatches
 from cmixup.pairing.base import Pairing
 from cmixup.seeding import Streams, torch_seed
 from cmixup.training.loader import BatchLoader
 from cmixup.training.settings import TrainSettings
+from cmixup.training.stack_training import StackTraining
 from cmixup.training.trainer import Run, RunResult, train
 from models.fcn3 import FCN3
 from scripts.driver.compose import command, compose_train, names, part_file
@@ -168,13 +169,19 @@ def epoch_batches(run: Run, batch_size: int = 16) -> tuple[EpochBatches, list[Ba
     return order, list(BatchLoader([run.data.train], CPU).batches([order], [drawn]))
 
 
+def make_training(runs: Sequence[Run], *, resumed: bool = False, **changes: Any) -> StackTraining:
+    """The training of some runs as one stack, ready for its first step."""
+    for run in runs:
+        run.method.fit(run.data, run.model, None if resumed else run.streams)
+    training = StackTraining(runs, settings(**{"lr": 1e-3, **changes}), CPU, resumed=resumed)
+    training.method.begin(training)
+    return training
+
+
 def make_stack(runs: Sequence[Run], **changes: Any) -> tuple[ModelStack, Any]:
     """The models and the methods of some runs as stacks, ready for their first step."""
-    methods = [fitted(run).method for run in runs]
-    stack = ModelStack([run.model for run in runs], CPU, **changes)
-    method = stack_modules(methods)
-    method.begin(stack, methods, [run.streams for run in runs])
-    return stack, method
+    training = make_training(runs, **changes)
+    return training.stack, training.method
 
 
 def forward_mixed(model: Any, first: Tensor, second: Tensor, lam: Tensor, layer: str) -> Tensor:

@@ -3,10 +3,10 @@
 A method says which rows make an epoch (`order`), draws all randomness of the epoch at once (`draw`) and applies it in a
 pure function of model and batch (`loss`). Most methods override one or two hooks.
 
-A stack trains E runs as one model. Then `fit`, `order`, `draw` and `diagnostics` are called on each run's own method,
-and `begin`, `loss`, `step` and `predictors` on the stack of these methods: one module whose buffers and parameters have
-a leading axis of E (`cmixup.model_stack.stack_modules`). For one run both are the same object. So `loss` must work with
-a leading axis on every tensor: it reduces the last axes only.
+A stack trains E runs as one model. Then `fit`, `order`, `draw`, `end_epoch` and `diagnostics` are called on each run's
+own method, and `begin`, `loss`, `step` and `predictors` on the stack of these methods: one module whose buffers and
+parameters have a leading axis of E (`cmixup.model_stack.stack_modules`). For one run both are the same object. So
+`loss` must work with a leading axis on every tensor: it reduces the last axes only.
 
 A method is an `nn.Module`, so that its state can be saved: tensors that `loss` or `step` read are buffers or
 parameters, and numbers that draws or steps count are its extra state (`get_extra_state`).
@@ -14,7 +14,7 @@ parameters, and numbers that draws or steps count are its extra state (`get_extr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -24,13 +24,12 @@ from torch import Tensor, nn
 from cmixup.batch import Batch, PredictFn
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
+from cmixup.handle import Training
 from cmixup.model_stack import ModelStack
 from cmixup.optim import descend
 from cmixup.order import EpochBatches, sequential, shuffled
 from cmixup.seeding import Streams
 from cmixup.tasks import Tasks
-
-SearchCallback = Callable[[int, int], None]
 
 
 class Method(nn.Module):
@@ -44,7 +43,6 @@ class Method(nn.Module):
             have them with different options; everything else must be alike. A subclass does not inherit this.
         selects_from: the first epoch, counted from 1, whose weights may be the selected ones, if training gets that
             far; for methods with a warm-up that do not compare its scores with those of later epochs.
-        on_search: whom a search in `begin` tells how many of how many of its steps are done, if the trainer says.
     """
 
     stackable: ClassVar[bool] = True
@@ -52,7 +50,6 @@ class Method(nn.Module):
     domains: ClassVar[bool] = False
     per_run: ClassVar[tuple[str, ...]] = ()
     selects_from: int = 1
-    on_search: SearchCallback | None = None
 
     @property
     def shareable(self) -> bool:
@@ -72,16 +69,13 @@ class Method(nn.Module):
                 searched then, here or in `begin`, comes with `load_state_dict`, which is called after `begin`.
         """
 
-    def begin(self, stack: ModelStack, methods: Sequence[Method], streams: Sequence[Streams]) -> None:
+    def begin(self, training: Training) -> None:
         """Make what lives as long as training does, such as optimisers of networks that the method owns.
 
-        A method that searches before it trains does so here, for all runs at once. It must not search for a run that
-        goes on: `fit` got no streams then.
+        A method that searches before it trains does so here, for all runs at once, unless `training.resumed`.
 
         Args:
-            stack: the models that are trained, freshly initialised, with their optimiser.
-            methods: the fitted methods of the runs in the stack.
-            streams: their random streams.
+            training: the models and what may be asked of the trainer; it may be kept until training ends.
         """
 
     def order(
@@ -109,6 +103,17 @@ class Method(nn.Module):
         Methods with several inner steps or networks of their own override this.
         """
         return descend(self.loss(stack.model, batch), stack.optimizer)
+
+    def end_epoch(self, epoch: int, validation: float) -> None:
+        """Hear how an epoch of this run went, after validation and before the state is saved.
+
+        What is learned here must be extra state or buffers, so that a run that goes on has it.
+
+        Args:
+            epoch: counted from 1.
+            validation: the selection score on the validation split, whose name is `RegressionData.selection`; it is not
+                finite where the run has failed.
+        """
 
     def predictors(self) -> Mapping[str, PredictFn]:
         """Return the ways to predict, by the suffix that their test scores' names get.

@@ -11,7 +11,7 @@ joint step instead of alternating ones.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import torch
@@ -21,7 +21,8 @@ from cmixup.backbone import StackLinear
 from cmixup.batch import Batch
 from cmixup.data import RegressionData
 from cmixup.errors import check_count, check_nonnegative, check_positive
-from cmixup.methods.base import Method, squared_error
+from cmixup.handle import Training
+from cmixup.methods.base import squared_error
 from cmixup.methods.domains import DomainBatchMethod
 from cmixup.model_stack import ModelStack
 from cmixup.optim import descend, make_optimizer
@@ -106,7 +107,7 @@ class DRNN(DomainBatchMethod):
         with torch_seed(int(streams.mixing.integers(2**62)) if streams else 0):
             self.classifier = DomainClassifier(self.n_features, len(self.domain_ids), self.width)
 
-    def begin(self, stack: ModelStack, methods: Sequence[Method], streams: Sequence[Streams]) -> None:
+    def begin(self, training: Training) -> None:
         """Make the optimiser of the classifiers."""
         self.optimizer = make_optimizer("adam", self.classifier.parameters(), self.classifier_lr)
 

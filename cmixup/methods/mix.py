@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -13,6 +12,7 @@ from cmixup.backbone import resolve_layers
 from cmixup.batch import Batch, join_draws
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
+from cmixup.handle import Training
 from cmixup.methods.base import Method, squared_error
 from cmixup.mixing.base import Mixing
 from cmixup.mixing.lam import Lam
@@ -69,10 +69,10 @@ class Mix(Method):
         self.pairing.fit(data.train)
         self.mixing.fit(data.train, model, streams)
 
-    def begin(self, stack: ModelStack, methods: Sequence[Method], streams: Sequence[Streams]) -> None:
-        """Let the pairing prepare for steps, and the mixing make what it trains."""
-        self.pairing.begin(stack)
-        self.mixing.begin(stack, [method.mixing for method in methods if isinstance(method, Mix)], streams)
+    def begin(self, training: Training) -> None:
+        """Let pairing and mixing prepare for the steps."""
+        self.pairing.begin(training)
+        self.mixing.begin(training)
 
     def draw(self, order: EpochBatches, streams: Streams) -> dict[str, np.ndarray]:
         """Return partner or candidates, lambda, the mixing's draws, and `layer: (M,)` if there are several."""

@@ -11,21 +11,15 @@ says what a longer one is worth.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
-from torch import nn
 
-from cmixup.data import RegressionData
 from cmixup.errors import check_choice
-from cmixup.methods.base import Method
+from cmixup.handle import Training
 from cmixup.methods.mix import Mix
-from cmixup.methods.mixrl_search import PolicySearch, Search, SearchRun
+from cmixup.methods.mixrl_search import PolicySearch, Search
 from cmixup.mixing.base import Mixing
 from cmixup.mixing.lam import Lam
-from cmixup.model_stack import ModelStack
 from cmixup.pairing.neighbours import Neighbours
-from cmixup.seeding import Streams
 
 
 class MixRL(Mix):
@@ -39,7 +33,6 @@ class MixRL(Mix):
 
     Attributes:
         history: validation loss of each step of the search.
-        unsearched: the data of a fitted run whose search is still to come, else None.
     """
 
     pairing: Neighbours
@@ -58,29 +51,17 @@ class MixRL(Mix):
         self.final = check_choice("final", final, ("sample", "argmax"))
         self.search = search or Search()
         self.history: list[float] = []
-        self.unsearched: RegressionData | None = None
 
-    def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
-        """List the neighbours; a run that goes on loads what was learned, others keep the data until they search."""
-        super().fit(data, model, streams)
-        self.unsearched = None if streams is None else data
-
-    def begin(self, stack: ModelStack, methods: Sequence[Method], streams: Sequence[Streams]) -> None:
-        """Learn the policies of all runs at once."""
-        super().begin(stack, methods, streams)
-        own = [method for method in methods if isinstance(method, MixRL)]
-        runs = [
-            SearchRun(method.unsearched, method, method.pairing, stream.mixing)
-            for method, stream in zip(own, streams, strict=True)
-            if method.unsearched is not None
-        ]
-        for method in (self, *own):
-            method.unsearched = None
-        if runs and self.search.outer and len(self.pairing.options) > 1:
-            histories = PolicySearch(self.search, self, stack, runs).run(self.on_search)
-            for method, history in zip(own, histories, strict=True):
+    def begin(self, training: Training) -> None:
+        """Learn the policies of all runs at once; runs that go on have them in their state."""
+        super().begin(training)
+        if training.resumed:
+            return
+        if self.search.outer and len(self.pairing.options) > 1:
+            histories = PolicySearch(self.search, self, training).run()
+            for method, history in zip(training.methods, histories, strict=True):
                 method.history = history
         if self.final == "argmax":
-            for run in runs:
-                best = run.pairing.probabilities.argmax(axis=1)
-                run.pairing.probabilities = np.eye(len(run.pairing.options))[best]
+            for method in training.methods:
+                best = method.pairing.probabilities.argmax(axis=1)
+                method.pairing.probabilities = np.eye(len(method.pairing.options))[best]

@@ -18,29 +18,26 @@ trials read the fixed view of inputs that have several. With a tie the first ban
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from cmixup.batch import PARTNERS, Batch, read_rows
+from cmixup.batch import PARTNERS
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError, check_count
-from cmixup.methods.base import Method, squared_errors
+from cmixup.handle import Training
+from cmixup.methods.base import squared_errors
 from cmixup.methods.mix import Mix
-from cmixup.metrics import metric_of, score
+from cmixup.metrics import metric_of
 from cmixup.mixing.base import Mixing
 from cmixup.mixing.lam import Lam
-from cmixup.model_stack import ModelStack
 from cmixup.order import EpochBatches, sequential, shuffled
 from cmixup.pairing.label import LabelDistance
 from cmixup.sampling.bandwidth import parse_bandwidth
 from cmixup.seeding import Streams, forked_torch
-
-ROWS_PER_PREDICTION = 1024
 
 
 class RCMixup(Mix):
@@ -87,15 +84,15 @@ class RCMixup(Mix):
             parse_bandwidth(bandwidth)  # refuses a bad value before any data is read
 
     def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
-        """Keep the data and start with all rows."""
+        """Keep labels and metric and start with all rows."""
         super().fit(data, model, streams)
-        self._data, self._labels, self._epoch = data, data.train.y.numpy(), 0
+        self._labels, self._metric, self._epoch = data.train.y, metric_of(data.selection), 0
         self.kept = np.arange(len(data.train))
 
-    def begin(self, stack: ModelStack, methods: Sequence[Method], streams: Sequence[Streams]) -> None:
-        """Keep the model, whose losses choose the rows."""
-        super().begin(stack, methods, streams)
-        self._stack = stack
+    def begin(self, training: Training) -> None:
+        """Keep the training, whose losses choose the rows."""
+        super().begin(training)
+        self._training = training
 
     def order(
         self, train: Split, batch_size: int, streams: Streams, *, drop_last: bool, shuffle: bool = True
@@ -107,8 +104,8 @@ class RCMixup(Mix):
         if since < 0:
             return super().order(train, batch_size, streams, **batching)
         if since == 0:
-            self._stack.load_best()
-            self._stack.optimizer.reset()
+            self._training.stack.load_best()
+            self._training.stack.optimizer.reset()
             if len(self.bandwidths) == 1:
                 self.pairing.bandwidth = self.bandwidths[0]
         if len(self.bandwidths) > 1 and since % self.every == 0:
@@ -137,14 +134,14 @@ class RCMixup(Mix):
     def _keep(self, rows: np.ndarray) -> None:
         """Take these rows for the next epoch and restrict the label kernel to them."""
         self.kept = rows
-        self.pairing.fit_labels(self._labels[rows])
+        self.pairing.fit_labels(self._labels[rows].numpy())
 
     def _clean_epoch(self, batch_size: int, streams: Streams, batching: Mapping[str, bool]) -> EpochBatches:
         """Drop the rows with the largest losses and return an epoch of the others."""
-        train = self._data.train
-        labels = self._stack.labels
-        errors = squared_errors(self._outputs(train), labels.scale(train.y.to(self._stack.device)).cpu()).numpy()
-        n_kept = len(train) - int(self.noise * len(train))
+        labels = self._training.stack.labels
+        found = self._training.predict("train")
+        errors = squared_errors(labels.scale(found), labels.scale(self._labels.to(found.device))).cpu().numpy()
+        n_kept = len(errors) - int(self.noise * len(errors))
         self._keep(np.sort(np.argsort(errors, kind="stable")[:n_kept]))
         if batching["shuffle"]:
             order = shuffled(n_kept, batch_size, streams.order, drop_last=batching["drop_last"])
@@ -154,50 +151,18 @@ class RCMixup(Mix):
 
     def _try_bandwidths(self, batch_size: int, streams: Streams, batching: Mapping[str, bool]) -> None:
         """Choose the bandwidth that trains best; weights, optimiser and random numbers are as before afterwards."""
-        stack, val = self._stack, self._data.val
-        metric = metric_of(self._data.selection)
+        training, stack = self._training, self._training.stack
         start, drawn = copy.deepcopy(stack.state_dict()), streams.state_dict()
-        best, best_score = self.pairing.bandwidth, torch.tensor([metric.worst], dtype=torch.float64)
+        best, best_score = self.pairing.bandwidth, torch.tensor([self._metric.worst], dtype=torch.float64)
         for bandwidth in self.bandwidths:
             self.pairing.bandwidth = bandwidth
             with forked_torch(stack.device):
                 for _ in range(self.trial_epochs):
                     order = self._clean_epoch(batch_size, streams, batching)
-                    self._train_epoch(order, self.draw(order, streams))
-                    prediction = stack.labels.to_labels(self._outputs(val).to(stack.device)).cpu()
-                    found = score(self._data.selection, prediction, val.y, val.domain).reshape(1).double()
-                    if bool(metric.better(found, best_score)):
+                    training.run_epoch([order], [self.draw(order, streams)])
+                    found = training.validate()
+                    if bool(self._metric.better(found, best_score)):
                         best, best_score = bandwidth, found
             stack.load_state_dict(start)
             streams.load_state_dict(drawn)
         self.pairing.bandwidth = best
-
-    def _train_epoch(self, order: EpochBatches, draws: Mapping[str, np.ndarray]) -> None:
-        """Take the steps of one epoch."""
-        device = self._stack.device
-        self._stack.model.train()
-        start = 0
-        for rows in order.batches():
-            part = slice(start, start + len(rows))
-            start += len(rows)
-            first = self._read(rows)
-            partner, other = (self._read(draws[key][part]) if key in draws else None for key in PARTNERS.values())
-            drawn = {
-                name: torch.from_numpy(value[part]).to(device)
-                for name, value in draws.items()
-                if name not in PARTNERS.values()
-            }
-            self.step(self._stack, Batch(first.x, first.y, first.domain, partner, drawn, other))
-
-    def _read(self, rows: np.ndarray) -> Batch:
-        """Return training rows with labels in the loss's units."""
-        found = read_rows(self._data.train, rows, self._stack.device)
-        return replace(found, y=self._stack.labels.scale(found.y))
-
-    def _outputs(self, split: Split) -> Tensor:
-        """Return the model's outputs on a split on the CPU, `(N, d_y)`, in the loss's units, in evaluation mode."""
-        model, predict = self._stack.model, self.predictors()[""]
-        model.eval()
-        blocks = np.split(np.arange(len(split)), range(ROWS_PER_PREDICTION, len(split), ROWS_PER_PREDICTION))
-        with torch.no_grad():
-            return torch.cat([predict(model, read_rows(split, rows, self._stack.device).x).cpu() for rows in blocks])

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -29,6 +29,7 @@ from cmixup.backbone import Backbone, resolve_layer
 from cmixup.batch import Batch
 from cmixup.data import Split
 from cmixup.errors import InputError, check_between, check_count, check_nonnegative, check_positive
+from cmixup.handle import Training
 from cmixup.mixing.base import Loss, Mixing
 from cmixup.model_stack import ModelStack
 from cmixup.optim import descend, make_optimizer
@@ -141,10 +142,10 @@ class AutoMix(Mixing):
         layer = max(maps, key=lambda name: min(*maps[name][-2:], SMALLEST))
         return layer, maps[layer][1]
 
-    def begin(self, stack: ModelStack, mixings: Sequence[Mixing], streams: Sequence[Streams]) -> None:
+    def begin(self, training: Training) -> None:
         """Make the Mix Block's optimiser."""
-        if stack.size > 1:
-            raise InputError(f"mixing AutoMix trains one run at a time, got a stack of {stack.size}")
+        if training.stack.size > 1:
+            raise InputError(f"mixing AutoMix trains one run at a time, got a stack of {training.stack.size}")
         self.optimizer = make_optimizer("adam", self.block.parameters(), self.block_lr)
 
     def draw(self, order: EpochBatches, rng: np.random.Generator) -> dict[str, np.ndarray]:

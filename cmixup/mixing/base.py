@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from cmixup.batch import Batch
 from cmixup.data import Split
+from cmixup.handle import Training
 from cmixup.model_stack import ModelStack
 from cmixup.optim import descend
 from cmixup.order import EpochBatches
@@ -55,7 +56,7 @@ class Mixing(nn.Module, ABC):
         """Return what the mixing draws for an epoch beside lambda, each `(M, ...)`, aligned with `order.index`."""
         return {}
 
-    def begin(self, stack: ModelStack, mixings: Sequence[Mixing], streams: Sequence[Streams]) -> None:
+    def begin(self, training: Training) -> None:
         """Make optimisers of networks that the mixing owns; see `Method.begin`."""
 
     def step(self, loss: Loss, stack: ModelStack, batch: Batch) -> Tensor:

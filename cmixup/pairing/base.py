@@ -10,7 +10,7 @@ from torch import nn
 
 from cmixup.batch import Batch
 from cmixup.data import Split
-from cmixup.model_stack import ModelStack
+from cmixup.handle import Training
 from cmixup.order import EpochBatches
 
 
@@ -44,7 +44,7 @@ class Pairing(nn.Module, ABC):
     def check_model(self, model: nn.Module) -> None:
         """Raise `InputError` if the pairing needs something that the model does not offer."""
 
-    def begin(self, stack: ModelStack) -> None:
+    def begin(self, training: Training) -> None:
         """Prepare for the steps of a stack, once training begins; see `Method.begin`."""
 
     def with_partners(self, model: nn.Module, batch: Batch) -> Batch:

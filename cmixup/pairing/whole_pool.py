@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from cmixup.batch import Batch, read_rows
 from cmixup.data import Split
 from cmixup.errors import InputError, check_count
-from cmixup.model_stack import ModelStack
+from cmixup.handle import Training
 from cmixup.order import EpochBatches
 from cmixup.pairing.representation import RepresentationDistance, choose, encode, picker
 from cmixup.sampling.kernels import weights_of
@@ -66,9 +66,9 @@ class WholePool(RepresentationDistance):
         for name in ("x", "y", "domain"):
             self.register_buffer(f"pool_{name}", getattr(rows, name), persistent=False)
 
-    def begin(self, stack: ModelStack) -> None:
+    def begin(self, training: Training) -> None:
         """Bring the labels to the unit that those of batches have."""
-        self.pool_y = stack.labels.scale(self.pool_y)
+        self.pool_y = training.stack.labels.scale(self.pool_y)
 
     def draws(self, order: EpochBatches, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Return `level: (M,)` uniform numbers, the rows `row: (M,)`, and `step: (M,)` of the epoch, from 0."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -125,7 +125,7 @@ class BatchLoader:
         for block in self._x.all_views(row, size):
             yield block.to(self.device, non_blocking=True)
 
-    def batches(self, orders: Sequence[EpochBatches], draws: Sequence[dict[str, np.ndarray]]) -> Iterator[Batch]:
+    def batches(self, orders: Sequence[EpochBatches], draws: Sequence[Mapping[str, np.ndarray]]) -> Iterator[Batch]:
         """Yield the batches of one epoch.
 
         Args:

@@ -8,35 +8,22 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from cmixup.data import RegressionData, Split
-from cmixup.label_scaling import LabelScaling, check_label_scaling
-from cmixup.methods.base import Method, SearchCallback, check_alike, check_data
-from cmixup.metrics import evaluate, metric_of, score
-from cmixup.model_stack import ModelStack, stack_modules, unstack_modules
-from cmixup.seeding import Streams, torch_seed
+from cmixup.handle import SearchCallback
+from cmixup.label_scaling import check_label_scaling
+from cmixup.methods.base import Method, check_alike, check_data
+from cmixup.metrics import evaluate, metric_of
+from cmixup.model_stack import ModelStack, unstack_modules
+from cmixup.seeding import torch_seed
 from cmixup.training.checkpoint import Checkpoints, random_state, set_random_state
 from cmixup.training.loader import BatchLoader
 from cmixup.training.predict import predict
 from cmixup.training.settings import TrainSettings
-from cmixup.training.share import agree, check_share, draw_epoch
+from cmixup.training.share import check_share, draw_epoch
+from cmixup.training.stack_training import Run, StackTraining
 from cmixup.training.state import Failure, TrainState
-
-
-@dataclass
-class Run:
-    """One run of a stack: its data, its method, its freshly initialised model and its random streams.
-
-    `lr` and `weight_decay` replace those of the settings, so that runs of several rates train as one stack.
-    """
-
-    data: RegressionData
-    method: Method
-    model: nn.Module
-    streams: Streams
-    lr: float | None = None
-    weight_decay: float | None = None
 
 
 @dataclass
@@ -174,17 +161,10 @@ def _train_stack(
         run.method.fit(run.data, run.model, None if saved else run.streams)
     if hooks.on_start:
         hooks.on_start(seeds)
-    labels = LabelScaling.fit(settings.label_scaling, [run.data.train for run in runs], device)
-    rates, decays = _rates(runs, settings)
-    stack = ModelStack([run.model for run in runs], device, settings.optimizer, rates, decays, labels=labels)
-    method, seen = stack_modules([run.method for run in runs]).to(device), stack.seen_by_loss()
-    method.on_search = hooks.on_search
-    method.begin(seen, [run.method for run in runs], [run.streams for run in runs])
-    rows = {name: [getattr(run.data, name) for run in runs] for name in ("train", "val", *settings.track)}
-    source = BatchLoader(rows["train"], device, labels)
-    scored = {name: BatchLoader(rows[name], device, labels) for name in ("val", *settings.track)}
-    own_predictor = method.predictors()[""]
-    metric = metric_of(selection := runs[0].data.selection)
+    training = StackTraining(runs, settings, device, resumed=saved is not None, on_search=hooks.on_search)
+    method, stack = training.method, training.models
+    method.begin(training)
+    metric = metric_of(training.selection)
     state = TrainState.start(len(runs), metric.worst)
 
     with torch_seed(runs[0].streams.training, device):
@@ -194,23 +174,23 @@ def _train_stack(
         for epoch in range(state.epoch + 1, settings.epochs + 1):
             state.begin_epoch(epoch, method.selects_from, metric.worst)
             # Rates come first, since RC-Mixup takes steps while its epoch is drawn.
-            stack.optimizer.lr = [settings.lr_at(epoch, lr) for lr in rates]
+            stack.optimizer.lr = [settings.lr_at(epoch, lr) for lr in training.rates]
             orders, draws = zip(*(draw_epoch(run, settings) for run in runs), strict=True)
-            stack.model.train()
-            losses = agree(stack.model, [method.step(seen, batch) for batch in source.batches(orders, draws)])
+            losses = training.run_epoch(orders, draws)
             losses = losses.reshape(len(losses), len(runs)).double().cpu()
             state.note_losses(epoch, losses)
 
             scores = {}
-            for name, split in scored.items():
-                prediction = predict(own_predictor, stack.model, split, settings.eval_batch_size)
+            for name in ("val", *settings.track):
+                prediction = training.predict(name)
                 if name == "val":
                     state.note_predictions(epoch, len(losses), prediction)
-                scores[name] = score(selection, prediction, split.y, split.domain).reshape(-1).cpu()
+                scores[name] = training.score(name, prediction)
             better = metric.better(scores["val"], state.best)
             stack.keep_best(better.to(device))
-            curves = {f"{name}_{selection}": values for name, values in scores.items()}
+            curves = {f"{name}_{training.selection}": values for name, values in scores.items()}
             state.note_epoch(epoch, scores["val"], better, {"train_loss": losses.mean(dim=0), **curves})
+            training.end_epoch(epoch, scores["val"])
             state.seconds = time.perf_counter() - started
             if checkpoints and (epoch % checkpoints.every == 0 or epoch == settings.epochs):
                 _save(state, runs, method, stack, checkpoints=checkpoints, device=device)
@@ -221,10 +201,11 @@ def _train_stack(
 
         stack.load_best()
         unstack_modules(method, [run.method for run in runs])
-        predictions = _predict_all(runs, method, stack, scored["val"], settings)
+        predictions = _predict_all(runs, training)
+        training.rows.clear()  # a method may have kept the training
 
     seconds = (time.perf_counter() - started) / len(runs)
-    failures = [state.failure(e, selection) for e in range(len(runs))]
+    failures = [state.failure(e, training.selection) for e in range(len(runs))]
     return [
         RunResult(
             scores={} if failures[e] else _score_run(run.data, predictions[e]),
@@ -236,16 +217,10 @@ def _train_stack(
             diagnostics=run.method.diagnostics(),
             state_dict=stack.best_weights(e),
             failure=failures[e],
-            label_scaling=labels.facts(e),
+            label_scaling=stack.labels.facts(e),
         )
         for e, run in enumerate(runs)
     ]
-
-
-def _rates(runs: Sequence[Run], settings: TrainSettings) -> tuple[list[float], list[float]]:
-    """Return the learning rate and the weight decay of each run: its own, or those of the settings."""
-    rates = [settings.lr if run.lr is None else run.lr for run in runs]
-    return rates, [settings.weight_decay if run.weight_decay is None else run.weight_decay for run in runs]
 
 
 def _checksums(runs: Sequence[Run]) -> dict[str, str]:
@@ -285,15 +260,13 @@ def _resume(
     return TrainState(**saved["train"])
 
 
-def _predict_all(
-    runs: Sequence[Run], method: Method, stack: ModelStack, val: BatchLoader, settings: TrainSettings
-) -> list[dict[str, dict[str, Tensor]]]:
+def _predict_all(runs: Sequence[Run], training: StackTraining) -> list[dict[str, dict[str, Tensor]]]:
     """Return each run's predictions on val and test; on test by every predictor of the method."""
-    predictors = method.predictors()
+    predictors, model, val = training.method.predictors(), training.models.model, training.rows["val"]
     test = BatchLoader([run.data.test for run in runs], val.device, val.labels)
     found: list[dict[str, dict[str, Tensor]]] = [{"val": {}, "test": {}} for _ in runs]
     for part, name, rows in [("val", "", val), *(("test", name, test) for name in predictors)]:
-        prediction = predict(predictors[name], stack.model, rows, settings.eval_batch_size).float().cpu()
+        prediction = predict(predictors[name], model, rows, training.settings.eval_batch_size).float().cpu()
         for e, own in enumerate(prediction.reshape(len(runs), *prediction.shape[-2:])):
             found[e][part][name] = own
     return found

@@ -25,10 +25,10 @@ from cmixup.mixing.cutmix import CutMix
 from cmixup.mixing.lam import Beta
 from cmixup.mixing.linear import Linear
 from cmixup.mixing.puzzlemix import PuzzleMix, saliency
-from cmixup.model_stack import ModelStack
 from cmixup.pairing.uniform import Uniform
 from cmixup.seeding import Streams, torch_seed
-from cmixup.training.loader import BatchLoader
+from cmixup.training.settings import TrainSettings
+from cmixup.training.stack_training import Run, StackTraining
 from models.resnet import ResNet, resnet18
 from scripts.driver.cli import user_errors
 from scripts.driver.provenance import environment
@@ -88,14 +88,13 @@ def step_ways(width: int) -> dict[str, Work]:
     def work_of(mixing: Mixing) -> Work:
         method, model, streams = Mix(Uniform(), Beta(ALPHA), mixing=mixing), make_model(width), Streams(0)
         method.fit(data, model, streams)
-        stack = ModelStack([model], torch.device("cpu"), lr=7e-5)
-        method.begin(stack, [method], [streams])
-        loader = BatchLoader([split], torch.device("cpu"))
+        how = TrainSettings(epochs=1, batch_size=BATCH, lr=7e-5)
+        training = StackTraining([Run(data, method, model, streams)], how, torch.device("cpu"))
+        method.begin(training)
 
         def work() -> None:
             order = method.order(split, BATCH, streams, drop_last=False)
-            for batch in loader.batches([order], [method.draw(order, streams)]):
-                method.step(stack, batch)
+            training.run_epoch([order], [method.draw(order, streams)])
 
         return work
 

@@ -14,7 +14,7 @@ import yaml
 
 from cmixup.data import RegressionData
 from cmixup.distributed import distributed_place
-from cmixup.methods.base import SearchCallback
+from cmixup.handle import SearchCallback
 from cmixup.seeding import Streams, torch_seed
 from cmixup.training.checkpoint import RESUME_FILE, Checkpoints
 from cmixup.training.trainer import EpochCallback, Run, RunResult, train

@@ -14,13 +14,11 @@ from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
 from cmixup.methods.erm import ERM
 from cmixup.methods.mixrl import MixRL
-from cmixup.methods.mixrl_search import PolicySearch, SearchRun, make_policy, policy_loss
-from cmixup.model_stack import ModelStack, stack_modules
+from cmixup.methods.mixrl_search import PolicySearch, make_policy, policy_loss
 from cmixup.order import EpochBatches, shuffled
 from cmixup.pairing.neighbours import Neighbours
 from cmixup.seeding import Streams
 from tests.helpers import (
-    CPU,
     assert_states_close,
     assert_states_equal,
     composed,
@@ -28,6 +26,7 @@ from tests.helpers import (
     make_run,
     make_split,
     make_stack,
+    make_training,
     states_differ,
     train_one,
 )
@@ -220,14 +219,12 @@ def test_seeds_of_a_stack_differ(together_and_alone: Pairs) -> None:
 @pytest.mark.parametrize("seeds", [(0,), (0, 1)], ids=["one run", "a stack"])
 def test_predictors_start_anew_with_every_step(seeds: tuple[int, ...]) -> None:
     runs = [make_run(composed("mixrl", **FAST), seed) for seed in seeds]
-    stack, method = make_stack(runs)
-    own = [run.method for run in runs if isinstance(run.method, MixRL)]
-    given = [SearchRun(run.data, m, m.pairing, run.streams.mixing) for run, m in zip(runs, own, strict=True)]
-    search = PolicySearch(method.search, method, stack, given)
-    drawn = search._draw([np.arange(48) for _ in runs], torch.zeros(len(runs), 48, 7))
+    training = make_training(runs)
+    search = PolicySearch(training.method.search, training.method, training)
+    _, orders, draws = search._draw([np.arange(48) for _ in runs], torch.zeros(len(runs), 48, 7))
     scores = []
     for _ in range(2):
-        search._train(drawn)
+        search._train(orders, draws)
         scores.append(search.score())
     assert scores[0] == scores[1]
 
@@ -236,22 +233,12 @@ def test_predictors_start_anew_with_every_step(seeds: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("seeds", [(0,), (0, 1)], ids=["one run", "a stack"])
 def test_a_run_that_goes_on_searches_nothing_and_draws_nothing(seeds: tuple[int, ...], final: str) -> None:
     runs = [make_run(composed("mixrl", final=final, **FAST), seed) for seed in seeds]
-    methods = [run.method for run in runs]
-    for run in runs:
-        run.method.fit(run.data, run.model, None)
-    stack = ModelStack([run.model for run in runs], CPU)
-    stack_modules(methods).begin(stack, methods, [run.streams for run in runs])
+    make_training(runs, resumed=True)
     for run in runs:
         assert isinstance(run.method, MixRL)
         assert run.method.history == []
         assert (run.method.pairing.probabilities == 1 / 7).all()
         assert run.streams.state_dict() == Streams(run.streams.seed).state_dict()
-
-
-def test_the_data_are_kept_until_they_are_searched() -> None:
-    runs = [make_run(composed("mixrl", **FAST), seed) for seed in (0, 1)]
-    _, together = make_stack(runs)
-    assert [method.unsearched for method in (together, *(run.method for run in runs))] == [None] * 3
 
 
 def test_one_run_that_diverges_stops_the_stack() -> None:

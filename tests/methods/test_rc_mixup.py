@@ -23,6 +23,7 @@ from tests.helpers import (
     make_data,
     make_run,
     make_stack,
+    make_training,
     settings,
     states_differ,
     train_one,
@@ -84,12 +85,12 @@ def test_it_chooses_the_bandwidth_of_the_best_validation_score_of_any_trial_epoc
     errors: dict[float, list[float]] = {}
     for bandwidth in listed:  # the trials again, one by one
         again = make_run(rc_mixup(bandwidth, noise=0.25, warm_up=0), 4, data)
-        its_stack, its = make_stack([again], lr=0.01)
+        theirs = make_training([again], lr=0.01)
         errors[bandwidth] = []
         for _ in range(2):
-            order = its.order(data.train, 16, again.streams, drop_last=False)
-            its._train_epoch(order, its.draw(order, again.streams))
-            errors[bandwidth].append(val_error(its_stack, data))
+            order = theirs.method.order(data.train, 16, again.streams, drop_last=False)
+            theirs.run_epoch([order], [theirs.method.draw(order, again.streams)])
+            errors[bandwidth].append(val_error(theirs.stack, data))
     assert method.pairing.bandwidth == min(listed, key=lambda bandwidth: min(errors[bandwidth]))
 
 
@@ -119,11 +120,10 @@ def test_what_a_trial_reached_is_what_the_epochs_after_it_reach() -> None:
     seen: list[float] = []
 
     class Watched(RCMixup):
-        def _outputs(self, split: Any) -> Any:
-            found = super()._outputs(split)
-            if split is data.val:
-                seen.append(float((found - split.y).double().square().mean().sqrt()))
-            return found
+        def begin(self, training: Any) -> None:
+            super().begin(training)
+            validate = training.validate
+            training.validate = lambda: (seen.append(float(validate())), validate())[1]
 
     data = make_data(4)
     method = Watched(
@@ -159,10 +159,11 @@ def val_error(stack: Any, data: Any) -> float:
 def test_the_warm_up_ends_at_its_best_weights_with_a_fresh_optimiser() -> None:
     data = make_data(3)
     run = make_run(rc_mixup(noise=0.0, warm_up=1), 3, data)
-    stack, method = make_stack([run], lr=0.01)
+    training = make_training([run], lr=0.01)
+    stack, method = training.stack, training.method
     best = {name: value.clone() for name, value in stack.model.state_dict().items()}
     order = method.order(data.train, 16, run.streams, drop_last=False)
-    method._train_epoch(order, method.draw(order, run.streams))  # the weights move, and nothing better is kept
+    training.run_epoch([order], [method.draw(order, run.streams)])  # the weights move, and nothing better is kept
     assert any(tensor.any() for tensor in stack.optimizer.state_dict()["state"])
     method.order(data.train, 16, run.streams, drop_last=False)
     assert_states_equal(stack.model.state_dict(), best)

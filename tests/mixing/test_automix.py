@@ -33,6 +33,7 @@ from tests.helpers import (
     make_data,
     make_run,
     make_stack,
+    make_training,
     settings,
     states_differ,
 )
@@ -249,10 +250,10 @@ def test_seeds_train_one_after_another() -> None:
     assert Mix(Uniform(), Beta(1.0)).stackable
     together = train([auto_run(seed=seed) for seed in (0, 1)], settings())
     assert [result.stack for result in together] == [1, 1]
-    stack = ModelStack([torch.nn.Linear(1, 1)], torch.device("cpu"))
-    stack.size = 2
+    training = make_training([auto_run()])
+    training.stack.size = 2
     with pytest.raises(InputError, match="mixing AutoMix trains one run at a time, got a stack of 2"):
-        method.begin(stack, [method], [])
+        method.begin(training)
 
 
 def test_the_layer_is_the_deepest_with_enough_pixels_or_the_one_named() -> None:

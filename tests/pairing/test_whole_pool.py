@@ -11,16 +11,15 @@ import torch
 from torch import nn
 
 from cmixup.batch import Batch, read_rows
+from cmixup.data import RegressionData
 from cmixup.errors import InputError
 from cmixup.methods.mix import Mix
-from cmixup.mixing.lam import Beta
-from cmixup.model_stack import ModelStack
+from cmixup.mixing.lam import Beta, Constant
 from cmixup.pairing import whole_pool
 from cmixup.pairing.representation import RepresentationDistance
 from cmixup.pairing.whole_pool import WholePool
 from cmixup.training.trainer import train
-from models.fcn3 import FCN3
-from tests.helpers import Lazy, assert_states_close, make_data, make_run, make_split, settings
+from tests.helpers import Lazy, assert_states_close, make_data, make_run, make_split, make_training, settings
 from tests.pairing.test_distances import Straight, chi_square
 
 N = 12
@@ -36,8 +35,8 @@ def pool_batch(rows: np.ndarray, step: int = 0, n: int = N) -> tuple[Batch, Any]
 
 def fitted(split: Any, **options: Any) -> WholePool:
     pairing = WholePool(**({"bandwidth": 0.8} | options))
-    pairing.fit(split)
-    pairing.begin(ModelStack([FCN3((3,), 1)], torch.device("cpu")))
+    data = RegressionData("data", split, split, split, unit="none")
+    make_training([make_run(Mix(pairing, Constant(0.5)), data=data)])
     return pairing
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -14,12 +13,12 @@ from torch import Tensor, nn
 from cmixup.batch import Batch
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
+from cmixup.handle import Training
 from cmixup.methods.base import Method
 from cmixup.methods.erm import ERM
 from cmixup.metrics import METRICS as SCORES
 from cmixup.model_stack import ModelStack
 from cmixup.order import EpochBatches
-from cmixup.seeding import Streams
 from cmixup.training.settings import TrainSettings
 from cmixup.training.state import Failure
 from cmixup.training.trainer import train
@@ -247,8 +246,8 @@ def test_the_learning_rate_decays_as_steplr(gamma: float, every: int) -> None:
         schedule.step()
 
     class Watching(ERM):
-        def begin(self, stack: ModelStack, methods: Sequence[Method], streams: Sequence[Streams]) -> None:
-            self._stack = stack
+        def begin(self, training: Training) -> None:
+            self._stack = training.stack
 
         def order(self, *args: Any, **options: Any) -> EpochBatches:
             drawing.extend(self._stack.optimizer.lr)  # RC-Mixup takes steps here

@@ -1,0 +1,63 @@
+"""The training as a method, its pairing and its mixing see it, from before the first step on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from torch import Tensor
+
+from cmixup.batch import Batch
+from cmixup.data import RegressionData
+from cmixup.model_stack import ModelStack
+from cmixup.order import EpochBatches
+from cmixup.seeding import Streams
+
+#: Told how many of how many steps of a search are done.
+SearchCallback = Callable[[int, int], None]
+
+
+class Training(Protocol):
+    """The training of E runs as one stack; tensors have a leading axis of E, or none where E is 1.
+
+    Attributes:
+        stack: the models with their optimiser, freshly initialised when training begins.
+        data: the data of each run, whose test split must not be read.
+        methods: the fitted method of each run.
+        streams: the random streams of each run.
+        resumed: whether the runs go on from a checkpoint, which holds what a search before training would find.
+        on_search: told of the steps of such a search, or None.
+    """
+
+    stack: ModelStack
+    data: Sequence[RegressionData]
+    methods: Sequence[Any]
+    streams: Sequence[Streams]
+    resumed: bool
+    on_search: SearchCallback | None
+
+    def read(self, split: str, rows: np.ndarray | Tensor) -> Batch:
+        """Return rows of "train" or "val" as a step gets them: on the device, labels as the loss sees them.
+
+        Args:
+            split: which.
+            rows: `(E, B)` int64, or `(B,)` for the same rows of every run.
+        """
+        ...
+
+    def batches(self, orders: Sequence[EpochBatches], draws: Sequence[Mapping[str, np.ndarray]]) -> Iterator[Batch]:
+        """Yield the batches of an epoch from the order and the draws of each run; see `Method.draw`."""
+        ...
+
+    def run_epoch(self, orders: Sequence[EpochBatches], draws: Sequence[Mapping[str, np.ndarray]]) -> Tensor:
+        """Take the method's step on each of these batches and return the losses, `(n_batches,)` or `(n_batches, E)`."""
+        ...
+
+    def predict(self, split: str) -> Tensor:
+        """Return the current predictions for a whole split, `(..., N, d_y)` in label units, in evaluation mode."""
+        ...
+
+    def validate(self) -> Tensor:
+        """Return the current selection score of each run on its validation split, `(E,)` float64 on the CPU."""
+        ...

@@ -1,0 +1,113 @@
+"""The training of a stack of runs, as the loop drives it and as methods are given it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from cmixup.batch import Batch
+from cmixup.data import RegressionData
+from cmixup.handle import SearchCallback, Training
+from cmixup.label_scaling import LabelScaling
+from cmixup.methods.base import Method
+from cmixup.metrics import score
+from cmixup.model_stack import ModelStack, stack_modules
+from cmixup.order import EpochBatches
+from cmixup.seeding import Streams
+from cmixup.training.loader import BatchLoader
+from cmixup.training.predict import predict
+from cmixup.training.settings import TrainSettings
+from cmixup.training.share import agree
+
+
+@dataclass
+class Run:
+    """One run of a stack: its data, its method, its freshly initialised model and its random streams.
+
+    `lr` and `weight_decay` replace those of the settings, so that runs of several rates train as one stack.
+    """
+
+    data: RegressionData
+    method: Method
+    model: nn.Module
+    streams: Streams
+    lr: float | None = None
+    weight_decay: float | None = None
+
+
+class StackTraining(Training):
+    """The training of some runs as one stack.
+
+    Args:
+        runs: with fitted methods.
+        settings, device: see `cmixup.training.trainer.train`.
+        resumed, on_search: see `Training`.
+
+    Attributes:
+        models: the stack as predictions take it; the outputs of `stack` are in the loss's units.
+        method: the stack of the methods.
+        rates: the learning rate of each run.
+        rows: the rows of each split that is read, by name.
+    """
+
+    def __init__(
+        self,
+        runs: Sequence[Run],
+        settings: TrainSettings,
+        device: torch.device,
+        *,
+        resumed: bool = False,
+        on_search: SearchCallback | None = None,
+    ):
+        self.settings, self.resumed, self.on_search = settings, resumed, on_search
+        self.data, self.methods = [run.data for run in runs], [run.method for run in runs]
+        self.streams = [run.streams for run in runs]
+        self.rates = [settings.lr if run.lr is None else run.lr for run in runs]
+        decays = [settings.weight_decay if run.weight_decay is None else run.weight_decay for run in runs]
+        labels = LabelScaling.fit(settings.label_scaling, [data.train for data in self.data], device)
+        models = [run.model for run in runs]
+        self.models = ModelStack(models, device, settings.optimizer, self.rates, decays, labels=labels)
+        self.stack, self.method = self.models.seen_by_loss(), stack_modules(self.methods).to(device)
+        self.selection = self.data[0].selection
+        self.rows = {
+            name: BatchLoader([getattr(data, name) for data in self.data], device, labels)
+            for name in dict.fromkeys(("train", "val", *settings.track))
+        }
+
+    def read(self, split: str, rows: np.ndarray | Tensor) -> Batch:
+        """Return rows of a split; see `Training.read`."""
+        source = self.rows[split]
+        return source.fetch(torch.as_tensor(rows).to(source.index_device).expand(self.stack.size, -1))
+
+    def batches(self, orders: Sequence[EpochBatches], draws: Sequence[Mapping[str, np.ndarray]]) -> Iterator[Batch]:
+        """Yield the batches of an epoch."""
+        return self.rows["train"].batches(orders, draws)
+
+    def run_epoch(self, orders: Sequence[EpochBatches], draws: Sequence[Mapping[str, np.ndarray]]) -> Tensor:
+        """Take the steps of an epoch and return the losses."""
+        self.models.model.train()
+        losses = [self.method.step(self.stack, batch) for batch in self.batches(orders, draws)]
+        return agree(self.models.model, losses)
+
+    def predict(self, split: str) -> Tensor:
+        """Return the predictions for a split."""
+        own = self.method.predictors()[""]
+        return predict(own, self.models.model, self.rows[split], self.settings.eval_batch_size)
+
+    def score(self, split: str, prediction: Tensor) -> Tensor:
+        """Return the selection score of each run's predictions for a split, `(E,)` float64 on the CPU."""
+        rows = self.rows[split]
+        return score(self.selection, prediction, rows.y, rows.domain).reshape(-1).cpu()
+
+    def validate(self) -> Tensor:
+        """Return the selection scores on validation."""
+        return self.score("val", self.predict("val"))
+
+    def end_epoch(self, epoch: int, validation: Tensor) -> None:
+        """Tell the method of each run its selection score, of `validation: (E,)`."""
+        for method, value in zip(self.methods, validation.tolist(), strict=True):
+            method.end_epoch(epoch, value)

@@ -1,0 +1,101 @@
+"""What methods are given when training begins, and how they hear of its epochs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from cmixup.handle import Training
+from cmixup.methods.erm import ERM
+from cmixup.training.trainer import Run, train
+from tests.helpers import assert_states_equal, make_data, make_run, make_training, settings
+from tests.training.test_checkpoint import assert_same, checkpoints, interrupted
+
+
+def scaled_runs(seeds: tuple[int, ...]) -> tuple[list[Run], Any]:
+    runs = [make_run(ERM(), seed) for seed in seeds]
+    return runs, make_training(runs, label_scaling="standard", epochs=2)
+
+
+@pytest.mark.parametrize("seeds", [(3,), (3, 5)])
+def test_rows_are_read_as_a_step_gets_them(seeds: tuple[int, ...]) -> None:
+    runs, training = scaled_runs(seeds)
+    for rows in (np.array([4, 0]), np.array([[4, 0], [1, 1]])[: len(seeds)]):
+        for name in ("train", "val"):
+            batch = training.read(name, rows)
+            for e, run in enumerate(runs):
+                split, own = getattr(run.data, name), torch.from_numpy(rows if rows.ndim == 1 else rows[e])
+                y = run.data.train.y
+                expected = split.x[own], (split.y[own] - y.mean()) / y.std(correction=0), split.domain[own]
+                for found, wanted in zip((batch.x, batch.y, batch.domain), expected, strict=True):
+                    torch.testing.assert_close(found if len(seeds) == 1 else found[e], wanted)
+
+
+@pytest.mark.parametrize("seeds", [(3,), (3, 5)])
+def test_an_epoch_predictions_and_scores_are_those_of_the_loop(seeds: tuple[int, ...]) -> None:
+    runs, training = scaled_runs(seeds)
+    orders = [run.method.order(run.data.train, 16, run.streams, drop_last=False) for run in runs]
+    losses = training.run_epoch(orders, [{}] * len(runs))
+    again = [make_run(ERM(), seed) for seed in seeds]
+    results = train(again, settings(lr=1e-3, label_scaling="standard"))
+    assert losses.double().mean(dim=0).reshape(-1).tolist() == [result.history[0]["train_loss"] for result in results]
+    assert training.validate().tolist() == [result.history[0]["val_rmse"] for result in results]
+    found = training.predict("val").reshape(len(runs), -1, 1)
+    assert all(torch.equal(found[e], result.predictions["val"][""]) for e, result in enumerate(results))
+
+
+class Listening(ERM):
+    """Hears of every epoch, and weighs the loss by the last one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heard: list[tuple[int, float]] = []
+
+    def draw(self, order: Any, streams: Any) -> dict[str, np.ndarray]:
+        last = self.heard[-1][1] if self.heard else 1.0
+        return {"weight_of_all": np.full(len(order.index), last, dtype=np.float32)}
+
+    def loss(self, model: Any, batch: Any) -> torch.Tensor:
+        return super().loss(model, batch) * batch.draws["weight_of_all"].mean(dim=-1)
+
+    def end_epoch(self, epoch: int, validation: float) -> None:
+        self.heard.append((epoch, validation))
+
+    def get_extra_state(self) -> dict[str, Any]:
+        return {"heard": self.heard}
+
+    def set_extra_state(self, state: dict[str, Any]) -> None:
+        self.heard = [(int(epoch), float(value)) for epoch, value in state["heard"]]
+
+
+def test_each_run_of_a_stack_hears_its_own_scores() -> None:
+    runs = [make_run(Listening(), seed) for seed in (0, 1)]
+    results = train(runs, settings(epochs=3))
+    for run, result in zip(runs, results, strict=True):
+        assert result.stack == 2
+        assert run.method.heard == [(row["epoch"], row["val_rmse"]) for row in result.history]
+
+
+@pytest.mark.parametrize("epoch", [1, 4])
+def test_what_a_run_heard_is_there_when_it_goes_on(epoch: int, tmp_path: Path) -> None:
+    def make() -> list[Run]:
+        return [make_run(Listening(), seed) for seed in (0, 1)]
+
+    straight = train(make(), settings(epochs=5))
+    assert_same(interrupted(make, checkpoints(tmp_path), epoch), straight)
+
+
+def test_a_handle_that_is_kept_keeps_no_rows() -> None:
+    kept: list[Training] = []
+
+    class Keeping(ERM):
+        def begin(self, training: Training) -> None:
+            kept.append(training)
+
+    ours, plain = (train([make_run(method, 1, make_data(1))], settings())[0] for method in (Keeping(), ERM()))
+    assert_states_equal(ours.state_dict, plain.state_dict)
+    assert kept[0].rows == {}  # type: ignore[attr-defined]

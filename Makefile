@@ -125,7 +125,7 @@ queue: $(VENV)/.ready ## Train what tables and figures miss for MINUTES=9, and g
 	$(PY) -m scripts.queue "minutes=$(or $(MINUTES),9)" "dry_run=$(DRY_RUN)" "device=$(DEVICE)" "out=$(OUT)"
 
 results-page: $(VENV)/.ready ## Write all results as one HTML file that opens from disk, outputs/results.html
-	$(PY) -m scripts.results_page --out "$(OUT)"
+	$(PY) -m scripts.render html "out=$(OUT)"
 
 reproduce-figure-pairs: $(VENV)/.ready ## Draw who is mixed with whom, as the paper's Figure 1: rendered objects and RCF-MNIST
 	$(PY) -m scripts.measure pairs "results=$(RESULTS)"
@@ -150,7 +150,7 @@ render: $(VENV)/.ready ## Render records.csv, tables, figures and README from re
 	$(PY) -m scripts.render
 
 claims: $(VENV)/.ready ## Print every sentence of the pages with its numbers and whether the records support it
-	$(PY) -m scripts.claims
+	$(PY) -m scripts.render claims
 
 verify-results: $(VENV)/.ready ## Train CELLS=12 published cells again and compare every number: SEED= DATASETS= EXPERIMENTS=
 	$(PY) -m scripts.verify --cells "$(CELLS)" --seed "$(SEED)" --datasets "$(DATASETS)" --experiments "$(EXPERIMENTS)"
@@ -194,7 +194,7 @@ docs: $(VENV)/.ready ## Build the pages of docs/ into outputs/docs (the first ti
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build
 
 verify-pages: $(VENV)/.ready ## Fail if a rendered file is not what the records render to, or a claim on them fails
-	$(PY) -m scripts.render --check
+	$(PY) -m scripts.render check=1
 
 bench-train: $(VENV)/.ready ## Measure training speed against a straightforward loop, into results/benchmarks
 	$(PY) -m scripts.bench.train

@@ -6,15 +6,18 @@ from scripts.driver.interrupted import hear_sigterm, say_interrupted
 
 #: Commands of earlier versions, below `scripts`, with the module and the words that do their work now.
 SUCCESSORS = {
+    "claims": "scripts.render claims",
     "draw_pairs": "scripts.measure pairs",
     "draw_rcf_mnist": "scripts.measure rcf_mnist",
     "invariance": "scripts.measure invariance",
     "make_views": "scripts.data render",
     "mutants": "tests.attacks.mutants",
     "reliability": "tests.attacks",
+    "results_page": "scripts.render html",
     "spurious": "scripts.measure spurious",
     "task_errors": "scripts.measure task_errors",
     "theory": "scripts.measure theory",
+    "wandb_report": "scripts.collect FOLDER over=OPTION html=1",
     "wheel_check": "tests.attacks.wheel_check",
 }
 

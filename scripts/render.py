@@ -1,12 +1,14 @@
 """Render everything that shows numbers from results/runs: records.csv, tables, figures, and sentences of the pages.
 
-`python -m scripts.render`. Nothing here is typed by hand; a test compares the committed files with a fresh rendering. A
-sentence that the records no longer support (results/claims.yaml) leaves its page, and the command names it.
+Nothing here is typed by hand; a test compares the committed files with a fresh rendering. A sentence that the records
+no longer support (results/claims.yaml) leaves its page, and the command names it. `claims` prints every such sentence
+with its numbers, and its exit status is 1 if one is not supported; `html` writes all results as one page.
+
+python -m scripts.render claims failing=1
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from cmixup.errors import InputError
+from cmixup.errors import InputError, check_choice
 from cmixup.files import write_atomically
 from scripts.bench.sampling_report import figures as sampling_figures
 from scripts.claims.authors import authors_table
@@ -24,6 +26,7 @@ from scripts.claims.map import map_lines
 from scripts.claims.paper_verdict import agreement_lines
 from scripts.claims.prose import notes, pages, places, sentence, splice
 from scripts.driver.cli import user_errors
+from scripts.driver.words import parse_words
 from scripts.measure import invariance, task_errors
 from scripts.measure.spurious import render_tables as spurious_tables
 from scripts.measure.task_errors import render_tables as paired_tables
@@ -47,6 +50,7 @@ from scripts.report.figure_checks import faults_of
 from scripts.report.figure_files import stale_figures, write_figures
 from scripts.report.figures import draw, sweep_figure
 from scripts.report.ladder import to_markdown as to_ladder_markdown
+from scripts.report.results_page import page
 from scripts.report.shown import presets, published_ladders, published_sweeps, shown_tables, standard
 from scripts.report.sweep import to_markdown as to_sweep_markdown
 from scripts.report.sweep_figure import draw_sweeps
@@ -56,6 +60,13 @@ from scripts.theory import figures as theory_figures
 from scripts.theory.page import render as theory_page
 
 README = RESULTS.parent / "README.md"
+KEYS = {
+    "what": "files, claims or html; default files",
+    "check": "of files: 1 writes nothing, names what is stale, and fails if anything is; default 0",
+    "names": "of claims: only these, between commas; default all",
+    "failing": "of claims: 1 prints the ones alone that do not hold; default 0",
+    "out": "of html: folder of the page; default CMIXUP_OUT, else outputs",
+}
 
 
 def render_texts(records: pd.DataFrame) -> dict[str, str]:
@@ -182,36 +193,78 @@ def stale_files(records: pd.DataFrame, root: Path = RESULTS.parent) -> list[str]
     return stale + [f"claim {verdict.claim.name}" for verdict in verdicts if not verdict.holds]
 
 
+def check() -> None:
+    """Say that every rendered file is what the records render to and every claim holds.
+
+    Raises:
+        InputError: a file or a claim that is not so, or a picture with a fault.
+    """
+    records = published_records()
+    figures = render_figures(records, published_curves())
+    stale = [*stale_files(records), *stale_figures(figures)]
+    wrong = [f"stale, run python -m scripts.render: {', '.join(stale)}"] if stale else []
+    if found := faults_of(figures):
+        wrong.append(f"pictures that mislead: {'; '.join(found)}")
+    if wrong:
+        raise InputError("; ".join(wrong))
+    print("every rendered file is what the records render to, and every claim holds")
+
+
+def write() -> None:
+    """Write every rendered file, and name the claims that no longer hold."""
+    records, curves = published_records(), published_curves()
+    for path, text in render_texts(records).items():
+        write_atomically(RESULTS / path, text)
+    verdicts = check_all(Evidence(records))
+    for name, text in render_pages(records, curves, verdicts).items():
+        write_atomically(RESULTS.parent / name, text)
+    write_figures(render_figures(records, curves))
+    print(f"rendered {len(records)} records into {RESULTS} and {README}")
+    if failing := [verdict.claim.name for verdict in verdicts if not verdict.holds]:
+        print(f"{len(failing)} claims no longer hold (python -m scripts.render claims failing=1): {', '.join(failing)}")
+
+
+def print_claims(chosen: Sequence[str], *, failing: bool) -> None:
+    """Print claims with their numbers, all or the ones named; `failing` leaves out those that hold.
+
+    Raises:
+        SystemExit: one of all claims does not hold.
+    """
+    verdicts = check_all(Evidence(pd.DataFrame(read_csv(RESULTS / "records.csv")), RESULTS))
+    wrong = [verdict.claim.name for verdict in verdicts if not verdict.holds]
+    for verdict in verdicts:
+        if (not chosen or verdict.claim.name in chosen) and not (failing and verdict.holds):
+            print("\n".join(verdict.lines()))
+    print(f"{len(verdicts) - len(wrong)} of {len(verdicts)} claims hold")
+    if wrong:
+        print("FAILS:", ", ".join(wrong))
+        raise SystemExit(1)
+
+
+def write_html(folder: Path) -> None:
+    """Write all results as one page that opens from disk."""
+    records = published_records()
+    evidence = Evidence(records)
+    figures = {path.stem.replace("_", " "): path for path in sorted((RESULTS / "figures").glob("*.png"))}
+    map_rows, tables = map_lines(evidence, check_all(evidence)), shown_tables(records)
+    text = page(tables, records, published_reports(), evidence, map_rows=map_rows, figures=figures)
+    write_atomically(folder / "results.html", text)
+    print(f"Written: {folder / 'results.html'} ({len(text) / 1e6:.1f} MB); open it in a browser")
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
-    parser = argparse.ArgumentParser(prog="python -m scripts.render", description=__doc__)
-    parser.add_argument(
-        "--check", action="store_true", help="write nothing; name what is stale, and fail if anything is"
-    )
-    check = parser.parse_args(argv).check
     with user_errors():
-        if check:
-            records = published_records()
-            figures = render_figures(records, published_curves())
-            stale = [*stale_files(records), *stale_figures(figures)]
-            wrong = [f"stale, run python -m scripts.render: {', '.join(stale)}"] if stale else []
-            if found := faults_of(figures):
-                wrong.append(f"pictures that mislead: {'; '.join(found)}")
-            if wrong:
-                raise InputError("; ".join(wrong))
-            print("every rendered file is what the records render to, and every claim holds")
-            return
-        records = published_records()
-        for path, text in render_texts(records).items():
-            write_atomically(RESULTS / path, text)
-        curves = published_curves()
-        verdicts = check_all(Evidence(records))
-        for name, text in render_pages(records, curves, verdicts).items():
-            write_atomically(RESULTS.parent / name, text)
-        write_figures(render_figures(records, curves))
-        print(f"rendered {len(records)} records into {RESULTS} and {README}")
-        if failing := [verdict.claim.name for verdict in verdicts if not verdict.holds]:
-            print(f"{len(failing)} claims no longer hold (python -m scripts.claims --failing): {', '.join(failing)}")
+        given = parse_words(argv, KEYS, __doc__, names=("what",))
+        what = check_choice("what", given.get("what", "files"), ("files", "claims", "html"))
+        if what == "html":
+            write_html(given.out)
+        elif what == "claims":
+            print_claims(given.get("names", "").split(",") if "names" in given else [], failing=given.switch("failing"))
+        elif given.switch("check"):
+            check()
+        else:
+            write()
 
 
 if __name__ == "__main__":

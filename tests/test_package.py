@@ -58,14 +58,13 @@ def test_the_library_imports_neither_datasets_nor_models(path: Path) -> None:
 
 DISTRIBUTIONS = {
     "sklearn": "scikit-learn", "hydra": "hydra-core", "yaml": "PyYAML", "PIL": "Pillow", "tdc": "PyTDC",
-    "wandb_workspaces": "wandb-workspaces",
 }  # fmt: skip
 
 
 def test_every_package_that_is_imported_is_declared() -> None:
     project = tomllib.loads((REPO / "pyproject.toml").read_text())["project"]
     optional = project["optional-dependencies"]
-    extras = (optional[name] for name in ("repro", "tables", "reports", "sklearn"))
+    extras = (optional[name] for name in ("repro", "tables", "sklearn"))
     required = [*project["dependencies"], *(one for extra in extras for one in extra)]
     declared = {re.split(r"[^\w.-]", requirement, maxsplit=1)[0].lower() for requirement in required}
     used = set().union(*(imports(path) for folder in OURS[:3] for path in (REPO / folder).rglob("*.py")))

@@ -30,7 +30,7 @@ def sentence(verdict: Verdict) -> str:
     """Return what a page prints of a claim: its sentence, or a visible line that the records do not support it."""
     if verdict.holds:
         return verdict.text
-    return f"**[{verdict.claim.name}: the records no longer support this sentence; `python -m scripts.claims`]**"
+    return f"**[{verdict.claim.name}: the records no longer support this sentence; `python -m scripts.render claims`]**"
 
 
 def places(page: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -9,13 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from matplotlib.figure import Figure
+
+from cmixup.done import checked
 from cmixup.errors import InputError
 from cmixup.metrics import lower_is_better
-from scripts.driver.runs import is_done, read_report
+from scripts.driver.runs import HISTORY, is_done, read_report
 from scripts.records import names
 from scripts.records.records import to_csv
 from scripts.records.stats import summarise
 from scripts.records.tables import markdown_rows
+from scripts.report.figures import legend_below, looks, subplots
 from scripts.report.sweep import Point, Report, by_value, decimals_for, mean_text, option_value, points, shown
 
 WHOLE = ("dataset", "model", "method", "preset", "experiment")  # what a report names beside its options
@@ -30,14 +35,20 @@ class Collected:
         label: what tells them from other groups; all of it where there is one group.
         option, metric: the option, and the test score shown.
         points: a value each, in ascending order.
-        on_val: mean of the same score on validation, by value.
+        runs: their reports, by value.
     """
 
     label: str
     option: str
     metric: str
     points: list[Point]
-    on_val: dict[Any, float]
+    runs: Mapping[Any, Sequence[Report]]
+
+    @property
+    def on_val(self) -> dict[Any, float]:
+        """Mean of the same score on validation by value; NaN where validation has no such score."""
+        scores = {v: [float(r["scores"]["val"].get(self.metric, math.nan)) for r in of] for v, of in self.runs.items()}
+        return {value: summarise(each).mean for value, each in scores.items()}
 
     @property
     def best(self) -> Point | None:
@@ -58,7 +69,7 @@ def best(metric: str, means: Mapping[Any, float], of: Sequence[Point]) -> Point 
 
 
 def find_reports(folders: Sequence[Path]) -> tuple[list[dict[str, Any]], int]:
-    """Return the reports of finished runs below the folders, each run once, and how many runs there are not finished.
+    """Return the reports of finished runs below the folders, each with its `folder`, and how many are not finished.
 
     Raises:
         InputError: a folder that is not there, or no finished run in any.
@@ -71,7 +82,7 @@ def find_reports(folders: Sequence[Path]) -> tuple[list[dict[str, Any]], int]:
     if not done:
         left = f"; {len(runs)} are not finished" if runs else ""
         raise InputError(f"no finished run below {', '.join(map(str, folders))}{left}")
-    return [read_report(run) for run in done], len(runs) - len(done)
+    return [{**read_report(run), "folder": run} for run in done], len(runs) - len(done)
 
 
 def narrowed(reports: Sequence[dict[str, Any]], where: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -107,7 +118,7 @@ def collect(reports: Sequence[dict[str, Any]], option: str, metric: str = "") ->
     for whole in ("dataset", "method"):
         found = sorted({str(r[whole]) for r in reports})
         if len(found) > 1 and option != whole:
-            raise InputError(f"these runs are of several {whole}s, {', '.join(found)}: say which with --{whole}")
+            raise InputError(f"these runs are of several {whole}s, {', '.join(found)}: say which with {whole}=")
     groups: dict[str, list[dict[str, Any]]] = {}
     for report in reports:
         groups.setdefault(json.dumps(_rest(report, option), sort_keys=True), []).append(report)
@@ -120,16 +131,10 @@ def collect(reports: Sequence[dict[str, Any]], option: str, metric: str = "") ->
         if len(swept) < 2:
             left_out.append(f"{label}: {option} has one value, {shown(swept[0].value)}, in {len(mine)} runs")
             continue
-        on_val = {value: _on_val(runs, score) for value, runs in by_value(mine, option).items()}
-        collected.append(Collected(label, option, score, swept, on_val))
+        collected.append(Collected(label, option, score, swept, by_value(mine, option)))
     if not collected:
         raise InputError(f"there is no sweep over {option} here; {'; '.join(left_out)}")
     return collected, left_out
-
-
-def _on_val(reports: Sequence[Report], metric: str) -> float:
-    """Return the mean validation score; NaN where validation has no such score."""
-    return summarise([float(r["scores"]["val"].get(metric, math.nan)) for r in reports]).mean
 
 
 def _check_option(reports: Sequence[dict[str, Any]], option: str) -> None:
@@ -157,7 +162,7 @@ def _label(rest: Mapping[str, Any], every: Sequence[Mapping[str, Any]]) -> str:
     return ", ".join(telling) or " ".join(str(rest[key]) for key in ("dataset", "method", "preset") if key in rest)
 
 
-def to_markdown(groups: Sequence[Collected]) -> str:
+def collected_page(groups: Sequence[Collected]) -> str:
     """Return a table a group; the best mean is bold, with its interval below."""
     legend = (
         "Test score, mean ± standard deviation (n - 1 in the denominator) and 95 % t interval over n seeds; bold is "
@@ -192,6 +197,22 @@ def best_line(group: Collected, decimals: int) -> str:
     ends = f" [{found.low:.{decimals}f}, {found.high:.{decimals}f}]" if found.n > 1 else ", one seed"
     by_val = f" Validation, by which options are to be chosen, prefers {shown(on_val.value)}." if on_val else ""
     return f"Best on test: {group.option}={shown(chosen.value)}, {found.mean:.{decimals}f}{ends}.{by_val}"
+
+
+def curves(groups: Sequence[Collected]) -> Figure:
+    """Draw the score that selects checkpoints over epochs, the mean over seeds, a line a value."""
+    figure, ((axis,),) = subplots(1, 1, figsize=(9, 4.5))
+    lines = {f"{g.label}, {shown(v)}" if len(groups) > 1 else shown(v): of for g in groups for v, of in g.runs.items()}
+    for (label, mine), look in zip(lines.items(), looks(len(lines)), strict=True):
+        histories = [csv.DictReader(checked(r["folder"] / HISTORY).read_text().splitlines()) for r in mine]
+        column = f"val_{mine[0]['selection']}"
+        epochs = zip(*([float(row[column]) for row in history] for history in histories), strict=False)
+        mean = [sum(scores) / len(scores) for scores in epochs]
+        axis.plot(range(1, len(mean) + 1), mean, color=look["color"], label=label, linewidth=1.2)
+    axis.set(xlabel="epoch", ylabel="validation score that selects checkpoints")
+    axis.grid(alpha=0.3)
+    legend_below(figure, {line.get_label(): line for line in axis.lines})
+    return figure
 
 
 def to_rows(groups: Sequence[Collected]) -> str:

@@ -1,19 +1,13 @@
-"""The results as one HTML file: every table beside the paper and the authors' code, every number with its record.
-
-The file needs no network and no other file: pictures and records are inside. results_page.html is its frame.
-"""
+"""The results as one HTML file: every table beside the paper and the authors' code, every method with its records."""
 
 from __future__ import annotations
 
-import base64
 import html
-import json
 import math
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from string import Template
 from typing import Any
 
 import pandas as pd
@@ -24,16 +18,16 @@ from scripts.records import names
 from scripts.records.experiment import Experiment
 from scripts.records.published import cell_of
 from scripts.records.records import by_seed, select
-from scripts.records.tables import LEGEND, Block, Table, difference_text, interval_lines, ours_text, paper_text
+from scripts.records.tables import LEGEND, Block, Table, header, interval_lines, lines
+from scripts.report.html import document, inline, of_markdown, picture, table
 
-FRAME = Path(__file__).with_suffix(".html")
 ROW, WIDTH, LEFT, RIGHT = 22, 640, 150, 20  # of a plot, in its own units
 SAME = (
     "options", "layer", "bandwidth", "alpha", "commit", "checksums", "device", "versions", "unit", "notes", "epochs",
     "stack_seeds", "selection_rule", "verdict",
 )  # fmt: skip
 INTRO = (
-    "Every number of ours opens its runs: options, commit, checksums, seed by seed. In plots a point is a seed, the "
+    "The name of a method opens its runs: options, commit, checksums, seed by seed. In plots a point is a seed, the "
     "blue line our mean, the orange one the paper's."
 )
 Report = Mapping[str, Any]
@@ -58,24 +52,23 @@ def page(
         map_rows: the map of the paper's artefacts, as Markdown.
         figures: title to PNG file.
     """
-    sections = [
-        _table(_Source(experiment, preset, experiment.records_of(records, preset), evidence), table)
-        for experiment, preset, table in tables
-    ]
     chosen = {
         "table": {e.name: e.title for e, _, _ in tables},
         "dataset": {b.dataset: names.dataset_title(b.dataset) for _, _, t in tables for b in t.blocks},
         "method": {m: names.method_title(m) for _, _, t in tables for b in t.blocks for m in b.cells},
         "preset": {preset: preset for _, preset, _ in tables},
     }
-    return Template(FRAME.read_text()).substitute(
-        intro=f"<p>{html.escape(LEGEND)} {html.escape(INTRO)}</p>",
-        filters="".join(_filter(key, values) for key, values in chosen.items()),
-        map=_map(map_rows),
-        sections="".join(sections),
-        figures="".join(_figure(title, path) for title, path in figures.items()),
-        cells=json.dumps(cells(reports), separators=(",", ":")).replace("</", "<\\/"),
-    )
+    without_links = re.sub(r"[^|\n]*\|$", "", map_rows, flags=re.MULTILINE)
+    body = [f"<p>{html.escape(f'{LEGEND} {INTRO}')}</p><h2>The paper, artefact by artefact</h2>"]
+    body += [of_markdown(without_links, "map")]
+    for experiment, preset, shown in tables:
+        mine = experiment.records_of(records, preset)
+        notes = [*shown.notes, *([f"Not in this table: {'; '.join(shown.missing)}."] if shown.missing else [])]
+        blocks = "".join(_block(experiment, preset, block, mine, evidence) for block in shown.blocks)
+        body.append(f'<section class="table"><h2>{html.escape(shown.title)}</h2>{_notes(notes)}{blocks}</section>')
+    body += [picture(title, path.read_bytes()) for title, path in figures.items()]
+    filters = "".join(_filter(key, values) for key, values in chosen.items())
+    return document("cmixup: results", "".join(body), filters, cells(reports))
 
 
 def cells(reports: Sequence[Report]) -> dict[str, dict[str, Any]]:
@@ -111,73 +104,43 @@ def _filter(key: str, values: Mapping[str, str]) -> str:
     return f'<label>{key} <select name="{key}"><option value="">all</option>{choices}</select></label>'
 
 
-@dataclass(frozen=True)
-class _Source:
-    """Whose numbers a part of the page shows."""
-
-    experiment: Experiment
-    preset: str
-    records: pd.DataFrame
-    evidence: Evidence
+def _notes(notes: Sequence[str]) -> str:
+    return "".join(f'<p class="note">{html.escape(note)}</p>' for note in notes)
 
 
-def _table(source: _Source, table: Table) -> str:
-    blocks = "".join(_block(source, block) for block in table.blocks)
-    notes = "".join(f'<p class="note">{html.escape(note)}</p>' for note in (*table.notes, *_missing(table)))
-    return f'<section class="table"><h2>{html.escape(table.title)}</h2>{notes}{blocks}</section>'
-
-
-def _missing(table: Table) -> list[str]:
-    return [f"Not in this table: {'; '.join(table.missing)}."] if table.missing else []
-
-
-def _block(source: _Source, block: Block) -> str:
-    name, preset, first = source.experiment.name, source.preset, block.metrics[0]
-    mine = select(source.records, dataset=block.dataset, split="test")
-    body = {m: (_row(block, m, mine), _authors(source, block, m)) for m in block.cells}
-    authors = any(theirs != "—" for _, theirs in body.values())
-    head = ["method", "n"]
-    for metric in block.metrics:
-        head += [names.metric_title(metric), "paper", "ours minus paper"]
-    head += [f"authors' code, {names.metric_title(first)}"] if authors else []
-    rows = "".join(
-        f'<tr data-method="{m}">{row}{_td(theirs) if authors else ""}</tr>' for m, (row, theirs) in body.items()
-    )
-    titles = "".join(f"<th>{html.escape(title)}</th>" for title in head)
-    notes = "".join(f'<p class="note">{html.escape(s)}</p>' for s in (*interval_lines(block), *block.notes))
+def _block(experiment: Experiment, preset: str, block: Block, records: pd.DataFrame, evidence: Evidence) -> str:
+    mine = select(records, dataset=block.dataset, split="test")
+    runs = {str(method): cell_of({"run": run}) for method, run in zip(mine["method"], mine["run"], strict=True)}
+    authors = [_authors(experiment, preset, block, method, evidence) for method in block.cells]
+    head, body = header(block), []
+    for method, line, theirs in zip(block.cells, lines(block, "**{}**"), authors, strict=True):
+        name, *numbers = map(inline, line)
+        linked = f'<a class="run" href="#{html.escape(runs[method])}">{name}</a>' if method in runs else name
+        body.append([linked, *numbers, theirs])
+    if any(theirs != "—" for theirs in authors):
+        head.append(f"authors' code, {names.metric_title(block.metrics[0])}")
+    else:
+        body = [row[:-1] for row in body]
     return (
-        f'<section class="block" data-table="{name}" data-dataset="{block.dataset}" data-preset="{preset}">'
+        f'<section class="block" data-table="{experiment.name}" data-dataset="{block.dataset}" data-preset="{preset}">'
         f"<h3>{html.escape(names.dataset_title(block.dataset))}, preset {html.escape(preset)}</h3>"
-        f'<div class="wide"><table><tr>{titles}</tr>{rows}</table></div>{plot(block, mine, first)}{notes}</section>'
+        f"{table([html.escape(title) for title in head], body, methods=list(block.cells))}"
+        f"{plot(block, mine, block.metrics[0])}{_notes([*interval_lines(block), *block.notes])}</section>"
     )
 
 
-def _row(block: Block, method: str, mine: pd.DataFrame) -> str:
-    """Return the table cells of a method."""
-    found = select(mine, method=method)
-    cell = str(found["run"].iloc[0]).rpartition("/")[0] if len(found) else ""
-    counts = {c.ours.n for c in block.cells[method].values() if c.ours}
-    parts = [_td(names.method_title(method)), _td("/".join(map(str, sorted(counts))) or "—")]
-    for score in block.cells[method].values():
-        number = html.escape(ours_text(score))
-        linked = f'<a class="run" href="#{html.escape(cell)}">{number}</a>' if score.ours else number
-        parts.append(f'<td class="best">{linked}</td>' if score.best else f"<td>{linked}</td>")
-        parts += [_td(paper_text(score)), _td(difference_text(score))]
-    return "".join(parts)
-
-
-def _authors(source: _Source, block: Block, method: str) -> str:
+def _authors(experiment: Experiment, preset: str, block: Block, method: str, evidence: Evidence) -> str:
     """Return the mean ± std of the first metric by the authors' own code, or a dash.
 
     Their code was run as they released it, so it has no number beside runs that change an option.
     """
     metric = block.metrics[0]
     score = block.cells[method][metric]
-    if score.ours is None or source.experiment.own_options():
+    if score.ours is None or experiment.own_options():
         return "—"
-    query = {"experiment": source.experiment.recorded_under(method, block.dataset), "preset": source.preset,
+    query = {"experiment": experiment.recorded_under(method, block.dataset), "preset": preset,
              "dataset": block.dataset, "method": method, "metric": metric}  # fmt: skip
-    return codes(source.evidence, query, score.decimals)[0]
+    return codes(evidence, query, score.decimals)[0]
 
 
 def plot(block: Block, mine: pd.DataFrame, metric: str) -> str:
@@ -222,36 +185,3 @@ def plot(block: Block, mine: pd.DataFrame, metric: str) -> str:
 
 def _line(kind: str, x: float, y: float, title: str) -> str:
     return f'<line class="{kind}" x1="{x:.1f}" x2="{x:.1f}" y1="{y - 8}" y2="{y + 8}"><title>{title}</title></line>'
-
-
-def _td(text: str) -> str:
-    return f"<td>{html.escape(text)}</td>"
-
-
-def _map(markdown: str) -> str:
-    """Return the map's Markdown table as HTML; links to files of results/ become their text."""
-    rows = [line.strip("|").split("|") for line in markdown.splitlines() if line.startswith("|")]
-    head, _, *body = [[_inline(cell.strip()) for cell in row] for row in rows]
-    shown = "".join(
-        "<tr>" + "".join(f'<td data-of="{of}">{cell}</td>' for of, cell in zip(head[:-1], row, strict=False)) + "</tr>"
-        for row in body
-    )
-    titles = "".join(f"<th>{cell}</th>" for cell in head[:-1])
-    legend = _inline(markdown.splitlines()[-1])
-    return (
-        f'<h2>The paper, artefact by artefact</h2><div class="wide"><table class="map"><tr>{titles}</tr>{shown}'
-        f"</table></div><p>{legend}</p>"
-    )
-
-
-def _inline(text: str) -> str:
-    """Return Markdown's bold and code as HTML."""
-    parts = html.escape(text).split("**")
-    bold = "".join(f"<strong>{p}</strong>" if i % 2 else p for i, p in enumerate(parts))
-    return "".join(f"<code>{p}</code>" if i % 2 else p for i, p in enumerate(bold.split("`")))
-
-
-def _figure(title: str, path: Path) -> str:
-    data = base64.b64encode(path.read_bytes()).decode()
-    shown = html.escape(title)
-    return f'<figure><img alt="{shown}" src="data:image/png;base64,{data}"><figcaption>{shown}</figcaption></figure>'

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import csv
 import math
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from cmixup.errors import InputError
 from scripts.collect import main
+from scripts.driver.compose import CONFIG_DIR, compose_train
 from scripts.driver.job import execute
 from scripts.driver.workspace import mark_done, write_run
-from scripts.report.collected import collect, find_reports, to_markdown
+from scripts.report.collected import collect, collected_page, curves, find_reports, narrowed
 from tests.scripts.jobs import planned
 from tests.scripts.sweeps import report
 
@@ -32,7 +35,7 @@ def test_means_and_t_intervals_by_value_and_the_best() -> None:
     assert (found.low, found.high) == pytest.approx((1.5 - T2, 1.5 + T2), rel=1e-9)  # std sqrt(2), error 1
     assert group.best == group.points[1]
     assert group.on_val == {0.1: 3.0, 1.75: 2.5, 10.0: 4.0}
-    text = to_markdown([group])
+    text = collected_page([group])
     assert "| **1.75** | 2 | **1.500 ± 1.414** | [-11.206, 14.206] | 2.500 |" in text
     assert "| 0.1 | 2 | 2.000 ± 1.414 | [-10.706, 14.706] | 3.000 |" in text
     assert "Best on test: method.bandwidth=1.75, 1.500 [-11.206, 14.206]. Validation," in text
@@ -44,13 +47,13 @@ def test_of_a_score_that_grows_the_largest_is_best_and_nan_never() -> None:
     broken = [report(0, math.nan, 0.1), report(0, 2.0, 0.2)]
     (group,), _ = collect(broken, "method.bandwidth")
     assert group.best == group.points[1]
-    assert "one seed" in to_markdown([group])
+    assert "one seed" in collected_page([group])
 
 
 def test_validation_may_prefer_another_value() -> None:
     other = [{**r, "scores": {**r["scores"], "val": {"rmse": 10 - r["scores"]["test"]["rmse"]}}} for r in SWEEP]
     (group,), _ = collect(other, "method.bandwidth")
-    assert "prefers 10." in to_markdown([group])
+    assert "prefers 10." in collected_page([group])
 
 
 def test_runs_whose_other_options_differ_are_groups_of_their_own() -> None:
@@ -80,9 +83,9 @@ def test_methods_datasets_and_parts_can_be_swept_over() -> None:
         (SWEEP[:2], "method.bandwidth", "",
          "no sweep over method.bandwidth here; airfoil cmixup paper: method.bandwidth has one value, 0.1, in 2 runs"),
         ([*SWEEP, report(5, 1.0, dataset="no2")], "method.bandwidth", "",
-         "several datasets, airfoil, no2: say which with --dataset"),
+         "several datasets, airfoil, no2: say which with dataset="),
         ([*SWEEP, report(5, 1.0, method="mixup")], "method.bandwidth", "",
-         "several methods, cmixup, mixup: say which with --method"),
+         "several methods, cmixup, mixup: say which with method="),
         (SWEEP, "method.bandwith", "",
          "over must be an option of these runs, got 'method.bandwith'; what these runs changed: method.bandwidth"),
         (SWEEP, "seed", "", "scores are averaged over seeds"),
@@ -101,7 +104,7 @@ def put(folder: Path, made: dict[str, Any]) -> None:
     run = folder / f"{made['dataset']}-{made['config']['method']['bandwidth']}-{made['seed']}"
     run.mkdir(parents=True)
     (run / "config.yaml").write_text("")
-    write_run(run, made, [{"epoch": 1}], {}, {})
+    write_run(run, made, [{"epoch": k, "val_rmse": 2.0 / k} for k in (1, 2)], {}, {})
     mark_done(run)
 
 
@@ -118,12 +121,12 @@ def runs(tmp_path: Path) -> Path:
 
 def test_the_command_prints_and_writes(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
-    folders = [str(runs / "one"), str(runs / "two"), str(runs)]  # what lies below two of them counts once
-    main([*folders, "--over", "method.bandwidth", "--dataset", "airfoil", "--out", str(out)])
+    folders = ",".join([str(runs / "one"), str(runs / "two"), str(runs)])  # what lies below two of them counts once
+    main([folders, "over=method.bandwidth", "dataset=airfoil", f"out={out}", "html=1"])
     printed = capsys.readouterr()
     assert "| **1.75** | 2 | **1.500 ± 1.414** |" in printed.out
     assert printed.err == "left out: 1 runs that are not finished\n"
-    stem = "airfoil-cmixup-method.bandwidth"
+    stem, out = "airfoil-cmixup-method.bandwidth", out / "collected"
     assert (out / f"{stem}.md").read_text() in printed.out
     assert (out / f"{stem}.png").read_bytes().startswith(b"\x89PNG")
     rows = list(csv.DictReader((out / f"{stem}.csv").open()))
@@ -132,6 +135,12 @@ def test_the_command_prints_and_writes(runs: Path, tmp_path: Path, capsys: pytes
     ]  # fmt: skip
     assert [float(r["mean"]) for r in rows] == [2.0, 1.5, 3.0]
     assert float(rows[1]["high"]) == pytest.approx(1.5 + T2, rel=1e-9)
+    page = (out / f"{stem}.html").read_text()
+    assert "<h1>6 runs over method.bandwidth</h1>" in page
+    cells = re.sub(r"<(td|tr)[^>]*>", r"<\1>", page)
+    assert "<tr><td><strong>1.75</strong></td><td>2</td><td><strong>1.500 ± 1.414</strong></td>" in cells
+    assert page.count("data:image/png;base64,") == 2
+    assert not re.search(r"(src|href)=[\"'](?!#|data:)", page)
 
 
 @pytest.mark.parametrize(
@@ -139,9 +148,9 @@ def test_the_command_prints_and_writes(runs: Path, tmp_path: Path, capsys: pytes
     [
         (["{tmp}/nothing"], "folder must exist, got"),
         (["{tmp}/runs/one/broken"], "no finished run below {tmp}/runs/one/broken; 1 are not finished"),
-        (["{tmp}/runs"], "several datasets, airfoil, no2: say which with --dataset"),
-        (["{tmp}/runs", "--dataset", "crime"], "dataset must be one of airfoil, no2 in these runs, got 'crime'"),
-        (["{tmp}/runs", "--dataset", "no2"], "method.bandwidth has one value, 1.75, in 1 runs"),
+        (["{tmp}/runs"], "several datasets, airfoil, no2: say which with dataset="),
+        (["{tmp}/runs", "dataset=crime"], "dataset must be one of airfoil, no2 in these runs, got 'crime'"),
+        (["{tmp}/runs", "dataset=no2"], "method.bandwidth has one value, 1.75, in 1 runs"),
     ],
 )
 @pytest.mark.usefixtures("runs")
@@ -149,14 +158,31 @@ def test_every_problem_is_one_line_and_exit_code_2(
     words: list[str], named: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as stop:
-        main(
-            [*(word.format(tmp=tmp_path) for word in words), "--over", "method.bandwidth", "--out", str(tmp_path / "o")]
-        )
+        main([*(word.format(tmp=tmp_path) for word in words), "over=method.bandwidth", f"out={tmp_path / 'o'}"])
     (line,) = capsys.readouterr().err.splitlines()
     assert stop.value.code == 2
     assert line.startswith("error: ")
     assert named.format(tmp=tmp_path) in line
     assert not (tmp_path / "o").exists()
+
+
+def test_the_sweep_of_wandb_names_options_that_there_are() -> None:
+    sweep = yaml.safe_load((CONFIG_DIR / "wandb" / "bandwidth.yaml").read_text())
+    words = [word for word in sweep["command"] if "=" in word]
+    words += [f"{key}={each['values'][0]}" for key, each in sweep["parameters"].items()]
+    cfg = compose_train(words)
+    assert (cfg.method.bandwidth, cfg.seed, cfg.logger) == (0.1, 0, "wandb")
+    assert sweep["metric"]["name"] == "val/rmse"
+
+
+def test_curves_are_means_over_seeds_and_a_damaged_one_is_refused(runs: Path) -> None:
+    found, _ = find_reports([runs / "one", runs / "two"])
+    groups, _ = collect(narrowed(found, {"dataset": "airfoil"}), "method.bandwidth")
+    assert [line.get_ydata().tolist() for line in curves(groups).axes[0].lines] == [[2.0, 1.0]] * 3
+    history = found[0]["folder"] / "history.csv"
+    history.write_text(history.read_text().replace("2.0", "9.0"))
+    with pytest.raises(InputError, match="damaged"):
+        curves(groups)
 
 
 @pytest.mark.usefixtures("no_git")

@@ -25,7 +25,7 @@ from scripts.driver.plan import Job
 from scripts.driver.predictions import calibration, read_predictions
 from scripts.driver.runs import is_done, load_reports, read_report
 from scripts.measure.load_run import model_of
-from scripts.report.dashboard import page
+from scripts.report.collected import Collected, curves
 from tests.scripts.jobs import FILES, planned
 
 pytestmark = pytest.mark.usefixtures("no_git_session")
@@ -213,9 +213,9 @@ def test_a_flipped_bit_is_refused_by_whoever_reads_the_file(
         "model.json": [lambda: load_run(folder), table],
         "preprocessing.json": [lambda: load_run(folder), table],
         "config.yaml": [table],
-        "predictions.h5": [lambda: read_predictions(folder / name), lambda: page([(folder, report)], []), plot],
+        "predictions.h5": [lambda: read_predictions(folder / name), plot],
         "report.json": [lambda: read_report(folder), plot],
-        "history.csv": [lambda: page([(folder, report)], [])],
+        "history.csv": [lambda: curves([Collected("", "", "", [], {1: [{**report, "folder": folder}]})])],
     }
     for read in refused[name]:
         if callable(read):

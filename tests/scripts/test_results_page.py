@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from scripts import results_page
+from scripts import render
 from scripts.claims.evidence import Evidence
 from scripts.records.experiment import experiments, load_experiment, make_table
 from scripts.records.records import records_frame
@@ -44,10 +44,9 @@ def made(tmp_path) -> tuple[str, object]:
     return text, table
 
 
-def published_page(tmp_path, monkeypatch):
+def published_page(tmp_path):
     """Call the command, and return where its page is."""
-    monkeypatch.setattr("sys.argv", ["results_page", "--out", str(tmp_path)])
-    results_page.main()
+    render.main(["html", f"out={tmp_path}"])
     return tmp_path / "results.html"
 
 
@@ -58,14 +57,14 @@ def test_the_page_has_every_number_of_the_tables(tmp_path):
     for row in block.cells.values():
         for cell in row.values():
             if cell.ours:
-                assert f">{ours_text(cell)}</a>" in shown
-            assert f"<td>{paper_text(cell)}</td>" in shown
-            assert f"<td>{difference_text(cell)}</td>" in shown
-    assert "<td>2.830 ± 0.187, n = 10</td>" in shown  # the authors' own code, of ERM
+                assert f">{ours_text(cell)}</" in shown
+            assert f">{paper_text(cell)}</td>" in shown
+            assert f">{difference_text(cell)}</td>" in shown
+    assert ">2.830 ± 0.187, n = 10</td>" in shown  # the authors' own code, of ERM
     assert "1 &lt; 2" in text  # the map, escaped
 
 
-def test_every_number_of_ours_leads_to_its_runs(tmp_path):
+def test_every_method_leads_to_its_runs(tmp_path):
     text, _ = made(tmp_path)
     embedded = json.loads(re.search(r'id="cells">(.*?)</script>', text, re.DOTALL)[1])
     links = {html.unescape(link) for link in re.findall(r'class="run" href="#([^"]*)"', text)}
@@ -105,9 +104,9 @@ def test_nothing_comes_from_elsewhere_and_nothing_breaks_out(tmp_path):
     assert "</script><b>" not in written
 
 
-def test_the_published_page_is_whole(tmp_path, monkeypatch):
+def test_the_published_page_is_whole(tmp_path):
     """The command makes its page from the published records: every table with its rows, every link with its runs."""
-    text = html.unescape(published_page(tmp_path, monkeypatch).read_text())
+    text = html.unescape(published_page(tmp_path).read_text())
     shown = set(re.findall(r'<section class="block" data-table="(\w+)" data-dataset="(\w+)"', text))
     assert {table for table, _ in shown} == {e.name for e in experiments() if e.paper_table and not e.variants}
     embedded = json.loads(re.search(r'id="cells">(.*?)</script>', text, re.DOTALL)[1])
@@ -123,16 +122,16 @@ def test_the_authors_code_stands_beside_runs_that_changed_no_option(name, option
     records, experiment = records_frame(runs), load_experiment(name)
     table = make_table(experiment, records, "paper")
     text = page([(experiment, "paper", table)], records, runs, Evidence(records), map_rows=MAP, figures={})
-    assert ("<td>2.830 ± 0.187, n = 10</td>" in text) == (not options)
+    assert (">2.830 ± 0.187, n = 10</td>" in text) == (not options)
     assert ("authors' code" in html.unescape(text)) == (not options)
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("chromium"), reason="needs Debian's chromium")
 @pytest.mark.parametrize("width", [390, 1440])
-def test_the_published_page_in_a_browser(tmp_path, monkeypatch, width):
+def test_the_published_page_in_a_browser(tmp_path, width):
     """The page opens from disk, the record that its address names is shown; a picture of it stays in tmp_path."""
-    address = f"file://{published_page(tmp_path, monkeypatch)}"
+    address = f"file://{published_page(tmp_path)}"
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
              "--disable-component-update", "--disable-sync", f"--user-data-dir={tmp_path}/profile"]  # fmt: skip
     picture = tmp_path / f"{width}.png"

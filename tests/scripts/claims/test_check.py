@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from cmixup.errors import InputError
-from scripts.claims import __main__ as command
+from scripts import render as command
 from scripts.claims.authors import authors_table, reason
 from scripts.claims.check import Verdict, check, check_all, intervals, load
 from scripts.claims.evidence import Evidence, difference, sample, welch
@@ -265,11 +265,11 @@ def test_the_command_prints_all_and_its_status_says_if_one_fails(
     columns = {"layer": "", "model": "", "alpha": None, "run": ""}
     (tmp_path / "records.csv").write_text(records_csv(frame().assign(**columns)))
     write(tmp_path, {"good": BETTER})
-    command.main([])
+    command.main(["claims"])
     assert "HOLDS good" in capsys.readouterr().out
     write(tmp_path, {"good": BETTER, "bad": {**BETTER, "holds": "d below 0"}})
     with pytest.raises(SystemExit) as stopped:
-        command.main(["--failing"])
+        command.main(["claims", "failing=1"])
     printed = capsys.readouterr().out
     assert stopped.value.code == 1
     assert "FAILS bad" in printed

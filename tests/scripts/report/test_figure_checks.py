@@ -242,13 +242,13 @@ def test_the_check_of_rendered_files_draws_every_picture_and_names_its_faults(
     monkeypatch.setattr(render, "stale_files", lambda _: [])
     monkeypatch.setattr(render, "stale_figures", lambda _: [])
     monkeypatch.setattr(render, "render_figures", lambda *_: {"figures/a.png": figure})
-    render.main(["--check"])
+    render.main(["check=1"])
     figure.text(0.5, 0.5, "watermark")
     with pytest.raises(SystemExit):
-        render.main(["--check"])
+        render.main(["check=1"])
     assert capsys.readouterr().err.startswith("error: pictures that mislead: figures/a.png: text 'watermark'")
     monkeypatch.setattr(render, "stale_figures", lambda _: ["results/figures/a.png"])
     with pytest.raises(SystemExit):
-        render.main(["--check"])
+        render.main(["check=1"])
     said = capsys.readouterr().err
     assert said.startswith("error: stale, run python -m scripts.render: results/figures/a.png; pictures that mislead: ")

@@ -14,14 +14,14 @@ from cmixup.errors import InputError
 from cmixup.sampling.distance import pair_distance
 from cmixup.sampling.inputs import Floats, Ints, Labels
 from cmixup.sampling.kernels import Kernel
-from cmixup.sampling.stream import StreamedSampler
+from cmixup.sampling.stream import SamplingAlgorithm, StreamedSampler
 
 ROWS_PER_CHUNK = 64
 # The counts of a row add up to at most this: the largest sum that fits 32 bits, less a margin for rounding.
 MAX_TOTAL = 2.0**32 - 2
 
 
-class CdfRows:
+class CdfRows(SamplingAlgorithm):
     """Exact partner draws from N x N cumulative rows.
 
     Rounding a cumulative row to 32 bits would change probabilities (near 1, float32 steps are as large as
@@ -82,10 +82,6 @@ class CdfRows:
             weight = np.exp(-self.kernel.excess(distance, 0.0)) * self._scale[row[close]]
             pending = pending[close[toss[close] >= weight]]
         return partners
-
-    def draw_points(self, points: Floats, rng: np.random.Generator) -> Ints:
-        """Return partners (B,) int64 for labels outside the data, (B,) or (B, d) float64."""
-        return self._streamed.draw_points(points, rng)
 
 
 def search_rows(flat: NDArray[Any], start: Ints, width: int, level: Floats | Ints) -> Ints:

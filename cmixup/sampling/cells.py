@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from cmixup.sampling.inputs import Floats, Ints, Labels, SmallInts
 from cmixup.sampling.kernels import Kernel
 from cmixup.sampling.slots import BYTES_PER_SLOT, SlotTable
-from cmixup.sampling.stream import StreamedSampler
+from cmixup.sampling.stream import SamplingAlgorithm, StreamedSampler
 
 # Cell widths that are tried, in bandwidths: finer cells accept more often, coarser ones take less memory.
 CELL_WIDTHS = (0.25, 0.5, 1.0, 2.0)
@@ -27,7 +27,7 @@ ANCHORS_PER_CHUNK_WITHOUT_TABLE = ANCHORS_PER_CHUNK // 8
 TABLE_BYTES_PER_LABEL, TABLE_BYTES = 8, 8 << 20
 
 
-class Cells:
+class Cells(SamplingAlgorithm):
     """Exact partner draws for one-dimensional labels.
 
     Args:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
-import numpy as np
-
 from cmixup.errors import InputError
 from cmixup.sampling import kd, rejection, sparse
 from cmixup.sampling.cdf import CdfRows
 from cmixup.sampling.cells import Cells
 from cmixup.sampling.dense import Dense
-from cmixup.sampling.inputs import Floats, Ints, Labels
+from cmixup.sampling.inputs import Labels
 from cmixup.sampling.kernels import Kernel
-from cmixup.sampling.stream import StreamedSampler
+from cmixup.sampling.stream import SamplingAlgorithm, StreamedSampler
 
 ALGORITHMS = ("auto", "cells", "uniform", "kd", "cdf", "sparse", "rows", "dense")
 #: 1 GiB: lets Electricity (15,591 x 321) keep its cumulative rows, 0.97 GB.
@@ -22,24 +18,6 @@ DEFAULT_BUDGET_BYTES = 1 << 30
 # "auto" takes an algorithm only if a pilot accepts this fraction of its proposals.
 MIN_UNIFORM_ACCEPTANCE, MIN_KD_ACCEPTANCE, MIN_SPARSE_ACCEPTANCE = 0.05, 0.01, 0.1
 MAX_KD_DIMENSIONS = 16
-
-
-class SamplingAlgorithm(Protocol):
-    """What every sampling algorithm offers; all of them draw from the same distribution."""
-
-    @property
-    def name(self) -> str:
-        """One of `ALGORITHMS`, without "auto"."""
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes held beside the labels."""
-
-    def draw(self, anchors: Ints, rng: np.random.Generator) -> Ints:
-        """Return partners (B,) int64 for `anchors` (B,), indices of labels."""
-
-    def draw_points(self, points: Floats, rng: np.random.Generator) -> Ints:
-        """Return partners (B,) int64 for labels outside the data, (B,) or (B, d) float64."""
 
 
 def choose(labels: Labels, kernel: Kernel, name: str, budget: int) -> tuple[SamplingAlgorithm, str]:

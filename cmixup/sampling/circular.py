@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from cmixup.sampling.choice import SamplingAlgorithm, choose
+from cmixup.sampling.choice import choose
 from cmixup.sampling.inputs import Floats, Ints, Labels
 from cmixup.sampling.kernels import Kernel
-from cmixup.sampling.stream import StreamedSampler, round_limit
+from cmixup.sampling.stream import SamplingAlgorithm, StreamedSampler, round_limit
 
 
-class Circular:
+class Circular(SamplingAlgorithm):
     """Exact partner draws for labels of which some outputs go round a circle.
 
     Args:
@@ -57,10 +57,6 @@ class Circular:
                 return partners
         partners[pending] = self._streamed.draw(anchors[pending], rng)
         return partners
-
-    def draw_points(self, points: Floats, rng: np.random.Generator) -> Ints:
-        """Return partners (B,) int64 for labels outside the data, (B,) or (B, d) float64."""
-        return self._streamed.draw_points(points, rng)
 
 
 def on_circles(labels: Labels, period: Floats) -> Floats:

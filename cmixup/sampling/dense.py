@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from cmixup.errors import InputError
-from cmixup.sampling.inputs import Floats, Ints, Labels
+from cmixup.sampling.inputs import Ints, Labels
 from cmixup.sampling.kernels import Kernel
-from cmixup.sampling.stream import StreamedSampler
+from cmixup.sampling.stream import SamplingAlgorithm, StreamedSampler
 
 
-class Dense:
+class Dense(SamplingAlgorithm):
     """Exact partner draws by inverse CDF over stored rows (C-Mixup paper, Algorithm 1 as written).
 
     Args:
@@ -33,14 +33,14 @@ class Dense:
         for i in range(n):
             row = self._streamed.probabilities(self._streamed.distances.at(np.array([i]))[0], i)
             np.cumsum(row, out=self._cumulative[i])
-        self.nbytes = int(self._cumulative.nbytes)
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes held beside the labels."""
+        return int(self._cumulative.nbytes)
 
     def draw(self, anchors: Ints, rng: np.random.Generator) -> Ints:
         """Return partners (B,) int64 for `anchors` (B,), indices of labels."""
         level = rng.random(len(anchors)) * self._cumulative[anchors, -1]
         drawn = [self._cumulative[a].searchsorted(v, "right") for a, v in zip(anchors, level, strict=True)]
         return np.array(drawn, dtype=np.int64)
-
-    def draw_points(self, points: Floats, rng: np.random.Generator) -> Ints:
-        """Return partners (B,) int64 for labels outside the data, (B,) or (B, d) float64."""
-        return self._streamed.draw_points(points, rng)

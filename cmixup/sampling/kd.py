@@ -14,7 +14,7 @@ from cmixup.errors import InputError
 from cmixup.sampling.inputs import Floats, Ints, Labels
 from cmixup.sampling.kernels import Kernel
 from cmixup.sampling.slots import BYTES_PER_SLOT, SlotTable
-from cmixup.sampling.stream import StreamedSampler
+from cmixup.sampling.stream import SamplingAlgorithm, StreamedSampler
 
 MAX_LEAVES = 2048
 ANCHORS_PER_CHUNK = 1 << 15
@@ -22,7 +22,7 @@ ANCHORS_PER_CHUNK = 1 << 15
 COORDINATES_PER_BLOCK = 1 << 21
 
 
-class KDCells:
+class KDCells(SamplingAlgorithm):
     """Exact partner draws for labels of up to about 16 dimensions.
 
     Args:
@@ -81,10 +81,6 @@ class KDCells:
     def anchor_rows(self) -> Ints:
         """Return the table row (N,) int64 of each label."""
         return self._leaf
-
-    def draw_points(self, points: Floats, rng: np.random.Generator) -> Ints:
-        """Return partners (B,) int64 for labels outside the data, (B,) or (B, d) float64."""
-        return self._streamed.draw_points(points, rng)
 
     def pilot(self, proposals: int = 1000) -> float:
         """Return the mean acceptance of one round over a fixed choice of anchors."""

@@ -8,15 +8,15 @@ from __future__ import annotations
 import numpy as np
 
 from cmixup.sampling.distance import pair_distance
-from cmixup.sampling.inputs import Floats, Ints, Labels
+from cmixup.sampling.inputs import Ints, Labels
 from cmixup.sampling.kernels import Kernel
-from cmixup.sampling.stream import StreamedSampler, round_limit
+from cmixup.sampling.stream import SamplingAlgorithm, StreamedSampler, round_limit
 
 # Anchors are handled in chunks of so many coordinates (anchors x dimensions).
 COORDINATES_PER_CHUNK = 1 << 18
 
 
-class UniformRejection:
+class UniformRejection(SamplingAlgorithm):
     """Exact partner draws by rejection from the uniform distribution, for wide bandwidths.
 
     Anchors still rejected after `round_limit` rounds take their exact row.
@@ -27,7 +27,6 @@ class UniformRejection:
     """
 
     name = "uniform"
-    nbytes = 0
 
     def __init__(self, labels: Labels, kernel: Kernel) -> None:
         self.kernel = kernel
@@ -53,10 +52,6 @@ class UniformRejection:
             if pending.size:
                 partners[s + pending] = self._streamed.draw_points(points[pending], rng, chunk[pending])
         return partners
-
-    def draw_points(self, points: Floats, rng: np.random.Generator) -> Ints:
-        """Return partners (B,) int64 for labels outside the data, (B,) or (B, d) float64."""
-        return self._streamed.draw_points(points, rng)
 
 
 def pilot(labels: Labels, kernel: Kernel, proposals: int = 1000) -> float:

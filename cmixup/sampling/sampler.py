@@ -10,7 +10,7 @@ from torch import Tensor
 
 from cmixup.errors import InputError, check_choice, check_count, check_flag, check_nonnegative
 from cmixup.sampling.bandwidth import Bandwidth, resolve_bandwidth
-from cmixup.sampling.choice import ALGORITHMS, DEFAULT_BUDGET_BYTES, SamplingAlgorithm, choose
+from cmixup.sampling.choice import ALGORITHMS, DEFAULT_BUDGET_BYTES, choose
 from cmixup.sampling.circular import Circular
 from cmixup.sampling.inputs import (
     Floats,
@@ -28,7 +28,7 @@ from cmixup.sampling.inputs import (
 )
 from cmixup.sampling.kernels import KERNELS, make_kernel
 from cmixup.sampling.space import LabelSpace, as_space
-from cmixup.sampling.stream import StreamedSampler
+from cmixup.sampling.stream import SamplingAlgorithm, StreamedSampler
 from cmixup.sampling.torch_forms import TorchSamplingAlgorithm, choose_torch
 
 ANCHORS_PER_CHUNK = 1 << 20

@@ -9,12 +9,12 @@ from cmixup.sampling.cdf import ROWS_PER_CHUNK, search_rows
 from cmixup.sampling.distance import pair_distance
 from cmixup.sampling.inputs import Floats, Ints, Labels
 from cmixup.sampling.kernels import Kernel
-from cmixup.sampling.stream import StreamedSampler, round_limit
+from cmixup.sampling.stream import SamplingAlgorithm, StreamedSampler, round_limit
 
 BYTES_PER_ENTRY = 12
 
 
-class SparseRows:
+class SparseRows(SamplingAlgorithm):
     """Exact partner draws that store the m heaviest partners of each row; the budget decides m.
 
     With tau the largest weight left out, the others share a slot of mass tau * N: j is proposed uniformly,
@@ -82,10 +82,6 @@ class SparseRows:
                 return partners
         partners[pending] = self._streamed.draw(anchors[pending], rng)
         return partners
-
-    def draw_points(self, points: Floats, rng: np.random.Generator) -> Ints:
-        """Return partners (B,) int64 for labels outside the data, (B,) or (B, d) float64."""
-        return self._streamed.draw_points(points, rng)
 
 
 def n_stored(n: int, memory_budget: int) -> int:

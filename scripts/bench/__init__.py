@@ -1,1 +1,1 @@
-"""Measurements of speed, run by hand; nothing in them is a test."""
+"""Speed, measured by hand and by one clock; nothing here is a test."""

@@ -1,14 +1,14 @@
-"""What a GPU gains, beside the CPU and beside the device's own limits: `python -m scripts.bench.gpu [--short]`.
+"""What a GPU gains, beside the CPU and beside the device's own limits.
 
 Rows: a hidden C-Mixup step of FCN3 and LSTNet as stacks, plain, compiled and as a CUDA graph; RCF-MNIST's ResNet-18 in
 images a second with channels-last, TF32 and bf16; partners drawn on the device; MAML's vectorised loop and a loop over
-tasks. Wall seconds, the fastest of three repeats, after warming up. The page results/benchmarks/gpu.md is written only
-where there is a GPU; `--short` tries every row once, with small sizes, and writes nothing.
+tasks. Wall seconds, the fastest of three repeats, after warming up. The page is written only where there is a GPU.
+
+Example: python -m scripts.bench gpu short=1
 """
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -20,7 +20,6 @@ from torch import Tensor, nn
 
 from cmixup import PartnerSampler
 from cmixup.batch import Batch
-from cmixup.files import write_atomically
 from cmixup.methods.mix import Mix
 from cmixup.mixing.lam import Beta
 from cmixup.model_stack import ModelStack
@@ -28,29 +27,27 @@ from cmixup.pairing.label import LabelDistance
 from models.fcn3 import FCN3
 from models.lstnet import LSTNet
 from models.resnet import ResNet
+from scripts.bench.clock import CPU, SHORT, Work, put, seconds
 from scripts.bench.maml import looped, make, vectorised
-from scripts.driver.cli import user_errors
-from scripts.driver.provenance import environment
-from scripts.records.experiment import RESULTS
+from scripts.driver.provenance import device_name
+from scripts.driver.words import Words
 from scripts.records.tables import markdown_rows
 
+KEYS = SHORT
 Row = tuple[str, str, str, str]  # what, how, device, how fast
 REPEATS, STEPS = 3, 20
 
 
-def seconds(work: Callable[[], object], device: torch.device, steps: int) -> float:
-    """Return the wall seconds of one of `steps` calls, the fastest of some repeats, the device's work included."""
-    wait: Callable[[], object] = torch.cuda.synchronize if device.type == "cuda" else (lambda: None)
-    work()
-    wait()
-    taken = []
-    for _ in range(REPEATS if steps > 1 else 1):
-        start = time.perf_counter()
+def fastest(work: Work, device: torch.device, steps: int) -> float:
+    """Return the wall seconds of one of `steps` calls, the fastest of some repeats."""
+    seconds(work, device)
+    repeats = REPEATS if steps > 1 else 1
+
+    def several() -> None:
         for _ in range(steps):
             work()
-        wait()
-        taken.append((time.perf_counter() - start) / steps)
-    return min(taken)
+
+    return min(seconds(several, device, time.perf_counter) for _ in range(repeats)) / steps
 
 
 def limits(device: torch.device, *, short: bool) -> Iterator[Row]:
@@ -58,12 +55,12 @@ def limits(device: torch.device, *, short: bool) -> Iterator[Row]:
     n = 1 << (22 if short else 28)
     x = torch.ones(n, device=device)
     y = torch.empty_like(x)
-    yield "limit", "copy", device.type, f"{8e-9 * n / seconds(lambda: y.copy_(x), device, 5):.0f} GB/s"
+    yield "limit", "copy", device.type, f"{8e-9 * n / fastest(lambda: y.copy_(x), device, 5):.0f} GB/s"
     size = 512 if short else 8192 if device.type == "cuda" else 2048
     for name, dtype in (("float32", torch.float32), ("TF32", torch.float32), ("bf16", torch.bfloat16)):
         torch.backends.cuda.matmul.allow_tf32 = name == "TF32"
         a = torch.randn(size, size, device=device, dtype=dtype)
-        fast = 2e-12 * size**3 / seconds(partial(torch.mm, a, a), device, 3)
+        fast = 2e-12 * size**3 / fastest(partial(torch.mm, a, a), device, 3)
         yield "limit", f"product of matrices, {name}", device.type, f"{fast:.3g} TFLOP/s"
     torch.backends.cuda.matmul.allow_tf32 = False
 
@@ -87,16 +84,16 @@ def steps_of(device: torch.device, *, short: bool) -> Iterator[Row]:
                 lam = torch.rand(*lead, shape[0], device=device)
                 domain = torch.zeros(*lead, shape[0], dtype=torch.int64, device=device)
                 batch = Batch(x, y, domain, Batch(x.flip(-1), y, domain), {"lam": lam})
-                step: Callable[[], object] = partial(method.step, stack, batch)
+                step: Work = partial(method.step, stack, batch)
                 if how == "compiled":
                     stack.model.compile()
                 if how == "CUDA graph":
                     step = graph_of(step)
-                taken = seconds(step, device, 2 if short else STEPS)
+                taken = fastest(step, device, 2 if short else STEPS)
                 yield f"{name}, stack of {size}", how, device.type, f"{1e6 * taken / size:.0f} us a step and model"
 
 
-def graph_of(step: Callable[[], object]) -> Callable[[], object]:
+def graph_of(step: Work) -> Work:
     """Return a replay of a step as a CUDA graph: one launch for all of its kernels."""
     stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
     stream.wait_stream(torch.cuda.current_stream())
@@ -128,7 +125,7 @@ def images(device: torch.device, *, short: bool) -> Iterator[Row]:
             (prediction.float() - y).square().mean().backward()
             stack.optimizer.step()
 
-        taken = seconds(step, device, 1 if short else STEPS)
+        taken = fastest(step, device, 1 if short else STEPS)
         yield f"RCF-MNIST, ResNet-18, batch {size}", how, device.type, f"{size / taken:.0f} images/s"
     torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32 = True, False
 
@@ -138,7 +135,7 @@ def sampling(device: torch.device, *, short: bool) -> Iterator[Row]:
     for n in (10**4,) if short else (10**5, 10**6, 10**7, 10**8) if device.type == "cuda" else (10**5, 10**6, 10**7):
         labels = torch.as_tensor(np.random.default_rng(0).normal(size=n), device=device)
         sampler, rng = PartnerSampler(labels, 0.1), np.random.default_rng(1)
-        taken = seconds(partial(sampler.epoch, rng), device, 1)
+        taken = fastest(partial(sampler.epoch, rng), device, 1)
         yield f"partners of {n:,} labels", sampler.method, device.type, f"{1e9 * taken / n:.2f} ns a partner"
 
 
@@ -146,31 +143,21 @@ def tasks(device: torch.device, *, short: bool) -> Iterator[Row]:
     """Measure a gradient of MAML."""
     case = make(*((4, 2) if short else (64, 10)), device)
     for how, work in (("vectorised", vectorised), ("loop over tasks", looped)):
-        taken = seconds(partial(work, *case), device, 1 if short else 3)
+        taken = fastest(partial(work, *case), device, 1 if short else 3)
         yield "MAML, 10 tasks" if not short else "MAML, 2 tasks", how, device.type, f"{1e3 * taken:.0f} ms a gradient"
 
 
-def main() -> None:
-    """Entry point."""
-    parser = argparse.ArgumentParser(prog="python -m scripts.bench.gpu", description=__doc__)
-    parser.add_argument("--short", action="store_true")
-    short = parser.parse_args().short
-    with user_errors():
-        devices = [torch.device("cpu"), *([torch.device("cuda")] if torch.cuda.is_available() else [])]
-        rows = []
-        for device in reversed(devices):
-            parts = (limits, steps_of, images, sampling, tasks)
-            for row in chain.from_iterable(part(device, short=short) for part in parts):
-                print(" | ".join(row), flush=True)
-                rows.append(list(row))
-        if short or len(devices) == 1:
-            print("nothing is written: " + ("a short try" if short else "no GPU is here"))
-            return
-        names = "; ".join(environment(device)["device"] for device in devices)
-        table = markdown_rows(["what", "how", "device", "speed"], rows)
-        about = f"{names}; PyTorch {torch.__version__}. Wall time, the fastest of {REPEATS} repeats. `make bench-gpu`."
-        write_atomically(RESULTS / "benchmarks" / "gpu.md", "\n".join(["# On a GPU", "", about, "", *table, ""]))
-
-
-if __name__ == "__main__":
-    main()
+def run(given: Words) -> None:
+    """Measure every row on the GPU, where there is one, and on the CPU."""
+    short, rows = given.switch("short"), []
+    devices = [*([torch.device("cuda")] if torch.cuda.is_available() else []), torch.device("cpu")]
+    for device in devices:
+        parts = (limits, steps_of, images, sampling, tasks)
+        for row in chain.from_iterable(part(device, short=short) for part in parts):
+            print(" | ".join(row), flush=True)
+            rows.append(list(row))
+    if short or len(devices) == 1:
+        print("nothing is written: " + ("a short try" if short else "no GPU is here"))
+        return
+    about = f"Wall time, the fastest of {REPEATS} repeats; beside {device_name(CPU)}. `make bench-gpu`."
+    put(given, "gpu", "On a GPU", [about, markdown_rows(["what", "how", "device", "speed"], rows)], devices[0])

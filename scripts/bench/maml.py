@@ -1,31 +1,28 @@
-"""The vectorised inner loop against a Python loop over tasks: `python -m scripts.bench.maml [--device cuda]`.
+"""The vectorised inner loop against a Python loop over tasks.
 
-One training step's gradient of MAML on random views, meta-batch and width of the presets. The loop runs the same code
-on one task after another. Times are process time on one thread on the CPU, wall time on a GPU; the fastest of several
-repeats, the ways taken in turn.
+One training step's gradient of MAML on random views, meta-batch and width of the presets. The loop calls the same code
+on one task after another.
+
+Example: python -m scripts.bench maml device=cuda
 """
 
 from __future__ import annotations
 
-import argparse
-import platform
-import time
-from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
 
-from cmixup.files import write_atomically
 from cmixup.methods.maml import MAML, InnerLoop
 from cmixup.seeding import torch_seed
 from cmixup.tasks import Episode
 from models.conv_maml import ConvMAML
-from scripts.driver.cli import user_errors
+from scripts.bench.clock import SHORT, in_turn, put
 from scripts.driver.devices import pick_device
-from scripts.driver.provenance import environment
-from scripts.records.experiment import RESULTS
+from scripts.driver.words import Words
 from scripts.records.tables import markdown_rows
 
+KEYS = SHORT | {"device": "auto, cpu or cuda; default auto"}
 CASES = {"cpu": (16, 4), "paper": (64, 10)}  # preset: decoder width, tasks a batch
 SHOTS, LR, STEPS = 15, 0.01, 5
 
@@ -59,57 +56,22 @@ def looped(method: MAML, model: ConvMAML, x: Episode, y: Tensor) -> float:
     return total
 
 
-def seconds(work: Callable[[], object], device: torch.device) -> float:
-    """Return how long `work` takes: process time on the CPU, wall time elsewhere."""
-    clock = time.process_time if device.type == "cpu" else time.perf_counter
-    start = clock()
-    work()
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-    return clock() - start
-
-
-def main() -> None:
-    """Entry point."""
-    parser = argparse.ArgumentParser(prog="python -m scripts.bench.maml", description=__doc__)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--device", default="auto")
-    parser.add_argument("--cases", default=",".join(CASES))
-    given = parser.parse_args()
-    torch.set_num_threads(1)
-    with user_errors():
-        device = pick_device(given.device)
-        body = []
-        for name in given.cases.split(","):
-            width, n_tasks = CASES[name]
-            parts = make(width, n_tasks, device)
-            taken: dict[str, list[float]] = {"loop": [], "vectorised": []}
-            losses: dict[str, float] = {}
-            for repeat in range(given.repeats + 1):  # the first one warms up
-                for way, run in (("loop", looped), ("vectorised", vectorised)):
-                    spent = seconds(lambda run=run, parts=parts: run(*parts), device)  # type: ignore[misc]
-                    losses[way] = run(*parts) if repeat == 0 else losses[way]
-                    if repeat:
-                        taken[way].append(spent)
-            assert abs(losses["loop"] - losses["vectorised"]) < 1e-3 * losses["loop"], losses
-            loop, ours = min(taken["loop"]), min(taken["vectorised"])
-            case = f"{name}: width {width}, {n_tasks} tasks"
-            body.append([case, f"{loop:.3f}", f"{ours:.3f}", f"{loop / ours:.2f}x"])
-            print(*body[-1], flush=True)
-        where = environment(device)
-        versions = ", ".join(f"{name} {version}" for name, version in where["versions"].items())
-        clock = "process time, one thread" if device.type == "cpu" else "wall time"
-        protocol = (
-            f"Gradient of one training step, encoder included: {STEPS} second-order inner steps, {SHOTS} support and "
-            f"{SHOTS} query views of 128 x 128 a task, float32. Seconds a step ({clock}), the fastest of "
-            f"{given.repeats} in turn. `make bench-maml` measures them anew."
-        )
-        rows = markdown_rows(["preset", "loop over tasks, s", "vectorised, s", "speed-up"], body)
-        machine = f"Machine: {where['device']}, {platform.system()} {platform.machine()}; {versions}."
-        text = "\n".join([f"# Inner loop of MAML, {device.type}", "", protocol, "", *rows, "", machine, ""])
-        write_atomically(RESULTS / "benchmarks" / f"maml_{device.type}.md", text)
-        print(text)
-
-
-if __name__ == "__main__":
-    main()
+def run(given: Words) -> None:
+    """Measure both ways for each preset, and check that they find the same loss."""
+    device, short = pick_device(given.get("device", "auto")), given.switch("short")
+    repeats, body = 1 if short else 3, []
+    for name, (width, n_tasks) in list(CASES.items())[: 1 if short else None]:
+        case = make(width, n_tasks, device)
+        ways = {"loop": partial(looped, *case), "vectorised": partial(vectorised, *case)}
+        losses = {way: work() for way, work in ways.items()}
+        assert abs(losses["loop"] - losses["vectorised"]) < 1e-3 * losses["loop"], losses
+        loop, ours = (min(taken) for taken in in_turn(ways, repeats, device).values())
+        body.append([f"{name}: width {width}, {n_tasks} tasks", f"{loop:.3f}", f"{ours:.3f}", f"{loop / ours:.2f}x"])
+    protocol = (
+        f"Gradient of one training step, encoder included: {STEPS} second-order inner steps, {SHOTS} support and "
+        f"{SHOTS} query views of 128 x 128 a task, float32. Seconds a step "
+        f"({'process time, one thread' if device.type == 'cpu' else 'wall time'}), the fastest of {repeats} in turn. "
+        "`make bench-maml` measures them anew."
+    )
+    table = markdown_rows(["preset", "loop over tasks, s", "vectorised, s", "speed-up"], body)
+    put(given, f"maml_{device.type}", f"Inner loop of MAML, {device.type}", [protocol, table], device)

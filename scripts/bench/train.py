@@ -1,15 +1,13 @@
-"""Training speed against a straightforward loop, measured in one run: `python -m scripts.bench.train`.
+"""Training speed against a straightforward loop, measured in one run.
 
 The straightforward loop is the original's way: an N x N table of partner probabilities, `numpy.random.choice(p=row)`
-for each example, and a conversion of every batch. Times are process time on one thread, the best of several repeats,
-with the ways taken in turn so that a change of the machine's speed meets all of them.
+for each example, and a conversion of every batch.
+
+Example: python -m scripts.bench train
 """
 
 from __future__ import annotations
 
-import argparse
-import platform
-import time
 from collections.abc import Callable
 
 import numpy as np
@@ -17,7 +15,6 @@ import torch
 from torch import nn
 
 from cmixup.data import RegressionData
-from cmixup.files import write_atomically
 from cmixup.methods.base import squared_error
 from cmixup.methods.mix import Mix
 from cmixup.mixing.lam import Beta
@@ -30,11 +27,11 @@ from cmixup.training.trainer import Run, train
 from datasets.airfoil import Airfoil
 from models.fcn3 import FCN3
 from models.lstnet import LSTNet
-from scripts.driver.cli import user_errors
-from scripts.driver.provenance import environment
-from scripts.records.experiment import RESULTS
+from scripts.bench.clock import SHORT, Work, in_turn, put
+from scripts.driver.words import Words
 from scripts.records.tables import markdown_rows
 
+KEYS = SHORT
 BANDWIDTH, ALPHA, STACK = 1.75, 2.0, 10
 EPOCHS, BATCH, LR = 100, 16, 0.01
 LSTNET_STACKS = (1, 2, 3, 5)
@@ -101,12 +98,8 @@ def lstnet_rows(repeats: int) -> tuple[list[list[str]], str]:
     Each further model of a stack adds b, its own arithmetic and memory: no stack gains more than the time of a single
     model's step, with the overhead of every operation of every time step, over b.
     """
-    steps = {models: lstnet_step(models) for models in LSTNET_STACKS}
-    taken: dict[int, list[float]] = {models: [] for models in steps}
-    for _ in range(6 * repeats):
-        for models, step in steps.items():
-            taken[models].append(seconds(step))
-    best = {models: min(times) for models, times in taken.items()}
+    taken = in_turn({str(models): lstnet_step(models) for models in LSTNET_STACKS}, 6 * repeats)
+    best = {int(models): min(times) for models, times in taken.items()}
     slope, _ = np.polyfit(list(best), list(best.values()), 1)
     body = [
         [f"LSTNet, {models} together", f"{1e3 * one / models:.0f}", f"{best[1] / (one / models):.2f}x"]
@@ -119,51 +112,25 @@ def lstnet_rows(repeats: int) -> tuple[list[list[str]], str]:
     )
 
 
-def seconds(work: Callable[[], object]) -> float:
-    """Return the process time that `work` takes."""
-    start = time.process_time()
-    work()
-    return time.process_time() - start
-
-
-def main() -> None:
-    """Entry point."""
-    parser = argparse.ArgumentParser(prog="python -m scripts.bench.train", description=__doc__)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--epochs", type=int, default=EPOCHS)
-    given = parser.parse_args()
-    torch.set_num_threads(1)
-    with user_errors():
-        data = [Airfoil("all").load(seed) for seed in range(STACK)]
-        ways: dict[str, tuple[Callable[[], object], int]] = {
-            "straightforward loop": (lambda: straightforward(data[0], 0, given.epochs), 1),
-            "ours, one model": (lambda: ours(data[:1], [0], given.epochs), 1),
-            f"ours, a stack of {STACK} seeds": (lambda: ours(data, list(range(STACK)), given.epochs), STACK),
-        }
-        straightforward(data[0], 0, 1)  # warm up: first-use imports and caches
-        ours(data[:1], [0], 1)
-        taken: dict[str, list[float]] = {name: [] for name in ways}
-        for repeat in range(given.repeats):
-            for name, (work, models) in ways.items():
-                taken[name].append(seconds(work) / models)
-                print(f"repeat {repeat + 1}/{given.repeats}: {name}: {taken[name][-1]:.2f} s a model")
-        base = min(taken["straightforward loop"])
-        body = [[n, f"{min(t):.2f}", f"{max(t):.2f}", f"{base / min(t):.1f}x"] for n, t in taken.items()]
-        where = environment(torch.device("cpu"))
-        protocol = (
-            f"Airfoil, FCN3, C-Mixup at the hidden layer, {given.epochs} epochs of {1003 // BATCH} steps, "
-            f"batch {BATCH}; process seconds a model on one thread, {given.repeats} repeats in turn. "
-            "Ratios are of the fastest repeats. `make bench-train` measures them anew."
-        )
-        versions = ", ".join(f"{name} {version}" for name, version in where["versions"].items())
-        machine = f"Machine: {where['device']}, {platform.system()} {platform.machine()}; {versions}."
-        timed, bound = lstnet_rows(given.repeats)
-        lstnet = markdown_rows(["LSTNet (168 x 8, batch 128)", "fastest step, ms a model", "speed-up"], timed)
-        rows = markdown_rows(["way", "fastest, s", "slowest, s", "speed-up"], body)
-        text = "\n".join(["# Training speed", "", protocol, "", *rows, "", *lstnet, "", bound, "", machine, ""])
-        write_atomically(RESULTS / "benchmarks" / "train.md", text)
-        print(text)
-
-
-if __name__ == "__main__":
-    main()
+def run(given: Words) -> None:
+    """Measure training of Airfoil in three ways, then steps of stacks of LSTNets."""
+    epochs, repeats = (1, 1) if given.switch("short") else (EPOCHS, 3)
+    data = [Airfoil("all").load(seed) for seed in range(STACK)]
+    ways: dict[str, tuple[Work, int]] = {
+        "straightforward loop": (lambda: straightforward(data[0], 0, epochs), 1),
+        "ours, one model": (lambda: ours(data[:1], [0], epochs), 1),
+        f"ours, a stack of {STACK} seeds": (lambda: ours(data, list(range(STACK)), epochs), STACK),
+    }
+    taken = in_turn({name: work for name, (work, _) in ways.items()}, repeats)
+    times = {name: [t / models for t in taken[name]] for name, (_, models) in ways.items()}
+    base = min(times["straightforward loop"])
+    body = [[name, f"{min(t):.2f}", f"{max(t):.2f}", f"{base / min(t):.1f}x"] for name, t in times.items()]
+    protocol = (
+        f"Airfoil, FCN3, C-Mixup at the hidden layer, {epochs} epochs of {1003 // BATCH} steps, "
+        f"batch {BATCH}; process seconds a model on one thread, {repeats} repeats in turn. "
+        "Ratios are of the fastest repeats. `make bench-train` measures them anew."
+    )
+    timed, bound = lstnet_rows(repeats)
+    lstnet = markdown_rows(["LSTNet (168 x 8, batch 128)", "fastest step, ms a model", "speed-up"], timed)
+    rows = markdown_rows(["way", "fastest, s", "slowest, s", "speed-up"], body)
+    put(given, "train", "Training speed", [protocol, rows, lstnet, bound])

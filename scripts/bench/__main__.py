@@ -1,0 +1,35 @@
+"""Measure speed into results/benchmarks: `python -m scripts.bench NAME key=value`; `short=1` only tries everything.
+
+  train      training against a straightforward loop, and stacks of LSTNets
+  sampling   partner sampling against the original's way: set-up, draws and memory over N
+  distances  partners by labels, inputs and representations
+  maml       the vectorised inner loop against a loop over tasks
+  gpu        a GPU beside the CPU and beside its own limits
+
+Example: python -m scripts.bench maml device=cuda
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from scripts.bench import distances, gpu, maml, sampling, train
+from scripts.driver.cli import user_errors
+from scripts.driver.words import parse_command
+
+BENCHMARKS = {"train": train, "sampling": sampling, "distances": distances, "maml": maml, "gpu": gpu}
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Entry point."""
+    with user_errors():
+        benchmark, given = parse_command(argv, BENCHMARKS, __doc__)
+        if benchmark is not gpu:
+            torch.set_num_threads(1)
+        benchmark.run(given)
+
+
+if __name__ == "__main__":
+    main()

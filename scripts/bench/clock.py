@@ -1,0 +1,62 @@
+"""The clock of all benchmarks: seconds of ways that take turns, and the page that shows them."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+import torch
+
+from cmixup.files import write_atomically
+from scripts.driver.provenance import environment
+from scripts.driver.words import Words
+from scripts.records.experiment import RESULTS
+
+Work = Callable[[], object]
+CPU = torch.device("cpu")
+SHORT = {"short": "1 tries everything with small sizes and writes nothing; default 0"}
+
+
+def seconds(work: Work, device: torch.device = CPU, clock: Callable[[], float] | None = None) -> float:
+    """Return how long `work` takes: process time on the CPU and wall time on a GPU, unless another clock is given."""
+    clock = clock or (time.process_time if device.type == "cpu" else time.perf_counter)
+    start = clock()
+    work()
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    return clock() - start
+
+
+def in_turn(ways: Mapping[str, Work], repeats: int, device: torch.device = CPU) -> dict[str, list[float]]:
+    """Return the seconds of each way, `repeats` of them, after a call that warms up.
+
+    The ways take turns, so that a change of the machine's speed meets all of them.
+    """
+    rounds = [{name: seconds(work, device) for name, work in ways.items()} for _ in range(repeats + 1)]
+    return {name: [one[name] for one in rounds[1:]] for name in ways}
+
+
+def put(given: Words, name: str, title: str, parts: Sequence[str | list[str]], device: torch.device = CPU) -> None:
+    """Print a page, and write it to results/benchmarks/NAME.md unless everything was only tried.
+
+    Args:
+        given: the words of the command.
+        name: of the file, without its suffix.
+        title: of the page.
+        parts: paragraphs, and tables as lines.
+        device: what was measured; the page says which, and the versions of the packages.
+    """
+    where = environment(device)
+    versions = ", ".join(f"{package} {version}" for package, version in where["versions"].items())
+    machine = f"Machine: {where['device']}, {platform.system()} {platform.machine()}; {versions}."
+    blocks = [f"# {title}", *("\n".join(p) if isinstance(p, list) else p for p in parts), machine]
+    text = "\n\n".join(blocks) + "\n"
+    print(text)
+    store(given, f"{name}.md", text)
+
+
+def store(given: Words, name: str, text: str) -> None:
+    """Write a file of results/benchmarks unless everything was only tried."""
+    if not given.switch("short"):
+        write_atomically(RESULTS / "benchmarks" / name, text)

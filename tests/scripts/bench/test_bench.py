@@ -1,0 +1,49 @@
+"""What the benchmarks do with what they measure; speed itself is no test's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from scripts.bench import clock
+from scripts.bench.__main__ import main
+from scripts.bench.sampling_report import as_csv, figures, report
+from scripts.records.experiment import RESULTS
+from scripts.records.records import read_csv
+from scripts.report.figure_checks import faults_of
+
+MEASURED = RESULTS / "benchmarks" / "sampling.csv"
+
+
+def test_ways_take_turns_and_the_first_round_is_not_counted() -> None:
+    called: list[str] = []
+    taken = clock.in_turn({name: lambda name=name: called.append(name) for name in "ab"}, 2)
+    assert called == ["a", "b"] * 3
+    assert {name: len(seconds) for name, seconds in taken.items()} == {"a": 2, "b": 2}
+
+
+def test_the_committed_measurements_are_read_and_drawn() -> None:
+    rows = read_csv(MEASURED)
+    drawn = figures(rows)
+    assert list(drawn) == ["sampling.png", "sampling_distance.png"]
+    assert faults_of(drawn) == []
+    assert as_csv(rows) == MEASURED.read_text()
+
+
+def test_the_report_has_the_lines_of_the_committed_page() -> None:
+    text = {"case", "kind", "curve", "used", "method", "budget"}
+    rows = [{k: v if k in text else int(v) if k == "n" else float(v) for k, v in r.items()} for r in read_csv(MEASURED)]
+    tables = [part for part in report(rows) if isinstance(part, list)]
+    body = [line for table in tables for line in table[2:]]
+    assert len(body) > 40
+    assert set(body) <= set(MEASURED.with_suffix(".md").read_text().splitlines())
+
+
+def test_a_short_try_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(clock, "RESULTS", tmp_path)
+    main(["distances", "short=1"])
+    assert "| distance | N = 1000: set-up | N = 1000: epoch |" in capsys.readouterr().out
+    assert not list(tmp_path.iterdir())

@@ -1,8 +1,8 @@
 """C-Mixup (Yao et al., NeurIPS 2022) and mixing for regression.
 
 `CMixup` mixes a batch in one call, `PairDataset` takes partners from the whole training set, `mixing_at` mixes a hidden
-layer. `PartnerSampler` draws whom to mix with, `mix` mixes; `diagnose` says what a bandwidth does; `load_run` predicts
-with a finished run. `methods`, `training` and `data` are what this library trains with itself.
+layer. `PartnerSampler` draws whom to mix with, `mix` mixes; `diagnose` reports the effect of a bandwidth; `load_run`
+predicts with a finished run. `methods`, `training` and `data` train the runs of this repository.
 """
 
 from cmixup.adapters.batch import CMixup

@@ -1,4 +1,4 @@
-"""What a model offers so that hidden states can be mixed and representations compared."""
+"""The interface of models whose hidden states can be mixed and whose representations can be compared."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Backbone(nn.Module):
         layer_choices: names that stand for several points, one of which is drawn for every batch; not for models that
             are stackable.
         stackable: whether parameters with a leading axis of models, and inputs `(E, B, ...)`, run E models at once.
-        notes: what a reader of its results must know (weights it started from).
+        notes: facts for a reader of its results (weights it started from).
     """
 
     layers: ClassVar[tuple[str, ...]] = ("input",)

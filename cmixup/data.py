@@ -1,4 +1,4 @@
-"""What a dataset hands to the trainer: checked splits of (x, y, domain) and how to score them."""
+"""The data of the trainer: checked splits of (x, y, domain) and how to score them."""
 
 from __future__ import annotations
 
@@ -111,12 +111,12 @@ class RegressionData:
     Args:
         name: the dataset's spelling.
         train, val, test: its splits.
-        unit: what y measures, in words.
+        unit: unit of y, in words.
         metrics: names in `cmixup.metrics.METRICS` to report.
         selection: the metric on `val` that picks the checkpoint; `worst_<metric>` if that is among `worst`.
         worst: metrics that are also reported over single domains, as `worst_<metric>` and `mean_<metric>`.
         checksums: SHA-256 of every file it was read from; empty for synthetic data.
-        notes: what a reader of its results must know (a stand-in, a split of our own).
+        notes: facts for a reader of its results (a stand-in, a split of our own).
         extras: texts that a run keeps beside its report, by file name (how features were made of a table).
     """
 

@@ -1,4 +1,4 @@
-"""One run over several processes, as `torchrun` starts them: which of them this is, and what they average."""
+"""One run over several processes, as `torchrun` starts them: the place of this one among them, and averages."""
 
 from __future__ import annotations
 

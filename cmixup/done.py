@@ -1,4 +1,4 @@
-"""What says that the folder of a run is whole: its file `DONE`, by which every other one is checked when it is read.
+"""The file `DONE` of a run's folder, which says that it is whole, and by which every other file is checked.
 
 `DONE` is written last and lists size and SHA-256 of the other files. Sizes tell cheaply that none was cut or emptied;
 a bit that has flipped since, which a model would predict other numbers with, shows when the file is read. Earlier
@@ -25,7 +25,7 @@ FORMAT = 3  # of a run's folder, in its report and its `DONE`: that lists sizes 
 
 @dataclass(frozen=True)
 class Listed:
-    """What `DONE` says of a file.
+    """An entry of `DONE` for a file.
 
     Attributes:
         size: in bytes.
@@ -43,7 +43,7 @@ def done_text(files: Iterable[Path]) -> str:
 
 
 def listed_files(folder: Path) -> dict[str, Listed]:
-    """Return what the `DONE` of a run lists by the files' names; nothing if it is empty, as it once was.
+    """Return the entries of a run's `DONE` by the files' names; none if it is empty, as it once was.
 
     Raises:
         InputError: it is no list of files.
@@ -59,7 +59,7 @@ def listed_files(folder: Path) -> dict[str, Listed]:
 
 
 def checked(path: Path) -> Path:
-    """Return the path of a run's file, which is what its `DONE` says; files of a folder without one are not checked.
+    """Return the path of a run's file if its bytes match `DONE`; files of a folder without one are not checked.
 
     Raises:
         InputError: the file has other bytes than when the run ended, or came later.
@@ -80,7 +80,7 @@ def checked(path: Path) -> Path:
 
 
 def read_tensors(path: Path) -> Any:
-    """Return what `torch.save` wrote, on the CPU: tensors and plain Python alone. Nothing is unpickled.
+    """Return the content of a file of `torch.save`, on the CPU: tensors and plain Python. Nothing is unpickled.
 
     PyTorch reads on where a bit has flipped; the archive's own checksums are compared here. Whatever a damaged file may
     raise is raised.

@@ -36,7 +36,7 @@ def check_nonnegative(name: str, value: float, what: str = "a finite number") ->
     """Return `value` as a float if it is a finite number, 0 or more, else raise `InputError`.
 
     Args:
-        name: what the caller calls the argument; the message starts with it.
+        name: the caller's name of the argument; the message starts with it.
         value: the argument as it was given; the message ends with it.
         what: the kind of number that the message asks for, such as "a finite number of bytes".
     """
@@ -62,7 +62,7 @@ def check_count(
     Python's and NumPy's integers pass. Booleans are refused, and so are floats with a whole value.
 
     Args:
-        name: what the caller calls the argument; the message starts with it.
+        name: the caller's name of the argument; the message starts with it.
         value: the argument as it was given; the message ends with it.
         minimum: the smallest number that passes.
         what: the kind of number that the message asks for, such as "a whole number of optimiser steps".

@@ -51,9 +51,9 @@ def sync(path: Path) -> None:
 
 @contextlib.contextmanager
 def temporary_beside(path: Path, suffix: str = "") -> Iterator[Path]:
-    """Give a new file beside `path`, to be written and then `put` there; what is left of it is removed.
+    """Give a new file beside `path`, to be written and then `put` there; it is removed unless it was put.
 
-    So is what processes that were killed left of theirs: the file's name says whose it is.
+    Files of processes that were killed are removed, too: the file's name says whose it is.
     """
     make_folder(path.parent)
     remove_stale(path)

@@ -42,7 +42,7 @@ class LabelScaling:
         """Take mean and standard deviation (N in the denominator) from the training splits of a stack's runs.
 
         They are of each label dimension; `loss` pools the variance over dimensions, so that each keeps its share of the
-        squared error. Tasks have one label, so all of their labels are pooled. What does not vary is divided by 1.
+        squared error. Tasks have one label, so all of their labels are pooled. Constant labels are divided by 1.
         """
         if form == "none":
             return cls()

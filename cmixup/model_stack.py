@@ -33,7 +33,7 @@ class ModelStack:
 
     Attributes:
         size: E.
-        model, optimizer: what is trained.
+        model, optimizer: the stacked model and its optimiser.
         labels: for methods that read rows by themselves; those of a batch are scaled already.
 
     Raises:
@@ -87,7 +87,7 @@ class ModelStack:
         return {"model": self.model.state_dict(), "best": self._best, "optimizer": self.optimizer.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Load what `state_dict` returned."""
+        """Load the result of `state_dict`."""
         self.model.load_state_dict(state["model"])
         for name, value in state["best"].items():
             self._best[name].copy_(value)
@@ -123,7 +123,7 @@ def stack_modules(modules: Sequence[AnyModule]) -> AnyModule:
 
 
 def unstack_modules(together: nn.Module, modules: Sequence[nn.Module]) -> None:
-    """Copy what has become of the parameters and buffers of a stack back into the modules that it was made of."""
+    """Copy the trained parameters and buffers of a stack back into its modules."""
     if len(modules) == 1:
         return
     for name, value in [*together.named_parameters(), *together.named_buffers()]:

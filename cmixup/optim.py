@@ -20,7 +20,7 @@ Rate = float | Sequence[float]
 
 
 class Optimizer:
-    """What both share: parameters, learning rate and weight decay, and clearing gradients.
+    """The base of both: parameters, learning rate and weight decay, and clearing gradients.
 
     Args:
         params: floating-point parameters, all on one device.
@@ -46,16 +46,16 @@ class Optimizer:
         """Update every parameter that has a gradient."""
 
     def reset(self) -> None:
-        """Forget what earlier steps left (moments, momentum), as an optimiser made anew would; `lr` stays."""
+        """Set moments and momentum to 0, as in a new optimiser; `lr` stays."""
         for tensor in self._tensors():
             tensor.zero_()
 
     def state_dict(self) -> dict[str, list[Tensor]]:
-        """Return a copy of what the updates so far have left behind, beside the parameters."""
+        """Return a copy of the moments, momentum and counts of steps."""
         return {"state": [tensor.clone() for tensor in self._tensors()]}
 
     def load_state_dict(self, state: Mapping[str, Sequence[Tensor]]) -> None:
-        """Load what `state_dict` returned."""
+        """Load the result of `state_dict`."""
         for mine, given in zip(self._tensors(), state["state"], strict=True):
             mine.copy_(given)
 

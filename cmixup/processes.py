@@ -31,7 +31,7 @@ def began(pid: int) -> str:
 
 
 def is_alive(pid: int, since: str = "") -> bool:
-    """Return whether a process of this place lives; `since` is what `began` said of it, where that is known."""
+    """Return whether a process of this place lives; `since` is its result of `began`, if known."""
     if Path("/proc/self/stat").exists():
         now = began(pid)
         return bool(now) and (not since or now == since)

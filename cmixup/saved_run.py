@@ -1,6 +1,6 @@
 """A finished run, read back to predict new rows: `load_run(folder).predict(frame)`.
 
-A run's folder holds the weights of its best epoch (`checkpoint.pt`), what they belong to (`model.json`) and, of a
+A run's folder holds the weights of its best epoch (`checkpoint.pt`), their model (`model.json`) and, of a
 table, how its columns become inputs (`preprocessing.json`). The classes that read them are named there and imported
 when a run is loaded: the wheel holds neither the models nor the datasets of the reproduction, so a run is loaded in a
 checkout or with one on PYTHONPATH.
@@ -178,7 +178,7 @@ def model_json(
     tasks: bool,
     label_scaling: Mapping[str, Sequence[float]] | None = None,
 ) -> str:
-    """Return what `load_run` makes a model of, as JSON.
+    """Return the description of a model for `load_run`, as JSON.
 
     Args:
         node: of the configuration: `_target_`, which takes `in_shape` and `out_features` first, and its options.
@@ -241,7 +241,7 @@ def _device(device: Any) -> torch.device:
 
 
 def _inside(folder: Path) -> str:
-    """Say what a folder without a run is: missing, unfinished, or the parent of runs."""
+    """Return the state of a folder without a run in words: missing, unfinished, or the parent of runs."""
     if not os.path.isdir(folder):  # noqa: PTH112, as above
         return ": no such folder"
     walked = itertools.islice(os.walk(folder), MOST_FOLDERS)

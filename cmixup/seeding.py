@@ -39,7 +39,7 @@ class Streams:
         order: `numpy.random.Generator` for the order of the rows.
         partners: generator for the partners that rows are mixed with.
         lam: generator for the mixing weights lambda.
-        mixing: generator for what a mixing draws besides, such as boxes, masks and layers.
+        mixing: generator for other draws of a mixing, such as boxes, masks and layers.
         views: generator for the view of every input that has several.
         init: a whole-number seed for PyTorch's own generator, used with `torch_seed` while a model is initialised.
         training: the same while a model trains (dropout).
@@ -64,7 +64,7 @@ class Streams:
         return {name: json.dumps(getattr(self, name).bit_generator.state) for name in GENERATORS}
 
     def load_state_dict(self, state: Mapping[str, str]) -> None:
-        """Put the generators back into what `state_dict` returned."""
+        """Put the generators back into the state of `state_dict`."""
         for name, value in state.items():
             getattr(self, name).bit_generator.state = json.loads(value)
 

@@ -13,7 +13,7 @@ from cmixup.errors import InputError
 
 
 class Episode(NamedTuple):
-    """The inputs of several tasks: what a model is given before it predicts the labels of the query views.
+    """The inputs of several tasks, from which a model predicts the labels of the query views.
 
     Attributes:
         support: `(B, K, ...)` float32 inputs of K examples of each task.

@@ -14,7 +14,7 @@ def map_leaves(function: Callable[..., Any], path: str, first: Any, *others: Any
 
     Args:
         function: is given where the leaf stands (such as "batch['image'][0]"), the leaf and those of the other trees.
-        path: what the caller calls the tree, for messages.
+        path: name of the tree in messages.
         first: tuples (named ones, too), lists and mappings, nested in any way; everything else is a leaf.
         others: trees of the same form.
         keep: keys of mappings whose entries stay as they are in `first`.

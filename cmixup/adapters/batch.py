@@ -113,10 +113,10 @@ class CMixup(nn.Module):
                 lists and dictionaries; labels `(B,)` or `(B, ...)` of any real dtype, whole numbers become floats.
 
         Returns:
-            What came in, mixed; with `return_mix` followed by the `Mix`. After `.eval()` the batch as it is.
+            The batch, mixed; with `return_mix` followed by the `Mix`. After `.eval()` the batch as it is.
 
         Raises:
-            InputError: the batch cannot be mixed; the message says what of it.
+            InputError: the batch cannot be mixed; the message names its entry.
         """
         if len(batch) == 2:
             tree: Any = batch

@@ -15,7 +15,7 @@ from cmixup.tree import map_leaves
 
 
 class DrawsMix(Protocol):
-    """What `mixing_at` asks of a mixing; `CMixup` is one."""
+    """The interface of a mixing for `mixing_at`; `CMixup` has it."""
 
     training: bool
     return_mix: bool
@@ -27,7 +27,7 @@ class DrawsMix(Protocol):
 
 @contextmanager
 def mixing_at(model: nn.Module, layer: str | None, mixing: DrawsMix, labels: Any) -> Iterator[Any]:
-    """Mix what a layer of `model` puts out, in the one forward pass inside the block.
+    """Mix the output of a layer of `model`, in the one forward pass inside the block.
 
         with mixing_at(model, "layer3", mixing, y) as mixed_y:
             loss = loss_fn(model(x), mixed_y)
@@ -46,7 +46,7 @@ def mixing_at(model: nn.Module, layer: str | None, mixing: DrawsMix, labels: Any
     Args:
         model: any module.
         layer: the layer's name in `model.named_modules()` ("layer3", "encoder.layer.2"), without the "module." of a
-            wrapper for several devices; None mixes what the model is given. Its output is a tensor, or tuples, lists
+            wrapper for several devices; None mixes the model's input. Its output is a tensor, or tuples, lists
             and dictionaries of tensors; whatever is no tensor in it stays as it is.
         mixing: draws partners and lambda, such as `CMixup`.
         labels: `(B, ...)`, the labels of the batch.

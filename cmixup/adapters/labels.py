@@ -136,7 +136,7 @@ def mix_rows(batch: Any, labels: Any, mixed: Mix, *, keep: tuple[str, ...] = (),
             `torch.get_default_dtype()`, as in a true division.
         mixed: partners and weights.
         keep: keys of dictionaries whose entries stay as they are.
-        path: what the caller calls the batch.
+        path: name of the batch in messages.
 
     Raises:
         InputError: labels are no part of the batch, a leaf cannot be mixed or has another number of rows.

@@ -22,7 +22,7 @@ from cmixup.tree import map_leaves
 
 
 class Pair(NamedTuple):
-    """A row, its partner and the weight of the row itself: what a `PairBatchSampler` asks a `PairDataset` for."""
+    """A row, its partner and the weight of the row itself, as a `PairBatchSampler` asks a `PairDataset` for them."""
 
     row: int
     partner: int
@@ -41,7 +41,7 @@ class PairDataset(Dataset[Any]):
     Args:
         dataset: map-style, with rows such as (x, y), or dictionaries. Rows are read through `default_collate`: arrays
             and numbers become tensors.
-        labels: (N,) or (N, d), what distances are wanted on, row for row. The labels that are mixed are the rows' own.
+        labels: (N,) or (N, d) values to compare, row for row. The labels that are mixed are the rows' own.
         bandwidth: see `PartnerSampler`.
         alpha: see `Beta`; one lambda a row.
         seed: see `WorkerStreams`.
@@ -121,7 +121,7 @@ class PairBatchSampler(Sampler[list[Pair]]):
     partners, as `DistributedSampler` takes them again.
 
     Args:
-        pairs: what is read.
+        pairs: the dataset to read.
         batch_size: rows a batch, 1 or more, on this rank.
         shuffle: whether the order of rows changes from epoch to epoch.
         drop_last: leave out a smaller last batch.

@@ -116,7 +116,7 @@ class DRNN(DomainBatchMethod):
         return {"steps": self.steps, "optimizer": self.optimizer.state_dict() if hasattr(self, "optimizer") else None}
 
     def set_extra_state(self, state: Mapping[str, Any]) -> None:
-        """Load what `get_extra_state` returned."""
+        """Load the result of `get_extra_state`."""
         self.steps = state["steps"]
         if state["optimizer"] is not None:
             self.optimizer.load_state_dict(state["optimizer"])

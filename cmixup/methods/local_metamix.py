@@ -56,9 +56,9 @@ class LocalMetaMix(MetaMix):
         return {"kept_fraction": self._weight / self._pairs} if self._pairs else {}
 
     def get_extra_state(self) -> dict[str, Any]:
-        """Return what `diagnostics` counts."""
+        """Return the counts behind `diagnostics`."""
         return {"pairs": self._pairs, "weight": self._weight}
 
     def set_extra_state(self, state: Mapping[str, Any]) -> None:
-        """Load what `get_extra_state` returned."""
+        """Load the result of `get_extra_state`."""
         self._pairs, self._weight = state["pairs"], state["weight"]

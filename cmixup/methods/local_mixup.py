@@ -93,10 +93,10 @@ class LocalMixup(Mix):
         return {"kept_fraction": self._weight / self._pairs, "empty_steps": self._empty_steps / self._steps}
 
     def get_extra_state(self) -> dict[str, Any]:
-        """Return what `diagnostics` counts."""
+        """Return the counts behind `diagnostics`."""
         return {"pairs": self._pairs, "steps": self._steps, "empty_steps": self._empty_steps, "weight": self._weight}
 
     def set_extra_state(self, state: Mapping[str, Any]) -> None:
-        """Load what `get_extra_state` returned."""
+        """Load the result of `get_extra_state`."""
         self._pairs, self._steps, self._empty_steps = state["pairs"], state["steps"], state["empty_steps"]
         self._weight = state["weight"]

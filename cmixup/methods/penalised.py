@@ -15,8 +15,9 @@ from torch import Tensor, nn
 from cmixup.batch import Batch
 from cmixup.data import RegressionData
 from cmixup.errors import check_count, check_nonnegative
+from cmixup.groups import Means
 from cmixup.methods.base import squared_errors
-from cmixup.methods.domains import DomainBatchMethod, Means
+from cmixup.methods.domains import DomainBatchMethod
 from cmixup.model_stack import ModelStack
 from cmixup.seeding import Streams
 
@@ -99,7 +100,7 @@ class Penalised(DomainBatchMethod):
         self.steps = 0
 
     def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
-        """Start with the annealing."""
+        """Set the step counter of the annealing to 0."""
         super().fit(data, model, streams)
         self.steps = 0
 
@@ -108,7 +109,7 @@ class Penalised(DomainBatchMethod):
         return {"steps": self.steps}
 
     def set_extra_state(self, state: Mapping[str, Any]) -> None:
-        """Load what `get_extra_state` returned."""
+        """Load the result of `get_extra_state`."""
         self.steps = state["steps"]
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:

@@ -1,4 +1,4 @@
-"""Resample only: the pairs of a mixing method, not mixed; the control that tells what resampling alone does.
+"""Resample only: the pairs of a mixing method, not mixed; the control that shows the effect of resampling alone.
 
 Selective mixup draws its partners, and so trains on rows in other proportions than they come in; Teney, Wang and
 Abbasnejad (2024, ICML, arXiv 2305.16817) trace much of its gains in classification to that. Here pairs are drawn as

@@ -67,7 +67,7 @@ class SKMixup(Mix):
         self.distance = check_choice("distance", distance, ("labels", "inputs"))
 
     def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
-        """Fit the pairing, and keep what distances are of."""
+        """Fit the pairing, and keep the values to compare."""
         if self.pairing.in_step:
             name = type(self.pairing).__name__
             raise InputError(f"pairing must give partners before the step for SK Mixup, got {name}")

@@ -1,4 +1,4 @@
-"""How two examples become one, and with what lambda."""
+"""Mixing: how two examples become one, and the draws of lambda."""
 
 from cmixup.mixing.lam import Beta
 from cmixup.mixing.linear import Linear, mix

@@ -149,7 +149,7 @@ class AutoMix(Mixing):
         self.optimizer = make_optimizer("adam", self.block.parameters(), self.block_lr)
 
     def draw(self, order: EpochBatches, rng: np.random.Generator) -> dict[str, np.ndarray]:
-        """Note how many steps an epoch has; nothing is drawn."""
+        """Draw nothing; store the number of steps an epoch."""
         self._steps_an_epoch = len(order.sizes)
         return {}
 
@@ -205,7 +205,7 @@ class AutoMix(Mixing):
         return {"steps": self.steps, "optimizer": self.optimizer.state_dict() if hasattr(self, "optimizer") else None}
 
     def set_extra_state(self, state: Mapping[str, Any]) -> None:
-        """Load what `get_extra_state` returned."""
+        """Load the result of `get_extra_state`."""
         self.steps = state["steps"]
         if state["optimizer"] is not None:
             self.optimizer.load_state_dict(state["optimizer"])

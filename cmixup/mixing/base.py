@@ -46,14 +46,14 @@ class Mixing(nn.Module, ABC):
 
         Args:
             first, second: states of one shape `(..., B, *features)`, or tuples of such tensors.
-            draws: the batch's draws; `lam: (..., B)` and what `draw` returned.
+            draws: the batch's draws; `lam: (..., B)` and those of `draw`.
         """
 
     def fit(self, train: Split, model: nn.Module, streams: Streams | None) -> None:
         """Prepare for one run, and refuse data or a model that do not suit; see `Method.fit`."""
 
     def draw(self, order: EpochBatches, rng: np.random.Generator) -> dict[str, np.ndarray]:
-        """Return what the mixing draws for an epoch beside lambda, each `(M, ...)`, aligned with `order.index`."""
+        """Return the mixing's draws of an epoch beside lambda, each `(M, ...)`, aligned with `order.index`."""
         return {}
 
     def begin(self, training: Training) -> None:
@@ -62,7 +62,7 @@ class Mixing(nn.Module, ABC):
     def step(self, loss: Loss, stack: ModelStack, batch: Batch) -> Tensor:
         """Take one optimiser step on `loss(stack.model, batch)` and return the detached loss.
 
-        A mixing that looks at gradients takes them here and adds what it found to the batch's draws; one that owns a
+        A mixing that looks at gradients takes them here and adds its findings to the batch's draws; one that owns a
         network lets its optimiser step, too.
         """
         return descend(loss(stack.model, batch), stack.optimizer)

@@ -156,7 +156,7 @@ class PuzzleMix(Mixing):
         return _from_tiles(mix(tiles[0], tiles[1], mask.flatten(1)), pair.shape[1:], n), mask
 
     def energy(self, pair: Tensor, salient: Tensor, lam: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return what `min_cut` minimises; a block's label is its weight times m - 1.
+        """Return the costs for `min_cut`; a block's label is its weight times m - 1.
 
         `sum_b z_b s^j_b + (1 - z_b) s^i_b + eta / n^2 sum_b -log Bin(m - 1, lam)(z_b) + sum_bb' w_bb' (z_b - z_b')^2`
         with `w = beta / (16 n) (1 + gamma / 2 (D_10 + D_01 - D_11 - D_00))`, at least 0; D_uv is the mean absolute

@@ -1,4 +1,4 @@
-"""Bandwidths: their forms, what one does to the pairs before any training, and the one with a wanted effect.
+"""Bandwidths: their forms, the effect of one on the pairs before any training, and the one with a wanted effect.
 
 A row has 1 / sum_j P_ij^2 effective partners: N under plain mixup, 1 where an example only ever meets
 itself. Many published bandwidths sit at one of these ends.
@@ -45,7 +45,7 @@ MAX_MEDIAN_LABELS = 2048
 
 @dataclass(frozen=True)
 class BandwidthReport:
-    """What pairs look like under a bandwidth.
+    """Statistics of the pairs under a bandwidth.
 
     Attributes:
         bandwidth: s in label units.
@@ -73,7 +73,7 @@ class BandwidthReport:
 def diagnose(
     labels: Given, bandwidth: Bandwidth, *, kernel: str = "gaussian", seed: int = 0, space: LabelSpace | None = None
 ) -> BandwidthReport:
-    """Say what `bandwidth` does to pairs of these labels; this takes seconds at any N.
+    """Return statistics of the pairs of these labels under `bandwidth`; this takes seconds at any N.
 
     Args:
         labels: (N,) or (N, d) array or tensor.
@@ -124,7 +124,7 @@ def _standing_for(data: Labels, count: int, rng: np.random.Generator) -> Ints:
 
 
 def verdict(effective_fraction: float, self_probability: float, equal_label_probability: float) -> str:
-    """Say in words what the medians of a `BandwidthReport` mean."""
+    """Return the meaning of the medians of a `BandwidthReport` in words."""
     if self_probability >= 0.99:
         return "self-pairing only: this is ERM"
     if effective_fraction >= 0.99:
@@ -230,7 +230,7 @@ def bandwidth_for_fraction(
 
 
 def _compared(labels: Given, kernel: str, space: LabelSpace | None) -> tuple[Labels, Floats | None]:
-    """Return what is compared of the labels, and its periods."""
+    """Return the labels as they are compared, and their periods."""
     check_choice("kernel", kernel, KERNELS)
     checked = as_labels("labels", labels)
     coordinates = as_space(space).fit(checked)
@@ -240,7 +240,7 @@ def _compared(labels: Given, kernel: str, space: LabelSpace | None) -> tuple[Lab
 
 
 def _search(data: Labels, fraction: float, kernel: str, seed: int, period: Floats | None) -> float:
-    """Return what `bandwidth_for_fraction` does, for labels that are checked."""
+    """Return the result of `bandwidth_for_fraction`, for checked labels."""
     rng = np.random.default_rng(seed)
     sample = np.asarray(data[_standing_for(data, MAX_SEARCH_LABELS, rng)], dtype=np.float64)
     anchors = _standing_for(sample, MAX_SEARCH_DISTANCES // len(sample), rng)

@@ -66,7 +66,7 @@ class Distances:
         return np.asarray(self.labels[index], dtype=np.float64)
 
     def between(self, first: Ints, second: Ints) -> Floats:
-        """Return the distances (B,) float64 of the labels at two times B indices."""
+        """Return the distance of label first[b] and label second[b] for each b, (B,) float64."""
         return pair_distance(self.at(first), self.at(second), self.d, self.period)
 
     def to(self, points: Floats, start: int, stop: int, anchors: Ints | None = None) -> Floats:

@@ -1,4 +1,4 @@
-"""Types of the arrays in this package, and the checks and conversions of what callers pass in.
+"""Types of the arrays in this package, and the checks and conversions of arguments.
 
 Every public function checks its arguments here before it does any work.
 """
@@ -38,7 +38,7 @@ def as_labels(name: str, labels: Given) -> Labels | Tensor:
     converted to float64.
 
     Args:
-        name: what the caller calls the argument, for error messages.
+        name: the caller's name of the argument, for error messages.
         labels: (N,) or (N, d) real array, sequence or tensor.
 
     Returns:
@@ -68,7 +68,7 @@ def as_queries(name: str, labels: Given, like: Labels | Tensor) -> Floats | Tens
     """Return labels of anchors outside the data, checked and converted to float64.
 
     Args:
-        name: what the caller calls the argument, for error messages.
+        name: the caller's name of the argument, for error messages.
         labels: (B,) or (B, d) real array, sequence or tensor.
         like: (N,) or (N, d) labels of the data.
 

@@ -79,7 +79,7 @@ def weights_of(squared: Tensor, variance: Tensor | float) -> Tensor:
     """Return `exp(-d / (2 variance))` of distances d, relative to the nearest one of each row.
 
     Args:
-        squared: (..., C) float64 distances whose unit is that of the variance, infinite for what must not be drawn.
+        squared: (..., C) float64 distances whose unit is that of the variance, infinite for rows never to draw.
         variance: 0 or more, infinity allowed, a number or a tensor that broadcasts; at 0 only the nearest keep weight.
     """
     excess = squared - squared.amin(dim=-1, keepdim=True)

@@ -40,7 +40,7 @@ class PartnerSampler:
     The draws are exact: nothing is truncated or approximated. No N x N table is held, but by `dense` and `cdf`.
 
     Args:
-        labels: (N,) or (N, d) array, tensor or memory map of what distances are wanted on: labels, inputs or
+        labels: (N,) or (N, d) array, tensor or memory map of the values to compare: labels, inputs or
             representations. They are held by reference where they are float32 or float64: do not change them.
         bandwidth: s in label units, 0 and infinity allowed; or "auto", ("fraction", f), ("std", c) or ("median", c),
             see `parse_bandwidth`.

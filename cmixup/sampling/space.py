@@ -22,7 +22,7 @@ class LabelSpace:
     shorter way round its circle, or the difference of its ranks. A bandwidth is in units of this distance.
 
     Args:
-        scale: what each output is divided by: a number, (d,) numbers above 0, or "std" for the standard deviation of
+        scale: divisor of each output: a number, (d,) numbers above 0, or "std" for the standard deviation of
             each (constant outputs are left as they are). None leaves the outputs in their own units.
         period: the length of the circle that an output goes round (360 for degrees): a number for all outputs, or (d,)
             with None or 0 for those that do not go round. Labels are taken modulo the period.
@@ -57,7 +57,7 @@ class LabelSpace:
         return self.ranks or isinstance(self.scale, str)
 
     def fit(self, labels: Labels | Tensor) -> Coordinates:
-        """Return the map from labels to what is compared, for checked labels (N,) or (N, d).
+        """Return the map from labels to coordinates, for checked labels (N,) or (N, d).
 
         Raises:
             InputError: scale or period have another number of outputs than the labels, or their ratio is too large.
@@ -111,11 +111,11 @@ class Coordinates:
         return self.turn if self.turn is None or self.scale is None else self.turn / self.scale
 
     def of(self, name: str, labels: Any) -> Any:
-        """Return what is compared, (N,) or (N, d), of the kind and device of the labels; a copy unless nothing is
+        """Return coordinates, (N,) or (N, d), of the kind and device of the labels; a copy unless nothing is
         asked.
 
         Raises:
-            InputError: scaled labels exceed what distances can be computed of.
+            InputError: scaled labels are too large for distances.
         """
         if self.scale is None and self.turn is None and self.tables is None:
             return labels

@@ -27,7 +27,7 @@ ANCHORS_PER_BLOCK = 256
 def round_limit(labels: Labels | Tensor) -> int:
     """Return the rounds of accept/reject after which a rejected anchor takes its exact row; exact either way.
 
-    These rounds cost about what a row costs: a row reads N d numbers, a round takes a fixed few microseconds.
+    These rounds cost about as much as a row: a row reads N d numbers, a round takes a fixed few microseconds.
     """
     return min(max(48, int(np.prod(labels.shape)) // 2000), 4096)
 

@@ -37,7 +37,7 @@ def _uniform(n: int, generator: torch.Generator) -> Tensor:
 
 
 class TorchSamplingAlgorithm(ABC):
-    """What every sampling algorithm on a device offers; all of them draw from the same distribution."""
+    """A sampling algorithm on a device; all of them draw from the same distribution."""
 
     name: str
     _streamed: TorchStreamedSampler

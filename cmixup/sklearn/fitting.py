@@ -26,7 +26,7 @@ EVAL_BATCH = 4096
 
 @dataclass(frozen=True)
 class Settings:
-    """What of `CMixupRegressor`'s arguments training needs, checked; see there."""
+    """The checked arguments of `CMixupRegressor` that training reads; see there."""
 
     hidden: tuple[int, ...]
     epochs: int

@@ -70,12 +70,12 @@ class CMixupRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):
 
     Attributes:
         bandwidth_: s in use: in label units, or in standard deviations where there are several outputs.
-        bandwidths_: (k,) what was tried, in the same units.
+        bandwidths_: (k,) those tried, in the same units.
         validation_scores_: (k,) root mean squared error of each on the rows held out, in standard deviations of the
             labels; NaN where none are.
         best_epoch_, n_epochs_: the epoch that was kept, and how many were trained.
         coefs_, intercepts_: float32 matrices (in, out) and biases (out,) of the layers, on standardised values.
-        x_mean_, x_scale_, y_mean_, y_scale_: float64, what was standardised with; 0 for constant columns.
+        x_mean_, x_scale_, y_mean_, y_scale_: float64, moments for standardising; 0 for constant columns.
         n_features_in_, feature_names_in_: as everywhere in scikit-learn.
     """
 
@@ -232,7 +232,7 @@ class CMixupRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):
         return Rows(x, standardised(rows.y, self.y_mean_, self.y_scale_), rows.weight)
 
     def _unit(self) -> float:
-        """Return what a bandwidth of one standard deviation is in the units that the caller gives one in."""
+        """Return one standard deviation in the unit of the argument `bandwidth`."""
         return float(self.y_scale_[0]) if len(self.y_scale_) == 1 and self.y_scale_[0] > 0 else 1.0
 
     def _in_deviations(self, labels: Floats) -> float:

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from cmixup.errors import InputError
-from cmixup.methods.ada import ADA, k_means, moved
+from cmixup.groups import Means, k_means
+from cmixup.methods.ada import ADA, moved
 from cmixup.methods.base import squared_error
-from cmixup.methods.domains import Means
 from cmixup.methods.erm import ERM
 from cmixup.training.trainer import train
 from tests.helpers import (

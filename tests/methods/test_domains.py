@@ -13,9 +13,10 @@ from torch import Tensor, nn
 from cmixup.batch import Batch
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
+from cmixup.groups import Means
 from cmixup.methods.base import Method, squared_error
 from cmixup.methods.coral import coral
-from cmixup.methods.domains import DomainBatchMethod, Means
+from cmixup.methods.domains import DomainBatchMethod
 from cmixup.methods.drnn import DRNN
 from cmixup.methods.fish import Fish
 from cmixup.methods.group_dro import GroupDRO

@@ -13,10 +13,10 @@ from torch import Tensor, nn
 from cmixup.batch import Batch
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
+from cmixup.groups import Means
 from cmixup.label_scaling import LabelScaling
 from cmixup.methods.base import Method
 from cmixup.methods.coral import coral
-from cmixup.methods.domains import Means
 from cmixup.methods.drnn import DRNN, Reverse, cross_entropy
 from cmixup.methods.erm import ERM
 from cmixup.methods.group_dro import GroupDRO

@@ -153,10 +153,10 @@ claims: $(VENV)/.ready ## Print every sentence of the pages with its numbers and
 	$(PY) -m scripts.render claims
 
 verify-results: $(VENV)/.ready ## Train CELLS=12 published cells again and compare every number: SEED= DATASETS= EXPERIMENTS=
-	$(PY) -m scripts.verify --cells "$(CELLS)" --seed "$(SEED)" --datasets "$(DATASETS)" --experiments "$(EXPERIMENTS)"
+	$(PY) -m scripts.verify cells "count=$(CELLS)" "seed=$(SEED)" "datasets=$(DATASETS)" "experiments=$(EXPERIMENTS)"
 
 verify-metrics: $(VENV)/.ready ## Compute every published score again from the predictions that are kept
-	$(PY) -m scripts.verify_metrics --results "$(RESULTS)"
+	$(PY) -m scripts.verify scores "results=$(RESULTS)"
 
 test: $(VENV)/.ready ## Run the default test suite (no network, no GPU)
 	$(PY) -m pytest -n 2 --dist loadfile

@@ -17,6 +17,7 @@ SUCCESSORS = {
     "spurious": "scripts.measure spurious",
     "task_errors": "scripts.measure task_errors",
     "theory": "scripts.measure theory",
+    "verify_metrics": "scripts.verify scores",
     "wandb_report": "scripts.collect FOLDER over=OPTION html=1",
     "wheel_check": "tests.attacks.wheel_check",
 }

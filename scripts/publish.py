@@ -1,24 +1,24 @@
 """Copy finished runs of tables and figures into results/: reports, predictions, and curves where a run has some.
 
-`python -m scripts.publish [--out outputs]`. Runs by hand (`adhoc`, `debug`) and those of a search (`tune`) stay where
-they are. Runs of edited code, of an unknown commit, or of other sources than their commit holds are refused.
+Runs by hand (`adhoc`, `debug`) and those of a search (`tune`) stay where they are. Runs of edited code, of an unknown
+commit, or of other sources than their commit holds are refused. Example: `python -m scripts.publish out=outputs`.
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from cmixup.done import checked
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
-from scripts.driver.cli import out_folder, user_errors
+from scripts.driver.cli import user_errors
 from scripts.driver.compose import TUNE_SEED
 from scripts.driver.locks import LOCKS, alone
-from scripts.driver.predictions import PREDICTIONS
+from scripts.driver.predictions import PREDICTIONS, read_predictions
 from scripts.driver.provenance import check_committed
 from scripts.driver.runs import HISTORY, load_reports
+from scripts.driver.words import OUT, parse_words
 from scripts.records.experiment import NOT_PUBLISHED, RESULTS
 from scripts.records.published import keep_predictions, write_reports
 
@@ -43,8 +43,9 @@ def publish(out: Path, results: Path) -> list[Path]:
     tuned_on = [r["run"] for r in reports if r["seed"] == TUNE_SEED]
     if tuned_on:
         raise InputError(f"seed {TUNE_SEED} is what methods are tuned with and must not enter a table: {tuned_on[0]}")
-    with alone(results / LOCKS, "published runs"):  # files of cells are read, and written with what is new
-        keep_predictions(results, out, reports)
+    with alone(results / LOCKS, "published runs"):  # files are read, and written with what is new
+        kept = ((r, read_predictions(out / "runs" / r["run"] / PREDICTIONS)[r["seed"]]) for r in reports)
+        keep_predictions(results, kept)
         for report in reports:
             if report["config"]["train"].get("track"):  # these runs are there for their curves
                 history = checked(out / "runs" / report["run"] / HISTORY).read_bytes()
@@ -52,13 +53,11 @@ def publish(out: Path, results: Path) -> list[Path]:
         return write_reports(results, reports)
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
-    parser = argparse.ArgumentParser(prog="python -m scripts.publish", description=__doc__)
-    parser.add_argument("--out", default="", help="where the runs are; default outputs")
-    given = parser.parse_args(sys.argv[1:])
     with user_errors():
-        print(f"{len(publish(out_folder(given.out), RESULTS))} cells written to {RESULTS / 'runs'}")
+        given = parse_words(argv, {"out": OUT}, __doc__)
+        print(f"{len(publish(given.out, RESULTS))} files written to {RESULTS / 'runs'}")
 
 
 if __name__ == "__main__":

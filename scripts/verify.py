@@ -1,13 +1,13 @@
-"""Train published cells again and compare every number with its record, to the last bit.
+"""Hold published numbers to the last bit: compute scores again from predictions, or train cells again.
 
-`python -m scripts.verify --cells 12 --seed 5` draws 12 published FCN3 cells: an experiment, dataset, method, preset
-and options, with all seeds of their stack. Each is trained anew on the CPU in a temporary folder. The command names
-every cell with a number that differs or a preset whose values have changed, and then ends with status 1.
+`scores` computes every published score from the predictions that are kept. `cells` draws published FCN3 cells (an
+experiment, dataset, method, preset and options, with all seeds of their stack) and trains each anew on the CPU in a
+temporary folder. What differs is named, a preset whose values have changed too, and the status is then 1.
+Example: `python -m scripts.verify cells count=12 seed=5`.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import sys
@@ -18,14 +18,14 @@ from pathlib import Path
 
 import torch
 
-from cmixup.errors import InputError
+from cmixup.errors import InputError, check_choice
 from datasets.common.fetch import FetchError
-from scripts.driver.cli import chosen, user_errors
+from scripts.driver.cli import user_errors
 from scripts.driver.compose import command, compose_train, names
 from scripts.driver.plan import Job, plan
 from scripts.driver.provenance import environment
 from scripts.driver.runs import is_done, read_report
-from scripts.driver.words import parse_seeds
+from scripts.driver.words import Words, parse_words
 from scripts.plan.schedule import train_stacks
 from scripts.plan.verification import (
     Cell,
@@ -37,10 +37,22 @@ from scripts.plan.verification import (
     report_differences,
 )
 from scripts.records.experiment import NOT_PUBLISHED, RESULTS
+from scripts.records.scores import verify_scores
+from scripts.study.published import verify as verify_study
 
+KEYS = {
+    "what": "scores or cells",
+    "count": "cells to draw; default 12",
+    "seed": "of the drawing; default: a new one, which is printed",
+    "datasets": "whose cells, names between commas; default all",
+    "experiments": "whose cells; default all that have FCN3 runs",
+    "all": "1 takes every cell instead of a sample",
+    "jobs": "processes; default one a core",
+    "results": "where the published records are; default results/",
+}
 PROCESSOR = (
     "Rounding differs between kinds of processors and grows over the epochs, so digits repeat on one kind only; "
-    "--results takes records that were made on this one."
+    "results= takes records that were made on this one."
 )
 
 
@@ -142,36 +154,49 @@ def verify(cells: Sequence[Cell], workers: int = 0) -> dict[str, list[str]]:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
-    parser = argparse.ArgumentParser(prog="python -m scripts.verify", description=__doc__)
-    parser.add_argument("--cells", default="", help="how many to draw; default 12")
-    parser.add_argument("--seed", default="", help="of the drawing; default: a new one, which is printed")
-    parser.add_argument("--datasets", default="", help="comma-separated; default: all")
-    parser.add_argument("--experiments", default="", help="comma-separated; default: all that have FCN3 runs")
-    parser.add_argument("--all", action="store_true", help="every cell instead of a sample")
-    parser.add_argument("--jobs", type=int, default=0, help="processes; default one a core")
-    parser.add_argument("--results", default="", help="where the published records are; default results/")
-    given = parser.parse_args(argv)
     with user_errors():
-        datasets = chosen("datasets", given.datasets, names("dataset")) if given.datasets else []
-        known = [name for name in names("experiment") if name not in NOT_PUBLISHED]
-        experiments = chosen("experiments", given.experiments, known) if given.experiments else []
-        cells = published_cells(Path(given.results or RESULTS), datasets, experiments)
-        if not given.all:
-            (seed,) = parse_seeds([given.seed or random.randrange(10**6)], "seed")  # noqa: S311 - no secret
-            (n,) = parse_seeds([given.cells or 12], "cells")
-            print(f"{min(n, len(cells))} of {len(cells)} published cells, drawn with --seed {seed}", flush=True)
-            cells = draw_cells(cells, n, seed)
-        started = time.perf_counter()
-        wrong = verify(cells, given.jobs)
-        seconds = time.perf_counter() - started
-        for name, lines in wrong.items():
-            for line in lines:
-                print(f"DIFFERS {name}: {line}", file=sys.stderr)
-        print(f"{len(cells) - len(wrong)} of {len(cells)} cells repeat to the last bit ({seconds:.0f} s)")
-        if wrong:
-            recorded = ", ".join(sorted({str(cell.first["device"]) for cell in cells}))
-            print(f"recorded on {recorded}; this is {environment(torch.device('cpu'))['device']}. {PROCESSOR}")
+        given = parse_words(argv, KEYS, __doc__, names=("what",))
+        what = check_choice("what", given.get("what", ""), ("scores", "cells"))
+        results = Path(given.get("results", RESULTS))
+        if not (say_scores(results) if what == "scores" else say_cells(results, given)):
             raise SystemExit(1)
+
+
+def say_scores(results: Path) -> bool:
+    """Compute every published score again, print what differs, and return whether there is one and none does."""
+    runs, scores, wrong, without = verify_scores(results)
+    of_study, differing = verify_study(results / "study")
+    wrong, scores = wrong + differing, scores + of_study
+    for line in wrong:
+        print(f"DIFFERS {line}", file=sys.stderr)
+    also = f" and {of_study} of the study" if of_study else ""
+    same = f"{scores - len(wrong)} of {scores} scores of {runs} runs{also}"
+    print(f"{same} are what their predictions give, bit for bit")
+    for group, n in sorted(without.items()):
+        print(f"no predictions are kept of {n} runs: {group}")
+    return runs > 0 and not wrong
+
+
+def say_cells(results: Path, given: Words) -> bool:
+    """Train published cells again, print what differs, and return whether nothing does."""
+    known = [name for name in names("experiment") if name not in NOT_PUBLISHED]
+    datasets, experiments = given.listed("datasets", names("dataset")), given.listed("experiments", known)
+    cells = published_cells(results, datasets, experiments)
+    if not given.switch("all"):
+        seed, n = given.count("seed", random.randrange(10**6)), given.count("count", 12)  # noqa: S311 - no secret
+        print(f"{min(n, len(cells))} of {len(cells)} published cells, drawn with seed={seed}", flush=True)
+        cells = draw_cells(cells, n, seed)
+    started = time.perf_counter()
+    wrong = verify(cells, given.count("jobs"))
+    seconds = time.perf_counter() - started
+    for name, lines in wrong.items():
+        for line in lines:
+            print(f"DIFFERS {name}: {line}", file=sys.stderr)
+    print(f"{len(cells) - len(wrong)} of {len(cells)} cells repeat to the last bit ({seconds:.0f} s)")
+    if wrong:
+        recorded = ", ".join(sorted({str(cell.first["device"]) for cell in cells}))
+        print(f"recorded on {recorded}; this is {environment(torch.device('cpu'))['device']}. {PROCESSOR}")
+    return not wrong
 
 
 if __name__ == "__main__":

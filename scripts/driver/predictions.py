@@ -1,16 +1,19 @@
 """Predictions on disk: what every published score can be computed from again.
 
-One HDF5 file holds those of one run, or of all seeds of a published cell. `seeds: (E,)` lists them; below `val` and
-`test` lie `rows: (E,)`, how many rows each seed has there, and, seed after seed, `target` and `prediction`, both `(M,
-d_y)` float32, and `domain: (M,)`. Predictions of a method's other predictors are called `prediction_<name>`.
+An HDF5 file holds those of one run. `seeds: (E,)` lists its seeds; below `val` and `test` lie `rows: (E,)`, how many
+rows each seed has there, and, seed after seed, `target` and `prediction`, both `(M, d_y)` float32, and `domain: (M,)`.
+Predictions of a method's other predictors are called `prediction_<name>`. A file of published cells holds a group of
+this form for every cell, by its name; arrays that several of its cells share are kept once.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -56,23 +59,48 @@ def scored(data: RegressionData, result: RunResult) -> dict[str, Scored]:
 
 def write_predictions(path: Path, seeds: Mapping[int, Parts]) -> None:
     """Write the predictions of some seeds of one configuration, whole or not at all."""
+    _write(path, lambda file: _put(file, seeds, {}))
+
+
+def write_cells(path: Path, cells: Mapping[str, Mapping[int, Parts]]) -> None:
+    """Write the predictions of some cells by name and seed, whole or not at all; the same cells give the same bytes."""
+
+    def fill(file: Any) -> None:
+        shared: dict[bytes, Any] = {}
+        for name in sorted(cells):
+            _put(file.create_group(name), cells[name], shared)
+
+    _write(path, fill, ("v110", "v110"))  # whose groups are small
+
+
+def _write(path: Path, fill: Callable[[Any], None], version: tuple[str, str] | None = None) -> None:
     import h5py
 
-    buffer, order = io.BytesIO(), sorted(seeds)
-    with h5py.File(buffer, "w") as file:
-        file["seeds"] = np.array(order, dtype=np.int64)
-        for part in seeds[order[0]]:
-            each = [seeds[seed][part] for seed in order]
-            group = file.create_group(part)
-            group["rows"] = np.array([len(one.target) for one in each], dtype=np.int64)
-            arrays = {"target": [one.target for one in each], "domain": [_small(one.domain) for one in each]}
-            for name in each[0].prediction:
-                arrays[f"{OWN}_{name}" if name else OWN] = [one.prediction[name] for one in each]
-            for name, values in arrays.items():
-                # One chunk: repeated labels, the same for every seed, compress well.
-                whole = np.concatenate(values)
-                group.create_dataset(name, data=whole, chunks=whole.shape, **COMPRESSION)
+    buffer = io.BytesIO()
+    with h5py.File(buffer, "w", libver=version) as file:
+        fill(file)
     write_atomically(path, buffer.getvalue())
+
+
+def _put(group: Any, seeds: Mapping[int, Parts], shared: dict[bytes, Any]) -> None:
+    """Put the predictions of some seeds into a group; `shared` holds the arrays of its file by their content."""
+    order = sorted(seeds)
+    group["seeds"] = np.array(order, dtype=np.int64)
+    for part in seeds[order[0]]:
+        each = [seeds[seed][part] for seed in order]
+        own = group.create_group(part)
+        own["rows"] = np.array([len(one.target) for one in each], dtype=np.int64)
+        arrays = {"target": [one.target for one in each], "domain": [_small(one.domain) for one in each]}
+        for name in each[0].prediction:
+            arrays[f"{OWN}_{name}" if name else OWN] = [one.prediction[name] for one in each]
+        for name, values in arrays.items():
+            whole = np.concatenate(values)
+            content = hashlib.sha256(repr((whole.dtype, whole.shape)).encode() + whole.tobytes()).digest()
+            if content in shared:
+                own[name] = shared[content]  # a second name of the same data
+            else:
+                # One chunk: repeated labels, the same for every seed, compress well.
+                shared[content] = own.create_dataset(name, data=whole, chunks=whole.shape, **COMPRESSION)
 
 
 def read_predictions(path: Path) -> dict[int, dict[str, Scored]]:
@@ -83,17 +111,35 @@ def read_predictions(path: Path) -> dict[int, dict[str, Scored]]:
     """
     import h5py
 
-    found: dict[int, dict[str, Scored]] = {}
     with naming(path, "a file of predictions"), h5py.File(checked(path)) as file:
-        seeds = file["seeds"][:].tolist()
-        for part in (name for name in file if name != "seeds"):
-            group = file[part]
-            cuts = np.cumsum(group["rows"][:])[:-1]
-            pieces = {name: np.split(group[name][:], cuts) for name in group if name != "rows"}
-            names = {name: name.removeprefix(OWN).removeprefix("_") for name in pieces if name.startswith(OWN)}
-            for k, seed in enumerate(seeds):
-                prediction = {short: pieces[name][k] for name, short in names.items()}
-                found.setdefault(seed, {})[part] = Scored(prediction, pieces["target"][k], pieces["domain"][k])
+        return _get(file)
+
+
+def read_cells(path: Path) -> dict[str, dict[int, dict[str, Scored]]]:
+    """Return what `write_cells` wrote, by name and seed; nothing if there is no file.
+
+    Raises:
+        InputError: the file is not one of these.
+    """
+    import h5py
+
+    if not path.is_file():
+        return {}
+    with naming(path, "a file of predictions"), h5py.File(path) as file:
+        return {name: _get(group) for name, group in file.items()}
+
+
+def _get(group: Any) -> dict[int, dict[str, Scored]]:
+    found: dict[int, dict[str, Scored]] = {}
+    seeds = group["seeds"][:].tolist()
+    for part in (name for name in group if name != "seeds"):
+        own = group[part]
+        cuts = np.cumsum(own["rows"][:])[:-1]
+        pieces = {name: np.split(own[name][:], cuts) for name in own if name != "rows"}
+        names = {name: name.removeprefix(OWN).removeprefix("_") for name in pieces if name.startswith(OWN)}
+        for k, seed in enumerate(seeds):
+            prediction = {short: pieces[name][k] for name, short in names.items()}
+            found.setdefault(seed, {})[part] = Scored(prediction, pieces["target"][k], pieces["domain"][k])
     return found
 
 

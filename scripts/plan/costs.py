@@ -48,7 +48,7 @@ def run_minutes(job: Job, results: Path = RESULTS) -> float:
     if job.device.type != "cpu":
         return 0.0
     epochs = job.settings.epochs
-    seconds = _like(job, _published(results, *(job.config[part]["name"] for part in ("dataset", "model", "method"))))
+    seconds = _like(job, _published(results, *(job.config[part]["name"] for part in ("dataset", "method"))))
     if seconds is not None:
         return seconds / 60
     names = [f"{part}={job.config[part]['name']}" for part in ("dataset", "method")]
@@ -74,9 +74,9 @@ def _like(job: Job, runs: tuple[_Run, ...]) -> float | None:
 
 
 @functools.cache
-def _published(results: Path, dataset: str, model: str, method: str) -> tuple[_Run, ...]:
-    """Return the published CPU runs of a dataset, model and method, read once a process."""
-    files = sorted((results / "runs").glob(f"*/{dataset}/{model}/{method}/*.jsonl"))
+def _published(results: Path, dataset: str, method: str) -> tuple[_Run, ...]:
+    """Return the published CPU runs of a dataset and method, read once a process."""
+    files = sorted((results / "runs").glob(f"*/{dataset}/{method}.jsonl"))
     reports = (json.loads(line) for path in files for line in path.read_text().splitlines())
     return tuple(
         _Run(_leaves(r["config"], TRAINED), _leaves(r["config"], ("model",)), r["device"], r["epochs"], r["seconds"])

@@ -26,15 +26,10 @@ from scripts.plan.costs import run_minutes
 from scripts.plan.slices import Item
 from scripts.records.artefacts import Artefact, load
 from scripts.records.experiment import RESULTS, Experiment, load_experiment
+from scripts.records.published import published_seeds
 
 MACHINE = ("seeds=", "logger=", "out=", "device=", "rerun=")  # of a command line: where and how it is run
 NOWHERE = "/nowhere"  # a folder without runs
-
-
-def published_seeds(cell: str, results: Path = RESULTS) -> set[int]:
-    """Return the seeds of a cell that are published."""
-    path = results / "runs" / f"{cell}.jsonl"
-    return {json.loads(line)["seed"] for line in path.read_text().splitlines()} if path.is_file() else set()
 
 
 def missing(artefacts: Sequence[Artefact] | None = None, results: Path = RESULTS) -> list[Item]:

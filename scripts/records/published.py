@@ -1,25 +1,27 @@
-"""Published runs: below results/runs a file of JSON lines for each cell, a line a seed, with its report as it was made.
+"""The published runs, their reports as JSON lines and their predictions as HDF5: of each method on a dataset a file.
 
-The predictions of a cell lie in results/predictions under the same name. Every line and every prediction of a seed is
-replaced when that seed is published again.
+<results>/runs/<experiment>/<dataset>/<method>.jsonl        a line for each run, its report as it was made
+<results>/predictions/<experiment>/<dataset>/<method>.h5    a group for each cell: all seeds of one configuration
+
+A line or prediction takes the place of the one of the same run, and all others stay.
 """
 
 from __future__ import annotations
 
+import functools
 import json
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from cmixup.files import write_atomically
-from scripts.driver.predictions import PREDICTIONS, read_predictions, write_predictions
+from scripts.driver.predictions import Parts, read_cells, write_cells
 from scripts.driver.runs import parse_report, strict
 from scripts.records.experiment import RESULTS
 from scripts.records.layer_choice import choose_variants
-from scripts.records.records import check_unique, records_frame
+from scripts.records.records import check_unique, options_text, records_frame
 
 Report = Mapping[str, Any]
 
@@ -29,21 +31,51 @@ def cell_of(report: Report) -> str:
     return str(report["run"]).rpartition("/")[0]
 
 
-def report_files(results: Path) -> list[Path]:
-    """Return the files of all published cells, in order of their names."""
-    return sorted((results / "runs").rglob("*.jsonl"))
+def cell_name(report: Report) -> str:
+    """Return how a report's cell is called among the predictions of its file: by model, preset and options."""
+    found = f"{report['model']} {report['preset']} {options_text(report['options'])}"
+    return found.strip().replace("/", "|")  # h5py would make a group for every part
 
 
-def predictions_file(results: Path, cell: str) -> Path:
-    """Return where the predictions of a cell are kept."""
-    return results / "predictions" / f"{cell}.h5"
+def _place(report: Report) -> str:
+    return "/".join(str(report[key]) for key in ("experiment", "dataset", "method"))
+
+
+def predictions_file(results: Path, report: Report) -> Path:
+    """Return where the predictions of a report's cell are kept."""
+    return results / "predictions" / f"{_place(report)}.h5"
 
 
 def published_reports(results: Path = RESULTS, experiments: Collection[str] = ()) -> list[dict[str, Any]]:
-    """Return the reports of all published runs, or of some experiments', in order of cells and seeds."""
-    runs = results / "runs"
-    wanted = [f for f in report_files(results) if not experiments or f.relative_to(runs).parts[0] in experiments]
-    return [parse_report(line) for path in wanted for line in path.read_text().splitlines()]
+    """Return the reports of all published runs, or of some experiments', in order of files, cells and seeds."""
+    wanted = [f"{name}/" for name in sorted(experiments)] or [""]
+    return [
+        parse_report(line) for each in wanted for path in report_files(results, f"{each}**") for line in _lines(path)
+    ]
+
+
+def report_files(results: Path, where: str = "**") -> list[Path]:
+    """Return the files of published reports below folders such as `*/airfoil`, in order of their names."""
+    return sorted((results / "runs").glob(f"{where}/*.jsonl"))
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text().splitlines() if path.is_file() else []
+
+
+def published_seeds(cell: str, results: Path = RESULTS) -> set[int]:
+    """Return the seeds of a cell, by the name that `cell_of` gives, that are published."""
+    experiment, dataset, _, method, _ = cell.split("/")
+    path = results / "runs" / experiment / dataset / f"{method}.jsonl"
+    return _seeds(path, path.stat().st_mtime_ns).get(cell, set()) if path.is_file() else set()
+
+
+@functools.lru_cache(maxsize=256)
+def _seeds(path: Path, written: int) -> dict[str, set[int]]:  # noqa: ARG001, a key
+    found: dict[str, set[int]] = {}
+    for report in map(json.loads, _lines(path)):
+        found.setdefault(cell_of(report), set()).add(report["seed"])
+    return found
 
 
 def published_records(results: Path = RESULTS) -> pd.DataFrame:
@@ -58,30 +90,23 @@ def published_records(results: Path = RESULTS) -> pd.DataFrame:
 
 
 def write_reports(results: Path, reports: Iterable[Report]) -> list[Path]:
-    """Write reports into the files of their cells, beside other seeds that are there; return the files."""
-    written = []
-    for cell, new in _by_cell(reports).items():
-        path = results / "runs" / f"{cell}.jsonl"
-        old = [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
-        by_seed = {report["seed"]: report for report in (*old, *new)}
-        lines = [json.dumps(strict(by_seed[seed]), allow_nan=False) for seed in sorted(by_seed)]
-        write_atomically(path, "\n".join(lines) + "\n")
-        written.append(path)
-    return written
-
-
-def keep_predictions(results: Path, out: Path, reports: Sequence[Report]) -> None:
-    """Copy the predictions of finished runs in `out/runs` into the files of their cells."""
-    for cell, new in _by_cell(reports).items():
-        path = predictions_file(results, cell)
-        kept = dict(read_predictions(path)) if path.is_file() else {}
-        for report in new:
-            kept |= read_predictions(out / "runs" / str(report["run"]) / PREDICTIONS)
-        write_predictions(path, kept)
-
-
-def _by_cell(reports: Iterable[Report]) -> dict[str, list[Report]]:
-    cells: dict[str, list[Report]] = defaultdict(list)
+    """Write reports into their files, beside other runs that are there; return the files."""
+    files: dict[Path, list[Report]] = {}
     for report in reports:
-        cells[cell_of(report)].append(report)
-    return cells
+        files.setdefault(results / "runs" / f"{_place(report)}.jsonl", []).append(report)
+    for path, new in files.items():
+        lines = {(cell_of(r), r["seed"]): line for line in _lines(path) for r in [json.loads(line)]}
+        lines |= {(cell_of(r), r["seed"]): json.dumps(strict(r), allow_nan=False) for r in new}
+        write_atomically(path, "".join(f"{lines[key]}\n" for key in sorted(lines)))
+    return list(files)
+
+
+def keep_predictions(results: Path, kept: Iterable[tuple[Report, Parts]]) -> None:
+    """Write the predictions of runs into their files, beside those of other runs that are there."""
+    files: dict[Path, dict[str, dict[int, Parts]]] = {}
+    for report, parts in kept:
+        file = files.setdefault(predictions_file(results, report), {})
+        file.setdefault(cell_name(report), {})[report["seed"]] = parts
+    for path, new in files.items():
+        old = read_cells(path)
+        write_cells(path, {name: {**old.get(name, {}), **new.get(name, {})} for name in {*old, *new}})

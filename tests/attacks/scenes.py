@@ -56,7 +56,7 @@ def publishing(runs: Path) -> Scene:
             provenance: Any = sys.modules["scripts.driver.provenance"]
             provenance.code_at = lambda *_: ""  # their commit is made up, too
 
-        return Command("scripts.publish", ("--out", str(runs)), point)
+        return Command("scripts.publish", (f"out={runs}",), point)
 
     return make
 

@@ -56,7 +56,7 @@ def test_publish_copies_finished_runs_of_tables_only(tmp_path):
     leave_run(tmp_path / "out", report(1), done=False)
     leave_run(tmp_path / "out", report(2, experiment="adhoc", run="adhoc/x/seed=2"))
     (written,) = publish(tmp_path / "out", tmp_path / "results")
-    assert written == tmp_path / "results/runs/table1/airfoil/fcn3/erm/paper.jsonl"
+    assert written == tmp_path / "results/runs/table1/airfoil/erm.jsonl"
     found = published_records(tmp_path / "results")
     assert {(r["split"], r["metric"], r["value"]) for r in found.to_dict("records")} == {
         ("val", "rmse", 2.0), ("test", "rmse", 2.5), ("test", "mape", 1.5), ("train", "seconds", 1.0),
@@ -244,8 +244,8 @@ def test_a_row_of_the_paper_that_is_none_of_ours_is_an_error(tmp_path):
 def test_a_list_as_an_option_is_rendered_like_any_other():
     """One such record in Table 3 used to stop the rendering of the ablation."""
     experiment = load_experiment("ablation_ood")
-    path = RESULTS / "runs/table3/crime/fcn3/cmixup/paper.jsonl"
-    given = json.loads(path.read_text().splitlines()[0])
+    lines = (RESULTS / "runs/table3/crime/cmixup.jsonl").read_text().splitlines()
+    given = next(r for r in map(json.loads, lines) if r["run"] == "table3/crime/fcn3/cmixup/paper/seed=0")
     changed = {**given, "options": {"method.bandwidth": ["std", 0.3]}}
     plain, both = records_frame([given]), records_frame([given, changed])
     check_unique(both)

@@ -71,7 +71,7 @@ def verify(results: Path, capsys: pytest.CaptureFixture[str], *options: str) -> 
     """Run the command; return its status, what it printed, and what it called different."""
     status: Any = 0
     try:
-        main(["--results", str(results), *(options or ("--all",)), "--jobs", "1"])
+        main(["cells", f"results={results}", *(options or ("all=1",)), "jobs=1"])
     except SystemExit as stop:
         status = stop.code
     printed = capsys.readouterr()
@@ -114,7 +114,7 @@ def test_cells_that_repeat_and_a_score_that_is_off_by_one_ulp(
 def test_everything_else_that_can_differ_is_named(
     edit: Any, named: str, published: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for path in (published / "runs").rglob("erm/*.jsonl"):
+    for path in (published / "runs").rglob("erm.jsonl"):
         path.unlink()
     change(published, "cmixup", 1, edit)
     status, _, wrong = verify(published, capsys)
@@ -130,9 +130,9 @@ def test_a_sample_is_drawn_from_the_seed(published: Path, capsys: pytest.Capture
     assert [c.name for c in draw_cells(cells, 5, 1)] != [c.name for c in draw_cells(cells, 5, 2)]
     assert len({c.name for c in draw_cells(cells, 5, 1)}) == 5
     assert draw_cells(cells, 10**6, 1) == cells
-    status, out, _ = verify(published, capsys, "--cells", "1", "--seed", "4")
+    status, out, _ = verify(published, capsys, "count=1", "seed=4")
     assert status == 0
-    assert "1 of 2 published cells, drawn with --seed 4" in out
+    assert "1 of 2 published cells, drawn with seed=4" in out
     assert "1 of 1 cells repeat" in out
 
 
@@ -168,7 +168,7 @@ def test_a_cell_of_a_stack_of_several_is_trained_again_with_all_of_them(
         together(stacks, *given)
 
     monkeypatch.setattr(verify_module, "train_stacks", noting)
-    for options, found in ((("--all",), "2 of 2"), (("--cells", "1", "--seed", "4"), "1 of 1")):
+    for options, found in ((("all=1",), "2 of 2"), (("count=1", "seed=4"), "1 of 1")):
         status, out, wrong = verify(tmp_path / "results", capsys, *options)
         assert trained == [[(0.1, [1, 0]), (3.0, [1, 0])]]  # once, and whole for one cell too
         assert (status, wrong) == (0, "")

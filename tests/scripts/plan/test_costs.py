@@ -29,8 +29,8 @@ def job_of(*words: str) -> Job:
 
 def publish(results: Path, job: Job, seconds: float, *, device: str = HERE, seed: int = 0) -> None:
     """Publish a run of a job that took so many seconds, whatever is published there already."""
-    name = "/".join(job.config[part]["name"] for part in ("dataset", "model", "method"))
-    path = results / "runs" / "some" / name / "any.jsonl"
+    name = "/".join(job.config[part]["name"] for part in ("dataset", "method"))
+    path = results / "runs" / "some" / f"{name}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     report = {"config": job.config, "device": device, "epochs": job.settings.epochs, "seconds": seconds, "seed": seed}
     with path.open("a") as stream:

@@ -9,15 +9,18 @@ import numpy as np
 import pytest
 
 from cmixup.data import RegressionData
-from scripts.driver.predictions import PREDICTIONS, Scored, read_predictions, write_predictions
+from scripts.driver.predictions import Scored, read_cells
 from scripts.driver.runs import parse_report
 from scripts.measure.load_run import labels_of, method_of
 from scripts.records.experiment import RESULTS
 from scripts.records.published import (
+    cell_name,
+    cell_of,
     keep_predictions,
     predictions_file,
     published_records,
     published_reports,
+    published_seeds,
     write_reports,
 )
 from tests.helpers import CPU, make_split
@@ -36,7 +39,7 @@ def one(seed: int, layer: str = "input", value: float = 2.0) -> dict:
 
 def test_a_seed_that_is_published_again_replaces_its_line_alone(tmp_path: Path) -> None:
     (path,) = write_reports(tmp_path, [one(10), one(2)])
-    assert path == tmp_path / "runs" / f"{CELL},layer=input.jsonl"
+    assert path == tmp_path / "runs" / "table1/airfoil/k_mixup.jsonl"
     write_reports(tmp_path, [one(2, value=7.0), one(0)])
     assert [json.loads(line)["seed"] for line in path.read_text().splitlines()] == [0, 2, 10]
     assert [r["scores"]["val"]["rmse"] for r in published_reports(tmp_path)] == [2.0, 7.0, 2.0]
@@ -60,19 +63,42 @@ def chosen(results: Path) -> dict[str, str]:
     return dict(zip(records["layer"], records["experiment"], strict=True))
 
 
-def test_predictions_of_a_cell_are_kept_beside_those_of_other_seeds(tmp_path: Path) -> None:
-    for seed, value in ((0, 1.0), (1, 2.0), (0, 3.0)):
-        kept = Scored({"": np.full((4, 1), value, np.float32)}, np.zeros((4, 1), np.float32), np.zeros(4, int))
-        write_predictions(tmp_path / "out" / "runs" / one(seed)["run"] / PREDICTIONS, {seed: {"test": kept}})
-        keep_predictions(tmp_path / "results", tmp_path / "out", [one(seed)])
-    found = read_predictions(predictions_file(tmp_path / "results", f"{CELL},layer=input"))
-    assert {seed: parts["test"].prediction[""][0, 0] for seed, parts in found.items()} == {0: 3.0, 1: 2.0}
+def test_cells_of_a_method_share_a_file_and_lose_nothing_to_each_other(tmp_path: Path) -> None:
+    """Other options and other seeds stay, and the same runs published once more give the same bytes."""
+    (path,) = write_reports(tmp_path, [one(0), one(1, "hidden")])
+    before = path.read_bytes()
+    write_reports(tmp_path, [one(1)])
+    assert [(r["layer"], r["seed"]) for r in published_reports(tmp_path)] == [("hidden", 1), ("input", 0), ("input", 1)]
+    assert published_seeds(cell_of(one(0)), tmp_path) == {0, 1}
+    assert published_seeds(cell_of(one(0, "none")), tmp_path) == set()
+    path.unlink()
+    write_reports(tmp_path, [one(1, "hidden")])
+    write_reports(tmp_path, [one(0)])
+    assert path.read_bytes() == before
+
+
+def parts(value: float) -> dict[str, Scored]:
+    return {"test": Scored({"": np.full((4, 1), value, np.float32)}, np.zeros((4, 1), np.float32), np.zeros(4, int))}
+
+
+def test_predictions_of_a_cell_are_kept_beside_those_of_other_seeds_and_cells(tmp_path: Path) -> None:
+    for seed, layer, value in ((0, "input", 1.0), (1, "input", 2.0), (0, "hidden", 4.0), (0, "input", 3.0)):
+        keep_predictions(tmp_path, [(one(seed, layer), parts(value))])
+    path = predictions_file(tmp_path, one(0))
+    found = {
+        name: {seed: kept["test"].prediction[""][0, 0] for seed, kept in seeds.items()}
+        for name, seeds in read_cells(path).items()
+    }
+    assert found == {cell_name(one(0)): {0: 3.0, 1: 2.0}, cell_name(one(0, "hidden")): {0: 4.0}}
+    before = path.read_bytes()
+    keep_predictions(tmp_path, [(one(1), parts(2.0))])
+    assert path.read_bytes() == before
 
 
 @pytest.mark.parametrize("method", ["coral", "group_dro", "erm"])
 def test_records_from_before_labels_were_scaled_by_the_engine_load(method: str) -> None:
-    (path,) = (RESULTS / "runs/table3/crime/fcn3" / method).glob("paper.jsonl")
-    old = parse_report(path.read_text().splitlines()[0])
+    lines = (RESULTS / f"runs/table3/crime/{method}.jsonl").read_text().splitlines()
+    old = next(r for r in map(parse_report, lines) if r["run"] == f"table3/crime/fcn3/{method}/paper/seed=0")
     config = {**old["config"], "train": {k: v for k, v in old["config"]["train"].items() if k != "label_scaling"}}
     assert type(method_of({"config": config})).__name__ in {"Penalised", "GroupDRO", "ERM"}
     splits = RegressionData("data", *(make_split(8),) * 3, unit="none")

@@ -1,0 +1,111 @@
+"""Scores computed again from the predictions that are kept, to compare with the published ones to the last bit.
+
+The formulas are written out here in NumPy and share no code with cmixup/metrics.py. Sums are exactly rounded
+(`math.fsum`), so nothing but the numbers themselves can differ.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from scripts.driver.predictions import Scored, read_cells
+from scripts.records.published import Report, cell_name, predictions_file, published_reports
+
+
+def mse(f: np.ndarray, y: np.ndarray) -> float:
+    """Return the mean of (f - y)^2 over all entries of two `(N, d)` float64 arrays."""
+    return math.fsum(((f - y) ** 2).ravel()) / f.size
+
+
+def mse_ci95(f: np.ndarray, y: np.ndarray) -> float:
+    """Return 1.96 standard errors of the rows' mean squared errors."""
+    errors = [math.fsum(row) / f.shape[1] for row in (f - y) ** 2]
+    if len(errors) < 2:
+        return math.nan
+    mean = math.fsum(errors) / len(errors)
+    variance = math.fsum((error - mean) ** 2 for error in errors) / (len(errors) - 1)
+    return 1.96 * math.sqrt(variance / len(errors))
+
+
+def mape(f: np.ndarray, y: np.ndarray) -> float:
+    """Return 100 times the mean of |f - y| / |y| over the entries with y != 0."""
+    kept = y != 0
+    ratio = np.abs(f[kept] - y[kept]) / np.abs(y[kept])
+    return 100 * math.fsum(ratio) / ratio.size if ratio.size else math.nan
+
+
+def pearson(f: np.ndarray, y: np.ndarray) -> float:
+    """Return the mean over columns with varying labels of Pearson's correlation; 0 for a constant prediction."""
+    found = []
+    for own, label in zip(f.T, y.T, strict=True):
+        if (label == label[0]).all():
+            continue
+        if (own == own[0]).all():
+            found.append(0.0)
+            continue
+        a, b = own - math.fsum(own) / own.size, label - math.fsum(label) / label.size
+        scale = math.sqrt(math.fsum(a * a)) * math.sqrt(math.fsum(b * b))
+        found.append(math.fsum(a * b) / scale if scale else 0.0)
+    return math.fsum(found) / len(found) if found else math.nan
+
+
+METRICS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
+    "rmse": lambda f, y: math.sqrt(mse(f, y)),
+    "mse": mse,
+    "mse_ci95": mse_ci95,
+    "mape": mape,
+    "r": pearson,
+    "mape_skipped": lambda _, y: float((y == 0).sum()),
+}
+
+
+def score(name: str, kept: Scored) -> float:
+    """Return the score that a report calls `name`, such as "worst_rmse" or "mse_20_steps"."""
+    over, metric = next(((p, name.removeprefix(p)) for p in ("worst_", "mean_") if name.startswith(p)), ("", name))
+    by_length = sorted(METRICS, key=len, reverse=True)
+    base = next(m for m in by_length if metric == m or metric.startswith(f"{m}_"))
+    predictor = metric.removeprefix(base).removeprefix("_")
+    f, y = (values.astype(np.float64) for values in (kept.prediction[predictor], kept.target))
+    if not np.isfinite(f).all():
+        return math.nan
+    if not over:
+        return METRICS[base](f, y)
+    each = [METRICS[base](f[kept.domain == d], y[kept.domain == d]) for d in np.unique(kept.domain)]
+    if over == "mean_":
+        return math.fsum(each) / len(each)
+    return min(each) if base == "r" else max(each)
+
+
+def differences(report: Report, kept: Mapping[str, Scored]) -> Iterator[str]:
+    """Yield a line for each score of a report that its predictions do not give to the last bit."""
+    for part, scores in report["scores"].items():
+        for name, published in scores.items():
+            again = score(name, kept[part])
+            if published != again and not (math.isnan(published) and math.isnan(again)):
+                yield f"{report['run']}: {part} {name} {published!r}, its predictions give {again!r}"
+
+
+def verify_scores(results: Path) -> tuple[int, int, list[str], Counter[str]]:
+    """Compute every published score again.
+
+    Returns:
+        How many runs and scores were verified, a line for each score that differs, and how many runs of which
+        experiments and datasets have no predictions.
+    """
+    runs, scores, wrong, without = 0, 0, list[str](), Counter[str]()
+    for path, reports in itertools.groupby(published_reports(results), lambda r: predictions_file(results, r)):
+        cells = read_cells(path)
+        for report in reports:
+            kept = cells.get(cell_name(report), {}).get(report["seed"])
+            if kept is None:
+                without[f"{report['experiment']} {report['dataset']}"] += 1
+            else:
+                wrong += differences(report, kept)
+                runs, scores = runs + 1, scores + sum(map(len, report["scores"].values()))
+    return runs, scores, wrong, without

@@ -12,7 +12,6 @@ from scripts.records.convert import convert
 from scripts.records.published import cell_name, predictions_file, published_reports
 from tests.scripts.reports import report
 
-
 ERM = "table1/airfoil/fcn3/erm/paper"
 
 

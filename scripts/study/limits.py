@@ -21,22 +21,23 @@ LATE_SHARE = 0.4  # of a table's runs, from which on it counts as unfinished
 GAINS = (5, 1)  # percent of ERM's error
 
 
-def items(records: Sequence[Record], rules: Rules, small: Sequence[Record], other: Rules) -> list[str]:
-    """Return the sentences of the page on what limits the study, those that have numbers to say.
+def items(
+    records: Sequence[Record], rules: Rules, small: Sequence[Record], other: Rules, *, brief: bool = False
+) -> list[str]:
+    """Return the sentences on what limits the study, those that have numbers to say.
 
     Args:
         records, rules: of the study.
         small, other: of its few-rows conditions with small validation.
+        brief: without validation and processors, and without the names of tables.
     """
     scores = scores_of(records, "all")
-    return [
-        line
-        for line in (
-            overlap(scores, rules), power(scores, rules), epochs(records, "cmixup", by_name=True),
-            validation(rules) if small else "", other_side(records, rules, small, other), processors(records),
-        )
-        if line
+    said = [
+        overlap(scores, rules), power(scores, rules), epochs(records, "cmixup", by_name=not brief),
+        validation(rules) if small and not brief else "", other_side(records, rules, small, other),
+        "" if brief else processors(records),
     ]  # fmt: skip
+    return [line for line in said if line]
 
 
 def mixing(methods: Iterable[str]) -> list[str]:

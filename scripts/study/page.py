@@ -1,4 +1,4 @@
-"""The page of the study: wins and losses, effects table by table, ranks, size and noise, resampling alone."""
+"""The numbers and tables of results/study/when.md, and what README says of the study."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from scripts.records.stats import clustered
 from scripts.records.tables import markdown_rows
 from scripts.report.sweep import interval_text
-from scripts.study import limits, small_page
+from scripts.study import limits
 from scripts.study.effects import (
     BASE,
     Effect,
@@ -21,53 +22,98 @@ from scripts.study.effects import (
     explained,
     friedman,
     mean_ranks,
+    over_tables,
     scores_of,
+    sign_test,
 )
-from scripts.study.names import CONTROL, DECIMALS, heading, title
-from scripts.study.rules import COMMITS, TRAIN_SHARE, Rules
-from scripts.study.small_page import BELOW, counts
+from scripts.study.names import CONTROL, DECIMALS, heading, title, validated
+from scripts.study.rules import COMMITS, TRAIN_SHARE, Condition, Rules
 
 Record = Mapping[str, Any]
+COUNTED = ("tables", "wins", "losses", "below 0 (sign test)")
+SUMMARY = ("method", *COUNTED, "median effect", "mean effect")
 
 
-def render(records: Sequence[Record], rules: Rules, small: Sequence[Record], other: Rules) -> str:
-    """Return the page as Markdown; what has no record is said to be missing.
+def parts(records: Sequence[Record], rules: Rules, small: Sequence[Record], other: Rules) -> dict[str, str]:
+    """Return what is filled into the page, by its place; what has no record is empty.
 
     Args:
         records, rules: of the study.
         small, other: of its few-rows conditions with small validation.
     """
-    commits = sorted({record["commit"][:7] for record in records if record.get("commit")})
-    budget, sha = len(rules.rates) * rules.points, rules.checksum[:12]
-    about = (
-        f"{len(rules.tables)} real tables ([which](README.md)), by the [rules](../../configs/study/rules.yaml) that "
-        f"were fixed before the first run (commit {COMMITS[rules.name]}, SHA-256 {sha}; runs of commits "
-        f"{', '.join(commits)}): the same splits, network and budget of {budget} trials for every method, ERM too; "
-        f"{rules.seeds} seeds. {len(records)} of {len(rules.cells())} cells are here{cost(records)}."
-    )
-    legend = (
-        "Effects are a method's test error minus ERM's in standard deviations of the label, below 0 where it helps: "
-        "mean [95 % t interval]. In a row of a table they are paired over seeds; over tables the interval counts "
-        f"tables. A win or a loss has a p value below {rules.level:g} after Holm's correction over tables; the sign "
-        "test over tables is not corrected."
-    )
-    parts = ["# When does mixing help?", "", about, "", legend]
-    if items := limits.items(records, rules, small, other):
-        parts += ["", "## What limits this", "", *(f"- {item}" for item in items)]
-    for condition in rules.conditions:
-        scores = scores_of(records, condition.name)
-        found = {m: effects(scores, m) for m in condition.methods if m != BASE}
-        if any(found.values()):
-            parts += ["", f"## {heading(condition)}", "", *summary(found, rules.level)]
-            if condition.name == "all" and (lines := ranking(scores, condition.methods, rules.level)):
-                parts += ["", *lines]
-            if "cmixup" in found and CONTROL in found:
-                parts += ["", *resampling(found["cmixup"], found[CONTROL])]
-            if condition.name == "all":
-                parts += ["", "### Table by table", "", *by_table(scores, found, rules.level)]
-    if section := small_page.render(records, rules, small, other):
-        parts += ["", "## As few rows for validation", "", *section]
-    return "\n".join(parts) + "\n"
+    scores = {condition.name: scores_of(records, condition.name) for condition in rules.conditions}
+    found = {
+        c: {m: each for m in c.methods if m != BASE and (each := effects(scores[c.name], m))} for c in rules.conditions
+    }
+    whole = next(c for c in rules.conditions if c.name == "all")
+    few = [[heading(c), *row] for c, each in found.items() if c != whole for row in summary(each, rules.level)]
+    resampled = [
+        [heading(c), str(slope.n), interval_text(slope, 2), interval_text(difference, DECIMALS)]
+        for c, each in found.items()
+        if (both := explained(each.get("cmixup", {}), each.get(CONTROL, {})))
+        for slope, difference in [both]
+    ]
+    return {
+        **_origin(records, rules), "budget": str(len(rules.rates) * rules.points), "seeds": str(rules.seeds),
+        "tables": str(len(rules.tables)), "level": f"{rules.level:g}", "cost": cost(records),
+        "limits": "\n".join(f"- {item}" for item in limits.items(records, rules, small, other)),
+        "all": "\n".join(markdown_rows(SUMMARY, summary(found[whole], rules.level))),
+        **ranking(scores["all"], whole.methods, rules.level),
+        "by_table": "\n".join(by_table(scores["all"], found[whole], rules.level)),
+        "few": "\n".join(markdown_rows(["", *SUMMARY], few)),
+        "resampled": "\n".join(markdown_rows(["", "tables", "share of the effect", "minus C-Mixup"], resampled)),
+        **{f"small_{name}": text for name, text in _origin(small, other).items()},
+        **beside(records, rules, small, other),
+    }  # fmt: skip
+
+
+def _origin(records: Sequence[Record], rules: Rules) -> dict[str, str]:
+    commits = ", ".join(sorted({record["commit"][:7] for record in records if record.get("commit")}))
+    cells = f"{len(records)} of {len(rules.cells())}"
+    return {"fixed": COMMITS[rules.name], "sha": rules.checksum[:12], "commits": commits, "cells": cells}
+
+
+def beside(records: Sequence[Record], rules: Rules, small: Sequence[Record], other: Rules) -> dict[str, str]:
+    """Return every method under a condition with small validation and under the published one like it."""
+    body, errors = [], list[str]()
+    for condition in other.conditions:
+        base, scores = like(condition, rules), scores_of(small, condition.name)
+        if base is None or not scores:
+            continue
+        before = scores_of(records, base.name)
+        errors.append(f"{erm_change(before, scores)} with {labels(condition)} labels")
+        for method in condition.methods:
+            for where, each in ((base, effects(before, method)), (condition, effects(scores, method))):
+                if method != BASE and each:
+                    body.append([title(method), labels(where), validated(where), *counts(each, rules.level)])
+    head = ["method", "training labels", "validation", *COUNTED, "mean effect"]
+    return {"small": "\n".join(markdown_rows(head, body)), "small_errors": " and ".join(errors)}
+
+
+def like(condition: Condition, rules: Rules) -> Condition | None:
+    """Return the condition of other rules with the same training rows and noise, or None."""
+    same = (condition.train_rows, condition.label_noise)
+    return next((c for c in rules.conditions if (c.train_rows, c.label_noise) == same), None)
+
+
+def labels(condition: Condition) -> str:
+    """Return how noisy the training labels of a condition are."""
+    return "noisy" if condition.label_noise else "clean"
+
+
+def counts(each: Mapping[str, Effect], level: float) -> list[str]:
+    """Return tables, wins, losses, how many effects are below 0, and the mean effect, as a row of a page."""
+    verdicts = [effect.verdict(level) for effect in each.values()]
+    wins, losses = (str(verdicts.count(kind)) for kind in ("win", "loss"))
+    below, _, p = sign_test([effect.interval.mean for effect in each.values()])
+    return [str(len(each)), wins, losses, f"{below} (p {p:.2g})", interval_text(over_tables(each), DECIMALS)]
+
+
+def erm_change(before: Scores, after: Scores) -> str:
+    """Return by how many percent ERM's error is higher, mean over tables and its interval."""
+    tables = [table for table in after if BASE in after[table] and BASE in before.get(table, {})]
+    means = [[float(np.mean(list(scores[table][BASE].values()))) for table in tables] for scores in (before, after)]
+    return interval_text(clustered([100 * (b / a - 1) for a, b in zip(*means, strict=True)], tables), 1) + " %"
 
 
 def cost(records: Sequence[Record]) -> str:
@@ -103,75 +149,46 @@ def headline(
         f"{rules.seeds} seeds; better and worse after Holm's correction; the difference is in standard deviations of "
         "the label, mean over tables [95 % t interval]."
     )
-    table = markdown_rows(["", "tables", "better", "worse", "difference"], body)
-    return "\n".join([about, "", *table, *others(records, rules, method), *_limits(records, rules, small, other)])
+    lines = [about, "", *markdown_rows(["", "tables", "better", "worse", "difference"], body)]
+    lines += ["", line] if (line := others(records, rules, method)) else []
+    said = limits.items(records, rules, small, other, brief=True)
+    return "\n".join([*lines, *([""] if said else []), *(f"- {line}" for line in said)])
 
 
-def _limits(records: Sequence[Record], rules: Rules, small: Sequence[Record], other: Rules) -> list[str]:
-    scores = scores_of(records, "all")
-    said = [
-        limits.overlap(scores, rules),
-        limits.power(scores, rules),
-        limits.epochs(records, "cmixup"),
-        limits.other_side(records, rules, small, other),
-    ]
-    return ["", *(f"- {line}" for line in said if line)] if any(said) else []
-
-
-def others(records: Sequence[Record], rules: Rules, method: str) -> list[str]:
+def others(records: Sequence[Record], rules: Rules, method: str) -> str:
     """Return a sentence on how often the other methods that mix are better or worse than ERM on all rows."""
     scores = scores_of(records, "all")
-    names_of = [name for name in rules.methods if name not in (BASE, method, CONTROL)]
-    verdicts = [effect.verdict(rules.level) for name in names_of for effect in effects(scores, name).values()]
+    of = [name for name in limits.mixing(rules.methods) if name != method]
+    verdicts = [effect.verdict(rules.level) for name in of for effect in effects(scores, name).values()]
     if not verdicts:
-        return []
-    line = (
-        f"The other methods that mix ({'; '.join(map(title, names_of))}), on all rows: better in "
-        f"{verdicts.count('win')} of {len(verdicts)} pairs of a method and a table, worse in {verdicts.count('loss')}. "
-        "Every table is on [the study's page](results/study/when.md)."
+        return ""
+    return (
+        f"The other methods that mix ({'; '.join(map(title, of))}), on all rows: better in {verdicts.count('win')} of "
+        f"{len(verdicts)} pairs of a method and a table, worse in {verdicts.count('loss')}. Every table is on [the "
+        "study's page](results/study/when.md)."
     )
-    return ["", line]
 
 
-def summary(found: Mapping[str, Mapping[str, Effect]], level: float) -> list[str]:
-    """Return wins, losses, the sign test and the mean effect of every method."""
+def summary(found: Mapping[str, Mapping[str, Effect]], level: float) -> list[list[str]]:
+    """Return a row a method: wins, losses, the sign test, the median and the mean effect."""
     body = []
     for method, each in found.items():
-        if each:
-            median = float(np.median([effect.interval.mean for effect in each.values()]))
-            *row, mean = counts(each, level)
-            body.append([title(method), *row, f"{median:+.{DECIMALS}f}", mean])
-    return markdown_rows(["method", "tables", "wins", "losses", BELOW, "median effect", "mean effect"], body)
+        median = float(np.median([effect.interval.mean for effect in each.values()]))
+        *row, mean = counts(each, level)
+        body.append([title(method), *row, f"{median:+.{DECIMALS}f}", mean])
+    return body
 
 
-def ranking(scores: Scores, methods: Sequence[str], level: float) -> list[str]:
-    """Return the mean ranks, Friedman's and Nemenyi's tests, and each method against ERM over tables."""
+def ranking(scores: Scores, methods: Sequence[str], level: float) -> dict[str, str]:
+    """Return mean ranks, Friedman's test, and how far apart by Nemenyi's test; empty for fewer than three tables."""
     ranks, n = mean_ranks(scores, methods)
     if n < 3:
-        return []
+        return dict.fromkeys(("ranked", "ranks", "friedman", "critical"), "")
     p = against_erm(scores, methods)
     ordered = sorted(ranks, key=ranks.__getitem__)
     text = ", ".join(f"{title(m)} {ranks[m]:.2f}" + (f" (p {p[m]:.2g})" if m in p else "") for m in ordered)
-    line = (
-        f"Mean ranks over {n} tables, with the p value against ERM (Wilcoxon's signed ranks, Holm's correction): "
-        f"{text}. Friedman's test that all are alike: p {friedman(ranks, n):.2g}. By Nemenyi's test two methods differ "
-        f"whose ranks are {critical_difference(len(ranks), n, level):.2f} apart (the critical difference)."
-    )
-    return [line, "", "![mean ranks and the critical difference](ranks.png)"]
-
-
-def resampling(whole: Mapping[str, Effect], part: Mapping[str, Effect]) -> list[str]:
-    """Return how much of C-Mixup's effect resampling alone has."""
-    found = explained(whole, part)
-    if found is None:
-        return []
-    slope, difference = found
-    line = (
-        f"Resampling alone (pairs drawn as C-Mixup does, not mixed) has {interval_text(slope, 2)} of C-Mixup's effect "
-        f"(slope through the origin over {slope.n} tables; 1 is all of it), and its error is "
-        f"{interval_text(difference, DECIMALS)} beside C-Mixup's."
-    )
-    return [line]
+    apart = f"{critical_difference(len(ranks), n, level):.2f}"
+    return {"ranked": str(n), "ranks": text, "friedman": f"{friedman(ranks, n):.2g}", "critical": apart}
 
 
 def by_table(scores: Scores, found: Mapping[str, Mapping[str, Effect]], level: float) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from scripts.claims.prose import splice
 from scripts.study import cures_page, page, rule_page
 from scripts.study.effects import scores_of
 from scripts.study.published import FOLDER, read, read_traits
@@ -18,17 +19,17 @@ LEAST_TABLES = 5  # of a rule
 
 def texts(folder: Path = FOLDER) -> dict[str, str]:
     """Return the text of every rendered file by its path below results/, of what is published."""
-    found = {"study/cures.md": cures_page.render(given)} if (given := cures_page.read()) else {}
-    records = read(folder)
-    if not records:
-        return found
-    found |= {"study/when.md": page.render(records, load_rules(), *_small(folder))}
-    cases = cases_of(records, read_traits(folder))
-    if len({case.table for case in cases}) >= LEAST_TABLES:
-        judged = judge(cases)
-        rule = fit_rule(choose(cases), cases, judged)
-        found |= {"study/rule.md": rule_page.render(cases, rule, judged), f"study/{FILE}": to_json(rule)}
-    return found
+    parts, found = dict[str, dict[str, str]](), dict[str, str]()
+    if given := cures_page.read():
+        parts["cures.md"] = cures_page.parts(given)
+    if records := read(folder):
+        parts["when.md"] = page.parts(records, load_rules(), *_small(folder))
+        cases = cases_of(records, read_traits(folder))
+        if len({case.table for case in cases}) >= LEAST_TABLES:
+            judged = judge(cases)
+            rule = fit_rule(choose(cases), cases, judged)
+            parts["rule.md"], found[f"study/{FILE}"] = rule_page.parts(cases, rule, judged), to_json(rule)
+    return found | {f"study/{name}": splice((FOLDER / name).read_text(), filled) for name, filled in parts.items()}
 
 
 def headline(folder: Path = FOLDER) -> str:

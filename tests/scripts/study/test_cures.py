@@ -110,10 +110,14 @@ def test_the_page_says_what_is_kept() -> None:
         return {"table": "airfoil", "arm": arm, "seeds": seeds, "train_rows": 902, "options": [], "unit": "dB"}
 
     given = [record("erm", 0.0), record("mixup", 0.1), record("cmixup", 0.05), record("mixup_unshrunk", 0.02)]
-    text = cures_page.render([*given, record("cmixup_curved", -0.05)])
-    assert "| mixup, predictions un-shrunk | 10 | 0.4209 ± 0.0009 | +0.0200 [+0.0200, +0.0200] | -0.0800" in text
-    assert "| bias | 0.050 | 0.200 |" in text
-    lines = text.splitlines()
+    parts = cures_page.parts([*given, record("cmixup_curved", -0.05)])
+    row = "| Airfoil | mixup, predictions un-shrunk | 902 | 10 | 0.4209 ± 0.0009 | +0.0200 [+0.0200, +0.0200] | -0.0800"
+    assert row in parts["errors"]
+    assert parts["bias"].splitlines()[::2] == [
+        "|  | 0.1 std | any partner | ERM's test error | nearest of any |",
+        "| Airfoil | 0.050 | 0.200 | 0.401 | 25 % |",
+    ]
+    lines = parts["kept"].splitlines()
     assert any("un-shrunk: better than without it on Airfoil" in line and "Not kept" in line for line in lines)
     assert any(
         "alpha shrunk where curved: better than without it on Airfoil" in line and "Worth" in line for line in lines

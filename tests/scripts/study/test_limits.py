@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scripts.study import limits, page, small_page
+from scripts.study import limits, page
 from scripts.study.effects import scores_of
 from scripts.study.published import FOLDER, read
 from scripts.study.rules import SMALL, Rules, load_rules
@@ -109,15 +109,15 @@ def test_small_validation_stands_beside_the_condition_that_is_like_it(rules: Rul
         record(t, m, 0.1 * k + (m == "cmixup"), "rows100_val25", commit="c" * 40)
         for k, t in enumerate(tables) for m in ("erm", "mixup", "cmixup")
     ]  # fmt: skip
-    text = "\n".join(small_page.render(records, rules, small, other))
-    assert "9 of 180 cells are here. ERM's own error changes by +10.0 [" in text  # 0, 10 and 20 %
-    assert "runs of commit ccccccc" in text
-    rows = [line.split(" | ")[:4] for line in text.splitlines()[4:]]
+    parts = page.parts([{**r, "seconds": 1.0} for r in records], rules, small, other)
+    assert (parts["small_cells"], parts["small_commits"]) == ("9 of 180", "ccccccc")
+    assert parts["small_errors"].startswith("+10.0 [")  # 0, 10 and 20 %
+    rows = [line.split(" | ")[:4] for line in parts["small"].splitlines()[2:]]
     assert rows == [
         ["| mixup", "clean", "a fifth of the table, clean", "3"], ["| mixup", "clean", "25 rows, clean", "3"],
         ["| C-Mixup, input", "clean", "25 rows, clean", "3"],
     ]  # fmt: skip
-    assert small_page.render(records, rules, [], other) == []
+    assert len(page.beside(records, rules, [], other)["small"].splitlines()) == 2
 
 
 def test_validation_is_that_of_the_tables_under_the_condition_of_the_fewest_rows(rules: Rules) -> None:
@@ -138,8 +138,9 @@ def test_published_conditions_with_small_validation_have_the_published_test_rows
                 np.testing.assert_array_equal(one[f"target:{k}"], other[f"target:{k}"])
 
 
-def test_the_page_says_first_what_limits_it(rules: Rules) -> None:
+def test_the_page_points_to_no_small_validation_without_records(rules: Rules) -> None:
     records = [record(t, m, 0.02 * (m == "mixup")) for t in ("one", "two", "three") for m in ("erm", "mixup")]
-    text = page.render([{**r, "seconds": 1.0} for r in records], rules, [], load_rules(SMALL))
-    assert text.index("## What limits this") < text.index("## All rows")
-    assert "Validation is large" not in text  # nothing to point to
+    parts = page.parts([{**r, "seconds": 1.0} for r in records], rules, [], load_rules(SMALL))
+    assert parts["limits"].startswith("- **The 10 splits of a table overlap**")
+    assert "Validation is large" not in parts["limits"]
+    assert parts["ranked"] == ""  # no table has every method

@@ -10,8 +10,10 @@ import pytest
 
 from cmixup.errors import InputError
 from scripts import advise
+from scripts.claims.prose import places
 from scripts.study import rule as rules
 from scripts.study import rule_page
+from scripts.study.published import FOLDER
 from scripts.study.rule import Case, cases_of, choose, fit_rule, judge, judged_by_others, left_out, read_rule, to_json
 from scripts.study.traits import TRAITS, describe, mixing_bias
 
@@ -89,11 +91,12 @@ def test_a_line_is_found_and_followed_and_noise_is_not() -> None:
     assert rule.name == f"{next(iter(TRAITS))} alone"
     slope = rule.weights[0] / rule.stds[0]
     assert slope == pytest.approx(2.0 * 24 / (24 + rules.PENALTIES[0]), rel=0.05)  # ridge on a standardised trait
-    text = rule_page.render(given, rule, judged)
-    assert "Following the rule lowers the error" in text
+    parts = rule_page.parts(given, rule, judged)
+    assert parts["kept"].startswith("Following the rule lowers the error")
+    assert set(places((FOLDER / "rule.md").read_text())) == set(parts)
     nothing = [Case(c.table, c.condition, c.traits, abs(c.effect) + 1, 0.0) for c in given]
-    text = rule_page.render(nothing, fit_rule(choose(nothing), nothing, judge(nothing)), judge(nothing))
-    assert 'No rule tried here beats "always ERM"' in text
+    parts = rule_page.parts(nothing, fit_rule(choose(nothing), nothing, judge(nothing)), judge(nothing))
+    assert parts["kept"] == 'No rule tried here beats "always ERM".'
 
 
 def test_a_rule_is_read_as_written_and_says_where_it_does_not_reach(tmp_path: Path) -> None:

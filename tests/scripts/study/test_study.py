@@ -17,6 +17,7 @@ import yaml
 
 from cmixup.data import RegressionData
 from cmixup.errors import InputError
+from scripts.claims.prose import places
 from scripts.driver.compose import TUNE_SEED, compose_train
 from scripts.driver.plan import Job, plan
 from scripts.study import cell as cells
@@ -279,11 +280,13 @@ def test_what_is_published_is_verified_and_rendered(trained: Path, short: Rules,
     (into / "records.jsonl.gz").write_bytes(gzip.compress(text.encode()))
     count, problems = published.verify(into)
     assert (count, len(problems)) == (18, 1)
-    text = page.render(records, short, [], short)
-    assert f"9 of {len(short.cells())} cells are here and took" in text
+    parts = page.parts(records, short, [], short)
+    assert parts["cells"] == f"9 of {len(short.cells())}"
+    assert parts["cost"].startswith(" and took ")
     (erm,) = (r for r in records if (r["table"], r["method"]) == ("gilgai_soil", "erm"))
-    assert f"| gilgai_soil | {np.mean([row['test'] for row in erm['seeds']]):.3f} |" in text
-    assert "Resampling alone" in text
+    assert f"| gilgai_soil | {np.mean([row['test'] for row in erm['seeds']]):.3f} |" in parts["by_table"]
+    assert "| All rows (3,000 for training at most) | 3 |" in parts["resampled"]
+    assert set(places((published.FOLDER / "when.md").read_text())) == set(parts)
     line = page.headline(records, short, [], short)
     assert line.startswith("C-Mixup, input, against ERM on other real tables: 4 trials for either, 2 seeds")
     assert "| All rows (3,000 for training at most) | 3 |" in line

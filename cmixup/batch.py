@@ -40,13 +40,15 @@ class Batch:
     """Rows of the training split on the device; `(B, ...)`, or `(E, B, ...)` for a stack of E models.
 
     Attributes:
-        x, y: inputs and labels; the inputs of tasks are a `cmixup.tasks.Episode`.
+        x, y: inputs, and labels as the loss sees them (`train.label_scaling`); inputs of tasks are a
+            `cmixup.tasks.Episode`.
         domain: `(..., B)` int64.
         partner: the rows that the method's `partner` draw points to, or None.
         candidates: the rows that its `candidates` draw points to, `(C, ...)` or `(E, C, ...)` for the whole batch, of
             which a pairing chooses partners in the step, or None.
         other: the rows that its `other_partner` draw points to, a second partner of each row, or None.
         draws: everything else the method drew, each `(..., B)`, or `(..., B, n)` for n numbers a row.
+        labels: labels in their own unit, which pairings compare; `y` where nothing else is given.
     """
 
     x: Tensor
@@ -56,6 +58,15 @@ class Batch:
     draws: Mapping[str, Tensor] = field(default_factory=dict)
     other: Batch | None = None
     candidates: Batch | None = None
+    labels: Tensor = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        if self.labels is None:
+            object.__setattr__(self, "labels", self.y)
+
+    def picked(self, pick: Callable[[Tensor], Tensor]) -> Batch:
+        """Return the rows that `pick` takes of inputs, labels and domains, without partners and draws."""
+        return Batch(pick(self.x), pick(self.y), pick(self.domain), labels=pick(self.labels))
 
 
 def join_draws(parts: Mapping[str, Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:

@@ -35,39 +35,40 @@ from cmixup.tasks import Tasks
 class Method(nn.Module):
     """A way to train. This base class is empirical risk minimisation without its loss.
 
+    Most methods need `fit`, `draw`, `loss` and `diagnostics` alone; the other hooks follow in the order of a run.
+
     Attributes:
-        stackable: whether `loss` and `step` work on a stack of models. Otherwise seeds are trained one after another.
-        tasks: whether a row of its data is a task (`cmixup.tasks.Tasks`).
-        domains: whether it needs a training split with two domains or more.
-        per_run: attributes that `loss`, `step`, `begin` and `predictors` never read, so that the runs of a stack may
-            have them with different options; everything else must be alike. A subclass does not inherit this.
         selects_from: the first epoch, counted from 1, whose weights may be the selected ones, if training gets that
             far; for methods with a warm-up that do not compare its scores with those of later epochs.
     """
 
-    stackable: ClassVar[bool] = True
-    tasks: ClassVar[bool] = False
-    domains: ClassVar[bool] = False
-    per_run: ClassVar[tuple[str, ...]] = ()
     selects_from: int = 1
-
-    @property
-    def shareable(self) -> bool:
-        """Whether a step is the gradient of a mean over rows and no more: several processes can then share it."""
-        return type(self).step is Method.step and type(self).begin is Method.begin
-
-    def check_batch(self, batch_size: int) -> None:
-        """Raise `InputError` if full batches of `batch_size` rows do not suit the method; no data has been read yet."""
 
     def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
         """Prepare for one run: read the training data and the model's shape, and refuse data that do not suit.
 
         Args:
-            data: what the run trains and validates on. The test split must not be read.
+            data: what the run trains and validates on, with labels in their own unit (`Batch.y` is scaled for the loss
+                and `Batch.labels` is not). The test split must not be read.
             model: the freshly initialised model. A method may add parameters to it (MR-MAML), nothing else.
             streams: the run's random streams; None if the run goes on from a checkpoint. Whatever would be drawn or
                 searched then, here or in `begin`, comes with `load_state_dict`, which is called after `begin`.
         """
+
+    def draw(self, order: EpochBatches, streams: Streams) -> dict[str, np.ndarray]:
+        """Return the draws of an epoch by name, each `(M,)` or `(M, n)` and aligned with `order.index`.
+
+        `cmixup.batch` lists the names with a meaning of their own, such as `partner`.
+        """
+        return {}
+
+    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        """Return the training loss, a scalar, or `(E,)` for a stack of E models."""
+        raise InputError(f"method {type(self).__name__} defines no loss")
+
+    def diagnostics(self) -> dict[str, float | str]:
+        """Return what a record should say of the trained method, by name: numbers, and verdicts in words."""
+        return {}
 
     def begin(self, training: Training) -> None:
         """Make what lives as long as training does, such as optimisers of networks that the method owns.
@@ -85,17 +86,6 @@ class Method(nn.Module):
         if not shuffle:
             return sequential(len(train), batch_size, drop_last=drop_last)
         return shuffled(len(train), batch_size, streams.order, drop_last=drop_last)
-
-    def draw(self, order: EpochBatches, streams: Streams) -> dict[str, np.ndarray]:
-        """Return the draws of an epoch by name, each `(M,)` or `(M, n)` and aligned with `order.index`.
-
-        `cmixup.batch` lists the names with a meaning of their own, such as `partner`.
-        """
-        return {}
-
-    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Return the training loss, a scalar, or `(E,)` for a stack of E models."""
-        raise InputError(f"method {type(self).__name__} defines no loss")
 
     def step(self, stack: ModelStack, batch: Batch) -> Tensor:
         """Take one optimiser step and return the detached loss.
@@ -122,9 +112,24 @@ class Method(nn.Module):
         """
         return {"": _forward}
 
-    def diagnostics(self) -> dict[str, float | str]:
-        """Return what a record should say of the trained method, by name: numbers, and verdicts in words."""
-        return {}
+    # Only for speed, several processes, tasks or domains:
+    #   stackable: whether `loss` and `step` work on a stack of models; otherwise seeds train one after another.
+    #   tasks: whether a row of its data is a task (`cmixup.tasks.Tasks`).
+    #   domains: whether it needs a training split with two domains or more.
+    #   per_run: attributes that are used for drawing alone. They alone may differ between the runs of a stack. Every
+    #       class lists its own, since a subclass may read them elsewhere.
+    stackable: ClassVar[bool] = True
+    tasks: ClassVar[bool] = False
+    domains: ClassVar[bool] = False
+    per_run: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def shareable(self) -> bool:
+        """Whether a step is the gradient of a mean over rows and no more: several processes can then share it."""
+        return type(self).step is Method.step and type(self).begin is Method.begin
+
+    def check_batch(self, batch_size: int) -> None:
+        """Raise `InputError` if full batches of `batch_size` rows do not suit the method; no data has been read yet."""
 
 
 def check_data(method: Method, data: RegressionData) -> None:

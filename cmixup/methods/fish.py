@@ -52,8 +52,11 @@ class Fish(DomainMethod):
         state = {name: value for name, value in stack.model.state_dict().items() if value.is_floating_point()}
         before = {name: value.clone() for name, value in state.items()}
         axis = batch.domain.ndim - 1
-        parts = zip(*(rows.chunk(self.groups, dim=axis) for rows in (batch.x, batch.y, batch.domain)), strict=True)
-        losses = [descend(self.loss(stack.model, Batch(*part)), stack.optimizer) for part in parts]
+        parts = [
+            batch.picked(lambda rows, g=g: rows.chunk(self.groups, dim=axis)[g])  # type: ignore[misc]
+            for g in range(self.groups)
+        ]
+        losses = [descend(self.loss(stack.model, part), stack.optimizer) for part in parts]
         with torch.no_grad():
             for name, value in state.items():
                 value.copy_(before[name].lerp(value, self.meta_lr))

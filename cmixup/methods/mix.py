@@ -77,7 +77,7 @@ class Mix(Method):
     def draw(self, order: EpochBatches, streams: Streams) -> dict[str, np.ndarray]:
         """Return partner or candidates, lambda, the mixing's draws, and `layer: (M,)` if there are several."""
         parts = {
-            f"pairing {type(self.pairing).__name__}": self.pairing.draws(order, streams.partners),
+            f"pairing {type(self.pairing).__name__}": self.pairing.named_draws(order, streams.partners),
             f"lam {type(self.lam).__name__}": {"lam": self.lam.draw(order.sizes, streams.lam)},
             f"mixing {type(self.mixing).__name__}": self.mixing.draw(order, streams.mixing),
         }

@@ -10,6 +10,7 @@ from torch import nn
 
 from cmixup.batch import Batch
 from cmixup.data import Split
+from cmixup.errors import InputError
 from cmixup.handle import Training
 from cmixup.order import EpochBatches
 
@@ -22,23 +23,25 @@ class Pairing(nn.Module, ABC):
 
     Attributes:
         in_step: whether partners depend on the current weights. Such a pairing draws candidates and uniform numbers in
-            `draws`, as all randomness of an epoch is drawn before it, and chooses in `with_partners`.
+            `named_draws`, as all randomness of an epoch is drawn before it, and chooses in `with_partners`.
     """
 
     in_step: ClassVar[bool] = False
 
     @abstractmethod
     def fit(self, train: Split) -> None:
-        """Read what the pairing needs from the training split, once a run."""
+        """Read what the pairing needs from the training split, once a run; labels are in their own unit."""
 
-    @abstractmethod
     def draw(self, order: EpochBatches, rng: np.random.Generator) -> np.ndarray:
-        """Return the partner of every row in `order.index`, `(M,)` int64 rows of the training split."""
+        """Return the partner of every row in `order.index`, `(M,)` int64 rows of the training split.
 
-    def draws(self, order: EpochBatches, rng: np.random.Generator) -> dict[str, np.ndarray]:
-        """Return the draws of an epoch by name, each aligned with `order.index`: the partners, unless they are chosen
-        in the step.
+        Raises:
+            InputError: the pairing chooses partners in the step.
         """
+        raise InputError(f"pairing {type(self).__name__} chooses partners in the step and has none before it")
+
+    def named_draws(self, order: EpochBatches, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """Return the draws of an epoch by name, each aligned with `order.index`: the partners, if they are known."""
         return {"partner": self.draw(order, rng)}
 
     def check_model(self, model: nn.Module) -> None:
@@ -48,7 +51,11 @@ class Pairing(nn.Module, ABC):
         """Prepare for the steps of a stack, once training begins; see `Method.begin`."""
 
     def with_partners(self, model: nn.Module, batch: Batch) -> Batch:
-        """Return the batch with its partners, at the start of a step; here they are there already."""
+        """Return the batch with its partners, at the start of a step; here they are there already.
+
+        Pairings compare `batch.labels`, which are in their own unit. A partner that is made here and is no row has its
+        `y` in the loss's unit, as `batch.y` is.
+        """
         return batch
 
     def check_batch(self, batch_size: int) -> None:

@@ -71,11 +71,7 @@ class RepresentationDistance(Pairing):
         """Keep the number of rows."""
         self._n = len(train)
 
-    def draw(self, order: EpochBatches, rng: np.random.Generator) -> np.ndarray:
-        """Raise `InputError`: partners are chosen in the step."""
-        raise InputError("pairing RepresentationDistance chooses partners in the step and has none before it")
-
-    def draws(self, order: EpochBatches, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    def named_draws(self, order: EpochBatches, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Return `candidates: (M, factor)` int64 rows, and `level: (M,)` uniform numbers that choose among them."""
         found = [self._candidates(rows, rng) for rows in order.batches()]
         return {"candidates": np.concatenate(found), "level": rng.random(len(order.index))}
@@ -101,7 +97,7 @@ class RepresentationDistance(Pairing):
         rows = batch.y.shape[-2]
         h = encode(model, torch.cat([batch.x, pool.x], dim=batch.y.ndim - 2))
         if self.labels:
-            h = torch.cat([h, torch.cat([batch.y, pool.y], dim=-2).to(h.dtype)], dim=-1)
+            h = torch.cat([h, torch.cat([batch.labels, pool.labels], dim=-2).to(h.dtype)], dim=-1)
         d = self.distances(h[..., :rows, :], h[..., rows:, :])
         return weights_of(d, self.variance(d))
 
@@ -143,8 +139,7 @@ def choose(batch: Batch, pool: Batch, weight: Tensor) -> Batch:
         cumulative = weight.cumsum(dim=-1)
         level = batch.draws["level"].unsqueeze(-1) * cumulative[..., -1:]
         chosen = (cumulative <= level).sum(dim=-1).clamp_max(cumulative.shape[-1] - 1)
-    pick = picker(chosen)
-    return replace(batch, partner=Batch(pick(pool.x), pick(pool.y), pick(pool.domain)), candidates=None)
+    return replace(batch, partner=pool.picked(picker(chosen)), candidates=None)
 
 
 def picker(chosen: Tensor) -> Callable[[Tensor], Tensor]:

@@ -34,10 +34,6 @@ class WholePool(RepresentationDistance):
         InputError: a bad argument; in `fit`, inputs that are no tensor or take over 2 GiB, or fewer than 2 rows.
     """
 
-    pool_x: Tensor
-    pool_y: Tensor
-    pool_domain: Tensor
-
     def __init__(
         self,
         bandwidth: float | list | tuple,
@@ -51,7 +47,7 @@ class WholePool(RepresentationDistance):
         self.encoded = torch.zeros(0)
 
     def fit(self, train: Split) -> None:
-        """Keep all rows, on the device of the run."""
+        """Refuse inputs that cannot stay on the device."""
         if len(train) < 2:
             raise InputError(f"pairing WholePool needs 2 training rows or more, got {len(train)}")
         one = read_rows(train, np.arange(1)).x
@@ -62,15 +58,12 @@ class WholePool(RepresentationDistance):
                 f"pairing WholePool keeps the inputs of all rows, a tensor of {MAX_BYTES / 2**30:g} GiB at most, got "
                 f"{found} of {train.name}; the pairing representation needs a batch's candidates only"
             )
-        rows = read_rows(train, np.arange(len(train)))
-        for name in ("x", "y", "domain"):
-            self.register_buffer(f"pool_{name}", getattr(rows, name), persistent=False)
 
     def begin(self, training: Training) -> None:
-        """Bring the labels to the unit that those of batches have."""
-        self.pool_y = training.stack.labels.scale(self.pool_y)
+        """Keep all rows, on the device."""
+        self.pool = training.read("train", np.arange(len(training.data[0].train)))
 
-    def draws(self, order: EpochBatches, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    def named_draws(self, order: EpochBatches, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Return `level: (M,)` uniform numbers, the rows `row: (M,)`, and `step: (M,)` of the epoch, from 0."""
         step = np.repeat(np.arange(len(order.sizes)), order.sizes)
         return {"level": rng.random(len(order.index)), "row": order.index, "step": step}
@@ -82,13 +75,13 @@ class WholePool(RepresentationDistance):
         row = batch.draws["row"]
         d = self.distances(picker(row)(self.encoded), self.encoded)
         d.scatter_(-1, row.unsqueeze(-1), torch.inf)
-        return choose(batch, Batch(self.pool_x, self.pool_y, self.pool_domain), weights_of(d, self.variance(d)))
+        return choose(batch, self.pool, weights_of(d, self.variance(d)))
 
     def _encode(self, model: nn.Module) -> Tensor:
         """Return the representations of all rows, `(..., N, D)`, with labels beside them if they are compared."""
-        blocks = torch.split(self.pool_x, BLOCK, dim=self.pool_y.ndim - 2)
+        blocks = torch.split(self.pool.x, BLOCK, dim=self.pool.y.ndim - 2)
         h = torch.cat([encode(model, block) for block in blocks], dim=-2)
-        return torch.cat([h, self.pool_y.to(h.dtype)], dim=-1) if self.labels else h
+        return torch.cat([h, self.pool.labels.to(h.dtype)], dim=-1) if self.labels else h
 
     def extra_repr(self) -> str:
         """Return the options, for the printed composition."""

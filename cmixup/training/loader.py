@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -111,8 +112,8 @@ class BatchLoader:
         count, flat = index.shape[1], (index + self._start).reshape(-1).to(self.device)
         y, domain = self._y.index_select(0, flat), self._domain.index_select(0, flat)
         x = _each(lambda part: self._shaped(part.to(self.device, non_blocking=True), count), x)
-        y = self.labels.scale(self._shaped(y, count))
-        return Batch(self.labels.scale_support(x), y, self._shaped(domain, count))
+        y = self._shaped(y, count)
+        return Batch(self.labels.scale_support(x), self.labels.scale(y), self._shaped(domain, count), labels=y)
 
     @property
     def has_views(self) -> bool:
@@ -167,9 +168,8 @@ class BatchLoader:
                      for name, value in drawn.items()}  # fmt: skip
             for b, own in enumerate(mine):
                 draws_of = {name: pieces[b] for name, pieces in extra.items()}
-                yield Batch(
-                    own.x, own.y, own.domain, draws=draws_of, **{name: each[b] for name, each in theirs.items()}
-                )
+                with_rows: dict[str, Any] = {name: each[b] for name, each in theirs.items()}
+                yield replace(own, draws=draws_of, **with_rows)
 
     def _aligned(self, arrays: list[np.ndarray], device: torch.device) -> Tensor:
         return torch.from_numpy(np.stack(arrays)).to(device)
@@ -186,8 +186,8 @@ class BatchLoader:
     def _split(self, rows: Batch, sizes: list[int]) -> list[Batch]:
         if len(sizes) == 1:
             return [rows]
-        columns = (self._pieces(value, sizes) for value in (rows.x, rows.y, rows.domain))
-        return [Batch(x, y, domain) for x, y, domain in zip(*columns, strict=True)]
+        columns = (self._pieces(value, sizes) for value in (rows.x, rows.y, rows.domain, rows.labels))
+        return [Batch(x, y, domain, labels=labels) for x, y, domain, labels in zip(*columns, strict=True)]
 
     def _chunks(self, sizes: list[int], reads: int) -> Iterator[tuple[slice, list[int]]]:
         """Yield the rows that are gathered at once, and the sizes of the batches they make.

@@ -59,7 +59,7 @@ def measure(name: str, n: int) -> dict[str, object]:
 
 def epoch(pairing: Pairing, model: FCN3, train: Split, order: EpochBatches, rng: np.random.Generator) -> None:
     """Draw the partners of an epoch."""
-    draws = pairing.draws(order, rng)
+    draws = pairing.named_draws(order, rng)
     if pairing.in_step:
         at = 0
         for rows in order.batches():

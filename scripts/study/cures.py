@@ -89,7 +89,7 @@ class CurvedMix(Mix):
     def draw(self, order: EpochBatches, streams: Streams) -> dict[str, np.ndarray]:
         """Return the partners, and a weight by each row's own alpha."""
         assert isinstance(self.lam, CurvedBeta)
-        draws = self.pairing.draws(order, streams.partners)
+        draws = self.pairing.named_draws(order, streams.partners)
         return {**draws, "lam": self.lam.draw_rows(self.ratio[order.index], streams.lam)}
 
 

@@ -20,6 +20,7 @@ from cmixup.order import EpochBatches, shuffled
 from cmixup.pairing import inputs
 from cmixup.pairing.inputs import InputDistance
 from cmixup.pairing.representation import RepresentationDistance, encode
+from cmixup.pairing.whole_pool import WholePool
 from cmixup.sampling.bandwidth import resolve_bandwidth
 from cmixup.training.checkpoint import Checkpoints
 from cmixup.training.trainer import train
@@ -34,6 +35,7 @@ from tests.helpers import (
     make_run,
     make_split,
     make_stack,
+    make_training,
     settings,
 )
 
@@ -207,16 +209,51 @@ def test_partners_in_the_step_follow_p() -> None:
     assert max(chi_square(drawn[rows.numpy() == i], p[i]) for i in range(3)) < 5
 
 
+class StraightStack(Straight):
+    stackable: ClassVar[bool] = True
+
+
+@pytest.mark.parametrize("seeds", [(3,), (3, 5)])
+@pytest.mark.parametrize("kind", [RepresentationDistance, WholePool])
+def test_with_labels_scaled_for_the_loss_representations_and_inputs_compare_the_same_labels(
+    kind: Any, seeds: tuple[int, ...]
+) -> None:
+    """Of `cmixup_hy` and `cmixup_xy`: d([h; y]) is d([x; y]) where h is x, with y in its own unit."""
+    data = [make_data(seed) for seed in seeds]
+    data = [replace(some, train=replace(some.train, y=7 * some.train.y + 100)) for some in data]
+    method = [Mix(kind(2.0, labels=True), Beta(2.0)) for _ in seeds]
+    runs = [make_run(*each, lambda *_: StraightStack(torch.eye(3))) for each in zip(method, seeds, data, strict=True)]
+    training = make_training(runs, label_scaling="standard")
+    orders = [run.method.order(run.data.train, 16, run.streams, drop_last=False) for run in runs]
+    draws = [run.method.draw(order, run.streams) for run, order in zip(runs, orders, strict=True)]
+    batch, model, pairing = next(training.batches(orders, draws)), training.stack.model, training.method.pairing
+    assert batch.y.abs().max() < 10 < batch.labels.min()
+    partner = pairing.with_partners(model, batch).partner
+    torch.testing.assert_close(partner.y, training.stack.labels.scale(partner.labels))
+    for e, run in enumerate(runs):
+        train_split = run.data.train
+        if kind is WholePool:
+            points = pairing.encoded.reshape(len(seeds), 48, 4)[e]
+            torch.testing.assert_close(points, torch.cat([train_split.x, train_split.y], dim=1))
+            continue
+        by_inputs = InputDistance(2.0, labels=True)
+        by_inputs.fit(train_split)
+        p = by_inputs.probabilities()[orders[e].index[:16]][:, draws[e]["candidates"][:16].ravel()]
+        weight = pairing.weights(model, batch).reshape(len(seeds), 16, -1)[e].numpy()
+        shares = [of / of.sum(axis=1, keepdims=True) for of in (weight, p)]
+        np.testing.assert_allclose(*shares, rtol=1e-3)
+
+
 def test_candidates_are_different_rows_from_outside_the_batch_drawn_with_the_epoch() -> None:
     pairing = RepresentationDistance(0.3, factor=2)
     pairing.fit(make_split(48))
     order = shuffled(48, 16, np.random.default_rng(0), drop_last=False)
-    drawn = pairing.draws(order, np.random.default_rng(1))
+    drawn = pairing.named_draws(order, np.random.default_rng(1))
     assert drawn["candidates"].shape == (48, 2)
     for rows, found in zip(order.batches(), np.split(drawn["candidates"], 3), strict=True):
         assert not set(rows) & set(found.flat)
         assert len(set(found.flat)) == 32
-    again = pairing.draws(order, np.random.default_rng(1))
+    again = pairing.named_draws(order, np.random.default_rng(1))
     assert all(np.array_equal(drawn[name], again[name]) for name in drawn)
 
 
@@ -225,7 +262,7 @@ def test_few_rows_outside_the_batch_are_drawn_again(n: int, batch: int) -> None:
     pairing = RepresentationDistance(0.3, factor=40)  # so many draws that every row comes
     pairing.fit(make_split(n))
     order = shuffled(n, batch, np.random.default_rng(0), drop_last=True)
-    found = set(pairing.draws(order, np.random.default_rng(1))["candidates"].flat)
+    found = set(pairing.named_draws(order, np.random.default_rng(1))["candidates"].flat)
     assert found == (set(range(n)) - set(order.index) or set(range(n)))
 
 

@@ -109,10 +109,8 @@ def test_labels_of_partners_have_the_unit_of_the_batch() -> None:
 
 def test_inputs_that_are_read_on_demand_are_the_same_pool() -> None:
     split = make_split(N)
-    one, other = WholePool(0.3), WholePool(0.3)
-    one.fit(split)
-    other.fit(replace(split, x=Lazy(split.x)))
-    assert torch.equal(one.pool_x, other.pool_x)
+    one, other = fitted(split), fitted(replace(split, x=Lazy(split.x)))
+    assert torch.equal(one.pool.x, other.pool.x)
 
 
 def test_what_does_not_suit_it_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

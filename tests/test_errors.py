@@ -28,18 +28,6 @@ def test_numbers_pass_as_floats(value: float) -> None:
         assert checked == value
 
 
-@pytest.mark.parametrize("value", ["1", True, None, [1.0, 2.0], np.zeros(2)])
-def test_what_is_no_number_is_refused_by_name(value: object) -> None:
-    with pytest.raises(InputError, match="rate must be a number, got"):
-        as_number("rate", value)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("value", [0, -1, INF, -INF, NAN])
-def test_positive_means_finite_and_above_zero(value: float) -> None:
-    with pytest.raises(InputError, match=r"rate must be a finite number above 0, got"):
-        check_positive("rate", value)
-
-
 @pytest.mark.parametrize("value", [0, 0.5, np.float32(2), np.array(3.0)])
 def test_nonnegative_numbers_pass_as_floats(value: float) -> None:
     checked = check_nonnegative("beta", value)
@@ -47,37 +35,11 @@ def test_nonnegative_numbers_pass_as_floats(value: float) -> None:
     assert checked == value
 
 
-@pytest.mark.parametrize("value", [-1e-300, -1, INF, -INF, NAN])
-def test_nonnegative_means_finite_and_zero_or_more(value: float) -> None:
-    with pytest.raises(InputError, match=rf"^beta must be a finite number, 0 or more, got {value!r}$"):
-        check_nonnegative("beta", value)
-
-
-def test_nonnegative_may_name_the_kind_of_number() -> None:
-    with pytest.raises(InputError, match=r"^budget must be a finite number of bytes, 0 or more, got -1$"):
-        check_nonnegative("budget", -1, "a finite number of bytes")
-
-
 @pytest.mark.parametrize("value", [0, 0.25, 0.5, np.float64(0.5)])
 def test_intervals_include_their_ends(value: float) -> None:
     checked = check_between("spread", value, 0, 0.5)
     assert type(checked) is float
     assert checked == value
-
-
-@pytest.mark.parametrize("value", [-1e-9, 0.5000001, INF, NAN])
-def test_numbers_outside_an_interval_are_refused(value: float) -> None:
-    with pytest.raises(InputError, match=rf"^spread must lie in \[0, 0\.5\], got {value!r}$"):
-        check_between("spread", value, 0, 0.5)
-
-
-@pytest.mark.parametrize("value", [True, "0.1", None])
-def test_what_is_no_number_is_refused_by_every_check(value: float) -> None:
-    for check in (check_positive, check_nonnegative):
-        with pytest.raises(InputError, match="rate must be a number, got"):
-            check("rate", value)
-    with pytest.raises(InputError, match="rate must be a number, got"):
-        check_between("rate", value, 0, 1)
 
 
 @pytest.mark.parametrize("value", [1, 7, np.int64(7), np.uint8(1)])
@@ -103,18 +65,6 @@ def test_counts_start_at_zero_and_may_name_their_unit() -> None:
 @pytest.mark.parametrize("value", [0, 1e-150, INF])
 def test_bandwidths_may_be_zero_and_infinite(value: float) -> None:
     assert check_bandwidth(value) == value
-
-
-@pytest.mark.parametrize("value", [-1e-9, -INF, NAN])
-def test_bandwidths_below_zero_and_nan_are_refused(value: float) -> None:
-    with pytest.raises(InputError, match=r"sigma must be 0 or more .*, got"):
-        check_bandwidth(value, "sigma")
-
-
-@pytest.mark.parametrize("value", [1e-300, 0.9e-150])
-def test_bandwidths_whose_square_underflows_are_refused(value: float) -> None:
-    with pytest.raises(InputError, match=r"^sigma must be 0 or at least 1e-150 \(label units\), got "):
-        check_bandwidth(value, "sigma")
 
 
 def test_choices() -> None:

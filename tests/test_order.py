@@ -3,7 +3,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cmixup.errors import InputError
 from cmixup.order import EpochBatches, domain_balanced, domain_batches, sequential, shuffled, without_replacement
 
 
@@ -45,17 +44,6 @@ def test_epochs_differ_and_seeds_repeat() -> None:
 def test_batches_cut_the_index() -> None:
     order = EpochBatches(np.array([5, 3, 1, 0, 2]), np.array([2, 2, 1]))
     assert [batch.tolist() for batch in order.batches()] == [[5, 3], [1, 0], [2]]
-
-
-@pytest.mark.parametrize("batch_size", [0, -4])
-def test_a_batch_size_below_one_is_refused(batch_size: int) -> None:
-    with pytest.raises(InputError, match=f"batch_size must be 1 or more, got {batch_size}"):
-        shuffled(10, batch_size, np.random.default_rng(0))
-
-
-def test_dropping_the_only_batch_is_refused() -> None:
-    with pytest.raises(InputError, match="batch_size 16 is larger than the 10 training rows"):
-        shuffled(10, 16, np.random.default_rng(0), drop_last=True)
 
 
 # ---- batches of domains
@@ -118,20 +106,6 @@ def test_group_epochs_differ_and_seeds_repeat() -> None:
     one, other = domain_batches(DOMAIN, 4, 4, rng), domain_batches(DOMAIN, 4, 4, rng)
     assert one.index.tolist() != other.index.tolist()
     assert one.index.tolist() == domain_batches(DOMAIN, 4, 4, np.random.default_rng(0)).index.tolist()
-
-
-@pytest.mark.parametrize(
-    ("groups", "rows", "message"),
-    [
-        (0, 4, "groups must be 1 or more, got 0"),
-        (4, 0, "rows must be 1 or more, got 0"),
-        (41, 1, "groups must be at most the number of training domains, got 41 for 40"),
-        (40, 21, "a batch of 40 domains x 21 rows is larger than the 820 training rows"),
-    ],
-)
-def test_bad_groups_are_refused(groups: int, rows: int, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        domain_batches(DOMAIN, groups, rows, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("drop_last", [False, True])

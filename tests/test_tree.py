@@ -3,9 +3,6 @@ from __future__ import annotations
 from collections import OrderedDict, UserDict, namedtuple
 from types import MappingProxyType
 
-import pytest
-
-from cmixup.errors import InputError
 from cmixup.tree import leaves, map_leaves
 
 
@@ -34,9 +31,3 @@ def test_entries_can_be_kept() -> None:
     kept = [object()]
     mapped = map_leaves(lambda _, leaf: -leaf, "batch", {"a": 1, "id": kept, "b": {"id": kept}}, keep=("id",))
     assert mapped == {"a": -1, "id": kept, "b": {"id": kept}}
-
-
-@pytest.mark.parametrize(("one", "other"), [({"a": 1}, {"b": 1}), ({"a": 1}, [1]), ([1], [1, 2]), ((1,), 1)])
-def test_trees_of_other_forms_are_refused(one: object, other: object) -> None:
-    with pytest.raises(InputError, match="batch must"):
-        map_leaves(lambda *_: None, "batch", one, other)

@@ -172,21 +172,6 @@ def test_every_run_seed_gets_the_same_images_and_another_split_seed_others() -> 
     assert any("split_seed 0" in note for note in first.notes)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"ratio": 0.4}, "ratio must be 0.5 to 1, got 0.4"),
-        ({"ratio": float("nan")}, "ratio must be 0.5 to 1, got nan"),
-        ({"test_color": "green"}, "test_color must be one of reversed, same, got 'green'"),
-        ({"scaling": "train"}, "scaling must be one of centred, unit, got 'train'"),
-        ({"split_seed": -1}, "split_seed must be a whole number, 0 to 4294967295, got -1"),
-    ],
-)
-def test_bad_options_are_refused(options: dict, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        RCFMNIST(**options)
-
-
 # ---- files
 
 HEAD = bytes([0, 0, 8, 3]) + b"".join(n.to_bytes(4, "big") for n in (2, 3, 4))

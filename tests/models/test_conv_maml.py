@@ -4,7 +4,6 @@ import pytest
 import torch
 from torch import nn
 
-from cmixup.errors import InputError
 from models.conv_maml import ConvMAML
 from tests.helpers import forward_mixed
 
@@ -83,17 +82,3 @@ def test_initialisation() -> None:
 def test_the_encoders_blocks_change_nothing() -> None:
     encoder, x = small().encoder, torch.rand(37, 1, 32, 32)
     torch.testing.assert_close(encoder(x), encoder.encode(x))
-
-
-@pytest.mark.parametrize("shape", [(5,), (3, 128, 128), (1, 100, 128), (1, 0, 16), (168, 8)])
-def test_views_of_another_shape_are_refused(shape: tuple[int, ...]) -> None:
-    with pytest.raises(InputError, match=r"in_shape must be \(1, H, W\)"):
-        ConvMAML(shape, 15)
-
-
-def test_bad_widths_and_layers_are_refused() -> None:
-    with pytest.raises(InputError, match="width must be 1 or more, got 0"):
-        ConvMAML((1, 32, 32), 15, width=0)
-    for method in (small().encode, small().decode):
-        with pytest.raises(InputError, match=r"layer must be one of input, .*, block3, got 'block4'"):
-            method(torch.rand(2, 1, 32, 32), "block4")

@@ -133,20 +133,5 @@ def test_a_drawn_point_changes_neither_partners_nor_lambda() -> None:
         assert "layer" not in one.draws
 
 
-@pytest.mark.parametrize(
-    ("shape", "drug_length", "message"),
-    [
-        ((3, 4), 17, r"in_shape must be \(values,\) for DeepDTA, got \(3, 4\)"),
-        ((WIDTH + 1,), 17, f"drug_length 17 does not fit inputs of {WIDTH + 1} values"),
-        ((WIDTH,), 18, "does not fit"),
-        ((63 * 15 + 26 * 24,), 15, "drug_length must be 16 or more for DeepDTA, got 15"),
-        ((63 * 17 + 26 * 21,), 17, "protein_length must be 22 or more for DeepDTA, got 21"),
-    ],
-)
-def test_bad_shapes_are_refused(shape: tuple[int, ...], drug_length: int, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        DeepDTA(shape, 1, drug_length)
-
-
 def test_the_shortest_strings_it_takes() -> None:
     assert DeepDTA((63 * 16 + 26 * 22,), 1, 16)(torch.rand(2, 63 * 16 + 26 * 22)).shape == (2, 1)

@@ -4,8 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from cmixup.backbone import Backbone, resolve_layer
-from cmixup.errors import InputError
+from cmixup.backbone import resolve_layer
 from cmixup.model_stack import stack_modules
 from models.fcn3 import FCN3
 from tests.helpers import forward_mixed
@@ -82,28 +81,6 @@ def test_features_then_head_is_forward() -> None:
     model, x, _ = model_and_inputs()
     assert torch.equal(model.head(model.features(x)), model(x))
     assert torch.equal(model.features(x), model.encode(x, "block2"))
-
-
-@pytest.mark.parametrize("part", ["encode", "decode"])
-def test_an_unknown_layer_is_refused(part: str) -> None:
-    model, x, _ = model_and_inputs()
-    with pytest.raises(InputError, match="layer must be one of input, block1, block2, got 'block3'"):
-        getattr(model, part)(x, "block3")
-    with pytest.raises(InputError, match=r"layer must be a mix point of FCN3 \(input, block1, block2\), got 'block3'"):
-        resolve_layer(model, "block3")
-
-
-def test_inputs_that_are_no_vectors_are_refused() -> None:
-    with pytest.raises(InputError, match=r"in_shape must be \(features,\) for FCN3, got \(168, 8\)"):
-        FCN3((168, 8), 8)
-
-
-def test_the_base_class_names_what_is_missing() -> None:
-    for part in ("features", "head"):
-        with pytest.raises(InputError, match=f"model Backbone offers no {part}"):
-            getattr(Backbone(), part)(torch.zeros(1, 2))
-    with pytest.raises(InputError, match="layer must be a mix point of Backbone"):
-        resolve_layer(Backbone(), "hidden")
 
 
 @pytest.mark.parametrize("layer", LAYERS)

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.backbone import resolve_layer
-from cmixup.errors import InputError
 from cmixup.model_stack import ModelStack
 from cmixup.optim import descend
 from models.lstnet import Attention, LSTNet, Skip
@@ -280,28 +279,3 @@ def test_models_of_a_stack_drop_different_places() -> None:
 
 
 # ---- refusals
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"in_shape": (5,)}, r"in_shape must be \(window, series\) for LSTNet, got \(5,\)"),
-        ({"in_shape": (20, 3)}, "window must be 24 or more for LSTNet, got 20"),
-        ({"in_shape": (28, 3)}, "window must be 29 or more for the skip variant, got 28"),
-        ({"out_features": 1}, "out_features must be 3, the number of series, for LSTNet, got 1"),
-        ({"channels": 0}, "channels must be 1 or more, got 0"),
-        ({"hidden": -1}, "hidden must be 1 or more, got -1"),
-        ({"variant": "jump"}, "variant must be one of skip, attention, got 'jump'"),
-        ({"score": "sum"}, "score must be one of dot, cosine, mlp, got 'sum'"),
-    ],
-)
-def test_what_does_not_fit_is_refused_with_its_value(given: dict[str, object], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        LSTNet(**{"in_shape": (WINDOW, M), "out_features": M, **given})  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("part", ["encode", "decode"])
-def test_an_unknown_layer_is_refused(part: str) -> None:
-    model, x, _ = model_and_inputs()
-    with pytest.raises(InputError, match="layer must be one of input, conv, got 'gru'"):
-        getattr(model, part)(x, "gru")

@@ -127,20 +127,6 @@ def test_every_parameter_gets_a_gradient() -> None:
 # ---- refusals
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"in_shape": (5,)}, r"in_shape must be \(3, frames, height, width\) for R2Plus1D18, got \(5,\)"),
-        ({"in_shape": (1, 4, 16, 16)}, "in_shape must be"),
-        ({"width": 0}, "width must be 1 or more, got 0"),
-        ({"weights": "nowhere.pth"}, r"weights: no such file nowhere\.pth"),
-    ],
-)
-def test_what_does_not_fit_is_refused_with_its_value(given: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        R2Plus1D18(**{"in_shape": SHAPE, "out_features": 1, "width": 4, **given})
-
-
 class Foreign:
     """Something that only unpickling could restore."""
 
@@ -155,13 +141,6 @@ def test_weights_that_do_not_fit_are_refused(content: str, tmp_path: Path) -> No
         path.write_text("hello" if content == "text" else "")
     with pytest.raises(InputError, match=r"weights .*w\.pth do not fit r2plus1d_18"):
         R2Plus1D18(SHAPE, 1, weights=str(path), width=4)
-
-
-@pytest.mark.parametrize("part", ["encode", "decode"])
-def test_an_unknown_layer_is_refused(part: str) -> None:
-    model, x, _ = model_and_inputs()
-    with pytest.raises(InputError, match=r"layer must be one of input, stem, .*, got 'layer9'"):
-        getattr(model, part)(x, "layer9")
 
 
 # ---- importing torchvision

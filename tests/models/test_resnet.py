@@ -162,13 +162,6 @@ def test_the_released_mix_point_mixes_predictions() -> None:
     assert not torch.allclose(other[1], mixed[1])
 
 
-def test_unknown_mix_points_are_refused() -> None:
-    model = narrow(18)
-    for call in (model.encode, model.decode):
-        with pytest.raises(InputError, match="layer must be one of input, stem, layer1"):
-            call(torch.rand(1, *SHAPE), "layer5")
-
-
 # ---- weights
 
 
@@ -204,16 +197,3 @@ def test_weights_that_do_not_fit_are_refused(tmp_path: Path) -> None:
             ResNet(SHAPE, 1, weights=str(path), width=2)
     with pytest.raises(InputError, match=r"weights must be a file .*missing.pth"):
         ResNet(SHAPE, 1, weights=str(tmp_path / "missing.pth"), width=2)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"in_shape": (5,)}, r"in_shape must be \(channels, height, width\) for ResNet, got \(5,\)"),
-        ({"depth": 101}, "depth must be one of 18, 50, got 101"),
-        ({"width": 0}, "width must be 1 or more, got 0"),
-    ],
-)
-def test_bad_options_are_refused(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        ResNet(**{"in_shape": SHAPE, "out_features": 1, **options})

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.batch import Batch
-from cmixup.errors import InputError
 from cmixup.methods.erm import ERM
 from cmixup.training.checkpoint import RESUME_FILE, Checkpoints
 from cmixup.training.trainer import Run, RunResult, train
@@ -143,8 +142,3 @@ def test_the_file_holds_tensors_and_plain_values_only(tmp_path: Path) -> None:
     assert state["train"]["epoch"] == 2
     assert state["seeds"] == [0]
     assert [p.name for p in (tmp_path / "seed=0").iterdir()] == [RESUME_FILE]
-
-
-def test_never_is_not_a_frequency() -> None:
-    with pytest.raises(InputError, match="checkpoint_every must be 1 or more to save anything, got 0"):
-        checkpoints(Path(), 0)

@@ -12,7 +12,6 @@ from torch import Tensor, nn
 
 from cmixup.batch import Batch
 from cmixup.data import RegressionData, Split
-from cmixup.errors import InputError
 from cmixup.groups import Means
 from cmixup.label_scaling import LabelScaling
 from cmixup.methods.base import Method
@@ -28,7 +27,7 @@ from cmixup.model_stack import ModelStack
 from cmixup.tasks import Episode
 from cmixup.training.loader import BatchLoader
 from cmixup.training.trainer import RunResult, train
-from tests.helpers import CPU, METHODS, assert_states_equal, composed, make_data, make_run, settings
+from tests.helpers import CPU, METHODS, assert_states_equal, make_data, make_run, settings
 from tests.methods import episodes
 from tests.methods.test_rc_mixup import rc_mixup
 
@@ -243,10 +242,3 @@ def test_outputs_stay_in_label_units_and_weights_of_domains_see_the_scaled_risk(
 
 
 # ---- what is refused
-
-
-def test_loss_is_refused_for_other_methods_and_unknown_forms_are_named() -> None:
-    with pytest.raises(InputError, match="label_scaling loss is for methods over domains, not Mix; use standard"):
-        trained(lambda: composed("cmixup"), [make_data()], "loss")
-    with pytest.raises(InputError, match="label_scaling must be one of none, centre, standard, loss, got 'minmax'"):
-        settings(label_scaling="minmax")

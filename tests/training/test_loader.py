@@ -117,13 +117,6 @@ def test_lazy_inputs_are_read_a_batch_at_a_time() -> None:
         assert all(torch.equal(a, b) for a, b in zip(flat(one), flat(other), strict=True))
 
 
-def test_splits_of_different_shapes_are_refused() -> None:
-    with pytest.raises(InputError, match="all runs of a stack need splits of one shape"):
-        BatchLoader([make_split(8), make_split(9)], CPU)
-    with pytest.raises(InputError, match="all runs of a stack need splits of one shape"):
-        BatchLoader([make_split(8, d=3), make_split(8, d=4)], CPU)
-
-
 def test_batches_of_different_sizes_are_refused() -> None:
     splits, orders, draws = epoch(2)
     orders[1] = shuffled(50, 9, np.random.default_rng(0))

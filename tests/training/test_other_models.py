@@ -11,10 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.data import RegressionData
-from cmixup.errors import InputError
 from cmixup.methods.erm import ERM
 from cmixup.metrics import METRICS as SCORES
-from cmixup.model_stack import ModelStack
 from cmixup.training.trainer import train
 from tests.helpers import (
     METHODS,
@@ -23,7 +21,6 @@ from tests.helpers import (
     assert_states_close,
     assert_states_equal,
     composed,
-    fitted,
     make_data,
     make_run,
     settings,
@@ -91,15 +88,6 @@ def test_a_plain_module_trains_with_input_level_methods(name: str, model: Callab
     assert result.best_epoch > 0
 
 
-@pytest.mark.parametrize("model", [nn.Linear, WithLayerList])
-@pytest.mark.parametrize("layer", ["hidden", "block1"])
-def test_a_hidden_layer_asked_of_a_model_without_one_is_refused(
-    layer: str, model: Callable[[int, int], nn.Module]
-) -> None:
-    with pytest.raises(InputError, match=rf"layer must be a mix point of \w+ \(input\), got '{layer}'"):
-        fitted(make_run(composed("manifold_mixup", layer=layer), model=model))
-
-
 @pytest.mark.parametrize("name", METHODS)
 def test_lazily_read_inputs_give_the_same_numbers(name: str) -> None:
     data = make_data(6, (50, 20, 17))
@@ -126,11 +114,6 @@ def test_lazily_read_inputs_train_seeds_one_after_another() -> None:
     for seed, ours in zip((0, 1), together, strict=True):
         assert ours.stack == 1
         assert_states_equal(ours.state_dict, train_one(composed("mixup"), seed, make_data(seed)).state_dict)
-
-
-def test_models_that_do_not_stack_are_refused_by_the_stack() -> None:
-    with pytest.raises(InputError, match="models of class Linear cannot be trained as one stack"):
-        ModelStack([nn.Linear(2, 1), nn.Linear(2, 1)], torch.device("cpu"))
 
 
 def test_labels_of_several_dimensions() -> None:

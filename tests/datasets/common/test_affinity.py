@@ -88,21 +88,6 @@ def test_proteins_are_upper_cased(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [PROTEIN_SYMBOLS[k] for k in one_hot.argmax(dim=0)] == ["M", "K", "V"]
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"drug_length": 0}, "drug_length must be 1 or more, got 0"),
-        ({"protein_length": -1}, "protein_length must be 1 or more, got -1"),
-    ],
-)
-def test_bad_options_are_refused(options: dict[str, Any], message: str) -> None:
-    for dataset in (DTI, DTIDavis):
-        with pytest.raises(InputError, match=message):
-            dataset(**options)
-    with pytest.raises(InputError, match="split_seed must be a whole number, 0 to 4294967295, got -1"):
-        DTIKiba(split_seed=-1)
-
-
 # ---- groups of proteins
 
 

@@ -169,12 +169,6 @@ def test_it_names_the_run_only_where_there_is_noise() -> None:
     assert planned("dataset.label_noise=0.3").options == {"dataset.synthetic": True, "dataset.label_noise": 0.3}
 
 
-@pytest.mark.parametrize("ratio", [-0.1, math.nan, math.inf])
-def test_a_ratio_that_is_no_size_is_refused(ratio: float) -> None:
-    with pytest.raises(InputError, match="label_noise must be a finite number, 0 or more, got"):
-        LabelNoise(ratio)
-
-
 @pytest.mark.parametrize(
     ("word", "message"),
     [

@@ -97,12 +97,6 @@ def test_windows_on_the_gpu_take_indices_from_anywhere() -> None:
         assert torch.equal(gathered.cpu(), windows[index])
 
 
-@pytest.mark.parametrize(("start", "count", "window"), [(0, 17, 5), (-1, 3, 5), (18, 1, 3), (0, 1, 21)])
-def test_windows_over_an_end_are_refused(start: int, count: int, window: int) -> None:
-    with pytest.raises(InputError, match="windows must lie in the 20 rows of the series, got rows"):
-        Windows(torch.rand(20, 3), start, count, window)
-
-
 @pytest.mark.parametrize("row", [-1, 4])
 def test_a_row_that_is_not_there_is_refused(row: int) -> None:
     with pytest.raises((IndexError, RuntimeError), match=r"out of (range|bound)"):
@@ -216,29 +210,6 @@ def test_a_value_that_is_not_finite_is_named_with_row_and_series(value: float) -
 def test_a_series_of_another_shape_is_refused(shape: tuple[int, ...]) -> None:
     with pytest.raises(InputError, match=r"toy must be 20 rows of 2 series, got \("):
         Toy(values=np.zeros(shape)).load(0)
-
-
-def test_a_window_longer_than_the_split_is_refused_before_any_file_is_read() -> None:
-    Toy(window=10, horizon=2)
-    with pytest.raises(
-        InputError, match="window 11 with horizon 2 is longer than the training part of toy, which has 12 rows"
-    ):
-        Toy(window=11, horizon=2)
-    with pytest.raises(
-        InputError, match=r"window 5000 with horizon 12 is longer than .* exchange_rate, which has 4552"
-    ):
-        ExchangeRate(window=5000)
-
-
-@pytest.mark.parametrize(("name", "value"), [("window", 0), ("horizon", 0), ("horizon", -3)])
-def test_windows_and_horizons_below_one_are_refused(name: str, value: int) -> None:
-    with pytest.raises(InputError, match=f"{name} must be 1 or more, got {value}"):
-        ExchangeRate(**{name: value})
-
-
-def test_an_unknown_scaling_is_refused() -> None:
-    with pytest.raises(InputError, match="scaling must be one of all, train, got 'max'"):
-        ExchangeRate(scaling="max")
 
 
 # ---- cards and twins

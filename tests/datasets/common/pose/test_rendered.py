@@ -38,22 +38,6 @@ def test_obj_files() -> None:
     assert mesh.faces.tolist() == [[0, 1, 2], [0, 2, 3], [0, 1, 2]]
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("v 0 0 0\nv 1 0 0\n", "mesh a.obj has no faces"),
-        ("", "mesh a.obj has no faces"),
-        ("v 0 0 0\nf 1 2 3\n", "faces of mesh a.obj must name its 1 vertices, got 0 to 2"),
-        ("v 0 0 x\n", r"line 1 of mesh a.obj cannot be read: 'v 0 0 x'"),
-        ("v 0 0 nan\nv 0 0 0\nv 1 1 1\nf 1 2 3\n", "vertices of mesh a.obj have values that are not finite"),
-        ("v 0 0 0\nf 1 a 1\n", "line 2 of mesh a.obj cannot be read"),
-    ],
-)
-def test_meshes_that_cannot_be_drawn_are_refused(text: str, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        parse_obj(text, "a.obj")
-
-
 def struct(meshes: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
     array = np.empty((1, len(meshes)), dtype=[("vertices", object), ("faces", object)])
     for k, (vertices, faces) in enumerate(meshes):

@@ -253,30 +253,6 @@ def test_columns_that_do_not_fit_are_refused(options: dict[str, Any], message: s
         Csv(path, **options).load(0)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"target": ["a", "a"]}, "target 'a' is in target, too"),
-        ({"target": "a", "group": "a"}, "target 'a' is in group, too"),
-        ({"target": "a", "drop": "a"}, "target 'a' is in drop, too"),
-        ({"max_rows": 2}, "max_rows must be a whole number, 3 or more, got 2"),
-        ({"train_rows": 0}, "train_rows must be a whole number, 1 or more, got 0"),
-        ({"val_rows": 0}, "val_rows must be a whole number, 1 or more, got 0"),
-        ({"rare": 1.0}, "rare must be a share of rows, 0 or more and below 1, got 1.0"),
-        ({"scaling": "train"}, "scaling must be one of standard, minmax, none, got 'train'"),
-        ({"separator": "x"}, "separator must be one of"),
-    ],
-)
-def test_options_that_do_not_fit_are_refused_before_any_reading(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        Csv("my.csv", **options)
-
-
-def test_a_table_that_is_not_named() -> None:
-    with pytest.raises(InputError, match=r"path must name the table's file: dataset=csv dataset.path=my.csv"):
-        Csv(target="price").load(0)
-
-
 # ---- the twin
 
 

@@ -174,12 +174,6 @@ def test_json_gives_the_same_features_of_new_rows(scaling: str) -> None:
         assert made.apply(new).max() == 1
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": "other"}', '{"format": "cmixup table preprocessing 1"}'])
-def test_other_json_is_refused(text: str) -> None:
-    with pytest.raises(InputError, match=r"my.json does not hold what a run kept of its table"):
-        Preprocessing.from_json(text, "my.json")
-
-
 def test_new_rows_that_do_not_fit_are_refused() -> None:
     made = fitted()
     with pytest.raises(InputError, match=r"new.csv has no column 'size'; the nearest name is 'Size'"):

@@ -107,19 +107,6 @@ def test_files_that_are_none(tmp_path: Path) -> None:
         read_table(tmp_path, Format())
 
 
-@pytest.mark.parametrize(
-    ("form", "message"),
-    [
-        ({"separator": "x"}, "separator must be one of auto, tab, semicolon, bar, comma, .* got 'x'"),
-        ({"decimal": "x"}, "decimal must be one of auto, point, comma, ., ,, got 'x'"),
-        ({"encoding": "utf-9"}, "encoding must be one that Python knows, such as utf-8, got 'utf-9'"),
-    ],
-)
-def test_forms_that_there_are_not(form: dict[str, str], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        Format(**form)
-
-
 def test_the_nearest_name() -> None:
     assert nearest("prise", ["size", "Price"]) == "; the nearest name is 'Price'"
     assert nearest("zzz", ["1.5", "2"]) == "; there are 1.5, 2"

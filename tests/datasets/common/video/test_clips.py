@@ -246,11 +246,3 @@ def test_frames_come_from_files(tmp_path: Path) -> None:
     assert batch[1, 0, :, 0, 0].tolist() == pytest.approx([90, 130, 170], abs=2)
     with pytest.raises(InputError, match=r"size is 5, but the frames of .*0\.avi are 4 x 4 pixels"):
         Clips(AviFiles(paths), ClipSpec(3, 2, 5, 0), PLAIN, np.zeros(2))[torch.tensor([0])]
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "minimum"), [("frames", 0, 1), ("period", 0, 1), ("size", -1, 1), ("pad", -1, 0)]
-)
-def test_forms_that_make_no_sense_are_refused(name: str, value: int, minimum: int) -> None:
-    with pytest.raises(InputError, match=f"{name} must be {minimum} or more, got {value}"):
-        ClipSpec(**{name: value})

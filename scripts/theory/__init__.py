@@ -1,1 +1,1 @@
-"""The simulations of the three theorems, their figures and their page."""
+"""Simulations of the three theorems, the numbers that they leave, and the parts of their page; nothing is trained."""

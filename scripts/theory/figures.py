@@ -13,59 +13,29 @@ from matplotlib.figure import Figure
 from scripts.records.experiment import RESULTS
 from scripts.records.stats import clustered
 from scripts.report.figures import legend_below
-from scripts.theory.numbers import BANDWIDTHS, BASE, FEATURES, SIZES, Numbers, read
-from scripts.theory.simulations import METHODS
-from scripts.theory.texts import names_of
+from scripts.theory.numbers import BASE, QUANTITIES, Numbers, Quantity, base, methods_of, read, swept, title
 
-TITLES = {
-    "erm": "ERM", "mixup": "mixup", "feature_1": "feature kernel, f = 1", "feature_0.1": "feature kernel, f = 0.1",
-    "cmixup": "C-Mixup", "erm_one_domain": "ERM, first domain", "exact": "exact pairing",
+#: Colour and marker of each method.
+LOOKS = {
+    "erm": ("grey", "s"), "mixup": ("C0", "^"), "feature_1": ("C2", "v"), "feature_0.1": ("C1", "d"),
+    "cmixup": ("C3", "o"), "erm_one_domain": ("black", "P"),
 }  # fmt: skip
-COLOURS = {
-    "erm": "grey", "mixup": "C0", "feature_1": "C2", "feature_0.1": "C1", "cmixup": "C3", "erm_one_domain": "black",
-}  # fmt: skip
-MARKS = {"erm": "s", "mixup": "^", "feature_1": "v", "feature_0.1": "d", "cmixup": "o", "erm_one_domain": "P"}
-#: Rows of a theorem's figure: metric, theta, label.
-PANELS = {
-    1: (("mse", "estimated", "test MSE, estimated theta"), ("mse", "true", "test MSE, true theta")),
-    2: (("mse", "estimated", "MSE on new tasks, estimated theta"), ("mse", "true", "MSE on new tasks, true theta")),
-    3: (
-        ("mse", "estimated", "MSE in the test domain"),
-        ("theta_error", "estimated", "||theta_hat - theta||²"),
-        ("pairing_rate", "", "rows with their true partner"),
-    ),
+#: What a theorem's figure shows, a row each: the first of its quantities.
+LABELS = {
+    1: ("test MSE, estimated theta", "test MSE, true theta"),
+    2: ("MSE on new tasks, estimated theta", "MSE on new tasks, true theta"),
+    3: ("MSE in the test domain", "||theta_hat - theta||²", "rows with their true partner"),
 }
 
 
-def methods_of(theorem: int) -> tuple[str, ...]:
-    """Return the methods that are drawn: Theorem 3 has ERM on one domain, too."""
-    return (*METHODS, "erm_one_domain") if theorem == 3 else METHODS
-
-
-def points(
-    numbers: Numbers, theorem: int, axis: str, method: str, quantity: tuple[str, str]
-) -> dict[float, dict[int, float]]:
-    """Return the values by seed at every place of an axis: "N", "p" or "bandwidth" (C-Mixup's alone).
-
-    `quantity` is the metric and theta.
-    """
-    metric, theta = quantity
-    base, given = numbers.base(theorem), BASE[theorem]
-    places: dict[float, tuple[tuple[str, int, int], float | None]]
-    if axis == "bandwidth":
-        places = {b: (("bandwidth", given.n, given.p), b) for b in BANDWIDTHS[theorem]}
-        places[given.bandwidth] = base, None
-    elif axis == "N":
-        places = {n: (("N", n, given.p), None) for n in SIZES[theorem]}
-        places[given.n] = base, None
-    else:
-        places = {p: (("p", given.n, p), None) for p in FEATURES[theorem]}
-        places[given.p] = base, None
+def points(numbers: Numbers, theorem: int, axis: str, method: str, q: Quantity) -> dict[float, dict[int, float]]:
+    """Return the values by seed at every place of an axis: "N", "p" or "bandwidth" (C-Mixup's alone)."""
     found = {
-        at: numbers.values(theorem, place, method, metric, theta=theta, bandwidth=b)
-        for at, (place, b) in places.items()
-    }
-    return {at: found[at] for at in sorted(found) if found[at]}
+        {"N": at.simulation.n, "p": at.simulation.p, "bandwidth": at.simulation.bandwidth}[axis]:
+            numbers.values(at, method, q.metric, q.theta)
+        for at in swept(theorem, axis)
+    }  # fmt: skip
+    return {place: values for place, values in found.items() if values}
 
 
 def interval(values: Mapping[int, float]) -> tuple[float, float]:
@@ -77,41 +47,42 @@ def interval(values: Mapping[int, float]) -> tuple[float, float]:
 
 def figure(numbers: Numbers, theorem: int) -> Figure:
     """Draw a theorem's figure: a row a quantity, columns over N, p and the bandwidth."""
-    panels = PANELS[theorem]
-    drawn = Figure(figsize=(13, 3.3 * len(panels)))
-    for axes, (metric, theta, label) in zip(drawn.subplots(len(panels), 3, squeeze=False), panels, strict=True):
+    labels = LABELS[theorem]
+    drawn = Figure(figsize=(13, 3.3 * len(labels)))
+    rows = drawn.subplots(len(labels), 3, squeeze=False)
+    for axes, label, q in zip(rows, labels, QUANTITIES[theorem], strict=False):
         for axis, name in zip(axes, ("N", "p", "bandwidth"), strict=True):
             if name != "bandwidth":
                 axis.set_xscale("log")
             for method in methods_of(theorem):
-                _line(axis, numbers, (theorem, name), method, (metric, theta))
+                _line(axis, numbers, (theorem, name), method, q)
             axis.set_xlabel(_xlabel(theorem, name))
             axis.set_ylabel(label)
             axis.grid(alpha=0.3)
-            if metric != "pairing_rate":
+            if q.metric != "pairing_rate":
                 axis.set_ylim(bottom=0)
-    handles, labels = drawn.axes[0].get_legend_handles_labels()
+    handles, methods = drawn.axes[0].get_legend_handles_labels()
     drawn.suptitle(f"Theorem {theorem}: mean and 95 % t interval over seeds", fontsize=11)
-    legend_below(drawn, dict(zip(labels, handles, strict=True)))
+    legend_below(drawn, dict(zip(methods, handles, strict=True)))
     return drawn
 
 
-def _line(axis: Any, numbers: Numbers, where: tuple[int, str], method: str, quantity: tuple[str, str]) -> None:
+def _line(axis: Any, numbers: Numbers, where: tuple[int, str], method: str, q: Quantity) -> None:
     """Draw a method's line; over the bandwidth, whose values stand side by side, all but C-Mixup are levels."""
-    (theorem, name), (metric, theta) = where, quantity
-    colour, title = COLOURS[method], names_of(theorem).get(method, TITLES[method])
+    theorem, name = where
+    (colour, marker), shown = LOOKS[method], title(theorem, method)
     if name == "bandwidth" and method != "cmixup":
-        level = numbers.values(theorem, numbers.base(theorem), method, metric, theta=theta)
+        level = numbers.values(base(theorem), method, q.metric, q.theta)
         if level:
-            axis.axhline(interval(level)[0], color=colour, linestyle="--", linewidth=1.2, label=title)
+            axis.axhline(interval(level)[0], color=colour, linestyle="--", linewidth=1.2, label=shown)
         return
-    found = points(numbers, theorem, name, method, quantity)
+    found = points(numbers, theorem, name, method, q)
     if not found:
         return
     means = [interval(values) for values in found.values()]
     x = list(range(len(found))) if name == "bandwidth" else list(found)
-    axis.errorbar(x, [m for m, _ in means], yerr=[h for _, h in means], color=colour, marker=MARKS[method],
-                  markersize=5, capsize=3, label=title, clip_on=False)  # fmt: skip
+    axis.errorbar(x, [m for m, _ in means], yerr=[h for _, h in means], color=colour, marker=marker,
+                  markersize=5, capsize=3, label=shown, clip_on=False)  # fmt: skip
     axis.set_xticks(x, ["inf" if at == math.inf else f"{at:.3g}" if at < 1 else f"{at:g}" for at in found], fontsize=8)
     axis.minorticks_off()
 

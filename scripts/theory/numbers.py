@@ -10,18 +10,19 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv
-from scripts.records.stats import Interval, Summary, paired, summarise
-from scripts.theory.simulations import FEATURE, Finding, Theorem1, Theorem2, Theorem3
+from scripts.records.stats import Interval, paired
+from scripts.theory.simulations import FEATURE, METHODS, Theorem1, Theorem2, Theorem3
 
 FILE = "theory.csv"
 COLUMNS = ("theorem", "setting", "N", "p", "bandwidth", "method", "theta", "seed", "metric", "value")
 COMPARED = ("mixup", *FEATURE)  # what the theorems compare C-Mixup with
 Simulation = Theorem1 | Theorem2 | Theorem3
-BASE: dict[int, Simulation] = {1: Theorem1(), 2: Theorem2(), 3: Theorem3()}
+THIRD = Theorem3()
+BASE: dict[int, Simulation] = {1: Theorem1(), 2: Theorem2(), 3: THIRD}
 #: What is changed, one at a time, from the base of each theorem.
 SIZES = {1: (500, 1000, 2000), 2: (1000, 2000, 5000), 3: (200, 800, 1600)}
 FEATURES = {1: (10, 100), 2: (10, 80), 3: (40, 80, 320)}
@@ -30,6 +31,47 @@ BANDWIDTHS = {
 }  # fmt: skip
 NOISES = (1e-4, 1e-2, 0.1, 0.3)  # of Theorem 3
 EXACT = "no noise, no penalty"
+
+
+class Quantity(NamedTuple):
+    """A number that tables show: its metric, which theta it is of, and its title."""
+
+    metric: str
+    theta: str
+    title: str
+
+
+_OF_INDEX = (
+    Quantity("mse", "estimated", "MSE, estimated theta"),
+    Quantity("mse", "true", "MSE, true theta"),
+    Quantity("cosine", "", "cos(theta_hat, theta)"),
+    Quantity("same_cluster", "", "pairs of one cluster"),
+)
+#: The first two of a theorem are the errors that it orders, the last one tells whom C-Mixup pairs.
+QUANTITIES: dict[int, tuple[Quantity, ...]] = {
+    1: _OF_INDEX,
+    2: _OF_INDEX,
+    3: (
+        Quantity("mse", "estimated", "MSE in the test domain"),
+        Quantity("theta_error", "estimated", "‖theta_hat - theta‖²"),
+        Quantity("pairing_rate", "", "true partner"),
+    ),
+}
+TITLES = {
+    "erm": "ERM", "mixup": "mixup", "feature_1": "feature kernel, f = 1", "feature_0.1": "feature kernel, f = 0.1",
+    "cmixup": "C-Mixup", "erm_one_domain": "ERM, first domain", "exact": "exact pairing",
+}  # fmt: skip
+RENAMED = {(2, "mixup"): "MetaMix", (3, "erm"): "ERM, both domains"}
+
+
+def title(theorem: int, method: str) -> str:
+    """Return what a method is called in a theorem."""
+    return RENAMED.get((theorem, method), TITLES[method])
+
+
+def methods_of(theorem: int) -> tuple[str, ...]:
+    """Return the methods that are drawn: Theorem 3 has ERM on one domain, too."""
+    return (*METHODS, "erm_one_domain") if theorem == 3 else METHODS
 
 
 @dataclass(frozen=True)
@@ -41,38 +83,60 @@ class Setting:
     simulation: Simulation
     methods: Sequence[str] | None = None
 
+    def key(self, method: str) -> tuple[str, ...]:
+        """Return a method's values of the first columns of the file."""
+        given = self.simulation
+        bandwidth = f"{given.bandwidth:.3g}" if method.startswith("cmixup") else ""
+        return str(self.theorem), self.name, str(given.n), str(given.p), bandwidth
+
     def rows(self, seed: int) -> list[dict[str, Any]]:
         """Return the rows of a seed."""
-        given = self.simulation
-        if self.methods is None:
-            return [self._row(seed, f) for f in given.run(seed)]
+        found = self.simulation.run(seed, *([self.methods] if self.methods else []))
         # What is of no method is that of the base, too.
-        return [self._row(seed, f) for f in given.run(seed, self.methods) if f.method]
+        kept = [f for f in found if f.method or not self.methods]
+        cells = [(*self.key(f.method), f.method, f.theta, seed, f.metric, f"{f.value:.5g}") for f in kept]
+        return [dict(zip(COLUMNS, line, strict=True)) for line in cells]
 
-    def _row(self, seed: int, f: Finding) -> dict[str, Any]:
-        given = self.simulation
-        return {
-            "theorem": self.theorem, "setting": self.name, "N": given.n, "p": given.p,
-            "bandwidth": f"{given.bandwidth:.3g}" if f.method.startswith("cmixup") else "",
-            "method": f.method, "theta": f.theta, "seed": seed, "metric": f.metric, "value": f"{f.value:.5g}",
-        }  # fmt: skip
+
+def base(theorem: int) -> Setting:
+    """Return the base of a theorem."""
+    return Setting("base", theorem, BASE[theorem])
+
+
+def at_bandwidth(theorem: int, bandwidth: float) -> Setting:
+    """Return the base of a theorem with another bandwidth of C-Mixup; only C-Mixup is simulated there."""
+    own = ("cmixup_self",) if (theorem, bandwidth) == (1, 0) else ()
+    return Setting("bandwidth", theorem, replace(BASE[theorem], bandwidth=bandwidth), ("cmixup", *own))
+
+
+def swept(theorem: int, name: str) -> list[Setting]:
+    """Return the base and the points where one thing is changed, "N", "p" or "bandwidth", in ascending order of it."""
+    given = base(theorem)
+    if name == "bandwidth":
+        found = [at_bandwidth(theorem, b) for b in BANDWIDTHS[theorem]]
+        return sorted([given, *found], key=lambda at: at.simulation.bandwidth)
+    changed = (
+        [replace(given.simulation, n=n) for n in SIZES[theorem]]
+        if name == "N"
+        else [replace(given.simulation, p=p) for p in FEATURES[theorem]]
+    )
+    found = [given, *(Setting(name, theorem, one) for one in changed)]
+    return sorted(found, key=lambda at: (at.simulation.n, at.simulation.p))
+
+
+def noisy() -> list[Setting]:
+    """Return the points of Theorem 3 with more noise."""
+    return [Setting(f"noise {noise:g}", 3, replace(THIRD, noise=noise)) for noise in NOISES]
 
 
 def settings() -> Iterator[Setting]:
     """Yield every point of the grid."""
-    for theorem, base in BASE.items():
-        yield Setting("base", theorem, base)
-        for n in SIZES[theorem]:
-            yield Setting("N", theorem, replace(base, n=n))
-        for p in FEATURES[theorem]:
-            yield Setting("p", theorem, replace(base, p=p))
-        for bandwidth in BANDWIDTHS[theorem]:
-            own = ("cmixup_self",) if (theorem, bandwidth) == (1, 0) else ()
-            yield Setting("bandwidth", theorem, replace(base, bandwidth=bandwidth), ("cmixup", *own))
-    third = Theorem3()
-    for noise in NOISES:
-        yield Setting(f"noise {noise:g}", 3, replace(third, noise=noise))
-    yield Setting(EXACT, 3, replace(third, noise=0.0, penalty=0.0), ("exact",))
+    for theorem in BASE:
+        yield base(theorem)
+        for name in ("N", "p", "bandwidth"):
+            yield from (at for at in swept(theorem, name) if at.name == name)
+    yield from noisy()
+    yield Setting(EXACT, 3, replace(THIRD, noise=0.0, penalty=0.0), ("exact",))
 
 
 class Numbers:
@@ -84,56 +148,27 @@ class Numbers:
 
     def __init__(self, rows: Sequence[Mapping[str, str]]) -> None:
         self._found: dict[tuple[str, ...], dict[int, float]] = {}
-        self.places: dict[int, dict[tuple[str, int, int], None]] = {}
         for r in rows:
             key = tuple(r[name] for name in COLUMNS if name not in ("seed", "value"))
             self._found.setdefault(key, {})[int(r["seed"])] = float(r["value"])
-            self.places.setdefault(int(r["theorem"]), {})[r["setting"], int(r["N"]), int(r["p"])] = None
 
-    def values(
-        self,
-        theorem: int,
-        place: tuple[str, int, int],
-        method: str,
-        metric: str,
-        *,
-        theta: str = "",
-        bandwidth: float | None = None,
-    ) -> dict[int, float]:
-        """Return the values by seed, {} if there are none.
+    def values(self, at: Setting, method: str, metric: str, theta: str = "") -> dict[int, float]:
+        """Return the values by seed, {} if there are none; at another bandwidth, other methods are those of the base.
 
         Args:
-            theorem: 1, 2 or 3.
-            place: setting, N and p.
+            at: point of the grid.
             method: whose.
             metric: which number.
             theta: estimated, true, or empty where it does not matter.
-            bandwidth: of C-Mixup; that of the base if absent.
         """
-        setting, n, p = place
-        width = BASE[theorem].bandwidth if bandwidth is None else bandwidth
-        text = f"{width:.3g}" if method.startswith("cmixup") else ""
-        return self._found.get((str(theorem), setting, str(n), str(p), text, method, theta, metric), {})
+        if at.name == "bandwidth" and not method.startswith("cmixup"):
+            at = base(at.theorem)
+        return self._found.get((*at.key(method), method, theta, metric), {})
 
-    def summary(self, *args: Any, **named: Any) -> Summary | None:
-        """Return mean, standard deviation and number of what `values` finds, None if it finds nothing."""
-        found = self.values(*args, **named)
-        return summarise(list(found.values())) if found else None
-
-    def base(self, theorem: int) -> tuple[str, int, int]:
-        """Return the place of a theorem's base."""
-        return "base", BASE[theorem].n, BASE[theorem].p
-
-    def differences(
-        self, theorem: int, place: tuple[str, int, int], metric: str, theta: str, *, bandwidth: float | None = None
-    ) -> dict[str, Interval]:
-        """Return the paired 95 % intervals of C-Mixup minus each method that the theorem compares it with.
-
-        At another bandwidth than the base's, the other methods are those of the base.
-        """
-        mine = self.values(theorem, place, "cmixup", metric, theta=theta, bandwidth=bandwidth)
-        there = self.base(theorem) if place[0] == "bandwidth" else place
-        found = {m: paired(mine, self.values(theorem, there, m, metric, theta=theta)) for m in COMPARED}
+    def differences(self, at: Setting, metric: str, theta: str) -> dict[str, Interval]:
+        """Return the paired 95 % intervals of C-Mixup minus each method that the theorem compares it with."""
+        mine = self.values(at, "cmixup", metric, theta)
+        found = {m: paired(mine, self.values(at, m, metric, theta)) for m in COMPARED}
         return {m: interval for m, interval in found.items() if interval}
 
 

@@ -15,9 +15,9 @@ from scripts.records.stats import Interval
 from scripts.report.figure_checks import faults
 from scripts.theory import numbers as theory
 from scripts.theory.figures import figure, figures, points
-from scripts.theory.numbers import BASE, COLUMNS, Numbers, settings, verdict
-from scripts.theory.page import conclusions, limits, ordering_rows, page, place_text, render
-from scripts.theory.simulations import Theorem1
+from scripts.theory.numbers import BASE, COLUMNS, QUANTITIES, THIRD, Numbers, base, settings, swept, verdict
+from scripts.theory.page import PAGE, conclusions, ordering_rows, place_text, render, spans
+from scripts.theory.simulations import Theorem1, Theorem2
 
 
 def row(value: float, seed: int = 0, **changes: object) -> dict[str, str]:
@@ -54,19 +54,19 @@ def test_differences_are_paired_over_seeds_and_against_the_same_place() -> None:
     other = {"N": 500, "setting": "N"}
     worse = {**LOWEST, "cmixup": [5.0, 5.1, 5.2]}
     numbers = Numbers([*rows_of(LOWEST), *rows_of(worse, **other)])
-    found = numbers.differences(1, numbers.base(1), "mse", "true")
+    found = numbers.differences(base(1), "mse", "true")
     assert {m: round(d.mean, 6) for m, d in found.items()} == {
         "mixup": -1.033333, "feature_1": -0.533333, "feature_0.1": -0.216667,
     }  # fmt: skip
     assert verdict(found) == "holds"  # unpaired, the last would not be
-    assert verdict(numbers.differences(1, ("N", 500, BASE[1].p), "mse", "true")) == "does not hold"
-    assert numbers.differences(1, numbers.base(1), "mse", "estimated") == {}
+    assert verdict(numbers.differences(swept(1, "N")[0], "mse", "true")) == "does not hold"
+    assert numbers.differences(base(1), "mse", "estimated") == {}
 
 
 def test_another_bandwidth_is_compared_with_the_methods_of_the_base() -> None:
-    swept = [row(v, s, method="cmixup", setting="bandwidth", bandwidth="3") for s, v in enumerate([9.0, 9.2, 9.1])]
-    numbers = Numbers([*rows_of(LOWEST), *swept])
-    found = numbers.differences(1, ("bandwidth", BASE[1].n, BASE[1].p), "mse", "true", bandwidth=3)
+    other = [row(v, s, method="cmixup", setting="bandwidth", bandwidth="1") for s, v in enumerate([9.0, 9.2, 9.1])]
+    numbers = Numbers([*rows_of(LOWEST), *other])
+    found = numbers.differences(swept(1, "bandwidth")[3], "mse", "true")
     assert found["mixup"].mean == pytest.approx(9.1 - 6.4 / 3)
     assert verdict(found) == "does not hold"
 
@@ -81,22 +81,20 @@ def test_words_follow_the_numbers() -> None:
     turned = {**LOWEST, "cmixup": [3.0, 3.2, 3.1], "erm": [4.0, 4.4, 4.2]}
     assert "MSE with true theta: at the base the ordering does not hold." in said(turned)
     assert "(C-Mixup is lower)" in said(turned)
-    assert place_text(("N", 500, 50)) == "N = 500"
-    assert place_text(("p", 500, 10)) == "p = 10"
+    assert [place_text(at) for at in swept(1, "N")] == ["N = 500", "N = 1000", "N = 2000", "base"]
+    assert place_text(swept(1, "p")[0]) == "p = 10"
 
 
 def test_limits_say_when_a_difference_is_not_zero() -> None:
     wide = {"setting": "bandwidth", "bandwidth": "inf", "method": "cmixup"}
-    base = rows_of(LOWEST)
 
-    def line(values: list[float]) -> str:
-        rows = [*base, *(row(v, s, **wide) for s, v in enumerate(values))]
-        (found,) = [one for one in limits(Numbers(rows)) if "Theorem 1, bandwidth infinite, true" in one]
-        return found
+    def said(values: list[float]) -> str:
+        rows = [*rows_of(LOWEST), *(row(v, s, **wide) for s, v in enumerate(values))]
+        return spans(Numbers(rows))["infinite_1_true"]
 
-    assert line(LOWEST["mixup"]).endswith("is 0 in each of 3 seeds: the same draws.")
-    assert "which contains 0" in line([2.1, 2.2, 2.1])
-    assert "which DOES NOT contain 0" in line([7.0, 7.3, 7.2])
+    assert said(LOWEST["mixup"]) == "0 in each of 3 seeds: the same draws"
+    assert said([2.1, 2.2, 2.1]).endswith("which contains 0")
+    assert said([7.0, 7.3, 7.2]).endswith("which DOES NOT contain 0")
 
 
 def test_bandwidths_stand_side_by_side_from_zero_to_infinity() -> None:
@@ -104,19 +102,19 @@ def test_bandwidths_stand_side_by_side_from_zero_to_infinity() -> None:
     assert numbers is not None
     drawn = figure(numbers, 3)
     axis = drawn.axes[2]
-    (swept,) = axis.containers
-    assert list(swept.lines[0].get_xdata()) == list(range(9))
+    (line,) = axis.containers
+    assert list(line.lines[0].get_xdata()) == list(range(9))
     labels = [label.get_text() for label in axis.get_xticklabels()]
     assert labels == ["0", "1e-06", "0.001", "0.1", "0.333", "1", "10", "100", "inf"]
-    means = points(numbers, 3, "bandwidth", "cmixup", ("mse", "estimated"))
-    assert swept.lines[0].get_ydata()[-1] == pytest.approx(statistics.fmean(means[math.inf].values()))
+    means = points(numbers, 3, "bandwidth", "cmixup", QUANTITIES[3][0])
+    assert line.lines[0].get_ydata()[-1] == pytest.approx(statistics.fmean(means[math.inf].values()))
     assert faults(drawn) == []
 
 
 def test_the_grid_changes_one_thing_at_a_time() -> None:
     for setting in settings():
-        base = BASE[setting.theorem]
-        changed = {name for name, value in vars(setting.simulation).items() if value != vars(base)[name]}
+        given = BASE[setting.theorem]
+        changed = {name for name, value in vars(setting.simulation).items() if value != vars(given)[name]}
         expected = {"base": set(), "N": {"n"}, "p": {"p"}, "bandwidth": {"bandwidth"}}
         name = setting.name.partition(" ")[0]
         assert changed == expected.get(name, {"noise"} if name == "noise" else {"noise", "penalty"})
@@ -152,7 +150,7 @@ def test_the_committed_figure_shows_what_the_numbers_are() -> None:
     numbers = theory.read(RESULTS)
     assert numbers is not None
     drawn = figure(numbers, 1)
-    means = points(numbers, 1, "N", "cmixup", ("mse", "estimated"))
+    means = points(numbers, 1, "N", "cmixup", QUANTITIES[1][0])
     assert len(means) == 4
     line = next(c for c in drawn.axes[0].containers if c.get_label() == "C-Mixup")
     expected = [sum(values.values()) / len(values) for values in means.values()]
@@ -173,13 +171,30 @@ def test_the_committed_numbers_are_those_of_the_simulations() -> None:
                 assert float(same[0]["value"]) == pytest.approx(float(again["value"]), rel=1e-3, abs=1e-6), again
 
 
-def test_the_page_states_every_ordering_once() -> None:
+def test_the_page_states_every_ordering_once_and_misses_no_number() -> None:
     numbers = theory.read(RESULTS)
     assert numbers is not None
-    text = page(numbers)
+    text = render()[PAGE]
     assert text.count("at the base the ordering") == 6
     for theorem in BASE:
-        assert all(found for *_, found, _ in ordering_rows(numbers, theorem))
-    assert "DOES NOT" not in text
-    assert "—: " not in text
-    assert "not run" not in text
+        assert all(numbers.differences(at, *q[:2]) for q, at in ordering_rows(theorem))
+    for word in ("DOES NOT", "nan", ">—<"):
+        assert word not in text
+
+
+def test_the_prose_names_the_simulations_values() -> None:
+    text = " ".join((RESULTS / PAGE).read_text().split())
+    first, second = BASE[1], BASE[2]
+    assert isinstance(first, Theorem1)
+    assert isinstance(second, Theorem2)
+    for words in (
+        f"N = {first.n}, p = {first.p}, label bandwidth {first.bandwidth:g};",
+        f"Nadaraya-Watson of width {first.width:g}. Partners",
+        f"{second.n // (2 * second.support)} tasks of {second.support} support and {second.support} query rows",
+        f"p = {second.p}, label bandwidth {second.bandwidth:g}; {second.new_tasks} new tasks a seed of",
+        f"n = {THIRD.n} rows a domain, p1 = {THIRD.invariant}, p2 = {THIRD.p - THIRD.invariant},",
+        f"standard deviation {THIRD.noise:g}, lambda = 1/2, ridge penalty {THIRD.penalty:g}, bandwidth",
+        f"(noise {THIRD.noise:g}), and the rank",
+        f"(p1 = {THIRD.invariant}). Under mixup",
+    ):
+        assert words in text, words

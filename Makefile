@@ -38,8 +38,8 @@ RULES    ?=
 FILE     ?=
 RUN      ?=
 INVARIANCE := crime,skillcraft
-NARROW = --seeds "$(SEEDS)" --datasets "$(DATASETS)" --methods "$(METHODS)" --preset "$(PRESET)" \
-         --device "$(DEVICE)" --out "$(OUT)" --rerun "$(RERUN)"
+NARROW = "seeds=$(SEEDS)" "methods=$(METHODS)" "preset=$(PRESET)" "device=$(DEVICE)" "out=$(OUT)" "rerun=$(RERUN)"
+NARROW_ALL = "datasets=$(DATASETS)" $(NARROW)
 MEASURED = "out=$(OUT)" "results=$(RESULTS)" "preset=$(PRESET)" "device=$(DEVICE)"
 
 .DEFAULT_GOAL := help
@@ -62,51 +62,50 @@ data: $(VENV)/.ready ## Fetch and verify raw files: DATASETS=airfoil,no2 (defaul
 	$(PY) -m scripts.data fetch "datasets=$(DATASETS)"
 
 reproduce-table1: $(VENV)/.ready ## Train Table 1 and print it: SEEDS=10 DATASETS= METHODS= PRESET=paper|released|tuned
-	$(PY) -m scripts.reproduce table1 $(NARROW)
+	$(PY) -m scripts.reproduce table1 $(NARROW_ALL)
 
 render-pascal1d: $(VENV)/.ready ## Render the views of pascal1d_rendered and shapenet1d_random: about 2 minutes on 2 cores
 	$(PY) -m scripts.data render
 
 reproduce-table2: $(VENV)/.ready ## Train Table 2 and print it: SEEDS=1 DATASETS= METHODS= PRESET=paper|released|cpu
 	-$(PY) -m scripts.data render datasets=pascal1d_rendered
-	$(PY) -m scripts.reproduce table2 $(NARROW)
+	$(PY) -m scripts.reproduce table2 $(NARROW_ALL)
 
 reproduce-table2-paired: reproduce-table2 ## Train Table 2 and compare its methods on the same test tasks, into results/
 	$(PY) -m scripts.measure task_errors $(MEASURED)
 
 reproduce-table3: $(VENV)/.ready ## Train Table 3 and print it: SEEDS=10 DATASETS= METHODS= PRESET=paper|released|default|tuned
-	$(PY) -m scripts.reproduce table3 $(NARROW)
+	$(PY) -m scripts.reproduce table3 $(NARROW_ALL)
 
 reproduce-table4: $(VENV)/.ready ## Train Table 4 (mixings of images with and without C-Mixup) and print it: SEEDS=10 PRESET=
-	$(PY) -m scripts.reproduce table4 $(NARROW)
+	$(PY) -m scripts.reproduce table4 $(NARROW_ALL)
 
 reproduce-ablation-ood: $(VENV)/.ready ## Say what moves the scores on Crime and SkillCraft: SEEDS=10 DATASETS= METHODS=
-	$(PY) -m scripts.ablation ablation_ood --seeds "$(SEEDS)" --datasets "$(DATASETS)" --methods "$(METHODS)" \
-	    --device "$(DEVICE)" --out "$(OUT)"
+	$(PY) -m scripts.reproduce ablation_ood $(NARROW_ALL)
 
 reproduce-table-batch-ood: $(VENV)/.ready ## Train and print C-Mixup against C-Mixup-batch, out of distribution
-	$(PY) -m scripts.reproduce table_batch_ood $(NARROW)
+	$(PY) -m scripts.reproduce table_batch_ood $(NARROW_ALL)
 
 reproduce-table-batch-id: $(VENV)/.ready ## Train and print C-Mixup against C-Mixup-batch, in distribution
-	$(PY) -m scripts.reproduce table_batch_id $(NARROW)
+	$(PY) -m scripts.reproduce table_batch_id $(NARROW_ALL)
 
 reproduce-table5: $(VENV)/.ready ## Train and print the distances of inputs, representations and labels: SEEDS=10 DATASETS= PRESET=
-	$(PY) -m scripts.reproduce table5 $(NARROW)
+	$(PY) -m scripts.reproduce table5 $(NARROW_ALL)
 
 reproduce-table-noise: $(VENV)/.ready ## Train and print with noise on the training labels: SEEDS=10 DATASETS= METHODS= PRESET=
-	$(PY) -m scripts.reproduce table_noise $(NARROW)
+	$(PY) -m scripts.reproduce table_noise $(NARROW_ALL)
 
 reproduce-figure-overfitting: $(VENV)/.ready ## Draw training and test error over epochs: SEEDS=3 (Exchange-Rate: 40 minutes on 2 cores)
-	$(PY) -m scripts.reproduce figure_overfitting $(NARROW)
+	$(PY) -m scripts.reproduce figure_overfitting $(NARROW_ALL)
 
 reproduce-figure-bandwidth: $(VENV)/.ready ## Draw C-Mixup over its bandwidth: SEEDS=10 DATASETS= PRESET=paper|released|cpu
-	$(PY) -m scripts.reproduce figure_bandwidth $(NARROW)
+	$(PY) -m scripts.reproduce figure_bandwidth $(NARROW_ALL)
 
 reproduce-figure-alpha: $(VENV)/.ready ## Draw C-Mixup over alpha: SEEDS=10 DATASETS= PRESET=paper|released|cpu
-	$(PY) -m scripts.reproduce figure_alpha $(NARROW)
+	$(PY) -m scripts.reproduce figure_alpha $(NARROW_ALL)
 
 reproduce-figure-invariance: $(VENV)/.ready ## Train Crime and SkillCraft of Table 3, measure learned invariance and draw it: SEEDS=10 PRESET=
-	$(PY) -m scripts.reproduce table3 $(NARROW) --datasets "$(or $(DATASETS),$(INVARIANCE))"
+	$(PY) -m scripts.reproduce table3 $(NARROW) "datasets=$(or $(DATASETS),$(INVARIANCE))"
 	$(PY) -m scripts.measure invariance $(MEASURED) "datasets=$(DATASETS)"
 
 reproduce-table-spurious: $(VENV)/.ready ## Score RCF-MNIST's ERM in both colourings; trains RATIOS=0.5,0.6,0.7,0.8,0.9,1.0 first (GPU) SEEDS=3
@@ -116,7 +115,7 @@ reproduce-figure-rcf-mnist: $(VENV)/.ready ## Draw images of RCF-MNIST over the 
 	$(PY) -m scripts.measure rcf_mnist
 
 reproduce-all: $(VENV)/.ready ## Make every table and figure of the paper, the cheapest first, after saying what it costs: DRY_RUN=1 MINUTES= SEEDS=
-	$(PY) -m scripts.reproduce_all --dry-run "$(DRY_RUN)" --minutes "$(MINUTES)" --seeds "$(SEEDS)" --out "$(OUT)"
+	$(PY) -m scripts.reproduce all "dry_run=$(DRY_RUN)" "minutes=$(MINUTES)" "seeds=$(SEEDS)" "out=$(OUT)"
 
 missing: $(VENV)/.ready ## Say which runs the tables and figures miss, by value per minute, and what they cost: DEVICE= OUT=
 	$(PY) -m scripts.queue dry_run=1 "device=$(DEVICE)" "out=$(OUT)"
@@ -137,7 +136,7 @@ reproduce-bandwidth-check: $(VENV)/.ready ## Say what the published bandwidths d
 	$(PY) -m scripts.bandwidth check
 
 reproduce-ladder: $(VENV)/.ready ## Train the ladder (label scale x epochs x rate x method) and print it: SEEDS=20 DATASETS=airfoil METHODS=
-	$(PY) -m scripts.reproduce ladder $(NARROW)
+	$(PY) -m scripts.reproduce ladder $(NARROW_ALL)
 
 tune: $(VENV)/.ready ## Tune methods, 16 trials each, into configs/tuned: DATASETS=airfoil,no2 METHODS=erm,cmixup PRESET=paper|default JOBS=2
 	$(PY) -m scripts.tune "dataset=$(DATASETS)" "method=$(METHODS)" "preset=$(PRESET)" "device=$(DEVICE)" "out=$(OUT)" "rerun=$(RERUN)" "jobs=$(JOBS)"

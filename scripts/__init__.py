@@ -6,6 +6,7 @@ from scripts.driver.interrupted import hear_sigterm, say_interrupted
 
 #: Commands of earlier versions, below `scripts`, with the module and the words that do their work now.
 SUCCESSORS = {
+    "ablation": "scripts.reproduce",
     "claims": "scripts.render claims",
     "draw_pairs": "scripts.measure pairs",
     "draw_rcf_mnist": "scripts.measure rcf_mnist",
@@ -13,6 +14,7 @@ SUCCESSORS = {
     "make_views": "scripts.data render",
     "mutants": "tests.attacks.mutants",
     "reliability": "tests.attacks",
+    "reproduce_all": "scripts.reproduce all",
     "results_page": "scripts.render html",
     "spurious": "scripts.measure spurious",
     "task_errors": "scripts.measure task_errors",

@@ -1,85 +1,79 @@
 """Train what the published tables and figures miss, the most valuable minute first, and stop in time.
 
-`python -m scripts.queue minutes=9 out=outputs` trains for at most 9 minutes; the next call goes on where it stopped, on
-this machine or on another one with the same `out`. `dry_run=1` (or --dry-run) says what it would do and how long;
-without `minutes` that is everything that is missing. A queue for each GPU (`device=cuda:1`) may work in one folder.
+The next call goes on where this one stopped, on this machine or on another one with the same `out`. A queue for each
+GPU (`device=cuda:1`) may work in one folder. It ends with status 1 if a run failed by its own fault, which a file
+remembers, and with 2 if something was put off that the next call tries again: the disk is full, a file cannot be read
+or written, data cannot be fetched.
 
-It ends with status 1 if a run failed by its own fault, which is remembered, and with 2 if something was put off that
-the next call tries again: the disk is full, a file cannot be read or written, data cannot be fetched.
+Example: python -m scripts.queue minutes=9 only=rcf_mnist
 """
 
 from __future__ import annotations
 
-import itertools
+import math
 import sys
-import time
 from collections.abc import Sequence
 
-from rich import box
-from rich.console import Console
-from rich.table import Table
-
-from cmixup.errors import InputError, check_positive
-from scripts.driver.cli import out_folder, user_errors
+from scripts.driver.cli import user_errors
 from scripts.driver.devices import pick_device
 from scripts.driver.provenance import note_commit
-from scripts.driver.words import parse_words
+from scripts.driver.words import OUT, parse_words
 from scripts.plan.missing import remembered
-from scripts.plan.slices import FAILED, QUEUE, Item, forecast, left, speed_of, trainer, work
+from scripts.plan.slices import QUEUE, SUFFIX, Missing, forecast, left, speed_of, work
 
-KEYS = ("minutes", "out", "device", "dry_run", "only")
+KEYS = {
+    "minutes": "how long it may take; default: until all is done",
+    "only": "part of the names of the cells to train; default: all",
+    "device": "auto, cpu, cuda or cuda:1; default auto",
+    "jobs": "processes at a time; default 1",
+    "dry_run": "1: say what would be trained and how long it takes, and train nothing",
+    "out": OUT,
+}
 
 
-def show(items: Sequence[tuple[Item, float]], about: str) -> None:
-    """Print items by cell, each with its seeds and minutes, and their sum."""
-    table = Table(box=box.SIMPLE_HEAD)
-    for title in ("cell", "seeds", "minutes", "value per minute", "shown in"):
-        table.add_column(title, justify="right" if title.startswith(("min", "val")) else "left", overflow="fold")
-    for _, group in itertools.groupby(items, key=lambda pair: pair[0].cell):
-        some = list(group)
-        seeds = ",".join(str(seed) for item, _ in some for seed in item.seeds)
-        cost = sum(minutes for _, minutes in some)
-        worth = sum(item.value for item, _ in some) / cost
-        table.add_row(some[0][0].cell, seeds, f"{cost:.1f}", f"{worth:.2g}", ", ".join(some[0][0].shown_in))
-    Console(highlight=False, width=160).print(table)
-    runs, minutes = sum(len(item.seeds) for item, _ in items), sum(minutes for _, minutes in items)
+def show(items: Sequence[Missing], speed: float, about: str) -> None:
+    """Print a line a cell with its seeds, minutes and value, the most valuable minute first, and their sum."""
+    cells: dict[str, list[Missing]] = {}
+    for item in items:
+        cells.setdefault(item.cell, []).append(item)
+    for cell, some in cells.items():
+        minutes, runs = sum(item.minutes for item in some) / speed, sum(len(item.seeds) for item in some)
+        worth = sum(item.value for item in some) / minutes
+        print(f"{cell}: {runs} runs, {minutes:.1f} min, {worth:.2g} a minute, in {', '.join(some[0].shown_in)}")
+    runs, minutes = sum(len(item.seeds) for item in items), sum(item.minutes for item in items) / speed
     print(f"{runs} runs, about {minutes:.0f} minutes {about}")
+
+
+def show_absent(items: Sequence[Missing], speed: float) -> None:
+    """Print a line for each reason why runs cannot be trained here."""
+    for reason in dict.fromkeys(item.wanting for item in items):
+        mine = [item for item in items if item.wanting == reason]
+        minutes = sum(item.minutes for item in mine) / speed
+        print(f"not here: {sum(len(item.seeds) for item in mine)} runs, about {minutes:.0f} minutes; {reason}")
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
-        words = ["dry_run=1" if word == "--dry-run" else word for word in (sys.argv[1:] if argv is None else argv)]
-        given = parse_words(words, KEYS, __doc__)
-        out, dry = out_folder(given.get("out", "")), given.get("dry_run", "0") not in ("0", "false")
-        minutes = _minutes(given.get("minutes", "inf"))
-        device = given.get("device", "auto")
+        given = parse_words(argv, KEYS, __doc__)
+        out, device, minutes = given.out, given.get("device", "auto"), given.number("minutes", math.inf)
+        dry, jobs = given.switch("dry_run"), given.count("jobs", 1)
         kind = pick_device(device).type
         note_commit()
         everything = remembered(out / QUEUE / "missing.json", fetching=not dry)
         asked = [item for item in everything if given.get("only", "") in item.cell]
-        for path in sorted((out / QUEUE).glob(f"*{FAILED}")):
+        for path in sorted((out / QUEUE).glob(f"*{SUFFIX}")):
             print(f"passed over, as {path} stands there: {path.read_text().strip()}")
-        items, speed = left(asked, out), speed_of(kind, out, everything)
+        speed = speed_of(kind, out, everything)
         if dry:
             how = "on one core" if kind == "cpu" else f"on {kind}, taken to be {speed:.0f} times as fast as a core"
-            show(forecast(items, minutes, speed), how)
-            absent = [item for item in asked if item.wanting]
-            if absent:
-                print(f"and {sum(len(item.seeds) for item in absent)} runs of data that are not here:")
-                print("\n".join(f"- {line}" for line in dict.fromkeys(item.wanting for item in absent)))
+            show(forecast(left(asked, out), minutes * speed), speed, how)
+            show_absent([item for item in asked if item.wanting], speed)
             return
-        counts = work(items, out, minutes, time.time, trainer(out, device), speed=speed)
+        counts = work(asked, out, minutes, device, speed=speed, workers=jobs)
         print(", ".join(f"{count} runs {what}" for what, count in counts.items()))
         if status := 2 if counts["put off"] else 1 if counts["failed"] else 0:
             sys.exit(status)
-
-
-def _minutes(text: str) -> float:
-    try:
-        return check_positive("minutes", float(text)) if text != "inf" else float("inf")
-    except ValueError:
-        raise InputError(f"minutes must be a number of minutes, got {text!r}") from None
 
 
 if __name__ == "__main__":

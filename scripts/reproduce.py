@@ -1,36 +1,78 @@
-"""Train every cell of a table that can be trained here, then print and write the table.
+"""Train every cell of a table or figure that can be trained here, then print and write it.
 
-`python -m scripts.reproduce table1 --seeds 10 --datasets airfoil,no2 --methods erm,cmixup --preset paper`
+`all` walks every artefact of results/artefacts.yaml by its own make target, the cheapest first, and says before what it
+costs. What is done is skipped; what a target leaves out (files that are not at hand, runs that take too long here) is
+counted, and the target itself says why.
+
+Example: python -m scripts.reproduce table1 seeds=10 datasets=airfoil,no2 methods=erm,cmixup preset=paper
 """
 
 from __future__ import annotations
 
-import argparse
 import math
+import os
 import shlex
+import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from cmixup.errors import InputError, check_nonnegative
+from cmixup.errors import InputError
 from cmixup.files import write_atomically
-from scripts.driver.cli import chosen, out_folder, user_errors, warnings
+from scripts.driver.cli import user_errors, warnings
 from scripts.driver.devices import pick_device
-from scripts.driver.words import parse_seeds
+from scripts.driver.runs import load_reports
+from scripts.driver.words import OUT, Words, parse_words
 from scripts.plan.cells import TOO_LONG, Choice, collect, plan_cells, published_lines, train_cells
+from scripts.plan.costs import estimate_minutes
+from scripts.plan.schedule import Cell
 from scripts.records import names
+from scripts.records.artefacts import Artefact, load
 from scripts.records.curves import read_curves
-from scripts.records.experiment import Experiment, load_experiment, make_table
+from scripts.records.experiment import RESULTS, Experiment, load_experiment, make_table
 from scripts.records.records import records_frame
 from scripts.records.tables import LEGEND, Table, header, interval_lines, lines, to_latex, to_markdown, to_table_csv
 from scripts.report.ladder import to_markdown as to_ladder_markdown
 from scripts.report.sweep import sweeps
 from scripts.report.sweep import to_markdown as to_sweep_markdown
 from scripts.report.terminal import print_table
+
+KEYS = {
+    "experiment": "a file of configs/experiment, such as table1, or all; may stand alone",
+    "seeds": "a count (10 means 0..9), a list 0,3,5 or a range 0..9; default the experiment's",
+    "datasets": "names between commas; default all of the experiment",
+    "methods": "names between commas; default all of the experiment",
+    "preset": "paper, released, default, tuned or cpu; default paper",
+    "device": "auto, cpu, cuda or cuda:1; default auto",
+    "rerun": "1: train again what is done",
+    "budget": "minutes that a cell may take, 0: any; default the experiment's",
+    "minutes": "of all: leave out what takes longer on one core; default nothing",
+    "dry_run": "of all: 1 says what it would do, and stops",
+    "out": OUT,
+}
+OF_ALL = ("experiment", "seeds", "out", "minutes", "dry_run")  # keys that `all` takes; the last two are its own
+
+
+def choice_of(experiment: Experiment, given: Words) -> Choice:
+    """Return what the command line narrows an experiment to."""
+    device, known = given.get("device", "auto"), [d for d in (*experiment.datasets, experiment.fallback) if d]
+    small = pick_device(device).type == "cpu" and experiment.cpu_preset
+    choice = Choice(
+        datasets=given.listed("datasets", known) if "datasets" in given else list(experiment.datasets),
+        methods=given.listed("methods", experiment.methods),
+        seeds=given.seeds(experiment.seeds),
+        preset=given.get("preset") or small or "paper",
+        out=str(given.out),
+        device=device,
+        rerun=given.switch("rerun"),
+    )
+    if experiment.variants and choice.preset != "paper":
+        raise InputError(f"preset must be paper, which {experiment.name} changes, got {choice.preset!r}")
+    return choice
 
 
 def show(table: Table, more: str = "") -> None:
@@ -51,12 +93,6 @@ def show(table: Table, more: str = "") -> None:
             console.print(more, markup=False, soft_wrap=True)
 
 
-def write(table: Table, folder: Path, stem: str) -> None:
-    """Write a table as Markdown, CSV and LaTeX."""
-    for suffix, text in ((".md", to_markdown(table)), (".csv", to_table_csv(table)), (".tex", to_latex(table))):
-        write_atomically(folder / f"{stem}{suffix}", text)
-
-
 def show_sweep(experiment: Experiment, choice: Choice, reports: Sequence[dict[str, Any]], missing: list[str]) -> None:
     """Write and print the figure and the table of a sweep.
 
@@ -70,100 +106,152 @@ def show_sweep(experiment: Experiment, choice: Choice, reports: Sequence[dict[st
     if not found:
         reasons = "; ".join(line.splitlines()[0] for line in missing)
         raise InputError(f"experiment {experiment.name} has no dataset with two values to show: {reasons}")
-    folder, stem = Path(choice.out), f"{experiment.name}_{choice.preset}"
-    text = to_sweep_markdown(experiment, found, choice.preset, missing)
-    write_atomically(folder / "tables" / f"{stem}.md", text)
-    write_atomically(folder / "figures" / f"{stem}.png", to_png(draw_sweeps(found, experiment.sweep["method"])))
-    print(text)
-    print(f"Written: {folder / 'tables' / stem}.md, {folder / 'figures' / stem}.png; runs in {choice.out}/runs")
+    path = Path(choice.out) / "figures" / f"{experiment.name}_{choice.preset}.png"
+    write_atomically(path, to_png(draw_sweeps(found, experiment.sweep["method"])))
+    _show_text(to_sweep_markdown(experiment, found, choice.preset, missing), choice, path.stem, f", {path}")
 
 
-def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """Read the command line; empty options count as not given, so that make can pass them through."""
-    parser = argparse.ArgumentParser(prog="python -m scripts.reproduce", description=__doc__)
-    parser.add_argument("experiment", help="a file of configs/experiment, such as table1")
-    parser.add_argument("--seeds", default="", help="a count (10 means 0..9), a list 0,3,5 or a range 0..9")
-    parser.add_argument("--datasets", default="", help="comma-separated; default: all of the table")
-    parser.add_argument("--methods", default="", help="comma-separated; default: all of the table")
-    parser.add_argument("--preset", default="", help="paper (default), released, default or tuned")
-    parser.add_argument("--device", default="", help="auto (default), cpu or cuda")
-    parser.add_argument("--out", default="", help="where runs and tables go; default outputs")
-    parser.add_argument("--rerun", default="", help="1: train again what is done")
-    parser.add_argument("--budget", default="", help="minutes that a cell may take; 0: any; default the experiment's")
-    return parser.parse_args(arguments)
+def _show_text(text: str, choice: Choice, stem: str, more: str = "", head: str = "") -> None:
+    path = Path(choice.out) / "tables" / f"{stem}.md"
+    write_atomically(path, head + text)
+    print(f"{text}\nWritten: {path}{more}; runs in {choice.out}/runs")
 
 
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise InputError(f"budget must be a number of minutes, got {text!r}") from None
+def show_variants(experiment: Experiment, choice: Choice, missing: Sequence[str]) -> None:
+    """Write and print what each change of an ablation does, by all of its runs in the folder."""
+    from scripts.report.ablation import to_markdown as to_ablation_markdown
+
+    for line in missing:
+        print(f"- {line}")
+    runs = Path(choice.out) / "runs"
+    reports = load_reports(runs / experiment.name)
+    tracked = [report for report in reports if report["config"]["train"].get("track")]
+    text = to_ablation_markdown(experiment, records_frame(reports), read_curves(tracked, runs))
+    _show_text(f"{text}\n", choice, experiment.name, head=f"## {experiment.title}\n\n")
 
 
-def _command_for_all(given: argparse.Namespace) -> str:
-    """Return the command that trains the cells that take too long, too."""
-    options = {key: value for key, value in vars(given).items() if value and key not in ("experiment", "budget")}
-    words = [word for key, value in options.items() for word in (f"--{key}", value)]
-    return f"python -m scripts.reproduce {shlex.join([given.experiment, *words])} --budget 0    trains all of these"
+def show_figure(experiment: Experiment, choice: Choice, reports: Sequence[dict[str, Any]], missing: list[str]) -> None:
+    """Write the figure of an experiment's curves."""
+    from scripts.report.figures import draw, to_png
+
+    for line in missing:
+        print(f"- {line}")
+    path, runs = Path(choice.out) / "figures" / f"{experiment.name}_{choice.preset}.png", Path(choice.out) / "runs"
+    write_atomically(path, to_png(draw(experiment, read_curves(reports, runs), choice.preset)))
+    print(f"\nWritten: {path}; runs in {runs}")
+
+
+def show_table(
+    experiment: Experiment, choice: Choice, cells: Sequence[Cell], missing: Sequence[str], more: str
+) -> None:
+    """Write a table as Markdown, CSV and LaTeX, and print it."""
+    trained = {job.config["method"]["name"] for _, job in cells}
+    built = [method for method in choice.methods if method in trained]
+    table = make_table(experiment, records_frame(collect(cells)), choice.preset, built, missing)
+    path = Path(choice.out) / "tables" / f"{experiment.name}_{choice.preset}"
+    for suffix, text in ((".md", to_markdown(table)), (".csv", to_table_csv(table)), (".tex", to_latex(table))):
+        write_atomically(path.with_name(path.name + suffix), text)
+    show(table, more)
+    print(f"\nWritten: {path}.md, .csv, .tex; runs in {choice.out}/runs")
+
+
+def reproduce(experiment: Experiment, choice: Choice, more: str) -> None:
+    """Train the cells of one experiment and show it; `more` is the command that trains what takes too long here."""
+    cells, missing = plan_cells(experiment, choice)
+    if missing:
+        print(f"{len(missing)} cells are not trained here; they are listed at the end", file=sys.stderr)
+    more = more if any(TOO_LONG in line for line in missing) else ""
+    missing += train_cells(experiment, cells)
+    for line in (line for _, job in cells for line in warnings(job)):
+        print(line, file=sys.stderr)
+    if experiment.sweep:
+        show_sweep(experiment, choice, collect(cells), missing)
+    elif experiment.grid:
+        text = to_ladder_markdown(experiment, collect(cells), choice.preset, missing)
+        _show_text(text, choice, f"{experiment.name}_{choice.preset}")
+    elif experiment.figure:
+        show_figure(experiment, choice, collect(cells), missing)
+    elif experiment.variants:
+        show_variants(experiment, choice, missing)
+    else:
+        show_table(experiment, choice, cells, missing, more)
+        return
+    print(more, end="\n" if more else "")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One artefact on the way through all of them.
+
+    Attributes:
+        minutes: what it costs on one core here.
+        pending: runs that are trained.
+        left_out: cells that its command names and does not train.
+    """
+
+    artefact: Artefact
+    minutes: float
+    pending: int = 0
+    left_out: int = 0
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left to train; what trains nothing is always made again."""
+        return bool(self.artefact.experiment) and not self.pending
+
+
+def steps(given: Words) -> list[Step]:
+    """Return every artefact with its cost, the cheapest first."""
+    found, artefacts = [], load()
+    for k, artefact in enumerate(artefacts, 1):
+        print(f"[{k}/{len(artefacts)}] looking at what make {artefact.command} has left", file=sys.stderr, flush=True)
+        if artefact.experiment:
+            experiment = load_experiment(artefact.experiment)
+            cells, missing = plan_cells(experiment, choice_of(experiment, given))
+            pending = sum(len(job.pending) for _, job in cells)
+            found.append(Step(artefact, sum(estimate_minutes(job) for _, job in cells), pending, len(missing)))
+        else:
+            found.append(Step(artefact, artefact.minutes))
+    return sorted(found, key=lambda step: step.minutes)
+
+
+def reproduce_all(given: Words) -> None:
+    """Say what all artefacts cost, then make them; ends with 1 if a command failed, after the others."""
+    found, limit = steps(given), given.number("minutes", math.inf)
+    for step in found:
+        cost = "done" if step.done else f"{step.minutes:.1f} min" + (" (not now)" if step.minutes > limit else "")
+        print(f"make {step.artefact.command}: {step.pending} runs, {cost}; {step.left_out} cells left out")
+    todo = [step for step in found if not step.done and step.minutes <= limit]
+    total, cores = sum(step.minutes for step in todo), len(os.sched_getaffinity(0))
+    print(f"in all about {total:.0f} minutes on one core, {total / cores:.0f} on the {cores} here", flush=True)
+    failed = []
+    for step in [] if given.switch("dry_run") else todo:
+        own = [f"{key.upper()}={given.get(key, '')}" for key in ("seeds", "out")]
+        command = ["make", step.artefact.command, *step.artefact.arguments.split(), *own]
+        print(f"\n{' '.join(command)}", flush=True)
+        if subprocess.run(command, cwd=RESULTS.parent, check=False).returncode:
+            failed.append(step.artefact.command)
+    if failed:
+        print(f"error: {len(failed)} commands failed: {', '.join(failed)}", file=sys.stderr)
+        raise SystemExit(1)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
-    given = parse(argv)
     with user_errors():
-        experiment = load_experiment(given.experiment)
-        if given.budget:
-            minutes = check_nonnegative("budget", _number(given.budget), "a number of minutes")
-            experiment = replace(experiment, budget_minutes=minutes or math.inf)
-        device = given.device or "auto"
-        cpu = pick_device(device).type == "cpu"
-        choice = Choice(
-            datasets=chosen("datasets", given.datasets, [d for d in (*experiment.datasets, experiment.fallback) if d])
-            if given.datasets
-            else list(experiment.datasets),
-            methods=chosen("methods", given.methods, list(experiment.methods)),
-            seeds=parse_seeds(given.seeds or experiment.seeds),
-            preset=given.preset or (cpu and experiment.cpu_preset) or "paper",
-            out=str(out_folder(given.out)),
-            device=device,
-            rerun=given.rerun not in ("", "0"),
-        )
-        jobs, missing = plan_cells(experiment, choice)
-        if missing:
-            print(f"{len(missing)} cells are not trained here; they are listed at the end", file=sys.stderr)
-        more = _command_for_all(given) if any(TOO_LONG in line for line in missing) else ""
-        missing += train_cells(experiment, choice, jobs)
-        for line in (line for job in jobs.values() for line in warnings(job)):
-            print(line, file=sys.stderr)
-        reports = collect(jobs)
-        stem = f"{experiment.name}_{choice.preset}"
-        if experiment.sweep:
-            show_sweep(experiment, choice, reports, missing)
-            print(more, end="\n" if more else "")
+        given = parse_words(argv, KEYS, __doc__, names=("experiment",))
+        name = given.get("experiment", "")
+        if wrong := set(given) - set(OF_ALL) if name == "all" else set(given) & set(OF_ALL[3:]):
+            raise InputError(f"{sorted(wrong)[0]}= is not for {name!r}, see --help")
+        if name == "all":
+            reproduce_all(given)
             return
-        if experiment.grid:
-            path = Path(choice.out) / "tables" / f"{stem}.md"
-            text = to_ladder_markdown(experiment, reports, choice.preset, missing)
-            write_atomically(path, text)
-            print(f"{text}\nWritten: {path}; runs in {choice.out}/runs")
-            return
-        if experiment.figure:
-            from scripts.report.figures import draw, to_png
-
-            for line in [*missing, *filter(None, [more])]:
-                print(f"- {line}")
-            path = Path(choice.out) / "figures" / f"{stem}.png"
-            figure = draw(experiment, read_curves(reports, Path(choice.out) / "runs"), choice.preset)
-            write_atomically(path, to_png(figure))
-            print(f"\nWritten: {path}; runs in {choice.out}/runs")
-            return
-        built = [m for m in choice.methods if any(method == m for _, method, _ in jobs)]
-        records = records_frame(reports)
-        table = make_table(experiment, records, choice.preset, built, missing)
-        folder = Path(choice.out) / "tables"
-        write(table, folder, stem)
-        show(table, more)
-        print(f"\nWritten: {folder / stem}.md, .csv, .tex; runs in {choice.out}/runs")
+        experiment = load_experiment(name)
+        unlimited = given.get("budget") == "0"
+        budget = math.inf if unlimited else given.number("budget", experiment.budget_minutes)
+        words = [f"{key}={value}" for key, value in given.items() if key not in ("experiment", "budget")]
+        more = f"python -m scripts.reproduce {shlex.join([name, *words])} budget=0    trains all of these"
+        reproduce(replace(experiment, budget_minutes=budget), choice_of(experiment, given), more)
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ from scripts.driver.compose import (
 from scripts.driver.plan import Job, plan
 from scripts.driver.runs import is_done, read_report
 from scripts.driver.words import parse_words
-from scripts.plan.schedule import stacks_of, train_stacks
+from scripts.plan.schedule import items_of, stacks_of, train
 from scripts.records.layer_choice import Report, validation
 
 TRIALS = 16
@@ -191,7 +191,7 @@ def tune(cells: Sequence[tuple[str, str]], given: Sequence[str], folder: Path | 
         if not trials[0].job.dataset.synthetic:
             trials[0].job.dataset.fetch()  # once, before several processes ask for the same file
     work = [(trial.command, trial.job) for trials in planned.values() for trial in trials]
-    for problem in train_stacks(stacks_of(work), "tuning", jobs):
+    for problem in train(items_of(stacks_of(work)), "tuning", workers=jobs):
         print(problem, file=sys.stderr)
     written = []
     for (dataset, method), trials in planned.items():

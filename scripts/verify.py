@@ -26,7 +26,8 @@ from scripts.driver.plan import Job, plan
 from scripts.driver.provenance import environment
 from scripts.driver.runs import is_done, read_report
 from scripts.driver.words import Words, parse_words
-from scripts.plan.schedule import train_stacks
+from scripts.plan.schedule import Cell as Work
+from scripts.plan.schedule import Item, Problem, items_of, train
 from scripts.plan.verification import (
     Cell,
     by_stack,
@@ -88,16 +89,15 @@ def differences(cell: Cell, job: Job) -> tuple[list[str], int]:
     return lines, n
 
 
-Work = list[list[tuple[list[str], Job]]]  # stacks of command lines with the jobs that they plan
 CellOf = dict[tuple[Path, tuple[int, ...]], Cell]  # by folder and seeds of its job
 
 
-def plan_stacks(cells: Sequence[Cell], out: Path, wrong: dict[str, list[str]]) -> tuple[Work, CellOf]:
+def plan_stacks(cells: Sequence[Cell], out: Path, wrong: dict[str, list[str]]) -> tuple[list[list[Work]], CellOf]:
     """Return the stacks that train the cells again, in folders below `out`, and which of their jobs are which cells.
 
     What cannot be planned, as an option or a value is no longer known, is put into `wrong`.
     """
-    work: Work = []
+    work: list[list[Work]] = []
     cell_of: CellOf = {}
     for number, group in enumerate(by_stack(cells)):
         lines = training_commands(group[0], out / str(number))
@@ -107,7 +107,7 @@ def plan_stacks(cells: Sequence[Cell], out: Path, wrong: dict[str, list[str]]) -
             for cell in group:
                 wrong.setdefault(cell.name, []).append(str(error).splitlines()[0])
             continue
-        work.append(stack)
+        work.append(list(stack))
         wanted = {(json.dumps(cell.first["options"], sort_keys=True), cell.seeds): cell for cell in group}
         for (options, seeds), (_, job) in zip(group[0].stack, stack, strict=True):
             if cell_again := wanted.get((json.dumps(options, sort_keys=True), seeds)):
@@ -133,22 +133,25 @@ def verify(cells: Sequence[Cell], workers: int = 0) -> dict[str, list[str]]:
                 raise InputError(str(error)) from None
         started, done = time.perf_counter(), 0
 
-        def on_finish(job: Job, problem: str | None) -> str:
+        def on_finish(item: Item, problem: Problem | None) -> str:
             nonlocal done
-            cell = cell_of.get((job.folder, tuple(job.seeds)))
-            if cell is None:  # it was only there to fill the stack
-                return ""
-            done += 1
-            lines, n = differences(cell, job)
-            lines += [problem] if problem else []
-            if lines:
-                wrong.setdefault(cell.name, []).extend(lines)
-            spent = time.perf_counter() - started
-            left = spent / done * (len(cell_of) - done)
-            state = f"DIFFERS: {'; '.join(lines)}" if lines else f"{n} numbers equal"
-            return f"[{done}/{len(cell_of)}] {cell.name}: {state} ({spent:.0f} s, about {left:.0f} s left)"
+            said = []
+            for job in item.jobs:
+                cell = cell_of.get((job.folder, tuple(job.seeds)))
+                if cell is None:  # it was only there to fill the stack
+                    continue
+                done += 1
+                lines, n = differences(cell, job)
+                lines += [problem.text] if problem else []
+                if lines:
+                    wrong.setdefault(cell.name, []).extend(lines)
+                spent = time.perf_counter() - started
+                left = spent / done * (len(cell_of) - done)
+                state = f"DIFFERS: {'; '.join(lines)}" if lines else f"{n} numbers equal"
+                said.append(f"[{done}/{len(cell_of)}] {cell.name}: {state} ({spent:.0f} s, about {left:.0f} s left)")
+            return "\n".join(said)
 
-        train_stacks(work, "verifying", workers, on_finish)
+        train(items_of(work), "verifying", workers=workers, on_finish=on_finish)
     return wrong
 
 

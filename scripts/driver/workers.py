@@ -22,7 +22,7 @@ from scripts.driver.cli import USER_ERRORS
 PR_SET_PDEATHSIG = 1  # of Linux: the signal that a process gets when its parent ends
 PARENT_LOOK = 1.0  # seconds between two looks at the parent, where there is no such signal
 
-Work = Callable[[Any, Callable[[Any], None]], str | None]  # takes a task and whom to tell; returns what went wrong
+Work = Callable[[Any, Callable[[Any], None]], Any]  # takes a task and whom to tell; returns what went wrong
 
 
 class Died(RuntimeError):
@@ -72,7 +72,13 @@ class Worker:
         self.connection.close()
 
 
-def work_off(tasks: Mapping[str, Any], work: Work, count: int, tell: Callable[[str, bool, Any], None]) -> None:
+def work_off(
+    tasks: Mapping[str, Any],
+    work: Work,
+    count: int,
+    tell: Callable[[str, bool, Any], None],
+    choose: Callable[[list[str]], str | None] = lambda waiting: waiting.pop(0) if waiting else None,
+) -> None:
     """Give tasks to `count` workers until all have ended; one that dies costs its task alone, and another follows it.
 
     Args:
@@ -80,24 +86,27 @@ def work_off(tasks: Mapping[str, Any], work: Work, count: int, tell: Callable[[s
         work: what a worker does with one.
         count: workers at a time.
         tell: called with a task's name, whether it has ended, and what its worker told, or in the end what went wrong
-            or None.
+            or None; `Died` where the worker has.
+        choose: takes the next task out of the names of those that wait, and returns None where none is to be begun.
     """
     context, waiting = multiprocessing.get_context("spawn"), list(tasks)
     idle = [Worker(context, work) for _ in range(min(count, len(waiting)))]
     running: dict[Connection, tuple[Worker, str]] = {}
     try:
-        while waiting or running:
-            while waiting and len(running) < count:
-                worker, name = idle.pop() if idle else Worker(context, work), waiting.pop(0)
+        while True:
+            while len(running) < count and (name := choose(waiting)) is not None:
+                worker = idle.pop() if idle else Worker(context, work)
                 running[worker.connection] = (worker, name)
                 worker.give(tasks[name])
+            if not running:
+                return
             for connection in wait(list(running)):
                 assert isinstance(connection, Connection)
                 worker, name = running[connection]
                 try:
                     ended, told = worker.hear()
                 except Died as error:
-                    ended, told = True, str(error)
+                    ended, told = True, error
                 else:
                     idle += [worker] if ended else []
                 if ended:

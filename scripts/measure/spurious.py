@@ -37,7 +37,7 @@ from scripts.measure.load_run import (
     write,
 )
 from scripts.plan.costs import estimate_minutes
-from scripts.plan.schedule import train_all
+from scripts.plan.schedule import items_of, train
 from scripts.records import names
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv, to_csv
@@ -177,7 +177,7 @@ def run(given: Words) -> None:
     words += [f"{key}={value}" for key, value in given.items() if key.startswith("train.")]
     ratios = [float(r) for r in given.get("ratios", "").split(",") if r.strip()]
     jobs, problems = plan_ratios(ratios, words, given.number("budget", 30))
-    problems += train_all(jobs, TABLE) if jobs else []
+    problems += train(items_of([job] for job in jobs), TABLE) if jobs else []
     for line in problems:
         print(f"not trained: {line}", file=sys.stderr)
     reports = runs(given.out, preset)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,14 +13,15 @@ from scripts.driver.cli import label
 from scripts.driver.compose import command, compose_train, is_tuned, override, tune_command, tuned_path
 from scripts.driver.compose import names as options
 from scripts.driver.config import target
-from scripts.driver.plan import Job, plan
+from scripts.driver.plan import plan
 from scripts.driver.runs import is_done, read_report
 from scripts.plan.costs import estimate_minutes
-from scripts.plan.schedule import stacks_of, train_all, train_stacks
+from scripts.plan.schedule import Cell, items_of, stacks_of, train
 from scripts.records import names
 from scripts.records.experiment import Experiment
 from scripts.records.layer_choice import choose_variants
 from scripts.records.published import published_reports
+from scripts.records.variants import variants
 
 
 @dataclass(frozen=True)
@@ -41,22 +43,22 @@ def overrides(experiment: Experiment, choice: Choice, dataset: str, method: str,
     A change is such as another layer; several stand on lines of their own.
     """
     return [
-        *change.splitlines(),
         *experiment.overrides,
         f"dataset={dataset}", f"method={method}", f"preset={choice.preset}",
         f"experiment={experiment.recorded_under(method, dataset)}",
         f"seeds=[{','.join(map(str, choice.seeds))}]", "logger=none", f"out={choice.out}", f"device={choice.device}",
-        f"rerun={str(choice.rerun).lower()}",
+        f"rerun={str(choice.rerun).lower()}", *change.splitlines(),
     ]  # fmt: skip
 
 
 TOO_LONG = "min here"  # ends the line of a cell that is over the budget
 
-Jobs = dict[tuple[str, str, str], Job]  # by dataset, method and change of its preset ("": none)
-
 
 def changes(experiment: Experiment, choice: Choice, dataset: str, method: str) -> list[str]:
-    """Return what is changed of a cell's preset, one job each: the layer, a swept option, or a ladder's options."""
+    """Return what is changed of a preset, a job each: a variant, the layer, a swept option or a ladder's options."""
+    if experiment.variants:
+        mine = [v for v in variants(experiment) if (v.dataset, v.method) == (dataset, method)]
+        return ["\n".join(v.overrides) for v in mine]
     if points := experiment.points(dataset):
         return ["\n".join(command(point)) for point in points]
     values = [override(experiment.sweep["option"], value) for value in experiment.swept(dataset, method)]
@@ -88,31 +90,22 @@ def published_lines(experiment: Experiment, choice: Choice) -> list[dict[str, An
 _published = functools.cache(published_reports)
 
 
-def plan_cells(experiment: Experiment, choice: Choice) -> tuple[Jobs, list[str]]:
-    """Return the jobs that can run here, and a line for everything that cannot, with the reason."""
-    missing: list[str] = []
+def plan_cells(experiment: Experiment, choice: Choice) -> tuple[list[Cell], list[str]]:
+    """Return the cells that can be trained here, the longest first, and a line for each other with the reason."""
     methods = [m for m in choice.methods if m in options("method")]
-    missing += [f"{names.method_title(m)}: not in this version" for m in choice.methods if m not in methods]
+    missing = [f"{names.method_title(m)}: not in this version" for m in choice.methods if m not in methods]
     datasets = []
     for dataset in choice.datasets:
-        shown = names.dataset_title(dataset)
-        if dataset not in options("dataset"):
-            missing.append(f"{shown}: not in this version")
-            continue
-        try:
-            target(compose_train([f"dataset={dataset}"]).dataset)().fetch()
-        except FetchError as error:
-            missing.append(f"{shown}: {error}")
+        if lacks := _lacks(dataset):
+            missing.append(f"{names.dataset_title(dataset)}: {lacks}")
         else:
             datasets.append(dataset)
     if not datasets and experiment.fallback:
         shown = names.dataset_title(experiment.fallback)
         missing.append(f"no dataset of this table could be had; {shown} stands in")
         datasets = [experiment.fallback]
-    jobs: Jobs = {}
-    costs: dict[tuple[str, str, str], float] = {}
-    cells = [(dataset, method) for dataset in datasets for method in experiment.methods_for(dataset, methods)]
-    for dataset, method in cells:
+    found: list[tuple[float, Cell]] = []
+    for dataset, method in ((d, m) for d in datasets for m in experiment.methods_for(d, methods)):
         if is_tuned(choice.preset) and not tuned_path(dataset, method, choice.preset).is_file():
             shown = f"{names.dataset_title(dataset)}, {names.method_title(method)}"
             missing.append(f"{shown}: not tuned yet; {tune_command(dataset, method, choice.preset)}")
@@ -125,26 +118,29 @@ def plan_cells(experiment: Experiment, choice: Choice) -> tuple[Jobs, list[str]]
             if minutes > experiment.budget_minutes:
                 missing.append(f"{label(job)}: about {minutes:.0f} {TOO_LONG}")
             else:
-                jobs[dataset, method, change] = job
-                costs[dataset, method, change] = minutes
+                found.append((minutes, (words, job)))
     # The longest first, so that no core waits for one long cell at the end.
-    return {key: jobs[key] for key in sorted(jobs, key=costs.__getitem__, reverse=True)}, missing
+    return [cell for _, cell in sorted(found, key=lambda pair: -pair[0])], missing
 
 
-def train_cells(experiment: Experiment, choice: Choice, jobs: Jobs) -> list[str]:
-    """Train all pending cells; returns what went wrong."""
-    cells = [(overrides(experiment, replace(choice, seeds=job.seeds), *key), job) for key, job in jobs.items()]
-    if experiment.sweep or experiment.grid:
-        return train_stacks(stacks_of(cells), experiment.name)
-    return train_all(cells, experiment.name)
+def _lacks(dataset: str) -> str:
+    """Return why a dataset cannot be trained here, or nothing; files that can be had are fetched."""
+    if dataset not in options("dataset"):
+        return "not in this version"
+    try:
+        target(compose_train([f"dataset={dataset}"]).dataset)().fetch()
+    except FetchError as error:
+        return str(error)
+    return ""
 
 
-def minutes(jobs: Jobs) -> float:
-    """Return how long the pending runs of these jobs would take on one core here."""
-    return sum(estimate_minutes(job) for job in jobs.values() if job.pending)
+def train_cells(experiment: Experiment, cells: Sequence[Cell]) -> list[str]:
+    """Train all pending cells; returns what went wrong. Those of a sweep or a ladder share stacks."""
+    alone = not experiment.sweep and not experiment.grid
+    return train(items_of([[cell] for cell in cells] if alone else stacks_of(cells)), experiment.name)
 
 
-def collect(jobs: Jobs) -> list[dict[str, Any]]:
-    """Return the reports of these jobs' finished runs, the better layer of each method chosen."""
-    folders = [job.run_folder(seed) for job in jobs.values() for seed in job.seeds]
+def collect(cells: Sequence[Cell]) -> list[dict[str, Any]]:
+    """Return the reports of these cells' finished runs, the better layer of each method chosen."""
+    folders = [job.run_folder(seed) for _, job in cells for seed in job.seeds]
     return choose_variants([read_report(f) for f in folders if is_done(f)])

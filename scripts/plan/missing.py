@@ -23,7 +23,7 @@ from scripts.driver.runs import folder_name
 from scripts.driver.words import parse_seeds
 from scripts.plan.cells import Choice, changes, overrides
 from scripts.plan.costs import run_minutes
-from scripts.plan.slices import Item
+from scripts.plan.slices import Missing
 from scripts.records.artefacts import Artefact, load
 from scripts.records.experiment import RESULTS, Experiment, load_experiment
 from scripts.records.published import published_seeds
@@ -32,7 +32,7 @@ MACHINE = ("seeds=", "logger=", "out=", "device=", "rerun=")  # of a command lin
 NOWHERE = "/nowhere"  # a folder without runs
 
 
-def missing(artefacts: Sequence[Artefact] | None = None, results: Path = RESULTS) -> list[Item]:
+def missing(artefacts: Sequence[Artefact] | None = None, results: Path = RESULTS) -> list[Missing]:
     """Return what is missing of these artefacts, of all of them by default: minutes, as every cell is planned.
 
     Presets are those that decide an artefact and `paper`; a cell that several show is one item.
@@ -47,11 +47,11 @@ def missing(artefacts: Sequence[Artefact] | None = None, results: Path = RESULTS
             known = cells.setdefault(cell, (words, job, set(), []))
             known[2].update(asked)
             known[3].append(artefact.name)
-    found: list[Item] = []
+    found: list[Missing] = []
     for cell, (words, job, seeds, shown_in) in cells.items():
         there = published_seeds(cell, results)
         if seeds - there:
-            one = Item(
+            one = Missing(
                 "", words, cell, tuple(sorted(seeds - there)), len(there & seeds), tuple(dict.fromkeys(shown_in)),
                 run_minutes(job), job.settings.epochs,
             )  # fmt: skip
@@ -98,11 +98,11 @@ def _is_complete(experiment: Experiment, choice: Choice, method: str, change: st
     return there(own) or (len(own) == 1 and other is not None and there({}) and there({"method.layer": other}))
 
 
-def _trained_together(item: Item) -> list[Item]:
+def _trained_together(item: Missing) -> list[Missing]:
     return [replace(item, name=_name(item.cell, item.seeds))]
 
 
-def _trained_alone(item: Item) -> list[Item]:
+def _trained_alone(item: Missing) -> list[Missing]:
     return [
         replace(item, name=_name(item.cell, (seed,)), seeds=(seed,), published=item.published + k)
         for k, seed in enumerate(item.seeds)
@@ -128,7 +128,7 @@ def fingerprint(results: Path = RESULTS) -> str:
     return digest.hexdigest()[:16]
 
 
-def remembered(path: Path, results: Path = RESULTS, *, fetching: bool = False) -> list[Item]:
+def remembered(path: Path, results: Path = RESULTS, *, fetching: bool = False) -> list[Missing]:
     """Return what is missing, from a file where it holds the list of this state of the code; else make and keep it.
 
     Args:
@@ -145,7 +145,7 @@ def remembered(path: Path, results: Path = RESULTS, *, fetching: bool = False) -
     return [replace(item, wanting=wanting[item.dataset]) for item in items]
 
 
-def _kept(path: Path, state: str) -> list[Item] | None:
+def _kept(path: Path, state: str) -> list[Missing] | None:
     """Return the list in a file, or None: there is none, it is of another state, or the file is damaged."""
     try:
         kept = json.loads(path.read_text())
@@ -154,7 +154,7 @@ def _kept(path: Path, state: str) -> list[Item] | None:
         return None
 
 
-def _item(kept: Mapping[str, Any]) -> Item:
+def _item(kept: Mapping[str, Any]) -> Missing:
     """Return an item from JSON, which knows no tuples."""
     given: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in kept.items()}
-    return Item(**given)
+    return Missing(**given)

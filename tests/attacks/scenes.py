@@ -36,7 +36,7 @@ def _shorten() -> None:
 
 
 def _reproduce(out: Path) -> Command:
-    given = ("table1", "--seeds", "2", "--datasets", "no2", "--methods", "erm,mixup", "--out", str(out))
+    given = ("table1", "seeds=2", "datasets=no2", "methods=erm,mixup", f"out={out}")
     return Command("scripts.reproduce", given, _shorten)
 
 

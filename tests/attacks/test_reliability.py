@@ -99,7 +99,7 @@ def test_trials_that_do_not_run_keep_their_records(tmp_path: Path) -> None:
 )
 def test_a_signal_is_one_line_and_its_exit_status(number: int, code: int, said: str, tmp_path: Path) -> None:
     """A table with two workers: the line, the status, and no process of it is left."""
-    words = ["table1", "--seeds", "2", "--datasets", "no2", "--methods", "erm,mixup", "--out", str(tmp_path)]
+    words = ["table1", "seeds=2", "datasets=no2", "methods=erm,mixup", f"out={tmp_path}"]
     command = [sys.executable, "-m", "scripts.reproduce", *words]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
     while not list(tmp_path.rglob("config.yaml")):

@@ -5,8 +5,12 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
+import math
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -14,18 +18,20 @@ from cmixup.errors import InputError
 from datasets.common.fetch import FetchError
 from scripts.driver.config import dataset_class
 from scripts.driver.job import Diverged
+from scripts.plan import schedule
 from scripts.plan.missing import fingerprint, missing, published_seeds, remembered
-from scripts.plan.slices import QUEUE, Item, trainer, work
+from scripts.plan.slices import QUEUE, Missing, work
 from scripts.queue import main
 from scripts.records.artefacts import Artefact
 from scripts.records.experiment import load_experiment
 from tests.attacks.disk_full import SIZE, mounted
 from tests.scripts.jobs import planned, report_of
+from tests.scripts.plan.test_slices import one_after_another
 
 WORDS = ("dataset=no2", "method=mixup", "debug=tiny", "train.epochs=3", "train.batch_size=100")
 
 
-def listed(out: Path, *items: Item) -> None:
+def listed(out: Path, *items: Missing) -> None:
     """Put a list of what is missing where the command looks for it, so that it need not plan every cell."""
     text = json.dumps({"state": fingerprint(), "items": [asdict(item) for item in items]})
     (out / QUEUE).mkdir(parents=True)
@@ -33,17 +39,20 @@ def listed(out: Path, *items: Item) -> None:
 
 
 @pytest.mark.usefixtures("no_git")
-def test_a_run_that_was_stopped_is_one_that_was_not(tmp_path: Path) -> None:
+def test_a_run_that_was_stopped_is_one_that_was_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job = planned(tmp_path / "out", *WORDS, "logger=none")
-    item = Item("a", WORDS, job.folder.relative_to(tmp_path / "out/runs").as_posix(), (0, 1), 0, ("t",), 1e-3, 3)
-    ticks = iter(range(0, 10_000, 7))  # every look at the clock takes seven seconds: one epoch a slice
+    item = Missing("a", WORDS, job.folder.relative_to(tmp_path / "out/runs").as_posix(), (0, 1), 0, ("t",), 1e-3, 3)
+    ticks = iter(range(0, 10_000, 7))  # every look at the clock takes seven seconds: an epoch or two a slice
+    monkeypatch.setattr(schedule, "work_off", one_after_another)
     slices = 0
-    while not (job.run_folder(1) / "DONE").exists() and slices < 9:
-        work([item], tmp_path / "out", 0.6, lambda: float(next(ticks)), trainer(tmp_path / "out", "cpu"), say=str)
-        slices += 1
+    with monkeypatch.context() as patch:
+        patch.setattr(schedule, "time", SimpleNamespace(time=lambda: float(next(ticks))))
+        while not (job.run_folder(1) / "DONE").exists() and slices < 9:
+            work([item], tmp_path / "out", 0.6, "cpu", say=str)
+            slices += 1
     assert 1 < slices < 9
     straight = planned(tmp_path / "straight", *WORDS)
-    trainer(tmp_path / "straight", "cpu")(item, 1, lambda *_: None)
+    assert work([item], tmp_path / "straight", math.inf, "cpu", say=str)["done"] == 2
     for seed in (0, 1):
         ours, theirs = report_of(job.run_folder(seed)), report_of(straight.run_folder(seed))
         assert ours["scores"] == theirs["scores"]
@@ -66,8 +75,8 @@ def put_there(dataset: str, root: Path) -> None:
         path.write_bytes(bytes(alternatives[0].size))
 
 
-HERE = Item("a", WORDS, "table1/no2/fcn3/mixup/paper", (7, 8), 2, ("table1",), 1.5, 10)
-THERE = Item("b", WORDS, "table1/echo/r2plus1d_18/erm/paper", (0,), 0, ("table1",), 60.0, 10)
+HERE = Missing("a", WORDS, "table1/no2/fcn3/mixup/paper", (7, 8), 2, ("table1",), 1.5, 10)
+THERE = Missing("b", WORDS, "table1/echo/r2plus1d_18/erm/paper", (0,), 0, ("table1",), 60.0, 10)
 
 
 def test_a_dry_run_says_what_and_how_long_and_trains_nothing(
@@ -76,11 +85,11 @@ def test_a_dry_run_says_what_and_how_long_and_trains_nothing(
     out = tmp_path / "out"
     listed(out, HERE, THERE)
     put_there("no2", data)
-    for flag in ("dry_run=1", "--dry-run"):
-        main([flag, f"out={out}", "device=cpu"])
-        said = capsys.readouterr().out
-        assert "2 runs, about 3 minutes on one core" in said
-        assert "1 runs of data that are not here:\n- echo: EchoNet-Dynamic is not here: by hand, http" in said
+    main(["dry_run=1", f"out={out}", "device=cpu"])
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == "table1/no2/fcn3/mixup/paper: 2 runs, 3.0 min, 0.19 a minute, in table1"
+    assert said[1] == "2 runs, about 3 minutes on one core"
+    assert said[2].startswith("not here: 1 runs, about 60 minutes; echo: EchoNet-Dynamic is not here: by hand, http")
     assert sorted(path.name for path in out.iterdir()) == [QUEUE]
     with pytest.raises(SystemExit):
         main(["minutes=-1", f"out={out}"])
@@ -96,7 +105,7 @@ def test_data_that_were_put_there_since_are_seen_and_nobody_is_asked_for_them(
     main(["dry_run=1", f"out={tmp_path}", "device=cpu"])
     said = capsys.readouterr().out
     assert "0 runs, about 0 minutes" in said
-    assert "2 runs of data that are not here:\n- no2: no2/no2.csv is not here, and can be fetched (" in said
+    assert "not here: 2 runs, about 3 minutes; no2: no2/no2.csv is not here, and can be fetched (" in said
     (item,) = remembered(tmp_path / QUEUE / "missing.json", fetching=True)
     assert item == HERE  # a queue that trains comes to it, and fetches them then
     put_there("no2", data)
@@ -144,15 +153,20 @@ def test_the_status_tells_a_fault_of_a_run_from_passing_trouble(
 ) -> None:
     """NO2 meets an error and Airfoil does not; what was put off is tried again by the next call."""
     error, status = TROUBLE[what]
-    listed(tmp_path, HERE, replace(HERE, name="c", cell="table1/airfoil/fcn3/mixup/paper", minutes=2.0))
+    listed(
+        tmp_path,
+        HERE,
+        replace(HERE, name="c", words=("dataset=airfoil",), cell="table1/airfoil/fcn3/mixup/paper", each=2.0),
+    )
     tried: list[str] = []
 
-    def train(item: Item, *_: object) -> None:
-        tried.append(item.dataset)
-        if error and item.dataset == "no2":
+    def train(jobs: Sequence[Any], *_: object) -> None:
+        tried.append(jobs[0].config["dataset"]["name"])
+        if error and tried[-1] == "no2":
             raise error
 
-    monkeypatch.setattr("scripts.queue.trainer", lambda *_: train)
+    monkeypatch.setattr(schedule, "execute_together", train)
+    monkeypatch.setattr(schedule, "work_off", one_after_another)
     call = [f"out={tmp_path}", "device=cpu", "minutes=9"]
     with pytest.raises(SystemExit, match=str(status)) if status else contextlib.nullcontext():
         main(call)
@@ -175,7 +189,7 @@ def test_a_queue_on_a_full_disk_goes_on_when_there_is_room(tmp_path: Path, capsy
             pytest.skip(f"a small disk cannot be mounted here: {error}")
         job = planned(tmp_path / "disk", *WORDS, "logger=none")
         cell = job.folder.relative_to(tmp_path / "disk/runs").as_posix()
-        listed(tmp_path / "disk", *(Item(str(k), WORDS, cell, (k,), k, ("t",), 1e-3, 3) for k in range(4)))
+        listed(tmp_path / "disk", *(Missing(str(k), WORDS, cell, (k,), k, ("t",), 1e-3, 3) for k in range(4)))
         (tmp_path / "disk/filler").write_bytes(bytes(SIZE - 100_000))
         call = [f"out={tmp_path / 'disk'}", "device=cpu", "minutes=5"]
         for _ in range(2):

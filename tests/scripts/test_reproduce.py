@@ -1,6 +1,8 @@
 """The table command: what it plans, and a whole small run of it."""
 
+import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -10,9 +12,13 @@ from datasets.common.fetch import FetchError
 from scripts import reproduce
 from scripts.driver.compose import compose_train, names
 from scripts.driver.config import dataset_class
+from scripts.driver.plan import plan
+from scripts.driver.words import Words
 from scripts.plan import cells
+from scripts.records.artefacts import Artefact
 from scripts.records.experiment import load_experiment, make_table
 from scripts.records.tables import to_markdown
+from scripts.records.variants import variants
 from tests.scripts.sweeps import report
 
 EXPERIMENT = load_experiment("table1")
@@ -32,6 +38,12 @@ def fetching(monkeypatch, fetch) -> None:
         monkeypatch.setattr(dataset_class(dataset), "fetch", fetch)
 
 
+def keys(planned) -> list[tuple[str, str, tuple[str, ...]]]:
+    """Dataset, method and what is changed of the preset, of every planned cell."""
+    return [(job.config["dataset"]["name"], job.config["method"]["name"], tuple(map(str, job.options.items())))
+            for _, job in planned]  # fmt: skip
+
+
 @pytest.fixture
 def offline(monkeypatch):
     def fail(self):
@@ -47,11 +59,11 @@ def here(monkeypatch):
 
 @pytest.mark.usefixtures("here")
 def test_what_is_not_built_is_listed_not_run(tmp_path):
-    jobs, missing = cells.plan_cells(
+    found, missing = cells.plan_cells(
         EXPERIMENT, choice(tmp_path, datasets=["airfoil", "unbuilt"], methods=["erm", "unheard"])
     )
-    assert set(jobs) == {("airfoil", "erm", "")}
-    assert jobs["airfoil", "erm", ""].pending == [0, 1]
+    assert keys(found) == [("airfoil", "erm", ())]
+    assert found[0][1].pending == [0, 1]
     assert missing == ["unheard: not in this version", "unbuilt: not in this version"]
 
 
@@ -66,23 +78,24 @@ def test_a_sweep_trains_its_values_and_takes_published_lines(tmp_path, monkeypat
     monkeypatch.setattr(cells, "_published", lambda: published)
     monkeypatch.setattr(cells, "estimate_minutes", lambda *_: 1.0)
     given = choice(tmp_path, methods=list(experiment.methods), seeds=[0, 1, 2])
-    jobs, missing = cells.plan_cells(experiment, given)
-    changes = {("cmixup", f"method.bandwidth={b}"): [0, 1, 2] for b in (0.1, 1.75, 1000.0)}
-    assert {key[1:]: job.seeds for key, job in jobs.items()} == {
-        **changes, ("erm", ""): [2], ("manifold_mixup", ""): [2],
+    found, missing = cells.plan_cells(experiment, given)
+    swept = {("cmixup", (f"('method.bandwidth', {b})",)): [0, 1, 2] for b in (0.1, 1000.0)}
+    assert {key[1:]: job.seeds for key, (_, job) in zip(keys(found), found, strict=True)} == {
+        **swept, ("cmixup", ()): [0, 1, 2], ("erm", ()): [2], ("manifold_mixup", ()): [2],
     }  # fmt: skip
     assert missing == []
-    assert {job.config["experiment"] for key, job in jobs.items() if key[1] == "erm"} == {"table1"}
-    assert {job.config["experiment"] for key, job in jobs.items() if key[1] == "cmixup"} == {"figure_bandwidth"}
+    recorded = {(job.config["method"]["name"], job.config["experiment"]) for _, job in found}
+    assert recorded == {("erm", "table1"), ("manifold_mixup", "table1"), ("cmixup", "figure_bandwidth")}
     lines = cells.published_lines(experiment, given)
     assert [(r["method"], r["seed"], r["preset"], r["options"]) for r in lines] == [
         (method, seed, "paper", {}) for seed in (0, 1) for method in ("erm", "manifold_mixup")
     ]
     trained = []
-    monkeypatch.setattr(cells, "train_stacks", lambda stacks, _: trained.extend(stacks) or [])
-    cells.train_cells(experiment, given, jobs)
-    assert sorted([len(job.seeds) for _, job in stack] for stack in trained) == [[1], [1], [3, 3, 3]]
-    assert all(compose_train(words).seeds == job.seeds for stack in trained for words, job in stack)
+    monkeypatch.setattr(cells, "train", lambda items, _: trained.extend(items) or [])
+    cells.train_cells(experiment, found)
+    assert sorted([len(job.seeds) for job in item.jobs] for item in trained) == [[1], [1], [3, 3, 3]]
+    for item in trained:
+        assert [compose_train(words).seeds for words in item.commands] == [job.seeds for job in item.jobs]
     assert cells.to_train(experiment, replace(given, rerun=True), "airfoil", "erm").seeds == [0, 1, 2]
 
 
@@ -92,11 +105,10 @@ def test_both_rates_of_the_ladder_train_as_one_stack(tmp_path, monkeypatch):
     monkeypatch.setattr(cells, "estimate_minutes", lambda *_: 1.0)
     given = choice(tmp_path, methods=["erm"], seeds=[0, 1])
     trained = []
-    monkeypatch.setattr(cells, "train_stacks", lambda stacks, _: trained.extend(stacks) or [])
-    jobs, _ = cells.plan_cells(experiment, given)
-    cells.train_cells(experiment, given, jobs)
-    found = sorted((job.settings.label_scaling, job.settings.epochs, [j.settings.lr for _, j in stack])
-                   for stack in trained for _, job in stack[:1])  # fmt: skip
+    monkeypatch.setattr(cells, "train", lambda items, _: trained.extend(items) or [])
+    cells.train_cells(experiment, cells.plan_cells(experiment, given)[0])
+    found = sorted((item.jobs[0].settings.label_scaling, item.epochs, [job.settings.lr for job in item.jobs])
+                   for item in trained)  # fmt: skip
     scales, lengths = ["centre", "none", "standard"], [100, 200, 500]
     assert found == [(scale, epochs, [0.01, 0.003]) for scale in scales for epochs in lengths]
 
@@ -106,8 +118,8 @@ def test_a_dataset_may_have_fewer_seeds_than_the_others(tmp_path, monkeypatch):
     experiment = replace(load_experiment("ladder"), datasets=["no2", "exchange_rate"], seeds_of={"exchange_rate": 2})
     monkeypatch.setattr(cells, "estimate_minutes", lambda *_: 1.0)
     given = choice(tmp_path, datasets=["no2", "exchange_rate"], methods=["erm"], seeds=[4, 5, 6])
-    jobs, _ = cells.plan_cells(experiment, given)
-    assert {key[0]: job.seeds for key, job in jobs.items()} == {"no2": [4, 5, 6], "exchange_rate": [4, 5]}
+    found, _ = cells.plan_cells(experiment, given)
+    assert {job.config["dataset"]["name"]: job.seeds for _, job in found} == {"no2": [4, 5, 6], "exchange_rate": [4, 5]}
 
 
 @pytest.mark.usefixtures("here")
@@ -127,21 +139,21 @@ def test_a_sweep_is_printed_and_written_with_its_lines(tmp_path, monkeypatch, ca
 @pytest.mark.usefixtures("here")
 def test_a_cell_over_the_budget_is_listed_once_with_one_command_for_all(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(cells, "estimate_minutes", lambda *_: 90.0)
-    jobs, missing = cells.plan_cells(EXPERIMENT, choice(tmp_path, methods=["erm"]))
-    assert not jobs
+    found, missing = cells.plan_cells(EXPERIMENT, choice(tmp_path, methods=["erm"]))
+    assert not found
     assert missing == ["airfoil erm paper: about 90 min here"]
-    given = ["table1", "--seeds", "1", "--methods", "erm", "--datasets", "airfoil", "--out", str(tmp_path)]
+    given = ["table1", "seeds=1", "methods=erm", "datasets=airfoil", "preset=", f"out={tmp_path}"]
     reproduce.main(given)
     printed = capsys.readouterr()
     assert printed.out.count("about 90 min here") == 1
-    command = f"table1 --seeds 1 --datasets airfoil --methods erm --out {tmp_path} --budget 0"
+    command = f"table1 seeds=1 methods=erm datasets=airfoil out={tmp_path} budget=0"
     assert f"python -m scripts.reproduce {command}    trains all of these" in printed.out.splitlines()
 
 
 @pytest.mark.usefixtures("offline")
 def test_without_any_data_the_stand_in_is_planned(tmp_path):
-    jobs, missing = cells.plan_cells(EXPERIMENT, choice(tmp_path, datasets=EXPERIMENT.datasets, methods=["erm"]))
-    assert set(jobs) == {("diabetes", "erm", "")}
+    found, missing = cells.plan_cells(EXPERIMENT, choice(tmp_path, datasets=EXPERIMENT.datasets, methods=["erm"]))
+    assert keys(found) == [("diabetes", "erm", ())]
     assert missing[0] == "Airfoil: could not get airfoil"
     assert missing[-1] == "no dataset of this table could be had; Diabetes stands in"
 
@@ -150,7 +162,7 @@ def test_without_any_data_the_stand_in_is_planned(tmp_path):
 @pytest.mark.usefixtures("offline")
 def test_without_any_data_the_stand_in_is_trained_and_it_says_so(tmp_path, capsys):
     """The whole command, on the data that ships with scikit-learn."""
-    reproduce.main(["table1", "--seeds", "1", "--methods", "erm", "--out", str(tmp_path), "--device", "cpu"])
+    reproduce.main(["table1", "seeds=1", "methods=erm", f"out={tmp_path}", "device=cpu"])
     printed = capsys.readouterr()
     assert "Diabetes" in printed.out
     assert "could not get airfoil" in printed.out
@@ -164,16 +176,18 @@ def test_without_any_data_the_stand_in_is_trained_and_it_says_so(tmp_path, capsy
 
 
 @pytest.mark.parametrize(
-    ("option", "value", "named"),
-    [("--methods", "erm,foo", "'foo'"), ("--datasets", "foo", "'foo'"), ("--seeds", "x", "'x'"),
-     ("--preset", "foo", "'foo'")],
+    ("words", "named"),
+    [("table1 methods=erm,foo", "methods must be among .*'foo'"), ("table1 datasets=foo", "'foo'"),
+     ("table1 seeds=x", "'x'"), ("table1 preset=foo", "'foo'"), ("table1 budget=x", "budget must be a number"),
+     ("table1 minutes=3", "minutes= is not for 'table1'"), ("all methods=erm", "methods= is not for 'all'"),
+     ("ablation_ood preset=tuned", "preset must be paper"), ("", "experiment must be one of")],
 )  # fmt: skip
 @pytest.mark.usefixtures("here")
-def test_bad_options_are_one_line_and_exit_code_2(option, value, named, tmp_path, capsys):
+def test_bad_words_are_one_line_and_exit_code_2(words, named, tmp_path, capsys):
     with pytest.raises(SystemExit) as stop:
-        reproduce.main(["table1", "--out", str(tmp_path), option, value])
+        reproduce.main([*words.split(), f"out={tmp_path}"])
     assert stop.value.code == 2
-    assert named in capsys.readouterr().err
+    assert re.fullmatch(f"error: .*{named}.*\n", capsys.readouterr().err)
     assert not list(tmp_path.iterdir())
 
 
@@ -184,10 +198,9 @@ def test_unknown_experiment_is_refused():
 
 def test_without_a_gpu_table_2_takes_its_small_preset(tmp_path, monkeypatch):
     asked = []
-    monkeypatch.setattr(reproduce, "plan_cells", lambda _, choice: (asked.append(choice), ({}, []))[1])
-    for options in ([], ["--preset", "paper"]):
-        reproduce.main(["table2", "--out", str(tmp_path), "--device", "cpu", *options])
-    reproduce.main(["table1", "--out", str(tmp_path), "--device", "cpu"])
+    monkeypatch.setattr(reproduce, "plan_cells", lambda _, choice: (asked.append(choice), ([], []))[1])
+    for words in ("table2", "table2 preset=paper", "table1"):
+        reproduce.main([*words.split(), f"out={tmp_path}", "device=cpu"])
     assert [choice.preset for choice in asked] == ["cpu", "paper", "paper"]
     assert [choice.seeds for choice in asked] == [[0], [0], list(range(10))]
 
@@ -206,11 +219,11 @@ def test_cells_of_table_2_on_a_cpu(tmp_path, monkeypatch):
 
         monkeypatch.setattr(part, "fetch", fetch)
     given = {"datasets": experiment.datasets, "methods": ["maml", "cmixup_meta"], "seeds": [0]}
-    jobs, missing = cells.plan_cells(experiment, choice(tmp_path, **given, preset="cpu"))
-    assert set(jobs) == {("pascal1d_rendered", "maml", ""), ("pascal1d_rendered", "cmixup_meta", "")}
+    found, missing = cells.plan_cells(experiment, choice(tmp_path, **given, preset="cpu"))
+    assert set(keys(found)) == {("pascal1d_rendered", "maml", ()), ("pascal1d_rendered", "cmixup_meta", ())}
     assert [line.partition(":")[0] for line in missing] == ["ShapeNet1D", "PASCAL3D"]
-    jobs, missing = cells.plan_cells(experiment, choice(tmp_path, **given, preset="paper"))
-    assert not jobs
+    found, missing = cells.plan_cells(experiment, choice(tmp_path, **given, preset="paper"))
+    assert not found
     assert "min here; python -m scripts.train dataset=pascal1d_rendered method=maml preset=paper" in missing[2]
 
 
@@ -250,3 +263,79 @@ def test_no_number_of_a_wide_table_is_cut(capsys):
     assert head.split()[-5:] == ["mean", "RMSE", "over", "domains", "ours"]
     (line,) = [line for line in printed.splitlines() if line.strip().startswith("Manifold Mixup  10")]
     assert line.split()[2:6] == ["10", "9.623", "\u00b1", "3.028"]
+
+
+# ---- all artefacts
+
+
+def artefact(name: str, **changes) -> Artefact:
+    return Artefact(name, name, name, f"reproduce-{name}", **changes)
+
+
+@pytest.fixture
+def walked(monkeypatch):
+    """Four artefacts; returns the commands that were run. The second has nothing left to train, the third fails."""
+    found = [
+        reproduce.Step(artefact("a", arguments="PRESET=cpu"), 1.0, 0, 0),
+        reproduce.Step(artefact("b", experiment="table1"), 0.0, 0, 2),
+        reproduce.Step(artefact("c", experiment="table3"), 5.0, 4, 0),
+        reproduce.Step(artefact("d", experiment="table2"), 50.0, 1, 0),
+    ]
+    commands: list[list[str]] = []
+
+    def run(command, **_):
+        commands.append(command)
+        return SimpleNamespace(returncode=int(command[1] == "reproduce-c"))
+
+    monkeypatch.setattr(reproduce, "steps", lambda *_: found)
+    monkeypatch.setattr(reproduce.subprocess, "run", run)
+    return commands
+
+
+def test_what_is_done_is_skipped_and_a_failure_stops_nothing(walked, capsys):
+    with pytest.raises(SystemExit) as stop:
+        reproduce.main(["all", "seeds=2", "out=/o"])
+    assert stop.value.code == 1
+    assert walked == [
+        ["make", "reproduce-a", "PRESET=cpu", "SEEDS=2", "OUT=/o"],
+        ["make", "reproduce-c", "SEEDS=2", "OUT=/o"],
+        ["make", "reproduce-d", "SEEDS=2", "OUT=/o"],
+    ]
+    printed = capsys.readouterr()
+    assert "error: 1 commands failed: reproduce-c" in printed.err
+    assert printed.out.index("in all about 56 minutes on one core") < printed.out.index("make reproduce-a PRESET")
+
+
+def test_a_limit_leaves_the_dear_out_and_a_dry_run_does_nothing(walked, capsys):
+    reproduce.main(["all", "dry_run=1", "minutes=10"])
+    assert not walked
+    printed = capsys.readouterr().out
+    assert "in all about 6 minutes on one core" in printed
+    assert "50.0 min (not now)" in printed
+    assert "make reproduce-b: 0 runs, done; 2 cells left out" in printed
+
+
+def test_the_cheapest_comes_first_and_costs_are_those_of_the_cells(monkeypatch, tmp_path):
+    cheap, dear = artefact("cheap", minutes=0.5), artefact("dear", experiment="table1")
+    monkeypatch.setattr(reproduce, "load", lambda: [dear, cheap])
+    job = SimpleNamespace(pending=[0, 1])
+    monkeypatch.setattr(reproduce, "plan_cells", lambda *_: ([([], job)], ["x: why"]))
+    monkeypatch.setattr(reproduce, "estimate_minutes", lambda _: 3.0)
+    first, second = reproduce.steps(Words(out=str(tmp_path)))
+    assert (first.artefact.name, first.done) == ("cheap", False)
+    assert (second.minutes, second.pending, second.left_out, second.done) == (3.0, 2, 1, False)
+
+
+# ---- an ablation
+
+
+def test_an_ablation_plans_every_variant_on_top_of_its_preset(tmp_path, monkeypatch):
+    fetching(monkeypatch, lambda _: [])
+    monkeypatch.setattr(dataset_class("crime"), "fetch", lambda _: [])
+    experiment = load_experiment("ablation_ood")
+    found, missing = cells.plan_cells(experiment, choice(tmp_path, datasets=["crime"], methods=["erm"]))
+    mine = [v for v in variants(experiment) if (v.dataset, v.method) == ("crime", "erm")]
+    want = {plan(compose_train(v.command(experiment.name, f"out={tmp_path}", "device=cpu"))).folder for v in mine}
+    assert {job.folder for _, job in found} == want
+    assert len(found) == len(mine) > 3
+    assert not missing

@@ -25,6 +25,7 @@ from scripts.driver.plan import Job, plan
 from scripts.driver.runs import load_reports
 from scripts.driver.words import parse_words
 from scripts.plan import cells
+from scripts.plan.schedule import Item
 from scripts.records.experiment import RESULTS, load_experiment
 from scripts.records.records import read_csv
 from scripts.train import spell_out
@@ -64,13 +65,13 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Train in this process, and remember how many runs were left to train each time."""
     asked: list[int] = []
 
-    def train_stacks(stacks: Sequence[Sequence[tuple[Sequence[str], Job]]], *_: Any) -> list[str]:
-        asked.append(sum(len(job.pending) for stack in stacks for _, job in stack))
-        for stack in stacks:
-            execute_together([job for _, job in stack])
+    def train(items: Sequence[Item], *_: Any, **__: Any) -> list[str]:
+        asked.append(sum(len(job.pending) for item in items for job in item.jobs))
+        for item in items:
+            execute_together(item.jobs)
         return []
 
-    monkeypatch.setattr(tune, "train_stacks", train_stacks)
+    monkeypatch.setattr(tune, "train", train)
     monkeypatch.setattr(run_module, "environment", lambda _: {"commit": "c0ffee", "dirty": False})
     return asked
 
@@ -327,8 +328,8 @@ def test_the_table_lists_what_is_not_tuned_and_tries_no_other_layer(
 ) -> None:
     monkeypatch.setattr(config.dataset_class("no2"), "fetch", lambda _: [])
     choice = cells.Choice(["no2"], ["mixup", "k_mixup", "cmixup"], [0, 1], "tuned", str(tmp_path), "cpu", False)
-    jobs, missing = cells.plan_cells(load_experiment("table1"), choice)
-    assert set(jobs) == {("no2", "k_mixup", ""), ("no2", "cmixup", "")}
+    found, missing = cells.plan_cells(load_experiment("table1"), choice)
+    assert {job.config["method"]["name"] for _, job in found} == {"k_mixup", "cmixup"}
     assert missing == ["NO2, mixup: not tuned yet; python -m scripts.tune dataset=no2 method=mixup"]
 
 

@@ -52,13 +52,12 @@ def published(trained: Path, tmp_path: Path) -> Path:
 def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Train in this process, which starts at once."""
 
-    def train_stacks(stacks: Any, title: str, workers: int, on_finish: Any) -> None:
-        for stack in stacks:
-            execute_together([job for _, job in stack])
-            for _, job in stack:
-                assert job.config["method"]["name"] in (on_finish(job, None) or "only cmixup fills stacks")
+    def train(items: Any, title: str, workers: int, on_finish: Any) -> None:
+        for item in items:
+            execute_together(item.jobs)
+            assert item.jobs[0].config["method"]["name"] in on_finish(item, None)
 
-    monkeypatch.setattr(verify_module, "train_stacks", train_stacks)
+    monkeypatch.setattr(verify_module, "train", train)
 
 
 def change(results: Path, method: str, seed: int, edit: Any) -> None:
@@ -161,13 +160,13 @@ def test_a_cell_of_a_stack_of_several_is_trained_again_with_all_of_them(
     jobs = [plan(compose_train([*words, f"method.bandwidth={b}", "seeds=[1,0]", f"out={tmp_path}"])) for b in (0.1, 3)]
     write_reports(tmp_path / "results", [read_report(run) for run in execute_together(jobs)])
     trained: list[list[Any]] = []
-    together = verify_module.train_stacks
+    together: Any = verify_module.train
 
-    def noting(stacks: Any, *given: Any) -> None:
-        trained[:] = [[(job.options["method.bandwidth"], job.seeds) for _, job in stack] for stack in stacks]
-        together(stacks, *given)
+    def noting(items: Any, *given: Any, **more: Any) -> None:
+        trained[:] = [[(job.options["method.bandwidth"], job.seeds) for job in item.jobs] for item in items]
+        together(items, *given, **more)
 
-    monkeypatch.setattr(verify_module, "train_stacks", noting)
+    monkeypatch.setattr(verify_module, "train", noting)
     for options, found in ((("all=1",), "2 of 2"), (("count=1", "seed=4"), "1 of 1")):
         status, out, wrong = verify(tmp_path / "results", capsys, *options)
         assert trained == [[(0.1, [1, 0]), (3.0, [1, 0])]]  # once, and whole for one cell too

@@ -22,7 +22,7 @@ from scripts.driver.plan import Job
 from scripts.driver.provenance import code_digest
 from scripts.driver.runs import is_done, load_reports
 from scripts.driver.workspace import set_damage_aside
-from scripts.plan.schedule import train_stacks
+from scripts.plan.schedule import items_of, train
 from tests.scripts.driver.test_locks import held_by
 from tests.scripts.jobs import planned, report_of
 
@@ -109,7 +109,7 @@ def test_a_table_that_has_nothing_left_to_train_clears_what_a_kill_left(tmp_path
         patch.setattr(workspace, "go_on_ending", lambda *_: None)
         workspace.end_together(job.runs, folders)
     assert len(list(job.runs.glob(".ended-*/*"))) == 2
-    assert train_stacks([[([], job)]], "test") == []
+    assert train(items_of([[([], job)]]), "test") == []
     assert list(job.runs.glob(".ended-*")) == []
 
 

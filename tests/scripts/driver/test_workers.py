@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
 import signal
@@ -17,10 +18,11 @@ import pytest
 
 from cmixup.errors import InputError
 from cmixup.processes import is_alive
+from scripts.driver import workers
 from scripts.driver.progress import ProgressDisplay
 from scripts.driver.workers import Died, Worker
-from scripts.plan import schedule as parallel
-from tests.scripts.jobs import planned
+from scripts.plan import schedule
+from scripts.plan.schedule import Item, Problem, train, train_item
 
 FORK: Any = multiprocessing.get_context("fork")
 
@@ -40,24 +42,27 @@ def work(name: str, tell: Callable[[Any], None]) -> str | None:
 @pytest.fixture
 def forked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers do what `work` says, without three seconds of imports."""
-    monkeypatch.setattr(parallel, "train_stack", work)
-    monkeypatch.setattr(parallel.multiprocessing, "get_context", lambda _: FORK)
+    monkeypatch.setattr(schedule, "train_item", lambda task, tell: work(task[0].name, tell))
+    monkeypatch.setattr(workers.multiprocessing, "get_context", lambda _: FORK)
 
 
 @pytest.mark.usefixtures("forked")
 @pytest.mark.parametrize("count", [1, 2])
-def test_a_worker_that_dies_is_named_and_the_others_go_on(count: int, tmp_path: Path) -> None:
-    job = planned(tmp_path)
-    tasks = {name: ([job], name) for name in ("a", "dies", "b", "refuses", "fails", "c")}
-    ended: list[str | None] = []
-    with ProgressDisplay(1, "test") as display:
-        problems = parallel._follow(tasks, count, display, lambda _, problem: ended.append(problem) or "")
+def test_a_worker_that_dies_is_named_and_the_others_go_on(count: int) -> None:
+    items = [Item(name, [["device=cpu"]]) for name in ("a", "dies", "b", "refuses", "fails", "c")]
+    ended: dict[str, str] = {}
+
+    def on_finish(item: Item, problem: Problem | None) -> str:
+        ended[item.name] = problem.kind if problem else ""
+        return ""
+
+    problems = train(items, "test", workers=count, on_finish=on_finish)
     assert sorted(problems) == [
         "dies: its process was killed by SIGKILL, as it is where memory runs out; the same command trains it again",
         "fails: ValueError: a mistake",
         "refuses: bad value",
     ]
-    assert sum(problem is None for problem in ended) == 3
+    assert ended == {"a": "", "b": "", "c": "", "dies": "put off", "refuses": "failed", "fails": "failed"}
     assert multiprocessing.active_children() == []
 
 
@@ -114,7 +119,7 @@ def test_a_worker_that_is_gone_says_so() -> None:
 def test_a_stack_tells_what_the_display_shows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given = ["dataset=no2", "method=mixrl", "debug=tiny", "train.batch_size=100", f"out={tmp_path}"]
     heard: list[tuple[Any, ...]] = []
-    assert parallel.train_stack([given], heard.append) is None
+    assert train_item((Item("a", [given]), math.inf), heard.append) is None
     row = heard[-1][-1]
     assert heard == [("begin",), ("search", 1, 2), ("search", 2, 2), ("epoch", 1, 2, heard[3][3]), ("epoch", 2, 2, row)]
     assert row["epoch"] == 2

@@ -97,8 +97,9 @@ def test_the_main_job_is_seven_methods_on_airfoil_and_no2_and_no_short_record_ch
     table1 = load_experiment("table1")
     some = ["airfoil", "no2", "exchange_rate"]
     choice = Choice(some, table1.methods, list(range(10)), "paper", "/nowhere", "cpu", rerun=False)
-    jobs, left_out = plan_cells(table1, choice)
-    assert {(dataset, method) for dataset, method, _ in jobs} == {(d, m) for d in some[:2] for m in table1.methods}
+    found, left_out = plan_cells(table1, choice)
+    cells_of = {(job.config["dataset"]["name"], job.config["method"]["name"]) for _, job in found}
+    assert cells_of == {(d, m) for d in some[:2] for m in table1.methods}
     assert {line.split()[0] for line in left_out} == {"exchange_rate"}
 
 

@@ -1,4 +1,4 @@
-"""A queue of runs under a clock that is passed in: its order, its end, its restart, and two of them at once."""
+"""A queue of runs under another clock: its order, its end, its restart, and two of them at once."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ import multiprocessing
 import os
 import signal
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,20 +22,9 @@ from datasets.common.fetch import FetchError
 from scripts.driver.locks import LOCKS, holding
 from scripts.driver.runs import is_done
 from scripts.driver.workspace import mark_done, write_report
-from scripts.plan import slices
-from scripts.plan.slices import (
-    QUEUE,
-    RESERVE,
-    Item,
-    OnEpoch,
-    OutOfTime,
-    choose,
-    failure,
-    forecast,
-    left,
-    speed_of,
-    work,
-)
+from scripts.plan import schedule, slices
+from scripts.plan.schedule import RESERVE, OutOfTime, fitting
+from scripts.plan.slices import QUEUE, Missing, failure, forecast, left, speed_of, work
 
 
 class Clock:
@@ -49,41 +40,76 @@ class Clock:
         return self.now
 
 
-def item(cell: str, minutes: float, seeds: tuple[int, ...] = (0,), published: int = 0, shown: int = 1) -> Item:
-    return Item(f"{cell}-{seeds[0]}", (), cell, seeds, published, ("table",) * shown, minutes, 10)
+def item(cell: str, minutes: float, seeds: tuple[int, ...] = (0,), published: int = 0, shown: int = 1) -> Missing:
+    words = (f"dataset={cell.split('/')[1] if '/' in cell else cell}", cell)
+    return Missing(f"{cell}-{seeds[0]}", words, cell, seeds, published, ("table",) * shown, minutes, 10)
 
 
 class Trainer:
     """Trains as long as an item's estimate says, epoch by epoch, and keeps checkpoints in its folder."""
 
-    def __init__(self, out: Path, clock: Clock, slow: float = 1.0):
-        self.out, self.clock, self.slow = out, clock, slow
+    def __init__(self, out: Path, clock: Clock, slow: float = 1.0, epochs: int = 10):
+        self.out, self.clock, self.slow, self.all = out, clock, slow, epochs
+        self.minutes: dict[str, float] = {}
         self.began: list[str] = []
+        self.every: list[int] = []
         self.epochs: list[tuple[str, int]] = []
 
-    def __call__(self, item: Item, every: int, on_epoch: OnEpoch) -> None:
-        self.began.append(item.name)
-        folder = self.out / "runs" / item.cell
+    def plan(self, words: Sequence[str]) -> Any:
+        """A job that knows its cell, seeds and checkpoints."""
+        given = dict(word.split("=", 1) for word in words if "=" in word)
+        return SimpleNamespace(
+            cell=words[1], seeds=json.loads(given["seeds"]), settings=SimpleNamespace(epochs=self.all),
+            config={"checkpoint_every": int(given["checkpoint_every"])},
+        )  # fmt: skip
+
+    def __call__(self, jobs: Sequence[Any], on_epoch: Callable[..., None], _: Any) -> None:
+        (job,) = jobs
+        every = job.config["checkpoint_every"]
+        self.began.append(f"{job.cell}-{job.seeds[0]}")
+        self.every.append(every)
+        self.train(job, every, on_epoch)
+
+    def train(self, job: Any, every: int, on_epoch: Callable[..., None]) -> None:
+        folder = self.out / "runs" / job.cell
         folder.mkdir(parents=True, exist_ok=True)
         saved = folder / "saved"
         start = json.loads(saved.read_text()) if saved.is_file() else 0
-        for epoch in range(start + 1, item.epochs + 1):
-            self.clock.now += 60 * item.cost / item.epochs * self.slow
-            self.epochs.append((item.name, epoch))
+        for epoch in range(start + 1, self.all + 1):
+            self.clock.now += 60 * self.minutes[job.cell] * len(job.seeds) / self.all * self.slow
+            self.epochs.append((self.began[-1], epoch))
             if epoch % every == 0:
                 saved.write_text(json.dumps(epoch))
-            on_epoch(epoch, [])
-        for seed in item.seeds:
+            on_epoch(epoch, [{}])
+        for seed in job.seeds:
             run = folder / f"seed={seed}"
             run.mkdir(exist_ok=True)
-            write_report(run, {"seed": seed, "scores": {}, "facts": {}, "format": FORMAT}, [{"epoch": item.epochs}])
+            write_report(run, {"seed": seed, "scores": {}, "facts": {}, "format": FORMAT}, [{"epoch": self.all}])
             self.clock()
             mark_done(run)
             self.clock()
 
 
-def run(items: list[Item], out: Path, minutes: float, train: Trainer) -> dict[str, int]:
-    return dict(work(items, out, minutes, train.clock, train, say=lambda _: None))
+def one_after_another(tasks: Any, do: Any, count: int, tell: Any, choose: Any) -> None:
+    """Work off tasks in this process."""
+    waiting = list(tasks)
+    while (name := choose(waiting)) is not None:
+        tell(name, True, do(tasks[name], lambda told, name=name: tell(name, False, told)))
+
+
+def run(
+    items: list[Missing], out: Path, minutes: float, train: Trainer, clock: Any = None, **more: Any
+) -> dict[str, int]:
+    """Work through items with a trainer in the place of training, and its clock in the place of time."""
+    train.minutes |= {one.cell: one.each for one in items}
+    with pytest.MonkeyPatch.context() as patch:
+        changed = {
+            "time": SimpleNamespace(time=clock or train.clock), "compose_train": list, "plan": train.plan,
+            "stacks_of": lambda cells, _: [cells], "execute_together": train, "work_off": one_after_another,
+        }  # fmt: skip
+        for name, value in changed.items():
+            patch.setattr(schedule, name, value)
+        return dict(work(items, out, minutes, "cpu", **{"say": lambda _: None, **more}))
 
 
 def test_the_most_valuable_minute_comes_first(tmp_path: Path) -> None:
@@ -93,16 +119,14 @@ def test_the_most_valuable_minute_comes_first(tmp_path: Path) -> None:
         item("two seeds, in two tables", 2.0, (0, 1), shown=2),  # 2 (1 + 1/2) / 4
         replace(item("no files", 0.1), wanting="no files"),
     ]
-    values = [one.value / one.cost for one in items[:3]]
+    values = [one.value / one.minutes for one in items[:3]]
     assert values == pytest.approx([0.25, 0.4, 0.75])
     order = left(items, tmp_path)
     assert [one.cell for one in order] == ["two seeds, in two tables", "fifth seed, short", "first seed, long"]
-    # What fits goes before what does not; a GPU that is twice as fast fits more.
-    assert choose(order, 3.0, 1.0) == order[1]
-    assert choose(order, 3.0, 2.0) == order[0]
-    assert choose(order, 0.1, 1.0) == order[0]
-    assert choose([], 1.0, 1.0) is None
-    assert forecast(order, 4.6, 1.0) == [(order[0], 4.0), (order[1], 0.5), (order[2], 4.0)]
+    # What fits goes before what does not.
+    assert [fitting([one.minutes for one in order], minutes) for minutes in (3.0, 6.0, 0.1)] == [1, 0, 0]
+    assert forecast(order, 4.6) == order
+    assert forecast(order, 4.4) == order[:2]
 
 
 def test_it_stops_in_time_and_goes_on_where_it_stopped(tmp_path: Path) -> None:
@@ -143,7 +167,7 @@ def test_a_queue_killed_anywhere_loses_no_finished_run(at: int, tmp_path: Path) 
     assert run(items, tmp_path, 20.0, train)["done"] == sum(len(one.seeds) for one in left_over) == 4 - len(done)
     assert {path: path.stat().st_mtime_ns for path in done} == done
     assert all(is_done(tmp_path / f"runs/{one.cell}/seed={seed}") for one in items for seed in one.seeds)
-    assert train.began == [one.name for one in left_over]
+    assert train.began == [f"{one.cell}-{one.seeds[0]}" for one in left_over]
     assert not (tmp_path / LOCKS).exists()
 
 
@@ -155,10 +179,10 @@ def test_two_queues_in_one_folder_train_nothing_twice(tmp_path: Path) -> None:
     class First(Trainer):
         """While it trains, another queue runs in the same folder."""
 
-        def __call__(self, item: Item, every: int, on_epoch: OnEpoch) -> None:
-            if len(self.began) == 1:
-                work(items, tmp_path, 2.5, clock, second, say=lambda _: None)
-            super().__call__(item, every, on_epoch)
+        def train(self, *given: Any) -> None:
+            if len(self.began) == 2:
+                run(items, tmp_path, 2.5, second)
+            super().train(*given)
 
     first = First(tmp_path, clock)
     run(items, tmp_path, 20.0, first)
@@ -179,12 +203,13 @@ def test_what_another_queue_finished_while_this_one_chose_is_not_begun(
     items = [item("a", 1.0), item("b", 1.5)]
     first, second = (Trainer(tmp_path, Clock()) for _ in range(2))
 
-    def choose_late(*given: Any) -> Item | None:
+    def fitting_late(*given: Any) -> int:
         if not first.began:
-            first(items[0], 1, lambda *_: None)
-        return choose(*given)
+            monkeypatch.undo()
+            run(items[:1], tmp_path, 20.0, first)
+        return fitting(*given)
 
-    monkeypatch.setattr(slices, "choose", choose_late)
+    monkeypatch.setattr(schedule, "fitting", fitting_late)
     assert run(items, tmp_path, 20.0, second)["done"] == 1
     assert second.began == ["b-0"]
 
@@ -196,16 +221,16 @@ def queue_process(folder: Path, start: Any) -> None:
     """Work through short items of two seeds by the real clock, in a folder a round; write down which were begun."""
 
     class Short(Trainer):
-        def __call__(self, item: Item, every: int, on_epoch: OnEpoch) -> None:
-            (self.out / f"{item.name}.{os.getpid()}").touch(exist_ok=False)
+        def train(self, *given: Any) -> None:
+            (self.out / f"{self.began[-1]}.{os.getpid()}").touch(exist_ok=False)
             time.sleep(0.02)
-            super().__call__(item, every, on_epoch)
+            super().train(*given)
 
     items = [item(f"cell{k}", 0.1, (0, 1)) for k in range(12)]
     for number in range(ROUNDS):
         start.wait()
         out = folder / str(number)
-        work(items, out, 5.0, time.time, Short(out, Clock()), say=lambda _: None)
+        run(items, out, 5.0, Short(out, Clock()), time.time)
 
 
 @pytest.mark.slow
@@ -225,71 +250,60 @@ def test_two_processes_train_nothing_twice(tmp_path: Path) -> None:
         assert len(list((tmp_path / str(number) / "runs").rglob("DONE"))) == 24
 
 
+class Meeting(Trainer):
+    """Trains nothing; some cells meet an error."""
+
+    def __init__(self, out: Path, errors: dict[str, Exception], epochs: int = 10):
+        super().__init__(out, Clock(), epochs=epochs)
+        self.errors = errors
+
+    def train(self, job: Any, every: int, on_epoch: Callable[..., None]) -> None:
+        if job.cell in self.errors:
+            raise self.errors[job.cell]
+
+
 def test_what_failed_is_not_tried_again_until_its_file_is_removed(tmp_path: Path) -> None:
-    clock, tried, items = Clock(), [], [item("a", 1.0), item("b", 2.0)]
-
-    def train(item: Item, every: int, on_epoch: OnEpoch) -> None:
-        tried.append(item.name)
-        if item.cell == "a":
-            raise InputError("no such device")
-        raise OutOfTime
-
+    items = [item("a", 1.0), item("b", 2.0)]
+    train = Meeting(tmp_path, {"a": InputError("no such device"), "b": OutOfTime()})
     for _ in range(2):
-        work(items, tmp_path, 9.0, clock, train, say=lambda _: None)
-    assert tried == ["a-0", "b-0", "b-0"]
+        run(items, tmp_path, 9.0, train)
+    assert train.began == ["a-0", "b-0", "b-0"]
     assert failure(items[0], tmp_path).read_text() == "no such device\n"
     failure(items[0], tmp_path).unlink()
-    work(items, tmp_path, 9.0, clock, train, say=lambda _: None)
-    assert tried[3:] == ["a-0", "b-0"]
-
-
-def meeting(errors: dict[str, Exception], tried: list[str]) -> Any:
-    """Train nothing; some cells meet an error."""
-
-    def train(item: Item, every: int, on_epoch: OnEpoch) -> None:
-        tried.append(item.cell)
-        if item.cell in errors:
-            raise errors[item.cell]
-
-    return train
+    run(items, tmp_path, 9.0, train)
+    assert train.began[3:] == ["a-0", "b-0"]
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EROFS])
 def test_a_full_disk_ends_the_slice_and_is_no_fault_of_a_run(number: int, tmp_path: Path) -> None:
-    items, said, tried = [item("a", 1.0, (0, 1)), item("b", 2.0), item("c", 3.0)], list[str](), list[str]()
-    full = meeting({"b": OSError(number, "no room")}, tried)
-    counts = work(items, tmp_path, 9.0, Clock(), full, say=said.append)
+    items, said = [item("a", 1.0, (0, 1)), item("b", 2.0), item("c", 3.0)], list[str]()
+    full = Meeting(tmp_path, {"b": OSError(number, "no room")})
+    counts = run(items, tmp_path, 9.0, full, say=said.append)
     assert counts == {"done": 2, "failed": 0, "put off": 1, "stopped": 0}
     assert said[-1] == f"put off: [Errno {number}] no room"
-    assert tried == ["a", "b"]
+    assert full.began == ["a-0", "b-0"]
     assert not (tmp_path / QUEUE).exists()
-    tried.clear()
-    assert work(items, tmp_path, 9.0, Clock(), meeting({}, tried), say=said.append)["put off"] == 0
-    assert tried == ["a", "b", "c"]
+    assert run(items, tmp_path, 9.0, again := Meeting(tmp_path, {}))["put off"] == 0
+    assert again.began == ["a-0", "b-0", "c-0"]
 
 
 def test_data_that_cannot_be_fetched_now_are_asked_for_once_a_slice(tmp_path: Path) -> None:
     cells = {"t/no2/erm": 1.0, "t/airfoil/erm": 1.5, "t/no2/mixup": 2.0, "t/crime/erm": 2.5}
-    items, tried = [item(cell, minutes) for cell, minutes in cells.items()], list[str]()
-    items = [replace(one, name=str(k)) for k, one in enumerate(items)]
+    items = [replace(item(cell, minutes), name=str(k)) for k, (cell, minutes) in enumerate(cells.items())]
     errors = {"t/no2/erm": FetchError("out of reach"), "t/airfoil/erm": PermissionError(errno.EACCES, "not yours")}
+    train = Meeting(tmp_path, errors)
     for _ in range(2):
-        counts = work(items, tmp_path, 9.0, Clock(), meeting(errors, tried), say=lambda _: None)
+        counts = run(items, tmp_path, 9.0, train)
         assert counts == {"done": 1, "failed": 0, "put off": 2, "stopped": 0}
-    assert tried == ["t/no2/erm", "t/airfoil/erm", "t/crime/erm"] * 2
+    assert train.began == ["t/no2/erm-0", "t/airfoil/erm-0", "t/crime/erm-0"] * 2
     assert not (tmp_path / QUEUE).exists()
 
 
 def test_checkpoints_come_every_quarter_of_a_minute(tmp_path: Path) -> None:
-    asked: list[int] = []
-
-    def train(item: Item, every: int, on_epoch: OnEpoch) -> None:
-        asked.append(every)
-        raise OutOfTime
-
+    train = Meeting(tmp_path, {"a": OutOfTime()}, epochs=200)
     for minutes, speed in ((100.0, 1.0), (10.0, 1.0), (10.0, 1.6), (1.0, 1.0)):
-        work([replace(item("a", minutes), epochs=200)], tmp_path, 9.0, Clock(), train, speed=speed, say=lambda _: None)
-    assert asked == [1, 5, 8, 10]
+        run([replace(item("a", minutes), epochs=200)], tmp_path, 9.0, train, speed=speed)
+    assert train.every == [1, 5, 8, 10]
 
 
 def test_a_device_s_speed_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -102,9 +102,9 @@ def check_choice(name: str, value: str, choices: tuple[str, ...]) -> str:
 
 def check_flag(name: str, value: bool) -> bool:
     """Return `value` if it is True or False, else raise `InputError`."""
-    if not isinstance(value, bool):
+    if not isinstance(value, bool | np.bool_):
         raise InputError(f"{name} must be True or False, got {shown(value)}")
-    return value
+    return bool(value)
 
 
 def as_number(name: str, value: float) -> float:

@@ -14,7 +14,7 @@ from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
 from cmixup.handle import Training
 from cmixup.methods.base import Method, squared_error
-from cmixup.mixing.base import Mixing
+from cmixup.mixing.base import Mixing, printed_options
 from cmixup.mixing.lam import Lam
 from cmixup.mixing.linear import Linear, interpolate
 from cmixup.model_stack import ModelStack
@@ -101,7 +101,8 @@ class Mix(Method):
             states = model.encode(first.x, layer), model.encode(second.x, layer)  # type: ignore[operator]
             mixed, weight = self.mixing(*states, batch.draws)
             prediction = model.decode(mixed, layer)  # type: ignore[operator]
-        return squared_error(prediction, interpolate(first.y, second.y, weight), batch.draws.get("weight"))
+        target = interpolate(first.y, second.y, batch.draws.get("label_lam", weight))
+        return squared_error(prediction, target, batch.draws.get("weight"))
 
     def step(self, stack: ModelStack, batch: Batch) -> Tensor:
         """Take the mixing's step on the loss, with the partners that the pairing chooses by the current weights."""
@@ -111,9 +112,7 @@ class Mix(Method):
         """Return the pairing's diagnostics."""
         return self.pairing.diagnostics()
 
-    def extra_repr(self) -> str:
-        """Return lambda and layer, for the printed composition."""
-        return f"lam={self.lam!r}, layer={self.layer!r}"
+    extra_repr = printed_options
 
 
 def check_images(mixing: Mixing, model: nn.Module, train: Split, layer: str) -> None:

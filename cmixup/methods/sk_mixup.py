@@ -15,15 +15,12 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from torch import Tensor, nn
+from torch import nn
 
-from cmixup.batch import Batch
 from cmixup.data import RegressionData
 from cmixup.errors import InputError, check_choice, check_positive
-from cmixup.methods.base import squared_error
 from cmixup.methods.mix import Mix
 from cmixup.mixing.lam import Lam
-from cmixup.mixing.linear import interpolate
 from cmixup.order import EpochBatches
 from cmixup.pairing.base import Pairing
 from cmixup.pairing.flat import Standardised
@@ -85,20 +82,6 @@ class SKMixup(Mix):
         if self.label_tau_max is not None and self.label_tau_std is not None:
             drawn["label_lam"] = warped(lam, labels, order.sizes, self.label_tau_max, self.label_tau_std)
         return drawn
-
-    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Return the mean squared error of the mixed batch, labels mixed by their own weight if they have one."""
-        if "label_lam" not in batch.draws:
-            return super().loss(model, batch)
-        partner = batch.partner
-        assert partner is not None
-        layer = self.layers[int(batch.draws["layer"][0])] if "layer" in batch.draws else self.layers[0]
-        target = interpolate(batch.y, partner.y, batch.draws["label_lam"])
-        if layer == "input":
-            return squared_error(model(interpolate(batch.x, partner.x, batch.draws["lam"])), target)
-        own, other = model.encode(batch.x, layer), model.encode(partner.x, layer)  # type: ignore[operator]
-        mixed = interpolate(own, other, batch.draws["lam"])
-        return squared_error(model.decode(mixed, layer), target)  # type: ignore[operator]
 
 
 def warped(lam: np.ndarray, d: np.ndarray, sizes: np.ndarray, tau_max: float, tau_std: float) -> np.ndarray:

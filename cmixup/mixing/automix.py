@@ -210,10 +210,6 @@ class AutoMix(Mixing):
         if state["optimizer"] is not None:
             self.optimizer.load_state_dict(state["optimizer"])
 
-    def extra_repr(self) -> str:
-        """Return the options, for the printed composition."""
-        return f"features={self.features!r}, mask_weight={self.mask_weight:g}, margin={self.margin:g}"
-
     @staticmethod
     def _mixed(batch: Batch, partner: Batch, lam: Tensor, mask: Tensor) -> Batch:
         """Return the batch with this partner, lambda and mask; weights of pairs (Local Mixup) stay."""

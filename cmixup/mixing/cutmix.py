@@ -51,10 +51,6 @@ class CutMix(Mixing):
         kept = 1 - rows.sum(dim=-1) * columns.sum(dim=-1) / (height * width)
         return torch.where(inside.unsqueeze(-3), second, first), kept.to(draws["lam"].dtype)
 
-    def extra_repr(self) -> str:
-        """Return the options, for the printed composition."""
-        return f"probability={self.probability:g}, box_per={self.box_per!r}"
-
 
 def _inside(centre: Tensor, side: Tensor, size: int) -> Tensor:
     """Return `(..., size)` bool: which pixels of an axis lie in a box of length 2 floor(floor(side * size) / 2)."""

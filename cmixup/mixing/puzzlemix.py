@@ -209,11 +209,6 @@ class PuzzleMix(Mixing):
             return means[..., :-1, :, -1, :], means[..., 1:, :, 0, :]
         return means[..., :, :-1, :, -1], means[..., :, 1:, :, 0]
 
-    def extra_repr(self) -> str:
-        """Return the options, for the printed composition."""
-        weights = f"beta={self.beta:g}, gamma={self.gamma:g}, eta={self.eta:g}"
-        return f"levels={self.levels}, {weights}, transport={self.transport}"
-
 
 def saliency(model: nn.Module, x: Tensor, lead: int = 1) -> Tensor:
     """Return `sqrt(mean_c (d sum_k f_k / d x)^2)`, `(..., B, H, W)`, of the model f in evaluation mode.

@@ -12,6 +12,7 @@ from cmixup.batch import Batch
 from cmixup.data import Split
 from cmixup.errors import InputError
 from cmixup.handle import Training
+from cmixup.mixing.base import printed_options
 from cmixup.order import EpochBatches
 
 
@@ -43,6 +44,8 @@ class Pairing(nn.Module, ABC):
     def named_draws(self, order: EpochBatches, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Return the draws of an epoch by name, each aligned with `order.index`: the partners, if they are known."""
         return {"partner": self.draw(order, rng)}
+
+    extra_repr = printed_options
 
     def check_model(self, model: nn.Module) -> None:
         """Raise `InputError` if the pairing needs something that the model does not offer."""

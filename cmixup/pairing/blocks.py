@@ -75,10 +75,6 @@ class Blocks(Pairing):
         """Load what `get_extra_state` returned."""
         self._drawn, self._drawn_self, self._cost = state["drawn"], state["drawn_self"], np.array(state["cost"])
 
-    def extra_repr(self) -> str:
-        """Return the options, for the printed composition."""
-        return f"k={self.k}, metric={self.metric!r}, second={self.second!r}"
-
     def _second_batch(self, batch: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         if self.second == "permutation":
             return rng.permutation(batch)

@@ -74,7 +74,3 @@ class InputDistance(Pairing):
     def diagnostics(self) -> dict[str, float | str]:
         """Return the bandwidth in use and the median over rows of the effective partners' share of the data."""
         return {"bandwidth": self.sigma, "effective_fraction": self._effective}
-
-    def extra_repr(self) -> str:
-        """Return the options, for the printed composition."""
-        return f"bandwidth={self.bandwidth!r}, labels={self.labels}"

@@ -46,7 +46,3 @@ class LabelDistance(Pairing):
         report = diagnose(self._labels, self.sampler.bandwidth)
         names = ("bandwidth", "effective_fraction", "self_probability", "equal_label_probability", "verdict")
         return {name: getattr(report, name) for name in names}
-
-    def extra_repr(self) -> str:
-        """Return the options, for the printed composition."""
-        return f"bandwidth={self.bandwidth!r}"

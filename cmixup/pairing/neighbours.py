@@ -97,7 +97,3 @@ class Neighbours(Pairing):
     def set_extra_state(self, state: Mapping[str, Any]) -> None:
         """Load what `get_extra_state` returned."""
         self.probabilities = state["probabilities"].numpy()
-
-    def extra_repr(self) -> str:
-        """Return the options, for the printed composition."""
-        return f"options={self.options.tolist()}, distance={self.distance!r}"

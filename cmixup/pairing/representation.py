@@ -116,10 +116,6 @@ class RepresentationDistance(Pairing):
         finite = torch.where(d.isinf(), torch.nan, d)
         return parsed[1] * finite.flatten(-2).nanmedian(dim=-1).values[..., None, None]
 
-    def extra_repr(self) -> str:
-        """Return the options, for the printed composition."""
-        return f"bandwidth={self.bandwidth!r}, distance={self.distance!r}, labels={self.labels}, factor={self.factor}"
-
 
 def encode(model: nn.Module, x: Tensor) -> Tensor:
     """Return the last hidden layer `(..., B, D)` in evaluation mode, without gradients; the mode is put back."""

@@ -76,7 +76,3 @@ class SecondBatch(Pairing):
         """Return the bandwidth in use, and its effective fraction over the whole training set."""
         report = diagnose(self._labels, self.sampler.bandwidth)
         return {"bandwidth": report.bandwidth, "effective_fraction": report.effective_fraction}
-
-    def extra_repr(self) -> str:
-        """Return the options, for the printed composition."""
-        return f"bandwidth={self.bandwidth!r}, candidates={self.candidates!r}, factor={self.factor:g}"

@@ -82,7 +82,3 @@ class WholePool(RepresentationDistance):
         blocks = torch.split(self.pool.x, BLOCK, dim=self.pool.y.ndim - 2)
         h = torch.cat([encode(model, block) for block in blocks], dim=-2)
         return torch.cat([h, self.pool.labels.to(h.dtype)], dim=-1) if self.labels else h
-
-    def extra_repr(self) -> str:
-        """Return the options, for the printed composition."""
-        return f"bandwidth={self.bandwidth!r}, distance={self.distance!r}, labels={self.labels}, every={self.every}"

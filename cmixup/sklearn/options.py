@@ -50,13 +50,6 @@ def device_of(device: Any) -> torch.device:
     return found
 
 
-def check_flag(name: str, value: Any) -> bool:
-    """Return `value` if it is True or False, else raise `InputError`."""
-    if not isinstance(value, bool | np.bool_):
-        raise InputError(f"{name} must be True or False, got {value!r}")
-    return bool(value)
-
-
 def check_size(name: str, values: Floats) -> Floats:
     """Return finite values if their squares are finite, too, else raise `InputError`."""
     largest = float(np.abs(values).max(initial=0.0))

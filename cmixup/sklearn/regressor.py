@@ -15,6 +15,7 @@ from cmixup.errors import (
     InputError,
     as_number,
     check_count,
+    check_flag,
     check_nonnegative,
     check_positive,
 )
@@ -22,7 +23,7 @@ from cmixup.sampling.bandwidth import Bandwidth, parse_bandwidth, resolve_bandwi
 from cmixup.sampling.inputs import Floats
 from cmixup.sklearn.fitting import Settings, threads, train_networks
 from cmixup.sklearn.network import arrays_of, mix_points, network_of
-from cmixup.sklearn.options import RandomState, check_flag, check_size, device_of, seed_of
+from cmixup.sklearn.options import RandomState, check_size, device_of, seed_of
 from cmixup.sklearn.persistence import read_estimator, write_estimator
 from cmixup.sklearn.rows import Rows, merged, moments, standardised
 

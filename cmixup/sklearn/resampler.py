@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from sklearn.base import BaseEstimator
 
-from cmixup.errors import InputError, check_nonnegative
+from cmixup.errors import InputError, check_flag, check_nonnegative
 from cmixup.mixing.lam import Beta
 from cmixup.mixing.linear import mix
 from cmixup.sampling.bandwidth import Bandwidth
@@ -17,7 +17,7 @@ from cmixup.sampling.inputs import Floats, Ints
 from cmixup.sampling.sampler import PartnerSampler
 from cmixup.sampling.space import LabelSpace
 from cmixup.seeding import Streams
-from cmixup.sklearn.options import RandomState, check_flag, seed_of
+from cmixup.sklearn.options import RandomState, seed_of
 
 
 class CMixupResampler(BaseEstimator):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.batch import Batch
+from cmixup.handle import Training
 from cmixup.methods.base import squared_error
 from cmixup.methods.mix import Mix
 from cmixup.mixing.base import Loss, Mixing
@@ -20,7 +21,6 @@ from cmixup.mixing.linear import mix
 from cmixup.model_stack import ModelStack
 from cmixup.optim import descend, make_optimizer
 from cmixup.pairing.uniform import Permutation, Uniform
-from cmixup.seeding import Streams
 from cmixup.training.checkpoint import Checkpoints
 from cmixup.training.trainer import Run, train
 from tests.helpers import (
@@ -59,7 +59,7 @@ class Bent(Mixing):
         super().__init__()
         self.bend = nn.Parameter(torch.zeros(()))
 
-    def begin(self, stack: ModelStack, mixings: Sequence[Mixing], streams: Sequence[Streams]) -> None:
+    def begin(self, training: Training) -> None:
         self.optimizer = make_optimizer("adam", [self.bend], 0.05)
 
     def forward(self, first: Any, second: Any, draws: Mapping[str, Tensor]) -> tuple[Any, Tensor]:

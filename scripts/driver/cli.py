@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import sys
@@ -59,22 +58,6 @@ def user_errors() -> Iterator[None]:
 def out_folder(given: str) -> Path:
     """Return where runs are: what the command line gives, else what CMIXUP_OUT says, else `outputs`."""
     return Path(given or os.environ.get("CMIXUP_OUT") or "outputs")
-
-
-def analysis_parser(command: str, description: str | None, presets: str) -> argparse.ArgumentParser:
-    """Return a parser with the options that every analysis of finished runs has.
-
-    Args:
-        command: the command's name below scripts/.
-        description: its docstring.
-        presets: which runs are measured if no preset is given.
-    """
-    parser = argparse.ArgumentParser(prog=f"python -m scripts.{command}", description=description)
-    parser.add_argument("--out", default="", help="where the runs are; default outputs")
-    parser.add_argument("--preset", default="", help=f"whose runs; default {presets}")
-    parser.add_argument("--device", default="", help="auto (default), cpu or cuda")
-    parser.add_argument("--results", default="", help="where numbers, tables and figures go; default results/")
-    return parser
 
 
 def chosen(name: str, text: str, known: list[str]) -> list[str]:

@@ -36,24 +36,24 @@ from scripts.records.experiment import RESULTS, experiments, load_experiment, ma
 from scripts.records.published import published_records, published_reports
 from scripts.records.records import read_csv, records_csv
 from scripts.records.tables import (
-    Table,
+    ResultTable,
     difference_text,
     markdown_rows,
     ours_text,
     paper_text,
+    table_page,
     to_latex,
-    to_markdown,
     to_table_csv,
 )
 from scripts.report import ablation
 from scripts.report.figure_checks import faults_of
 from scripts.report.figure_files import stale_figures, write_figures
-from scripts.report.figures import draw, sweep_figure
-from scripts.report.ladder import to_markdown as to_ladder_markdown
+from scripts.report.figures import draw
+from scripts.report.ladder import ladder_page
 from scripts.report.results_page import page
 from scripts.report.shown import presets, published_ladders, published_sweeps, shown_tables, standard
-from scripts.report.sweep import to_markdown as to_sweep_markdown
-from scripts.report.sweep_figure import draw_sweeps
+from scripts.report.sweep import sweep_page
+from scripts.report.sweep_figure import draw_panels, draw_sweeps
 from scripts.report.table_figure import table_figure
 from scripts.study import pages as study
 from scripts.theory import figures as theory_figures
@@ -73,15 +73,15 @@ def render_texts(records: pd.DataFrame) -> dict[str, str]:
     """Return the text of every rendered file, by its path below results/."""
     texts = {"records.csv": records_csv(records)}
     for experiment, preset, table in shown_tables(records):
-        for suffix, text in ((".md", to_markdown(table)), (".csv", to_table_csv(table)), (".tex", to_latex(table))):
+        for suffix, text in ((".md", table_page(table)), (".csv", to_table_csv(table)), (".tex", to_latex(table))):
             texts[f"tables/{experiment.name}_{preset}{suffix}"] = text
     return texts | spurious_tables() | paired_tables() | sweep_tables() | theory_page() | study.texts()
 
 
 def sweep_tables() -> dict[str, str]:
     """Return the table of every sweep, ladder and preset that has published runs, by its path below results/."""
-    texts = {(e.name, preset): to_sweep_markdown(e, found, preset) for e, preset, found in published_sweeps()}
-    texts |= {(e.name, preset): to_ladder_markdown(e, found, preset) for e, preset, found in published_ladders()}
+    texts = {(e.name, preset): sweep_page(e, found, preset) for e, preset, found in published_sweeps()}
+    texts |= {(e.name, preset): ladder_page(e, found, preset) for e, preset, found in published_ladders()}
     return {f"tables/{name}_{preset}.md": text for (name, preset), text in texts.items()}
 
 
@@ -129,7 +129,7 @@ def _verdicts(blocks: Mapping[str, Any]) -> list[str]:
     return [f"C-Mixup minus ERM over shared seeds, mean [95 % t interval]: {'; '.join(parts)}."] if parts else []
 
 
-def _block(table: Table, dataset: str) -> Any:
+def _block(table: ResultTable, dataset: str) -> Any:
     return next((b for b in table.blocks if b.dataset == dataset), None)
 
 
@@ -153,7 +153,7 @@ def render_pages(
         if experiment.page:
             mine = [c for c in curves if c.experiment == experiment.name]
             parts[f"{results.name}/{experiment.page}"] = {
-                experiment.name: ablation.to_markdown(experiment, records, mine),
+                experiment.name: ablation.variant_tables(experiment, records, mine),
                 "authors": authors_table(
                     load_experiment("table3"), experiment.datasets, evidence, notes("explained", results)
                 ),
@@ -174,8 +174,9 @@ def render_figures(records: pd.DataFrame, curves: Sequence[Curve]) -> dict[str, 
     for experiment in experiments():
         for preset in sorted({c.preset for c in curves if c.experiment == experiment.name and experiment.figure}):
             found[f"{experiment.name}_{preset}"] = draw(experiment, curves, preset)
-        if experiment.variants and (sweeps := ablation.sweeps(experiment, records)):
-            found[experiment.name] = sweep_figure(sweeps, "bandwidth, in units of the label")
+        if experiment.variants and (panels := ablation.panels(experiment, records)):
+            score = f"test {names.metric_title(experiment.metrics[0])}, 95 % t band"
+            found[experiment.name] = draw_panels(panels, "bandwidth, in units of the label", score, "C-Mixup")
     for experiment, preset, swept in published_sweeps():
         found[f"{experiment.name}_{preset}"] = draw_sweeps(swept, experiment.sweep["method"])
     figures = {f"figures/{name}.png": figure for name, figure in found.items()}

@@ -35,10 +35,18 @@ from scripts.records.artefacts import Artefact, load
 from scripts.records.curves import read_curves
 from scripts.records.experiment import RESULTS, Experiment, load_experiment, make_table
 from scripts.records.records import records_frame
-from scripts.records.tables import LEGEND, Table, header, interval_lines, lines, to_latex, to_markdown, to_table_csv
-from scripts.report.ladder import to_markdown as to_ladder_markdown
-from scripts.report.sweep import sweeps
-from scripts.report.sweep import to_markdown as to_sweep_markdown
+from scripts.records.tables import (
+    LEGEND,
+    ResultTable,
+    header,
+    interval_lines,
+    lines,
+    table_page,
+    to_latex,
+    to_table_csv,
+)
+from scripts.report.ladder import ladder_page
+from scripts.report.sweep import sweep_page, sweeps
 from scripts.report.terminal import print_table
 
 KEYS = {
@@ -75,7 +83,7 @@ def choice_of(experiment: Experiment, given: Words) -> Choice:
     return choice
 
 
-def show(table: Table, more: str = "") -> None:
+def show(table: ResultTable, more: str = "") -> None:
     """Print a table to the terminal; `more` is a command that trains what is not in it."""
     console = Console(highlight=False)
     console.print(f"\n[bold]{table.title}[/bold]", LEGEND, sep="\n")
@@ -108,7 +116,7 @@ def show_sweep(experiment: Experiment, choice: Choice, reports: Sequence[dict[st
         raise InputError(f"experiment {experiment.name} has no dataset with two values to show: {reasons}")
     path = Path(choice.out) / "figures" / f"{experiment.name}_{choice.preset}.png"
     write_atomically(path, to_png(draw_sweeps(found, experiment.sweep["method"])))
-    _show_text(to_sweep_markdown(experiment, found, choice.preset, missing), choice, path.stem, f", {path}")
+    _show_text(sweep_page(experiment, found, choice.preset, missing), choice, path.stem, f", {path}")
 
 
 def _show_text(text: str, choice: Choice, stem: str, more: str = "", head: str = "") -> None:
@@ -119,14 +127,14 @@ def _show_text(text: str, choice: Choice, stem: str, more: str = "", head: str =
 
 def show_variants(experiment: Experiment, choice: Choice, missing: Sequence[str]) -> None:
     """Write and print what each change of an ablation does, by all of its runs in the folder."""
-    from scripts.report.ablation import to_markdown as to_ablation_markdown
+    from scripts.report.ablation import variant_tables
 
     for line in missing:
         print(f"- {line}")
     runs = Path(choice.out) / "runs"
     reports = load_reports(runs / experiment.name)
     tracked = [report for report in reports if report["config"]["train"].get("track")]
-    text = to_ablation_markdown(experiment, records_frame(reports), read_curves(tracked, runs))
+    text = variant_tables(experiment, records_frame(reports), read_curves(tracked, runs))
     _show_text(f"{text}\n", choice, experiment.name, head=f"## {experiment.title}\n\n")
 
 
@@ -149,7 +157,7 @@ def show_table(
     built = [method for method in choice.methods if method in trained]
     table = make_table(experiment, records_frame(collect(cells)), choice.preset, built, missing)
     path = Path(choice.out) / "tables" / f"{experiment.name}_{choice.preset}"
-    for suffix, text in ((".md", to_markdown(table)), (".csv", to_table_csv(table)), (".tex", to_latex(table))):
+    for suffix, text in ((".md", table_page(table)), (".csv", to_table_csv(table)), (".tex", to_latex(table))):
         write_atomically(path.with_name(path.name + suffix), text)
     show(table, more)
     print(f"\nWritten: {path}.md, .csv, .tex; runs in {choice.out}/runs")
@@ -167,7 +175,7 @@ def reproduce(experiment: Experiment, choice: Choice, more: str) -> None:
     if experiment.sweep:
         show_sweep(experiment, choice, collect(cells), missing)
     elif experiment.grid:
-        text = to_ladder_markdown(experiment, collect(cells), choice.preset, missing)
+        text = ladder_page(experiment, collect(cells), choice.preset, missing)
         _show_text(text, choice, f"{experiment.name}_{choice.preset}")
     elif experiment.figure:
         show_figure(experiment, choice, collect(cells), missing)

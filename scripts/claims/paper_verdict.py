@@ -9,7 +9,7 @@ from cmixup.errors import InputError
 from scripts.claims.evidence import Evidence, Sample, difference, sample
 from scripts.records import names
 from scripts.records.stats import Interval, Summary
-from scripts.records.tables import Table, markdown_rows
+from scripts.records.tables import ResultTable, markdown_rows
 
 RULE = (
     "**How verdicts are given.** Two means agree if they differ by at most two standard errors of their difference, "
@@ -42,7 +42,7 @@ def agree(first: Mean, second: Mean) -> bool:
     return abs(first.mean - second.mean) <= 2 * error
 
 
-def verdict(ours: Summary, paper: Summary) -> str:
+def against_paper(ours: Summary, paper: Summary) -> str:
     """Return how ours stands to the paper's mean."""
     if ours.n < 2:
         return "one seed: none"
@@ -51,7 +51,7 @@ def verdict(ours: Summary, paper: Summary) -> str:
     return "ours is higher" if ours.mean > paper.mean else "ours is lower"
 
 
-def agreement_lines(table: Table, evidence: Evidence, preset: str, intervals: int = 0) -> list[str]:
+def agreement_lines(table: ResultTable, evidence: Evidence, preset: str, intervals: int = 0) -> list[str]:
     """Return the rule and a Markdown table a dataset, for test RMSE.
 
     Args:
@@ -69,7 +69,7 @@ def agreement_lines(table: Table, evidence: Evidence, preset: str, intervals: in
                 continue
             d = cell.decimals
             paper = Summary(cell.paper, math.nan if cell.paper_std is None else cell.paper_std, 3)
-            given.append(verdict(cell.ours, paper))
+            given.append(against_paper(cell.ours, paper))
             query = {"experiment": "table1", "preset": preset, "dataset": block.dataset, "method": method,
                      "metric": "rmse"}  # fmt: skip
             body.append(

@@ -42,7 +42,7 @@ from scripts.records import names
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv, to_csv
 from scripts.records.stats import summarise
-from scripts.records.tables import Cell, difference_text, markdown_rows, ours_text, paper_text
+from scripts.records.tables import Score, difference_text, markdown_rows, ours_text, paper_text
 
 TABLE, MAIN = "table_spurious", "table3"  # other ratios than the dataset's belong to the first
 DATASET, METHOD, METRIC, PAPER = "rcf_mnist", "erm", "rmse", "tab:spu_strength"
@@ -99,7 +99,7 @@ def render_tables(results: Path = RESULTS) -> dict[str, str]:
     return texts
 
 
-def cells(rows: Sequence[Mapping[str, str]]) -> dict[tuple[float, int], dict[str, Cell]]:
+def cells(rows: Sequence[Mapping[str, str]]) -> dict[tuple[float, int], dict[str, Score]]:
     """Return the table's cells by ratio and epochs, and by colouring; the paper's ratio is the dataset's."""
     standard = float(compose_train([f"dataset={DATASET}"]).dataset.ratio)
     paper = {
@@ -109,7 +109,7 @@ def cells(rows: Sequence[Mapping[str, str]]) -> dict[tuple[float, int], dict[str
     for ratio, epochs in sorted({(float(r["ratio"]), int(r["epochs"])) for r in rows}):
         mine = [r for r in rows if (float(r["ratio"]), int(r["epochs"])) == (ratio, epochs)]
         found[ratio, epochs] = {
-            colour: Cell(summarise([float(r[colour]) for r in mine]), paper[setting] if ratio == standard else None)
+            colour: Score(summarise([float(r[colour]) for r in mine]), paper[setting] if ratio == standard else None)
             for colour, setting in COLOURS.items()
         }
     return found

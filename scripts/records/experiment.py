@@ -19,7 +19,7 @@ from scripts.driver.record import LEARNED_NOTHING
 from scripts.records import names
 from scripts.records.ranks import rank_lines
 from scripts.records.records import read_csv
-from scripts.records.tables import Block, Table, make_block
+from scripts.records.tables import Block, ResultTable, make_block
 
 RESULTS = CONFIG_DIR.parent / "results"
 NOT_PUBLISHED = ("adhoc", "debug", "tune")  # names of runs that belong to no table or figure
@@ -224,7 +224,7 @@ def make_table(
     preset: str,
     methods: Sequence[str] | None = None,
     missing: Sequence[str] = (),
-) -> Table:
+) -> ResultTable:
     """Return the table of one preset: a block for every dataset that has records.
 
     Args:
@@ -265,4 +265,4 @@ def make_table(
     about = f" ({experiment.about_preset[preset]})" if preset in experiment.about_preset else ""
     title = f"{experiment.title}, preset {preset}{about}"
     notes = [*experiment.notes, *rank_lines(blocks, experiment.metrics[0])]
-    return Table(title, blocks, missing, notes)
+    return ResultTable(title, blocks, missing, notes)

@@ -12,7 +12,7 @@ from scripts.records import names
 from scripts.records.tables import Block
 
 
-def mean_ranks(blocks: Sequence[Block], metric: str) -> tuple[list[str], dict[str, float], dict[str, float]]:
+def ranks_beside_paper(blocks: Sequence[Block], metric: str) -> tuple[list[str], dict[str, float], dict[str, float]]:
     """Return the datasets that have every method's score, ours and the paper's, and the mean ranks of both over them.
 
     Methods that the paper has on no dataset do not count. The best score has rank 1; equal scores share the mean of
@@ -50,7 +50,7 @@ def _mean(methods: Sequence[str], scores: list[list[float]], metric: str) -> dic
 
 def rank_lines(blocks: Sequence[Block], metric: str) -> list[str]:
     """Return a sentence on the mean ranks; nothing with one method, or fewer than two datasets that have every one."""
-    datasets, ours, paper = mean_ranks(blocks, metric)
+    datasets, ours, paper = ranks_beside_paper(blocks, metric)
     if len(datasets) < 2 or len(ours) < 2:
         return []
     parts = [f"{names.method_title(m)} {ours[m]:.1f} ({paper[m]:.1f})" for m in sorted(ours, key=ours.__getitem__)]

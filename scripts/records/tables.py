@@ -21,7 +21,7 @@ Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Cell:
+class Score:
     """One method's score: ours, the paper's, both or neither.
 
     `decimals` is how many the paper prints.
@@ -52,14 +52,14 @@ class Block:
 
     dataset: str
     metrics: Sequence[str]
-    cells: Mapping[str, Mapping[str, Cell]]
+    cells: Mapping[str, Mapping[str, Score]]
     compare: str = ""
     intervals: Mapping[str, Mapping[str, Interval]] = field(default_factory=dict)
     notes: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
-class Table:
+class ResultTable:
     """A titled table of blocks; `notes` are on all of them, `missing` lists what is not in it and why."""
 
     title: str
@@ -122,13 +122,13 @@ def _paper_row(paper: Sequence[Row], dataset: str, method: str, metric: str) -> 
     return next((r for r in paper if (r["dataset"], r["method"], r["metric"]) == wanted), None)
 
 
-def _cell(values: Mapping[int, float], row: Row | None, best: bool) -> Cell:
+def _cell(values: Mapping[int, float], row: Row | None, best: bool) -> Score:
     ours = summarise(list(values.values())) if values else None
     if row is None:
-        return Cell(ours, best=best)
+        return Score(ours, best=best)
     text = str(row["mean"])
     decimals = len(text.partition(".")[2])
-    return Cell(ours, float(text), float(row["std"]) if row["std"] else None, decimals, best)
+    return Score(ours, float(text), float(row["std"]) if row["std"] else None, decimals, best)
 
 
 def _plus_minus(mean: float, std: float | None, decimals: int) -> str:
@@ -136,17 +136,17 @@ def _plus_minus(mean: float, std: float | None, decimals: int) -> str:
     return f"{mean:.{decimals}f}{spread}"
 
 
-def ours_text(cell: Cell) -> str:
+def ours_text(cell: Score) -> str:
     """Return our mean ± std, or a dash."""
     return "—" if cell.ours is None else _plus_minus(cell.ours.mean, cell.ours.std, cell.decimals)
 
 
-def paper_text(cell: Cell) -> str:
+def paper_text(cell: Score) -> str:
     """Return the paper's mean ± std, or a dash."""
     return "—" if cell.paper is None else _plus_minus(cell.paper, cell.paper_std, cell.decimals)
 
 
-def difference_text(cell: Cell) -> str:
+def difference_text(cell: Score) -> str:
     """Return ours minus the paper's with its sign, or a dash."""
     return "—" if cell.difference is None else f"{cell.difference:+.{cell.decimals}f}"
 
@@ -202,7 +202,7 @@ def interval_lines(block: Block) -> list[str]:
     return sentences
 
 
-def to_markdown(table: Table) -> str:
+def table_page(table: ResultTable) -> str:
     """Return the whole table as Markdown."""
     parts = [f"## {table.title}", "", LEGEND]
     for block in table.blocks:
@@ -230,7 +230,7 @@ def markdown_rows(head: Sequence[str], body: Sequence[Sequence[str]]) -> list[st
     return [f"| {' | '.join(row)} |" for row in (head, rule, *body)]
 
 
-def to_latex(table: Table) -> str:
+def to_latex(table: ResultTable) -> str:
     """Return one booktabs tabular a dataset."""
     parts = [f"% {table.title}", f"% {_latex(LEGEND)}"]
     for block in table.blocks:
@@ -245,7 +245,7 @@ def _latex(text: str) -> str:
     return text.replace("%", r"\%").replace("±", r"$\pm$").replace("—", "--")
 
 
-def to_table_csv(table: Table) -> str:
+def to_table_csv(table: ResultTable) -> str:
     """Return the table as CSV, one row a dataset, method and metric."""
     rows = [
         {

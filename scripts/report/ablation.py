@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -13,41 +14,26 @@ from scripts.records import names
 from scripts.records.curves import Curve
 from scripts.records.experiment import RESULTS, Experiment, paper_rows
 from scripts.records.records import by_seed, read_csv, select
-from scripts.records.stats import paired, summarise
+from scripts.records.stats import paired
 from scripts.records.tables import markdown_rows
 from scripts.records.variants import Variant, identity, variants
-from scripts.report.figures import Sweep
+from scripts.report.sweep import Point, interval_text, mean_text
+from scripts.report.sweep_figure import Panel, panel
 
 
-def to_markdown(experiment: Experiment, records: pd.DataFrame, curves: Sequence[Curve]) -> str:
+def variant_tables(experiment: Experiment, records: pd.DataFrame, curves: Sequence[Curve]) -> str:
     """Return a table a dataset, and what another selection of the checkpoint would have given."""
     records = select(records, experiment=experiment.name)
-    parts = [
-        (
-            "Mean ± standard deviation over n seeds. Change: paired difference of the test "
-            f"{names.metric_title(experiment.metrics[0])} to the method's first row over shared seeds, mean [95 % t "
-            f"interval]; minus {names.method_title(experiment.methods[0])}: to it with the same change. "
-            "Partners: effective partners as a share of the training rows; 1 is mixup, 0 is ERM."
-        ),
-    ]
+    rival, metrics = names.method_title(experiment.methods[0]), [names.metric_title(m) for m in experiment.metrics]
+    parts: list[str] = []
     for dataset in experiment.datasets:
         mine = [v for v in variants(experiment) if v.dataset == dataset]
         table = [line for v in mine if (line := _line(experiment, records, v, mine))]
         if table:
-            rival = names.method_title(experiment.methods[0])
-            shown = [names.metric_title(metric) for metric in experiment.metrics]
-            head = [
-                names.dataset_title(dataset),
-                "changed",
-                "n",
-                *shown,
-                "change",
-                f"minus {rival}",
-                "partners",
-            ]
+            head = [names.dataset_title(dataset), "changed", "n", *metrics, "change", f"minus {rival}", "partners"]
             parts += ["", *markdown_rows(head, [*_paper(experiment, dataset), *_authors(dataset), *table])]
             parts += ["", *_selection(experiment, [c for c in curves if c.dataset == dataset])]
-    return "\n".join(parts)
+    return "\n".join(parts[1:])
 
 
 def _values(records: pd.DataFrame, experiment: Experiment, variant: Variant, metric: str) -> dict[int, float]:
@@ -59,7 +45,7 @@ def _line(experiment: Experiment, records: pd.DataFrame, variant: Variant, mine:
     values = _values(records, experiment, variant, first)
     if not values:
         return None
-    scores = [summarise(list(_values(records, experiment, variant, m).values())) for m in (first, *others)]
+    scores = [_values(records, experiment, variant, metric) for metric in (first, *others)]
     base = next(v for v in mine if v.method == variant.method)
     change = paired(values, _values(records, experiment, base, first)) if variant != base else None
     # The same change of the first method, or its first row where there is none.
@@ -72,8 +58,8 @@ def _line(experiment: Experiment, records: pd.DataFrame, variant: Variant, mine:
         names.method_title(variant.method),
         variant.label,
         str(len(values)),
-        *(f"{s.mean:.3f} ± {s.std:.3f}" for s in scores),
-        *(f"{i.mean:+.3f} [{i.low:+.3f}, {i.high:+.3f}]" if i else "—" for i in (change, lead)),
+        *(mean_text(each, 3) for each in scores),
+        *(interval_text(found, 3) for found in (change, lead)),
         f"{statistics.fmean(fractions):.3g}" if fractions else "—",
     ]
 
@@ -100,9 +86,9 @@ def _authors(dataset: str, results: Path = RESULTS) -> list[list[str]]:
     lines = []
     for (method, bandwidth), seeds in sorted(runs.items()):
         label = f"the authors' code, bandwidth {float(bandwidth):g}" if bandwidth else "the authors' code"
-        scores = [summarise([float(r[column]) for r in seeds]) for column in ("test_rmse", "worst_rmse")]
-        lines.append([names.method_title(method), label, str(len(seeds)),
-                      *(f"{s.mean:.3f} ± {s.std:.3f}" for s in scores), *"———"])  # fmt: skip
+        scores = [{int(r["seed"]): float(r[column]) for r in seeds} for column in ("test_rmse", "worst_rmse")]
+        texts = [mean_text(each, 3) for each in scores]
+        lines.append([names.method_title(method), label, str(len(seeds)), *texts, *"———"])
     return lines
 
 
@@ -124,33 +110,33 @@ def _selection(experiment: Experiment, curves: Sequence[Curve]) -> list[str]:
     return sentences
 
 
-def sweeps(experiment: Experiment, records: pd.DataFrame) -> list[Sweep]:
-    """Return a panel a dataset: C-Mixup over the bandwidth, beside ERM and what it becomes at an endless bandwidth."""
-    found = []
+def panels(experiment: Experiment, records: pd.DataFrame) -> dict[str, Panel]:
+    """Return a panel a dataset, by title: C-Mixup over the bandwidth beside methods of Table 3, with presets marked."""
+    found = {}
     metric = experiment.metrics[0]
-    records = records[records["experiment"].isin([experiment.name, "table3"])]
+    records = select(records[records["experiment"].isin([experiment.name, "table3"])], split="test", metric=metric)
     for dataset in experiment.datasets:
         mine = [v for v in variants(experiment) if v.dataset == dataset]
         where = identity(experiment.name, next(v for v in mine if v.method == "cmixup"))
         cell = {name: where[name] for name in ("experiment", "dataset", "preset")}
-        points: dict[float, list[float]] = {}
-        for r in select(records, split="test", metric=metric, method="cmixup", **cell).itertuples():
+        swept: dict[float, dict[int, float]] = {}
+        for r in select(records, method="cmixup", **cell).itertuples():
             # A bandwidth such as ["std", 0.3] is another one for each seed and has no place on this axis.
             number = isinstance(r.options.get("method.bandwidth", 0.0), (int, float))
             if number and set(r.options) <= {"method.bandwidth", "train.track"}:
-                points.setdefault(float(r.bandwidth), []).append(float(r.value))
-        if not points:
+                swept.setdefault(float(r.bandwidth), {})[int(r.seed)] = float(r.value)
+        if not swept:
             continue
-        table3 = {"experiment": "table3", "preset": "paper", "options": {}, "dataset": dataset, "metric": metric}
-        levels = {
-            f"{names.method_title(m)} (Table 3)": statistics.fmean(values)
+        table3 = {"experiment": "table3", "preset": "paper", "options": {}, "dataset": dataset}
+        lines = {
+            f"{names.method_title(m)} (Table 3)": scores
             for m in ("erm", "mixup", "manifold_mixup")
-            if (values := by_seed(records, method=m, **table3).values())
+            if (scores := by_seed(records, method=m, **table3))
         }
         marks = {
             f"preset {preset}": float(compose_train([f"dataset={dataset}", f"preset={preset}"]).method.bandwidth)
             for preset in ("paper", "released")
         }
-        title, axis = names.dataset_title(dataset), f"test {names.metric_title(metric)}"
-        found.append(Sweep(title, axis, points, levels, marks))
+        shown = panel([Point(value, swept[value]) for value in sorted(swept)], lines)
+        found[names.dataset_title(dataset)] = replace(shown, marks=marks)
     return found

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import io
-import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -143,41 +141,6 @@ def bandwidth_figure(
         axis.grid(alpha=0.3)
     left.legend(frameon=False, title="dots: published or asked for", fontsize=9, title_fontsize=9)
     figure.tight_layout()
-    return figure
-
-
-@dataclass(frozen=True)
-class Sweep:
-    """A panel of `sweep_figure`: scores by seed of each value, levels to compare with, and values to mark."""
-
-    title: str
-    axis: str
-    points: Mapping[float, Sequence[float]]
-    levels: Mapping[str, float]
-    marks: Mapping[str, float]
-
-
-def sweep_figure(sweeps: Sequence[Sweep], xlabel: str) -> Figure:
-    """Draw mean ± standard deviation of a score over a swept value, every seed a dot, levels as lines."""
-    figure, axes = subplots(1, len(sweeps), figsize=(5.2 * len(sweeps), 3.6))
-    for axis, sweep in zip(axes[0], sweeps, strict=True):
-        x = sorted(sweep.points)
-        values = [np.array(sweep.points[v]) for v in x]
-        for at, seeds in zip(x, values, strict=True):
-            axis.plot([at] * len(seeds), seeds, ".", color="C0", alpha=0.3)
-        spread = [v.std(ddof=1) if len(v) > 1 else 0.0 for v in values]
-        axis.errorbar(x, [v.mean() for v in values], yerr=spread, color="C0", marker="o", capsize=3, label="C-Mixup")
-        for k, (label, level) in enumerate(sweep.levels.items(), start=1):
-            axis.axhline(level, color=f"C{k}", linestyle="--", linewidth=1.2, label=label)
-        for style, (label, at) in zip(itertools.cycle((":", "-.")), sweep.marks.items(), strict=False):
-            axis.axvline(at, color="grey", linestyle=style, linewidth=1.5, label=label)
-        axis.set_xscale("log")
-        axis.set_title(sweep.title)
-        axis.set_xlabel(xlabel)
-        axis.set_ylabel(sweep.axis)
-        axis.grid(alpha=0.3)
-    entries = [axis.get_legend_handles_labels() for axis in axes[0]]
-    legend_below(figure, {label: handle for found in entries for handle, label in zip(*found, strict=True)})
     return figure
 
 

@@ -16,7 +16,7 @@ from scripts.records import names
 from scripts.records.experiment import Experiment
 from scripts.records.stats import Interval, clustered, paired
 from scripts.records.tables import markdown_rows
-from scripts.report.sweep import by_seed, decimals_for, interval_text, mean_text, option_value
+from scripts.report.sweep import decimals_for, interval_text, mean_text, option_value, scores_by_seed
 
 Report = Mapping[str, Any]
 Point = tuple[Any, ...]  # a value of each option of the grid
@@ -34,7 +34,7 @@ def scores_of(experiment: Experiment, reports: Iterable[Report], dataset: str, p
     for report in reports:
         if (report["experiment"], report["dataset"], report["preset"]) == (experiment.name, dataset, preset):
             runs[report["method"], tuple(option_value(report, option) for option in experiment.grid)].append(report)
-    return {key: by_seed(each, experiment.metrics[0]) for key, each in runs.items()}
+    return {key: scores_by_seed(each, experiment.metrics[0]) for key, each in runs.items()}
 
 
 def shapley(value: Callable[[frozenset[str]], float], factors: Sequence[str]) -> dict[str, float]:
@@ -84,7 +84,7 @@ def account(
     return {name: clustered(v, seeds) if len(seeds) > 1 else None for name, v in values.items()}
 
 
-def to_markdown(experiment: Experiment, reports: Sequence[Report], preset: str, missing: Sequence[str] = ()) -> str:
+def ladder_page(experiment: Experiment, reports: Sequence[Report], preset: str, missing: Sequence[str] = ()) -> str:
     """Return the page: a block a dataset, then the account."""
     legend = (
         f"Test {names.metric_title(experiment.metrics[0])}: ERM's mean ± standard deviation over n seeds, and each "

@@ -18,7 +18,7 @@ from scripts.records import names
 from scripts.records.experiment import Experiment
 from scripts.records.published import cell_of
 from scripts.records.records import by_seed, select
-from scripts.records.tables import LEGEND, Block, Table, header, interval_lines, lines
+from scripts.records.tables import LEGEND, Block, ResultTable, header, interval_lines, lines
 from scripts.report.html import document, inline, of_markdown, picture, table
 
 ROW, WIDTH, LEFT, RIGHT = 22, 640, 150, 20  # of a plot, in its own units
@@ -34,7 +34,7 @@ Report = Mapping[str, Any]
 
 
 def page(
-    tables: Sequence[tuple[Experiment, str, Table]],
+    tables: Sequence[tuple[Experiment, str, ResultTable]],
     records: pd.DataFrame,
     reports: Sequence[Report],
     evidence: Evidence,

@@ -14,11 +14,11 @@ from scripts.records.experiment import RESULTS, Experiment, experiments, make_ta
 from scripts.records.layer_choice import choose_variants
 from scripts.records.published import published_reports
 from scripts.records.records import select
-from scripts.records.tables import Table
+from scripts.records.tables import ResultTable
 from scripts.report.sweep import Sweep, sweeps
 
 
-def shown_tables(records: pd.DataFrame) -> list[tuple[Experiment, str, Table]]:
+def shown_tables(records: pd.DataFrame) -> list[tuple[Experiment, str, ResultTable]]:
     """Return every table of the paper that has published records, with its experiment and preset."""
     found = []
     for experiment in experiments():

@@ -93,7 +93,7 @@ def score_of(report: Report, metric: str, split: str = "test") -> float:
     return float(scores[metric])
 
 
-def by_seed(reports: Iterable[Report], metric: str, split: str = "test") -> dict[int, float]:
+def scores_by_seed(reports: Iterable[Report], metric: str, split: str = "test") -> dict[int, float]:
     """Return the scores of runs by seed.
 
     Raises:
@@ -126,7 +126,7 @@ def _point(value: Any, reports: Sequence[Report], metric: str) -> Point:
     fractions = [r["facts"]["effective_fraction"] for r in reports if "effective_fraction" in r["facts"]]
     verdicts = Counter(r["verdict"] for r in sorted(reports, key=lambda r: r["seed"]))
     fraction = statistics.fmean(fractions) if fractions else math.nan
-    return Point(value, by_seed(reports, metric), fraction, verdicts.most_common(1)[0][0])
+    return Point(value, scores_by_seed(reports, metric), fraction, verdicts.most_common(1)[0][0])
 
 
 def number(value: Any) -> float | None:
@@ -171,7 +171,7 @@ def sweeps(experiment: Experiment, reports: Sequence[Report], preset: str) -> li
             where = (experiment.recorded_under(other, dataset), other)
             runs = [r for r in here if (r["experiment"], r["method"]) == where and r["options"] in ({}, shared)]
             if runs:
-                lines[other] = by_seed(runs, metric)
+                lines[other] = scores_by_seed(runs, metric)
         own = part_file("dataset", dataset)["presets"].get(preset, {}).get(option.rpartition(".")[2])
         found.append(Sweep(dataset, option, metric, swept, lines, own))
     return found
@@ -200,7 +200,7 @@ def decimals_for(scores: Iterable[float]) -> int:
     return 4 if max(map(abs, scores)) < 0.1 else 3
 
 
-def to_markdown(experiment: Experiment, found: Sequence[Sweep], preset: str, missing: Sequence[str] = ()) -> str:
+def sweep_page(experiment: Experiment, found: Sequence[Sweep], preset: str, missing: Sequence[str] = ()) -> str:
     """Return the table of a sweep, a block a dataset."""
     about = f" ({experiment.about_preset[preset]})" if preset in experiment.about_preset else ""
     legend = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,7 @@ class Panel:
         fractions: effective-partner fraction of each value; empty where they are all the same or not known.
         bands: left end, right end and verdict of ranges with one verdict; ranges meet in the (geometric) middle of two
             values.
+        marks: values that are marked, by what they are.
     """
 
     x: list[float]
@@ -47,6 +48,7 @@ class Panel:
     lines: dict[str, Interval]
     fractions: list[float]
     bands: list[tuple[float, float, str]]
+    marks: dict[str, float] = field(default_factory=dict)
 
 
 def panel(points: Sequence[Point], lines: dict[str, dict[int, float]] | None = None) -> Panel:
@@ -101,6 +103,8 @@ def draw_panels(panels: dict[str, Panel], xlabel: str, ylabel: str, label: str) 
         for name, level in shows.lines.items():
             lines[name] = axis.axhline(level.mean, color=others[name], linestyle="--", linewidth=1.4, label=name)
             axis.axhspan(level.low, level.high, color=others[name], alpha=0.1, linewidth=0)
+        for style, (name, at) in zip(itertools.cycle((":", "-.")), shows.marks.items(), strict=False):
+            lines[name] = axis.axvline(at, color="grey", linestyle=style, linewidth=1.5, label=name)
         if shows.fractions:
             other = axis.twinx()
             (lines["effective partners"],) = other.plot(shows.x, shows.fractions, ":", color="black", linewidth=1.2)

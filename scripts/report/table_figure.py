@@ -12,11 +12,11 @@ from matplotlib.figure import Figure
 from cmixup.metrics import lower_is_better
 from scripts.records import names
 from scripts.records.records import by_seed
-from scripts.records.tables import Block, Table
+from scripts.records.tables import Block, ResultTable
 from scripts.report.figures import legend_below, looks, subplots
 
 
-def table_figure(tables: Mapping[str, Table], records: pd.DataFrame, metric: str = "rmse") -> Figure:
+def table_figure(tables: Mapping[str, ResultTable], records: pd.DataFrame, metric: str = "rmse") -> Figure:
     """Draw, for each dataset and method, the paper's mean ± std, and below it a line a preset: every seed and the mean.
 
     Args:

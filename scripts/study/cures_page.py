@@ -49,7 +49,7 @@ def parts(records: Sequence[Record]) -> dict[str, str]:
             erm = interval_text(against(mine, arm, BASE), DECIMALS) if arm != BASE else ""
             text = f"{found.mean:.{DECIMALS}f} ± {found.std:.{DECIMALS}f}"
             method = TITLES.get(arm, names.method_title(arm))
-            body.append([title(table), method, str(record["train_rows"]), str(found.n), text, erm, beside])
+            body.append([table_title(table), method, str(record["train_rows"]), str(found.n), text, erm, beside])
         seeds = mine[BASE]["seeds"] if BASE in mine else []
         means = {
             key: np.mean([row[key] for row in seeds]) for key in (seeds[0] if seeds else ()) if key.startswith(BIAS)
@@ -57,7 +57,7 @@ def parts(records: Sequence[Record]) -> dict[str, str]:
         if means:
             level, (near, *_, far) = np.mean([row["test"] for row in seeds]), means.values()
             cells = [*means.values(), level]
-            biases.append([title(table), *(f"{value:.3f}" for value in cells), f"{100 * near / far:.0f} %"])
+            biases.append([table_title(table), *(f"{value:.3f}" for value in cells), f"{100 * near / far:.0f} %"])
             widths = [f"{key.removeprefix(BIAS)} std".replace("any std", "any partner") for key in means]
     kept = [_verdict(cure, records) for cure in CURES if any(record["arm"] == cure for record in records)]
     head = ["", "", "training rows", "n", "test error", "minus ERM", "minus the same without the cure"]
@@ -68,7 +68,7 @@ def parts(records: Sequence[Record]) -> dict[str, str]:
     }
 
 
-def title(table: str) -> str:
+def table_title(table: str) -> str:
     """Return a table's heading."""
     return names.dataset_title(table) if table != "concrete" else "Concrete"
 
@@ -93,9 +93,9 @@ def _verdict(cure: str, records: Sequence[Record]) -> str:
         if (interval := against(mine, cure, CURES[cure])) is not None:
             erm = against(mine, cure, BASE)
             found[table] = (interval, erm)
-    better = [title(table) for table, (interval, _) in found.items() if interval.high < 0]
-    worse = [title(table) for table, (interval, _) in found.items() if interval.low > 0]
-    beats = [title(table) for table, (_, erm) in found.items() if erm is not None and erm.high < 0]
+    better = [table_title(table) for table, (interval, _) in found.items() if interval.high < 0]
+    worse = [table_title(table) for table, (interval, _) in found.items() if interval.low > 0]
+    beats = [table_title(table) for table, (_, erm) in found.items() if erm is not None and erm.high < 0]
     told = f"{TITLES[cure]}: better than without it on {_listed(better)}, worse on {_listed(worse)}"
     return f"{told}; better than ERM on {_listed(beats)}. {'Worth an option.' if beats else 'Not kept as an option.'}"
 

@@ -15,7 +15,7 @@ from scripts.driver.plan import plan
 from scripts.records.curves import Curve
 from scripts.records.experiment import Experiment, load_experiment
 from scripts.records.variants import Variant, identity, variants
-from scripts.report.ablation import to_markdown
+from scripts.report.ablation import variant_tables
 
 SMALL = replace(
     load_experiment("ablation_ood"),
@@ -81,7 +81,7 @@ def test_changes_are_paired_differences_to_the_methods_first_row() -> None:
         *records(SMALL, narrow, {"rmse": [4.0, 5.0, 6.0], "worst_rmse": [7.0, 7.0, 7.0]}),
     ]
     fraction = {**identity(SMALL.name, narrow), "split": "train", "metric": "effective_fraction", "value": 0.04}
-    text = to_markdown(SMALL, pd.DataFrame([*given, fraction], dtype=object), [])
+    text = variant_tables(SMALL, pd.DataFrame([*given, fraction], dtype=object), [])
     assert "| ERM | the paper | 3 | 5.887 ± 0.362 | 10.182 ± 1.745 | — | — | — |" in text
     # Means of the ten seeds of skillcraft, cmixup, bandwidth 1.0 in results/paper/original_rerun.csv.
     assert "| C-Mixup | the authors' code, bandwidth 1 | 10 | 5.915 ± 0.448 | 8.653 ± 0.770 | — | — | — |" in text
@@ -96,5 +96,5 @@ def test_other_selections_of_the_epoch() -> None:
     paper = variants(SMALL)[0]
     given = records(SMALL, paper, {"rmse": [6.0], "worst_rmse": [8.0]})
     curve = Curve(SMALL.name, "skillcraft", "erm", "paper", 0, 2, {"test_rmse": [9.0, 6.0, 5.0, 7.0]})
-    text = to_markdown(SMALL, pd.DataFrame(given, dtype=object), [curve])
+    text = variant_tables(SMALL, pd.DataFrame(given, dtype=object), [curve])
     assert "ERM, preset paper: 6.000 at the epoch chosen on validation, 7.000 at the last, 5.000 at the best" in text

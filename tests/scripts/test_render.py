@@ -12,8 +12,8 @@ import pytest
 
 from cmixup.errors import InputError
 from scripts.claims.check import load as load_claims
+from scripts.claims.paper_verdict import against_paper
 from scripts.claims.paper_verdict import text as mean_text
-from scripts.claims.paper_verdict import verdict
 from scripts.claims.prose import SPAN, pages
 from scripts.driver.predictions import Scored, write_predictions
 from scripts.driver.workspace import mark_done
@@ -25,7 +25,7 @@ from scripts.records.records import check_unique, read_csv, records_csv, records
 from scripts.records.stats import Summary, summarise
 from scripts.render import stale_files
 from scripts.report import ablation
-from scripts.report.ablation import sweeps
+from scripts.report.ablation import panels
 from scripts.report.figures import draw
 from scripts.report.shown import missing_lines, standard
 
@@ -251,20 +251,21 @@ def test_a_list_as_an_option_is_rendered_like_any_other():
     check_unique(both)
     assert ",\"method.bandwidth=['std', 0.3]\"," in records_csv(both)
     assert records_csv(standard(both)) == records_csv(plain)
-    (sweep,) = sweeps(experiment, both.assign(experiment="ablation_ood"))
-    assert sweep.points == {1.0: [given["scores"]["test"]["rmse"]]}  # of the run without the option
-    assert ablation.to_markdown(experiment, both, []) == ablation.to_markdown(experiment, plain, [])
+    (shown,) = panels(experiment, both.assign(experiment="ablation_ood")).values()
+    assert (shown.x, shown.scores[0].mean) == ([1.0], given["scores"]["test"]["rmse"])  # of the run without the option
+    assert shown.marks == {"preset paper": 1.0, "preset released": 4.0}
+    assert ablation.variant_tables(experiment, both, []) == ablation.variant_tables(experiment, plain, [])
 
 
 def test_verdicts_follow_the_rule():
     # Two standard errors: 2 sqrt(0.2^2 / 4 + 0.3^2 / 3) = 0.4.
     ours = Summary(3.0, 0.2, 4)
-    assert verdict(ours, Summary(3.39, 0.3, 3)) == "agrees"
-    assert verdict(ours, Summary(3.41, 0.3, 3)) == "ours is lower"
-    assert verdict(ours, Summary(2.59, 0.3, 3)) == "ours is higher"
-    assert verdict(ours, Summary(2.85, math.nan, 3)) == "agrees"
-    assert verdict(ours, Summary(2.75, math.nan, 3)) == "ours is higher"
-    assert verdict(summarise([3.0]), Summary(9.0, 0.3, 3)) == "one seed: none"
+    assert against_paper(ours, Summary(3.39, 0.3, 3)) == "agrees"
+    assert against_paper(ours, Summary(3.41, 0.3, 3)) == "ours is lower"
+    assert against_paper(ours, Summary(2.59, 0.3, 3)) == "ours is higher"
+    assert against_paper(ours, Summary(2.85, math.nan, 3)) == "agrees"
+    assert against_paper(ours, Summary(2.75, math.nan, 3)) == "ours is higher"
+    assert against_paper(summarise([3.0]), Summary(9.0, 0.3, 3)) == "one seed: none"
     assert mean_text(summarise([3.0]), 2) == "3.00 (n = 1)"
 
 

@@ -17,7 +17,7 @@ from scripts.driver.words import Words
 from scripts.plan import cells
 from scripts.records.artefacts import Artefact
 from scripts.records.experiment import load_experiment, make_table
-from scripts.records.tables import to_markdown
+from scripts.records.tables import table_page
 from scripts.records.variants import variants
 from tests.scripts.sweeps import report
 
@@ -236,7 +236,7 @@ def test_table_2_says_what_it_is():
         for method, values in (("maml", (3.0, 0.2, 2.8)), ("cmixup_meta", (2.0, 0.1, 1.9)))
         for metric, value in zip(experiment.metrics, values, strict=True)
     ]
-    text = to_markdown(make_table(experiment, pd.DataFrame(records, dtype=object), "cpu", ["maml", "cmixup_meta"]))
+    text = table_page(make_table(experiment, pd.DataFrame(records, dtype=object), "cpu", ["maml", "cmixup_meta"]))
     assert "preset cpu (decoder width 16, meta-batch 4, 5000 iterations, 1000 test tasks)" in text
     paper, ours = text.split("### PASCAL3D, our rendering")
     assert "| C-Mixup | 1 | **2.000** | 1.995 ± 0.067 | +0.005 | 0.100 | **1.900** |" in paper

@@ -2,14 +2,14 @@
 
 import pytest
 
-from scripts.records.ranks import mean_ranks, rank_lines
+from scripts.records.ranks import rank_lines, ranks_beside_paper
 from scripts.records.stats import Summary
-from scripts.records.tables import Block, Cell
+from scripts.records.tables import Block, Score
 
 
 def block(dataset: str, metric: str, ours: dict, paper: dict) -> Block:
     cells = {
-        m: {metric: Cell(None if ours[m] is None else Summary(ours[m], 0.1, 3), paper[m])} for m in ours
+        m: {metric: Score(None if ours[m] is None else Summary(ours[m], 0.1, 3), paper[m])} for m in ours
     }  # fmt: skip
     return Block(dataset, [metric], cells)
 
@@ -17,12 +17,12 @@ def block(dataset: str, metric: str, ours: dict, paper: dict) -> Block:
 PAPER = {"erm": 3.0, "mixup": 2.0, "cmixup": 1.0}
 
 
-def test_mean_ranks_are_those_counted_by_hand():
+def test_ranks_beside_paper_are_those_counted_by_hand():
     blocks = [
         block("airfoil", "rmse", {"erm": 1.0, "mixup": 5.0, "cmixup": 2.0}, PAPER),
         block("no2", "rmse", {"erm": 0.5, "mixup": 0.5, "cmixup": 0.7}, PAPER),
     ]
-    datasets, ours, paper = mean_ranks(blocks, "rmse")
+    datasets, ours, paper = ranks_beside_paper(blocks, "rmse")
     assert datasets == ["airfoil", "no2"]
     assert ours == {"erm": (1 + 1.5) / 2, "mixup": (3 + 1.5) / 2, "cmixup": (2 + 3) / 2}
     assert paper == {"erm": 3.0, "mixup": 2.0, "cmixup": 1.0}
@@ -34,13 +34,13 @@ def test_mean_ranks_are_those_counted_by_hand():
 def test_a_score_that_is_no_number_is_last():
     scores = {"erm": float("nan"), "mixup": 9.0, "cmixup": 2.0}
     blocks = [block(d, "rmse", scores, PAPER) for d in ("a", "b")]
-    assert mean_ranks(blocks, "rmse")[1] == {"erm": 3.0, "mixup": 2.0, "cmixup": 1.0}
+    assert ranks_beside_paper(blocks, "rmse")[1] == {"erm": 3.0, "mixup": 2.0, "cmixup": 1.0}
 
 
 @pytest.mark.parametrize("metric", ["r", "worst_r"])
 def test_where_higher_is_better_the_highest_is_first(metric):
     blocks = [block(d, metric, {"erm": 0.1, "cmixup": 0.9}, {"erm": 0.8, "cmixup": 0.2}) for d in ("a", "b")]
-    _, ours, paper = mean_ranks(blocks, metric)
+    _, ours, paper = ranks_beside_paper(blocks, metric)
     assert ours == {"erm": 2.0, "cmixup": 1.0}
     assert paper == {"erm": 1.0, "cmixup": 2.0}
 
@@ -51,15 +51,15 @@ def test_a_dataset_without_every_method_does_not_count():
         block("no2", "rmse", {"erm": 1.0, "cmixup": None}, {"erm": 1.0, "cmixup": 2.0}),
         block("no2", "rmse", {"erm": 1.0, "cmixup": 2.0}, {"erm": None, "cmixup": 2.0}),
     ):
-        assert mean_ranks([whole, hole], "rmse")[0] == ["airfoil"]
+        assert ranks_beside_paper([whole, hole], "rmse")[0] == ["airfoil"]
         assert rank_lines([whole, hole], "rmse") == []
-    assert mean_ranks([], "rmse") == ([], {}, {})
+    assert ranks_beside_paper([], "rmse") == ([], {}, {})
 
 
 def test_methods_that_the_paper_does_not_have_do_not_count():
     ours, paper = {"erm": 2.0, "drnn": 1.0, "cmixup": 3.0}, {"erm": 1.0, "drnn": None, "cmixup": 2.0}
     blocks = [block(d, "rmse", ours, paper) for d in ("crime", "skillcraft")]
-    assert mean_ranks(blocks, "rmse") == (["crime", "skillcraft"], {"erm": 1.0, "cmixup": 2.0}, paper_of(paper))
+    assert ranks_beside_paper(blocks, "rmse") == (["crime", "skillcraft"], {"erm": 1.0, "cmixup": 2.0}, paper_of(paper))
 
 
 def paper_of(paper: dict) -> dict:

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from cmixup.errors import InputError
-from scripts.records.tables import Table, header, lines, make_block, to_latex, to_markdown, to_table_csv
+from scripts.records.tables import ResultTable, header, lines, make_block, table_page, to_latex, to_table_csv
 
 PAPER = [
     {"dataset": "airfoil", "method": "erm", "metric": "rmse", "mean": "2.90", "std": "0.10"},
@@ -88,7 +88,7 @@ def test_intervals_pair_shared_seeds():
 
 
 def test_markdown_shows_ours_paper_and_difference():
-    text = to_markdown(Table("Title", [block(records())], ["Echo: needs a licence"]))
+    text = table_page(ResultTable("Title", [block(records())], ["Echo: needs a licence"]))
     assert "| ERM | 2 | 3.10 ± 0.14 | 2.90 ± 0.10 | +0.20 |" in text
     assert "| mixup | — | — | — | — |" in text
     assert "| C-Mixup | 3 | **4.80 ± 3.64** | 2.70 | +2.10 |" in text
@@ -98,7 +98,7 @@ def test_markdown_shows_ours_paper_and_difference():
 
 def test_latex_escapes_and_balances():
     rows = [*records(), *records(metric="mape")]
-    text = to_latex(Table("T", [block(rows, ("rmse", "mape"))]))
+    text = to_latex(ResultTable("T", [block(rows, ("rmse", "mape"))]))
     assert r"MAPE(\%) ours" in text
     assert "±" not in text
     assert "—" not in text
@@ -108,7 +108,7 @@ def test_latex_escapes_and_balances():
 
 
 def test_csv_holds_unrounded_numbers():
-    (erm, mixup, _) = csv.DictReader(io.StringIO(to_table_csv(Table("T", [block(records())]))))
+    (erm, mixup, _) = csv.DictReader(io.StringIO(to_table_csv(ResultTable("T", [block(records())]))))
     assert float(erm["mean"]) == pytest.approx(3.1, abs=1e-12)
     assert float(erm["difference"]) == pytest.approx(0.2, abs=1e-12)
     assert (mixup["mean"], mixup["n"]) == ("", "0")

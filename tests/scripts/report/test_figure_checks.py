@@ -17,7 +17,7 @@ from cmixup.sampling.bandwidth import diagnose
 from scripts import render
 from scripts.measure.pairs import Pool, candidates, pairings, pairs_figure
 from scripts.records.stats import summarise
-from scripts.records.tables import Block, Cell, Table
+from scripts.records.tables import Block, ResultTable, Score
 from scripts.report import figure_files, table_figure
 from scripts.report.figure_checks import faults
 from scripts.report.figure_files import stale_figures, write_figures
@@ -48,12 +48,12 @@ def presets(n: int) -> Figure:
         cells = {}
         for method in METHODS:
             seeds = random.normal(2, 1, 5)
-            cells[method] = {"rmse": Cell(summarise(list(seeds)), 2.5, 0.2)}
+            cells[method] = {"rmse": Score(summarise(list(seeds)), 2.5, 0.2)}
             records += [
                 {"experiment": "table1", "preset": preset, "dataset": "airfoil", "method": method, "metric": "rmse",
                  "split": "test", "seed": seed, "value": value} for seed, value in enumerate(seeds)
             ]  # fmt: skip
-        shown[preset] = Table("T", [Block("airfoil", ["rmse"], cells)])
+        shown[preset] = ResultTable("T", [Block("airfoil", ["rmse"], cells)])
     return table_figure.table_figure(shown, pd.DataFrame(records, dtype=object))
 
 

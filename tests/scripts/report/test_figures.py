@@ -16,16 +16,14 @@ from cmixup.sampling.bandwidth import diagnose
 from scripts.records.curves import Curve
 from scripts.records.experiment import load_experiment
 from scripts.records.stats import summarise
-from scripts.records.tables import Block, Cell, Table
+from scripts.records.tables import Block, ResultTable, Score
 from scripts.report.figure_checks import faults
 from scripts.report.figures import (
-    Sweep,
     angle_figure,
     bandwidth_figure,
     draw,
     invariance_figure,
     objects_figure,
-    sweep_figure,
     to_png,
 )
 from scripts.report.table_figure import table_figure
@@ -52,10 +50,10 @@ def bars(axis: Axes, vertical: int = 0) -> list[tuple[float, float]]:
     ]
 
 
-def table(paper: tuple[float | None, ...] = (3.5, None)) -> tuple[dict[str, Table], pd.DataFrame]:
+def table(paper: tuple[float | None, ...] = (3.5, None)) -> tuple[dict[str, ResultTable], pd.DataFrame]:
     stds = (0.25, None)
     cells = {
-        method: {"rmse": Cell(summarise(values), mean, std)}
+        method: {"rmse": Score(summarise(values), mean, std)}
         for (method, values), mean, std in zip(SEEDS.items(), paper, stds, strict=True)
     }
     records = [
@@ -63,7 +61,7 @@ def table(paper: tuple[float | None, ...] = (3.5, None)) -> tuple[dict[str, Tabl
          "split": "test", "seed": seed, "value": value}
         for method, values in SEEDS.items() for seed, value in enumerate(values)
     ]  # fmt: skip
-    return {"paper": Table("T", [Block("airfoil", ["rmse"], cells)])}, pd.DataFrame(records, dtype=object)
+    return {"paper": ResultTable("T", [Block("airfoil", ["rmse"], cells)])}, pd.DataFrame(records, dtype=object)
 
 
 def test_table_figure_has_every_seed_the_mean_and_the_papers_bar() -> None:
@@ -99,7 +97,7 @@ def test_every_preset_of_a_table_has_its_own_seeds_colour_and_name() -> None:
 def test_a_preset_of_the_second_panel_alone_is_in_the_legend_and_a_method_without_runs_leaves_its_row_empty() -> None:
     tables, records = table()
     (block,) = tables["paper"].blocks
-    cpu = Table("T", [replace(block, dataset="no2", cells={"cmixup": block.cells["cmixup"]})])
+    cpu = ResultTable("T", [replace(block, dataset="no2", cells={"cmixup": block.cells["cmixup"]})])
     other = records[records["method"] == "cmixup"].assign(preset="cpu", dataset="no2")
     figure = table_figure({**tables, "cpu": cpu}, pd.concat([records, other]))
     assert [text.get_text() for text in figure.legends[0].get_texts()][1:] == ["ours, preset paper", "ours, preset cpu"]
@@ -137,21 +135,6 @@ def test_invariance_figure_has_seeds_means_spreads_and_every_method() -> None:
     assert "8 % of the pairs" in axis.get_title()
     (dotted,) = [line for line in axis.lines if line.get_linestyle() == ":"]
     assert dotted.get_xdata()[0] == pytest.approx(1.1 / 3)  # of ERM
-
-
-def test_sweep_figure_has_every_seed_means_and_levels() -> None:
-    levels = {"ERM": 3.0, "mixup": 6.0}
-    sweep = Sweep("Crime", "test RMSE", {4.0: [5.0, 9.0], 0.1: [1.0, 2.0]}, levels, {"preset paper": 1.0})
-    (axis,) = sweep_figure([sweep], "bandwidth").axes
-    assert [line.get_ydata().tolist() for line in axis.lines if line.get_marker() == "."] == [[1.0, 2.0], [5.0, 9.0]]
-    assert (marks(axis, "o"), marks(axis, "o", 1)) == ([0.1, 4.0], [1.5, 7.0])
-    assert bars(axis, 1)[1] == pytest.approx((7 - math.sqrt(8), 7 + math.sqrt(8)))
-    assert [container.get_label() for container in axis.containers] == ["C-Mixup"]
-    assert (axis.get_title(), axis.get_xlabel(), axis.get_ylabel()) == ("Crime", "bandwidth", "test RMSE")
-    drawn = {line.get_label(): set(line.get_ydata()) for line in axis.lines if line.get_linestyle() == "--"}
-    assert drawn == {"ERM": {3.0}, "mixup": {6.0}}
-    (marked,) = [line for line in axis.lines if line.get_linestyle() == ":"]
-    assert (set(marked.get_xdata()), marked.get_label()) == ({1.0}, "preset paper")
 
 
 def curve(method: str, seed: int, test: list[float], train: list[float]) -> Curve:

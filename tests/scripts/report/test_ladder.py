@@ -14,7 +14,7 @@ from scripts.driver.compose import compose_train
 from scripts.driver.plan import plan
 from scripts.plan import cells
 from scripts.records.experiment import load_experiment
-from scripts.report.ladder import account, scores_of, shapley, to_markdown
+from scripts.report.ladder import account, ladder_page, scores_of, shapley
 from tests.scripts.reports import report
 
 LADDER = load_experiment("ladder")
@@ -94,7 +94,7 @@ def test_options_that_do_not_change_have_no_part_and_missing_corners_no_account(
 
 
 def test_the_page_shows_differences_in_a_row_and_the_account() -> None:
-    text = to_markdown(LADDER, reports(additive), "paper")
+    text = ladder_page(LADDER, reports(additive), "paper")
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert rows[0] == "| label scaling | epochs | lr | n | ERM | C-Mixup minus |"
     assert rows[2].startswith("| none | 100 | 0.01 | 3 | 3.100 ± 0.100 | +0.200 [+0.200, +0.200] |")

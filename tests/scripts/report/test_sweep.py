@@ -18,7 +18,7 @@ from scripts.records import experiment as experiment_module
 from scripts.records.experiment import Experiment, load_experiment
 from scripts.records.published import write_reports
 from scripts.report.shown import published_sweeps
-from scripts.report.sweep import Sweep, limit_lines, points, shown, sweeps, to_markdown
+from scripts.report.sweep import Sweep, limit_lines, points, shown, sweep_page, sweeps
 from scripts.report.sweep_figure import draw_sweeps, panel
 from tests.scripts.sweeps import report
 
@@ -122,7 +122,7 @@ def test_five_datasets_are_five_panels() -> None:
 
 
 def test_the_table_has_paired_differences_and_the_limits() -> None:
-    text = to_markdown(BANDWIDTH, [sweep()], "paper", ["NO2: not at hand"])
+    text = sweep_page(BANDWIDTH, [sweep()], "paper", ["NO2: not at hand"])
     rows = {row.split("|")[1].strip(): [cell.strip() for cell in row.split("|")[2:-1]]
             for row in text.splitlines() if row.startswith("| ")}  # fmt: skip
     half = T3 * 0.5 / math.sqrt(3)  # of 1 - 1.5, 2 - 2, 3 - 2.5
@@ -141,7 +141,7 @@ def test_the_table_has_paired_differences_and_the_limits() -> None:
     (only,) = limit_lines(moved)
     assert only.endswith("the interval excludes 0.")
     assert small in text
-    assert not any(row.startswith("- Limit") for row in to_markdown(ALPHA, [sweep()], "paper").splitlines())
+    assert not any(row.startswith("- Limit") for row in sweep_page(ALPHA, [sweep()], "paper").splitlines())
 
 
 def test_values_are_printed_short() -> None:

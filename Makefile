@@ -133,7 +133,7 @@ reproduce-theory: $(VENV)/.ready ## Simulate Theorems 1 to 3 and check their ord
 	$(PY) -m scripts.measure theory "seeds=$(SEEDS)" "results=$(RESULTS)"
 
 reproduce-bandwidth-check: $(VENV)/.ready ## Say what the published bandwidths do to the pairs, into results/
-	$(PY) -m scripts.bandwidth check
+	$(PY) -m scripts.bandwidth check=1
 
 reproduce-ladder: $(VENV)/.ready ## Train the ladder (label scale x epochs x rate x method) and print it: SEEDS=20 DATASETS=airfoil METHODS=
 	$(PY) -m scripts.reproduce ladder $(NARROW_ALL)

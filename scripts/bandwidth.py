@@ -1,13 +1,12 @@
 """The bandwidth doctor: what a bandwidth does to the pairs, before any training.
 
-`python -m scripts.bandwidth dataset=crime` looks at a dataset's training labels, `labels=my.npy` or `labels=my.csv
-column=price` at yours; `bandwidth=0.1,1` adds bandwidths to the grid, `label_noise=0.3` noise to the labels. `check`
-renders the page of all datasets at hand.
+It looks at a dataset's training labels or at yours. `check=1` renders the page of all datasets at hand instead.
+
+Example: python -m scripts.bandwidth labels=my.csv column=price bandwidth=0.1,1
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -21,11 +20,12 @@ from cmixup.files import write_atomically
 from cmixup.sampling.bandwidth import SUGGESTED_FRACTIONS, BandwidthReport, bandwidth_for_fraction, diagnose
 from datasets.common.fetch import FetchError
 from datasets.common.table.labels import file_labels
-from scripts.driver.cli import out_folder, user_errors
+from scripts.claims.prose import splice
+from scripts.driver.cli import user_errors
 from scripts.driver.compose import compose_train, part_file
 from scripts.driver.compose import names as options
 from scripts.driver.config import check_part, resolved
-from scripts.driver.words import parse_words
+from scripts.driver.words import OUT, Words, parse_words
 from scripts.records import names
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv, to_csv
@@ -35,7 +35,17 @@ from scripts.report.figures import bandwidth_figure, to_png
 from scripts.report.terminal import print_table
 
 GRID = np.logspace(-3, 2, 16)  # multiples of the labels' pooled standard deviation
-KEYS = ("dataset", "labels", "column", "bandwidth", "seed", "label_noise", "out")
+KEYS = {
+    "dataset": "whose training labels; or",
+    "labels": "a file of labels, .npy or .csv",
+    "column": "of a .csv file; default its only one",
+    "bandwidth": "numbers between commas beside those of the grid; default none",
+    "seed": "of the dataset; default 0",
+    "label_noise": "standard deviations of noise on a dataset's labels; default 0",
+    "out": f"{OUT}; the plot goes into its bandwidth/",
+    "check": "1 measures the published bandwidths of all datasets at hand, into results/bandwidth.md; default 0",
+}
+PAGE = "bandwidth.md"
 HEAD = ("bandwidth", "effective fraction", "self-pairing", "pair gap", "uniform gap", "verdict", "where from")
 
 
@@ -106,13 +116,6 @@ def _searching(low: float, high: float) -> str:
     return f"Worth searching: bandwidths from {low:.3g} to {high:.3g} ({shares} of the data as effective partners)."
 
 
-def show(title: str, rows: Sequence[Diagnosis], closing: str) -> None:
-    """Print the doctor's table."""
-    styles = ["bold" if row.source != "grid" else None for row in rows]
-    print_table(HEAD, [row.cells() for row in rows], title, left=len(HEAD), styles=styles)
-    Console(highlight=False).print(closing, markup=False)
-
-
 def check(results: Path = RESULTS) -> str:
     """Measure the published bandwidths of all datasets at hand, into results/bandwidth.{md,csv} and its figure.
 
@@ -138,7 +141,7 @@ def check(results: Path = RESULTS) -> str:
     )
     write_figures({"figures/bandwidth.png": figure}, results)
     write_atomically(file, to_csv(records, list(records[0])))
-    write_atomically(results / "bandwidth.md", text)
+    write_atomically(results / PAGE, text)
     return text
 
 
@@ -168,11 +171,6 @@ def page(rows: Sequence[Mapping[str, str]]) -> str:
         }
         body.append([shown, f"{float(r['label_std']):.4g}", *Diagnosis(BandwidthReport(**given), r["source"]).cells()])
         suggestions[shown] = _searching(float(r["suggested_low"]), float(r["suggested_high"]))
-    legend = (
-        "Training labels of seed 0. Effective fraction: median over rows of 1 / sum_j P_ij², divided by N, self "
-        "included; pair gap: mean label distance of drawn pairs, beside that of uniform pairs. "
-        "`make reproduce-bandwidth-check`."
-    )
     there = {r["dataset"] for r in rows}
     absent = [
         f"- Not in this table: {names.dataset_title(name)}: "
@@ -180,62 +178,46 @@ def page(rows: Sequence[Mapping[str, str]]) -> str:
         for name in checked()
         if name not in there
     ]
-    wanted = ["", "`python -m scripts.data status` says what the absent ones need."] if absent else []
-    lines = [
-        "# What the published bandwidths do",
-        "",
-        legend,
-        "",
-        *markdown_rows(["dataset", "label std", *HEAD], body),
-        "",
-        "![Effective fraction over the bandwidth](figures/bandwidth.png)",
-        "",
-        *(f"- {shown}: {words}" for shown, words in suggestions.items()),
-        *absent,
-        *wanted,
-        "",
-    ]
-    return "\n".join(lines)
+    parts = {
+        "bandwidths": "\n".join(markdown_rows(["dataset", "label std", *HEAD], body)),
+        "worth_searching": "\n".join([*(f"- {shown}: {words}" for shown, words in suggestions.items()), *absent]),
+    }
+    return splice((RESULTS / PAGE).read_text(), parts)
 
 
-def parse(argv: Sequence[str]) -> dict[str, str]:
-    """Read `key=value` words.
-
-    Raises:
-        InputError: another word, an unknown or a missing key.
-    """
-    given = parse_words(argv, KEYS, __doc__)
+def look(given: Words) -> None:
+    """Print and draw what bandwidths do to the labels that the words name."""
     if ("dataset" in given) == ("labels" in given):
         raise InputError("give either dataset=<name> or labels=<file.npy or file.csv>")
-    return given
+    title, wanted = given.get("dataset") or given["labels"], []
+    if "dataset" in given:
+        labels, wanted = dataset_labels(title, given.count("seed"), given.get("label_noise", "0.0")), published(title)
+    else:
+        labels = file_labels(Path(title), given.get("column", ""))
+    try:
+        asked = [(float(b), "asked for") for b in given.get("bandwidth", "").split(",") if b]
+    except ValueError:
+        raise InputError(f"bandwidth must be numbers separated by commas, got {given['bandwidth']!r}") from None
+    rows = examine(labels, [*((b, "grid") for b in grid(labels)), *asked, *wanted])
+    styles = ["bold" if row.source != "grid" else None for row in rows]
+    shown = f"{title}: {len(labels)} labels, standard deviation {labels.std():.4g}"
+    print_table(HEAD, [row.cells() for row in rows], shown, left=len(HEAD), styles=styles)
+    Console(highlight=False).print(suggestion(labels), markup=False)
+    marked = [r.report for r in rows if r.source != "grid"]
+    figure = bandwidth_figure({title: ([r.report for r in rows], marked, float(labels.std()) or 1.0)})
+    path = given.out / "bandwidth" / f"{Path(title).stem}.png"
+    write_atomically(path, to_png(figure))
+    print(f"Plot: {path}")
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
-    words = list(sys.argv[1:] if argv is None else argv)
     with user_errors():
-        if words == ["check"]:
+        given = parse_words(argv, KEYS, __doc__)
+        if given.switch("check"):
             print(check())
-            return
-        given = parse(words)
-        if "dataset" in given:
-            title, seed, noise = given["dataset"], int(given.get("seed", "0")), given.get("label_noise", "0.0")
-            labels = dataset_labels(title, seed, noise)
         else:
-            title, labels = given["labels"], file_labels(Path(given["labels"]), given.get("column", ""))
-        try:
-            asked = [(float(b), "asked for") for b in given.get("bandwidth", "").split(",") if b]
-        except ValueError:
-            raise InputError(f"bandwidth must be numbers separated by commas, got {given['bandwidth']!r}") from None
-        known = published(given["dataset"]) if "dataset" in given else []
-        rows = examine(labels, [*((b, "grid") for b in grid(labels)), *asked, *known])
-        show(f"{title}: {len(labels)} labels, standard deviation {labels.std():.4g}", rows, suggestion(labels))
-        marked = [r.report for r in rows if r.source != "grid"]
-        figure = bandwidth_figure({title: ([r.report for r in rows], marked, float(labels.std()) or 1.0)})
-        path = out_folder(given.get("out", "")) / "bandwidth"
-        path = path / f"{Path(title).stem}.png"
-        write_atomically(path, to_png(figure))
-        print(f"Plot: {path}")
+            look(given)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,13 @@
 """Predict new rows with a finished run, and draw its predictions.
 
-`python -m scripts.predict run=outputs/runs/.../seed=0 table=new.csv out=predictions.csv` writes a column for every
-target, a row for every row of the table. Columns are found by name; others are ignored. Where the table has the
-targets, too, the error is printed. `plot=1` draws prediction against truth, residuals and calibration of the run's test
-rows into its folder (predictions.png).
+A column for every target and a row for every row of the table are written. Columns are found by name; others are
+ignored. Where the table has the targets, too, the error is printed.
+
+Example: python -m scripts.predict run=outputs/runs/.../seed=0 table=new.csv out=predictions.csv
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ import pandas as pd
 import yaml
 
 from cmixup.done import DONE, checked
-from cmixup.errors import InputError, check_choice
+from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from cmixup.saved_run import SavedRun, load_run
 from datasets.common.table.columns import as_numbers
@@ -30,7 +29,12 @@ from scripts.driver.words import parse_words
 from scripts.report.figures import to_png
 from scripts.report.prediction_figure import draw_predictions
 
-KEYS = ("run", "table", "out", "plot")
+KEYS = {
+    "run": "folder of a finished run, such as outputs/runs/.../seed=0",
+    "table": "text file with a header, whose rows are predicted",
+    "out": "file of the predictions; default predictions.csv",
+    "plot": "1 draws prediction against truth, residuals and calibration of the test rows into the folder; default 0",
+}
 
 
 def read_new(path: Path, run: SavedRun) -> pd.DataFrame:
@@ -91,10 +95,10 @@ def draw_run(folder: Path) -> Path:
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
-        given = parse_words(sys.argv[1:] if argv is None else argv, KEYS, __doc__)
+        given = parse_words(argv, KEYS, __doc__)
         if "run" not in given:
             raise InputError("run must name the folder of a finished run: run=outputs/runs/.../seed=0")
-        plot = check_choice("plot", given.get("plot", "0"), ("0", "1", "false", "true")) in ("1", "true")
+        plot = given.switch("plot")
         if "table" not in given and not plot:
             raise InputError("table must name a file to predict: table=new.csv (or give plot=1)")
         folder = Path(given["run"])

@@ -18,7 +18,6 @@ from scripts.bandwidth import (
     grid,
     main,
     page,
-    parse,
     percent,
     published,
     suggestion,
@@ -90,8 +89,8 @@ def test_pickled_arrays_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("words", [["crime"], ["datset=crime"], [], ["dataset=a", "labels=b"]])
 def test_words_that_are_no_options(words: list[str]) -> None:
-    with pytest.raises(InputError):
-        parse(words)
+    with pytest.raises(SystemExit):
+        main(words)
 
 
 def test_the_command_prints_a_table_and_writes_a_plot(

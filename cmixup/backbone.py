@@ -65,6 +65,16 @@ class StackLinear(nn.Linear):
         return torch.baddbmm(self.bias.unsqueeze(-2), x, self.weight.mT)
 
 
+def encode_to(model: nn.Module, x: Any, layer: str) -> Any:
+    """Return the state of inputs `(..., B, ...)` at mix point `layer`; at "input" any model will do."""
+    return x if layer == "input" else model.encode(x, layer)  # type: ignore[operator]
+
+
+def decode_from(model: nn.Module, state: Any, layer: str) -> Tensor:
+    """Return the prediction `(..., B, d_y)` from a state at mix point `layer`."""
+    return model(state) if layer == "input" else model.decode(state, layer)  # type: ignore[operator]
+
+
 def resolve_layer(model: nn.Module, layer: str) -> str:
     """Return the mix point of `model` that `layer` ("input", "hidden" or a name) stands for.
 

@@ -11,6 +11,7 @@ part that draws it:
     label_lam                (M,) float32   weight of a row's label, where it is not the mixing's
     layer                    (M,) int64     place of the mix point in the method's `layers`, one a batch
     weight                   (M,) float32   weight of a row in the loss
+    seed                     (M,) int64     seed of `Batch.rng`, one a batch; see `step_seeds`
     pair                     (M, Q) int64   support example that each of a task's Q queries is mixed with
 
 On tasks `lam` and `weight` are (M, Q).
@@ -28,12 +29,14 @@ from torch import Tensor, nn
 
 from cmixup.data import Split
 from cmixup.errors import InputError
+from cmixup.seeding import StepRandom
 
 # A function from a model (or a stack of models) and inputs to predictions `(..., B, d_y)`.
 PredictFn = Callable[[nn.Module, Any], Tensor]
 
 PARTNERS = {"partner": "partner", "other": "other_partner"}  # draws of rows to read, by their name in `Batch`
-GATHER_KEYS = ("candidates", "view", *(key for name in PARTNERS.values() for key in (name, f"{name}_view")))  # not kept
+# Draws that the trainer uses up, so that they are not among those of a `Batch`.
+GATHER_KEYS = ("candidates", "seed", "view", *(key for name in PARTNERS.values() for key in (name, f"{name}_view")))
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,7 @@ class Batch:
             which a pairing chooses partners in the step, or None.
         other: the rows that its `other_partner` draw points to, a second partner of each row, or None.
         draws: everything else the method drew, each `(..., B)`, or `(..., B, n)` for n numbers a row.
+        rng: numbers of a shape that only the step knows, where the method drew a `seed`; else None.
         labels: labels in their own unit, which pairings compare; `y` where nothing else is given.
     """
 
@@ -59,6 +63,7 @@ class Batch:
     draws: Mapping[str, Tensor] = field(default_factory=dict)
     other: Batch | None = None
     candidates: Batch | None = None
+    rng: StepRandom | None = None
     labels: Tensor = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
@@ -86,6 +91,11 @@ def join_draws(parts: Mapping[str, Mapping[str, np.ndarray]]) -> dict[str, np.nd
                 raise InputError(f"draw {key!r} must have one source, got {found[key][0]} and {part}")
             found[key] = part, values
     return {key: values for key, (_, values) in found.items()}
+
+
+def step_seeds(sizes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return the draw `seed` of an epoch with batches of `sizes`, `(M,)` int64."""
+    return np.repeat(rng.integers(2**63, size=len(sizes)), sizes)
 
 
 def read_rows(split: Split, rows: np.ndarray, device: torch.device | str = "cpu") -> Batch:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -67,6 +67,34 @@ class Streams:
         """Put the generators back into the state of `state_dict`."""
         for name, value in state.items():
             getattr(self, name).bit_generator.state = json.loads(value)
+
+
+class StepRandom:
+    """Random numbers of one step whose shape the step alone knows, such as noise on a hidden layer.
+
+    Each run of a stack has a generator of its own and gets the numbers that it would draw alone.
+
+    Args:
+        seeds: one a run.
+        device: where the numbers are made.
+    """
+
+    def __init__(self, seeds: Sequence[int], device: torch.device | str = "cpu"):
+        self._generators = [torch.Generator(device).manual_seed(seed) for seed in seeds]
+
+    def normal(self, like: torch.Tensor) -> torch.Tensor:
+        """Return standard normal numbers of the shape and dtype of `like`, `(B, ...)`, or `(E, B, ...)` for E runs."""
+        return self._each(torch.randn, like)
+
+    def uniform(self, like: torch.Tensor) -> torch.Tensor:
+        """Return uniform numbers in [0, 1) of the shape and dtype of `like`, as `normal` does."""
+        return self._each(torch.rand, like)
+
+    def _each(self, draw: Callable[..., torch.Tensor], like: torch.Tensor) -> torch.Tensor:
+        how = {"dtype": like.dtype, "device": like.device}
+        if len(self._generators) == 1:
+            return draw(like.shape, generator=self._generators[0], **how)
+        return torch.stack([draw(like.shape[1:], generator=own, **how) for own in self._generators])
 
 
 def forked_torch(device: torch.device) -> contextlib.AbstractContextManager[None]:

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cmixup.backbone import resolve_layer
+from cmixup.backbone import decode_from, encode_to, resolve_layer
 from cmixup.batch import Batch
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError, check_choice, check_count, check_positive
@@ -86,10 +86,8 @@ class ADA(Method):
         """Return the mean squared error on the moved rows and labels."""
         means, gamma = Means(batch.draws["cluster"], batch.y.dtype), batch.draws["gamma"]
         y = moved(batch.y, means, gamma)
-        if self.point == "input":
-            return squared_error(model(moved(batch.x, means, gamma)), y)
-        state = moved(model.encode(batch.x, self.point), means, gamma)  # type: ignore[operator]
-        return squared_error(model.decode(state, self.point), y)  # type: ignore[operator]
+        state = moved(encode_to(model, batch.x, self.point), means, gamma)
+        return squared_error(decode_from(model, state, self.point), y)
 
     def _points(self, rows: np.ndarray) -> np.ndarray:
         """Return the values that cluster the rows `(n_batches, B)`: `(n_batches, B, D)`."""

@@ -2,15 +2,41 @@
 
 from __future__ import annotations
 
+import numpy as np
 from torch import Tensor, nn
 
-from cmixup.batch import Batch
+from cmixup.backbone import decode_from, encode_to, resolve_layer
+from cmixup.batch import Batch, step_seeds
+from cmixup.data import RegressionData
 from cmixup.methods.base import Method, squared_error
+from cmixup.mixing.base import Transform
+from cmixup.order import EpochBatches
+from cmixup.seeding import Streams
 
 
 class ERM(Method):
-    """Train on the mean squared error of the training rows as they are."""
+    """Train on the mean squared error of the training rows as they are, or as a transformation makes them.
+
+    Args:
+        transform: changes the states of rows; None fits the rows as they are.
+        layer: where: "input", "hidden" for the backbone's own mix point, or the name of one.
+    """
+
+    def __init__(self, transform: Transform | None = None, layer: str = "input"):
+        super().__init__()
+        self.transform, self.layer = transform, layer
+
+    def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
+        """Look up the layer."""
+        self.point = resolve_layer(model, self.layer)
+
+    def draw(self, order: EpochBatches, streams: Streams) -> dict[str, np.ndarray]:
+        """Return the steps' seeds if there is a transformation."""
+        return {} if self.transform is None else {"seed": step_seeds(order.sizes, streams.mixing)}
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Return the mean squared error of the batch."""
-        return squared_error(model(batch.x), batch.y)
+        if self.transform is None:
+            return squared_error(model(batch.x), batch.y)
+        state = self.transform(encode_to(model, batch.x, self.point), batch, batch.rng)
+        return squared_error(decode_from(model, state, self.point), batch.y)

@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cmixup.backbone import resolve_layer
+from cmixup.backbone import decode_from, encode_to, resolve_layer
 from cmixup.batch import Batch
 from cmixup.data import RegressionData, Split
 from cmixup.errors import check_between, check_choice, check_positive
@@ -90,7 +90,7 @@ class FOMA(Method):
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Return the mean squared error on the changed rows and labels."""
-        state = batch.x if self.point == "input" else model.encode(batch.x, self.point)  # type: ignore[operator]
+        state = encode_to(model, batch.x, self.point)
         leaves = state if isinstance(state, tuple) else (state,)
         rows = batch.y.ndim - 1  # axes before the features
         parts = [leaf.flatten(start_dim=rows) for leaf in (*leaves, batch.y)]
@@ -99,8 +99,7 @@ class FOMA(Method):
         made = tuple(flat.reshape(leaf.shape) for flat, leaf in zip(new, leaves, strict=True))
         mixed: Any = made if isinstance(state, tuple) else made[0]
         target = y if self.scale_labels else batch.y
-        prediction = model(mixed) if self.point == "input" else model.decode(mixed, self.point)  # type: ignore[operator]
-        return squared_error(prediction, target)
+        return squared_error(decode_from(model, mixed, self.point), target)
 
     def _near(self, row: int, size: int, streams: Streams) -> np.ndarray:
         """Return `row` and `size - 1` rows with labels near its own."""

@@ -8,13 +8,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cmixup.backbone import resolve_layers
-from cmixup.batch import Batch, join_draws
+from cmixup.backbone import decode_from, encode_to, resolve_layers
+from cmixup.batch import Batch, join_draws, step_seeds
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
 from cmixup.handle import Training
 from cmixup.methods.base import Method, squared_error
-from cmixup.mixing.base import Mixing, printed_options
+from cmixup.mixing.base import Mixing, Transform, printed_options
 from cmixup.mixing.lam import Lam
 from cmixup.mixing.linear import Linear, interpolate
 from cmixup.model_stack import ModelStack
@@ -32,14 +32,22 @@ class Mix(Method):
         layer: where: "input", "hidden" (the backbone's own mix point, or one of several that each batch draws) or the
             name of one of its mix points.
         mixing: how two states become one; linear by default.
+        transform: changes the states of rows and of partners before they are mixed.
     """
 
     per_run: ClassVar[tuple[str, ...]] = ("pairing", "lam")  # they only draw
 
-    def __init__(self, pairing: Pairing, lam: Lam, layer: str = "input", mixing: Mixing | None = None):
+    def __init__(
+        self,
+        pairing: Pairing,
+        lam: Lam,
+        layer: str = "input",
+        mixing: Mixing | None = None,
+        transform: Transform | None = None,
+    ):
         super().__init__()
         self.pairing, self.lam, self.layer = pairing, lam, layer
-        self.mixing = mixing or Linear()
+        self.mixing, self.transform = mixing or Linear(), transform
 
     @property
     def stackable(self) -> bool:  # type: ignore[override]
@@ -87,22 +95,24 @@ class Mix(Method):
             own["other_lam"] = self.lam.draw(order.sizes, streams.lam)
         if len(self.layers) > 1:
             own["layer"] = np.repeat(streams.mixing.integers(len(self.layers), size=len(order.sizes)), order.sizes)
+        if self.transform is not None:
+            own["seed"] = step_seeds(order.sizes, streams.mixing)
         return join_draws(parts)
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Return the mean squared error of the mixed batch, weighted by the draw `weight` if there is one."""
-        first, second = batch, batch.partner
-        assert second is not None
+        """Return the mean squared error of the mixed batch, weighted by the draw `weight` if there is one.
+
+        Labels are mixed by the draw `label_lam` if there is one, else by the weight that the mixing gives them.
+        """
+        partner = batch.partner
+        assert partner is not None
         layer = self.layers[int(batch.draws["layer"][0])] if "layer" in batch.draws else self.layers[0]
-        if layer == "input":
-            mixed, weight = self.mixing(first.x, second.x, batch.draws)
-            prediction = model(mixed)
-        else:
-            states = model.encode(first.x, layer), model.encode(second.x, layer)  # type: ignore[operator]
-            mixed, weight = self.mixing(*states, batch.draws)
-            prediction = model.decode(mixed, layer)  # type: ignore[operator]
-        target = interpolate(first.y, second.y, batch.draws.get("label_lam", weight))
-        return squared_error(prediction, target, batch.draws.get("weight"))
+        states = [encode_to(model, rows.x, layer) for rows in (batch, partner)]
+        if self.transform is not None:
+            states = [self.transform(s, rows, batch.rng) for s, rows in zip(states, (batch, partner), strict=True)]
+        mixed, weight = self.mixing(*states, batch.draws)
+        target = interpolate(batch.y, partner.y, batch.draws.get("label_lam", weight))
+        return squared_error(decode_from(model, mixed, layer), target, batch.draws.get("weight"))
 
     def step(self, stack: ModelStack, batch: Batch) -> Tensor:
         """Take the mixing's step on the loss, with the partners that the pairing chooses by the current weights."""
@@ -124,7 +134,7 @@ def check_images(mixing: Mixing, model: nn.Module, train: Split, layer: str) -> 
     training = model.training
     model.eval()
     with torch.no_grad():
-        state = x if layer == "input" else model.encode(x, layer)  # type: ignore[operator]
+        state = encode_to(model, x, layer)
     model.train(training)
     if not isinstance(state, Tensor) or state.ndim < 4 or max(state.shape[-2:]) < 2:
         found = tuple(state.shape) if isinstance(state, Tensor) else type(state).__name__

@@ -16,7 +16,7 @@ from cmixup.handle import Training
 from cmixup.model_stack import ModelStack
 from cmixup.optim import descend
 from cmixup.order import EpochBatches
-from cmixup.seeding import Streams
+from cmixup.seeding import StepRandom, Streams
 
 Loss = Callable[[nn.Module, Batch], Tensor]
 
@@ -25,6 +25,20 @@ def printed_options(part: nn.Module) -> str:
     """Return the constructor's arguments that the part keeps and Python can print, for the printed composition."""
     kept = {name: value for name, value in vars(part).items() if not repr(value).startswith("<")}
     return ", ".join(f"{name}={kept[name]!r}" for name in inspect.signature(type(part)).parameters if name in kept)
+
+
+class Transform(nn.Module, ABC):
+    """Changes the states of rows, each by itself, before they are mixed or fitted."""
+
+    @abstractmethod
+    def forward(self, state: Any, rows: Batch, rng: StepRandom) -> Any:
+        """Return the changed state.
+
+        Args:
+            state: of the rows, `(..., B, *features)`, or a tuple of such tensors.
+            rows: their labels and domains.
+            rng: random numbers of this step.
+        """
 
 
 class Mixing(nn.Module, ABC):

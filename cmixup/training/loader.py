@@ -16,6 +16,7 @@ from cmixup.data import Indexable, ManyViews, Sampled, Split, Together
 from cmixup.errors import InputError
 from cmixup.label_scaling import LabelScaling
 from cmixup.order import EpochBatches
+from cmixup.seeding import StepRandom
 
 CHUNK_BYTES = 32 * 2**20  # rows gathered at once; slices of it are the batches
 Key = tuple[Tensor, Tensor | None]  # the rows `(E, B)` to read, and which view of each
@@ -159,6 +160,8 @@ class BatchLoader:
             if candidates is not None:
                 keys.append((candidates[:, rows].flatten(1), None))
         fetched = self.fetch_each(keys)
+        last = np.cumsum(sizes) - 1
+        seeds = zip(*(d["seed"][last].tolist() for d in draws if "seed" in d), strict=True)
         for rows, group in chunks:
             mine = self._split(next(fetched), group)
             theirs = {name: self._split(next(fetched), group) for name in partners}
@@ -169,6 +172,8 @@ class BatchLoader:
             for b, own in enumerate(mine):
                 draws_of = {name: pieces[b] for name, pieces in extra.items()}
                 with_rows: dict[str, Any] = {name: each[b] for name, each in theirs.items()}
+                if which["seed"] is not None:
+                    with_rows["rng"] = StepRandom(next(seeds), self.device)
                 yield replace(own, draws=draws_of, **with_rows)
 
     def _aligned(self, arrays: list[np.ndarray], device: torch.device) -> Tensor:

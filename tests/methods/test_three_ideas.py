@@ -1,0 +1,246 @@
+"""Three ideas that docs/new_method.md leads to: a learned bandwidth, centres as partners, noise on features."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from cmixup.batch import Batch
+from cmixup.data import RegressionData, Split
+from cmixup.errors import check_count, check_nonnegative, check_positive
+from cmixup.groups import Means
+from cmixup.methods.base import Method, squared_error
+from cmixup.methods.erm import ERM
+from cmixup.methods.mix import Mix
+from cmixup.metrics import metric_of
+from cmixup.mixing.base import Transform
+from cmixup.mixing.lam import Beta, Lam
+from cmixup.order import EpochBatches
+from cmixup.pairing.base import Pairing
+from cmixup.pairing.label import LabelDistance
+from cmixup.sampling.sampler import PartnerSampler
+from cmixup.seeding import Streams
+from cmixup.training.trainer import Run, train
+from tests.helpers import (
+    assert_states_close,
+    assert_states_equal,
+    composed,
+    epoch_batches,
+    fitted,
+    make_data,
+    make_run,
+    make_training,
+    settings,
+    states_differ,
+    train_one,
+)
+from tests.training.test_checkpoint import assert_same, checkpoints, interrupted
+
+
+class LearnedBandwidth(Mix):
+    """C-Mixup with a bandwidth an epoch, drawn by EXP3: one gains weight where validation gains after it."""
+
+    def __init__(self, bandwidths: list, lam: Lam, layer: str = "input", *, rate: float = 0.3):
+        super().__init__(LabelDistance(bandwidths[0]), lam, layer)
+        self.bandwidths, self.rate = bandwidths, check_positive("rate", rate)
+
+    def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
+        super().fit(data, model, streams)
+        self._samplers = [PartnerSampler(data.train.y.numpy(), bandwidth) for bandwidth in self.bandwidths]
+        self._sign = 1 if metric_of(data.selection).lower_is_better else -1
+        self.log_weight, self.arm, self.last = np.zeros(len(self.bandwidths)), 0, float("nan")
+
+    @property
+    def chances(self) -> np.ndarray:
+        weight = np.exp(self.log_weight - self.log_weight.max())
+        return weight / weight.sum()
+
+    def draw(self, order: EpochBatches, streams: Streams) -> dict[str, np.ndarray]:
+        self.arm = int(streams.mixing.choice(len(self.bandwidths), p=self.chances))
+        self.pairing.sampler = self._samplers[self.arm]
+        return super().draw(order, streams)
+
+    def end_epoch(self, epoch: int, validation: float) -> None:
+        gain = np.nan_to_num(self._sign * np.sign(self.last - validation))
+        self.log_weight[self.arm] += self.rate * gain / self.chances[self.arm]
+        self.last = validation
+
+    def diagnostics(self) -> dict[str, float | str]:
+        chances = zip(self.bandwidths, self.chances, strict=True)
+        return super().diagnostics() | {f"chance_{bandwidth}": float(p) for bandwidth, p in chances}
+
+    def get_extra_state(self) -> dict[str, Any]:
+        return {"log_weight": torch.from_numpy(self.log_weight), "arm": self.arm, "last": self.last}
+
+    def set_extra_state(self, state: Mapping[str, Any]) -> None:
+        self.log_weight, self.arm, self.last = state["log_weight"].numpy(), state["arm"], state["last"]
+        self.pairing.sampler = self._samplers[self.arm]
+
+
+class Centres(Pairing):
+    """Mixes a row with the mean of its batch's rows from the same quantile of labels; that partner is no row."""
+
+    in_step: ClassVar[bool] = True
+
+    def __init__(self, clusters: int = 4):
+        super().__init__()
+        self.clusters = check_count("clusters", clusters, 1)
+
+    def fit(self, train: Split) -> None:
+        y = train.y.mean(dim=1).numpy()
+        self._cluster = np.searchsorted(np.quantile(y, np.arange(1, self.clusters) / self.clusters), y)
+
+    def named_draws(self, order: EpochBatches, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        return {"cluster": self._cluster[order.index]}
+
+    def with_partners(self, model: nn.Module, batch: Batch) -> Batch:
+        means, axes = Means(batch.draws["cluster"], batch.y.dtype), batch.y.ndim - 1
+
+        def mean(rows: Tensor) -> Tensor:
+            return means.centred(rows.flatten(start_dim=axes))[1].reshape(rows.shape)
+
+        centres = Batch(mean(batch.x), mean(batch.y), batch.domain, labels=mean(batch.labels))
+        return replace(batch, partner=centres)
+
+
+class Noise(Transform):
+    """Adds normal noise to features, at the layer where rows are mixed or fitted."""
+
+    def __init__(self, std: float):
+        super().__init__()
+        self.std = check_nonnegative("std", std)
+
+    def forward(self, state: Any, rows: Batch, rng: Any) -> Any:
+        return state + self.std * rng.normal(state)
+
+
+IDEAS: dict[str, Callable[[], Method]] = {
+    "learned bandwidth": lambda: LearnedBandwidth([0.05, 0.3, 2.0], Beta(0.5)),
+    "learned bandwidth, hidden": lambda: LearnedBandwidth([0.05, 0.3, 2.0], Beta(0.5), "hidden"),
+    "centres": lambda: Mix(Centres(), Beta(0.5)),
+    "centres, hidden": lambda: Mix(Centres(), Beta(0.5), "hidden"),
+    "noise": lambda: ERM(Noise(0.1)),
+    "noise, hidden": lambda: ERM(Noise(0.1), "hidden"),
+    "noise and C-Mixup, hidden": lambda: Mix(LabelDistance(0.3), Beta(0.5), "hidden", transform=Noise(0.1)),
+}
+
+
+@pytest.mark.parametrize("name", IDEAS)
+def test_each_idea_trains_and_a_stack_equals_its_runs_alone(name: str) -> None:
+    how = {"epochs": 4, "optimizer": "sgd"}
+    together = train([make_run(IDEAS[name](), seed) for seed in range(3)], settings(**how))
+    for seed, result in enumerate(together):
+        alone = train_one(IDEAS[name](), seed, **how)
+        assert (result.stack, result.failure) == (3, None)
+        assert_states_close(alone.state_dict, result.state_dict, 1e-5)
+        assert alone.diagnostics.keys() == result.diagnostics.keys()
+    assert states_differ(together[0].state_dict, train_one(ERM(), 0, **how).state_dict)
+
+
+@pytest.mark.parametrize("name", IDEAS)
+def test_each_idea_goes_on_after_a_stop(name: str, tmp_path: Path) -> None:
+    def make() -> list[Run]:
+        return [make_run(IDEAS[name](), seed) for seed in (0, 1)]
+
+    straight = train(make(), settings(epochs=5))
+    assert all(min(row["val_rmse"] for row in run.history[1:]) < run.history[0]["val_rmse"] for run in straight)
+    assert_same(interrupted(make, checkpoints(tmp_path), 2), straight)
+
+
+def test_the_weight_of_a_bandwidth_follows_validation() -> None:
+    method: Any = fitted(make_run(LearnedBandwidth([0.1, 0.3, 2.0], Beta(0.5), rate=0.3))).method
+    method.arm = 1
+    for epoch, validation in enumerate((2.0, 1.5, 1.5), start=1):  # the first says nothing, the third neither
+        method.end_epoch(epoch, validation)
+    assert method.log_weight.tolist() == pytest.approx([0, 0.9, 0])
+    method.arm = 2
+    method.end_epoch(4, 1.6)
+    chance = 1 / (2 + np.exp(0.9))
+    assert method.log_weight.tolist() == pytest.approx([0, 0.9, -0.3 / chance])
+    before = method.log_weight.tolist()
+    method.end_epoch(5, float("nan"))
+    assert method.log_weight.tolist() == before
+    assert sum(method.chances) == pytest.approx(1)
+
+
+def test_one_bandwidth_is_cmixup_and_each_has_its_own_kernel() -> None:
+    data = make_data(3)
+    plain = train_one(composed("cmixup", bandwidth=0.3), 3, data, epochs=3)
+    ours = train_one(LearnedBandwidth([0.3], Beta(0.5)), 3, data, epochs=3)
+    assert_states_equal(ours.state_dict, plain.state_dict)
+    run = make_run(LearnedBandwidth([1e-6, 1e6], Beta(0.5)), 3, data)
+    (order, _), method = epoch_batches(run), run.method
+    assert isinstance(method, LearnedBandwidth)
+    own = []
+    for method.log_weight in np.array([[9.0, -99.0], [-99.0, 9.0]]):
+        own.append(float((method.draw(order, run.streams)["partner"] == order.index).mean()))
+    assert own[0] == 1
+    assert own[1] < 0.2
+
+
+@pytest.mark.parametrize("seeds", [(0,), (0, 1)])
+def test_centres_are_means_of_the_batch_in_a_quantile_of_labels(seeds: tuple[int, ...]) -> None:
+    runs = [make_run(Mix(Centres(3), Beta(0.5)), seed) for seed in seeds]
+    training = make_training(runs, label_scaling="standard")
+    orders = [run.method.order(run.data.train, 16, run.streams, drop_last=False) for run in runs]
+    draws = [run.method.draw(order, run.streams) for run, order in zip(runs, orders, strict=True)]
+    batch = next(training.batches(orders, draws))
+    partner = training.method.pairing.with_partners(training.stack.model, batch).partner
+    for e, run in enumerate(runs):
+        split, rows = run.data.train, orders[e].index[:16]
+        third = np.searchsorted(np.quantile(split.y.numpy(), [1 / 3, 2 / 3]), split.y.numpy().ravel())[rows]
+        for i in range(16):
+            same = torch.from_numpy(rows[third == third[i]])
+            of = partner.picked(lambda part, e=e: part if len(seeds) == 1 else part[e])  # type: ignore[misc]
+            torch.testing.assert_close(of.x[i], split.x[same].mean(dim=0))
+            torch.testing.assert_close(of.labels[i], split.y[same].mean(dim=0))
+    torch.testing.assert_close(partner.y, training.stack.labels.scale(partner.labels), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("layer", ["input", "hidden"])
+def test_noise_is_that_of_the_seed_of_each_step(layer: str) -> None:
+    run = make_run(ERM(Noise(0.5), layer), 2)
+    training = make_training([run])
+    order = run.method.order(run.data.train, 16, run.streams, drop_last=False)
+    drawn = run.method.draw(order, run.streams)
+    seeds = drawn["seed"].reshape(3, 16)
+    assert (seeds == seeds[:, :1]).all()
+    assert len(set(seeds[:, 0])) == 3
+    model: Any = training.stack.model
+    for batch, seed in zip(training.batches([order], [drawn]), seeds[:, 0], strict=True):
+        h = batch.x if layer == "input" else model.encode(batch.x, model.default_layer)
+        noisy = h + 0.5 * torch.randn(h.shape, generator=torch.Generator().manual_seed(int(seed)))
+        prediction = model(noisy) if layer == "input" else model.decode(noisy, model.default_layer)
+        torch.testing.assert_close(run.method.loss(model, batch), squared_error(prediction, batch.y))
+
+
+def test_without_strength_the_method_is_what_it_was_and_partners_have_noise_of_their_own() -> None:
+    data = make_data(4)
+    for make in (
+        lambda noise: ERM(noise, "hidden"),
+        lambda noise: Mix(LabelDistance(0.3), Beta(0.5), "hidden", transform=noise),
+    ):
+        none, plain, some = (train_one(make(noise), 4, data, epochs=2) for noise in (Noise(0.0), None, Noise(0.2)))
+        assert_states_equal(none.state_dict, plain.state_dict)
+        assert states_differ(some.state_dict, plain.state_dict)
+    seen: list[Tensor] = []
+
+    class Watched(Noise):
+        def forward(self, state: Any, rows: Batch, rng: Any) -> Any:
+            found = super().forward(state, rows, rng)
+            seen.append(found - state)
+            return found
+
+    run = make_run(Mix(LabelDistance(0.3), Beta(0.5), transform=Watched(1.0)), 4, data)
+    _, batches = epoch_batches(run)
+    run.method.loss(run.model, batches[0])
+    assert len(seen) == 2
+    assert abs(float(torch.corrcoef(torch.stack([noise.flatten() for noise in seen]))[0, 1])) < 0.5
+    assert 0.7 < float(seen[0].std()) < 1.3

@@ -9,9 +9,8 @@ python -m scripts.render claims failing=1
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -36,11 +35,6 @@ from scripts.records.experiment import RESULTS, experiments, load_experiment, ma
 from scripts.records.published import published_records, published_reports
 from scripts.records.records import read_csv, records_csv
 from scripts.records.tables import (
-    ResultTable,
-    difference_text,
-    markdown_rows,
-    ours_text,
-    paper_text,
     table_page,
     to_latex,
     to_table_csv,
@@ -85,52 +79,10 @@ def sweep_tables() -> dict[str, str]:
     return {f"tables/{name}_{preset}.md": text for (name, preset), text in texts.items()}
 
 
-def readme_table(records: pd.DataFrame) -> str:
-    """Return README's table: test RMSE of Table 1, both presets beside the paper, and the paired differences."""
-    experiment = load_experiment("table1")
-    tables = {p: make_table(experiment, standard(records), p) for p in presets(records, "table1")}
-    parts = []
-    for dataset in experiment.datasets:
-        blocks = {p: b for p, t in tables.items() if (b := _block(t, dataset))}
-        if not blocks:
-            continue
-        head = [f"{names.dataset_title(dataset)}, test RMSE", "paper"]
-        for preset in blocks:
-            head += [f"ours, preset {preset}", "diff"]
-        body = []
-        for method in experiment.methods:
-            cells = {p: b.cells[method]["rmse"] for p, b in blocks.items()}
-            if not any(c.ours for c in cells.values()):
-                continue
-            line = [names.method_title(method), paper_text(next(iter(cells.values())))]
-            for cell in cells.values():
-                line += [f"**{ours_text(cell)}**" if cell.best else ours_text(cell), difference_text(cell)]
-            body.append(line)
-        parts += [*markdown_rows(head, body), "", *_verdicts(blocks), ""]
-    return "\n".join(parts).rstrip()
-
-
 def agreement(records: pd.DataFrame, evidence: Evidence, verdicts: Sequence[Verdict] = ()) -> str:
     """Return the part of results/README.md that says what reproduces, preset released."""
     table = make_table(load_experiment("table1"), standard(records), "released")
     return "\n".join(agreement_lines(table, evidence, "released", intervals(verdicts)))
-
-
-def _verdicts(blocks: Mapping[str, Any]) -> list[str]:
-    parts = []
-    for preset, block in blocks.items():
-        interval = block.intervals.get("erm", {}).get("rmse")
-        if interval:
-            d = block.cells["erm"]["rmse"].decimals
-            parts.append(
-                f"{interval.mean:+.{d}f} [{interval.low:+.{d}f}, {interval.high:+.{d}f}] "
-                f"(preset {preset}, n = {interval.n})"
-            )
-    return [f"C-Mixup minus ERM over shared seeds, mean [95 % t interval]: {'; '.join(parts)}."] if parts else []
-
-
-def _block(table: ResultTable, dataset: str) -> Any:
-    return next((b for b in table.blocks if b.dataset == dataset), None)
 
 
 def published_curves(results: Path = RESULTS) -> list[Curve]:
@@ -146,7 +98,7 @@ def render_pages(
     evidence, by_name = Evidence(records, results), {verdict.claim.name: verdict for verdict in verdicts}
     readme = f"{results.name}/README.md"
     parts = {
-        "README.md": {"table1": readme_table(records), "study": study.headline()},
+        "README.md": {"study": study.headline()},
         readme: {"map": map_lines(evidence, verdicts, results), "agreement": agreement(records, evidence, verdicts)},
     }
     for experiment in experiments():

@@ -20,7 +20,7 @@ import pandas as pd
 from cmixup.errors import InputError
 from scripts.records.experiment import RESULTS, Experiment, load_experiment, paper_rows
 from scripts.records.records import options_text, read_csv
-from scripts.records.stats import Interval, Summary, clustered, paired, summarise
+from scripts.records.stats import Interval, Summary, clustered, paired, summarise, welch
 
 Query = Mapping[str, Any]
 CELL = ("experiment", "dataset", "preset", "method", "options", "split", "metric")
@@ -78,24 +78,6 @@ def difference(first: Sample, second: Sample) -> Interval | None:
         return paired(first.values, second.values)
     shared = sorted(set(first.values) & set(second.values))
     return clustered([first.values[u] - second.values[u] for u in shared], [first.clusters[u] for u in shared])
-
-
-def welch(first: Summary, second: Summary) -> Interval | None:
-    """Return Welch's 95 % t interval of the difference of two means, or None where a side has no spread.
-
-    The number that it names is that of the smaller sample.
-    """
-    if first.n < 2 or second.n < 2 or math.isnan(first.std + second.std):
-        return None
-    from scipy.special import stdtrit
-
-    parts = [s.std**2 / s.n for s in (first, second)]
-    mean, error = first.mean - second.mean, math.sqrt(sum(parts))
-    if error == 0:
-        return Interval(mean, mean, mean, min(first.n, second.n))
-    freedom = sum(parts) ** 2 / sum(p**2 / (s.n - 1) for p, s in zip(parts, (first, second), strict=True))
-    half = float(stdtrit(freedom, 0.975)) * error
-    return Interval(mean, mean - half, mean + half, min(first.n, second.n))
 
 
 class Evidence:

@@ -91,3 +91,21 @@ def clustered(values: Sequence[float], clusters: Sequence[Hashable], level: floa
     error = math.sqrt(n / (n - 1) * math.fsum(d * d for d in sums.values())) / len(values)
     half = float(stdtrit(n - 1, 0.5 + level / 2)) * error
     return Interval(mean, mean - half, mean + half, n)
+
+
+def welch(first: Summary, second: Summary) -> Interval | None:
+    """Return Welch's 95 % t interval of the difference of two means, or None where a side has no spread.
+
+    The number that it names is that of the smaller sample.
+    """
+    if first.n < 2 or second.n < 2 or math.isnan(first.std + second.std):
+        return None
+    from scipy.special import stdtrit
+
+    parts = [s.std**2 / s.n for s in (first, second)]
+    mean, error = first.mean - second.mean, math.sqrt(sum(parts))
+    if error == 0:
+        return Interval(mean, mean, mean, min(first.n, second.n))
+    freedom = sum(parts) ** 2 / sum(p**2 / (s.n - 1) for p, s in zip(parts, (first, second), strict=True))
+    half = float(stdtrit(freedom, 0.975)) * error
+    return Interval(mean, mean - half, mean + half, min(first.n, second.n))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import bdtr, ndtr, stdtr, stdtrit
+from scipy.special import bdtr, stdtr, stdtrit
 
 from scripts.records.stats import Interval, clustered, paired
 
@@ -146,23 +146,14 @@ def critical_difference(methods: int, tables: int, level: float) -> float:
 def wilcoxon(differences: Sequence[float]) -> float:
     """Return the two-sided p value of the signed-rank test (zeros left out), exact without ties up to 50 values.
 
-    Otherwise the normal approximation with the correction for ties is used.
+    Otherwise the normal approximation with the corrections for ties and for continuity is used.
     """
-    values = np.array([d for d in differences if d != 0])
-    n = len(values)
-    if n == 0:
-        return 1.0
-    ranks = np.array(ranked(np.abs(values).tolist()))
-    smaller = min(ranks[values > 0].sum(), ranks[values < 0].sum())
-    if n <= 50 and len(set(ranks)) == n:
-        ways = np.zeros(n * (n + 1) // 2 + 1)
-        ways[0] = 1.0
-        for rank in range(1, n + 1):
-            ways[rank:] = ways[rank:] + ways[:-rank]
-        return float(min(1.0, 2 * ways[: int(smaller) + 1].sum() / 2.0**n))
-    _, ties = np.unique(ranks, return_counts=True)
-    variance = n * (n + 1) * (2 * n + 1) / 24 - (ties**3 - ties).sum() / 48
-    return float(min(1.0, 2 * ndtr((smaller + 0.5 - n * (n + 1) / 4) / math.sqrt(variance))))
+    from scipy.stats import wilcoxon as signed_ranks  # slow to import
+
+    values = [d for d in differences if d != 0]
+    exact = len(values) <= 50 and len({abs(d) for d in values}) == len(values)
+    method = "exact" if exact else "approx"
+    return float(signed_ranks(values, method=method, correction=True).pvalue) if values else 1.0
 
 
 def against_erm(scores: Scores, methods: Sequence[str]) -> dict[str, float]:
@@ -197,5 +188,6 @@ def explained(whole: Mapping[str, Effect], part: Mapping[str, Effect]) -> tuple[
 
 def ranked(values: Sequence[float]) -> list[float]:
     """Return the ranks of values from 1, the mean of their places where they tie."""
-    array = np.array(values)
-    return [(float((array < v).sum()) + float((array <= v).sum()) + 1) / 2 for v in values]
+    from scipy.stats import rankdata
+
+    return [float(rank) for rank in rankdata(values)]

@@ -14,13 +14,12 @@ from cmixup.errors import InputError
 from scripts import render as command
 from scripts.claims.authors import authors_table, reason
 from scripts.claims.check import Verdict, check, check_all, intervals, load
-from scripts.claims.evidence import Evidence, difference, sample, welch
+from scripts.claims.evidence import Evidence, difference, sample
 from scripts.claims.paper_verdict import agree
 from scripts.claims.prose import sentence, splice
 from scripts.claims.statistic import Number, evaluate, holds
 from scripts.records.experiment import RESULTS, load_experiment
 from scripts.records.records import records_csv
-from scripts.records.stats import Summary
 
 QUERY = {"experiment": "e", "dataset": "airfoil", "preset": "paper", "metric": "rmse"}
 SCORES = {"erm": (1.0, 2.0, 3.0), "mixup": (2.0, 4.0, 3.0), "cmixup": (1.0, 1.5, 2.5)}
@@ -84,18 +83,6 @@ def test_the_authors_runs_of_several_layers_are_told_apart(tmp_path: Path) -> No
 def test_a_difference_of_single_seeds_has_no_interval() -> None:
     found = take({"difference": ["cmixup", "erm"]}, frame({"cmixup": (1.0,), "erm": (3.0,)}))
     assert (found.mean, found.n, math.isnan(found.low)) == (-2.0, 1, True)
-
-
-def test_welchs_interval_is_that_of_the_textbook() -> None:
-    # Variances of the means 0.04 and 0.09, 4.87 degrees of freedom: t = 2.5898, times sqrt(0.13).
-    found = welch(Summary(5.0, 0.4, 4), Summary(3.0, 0.6, 4))
-    assert found is not None
-    assert (found.mean, found.n) == (2.0, 4)
-    freedom = 0.13**2 / (0.04**2 / 3 + 0.09**2 / 3)
-    assert freedom == pytest.approx(5.2268, abs=1e-4)
-    assert found.high - found.mean == pytest.approx(2.5375 * math.sqrt(0.13), abs=1e-3)
-    assert welch(Summary(5.0, math.nan, 1), Summary(3.0, 0.6, 4)) is None
-    assert welch(Summary(5.0, 0.0, 4), Summary(5.0, 0.0, 4)).low == 0.0  # type: ignore[union-attr]
 
 
 def test_only_the_same_units_are_paired() -> None:

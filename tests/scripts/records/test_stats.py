@@ -2,10 +2,11 @@
 
 import math
 
+import numpy as np
 import pytest
 
 from cmixup.errors import InputError
-from scripts.records.stats import clustered, paired, summarise
+from scripts.records.stats import Summary, clustered, paired, summarise, welch
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
@@ -65,3 +66,32 @@ def test_clusters_must_fit_and_be_several():
     assert clustered([1.0, 2.0], "aa") is None
     with pytest.raises(InputError, match="clusters must name one for each of 2 values, got 1"):
         clustered([1.0, 2.0], "a")
+
+
+def test_welchs_interval_is_that_of_the_textbook() -> None:
+    # Variances of the means 0.04 and 0.09, 4.87 degrees of freedom: t = 2.5898, times sqrt(0.13).
+    found = welch(Summary(5.0, 0.4, 4), Summary(3.0, 0.6, 4))
+    assert found is not None
+    assert (found.mean, found.n) == (2.0, 4)
+    freedom = 0.13**2 / (0.04**2 / 3 + 0.09**2 / 3)
+    assert freedom == pytest.approx(5.2268, abs=1e-4)
+    assert found.high - found.mean == pytest.approx(2.5375 * math.sqrt(0.13), abs=1e-3)
+    assert welch(Summary(5.0, math.nan, 1), Summary(3.0, 0.6, 4)) is None
+    assert welch(Summary(5.0, 0.0, 4), Summary(5.0, 0.0, 4)).low == 0.0  # type: ignore[union-attr]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("level", [0.9, 0.95])
+def test_intervals_are_scipys(level: float) -> None:
+    from scipy.stats import ttest_ind, ttest_rel
+
+    first, second = np.random.default_rng(0).normal([[1.0], [0.5]], [[1.0], [2.0]], size=(2, 9))
+    found = paired(dict(enumerate(first)), dict(enumerate(second)), level)
+    theirs = ttest_rel(first, second).confidence_interval(level)
+    assert found is not None
+    assert (found.low, found.high) == pytest.approx((theirs.low, theirs.high))
+    if level == 0.95:
+        free = welch(summarise(first.tolist()), summarise(second[:5].tolist()))
+        theirs = ttest_ind(first, second[:5], equal_var=False).confidence_interval()
+        assert free is not None
+        assert (free.low, free.high) == pytest.approx((theirs.low, theirs.high))

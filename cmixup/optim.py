@@ -7,14 +7,13 @@ small model. The kernels act elementwise, so the models of a stack train as they
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
 
 from cmixup.distributed import average
-from cmixup.errors import InputError, as_number, check_choice, check_positive
+from cmixup.errors import InputError, check_choice, check_nonnegative, check_positive
 
 Rate = float | Sequence[float]
 
@@ -165,8 +164,7 @@ def check_optimizer(name: str, lr: float, weight_decay: float) -> None:
     """Raise `InputError` for an unknown name, lr not above 0, or weight_decay below 0 or not finite."""
     check_choice("optimizer", name, ("adam", "sgd"))
     check_positive("lr", lr)
-    if not (as_number("weight_decay", weight_decay) >= 0 and math.isfinite(weight_decay)):
-        raise InputError(f"weight_decay must be a finite number, 0 or more, got {weight_decay!r}")
+    check_nonnegative("weight_decay", weight_decay)
 
 
 def make_optimizer(name: str, params: Iterable[nn.Parameter], lr: Rate, weight_decay: Rate = 0.0) -> Optimizer:

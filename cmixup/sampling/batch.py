@@ -66,8 +66,7 @@ class BatchPartnerSampler:
         """Draw one partner for each anchor of the first batch.
 
         Args:
-            first: (B1,) or (B1, d) labels of the anchors.
-            second: (B2,) or (B2, d) labels of the second batch, of the same kind, device and d.
+            first, second: see `probabilities`.
             rng: NumPy or torch generator.
 
         Returns:

@@ -28,14 +28,7 @@ class CdfRows(SamplingAlgorithm):
     1 / N). So row i stores counts c_ij = ceil(K_ij * scale_i), never too small, as a cumulative sum below
     2^32; j is proposed with probability c_ij / sum c and accepted with K_ij * scale_i / c_ij. As
     K_ij * scale_i > c_ij - 1, nearly all proposals are accepted without looking at a label.
-
-    Args:
-        labels: (N,) or (N, d) float32 or float64; held, not copied.
-        kernel: the kernel that gives the weights.
-        memory_budget: bytes that the table may take.
-
-    Raises:
-        InputError: the table, 4 N^2 bytes, exceeds the budget.
+    The table takes 4 N^2 bytes. Arguments are those of `SamplingAlgorithm`.
     """
 
     name = "cdf"

@@ -7,6 +7,8 @@ bandwidth wide; an anchor's row has one slot for every near cell and one for eve
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -30,10 +32,7 @@ TABLE_BYTES_PER_LABEL, TABLE_BYTES = 8, 8 << 20
 class Cells(SamplingAlgorithm):
     """Exact partner draws for one-dimensional labels.
 
-    Args:
-        labels: (N,) float32 or float64; held, not copied.
-        kernel: the kernel that gives the weights.
-        memory_budget: bytes that the slot table may take; a larger one is not held: each draw builds its rows instead.
+    Arguments are those of `SamplingAlgorithm`. A slot table above the budget is not held: each draw builds its rows.
     """
 
     name = "cells"
@@ -186,14 +185,16 @@ class Cells(SamplingAlgorithm):
 
     def _build_rows(self, low: Floats, high: Floats) -> SlotTable:
         """Build alias rows for anchors inside the intervals [low, high], (R,) float64 each."""
-        tables, begin = [], 0
-        ends = np.cumsum(self._spans(low, high)[2])
+        return SlotTable.join([table for _, _, table in self._chunks(low, high)])
+
+    def _chunks(self, low: Floats, high: Floats) -> Iterator[tuple[int, int, SlotTable]]:
+        """Yield first row, row behind the last one and table of each part, a bounded number of slots at a time."""
+        begin, ends = 0, np.cumsum(self._spans(low, high)[2])
         while begin < len(low):
             stop = int(np.searchsorted(ends, (ends[begin - 1] if begin else 0) + SLOTS_PER_CHUNK, "right"))
             stop = max(stop, begin + 1)
-            tables.append(self._build_chunk(low[begin:stop], high[begin:stop]))
+            yield begin, stop, self._build_chunk(low[begin:stop], high[begin:stop])
             begin = stop
-        return SlotTable.join(tables)
 
     def _build_chunk(self, low: Floats, high: Floats) -> SlotTable:
         left, right, width = self._spans(low, high)
@@ -208,18 +209,12 @@ class Cells(SamplingAlgorithm):
         return SlotTable.build(self.kernel, self._values, row_start=row_start, gap=gap, start=start, count=stop - start)
 
     def _draw_built(self, low: Floats, high: Floats, row: Ints, points: Floats, rng: np.random.Generator) -> Ints:
-        """Draw with rows built for this call only, a bounded number of slots at a time."""
+        """Draw with rows built for this call only."""
         by_row = np.argsort(row, kind="stable")
-        ends = np.cumsum(self._spans(low, high)[2])
         position = np.empty(len(row), dtype=np.int64)
-        begin = 0
-        while begin < len(low):
-            stop = int(np.searchsorted(ends, (ends[begin - 1] if begin else 0) + SLOTS_PER_CHUNK, "right"))
-            stop = max(stop, begin + 1)
+        for begin, stop, table in self._chunks(low, high):
             these = by_row[np.searchsorted(row[by_row], begin) : np.searchsorted(row[by_row], stop)]
-            table = self._build_chunk(low[begin:stop], high[begin:stop])
             position[these] = table.draw(row[these] - begin, points[these], rng)
-            begin = stop
         return position
 
 

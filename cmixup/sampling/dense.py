@@ -13,13 +13,7 @@ from cmixup.sampling.stream import SamplingAlgorithm, StreamedSampler
 class Dense(SamplingAlgorithm):
     """Exact partner draws by inverse CDF over stored rows (C-Mixup paper, Algorithm 1 as written).
 
-    Args:
-        labels: (N,) or (N, d) float32 or float64; held, not copied.
-        kernel: the kernel that gives the weights.
-        memory_budget: bytes that the table may take.
-
-    Raises:
-        InputError: the table, 8 N^2 bytes, exceeds the budget.
+    The table takes 8 N^2 bytes. Arguments are those of `SamplingAlgorithm`.
     """
 
     name = "dense"

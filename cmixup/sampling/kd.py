@@ -25,13 +25,7 @@ COORDINATES_PER_BLOCK = 1 << 21
 class KDCells(SamplingAlgorithm):
     """Exact partner draws for labels of up to about 16 dimensions.
 
-    Args:
-        labels: (N,) or (N, d) float32 or float64; held, and copied once in leaf order.
-        kernel: the kernel that gives the weights.
-        memory_budget: bytes that copy and table may take.
-
-    Raises:
-        InputError: copy and table would exceed the budget.
+    Arguments are those of `SamplingAlgorithm`; labels are copied once in leaf order, within the budget.
     """
 
     name = "kd"

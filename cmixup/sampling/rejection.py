@@ -19,11 +19,7 @@ COORDINATES_PER_CHUNK = 1 << 18
 class UniformRejection(SamplingAlgorithm):
     """Exact partner draws by rejection from the uniform distribution, for wide bandwidths.
 
-    Anchors still rejected after `round_limit` rounds take their exact row.
-
-    Args:
-        labels: (N,) or (N, d) float32 or float64; held, not copied.
-        kernel: the kernel that gives the weights, at most 1.
+    Anchors still rejected after `round_limit` rounds take their exact row. Arguments are those of `SamplingAlgorithm`.
     """
 
     name = "uniform"

@@ -52,15 +52,9 @@ class SlotTable:
     def build(
         cls, kernel: Kernel, values: Labels, *, row_start: Ints, gap: Floats, start: Ints, count: Ints
     ) -> SlotTable:
-        """Build alias rows from slots, none of them empty.
+        """Build alias rows from slots, none of them empty; arguments are those of the attributes.
 
-        Args:
-            kernel: the kernel that gives the weights.
-            values: (N,) or (N, d) labels by position, float32 or float64; held, not copied.
-            row_start: (R + 1,) first slot of each row, and S.
-            gap: (S,) smallest distance of the row's cell and the slot (label units).
-            start: (S,) first position of each slot.
-            count: (S,) positions that each slot covers, 1 or more.
+        The values are held, not copied.
         """
         nearest = np.minimum.reduceat(gap, row_start[:-1])
         mass: Floats = np.multiply(count, np.exp(-kernel.excess(gap, np.repeat(nearest, np.diff(row_start)))))

@@ -19,15 +19,8 @@ class SparseRows(SamplingAlgorithm):
 
     With tau the largest weight left out, the others share a slot of mass tau * N: j is proposed uniformly,
     refused if it is stored, and else accepted with probability K_ij / tau. Anchors still rejected after
-    `round_limit` rounds take their exact row.
-
-    Args:
-        labels: (N,) or (N, d) float32 or float64; held, not copied.
-        kernel: the kernel that gives the weights.
-        memory_budget: bytes that stored partners may take.
-
-    Raises:
-        InputError: the budget is too small for one stored partner in each row.
+    `round_limit` rounds take their exact row. Arguments are those of `SamplingAlgorithm`; the budget must hold one
+    stored partner in each row.
     """
 
     name = "sparse"

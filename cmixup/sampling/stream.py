@@ -43,6 +43,14 @@ class _Drawn(NamedTuple):
 class SamplingAlgorithm(ABC):
     """A sampling algorithm; all of them draw from the same distribution.
 
+    Args:
+        labels: (N,) or (N, d) float32 or float64, possibly a memory map; held, not copied.
+        kernel: the kernel that gives the weights.
+        memory_budget: bytes that tables may take beside the labels, where the algorithm has any.
+
+    Raises:
+        InputError: the algorithm's tables exceed the budget.
+
     Attributes:
         name: one of `cmixup.sampling.choice.ALGORITHMS`, without "auto".
     """
@@ -68,8 +76,7 @@ class StreamedSampler(SamplingAlgorithm):
     """Exact partner draws that stream the rows of the anchors; a draw takes time O(B N d), and there is no set-up.
 
     Args:
-        labels: (N,) or (N, d) float32 or float64, possibly a memory map; held, not copied.
-        kernel: the kernel that gives the weights.
+        labels, kernel: see `SamplingAlgorithm`.
         period: (d,) circles that outputs go round, see `pair_distance`.
     """
 

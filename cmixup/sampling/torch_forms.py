@@ -104,12 +104,7 @@ class TorchStreamedSampler(TorchSamplingAlgorithm):
 
 
 class TorchUniformRejection(TorchSamplingAlgorithm):
-    """`UniformRejection` on a device.
-
-    Args:
-        labels: (N,) or (N, d) float32 or float64 tensor; held, not copied.
-        kernel: the kernel that gives the weights.
-    """
+    """`UniformRejection` on a device; arguments are those of `TorchStreamedSampler`."""
 
     name = "uniform"
 
@@ -197,12 +192,8 @@ def choose_torch(
     Args:
         labels: (N,) or (N, d) float32 or float64 tensor.
         host: the same labels in NumPy.
-        kernel: the kernel that gives the weights.
-        name: one of `TORCH_ALGORITHMS`; "auto" takes the one that suits.
-        budget: bytes that tables may take beside the labels.
-
-    Returns:
-        The algorithm, and the reason for it in words.
+        kernel, budget: see `choice.choose`.
+        name: one of `TORCH_ALGORITHMS`.
 
     Raises:
         InputError: the algorithm has no torch form, does not take these labels, or not within the budget.

@@ -18,7 +18,7 @@ from cmixup.methods import mix as mix_module
 from cmixup.methods.mix import Mix
 from cmixup.model_stack import ModelStack
 from cmixup.optim import Adam
-from cmixup.training import trainer
+from cmixup.training import stack_training
 from cmixup.training.checkpoint import Checkpoints
 from cmixup.training.loader import BatchLoader
 from models.fcn3 import FCN3
@@ -78,7 +78,7 @@ PLANTS: dict[str, Plant] = {
     "the loss": after(Mix, "loss", lambda loss, _: loss + torch.zeros(2)),
     "the weights that are kept": after(ModelStack, "__init__", restored),
     "what is restored": after(ModelStack, "load_state_dict", restored),
-    "predictions": after(trainer, "predict", lambda found, _: found.cpu()),
+    "predictions": after(stack_training, "predict", lambda found, _: found.cpu()),
     "the scale of labels": after(LabelScaling, "to_labels", lambda found, _: found * torch.ones(2, 1, 2)),
     "labels to score with": after(BatchLoader, "_shaped", lambda rows, _: rows.cpu()),
 }

@@ -1,19 +1,17 @@
-"""Tune methods on datasets, every method with the same budget, and write the winners to configs/tuned.
+"""Tune methods on datasets, every method with the same budget, and write the winners to configs/tuned/<dataset>.yaml.
 
-`python -m scripts.tune dataset=airfoil,no2 method=erm,cmixup`. Trial 0 is preset `paper`; the others are drawn without
-repetition from the method's `grid` and three learning rates. One seed that no table uses; the best validation score
-wins. `preset=default` starts from that preset, tries four rates with four weight decays, so that ERM has 16 trials like
-the others, and writes to configs/tuned_default. `jobs=2` sets the processes, `debug=tiny` tries everything in seconds
-on synthetic data and writes below `out`.
+Trial 0 is preset `paper`; the others are drawn without repetition from the method's `grid` and three learning rates.
+One seed that no table uses; the best validation score wins. `preset=default` starts from that preset, tries four rates
+with four weight decays, so that ERM has 16 trials like the others, and writes to configs/tuned_default. All trials
+stand in results/tuned.jsonl. A table of your own takes its options along, `dataset=csv dataset.path=my.csv
+dataset.target=price`; what is found is written below `out`, with the command that trains with it.
 
-A table of your own takes its options along, `dataset=csv dataset.path=my.csv dataset.target=price`; its values are
-written below `out`, with the command that trains with them.
+Example: python -m scripts.tune dataset=airfoil,no2 method=erm,cmixup
 """
 
 from __future__ import annotations
 
 import itertools
-import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,12 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
-from cmixup.errors import InputError
-from cmixup.files import write_atomically
-from cmixup.metrics import metric_of
-from scripts.driver.cli import out_folder, user_errors
+from cmixup.errors import InputError, check_choice
+from scripts.driver.cli import user_errors
 from scripts.driver.compose import (
     TUNE_SEED,
     TUNED,
@@ -41,15 +36,27 @@ from scripts.driver.compose import (
 )
 from scripts.driver.plan import Job, plan
 from scripts.driver.runs import is_done, read_report
-from scripts.driver.words import parse_words
+from scripts.driver.words import OUT, parse_words
 from scripts.plan.schedule import items_of, stacks_of, train
+from scripts.records.experiment import RESULTS
 from scripts.records.layer_choice import Report, validation
+from scripts.records.trials import FILE, add, choose, write_values
 
 TRIALS = 16
 LR_FACTORS = {TUNED: (1.0, 0.3, 3.0), TUNED_DEFAULT: (1.0, 0.3, 3.0, 0.1)}
 WEIGHT_DECAYS = (0.0, 1e-5, 1e-4, 1e-3)  # of preset tuned_default
-KEYS = ("dataset", "method", "preset", "device", "out", "jobs", "rerun", "debug")
 OWN = "dataset."  # begins an option of a dataset, such as the path of a table
+KEYS = {
+    "dataset": "names between commas",
+    "method": "names between commas; default all",
+    "preset": "paper or default, which tuning starts from; default paper",
+    "device": "auto, cpu, cuda or cuda:1; default auto",
+    "jobs": "processes at a time; default one a core, or one a GPU",
+    "rerun": "1: train again what is done",
+    "debug": "tiny: try everything in seconds on synthetic data, and write below out",
+    OWN: "options of the dataset, such as dataset.path=my.csv",
+    "out": OUT,
+}
 
 
 @dataclass(frozen=True)
@@ -127,58 +134,35 @@ def make_trials(
     return list(trials.values())
 
 
-def choose(reports: Sequence[Report | None]) -> int:
-    """Return which trial has the best validation score, the first of ties.
+def record_of(trials: Sequence[Trial], budget: int, preset: str, given: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the record of a method's trials, see `scripts.records.trials`; `given` are options of the dataset.
 
     Raises:
-        InputError: no trial gave a score.
+        InputError: every trial diverged.
     """
-    scores = {k: (validation(report), report["selection"]) for k, report in enumerate(reports) if report}
-    if not scores:
-        raise InputError("every trial diverged")
-    sign = 1 if metric_of(next(iter(scores.values()))[1]).lower_is_better else -1
-    return min(scores, key=lambda k: sign * scores[k][0])
-
-
-def render(trials: Sequence[Trial], best: int, preset: str = TUNED, given: Sequence[str] = ()) -> str:
-    """Return the file of tuned values: what the winner changes of the preset tuning starts from, and how it was found.
-
-    `given` are options of the dataset.
-    """
-    plain, reports = trials[0].job.config, [trial.report for trial in trials]
-    report = reports[best]
-    assert report is not None
-    metric = report["selection"]
-
-    def score(k: int) -> str:
-        found = reports[k]
-        return f"{validation(found):.5g}" if found else "diverged"
-
-    few = "" if len(trials) == TRIALS else f" of {TRIALS}: the grid has no more"
-    state = (report["commit"] or "unknown") + (", with uncommitted changes" if report["dirty"] else "")
-    lines = [
-        f"# {' '.join([tune_command(plain['dataset']['name'], plain['method']['name'], preset), *given])}",
-        f"# Commit {state}; model {plain['model']['name']}, seed {TUNE_SEED}, {len(trials)} trials{few}.",
-        f"# Best validation {metric}: {score(best)} (trial {best}); {trials[0]}: {score(0)}. All trials:",
-        *(f"# {k:>2}  {score(k):<8}  {trial}" for k, trial in enumerate(trials)),
-    ]
-    body = [in_yaml(key, value) for key, value in trials[best].values.items()]
-    return "\n".join([*lines, *(body or [f"{{}}  # {trials[0]}"])]) + "\n"
-
-
-def in_yaml(key: str, value: Any) -> str:
-    """Return a line of YAML that reads back as this value; JSON's 1e-05 would be a string there."""
-    return yaml.safe_dump({key: value}, default_flow_style=True, width=math.inf)[1:-2]
+    reports = [trial.report for trial in trials]
+    best = choose(reports)
+    winner, plain = reports[best], trials[0].job.config
+    assert winner is not None
+    dataset, method = plain["dataset"]["name"], plain["method"]["name"]
+    tried = zip(trials, reports, strict=True)
+    return {
+        "dataset": dataset, "method": method, "preset": preset,
+        "command": " ".join([tune_command(dataset, method, preset), *given]), "commit": winner["commit"],
+        "dirty": winner["dirty"], "model": plain["model"]["name"], "seed": TUNE_SEED, "budget": budget,
+        "metric": winner["selection"], "best": best,
+        "trials": [{"options": t.values, "val": validation(report) if report else None} for t, report in tried],
+    }  # fmt: skip
 
 
 def tune(cells: Sequence[tuple[str, str]], given: Sequence[str], folder: Path | None = None, jobs: int = 0,
-         budget: int = TRIALS, *, preset: str = TUNED) -> list[Path]:  # fmt: skip
-    """Train all trials of these datasets and methods, and write a file for each.
+         budget: int = TRIALS, *, preset: str = TUNED) -> None:  # fmt: skip
+    """Train all trials of these datasets and methods, and write the winners' values and what was tried.
 
     Args:
         cells: datasets with methods.
         given: further overrides of every trial, such as `device=cpu` or a table's `dataset.path=my.csv`.
-        folder: where files go; the configuration's by default.
+        folder: where both go; those of the configuration and of the results by default.
         jobs: processes at a time; 0 is one a core.
         budget: trials of each.
         preset: the tuned preset to make.
@@ -193,52 +177,40 @@ def tune(cells: Sequence[tuple[str, str]], given: Sequence[str], folder: Path | 
     work = [(trial.command, trial.job) for trials in planned.values() for trial in trials]
     for problem in train(items_of(stacks_of(work)), "tuning", workers=jobs):
         print(problem, file=sys.stderr)
-    written = []
     for (dataset, method), trials in planned.items():
-        best = choose([trial.report for trial in trials])
-        path = folder / dataset / f"{method}.yaml" if folder else tuned_path(dataset, method, preset)
         own = [word for word in given if word.startswith(OWN)]
-        text = render(trials, best, preset, own)
-        write_atomically(path, text)
-        found = text.splitlines()[2].removeprefix("# ").removesuffix(" All trials:")
-        print(f"{dataset} {method}: {found} {trials[best]} -> {path}")
+        record = record_of(trials, budget, preset, own)
+        path = folder / preset / f"{dataset}.yaml" if folder else tuned_path(dataset, preset)
+        best, scores = trials[record["best"]], [one["val"] for one in record["trials"]]
+        write_values(path, method, best.values)
+        add((folder or RESULTS) / FILE, record)
+        first, last = ("diverged" if k is None else f"{k:.5g}" for k in (scores[0], scores[record["best"]]))
+        print(f"{dataset} {method}: best validation {record['metric']} {last}, {trials[0]} {first}: {best} -> {path}")
         if own:
-            values = [override(key, value) for key, value in trials[best].values.items()]
+            values = [override(key, value) for key, value in best.values.items()]
             print(" ".join(["python -m scripts.train", f"dataset={dataset}", f"method={method}", *own, *values]))
-        written.append(path)
-    return written
-
-
-def _listed(given: dict[str, str], key: str, default: Sequence[str] = ()) -> list[str]:
-    chosen = [word.strip() for word in given.get(key, ",".join(default)).split(",") if word.strip()]
-    known = names(key)
-    for word in chosen or [""]:
-        if word not in known:
-            raise InputError(f"{key} must be among {', '.join(known)}, got {word!r}")
-    return chosen
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
-        words = list(sys.argv[1:] if argv is None else argv)
-        own = [word for word in words if word.startswith(OWN)]
-        given = parse_words([word for word in words if word not in own], KEYS, __doc__)
-        jobs = given.get("jobs", "0")
-        if not jobs.isdecimal():
-            raise InputError(f"jobs must be a whole number, got {jobs!r}")
-        cells = list(itertools.product(_listed(given, "dataset"), _listed(given, "method", names("method"))))
-        if own and len(given["dataset"].split(",")) > 1:
+        given = parse_words(argv, KEYS, __doc__)
+        own = [f"{key}={value}" for key, value in given.items() if key.startswith(OWN)]
+        if "dataset" not in given:
+            raise InputError(f"dataset must be among {', '.join(names('dataset'))}, got none")
+        datasets, methods = given.listed("dataset", names("dataset")), given.listed("method", names("method"))
+        if own and len(datasets) > 1:
             raise InputError(f"options of a dataset are for one of them, got {' '.join(own)} for {given['dataset']}")
-        start = given.get("preset", "")
-        preset = TUNED_DEFAULT if start == "default" else TUNED
-        if start not in ("", "default", "paper"):
-            raise InputError(f"preset must be paper or default, which tuning starts from, got {start!r}")
-        out = out_folder(given.get("out", ""))
-        rerun = "false" if given.get("rerun", "0") in ("0", "false") else "true"
+        start = check_choice("preset", given.get("preset", "paper"), ("paper", "default"))
+        out, rerun = given.out, given.switch("rerun")
         passed = [f"{key}={given[key]}" for key in ("device", "debug") if key in given]
-        folder = out / preset if own or given.get("debug", "none") != "none" else None
-        tune(cells, [f"out={out}", f"rerun={rerun}", *passed, *own], folder, int(jobs), preset=preset)
+        tune(
+            list(itertools.product(datasets, methods)),
+            [f"out={out}", f"rerun={str(rerun).lower()}", *passed, *own],
+            out if own or given.get("debug", "none") != "none" else None,
+            given.count("jobs"),
+            preset=TUNED_DEFAULT if start == "default" else TUNED,
+        )
 
 
 if __name__ == "__main__":

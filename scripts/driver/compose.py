@@ -21,7 +21,7 @@ from omegaconf.errors import OmegaConfBaseException
 from cmixup.errors import InputError, shown
 
 CONFIG_DIR = Path(__file__).resolve().parents[2] / "configs"
-TUNED, TUNED_DEFAULT = "tuned", "tuned_default"  # presets under the values of files in folders of these names
+TUNED, TUNED_DEFAULT = "tuned", "tuned_default"  # presets, and the folders of the values that make them
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same, ten times as fast
 LONGEST_LINE = 300  # characters of what Hydra says of bad words
 TUNE_SEED = 1000  # of scripts.tune; no table may use it
@@ -121,9 +121,15 @@ def is_tuned(preset: str) -> bool:
     return preset in (TUNED, TUNED_DEFAULT)
 
 
-def tuned_path(dataset: str, method: str, preset: str = TUNED) -> Path:
-    """Return the file of a method's tuned values; their keys are those of the command line."""
-    return CONFIG_DIR / preset / dataset / f"{method}.yaml"
+def tuned_path(dataset: str, preset: str = TUNED) -> Path:
+    """Return the file of a dataset's tuned values, by method; their keys are those of the command line."""
+    return CONFIG_DIR / preset / f"{dataset}.yaml"
+
+
+def tuned_values(dataset: str, method: str, preset: str = TUNED) -> dict[str, Any] | None:
+    """Return a method's tuned values, or None where it has not been tuned on a dataset."""
+    path = tuned_path(dataset, preset)
+    return read_part(path).get(method) if path.is_file() else None
 
 
 def base_preset(dataset: str, preset: str = TUNED) -> str:
@@ -152,11 +158,10 @@ def tuned_overrides(cfg: DictConfig, preset: str) -> list[str]:
     """
     dataset, method = cfg.dataset.name, cfg.method.name
     base = base_preset(dataset, preset)
-    path = tuned_path(dataset, method, preset)
-    if not path.is_file():
+    values = tuned_values(dataset, method, preset)
+    if values is None:
         remedy = tune_command(dataset, method, preset)
         raise InputError(f"preset {preset}: {method} has not been tuned on {dataset}; {remedy} does it")
-    values = yaml.safe_load(path.read_text()) or {}
     return [f"+dataset.presets.{preset}=${{dataset.presets.{base}}}", *command(values)]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from datasets.common.fetch import FetchError
 from scripts.driver.cli import label
-from scripts.driver.compose import command, compose_train, is_tuned, override, tune_command, tuned_path
+from scripts.driver.compose import command, compose_train, is_tuned, override, tune_command, tuned_values
 from scripts.driver.compose import names as options
 from scripts.driver.config import target
 from scripts.driver.plan import plan
@@ -106,7 +106,7 @@ def plan_cells(experiment: Experiment, choice: Choice) -> tuple[list[Cell], list
         datasets = [experiment.fallback]
     found: list[tuple[float, Cell]] = []
     for dataset, method in ((d, m) for d in datasets for m in experiment.methods_for(d, methods)):
-        if is_tuned(choice.preset) and not tuned_path(dataset, method, choice.preset).is_file():
+        if is_tuned(choice.preset) and tuned_values(dataset, method, choice.preset) is None:
             shown = f"{names.dataset_title(dataset)}, {names.method_title(method)}"
             missing.append(f"{shown}: not tuned yet; {tune_command(dataset, method, choice.preset)}")
             continue

@@ -23,13 +23,14 @@ from scripts.driver.config import NOT_ARGUMENTS, check_part, resolved
 from scripts.driver.job import execute_together
 from scripts.driver.plan import Job, plan
 from scripts.driver.runs import load_reports
-from scripts.driver.words import parse_words
 from scripts.plan import cells
 from scripts.plan.schedule import Item
+from scripts.records import trials
 from scripts.records.experiment import RESULTS, load_experiment
 from scripts.records.records import read_csv
+from scripts.records.trials import choose
 from scripts.train import spell_out
-from scripts.tune import TRIALS, choose, in_yaml, make_trials, points
+from scripts.tune import TRIALS, make_trials, points
 from tests.scripts.cover import EPISODIC, METHODS
 from tests.scripts.test_render import leave_run
 from tests.scripts.test_render import report as published
@@ -41,7 +42,8 @@ FEW = [
     pytest.param(name, marks=() if name in ("erm", "cmixup", "local_mixup", "mixup") else pytest.mark.slow)
     for name in TUNABLE
 ]
-FILES = sorted(path for preset in (TUNED, TUNED_DEFAULT) for path in (CONFIG_DIR / preset).glob("*/*.yaml"))
+#: The last tuning of every preset, dataset and method.
+TUNINGS = {(r["preset"], r["dataset"], r["method"]): r for r in trials.read(RESULTS / trials.FILE)}
 
 
 def planned(*overrides: str) -> Job:
@@ -50,14 +52,15 @@ def planned(*overrides: str) -> Job:
 
 @pytest.fixture
 def tuned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder in the place of configs/tuned, with values of NO2 for C-Mixup and k-Mixup."""
-    folder = tmp_path / "tuned"
-    for module in (compose, cells, tune):
-        monkeypatch.setattr(module, "tuned_path", lambda dataset, method, _=TUNED: folder / dataset / f"{method}.yaml")
-    (folder / "no2").mkdir(parents=True)
-    (folder / "no2/cmixup.yaml").write_text("method.bandwidth: [std, 0.3]\nmethod.alpha: 0.2\ntrain.lr: 0.03\n")
-    (folder / "no2/k_mixup.yaml").write_text("method.k: 16\nmethod.layer: hidden\n")
-    return folder
+    """A file in the place of configs/tuned/no2.yaml, with values for C-Mixup and k-Mixup, and one for the trials."""
+    path = tmp_path / "tuned/no2.yaml"
+    for module in (compose, tune):
+        monkeypatch.setattr(module, "tuned_path", lambda *_: path)
+    monkeypatch.setattr(tune, "RESULTS", tmp_path / "results")
+    path.parent.mkdir()
+    path.write_text("cmixup: {method.bandwidth: [std, 0.3], method.alpha: 0.2, train.lr: 0.03}\n"
+                    "k_mixup: {method.k: 16, method.layer: hidden}\n")  # fmt: skip
+    return path
 
 
 @pytest.fixture
@@ -133,13 +136,13 @@ def test_a_list_of_grids_is_their_union() -> None:
 
 
 def test_the_budget_is_filled_and_trial_0_is_preset_paper() -> None:
-    trials = make_trials("airfoil", "k_mixup")
-    assert len(trials) == TRIALS == 16
-    assert str(trials[0]) == "preset paper"
-    assert trials[0].job.options == {}
-    assert len({trial.job.folder for trial in trials}) == TRIALS
-    assert all(trial.job.options == trial.values != {} for trial in trials[1:])
-    for trial in trials:
+    tried = make_trials("airfoil", "k_mixup")
+    assert len(tried) == TRIALS == 16
+    assert str(tried[0]) == "preset paper"
+    assert tried[0].job.options == {}
+    assert len({trial.job.folder for trial in tried}) == TRIALS
+    assert all(trial.job.options == trial.values != {} for trial in tried[1:])
+    for trial in tried:
         assert (trial.job.config["preset"], trial.job.config["experiment"]) == ("paper", "tune")
         assert trial.job.seeds == [TUNE_SEED] == [1000]
         assert trial.job.config["method"]["k"] <= 16  # what does not fit Airfoil's batches is passed over
@@ -148,15 +151,15 @@ def test_the_budget_is_filled_and_trial_0_is_preset_paper() -> None:
 
 @pytest.mark.parametrize("method", [pytest.param("erm", marks=pytest.mark.slow), "cmixup"])
 def test_from_preset_default_every_method_has_16_trials(method: str) -> None:
-    trials = make_trials("airfoil", method, preset=TUNED_DEFAULT)
-    start = trials[0].job
-    assert len({trial.job.folder for trial in trials}) == TRIALS
-    assert str(trials[0]) == "preset default"
+    tried = make_trials("airfoil", method, preset=TUNED_DEFAULT)
+    start = tried[0].job
+    assert len({trial.job.folder for trial in tried}) == TRIALS
+    assert str(tried[0]) == "preset default"
     assert start.options == {}
-    assert {trial.job.config["preset"] for trial in trials} == {"default"}
+    assert {trial.job.config["preset"] for trial in tried} == {"default"}
     if method == "erm":
         lr = start.settings.lr
-        found = {(round(trial.job.settings.lr / lr, 6), trial.job.settings.weight_decay) for trial in trials}
+        found = {(round(trial.job.settings.lr / lr, 6), trial.job.settings.weight_decay) for trial in tried}
         assert found == {(factor, decay) for factor in (0.1, 0.3, 1.0, 3.0) for decay in (0.0, 1e-5, 1e-4, 1e-3)}
 
 
@@ -167,13 +170,14 @@ def test_a_table_of_ones_own_is_tuned_below_out_and_the_command_that_trains_it_i
     table.write_text("a,price\n" + "".join(f"{k},{3 * k + 200}\n" for k in range(30)))
     own = [f"dataset.path={table}", "dataset.target=price"]
     given = [*own, "train.epochs=1", f"out={tmp_path}"]
-    (path,) = tune.tune([("csv", "erm")], given, tmp_path / TUNED, budget=2)
+    tune.tune([("csv", "erm")], given, tmp_path, budget=2)
     assert here == [2]
-    assert path == tmp_path / "tuned/csv/erm.yaml"
-    assert f"# python -m scripts.tune dataset=csv method=erm {' '.join(own)}\n" in path.read_text()
+    (record,) = trials.read(tmp_path / trials.FILE)
+    assert record["command"] == f"python -m scripts.tune dataset=csv method=erm {' '.join(own)}"
     last = capsys.readouterr().out.splitlines()[-1]
     assert last.startswith(f"python -m scripts.train dataset=csv method=erm {' '.join(own)}")
-    assert yaml.safe_load(path.read_text()).items() <= planned(*last.split()[3:]).options.items()
+    values = yaml.safe_load((tmp_path / "tuned/csv.yaml").read_text())["erm"]
+    assert values.items() <= planned(*last.split()[3:]).options.items()
 
 
 def test_the_same_trials_again_and_none_twice_where_the_grid_is_small() -> None:
@@ -210,32 +214,35 @@ def test_ties_go_to_the_earlier_and_what_diverged_never_wins() -> None:
 def test_the_file_holds_the_winner_and_makes_a_preset(
     tmp_path: Path, tuned: Path, here: list[int], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    given = ["debug=tiny", "train.batch_size=100", f"out={tmp_path}"]
-    (path,) = tune.tune([("no2", "cmixup")], given, budget=3)
-    assert path == tuned / "no2/cmixup.yaml"
-    assert capsys.readouterr().out.startswith("no2 cmixup: Best validation rmse: ")
-    reports = load_reports(tmp_path)
-    assert len(reports) == 3
+    given = ["debug=tiny", "train.batch_size=100", f"out={tmp_path / 'out'}"]
+    others = yaml.safe_load(tuned.read_text())
+    tune.tune([("no2", "cmixup")], given, budget=3)
+    reports = load_reports(tmp_path / "out")
+    assert {(report["experiment"], report["seed"]) for report in reports} == {("debug", TUNE_SEED)}
     best = min(reports, key=lambda r: r["scores"]["val"]["rmse"])
     wanted = {k: v for k, v in best["options"].items() if k.startswith("method.") or k == "train.lr"}
-    assert yaml.safe_load(path.read_text()) == wanted
+    assert yaml.safe_load(tuned.read_text()) == {**others, "cmixup": wanted}
     assert planned("dataset=no2", "preset=tuned").config["method"] == best["config"]["method"]
-    text = path.read_text()
-    assert "python -m scripts.tune dataset=no2 method=cmixup\n# Commit c0ffee; model fcn3, seed 1000, 3 trials" in text
-    assert f"Best validation rmse: {best['scores']['val']['rmse']:.5g} (trial " in text
+    said = capsys.readouterr().out
+    assert said.startswith(f"no2 cmixup: best validation rmse {best['scores']['val']['rmse']:.5g}, preset paper ")
+    (record,) = trials.read(tmp_path / "results" / trials.FILE)
+    assert [one["val"] for one in record["trials"]].index(best["scores"]["val"]["rmse"]) == record["best"]
+    assert record["trials"][record["best"]]["options"] == wanted
+    assert (record["command"], record["commit"]) == ("python -m scripts.tune dataset=no2 method=cmixup", "c0ffee")
 
-    for report in reports:  # a second call trains nothing; a rerun does
-        assert report["experiment"] == "debug"
-        assert report["seed"] == TUNE_SEED
+    text = tuned.read_text()  # a second call trains nothing and adds nothing; a rerun does
     tune.tune([("no2", "cmixup")], given, budget=3)
-    assert path.read_text() == text
+    assert tuned.read_text() == text
+    assert trials.read(tmp_path / "results" / trials.FILE) == [record]
     tune.tune([("no2", "cmixup")], [*given, "rerun=true"], budget=2)
     assert here == [3, 0, 2]
+    first, second = trials.read(tmp_path / "results" / trials.FILE)
+    assert (first, len(second["trials"])) == (record, 2)
 
 
 def test_preset_paper_wins_as_no_values(tmp_path: Path, tuned: Path, here: list[int]) -> None:
     tune.tune([("no2", "erm")], ["debug=tiny", f"out={tmp_path}"], budget=1)
-    assert yaml.safe_load((tuned / "no2/erm.yaml").read_text()) == {}
+    assert yaml.safe_load(tuned.read_text())["erm"] == {}
     paper, ours = (planned("dataset=no2", "method=erm", f"preset={preset}").config for preset in ("paper", "tuned"))
     assert {**ours, "preset": "paper"} == paper
 
@@ -244,17 +251,13 @@ def test_preset_paper_wins_as_no_values(tmp_path: Path, tuned: Path, here: list[
     ("words", "named"),
     [(["dataset=no2", "method=cmix"], "method must be among .*'cmix'"), (["method=erm"], "dataset must be among"),
      (["dataset=no2", "jobs=x"], "jobs must be a whole number, got 'x'"), (["seed=3"], "got 'seed=3'"),
-     (["dataset=no2", "preset=cpu"], "preset must be paper or default"),
+     (["dataset=no2", "preset=cpu"], "preset must be one of paper, default"),
      (["dataset=no2,csv", "dataset.path=a"], "are for one of them, got dataset.path=a for no2,csv")],
 )  # fmt: skip
 def test_bad_words_are_one_line(words: list[str], named: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         tune.main(words)
     assert re.fullmatch(f"error: .*{named}.*\n", capsys.readouterr().err)
-
-
-def test_empty_words_count_as_not_given() -> None:
-    assert parse_words(["dataset=no2", "method="], ["dataset", "method"]) == {"dataset": "no2"}
 
 
 # ---- the preset
@@ -283,7 +286,7 @@ def test_runs_of_other_tuned_values_are_other_runs(tuned: Path) -> None:
     given = ("dataset=no2", "preset=tuned", "method=k_mixup")
     before = planned(*given)
     assert before.folder.name == "tuned,k=16,layer=hidden"
-    (tuned / "no2/k_mixup.yaml").write_text("method.k: 8\n")
+    trials.write_values(tuned, "k_mixup", {"method.k": 8})
     after = planned(*given)
     assert after.folder.name == "tuned,k=8"
     assert before.options == after.options == {}
@@ -308,7 +311,8 @@ def test_showing_a_configuration_spells_the_values_out() -> None:
 
 @pytest.mark.slow
 def test_the_command_trains_and_shows_preset_tuned(tmp_path: Path) -> None:
-    values = yaml.safe_load((CONFIG_DIR / "tuned/no2/k_mixup.yaml").read_text())
+    values = compose.tuned_values("no2", "k_mixup")
+    assert values
     given = ["dataset=no2", "method=k_mixup", "preset=tuned"]
     shown = command("--cfg", "job", "--resolve", *given)
     flat = yaml.safe_load(shown.stdout)
@@ -349,34 +353,38 @@ def test_trials_are_not_published(tmp_path: Path) -> None:
 # ---- the files in this repository
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: "-".join((*path.parts[-3:-1], path.stem)))
-def test_committed_values_are_those_of_the_best_trial_listed(path: Path) -> None:
-    text = path.read_text()
-    listed = re.findall(r"^# +(\d+)  ([\d.e+-]+|diverged) +(.+)$", text, re.MULTILINE)
-    assert [int(k) for k, _, _ in listed] == list(range(len(listed)))
-    assert len(listed) == TRIALS or "the grid has no more" in text
-    start = "preset default" if path.is_relative_to(CONFIG_DIR / TUNED_DEFAULT) else "preset paper"
-    assert listed[0][2] == start
-    assert "uncommitted" not in text
-    (metric, score, best) = re.search(r"Best validation (\w+): ([\d.e+-]+) \(trial (\d+)\)", text).groups()
-    assert listed[int(best)][1] == score
-    pick = min if metric_of(metric).lower_is_better else max
-    assert pick(float(s) for _, s, _ in listed if s != "diverged") == float(score)
-    values = yaml.safe_load(text)
-    assert " ".join(f"{k}={v}" for k, v in values.items()) == listed[int(best)][2].replace(start, "")
+@pytest.mark.parametrize("key", TUNINGS, ids="-".join)
+def test_committed_values_are_those_of_the_best_trial(key: tuple[str, str, str]) -> None:
+    preset, dataset, method = key
+    record = TUNINGS[key]
+    scores = [one["val"] for one in record["trials"]]
+    assert len(scores) == record["budget"] == TRIALS or len(points(dataset, method, preset)) <= len(scores) < TRIALS
+    assert (record["trials"][0]["options"], record["dirty"], record["seed"]) == ({}, False, TUNE_SEED)
+    pick = min if metric_of(record["metric"]).lower_is_better else max
+    assert scores[record["best"]] == pick(score for score in scores if score is not None)
+    assert compose.tuned_values(dataset, method, preset) == record["trials"][record["best"]]["options"]
 
 
-@pytest.mark.parametrize("path", FILES[::10], ids=lambda path: "-".join((*path.parts[-3:-1], path.stem)))  # slow
-def test_committed_values_are_what_preset_tuned_trains_with(path: Path) -> None:
-    values = yaml.safe_load(path.read_text())
-    job = planned(f"dataset={path.parent.name}", f"method={path.stem}", f"preset={path.parents[1].name}")
+def test_every_committed_value_has_a_record() -> None:
+    paths = [path for preset in (TUNED, TUNED_DEFAULT) for path in (CONFIG_DIR / preset).iterdir()]
+    found = {(path.parent.name, path.stem, method) for path in paths for method in compose.read_part(path)}
+    assert found == set(TUNINGS)
+
+
+@pytest.mark.parametrize("key", list(TUNINGS)[::10], ids="-".join)  # slow
+def test_committed_values_are_what_preset_tuned_trains_with(key: tuple[str, str, str]) -> None:
+    preset, dataset, method = key
+    values = compose.tuned_values(dataset, method, preset) or {}
+    job = planned(f"dataset={dataset}", f"method={method}", f"preset={preset}")
     assert job.options == {}
     plain = {key: job.config[key.split(".")[0]][key.split(".")[1]] for key in values}
     assert {key: value["name"] if isinstance(value, dict) else value for key, value in plain.items()} == values
 
 
 @pytest.mark.parametrize("value", [1e-05, 0.001, 0.0, 3, True, "independent", "b1+b2", ["std", 0.03], ["std", 1e-05]])
-def test_a_tuned_value_reads_back_as_it_was(value: object) -> None:
-    found = yaml.safe_load(in_yaml("train.weight_decay", value))
-    assert found == {"train.weight_decay": value}
-    assert type(found["train.weight_decay"]) is type(value)
+def test_a_tuned_value_reads_back_as_it_was(value: object, tmp_path: Path) -> None:
+    trials.write_values(tmp_path / "no2.yaml", "erm", {"train.weight_decay": value})
+    trials.write_values(tmp_path / "no2.yaml", "mixup", {})
+    found = compose.read_part(tmp_path / "no2.yaml")
+    assert found == {"erm": {"train.weight_decay": value}, "mixup": {}}
+    assert type(found["erm"]["train.weight_decay"]) is type(value)

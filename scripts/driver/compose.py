@@ -24,6 +24,7 @@ CONFIG_DIR = Path(__file__).resolve().parents[2] / "configs"
 TUNED, TUNED_DEFAULT = "tuned", "tuned_default"  # presets, and the folders of the values that make them
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same, ten times as fast
 LONGEST_LINE = 300  # characters of what Hydra says of bad words
+ADDED = "method/transform"  # the group that no method has by default, so that Hydra wants a + before it
 TUNE_SEED = 1000  # of scripts.tune; no table may use it
 
 
@@ -169,7 +170,7 @@ def override(key: str, value: Any) -> str:
     """Return a command-line override that sets `key` to `value`; a part is chosen as a group by its name."""
     group = key.replace(".", "/")
     if isinstance(value, str) and (CONFIG_DIR / group / f"{value}.yaml").is_file():
-        return f"{group}={value}"
+        return f"{'+' if group == ADDED else ''}{group}={value}"
     text = json.dumps(value)
     return f"{key}={text if isinstance(value, str) else text.replace('Infinity', 'inf')}"  # as Hydra spells it
 

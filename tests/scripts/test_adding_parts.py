@@ -62,6 +62,19 @@ CODE = {
                 own = draws["level"][..., : first.shape[-1]] < draws["lam"].unsqueeze(-1)
                 return torch.where(own, first, second), own.float().mean(dim=-1)
     """,
+    "my_transform": """
+        from cmixup.mixing.base import Transform
+
+        class Noise(Transform):
+            '''Adds normal noise.'''
+
+            def __init__(self, std: float = 0.1):
+                super().__init__()
+                self.std = std
+
+            def forward(self, state, rows, rng):
+                return state + self.std * rng.normal(state)
+    """,
     "my_lam": """
         import numpy as np
         from cmixup.mixing.lam import Lam
@@ -114,6 +127,7 @@ CONFIGS = {
     "method/my_method.yaml": "{name: my_method, title: Huber, _target_: parts.my_method.Huber, delta: 0.5}",
     "method/pairing/my_pairing.yaml": "{name: my_pairing, _target_: parts.my_pairing.Next, step: 2}",
     "method/mixing/my_mixing.yaml": "{name: my_mixing, _target_: parts.my_mixing.Swap}",
+    "method/transform/my_transform.yaml": "{name: my_transform, _target_: parts.my_transform.Noise, std: 0.2}",
     "method/lam/my_lam.yaml": "{name: my_lam, _target_: parts.my_lam.Flat}",
     "model/my_model.yaml": "{name: my_model, _target_: parts.my_model.Linear}",
     "dataset/my_dataset.yaml": """
@@ -131,7 +145,7 @@ presets:
 
 @pytest.fixture(scope="module")
 def parts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder with the project's configs and six new parts: a module and a config each."""
+    """A folder with the project's configs and new parts: a module and a config each."""
     tmp_path = tmp_path_factory.mktemp("project")
     shutil.copytree(config.CONFIG_DIR, tmp_path / "configs")
     (tmp_path / "parts").mkdir()
@@ -139,6 +153,7 @@ def parts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         lines = [line.removeprefix("        ") for line in text.splitlines()]
         (tmp_path / "parts" / f"{name}.py").write_text("from __future__ import annotations\n" + "\n".join(lines) + "\n")
     for name, text in CONFIGS.items():
+        (tmp_path / "configs" / name).parent.mkdir(exist_ok=True)
         (tmp_path / "configs" / name).write_text(text)
     with pytest.MonkeyPatch.context() as monkeypatch:
         for module in (compose, config):
@@ -175,6 +190,11 @@ def trained(folder: Path, *words: str) -> dict[str, Any]:
         (["method=local_mixup", "method/mixing=my_mixing"], {"method.mixing": "my_mixing"}),
         (["method=mixrl", "method/mixing=my_mixing", "debug=tiny"], {"method.mixing": "my_mixing"}),
         (["method=mixup", "method/lam=my_lam"], {"method.lam": "my_lam"}),
+        (
+            ["method=cmixup", "method.layer=hidden", "+method/transform=my_transform", "method.transform.std=0.3"],
+            {"method.transform": "my_transform", "method.transform.std": 0.3},
+        ),
+        (["method=erm", "+method/transform=my_transform"], {"method.transform": "my_transform"}),
     ],
 )
 def test_a_part_trains_with_one_file_and_one_config(tmp_path: Path, words: list[str], options: dict[str, Any]) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import copy
-import functools
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,6 @@ from torch import Tensor, nn
 from cmixup.batch import Batch
 from cmixup.data import RegressionData, Split
 from cmixup.methods.base import Method
-from cmixup.mixing.base import Mixing
 from cmixup.mixing.linear import mix
 from cmixup.model_stack import ModelStack
 from cmixup.order import EpochBatches
@@ -45,7 +44,7 @@ def composed(name: str, **options: Any) -> Any:
     return check_part("method", copy.deepcopy(_node(name, json.dumps(options)))).build()
 
 
-@functools.cache
+@cache
 def _node(name: str, options: str) -> dict[str, Any]:
     dataset = "pascal1d" if method_kind(name).tasks else "airfoil"
     words = command({f"method.{key}": value for key, value in json.loads(options).items()})
@@ -57,42 +56,43 @@ def method_kind(method: str) -> type[Method]:
     return Part(target(part_file("method", method)), {}).kind
 
 
+def part_kind(method: str, group: str) -> Any:
+    """The class of the pairing or mixing that a method's configuration chooses, or None."""
+    choices = {key: name for entry in part_file("method", method).get("defaults", []) if isinstance(entry, dict)
+               for key, name in entry.items()}  # fmt: skip
+    if group not in choices:
+        return None
+    part = part_file(f"method/{group}", choices[group])
+    return Part(target(part.get(group, part)), {}).kind
+
+
 def needs_images(method: str) -> bool:
     """Whether the method's own mixing is of images."""
-    choices = {group: name for entry in part_file("method", method).get("defaults", []) if isinstance(entry, dict)
-               for group, name in entry.items()}  # fmt: skip
-    if "mixing" not in choices:
-        return False
-    part = part_file("method/mixing", choices["mixing"])
-    kind = Part(target(part.get("mixing", part)), {}).kind
-    assert issubclass(kind, Mixing)
-    return kind.images
+    return getattr(part_kind(method, "mixing"), "images", False)
 
 
 _BATCH: dict[str, Any] = {"alpha": 2.0, "lam_per": "batch"}
 _HIDDEN: dict[str, Any] = {**_BATCH, "layer": "hidden"}
 #: Every configuration of a method for rows of numbers under its own name, and other options of some.
-METHODS: dict[str, Callable[[], Method]] = {
-    name: functools.partial(composed, name)
-    for name in names("method")
-    if not method_kind(name).tasks and not needs_images(name)
+METHODS: dict[str, partial[Method]] = {
+    name: partial(composed, name) for name in names("method") if not method_kind(name).tasks and not needs_images(name)
 } | {
-    "mixup_permutation": lambda: composed("mixup", pairing="permutation", **_BATCH),
-    "cmixup_hidden": lambda: composed("cmixup", **_HIDDEN),
-    "cmixup_batch_both": lambda: composed("cmixup_batch", candidates="b1+b2", factor=2.0, **_HIDDEN),
-    "k_mixup_hidden": lambda: composed("k_mixup", k=3, metric="euclidean", second="independent", **_HIDDEN),
-    "local_mixup_hidden": lambda: composed("local_mixup", form="exponential", pairing="permutation", **_HIDDEN),
-    "local_mixup_knn": lambda: composed("local_mixup", form="knn", k=12),
-    "foma": lambda: composed("foma", batches="shuffled"),
-    "irm": lambda: composed("irm", anneal=2),
-    "irm_plain": lambda: composed("irm", weight=0.5, anneal=0, form="plain", divide=False),
-    "ib_irm": lambda: composed("ib_irm", anneal=1, ib_anneal=2),
-    "vrex": lambda: composed("vrex", anneal=2),
-    "drnn": lambda: composed("drnn", ramp=4),
-    "group_dro": lambda: composed("group_dro", eta=0.1),
-    "mixrl_hidden": lambda: composed("mixrl", distance="both", final="argmax", outer=2, **_HIDDEN),
+    "mixup_permutation": partial(composed, "mixup", pairing="permutation", **_BATCH),
+    "cmixup_hidden": partial(composed, "cmixup", **_HIDDEN),
+    "cmixup_batch_both": partial(composed, "cmixup_batch", candidates="b1+b2", factor=2.0, **_HIDDEN),
+    "k_mixup_hidden": partial(composed, "k_mixup", k=3, metric="euclidean", second="independent", **_HIDDEN),
+    "local_mixup_hidden": partial(composed, "local_mixup", form="exponential", pairing="permutation", **_HIDDEN),
+    "local_mixup_knn": partial(composed, "local_mixup", form="knn", k=12),
+    "foma": partial(composed, "foma", batches="shuffled"),
+    "irm": partial(composed, "irm", anneal=2),
+    "irm_plain": partial(composed, "irm", weight=0.5, anneal=0, form="plain", divide=False),
+    "ib_irm": partial(composed, "ib_irm", anneal=1, ib_anneal=2),
+    "vrex": partial(composed, "vrex", anneal=2),
+    "drnn": partial(composed, "drnn", ramp=4),
+    "group_dro": partial(composed, "group_dro", eta=0.1),
+    "mixrl_hidden": partial(composed, "mixrl", distance="both", final="argmax", outer=2, **_HIDDEN),
 }
-DOMAIN_METHODS = tuple(name for name in METHODS if METHODS[name]().domains)
+DOMAIN_METHODS = tuple(name for name in METHODS if method_kind(METHODS[name].args[0]).domains)
 
 
 class WithBatchNorm(nn.Module):

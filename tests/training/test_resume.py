@@ -12,7 +12,7 @@ from cmixup.methods.base import Method
 from cmixup.methods.mixrl_search import PolicySearch
 from cmixup.training.checkpoint import Checkpoints
 from cmixup.training.trainer import Run, train
-from tests.helpers import METHODS, assert_states_equal, make_run, settings
+from tests.helpers import METHODS, assert_states_equal, make_run, method_kind, settings
 from tests.methods import episodes
 
 EPOCHS, BEFORE = 3, 2
@@ -73,7 +73,7 @@ def assert_goes_on(make: MakeRuns, folder: Path, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     "seeds", [pytest.param((0,), marks=pytest.mark.slow, id="one run"), pytest.param((0, 3), id="a stack")]
 )
-@pytest.mark.parametrize("name", [name for name in METHODS if METHODS[name]().stackable])
+@pytest.mark.parametrize("name", [name for name in METHODS if method_kind(METHODS[name].args[0]).stackable])
 def test_every_method_goes_on(
     name: str, seeds: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

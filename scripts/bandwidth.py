@@ -194,10 +194,7 @@ def look(given: Words) -> None:
         labels, wanted = dataset_labels(title, given.count("seed"), given.get("label_noise", "0.0")), published(title)
     else:
         labels = file_labels(Path(title), given.get("column", ""))
-    try:
-        asked = [(float(b), "asked for") for b in given.get("bandwidth", "").split(",") if b]
-    except ValueError:
-        raise InputError(f"bandwidth must be numbers separated by commas, got {given['bandwidth']!r}") from None
+    asked = [(b, "asked for") for b in given.numbers("bandwidth")]
     rows = examine(labels, [*((b, "grid") for b in grid(labels)), *asked, *wanted])
     styles = ["bold" if row.source != "grid" else None for row in rows]
     shown = f"{title}: {len(labels)} labels, standard deviation {labels.std():.4g}"

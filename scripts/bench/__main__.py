@@ -1,6 +1,6 @@
 """Measure speed into results/benchmarks: `python -m scripts.bench NAME key=value`; `short=1` only tries everything.
 
-  train      training against a straightforward loop, and stacks of LSTNets
+  train      training against a straightforward loop
   sampling   partner sampling against the original's way: set-up, draws and memory over N
   distances  partners by labels, inputs and representations
   maml       the vectorised inner loop against a loop over tasks

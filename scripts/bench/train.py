@@ -8,25 +8,19 @@ Example: python -m scripts.bench train
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import torch
 from torch import nn
 
 from cmixup.data import RegressionData
-from cmixup.methods.base import squared_error
 from cmixup.methods.mix import Mix
 from cmixup.mixing.lam import Beta
-from cmixup.model_stack import ModelStack
-from cmixup.optim import descend
 from cmixup.pairing.label import LabelDistance
 from cmixup.seeding import Streams, torch_seed
 from cmixup.training.settings import TrainSettings
 from cmixup.training.trainer import Run, train
 from datasets.airfoil import Airfoil
 from models.fcn3 import FCN3
-from models.lstnet import LSTNet
 from scripts.bench.clock import SHORT, Work, in_turn, put
 from scripts.driver.words import Words
 from scripts.records.tables import markdown_rows
@@ -34,7 +28,6 @@ from scripts.records.tables import markdown_rows
 KEYS = SHORT
 BANDWIDTH, ALPHA, STACK = 1.75, 2.0, 10
 EPOCHS, BATCH, LR = 100, 16, 0.01
-LSTNET_STACKS = (1, 2, 3, 5)
 
 
 def straightforward(data: RegressionData, seed: int, epochs: int) -> float:
@@ -82,38 +75,8 @@ def ours(data: list[RegressionData], seeds: list[int], epochs: int) -> list[floa
     return [outcome.scores["test"]["rmse"] for outcome in results]
 
 
-def lstnet_step(models: int) -> Callable[[], object]:
-    """Return one training step of a stack of LSTNets on batches as Exchange-Rate's: 128 windows of 168 x 8."""
-    with torch_seed(0):
-        stack = ModelStack([LSTNet((168, 8), 8) for _ in range(models)], torch.device("cpu"))
-        lead = (models,) if models > 1 else ()
-        x, y = torch.rand(*lead, 128, 168, 8), torch.rand(*lead, 128, 8)
-    stack.model.train()
-    return lambda: descend(squared_error(stack.model(x), y), stack.optimizer)
-
-
-def lstnet_rows(repeats: int) -> tuple[list[list[str]], str]:
-    """Time steps of LSTNet alone and as stacks; return the table's rows, and what bounds a stack's gain, in words.
-
-    Each further model of a stack adds b, its own arithmetic and memory: no stack gains more than the time of a single
-    model's step, with the overhead of every operation of every time step, over b.
-    """
-    taken = in_turn({str(models): lstnet_step(models) for models in LSTNET_STACKS}, 6 * repeats)
-    best = {int(models): min(times) for models, times in taken.items()}
-    slope, _ = np.polyfit(list(best), list(best.values()), 1)
-    body = [
-        [f"LSTNet, {models} together", f"{1e3 * one / models:.0f}", f"{best[1] / (one / models):.2f}x"]
-        for models, one in best.items()
-    ]
-    return body, (
-        f"Each further model of a stack adds {1e3 * slope:.0f} ms (least squares over these), {slope / best[1]:.0%} of "
-        f"what a single one takes: stacks save the overhead of small operations, and gain at most "
-        f"{best[1] / slope:.2f}x."
-    )
-
-
 def run(given: Words) -> None:
-    """Measure training of Airfoil in three ways, then steps of stacks of LSTNets."""
+    """Measure training of Airfoil in three ways."""
     epochs, repeats = (1, 1) if given.switch("short") else (EPOCHS, 3)
     data = [Airfoil("all").load(seed) for seed in range(STACK)]
     ways: dict[str, tuple[Work, int]] = {
@@ -130,7 +93,5 @@ def run(given: Words) -> None:
         f"batch {BATCH}; process seconds a model on one thread, {repeats} repeats in turn. "
         "Ratios are of the fastest repeats. `make bench-train` measures them anew."
     )
-    timed, bound = lstnet_rows(repeats)
-    lstnet = markdown_rows(["LSTNet (168 x 8, batch 128)", "fastest step, ms a model", "speed-up"], timed)
     rows = markdown_rows(["way", "fastest, s", "slowest, s", "speed-up"], body)
-    put(given, "train", "Training speed", [protocol, rows, lstnet, bound])
+    put(given, "train", "Training speed", [protocol, rows])

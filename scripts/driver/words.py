@@ -30,6 +30,13 @@ class Words(dict[str, str]):
         except ValueError:
             raise InputError(f"{key} must be a number, got {self[key]!r}") from None
 
+    def numbers(self, key: str) -> list[float]:
+        """Return the numbers between commas, none where the key is absent."""
+        try:
+            return [float(part) for part in self.get(key, "").split(",") if part.strip()]
+        except ValueError:
+            raise InputError(f"{key} must be numbers separated by commas, got {self[key]!r}") from None
+
     def count(self, key: str, default: int = 0) -> int:
         """Return a whole number, 0 or more."""
         text = self.get(key, str(default))

@@ -68,10 +68,11 @@ def learned_invariance(
             them; all by default.
 
     Raises:
-        InputError: lengths differ, values are not finite, labels have several columns, there is a single domain, or an
-            option is out of range.
+        InputError: features are not finite, there is a single domain, or an option is out of range.
     """
-    h, labels, codes = _checked(features, y, domain)
+    if not bool(torch.isfinite(features).all()):
+        raise InputError("features has values that are not finite")
+    h, labels, codes = features.detach().cpu().double(), y.cpu().double().reshape(-1).numpy(), domain.cpu().numpy()
     check_count("bins", bins, 1)
     check_count("min_points", min_points, 2)
     if check_count("components", components, 1) > h.shape[1]:
@@ -168,18 +169,3 @@ def _of_largest(codes: np.ndarray, n_domains: int) -> np.ndarray:
     """Return whether each row `(N,)` belongs to one of the `n_domains` domains with most rows; ties are kept."""
     names, inverse, counts = np.unique(codes, return_inverse=True, return_counts=True)
     return counts[inverse] >= np.sort(counts)[::-1][min(n_domains, len(names)) - 1]
-
-
-def _checked(features: Tensor, y: Tensor, domain: Tensor) -> tuple[Tensor, np.ndarray, np.ndarray]:
-    if features.ndim != 2 or not len(features):
-        raise InputError(f"features must be (N, D) with rows, got shape {tuple(features.shape)}")
-    if y.ndim not in (1, 2) or y.numel() != len(y):
-        raise InputError(f"y must be (N,) or (N, 1), got shape {tuple(y.shape)}")
-    for name, tensor in (("y", y), ("domain", domain)):
-        if len(tensor) != len(features):
-            raise InputError(f"{name} has {len(tensor)} rows, but features have {len(features)}")
-    for name, tensor in (("features", features), ("y", y)):
-        if not bool(torch.isfinite(tensor).all()):
-            raise InputError(f"{name} has values that are not finite")
-    h = features.detach().cpu().double()
-    return h, y.detach().cpu().double().reshape(-1).numpy(), domain.detach().cpu().numpy()

@@ -175,8 +175,7 @@ def run(given: Words) -> None:
     results, preset, device = results_of(given), given.get("preset", "paper"), given.get("device", "auto")
     words = [f"preset={preset}", f"seeds={given.seeds(3)}".replace(" ", ""), f"out={given.out}", f"device={device}"]
     words += [f"{key}={value}" for key, value in given.items() if key.startswith("train.")]
-    ratios = [float(r) for r in given.get("ratios", "").split(",") if r.strip()]
-    jobs, problems = plan_ratios(ratios, words, given.number("budget", 30))
+    jobs, problems = plan_ratios(given.numbers("ratios"), words, given.number("budget", 30))
     problems += train(items_of([job] for job in jobs), TABLE) if jobs else []
     for line in problems:
         print(f"not trained: {line}", file=sys.stderr)

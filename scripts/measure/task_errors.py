@@ -58,21 +58,6 @@ def errors(report: Report, data: RegressionData, out: Path, device: torch.device
     return each
 
 
-def known(old: Sequence[Mapping[str, str]], report: Report, constant: Sequence[str]) -> np.ndarray | None:
-    """Return what `errors` found before, or None: the same tasks, and the mean that the run was recorded with.
-
-    Args:
-        old: rows of this seed in the file of this dataset and preset.
-        report: of the run.
-        constant: errors of the constant prediction as the file has them; they tell tasks apart.
-    """
-    mine = [r for r in old if r.get(report["method"])]
-    if [r[CONSTANT] for r in mine] != list(constant):
-        return None
-    each = np.array([float(r[report["method"]]) for r in mine])
-    return each if math.isclose(each.mean(), report["scores"]["test"][METRIC], rel_tol=1e-4) else None
-
-
 def score(
     reports: Sequence[Report], out: Path, device: torch.device, old: Sequence[Mapping[str, str]] = ()
 ) -> list[dict[str, Any]]:
@@ -104,8 +89,9 @@ def score(
         kept = [m for m in columns(before) if m not in TASK_KEY and all(r.get(m) for r in before)] if same else []
         found = {CONSTANT: constant} | {m: [r[m] for r in before] for m in kept}
         for report in group:
-            each = known(before, report, constant)
-            each = errors(report, data, out, device) if each is None else each
+            each = np.array(found.get(report["method"], [np.nan]), dtype=float)
+            if not math.isclose(each.mean(), report["scores"]["test"][METRIC], rel_tol=1e-4):  # of another run
+                each = errors(report, data, out, device)
             found[report["method"]] = [f"{e:.5g}" for e in each]
             print(f"{report['dataset']} {report['method']} seed {seed}: {METRIC} {each.mean():.3f}", flush=True)
         rows += [

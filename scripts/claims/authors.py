@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from scripts.claims.evidence import AUTHORS, Absent, Evidence, Sample
-from scripts.claims.paper_verdict import against_authors, interval_text, text
+from scripts.claims.paper_verdict import against_authors
 from scripts.records import names
 from scripts.records.experiment import Experiment
 from scripts.records.records import read_csv
@@ -41,15 +41,12 @@ def authors_table(
                 ours, theirs = _pair(evidence, experiment.name, {**cell, "metric": metric})
                 if ours is None or theirs is None:
                     continue
-                shared, interval = against_authors(ours, theirs)
+                cells, interval = against_authors(ours, theirs, 3)
                 apart = interval is not None and not interval.low <= 0 <= interval.high
                 n, found = n + 1, found + apart
                 bandwidth = f", bandwidth {float(cell['bandwidth']):g}" if cell["bandwidth"] else ""
-                body.append(
-                    [f"{names.method_title(cell['method'])}{bandwidth}", names.metric_title(metric),
-                     f"{text(theirs.summary, 3)}, n = {theirs.summary.n}", text(shared.summary, 3),
-                     interval_text(interval, 3), reason({**cell, "metric": metric}, explained) if apart else "—"]
-                )  # fmt: skip
+                name, why = f"{names.method_title(cell['method'])}{bandwidth}", {**cell, "metric": metric}
+                body.append([name, names.metric_title(metric), *cells, reason(why, explained) if apart else "—"])
         head = [names.dataset_title(dataset), "score", "authors' code", "ours, same seeds", "ours minus theirs",
                 "explained by"]  # fmt: skip
         parts += ["", *markdown_rows(head, body)]

@@ -9,7 +9,7 @@ from cmixup.errors import InputError
 from scripts.claims.evidence import Evidence, Sample, difference, sample
 from scripts.records import names
 from scripts.records.stats import Interval, Summary
-from scripts.records.tables import ResultTable, markdown_rows
+from scripts.records.tables import ResultTable, interval_text, markdown_rows, summary_text
 
 RULE = (
     "**How verdicts are given.** Two means agree if they differ by at most two standard errors of their difference, "
@@ -65,10 +65,9 @@ def agreement_lines(table: ResultTable, evidence: Evidence, preset: str, interva
         body = []
         for method, cells in block.cells.items():
             cell = cells["rmse"]
-            if cell.ours is None or cell.paper is None:
+            d, paper = cell.decimals, cell.printed
+            if cell.ours is None or paper is None:
                 continue
-            d = cell.decimals
-            paper = Summary(cell.paper, math.nan if cell.paper_std is None else cell.paper_std, 3)
             given.append(against_paper(cell.ours, paper))
             query = {"experiment": "table1", "preset": preset, "dataset": block.dataset, "method": method,
                      "metric": "rmse"}  # fmt: skip
@@ -91,33 +90,21 @@ def codes(evidence: Evidence, query: dict, decimals: int) -> list[str]:
         theirs = evidence.sample({key: query[key] for key in ("dataset", "method", "metric")} | {"from": "authors"})
     except InputError:
         return ["—"] * 3
-    shared, found = against_authors(evidence.sample(query), theirs)
-    return [
-        f"{text(theirs.summary, decimals)}, n = {theirs.summary.n}", text(shared.summary, decimals),
-        interval_text(found, decimals),
-    ]  # fmt: skip
+    return against_authors(evidence.sample(query), theirs, decimals)[0]
 
 
-def against_authors(ours: Sample, theirs: Sample) -> tuple[Sample, Interval | None]:
-    """Return our sample over the seeds that the authors' code was run on, and the difference of that to theirs.
+def against_authors(ours: Sample, theirs: Sample, decimals: int) -> tuple[list[str], Interval | None]:
+    """Return, as text, the authors' mean, ours of the same seeds and the difference, and then the difference itself.
 
     Raises:
         InputError: no seed is shared.
     """
     shared = sample({s: v for s, v in ours.values.items() if s in theirs.values}, ours.units)
-    return shared, difference(shared, theirs)
-
-
-def interval_text(found: Interval | None, decimals: int) -> str:
-    """Return a difference with its interval, bold where that excludes 0."""
-    if found is None:
-        return "—"
-    shown = f"{found.mean:+.{decimals}f} [{found.low:+.{decimals}f}, {found.high:+.{decimals}f}]"
-    return shown if found.low <= 0 <= found.high else f"**{shown}**"
+    found = difference(shared, theirs)
+    first = f"{text(theirs.summary, decimals)}, n = {theirs.summary.n}"
+    return [first, text(shared.summary, decimals), interval_text(found, decimals, bold=True)], found
 
 
 def text(value: Summary, decimals: int) -> str:
-    """Return mean ± std."""
-    if math.isnan(value.std):
-        return f"{value.mean:.{decimals}f} (n = 1)"
-    return f"{value.mean:.{decimals}f} ± {value.std:.{decimals}f}"
+    """Return mean ± standard deviation; a mean without one says so."""
+    return summary_text(value, decimals) + (" (n = 1)" if math.isnan(value.std) else "")

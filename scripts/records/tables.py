@@ -34,6 +34,12 @@ class Score:
     best: bool = False
 
     @property
+    def printed(self) -> Summary | None:
+        """The paper's mean and standard deviation over 3 seeds."""
+        std = math.nan if self.paper_std is None else self.paper_std
+        return None if self.paper is None else Summary(self.paper, std, 3)
+
+    @property
     def difference(self) -> float | None:
         """Ours minus the paper's."""
         return None if self.ours is None or self.paper is None else self.ours.mean - self.paper
@@ -131,19 +137,34 @@ def _cell(values: Mapping[int, float], row: Row | None, best: bool) -> Score:
     return Score(ours, float(text), float(row["std"]) if row["std"] else None, decimals, best)
 
 
-def _plus_minus(mean: float, std: float | None, decimals: int) -> str:
-    spread = "" if std is None or math.isnan(std) else f" ± {std:.{decimals}f}"
-    return f"{mean:.{decimals}f}{spread}"
+def summary_text(found: Summary | None, decimals: int) -> str:
+    """Return mean ± standard deviation, the mean alone without one, and a dash without values."""
+    if found is None:
+        return "—"
+    return f"{found.mean:.{decimals}f}" + ("" if math.isnan(found.std) else f" ± {found.std:.{decimals}f}")
+
+
+def mean_text(values: Mapping[int, float], decimals: int = 3) -> str:
+    """Return `summary_text` of values by seed."""
+    return summary_text(summarise(list(values.values())) if values else None, decimals)
+
+
+def interval_text(found: Interval | None, decimals: int = 3, *, bold: bool = False) -> str:
+    """Return a mean with its interval, a dash without one; `bold` marks an interval that excludes 0."""
+    if found is None:
+        return "—"
+    text = f"{found.mean:+.{decimals}f} [{found.low:+.{decimals}f}, {found.high:+.{decimals}f}]"
+    return f"**{text}**" if bold and not found.low <= 0 <= found.high else text
 
 
 def ours_text(cell: Score) -> str:
     """Return our mean ± std, or a dash."""
-    return "—" if cell.ours is None else _plus_minus(cell.ours.mean, cell.ours.std, cell.decimals)
+    return summary_text(cell.ours, cell.decimals)
 
 
 def paper_text(cell: Score) -> str:
     """Return the paper's mean ± std, or a dash."""
-    return "—" if cell.paper is None else _plus_minus(cell.paper, cell.paper_std, cell.decimals)
+    return summary_text(cell.printed, cell.decimals)
 
 
 def difference_text(cell: Score) -> str:
@@ -185,12 +206,11 @@ def interval_lines(block: Block) -> list[str]:
     """Return one sentence a metric: the paired differences of the block's `compare` to the other methods."""
     sentences = []
     for metric in block.metrics:
-        parts = []
-        for method, found in block.intervals.items():
-            if metric in found:
-                i, d = found[metric], block.cells[method][metric].decimals
-                name = names.method_title(method)
-                parts.append(f"{name} {i.mean:+.{d}f} [{i.low:+.{d}f}, {i.high:+.{d}f}]")
+        parts = [
+            f"{names.method_title(method)} {interval_text(found[metric], block.cells[method][metric].decimals)}"
+            for method, found in block.intervals.items()
+            if metric in found
+        ]
         if parts:
             n = max(found[metric].n for found in block.intervals.values() if metric in found)
             sentences.append(

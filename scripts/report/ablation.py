@@ -15,9 +15,9 @@ from scripts.records.curves import Curve
 from scripts.records.experiment import RESULTS, Experiment, paper_rows
 from scripts.records.records import by_seed, read_csv, select
 from scripts.records.stats import paired
-from scripts.records.tables import markdown_rows
+from scripts.records.tables import interval_text, markdown_rows, mean_text
 from scripts.records.variants import Variant, identity, variants
-from scripts.report.sweep import Point, interval_text, mean_text
+from scripts.report.sweep import Point
 from scripts.report.sweep_figure import Panel, panel
 
 

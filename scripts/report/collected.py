@@ -19,9 +19,9 @@ from scripts.driver.runs import HISTORY, is_done, read_report
 from scripts.records import names
 from scripts.records.records import to_csv
 from scripts.records.stats import summarise
-from scripts.records.tables import markdown_rows
+from scripts.records.tables import markdown_rows, mean_text
 from scripts.report.figures import legend_below, looks, subplots
-from scripts.report.sweep import Point, Report, by_value, decimals_for, mean_text, option_value, points, shown
+from scripts.report.sweep import Point, Report, by_value, decimals_for, option_value, points, shown
 
 WHOLE = ("dataset", "model", "method", "preset", "experiment")  # what a report names beside its options
 COLUMNS = ("group", "option", "value", "n", "metric", "mean", "std", "low", "high", "val_mean", "best")

@@ -15,8 +15,8 @@ from typing import Any
 from scripts.records import names
 from scripts.records.experiment import Experiment
 from scripts.records.stats import Interval, clustered, paired
-from scripts.records.tables import markdown_rows
-from scripts.report.sweep import decimals_for, interval_text, mean_text, option_value, scores_by_seed
+from scripts.records.tables import interval_text, markdown_rows, mean_text
+from scripts.report.sweep import decimals_for, option_value, scores_by_seed
 
 Report = Mapping[str, Any]
 Point = tuple[Any, ...]  # a value of each option of the grid
@@ -112,7 +112,7 @@ def _block(experiment: Experiment, scores: Scores) -> list[str]:
     for point in points:
         erm = scores.get((BASE, point), {})
         minus = [interval_text(paired(scores.get((m, point), {}), erm), decimals) for m in methods]
-        body.append([*map(str, point), str(len(erm)), mean_text(erm, decimals) if erm else "—", *minus])
+        body.append([*map(str, point), str(len(erm)), mean_text(erm, decimals), *minus])
     head = [*(_short(option) for option in experiment.grid), "n", names.method_title(BASE)]
     return markdown_rows([*head, *(f"{names.method_title(m)} minus" for m in methods)], body)
 

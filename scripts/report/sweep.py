@@ -14,7 +14,7 @@ from scripts.driver.compose import part_file
 from scripts.records import names
 from scripts.records.experiment import Experiment
 from scripts.records.stats import Interval, clustered, paired, summarise
-from scripts.records.tables import markdown_rows
+from scripts.records.tables import interval_text, markdown_rows, mean_text
 
 Report = Mapping[str, Any]
 
@@ -179,20 +179,6 @@ def sweeps(experiment: Experiment, reports: Sequence[Report], preset: str) -> li
 
 def _but(option: str, options: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in options.items() if key != option}
-
-
-def mean_text(scores: Mapping[int, float], decimals: int) -> str:
-    """Return mean ± standard deviation; the mean alone where there is one seed."""
-    found = summarise(list(scores.values()))
-    spread = f" ± {found.std:.{decimals}f}" if found.n > 1 else ""
-    return f"{found.mean:.{decimals}f}{spread}"
-
-
-def interval_text(found: Interval | None, decimals: int) -> str:
-    """Return a difference with its interval; a dash where fewer than two seeds are shared."""
-    if found is None:
-        return "—"
-    return f"{found.mean:+.{decimals}f} [{found.low:+.{decimals}f}, {found.high:+.{decimals}f}]"
 
 
 def decimals_for(scores: Iterable[float]) -> int:

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from scripts.records import names
-from scripts.records.stats import Interval, paired, summarise
-from scripts.records.tables import markdown_rows
-from scripts.report.sweep import interval_text
+from scripts.records.stats import Interval, paired
+from scripts.records.tables import interval_text, markdown_rows, mean_text
 from scripts.study.published import FOLDER
 
 RECORDS = FOLDER / "cures.jsonl"
@@ -44,12 +43,11 @@ def parts(records: Sequence[Record]) -> dict[str, str]:
     for table in dict.fromkeys(record["table"] for record in records):
         mine = {record["arm"]: record for record in records if record["table"] == table}
         for arm, record in mine.items():
-            found, base = summarise(list(errors(record).values())), CURES.get(arm)
+            values, base = errors(record), CURES.get(arm)
             beside = interval_text(against(mine, arm, base), DECIMALS) if base else ""
             erm = interval_text(against(mine, arm, BASE), DECIMALS) if arm != BASE else ""
-            text = f"{found.mean:.{DECIMALS}f} ± {found.std:.{DECIMALS}f}"
-            method = TITLES.get(arm, names.method_title(arm))
-            body.append([table_title(table), method, str(record["train_rows"]), str(found.n), text, erm, beside])
+            first = [table_title(table), TITLES.get(arm, names.method_title(arm)), str(record["train_rows"])]
+            body.append([*first, str(len(values)), mean_text(values, DECIMALS), erm, beside])
         seeds = mine[BASE]["seeds"] if BASE in mine else []
         means = {
             key: np.mean([row[key] for row in seeds]) for key in (seeds[0] if seeds else ()) if key.startswith(BIAS)

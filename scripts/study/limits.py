@@ -9,7 +9,7 @@ import numpy as np
 
 from scripts.claims.check import joined
 from scripts.records.names import method_title
-from scripts.report.sweep import interval_text
+from scripts.records.tables import interval_text
 from scripts.study.effects import BASE, Effect, Scores, effects, least, over_tables, scores_of, sign_test
 from scripts.study.names import CONTROL, DECIMALS, heading, title, validated
 from scripts.study.rules import HELD_SHARE, TRAIN_SHARE, Condition, Rules

@@ -9,8 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from scripts.records.stats import clustered
-from scripts.records.tables import markdown_rows
-from scripts.report.sweep import interval_text
+from scripts.records.tables import interval_text, markdown_rows
 from scripts.study import limits
 from scripts.study.effects import (
     BASE,

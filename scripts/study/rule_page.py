@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from scripts.records.tables import markdown_rows
-from scripts.report.sweep import interval_text
+from scripts.records.tables import interval_text, markdown_rows
 from scripts.study.effects import ranked
 from scripts.study.rule import ALWAYS_ERM, BY_OTHERS, Case, Judgement, Rule
 from scripts.study.traits import TRAITS

@@ -10,8 +10,8 @@ import numpy as np
 
 from scripts.claims.prose import splice
 from scripts.records.experiment import RESULTS
-from scripts.records.stats import Interval, paired, summarise
-from scripts.records.tables import markdown_rows
+from scripts.records.stats import paired
+from scripts.records.tables import interval_text, markdown_rows, mean_text
 from scripts.theory.numbers import (
     BASE,
     COMPARED,
@@ -35,17 +35,6 @@ PAGE = "theory.md"
 Values = Mapping[int, float]
 
 
-def summary_text(values: Values) -> str:
-    """Return mean ± standard deviation, or a dash."""
-    found = summarise(list(values.values())) if values else None
-    return f"{found.mean:.3f} ± {found.std:.3f}" if found else "—"
-
-
-def interval_text(found: Interval | None) -> str:
-    """Return a difference with its interval, or a dash."""
-    return f"{found.mean:+.3f} [{found.low:+.3f}, {found.high:+.3f}]" if found else "—"
-
-
 def median_text(values: Values, digits: int = 2) -> str:
     """Return the median, or a dash."""
     return f"{np.median(list(values.values())):.{digits}g}" if values else "—"
@@ -64,7 +53,7 @@ def short(theorem: int, q: Quantity) -> str:
 def base_table(numbers: Numbers, theorem: int) -> list[str]:
     """Return the table of all methods at the base."""
     body = [
-        [title(theorem, m), *(summary_text(numbers.values(base(theorem), m, *q[:2])) for q in QUANTITIES[theorem])]
+        [title(theorem, m), *(mean_text(numbers.values(base(theorem), m, *q[:2])) for q in QUANTITIES[theorem])]
         for m in (*methods_of(theorem), *(("exact",) if theorem == 3 else ()))
     ]
     return markdown_rows(["method", *(q.title for q in QUANTITIES[theorem])], body)

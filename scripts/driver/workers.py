@@ -77,7 +77,7 @@ def work_off(
     work: Work,
     count: int,
     tell: Callable[[str, bool, Any], None],
-    choose: Callable[[list[str]], str | None] = lambda waiting: waiting.pop(0) if waiting else None,
+    choose: Callable[[], str | None] | None = None,
 ) -> None:
     """Give tasks to `count` workers until all have ended; one that dies costs its task alone, and another follows it.
 
@@ -87,14 +87,15 @@ def work_off(
         count: workers at a time.
         tell: called with a task's name, whether it has ended, and what its worker told, or in the end what went wrong
             or None; `Died` where the worker has.
-        choose: takes the next task out of the names of those that wait, and returns None where none is to be begun.
+        choose: returns the next task's name, or None where no more is begun; by default each in turn.
     """
-    context, waiting = multiprocessing.get_context("spawn"), list(tasks)
-    idle = [Worker(context, work) for _ in range(min(count, len(waiting)))]
+    context, turns = multiprocessing.get_context("spawn"), iter(tasks)
+    choose = choose or (lambda: next(turns, None))
+    idle = [Worker(context, work) for _ in range(min(count, len(tasks)))]
     running: dict[Connection, tuple[Worker, str]] = {}
     try:
         while True:
-            while len(running) < count and (name := choose(waiting)) is not None:
+            while len(running) < count and (name := choose()) is not None:
                 worker = idle.pop() if idle else Worker(context, work)
                 running[worker.connection] = (worker, name)
                 worker.give(tasks[name])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import itertools
 import math
@@ -13,7 +12,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,7 +24,7 @@ from scripts.driver.cli import label
 from scripts.driver.compose import compose_train
 from scripts.driver.devices import pick_device
 from scripts.driver.job import Diverged, execute_together
-from scripts.driver.locks import LOCKS, clean
+from scripts.driver.locks import LOCKS, clean, holding
 from scripts.driver.plan import Job, plan, stack_key
 from scripts.driver.progress import ProgressDisplay
 from scripts.driver.workers import Died, work_off
@@ -39,7 +38,8 @@ Tell = Callable[[Any], None]
 STACK_MODELS = 60
 RESERVE = 5.0  # seconds to write a run in, before the time is up
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)  # every item would end so
-FAILED, PUT_OFF, NO_DATA, DISK_FULL, STOPPED = "failed", "put off", "no data", "disk full", "stopped"
+FAILED, PUT_OFF, NO_DATA, DISK_FULL = "failed", "put off", "no data", "disk full"
+STOPPED, TAKEN = "stopped", "taken"
 
 
 class OutOfTime(Exception):
@@ -51,7 +51,7 @@ class Problem(NamedTuple):
 
     Attributes:
         kind: FAILED by its own fault; PUT_OFF, NO_DATA and DISK_FULL by what the machine lacks for the moment; STOPPED
-            in a checkpoint, as the time was up.
+            in a checkpoint, as the time was up; TAKEN by another process.
         text: what went wrong.
     """
 
@@ -71,6 +71,7 @@ class Item:
         jobs: what the commands plan, where it has been planned.
         then: called in the worker with the planned jobs when all are trained; what it returns is trained next, such as
             all seeds with the options of the best trial. A function at the top of a module.
+        lock: below the locks of `out`, where an item that another process trains is left to it.
     """
 
     name: str
@@ -79,6 +80,7 @@ class Item:
     minutes: float = 0.0
     jobs: tuple[Job, ...] = ()
     then: Callable[[Sequence[Job]], Sequence[Sequence[str]]] | None = None
+    lock: str = ""
 
     def word(self, key: str, default: str = "") -> str:
         """Return the value of a key of its first command line."""
@@ -153,15 +155,13 @@ def train_item(task: tuple[Item, float], tell: Tell) -> Problem | None:
         task: the item, and when to stop, in seconds since 1970: a run that saves checkpoints stops in one then.
         tell: called with the name of what `ProgressDisplay` is to show, and what it shows of this item.
     """
-    (item, until), worker = task, multiprocessing.current_process().name
-    commands = item.commands
+    item, until = task
     tell(("begin",))
     try:
-        while commands:
-            cells = [(command, plan(compose_train(own_device(command, worker)))) for command in commands]
-            for stack in stacks_of(cells, sys.maxsize):
-                _train_stack([job for _, job in stack], until, tell)
-            commands = item.then([job for _, job in cells]) if item.then else ()
+        if not item.lock:
+            return _train(item, until, tell)
+        with holding(Path(item.word("out")) / LOCKS, [item.lock]) as mine:
+            return _train(item, until, tell) if mine else Problem(TAKEN, "another process trains it")
     except OutOfTime:
         return Problem(STOPPED, "the time is up")
     except FetchError as error:
@@ -170,6 +170,18 @@ def train_item(task: tuple[Item, float], tell: Tell) -> Problem | None:
         return Problem(DISK_FULL if error.errno in NO_ROOM else PUT_OFF, str(error))
     except (Diverged, InputError) as error:
         return Problem(FAILED, str(error))
+
+
+def _train(item: Item, until: float, tell: Tell) -> Problem | None:
+    commands, worker = item.commands, multiprocessing.current_process().name
+    while commands:
+        cells = [(command, plan(compose_train(own_device(command, worker)))) for command in commands]
+        jobs = [job for _, job in cells]
+        if item.lock and not any(job.pending for job in jobs):
+            return Problem(TAKEN, "another process has trained it")
+        for stack in stacks_of(cells, sys.maxsize):
+            _train_stack([job for _, job in stack], until, tell)
+        commands = item.then(jobs) if item.then else ()
     return None
 
 
@@ -192,25 +204,30 @@ def fitting(minutes: Sequence[float], left: float) -> int:
     return next((k for k, each in enumerate(minutes) if each <= left), 0)
 
 
+def _problem_of(told: Any) -> Problem | None:
+    """Return what a worker ended with as a problem: its own word, its death, or an error that nobody expected."""
+    if told is None or isinstance(told, Problem):
+        return told
+    return Problem(PUT_OFF if isinstance(told, Died) else FAILED, str(told))
+
+
 def train(
     items: Sequence[Item],
     title: str,
     *,
     workers: int = 0,
     minutes: float = math.inf,
-    take: Callable[[Item], contextlib.AbstractContextManager[bool]] = lambda _: contextlib.nullcontext(True),
     on_finish: Callable[[Item, Problem | None], str] = lambda *_: "",
 ) -> list[str]:
     """Train what is not done of all items, showing progress.
 
-    Where data cannot be fetched all of the dataset is put off, and a full disk ends it: the others would end alike.
+    Where data cannot be fetched the other items of that dataset are not begun, and none on a full disk.
 
     Args:
         items: in the order in which they are begun; with `minutes` one that fits goes before one that does not.
         title: what the progress display says.
         workers: processes at a time; 0 is one a core, or one a GPU.
         minutes: how long it may take: nothing is begun afterwards, and runs that save checkpoints stop in one.
-        take: entered before an item is begun and left when it has ended; what it does not take is passed over.
         on_finish: called for each item when it has ended, with what went wrong or None; it returns a line to print, or
             nothing.
 
@@ -221,6 +238,25 @@ def train(
     for job in jobs:
         finish_ending(job)  # of stacks that have no pending run, too
     pending = {item.name: item for item in items if not item.jobs or any(job.pending for job in item.jobs)}
+    until, waiting, problems = time.time() + 60 * minutes, list(pending), list[str]()
+
+    def choose() -> str | None:
+        rest = (until - time.time() - RESERVE) / 60
+        return waiting.pop(fitting([pending[name].minutes for name in waiting], rest)) if waiting and rest > 0 else None
+
+    def tell(name: str, ended: bool, told: Any) -> None:
+        if not ended:
+            shown, *values = told
+            getattr(display, shown)(name, *values)
+            return
+        problem = _problem_of(told)
+        if problem and problem.kind in (NO_DATA, DISK_FULL):
+            lost = pending[name].word("dataset")
+            waiting[:] = [n for n in waiting if problem.kind == NO_DATA and pending[n].word("dataset") != lost]
+        problems.extend([f"{name}: {problem.text}"] if problem else [])
+        if line := on_finish(pending[name], problem):
+            display.say(line)
+
     with ProgressDisplay(sum(item.epochs for item in pending.values()), title) as display:
         if done := sum(len(job.seeds) - len(job.pending) for job in jobs):
             display.say(f"{done} runs are done already and are not trained again (RERUN=1 does)")
@@ -232,53 +268,6 @@ def train(
         workers = min(len(pending), workers or workers_at_once(cpu=cpu))
         runs = f"{n} runs as " if (n := sum(len(job.pending) for job in jobs)) else ""
         display.say(f"training {runs}{len(pending)} stacks, {workers} at a time; the processes are starting")
-        course = _Course(pending, time.time() + 60 * minutes, display, take, on_finish)
-        tasks = {name: (Item(name, item.commands, then=item.then), course.until) for name, item in pending.items()}
-        try:
-            work_off(tasks, train_item, workers, course.tell, course.choose)
-        finally:
-            course.held.close()
-        begun = [] if math.isfinite(minutes) or not course.left else [f"{len(course.left)} stacks were not begun"]
-        return [*course.problems, *begun]
-
-
-class _Course:
-    """The items of one call of `train`: which comes next, and what the workers tell of them."""
-
-    def __init__(self, items: dict[str, Item], until: float, display: ProgressDisplay, take: Any, on_finish: Any):
-        self.items, self.until, self.display, self.take, self.on_finish = items, until, display, take, on_finish
-        self.problems, self.ended_early, self.unreachable = list[str](), False, set[str]()
-        self.left = list[str]()  # names of what has not been begun
-        self.held, self.own = contextlib.ExitStack(), dict[str, contextlib.ExitStack]()
-
-    def choose(self, waiting: list[str]) -> str | None:
-        """Remove the item to begin next from `waiting` and return it, or None where there is no more."""
-        self.left = waiting
-        while not self.ended_early and (rest := (self.until - time.time() - RESERVE) / 60) > 0:
-            left = [item for name in waiting if (item := self.items[name]).word("dataset") not in self.unreachable]
-            if not left:
-                break
-            item = left[fitting([one.minutes for one in left], rest)]
-            waiting.remove(item.name)
-            own = self.own[item.name] = self.held.enter_context(contextlib.ExitStack())
-            if own.enter_context(self.take(item)):
-                return item.name
-            own.close()
-        return None
-
-    def tell(self, name: str, ended: bool, told: Any) -> None:
-        """Show what a worker tells of an item, or say why the item has ended."""
-        if not ended:
-            shown, *values = told
-            getattr(self.display, shown)(name, *values)
-            return
-        problem = told
-        if told is not None and not isinstance(told, Problem):
-            problem = Problem(PUT_OFF if isinstance(told, Died) else FAILED, str(told))
-        if problem:
-            self.ended_early |= problem.kind == DISK_FULL
-            self.unreachable |= {self.items[name].word("dataset")} if problem.kind == NO_DATA else set()
-            self.problems += [f"{name}: {problem.text}"] if problem.kind != STOPPED else []
-        if line := self.on_finish(self.items[name], problem):
-            self.display.say(line)
-        self.own[name].close()
+        tasks = {name: (replace(item, jobs=()), until) for name, item in pending.items()}
+        work_off(tasks, train_item, workers, tell, choose)
+    return problems

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import statistics
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from cmixup.files import write_atomically
-from scripts.driver.locks import LOCKS, holding
 from scripts.driver.runs import is_done, load_reports
-from scripts.plan.schedule import DISK_FULL, FAILED, NO_DATA, PUT_OFF, STOPPED, Item, Problem, fitting, train
+from scripts.plan.schedule import FAILED, PUT_OFF, STOPPED, TAKEN, Item, Problem, fitting, train
 
 LOSS = 0.25  # minutes of training between two checkpoints: the most that a stop may lose
 ASSUMED = 20.0  # times as fast as a core of a CPU is a GPU taken to be until a run has been measured on it
 QUEUE, SUFFIX = "queue", ".failed"  # the folder below `out`; what ends the name of a file with the error of a run
-COUNTED = {FAILED: "failed", PUT_OFF: "put off", NO_DATA: "put off", DISK_FULL: "put off", STOPPED: "stopped"}
 
 
 @dataclass(frozen=True)
@@ -67,7 +64,9 @@ class Missing:
         # Twenty checkpoints a run or more: where an estimate is far too low, a slice still comes forward.
         every = max(1, min(int(self.epochs * LOSS / minutes), self.epochs // 20))
         own = [f"seeds=[{seeds}]", f"device={device}", f"out={out}", "logger=none", f"checkpoint_every={every}"]
-        return Item(f"{self.cell} seeds {seeds}", [[*self.words, *own]], self.epochs, minutes)
+        return Item(
+            f"{self.cell} seeds {seeds}", [[*self.words, *own]], self.epochs, minutes, lock=f"{QUEUE}/{self.name}"
+        )
 
 
 def left(items: Iterable[Missing], out: Path) -> list[Missing]:
@@ -144,32 +143,18 @@ def work(
     Returns:
         How many runs are `done`, `failed`, `put off` and `stopped`.
     """
-    mine = {one.item(out, device, speed).name: one for one in left(items, out)}
-    counts = {"done": 0, "failed": 0, "put off": 0, "stopped": 0}
-
-    @contextlib.contextmanager
-    def take(item: Item) -> Iterator[bool]:
-        one = mine[item.name]
-        with holding(out / LOCKS, [f"{QUEUE}/{one.name}"]) as taken:
-            free = bool(taken) and one in left([one], out)  # else another queue trains it, or has tried it since
-            if free:
-                say(f"{item.name}: about {item.minutes:.1f} minutes")
-            yield free
+    todo = {(item := one.item(out, device, speed)).name: (one, item) for one in left(items, out)}
+    counts = {"done": 0, FAILED: 0, PUT_OFF: 0, STOPPED: 0}
 
     def on_finish(item: Item, problem: Problem | None) -> str:
-        counts[COUNTED[problem.kind] if problem else "done"] += len(mine[item.name].seeds)
-        if problem and problem.kind != STOPPED:
-            say(f"{COUNTED[problem.kind]}: {problem.text}")
-        if problem and problem.kind == FAILED:
-            write_atomically(failure(mine[item.name], out), f"{problem.text}\n")
+        one, kind = todo[item.name][0], problem.kind if problem else "done"
+        if kind != TAKEN:
+            kind = kind if kind in counts else PUT_OFF
+            counts[kind] += len(one.seeds)
+            say(f"{kind}: {problem.text if problem else item.name}")
+        if problem and kind == FAILED:
+            write_atomically(failure(one, out), f"{problem.text}\n")
         return ""
 
-    train(
-        [one.item(out, device, speed) for one in mine.values()],
-        "queue",
-        workers=workers,
-        minutes=minutes,
-        take=take,
-        on_finish=on_finish,
-    )
+    train([item for _, item in todo.values()], "queue", workers=workers, minutes=minutes, on_finish=on_finish)
     return counts

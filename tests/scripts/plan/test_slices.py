@@ -58,8 +58,10 @@ class Trainer:
     def plan(self, words: Sequence[str]) -> Any:
         """A job that knows its cell, seeds and checkpoints."""
         given = dict(word.split("=", 1) for word in words if "=" in word)
+        cell, seeds = words[1], json.loads(given["seeds"])
+        pending = [seed for seed in seeds if not is_done(self.out / "runs" / cell / f"seed={seed}")]
         return SimpleNamespace(
-            cell=words[1], seeds=json.loads(given["seeds"]), settings=SimpleNamespace(epochs=self.all),
+            cell=cell, seeds=seeds, pending=pending, settings=SimpleNamespace(epochs=self.all),
             config={"checkpoint_every": int(given["checkpoint_every"])},
         )  # fmt: skip
 
@@ -92,8 +94,7 @@ class Trainer:
 
 def one_after_another(tasks: Any, do: Any, count: int, tell: Any, choose: Any) -> None:
     """Work off tasks in this process."""
-    waiting = list(tasks)
-    while (name := choose(waiting)) is not None:
+    while (name := choose()) is not None:
         tell(name, True, do(tasks[name], lambda told, name=name: tell(name, False, told)))
 
 

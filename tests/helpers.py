@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from typing import Any
@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from cmixup.batch import Batch
 from cmixup.data import RegressionData, Split
+from cmixup.errors import InputError
 from cmixup.methods.base import Method
 from cmixup.mixing.linear import mix
 from cmixup.model_stack import ModelStack
@@ -93,6 +94,19 @@ METHODS: dict[str, partial[Method]] = {
     "mixrl_hidden": partial(composed, "mixrl", distance="both", final="argmax", outer=2, **_HIDDEN),
 }
 DOMAIN_METHODS = tuple(name for name in METHODS if method_kind(METHODS[name].args[0]).domains)
+
+
+def refuses(
+    cases: Iterable[tuple[Any, str]], call: Callable[[Any], object] = lambda case: case()
+) -> Callable[..., None]:
+    """A test that each case raises an `InputError` with such a message when it is called, or given to `call`."""
+
+    @pytest.mark.parametrize(("case", "message"), cases)
+    def test(case: Any, message: str) -> None:
+        with pytest.raises(InputError, match=message):
+            call(case)
+
+    return test
 
 
 class WithBatchNorm(nn.Module):

@@ -12,7 +12,6 @@ import torch
 
 from cmixup.batch import Batch
 from cmixup.data import RegressionData, Split
-from cmixup.errors import InputError
 from cmixup.methods.base import squared_error
 from cmixup.methods.local_mixup import LocalMixup
 from cmixup.mixing.lam import Constant
@@ -34,6 +33,7 @@ from tests.helpers import (
     make_data,
     make_run,
     make_split,
+    refuses,
     settings,
     states_differ,
     train_one,
@@ -204,8 +204,7 @@ def test_inputs_read_on_demand_give_the_same_numbers(form: str) -> None:
     assert_states_close(one.state_dict, train_one(composed("local_mixup", form=form), 3, other).state_dict, 1e-6)
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
+test_bad_values_are_refused_by_name = refuses(
     [
         (lambda: Threshold(1.5), r"quantile must lie in \[0, 1\], got 1.5"),
         (lambda: Threshold(float("nan")), r"quantile must lie in \[0, 1\], got nan"),
@@ -218,8 +217,5 @@ def test_inputs_read_on_demand_give_the_same_numbers(form: str) -> None:
             lambda: fitted(make_run(composed("local_mixup", form="knn", k=48))),
             "k must be less than the number of training rows, got k 48 for 48 rows",
         ),
-    ],
+    ]
 )
-def test_bad_values_are_refused_by_name(make: Callable[[], object], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        make()

@@ -18,7 +18,7 @@ from cmixup.methods.mr_maml import MRMAML, gaussian_divergence
 from cmixup.tasks import Episode, Tasks
 from cmixup.training.settings import TrainSettings
 from cmixup.training.trainer import train
-from tests.helpers import assert_states_equal, composed, make_data
+from tests.helpers import assert_states_equal, composed, make_data, refuses
 from tests.helpers import make_run as plain_run
 from tests.methods.episodes import (
     LR,
@@ -342,8 +342,7 @@ def test_a_model_without_encoder_and_decoder_is_refused() -> None:
         make_fitted(MRMAML(loop()), model=NoDecoder)
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
+test_bad_values_are_refused_by_name = refuses(
     [
         (lambda: InnerLoop(-0.1), "inner_lr must be a finite number, 0 or more, got -0.1"),
         (lambda: InnerLoop(0.1, -1), "inner_steps must be a whole number, 0 or more, got -1"),
@@ -357,11 +356,8 @@ def test_a_model_without_encoder_and_decoder_is_refused() -> None:
         (lambda: composed("k_metamix", k=0), "k must be a whole number, 1 or more, got 0"),
         (lambda: make_fitted(composed("k_metamix", k=4)), "k must divide the 6 support examples, got 4"),
         (lambda: composed("cmixup_meta", bandwidth=-1.0), "bandwidth must be 0 or more"),
-    ],
+    ]
 )
-def test_bad_values_are_refused_by_name(make, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        make()
 
 
 def test_tasks_are_tasks() -> None:

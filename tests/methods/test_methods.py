@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,6 @@ import torch
 from torch import nn
 
 from cmixup.batch import Batch
-from cmixup.errors import InputError
 from cmixup.methods.base import Method
 from cmixup.methods.erm import ERM
 from cmixup.methods.local_mixup import LocalMixup
@@ -36,6 +35,7 @@ from tests.helpers import (
     make_split,
     make_stack,
     part_kind,
+    refuses,
     train_one,
 )
 
@@ -120,8 +120,7 @@ class Draws(Mixing):
         return mix(first, second, draws["lam"]), draws["lam"]
 
 
-@pytest.mark.parametrize(
-    ("method", "message"),
+test_a_draw_of_two_parts_is_refused_by_their_names = refuses(
     [
         (
             lambda: Mix(RepresentationDistance(0.3), Beta(0.5), mixing=Draws("level")),
@@ -134,10 +133,8 @@ class Draws(Mixing):
             "'weight' must have one source, got the parts of Mix and method LocalMixup",
         ),
     ],
+    lambda method: epoch_batches(make_run(method())),
 )
-def test_a_draw_of_two_parts_is_refused_by_their_names(method: Callable[[], Method], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        epoch_batches(make_run(method()))
 
 
 def test_a_draw_of_a_name_of_its_own_reaches_the_batches() -> None:
@@ -202,8 +199,7 @@ def test_diagnostics_are_medians_over_the_rows_of_the_definition() -> None:
     assert found["self_probability"] == pytest.approx(np.median(rows.diagonal().numpy()), rel=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
+test_bad_values_are_refused_by_name = refuses(
     [
         (lambda: composed("cmixup", bandwidth=-1.0), "bandwidth must be 0 or more .*got -1.0"),
         (lambda: composed("cmixup", bandwidth=float("nan")), "bandwidth must be 0 or more .*got nan"),
@@ -212,21 +208,16 @@ def test_diagnostics_are_medians_over_the_rows_of_the_definition() -> None:
         (lambda: composed("mixup", alpha=-2.0), "alpha must be a finite number above 0, got -2.0"),
         (lambda: composed("manifold_mixup", alpha=float("nan")), "alpha must be a finite number above 0, got nan"),
         (lambda: composed("mixup", lam_per="epoch"), "lam_per must be one of example, batch, got 'epoch'"),
-    ],
+        (
+            lambda: fitted(make_run(composed("manifold_mixup", layer="block9"))),
+            r"layer must be a mix point of FCN3 \(input, block1, block2\), got 'block9'",
+        ),
+        (
+            lambda: Method().loss(FCN3((3,), 1), Batch(torch.zeros(1, 3), torch.zeros(1, 1), torch.zeros(1))),
+            "method Method defines no loss",
+        ),
+    ]
 )
-def test_bad_values_are_refused_by_name(make: Callable[[], Method], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        make()
-
-
-def test_an_unknown_layer_is_refused_before_training() -> None:
-    with pytest.raises(InputError, match=r"layer must be a mix point of FCN3 \(input, block1, block2\), got 'block9'"):
-        train_one(composed("manifold_mixup", layer="block9"))
-
-
-def test_the_base_class_names_what_is_missing() -> None:
-    with pytest.raises(InputError, match="method Method defines no loss"):
-        Method().loss(FCN3((3,), 1), Batch(torch.zeros(1, 3), torch.zeros(1, 1), torch.zeros(1)))
 
 
 #: The others have no loss before the step, in which their pairing chooses the partners.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import combinations
 from typing import Any
 
@@ -27,6 +26,7 @@ from tests.helpers import (
     make_split,
     make_stack,
     make_training,
+    refuses,
     states_differ,
     train_one,
 )
@@ -256,8 +256,7 @@ def test_runs_of_a_stack_need_splits_of_one_shape(sizes: tuple[int, int, int]) -
         )
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
+test_bad_values_are_refused_by_name = refuses(
     [
         (lambda: composed("mixrl", alpha=0.0), "alpha must be a finite number above 0, got 0.0"),
         (lambda: composed("mixrl", m=-1), "m must be a whole number, 0 or more, got -1"),
@@ -272,8 +271,5 @@ def test_runs_of_a_stack_need_splits_of_one_shape(sizes: tuple[int, int, int]) -
         (lambda: composed("mixrl", entropy=-1.0), "entropy must be a finite number, 0 or more, got -1.0"),
         (lambda: searched(m=6), "options must be at most the 47 other training rows, got 64"),
         (lambda: searched(inner_lr=1e30, n_in=20), "search of MixRL diverged, with inner_lr 1e.30"),
-    ],
+    ]
 )
-def test_bad_values_are_refused_by_name(make: Callable[[], object], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        make()

@@ -10,7 +10,6 @@ import pytest
 import torch
 from torch import nn
 
-from cmixup.errors import InputError
 from cmixup.methods.base import squared_errors
 from cmixup.methods.rc_mixup import RCMixup
 from cmixup.mixing.lam import Beta
@@ -24,6 +23,7 @@ from tests.helpers import (
     make_run,
     make_stack,
     make_training,
+    refuses,
     settings,
     states_differ,
     train_one,
@@ -181,8 +181,7 @@ def test_a_run_goes_on_with_the_same_rows_bandwidth_and_numbers(epoch: int, tmp_
     assert straight[0].diagnostics["kept_rows"] == 36
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
+test_bad_arguments_are_refused = refuses(
     [
         ({"noise": 1.0}, "noise must be a number, at least 0 and below 1, got 1.0"),
         ({"warm_up": -1}, "warm_up must be a whole number, 0 or more, got -1"),
@@ -190,10 +189,8 @@ def test_a_run_goes_on_with_the_same_rows_bandwidth_and_numbers(epoch: int, tmp_
         ({"every": 2, "trial_epochs": 3}, "trial_epochs must be a whole number, 1 to 2, got 3"),
         ({"bandwidths": [-1.0]}, "bandwidth must be 0 or more"),
     ],
+    lambda options: rc_mixup(**options),
 )
-def test_bad_arguments_are_refused(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        rc_mixup(**options)
 
 
 def test_runs_train_one_by_one() -> None:

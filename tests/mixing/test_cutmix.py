@@ -20,7 +20,7 @@ from cmixup.mixing.linear import Linear, mix
 from cmixup.order import EpochBatches, shuffled
 from cmixup.pairing.uniform import Permutation, Uniform
 from cmixup.training.trainer import train
-from tests.helpers import epoch_batches, fitted, make_data, make_run, settings
+from tests.helpers import epoch_batches, fitted, make_data, make_run, refuses, settings
 
 HEIGHT, WIDTH = 9, 14
 
@@ -219,8 +219,9 @@ def test_tables_are_refused() -> None:
             fitted(run)
 
 
-def test_bad_values_are_refused_by_name() -> None:
-    with pytest.raises(InputError, match=r"probability must lie in \[0, 1\], got 1.5"):
-        CutMix(1.5)
-    with pytest.raises(InputError, match="box_per must be one of batch, example, got 'epoch'"):
-        CutMix(1.0, "epoch")
+test_bad_values_are_refused_by_name = refuses(
+    [
+        (lambda: CutMix(1.5), r"probability must lie in \[0, 1\], got 1.5"),
+        (lambda: CutMix(1.0, "epoch"), "box_per must be one of batch, example, got 'epoch'"),
+    ]
+)

@@ -7,6 +7,7 @@ import torch
 from cmixup.errors import InputError
 from cmixup.mixing.lam import Beta, Constant, TaskBeta
 from cmixup.order import EpochBatches, shuffled
+from tests.helpers import refuses
 
 
 def order_of(n: int, batch_size: int = 16) -> EpochBatches:
@@ -58,10 +59,9 @@ def test_a_seed_repeats() -> None:
     assert one.tolist() == other.tolist()
 
 
-@pytest.mark.parametrize("alpha", [0, -1.0, float("nan"), float("inf"), "0.5x", True, None])
-def test_a_bad_alpha_is_refused_by_name(alpha: object) -> None:
-    with pytest.raises(InputError, match=r"alpha must be a .*number"):
-        Beta(alpha)  # type: ignore[arg-type]
+test_a_bad_alpha_is_refused_by_name = refuses(
+    [(alpha, "alpha must be a .*number") for alpha in (0, -1.0, float("nan"), float("inf"), "0.5x", True, None)], Beta
+)
 
 
 def test_an_unknown_granularity_is_refused() -> None:
@@ -92,10 +92,9 @@ def test_a_constant_is_the_same_for_all(value: float) -> None:
     assert rng.random() == np.random.default_rng(0).random()  # nothing was drawn
 
 
-@pytest.mark.parametrize("value", [-0.1, 1.5, float("nan")])
-def test_a_constant_outside_0_to_1_is_refused(value: float) -> None:
-    with pytest.raises(InputError, match=r"value must lie in \[0, 1\]"):
-        Constant(value)
+test_a_constant_outside_0_to_1_is_refused = refuses(
+    [(value, r"value must lie in \[0, 1\]") for value in (-0.1, 1.5, float("nan"))], Constant
+)
 
 
 def test_tasks_draw_one_a_query_or_one_a_task() -> None:

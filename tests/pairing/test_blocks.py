@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import permutations
 
 import numpy as np
@@ -10,12 +9,11 @@ import pytest
 import torch
 
 from cmixup.data import Split
-from cmixup.errors import InputError
 from cmixup.order import EpochBatches, shuffled
 from cmixup.pairing import blocks, flat
 from cmixup.pairing.blocks import Blocks, assign
 from cmixup.pairing.uniform import Permutation
-from tests.helpers import Lazy, make_split
+from tests.helpers import Lazy, make_split, refuses
 
 N, B = 43, 16  # batches of 16, 16 and 11
 
@@ -142,8 +140,7 @@ def test_distances_beyond_a_thousand_do_not_matter() -> None:
     assert drawn(Blocks(4), far)[1].tolist() == drawn(Blocks(4), train)[1].tolist()
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
+test_bad_values_are_refused_by_name = refuses(
     [
         (lambda: Blocks(0), "k must be a whole number, 1 or more, got 0"),
         (lambda: Blocks(2.0), "k must be a whole number, 1 or more, got 2.0"),
@@ -151,11 +148,8 @@ def test_distances_beyond_a_thousand_do_not_matter() -> None:
         (lambda: Blocks(4, "cosine"), "metric must be one of sqeuclidean, euclidean, got 'cosine'"),
         (lambda: Blocks(4, second="next"), "second must be one of permutation, independent, got 'next'"),
         (lambda: drawn(Blocks(17), make_split(N)), "k must be at most the batch size, got k 17 for batches of 16 rows"),
-    ],
+    ]
 )
-def test_bad_values_are_refused_by_name(make: Callable[[], object], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        make()
 
 
 def test_costs_are_those_of_the_definition() -> None:

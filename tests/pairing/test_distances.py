@@ -36,6 +36,7 @@ from tests.helpers import (
     make_split,
     make_stack,
     make_training,
+    refuses,
     settings,
 )
 
@@ -354,8 +355,7 @@ def test_a_model_without_hidden_states_and_local_mixup_are_refused_in_one_line()
         run.method.fit(run.data, run.model, run.streams)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
+test_bad_options_are_refused = refuses(
     [
         ({"bandwidth": "auto"}, 'bandwidth must be a number or \\("median", c\\) for representations'),
         ({"bandwidth": ["median", 0]}, "c must be a finite number above 0, got 0"),
@@ -363,10 +363,8 @@ def test_a_model_without_hidden_states_and_local_mixup_are_refused_in_one_line()
         ({"bandwidth": 1.0, "distance": "manhattan"}, "distance must be one of euclidean, cosine"),
         ({"bandwidth": 1.0, "factor": 0}, "factor must be a whole number, 1 or more, got 0"),
     ],
+    lambda options: RepresentationDistance(**options),
 )
-def test_bad_options_are_refused(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        RepresentationDistance(**options)
 
 
 def test_the_last_hidden_layer_is_what_is_compared() -> None:

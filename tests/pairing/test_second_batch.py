@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 
-from cmixup.errors import InputError
 from cmixup.order import EpochBatches, shuffled
 from cmixup.pairing.label import LabelDistance
 from cmixup.pairing.second_batch import SecondBatch
-from tests.helpers import make_split
+from tests.helpers import make_split, refuses
 from tests.sampling.goodness import exact_row, p_value
 
 INF = float("inf")
@@ -158,16 +155,12 @@ def test_the_bandwidth_is_that_of_cmixup(bandwidth: float | str | list) -> None:
     assert found == {name: full.diagnostics()[name] for name in ("bandwidth", "effective_fraction")}
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
+test_bad_values_are_refused_by_name = refuses(
     [
         (lambda: SecondBatch(-1.0), "bandwidth must be 0 or more .*got -1.0"),
         (lambda: SecondBatch(1.0, "b1"), r"candidates must be one of b2, b1\+b2, got 'b1'"),
         (lambda: SecondBatch(1.0, factor=0.5), "factor must be 1 or more .*got 0.5"),
         (lambda: SecondBatch(1.0, factor=float("nan")), "factor must be 1 or more .*got nan"),
         (lambda: SecondBatch(1.0, factor="two"), "factor must be a number, got 'two'"),
-    ],
+    ]
 )
-def test_bad_values_are_refused_by_name(make: Callable[[], object], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        make()

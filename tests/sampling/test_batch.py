@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from cmixup import BatchPartnerSampler, PartnerSampler
-from cmixup.errors import InputError
+from tests.helpers import refuses
 from tests.sampling.goodness import exact_row, p_value
 
 
@@ -55,8 +55,7 @@ def test_cosine_form_matches_the_full_one():
     np.testing.assert_allclose(BatchPartnerSampler(0.4, kernel="cosine").probabilities(h, h)[3], full, rtol=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
+test_bad_arguments_are_refused_by_name = refuses(
     [
         (lambda: BatchPartnerSampler(-1), r"bandwidth .*-1"),
         (lambda: BatchPartnerSampler(1, candidates="b3"), r"candidates .*'b3'"),
@@ -72,8 +71,5 @@ def test_cosine_form_matches_the_full_one():
             r"first and second",
         ),
         (lambda: BatchPartnerSampler(1).draw([1.0], [1.0], 3), r"rng .*3"),
-    ],
+    ]
 )
-def test_bad_arguments_are_refused_by_name(call, message):
-    with pytest.raises(InputError, match=message):
-        call()

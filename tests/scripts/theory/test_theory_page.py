@@ -52,14 +52,16 @@ def test_verdicts_need_all_intervals_below_or_one_above() -> None:
 
 def test_differences_are_paired_over_seeds_and_against_the_same_place() -> None:
     other = {"N": 500, "setting": "N"}
-    worse = {**LOWEST, "cmixup": [5.0, 5.1, 5.2]}
+    worse = {**LOWEST, "cmixup": [5.0, 5.1, 5.2], "mixup": [4.0, 4.2, 4.1]}
     numbers = Numbers([*rows_of(LOWEST), *rows_of(worse, **other)])
     found = numbers.differences(base(1), "mse", "true")
     assert {m: round(d.mean, 6) for m, d in found.items()} == {
         "mixup": -1.033333, "feature_1": -0.533333, "feature_0.1": -0.216667,
     }  # fmt: skip
     assert verdict(found) == "holds"  # unpaired, the last would not be
-    assert verdict(numbers.differences(swept(1, "N")[0], "mse", "true")) == "does not hold"
+    there = numbers.differences(swept(1, "N")[0], "mse", "true")
+    assert there["mixup"].mean == pytest.approx(1.0)
+    assert verdict(there) == "does not hold"
     assert numbers.differences(base(1), "mse", "estimated") == {}
 
 
@@ -175,6 +177,7 @@ def test_the_page_states_every_ordering_once_and_misses_no_number() -> None:
     numbers = theory.read(RESULTS)
     assert numbers is not None
     text = render()[PAGE]
+    assert text == (RESULTS / PAGE).read_text()
     assert text.count("at the base the ordering") == 6
     for theorem in BASE:
         assert all(numbers.differences(at, *q[:2]) for q, at in ordering_rows(theorem))

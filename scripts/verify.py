@@ -19,7 +19,6 @@ from pathlib import Path
 import torch
 
 from cmixup.errors import InputError, check_choice
-from datasets.common.fetch import FetchError
 from scripts.driver.cli import user_errors
 from scripts.driver.compose import command, compose_train, names
 from scripts.driver.plan import Job, plan
@@ -59,13 +58,11 @@ PROCESSOR = (
 
 def training_commands(cell: Cell, out: Path) -> list[list[str]]:
     """Return the command lines of scripts.train that train the stack of a cell again, in its order."""
-    words, _ = naming(cell)
-    threads = f"threads={cell.first['config']['threads']}"
+    own = [f"threads={cell.first['config']['threads']}", "device=cpu", "logger=none", f"out={out}"]
     return [
-        [*words, *command(options), f"seeds=[{','.join(map(str, seeds))}]", threads, "device=cpu", "logger=none",
-         f"out={out}"]
+        [*naming(cell), *command(options), f"seeds=[{','.join(map(str, seeds))}]", *own]
         for options, seeds in cell.stack
-    ]  # fmt: skip
+    ]
 
 
 def differences(cell: Cell, job: Job) -> tuple[list[str], int]:
@@ -84,7 +81,7 @@ def differences(cell: Cell, job: Job) -> tuple[list[str], int]:
     if absent:
         lines.append(f"seeds {absent} gave no result")
     if found:
-        largest = max(found, key=lambda d: (d.relative, d.absolute))
+        largest = max(found, key=lambda difference: difference.size)
         lines.append(f"{len(found)} of {n} numbers differ, most: {largest}")
     return lines, n
 
@@ -126,29 +123,23 @@ def verify(cells: Sequence[Cell], workers: int = 0) -> dict[str, list[str]]:
         work, cell_of = plan_stacks(cells, Path(folder), wrong)
         jobs = [job for stack in work for _, job in stack]
         for dataset in {json.dumps(job.config["dataset"], sort_keys=True): job.dataset for job in jobs}.values():
-            try:
-                if not dataset.synthetic:
-                    dataset.fetch()
-            except FetchError as error:
-                raise InputError(str(error)) from None
-        started, done = time.perf_counter(), 0
+            if not dataset.synthetic:
+                dataset.fetch()
+        left = len(cell_of)
 
         def on_finish(item: Item, problem: Problem | None) -> str:
-            nonlocal done
+            nonlocal left
             said = []
             for job in item.jobs:
                 cell = cell_of.get((job.folder, tuple(job.seeds)))
                 if cell is None:  # it was only there to fill the stack
                     continue
-                done += 1
+                left -= 1
                 lines, n = differences(cell, job)
-                lines += [problem.text] if problem else []
-                if lines:
+                if lines := [*lines, problem.text] if problem else lines:
                     wrong.setdefault(cell.name, []).extend(lines)
-                spent = time.perf_counter() - started
-                left = spent / done * (len(cell_of) - done)
                 state = f"DIFFERS: {'; '.join(lines)}" if lines else f"{n} numbers equal"
-                said.append(f"[{done}/{len(cell_of)}] {cell.name}: {state} ({spent:.0f} s, about {left:.0f} s left)")
+                said.append(f"{cell.name}: {state} ({left} of {len(cell_of)} left)")
             return "\n".join(said)
 
         train(items_of(work), "verifying", workers=workers, on_finish=on_finish)

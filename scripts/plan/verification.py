@@ -55,23 +55,18 @@ class Difference:
     found: Any
 
     @property
-    def absolute(self) -> float:
-        """The distance of the two numbers; infinite where one is missing or no number."""
-        values = (self.published, self.found)
-        if any(isinstance(v, bool) or not isinstance(v, (int, float)) or not math.isfinite(v) for v in values):
-            return math.inf
-        return abs(self.found - self.published)
-
-    @property
-    def relative(self) -> float:
-        """The distance divided by the published number."""
-        if not math.isfinite(self.absolute) or self.published == 0:
-            return math.inf
-        return self.absolute / abs(self.published)
+    def size(self) -> tuple[float, float]:
+        """The distance of the two by the published one, and the distance; infinite where there is none."""
+        pair = (self.published, self.found)
+        if any(isinstance(v, bool) or not isinstance(v, int | float) or not math.isfinite(v) for v in pair):
+            return math.inf, math.inf
+        distance = abs(self.found - self.published)
+        return distance / abs(self.published) if self.published else math.inf, distance
 
     def __str__(self) -> str:
-        size = f" (absolute {self.absolute:.3g}, relative {self.relative:.3g})" if math.isfinite(self.absolute) else ""
-        return f"{self.name} {self.published!r} -> {self.found!r}{size}"
+        relative, absolute = self.size
+        more = f" (absolute {absolute:.3g}, relative {relative:.3g})" if math.isfinite(absolute) else ""
+        return f"{self.name} {self.published!r} -> {self.found!r}{more}"
 
 
 def stack_of(report: Report) -> tuple[int, ...]:
@@ -113,11 +108,11 @@ def draw_cells(cells: Sequence[Cell], n: int, seed: int) -> list[Cell]:
     return [cells[k] for k in sorted(chosen)]
 
 
-def naming(cell: Cell) -> tuple[list[str], dict[str, Any]]:
-    """Return what says how a cell was trained: words of the command line, and options by their keys."""
+def naming(cell: Cell) -> list[str]:
+    """Return the words of the command line that say how a cell was trained, without its options."""
     report = cell.first
     words = [f"{group}={report[group]}" for group in GROUPS]
-    return [*words, f"preset={report['preset']}", f"experiment={report['experiment']}"], dict(report["options"])
+    return [*words, f"preset={report['preset']}", f"experiment={report['experiment']}"]
 
 
 def by_stack(cells: Sequence[Cell]) -> list[list[Cell]]:

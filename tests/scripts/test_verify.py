@@ -143,12 +143,13 @@ def test_every_published_cell_is_a_whole_stack_whose_command_composes() -> None:
         "table1", "table3", "table5", "table_noise", "table_batch_id", "table_batch_ood", "ablation_ood",
         "figure_bandwidth", "figure_alpha",
     }  # fmt: skip
-    found = {c.name: naming(c) for c in cells}
-    words, options = found["table1/airfoil/fcn3/k_mixup/paper,layer=hidden"]
-    assert words == ["dataset=airfoil", "model=fcn3", "method=k_mixup", "preset=paper", "experiment=table1"]
-    assert options == {"method.layer": "hidden"}
-    assert found["ablation_ood/crime/fcn3/cmixup/paper,bandwidth=0.03"][1] == {"method.bandwidth": 0.03}
-    assert found["table1/airfoil/fcn3/cmixup/tuned,bandwidth=__std_,_3.0_,train.lr=0.03-c719f976286e"][1] == {}
+    found = {c.name: c for c in cells}
+    hidden = found["table1/airfoil/fcn3/k_mixup/paper,layer=hidden"]
+    words = ["dataset=airfoil", "model=fcn3", "method=k_mixup", "preset=paper", "experiment=table1"]
+    assert naming(hidden) == words
+    assert hidden.stack[0][0] == {"method.layer": "hidden"}
+    assert found["ablation_ood/crime/fcn3/cmixup/paper,bandwidth=0.03"].stack[0][0] == {"method.bandwidth": 0.03}
+    assert found["table1/airfoil/fcn3/cmixup/tuned,bandwidth=__std_,_3.0_,train.lr=0.03-c719f976286e"].stack[0][0] == {}
 
 
 @pytest.mark.slow
@@ -190,9 +191,9 @@ def test_stacks_are_recorded_or_hold_the_first_seeds() -> None:
 
 
 def test_the_size_of_a_difference() -> None:
-    assert (Difference("a", 2.0, 1.5).absolute, Difference("a", 2.0, 1.5).relative) == (0.5, 0.25)
-    assert Difference("a", 0.0, 1.5).relative == math.inf
-    assert Difference("a", 1.0, None).absolute == Difference("a", 1.0, math.nan).absolute == math.inf
+    assert Difference("a", 2.0, 1.5).size == (0.25, 0.5)
+    assert Difference("a", 0.0, 1.5).size == (math.inf, 1.5)
+    assert Difference("a", 1.0, None).size == Difference("a", 1.0, math.nan).size == (math.inf, math.inf)
     assert str(Difference("a", 2.0, 1.5)) == "a 2.0 -> 1.5 (absolute 0.5, relative 0.25)"
 
 

@@ -26,7 +26,7 @@ class Training(Protocol):
         data: the data of each run, whose test split must not be read.
         methods: the fitted method of each run.
         streams: the random streams of each run.
-        resumed: whether the runs go on from a checkpoint, which holds what a search before training would find.
+        resumed: whether the runs go on from a checkpoint, which holds the findings of a search before training.
         on_search: told of the steps of such a search, or None.
     """
 

@@ -1,4 +1,4 @@
-"""Which process is meant by a number, and whether it still lives: what locks and temporary files are owned by."""
+"""Processes by their numbers, and whether they still live: the owners of locks and temporary files."""
 
 from __future__ import annotations
 

@@ -173,7 +173,7 @@ class CMixup(nn.Module):
         return f"bandwidth={self._asked}, lam={self.lam}, layer={self.layer!r}, {self.space}"
 
     def _look_at(self, values: np.ndarray) -> None:
-        """Add labels `(B, d)` to those that the bandwidth is found from, and find it again if they have doubled."""
+        """Add labels `(B, d)` to the sample behind the bandwidth, and find it again if the sample has doubled."""
         if self._final or (self._fitted_to and not self._needs_labels):
             return
         seen = values if self._seen is None else np.concatenate([self._seen, values])

@@ -67,16 +67,16 @@ class Method(nn.Module):
         raise InputError(f"method {type(self).__name__} defines no loss")
 
     def diagnostics(self) -> dict[str, float | str]:
-        """Return what a record should say of the trained method, by name: numbers, and verdicts in words."""
+        """Return facts about the trained method for its record, by name: numbers, and verdicts in words."""
         return {}
 
     def begin(self, training: Training) -> None:
-        """Make what lives as long as training does, such as optimisers of networks that the method owns.
+        """Make objects for the time of training, such as optimisers of networks that the method owns.
 
         A method that searches before it trains does so here, for all runs at once, unless `training.resumed`.
 
         Args:
-            training: the models and what may be asked of the trainer; it may be kept until training ends.
+            training: the models and services of the trainer; it may be kept until training ends.
         """
 
     def order(

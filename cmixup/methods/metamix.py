@@ -31,7 +31,7 @@ class MetaMix(MAML):
 
     Args:
         pairing: which support example each query is mixed with.
-        lam: with what weight of the support, such as `TaskBeta(alpha)`.
+        lam: the weight of the support, such as `TaskBeta(alpha)`.
         inner: see `MAML`.
         layer: "input", "hidden", the name of a mix point, or "random": one of those after the input, for each batch.
     """

@@ -1,4 +1,4 @@
-"""The composition behind most methods: who (pairing), how (mixing), where (layer), with what weight (lam)."""
+"""The composition behind most methods: who (pairing), how (mixing), where (layer), how much (lam)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Mix(Method):
 
     Args:
         pairing: who is mixed with whom.
-        lam: with what weight, such as `Beta(alpha)`.
+        lam: the draws of the mixing weight, such as `Beta(alpha)`.
         layer: where: "input", "hidden" (the backbone's own mix point, or one of several that each batch draws) or the
             name of one of its mix points.
         mixing: how two states become one; linear by default.

@@ -1,7 +1,7 @@
 """The search of MixRL: REINFORCE learns from the validation loss how many neighbours each row may be mixed with.
 
 One search serves all runs of a stack: their policies are one stack and their predictors another, each with one
-optimiser. Every run draws from its own stream, and draws what it would draw alone.
+optimiser. Every run draws from its own stream, with the same draws as alone.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ def make_policy(width: int, n_options: int) -> nn.Sequential:
 
 
 def policy_loss(log_pi: Tensor, chosen: Tensor, reward: Tensor, entropy: float) -> Tensor:
-    """Return what REINFORCE minimises, `-(R mean log pi(k_i|i) + entropy bonus)`: `(...)`, one value a policy.
+    """Return the loss of REINFORCE, `-(R mean log pi(k_i|i) + entropy bonus)`: `(...)`, one value a policy.
 
     Args:
         log_pi: `(..., B, n_options)` log probabilities.

@@ -127,7 +127,7 @@ class RCMixup(Mix):
         return {"epoch": self._epoch, "kept": torch.from_numpy(self.kept), "bandwidth": self.pairing.bandwidth}
 
     def set_extra_state(self, state: Mapping[str, Any]) -> None:
-        """Load what `get_extra_state` returned."""
+        """Load the result of `get_extra_state`."""
         self._epoch, self.pairing.bandwidth = state["epoch"], state["bandwidth"]
         self._keep(state["kept"].numpy())
 

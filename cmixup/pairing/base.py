@@ -19,7 +19,7 @@ from cmixup.order import EpochBatches
 class Pairing(nn.Module, ABC):
     """Chooses the partners of all rows of an epoch at once.
 
-    A pairing is an `nn.Module` so that what its draws count or what was learned for it is saved with the method
+    A pairing is an `nn.Module` so that its counts and learned values are saved with the method
     (`get_extra_state`); it has no parameters and is never called.
 
     Attributes:
@@ -31,7 +31,7 @@ class Pairing(nn.Module, ABC):
 
     @abstractmethod
     def fit(self, train: Split) -> None:
-        """Read what the pairing needs from the training split, once a run; labels are in their own unit."""
+        """Prepare from the training split, once a run; labels are in their own unit."""
 
     def draw(self, order: EpochBatches, rng: np.random.Generator) -> np.ndarray:
         """Return the partner of every row in `order.index`, `(M,)` int64 rows of the training split.
@@ -65,5 +65,5 @@ class Pairing(nn.Module, ABC):
         """Raise `InputError` if full batches of `batch_size` rows do not suit the pairing."""
 
     def diagnostics(self) -> dict[str, float | str]:
-        """Return what a record should say of this pairing (`effective_fraction`, `self_probability`, `verdict`)."""
+        """Return facts about this pairing for a record (`effective_fraction`, `self_probability`, `verdict`)."""
         return {}

@@ -68,11 +68,11 @@ class Blocks(Pairing):
         return found
 
     def get_extra_state(self) -> dict[str, Any]:
-        """Return what `diagnostics` counts."""
+        """Return the counts behind `diagnostics`."""
         return {"drawn": self._drawn, "drawn_self": self._drawn_self, "cost": self._cost.tolist()}
 
     def set_extra_state(self, state: Mapping[str, Any]) -> None:
-        """Load what `get_extra_state` returned."""
+        """Load the result of `get_extra_state`."""
         self._drawn, self._drawn_self, self._cost = state["drawn"], state["drawn_self"], np.array(state["cost"])
 
     def _second_batch(self, batch: np.ndarray, rng: np.random.Generator) -> np.ndarray:

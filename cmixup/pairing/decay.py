@@ -12,7 +12,7 @@ from cmixup.pairing.flat import Standardised
 
 
 class PairDistances(Protocol):
-    """What the forms by distance alone need to know of the training data."""
+    """The training data, as the forms by distance alone read them."""
 
     def pair_distances(self) -> np.ndarray:
         """Return distances of training pairs, all or a sample, `(n,)`."""

@@ -42,7 +42,7 @@ class LabelDistance(Pairing):
         return self.sampler.draw(order.index, rng)
 
     def diagnostics(self) -> dict[str, float | str]:
-        """Return the bandwidth in use and what it does to the pairs, in numbers and words; see `BandwidthReport`."""
+        """Return the bandwidth in use and its effect on the pairs, in numbers and words; see `BandwidthReport`."""
         report = diagnose(self._labels, self.sampler.bandwidth)
         names = ("bandwidth", "effective_fraction", "self_probability", "equal_label_probability", "verdict")
         return {name: getattr(report, name) for name in names}

@@ -95,5 +95,5 @@ class Neighbours(Pairing):
         return {"probabilities": torch.from_numpy(self.probabilities)}
 
     def set_extra_state(self, state: Mapping[str, Any]) -> None:
-        """Load what `get_extra_state` returned."""
+        """Load the result of `get_extra_state`."""
         self.probabilities = state["probabilities"].numpy()

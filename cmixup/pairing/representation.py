@@ -91,7 +91,7 @@ class RepresentationDistance(Pairing):
         return choose(batch, pool, self.weights(model, batch))
 
     def weights(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Return what P is proportional to, `(..., B, C)` float64, relative to the nearest candidate of each row."""
+        """Return unnormalised P, `(..., B, C)` float64, relative to the nearest candidate of each row."""
         pool = batch.candidates
         assert pool is not None
         rows = batch.y.shape[-2]

@@ -28,7 +28,7 @@ class SupportPairing(nn.Module, ABC):
         """Return for the tasks `rows: (M,)` the support examples `(M, Q)` int64, in 0..K-1."""
 
     def diagnostics(self) -> dict[str, float | str]:
-        """Return what a record should say of this pairing."""
+        """Return facts about this pairing for a record."""
         return {}
 
 

@@ -25,8 +25,8 @@ class Checkpoints:
     Args:
         folder: gives the folder of a seed; a stack of seeds uses that of its first.
         every: epochs between two savings, 1 or more.
-        key: what identifies the run; a file with another key is not gone on from.
-        origin: what else its numbers depend on, in words by their names, such as the code. The checksums of the data
+        key: identity of the run; a file with another key is not gone on from.
+        origin: other facts its numbers depend on, in words by their names, such as the code. The checksums of the data
             count as one, too.
         any_origin: go on from a file of another origin, too; otherwise it is refused, and nothing is lost.
     """
@@ -46,7 +46,7 @@ class Checkpoints:
         return self.folder(seeds[0]) / RESUME_FILE
 
     def save(self, seeds: Sequence[int], state: dict[str, Any], data: Mapping[str, str] | None = None) -> None:
-        """Write a stack's state, whole or not at all; `data` are the checksums of what it was trained on."""
+        """Write a stack's state, whole or not at all; `data` are the checksums of its training data."""
         buffer = io.BytesIO()
         about = {"format": FORMAT, "key": self.key, "seeds": list(seeds), "origin": self._origin(data)}
         torch.save({**state, **about}, buffer)
@@ -79,7 +79,7 @@ class Checkpoints:
 
 
 def read_checkpoint(path: Path) -> dict[str, Any] | None:
-    """Return what is in the file of a stack, on the CPU, or None: there is none, or it was damaged and is set aside."""
+    """Return the content of a stack's file, on the CPU, or None: there is none, or it was damaged and is set aside."""
     if not path.is_file():
         return None
     try:

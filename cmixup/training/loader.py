@@ -212,7 +212,7 @@ class BatchLoader:
 
 
 class _Reader(Dataset[Any]):
-    """What a worker process of a `DataLoader` does; an `InputError` comes back as a value, to be raised unchanged."""
+    """The task of a worker process of a `DataLoader`; an `InputError` comes back as a value, to be raised unchanged."""
 
     def __init__(self, x: Indexable):
         self.x = x

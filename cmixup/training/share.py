@@ -26,7 +26,7 @@ from cmixup.training.settings import TrainSettings
 
 
 class Drawing(Protocol):
-    """What is needed of a run to draw its epochs."""
+    """The part of a run that draws its epochs."""
 
     data: RegressionData
     method: Method
@@ -97,7 +97,7 @@ def draws_of(run: Drawing, order: EpochBatches) -> dict[str, np.ndarray]:
 
 
 def broadcast(value: object) -> object:
-    """Return what the process of rank 0 gives here, on all of them."""
+    """Return the argument of rank 0, on all processes."""
     box = [value]
     torch.distributed.broadcast_object_list(box)
     return box[0]

@@ -1,4 +1,4 @@
-"""What is known of a stack between two epochs."""
+"""The state of a stack between two epochs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Failure:
 
 @dataclass
 class TrainState:
-    """What is known after `epoch` epochs of a stack of E runs; everything is saved in a checkpoint.
+    """The state of a stack of E runs after `epoch` epochs; everything is saved in a checkpoint.
 
     Attributes:
         epoch: how many epochs are done.
@@ -37,7 +37,7 @@ class TrainState:
         best: `(E,)` float64, the best selection score of each run.
         best_epoch: `(E,)` int64, the epoch it was reached in; 0 if there was none.
         history: for each run a dict an epoch.
-        failed: by the place of a run that has failed: epoch, step and what is not finite.
+        failed: by the place of a run that has failed: epoch, step and the number in question.
     """
 
     epoch: int

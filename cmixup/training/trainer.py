@@ -28,7 +28,7 @@ from cmixup.training.state import Failure, TrainState
 
 @dataclass
 class RunResult:
-    """What training one run gave.
+    """The result of training one run.
 
     Attributes:
         scores: metric name to value, for "val" and "test", with the selected checkpoint; for "test" by the method's
@@ -40,7 +40,7 @@ class RunResult:
             and for each tracked split.
         seconds: wall-clock seconds of training and evaluation, divided by the size of the stack.
         stack: how many runs were trained together.
-        diagnostics: what the method says of itself, in numbers (`effective_fraction`) and words (`verdict`).
+        diagnostics: the method's facts about itself, in numbers (`effective_fraction`) and words (`verdict`).
         state_dict: the selected weights.
         failure: why the run was given up, or None.
         label_scaling: `mean` and `std` of the labels, `d_y` numbers each; empty where they are not scaled. With the
@@ -127,7 +127,7 @@ def train(
 
 
 def _shapes(run: Run) -> tuple[Any, ...] | None:
-    """Return what runs of a stack must share: the shapes of their splits, and the number of training domains.
+    """Return the common properties of a stack: the shapes of their splits, and the number of training domains.
 
     The latter where the method looks at it. None if the inputs are not read as one stack.
     """
@@ -140,7 +140,7 @@ def _shapes(run: Run) -> tuple[Any, ...] | None:
 
 @dataclass(frozen=True)
 class _Hooks:
-    """What the caller of `train` wants to hear and to have saved."""
+    """The callbacks and checkpoints of the caller of `train`."""
 
     on_start: StartCallback | None
     on_search: SearchCallback | None

@@ -1,32 +1,23 @@
-"""Three ideas that docs/new_method.md leads to: a learned bandwidth, centres as partners, noise on features."""
+"""The three ideas of docs/new_method.md: a learned bandwidth, centres as partners, noise on features."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from cmixup.batch import Batch
-from cmixup.data import RegressionData, Split
-from cmixup.errors import check_count, check_nonnegative, check_positive
-from cmixup.groups import Means
 from cmixup.methods.base import Method, squared_error
 from cmixup.methods.erm import ERM
 from cmixup.methods.mix import Mix
-from cmixup.metrics import metric_of
-from cmixup.mixing.base import Transform
-from cmixup.mixing.lam import Beta, Lam
-from cmixup.order import EpochBatches
-from cmixup.pairing.base import Pairing
+from cmixup.mixing.lam import Beta
 from cmixup.pairing.label import LabelDistance
-from cmixup.sampling.sampler import PartnerSampler
-from cmixup.seeding import Streams
 from cmixup.training.trainer import Run, train
 from tests.helpers import (
     assert_states_close,
@@ -44,83 +35,17 @@ from tests.helpers import (
 from tests.training.test_checkpoint import assert_same, checkpoints, interrupted
 
 
-class LearnedBandwidth(Mix):
-    """C-Mixup with a bandwidth an epoch, drawn by EXP3: one gains weight where validation gains after it."""
-
-    def __init__(self, bandwidths: list, lam: Lam, layer: str = "input", *, rate: float = 0.3):
-        super().__init__(LabelDistance(bandwidths[0]), lam, layer)
-        self.bandwidths, self.rate = bandwidths, check_positive("rate", rate)
-
-    def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
-        super().fit(data, model, streams)
-        self._samplers = [PartnerSampler(data.train.y.numpy(), bandwidth) for bandwidth in self.bandwidths]
-        self._sign = 1 if metric_of(data.selection).lower_is_better else -1
-        self.log_weight, self.arm, self.last = np.zeros(len(self.bandwidths)), 0, float("nan")
-
-    @property
-    def chances(self) -> np.ndarray:
-        weight = np.exp(self.log_weight - self.log_weight.max())
-        return weight / weight.sum()
-
-    def draw(self, order: EpochBatches, streams: Streams) -> dict[str, np.ndarray]:
-        self.arm = int(streams.mixing.choice(len(self.bandwidths), p=self.chances))
-        self.pairing.sampler = self._samplers[self.arm]
-        return super().draw(order, streams)
-
-    def end_epoch(self, epoch: int, validation: float) -> None:
-        gain = np.nan_to_num(self._sign * np.sign(self.last - validation))
-        self.log_weight[self.arm] += self.rate * gain / self.chances[self.arm]
-        self.last = validation
-
-    def diagnostics(self) -> dict[str, float | str]:
-        chances = zip(self.bandwidths, self.chances, strict=True)
-        return super().diagnostics() | {f"chance_{bandwidth}": float(p) for bandwidth, p in chances}
-
-    def get_extra_state(self) -> dict[str, Any]:
-        return {"log_weight": torch.from_numpy(self.log_weight), "arm": self.arm, "last": self.last}
-
-    def set_extra_state(self, state: Mapping[str, Any]) -> None:
-        self.log_weight, self.arm, self.last = state["log_weight"].numpy(), state["arm"], state["last"]
-        self.pairing.sampler = self._samplers[self.arm]
+def on_the_page() -> dict[str, Any]:
+    """What the page's blocks of Python define, by name."""
+    page = (Path(__file__).parents[2] / "docs" / "new_method.md").read_text()
+    names: dict[str, Any] = {"__name__": "new_method"}
+    for code in re.findall(r"```python\n(.*?)```", page[page.index("### Noise on features") :], re.DOTALL):
+        exec(compile(code, "docs/new_method.md", "exec"), names)  # noqa: S102 - our own page
+    return names
 
 
-class Centres(Pairing):
-    """Mixes a row with the mean of its batch's rows from the same quantile of labels; that partner is no row."""
-
-    in_step: ClassVar[bool] = True
-
-    def __init__(self, clusters: int = 4):
-        super().__init__()
-        self.clusters = check_count("clusters", clusters, 1)
-
-    def fit(self, train: Split) -> None:
-        y = train.y.mean(dim=1).numpy()
-        self._cluster = np.searchsorted(np.quantile(y, np.arange(1, self.clusters) / self.clusters), y)
-
-    def named_draws(self, order: EpochBatches, rng: np.random.Generator) -> dict[str, np.ndarray]:
-        return {"cluster": self._cluster[order.index]}
-
-    def with_partners(self, model: nn.Module, batch: Batch) -> Batch:
-        means, axes = Means(batch.draws["cluster"], batch.y.dtype), batch.y.ndim - 1
-
-        def mean(rows: Tensor) -> Tensor:
-            return means.centred(rows.flatten(start_dim=axes))[1].reshape(rows.shape)
-
-        centres = Batch(mean(batch.x), mean(batch.y), batch.domain, labels=mean(batch.labels))
-        return replace(batch, partner=centres)
-
-
-class Noise(Transform):
-    """Adds normal noise to features, at the layer where rows are mixed or fitted."""
-
-    def __init__(self, std: float):
-        super().__init__()
-        self.std = check_nonnegative("std", std)
-
-    def forward(self, state: Any, rows: Batch, rng: Any) -> Any:
-        return state + self.std * rng.normal(state)
-
-
+PAGE = on_the_page()
+LearnedBandwidth, Centres, Noise = PAGE["LearnedBandwidth"], PAGE["Centres"], PAGE["Noise"]
 IDEAS: dict[str, Callable[[], Method]] = {
     "learned bandwidth": lambda: LearnedBandwidth([0.05, 0.3, 2.0], Beta(0.5)),
     "learned bandwidth, hidden": lambda: LearnedBandwidth([0.05, 0.3, 2.0], Beta(0.5), "hidden"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -62,19 +63,6 @@ CODE = {
                 own = draws["level"][..., : first.shape[-1]] < draws["lam"].unsqueeze(-1)
                 return torch.where(own, first, second), own.float().mean(dim=-1)
     """,
-    "my_transform": """
-        from cmixup.mixing.base import Transform
-
-        class Noise(Transform):
-            '''Adds normal noise.'''
-
-            def __init__(self, std: float = 0.1):
-                super().__init__()
-                self.std = std
-
-            def forward(self, state, rows, rng):
-                return state + self.std * rng.normal(state)
-    """,
     "my_lam": """
         import numpy as np
         from cmixup.mixing.lam import Lam
@@ -127,7 +115,6 @@ CONFIGS = {
     "method/my_method.yaml": "{name: my_method, title: Huber, _target_: parts.my_method.Huber, delta: 0.5}",
     "method/pairing/my_pairing.yaml": "{name: my_pairing, _target_: parts.my_pairing.Next, step: 2}",
     "method/mixing/my_mixing.yaml": "{name: my_mixing, _target_: parts.my_mixing.Swap}",
-    "method/transform/my_transform.yaml": "{name: my_transform, _target_: parts.my_transform.Noise, std: 0.2}",
     "method/lam/my_lam.yaml": "{name: my_lam, _target_: parts.my_lam.Flat}",
     "model/my_model.yaml": "{name: my_model, _target_: parts.my_model.Linear}",
     "dataset/my_dataset.yaml": """
@@ -143,6 +130,14 @@ presets:
 }
 
 
+def on_the_page() -> Iterator[tuple[str, str]]:
+    """The files that docs/new_method.md shows, path and text: a block's file is the one named last before it."""
+    page = (config.CONFIG_DIR.parent / "docs" / "new_method.md").read_text().partition("## To a checkout")[2]
+    for block in re.finditer(r"```(?:python|(yaml))\n(.*?)```", page, re.DOTALL):
+        ending = "yaml" if block[1] else "py"
+        yield re.findall(rf"`((?:cmixup|datasets|configs)/[\w/]+\.{ending})`", page[: block.start()])[-1], block[2]
+
+
 @pytest.fixture(scope="module")
 def parts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder with the project's configs and new parts: a module and a config each."""
@@ -153,8 +148,13 @@ def parts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         lines = [line.removeprefix("        ") for line in text.splitlines()]
         (tmp_path / "parts" / f"{name}.py").write_text("from __future__ import annotations\n" + "\n".join(lines) + "\n")
     for name, text in CONFIGS.items():
-        (tmp_path / "configs" / name).parent.mkdir(exist_ok=True)
         (tmp_path / "configs" / name).write_text(text)
+    for name, text in on_the_page():
+        place = tmp_path / (name if name.endswith(".yaml") else f"parts/{Path(name).name}")
+        place.parent.mkdir(exist_ok=True)
+        place.write_text(
+            re.sub(r"_target_: (?!cmixup\.methods\.mix\b).*\.(\w+\.\w+)$", r"_target_: parts.\1", text, flags=re.M)
+        )
     with pytest.MonkeyPatch.context() as monkeypatch:
         for module in (compose, config):
             monkeypatch.setattr(module, "CONFIG_DIR", tmp_path / "configs")
@@ -191,14 +191,18 @@ def trained(folder: Path, *words: str) -> dict[str, Any]:
         (["method=mixrl", "method/mixing=my_mixing", "debug=tiny"], {"method.mixing": "my_mixing"}),
         (["method=mixup", "method/lam=my_lam"], {"method.lam": "my_lam"}),
         (
-            ["method=cmixup", "method.layer=hidden", "+method/transform=my_transform", "method.transform.std=0.3"],
-            {"method.transform": "my_transform", "method.transform.std": 0.3},
+            ["method=cmixup", "method.layer=hidden", "+method/transform=noise", "method.transform.std=0.3"],
+            {"method.transform": "noise", "method.transform.std": 0.3},
         ),
-        (["method=erm", "+method/transform=my_transform"], {"method.transform": "my_transform"}),
+        (["method=erm", "+method/transform=noise"], {"method.transform": "noise"}),
+        (["method=cmixup", "method/pairing=centres"], {"method.pairing": "centres"}),
+        (["method=centres", "method.pairing.clusters=3"], {"method.pairing.clusters": 3}),
+        (["method=learned_bandwidth", "method.rate=0.1"], {"method.rate": 0.1}),
+        (["dataset=wave", "method=cmixup"], {}),
     ],
 )
 def test_a_part_trains_with_one_file_and_one_config(tmp_path: Path, words: list[str], options: dict[str, Any]) -> None:
-    given = words if "dataset=my_dataset" in words else ["dataset=no2", "dataset.synthetic=true", *words]
+    given = words if words[0].startswith("dataset=") else ["dataset=no2", "dataset.synthetic=true", *words]
     report = trained(tmp_path, *given)
     chosen = {key: value for key, value in report["options"].items() if key.startswith("method.")}
     assert {key: value for key, value in options.items() if key.startswith("method.")}.items() <= chosen.items()

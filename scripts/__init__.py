@@ -7,7 +7,9 @@ from scripts.driver.interrupted import hear_sigterm, say_interrupted
 #: Commands of earlier versions, below `scripts`, with the module and the words that do their work now.
 SUCCESSORS = {
     "ablation": "scripts.reproduce",
+    "advise": "scripts.study advise",
     "claims": "scripts.render claims",
+    "cures": "scripts.study cures",
     "draw_pairs": "scripts.measure pairs",
     "draw_rcf_mnist": "scripts.measure rcf_mnist",
     "invariance": "scripts.measure invariance",
@@ -22,6 +24,7 @@ SUCCESSORS = {
     "verify_metrics": "scripts.verify scores",
     "wandb_report": "scripts.collect FOLDER over=OPTION html=1",
     "wheel_check": "tests.attacks.wheel_check",
+    "when": "scripts.study train",
 }
 
 if sys.argv[0] == "-m":  # what it is while Python looks for the command

@@ -38,7 +38,6 @@ from scripts.plan.verification import (
 )
 from scripts.records.experiment import NOT_PUBLISHED, RESULTS
 from scripts.records.scores import verify_scores
-from scripts.study.published import verify as verify_study
 
 KEYS = {
     "what": "scores or cells",
@@ -159,12 +158,9 @@ def main(argv: Sequence[str] | None = None) -> None:
 def say_scores(results: Path) -> bool:
     """Compute every published score again, print what differs, and return whether there is one and none does."""
     runs, scores, wrong, without = verify_scores(results)
-    of_study, differing = verify_study(results / "study")
-    wrong, scores = wrong + differing, scores + of_study
     for line in wrong:
         print(f"DIFFERS {line}", file=sys.stderr)
-    also = f" and {of_study} of the study" if of_study else ""
-    same = f"{scores - len(wrong)} of {scores} scores of {runs} runs{also}"
+    same = f"{scores - len(wrong)} of {scores} scores of {runs} runs"
     print(f"{same} are what their predictions give, bit for bit")
     for group, n in sorted(without.items()):
         print(f"no predictions are kept of {n} runs: {group}")

@@ -2,6 +2,8 @@
 
 <results>/runs/<experiment>/<dataset>/<method>.jsonl        a line for each run, its report as it was made
 <results>/predictions/<experiment>/<dataset>/<method>.h5    a group for each cell: all seeds of one configuration
+<results>/runs/study/<table>.jsonl.gz                       the study's, of all methods on a table
+<results>/predictions/study/<table>.h5
 
 A line or prediction takes the place of the one of the same run, and all others stay.
 """
@@ -9,6 +11,7 @@ A line or prediction takes the place of the one of the same run, and all others 
 from __future__ import annotations
 
 import functools
+import gzip
 import json
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
@@ -24,6 +27,8 @@ from scripts.records.layer_choice import choose_variants
 from scripts.records.records import check_unique, options_text, records_frame
 
 Report = Mapping[str, Any]
+#: Experiments of the study of when mixing helps. What they say is read where they are asked for, and no table has it.
+STUDIES = ("study", "study_small_validation")
 
 
 def cell_of(report: Report) -> str:
@@ -33,11 +38,14 @@ def cell_of(report: Report) -> str:
 
 def cell_name(report: Report) -> str:
     """Return how a report's cell is called among the predictions of its file: by model, preset and options."""
-    found = f"{report['model']} {report['preset']} {options_text(report['options'])}"
+    shared = [report["experiment"], report["method"]] if report["experiment"] in STUDIES else []
+    found = " ".join([*shared, report["model"], report["preset"], options_text(report["options"])])
     return found.strip().replace("/", "|")  # h5py would make a group for every part
 
 
 def _place(report: Report) -> str:
+    if report["experiment"] in STUDIES:
+        return f"{STUDIES[0]}/{report['dataset']}"
     return "/".join(str(report[key]) for key in ("experiment", "dataset", "method"))
 
 
@@ -47,20 +55,29 @@ def predictions_file(results: Path, report: Report) -> Path:
 
 
 def published_reports(results: Path = RESULTS, experiments: Collection[str] = ()) -> list[dict[str, Any]]:
-    """Return the reports of all published runs, or of some experiments', in order of files, cells and seeds."""
-    wanted = [f"{name}/" for name in sorted(experiments)] or [""]
-    return [
-        parse_report(line) for each in wanted for path in report_files(results, f"{each}**") for line in _lines(path)
-    ]
+    """Return the reports of published runs in order of files, cells and seeds.
+
+    Args:
+        results: the folder results/.
+        experiments: whose; default all but the study's.
+    """
+    files = report_files(results, experiments)
+    reports = (parse_report(line) for path in files for line in _lines(path))
+    return [report for report in reports if not experiments or report["experiment"] in experiments]
 
 
-def report_files(results: Path, where: str = "**") -> list[Path]:
-    """Return the files of published reports below folders such as `*/airfoil`, in order of their names."""
-    return sorted((results / "runs").glob(f"{where}/*.jsonl"))
+def report_files(results: Path, experiments: Collection[str] = ()) -> list[Path]:
+    """Return the files with published reports of some experiments, of all but the study's by default, in order."""
+    folders = {STUDIES[0] if name in STUDIES else name for name in experiments}
+    every = {path: path.relative_to(results / "runs").parts[0] for path in (results / "runs").rglob("*.jsonl*")}
+    return sorted(path for path, own in every.items() if (own in folders if folders else own != STUDIES[0]))
 
 
 def _lines(path: Path) -> list[str]:
-    return path.read_text().splitlines() if path.is_file() else []
+    if not path.is_file():
+        return []
+    content = path.read_bytes()
+    return (gzip.decompress(content) if path.suffix == ".gz" else content).decode().splitlines()
 
 
 def published_seeds(cell: str, results: Path = RESULTS) -> set[int]:
@@ -93,11 +110,13 @@ def write_reports(results: Path, reports: Iterable[Report]) -> list[Path]:
     """Write reports into their files, beside other runs that are there; return the files."""
     files: dict[Path, list[Report]] = {}
     for report in reports:
-        files.setdefault(results / "runs" / f"{_place(report)}.jsonl", []).append(report)
+        ending = ".jsonl.gz" if report["experiment"] in STUDIES else ".jsonl"
+        files.setdefault(results / "runs" / f"{_place(report)}{ending}", []).append(report)
     for path, new in files.items():
         lines = {(cell_of(r), r["seed"]): line for line in _lines(path) for r in [json.loads(line)]}
         lines |= {(cell_of(r), r["seed"]): json.dumps(strict(r), allow_nan=False) for r in new}
-        write_atomically(path, "".join(f"{lines[key]}\n" for key in sorted(lines)))
+        text = "".join(f"{lines[key]}\n" for key in sorted(lines))
+        write_atomically(path, gzip.compress(text.encode(), mtime=0) if path.suffix == ".gz" else text)
     return list(files)
 
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from scripts.driver.predictions import Scored, read_cells
-from scripts.records.published import Report, cell_name, predictions_file, published_reports
+from scripts.records.published import STUDIES, Report, cell_name, predictions_file, published_reports
 
 
 def mse(f: np.ndarray, y: np.ndarray) -> float:
@@ -65,8 +65,17 @@ METRICS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
 }
 
 
-def score(name: str, kept: Scored) -> float:
-    """Return the score that a report calls `name`, such as "worst_rmse" or "mse_20_steps"."""
+def score(name: str, kept: Scored, std: Sequence[float] = (1.0,)) -> float:
+    """Return the score that a report calls `name`, such as "worst_rmse" or "mse_20_steps".
+
+    Args:
+        name: of the score.
+        kept: what it is computed from.
+        std: standard deviations of the targets, the unit of "nrmse".
+    """
+    if name == "nrmse":
+        error = (kept.prediction[""].astype(np.float64) - kept.target.astype(np.float64)) / np.array(std)
+        return float(np.sqrt(np.square(error).mean())) if np.isfinite(error).all() else math.inf
     over, metric = next(((p, name.removeprefix(p)) for p in ("worst_", "mean_") if name.startswith(p)), ("", name))
     by_length = sorted(METRICS, key=len, reverse=True)
     base = next(m for m in by_length if metric == m or metric.startswith(f"{m}_"))
@@ -84,9 +93,9 @@ def score(name: str, kept: Scored) -> float:
 
 def differences(report: Report, kept: Mapping[str, Scored]) -> Iterator[str]:
     """Yield a line for each score of a report that its predictions do not give to the last bit."""
-    for part, scores in report["scores"].items():
-        for name, published in scores.items():
-            again = score(name, kept[part])
+    for part in report["scores"].keys() & kept.keys():
+        for name, published in report["scores"][part].items():
+            again = score(name, kept[part], report.get("std", ()))
             if published != again and not (math.isnan(published) and math.isnan(again)):
                 yield f"{report['run']}: {part} {name} {published!r}, its predictions give {again!r}"
 
@@ -95,17 +104,19 @@ def verify_scores(results: Path) -> tuple[int, int, list[str], Counter[str]]:
     """Compute every published score again.
 
     Returns:
-        How many runs and scores were verified, a line for each score that differs, and how many runs of which
-        experiments and datasets have no predictions.
+        How many runs and scores were verified, a line for each score that differs, and how many runs have scores
+        without predictions, by experiment and dataset.
     """
     runs, scores, wrong, without = 0, 0, list[str](), Counter[str]()
-    for path, reports in itertools.groupby(published_reports(results), lambda r: predictions_file(results, r)):
+    every = [*published_reports(results), *published_reports(results, STUDIES)]
+    for path, reports in itertools.groupby(every, lambda r: predictions_file(results, r)):
         cells = read_cells(path)
         for report in reports:
-            kept = cells.get(cell_name(report), {}).get(report["seed"])
-            if kept is None:
-                without[f"{report['experiment']} {report['dataset']}"] += 1
-            else:
-                wrong += differences(report, kept)
-                runs, scores = runs + 1, scores + sum(map(len, report["scores"].values()))
+            kept = cells.get(cell_name(report), {}).get(report["seed"], {})
+            if report["scores"].keys() - kept.keys():
+                of_study = report["experiment"] in STUDIES
+                without[f"{report['experiment']} {'(trials, validation)' if of_study else report['dataset']}"] += 1
+            wrong += differences(report, kept)
+            runs += bool(kept)
+            scores += sum(len(report["scores"].get(part, ())) for part in kept)
     return runs, scores, wrong, without

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,26 +14,12 @@ from cmixup.errors import InputError
 from cmixup.training.trainer import RunResult, train
 from scripts.driver.compose import compose_train
 from scripts.driver.job import make_run
-from scripts.driver.plan import Job, plan, stack_key
+from scripts.driver.plan import Job, plan
 from scripts.driver.provenance import environment
+from scripts.plan.schedule import stacks_of
 from scripts.study.rules import Cell, Rules
 
 LoadFn = Callable[[Job, int], RegressionData]
-
-
-@dataclass(frozen=True)
-class Trained:
-    """What a cell gave.
-
-    Attributes:
-        record: what is written as JSON.
-        prediction: of the test rows of each seed, float32 `(n, d_y)`.
-        target: their labels.
-    """
-
-    record: dict[str, Any]
-    prediction: list[np.ndarray]
-    target: list[np.ndarray]
 
 
 class Loader:
@@ -73,8 +58,11 @@ def nrmse(prediction: np.ndarray, target: np.ndarray, std: np.ndarray) -> float:
     return float(np.sqrt(np.square(error).mean()))
 
 
-def train_cell(cell: Cell, rules: Rules, load: Loader) -> Trained:
+def train_cell(cell: Cell, rules: Rules, load: Loader) -> tuple[dict[str, Any], list[np.ndarray], list[np.ndarray]]:
     """Tune a method and train its seeds.
+
+    Returns:
+        The record, and the predictions and labels of the test rows of each seed, float32 `(n, d_y)`.
 
     Raises:
         InputError: a table that cannot be read, or every trial diverged.
@@ -83,38 +71,36 @@ def train_cell(cell: Cell, rules: Rules, load: Loader) -> Trained:
     trials = rules.trials(cell.method)
     jobs = [plan(compose_train([*shared, *words])) for words in trials]
     torch.set_num_threads(1)
-    scores = np.full(len(jobs), np.inf)
-    for places in stacks_of(jobs):
-        results = train_runs([jobs[k] for k in places], [rules.tune_seed], load)
-        for k, (result,) in zip(places, results, strict=True):
-            scores[k] = _score(result, load(jobs[k], rules.tune_seed), "val", load.std)
+    results, data = train_trials(trials, jobs, rules.tune_seed, load), load(jobs[0], rules.tune_seed)
+    scores = np.array([_score(result, data, "val", load.std) for result in results])
     if not np.isfinite(scores).any():
         raise InputError(f"every trial of {' '.join(cell.key)} diverged")
     best = int(scores.argmin())
     job, seeds = jobs[best], list(range(rules.seeds))
     (final,) = train_runs([job], seeds, load)
-    data = [load(job, seed) for seed in seeds]
+    each = [load(job, seed) for seed in seeds]
     rows = []
-    for seed, one, d in zip(seeds, final, data, strict=True):
+    for seed, one, d in zip(seeds, final, each, strict=True):
         both = {part: _score(one, d, part, load.std) for part in ("val", "test")}
         rows.append({"seed": seed, **both, "best_epoch": one.best_epoch})
     tried = [{"options": words, "val": score} for words, score in zip(trials, scores.tolist(), strict=True)]
     record = {
         "table": cell.table.name, "condition": cell.condition.name, "method": cell.method, "options": trials[best],
-        "trials": tried, "train_rows": len(data[0].train), "val_rows": len(data[0].val), "std": load.std.tolist(),
-        "seeds": rows, "rules": rules.checksum, "checksums": dict(data[0].checksums),
+        "trials": tried, "train_rows": len(each[0].train), "val_rows": len(each[0].val), "std": load.std.tolist(),
+        "seeds": rows, "rules": rules.checksum, "checksums": dict(each[0].checksums),
         "seconds": time.perf_counter() - started, **environment(job.device),
     }  # fmt: skip
-    prediction = [_prediction(result, d, "test") for result, d in zip(final, data, strict=True)]
-    return Trained(record, prediction, [d.test.y.numpy() for d in data])
+    prediction = [_prediction(result, d, "test") for result, d in zip(final, each, strict=True)]
+    return record, prediction, [d.test.y.numpy() for d in each]
 
 
-def stacks_of(jobs: Sequence[Job]) -> list[list[int]]:
-    """Return the places of jobs that train as one stack."""
-    groups: dict[str, list[int]] = {}
-    for k, job in enumerate(jobs):
-        groups.setdefault(stack_key(job) if job.stackable else str(k), []).append(k)
-    return list(groups.values())
+def train_trials(trials: Sequence[list[str]], jobs: Sequence[Job], seed: int, load: LoadFn) -> list[RunResult]:
+    """Train the jobs of all trials on one seed, those that can as one stack; return the results in the jobs' order."""
+    found: dict[int, RunResult] = {}
+    for stack in stacks_of(list(zip(trials, jobs, strict=True))):
+        results = train_runs([job for _, job in stack], [seed], load)
+        found |= {id(job): result for (_, job), (result,) in zip(stack, results, strict=True)}
+    return [found[id(job)] for job in jobs]
 
 
 def train_runs(jobs: Sequence[Job], seeds: Sequence[int], load: LoadFn) -> list[list[RunResult]]:

@@ -27,7 +27,7 @@ from cmixup.training.trainer import RunResult
 from scripts.driver.compose import compose_train
 from scripts.driver.plan import Job, plan
 from scripts.driver.provenance import environment
-from scripts.study.cell import Loader, nrmse, stacks_of, train_runs
+from scripts.study.cell import Loader, nrmse, train_runs, train_trials
 from scripts.study.rules import SHARED_WORDS, Rules
 from scripts.study.traits import mixing_bias, quick_fit
 
@@ -234,12 +234,8 @@ def train_arm(table: str, name: str, rules: Rules, load: Loader, say: Callable[[
     jobs = [plan(compose_train([*TABLES[table], *SHARED_WORDS, *words])) for words in arm.words]
     if arm.strengths:
         jobs = [_curved(job, strength) for job, strength in zip(jobs, arm.strengths, strict=True)]
-    scores = np.full(len(jobs), np.inf)
-    for places in stacks_of(jobs):
-        results = train_runs([jobs[k] for k in places], [rules.tune_seed], load)
-        for k, (result,) in zip(places, results, strict=True):
-            data = load(jobs[k], rules.tune_seed)
-            scores[k] = error(jobs[k], result, data, "val", undo=arm.undo)
+    results, data = train_trials(arm.words, jobs, rules.tune_seed, load), load(jobs[0], rules.tune_seed)
+    scores = np.array([error(j, r, data, "val", undo=arm.undo) for j, r in zip(jobs, results, strict=True)])
     best = int(scores.argmin())
     say(f"{table} {name}: chose {' '.join(arm.words[best])}")
     job, seeds = jobs[best], list(range(rules.seeds))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
@@ -17,14 +16,14 @@ from scripts.study.rules import SMALL, Rules, load_rules
 LEAST_TABLES = 5  # of a rule
 
 
-def texts(folder: Path = FOLDER) -> dict[str, str]:
+def texts() -> dict[str, str]:
     """Return the text of every rendered file by its path below results/, of what is published."""
     parts, found = dict[str, dict[str, str]](), dict[str, str]()
     if given := cures_page.read():
         parts["cures.md"] = cures_page.parts(given)
-    if records := read(folder):
-        parts["when.md"] = page.parts(records, load_rules(), *_small(folder))
-        cases = cases_of(records, read_traits(folder))
+    if records := read(load_rules()):
+        parts["when.md"] = page.parts(records, load_rules(), *_small())
+        cases = cases_of(records, read_traits())
         if len({case.table for case in cases}) >= LEAST_TABLES:
             judged = judge(cases)
             rule = fit_rule(choose(cases), cases, judged)
@@ -32,17 +31,17 @@ def texts(folder: Path = FOLDER) -> dict[str, str]:
     return found | {f"study/{name}": splice((FOLDER / name).read_text(), filled) for name, filled in parts.items()}
 
 
-def headline(folder: Path = FOLDER) -> str:
+def headline() -> str:
     """Return the sentence of README on the study; empty if nothing is published."""
-    return page.headline(read(folder), load_rules(), *_small(folder))
+    return page.headline(read(load_rules()), load_rules(), *_small())
 
 
-def _small(folder: Path) -> tuple[list[dict[str, Any]], Rules]:
-    return read(folder / SMALL.stem), load_rules(SMALL)
+def _small() -> tuple[list[dict[str, Any]], Rules]:
+    return read(load_rules(SMALL)), load_rules(SMALL)
 
 
-def figures(folder: Path = FOLDER) -> dict[str, Figure]:
+def figures() -> dict[str, Figure]:
     """Return the picture of the study's mean ranks, by its path below results/; none if too little is published."""
     rules = load_rules()
-    figure = page.draw_ranks(scores_of(read(folder), "all"), list(rules.methods), rules.level)
+    figure = page.draw_ranks(scores_of(read(rules), "all"), list(rules.methods), rules.level)
     return {"study/ranks.png": figure} if figure else {}

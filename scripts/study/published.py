@@ -1,173 +1,177 @@
-"""What is published of the study: all records in one compressed file, and the predictions of each table in one.
+"""The study's cells in a store of runs: seeds and trials are runs there, with the reader and writer of all others.
 
-Records by rules.yaml lie in results/study, those by other rules in a folder below that has the name of the rules.
+A cell is a line for each seed with the winner's options, and a line for each trial. Folders that the study trains into
+and results/ are such stores, so that publishing copies from one to the other, and restoring goes the other way.
 """
 
 from __future__ import annotations
 
-import gzip
-import io
 import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from cmixup.errors import InputError
-from cmixup.files import write_atomically
+from scripts.driver.locks import LOCKS, alone
+from scripts.driver.predictions import Parts, Scored, read_cells
 from scripts.driver.provenance import check_committed
 from scripts.records.experiment import RESULTS
-from scripts.study.cell import Trained, nrmse
-from scripts.study.rules import RULES, Cell, Rules
-from scripts.study.store import is_done, load, path_of, read_arrays, save, traits_path
+from scripts.records.published import (
+    cell_name,
+    keep_predictions,
+    predictions_file,
+    published_reports,
+    write_reports,
+)
+from scripts.study.rules import RULES, Rules
 
 FOLDER = RESULTS / "study"
-RECORDS = FOLDER / "records.jsonl.gz"
 TRAITS = FOLDER / "traits.jsonl"
-TARGET = "target"
+NRMSE = "nrmse"
+OF_CELL = ("table", "condition", "method")
+OF_RUN = ("experiment", "dataset", "model", "method", "preset", "options", "seed", "run", "words", "scores", "facts",
+          "best_epoch")  # fmt: skip
+
+Record = dict[str, Any]
+Key = tuple[str, str, str]
+Trained = tuple[Record, Sequence[np.ndarray], Sequence[np.ndarray]]  # with predictions and labels of each seed
 
 
-def folder_of(rules: Rules) -> Path:
-    """Return where what was made by these rules is published."""
-    return FOLDER if rules.name == RULES.stem else FOLDER / rules.name
+def experiment_of(rules: Rules) -> str:
+    """Return the experiment that runs by these rules belong to."""
+    return "study" if rules.name == RULES.stem else f"study_{rules.name}"
 
 
-def publish(folder: Path, rules: Rules, into: Path | None = None) -> int:
-    """Copy the cells of a folder that are done to where their rules publish; return how many.
-
-    A cell takes the place of the one of its key, and the others that are published stay. The same cells give the same
-    bytes.
-
-    Raises:
-        InputError: what is published was made by other rules, or a table with other test rows; or cells that were made
-            by edited or unknown code.
-    """
-    into = into or folder_of(rules)
-    if other := [record for record in read(into) if record["rules"] != rules.checksum]:
-        raise InputError(f"{into} was made by other rules: nothing can be published beside it ({len(other)} records)")
-    made = load(folder, rules)
-    check_committed({key_of(key_of_record(record)): record for record in made})
-    records = {key_of_record(record): record for record in (*read(into), *made)}
-    cells = [cell for cell in rules.cells() if cell.key in records]
-    for table, of_table in itertools.groupby(cells, key=lambda cell: cell.table.name):
-        _publish_predictions(folder, list(of_table), into / "predictions" / f"{table}.npz")
-    text = "".join(json.dumps(records[cell.key]) + "\n" for cell in cells)
-    write_atomically(into / RECORDS.name, gzip.compress(text.encode(), mtime=0))
-    described = {(told["table"], told["condition"]): json.dumps(told) + "\n" for told in read_traits(into)}
-    for key in dict.fromkeys(cell.key[:2] for cell in rules.cells()):
-        path = traits_path(folder, *key)
-        described |= {key: path.read_text()} if path.is_file() else {}
-    if described:
-        order = dict.fromkeys(cell.key[:2] for cell in rules.cells())
-        write_atomically(into / TRAITS.name, "".join(described[key] for key in order if key in described))
-    return len(made)
+def to_reports(record: Mapping[str, Any], rules: Rules) -> list[Record]:
+    """Return a cell's seeds and trials as reports of runs."""
+    table, condition, method = (record[key] for key in OF_CELL)
+    own = {"experiment": experiment_of(rules), "dataset": table, "model": "fcn3", "method": method, "preset": "default"}
+    run, shared = f"{own['experiment']}/{table}/{condition}/{method}", dict(record)
+    for key in (*OF_CELL, "options", "trials", "seeds"):
+        shared.pop(key, None)
+    finals = [
+        {**own, "options": {"condition": condition}, "seed": row["seed"], "run": f"{run}/seed={row['seed']}",
+         "words": record["options"], "scores": {part: {NRMSE: row[part]} for part in ("val", "test")}, "facts": {},
+         "best_epoch": row["best_epoch"], **shared}
+        for row in record["seeds"]
+    ]  # fmt: skip
+    trials = [
+        {**own, "options": {"condition": condition, "trial": k}, "seed": rules.tune_seed,
+         "run": f"{run}/trial={k:02}/seed={rules.tune_seed}", "words": trial["options"],
+         "scores": {"val": {NRMSE: trial["val"]}}, "facts": {}}
+        for k, trial in enumerate(record["trials"])
+    ]  # fmt: skip
+    return [*finals, *trials]
 
 
-def _publish_predictions(folder: Path, cells: Sequence[Cell], into: Path) -> None:
-    """Put the predictions of a table's cells that are done in a folder into its published file, in the cells' order."""
-    known = _arrays(into) if into.is_file() else {}
-    made: dict[str, np.ndarray] = {}
-    for cell in cells:
-        path = path_of(folder, cell)
-        if path.is_file():
-            for name, file in (
-                (TARGET, path.parent.parent / "targets.npz"),
-                (key_of(cell.key[1:]), path.with_suffix(".npz")),
-            ):
-                made |= {f"{name}:{k}": array for k, array in enumerate(read_arrays(file))}
-    same = {name for name in made if name in known and np.array_equal(made[name], known[name], equal_nan=True)}
-    if any(name.startswith(f"{TARGET}:") and name in known for name in set(made) - same):
-        raise InputError(f"{folder} has other test rows of {into.stem} than {into}")
-    if len(same) < len(made):
-        order = [TARGET, *(key_of(cell.key[1:]) for cell in cells)]
-        merged = sorted((known | made).items(), key=lambda item: order.index(item[0].rpartition(":")[0]))
-        buffer = io.BytesIO()
-        np.savez_compressed(buffer, **dict(merged))  # type: ignore[arg-type]
-        write_atomically(into, buffer.getvalue())
+def to_record(reports: Iterable[Mapping[str, Any]]) -> Record:
+    """Return a cell's record of the reports of its runs, the reverse of `to_reports`."""
+    order = sorted(reports, key=lambda report: (report["options"].get("trial", -1), report["seed"]))
+    finals, trials = [r for r in order if "trial" not in r["options"]], [r for r in order if "trial" in r["options"]]
+    first = finals[0]
+    return {
+        **dict(zip(OF_CELL, key_of(first), strict=True)),
+        "options": first["words"],
+        "trials": [{"options": r["words"], "val": r["scores"]["val"][NRMSE]} for r in trials],
+        "seeds": [
+            {"seed": r["seed"], **{p: r["scores"][p][NRMSE] for p in r["scores"]}, "best_epoch": r["best_epoch"]}
+            for r in finals
+        ],
+        **{key: value for key, value in first.items() if key not in OF_RUN},
+    }
 
 
-def _arrays(path: Path) -> dict[str, np.ndarray]:
-    with np.load(path, allow_pickle=False) as file:
-        return dict(file)
+def key_of(report: Mapping[str, Any]) -> Key:
+    """Return table, condition and method of the cell that a report belongs to."""
+    return report["dataset"], report["options"]["condition"], report["method"]
 
 
-def restore(folder: Path, rules: Rules, published: Path | None = None) -> int:
-    """Write the cells that their rules published and a folder lacks into it; return how many.
-
-    Raises:
-        InputError: the folder, or what is published, was made by other rules, or with other test rows.
-    """
-    published = published or folder_of(rules)
-    records = {key_of_record(record): record for record in read(published)}
-    lacking = [cell for cell in rules.cells() if cell.key in records and not is_done(folder, cell, rules)]
-    for table, cells in itertools.groupby(lacking, key=lambda cell: cell.table.name):
-        with np.load(published / "predictions" / f"{table}.npz", allow_pickle=False) as file:
-            for cell in cells:
-                record = records[cell.key]
-                if record["rules"] != rules.checksum:
-                    raise InputError(f"{published} was made by other rules: nothing can go on from it")
-                prediction, target = (
-                    [file[f"{name}:{k}"] for k in range(len(record["seeds"]))]
-                    for name in (key_of(cell.key[1:]), TARGET)
-                )
-                save(folder, cell, Trained(record, prediction, target))
-    for told in read_traits(published):
-        path = traits_path(folder, told["table"], told["condition"])
-        if not path.is_file():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(path, json.dumps(told) + "\n")
-    return len(lacking)
-
-
-def key_of_record(record: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Return the key of the cell that a record is of."""
+def key_of_record(record: Mapping[str, Any]) -> Key:
+    """Return table, condition and method of a cell's record."""
     return record["table"], record["condition"], record["method"]
 
 
-def key_of(parts: Sequence[str]) -> str:
-    """Return how a cell's predictions are called in its table's file."""
-    return "/".join(parts)
+def read(rules: Rules, store: Path = RESULTS) -> list[Record]:
+    """Return the records of all cells in a store, in the order of the rules.
 
-
-def read(folder: Path = FOLDER) -> list[dict[str, Any]]:
-    """Return the published records; none if nothing has been published."""
-    path = folder / RECORDS.name
-    if not path.is_file():
-        return []
-    return [json.loads(line) for line in gzip.decompress(path.read_bytes()).decode().splitlines()]
-
-
-def read_traits(folder: Path = FOLDER) -> list[dict[str, Any]]:
-    """Return the published traits of tables under conditions; none if nothing has been published."""
-    path = folder / TRAITS.name
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
-
-
-def verify(folder: Path = FOLDER) -> tuple[int, list[str]]:
-    """Compute every published test score again from its predictions; return how many, and those that differ.
-
-    What was made by other rules, in the folders below, is verified, too.
+    Raises:
+        InputError: cells that were made by other rules.
     """
-    each = [_verify(path.parent) for path in sorted(folder.rglob(RECORDS.name))]
-    return sum(count for count, _ in each), [problem for _, problems in each for problem in problems]
+    cells: dict[Key, list[Mapping[str, Any]]] = {}
+    for report in published_reports(store, [experiment_of(rules)]):
+        cells.setdefault(key_of(report), []).append(report)
+    found = [to_record(cells[cell.key]) for cell in rules.cells() if cell.key in cells]
+    if other := [record for record in found if record["rules"] != rules.checksum]:
+        raise InputError(f"{store} has {len(other)} cells that were made by other rules; move them away")
+    return found
 
 
-def _verify(folder: Path) -> tuple[int, list[str]]:
-    count, problems = 0, list[str]()
-    by_table: dict[str, list[dict[str, Any]]] = {}
-    for record in read(folder):
-        by_table.setdefault(record["table"], []).append(record)
-    for table, records in by_table.items():
-        with np.load(folder / "predictions" / f"{table}.npz", allow_pickle=False) as file:
-            for record in records:
-                name, std = key_of((record["condition"], record["method"])), np.array(record["std"])
-                for k, row in enumerate(record["seeds"]):
-                    again = nrmse(file[f"{name}:{k}"], file[f"{TARGET}:{k}"], std)
-                    count += 1
-                    if again != row["test"] and not (np.isnan(again) and row["test"] == float("inf")):
-                        problems.append(
-                            f"{table} {name} seed {row['seed']}: {row['test']!r} published, {again!r} again"
-                        )
-    return count, problems
+def write(store: Path, rules: Rules, made: Iterable[Trained]) -> None:
+    """Write cells into a store, in the place of those of their keys.
+
+    Args:
+        store: the folder.
+        rules: of the study.
+        made: records with predictions and labels of the test rows of each seed, `(n, d_y)`; a table's together.
+
+    Raises:
+        InputError: other test rows than the cells there have; nothing has been written of their table then.
+    """
+    for table, cells in itertools.groupby(made, key=lambda each: each[0]["table"]):
+        reports, kept = list[Record](), list[tuple[Record, Parts]]()
+        for record, predictions, targets in cells:
+            every = to_reports(record, rules)
+            reports += every
+            for report, prediction, target in zip(every, predictions, targets, strict=False):  # trials have none
+                rows = np.zeros(len(target), dtype=np.uint8)
+                kept.append((report, {"test": Scored({"": prediction}, target, rows)}))
+        with alone(store / LOCKS, f"study {table}"):
+            _check_rows(store, kept)
+            keep_predictions(store, kept)
+            write_reports(store, reports)
+
+
+def _check_rows(store: Path, kept: Sequence[tuple[Record, Parts]]) -> None:
+    there: dict[int, np.ndarray] = {}
+    for seeds in read_cells(predictions_file(store, kept[0][0])).values() if kept else ():
+        there |= {seed: parts["test"].target for seed, parts in seeds.items()}
+    for report, parts in kept:
+        if not np.array_equal(there.setdefault(report["seed"], parts["test"].target), parts["test"].target):
+            raise InputError(f"{report['run']} has other test rows of {report['dataset']} than {store}")
+
+
+def copy(source: Path, target: Path, rules: Rules, *, replace: bool = True) -> int:
+    """Copy the cells of one store into another and return how many.
+
+    Args:
+        source, target: the stores.
+        rules: of the study.
+        replace: whether a cell takes the place of the one of its key; otherwise what the target has stays.
+
+    Raises:
+        InputError: cells by other rules, by edited or unknown code, or with other test rows than the target's.
+    """
+    there = {key_of_record(record) for record in read(rules, target)}
+    records = [record for record in read(rules, source) if replace or key_of_record(record) not in there]
+    check_committed({"/".join(record[key] for key in OF_CELL): record for record in records})
+    kept: dict[Path, Any] = {}
+
+    def arrays(record: Record) -> Trained:
+        finals = to_reports(record, rules)[: len(record["seeds"])]
+        path = predictions_file(source, finals[0])
+        if path not in kept:
+            kept.clear()  # of the table before
+            kept[path] = read_cells(path)
+        found = [kept[path][cell_name(report)][report["seed"]]["test"] for report in finals]
+        return record, [each.prediction[""] for each in found], [each.target for each in found]
+
+    write(target, rules, map(arrays, records))
+    return len(records)
+
+
+def read_traits(path: Path = TRAITS) -> list[dict[str, Any]]:
+    """Return the published traits of tables under conditions; none if nothing has been published."""
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []

@@ -15,7 +15,7 @@ import torch
 from cmixup.data import RegressionData, Split
 from cmixup.mixing.lam import Beta
 from cmixup.pairing.label import LabelDistance
-from scripts import cures as command
+from scripts.study import __main__ as command
 from scripts.study import cures, cures_page
 from scripts.study.cures import STRENGTHS, CurvedBeta, arms, bias_to_noise, pull_of
 from scripts.study.rules import load_rules
@@ -86,6 +86,7 @@ def test_options_are_chosen_on_validation_by_the_predictions_that_are_scored(
     monkeypatch.setattr(cures, "arms", lambda _: {"mixup": cures.Arm([["second"], ["first"]], undo=undo)})
     for name, stand_in in (
         ("compose_train", list), ("plan", plan), ("error", error),
+        ("train_trials", lambda _, jobs, *__: [None] * len(jobs)),
         ("train_runs", lambda jobs, seeds, _: [[None] * len(seeds)] * len(jobs)),
     ):  # fmt: skip
         monkeypatch.setattr(cures, name, stand_in)
@@ -134,6 +135,6 @@ def test_arms_of_edited_or_unknown_code_are_not_published(
     record = {"table": "airfoil", "arm": "erm", "commit": "c0ffee", "dirty": False, **changes}
     kept.write_text(json.dumps(record))
     with pytest.raises(SystemExit) if code else contextlib.nullcontext():
-        command.main(["publish=1", f"out={tmp_path}"])
+        command.main(["cures", "publish=1", f"out={tmp_path}"])
     assert (tmp_path / "cures.jsonl").is_file() == (not code)
     assert ("1 runs cannot be published (airfoil/erm): " in capsys.readouterr().err) == bool(code)

@@ -10,7 +10,7 @@ import pytest
 
 from scripts.study import limits, page
 from scripts.study.effects import scores_of
-from scripts.study.published import FOLDER, read
+from scripts.study.published import read
 from scripts.study.rules import SMALL, Rules, load_rules
 
 NOISE = 0.01 * np.array([1.0, -1.0, 2.0, -2.0, 0.5, -0.5, 1.5, -1.5, 0.2, -0.2])  # of the difference, by seed
@@ -126,16 +126,9 @@ def test_validation_is_that_of_the_tables_under_the_condition_of_the_fewest_rows
     assert limits.validation(replace(rules, conditions=rules.conditions[:1])) == ""
 
 
-def test_published_conditions_with_small_validation_have_the_published_test_rows() -> None:
-    small = read(FOLDER / SMALL.stem)
+def test_published_conditions_with_small_validation_have_the_rows_that_they_say() -> None:
+    small = read(load_rules(SMALL))
     assert {(r["val_rows"], r["train_rows"]) for r in small} == {(25, 100)}
-    for table in {r["table"] for r in small}:
-        with (
-            np.load(FOLDER / "predictions" / f"{table}.npz", allow_pickle=False) as one,
-            np.load(FOLDER / SMALL.stem / "predictions" / f"{table}.npz", allow_pickle=False) as other,
-        ):
-            for k in range(10):
-                np.testing.assert_array_equal(one[f"target:{k}"], other[f"target:{k}"])
 
 
 def test_the_page_points_to_no_small_validation_without_records(rules: Rules) -> None:

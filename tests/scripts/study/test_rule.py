@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from cmixup.errors import InputError
-from scripts import advise
 from scripts.claims.prose import places
+from scripts.study import advise, rule_page
 from scripts.study import rule as rules
-from scripts.study import rule_page
+from scripts.study.__main__ import main
 from scripts.study.published import FOLDER
 from scripts.study.rule import Case, cases_of, choose, fit_rule, judge, judged_by_others, left_out, read_rule, to_json
 from scripts.study.traits import TRAITS, describe, mixing_bias
@@ -167,15 +167,15 @@ def test_advise_reads_a_table_and_prints_what_to_expect(
     rows = [f"{a:.4f},{b:.4f},{a + b * b:.4f}" for a, b in rng.normal(size=(90, 2))]
     (tmp_path / "my.csv").write_text("\n".join(["a,b,price", *rows]))
     monkeypatch.setattr(advise, "FOLDER", tmp_path)
-    words = [f"table={tmp_path / 'my.csv'}", "target=price"]
+    words = ["advise", f"table={tmp_path / 'my.csv'}", "target=price"]
     with pytest.raises(SystemExit):
-        advise.main(words)
+        main(words)
     assert "the study has published no rule yet" in capsys.readouterr().err
     (tmp_path / "rule.json").write_text(to_json(replace(fit_rule("the mean effect", cases(0.0)), spread=1.0)))
-    advise.main(words)
+    main(words)
     said = capsys.readouterr().out
     assert "of ERM's test error from C-Mixup" in said
     assert all(what.split(",")[0][:20] in said for what in TRAITS.values())
     with pytest.raises(SystemExit):
-        advise.main(["table=my.csv"])
+        main(["advise", "table=my.csv"])
     assert "target must be given" in capsys.readouterr().err

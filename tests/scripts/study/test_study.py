@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
 import subprocess
@@ -10,6 +9,7 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,9 +20,12 @@ from cmixup.errors import InputError
 from scripts.claims.prose import places
 from scripts.driver.compose import TUNE_SEED, compose_train
 from scripts.driver.plan import Job, plan
+from scripts.plan.schedule import stacks_of
+from scripts.records.published import published_reports, write_reports
+from scripts.records.scores import verify_scores
 from scripts.study import cell as cells
-from scripts.study import page, published, run, store
-from scripts.study.cell import Loader, nrmse, stacks_of, train_cell
+from scripts.study import page, published, work
+from scripts.study.cell import Loader, nrmse, train_cell
 from scripts.study.rules import COMMITS, FOLDER, RULES, SMALL, Cell, Rules, load_rules
 
 
@@ -89,7 +92,7 @@ def test_the_words_of_a_trial_plan_a_run(name: str, rules: Rules) -> None:
 def test_trials_of_all_rates_and_bandwidths_train_as_one_stack(name: str, stacks: int, rules: Rules) -> None:
     (cell,) = rules.cells(["penguin_mass"], ["all"], [name])
     jobs = [plan(compose_train([*rules.words(cell), *words])) for words in rules.trials(name)]
-    assert len(stacks_of(jobs)) == stacks  # of resampling one for each way to take the rows
+    assert len(stacks_of([([], job) for job in jobs])) == stacks  # of resampling one for each way to take the rows
 
 
 def test_groups_are_no_features_and_noise_and_rows_reach_the_dataset(rules: Rules) -> None:
@@ -119,44 +122,57 @@ def test_other_rules_are_like_the_rules_but_for_what_they_say(rules: Rules) -> N
         assert (dataset.val_rows, dataset.label_noise_val, dataset.label_noise.ratio) == (25, noisy, 0.5 * noisy)
 
 
-def made(folder: Path, rules: Rules, cell: Cell, value: float, rows: float = 0.0) -> None:
-    """Save a cell whose predictions are one value for labels of another."""
+def made(store: Path, rules: Rules, cell: Cell, value: float, rows: float = 0.0, **about: Any) -> None:
+    """Put a cell into a store whose predictions are one value for labels of another."""
     arrays = [[np.full((4, 1), v + k, dtype=np.float32) for k in range(2)] for v in (value, rows)]
-    seeds = [{"seed": k, "test": nrmse(arrays[0][k], arrays[1][k], np.ones(1))} for k in range(2)]
-    about = {**dict(zip(("table", "condition", "method"), cell.key, strict=True)), "commit": "c0ffee", "dirty": False}
-    store.save(folder, cell, cells.Trained({**about, "rules": rules.checksum, "std": [1.0], "seeds": seeds}, *arrays))
+    score = [nrmse(arrays[0][k], arrays[1][k], np.ones(1)) for k in range(2)]
+    seeds = [{"seed": k, "val": score[k], "test": score[k], "best_epoch": 3} for k in range(2)]
+    key = dict(zip(published.OF_CELL, cell.key, strict=True))
+    tried = [{"options": ["train.lr=1"], "val": value}, {"options": ["train.lr=2"], "val": float("inf")}]
+    record = {
+        **key, "options": ["train.lr=1"], "trials": tried, "seeds": seeds, "std": [1.0], "rules": rules.checksum,
+        "commit": "c0ffee", "dirty": False, **about,
+    }  # fmt: skip
+    published.write(store, rules, [(record, *arrays)])
+
+
+def files_of(store: Path) -> dict[str, bytes]:
+    """The bytes of every file that a store holds."""
+    return {path.name: path.read_bytes() for path in store.rglob("study/*") if path.is_file()}
 
 
 def test_publishing_replaces_cells_by_key_and_keeps_the_others(rules: Rules, tmp_path: Path) -> None:
-    first, second, third = (rules.cells([t], ["all"], [m]) for t, m in (
+    first, second, third = (rules.cells([t], ["all"], [m])[0] for t, m in (
         ("penguin_mass", "mixup"), ("penguin_mass", "erm"), ("gilgai_soil", "erm")
     ))  # fmt: skip
-    into, folders = tmp_path / "published", [tmp_path / name for name in "abcd"]
-    for cell in (*first, *third):
-        made(folders[0], rules, cell, 1.0)
-    assert published.publish(folders[0], rules, into) == 2
-    kept = (into / "predictions" / "gilgai_soil.npz").read_bytes()
-    made(folders[1], rules, second[0], 2.0)
-    assert published.publish(folders[1], rules, into) == 1
-    assert published.verify(into) == (6, [])
-    made(folders[2], rules, first[0], 3.0)
-    assert published.publish(folders[2], rules, into) == 1
-    found = [(published.key_of_record(record), record["seeds"][0]["test"]) for record in published.read(into)]
-    assert found == [(third[0].key, 1.0), (second[0].key, 2.0), (first[0].key, 3.0)]  # in the order of the rules
-    assert published.verify(into) == (6, [])
-    assert (into / "predictions" / "gilgai_soil.npz").read_bytes() == kept
-    made(folders[3], rules, first[0], 1.0, rows=5.0)
+    into, stores = tmp_path / "published", [tmp_path / name for name in "abcd"]
+    for cell in (first, third):
+        made(stores[0], rules, cell, 1.0)
+    assert published.copy(stores[0], into, rules) == 2
+    kept = files_of(into)
+    assert published.copy(stores[0], into, rules) == 2
+    assert files_of(into) == kept
+    made(stores[1], rules, second, 2.0)
+    assert published.copy(stores[1], into, rules) == 1
+    made(stores[2], rules, first, 3.0)
+    assert published.copy(stores[2], into, rules) == 1
+    found = [(published.key_of_record(record), record["seeds"][0]["test"]) for record in published.read(rules, into)]
+    assert found == [(third.key, 1.0), (second.key, 2.0), (first.key, 3.0)]  # in the order of the rules
+    assert published.read(rules, stores[2])[0] == published.read(rules, into)[2]
+    assert verify_scores(into)[:3] == (6, 6, [])
+    assert files_of(into)["gilgai_soil.h5"] == kept["gilgai_soil.h5"]
+    assert published.copy(stores[0], into, rules, replace=False) == 0
+    made(stores[3], rules, first, 1.0, rows=5.0)
     with pytest.raises(InputError, match="other test rows of penguin_mass"):
-        published.publish(folders[3], rules, into)
-    with pytest.raises(InputError, match=r"published was made by other rules: .* \(3 records\)"):
-        published.publish(folders[1], replace(rules, checksum="another"), into)
-    published.publish(folders[0], rules, into / "small")  # of other rules, below
-    assert published.verify(into)[0] == 10
-
-
-def test_what_other_rules_made_is_published_in_a_folder_of_their_own(rules: Rules) -> None:
-    assert published.folder_of(rules) == published.FOLDER
-    assert published.folder_of(replace(rules, name="few")) == published.FOLDER / "few"
+        published.copy(stores[3], into, rules)
+    with pytest.raises(InputError, match=r"published has 3 cells that were made by other rules"):
+        published.copy(stores[1], into, replace(rules, checksum="another"))
+    small = load_rules(SMALL)
+    made(stores[1], small, small.cells(["penguin_mass"])[0], 4.0)
+    assert published.copy(stores[1], into, small) == 1
+    assert [len(published.read(each, into)) for each in (rules, small)] == [3, 1]
+    assert verify_scores(into)[:3] == (8, 8, [])
+    assert not published_reports(into)  # no table is about the study
 
 
 def test_the_score_is_in_standard_deviations_and_weighs_targets_alike() -> None:
@@ -200,22 +216,20 @@ def test_a_cell_is_tuned_on_its_own_seed_and_trains_the_winner(
     (cell,) = short.cells(["penguin_mass"], ["all"], [method])
     load = FarTestRows()
     trained = train_cell(cell, short, load)
-    scores = [trial["val"] for trial in trained.record["trials"]]
+    record, predictions, targets = trained
+    scores = [trial["val"] for trial in record["trials"]]
     assert len(scores) == 4
     assert np.argmin(scores) < 2  # a rate of 1e9 wins nothing
     assert min(scores) < 10  # on validation rows
-    assert trained.record["options"] == trained.record["trials"][int(np.argmin(scores))]["options"]
+    assert record["options"] == record["trials"][int(np.argmin(scores))]["options"]
     assert sorted(load.loaded) == [0, 1, TUNE_SEED]
-    for row, prediction, target in zip(trained.record["seeds"], trained.prediction, trained.target, strict=True):
-        assert row["test"] == nrmse(prediction, target, np.array(trained.record["std"]))
+    for row, prediction, target in zip(record["seeds"], predictions, targets, strict=True):
+        assert row["test"] == nrmse(prediction, target, np.array(record["std"]))
         assert row["test"] != row["val"]
-    store.save(tmp_path, cell, trained)
-    assert store.is_done(tmp_path, cell, short)
-    assert store.load(tmp_path, short) == [json.loads(json.dumps(trained.record))]
-    for one, other in zip(
-        store.read_arrays(store.path_of(tmp_path, cell).with_suffix(".npz")), trained.prediction, strict=True
-    ):
-        np.testing.assert_array_equal(one, other)
+    published.write(tmp_path, short, [trained])
+    assert work.done(tmp_path, short) == {cell.key}
+    assert published.read(short, tmp_path) == [json.loads(json.dumps(record))]
+    assert verify_scores(tmp_path)[:3] == (2, 2, [])
 
 
 @pytest.fixture
@@ -224,8 +238,8 @@ def trained(short: Rules, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     monkeypatch.setattr(Rules, "words", twin_words)
     monkeypatch.setattr(cells, "environment", lambda _: {"commit": "c0ffee", "dirty": False})
     load = Loader()
-    for cell in short.cells(["penguin_mass", "gilgai_soil", "us_wages_1988"], ["all"], ["erm", "cmixup", "resample"]):
-        store.save(tmp_path / "study", cell, train_cell(cell, short, load))
+    chosen = short.cells(["penguin_mass", "gilgai_soil", "us_wages_1988"], ["all"], ["erm", "cmixup", "resample"])
+    published.write(tmp_path / "study", short, [train_cell(cell, short, load) for cell in chosen])
     return tmp_path / "study"
 
 
@@ -260,26 +274,20 @@ def test_the_headline_counts_the_other_methods_that_mix_and_not_the_control(rule
 
 @pytest.mark.slow
 def test_what_is_published_is_verified_and_rendered(trained: Path, short: Rules, tmp_path: Path) -> None:
-    into = tmp_path / "published"
-    assert published.publish(trained, short, into) == 9
-    bytes_before = [path.read_bytes() for path in sorted(into.rglob("*.*z"))]
-    published.publish(trained, short, into)
-    assert [path.read_bytes() for path in sorted(into.rglob("*.*z"))] == bytes_before
-    assert published.verify(into) == (18, [])
-    elsewhere = tmp_path / "elsewhere"
-    assert published.restore(elsewhere, short, into) == 9
-    assert published.restore(elsewhere, short, into) == 0
-    assert not run.missing(elsewhere, short.cells(["gilgai_soil"], ["all"], ["erm", "cmixup"]), short)
-    assert published.publish(elsewhere, short, tmp_path / "again") == 9
-    assert [path.read_bytes() for path in sorted((tmp_path / "again").rglob("*.*z"))] == bytes_before
-    records = published.read(into)
+    into, elsewhere = tmp_path / "published", tmp_path / "elsewhere"
+    assert published.copy(trained, into, short) == 9
+    assert verify_scores(into)[:3] == (18, 18, [])
+    assert published.copy(into, elsewhere, short, replace=False) == 9
+    assert files_of(elsewhere) == files_of(into)
+    assert not work.missing(elsewhere, short.cells(["gilgai_soil"], ["all"], ["erm", "cmixup"]), short)
+    records = published.read(short, into)
     with pytest.raises(InputError, match="other rules"):
-        published.restore(tmp_path / "third", replace(short, checksum="another"), into)
-    records[4]["seeds"][1]["test"] += 1e-12
-    text = "".join(json.dumps(record) + "\n" for record in records)
-    (into / "records.jsonl.gz").write_bytes(gzip.compress(text.encode()))
-    count, problems = published.verify(into)
-    assert (count, len(problems)) == (18, 1)
+        published.copy(into, tmp_path / "third", replace(short, checksum="another"))
+    (report,) = [r for r in published_reports(into, ["study"]) if r["run"] == "study/gilgai_soil/all/erm/seed=1"]
+    report["scores"]["test"]["nrmse"] = float(np.nextafter(report["scores"]["test"]["nrmse"], 9))
+    write_reports(into, [report])
+    (problem,) = verify_scores(into)[2]
+    assert problem.startswith("study/gilgai_soil/all/erm/seed=1: test nrmse ")
     parts = page.parts(records, short, [], short)
     assert parts["cells"] == f"9 of {len(short.cells())}"
     assert parts["cost"].startswith(" and took ")
@@ -298,48 +306,34 @@ def test_what_is_published_is_verified_and_rendered(trained: Path, short: Rules,
 def test_cells_of_edited_or_unknown_code_are_not_published(
     changes: dict[str, object], short: Rules, tmp_path: Path
 ) -> None:
-    record = {"table": "penguin_mass", "condition": "all", "method": "erm", "rules": short.checksum}
     (cell,) = short.cells(["penguin_mass"], ["all"], ["erm"])
-    store.save(tmp_path, cell, cells.Trained({**record, "commit": "c0ffee", "dirty": False, **changes}, [], []))
+    made(tmp_path, short, cell, 1.0, **changes)
     with pytest.raises(InputError, match=r"^1 runs cannot be published \(penguin_mass/all/erm\): "):
-        published.publish(tmp_path, short, tmp_path / "into")
+        published.copy(tmp_path, tmp_path / "into", short)
     assert not (tmp_path / "into").exists()
-
-
-def test_a_published_score_that_differs_in_its_last_bit_is_found(tmp_path: Path) -> None:
-    rng, std = np.random.default_rng(0), np.array([2.0])
-    prediction, target = (rng.normal(size=(9, 1)).astype(np.float32) for _ in range(2))
-    score = nrmse(prediction, target, std)
-    (tmp_path / "predictions").mkdir()
-    np.savez(tmp_path / "predictions" / "t.npz", **{"all/erm:0": prediction, "target:0": target})
-    for test, n_problems in ((score, 0), (float(np.nextafter(score, 9)), 1)):
-        record = {"table": "t", "condition": "all", "method": "erm", "std": [2.0], "seeds": [{"seed": 0, "test": test}]}
-        (tmp_path / "records.jsonl.gz").write_bytes(gzip.compress(json.dumps(record).encode()))
-        count, problems = published.verify(tmp_path)
-        assert (count, len(problems)) == (1, n_problems)
-
-
-def test_records_by_other_rules_are_refused(short: Rules, rules: Rules, tmp_path: Path) -> None:
-    (cell,) = short.cells(["penguin_mass"], ["all"], ["erm"])
-    path = store.path_of(tmp_path, cell)
-    path.parent.mkdir(parents=True)
-    path.write_text(json.dumps({"rules": short.checksum}))
-    assert store.is_done(tmp_path, cell, short)
-    with pytest.raises(InputError, match="was made by other rules"):
-        store.is_done(tmp_path, cell, rules)
 
 
 def test_what_is_done_is_not_trained_again_and_the_most_costly_comes_first(
     rules: Rules, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     chosen = rules.cells(["penguin_mass", "diamond_prices"], ["all"], ["erm", "mixup"])
-    assert [group[0].table.name for group in run.missing(tmp_path, chosen, rules)] == ["diamond_prices", "penguin_mass"]
+    found = work.missing(tmp_path, chosen, rules)
+    assert [group[0].table.name for group in found] == ["diamond_prices", "penguin_mass"]
     for cell in chosen:
-        path = store.path_of(tmp_path, cell)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps({"rules": rules.checksum}))
-    assert run.train_missing(tmp_path, chosen, rules) == []
+        made(tmp_path, rules, cell, 1.0)
+    assert work.train_missing(tmp_path, chosen, rules) == []
     assert "4 of 4 cells are done; training 0" in capsys.readouterr().out
+
+
+def test_traits_are_noted_of_what_has_none(short: Rules, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Rules, "words", twin_words)
+    path, chosen = tmp_path / "traits.jsonl", short.cells(["penguin_mass", "gilgai_soil"], ["all"])
+    assert work.describe_missing(chosen[-1:], short, path) == 1
+    first = published.read_traits(path)
+    assert work.describe_missing(chosen, short, path) == 1
+    found = published.read_traits(path)
+    assert [told["table"] for told in found] == list(dict.fromkeys(cell.table.name for cell in chosen))
+    assert first[0] in found
 
 
 def test_a_worker_stops_before_a_cell_that_would_begin_too_late(
@@ -348,11 +342,11 @@ def test_a_worker_stops_before_a_cell_that_would_begin_too_late(
     begun: list[str] = []
     told: list[tuple[str, str, str]] = []
     now = iter([10.0, 20.0, 31.0])
-    monkeypatch.setattr(run, "time", SimpleNamespace(time=lambda: next(now)))
-    monkeypatch.setattr(run, "train_cell", lambda cell, *_: begun.append(cell.method))
-    monkeypatch.setattr(run, "save", lambda *_: None)
+    monkeypatch.setattr(work, "time", SimpleNamespace(time=lambda: next(now)))
+    monkeypatch.setattr(work, "train_cell", lambda cell, *_: begun.append(cell.method))
+    monkeypatch.setattr(work, "write", lambda *_: None)
     group = rules.cells(["penguin_mass"], ["all"], ["erm", "mixup", "cmixup"])
-    run.train_group((tmp_path, group, rules, 30.0), told.append)
+    work.train_group((tmp_path, group, rules, 30.0), told.append)
     assert begun == ["erm", "mixup"]
     assert told == [cell.key for cell in group[:2]]
 

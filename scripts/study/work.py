@@ -1,0 +1,103 @@
+"""The cells that a folder lacks, trained a table and condition at a time in processes that share nothing but it."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from cmixup.files import write_atomically
+from scripts.driver.compose import compose_train
+from scripts.driver.locks import LOCKS, alone
+from scripts.driver.plan import plan
+from scripts.driver.workers import work_off
+from scripts.study.cell import Loader, train_cell
+from scripts.study.published import OF_CELL, TRAITS, Key, key_of_record, read, read_traits, write
+from scripts.study.rules import Cell, Rules
+from scripts.study.traits import describe
+
+Task = tuple[Path, Sequence[Cell], Rules, float]
+
+
+def cost(cell: Cell, rules: Rules) -> float:
+    """Return about how long a cell takes, in arbitrary units: rows that are trained on, and what every cell costs."""
+    rows = 0.6 * min(cell.table.rows, rules.max_rows)
+    return 400 + min(rows, cell.condition.train_rows or rows)
+
+
+def done(folder: Path, rules: Rules) -> set[Key]:
+    """Return the keys of the cells by these rules that a folder has."""
+    return {key_of_record(record) for record in read(rules, folder)}
+
+
+def missing(folder: Path, cells: Sequence[Cell], rules: Rules) -> list[list[Cell]]:
+    """Return the cells to train, those of one table and condition together, the most costly first."""
+    there = done(folder, rules)
+    groups = itertools.groupby((cell for cell in cells if cell.key not in there), key=lambda cell: cell.key[:2])
+    return sorted((list(group) for _, group in groups), key=lambda group: -sum(cost(cell, rules) for cell in group))
+
+
+def train_missing(folder: Path, cells: Sequence[Cell], rules: Rules, jobs: int = 0, minutes: float = 0) -> list[str]:
+    """Train what is missing, print how far it is, and return a line for every table that could not be trained.
+
+    Args:
+        folder: the store of the cells; one that is done is not trained again.
+        cells: which.
+        rules: of the study.
+        jobs: processes at a time; 0 is one a core.
+        minutes: begin no cell after so long; 0 is no limit.
+    """
+    groups = missing(folder, cells, rules)
+    todo = {cell.key: cost(cell, rules) for group in groups for cell in group}
+    print(f"{len(cells) - len(todo)} of {len(cells)} cells are done; training {len(todo)}", flush=True)
+    started, total, spent, problems = time.time(), sum(todo.values()), list[float](), list[str]()
+    deadline = started + 60 * minutes if minutes else float("inf")
+
+    def show(name: str, ended: bool, told: Any) -> None:
+        if ended:
+            problems.extend([f"{name}: {told}"] if told else [])
+            return
+        spent.append(todo[told])
+        passed, share = (time.time() - started) / 60, sum(spent) / total
+        left = passed * (1 - share) / share
+        said = f"{len(spent)} of {len(todo)} cells trained in {passed:.1f} minutes, about {left:.0f} left"
+        print(f"{' '.join(told)}: {said}", flush=True)
+
+    tasks: dict[str, Task] = {" ".join(group[0].key[:2]): (folder, group, rules, deadline) for group in groups}
+    work_off(tasks, train_group, jobs or len(os.sched_getaffinity(0)), show)
+    return problems
+
+
+def train_group(task: Task, tell: Callable[[Any], None]) -> None:
+    """Train cells of one table and condition in a worker, and tell each that is done.
+
+    Args:
+        task: the folder, the cells, the rules, and when to begin no more.
+        tell: called with the key of a cell.
+    """
+    folder, cells, rules, deadline = task
+    load = Loader()
+    for cell in cells:
+        if time.time() > deadline:
+            return
+        with alone(folder / LOCKS, " ".join(cell.key)):
+            if cell.key not in done(folder, rules):  # another command may have trained it
+                write(folder, rules, [train_cell(cell, rules, load)])
+        tell(cell.key)
+
+
+def describe_missing(cells: Sequence[Cell], rules: Rules, path: Path = TRAITS) -> int:
+    """Note what the tuning seed's rows say of each table and condition that has no traits; return how many had none."""
+    known = {(told["table"], told["condition"]): told for told in read_traits(path)}
+    lacking = {cell.key[:2]: cell for cell in cells if cell.key[:2] not in known}
+    for key, cell in lacking.items():
+        train = plan(compose_train(rules.words(cell))).dataset.load(rules.tune_seed).train
+        told = describe(train.x.numpy(), train.y.numpy())
+        known[key] = {**dict(zip(OF_CELL, key, strict=False)), "traits": told}
+    order = dict.fromkeys([*(cell.key[:2] for cell in rules.cells()), *known])
+    write_atomically(path, "".join(json.dumps(known[key]) + "\n" for key in order if key in known))
+    return len(lacking)

@@ -50,12 +50,11 @@ def missing(artefacts: Sequence[Artefact] | None = None, results: Path = RESULTS
     found: list[Missing] = []
     for cell, (words, job, seeds, shown_in) in cells.items():
         there = published_seeds(cell, results)
-        if seeds - there:
-            one = Missing(
-                "", words, cell, tuple(sorted(seeds - there)), len(there & seeds), tuple(dict.fromkeys(shown_in)),
-                run_minutes(job), job.settings.epochs,
-            )  # fmt: skip
-            found += _trained_together(one) if job.stackable else _trained_alone(one)
+        left = tuple(sorted(seeds - there))
+        for k, group in enumerate([left] if job.stackable and left else [(seed,) for seed in left]):
+            name = hashlib.sha256(repr((cell, group)).encode()).hexdigest()[:16]
+            shown, published = tuple(dict.fromkeys(shown_in)), len(there & seeds) + k
+            found.append(Missing(name, words, cell, group, published, shown, run_minutes(job), job.settings.epochs))
     return found
 
 
@@ -98,21 +97,6 @@ def _is_complete(experiment: Experiment, choice: Choice, method: str, change: st
     return there(own) or (len(own) == 1 and other is not None and there({}) and there({"method.layer": other}))
 
 
-def _trained_together(item: Missing) -> list[Missing]:
-    return [replace(item, name=_name(item.cell, item.seeds))]
-
-
-def _trained_alone(item: Missing) -> list[Missing]:
-    return [
-        replace(item, name=_name(item.cell, (seed,)), seeds=(seed,), published=item.published + k)
-        for k, seed in enumerate(item.seeds)
-    ]
-
-
-def _name(cell: str, seeds: tuple[int, ...]) -> str:
-    return hashlib.sha256(repr((cell, seeds)).encode()).hexdigest()[:16]
-
-
 def _wanting(dataset: str, *, fetching: bool) -> str:
     """Return why a dataset cannot be trained here, or nothing; see `datasets.common.fetch.lacking`."""
     kind = dataset_class(dataset)
@@ -149,12 +133,12 @@ def _kept(path: Path, state: str) -> list[Missing] | None:
     """Return the list in a file, or None: there is none, it is of another state, or the file is damaged."""
     try:
         kept = json.loads(path.read_text())
-        return [_item(one) for one in kept["items"]] if kept["state"] == state else None
+        found = [Missing(**{k: _tupled(v) for k, v in one.items()}) for one in kept["items"]]
+        return found if kept["state"] == state else None
     except (FileNotFoundError, ValueError, TypeError, KeyError, AttributeError):
         return None
 
 
-def _item(kept: Mapping[str, Any]) -> Missing:
-    """Return an item from JSON, which knows no tuples."""
-    given: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in kept.items()}
-    return Missing(**given)
+def _tupled(value: Any) -> Any:
+    """Return a value from JSON, which knows no tuples."""
+    return tuple(value) if isinstance(value, list) else value

@@ -159,10 +159,8 @@ def parse_bandwidth(bandwidth: Bandwidth) -> float | tuple[str, float]:
         form, value = bandwidth
         if form == "fraction":
             return "fraction", _check_fraction(value)
-        if form == "std":
-            return "std", check_positive("c", value)
-        if form == "median":
-            return "median", check_positive("c", value)
+        if form in ("std", "median"):
+            return form, check_positive("c", value)
     if isinstance(bandwidth, (str, tuple, list)):
         forms = '"auto", ("fraction", f), ("std", c) or ("median", c)'
         raise InputError(f"bandwidth must be a number, {forms}, got {shown(bandwidth)}")

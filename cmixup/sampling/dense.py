@@ -25,8 +25,7 @@ class Dense(SamplingAlgorithm):
         self._streamed = StreamedSampler(labels, kernel)
         self._cumulative = np.empty((n, n))
         for i in range(n):
-            row = self._streamed.probabilities(self._streamed.distances.at(np.array([i]))[0], i)
-            np.cumsum(row, out=self._cumulative[i])
+            np.cumsum(self._streamed.probabilities(i), out=self._cumulative[i])
 
     @property
     def nbytes(self) -> int:

@@ -170,8 +170,7 @@ class PartnerSampler:
         Raises:
             InputError: `anchor` is no integer in 0..N-1.
         """
-        index = as_anchors("anchor", [anchor], len(self))
-        return self._streamed.probabilities(self._streamed.distances.at(index)[0], int(index[0]))
+        return self._streamed.probabilities(int(as_anchors("anchor", [anchor], len(self))[0]))
 
     def effective_partners(self, sample: int | None = None, seed: int = 0) -> Floats:
         """Return the effective partners 1 / sum_j P_ij^2 of rows, in time O(N d) for each.

@@ -106,13 +106,10 @@ class StreamedSampler(SamplingAlgorithm):
             parts.append(merged.candidate)
         return np.concatenate(parts)
 
-    def probabilities(self, point: Floats, anchor: int | None = None) -> Floats:
-        """Return the exact row (N,) float64 of one label, () or (d,).
-
-        `anchor` is the label's own index, if it has one.
-        """
-        index = None if anchor is None else np.array([anchor])
-        distance = np.concatenate([d[0] for _, d in self._blocks(point[None], index)])
+    def probabilities(self, anchor: int) -> Floats:
+        """Return the exact row (N,) float64 of the label `anchor`."""
+        index = np.array([anchor])
+        distance = np.concatenate([d[0] for _, d in self._blocks(self.distances.at(index), index)])
         weight = np.exp(-self.kernel.excess(distance, float(distance.min())))
         return weight / weight.sum()
 

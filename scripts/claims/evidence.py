@@ -163,7 +163,7 @@ class Evidence:
         return next(iter(found.values()), {})
 
     def _of_paper(self, query: Query) -> Sample:
-        ours = _experiment(query["experiment"]).stands_for(query["dataset"], query["method"])
+        ours = experiment_of(query["experiment"]).stands_for(query["dataset"], query["method"])
         wanted = (query["dataset"], ours, query["metric"])
         for row in _paper(query["experiment"], self.results):
             if (row["dataset"], row["method"], row["metric"]) == wanted:
@@ -230,13 +230,14 @@ class Evidence:
 
 
 @functools.lru_cache(maxsize=32)
-def _experiment(name: str) -> Experiment:
+def experiment_of(name: str) -> Experiment:
+    """Return an experiment by name, read once."""
     return load_experiment(name)
 
 
 @functools.lru_cache(maxsize=32)
 def _paper(experiment: str, results: Path) -> list[dict[str, str]]:
-    return paper_rows(_experiment(experiment), results)
+    return paper_rows(experiment_of(experiment), results)
 
 
 def _known(query: Query, keys: set[str], ignored: Collection[str] = ()) -> Query:

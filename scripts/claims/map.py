@@ -5,19 +5,17 @@ results/artefacts.yaml lists them; states are computed from the published record
 
 from __future__ import annotations
 
-import functools
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from cmixup.metrics import lower_is_better
 from scripts.claims.check import Verdict
-from scripts.claims.evidence import Absent, Evidence, Query, Sample, difference
+from scripts.claims.evidence import Absent, Evidence, Query, Sample, difference, experiment_of
 from scripts.driver.compose import part_file
 from scripts.records import names
 from scripts.records.artefacts import Artefact, load
-from scripts.records.experiment import RESULTS, Experiment, load_experiment
+from scripts.records.experiment import RESULTS
 from scripts.records.stats import Interval
 from scripts.records.tables import markdown_rows
 
@@ -54,7 +52,7 @@ def findings(artefact: Artefact, evidence: Evidence, verdicts: Mapping[str, Verd
     ]
     if not artefact.experiment:
         return found
-    experiment = _experiment(artefact.experiment)
+    experiment = experiment_of(artefact.experiment)
     for dataset in dict.fromkeys([*experiment.datasets, *artefact.stand_in]):
         title = names.dataset_title(dataset) + (" (not the paper's)" if dataset in artefact.stand_in else "")
         of = {query["preset"]: _finding(artefact, query, evidence, title) for query in _queries(artefact, dataset)}
@@ -99,7 +97,7 @@ def missing(artefact: Artefact, evidence: Evidence) -> list[str]:
     """Return the datasets of the paper's artefact without runs, each with the reason in brackets."""
     if not artefact.experiment:
         return []
-    experiment = _experiment(artefact.experiment)
+    experiment = experiment_of(artefact.experiment)
     lines = []
     for dataset in (d for d in experiment.datasets if d not in artefact.stand_in):
         methods = experiment.methods_for(dataset, experiment.methods)
@@ -136,30 +134,20 @@ def map_lines(evidence: Evidence, verdicts: Sequence[Verdict], results: Path = R
     return "\n".join([*rows, "", LEGEND])
 
 
-@functools.lru_cache(maxsize=32)
-def _experiment(name: str) -> Experiment:
-    return load_experiment(name)
-
-
-def targets(makefile: str) -> set[str]:
-    """Return the targets that a Makefile lists with a description."""
-    return set(re.findall(r"^([a-z0-9-]+):.*## ", makefile, re.MULTILINE))
-
-
 def _pairs(artefact: Artefact) -> list[tuple[str, str, bool]]:
     return [(*pair, True) for pair in artefact.gain] + [(*pair, False) for pair in artefact.level]
 
 
 def _queries(artefact: Artefact, dataset: str) -> list[Query]:
     """Return what is asked for of a dataset, one query a preset, without its method."""
-    experiment = _experiment(artefact.experiment)
+    experiment = experiment_of(artefact.experiment)
     metric = (experiment.metrics_of.get(dataset, experiment.metrics) or ["rmse"])[0]
     same = {"dataset": dataset, "metric": metric, "options": artefact.options}
     return [{**same, "preset": preset} for preset in artefact.presets]
 
 
 def _sample(artefact: Artefact, query: Query, method: str, evidence: Evidence) -> Sample | None:
-    experiment, dataset = _experiment(artefact.experiment), query["dataset"]
+    experiment, dataset = experiment_of(artefact.experiment), query["dataset"]
     ours = experiment.stands_for(dataset, method)
     try:
         return evidence.sample({**query, "method": ours, "experiment": experiment.recorded_under(ours, dataset)})

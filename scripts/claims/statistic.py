@@ -7,7 +7,6 @@ method and `each` for the query as it is; further keys change the query. A rule 
 from __future__ import annotations
 
 import math
-import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -143,8 +142,19 @@ def evaluate(node: Node, query: Query, evidence: Evidence, before: Mapping[str, 
     return STATISTICS[name](evidence, {**query, **changes}, node[name], node)
 
 
-ORDER = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
-RULE = re.compile(r"(\w+)( not)? (below|above|contains|agrees|==|<=|>=|<|>) (\S+)(?: within (\S+))?")
+#: Of two numbers and how far apart they may lie; the first three are of the first one's interval.
+RELATIONS: dict[str, Callable[[Number, Number, float], bool]] = {
+    "below": lambda a, b, _: a.high < b.mean,
+    "above": lambda a, b, _: a.low > b.mean,
+    "contains": lambda a, b, _: a.low <= b.mean <= a.high,
+    "agrees": lambda a, b, _: agree(a, b),
+    "==": lambda a, b, within: abs(a.mean - b.mean) <= within,
+    "<=": lambda a, b, _: a.mean <= b.mean,
+    ">=": lambda a, b, _: a.mean >= b.mean,
+    "<": lambda a, b, _: a.mean < b.mean,
+    ">": lambda a, b, _: a.mean > b.mean,
+}
+RULE = re.compile(rf"(\w+)( not)? ({'|'.join(RELATIONS)}) (\S+)(?: within (\S+))?")
 
 
 def holds(rule: str, numbers: Mapping[str, Number]) -> bool:
@@ -164,21 +174,7 @@ def holds(rule: str, numbers: Mapping[str, Number]) -> bool:
     needed = [second.mean, *([first.low, first.high] if interval else [first.mean])]
     if not all(map(math.isfinite, needed)):
         return False
-    return bool(_relation(relation, first, second, float(within or 0))) != bool(negated)
-
-
-def _relation(relation: str, first: Number, second: Number, within: float) -> bool:
-    if relation == "agrees":
-        return agree(first, second)
-    if relation == "==":
-        return abs(first.mean - second.mean) <= within
-    if relation == "below":
-        return first.high < second.mean
-    if relation == "above":
-        return first.low > second.mean
-    if relation == "contains":
-        return first.low <= second.mean <= first.high
-    return bool(ORDER[relation](first.mean, second.mean))
+    return bool(RELATIONS[relation](first, second, float(within or 0))) != bool(negated)
 
 
 def _operand(word: str, numbers: Mapping[str, Number], rule: str) -> Number:

@@ -28,20 +28,15 @@ def ranks_beside_paper(blocks: Sequence[Block], metric: str) -> tuple[list[str],
         for m in (blocks[0].cells if blocks else ())
         if any(m in b.cells and b.cells[m][metric].paper is not None for b in blocks)
     ]
-    whole, ours, paper = [], [], []
-    for block in blocks:
-        cells = [block.cells[m][metric] for m in methods if m in block.cells]
-        mine = [cell.ours.mean for cell in cells if cell.ours]
-        theirs = [cell.paper for cell in cells if cell.paper is not None]
-        if len(mine) == len(theirs) == len(methods) > 0:
-            whole.append(block)
-            ours.append(mine)
-            paper.append(theirs)
-    return [block.dataset for block in whole], _mean(methods, ours, metric), _mean(methods, paper, metric)
+    whole = [b for b in blocks if all(m in b.cells and b.cells[m][metric].difference is not None for m in methods)]
+    cells = [[block.cells[m][metric] for m in methods] for block in whole]
+    ours, paper = ([[s.mean for c in row if (s := getattr(c, of))] for row in cells] for of in ("ours", "printed"))
+    shown = [block.dataset for block in whole] if methods else []
+    return shown, _mean(methods, ours, metric), _mean(methods, paper, metric)
 
 
 def _mean(methods: Sequence[str], scores: list[list[float]], metric: str) -> dict[str, float]:
-    if not scores:
+    if not scores or not methods:
         return {}
     sign = 1 if lower_is_better(metric) else -1
     ranks = pd.DataFrame(sign * np.array(scores), columns=list(methods)).rank(axis=1, na_option="bottom")

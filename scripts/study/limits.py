@@ -40,6 +40,11 @@ def items(
     return [line for line in said if line]
 
 
+def training(condition: Condition) -> tuple[int | None, float]:
+    """Return what conditions with other validation have in common: training rows and the noise of their labels."""
+    return condition.train_rows, condition.label_noise
+
+
 def mixing(methods: Iterable[str]) -> list[str]:
     """Return the methods that mix."""
     return [method for method in methods if method not in (BASE, CONTROL)]
@@ -137,8 +142,8 @@ def validation(rules: Rules) -> str:
     rows = np.median([round(HELD_SHARE * min(table.rows, rules.max_rows)) for table in tables])
     return (
         "**Validation is large and clean where training rows are few**: a fifth of the whole table (a median of "
-        f"{rows:.0f} rows beside {train_rows}), without noise where training labels have some. The [last "
-        "section](#as-few-rows-for-validation) has 25 rows. Options are chosen once a table, on one seed: no interval "
+        f"{rows:.0f} rows beside {train_rows}), without noise where training labels have some. The [small "
+        "ones](#as-few-rows-for-validation) have 25 rows. Options are chosen once a table, on one seed: no interval "
         "here counts that choice."
     )
 
@@ -182,7 +187,7 @@ def other_side(records: Sequence[Record], rules: Rules, small: Sequence[Record],
 def _again(condition: Condition, method: str, small: Sequence[Record], other: Rules) -> str:
     for again in other.conditions:
         each = effects(scores_of(small, again.name), method)
-        if (again.train_rows, again.label_noise) == (condition.train_rows, condition.label_noise) and each:
+        if training(again) == training(condition) and each:
             below, _, p = sign_test([effect.interval.mean for effect in each.values()])
             mean = interval_text(over_tables(each), DECIMALS)
             return f"; validated on {validated(again)}, on {below} of {len(each)} (p {p:.2g}; {mean})"

@@ -25,12 +25,11 @@ from scripts.study.effects import (
     scores_of,
     sign_test,
 )
-from scripts.study.names import CONTROL, DECIMALS, heading, title, validated
-from scripts.study.rules import COMMITS, TRAIN_SHARE, Condition, Rules
+from scripts.study.names import CONTROL, DECIMALS, heading, title
+from scripts.study.rules import COMMITS, TRAIN_SHARE, Rules
 
 Record = Mapping[str, Any]
-COUNTED = ("tables", "wins", "losses", "below 0 (sign test)")
-SUMMARY = ("method", *COUNTED, "median effect", "mean effect")
+SUMMARY = ("method", "tables", "wins", "losses", "below 0 (sign test)", "median effect", "mean effect")
 
 
 def parts(records: Sequence[Record], rules: Rules, small: Sequence[Record], other: Rules) -> dict[str, str]:
@@ -40,10 +39,9 @@ def parts(records: Sequence[Record], rules: Rules, small: Sequence[Record], othe
         records, rules: of the study.
         small, other: of its few-rows conditions with small validation.
     """
-    scores = {condition.name: scores_of(records, condition.name) for condition in rules.conditions}
-    found = {
-        c: {m: each for m in c.methods if m != BASE and (each := effects(scores[c.name], m))} for c in rules.conditions
-    }
+    conditions = (*rules.conditions, *other.conditions)
+    scores = {condition.name: scores_of([*records, *small], condition.name) for condition in conditions}
+    found = {c: {m: each for m in c.methods if m != BASE and (each := effects(scores[c.name], m))} for c in conditions}
     whole = next(c for c in rules.conditions if c.name == "all")
     few = [[heading(c), *row] for c, each in found.items() if c != whole for row in summary(each, rules.level)]
     resampled = [
@@ -59,10 +57,10 @@ def parts(records: Sequence[Record], rules: Rules, small: Sequence[Record], othe
         "all": "\n".join(markdown_rows(SUMMARY, summary(found[whole], rules.level))),
         **ranking(scores["all"], whole.methods, rules.level),
         "by_table": "\n".join(by_table(scores["all"], found[whole], rules.level)),
-        "few": "\n".join(markdown_rows(["", *SUMMARY], few)),
+        "others": "\n".join(markdown_rows(["", *SUMMARY], few)),
         "resampled": "\n".join(markdown_rows(["", "tables", "share of the effect", "minus C-Mixup"], resampled)),
         **{f"small_{name}": text for name, text in _origin(small, other).items()},
-        **beside(records, rules, small, other),
+        "small_errors": erm_changes(records, rules, small, other),
     }  # fmt: skip
 
 
@@ -70,34 +68,6 @@ def _origin(records: Sequence[Record], rules: Rules) -> dict[str, str]:
     commits = ", ".join(sorted({record["commit"][:7] for record in records if record.get("commit")}))
     cells = f"{len(records)} of {len(rules.cells())}"
     return {"fixed": COMMITS[rules.name], "sha": rules.checksum[:12], "commits": commits, "cells": cells}
-
-
-def beside(records: Sequence[Record], rules: Rules, small: Sequence[Record], other: Rules) -> dict[str, str]:
-    """Return every method under a condition with small validation and under the published one like it."""
-    body, errors = [], list[str]()
-    for condition in other.conditions:
-        base, scores = like(condition, rules), scores_of(small, condition.name)
-        if base is None or not scores:
-            continue
-        before = scores_of(records, base.name)
-        errors.append(f"{erm_change(before, scores)} with {labels(condition)} labels")
-        for method in condition.methods:
-            for where, each in ((base, effects(before, method)), (condition, effects(scores, method))):
-                if method != BASE and each:
-                    body.append([title(method), labels(where), validated(where), *counts(each, rules.level)])
-    head = ["method", "training labels", "validation", *COUNTED, "mean effect"]
-    return {"small": "\n".join(markdown_rows(head, body)), "small_errors": " and ".join(errors)}
-
-
-def like(condition: Condition, rules: Rules) -> Condition | None:
-    """Return the condition of other rules with the same training rows and noise, or None."""
-    same = (condition.train_rows, condition.label_noise)
-    return next((c for c in rules.conditions if (c.train_rows, c.label_noise) == same), None)
-
-
-def labels(condition: Condition) -> str:
-    """Return how noisy the training labels of a condition are."""
-    return "noisy" if condition.label_noise else "clean"
 
 
 def counts(each: Mapping[str, Effect], level: float) -> list[str]:
@@ -108,11 +78,19 @@ def counts(each: Mapping[str, Effect], level: float) -> list[str]:
     return [str(len(each)), wins, losses, f"{below} (p {p:.2g})", interval_text(over_tables(each), DECIMALS)]
 
 
-def erm_change(before: Scores, after: Scores) -> str:
-    """Return by how many percent ERM's error is higher, mean over tables and its interval."""
-    tables = [table for table in after if BASE in after[table] and BASE in before.get(table, {})]
-    means = [[float(np.mean(list(scores[table][BASE].values()))) for table in tables] for scores in (before, after)]
-    return interval_text(clustered([100 * (b / a - 1) for a, b in zip(*means, strict=True)], tables), 1) + " %"
+def erm_changes(records: Sequence[Record], rules: Rules, small: Sequence[Record], other: Rules) -> str:
+    """Return by how many percent ERM's error is higher with small validation, mean over tables and its interval."""
+    found = []
+    for condition in other.conditions:
+        alike = [c for c in rules.conditions if limits.training(c) == limits.training(condition)]
+        before, after = (scores_of(*of) for of in ((records, alike[0].name), (small, condition.name)))
+        tables = [table for table in after if BASE in after[table] and BASE in before.get(table, {})]
+        means = [[float(np.mean(list(scores[table][BASE].values()))) for table in tables] for scores in (before, after)]
+        if tables:
+            change = clustered([100 * (b / a - 1) for a, b in zip(*means, strict=True)], tables)
+            labels = "noisy" if condition.label_noise else "clean"
+            found.append(f"{interval_text(change, 1)} % with {labels} labels")
+    return " and ".join(found)
 
 
 def cost(records: Sequence[Record]) -> str:

@@ -7,11 +7,12 @@ import pytest
 
 from cmixup.errors import InputError
 from scripts.claims.evidence import Evidence
-from scripts.claims.map import findings, missing, state, targets
+from scripts.claims.map import findings, missing, state
 from scripts.records import artefacts as artefact_list
 from scripts.records.artefacts import Artefact, load
 from scripts.records.experiment import RESULTS
 from scripts.records.records import records_frame
+from tests.door.targets import targets
 from tests.scripts.reports import report
 
 ARTEFACT = Artefact("x", "Table 1", "gains", "reproduce-table1", "table1", ["paper"], gain=[["cmixup", "erm"]])
@@ -107,7 +108,7 @@ def test_a_key_that_is_none_and_an_artefact_that_nothing_decides_are_refused(tmp
 
 
 def test_every_command_of_the_map_is_a_target_and_every_such_target_is_on_the_map():
-    known = targets((RESULTS.parent / "Makefile").read_text())
+    known = set(targets((RESULTS.parent / "Makefile").read_text()))
     listed = {a.command for a in load()}
     assert listed <= known
     # No artefacts of the paper.

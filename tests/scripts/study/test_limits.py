@@ -112,12 +112,12 @@ def test_small_validation_stands_beside_the_condition_that_is_like_it(rules: Rul
     parts = page.parts([{**r, "seconds": 1.0} for r in records], rules, small, other)
     assert (parts["small_cells"], parts["small_commits"]) == ("9 of 180", "ccccccc")
     assert parts["small_errors"].startswith("+10.0 [")  # 0, 10 and 20 %
-    rows = [line.split(" | ")[:4] for line in parts["small"].splitlines()[2:]]
+    rows = [line.split(" | ")[:3] for line in parts["others"].splitlines()[2:]]
     assert rows == [
-        ["| mixup", "clean", "a fifth of the table, clean", "3"], ["| mixup", "clean", "25 rows, clean", "3"],
-        ["| C-Mixup, input", "clean", "25 rows, clean", "3"],
+        ["| 100 training rows", "mixup", "3"], ["| 100 training rows, 25 for validation", "mixup", "3"],
+        ["| 100 training rows, 25 for validation", "C-Mixup, input", "3"],
     ]  # fmt: skip
-    assert len(page.beside(records, rules, [], other)["small"].splitlines()) == 2
+    assert page.parts([{**r, "seconds": 1.0} for r in records], rules, [], other)["small_errors"] == ""
 
 
 def test_validation_is_that_of_the_tables_under_the_condition_of_the_fewest_rows(rules: Rules) -> None:

@@ -8,7 +8,6 @@ Example: python -m scripts.bandwidth labels=my.csv column=price bandwidth=0.1,1
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -49,18 +48,12 @@ PAGE = "bandwidth.md"
 HEAD = ("bandwidth", "effective fraction", "self-pairing", "pair gap", "uniform gap", "verdict", "where from")
 
 
-@dataclass(frozen=True)
-class Diagnosis:
-    """One row of the doctor's table: a bandwidth, where it comes from, and what it does."""
-
-    report: BandwidthReport
-    source: str
-
-    def cells(self) -> list[str]:
-        """Return the row as text."""
-        r = self.report
-        return [f"{r.bandwidth:.4g}", percent(r.effective_fraction), percent(r.self_probability), f"{r.pair_gap:.4g}",
-                f"{r.uniform_gap:.4g}", r.verdict, self.source]  # fmt: skip
+def cells(report: Mapping[str, Any], source: str) -> list[str]:
+    """Return a row of the doctor's table: a bandwidth, what it does (the fields of its report), where it is from."""
+    bandwidth, fraction, itself, pair, uniform = (float(report[key]) for key in (
+        "bandwidth", "effective_fraction", "self_probability", "pair_gap", "uniform_gap"))  # fmt: skip
+    return [f"{bandwidth:.4g}", percent(fraction), percent(itself), f"{pair:.4g}", f"{uniform:.4g}",
+            report["verdict"], source]  # fmt: skip
 
 
 def percent(share: float) -> str:
@@ -101,9 +94,9 @@ def grid(labels: np.ndarray) -> list[float]:
     return [float(f"{spread * c:.3g}") for c in GRID] if spread > 0 else [1.0]
 
 
-def examine(labels: np.ndarray, bandwidths: Sequence[tuple[float, str]]) -> list[Diagnosis]:
-    """Return what each bandwidth does, in ascending order."""
-    return [Diagnosis(diagnose(labels, b), source) for b, source in sorted(bandwidths)]
+def examine(labels: np.ndarray, bandwidths: Sequence[tuple[float, str]]) -> list[tuple[BandwidthReport, str]]:
+    """Return what each bandwidth does, in ascending order, with where it is from."""
+    return [(diagnose(labels, b), source) for b, source in sorted(bandwidths)]
 
 
 def suggestion(labels: np.ndarray) -> str:
@@ -129,17 +122,15 @@ def check(results: Path = RESULTS) -> str:
         except FetchError:
             continue
         records += measured(name, labels)
-        curves[shown] = (examine(labels, [(b, "grid") for b in grid(labels)]), examine(labels, wanted), labels)
+        over, marked = ([r for r, _ in examine(labels, b)] for b in ([(b, "grid") for b in grid(labels)], wanted))
+        curves[shown] = over, marked, float(labels.std())
     if not records:
         raise InputError("no dataset with a published bandwidth is at hand")
     text, file = page(records), results / "bandwidth.csv"
     there = {r["dataset"] for r in read_csv(file)} if file.is_file() else set()
     if absent := there - {r["dataset"] for r in records}:
         return f"{text}\nNothing is written: it has {', '.join(sorted(absent))}, whose files are not at hand."
-    figure = bandwidth_figure(
-        {shown: ([r.report for r in g], [r.report for r in p], float(y.std())) for shown, (g, p, y) in curves.items()}
-    )
-    write_figures({"figures/bandwidth.png": figure}, results)
+    write_figures({"figures/bandwidth.png": bandwidth_figure(curves)}, results)
     write_atomically(file, to_csv(records, list(records[0])))
     write_atomically(results / PAGE, text)
     return text
@@ -149,9 +140,9 @@ def measured(name: str, labels: np.ndarray) -> list[dict[str, str]]:
     """Return the rows of results/bandwidth.csv for a dataset, numbers to six digits: more depend on the processor."""
     low, high = (bandwidth_for_fraction(labels, f) for f in SUGGESTED_FRACTIONS)
     rows = [
-        {"dataset": name, "labels": len(labels), "label_std": float(labels.std()), **vars(row.report),
-         "source": row.source, "suggested_low": low, "suggested_high": high}
-        for row in examine(labels, published(name))
+        {"dataset": name, "labels": len(labels), "label_std": float(labels.std()), **vars(report),
+         "source": source, "suggested_low": low, "suggested_high": high}
+        for report, source in examine(labels, published(name))
     ]  # fmt: skip
     return [{key: f"{v:.6g}" if isinstance(v, float) else str(v) for key, v in row.items()} for row in rows]
 
@@ -166,10 +157,7 @@ def page(rows: Sequence[Mapping[str, str]]) -> str:
     body, suggestions = [], {}
     for r in rows:
         shown = names.dataset_title(r["dataset"])
-        given: dict[str, Any] = {
-            f.name: r[f.name] if f.name == "verdict" else float(r[f.name]) for f in fields(BandwidthReport)
-        }
-        body.append([shown, f"{float(r['label_std']):.4g}", *Diagnosis(BandwidthReport(**given), r["source"]).cells()])
+        body.append([shown, f"{float(r['label_std']):.4g}", *cells(r, r["source"])])
         suggestions[shown] = _searching(float(r["suggested_low"]), float(r["suggested_high"]))
     there = {r["dataset"] for r in rows}
     absent = [
@@ -196,12 +184,12 @@ def look(given: Words) -> None:
         labels = file_labels(Path(title), given.get("column", ""))
     asked = [(b, "asked for") for b in given.numbers("bandwidth")]
     rows = examine(labels, [*((b, "grid") for b in grid(labels)), *asked, *wanted])
-    styles = ["bold" if row.source != "grid" else None for row in rows]
+    styles = ["bold" if source != "grid" else None for _, source in rows]
     shown = f"{title}: {len(labels)} labels, standard deviation {labels.std():.4g}"
-    print_table(HEAD, [row.cells() for row in rows], shown, left=len(HEAD), styles=styles)
+    print_table(HEAD, [cells(vars(report), source) for report, source in rows], shown, left=len(HEAD), styles=styles)
     Console(highlight=False).print(suggestion(labels), markup=False)
-    marked = [r.report for r in rows if r.source != "grid"]
-    figure = bandwidth_figure({title: ([r.report for r in rows], marked, float(labels.std()) or 1.0)})
+    marked = [report for report, source in rows if source != "grid"]
+    figure = bandwidth_figure({title: ([report for report, _ in rows], marked, float(labels.std()) or 1.0)})
     path = given.out / "bandwidth" / f"{Path(title).stem}.png"
     write_atomically(path, to_png(figure))
     print(f"Plot: {path}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,6 +19,7 @@ from cmixup.metrics import score
 from cmixup.model_stack import ModelStack, stack_modules
 from cmixup.order import EpochBatches
 from cmixup.seeding import Streams
+from cmixup.training.checkpoint import random_state, set_random_state
 from cmixup.training.loader import BatchLoader
 from cmixup.training.predict import predict
 from cmixup.training.settings import TrainSettings
@@ -73,10 +75,15 @@ class StackTraining(Training):
         self.models = ModelStack(models, device, settings.optimizer, self.rates, decays, labels=labels)
         self.stack, self.method = self.models.seen_by_loss(), stack_modules(self.methods).to(device)
         self.selection = self.data[0].selection
-        self.rows = {
-            name: BatchLoader([getattr(data, name) for data in self.data], device, labels)
-            for name in dict.fromkeys(("train", "val", *settings.track))
-        }
+        self.rows: dict[str, BatchLoader] = {}
+        for name in ("train", "val", *settings.track):
+            self.load(name)
+
+    def load(self, split: str) -> None:
+        """Bring a split of all runs to the device, unless it is there."""
+        if split not in self.rows:
+            splits = [getattr(data, split) for data in self.data]
+            self.rows[split] = BatchLoader(splits, self.stack.device, self.stack.labels)
 
     def read(self, split: str, rows: np.ndarray | Tensor) -> Batch:
         """Return rows of a split; see `Training.read`."""
@@ -93,10 +100,10 @@ class StackTraining(Training):
         losses = [self.method.step(self.stack, batch) for batch in self.batches(orders, draws)]
         return agree(self.models.model, losses)
 
-    def predict(self, split: str) -> Tensor:
-        """Return the predictions for a split."""
-        own = self.method.predictors()[""]
-        return predict(own, self.models.model, self.rows[split], self.settings.eval_batch_size)
+    def predict(self, split: str, predictor: str = "") -> Tensor:
+        """Return the predictions for a split, by one of the method's predictors."""
+        how = self.method.predictors()[predictor]
+        return predict(how, self.models.model, self.rows[split], self.settings.eval_batch_size)
 
     def score(self, split: str, prediction: Tensor) -> Tensor:
         """Return the selection score of each run's predictions for a split, `(E,)` float64 on the CPU."""
@@ -111,3 +118,23 @@ class StackTraining(Training):
         """Tell the method of each run its selection score, of `validation: (E,)`."""
         for method, value in zip(self.methods, validation.tolist(), strict=True):
             method.end_epoch(epoch, value)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what a run needs to go on, beside the trainer's state."""
+        return {
+            "models": self.models.state_dict(),
+            "streams": [streams.state_dict() for streams in self.streams],
+            "methods": [method.state_dict() for method in self.methods],
+            "stacked_method": self.method.state_dict(),
+            "random": random_state(self.stack.device),
+        }
+
+    def load_state_dict(self, saved: Mapping[str, Any]) -> None:
+        """Load what `state_dict` returned."""
+        for streams, state in zip(self.streams, saved["streams"], strict=True):
+            streams.load_state_dict(state)
+        for method, state in zip(self.methods, saved["methods"], strict=True):
+            method.load_state_dict(state)
+        self.method.load_state_dict(saved["stacked_method"])
+        self.models.load_state_dict(saved["models"])
+        set_random_state(saved["random"], self.stack.device)

@@ -13,13 +13,11 @@ from torch import Tensor
 from cmixup.data import RegressionData, Split
 from cmixup.handle import SearchCallback
 from cmixup.label_scaling import check_label_scaling
-from cmixup.methods.base import Method, check_alike, check_data
+from cmixup.methods.base import check_alike, check_data
 from cmixup.metrics import evaluate, metric_of
-from cmixup.model_stack import ModelStack, unstack_modules
+from cmixup.model_stack import unstack_modules
 from cmixup.seeding import torch_seed
-from cmixup.training.checkpoint import Checkpoints, random_state, set_random_state
-from cmixup.training.loader import BatchLoader
-from cmixup.training.predict import predict
+from cmixup.training.checkpoint import Checkpoints
 from cmixup.training.settings import TrainSettings
 from cmixup.training.share import check_share, draw_epoch
 from cmixup.training.stack_training import Run, StackTraining
@@ -109,7 +107,6 @@ def train(
         check_data(run.method, run.data)
         check_label_scaling(settings.label_scaling, type(run.method).__name__, domains=run.method.domains)
         run.method.check_batch(check_share(run.method, settings, saves=checkpoints is not None))
-    hooks = _Hooks(on_start, on_search, on_epoch, checkpoints)
     together = all(run.method.stackable and getattr(run.model, "stackable", False) for run in runs)
     shapes = [_shapes(run) for run in runs]
     if together and None not in shapes and len(set(shapes)) == 1:
@@ -119,7 +116,9 @@ def train(
         stacks = [[run] for run in runs]
     results = []
     for stack in stacks:
-        ended = _train_stack(stack, settings, device, hooks)
+        ended = _train_stack(
+            stack, settings, device, on_start=on_start, on_search=on_search, on_epoch=on_epoch, checkpoints=checkpoints
+        )
         if on_end:
             on_end(ended)
         results += ended
@@ -138,30 +137,24 @@ def _shapes(run: Run) -> tuple[Any, ...] | None:
     return (*((tuple(getattr(split.x, "shape", ())), tuple(split.y.shape)) for split in splits), domains)
 
 
-@dataclass(frozen=True)
-class _Hooks:
-    """The callbacks and checkpoints of the caller of `train`."""
-
-    on_start: StartCallback | None
-    on_search: SearchCallback | None
-    on_epoch: EpochCallback | None
-    checkpoints: Checkpoints | None
-
-
 def _train_stack(
     runs: Sequence[Run],
     settings: TrainSettings,
     device: torch.device,
-    hooks: _Hooks,
+    *,
+    on_start: StartCallback | None,
+    on_search: SearchCallback | None,
+    on_epoch: EpochCallback | None,
+    checkpoints: Checkpoints | None,
 ) -> list[RunResult]:
     started = time.perf_counter()
-    seeds, checkpoints = [run.streams.seed for run in runs], hooks.checkpoints
+    seeds = [run.streams.seed for run in runs]
     saved = checkpoints.load(seeds, _checksums(runs)) if checkpoints else None
     for run in runs:
         run.method.fit(run.data, run.model, None if saved else run.streams)
-    if hooks.on_start:
-        hooks.on_start(seeds)
-    training = StackTraining(runs, settings, device, resumed=saved is not None, on_search=hooks.on_search)
+    if on_start:
+        on_start(seeds)
+    training = StackTraining(runs, settings, device, resumed=saved is not None, on_search=on_search)
     method, stack = training.method, training.models
     method.begin(training)
     metric = metric_of(training.selection)
@@ -169,7 +162,8 @@ def _train_stack(
 
     with torch_seed(runs[0].streams.training, device):
         if saved:
-            state = _resume(saved, runs, method, stack, device)
+            training.load_state_dict(saved)
+            state = TrainState(**saved["train"])
             started -= state.seconds
         for epoch in range(state.epoch + 1, settings.epochs + 1):
             state.begin_epoch(epoch, method.selects_from, metric.worst)
@@ -193,15 +187,15 @@ def _train_stack(
             training.end_epoch(epoch, scores["val"])
             state.seconds = time.perf_counter() - started
             if checkpoints and (epoch % checkpoints.every == 0 or epoch == settings.epochs):
-                _save(state, runs, method, stack, checkpoints=checkpoints, device=device)
-            if hooks.on_epoch:
-                hooks.on_epoch(epoch, [history[-1] for history in state.history])
+                checkpoints.save(seeds, {"train": vars(state), **training.state_dict()}, _checksums(runs))
+            if on_epoch:
+                on_epoch(epoch, [history[-1] for history in state.history])
             if state.all_failed:
                 break
 
         stack.load_best()
         unstack_modules(method, [run.method for run in runs])
-        predictions = _predict_all(runs, training)
+        predictions = _predict_all(training)
         training.rows.clear()  # a method may have kept the training
 
     seconds = (time.perf_counter() - started) / len(runs)
@@ -228,47 +222,14 @@ def _checksums(runs: Sequence[Run]) -> dict[str, str]:
     return {name: checksum for run in runs for name, checksum in run.data.checksums.items()}
 
 
-def _save(
-    state: TrainState,
-    runs: Sequence[Run],
-    method: Method,
-    stack: ModelStack,
-    *,
-    checkpoints: Checkpoints,
-    device: torch.device,
-) -> None:
-    whole = {
-        "train": vars(state),
-        "models": stack.state_dict(),
-        "streams": [run.streams.state_dict() for run in runs],
-        "methods": [run.method.state_dict() for run in runs],
-        "stacked_method": method.state_dict(),
-        "random": random_state(device),
-    }
-    checkpoints.save([run.streams.seed for run in runs], whole, _checksums(runs))
-
-
-def _resume(
-    saved: Mapping[str, Any], runs: Sequence[Run], method: Method, stack: ModelStack, device: torch.device
-) -> TrainState:
-    for run, streams, state in zip(runs, saved["streams"], saved["methods"], strict=True):
-        run.streams.load_state_dict(streams)
-        run.method.load_state_dict(state)
-    method.load_state_dict(saved["stacked_method"])
-    stack.load_state_dict(saved["models"])
-    set_random_state(saved["random"], device)
-    return TrainState(**saved["train"])
-
-
-def _predict_all(runs: Sequence[Run], training: StackTraining) -> list[dict[str, dict[str, Tensor]]]:
+def _predict_all(training: StackTraining) -> list[dict[str, dict[str, Tensor]]]:
     """Return each run's predictions on val and test; on test by every predictor of the method."""
-    predictors, model, val = training.method.predictors(), training.models.model, training.rows["val"]
-    test = BatchLoader([run.data.test for run in runs], val.device, val.labels)
-    found: list[dict[str, dict[str, Tensor]]] = [{"val": {}, "test": {}} for _ in runs]
-    for part, name, rows in [("val", "", val), *(("test", name, test) for name in predictors)]:
-        prediction = predict(predictors[name], model, rows, training.settings.eval_batch_size).float().cpu()
-        for e, own in enumerate(prediction.reshape(len(runs), *prediction.shape[-2:])):
-            found[e][part][name] = own
+    training.load("test")
+    found: list[dict[str, dict[str, Tensor]]] = [{"val": {}, "test": {}} for _ in training.data]
+    for split, name in [("val", ""), *(("test", name) for name in training.method.predictors())]:
+        prediction = training.predict(split, name).float().cpu()
+        for e, own in enumerate(prediction.reshape(len(found), *prediction.shape[-2:])):
+            found[e][split][name] = own
     return found
 
 

@@ -19,22 +19,12 @@ def place() -> str:
     return hashlib.sha256(f"{platform.node()} {space}".encode()).hexdigest()[:8]
 
 
-def began(pid: int) -> str:
-    """Return when a process of this place began, in the kernel's ticks: its number may be given again to another.
-
-    Nothing if there is no such process, it has ended and waits to be reaped, or the system does not say.
-    """
-    with contextlib.suppress(OSError, IndexError):
-        state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        return "" if state in "ZX" else fields[18]
-    return ""
-
-
-def is_alive(pid: int, since: str = "") -> bool:
-    """Return whether a process of this place lives; `since` is its result of `began`, if known."""
+def is_alive(pid: int) -> bool:
+    """Return whether a process of this place lives; one that has ended and waits to be reaped does not."""
     if Path("/proc/self/stat").exists():
-        now = began(pid)
-        return bool(now) and (not since or now == since)
+        with contextlib.suppress(OSError, IndexError):
+            return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+        return False
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -1,9 +1,8 @@
-"""Who works on what: a lock is a file that names its process, and a dead process holds nothing.
+"""Who works on what: a lock is a file that a process has locked, which the kernel gives back when the process ends.
 
-A process that has been killed is known to be dead where its number can be looked up, on its own machine. Of one
-elsewhere the file's time is read, which its owner renews every `BEAT` seconds: after `SILENCE` it counts as dead. Times
-are compared on the file system that holds the locks, so clocks may differ. A lock is made by `link`, which is atomic on
-network file systems, too; several are taken at once, so that two commands train what one after the other would.
+Locks are `flock`'s, which see processes in other containers and, through NFS, on other machines. Several are taken at
+once, so that two commands train what one after the other would. A file system that cannot lock keeps nobody apart, and
+a line says so.
 """
 
 from __future__ import annotations
@@ -11,37 +10,15 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
-import json
 import os
 import platform
 import sys
-import threading
 import time
-import uuid
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from cmixup.processes import began, is_alive, place
-
 LOCKS = ".locks"  # of the out folder; gone when nobody works there
-BEAT, SILENCE = 15.0, 120.0  # seconds
-LOCK = ".lock"  # ends the name of a lock
 WAIT = 0.3  # seconds between two looks at a lock that another process holds
-
-
-@dataclass(frozen=True)
-class Owner:
-    """The process that a lock names."""
-
-    host: str
-    place: str
-    pid: int
-    began: str
-    token: str
-
-    def __str__(self) -> str:
-        return f"process {self.pid} on {self.host}"
 
 
 @contextlib.contextmanager
@@ -58,25 +35,21 @@ def holding(folder: Path, names: Sequence[str]) -> Iterator[list[str]]:
     Raises:
         OSError: the folder cannot be written.
     """
-    token = uuid.uuid4().hex
-    paths = {name: path_of(folder, name) for name in names}
-    taken: list[str] = []
-    done = threading.Event()
+    taken: dict[str, int] = {}
     try:
         with _guarded(folder):
             _clean(folder)
-            taken.extend(name for name, path in paths.items() if _take(path, token, name))
-        beat = threading.Thread(target=_keep, args=([paths[name] for name in taken], done), daemon=True)
-        beat.start()
-        yield taken
+            for name in names:
+                if (handle := _locked(path_of(folder, name))) is not None:
+                    taken[name] = handle
+                    os.ftruncate(handle, 0)
+                    os.write(handle, f"process {os.getpid()} on {platform.node()}".encode())
+        yield list(taken)
     finally:
-        done.set()
-        if taken:
-            with contextlib.suppress(OSError), _guarded(folder):
-                for name in taken:
-                    if (owner := owner_of(paths[name])) and owner.token == token:
-                        paths[name].unlink(missing_ok=True)
         with contextlib.suppress(OSError), _guarded(folder):
+            for name, handle in taken.items():
+                path_of(folder, name).unlink(missing_ok=True)
+                _release(handle)
             folder.rmdir()  # refuses while others hold locks
 
 
@@ -101,16 +74,7 @@ def alone(folder: Path, name: str) -> Iterator[None]:
 
 def path_of(folder: Path, name: str) -> Path:
     """Return the file of a lock."""
-    return folder / f"{hashlib.sha256(name.encode()).hexdigest()[:24]}{LOCK}"
-
-
-def owner_of(path: Path) -> Owner | None:
-    """Return whom a lock names, or None where it is free, or being given back."""
-    try:
-        found = json.loads(path.read_text())
-        return Owner(**{key: found[key] for key in ("host", "place", "pid", "began", "token")})
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+    return folder / f"{hashlib.sha256(name.encode()).hexdigest()[:24]}.lock"
 
 
 def wait_for(folder: Path, names: Sequence[str]) -> None:
@@ -120,92 +84,62 @@ def wait_for(folder: Path, names: Sequence[str]) -> None:
         time.sleep(WAIT)
         for name in names:
             path = path_of(folder, name)
-            owner = owner_of(path)
-            if owner is None or not _holds(path, owner, time.time):
-                return
-            if owner.token not in said:
-                said.add(owner.token)
-                print(f"{name} is being made by {owner}: waiting for it", file=sys.stderr)
-
-
-def _take(path: Path, token: str, name: str) -> bool:
-    """Make a lock; one whose owner is dead is taken away first."""
-    mine = path.with_suffix(f".{token}")
-    owner = Owner(platform.node(), place(), os.getpid(), began(os.getpid()), token)
-    try:
-        mine.write_text(json.dumps({**vars(owner), "what": name}))
-        for _ in range(3):
-            try:
-                os.link(mine, path)
-            except FileExistsError:
-                found = owner_of(path)
-                if found and _holds(path, found, lambda: mine.stat().st_mtime):
-                    return False
-                _take_away(path, found)
-            else:
-                return True
-        return False
-    finally:
-        mine.unlink(missing_ok=True)
-
-
-def _take_away(path: Path, seen: Owner | None) -> None:
-    """Remove the lock of a dead owner; where it has changed hands since it was seen, put it back."""
-    aside = path.with_suffix(f".{uuid.uuid4().hex}")
-    with contextlib.suppress(FileNotFoundError):
-        path.rename(aside)
-        if owner_of(aside) != seen:
-            with contextlib.suppress(FileExistsError):
-                os.link(aside, path)
-        aside.unlink()
-
-
-def _holds(path: Path, owner: Owner, now: Callable[[], float]) -> bool:
-    """Return whether the owner of a lock lives; `now` is the time of the file system."""
-    if owner.place == place():
-        return is_alive(owner.pid, owner.began)
-    try:
-        return now() - path.stat().st_mtime < SILENCE
-    except FileNotFoundError:
-        return False
-
-
-def _keep(paths: Sequence[Path], done: threading.Event) -> None:
-    """Renew the times of locks until `done`."""
-    while not done.wait(BEAT):
-        for path in paths:
             with contextlib.suppress(OSError):
-                os.utime(path)
+                handle = _locked(path, os.O_RDWR)
+                if handle is None:
+                    owner = path.read_text()
+                    if owner not in said:
+                        said.add(owner)
+                        print(f"{name} is being made by {owner}: waiting for it", file=sys.stderr)
+                    continue
+                _release(handle)
+            return
+
+
+def _locked(path: Path, flags: int = os.O_RDWR | os.O_CREAT) -> int | None:
+    """Open and lock a file; None where another process has it."""
+    handle = os.open(path, flags, 0o666)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        return None
+    except OSError as error:
+        print(f"{path}: {error.strerror}; other commands may do the same work", file=sys.stderr)
+    return handle
+
+
+def _release(handle: int) -> None:
+    """Give a lock back; a process that was forked meanwhile holds it no longer, either."""
+    with contextlib.suppress(OSError):
+        fcntl.flock(handle, fcntl.LOCK_UN)
+    os.close(handle)
 
 
 @contextlib.contextmanager
 def _guarded(folder: Path) -> Iterator[None]:
-    """Let one process at a time look at the locks of a folder, where the file system can lock; else the links do."""
-    handle = _open(folder)
-    try:
-        yield
-    finally:
-        os.close(handle)
-
-
-def _open(folder: Path) -> int:
-    """Make and lock a folder; its last user may just have removed it, which makes another folder of the next one."""
+    """Let one process at a time make and remove the locks of a folder, which is made if it is not there."""
     while True:
         folder.mkdir(parents=True, exist_ok=True)
         with contextlib.suppress(FileNotFoundError):
             handle = os.open(folder, os.O_RDONLY)
             with contextlib.suppress(OSError):
                 fcntl.flock(handle, fcntl.LOCK_EX)
+            # Its last user may just have removed it, which makes another folder of the next one.
             with contextlib.suppress(FileNotFoundError):
                 if os.fstat(handle).st_ino == folder.stat().st_ino:
-                    return handle
+                    break
             os.close(handle)
+    try:
+        yield
+    finally:
+        os.close(handle)
 
 
 def _clean(folder: Path) -> None:
-    """Remove the locks of the dead, and what processes left that were killed while they took one."""
+    """Remove the locks of the dead."""
     for path in folder.iterdir():
-        owner = owner_of(path)
         with contextlib.suppress(OSError):
-            if not _holds(path, owner, time.time) if owner else time.time() - path.stat().st_mtime > SILENCE:
-                _take_away(path, owner)
+            if (handle := _locked(path)) is not None:
+                path.unlink()
+                _release(handle)

@@ -245,7 +245,7 @@ def test_a_seed_that_another_process_trains_is_waited_for(
 ) -> None:
     """Of seeds 0 to 2 another process has 1: 0 and 2 train here, and then 1, since that process ends without it."""
     job = planned(tmp_path, "seeds=0..2")
-    lock = held_by(tmp_path / LOCKS, job.run_folder(1).relative_to(tmp_path).as_posix())
+    give_back = held_by(tmp_path / LOCKS, job.run_folder(1).relative_to(tmp_path).as_posix())
     heard: list[list[int]] = []
     train: Callable[..., Any] = job_module.train
 
@@ -254,7 +254,7 @@ def test_a_seed_that_another_process_trains_is_waited_for(
         return train(members, *given, **named)
 
     monkeypatch.setattr(job_module, "train", training)
-    monkeypatch.setattr("scripts.driver.locks.time.sleep", lambda _: heard == [[0, 2]] and lock.unlink(missing_ok=True))
+    monkeypatch.setattr("scripts.driver.locks.time.sleep", lambda _: heard == [[0, 2]] and give_back())
     execute(job)
     assert heard == [[0, 2], [1]]
     assert [r["stack_seeds"] for r in load_reports(tmp_path)] == [[0, 2], [1], [0, 2]]

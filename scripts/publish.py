@@ -11,7 +11,6 @@ from pathlib import Path
 
 from cmixup.done import checked
 from cmixup.errors import InputError
-from cmixup.files import write_atomically
 from scripts.driver.cli import user_errors
 from scripts.driver.compose import TUNE_SEED
 from scripts.driver.locks import LOCKS, alone
@@ -19,8 +18,10 @@ from scripts.driver.predictions import PREDICTIONS, read_predictions
 from scripts.driver.provenance import check_committed
 from scripts.driver.runs import HISTORY, load_reports
 from scripts.driver.words import OUT, parse_words
+from scripts.records.curves import keep_curves
 from scripts.records.experiment import NOT_PUBLISHED, RESULTS
 from scripts.records.published import keep_predictions, write_reports
+from scripts.records.records import read_csv
 
 
 def publish(out: Path, results: Path) -> list[Path]:
@@ -46,10 +47,8 @@ def publish(out: Path, results: Path) -> list[Path]:
     with alone(results / LOCKS, "published runs"):  # files are read, and written with what is new
         kept = ((r, read_predictions(out / "runs" / r["run"] / PREDICTIONS)[r["seed"]]) for r in reports)
         keep_predictions(results, kept)
-        for report in reports:
-            if report["config"]["train"].get("track"):  # these runs are there for their curves
-                history = checked(out / "runs" / report["run"] / HISTORY).read_bytes()
-                write_atomically(results / "curves" / report["run"] / HISTORY, history)
+        tracked = [r for r in reports if r["config"]["train"].get("track")]  # they are there for their curves
+        keep_curves(results, ((r, read_csv(checked(out / "runs" / r["run"] / HISTORY))) for r in tracked))
         return write_reports(results, reports)
 
 

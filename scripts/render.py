@@ -30,7 +30,7 @@ from scripts.measure import invariance, task_errors
 from scripts.measure.spurious import render_tables as spurious_tables
 from scripts.measure.task_errors import render_tables as paired_tables
 from scripts.records import names
-from scripts.records.curves import Curve, read_curves
+from scripts.records.curves import Curve, published_curves
 from scripts.records.experiment import RESULTS, experiments, load_experiment, make_table
 from scripts.records.published import published_records, published_reports
 from scripts.records.records import read_csv, records_csv
@@ -83,12 +83,6 @@ def agreement(records: pd.DataFrame, evidence: Evidence, verdicts: Sequence[Verd
     """Return the part of results/README.md that says what reproduces, preset released."""
     table = make_table(load_experiment("table1"), standard(records), "released")
     return "\n".join(agreement_lines(table, evidence, "released", intervals(verdicts)))
-
-
-def published_curves(results: Path = RESULTS) -> list[Curve]:
-    """Return the curves of all published runs that tracked a split."""
-    tracked = [r for r in published_reports(results) if r["config"]["train"].get("track")]
-    return read_curves(tracked, results / "curves")
 
 
 def render_pages(

@@ -192,8 +192,8 @@ class Evidence:
         )
 
     def _of_file(self, source: str, query: Query) -> Sample:
-        if "*" in source:
-            return self._of_histories(source, query)
+        if source.startswith("curves/"):
+            return self._of_curves(source, query)
         rows = list(enumerate(self._rows(self.results / source)))
         column, cluster = query["column"], query.get("cluster")
         where = {key: value for key, value in query.items() if key not in ("column", "cluster")}
@@ -211,21 +211,23 @@ class Evidence:
             {u: r[cluster] for u, (_, r) in zip(units, rows, strict=True)} if cluster else None,
         )
 
-    def _of_histories(self, source: str, query: Query) -> Sample:
-        """Return one value a run from files such as `curves/{dataset}/*/seed=*/history.csv`.
+    def _of_curves(self, source: str, query: Query) -> Sample:
+        """Return one value a run from a table such as `curves/figure_overfitting/{dataset}/{method}.csv`.
 
         It is the one at `epoch`, or at the last epoch, or the lowest (`take: last` or `min`).
         """
-        found: dict[int, float] = {}
-        for path in sorted(self.results.glob(source.format(**query))):
-            values = {int(r["epoch"]): number(r[query["column"]]) for r in self._rows(path)}
+        path, runs = self.results / source.format(**query), dict[tuple[int, str], dict[int, float]]()
+        for r in self._rows(path) if path.is_file() else ():
+            if r["preset"] == query.get("preset", r["preset"]):
+                runs.setdefault((int(r["seed"]), r["options"]), {})[int(r["epoch"])] = number(r[query["column"]])
+        if not runs:
+            raise InputError(f"there is no run of {_shown(query)} in {path}")
+        if len({seed for seed, _ in runs}) < len(runs):
+            raise InputError(f"{source} has several runs of a seed of {_shown(query)}")
+        found = {}
+        for (seed, _), values in runs.items():
             at = max(values) if query.get("take") == "last" else int(query.get("epoch", 0))
-            seed = int(path.parent.name.removeprefix("seed="))
-            if seed in found:
-                raise InputError(f"{source} stands for several runs of seed {seed}")
             found[seed] = min(values.values()) if query.get("take") == "min" else values[at]
-        if not found:
-            raise InputError(f"there is no file {source.format(**query)}")
         return sample(found, f"seeds of {query.get('dataset')}")
 
 

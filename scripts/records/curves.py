@@ -1,14 +1,20 @@
-"""Curves of runs over their epochs, and the figures drawn from them."""
+"""Curves of runs over their epochs: histories of run folders, and in results/curves a table for each method."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cmixup.files import write_atomically
 from scripts.driver.runs import HISTORY
-from scripts.records.records import read_csv
+from scripts.records.experiment import RESULTS
+from scripts.records.published import curves_file, published_reports
+from scripts.records.records import options_text, read_csv, to_csv
+
+RUN = ("preset", "options", "seed")  # columns that tell the runs of a table apart
+Rows = list[dict[str, str]]
 
 
 @dataclass(frozen=True)
@@ -31,15 +37,39 @@ class Curve:
 
 def read_curves(reports: Sequence[Mapping[str, Any]], root: Path) -> list[Curve]:
     """Return the curves of these reports' runs, from `root/<run>/history.csv`."""
-    return [
-        Curve(
-            **{name: r[name] for name in ("experiment", "dataset", "method", "preset", "seed", "best_epoch")},
-            columns=_columns(root / r["run"] / HISTORY),
-        )
-        for r in reports
-    ]
+    return [_curve(report, read_csv(root / report["run"] / HISTORY)) for report in reports]
 
 
-def _columns(path: Path) -> dict[str, list[float]]:
-    rows = read_csv(path)
-    return {name: [float(row[name]) for row in rows] for name in rows[0]}
+def published_curves(results: Path = RESULTS) -> list[Curve]:
+    """Return the curves of all published runs that tracked a split."""
+    tracked = [r for r in published_reports(results) if r["config"]["train"].get("track")]
+    tables = {path: _table(path) for path in {curves_file(results, report) for report in tracked}}
+    return [_curve(report, tables[curves_file(results, report)][_key(report)]) for report in tracked]
+
+
+def keep_curves(results: Path, histories: Iterable[tuple[Mapping[str, Any], Rows]]) -> None:
+    """Write the histories of runs into the tables of their methods, beside other runs that are there."""
+    tables: dict[Path, dict[tuple[str, ...], Rows]] = {}
+    for report, rows in histories:
+        path = curves_file(results, report)
+        tables.setdefault(path, _table(path))[_key(report)] = rows
+    for path, runs in tables.items():
+        lines = [{**dict(zip(RUN, key, strict=True)), **row} for key in sorted(runs) for row in runs[key]]
+        write_atomically(path, to_csv(lines, list(dict.fromkeys(name for row in lines for name in row))))
+
+
+def _key(report: Mapping[str, Any]) -> tuple[str, ...]:
+    return report["preset"], options_text(report["options"]), str(report["seed"])
+
+
+def _table(path: Path) -> dict[tuple[str, ...], Rows]:
+    found: dict[tuple[str, ...], Rows] = {}
+    for row in read_csv(path) if path.is_file() else ():
+        own = {name: value for name, value in row.items() if name not in RUN}
+        found.setdefault(tuple(row[name] for name in RUN), []).append(own)
+    return found
+
+
+def _curve(report: Mapping[str, Any], rows: Rows) -> Curve:
+    told = {name: report[name] for name in ("experiment", "dataset", "method", "preset", "seed", "best_epoch")}
+    return Curve(**told, columns={name: [float(row[name]) for row in rows] for name in rows[0]})

@@ -49,6 +49,11 @@ def _place(report: Report) -> str:
     return "/".join(str(report[key]) for key in ("experiment", "dataset", "method"))
 
 
+def curves_file(results: Path, report: Report) -> Path:
+    """Return where the curve of a report's run over its epochs is kept, if it is."""
+    return results / "curves" / f"{_place(report)}.csv"
+
+
 def predictions_file(results: Path, report: Report) -> Path:
     """Return where the predictions of a report's cell are kept."""
     return results / "predictions" / f"{_place(report)}.h5"

@@ -18,7 +18,7 @@ from scripts.claims.prose import SPAN, pages
 from scripts.driver.predictions import Scored, write_predictions
 from scripts.driver.workspace import mark_done
 from scripts.publish import publish
-from scripts.records.curves import read_curves
+from scripts.records.curves import published_curves, read_curves
 from scripts.records.experiment import RESULTS, experiments, load_experiment, make_table, paper_rows
 from scripts.records.published import published_records, published_reports
 from scripts.records.records import check_unique, read_csv, records_csv, records_frame
@@ -79,11 +79,14 @@ def test_curves_are_published_of_runs_that_tracked_them_and_drawn(tmp_path):
         (tmp_path / "out/runs" / tracked["run"] / "history.csv").write_text("\n".join(lines))
     leave_run(tmp_path / "out", report(0))
     publish(tmp_path / "out", tmp_path / "results")
-    assert sorted(p.parent.name for p in (tmp_path / "results/curves").rglob("*.csv")) == ["seed=0", "seed=1"]
-    found = read_curves(
-        [r for r in published_reports(tmp_path / "results") if r["run"].startswith("f/")],
-        tmp_path / "results/curves",
-    )
+    before = {path: path.read_text() for path in (tmp_path / "results/curves").rglob("*.csv")}
+    assert [path.name for path in before] == ["erm.csv"]
+    found = published_curves(tmp_path / "results")
+    assert found == read_curves([r for r in published_reports(tmp_path / "results") if r["run"][:2] == "f/"],
+                                tmp_path / "out/runs")  # fmt: skip
+    shutil.rmtree(tmp_path / "out/runs/f/seed=0")  # what is published stays without it
+    publish(tmp_path / "out", tmp_path / "results")
+    assert {path: path.read_text() for path in before} == before
     assert [c.seed for c in found] == [0, 1]
     assert found[1].columns["test_rmse"] == [3.0, 2.0, 1.5]
     assert found[0].columns["train_rmse"] == [1.0, 0.5, 0.25]

@@ -169,10 +169,10 @@ def test_sources_beside_the_records(tmp_path: Path) -> None:
              "airfoil,cmixup,hidden,1.75,0,9,,,,1", "airfoil,cmixup,hidden,3,0,7,,,,1"]  # fmt: skip
     (tmp_path / "paper" / "original_rerun.csv").write_text("\n".join(lines))
     (tmp_path / "table.csv").write_text("seed,kind,x\n0,a,1\n1,a,3\n0,b,5\n")
-    for seed, last in ((0, 4.0), (1, 6.0)):
-        folder = tmp_path / "curves" / "airfoil" / f"seed={seed}"
-        folder.mkdir(parents=True)
-        (folder / "history.csv").write_text(f"epoch,loss\n1,9\n2,3\n3,{last}\n")
+    (tmp_path / "curves" / "airfoil").mkdir(parents=True)
+    runs = [f"p,a=1,{seed},1,9\np,a=1,{seed},2,3\np,a=1,{seed},3,{last}\n" for seed, last in ((0, 4.0), (1, 6.0))]
+    twice = "q,a=1,0,1,5\nq,a=2,0,1,5\n"
+    (tmp_path / "curves/airfoil/erm.csv").write_text("".join(["preset,options,seed,epoch,loss\n", *runs, twice]))
 
     def get(node: dict) -> Number:
         return take(node, results=tmp_path, experiment="table1")
@@ -196,12 +196,15 @@ def test_sources_beside_the_records(tmp_path: Path) -> None:
     assert evaluate({"mean": {"from": "table.csv", "column": "x", "kind": "a"}}, {}, only, {}).mean == 2.0
     with pytest.raises(InputError, match="no column y"):
         evaluate({"mean": {"from": "table.csv", "column": "y"}}, {}, only, {})
-    curve = {"from": "curves/{dataset}/seed=*/history.csv", "column": "loss", "dataset": "airfoil"}
+    curve = {"from": "curves/{dataset}/erm.csv", "column": "loss", "dataset": "airfoil", "preset": "p"}
     means = [
         evaluate({"mean": {**curve, **at}}, {}, only, {}).mean
         for at in ({"take": "min"}, {"take": "last"}, {"epoch": 1})
     ]
     assert means == [3.0, 5.0, 9.0]
+    for preset, message in (("q", "several runs of a seed"), ("r", "there is no run of")):
+        with pytest.raises(InputError, match=message):
+            evaluate({"mean": {**curve, "preset": preset, "take": "last"}}, {}, only, {})
 
 
 def write(folder: Path, entries: dict, **others: object) -> Path:

@@ -267,7 +267,8 @@ def train(
         cpu = all(pick_device(item.word("device", "auto")).type == "cpu" for item in pending.values())
         workers = min(len(pending), workers or workers_at_once(cpu=cpu))
         runs = f"{n} runs as " if (n := sum(len(job.pending) for job in jobs)) else ""
-        display.say(f"training {runs}{len(pending)} stacks, {workers} at a time; the processes are starting")
+        within = f" within {minutes:g} minutes" if math.isfinite(minutes) else ""
+        display.say(f"training {runs}{len(pending)} stacks{within}, {workers} at a time; the processes are starting")
         tasks = {name: (replace(item, jobs=()), until) for name, item in pending.items()}
         work_off(tasks, train_item, workers, tell, choose)
     return problems

@@ -52,20 +52,18 @@ class Collected:
 
     @property
     def best(self) -> Point | None:
-        """The value with the best mean test score; None where no mean is finite."""
-        return best(self.metric, {p.value: p.interval.mean for p in self.points}, self.points)
+        """The value with the best mean test score, the first of equals; None where no mean is finite."""
+        return self._best({p.value: p.interval.mean for p in self.points})
 
     @property
     def best_on_val(self) -> Point | None:
         """The value with the best mean validation score."""
-        return best(self.metric, self.on_val, self.points)
+        return self._best(self.on_val)
 
-
-def best(metric: str, means: Mapping[Any, float], of: Sequence[Point]) -> Point | None:
-    """Return the point whose mean is best, the first of equals; None where no mean is finite."""
-    finite = [p for p in of if math.isfinite(means.get(p.value, math.nan))]
-    sign = 1 if lower_is_better(metric) else -1
-    return min(finite, key=lambda p: sign * means[p.value]) if finite else None
+    def _best(self, means: Mapping[Any, float]) -> Point | None:
+        sign = 1 if lower_is_better(self.metric) else -1
+        finite = [p for p in self.points if math.isfinite(means[p.value])]
+        return min(finite, key=lambda p: sign * means[p.value], default=None)
 
 
 def find_reports(folders: Sequence[Path]) -> tuple[list[dict[str, Any]], int]:
@@ -217,14 +215,11 @@ def curves(groups: Sequence[Collected]) -> Figure:
 
 def to_rows(groups: Sequence[Collected]) -> str:
     """Return the same numbers as CSV, a row a value."""
-    rows = []
-    for group in groups:
-        for p in group.points:
-            found = p.interval
-            rows.append(
-                {"group": group.label, "option": group.option, "value": shown(p.value), "n": len(p.scores),
-                 "metric": group.metric, "mean": found.mean, "std": summarise(list(p.scores.values())).std,
-                 "low": found.low if found.n > 1 else None, "high": found.high if found.n > 1 else None,
-                 "val_mean": group.on_val[p.value], "best": p == group.best}
-            )  # fmt: skip
+    rows = [
+        {"group": group.label, "option": group.option, "value": shown(p.value), "n": len(p.scores),
+         "metric": group.metric, "mean": p.interval.mean, "std": summarise(list(p.scores.values())).std,
+         "low": p.interval.low if p.interval.n > 1 else None, "high": p.interval.high if p.interval.n > 1 else None,
+         "val_mean": group.on_val[p.value], "best": p == group.best}
+        for group in groups for p in group.points
+    ]  # fmt: skip
     return to_csv(rows, COLUMNS)

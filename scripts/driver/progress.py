@@ -27,9 +27,10 @@ class ProgressDisplay:
     Args:
         total: epochs of all jobs together.
         title: what the bar for all of them says.
+        unit: of `total`, where it is not epochs.
     """
 
-    def __init__(self, total: int, title: str):
+    def __init__(self, total: int, title: str, unit: str = "epochs"):
         self._console = Console(file=sys.stderr)
         self._progress = Progress(
             TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
@@ -37,7 +38,7 @@ class ProgressDisplay:
             console=self._console, transient=True, disable=not self._console.is_terminal,
         )  # fmt: skip
         self._all = self._progress.add_task(title, total=total)
-        self._title, self._total, self._done = title, total, 0
+        self._title, self._unit, self._total, self._done = title, unit, total, 0
         self._before = 0  # epochs of interrupted runs that go on
         self._tasks: dict[str, TaskID] = {}
         self._starting: set[str] = set()  # those that have not ended an epoch
@@ -91,7 +92,7 @@ class ProgressDisplay:
         done = self._before + self._done
         left = (now - self._first) / max(self._done - 1, 1) * (self._total - done)
         time_left = f", about {left:.0f} s left" if self._done > 1 else ""
-        self.say(f"{self._title}: {done}/{self._total} epochs{time_left}; {job} {scores}")
+        self.say(f"{self._title}: {done}/{self._total} {self._unit}{time_left}; {job} {scores}")
 
     def _silent(self, now: float) -> bool:
         """Return whether no line is due: there are bars, or the last line is not `EVERY` seconds ago."""

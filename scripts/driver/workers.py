@@ -77,7 +77,7 @@ def work_off(
     work: Work,
     count: int,
     tell: Callable[[str, bool, Any], None],
-    choose: Callable[[], str | None] | None = None,
+    choose: Callable[[], str | None],
 ) -> None:
     """Give tasks to `count` workers until all have ended; one that dies costs its task alone, and another follows it.
 
@@ -87,10 +87,9 @@ def work_off(
         count: workers at a time.
         tell: called with a task's name, whether it has ended, and what its worker told, or in the end what went wrong
             or None; `Died` where the worker has.
-        choose: returns the next task's name, or None where no more is begun; by default each in turn.
+        choose: returns the next task's name, or None where no more is begun.
     """
-    context, turns = multiprocessing.get_context("spawn"), iter(tasks)
-    choose = choose or (lambda: next(turns, None))
+    context = multiprocessing.get_context("spawn")
     idle = [Worker(context, work) for _ in range(min(count, len(tasks)))]
     running: dict[Connection, tuple[Worker, str]] = {}
     try:

@@ -8,7 +8,6 @@ import math
 import multiprocessing
 import os
 import re
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -61,7 +60,7 @@ class Problem(NamedTuple):
 
 @dataclass(frozen=True)
 class Item:
-    """What one worker trains: one stack, or several one after another.
+    """What one worker trains, as a rule a stack.
 
     Attributes:
         name: what progress and problems call it; no two share one.
@@ -69,8 +68,8 @@ class Item:
         epochs: that it trains in all, for the time left.
         minutes: about how long it takes on one core.
         jobs: what the commands plan, where it has been planned.
-        then: called in the worker with the planned jobs when all are trained; what it returns is trained next, such as
-            all seeds with the options of the best trial. A function at the top of a module.
+        call: trains in the worker in place of the commands, as `call(until, tell)`; see `train_item`. A partial of a
+            function at the top of a module.
         lock: below the locks of `out`, where an item that another process trains is left to it.
     """
 
@@ -79,12 +78,13 @@ class Item:
     epochs: int = 0
     minutes: float = 0.0
     jobs: tuple[Job, ...] = ()
-    then: Callable[[Sequence[Job]], Sequence[Sequence[str]]] | None = None
+    call: Callable[[float, Tell], None] | None = None
     lock: str = ""
 
     def word(self, key: str, default: str = "") -> str:
         """Return the value of a key of its first command line."""
-        found = [word.partition("=")[2] for word in self.commands[0] if word.startswith(f"{key}=")]
+        words = self.commands[0] if self.commands else ()
+        found = [word.partition("=")[2] for word in words if word.startswith(f"{key}=")]
         return found[-1] if found else default
 
 
@@ -173,19 +173,13 @@ def train_item(task: tuple[Item, float], tell: Tell) -> Problem | None:
 
 
 def _train(item: Item, until: float, tell: Tell) -> Problem | None:
-    commands, worker = item.commands, multiprocessing.current_process().name
-    while commands:
-        cells = [(command, plan(compose_train(own_device(command, worker)))) for command in commands]
-        jobs = [job for _, job in cells]
-        if item.lock and not any(job.pending for job in jobs):
-            return Problem(TAKEN, "another process has trained it")
-        for stack in stacks_of(cells, sys.maxsize):
-            _train_stack([job for _, job in stack], until, tell)
-        commands = item.then(jobs) if item.then else ()
-    return None
-
-
-def _train_stack(jobs: Sequence[Job], until: float, tell: Tell) -> None:
+    if item.call:
+        item.call(until, tell)
+        return None
+    worker = multiprocessing.current_process().name
+    jobs = [plan(compose_train(own_device(command, worker))) for command in item.commands]
+    if item.lock and not any(job.pending for job in jobs):
+        return Problem(TAKEN, "another process has trained it")
     epochs, saves = jobs[0].settings.epochs, jobs[0].config["checkpoint_every"]
     times = [time.time()]
 
@@ -197,6 +191,7 @@ def _train_stack(jobs: Sequence[Job], until: float, tell: Tell) -> None:
             raise OutOfTime
 
     execute_together(jobs, on_epoch, lambda step, steps: tell(("search", step, steps)))
+    return None
 
 
 def fitting(minutes: Sequence[float], left: float) -> int:
@@ -217,6 +212,7 @@ def train(
     *,
     workers: int = 0,
     minutes: float = math.inf,
+    unit: str = "epochs",
     on_finish: Callable[[Item, Problem | None], str] = lambda *_: "",
 ) -> list[str]:
     """Train what is not done of all items, showing progress.
@@ -228,6 +224,7 @@ def train(
         title: what the progress display says.
         workers: processes at a time; 0 is one a core, or one a GPU.
         minutes: how long it may take: nothing is begun afterwards, and runs that save checkpoints stop in one.
+        unit: of what `epochs` of the items count.
         on_finish: called for each item when it has ended, with what went wrong or None; it returns a line to print, or
             nothing.
 
@@ -257,7 +254,7 @@ def train(
         if line := on_finish(pending[name], problem):
             display.say(line)
 
-    with ProgressDisplay(sum(item.epochs for item in pending.values()), title) as display:
+    with ProgressDisplay(sum(item.epochs for item in pending.values()), title, unit) as display:
         if done := sum(len(job.seeds) - len(job.pending) for job in jobs):
             display.say(f"{done} runs are done already and are not trained again (RERUN=1 does)")
         if not pending:

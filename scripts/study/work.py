@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import os
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +16,11 @@ from cmixup.files import write_atomically
 from scripts.driver.compose import compose_train
 from scripts.driver.locks import LOCKS, alone
 from scripts.driver.plan import plan
-from scripts.driver.workers import work_off
+from scripts.plan.schedule import Item, train
 from scripts.study.cell import Loader, train_cell
 from scripts.study.published import OF_CELL, TRAITS, Key, key_of_record, read, read_traits, write
 from scripts.study.rules import Cell, Rules
 from scripts.study.traits import describe
-
-Task = tuple[Path, Sequence[Cell], Rules, float]
 
 
 def cost(cell: Cell, rules: Rules) -> float:
@@ -42,7 +42,7 @@ def missing(folder: Path, cells: Sequence[Cell], rules: Rules) -> list[list[Cell
 
 
 def train_missing(folder: Path, cells: Sequence[Cell], rules: Rules, jobs: int = 0, minutes: float = 0) -> list[str]:
-    """Train what is missing, print how far it is, and return a line for every table that could not be trained.
+    """Train what is missing, show how far it is, and return a line for every table that could not be trained.
 
     Args:
         folder: the store of the cells; one that is done is not trained again.
@@ -52,42 +52,34 @@ def train_missing(folder: Path, cells: Sequence[Cell], rules: Rules, jobs: int =
         minutes: begin no cell after so long; 0 is no limit.
     """
     groups = missing(folder, cells, rules)
-    todo = {cell.key: cost(cell, rules) for group in groups for cell in group}
-    print(f"{len(cells) - len(todo)} of {len(cells)} cells are done; training {len(todo)}", flush=True)
-    started, total, spent, problems = time.time(), sum(todo.values()), list[float](), list[str]()
-    deadline = started + 60 * minutes if minutes else float("inf")
-
-    def show(name: str, ended: bool, told: Any) -> None:
-        if ended:
-            problems.extend([f"{name}: {told}"] if told else [])
-            return
-        spent.append(todo[told])
-        passed, share = (time.time() - started) / 60, sum(spent) / total
-        left = passed * (1 - share) / share
-        said = f"{len(spent)} of {len(todo)} cells trained in {passed:.1f} minutes, about {left:.0f} left"
-        print(f"{' '.join(told)}: {said}", flush=True)
-
-    tasks: dict[str, Task] = {" ".join(group[0].key[:2]): (folder, group, rules, deadline) for group in groups}
-    work_off(tasks, train_group, jobs or len(os.sched_getaffinity(0)), show)
-    return problems
+    todo = sum(map(len, groups))
+    print(f"{len(cells) - todo} of {len(cells)} cells are done; training {todo}", flush=True)
+    items = [
+        Item(" ".join(group[0].key[:2]), (), len(group), call=partial(train_group, folder, group, rules))
+        for group in groups
+    ]
+    workers = jobs or len(os.sched_getaffinity(0))
+    return train(items, "study", workers=workers, minutes=minutes or math.inf, unit="cells")
 
 
-def train_group(task: Task, tell: Callable[[Any], None]) -> None:
+def train_group(folder: Path, cells: Sequence[Cell], rules: Rules, until: float, tell: Callable[[Any], None]) -> None:
     """Train cells of one table and condition in a worker, and tell each that is done.
 
     Args:
-        task: the folder, the cells, the rules, and when to begin no more.
-        tell: called with the key of a cell.
+        folder: the store of the cells.
+        cells: which; none is begun after `until`, in seconds since 1970.
+        rules: of the study.
+        until: see `cells`.
+        tell: called with what the display shows of them.
     """
-    folder, cells, rules, deadline = task
     load = Loader()
-    for cell in cells:
-        if time.time() > deadline:
+    for k, cell in enumerate(cells, 1):
+        if time.time() > until:
             return
         with alone(folder / LOCKS, " ".join(cell.key)):
             if cell.key not in done(folder, rules):  # another command may have trained it
                 write(folder, rules, [train_cell(cell, rules, load)])
-        tell(cell.key)
+        tell(("epoch", k, len(cells), {}))
 
 
 def describe_missing(cells: Sequence[Cell], rules: Rules, path: Path = TRAITS) -> int:

@@ -106,7 +106,7 @@ def run(
     with pytest.MonkeyPatch.context() as patch:
         changed = {
             "time": SimpleNamespace(time=clock or train.clock), "compose_train": list, "plan": train.plan,
-            "stacks_of": lambda cells, _: [cells], "execute_together": train, "work_off": one_after_another,
+            "execute_together": train, "work_off": one_after_another,
         }  # fmt: skip
         for name, value in changed.items():
             patch.setattr(schedule, name, value)

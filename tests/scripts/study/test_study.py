@@ -340,15 +340,15 @@ def test_a_worker_stops_before_a_cell_that_would_begin_too_late(
     rules: Rules, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun: list[str] = []
-    told: list[tuple[str, str, str]] = []
+    told: list[tuple[object, ...]] = []
     now = iter([10.0, 20.0, 31.0])
     monkeypatch.setattr(work, "time", SimpleNamespace(time=lambda: next(now)))
     monkeypatch.setattr(work, "train_cell", lambda cell, *_: begun.append(cell.method))
     monkeypatch.setattr(work, "write", lambda *_: None)
     group = rules.cells(["penguin_mass"], ["all"], ["erm", "mixup", "cmixup"])
-    work.train_group((tmp_path, group, rules, 30.0), told.append)
+    work.train_group(tmp_path, group, rules, 30.0, told.append)
     assert begun == ["erm", "mixup"]
-    assert told == [cell.key for cell in group[:2]]
+    assert told == [("epoch", 1, 3, {}), ("epoch", 2, 3, {})]
 
 
 def test_a_loader_reads_each_seed_once_and_one_dataset_only() -> None:

@@ -17,8 +17,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cmixup.errors import InputError, check_count
+from cmixup.errors import InputError
 
+BINS, COMPONENTS = 10, 2  # C, and the principal components: densities in more dimensions need far more points
+MIN_POINTS = 5  # of a cell (bin, domain); pairs with a smaller one are left out of the mean
 # Densities are at least exp of this, in units of the kernel's coordinates.
 MIN_LOG_DENSITY = math.log(1e-12)
 # A spread below this fraction of the largest spread, or of a feature's largest value, counts as none.
@@ -35,93 +37,67 @@ class Invariance:
         pairs: number of ordered pairs (bin, e, e') that `value` is the mean of; the pairs of a domain with itself
             count, and are 0.
         valid_fraction: `pairs` divided by the number of all pairs, C E^2.
-        domains: E, the number of domains.
     """
 
     value: float
     pairs: int
     valid_fraction: float
-    domains: int
 
 
-def learned_invariance(
-    features: Tensor,
-    y: Tensor,
-    domain: Tensor,
-    *,
-    bins: int = 10,
-    components: int = 2,
-    min_points: int = 5,
-    max_domains: int | None = None,
-) -> Invariance:
+def learned_invariance(features: Tensor, y: Tensor, domain: Tensor, *, max_domains: int | None = None) -> Invariance:
     """Return the pairwise label-conditional divergence of a representation between domains.
 
     Args:
         features: `(N, D)`, the representation of every row, in evaluation mode.
         y: `(N,)` or `(N, 1)` float labels.
         domain: `(N,)` int64, the domain of every row.
-        bins: C, the number of label bins of equal counts; equal labels share a bin.
-        components: number of principal components kept, at most D. Densities in many dimensions need far more points.
-        min_points: points that a cell (bin, domain) must have, 2 or more; pairs with a smaller one are left out of the
-            mean.
-        max_domains: number of domains looked at, 2 or more: those with most rows, and those as large as the last of
-            them; all by default.
+        max_domains: number of domains looked at: those with most rows, and those as large as the last of them; all by
+            default.
 
     Raises:
-        InputError: features are not finite, there is a single domain, or an option is out of range.
+        InputError: features are not finite, or there is a single domain.
     """
     if not bool(torch.isfinite(features).all()):
         raise InputError("features has values that are not finite")
     h, labels, codes = features.detach().cpu().double(), y.cpu().double().reshape(-1).numpy(), domain.cpu().numpy()
-    check_count("bins", bins, 1)
-    check_count("min_points", min_points, 2)
-    if check_count("components", components, 1) > h.shape[1]:
-        raise InputError(f"components must be at most the {h.shape[1]} features, got {components!r}")
     if max_domains is not None:
-        kept = _of_largest(codes, check_count("max_domains", max_domains, 2))
+        kept = _of_largest(codes, max_domains)
         h, labels, codes = h[kept], labels[kept], codes[kept]
     names, codes = np.unique(codes, return_inverse=True)
     if len(names) < 2:
         raise InputError(f"domain must have two values or more, got {names.tolist()}")
     n_domains = len(names)
-    cells = label_bins(labels, bins) * n_domains + codes
-    counts = np.bincount(cells, minlength=bins * n_domains)
-    valid = counts >= min_points
-    pairs = int((valid.reshape(bins, n_domains).sum(axis=1) ** 2).sum())
-    fraction = pairs / (bins * n_domains**2)
+    cells = label_bins(labels) * n_domains + codes
+    counts = np.bincount(cells, minlength=BINS * n_domains)
+    valid = counts >= MIN_POINTS
+    pairs = int((valid.reshape(BINS, n_domains).sum(axis=1) ** 2).sum())
     if not pairs:
-        return Invariance(math.nan, 0, 0.0, n_domains)
+        return Invariance(math.nan, 0, 0.0)
 
     used = torch.from_numpy(valid[cells])
     within = torch.from_numpy(cells)[used]
-    z, scott = _kernel_coordinates(principal_components(h, components)[used], within)
+    z, scott = _kernel_coordinates(principal_components(h)[used], within)
     total = 0.0
-    for c in range(bins):
+    for c in range(BINS):
         here = within // n_domains == c
         total += float(_divergences(z[here] / scott, within[here], scott))
-    return Invariance(total / pairs, pairs, fraction, n_domains)
+    return Invariance(total / pairs, pairs, pairs / (BINS * n_domains**2))
 
 
-def label_bins(labels: np.ndarray, bins: int) -> np.ndarray:
-    """Return the bin `(N,)` int64 of every label `(N,)`, from 0 to `bins` - 1.
-
-    Bins have equal counts, except that equal labels share a bin.
-    """
-    edges = np.quantile(labels, np.arange(1, bins) / bins)
+def label_bins(labels: np.ndarray) -> np.ndarray:
+    """Return the bin `(N,)` int64 of every label `(N,)`: of equal counts, except that equal labels share a bin."""
+    edges = np.quantile(labels, np.arange(1, BINS) / BINS)
     return np.searchsorted(edges, labels, side="right")
 
 
-def principal_components(h: Tensor, components: int) -> Tensor:
-    """Return the first principal components `(N, components)` of standardised features `(N, D)`.
-
-    A constant feature stays 0.
-    """
+def principal_components(h: Tensor) -> Tensor:
+    """Return the first principal components `(N, COMPONENTS)` of standardised features `(N, D)`; a constant stays 0."""
     centred = h - h.mean(dim=0)
     spread = centred.square().mean(dim=0).sqrt()
     constant = spread <= MIN_RELATIVE_SPREAD * h.abs().amax(dim=0)
     z = torch.where(constant, 0.0, centred / torch.where(constant, 1.0, spread))
     _, _, directions = torch.linalg.svd(z, full_matrices=False)
-    return z @ directions[:components].mT
+    return z @ directions[:COMPONENTS].mT
 
 
 def _kernel_coordinates(scores: Tensor, cell: Tensor) -> tuple[Tensor, float]:

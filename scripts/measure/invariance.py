@@ -21,13 +21,13 @@ from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from cmixup.backbone import Backbone
-from cmixup.data import RegressionData
-from cmixup.errors import InputError, check_choice
+from cmixup.data import RegressionData, Split
+from cmixup.errors import InputError
 from cmixup.training.loader import BatchLoader
 from cmixup.training.predict import predict
 from scripts.driver.devices import pick_device
 from scripts.driver.words import Words
-from scripts.measure.divergence import learned_invariance
+from scripts.measure.divergence import COMPONENTS, learned_invariance
 from scripts.measure.load_run import KEYS as COMMON
 from scripts.measure.load_run import Report, check_publishable, dataset_of, finished, model_of, results_of, saved, write
 from scripts.records.experiment import RESULTS, load_experiment
@@ -40,42 +40,32 @@ EXPERIMENT, FILE = "table3", "invariance.csv"
 DATASETS = "crime,skillcraft"
 KEYS = COMMON | {
     "datasets": f"of these runs; default {DATASETS}",
-    "split": "whose domains, train (the figure's) or test; default train",
-    "components": "principal components of the representation; default 2, which the figure shows",
 }
 INVARIANCE_COLUMNS = (
     "dataset", "method", "preset", "seed", "split", "domains", "components", "value", "valid_fraction", "pairs", "run",
 )  # fmt: skip
-# What a row is of, but for method and seed: a new measurement replaces all of them.
-CELL = ("dataset", "preset", "split", "components")
 LARGEST = 10  # domains of the merged version
-DRAWN = {"split": "train", "components": "2"}
 
 
-def measure(
-    report: Report, out: Path, split: str = "train", components: int = 2, device: torch.device = CPU
-) -> list[dict[str, Any]]:
+def measure(report: Report, out: Path, device: torch.device = CPU) -> list[dict[str, Any]]:
     """Return the rows of one run: over all domains, and over the largest ones where there are more than those.
 
     Args:
         report: of the run.
         out: where it lies.
-        split: whose domains, "train" or "test".
-        components: principal components of the representation.
         device: where the representation is computed.
     """
     data = _load(json.dumps(report["config"]["dataset"]), report["seed"])
-    part = getattr(data, split)
-    h = features(model_of(report, data, out), data, split, report["config"]["train"]["eval_batch_size"], device)
+    h = features(model_of(report, data, out), data.train, report["config"]["train"]["eval_batch_size"], device)
     sizes: dict[str, int | None] = {"all": None}
-    if len(part.domain.unique()) > LARGEST:
+    if len(set(data.train.domain.tolist())) > LARGEST:
         sizes[f"largest {LARGEST}"] = LARGEST
     rows = []
     for domains, largest in sizes.items():
-        found = learned_invariance(h, part.y, part.domain, components=components, max_domains=largest)
+        found = learned_invariance(h, data.train.y, data.train.domain, max_domains=largest)
         rows.append(
             {name: report[name] for name in ("dataset", "method", "preset", "seed", "run")}
-            | {"split": split, "domains": domains, "components": components, "value": f"{found.value:.6g}",
+            | {"split": "train", "domains": domains, "components": COMPONENTS, "value": f"{found.value:.6g}",
                "valid_fraction": f"{found.valid_fraction:.4g}", "pairs": found.pairs}
         )  # fmt: skip
     return rows
@@ -87,26 +77,25 @@ def _load(dataset: str, seed: int) -> RegressionData:
     return dataset_of({"config": {"dataset": json.loads(dataset)}}).load(seed)
 
 
-def features(model: nn.Module, data: RegressionData, split: str, batch_size: int, device: torch.device = CPU) -> Tensor:
+def features(model: nn.Module, split: Split, batch_size: int, device: torch.device = CPU) -> Tensor:
     """Return the representation `(N, D)` of a split, in evaluation mode."""
-    rows = BatchLoader([getattr(data, split)], device)
+    rows = BatchLoader([split], device)
     assert isinstance(model, Backbone)
     return predict(lambda _, x: model.features(x), model.to(device), rows, batch_size).cpu()
 
 
 def merged(old: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return rows as CSV text beside the old ones, but for those of the same datasets and settings."""
-    replaced = {tuple(str(r[name]) for name in CELL) for r in rows}
-    kept = [r for r in old if tuple(r[name] for name in CELL) not in replaced]
-    order = ("dataset", "preset", "split", "components", "domains", "method")
+    """Return rows as CSV text beside the old ones, but for those of the same dataset and preset."""
+    replaced = {(r["dataset"], r["preset"]) for r in rows}
+    kept = [r for r in old if (r["dataset"], r["preset"]) not in replaced]
+    order = ("dataset", "preset", "domains", "method")
     together = sorted([*kept, *rows], key=lambda r: ([str(r[name]) for name in order], int(r["seed"])))
     return to_csv(together, INVARIANCE_COLUMNS)
 
 
 def figures(results: Path = RESULTS) -> dict[str, Figure]:
     """Return the figure of every preset that `results/invariance.csv` holds, by its path below `results`."""
-    rows = [r for r in saved(results / FILE) if all(r[name] == value for name, value in DRAWN.items())]
-    order = load_experiment(EXPERIMENT).methods
+    rows, order = saved(results / FILE), load_experiment(EXPERIMENT).methods
     return {
         f"figures/invariance_{preset}.png": invariance_figure([r for r in rows if r["preset"] == preset], order)
         for preset in sorted({r["preset"] for r in rows})
@@ -131,14 +120,13 @@ def runs(out: Path, preset: str, datasets: Sequence[str]) -> list[dict[str, Any]
 
 def run(given: Words) -> None:
     """Measure the runs that the words say, one dataset and method after another."""
-    split, results, device = given.get("split", "train"), results_of(given), pick_device(given.get("device", "auto"))
-    check_choice("split", split, ("train", "test"))
+    results, device = results_of(given), pick_device(given.get("device", "auto"))
     datasets = [d for d in given.get("datasets", DATASETS).split(",") if d]
     reports = runs(given.out, given.get("preset", "paper"), datasets)
     check_publishable(given, reports)
     rows = []
     for (dataset, method), group in groupby(reports, key=lambda r: (r["dataset"], r["method"])):
-        new = [row for r in group for row in measure(r, given.out, split, given.count("components", 2), device)]
+        new = [row for r in group for row in measure(r, given.out, device)]
         rows += new
         for domains in dict.fromkeys(row["domains"] for row in new):
             found = summarise([float(row["value"]) for row in new if row["domains"] == domains])

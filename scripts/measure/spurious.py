@@ -1,16 +1,15 @@
 """The spurious-strength table: one ERM model of RCF-MNIST, scored on test images in two colourings.
 
 The same test images and angles are coloured as in training (the paper's "w/o shift") and reversed ("w/ shift"). Runs
-are those of Table 3, whose ratio is the dataset's, and of other ratios. `ratios=` trains what is not done yet of these
-if that takes at most `budget=` minutes each. All finished runs enter results/spurious.csv, and from that the table is
-rendered.
+are those of Table 3, whose ratio is the dataset's, and of other ratios, which `python -m scripts.train -m` trains with
+`dataset=rcf_mnist method=erm preset=paper experiment.name=table_spurious dataset.ratio=0.5,0.6`. All finished runs
+enter results/spurious.csv, and from that the table is rendered.
 
-Example: python -m scripts.measure spurious ratios=0.5,0.6,0.7,0.8,0.9,1.0 train.epochs=10
+Example: python -m scripts.measure spurious preset=cpu
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,10 +18,8 @@ import torch
 
 from cmixup.errors import InputError
 from cmixup.metrics import METRICS
-from scripts.driver.cli import label
 from scripts.driver.compose import compose_train
 from scripts.driver.devices import pick_device
-from scripts.driver.plan import Job, plan
 from scripts.driver.words import Words
 from scripts.measure.load_run import KEYS as COMMON
 from scripts.measure.load_run import (
@@ -36,8 +33,6 @@ from scripts.measure.load_run import (
     saved,
     write,
 )
-from scripts.plan.costs import estimate_minutes
-from scripts.plan.schedule import items_of, train
 from scripts.records import names
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv, to_csv
@@ -48,12 +43,7 @@ TABLE, MAIN = "table_spurious", "table3"  # other ratios than the dataset's belo
 DATASET, METHOD, METRIC, PAPER = "rcf_mnist", "erm", "rmse", "tab:spu_strength"
 COLOURS = {"same": "no-shift", "reversed": "shift"}  # of test images, and what the paper's rows call them
 FILE = "spurious.csv"
-KEYS = COMMON | {
-    "ratios": "numbers between commas, 0.5 to 1, which are trained first; default none",
-    "seeds": "of these runs; default 3",
-    "budget": "minutes that training a ratio may take; default 30",
-    "train.": "options of scripts.train for these runs, such as train.epochs=10",
-}
+KEYS = COMMON
 MAY_DIFFER = {"dataset.ratio", "train.epochs"}  # from a preset
 SPURIOUS_COLUMNS = ("preset", "ratio", "epochs", "seed", *COLOURS, "notes", "run")
 
@@ -91,32 +81,18 @@ def runs(out: Path, preset: str) -> list[dict[str, Any]]:
 def render_tables(results: Path = RESULTS) -> dict[str, str]:
     """Return the tables that `results/spurious.csv` gives, one a preset, by their paths below results/."""
     rows = saved(results / FILE)
-    texts = {}
-    for preset in sorted({r["preset"] for r in rows}):
-        mine = [r for r in rows if r["preset"] == preset]
-        texts[f"tables/{TABLE}_{preset}.md"] = table(mine, preset)
-        texts[f"tables/{TABLE}_{preset}.csv"] = table_csv(mine)
-    return texts
+    return {
+        f"tables/{TABLE}_{preset}.md": table([r for r in rows if r["preset"] == preset], preset)
+        for preset in sorted({r["preset"] for r in rows})
+    }
 
 
-def cells(rows: Sequence[Mapping[str, str]]) -> dict[tuple[float, int], dict[str, Score]]:
-    """Return the table's cells by ratio and epochs, and by colouring; the paper's ratio is the dataset's."""
+def table(rows: Sequence[Mapping[str, str]], preset: str) -> str:
+    """Return the table as Markdown; the paper's numbers stand beside the dataset's own ratio."""
     standard = float(compose_train([f"dataset={DATASET}"]).dataset.ratio)
     paper = {
         r["setting"]: float(r["mean"]) for r in read_csv(RESULTS / "paper" / "results.csv") if r["table"] == PAPER
     }  # fmt: skip
-    found = {}
-    for ratio, epochs in sorted({(float(r["ratio"]), int(r["epochs"])) for r in rows}):
-        mine = [r for r in rows if (float(r["ratio"]), int(r["epochs"])) == (ratio, epochs)]
-        found[ratio, epochs] = {
-            colour: Score(summarise([float(r[colour]) for r in mine]), paper[setting] if ratio == standard else None)
-            for colour, setting in COLOURS.items()
-        }
-    return found
-
-
-def table(rows: Sequence[Mapping[str, str]], preset: str) -> str:
-    """Return the table as Markdown."""
     cell = f"{names.dataset_title(DATASET)}, {names.method_title(METHOD)}"
     title = f"{cell}: strength of the spurious colour, preset {preset}"
     epochs_of_paper = compose_train([f"dataset={DATASET}", "preset=paper"]).train.epochs
@@ -128,9 +104,14 @@ def table(rows: Sequence[Mapping[str, str]], preset: str) -> str:
     )
     head = ["ratio", "epochs", "n", *(c for side in ("w/o", "w/") for c in (f"{side} shift, ours", "paper", "diff"))]
     body = []
-    for (ratio, epochs), by_colour in cells(rows).items():
-        line = [f"{ratio:g}", str(epochs), str(next(c.ours.n for c in by_colour.values() if c.ours))]
-        body.append([*line, *(t(c) for c in by_colour.values() for t in (ours_text, paper_text, difference_text))])
+    for ratio, epochs in sorted({(float(r["ratio"]), int(r["epochs"])) for r in rows}):
+        mine = [r for r in rows if (float(r["ratio"]), int(r["epochs"])) == (ratio, epochs)]
+        scores = [
+            Score(summarise([float(r[colour]) for r in mine]), paper[setting] if ratio == standard else None)
+            for colour, setting in COLOURS.items()
+        ]
+        line = [f"{ratio:g}", str(epochs), str(len(mine))]
+        body.append([*line, *(t(c) for c in scores for t in (ours_text, paper_text, difference_text))])
     notes = dict.fromkeys(note for r in rows for note in r["notes"].split("; ") if note)
     return (
         "\n".join([f"## {title}", "", legend, "", *markdown_rows(head, body), "", *(f"- {n}" for n in notes)]).rstrip()
@@ -138,52 +119,14 @@ def table(rows: Sequence[Mapping[str, str]], preset: str) -> str:
     )
 
 
-def table_csv(rows: Sequence[Mapping[str, str]]) -> str:
-    """Return the table as CSV, one row a ratio, number of epochs and colouring."""
-    lines = [
-        {"ratio": ratio, "epochs": epochs, "setting": COLOURS[colour], "n": cell.ours.n if cell.ours else 0,
-         "mean": cell.ours.mean if cell.ours else None, "std": cell.ours.std if cell.ours else None,
-         "paper_mean": cell.paper, "difference": cell.difference}
-        for (ratio, epochs), by_colour in cells(rows).items()
-        for colour, cell in by_colour.items()
-    ]  # fmt: skip
-    return to_csv(lines, list(lines[0]))
-
-
-def plan_ratios(
-    ratios: Sequence[float], words: Sequence[str], budget: float
-) -> tuple[list[tuple[list[str], Job]], list[str]]:
-    """Return the jobs of these ratios, and a line with the command for each that would take longer than `budget`."""
-    standard = float(compose_train([f"dataset={DATASET}"]).dataset.ratio)
-    cells, missing = [], []
-    for ratio in ratios:
-        command = [
-            f"dataset={DATASET}", f"method={METHOD}", f"experiment.name={MAIN if ratio == standard else TABLE}",
-            f"dataset.ratio={ratio}", "logger=none", *words,
-        ]  # fmt: skip
-        job = plan(compose_train(command))
-        minutes = estimate_minutes(job)
-        if minutes > budget:
-            missing.append(f"{label(job)}: about {minutes:.0f} min here; python -m scripts.train {' '.join(command)}")
-        else:
-            cells.append((command, job))
-    return cells, missing
-
-
 def run(given: Words) -> None:
-    """Train the ratios that the words say, then score all finished runs."""
+    """Score all finished runs of a preset."""
     results, preset, device = results_of(given), given.get("preset", "paper"), given.get("device", "auto")
-    words = [f"preset={preset}", f"seeds={given.seeds(3)}".replace(" ", ""), f"out={given.out}", f"device={device}"]
-    words += [f"{key}={value}" for key, value in given.items() if key.startswith("train.")]
-    jobs, problems = plan_ratios(given.numbers("ratios"), words, given.number("budget", 30))
-    problems += train(items_of([job] for job in jobs), TABLE) if jobs else []
-    for line in problems:
-        print(f"not trained: {line}", file=sys.stderr)
     reports = runs(given.out, preset)
     if not reports:
         raise InputError(
             f"out {given.out} holds no finished run of {METHOD} on {DATASET}, preset {preset!r}; "
-            f"ratios=0.8 trains Table 3's"
+            f"make reproduce-table-spurious PRESET={preset}"
         )
     check_publishable(given, reports)
     rows = sorted(score(reports, given.out, pick_device(device)), key=lambda r: r["run"])

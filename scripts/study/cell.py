@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -19,7 +20,7 @@ from scripts.driver.provenance import environment
 from scripts.plan.schedule import stacks_of
 from scripts.study.rules import Cell, Rules
 
-LoadFn = Callable[[Job, int], RegressionData]
+ScoreFn = Callable[[Job, RunResult, RegressionData, str], float]  # of a run on a part
 
 
 class Loader:
@@ -67,53 +68,58 @@ def train_cell(cell: Cell, rules: Rules, load: Loader) -> tuple[dict[str, Any], 
     Raises:
         InputError: a table that cannot be read, or every trial diverged.
     """
-    started, shared = time.perf_counter(), rules.words(cell)
+    started = time.perf_counter()
     trials = rules.trials(cell.method)
-    jobs = [plan(compose_train([*shared, *words])) for words in trials]
+    jobs = [plan(compose_train([*rules.words(cell), *words])) for words in trials]
     torch.set_num_threads(1)
-    results, data = train_trials(trials, jobs, rules.tune_seed, load), load(jobs[0], rules.tune_seed)
-    scores = np.array([_score(result, data, "val", load.std) for result in results])
-    if not np.isfinite(scores).any():
-        raise InputError(f"every trial of {' '.join(cell.key)} diverged")
-    best = int(scores.argmin())
-    job, seeds = jobs[best], list(range(rules.seeds))
-    (final,) = train_runs([job], seeds, load)
-    each = [load(job, seed) for seed in seeds]
-    rows = []
-    for seed, one, d in zip(seeds, final, each, strict=True):
-        both = {part: _score(one, d, part, load.std) for part in ("val", "test")}
-        rows.append({"seed": seed, **both, "best_epoch": one.best_epoch})
-    tried = [{"options": words, "val": score} for words, score in zip(trials, scores.tolist(), strict=True)]
+
+    def score(_: Job, result: RunResult, data: RegressionData, part: str) -> float:
+        found = nrmse(_prediction(result, data, part), getattr(data, part).y.numpy(), load.std)
+        return found if math.isfinite(found) else math.inf
+
+    best, scores, final = tune(jobs, rules, load, score)
+    data = [load(jobs[best], seed) for seed in range(rules.seeds)]
+    rows = [
+        {"seed": seed, **{part: score(jobs[best], run, d, part) for part in ("val", "test")},
+         "best_epoch": run.best_epoch}
+        for seed, (run, d) in enumerate(zip(final, data, strict=True))
+    ]  # fmt: skip
     record = {
         "table": cell.table.name, "condition": cell.condition.name, "method": cell.method, "options": trials[best],
-        "trials": tried, "train_rows": len(each[0].train), "val_rows": len(each[0].val), "std": load.std.tolist(),
-        "seeds": rows, "rules": rules.checksum, "checksums": dict(each[0].checksums),
-        "seconds": time.perf_counter() - started, **environment(job.device),
+        "trials": [{"options": words, "val": val} for words, val in zip(trials, scores, strict=True)],
+        "train_rows": len(data[0].train), "val_rows": len(data[0].val), "std": load.std.tolist(), "seeds": rows,
+        "rules": rules.checksum, "checksums": dict(data[0].checksums), "seconds": time.perf_counter() - started,
+        **environment(jobs[best].device),
     }  # fmt: skip
-    prediction = [_prediction(result, d, "test") for result, d in zip(final, each, strict=True)]
-    return record, prediction, [d.test.y.numpy() for d in each]
+    prediction = [_prediction(run, d, "test") for run, d in zip(final, data, strict=True)]
+    return record, prediction, [d.test.y.numpy() for d in data]
 
 
-def train_trials(trials: Sequence[list[str]], jobs: Sequence[Job], seed: int, load: LoadFn) -> list[RunResult]:
-    """Train the jobs of all trials on one seed, those that can as one stack; return the results in the jobs' order."""
+def tune(jobs: Sequence[Job], rules: Rules, load: Loader, score: ScoreFn) -> tuple[int, list[float], list[RunResult]]:
+    """Train trials on the tuning seed, those that can as one stack, and then all seeds of the best.
+
+    Returns:
+        The place of the best, the validation scores of all, and the results of its seeds.
+
+    Raises:
+        InputError: every trial diverged.
+    """
     found: dict[int, RunResult] = {}
-    for stack in stacks_of(list(zip(trials, jobs, strict=True))):
-        results = train_runs([job for _, job in stack], [seed], load)
-        found |= {id(job): result for (_, job), (result,) in zip(stack, results, strict=True)}
-    return [found[id(job)] for job in jobs]
+    for stack in stacks_of([((), job) for job in jobs]):
+        own = [job for _, job in stack]
+        found |= zip(map(id, own), train_runs(own, [rules.tune_seed], load), strict=True)
+    data = load(jobs[0], rules.tune_seed)
+    scores = [score(job, found[id(job)], data, "val") for job in jobs]
+    if not np.isfinite(scores).any():
+        raise InputError("every trial diverged")
+    best = int(np.argmin(scores))
+    return best, scores, train_runs([jobs[best]], range(rules.seeds), load)
 
 
-def train_runs(jobs: Sequence[Job], seeds: Sequence[int], load: LoadFn) -> list[list[RunResult]]:
+def train_runs(jobs: Sequence[Job], seeds: Sequence[int], load: Loader) -> list[RunResult]:
     """Train all seeds of jobs that share a stack; return the results by job, then seed."""
     runs = [make_run(job, seed, load(job, seed)) for job in jobs for seed in seeds]
-    results = train(runs, jobs[0].settings, jobs[0].device)
-    return [results[k * len(seeds) : (k + 1) * len(seeds)] for k in range(len(jobs))]
-
-
-def _score(result: RunResult, data: RegressionData, part: str, std: np.ndarray) -> float:
-    if result.failure:
-        return float("inf")
-    return nrmse(_prediction(result, data, part), getattr(data, part).y.numpy(), std)
+    return train(runs, jobs[0].settings, jobs[0].device)
 
 
 def _prediction(result: RunResult, data: RegressionData, part: str) -> np.ndarray:

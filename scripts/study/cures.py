@@ -27,7 +27,7 @@ from cmixup.training.trainer import RunResult
 from scripts.driver.compose import compose_train
 from scripts.driver.plan import Job, plan
 from scripts.driver.provenance import environment
-from scripts.study.cell import Loader, nrmse, train_runs, train_trials
+from scripts.study.cell import Loader, nrmse, tune
 from scripts.study.rules import SHARED_WORDS, Rules
 from scripts.study.traits import mixing_bias, quick_fit
 
@@ -234,30 +234,20 @@ def train_arm(table: str, name: str, rules: Rules, load: Loader, say: Callable[[
     jobs = [plan(compose_train([*TABLES[table], *SHARED_WORDS, *words])) for words in arm.words]
     if arm.strengths:
         jobs = [_curved(job, strength) for job, strength in zip(jobs, arm.strengths, strict=True)]
-    results, data = train_trials(arm.words, jobs, rules.tune_seed, load), load(jobs[0], rules.tune_seed)
-    scores = np.array([error(j, r, data, "val", undo=arm.undo) for j, r in zip(jobs, results, strict=True)])
-    best = int(scores.argmin())
+    best, _, final = tune(jobs, rules, load, partial(error, undo=arm.undo))
     say(f"{table} {name}: chose {' '.join(arm.words[best])}")
-    job, seeds = jobs[best], list(range(rules.seeds))
-    (final,) = train_runs([job], seeds, load)
-    rows = []
-    for seed, result in zip(seeds, final, strict=True):
+    job, rows = jobs[best], []
+    for seed, result in enumerate(final):
         data = load(job, seed)
         row = {"seed": seed, "test": error(job, result, data, "test", undo=arm.undo)}
         if name == "erm":
             row |= {f"bias {key}": value for key, value in biases(predictor(job, result, data), data).items()}
         rows.append(row)
-    chosen = {"options": arm.words[best], "strength": arm.strengths[best] if arm.strengths else None}
     return {
-        "table": table,
-        "arm": name,
-        **chosen,
-        "train_rows": len(load(job, 0).train),
-        "unit": job.dataset.unit,
-        "seeds": rows,
-        "rules": rules.checksum,
-        **environment(job.device),
-    }
+        "table": table, "arm": name, "options": arm.words[best],
+        "strength": arm.strengths[best] if arm.strengths else None, "train_rows": len(load(job, 0).train),
+        "unit": job.dataset.unit, "seeds": rows, "rules": rules.checksum, **environment(job.device),
+    }  # fmt: skip
 
 
 def label_std(data: RegressionData) -> np.ndarray:

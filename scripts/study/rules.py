@@ -34,19 +34,13 @@ class Table:
         name: ours.
         rows: that have every target.
         targets: columns to predict.
-        features: columns, a category counted as one.
         words: of the command line.
-        unit: of its label.
-        about: what is predicted, and the source.
     """
 
     name: str
     rows: int
     targets: int
-    features: int
     words: tuple[str, ...]
-    unit: str
-    about: str
 
 
 @dataclass(frozen=True)
@@ -55,17 +49,17 @@ class Condition:
 
     Attributes:
         name: such as "rows100".
+        methods: names in the rules.
         train_rows: at most, or None for all.
         label_noise: in standard deviations of the training labels.
-        methods: names in the rules.
         val_rows: at most, or None for all.
         label_noise_val: whether the validation labels have as much noise.
     """
 
     name: str
-    train_rows: int | None
-    label_noise: float
     methods: tuple[str, ...]
+    train_rows: int | None = None
+    label_noise: float = 0.0
     val_rows: int | None = None
     label_noise_val: bool = False
 
@@ -193,17 +187,10 @@ def load_rules(path: Path = RULES) -> Rules:
         methods = list(given["methods"]) if about["methods"] == "all" else about["methods"]
         if wrong := [method for method in methods if method not in given["methods"]]:
             raise InputError(f"condition {name} of {path} has a method {wrong[0]!r} that the rules do not have")
-        conditions.append(
-            Condition(
-                name, about.get("train_rows"), about.get("label_noise", 0.0), tuple(methods), about.get("val_rows"),
-                about.get("label_noise_val", False),
-            )
-        )  # fmt: skip
-    return Rules(
-        path.stem, tables, tuple(conditions), given["methods"], tuple(given["rates"]), given["points"],
-        given["tune_seed"], given["seeds"], given["max_rows"], given["level"],
-        " ".join(sha256_of(file) for file in [*files, listed]),
-    )  # fmt: skip
+        conditions.append(Condition(name, **{**about, "methods": tuple(methods)}))
+    told = {key: given[key] for key in ("methods", "points", "tune_seed", "seeds", "max_rows", "level")}
+    checksum = " ".join(sha256_of(file) for file in [*files, listed])
+    return Rules(path.stem, tables, tuple(conditions), rates=tuple(given["rates"]), checksum=checksum, **told)
 
 
 def _table(row: Mapping[str, str]) -> Table:
@@ -212,10 +199,7 @@ def _table(row: Mapping[str, str]) -> Table:
     words = [f"dataset.package={row['package']}", f"dataset.item={row['item']}"]
     words += [override(f"dataset.{key}", names) for key, names in columns.items() if names]
     words += ["dataset.log_target=true"] if row["log_target"] == "1" else []
-    features = int(row["numeric"]) + int(row["categorical_count"])
-    return Table(
-        row["name"], int(row["rows"]), len(columns["target"]), features, tuple(words), row["unit"], row["what"]
-    )
+    return Table(row["name"], int(row["rows"]), len(columns["target"]), tuple(words))
 
 
 def _names(joined: str) -> list[str]:

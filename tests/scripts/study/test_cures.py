@@ -16,7 +16,7 @@ from cmixup.data import RegressionData, Split
 from cmixup.mixing.lam import Beta
 from cmixup.pairing.label import LabelDistance
 from scripts.study import __main__ as command
-from scripts.study import cures, cures_page
+from scripts.study import cell, cures, cures_page
 from scripts.study.cures import STRENGTHS, CurvedBeta, arms, bias_to_noise, pull_of
 from scripts.study.rules import load_rules
 from tests.helpers import CPU
@@ -86,10 +86,10 @@ def test_options_are_chosen_on_validation_by_the_predictions_that_are_scored(
     monkeypatch.setattr(cures, "arms", lambda _: {"mixup": cures.Arm([["second"], ["first"]], undo=undo)})
     for name, stand_in in (
         ("compose_train", list), ("plan", plan), ("error", error),
-        ("train_trials", lambda _, jobs, *__: [None] * len(jobs)),
-        ("train_runs", lambda jobs, seeds, _: [[None] * len(seeds)] * len(jobs)),
     ):  # fmt: skip
         monkeypatch.setattr(cures, name, stand_in)
+    monkeypatch.setattr(cell, "train_runs", lambda jobs, seeds, _: [None] * len(seeds) * len(jobs))
+    monkeypatch.setattr(cell, "stacks_of", lambda cells: [cells])
     record = cures.train_arm("airfoil", "mixup", load_rules(), lambda *_: data_of(lambda x: x[:, 0]), print)
     assert record["options"] == ["first"]
     assert {row["test"] for row in record["seeds"]} == {2.0}

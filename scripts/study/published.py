@@ -6,6 +6,7 @@ and results/ are such stores, so that publishing copies from one to the other, a
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -37,7 +38,6 @@ OF_RUN = ("experiment", "dataset", "model", "method", "preset", "options", "seed
 
 Record = dict[str, Any]
 Key = tuple[str, str, str]
-Trained = tuple[Record, Sequence[np.ndarray], Sequence[np.ndarray]]  # with predictions and labels of each seed
 
 
 def experiment_of(rules: Rules) -> str:
@@ -45,13 +45,21 @@ def experiment_of(rules: Rules) -> str:
     return "study" if rules.name == RULES.stem else f"study_{rules.name}"
 
 
-def to_reports(record: Mapping[str, Any], rules: Rules) -> list[Record]:
-    """Return a cell's seeds and trials as reports of runs."""
-    table, condition, method = (record[key] for key in OF_CELL)
+def to_runs(
+    record: Mapping[str, Any], predictions: Sequence[np.ndarray], targets: Sequence[np.ndarray], rules: Rules
+) -> list[tuple[Record, Parts | None]]:
+    """Return a cell's seeds and trials as reports of runs, those of seeds with their predictions.
+
+    Args:
+        record: of the cell.
+        predictions, targets: of the test rows of each seed, `(n, d_y)`.
+        rules: of the study.
+    """
+    table, condition, method = key_of_record(record)
     own = {"experiment": experiment_of(rules), "dataset": table, "model": "fcn3", "method": method, "preset": "default"}
     run, shared = f"{own['experiment']}/{table}/{condition}/{method}", dict(record)
     for key in (*OF_CELL, "options", "trials", "seeds"):
-        shared.pop(key, None)
+        shared.pop(key)
     finals = [
         {**own, "options": {"condition": condition}, "seed": row["seed"], "run": f"{run}/seed={row['seed']}",
          "words": record["options"], "scores": {part: {NRMSE: row[part]} for part in ("val", "test")}, "facts": {},
@@ -64,11 +72,14 @@ def to_reports(record: Mapping[str, Any], rules: Rules) -> list[Record]:
          "scores": {"val": {NRMSE: trial["val"]}}, "facts": {}}
         for k, trial in enumerate(record["trials"])
     ]  # fmt: skip
-    return [*finals, *trials]
+    parts: list[Parts | None] = [
+        {"test": Scored({"": f}, y, np.zeros(len(y), np.uint8))} for f, y in zip(predictions, targets, strict=True)
+    ]
+    return [*zip(finals, parts, strict=True), *((trial, None) for trial in trials)]
 
 
 def to_record(reports: Iterable[Mapping[str, Any]]) -> Record:
-    """Return a cell's record of the reports of its runs, the reverse of `to_reports`."""
+    """Return a cell's record of the reports of its runs, the reverse of `to_runs`."""
     order = sorted(reports, key=lambda report: (report["options"].get("trial", -1), report["seed"]))
     finals, trials = [r for r in order if "trial" not in r["options"]], [r for r in order if "trial" in r["options"]]
     first = finals[0]
@@ -109,29 +120,19 @@ def read(rules: Rules, store: Path = RESULTS) -> list[Record]:
     return found
 
 
-def write(store: Path, rules: Rules, made: Iterable[Trained]) -> None:
-    """Write cells into a store, in the place of those of their keys.
-
-    Args:
-        store: the folder.
-        rules: of the study.
-        made: records with predictions and labels of the test rows of each seed, `(n, d_y)`; a table's together.
+def write(store: Path, runs: Iterable[tuple[Record, Parts | None]]) -> None:
+    """Write reports of runs, a table's together, with the predictions of those that have some, into a store.
 
     Raises:
         InputError: other test rows than the cells there have; nothing has been written of their table then.
     """
-    for table, cells in itertools.groupby(made, key=lambda each: each[0]["table"]):
-        reports, kept = list[Record](), list[tuple[Record, Parts]]()
-        for record, predictions, targets in cells:
-            every = to_reports(record, rules)
-            reports += every
-            for report, prediction, target in zip(every, predictions, targets, strict=False):  # trials have none
-                rows = np.zeros(len(target), dtype=np.uint8)
-                kept.append((report, {"test": Scored({"": prediction}, target, rows)}))
+    for table, every in itertools.groupby(runs, key=lambda run: run[0]["dataset"]):
+        own = list(every)
+        kept = [(report, parts) for report, parts in own if parts]
         with alone(store / LOCKS, f"study {table}"):
             _check_rows(store, kept)
             keep_predictions(store, kept)
-            write_reports(store, reports)
+            write_reports(store, [report for report, _ in own])
 
 
 def _check_rows(store: Path, kept: Sequence[tuple[Record, Parts]]) -> None:
@@ -154,22 +155,14 @@ def copy(source: Path, target: Path, rules: Rules, *, replace: bool = True) -> i
     Raises:
         InputError: cells by other rules, by edited or unknown code, or with other test rows than the target's.
     """
-    there = {key_of_record(record) for record in read(rules, target)}
-    records = [record for record in read(rules, source) if replace or key_of_record(record) not in there]
-    check_committed({"/".join(record[key] for key in OF_CELL): record for record in records})
-    kept: dict[Path, Any] = {}
-
-    def arrays(record: Record) -> Trained:
-        finals = to_reports(record, rules)[: len(record["seeds"])]
-        path = predictions_file(source, finals[0])
-        if path not in kept:
-            kept.clear()  # of the table before
-            kept[path] = read_cells(path)
-        found = [kept[path][cell_name(report)][report["seed"]]["test"] for report in finals]
-        return record, [each.prediction[""] for each in found], [each.target for each in found]
-
-    write(target, rules, map(arrays, records))
-    return len(records)
+    there, keys = ({key_of_record(record) for record in read(rules, store)} for store in (target, source))
+    keys -= set() if replace else there
+    reports = [r for r in published_reports(source, [experiment_of(rules)]) if key_of(r) in keys]
+    check_committed({"/".join(key_of(report)): report for report in reports if "commit" in report})
+    cells = functools.lru_cache(maxsize=1)(read_cells)
+    kept = (cells(predictions_file(source, r)).get(cell_name(r), {}).get(r["seed"]) for r in reports)
+    write(target, zip(reports, kept, strict=True))
+    return len(keys)
 
 
 def read_traits(path: Path = TRAITS) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ from scripts.driver.locks import LOCKS, alone
 from scripts.driver.plan import plan
 from scripts.plan.schedule import Item, train
 from scripts.study.cell import Loader, train_cell
-from scripts.study.published import OF_CELL, TRAITS, Key, key_of_record, read, read_traits, write
+from scripts.study.published import OF_CELL, TRAITS, Key, key_of_record, read, read_traits, to_runs, write
 from scripts.study.rules import Cell, Rules
 from scripts.study.traits import describe
 
@@ -78,7 +78,7 @@ def train_group(folder: Path, cells: Sequence[Cell], rules: Rules, until: float,
             return
         with alone(folder / LOCKS, " ".join(cell.key)):
             if cell.key not in done(folder, rules):  # another command may have trained it
-                write(folder, rules, [train_cell(cell, rules, load)])
+                write(folder, to_runs(*train_cell(cell, rules, load), rules))
         tell(("epoch", k, len(cells), {}))
 
 

@@ -133,7 +133,7 @@ def made(store: Path, rules: Rules, cell: Cell, value: float, rows: float = 0.0,
         **key, "options": ["train.lr=1"], "trials": tried, "seeds": seeds, "std": [1.0], "rules": rules.checksum,
         "commit": "c0ffee", "dirty": False, **about,
     }  # fmt: skip
-    published.write(store, rules, [(record, *arrays)])
+    published.write(store, published.to_runs(record, *arrays, rules))
 
 
 def files_of(store: Path) -> dict[str, bytes]:
@@ -226,7 +226,7 @@ def test_a_cell_is_tuned_on_its_own_seed_and_trains_the_winner(
     for row, prediction, target in zip(record["seeds"], predictions, targets, strict=True):
         assert row["test"] == nrmse(prediction, target, np.array(record["std"]))
         assert row["test"] != row["val"]
-    published.write(tmp_path, short, [trained])
+    published.write(tmp_path, published.to_runs(*trained, short))
     assert work.done(tmp_path, short) == {cell.key}
     assert published.read(short, tmp_path) == [json.loads(json.dumps(record))]
     assert verify_scores(tmp_path)[:3] == (2, 2, [])
@@ -239,7 +239,8 @@ def trained(short: Rules, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     monkeypatch.setattr(cells, "environment", lambda _: {"commit": "c0ffee", "dirty": False})
     load = Loader()
     chosen = short.cells(["penguin_mass", "gilgai_soil", "us_wages_1988"], ["all"], ["erm", "cmixup", "resample"])
-    published.write(tmp_path / "study", short, [train_cell(cell, short, load) for cell in chosen])
+    for cell in chosen:
+        published.write(tmp_path / "study", published.to_runs(*train_cell(cell, short, load), short))
     return tmp_path / "study"
 
 
@@ -343,7 +344,8 @@ def test_a_worker_stops_before_a_cell_that_would_begin_too_late(
     told: list[tuple[object, ...]] = []
     now = iter([10.0, 20.0, 31.0])
     monkeypatch.setattr(work, "time", SimpleNamespace(time=lambda: next(now)))
-    monkeypatch.setattr(work, "train_cell", lambda cell, *_: begun.append(cell.method))
+    monkeypatch.setattr(work, "train_cell", lambda cell, *_: [begun.append(cell.method)])
+    monkeypatch.setattr(work, "to_runs", lambda *_: [])
     monkeypatch.setattr(work, "write", lambda *_: None)
     group = rules.cells(["penguin_mass"], ["all"], ["erm", "mixup", "cmixup"])
     work.train_group(tmp_path, group, rules, 30.0, told.append)

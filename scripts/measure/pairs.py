@@ -3,7 +3,7 @@
 The paper's Figure 1 shows this for views of objects. figures/pairs_objects.png is drawn from the rendered views of
 pascal1d_rendered, which `make render-pascal1d` makes, and figures/pairs_rcf_mnist.png from RCF-MNIST.
 
-Example: python -m scripts.measure pairs pictures=objects
+Example: python -m scripts.measure pairs results=/tmp/pairs
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PAIRS_FOR_MEDIAN = 2000
 OBJECTS, RCF_ROWS = "pascal1d_rendered", 4000
 ANCHOR, TURNS = 60.0, (-45.0, -10.0, 5.0, 60.0, 180.0)  # degrees: of the anchor, and of partners from there
 SHRINK = 2  # views of 128 pixels a side are compared at 64
-KEYS = {"pictures": "objects, rcf_mnist or both between a comma; default both", "results": RESULTS_KEY}
+KEYS = {"results": RESULTS_KEY}
 
 
 @dataclass(frozen=True)
@@ -82,18 +82,11 @@ def among(sampler: PartnerSampler, anchor: int, shown: np.ndarray) -> np.ndarray
     return row / row.sum()
 
 
-def other_group(sampler: PartnerSampler, anchor: int, group: np.ndarray) -> float:
-    """Return with what probability a row's partner, not the row itself, is of another group."""
+def expected(sampler: PartnerSampler, anchor: int, values: np.ndarray) -> float:
+    """Return the mean of `values` (N,) over the partners of a row, each by its probability, without the row itself."""
     row = sampler.probabilities(anchor)
     row[anchor] = 0
-    return float(row[group != group[anchor]].sum() / row.sum())
-
-
-def mean_gap(sampler: PartnerSampler, anchor: int, degrees: np.ndarray) -> float:
-    """Return by how many degrees a row's partner, not the row itself, is away on average."""
-    row = sampler.probabilities(anchor)
-    row[anchor] = 0
-    return float(row @ np.abs(degrees - degrees[anchor]) / row.sum())
+    return float(row @ values / row.sum())
 
 
 def candidates(pool: Pool, anchor: int, angles: Sequence[float], groups: Sequence[Sequence[int]]) -> np.ndarray:
@@ -154,7 +147,8 @@ def pairs_figure(
         axis.set_xlim(-0.5, n - 0.5)
         axis.set_ylim(0, 1.05 * max(values.max() for values in shares.values()))
         axis.set_xticks([])
-        away, gap = other_group(sampler, anchor, pool.group), mean_gap(sampler, anchor, pool.degrees)
+        away = expected(sampler, anchor, pool.group != pool.group[anchor])
+        gap = expected(sampler, anchor, np.abs(pool.degrees - pool.degrees[anchor]))
         axis.set_title(
             f"{title}; over all {len(pool.y)}: {100 * away:.0f} % of the probability is of another {group}, "
             f"partners are {gap:.0f}° away on average",
@@ -224,15 +218,15 @@ PICTURES = {"objects": draw_objects, "rcf_mnist": draw_colours}
 
 
 def run(given: Words) -> None:
-    """Draw the pictures that the words say, each even where another one's files are not there.
+    """Draw both pictures, each even where the other one's files are not there.
 
     Raises:
         SystemExit: one was not drawn.
     """
     missing = 0
-    for name in given.listed("pictures", list(PICTURES)):
+    for name, draw in PICTURES.items():
         try:
-            figure = PICTURES[name]()
+            figure = draw()
         except InputError as error:
             print(f"not drawn: {name}: {error}", file=sys.stderr)
             missing = 2

@@ -12,15 +12,15 @@ from datasets.common.pose.views import Views
 from datasets.rcf_mnist import RCFMNIST
 from scripts.measure.__main__ import main
 from scripts.measure.pairs import (
+    PICTURES,
     Pool,
     among,
     anchor_of,
     bandwidth,
     candidates,
     colour_pool,
-    mean_gap,
+    expected,
     object_pool,
-    other_group,
     pairings,
     pairs_figure,
 )
@@ -52,9 +52,10 @@ def test_labels_prefer_the_same_angle_to_a_far_one_whatever_the_domain(pool: Poo
     p_near, p_far = among(label, anchor, np.array([near, far]))
     assert p_near > 0.9 > p_far
     assert pool.group[near] != pool.group[anchor] == pool.group[far]
-    assert mean_gap(label, anchor, pool.degrees) < mean_gap(uniform, anchor, pool.degrees)
+    gap = np.abs(pool.degrees - pool.degrees[anchor])
+    assert expected(label, anchor, gap) < expected(uniform, anchor, gap)
     others = np.arange(len(pool.y)) != anchor
-    assert other_group(uniform, anchor, pool.group) == pytest.approx(np.mean(pool.group[others] != 0))
+    assert expected(uniform, anchor, pool.group != 0) == pytest.approx(np.mean(pool.group[others] != 0))
 
 
 def test_candidates_are_the_nearest_to_the_angles_sorted_and_all_different(pool: Pool) -> None:
@@ -97,8 +98,9 @@ def test_absent_renderings_are_one_line_that_says_how_to_get_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("CMIXUP_DATA", str(tmp_path))
+    monkeypatch.delitem(PICTURES, "rcf_mnist")
     with pytest.raises(SystemExit):
-        main(["pairs", "pictures=objects", f"results={tmp_path}"])
+        main(["pairs", f"results={tmp_path}"])
     (line,) = capsys.readouterr().err.splitlines()
     assert "make render-pascal1d" in line
     assert not (tmp_path / "figures").exists()

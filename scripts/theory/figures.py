@@ -31,10 +31,9 @@ LABELS = {
 def points(numbers: Numbers, theorem: int, axis: str, method: str, q: Quantity) -> dict[float, dict[int, float]]:
     """Return the values by seed at every place of an axis: "N", "p" or "bandwidth" (C-Mixup's alone)."""
     found = {
-        {"N": at.simulation.n, "p": at.simulation.p, "bandwidth": at.simulation.bandwidth}[axis]:
-            numbers.values(at, method, q.metric, q.theta)
+        float(getattr(at.simulation, axis.lower())): numbers.values(at, method, q.metric, q.theta)
         for at in swept(theorem, axis)
-    }  # fmt: skip
+    }
     return {place: values for place, values in found.items() if values}
 
 

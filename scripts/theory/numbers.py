@@ -23,14 +23,13 @@ COMPARED = ("mixup", *FEATURE)  # what the theorems compare C-Mixup with
 Simulation = Theorem1 | Theorem2 | Theorem3
 THIRD = Theorem3()
 BASE: dict[int, Simulation] = {1: Theorem1(), 2: Theorem2(), 3: THIRD}
-#: What is changed, one at a time, from the base of each theorem.
-SIZES = {1: (500, 1000, 2000), 2: (1000, 2000, 5000), 3: (200, 800, 1600)}
-FEATURES = {1: (10, 100), 2: (10, 80), 3: (40, 80, 320)}
-BANDWIDTHS = {
-    1: (0, 0.3, 1, math.inf), 2: (0, 0.5, 2, math.inf), 3: (0, 1e-6, 0.001, 0.1, 1, 10, 100, math.inf),
-}  # fmt: skip
+#: What is changed, one at a time, from the base of each theorem; only C-Mixup is simulated at another bandwidth.
+CHANGED: dict[str, dict[int, Sequence[float]]] = {
+    "N": {1: (500, 1000, 2000), 2: (1000, 2000, 5000), 3: (200, 800, 1600)},
+    "p": {1: (10, 100), 2: (10, 80), 3: (40, 80, 320)},
+    "bandwidth": {1: (0, 0.3, 1, math.inf), 2: (0, 0.5, 2, math.inf), 3: (0, 1e-6, 0.001, 0.1, 1, 10, 100, math.inf)},
+}
 NOISES = (1e-4, 1e-2, 0.1, 0.3)  # of Theorem 3
-EXACT = "no noise, no penalty"
 
 
 class Quantity(NamedTuple):
@@ -103,25 +102,14 @@ def base(theorem: int) -> Setting:
     return Setting("base", theorem, BASE[theorem])
 
 
-def at_bandwidth(theorem: int, bandwidth: float) -> Setting:
-    """Return the base of a theorem with another bandwidth of C-Mixup; only C-Mixup is simulated there."""
-    own = ("cmixup_self",) if (theorem, bandwidth) == (1, 0) else ()
-    return Setting("bandwidth", theorem, replace(BASE[theorem], bandwidth=bandwidth), ("cmixup", *own))
-
-
 def swept(theorem: int, name: str) -> list[Setting]:
     """Return the base and the points where one thing is changed, "N", "p" or "bandwidth", in ascending order of it."""
-    given = base(theorem)
-    if name == "bandwidth":
-        found = [at_bandwidth(theorem, b) for b in BANDWIDTHS[theorem]]
-        return sorted([given, *found], key=lambda at: at.simulation.bandwidth)
-    changed = (
-        [replace(given.simulation, n=n) for n in SIZES[theorem]]
-        if name == "N"
-        else [replace(given.simulation, p=p) for p in FEATURES[theorem]]
-    )
-    found = [given, *(Setting(name, theorem, one) for one in changed)]
-    return sorted(found, key=lambda at: (at.simulation.n, at.simulation.p))
+    found = [base(theorem)]
+    for value in CHANGED[name][theorem]:
+        change: dict[str, Any] = {name.lower(): value}
+        own = ("cmixup", *(("cmixup_self",) if (theorem, value) == (1, 0) else ())) if name == "bandwidth" else None
+        found.append(Setting(name, theorem, replace(BASE[theorem], **change), own))
+    return sorted(found, key=lambda at: float(getattr(at.simulation, name.lower())))
 
 
 def noisy() -> list[Setting]:
@@ -133,10 +121,10 @@ def settings() -> Iterator[Setting]:
     """Yield every point of the grid."""
     for theorem in BASE:
         yield base(theorem)
-        for name in ("N", "p", "bandwidth"):
+        for name in CHANGED:
             yield from (at for at in swept(theorem, name) if at.name == name)
     yield from noisy()
-    yield Setting(EXACT, 3, replace(THIRD, noise=0.0, penalty=0.0), ("exact",))
+    yield Setting("no noise, no penalty", 3, replace(THIRD, noise=0.0, penalty=0.0), ("exact",))
 
 
 class Numbers:

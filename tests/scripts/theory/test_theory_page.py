@@ -16,7 +16,7 @@ from scripts.report.figure_checks import faults
 from scripts.theory import numbers as theory
 from scripts.theory.figures import figure, figures, points
 from scripts.theory.numbers import BASE, COLUMNS, QUANTITIES, THIRD, Numbers, base, settings, swept, verdict
-from scripts.theory.page import PAGE, conclusions, ordering_rows, place_text, render, spans
+from scripts.theory.page import PAGE, ordering_rows, render
 from scripts.theory.simulations import Theorem1, Theorem2
 
 
@@ -71,32 +71,6 @@ def test_another_bandwidth_is_compared_with_the_methods_of_the_base() -> None:
     found = numbers.differences(swept(1, "bandwidth")[3], "mse", "true")
     assert found["mixup"].mean == pytest.approx(9.1 - 6.4 / 3)
     assert verdict(found) == "does not hold"
-
-
-def test_words_follow_the_numbers() -> None:
-    def said(values: dict[str, list[float]]) -> str:
-        return "\n".join(conclusions(Numbers(rows_of(values)), 1))
-
-    assert "MSE with true theta: at the base the ordering holds." in said(LOWEST)
-    assert "minus ERM, true theta +0.500 [" in said(LOWEST)
-    assert "(ERM is lower)" in said(LOWEST)
-    turned = {**LOWEST, "cmixup": [3.0, 3.2, 3.1], "erm": [4.0, 4.4, 4.2]}
-    assert "MSE with true theta: at the base the ordering does not hold." in said(turned)
-    assert "(C-Mixup is lower)" in said(turned)
-    assert [place_text(at) for at in swept(1, "N")] == ["N = 500", "N = 1000", "N = 2000", "base"]
-    assert place_text(swept(1, "p")[0]) == "p = 10"
-
-
-def test_limits_say_when_a_difference_is_not_zero() -> None:
-    wide = {"setting": "bandwidth", "bandwidth": "inf", "method": "cmixup"}
-
-    def said(values: list[float]) -> str:
-        rows = [*rows_of(LOWEST), *(row(v, s, **wide) for s, v in enumerate(values))]
-        return spans(Numbers(rows))["infinite_1_true"]
-
-    assert said(LOWEST["mixup"]) == "0 in each of 3 seeds: the same draws"
-    assert said([2.1, 2.2, 2.1]).endswith("which contains 0")
-    assert said([7.0, 7.3, 7.2]).endswith("which DOES NOT contain 0")
 
 
 def test_bandwidths_stand_side_by_side_from_zero_to_infinity() -> None:
@@ -173,15 +147,14 @@ def test_the_committed_numbers_are_those_of_the_simulations() -> None:
                 assert float(same[0]["value"]) == pytest.approx(float(again["value"]), rel=1e-3, abs=1e-6), again
 
 
-def test_the_page_states_every_ordering_once_and_misses_no_number() -> None:
+def test_the_page_is_rendered_and_misses_no_number() -> None:
     numbers = theory.read(RESULTS)
     assert numbers is not None
     text = render()[PAGE]
     assert text == (RESULTS / PAGE).read_text()
-    assert text.count("at the base the ordering") == 6
     for theorem in BASE:
         assert all(numbers.differences(at, *q[:2]) for q, at in ordering_rows(theorem))
-    for word in ("DOES NOT", "nan", ">—<"):
+    for word in ("nan", ">—<"):
         assert word not in text
 
 
@@ -197,7 +170,5 @@ def test_the_prose_names_the_simulations_values() -> None:
         f"p = {second.p}, label bandwidth {second.bandwidth:g}; {second.new_tasks} new tasks a seed of",
         f"n = {THIRD.n} rows a domain, p1 = {THIRD.invariant}, p2 = {THIRD.p - THIRD.invariant},",
         f"standard deviation {THIRD.noise:g}, lambda = 1/2, ridge penalty {THIRD.penalty:g}, bandwidth",
-        f"(noise {THIRD.noise:g}), and the rank",
-        f"(p1 = {THIRD.invariant}). Under mixup",
     ):
         assert words in text, words

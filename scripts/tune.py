@@ -34,7 +34,7 @@ from scripts.driver.compose import (
     tune_command,
     tuned_path,
 )
-from scripts.driver.plan import Job, plan
+from scripts.driver.job import Job, plan
 from scripts.driver.runs import is_done, read_report
 from scripts.driver.words import OUT, parse_words
 from scripts.plan.schedule import items_of, stacks_of, train

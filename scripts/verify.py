@@ -21,7 +21,7 @@ import torch
 from cmixup.errors import InputError, check_choice
 from scripts.driver.cli import user_errors
 from scripts.driver.compose import command, compose_train, names
-from scripts.driver.plan import Job, plan
+from scripts.driver.job import Job, plan
 from scripts.driver.provenance import environment
 from scripts.driver.runs import is_done, read_report
 from scripts.driver.words import Words, parse_words

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cmixup.errors import InputError
+from scripts.driver.execute import Diverged
 from scripts.driver.interrupted import INTERRUPTED, hear_sigterm
-from scripts.driver.job import Diverged
-from scripts.driver.plan import Job
+from scripts.driver.job import Job
 from scripts.driver.runs import is_done, read_report
 
 # Verdicts on a bandwidth with which C-Mixup is another method.

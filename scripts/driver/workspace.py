@@ -24,8 +24,8 @@ from cmixup.errors import InputError
 from cmixup.files import DAMAGED, make_folder, remove_stale, set_aside, sync, write_atomically
 from cmixup.saved_run import WEIGHTS
 from cmixup.training.checkpoint import RESUME_FILE
+from scripts.driver.job import Job, stack_key
 from scripts.driver.locks import LOCKS, clean, holding, wait_for
-from scripts.driver.plan import Job, stack_key
 from scripts.driver.predictions import PREDICTIONS, Parts, write_predictions
 from scripts.driver.runs import CONFIG, HISTORY, REPORT, damage, is_done, strict
 

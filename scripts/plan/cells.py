@@ -13,7 +13,7 @@ from scripts.driver.cli import label
 from scripts.driver.compose import command, compose_train, is_tuned, override, tune_command, tuned_values
 from scripts.driver.compose import names as options
 from scripts.driver.config import target
-from scripts.driver.plan import plan
+from scripts.driver.job import plan
 from scripts.driver.runs import is_done, read_report
 from scripts.plan.costs import estimate_minutes
 from scripts.plan.schedule import Cell, items_of, stacks_of, train

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from scripts.driver.compose import compose_train
-from scripts.driver.plan import Job
+from scripts.driver.job import Job
 from scripts.driver.provenance import device_name
 from scripts.records.experiment import RESULTS
 

@@ -17,7 +17,7 @@ from datasets.common.fetch import lacking
 from scripts.driver.compose import compose_train, part_file
 from scripts.driver.compose import names as options
 from scripts.driver.config import dataset_class
-from scripts.driver.plan import Job, plan
+from scripts.driver.job import Job, plan
 from scripts.driver.provenance import sources_digest
 from scripts.driver.runs import folder_name
 from scripts.driver.words import parse_seeds

@@ -22,9 +22,9 @@ from datasets.common.fetch import FetchError
 from scripts.driver.cli import label
 from scripts.driver.compose import compose_train
 from scripts.driver.devices import pick_device
-from scripts.driver.job import Diverged, execute_together
+from scripts.driver.execute import Diverged, execute_together
+from scripts.driver.job import Job, plan, stack_key
 from scripts.driver.locks import LOCKS, clean, holding
-from scripts.driver.plan import Job, plan, stack_key
 from scripts.driver.progress import ProgressDisplay
 from scripts.driver.workers import Died, work_off
 from scripts.driver.workspace import finish_ending
@@ -91,7 +91,7 @@ class Item:
 def stacks_of(cells: Sequence[Cell], models: int = STACK_MODELS) -> list[list[Cell]]:
     """Return the cells in groups that train as one stack each, of about `models` models; others are alone.
 
-    Jobs that differ only in what their methods draw with are put together, see `scripts.driver.plan.stack_key`.
+    Jobs that differ only in what their methods draw with are put together, see `scripts.driver.job.stack_key`.
     Seeds that are done count, too: what is left after an interruption is in the same stack as before.
     """
     groups: dict[str, list[Cell]] = {}

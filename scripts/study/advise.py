@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cmixup.errors import InputError
 from scripts.driver.compose import compose_train
-from scripts.driver.plan import plan
+from scripts.driver.job import plan
 from scripts.report.terminal import print_table
 from scripts.study.published import FOLDER
 from scripts.study.rule import ALWAYS_ERM, FILE, Rule, read_rule

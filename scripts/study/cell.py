@@ -14,8 +14,8 @@ from cmixup.data import RegressionData
 from cmixup.errors import InputError
 from cmixup.training.trainer import RunResult, train
 from scripts.driver.compose import compose_train
-from scripts.driver.job import make_run
-from scripts.driver.plan import Job, plan
+from scripts.driver.execute import make_run
+from scripts.driver.job import Job, plan
 from scripts.driver.provenance import environment
 from scripts.plan.schedule import stacks_of
 from scripts.study.rules import Cell, Rules

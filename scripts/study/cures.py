@@ -25,7 +25,7 @@ from cmixup.sampling.bandwidth import resolve_bandwidth
 from cmixup.seeding import Streams
 from cmixup.training.trainer import RunResult
 from scripts.driver.compose import compose_train
-from scripts.driver.plan import Job, plan
+from scripts.driver.job import Job, plan
 from scripts.driver.provenance import environment
 from scripts.study.cell import Loader, nrmse, tune
 from scripts.study.rules import SHARED_WORDS, Rules

@@ -14,8 +14,8 @@ from typing import Any
 
 from cmixup.files import write_atomically
 from scripts.driver.compose import compose_train
+from scripts.driver.job import plan
 from scripts.driver.locks import LOCKS, alone
-from scripts.driver.plan import plan
 from scripts.plan.schedule import Item, train
 from scripts.study.cell import Loader, train_cell
 from scripts.study.published import OF_CELL, TRAITS, Key, key_of_record, read, read_traits, to_runs, write

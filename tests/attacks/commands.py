@@ -31,7 +31,7 @@ from scripts.driver.workers import end_with
 TINY = ("dataset.synthetic=true", "logger=none")
 MODULES = (
     "hydra.main", "scipy.optimize", "pandas", "matplotlib.figure", "h5py", "sklearn.model_selection", "torch",
-    "scripts.driver.job", "scripts.plan.cells", "scripts.records.experiment", "scripts.records.published",
+    "scripts.driver.execute", "scripts.plan.cells", "scripts.records.experiment", "scripts.records.published",
     "scripts.records.tables", "scripts.report.figures", "scripts.report.sweep_figure", "scripts.report.terminal",
     "datasets.no2", "datasets.exchange_rate", "datasets.pascal1d", "models.fcn3", "models.lstnet", "models.conv_maml",
     "cmixup.methods.mix", "cmixup.methods.erm", "cmixup.methods.mixrl", "cmixup.methods.metamix",
@@ -92,7 +92,7 @@ class Command:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         pools: Any = multiprocessing
         pools.get_context = functools.partial(_forking, multiprocessing.get_context("fork"))
-        job: Any = sys.modules["scripts.driver.job"]
+        job: Any = sys.modules["scripts.driver.execute"]
         job.environment = _environment
         if self.before:
             self.before()

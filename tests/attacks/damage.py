@@ -41,7 +41,7 @@ def _command(out: Path, *, stop: bool = False) -> Command:
     """Return the command of a single run, which ends after its second epoch with `stop`."""
 
     def hook() -> None:
-        job: Any = sys.modules["scripts.driver.job"]
+        job: Any = sys.modules["scripts.driver.execute"]
         job.execute_together = functools.partial(_stopping, job.execute_together)
 
     given = words("dataset=no2", "method=cmixup", "train.epochs=4", "checkpoint_every=1", out=out)

@@ -17,8 +17,8 @@ from typing import Any
 import torch
 
 from scripts.driver.compose import compose_train
-from scripts.driver.job import execute
-from scripts.driver.plan import plan
+from scripts.driver.execute import execute
+from scripts.driver.job import plan
 from scripts.driver.runs import HISTORY, REPORT
 from tests.attacks.attempts import run_attempts
 from tests.attacks.base import Trial

@@ -18,8 +18,8 @@ from datasets.common.base import TabularDataset
 from datasets.common.table.own import OwnTable
 from scripts.driver.compose import compose_train
 from scripts.driver.config import resolved
-from scripts.driver.job import make_run
-from scripts.driver.plan import plan
+from scripts.driver.execute import make_run
+from scripts.driver.job import plan
 from tests.attacks.attempts import judged, run_attempts, seeded
 from tests.attacks.base import Trial
 

@@ -31,7 +31,7 @@ def noting(folder: Path, command: Command) -> Command:
     def hook() -> None:
         if command.before:
             command.before()
-        job: Any = sys.modules["scripts.driver.job"]
+        job: Any = sys.modules["scripts.driver.execute"]
         begin: Callable[..., None] = job.begin_run
 
         def beginning(run: Path, config: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from scripts.driver import job as run_module
+from scripts.driver import execute as run_module
 from scripts.driver import provenance
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from scripts.driver.compose import compose_train
-from scripts.driver.plan import Job, plan
+from scripts.driver.job import Job, plan
 
 FILES = ["DONE", "checkpoint.pt", "config.yaml", "history.csv", "model.json", "predictions.h5",
          "preprocessing.json", "report.json"]  # fmt: skip

@@ -11,7 +11,7 @@ import pytest
 
 from cmixup.errors import InputError
 from scripts.driver.compose import compose_train
-from scripts.driver.plan import plan
+from scripts.driver.job import plan
 from scripts.records.curves import Curve
 from scripts.records.experiment import Experiment, load_experiment
 from scripts.records.variants import Variant, identity, variants

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from scripts.driver import compose, config
-from scripts.driver.job import execute
-from scripts.driver.plan import plan
+from scripts.driver.execute import execute
+from scripts.driver.job import plan
 
 CODE = {
     "my_method": """

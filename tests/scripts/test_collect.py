@@ -14,7 +14,7 @@ import yaml
 from cmixup.errors import InputError
 from scripts.collect import main
 from scripts.driver.compose import CONFIG_DIR, compose_train
-from scripts.driver.job import execute
+from scripts.driver.execute import execute
 from scripts.driver.workspace import mark_done, write_run
 from scripts.report.collected import collect, collected_page, curves, find_reports, narrowed
 from tests.scripts.jobs import planned

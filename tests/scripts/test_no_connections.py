@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from scripts import data
-from scripts.driver.job import execute
+from scripts.driver.execute import execute
 from tests.scripts.jobs import planned
 
 REPO = Path(__file__).resolve().parents[2]

@@ -20,8 +20,8 @@ import cmixup
 from cmixup import InputError, load_run
 from datasets.no2 import NO2
 from scripts import predict
-from scripts.driver.job import execute
-from scripts.driver.plan import Job
+from scripts.driver.execute import execute
+from scripts.driver.job import Job
 from scripts.driver.predictions import calibration, read_predictions
 from scripts.driver.runs import is_done, load_reports, read_report
 from scripts.measure.load_run import model_of
@@ -38,7 +38,7 @@ CSV_ROWS = "id;price;size;age;state\n" + "".join(
 def no_git_session() -> Any:
     """As `no_git`, for the runs that these tests share."""
     patch = pytest.MonkeyPatch()
-    patch.setattr("scripts.driver.job.environment", lambda device: {"device": str(device)})
+    patch.setattr("scripts.driver.execute.environment", lambda device: {"device": str(device)})
     yield
     patch.undo()
 

@@ -17,7 +17,7 @@ import pytest
 from cmixup.errors import InputError
 from datasets.common.fetch import FetchError
 from scripts.driver.config import dataset_class
-from scripts.driver.job import Diverged
+from scripts.driver.execute import Diverged
 from scripts.plan import schedule
 from scripts.plan.missing import fingerprint, missing, published_seeds, remembered
 from scripts.plan.slices import QUEUE, Missing, work

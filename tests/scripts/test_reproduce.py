@@ -12,7 +12,7 @@ from datasets.common.fetch import FetchError
 from scripts import reproduce
 from scripts.driver.compose import compose_train, names
 from scripts.driver.config import dataset_class
-from scripts.driver.plan import plan
+from scripts.driver.job import plan
 from scripts.driver.words import Words
 from scripts.plan import cells
 from scripts.records.artefacts import Artefact

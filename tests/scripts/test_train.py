@@ -14,7 +14,7 @@ import pytest
 from cmixup.errors import InputError
 from scripts import train as train_module
 from scripts.driver.compose import compose_train
-from scripts.driver.job import Diverged
+from scripts.driver.execute import Diverged
 from scripts.driver.runs import load_reports
 from scripts.driver.words import parse_seeds
 
@@ -76,7 +76,7 @@ def test_a_bad_value_is_one_line_and_exit_code_2_and_nothing_waits_for_reporting
     assert "Traceback" not in done.stdout + done.stderr
     assert not (tmp_path / "out").exists()
     loaded = {line.rpartition("|")[2].strip() for line in imports}
-    assert "scripts.driver.job" in loaded
+    assert "scripts.driver.execute" in loaded
     assert not {name for name in loaded if name.partition(".")[0] in ("pandas", "matplotlib")}
     assert not {name for name in loaded if name.startswith("scripts.report")}
 

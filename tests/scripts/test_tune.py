@@ -17,11 +17,11 @@ from cmixup.errors import InputError
 from cmixup.metrics import metric_of
 from scripts import publish, tune
 from scripts.driver import compose, config
-from scripts.driver import job as run_module
+from scripts.driver import execute as run_module
 from scripts.driver.compose import CONFIG_DIR, TUNE_SEED, TUNED, TUNED_DEFAULT, compose_train
 from scripts.driver.config import NOT_ARGUMENTS, check_part, resolved
-from scripts.driver.job import execute_together
-from scripts.driver.plan import Job, plan
+from scripts.driver.execute import execute_together
+from scripts.driver.job import Job, plan
 from scripts.driver.runs import load_reports
 from scripts.plan import cells
 from scripts.plan.schedule import Item

@@ -13,8 +13,8 @@ import pytest
 from cmixup.errors import InputError
 from scripts import verify as verify_module
 from scripts.driver.compose import compose_train
-from scripts.driver.job import execute, execute_together
-from scripts.driver.plan import plan
+from scripts.driver.execute import execute, execute_together
+from scripts.driver.job import plan
 from scripts.driver.runs import read_report
 from scripts.plan.verification import (
     Difference,

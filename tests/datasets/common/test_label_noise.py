@@ -19,8 +19,8 @@ from datasets.common.label_noise import LabelNoise
 from scripts.bandwidth import dataset_labels
 from scripts.driver.compose import compose_train, names
 from scripts.driver.config import dataset_class
-from scripts.driver.job import make_run
-from scripts.driver.plan import Job, plan
+from scripts.driver.execute import make_run
+from scripts.driver.job import Job, plan
 
 #: Twins that need other options to stay small.
 SMALL: dict[str, dict[str, Any]] = {"echo": {"frames": 2, "size": 16}}

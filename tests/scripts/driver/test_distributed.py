@@ -70,7 +70,7 @@ def test_methods_whose_steps_are_more_than_a_mean_train_in_one_process(
     method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from scripts.driver.compose import compose_train
-    from scripts.driver.plan import plan
+    from scripts.driver.job import plan
 
     dataset = {"maml": "pascal1d_rendered", "drnn": "crime"}.get(method, "no2")
     job = plan(compose_train([f"dataset={dataset}", f"method={method}", "logger=none"]))

@@ -14,11 +14,11 @@ import torch
 from cmixup.done import DONE
 from cmixup.errors import InputError
 from cmixup.training.checkpoint import RESUME_FILE
-from scripts.driver import job as job_module
+from scripts.driver import execute as job_module
 from scripts.driver import workspace
-from scripts.driver.job import execute
+from scripts.driver.execute import execute
+from scripts.driver.job import Job
 from scripts.driver.locks import LOCKS, holding
-from scripts.driver.plan import Job
 from scripts.driver.provenance import code_digest
 from scripts.driver.runs import is_done, load_reports
 from scripts.driver.workspace import set_damage_aside

@@ -12,8 +12,8 @@ from datasets.common.base import TabularDataset
 from datasets.common.table.own import OwnTable
 from datasets.common.table.preprocessing import PREPROCESSING
 from scripts.driver.compose import compose_train
-from scripts.driver.job import execute
-from scripts.driver.plan import plan
+from scripts.driver.execute import execute
+from scripts.driver.job import plan
 from scripts.records.records import rows
 from tests.scripts.cover import TASKS, cases, method_kind, plans, presets_of
 from tests.scripts.jobs import FILES, report_of

@@ -1,334 +1,96 @@
-"""A job leaves whole runs behind, or none: what is recorded, done again, killed or refused."""
+"""A configuration becomes a job: its settings, device, options and folder."""
 
 from __future__ import annotations
 
-import csv
-import json
-import math
-import os
-import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-import yaml
 
 from cmixup.errors import InputError
-from cmixup.training.state import Failure
-from cmixup.training.trainer import RunResult
-from models.fcn3 import FCN3
-from scripts.driver import job as run_module
-from scripts.driver.job import Diverged, execute
-from scripts.driver.runs import load_reports, parse_report, read_report
-from scripts.driver.workspace import begin_run, write_report
-from tests.scripts.jobs import FILES, planned, report_of
+from scripts.driver.compose import compose_train
+from scripts.driver.config import differences, resolved
+from scripts.driver.devices import pick_device
+from scripts.driver.job import Job, plan
+from scripts.driver.runs import folder_name
 
 
-def test_the_code_is_described_as_it_was_before_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    heard: list[str] = []
-
-    def described(device: torch.device) -> dict[str, str]:
-        heard.append("environment")
-        return {"device": str(device)}
-
-    monkeypatch.setattr(run_module, "environment", described)
-    execute(planned(tmp_path), lambda epoch, _: heard.append(f"epoch {epoch}"))
-    assert heard == ["environment", "epoch 1", "epoch 2"]
+def planned(*overrides: str) -> Job:
+    return plan(compose_train(list(overrides)))
 
 
-def test_a_domain_method_without_domains_leaves_nothing_behind(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="needs training rows of two or more domains, no2/train has 1"):
-        execute(planned(tmp_path, "method=coral"))
-    assert list(tmp_path.iterdir()) == []
+# ---- devices
 
 
-def test_the_folder_of_a_run(tmp_path: Path) -> None:
-    job = planned(tmp_path, "seed=4", "method=cmixup", "method.bandwidth=0.5")
-    (folder,) = execute(job)
-    options = "dataset.synthetic=True,bandwidth=0.5,train.batch_size=100,train.epochs=2"
-    assert folder == tmp_path / "runs/debug/no2/fcn3/cmixup" / f"default,{options}" / "seed=4"
-    assert sorted(os.listdir(folder)) == FILES  # noqa: PTH208
-
-    config = yaml.safe_load((folder / "config.yaml").read_text())
-    assert (config["seed"], config["seeds"]) == (4, None)
-    assert config["method"]["bandwidth"] == 0.5
-    assert config["train"]["lr"] == 0.001
-
-    with (folder / "history.csv").open() as stream:
-        history = list(csv.DictReader(stream))
-    assert [row["epoch"] for row in history] == ["1", "2"]
-    assert list(history[0]) == ["epoch", "train_loss", "val_rmse"]
-
-    report = report_of(folder)
-    best = min(history, key=lambda row: float(row["val_rmse"]))
-    assert report["best_epoch"] == int(best["epoch"])
-    assert report["scores"]["val"]["rmse"] == pytest.approx(float(best["val_rmse"]), rel=1e-12)
-
-    model = FCN3((7,), 1)
-    model.load_state_dict(torch.load(folder / "checkpoint.pt", weights_only=True))
-    test = job.dataset.load(4).test
-    with torch.no_grad():
-        mean, std = (report["label_scaling"][name][0] for name in ("mean", "std"))
-        error = (model(test.x) * std + mean - test.y).double().square().mean().sqrt().item()
-    assert error == pytest.approx(report["scores"]["test"]["rmse"], rel=1e-9)
+def test_cuda_asked_for_and_absent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    for name in ("cuda", "cuda:1"):
+        with pytest.raises(InputError, match=f"device is '{name}', but this machine offers 0 CUDA devices"):
+            planned(f"device={name}")
+    assert planned("device=auto").device == torch.device("cpu")
 
 
-def test_the_report_says_enough_to_repeat_the_run(tmp_path: Path) -> None:
-    job = planned(tmp_path, "method=cmixup", "method.bandwidth=0.5", "seeds=[2]")
-    (folder,) = execute(job)
-    report = report_of(folder)
-    assert report["seed"] == 2
-    assert report["bandwidth"] == 0.5
-    assert report["alpha"] == 2.0
-    assert report["layer"] == "input"
-    assert report["options"] == job.options
-    assert report["run"] == folder.relative_to(tmp_path / "runs").as_posix()
-    assert report["selection"] == "rmse"
-    assert report["seconds"] > 0
-    assert 0 < report["facts"]["effective_fraction"] < 1
-    assert re.fullmatch(r"[0-9a-f]{40}|", report["commit"])
-    assert report["versions"]["torch"]
-    assert report["device"].startswith("cpu: ")
-    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", report["started"])
-    assert report["checksums"] == {}  # the twin reads no file
-    machine = {key: job.config[key] for key in ("out", "weights", "resume")}  # is not recorded
-    assert {**report["config"], **machine} == {**job.config, "seed": 2, "seeds": None}
+def test_cuda_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    assert pick_device("auto") == pick_device("cuda") == torch.device("cuda")
+    assert pick_device("cuda:0") == torch.device("cuda:0")
+    assert pick_device("cpu") == torch.device("cpu")
+    with pytest.raises(InputError, match="device is 'cuda:1', but this machine offers 1 CUDA devices"):
+        pick_device("cuda:1")
 
 
-def test_the_report_has_the_checksums_of_what_was_read(tmp_path: Path) -> None:
-    """Diabetes ships inside scikit-learn."""
-    job = planned(tmp_path, "dataset=diabetes", "dataset.synthetic=false", "train.epochs=1")
-    (folder,) = execute(job)
-    (digest,) = report_of(folder)["checksums"].values()
-    assert re.fullmatch("[0-9a-f]{64}", digest)
-    assert report_of(folder)["notes"] == []
+# ---- what differs, and the folder's name
 
 
-@pytest.mark.usefixtures("no_git")
-def test_the_report_has_the_notes_of_the_data_and_of_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(FCN3, "notes", ("started from random weights",))
-    (folder,) = execute(planned(tmp_path))
-    notes = report_of(folder)["notes"]
-    assert "synthetic twin: not real data" in notes
-    assert notes[-1] == "started from random weights"
+def test_differences_are_the_options_that_differ_from_the_preset() -> None:
+    def found(*overrides: str) -> dict[str, Any]:
+        return differences(resolved(compose_train(list(overrides))))
 
-
-@pytest.mark.usefixtures("no_git")
-def test_the_report_says_what_the_model_started_from(tmp_path: Path) -> None:
-    (folder,) = execute(
-        planned(tmp_path, "dataset=rcf_mnist", "model.width=2", "train.batch_size=32", "train.epochs=1")
+    assert found() == found("preset=released") == found("dataset=no2", "method=erm") == {}
+    assert (
+        found("seed=5", "seeds=0..3", "device=cpu", "logger=none", "experiment=table1", "out=/tmp/x", "threads=2") == {}
     )
-    notes = report_of(folder)["notes"]
-    assert notes[0] == "synthetic twin: not real data"
-    assert notes[-1].startswith("ResNet initialised at random")
+    assert found("method.bandwidth=5.5") == {"method.bandwidth": 5.5}
+    assert found("method.bandwidth=1.75") == {}
+    assert found("method.alpha=2.0", "preset=released") == {}
+    assert found("method.alpha=0.5", "preset=released") == {"method.alpha": 0.5}
+    assert found("train.epochs=3", "dataset.scaling=all") == {"train.epochs": 3, "dataset.scaling": "all"}
+    assert found("debug=tiny") == {"dataset.synthetic": True, "train.epochs": 2}
 
 
-@pytest.mark.usefixtures("no_git")
-def test_the_recorded_configuration_gives_the_same_numbers(tmp_path: Path) -> None:
-    (folder,) = execute(planned(tmp_path / "a", "method=cmixup", "method.alpha=0.3", "train.lr=0.05", "seed=3"))
-    config = report_of(folder)["config"]
-    again = [f"method.{k}={config['method'][k]}" for k in ("bandwidth", "alpha", "lam_per", "layer")]
-    again += [f"train.{k}={v}" for k, v in config["train"].items()]
-    (repeated,) = execute(planned(tmp_path / "b", "method=cmixup", f"seed={config['seed']}", *again))
-    assert report_of(repeated)["scores"] == report_of(folder)["scores"]
-    assert repeated.relative_to(tmp_path / "b") == folder.relative_to(tmp_path / "a")
+def test_options_that_differ_give_folders_that_differ(tmp_path: Path) -> None:
+    choices = [
+        [], ["preset=released"], ["method.bandwidth=5.5"], ["method.bandwidth=6.5"], ["method.alpha=5.5"],
+        ["train.lr=0.5"], ["method=erm"], ["method=mixup"], ["dataset=no2"], ["dataset=no2", "dataset.split_seed=1"],
+        ["experiment=table1"], ["method.layer=input"], ["method.bandwidth=5.5", "train.lr=0.5"],
+    ]  # fmt: skip
+    folders = [planned(*overrides, f"out={tmp_path}").folder for overrides in choices]
+    assert len(set(folders)) == len(choices)
 
 
-@pytest.mark.usefixtures("no_git")
-def test_a_stack_writes_what_single_runs_write(tmp_path: Path) -> None:
-    execute(planned(tmp_path / "stack", "seeds=0..2"))
-    for seed in range(3):
-        execute(planned(tmp_path / "single", f"seed={seed}"))
-    together, alone = load_reports(tmp_path / "stack"), load_reports(tmp_path / "single")
-    assert [r["stack"] for r in together] == [3, 3, 3]
-    assert [r["stack"] for r in alone] == [1, 1, 1]
-    for one, other in zip(together, alone, strict=True):
-        assert (one["seed"], one["run"]) == (other["seed"], other["run"])
-        assert one["best_epoch"] == other["best_epoch"]
-        for split in ("val", "test"):
-            assert one["scores"][split] == pytest.approx(other["scores"][split], rel=1e-4, abs=1e-5)
+def test_a_whole_number_and_the_same_with_a_point_are_one_run() -> None:
+    assert planned("method.bandwidth=5").folder == planned("method.bandwidth=5.0").folder
+    assert planned("train.lr=1").options == planned("train.lr=1.0").options == {"train.lr": 1.0}
 
 
-# ---- done, again, killed
+def test_folder_names() -> None:
+    assert folder_name("paper", {}) == "paper"
+    assert folder_name("paper", {"train.lr": 0.1, "method.bandwidth": 5}) == "paper,bandwidth=5,train.lr=0.1"
+    assert folder_name("paper", {"method.layer": "a/b c"}).startswith("paper,layer=a_b_c")
+    assert set("/\\ :*?<>|'[]") & set(folder_name("paper", {"method.layer": "/\\ :*?<>|'[]"})) == set()
 
 
-@pytest.mark.usefixtures("no_git")
-def test_what_is_done_is_skipped(tmp_path: Path) -> None:
-    (folder,) = execute(planned(tmp_path))
-    before = (folder / "report.json").read_bytes()
-    job = planned(tmp_path)
-    assert job.pending == []
-    assert job.seeds == [0]
-    assert execute(job) == []
-    assert (folder / "report.json").read_bytes() == before
+def test_long_folder_names_are_cut_and_stay_distinct() -> None:
+    long = [folder_name("paper", {f"method.{'x' * 200}": value}) for value in (1, 2)]
+    assert all(len(name) <= 140 for name in long)
+    assert long[0] != long[1]
+    assert long[0].startswith("paper,xxx")
 
 
-@pytest.mark.usefixtures("no_git")
-def test_rerun_trains_again(tmp_path: Path) -> None:
-    (folder,) = execute(planned(tmp_path))
-    report = report_of(folder)
-    (folder / "report.json").write_text("{}")
-    assert execute(planned(tmp_path, "rerun=true")) == [folder]
-    assert report_of(folder)["scores"] == report["scores"]
-
-
-@pytest.mark.usefixtures("no_git")
-def test_seeds_already_done_are_left_out_of_the_stack(tmp_path: Path) -> None:
-    (first,) = execute(planned(tmp_path, "seed=1"))
-    before = (first / "report.json").read_bytes()
-    job = planned(tmp_path, "seeds=0..2")
-    assert job.pending == [0, 2]
-    assert [folder.name for folder in execute(job)] == ["seed=0", "seed=2"]
-    assert [r["stack"] for r in load_reports(tmp_path)] == [2, 1, 2]
-    assert (first / "report.json").read_bytes() == before
-
-
-@pytest.mark.usefixtures("no_git")
-@pytest.mark.parametrize("rerun", [False, True])
-def test_a_killed_run_is_not_done_and_is_trained_next_time(tmp_path: Path, rerun: bool) -> None:
-    if rerun:
-        execute(planned(tmp_path, "seeds=0..1"))
-
-    def kill(epoch: int, rows: Sequence[object]) -> None:
-        if epoch == 2:
-            raise KeyboardInterrupt
-
-    job = planned(tmp_path, "seeds=0..1", f"rerun={str(rerun).lower()}")
-    with pytest.raises(KeyboardInterrupt):
-        execute(job, kill)
-    assert all((job.run_folder(seed) / "config.yaml").exists() for seed in (0, 1))
-    assert list(tmp_path.rglob("DONE")) == []
-    assert load_reports(tmp_path) == []
-    again = planned(tmp_path, "seeds=0..1")
-    assert again.pending == [0, 1]
-    assert len(execute(again)) == len(load_reports(tmp_path)) == 2
-
-
-@pytest.mark.usefixtures("no_git")
-def test_a_killed_run_goes_on_from_its_last_checkpoint(tmp_path: Path) -> None:
-    def kill(epoch: int, rows: Sequence[object]) -> None:
-        if epoch == 2:
-            raise KeyboardInterrupt
-
-    given = ("seeds=0..1", "train.epochs=3", "method=cmixup")
-    straight = execute(planned(tmp_path / "straight", *given))
-    job = planned(tmp_path / "killed", *given, "checkpoint_every=1")
-    with pytest.raises(KeyboardInterrupt):
-        execute(job, kill)
-    assert (job.run_folder(0) / "resume.pt").is_file()
-    heard: list[int] = []
-    again = execute(planned(tmp_path / "killed", *given, "checkpoint_every=1"), lambda epoch, _: heard.append(epoch))
-    assert heard == [3]
-    assert [f.relative_to(tmp_path / "killed") for f in again] == [
-        f.relative_to(tmp_path / "straight") for f in straight
-    ]
-    for one, other in zip(again, straight, strict=True):
-        assert sorted(os.listdir(one)) == FILES  # noqa: PTH208
-        assert report_of(one)["scores"] == report_of(other)["scores"]
-        assert (one / "history.csv").read_text() == (other / "history.csv").read_text()
-
-    heard.clear()
-    with pytest.raises(KeyboardInterrupt):
-        execute(planned(tmp_path / "killed", *given, "checkpoint_every=1", "rerun=true"), kill)
-    changed = planned(tmp_path / "killed", *given, "checkpoint_every=1", "train.lr=0.02", "rerun=true")
-    execute(changed, lambda epoch, _: heard.append(epoch))
-    assert heard == [1, 2, 3]  # other settings never go on from these
-
-
-def test_a_negative_frequency_is_refused() -> None:
-    with pytest.raises(
-        InputError, match=r"checkpoint_every must be 0 \(never\) or a whole number of epochs, 0 or more, got -1"
-    ):
-        planned(Path(), "checkpoint_every=-1")
-
-
-@pytest.mark.usefixtures("no_git")
-def test_on_epoch_hears_of_every_epoch(tmp_path: Path) -> None:
-    heard: list[tuple[int, int]] = []
-    execute(planned(tmp_path, "seeds=0..1"), lambda epoch, rows: heard.append((epoch, len(rows))))
-    assert heard == [(1, 2), (2, 2)]
-
-
-# ---- what goes wrong
-
-
-def no_training(*_: object, **__: object) -> None:
-    raise AssertionError("training must not begin")
-
-
-def test_an_unwritable_output_stops_before_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "file").write_text("")
-    job = planned(tmp_path / "file")
-    monkeypatch.setattr(run_module, "train", lambda *_, on_start, **__: (on_start([0]), no_training()))
-    with pytest.raises(OSError, match="file"):
-        execute(job)
-
-
-@pytest.mark.parametrize(
-    ("overrides", "message"),
-    [
-        (["method=manifold_mixup", "method.layer=block9"], "layer must be a mix point of FCN3 .*got 'block9'"),
-        (["train.batch_size=999", "train.drop_last=true"], "batch_size 999 is larger than the 200 training rows"),
-    ],
-)
-def test_what_shows_only_with_the_data_leaves_no_half_written_result(
-    overrides: list[str], message: str, tmp_path: Path
-) -> None:
-    with pytest.raises(InputError, match=message):
-        execute(planned(tmp_path, *overrides))
-    assert list(tmp_path.rglob("DONE")) == []
-    assert list(tmp_path.rglob("report.json")) == []
-    assert list(tmp_path.rglob("checkpoint.pt")) == []
-
-
-def test_runs_that_diverge_are_not_recorded(tmp_path: Path) -> None:
-    job = planned(tmp_path, "seeds=0..1", "train.optimizer=sgd", "train.lr=1e30")
-    with pytest.raises(
-        Diverged, match=r"seed 0: the training loss is not finite at epoch 1, step \d; seed 1: "
-    ) as told:
-        execute(job)
-    assert all(word in str(told.value) for word in ("train.lr=1e+30", "train.optimizer=sgd", "preset default"))
-    assert list(tmp_path.rglob("DONE")) == list(tmp_path.rglob("predictions.h5")) == []
-    for seed in (0, 1):
-        report = parse_report((job.run_folder(seed) / "report.json").read_text())
-        assert (report["status"], report["scores"], report["best_epoch"]) == ("failed", {}, 0)
-        assert report["failure"].startswith("the training loss is not finite at epoch 1, step ")
-    assert planned(tmp_path, "seeds=0..1", "train.optimizer=sgd", "train.lr=1e30").pending == [0, 1]
-
-
-def test_a_report_is_strict_json(tmp_path: Path) -> None:
-    """One validation row has no correlation: NaN is null in the file and NaN again when it is read."""
-    folder = tmp_path / "run"
-    begin_run(folder, "")
-    own = {"scores": {"val": {"r": math.nan}, "test": {"rmse": 1.5}}, "facts": {"gap": math.inf}, "seed": 0}
-    write_report(folder, own, [{"epoch": 1}])
-
-    def refuse(word: str) -> None:
-        raise AssertionError(word)
-
-    text = (folder / "report.json").read_text()
-    assert json.loads(text, parse_constant=refuse)["scores"]["val"] == {"r": None}
-    back = read_report(folder)
-    assert math.isnan(back["scores"]["val"]["r"])
-    assert back["facts"] == {"gap": math.inf}
-
-
-@pytest.mark.usefixtures("no_git")
-def test_seeds_beside_one_that_diverges_are_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    train = run_module.train
-
-    def second_diverges(*given: Any, on_end: Any, **named: Any) -> list[RunResult]:
-        def end(results: list[RunResult]) -> None:
-            results[1].failure = Failure(2, 1, "the training loss")
-            on_end(results)
-
-        return train(*given, on_end=end, **named)
-
-    monkeypatch.setattr(run_module, "train", second_diverges)
-    job = planned(tmp_path, "seeds=0..2")
-    with pytest.raises(Diverged, match="seed 1: the training loss is not finite at epoch 2"):
-        execute(job)
-    assert [r["seed"] for r in load_reports(tmp_path)] == [0, 2]
-    assert planned(tmp_path, "seeds=0..2").pending == [1]
+@pytest.mark.parametrize("pair", [("a/b", "a_b"), ("a b", "a_b")])
+def test_folder_names_of_different_values_differ(pair: tuple[str, str]) -> None:
+    one, other = (folder_name("paper", {"method.layer": value}) for value in pair)
+    assert one != other

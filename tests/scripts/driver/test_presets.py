@@ -16,7 +16,7 @@ from cmixup.pairing.uniform import Uniform
 from cmixup.training.settings import TrainSettings
 from scripts.driver.compose import compose_train
 from scripts.driver.config import resolved
-from scripts.driver.plan import Job, plan
+from scripts.driver.job import Job, plan
 from tests.scripts.cover import PRESETS
 
 

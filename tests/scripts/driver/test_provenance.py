@@ -21,7 +21,7 @@ from cmixup.seeding import Streams, torch_seed
 from datasets import airfoil
 from datasets.common.fetch import RawFile
 from models.fcn3 import FCN3
-from scripts.driver.job import execute, make_run
+from scripts.driver.execute import execute, make_run
 from scripts.driver.provenance import environment
 from tests.helpers import assert_states_equal, states_differ
 from tests.scripts.jobs import planned, report_of

@@ -14,8 +14,8 @@ import torch
 from cmixup.files import write_atomically
 from scripts.driver import predictions, workspace
 from scripts.driver.compose import compose_train
-from scripts.driver.job import execute
-from scripts.driver.plan import plan
+from scripts.driver.execute import execute
+from scripts.driver.job import plan
 from scripts.driver.predictions import Scored
 from scripts.driver.provenance import CODE
 from scripts.driver.record import recorded_config

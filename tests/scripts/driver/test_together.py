@@ -10,9 +10,9 @@ import torch
 
 from cmixup.errors import InputError
 from cmixup.training.state import Failure
-from scripts.driver import job as job_module
-from scripts.driver.job import Diverged, execute, execute_together
-from scripts.driver.plan import Job, stack_key
+from scripts.driver import execute as job_module
+from scripts.driver.execute import Diverged, execute, execute_together
+from scripts.driver.job import Job, stack_key
 from scripts.driver.runs import load_reports
 from scripts.plan.schedule import stacks_of
 from tests.scripts.jobs import planned, report_of

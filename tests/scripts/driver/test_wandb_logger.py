@@ -12,7 +12,7 @@ import pytest
 
 from cmixup.errors import InputError
 from scripts.driver import wandb_logger
-from scripts.driver.job import execute
+from scripts.driver.execute import execute
 from scripts.driver.predictions import read_predictions
 from scripts.driver.provenance import CODE
 from scripts.driver.runs import load_reports

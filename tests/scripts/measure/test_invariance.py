@@ -10,10 +10,10 @@ import torch
 
 from cmixup.errors import InputError
 from cmixup.metrics import rmse
-from scripts.driver import job as run_module
+from scripts.driver import execute as run_module
 from scripts.driver.compose import compose_train
-from scripts.driver.job import execute
-from scripts.driver.plan import plan
+from scripts.driver.execute import execute
+from scripts.driver.job import plan
 from scripts.driver.words import Words
 from scripts.measure.__main__ import main
 from scripts.measure.divergence import learned_invariance

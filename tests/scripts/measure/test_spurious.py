@@ -13,10 +13,10 @@ from cmixup.errors import InputError
 from cmixup.metrics import rmse
 from datasets import rcf_mnist as module
 from datasets.rcf_mnist import RCFMNIST, Coloured
-from scripts.driver import job as run_module
+from scripts.driver import execute as run_module
 from scripts.driver.compose import compose_train
-from scripts.driver.job import execute
-from scripts.driver.plan import plan
+from scripts.driver.execute import execute
+from scripts.driver.job import plan
 from scripts.measure import spurious
 from scripts.measure.__main__ import main
 from scripts.measure.spurious import SPURIOUS_COLUMNS, render_tables, runs, score

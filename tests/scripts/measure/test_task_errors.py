@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from cmixup.errors import InputError
-from scripts.driver import job as run_module
+from scripts.driver import execute as run_module
 from scripts.driver.compose import compose_train
-from scripts.driver.job import execute
-from scripts.driver.plan import plan
+from scripts.driver.execute import execute
+from scripts.driver.job import plan
 from scripts.measure.__main__ import main
 from scripts.measure.task_errors import (
     CONSTANT,

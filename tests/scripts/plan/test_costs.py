@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from scripts.driver.compose import compose_train
-from scripts.driver.plan import Job, plan
+from scripts.driver.job import Job, plan
 from scripts.driver.provenance import device_name
 from scripts.plan import cells, costs
 from scripts.plan.cells import Choice, plan_cells

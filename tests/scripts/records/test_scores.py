@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from scripts.driver.compose import compose_train
-from scripts.driver.job import execute
-from scripts.driver.plan import plan
+from scripts.driver.execute import execute
+from scripts.driver.job import plan
 from scripts.driver.predictions import PREDICTIONS, Scored, read_cells, read_predictions
 from scripts.driver.runs import load_reports
 from scripts.records.published import (

@@ -11,7 +11,7 @@ import pytest
 
 from cmixup.errors import InputError
 from scripts.driver.compose import compose_train
-from scripts.driver.plan import plan
+from scripts.driver.job import plan
 from scripts.plan import cells
 from scripts.records.experiment import load_experiment
 from scripts.report.ladder import account, ladder_page, scores_of, shapley

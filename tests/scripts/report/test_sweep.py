@@ -12,7 +12,7 @@ import yaml
 
 from cmixup.errors import InputError
 from scripts.driver.compose import TUNED, compose_train, part_file
-from scripts.driver.plan import plan
+from scripts.driver.job import plan
 from scripts.plan import cells
 from scripts.records import experiment as experiment_module
 from scripts.records.experiment import Experiment, load_experiment

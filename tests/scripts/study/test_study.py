@@ -19,7 +19,7 @@ from cmixup.data import RegressionData
 from cmixup.errors import InputError
 from scripts.claims.prose import places
 from scripts.driver.compose import TUNE_SEED, compose_train
-from scripts.driver.plan import Job, plan
+from scripts.driver.job import Job, plan
 from scripts.plan.schedule import stacks_of
 from scripts.records.published import published_reports, write_reports
 from scripts.records.scores import verify_scores

@@ -1,0 +1,157 @@
+"""Train what a composed configuration asks for, and leave one folder a seed behind."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+
+from cmixup.data import RegressionData
+from cmixup.distributed import distributed_place
+from cmixup.handle import SearchCallback
+from cmixup.seeding import Streams, torch_seed
+from cmixup.training.checkpoint import RESUME_FILE, Checkpoints
+from cmixup.training.trainer import EpochCallback, Run, RunResult, train
+from scripts.driver.config import GROUPS
+from scripts.driver.devices import tell, told
+from scripts.driver.job import Job
+from scripts.driver.logger import StackLogger
+from scripts.driver.predictions import Parts, scored
+from scripts.driver.provenance import code_digest, environment
+from scripts.driver.record import kept_texts, make_report, stack_report
+from scripts.driver.workspace import Workspace, begin_run, write_report, write_run
+
+
+class Diverged(RuntimeError):
+    """Training gave numbers that are not finite; the seeds' reports say so, and they are not done."""
+
+
+def execute(job: Job, on_epoch: EpochCallback | None = None, on_search: SearchCallback | None = None) -> list[Path]:
+    """Train the pending seeds of a job as one stack and write a folder for each; see `execute_together`."""
+    return execute_together([job], on_epoch, on_search)
+
+
+def execute_together(
+    jobs: Sequence[Job], on_epoch: EpochCallback | None = None, on_search: SearchCallback | None = None
+) -> list[Path]:
+    """Train the pending seeds of all jobs as one stack and write a folder for each.
+
+    Each seed has a lock. Those that another process trains are waited for, and trained here only if that process has
+    ended without them; what the jobs have as pending afterwards is what was trained here. The callbacks are those of
+    `cmixup.training.trainer.train`.
+
+    Returns:
+        The folders written.
+
+    Raises:
+        InputError: jobs that cannot share a stack, or a method or model that does not suit the data; no folder has been
+            written then. Or a method's search that diverged: folders have been begun, and none is done. Or a checkpoint
+            of other code or data.
+        Diverged: after the other seeds are written, naming those that failed, and where.
+    """
+    workspace, failed = Workspace(jobs), list[tuple[Job, str]]()
+    with contextlib.closing(workspace.shares()) as shares:
+        for share in shares:
+            failed += _train(share, workspace, on_epoch, on_search)
+    if failed:
+        each = [(job, [line for one, line in failed if one.folder == job.folder]) for job in jobs]
+        raise Diverged("; ".join(_what_diverged(job, lines) for job, lines in each if lines))
+    return workspace.done
+
+
+def _train(
+    jobs: Sequence[Job], workspace: Workspace, on_epoch: EpochCallback | None, on_search: SearchCallback | None
+) -> list[tuple[Job, str]]:
+    """Train seeds whose locks are held, and write their folders; return of seeds that failed the job and why."""
+    first = jobs[0]
+    torch.set_num_threads(first.config["threads"])
+    members = [(job, seed) for job in jobs for seed in job.pending]
+    logger = StackLogger([(job.config, job.options, job.pending) for job in jobs])  # refuses before data are read
+    runs = [make_run(job, seed) for job, seed in members]
+    # Before training: what is committed or edited meanwhile is not what runs.
+    shared = {"started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **environment(first.device)}
+    together = [(job.options, job.pending) for job in jobs]
+    training, failed = list[int](), list[tuple[Job, str]]()
+
+    def start(seeds: list[int]) -> None:
+        training[:] = logger.start(len(seeds))
+        for number in training:
+            job, seed = members[number]
+            config = {**job.config, "seed": seed, "seeds": None}
+            begin_run(job.run_folder(seed), yaml.safe_dump(config, sort_keys=False))
+
+    def each_epoch(epoch: int, rows: list[dict[str, float]]) -> None:
+        logger.epoch(epoch, rows)
+        if on_epoch:
+            on_epoch(epoch, rows)
+
+    def end(results: list[RunResult]) -> None:
+        """Write what a stack gave before the next one trains."""
+        ended, told = list[Path](), list[tuple[int, dict[str, Any], Parts | None]]()
+        for number, result in zip(training, results, strict=True):
+            job, seed = members[number]
+            folder, run = job.run_folder(seed), runs[number]
+            report = make_report(job.config, job.options, folder.relative_to(job.runs.parent).as_posix(), run, result)
+            report |= stack_report(together, job.pending, seed, result.stack) | shared
+            kept = None if result.failure else scored(run.data, result)
+            if kept is None:
+                write_report(folder, report, result.history)
+                failed.append((job, f"seed {seed}: {result.failure}"))
+            else:
+                weights = result.state_dict if job.config["weights"] else None
+                write_run(folder, report, result.history, weights, kept, extras=kept_texts(job.config, run, result))
+                ended.append(folder)
+            told.append((number, report, kept))
+        workspace.end(ended)
+        for number, report, predictions in told:
+            job, seed = members[number]
+            (job.run_folder(seed) / RESUME_FILE).unlink(missing_ok=True)
+            logger.finish(number, report, predictions)
+
+    saving = checkpoints(first)
+    tell([seed for _, seed in members])
+    hooks: Any = {"on_start": start, "on_search": on_search, "on_epoch": each_epoch, "on_end": end}
+    train(runs, first.settings, first.device, checkpoints=saving, **hooks)
+    logger.close()
+    return failed
+
+
+def train_along(job: Job) -> None:
+    """Train what the first process of several trains, and write nothing."""
+    torch.set_num_threads(job.config["threads"])
+    while (seeds := told()) is not None:
+        train([make_run(job, seed) for seed in seeds], job.settings, job.device)
+
+
+def _what_diverged(job: Job, failures: Sequence[str]) -> str:
+    told = f"train.lr={job.settings.lr:g}, train.optimizer={job.settings.optimizer}, preset {job.config['preset']}"
+    return f"{'; '.join(failures)} ({told}); options and report: {job.folder}"
+
+
+def make_run(job: Job, seed: int, data: RegressionData | None = None) -> Run:
+    """Load the data of one seed, unless they are given, and initialise its model."""
+    loaded: Any = job.dataset.load(seed) if data is None else data
+    streams = Streams(seed, distributed_place()[0])
+    with torch_seed(streams.init):
+        model = job.make_model(tuple(loaded.train.x.shape[1:]), loaded.train.y.shape[1])
+    return Run(loaded, job.make_method(), model, streams, job.settings.lr, job.settings.weight_decay)
+
+
+def checkpoints(job: Job) -> Checkpoints | None:
+    """Return where a job's state is saved while it trains, or None if its configuration says never.
+
+    With `rerun` whatever an earlier run saved is removed.
+    """
+    if job.config["rerun"]:
+        for seed in job.pending:
+            (job.run_folder(seed) / RESUME_FILE).unlink(missing_ok=True)
+    every = job.config["checkpoint_every"]
+    key = json.dumps({group: job.config[group] for group in (*GROUPS, "train")}, sort_keys=True)
+    origin = {"code": code_digest(), "torch": str(torch.__version__)}
+    return Checkpoints(job.run_folder, every, key, origin, job.config["resume"] == "any") if every else None

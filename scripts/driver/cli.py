@@ -6,7 +6,6 @@ import contextlib
 import os
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 from cmixup.errors import InputError
 from scripts.driver.execute import Diverged
@@ -53,17 +52,3 @@ def user_errors() -> Iterator[None]:
             raise
         print(f"error: {error}", file=sys.stderr)
         raise SystemExit(2) from None
-
-
-def out_folder(given: str) -> Path:
-    """Return where runs are: what the command line gives, else what CMIXUP_OUT says, else `outputs`."""
-    return Path(given or os.environ.get("CMIXUP_OUT") or "outputs")
-
-
-def chosen(name: str, text: str, known: list[str]) -> list[str]:
-    """Return the comma-separated names in `text`, or all known ones if it is empty."""
-    found = [part.strip() for part in text.split(",") if part.strip()] or known
-    for part in found:
-        if part not in known:
-            raise InputError(f"{name} must be among {', '.join(known)}, got {part!r}")
-    return found

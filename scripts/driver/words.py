@@ -69,10 +69,7 @@ def near(word: str, known: Sequence[str]) -> str:
 
 
 def parse_words(
-    words: Sequence[str] | None,
-    keys: Mapping[str, str] | Sequence[str],
-    about: str | None = None,
-    names: Sequence[str] = (),
+    words: Sequence[str] | None, keys: Mapping[str, str], about: str | None = None, names: Sequence[str] = ()
 ) -> Words:
     """Read a command line: values of `names` first, then `key=value` words; an empty value counts as not given.
 
@@ -87,7 +84,6 @@ def parse_words(
         SystemExit: help was asked for.
     """
     words = sys.argv[1:] if words is None else words
-    keys = keys if isinstance(keys, Mapping) else dict.fromkeys(keys, "")  # until every command describes its keys
     if {"-h", "--help"} & set(words):
         width = max(map(len, keys), default=0)
         print(f"{(about or '').strip()}\n")

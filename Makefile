@@ -207,7 +207,7 @@ bench-distances: $(VENV)/.ready ## Measure partners by label, input and represen
 bench-maml: $(VENV)/.ready ## Measure the vectorised inner loop against a loop over tasks, into results/benchmarks
 	$(PY) -m scripts.bench maml
 
-bench-gpu: $(VENV)/.ready ## Measure what a GPU gains beside the CPU and its limits, into results/benchmarks (5 minutes): SHORT=1
+bench-gpu: $(VENV)/.ready ## Measure what a GPU gains beside the CPU, into results/benchmarks (5 minutes): SHORT=1
 	$(PY) -m scripts.bench gpu "short=$(SHORT)"
 
 # The optional package that the study's tables come from.

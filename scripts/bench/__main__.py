@@ -4,7 +4,7 @@
   sampling   partner sampling against the original's way: set-up, draws and memory over N
   distances  partners by labels, inputs and representations
   maml       the vectorised inner loop against a loop over tasks
-  gpu        a GPU beside the CPU and beside its own limits
+  gpu        a GPU beside the CPU
 
 Example: python -m scripts.bench maml device=cuda
 """

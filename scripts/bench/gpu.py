@@ -1,8 +1,8 @@
-"""What a GPU gains, beside the CPU and beside the device's own limits.
+"""What a GPU gains beside the CPU.
 
-Rows: a hidden C-Mixup step of FCN3 and LSTNet as stacks, plain, compiled and as a CUDA graph; RCF-MNIST's ResNet-18 in
-images a second with channels-last, TF32 and bf16; partners drawn on the device; MAML's vectorised loop and a loop over
-tasks. Wall seconds, the fastest of three repeats, after warming up. The page is written only where there is a GPU.
+Rows: a hidden C-Mixup step of FCN3 and LSTNet as stacks, plain and compiled; RCF-MNIST's ResNet-18 in images a second
+with float32, TF32 and bf16; partners drawn on the device; MAML's vectorised loop and a loop over tasks. Wall seconds,
+the fastest of three repeats, after warming up. The page is written only where there is a GPU.
 
 Example: python -m scripts.bench gpu short=1
 """
@@ -16,7 +16,7 @@ from itertools import chain
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from cmixup import PartnerSampler
 from cmixup.batch import Batch
@@ -50,21 +50,6 @@ def fastest(work: Work, device: torch.device, steps: int) -> float:
     return min(seconds(several, device, time.perf_counter) for _ in range(repeats)) / steps
 
 
-def limits(device: torch.device, *, short: bool) -> Iterator[Row]:
-    """Measure what the device can do: bytes copied and products of matrices."""
-    n = 1 << (22 if short else 28)
-    x = torch.ones(n, device=device)
-    y = torch.empty_like(x)
-    yield "limit", "copy", device.type, f"{8e-9 * n / fastest(lambda: y.copy_(x), device, 5):.0f} GB/s"
-    size = 512 if short else 8192 if device.type == "cuda" else 2048
-    for name, dtype in (("float32", torch.float32), ("TF32", torch.float32), ("bf16", torch.bfloat16)):
-        torch.backends.cuda.matmul.allow_tf32 = name == "TF32"
-        a = torch.randn(size, size, device=device, dtype=dtype)
-        fast = 2e-12 * size**3 / fastest(partial(torch.mm, a, a), device, 3)
-        yield "limit", f"product of matrices, {name}", device.type, f"{fast:.3g} TFLOP/s"
-    torch.backends.cuda.matmul.allow_tf32 = False
-
-
 def steps_of(device: torch.device, *, short: bool) -> Iterator[Row]:
     """Measure a hidden C-Mixup step of small networks as stacks."""
     networks: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...], int, str]] = {
@@ -73,9 +58,7 @@ def steps_of(device: torch.device, *, short: bool) -> Iterator[Row]:
     }
     for name, (network, shape, width, layer) in networks.items():
         for size in (1, 3) if short else (1, 10, 100):
-            for how in ("plain", "compiled", "CUDA graph"):
-                if how != "plain" and device.type != "cuda":
-                    continue
+            for how in ("plain", "compiled") if device.type == "cuda" else ("plain",):
                 stack = ModelStack([network() for _ in range(size)], device)
                 method = Mix(LabelDistance(0.3), Beta(2.0), layer)
                 method.layers = (layer,)
@@ -84,48 +67,28 @@ def steps_of(device: torch.device, *, short: bool) -> Iterator[Row]:
                 lam = torch.rand(*lead, shape[0], device=device)
                 domain = torch.zeros(*lead, shape[0], dtype=torch.int64, device=device)
                 batch = Batch(x, y, domain, Batch(x.flip(-1), y, domain), {"lam": lam})
-                step: Work = partial(method.step, stack, batch)
                 if how == "compiled":
                     stack.model.compile()
-                if how == "CUDA graph":
-                    step = graph_of(step)
-                taken = fastest(step, device, 2 if short else STEPS)
+                taken = fastest(partial(method.step, stack, batch), device, 2 if short else STEPS)
                 yield f"{name}, stack of {size}", how, device.type, f"{1e6 * taken / size:.0f} us a step and model"
-
-
-def graph_of(step: Work) -> Work:
-    """Return a replay of a step as a CUDA graph: one launch for all of its kernels."""
-    stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        for _ in range(3):
-            step()
-    torch.cuda.current_stream().wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        step()
-    return graph.replay
 
 
 def images(device: torch.device, *, short: bool) -> Iterator[Row]:
     """Measure ResNet-18 on RCF-MNIST's images, forward, backward and step."""
     size, width = (16, 4) if short else (64, 64)
-    for how in ("plain", "channels-last", "channels-last, TF32", "channels-last, bf16"):
-        torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = how.endswith("TF32")
-        form = torch.contiguous_format if how == "plain" else torch.channels_last
-        stack = ModelStack([ResNet((3, 28, 28), 1, 18, width=width)], device)
-        stack.model.to(memory_format=form)  # type: ignore[call-overload]
-        x = torch.rand(size, 3, 28, 28, device=device).contiguous(memory_format=form)
-        y = torch.rand(size, 1, device=device)
+    stack = ModelStack([ResNet((3, 28, 28), 1, 18, width=width)], device)
+    x, y = torch.rand(size, 3, 28, 28, device=device), torch.rand(size, 1, device=device)
 
-        def step(stack: ModelStack = stack, x: Tensor = x, y: Tensor = y, *, half: bool = how.endswith("bf16")) -> None:
-            stack.optimizer.zero_grad()
-            with torch.autocast(x.device.type, torch.bfloat16, enabled=half):
-                prediction = stack.model(x)
-            (prediction.float() - y).square().mean().backward()
-            stack.optimizer.step()
+    def step(half: bool) -> None:
+        stack.optimizer.zero_grad()
+        with torch.autocast(device.type, torch.bfloat16, enabled=half):
+            prediction = stack.model(x)
+        (prediction.float() - y).square().mean().backward()
+        stack.optimizer.step()
 
-        taken = fastest(step, device, 1 if short else STEPS)
+    for how in ("float32", "TF32", "bf16"):
+        torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = how == "TF32"
+        taken = fastest(partial(step, how == "bf16"), device, 1 if short else STEPS)
         yield f"RCF-MNIST, ResNet-18, batch {size}", how, device.type, f"{size / taken:.0f} images/s"
     torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32 = True, False
 
@@ -152,7 +115,7 @@ def run(given: Words) -> None:
     short, rows = given.switch("short"), []
     devices = [*([torch.device("cuda")] if torch.cuda.is_available() else []), torch.device("cpu")]
     for device in devices:
-        parts = (limits, steps_of, images, sampling, tasks)
+        parts = (steps_of, images, sampling, tasks)
         for row in chain.from_iterable(part(device, short=short) for part in parts):
             print(" | ".join(row), flush=True)
             rows.append(list(row))

@@ -39,8 +39,6 @@ KEYS = {
     "labels": "a file of labels, .npy or .csv",
     "column": "of a .csv file; default its only one",
     "bandwidth": "numbers between commas beside those of the grid; default none",
-    "seed": "of the dataset; default 0",
-    "label_noise": "standard deviations of noise on a dataset's labels; default 0",
     "out": f"{OUT}; the plot goes into its bandwidth/",
     "check": "1 measures the published bandwidths of all datasets at hand, into results/bandwidth.md; default 0",
 }
@@ -61,31 +59,29 @@ def percent(share: float) -> str:
     return f"{100 * share:.3f} %" if share < 0.001 or share > 0.99 else f"{100 * share:.1f} %"
 
 
-def dataset_labels(name: str, seed: int = 0, label_noise: str = "0.0") -> np.ndarray:
-    """Return the training labels `(N, d_y)` of a dataset, with noise of so many standard deviations.
+def dataset_labels(name: str) -> np.ndarray:
+    """Return the training labels `(N, d_y)` of a dataset.
 
     Raises:
         InputError: no such dataset, or its files cannot be had.
     """
     if name not in options("dataset"):
         raise InputError(f"dataset must be among {', '.join(options('dataset'))}, got {name!r}")
-    node = resolved(compose_train([f"dataset={name}", f"dataset.label_noise={label_noise}"]))["dataset"]
-    return check_part("dataset", node).build().load(seed).train.y.numpy()
+    node = resolved(compose_train([f"dataset={name}"]))["dataset"]
+    return check_part("dataset", node).build().load(0).train.y.numpy()
 
 
-def published(name: str, results: Path = RESULTS) -> list[tuple[float, str]]:
-    """Return the published bandwidths of a dataset with their sources."""
-    return [(float(r["value"]), r["source"]) for dataset, r in bandwidth_rows(results) if dataset == name]
-
-
-def bandwidth_rows(results: Path = RESULTS) -> list[tuple[str, dict[str, str]]]:
-    """Return the rows of results/paper/hyperparameters.csv that are bandwidths, each with our name of its dataset.
+def published(results: Path = RESULTS) -> dict[str, list[tuple[float, str]]]:
+    """Return the bandwidths of results/paper/hyperparameters.csv with their sources, by our name of the dataset.
 
     Raises:
         InputError: a row names a dataset that is none of ours.
     """
-    rows = read_csv(results / "paper" / "hyperparameters.csv")
-    return [(names.spelling("dataset", r["dataset"]), r) for r in rows if r["key"] == "bandwidth_sigma"]
+    found: dict[str, list[tuple[float, str]]] = {}
+    for r in read_csv(results / "paper" / "hyperparameters.csv"):
+        if r["key"] == "bandwidth_sigma":
+            found.setdefault(names.spelling("dataset", r["dataset"]), []).append((float(r["value"]), r["source"]))
+    return found
 
 
 def grid(labels: np.ndarray) -> list[float]:
@@ -99,12 +95,14 @@ def examine(labels: np.ndarray, bandwidths: Sequence[tuple[float, str]]) -> list
     return [(diagnose(labels, b), source) for b, source in sorted(bandwidths)]
 
 
-def suggestion(labels: np.ndarray) -> str:
-    """Return a sentence with the bandwidths between which C-Mixup is neither ERM nor mixup."""
-    return _searching(*(bandwidth_for_fraction(labels, f) for f in SUGGESTED_FRACTIONS))
+def suggested(labels: np.ndarray) -> tuple[float, float]:
+    """Return the bandwidths between which C-Mixup is neither ERM nor mixup."""
+    low, high = (bandwidth_for_fraction(labels, f) for f in SUGGESTED_FRACTIONS)
+    return low, high
 
 
-def _searching(low: float, high: float) -> str:
+def searching(low: float, high: float) -> str:
+    """Return these bandwidths as a sentence."""
     shares = " to ".join(f"{100 * f:.0f} %" for f in SUGGESTED_FRACTIONS)
     return f"Worth searching: bandwidths from {low:.3g} to {high:.3g} ({shares} of the data as effective partners)."
 
@@ -115,15 +113,14 @@ def check(results: Path = RESULTS) -> str:
     Nothing is written where a dataset is not at hand that these files have.
     """
     records, curves = [], {}
-    for name in checked():
-        wanted, shown = published(name), names.dataset_title(name)
+    for name, wanted in published().items():
         try:
             labels = dataset_labels(name)
         except FetchError:
             continue
-        records += measured(name, labels)
+        records += measured(name, labels, wanted)
         over, marked = ([r for r, _ in examine(labels, b)] for b in ([(b, "grid") for b in grid(labels)], wanted))
-        curves[shown] = over, marked, float(labels.std())
+        curves[names.dataset_title(name)] = over, marked, float(labels.std())
     if not records:
         raise InputError("no dataset with a published bandwidth is at hand")
     text, file = page(records), results / "bandwidth.csv"
@@ -136,20 +133,15 @@ def check(results: Path = RESULTS) -> str:
     return text
 
 
-def measured(name: str, labels: np.ndarray) -> list[dict[str, str]]:
+def measured(name: str, labels: np.ndarray, wanted: Sequence[tuple[float, str]]) -> list[dict[str, str]]:
     """Return the rows of results/bandwidth.csv for a dataset, numbers to six digits: more depend on the processor."""
-    low, high = (bandwidth_for_fraction(labels, f) for f in SUGGESTED_FRACTIONS)
+    low, high = suggested(labels)
     rows = [
         {"dataset": name, "labels": len(labels), "label_std": float(labels.std()), **vars(report),
          "source": source, "suggested_low": low, "suggested_high": high}
-        for report, source in examine(labels, published(name))
+        for report, source in examine(labels, wanted)
     ]  # fmt: skip
     return [{key: f"{v:.6g}" if isinstance(v, float) else str(v) for key, v in row.items()} for row in rows]
-
-
-def checked() -> list[str]:
-    """Return the datasets that have a published bandwidth, in the order in which the paper's tables name them."""
-    return list(dict.fromkeys(dataset for dataset, _ in bandwidth_rows()))
 
 
 def page(rows: Sequence[Mapping[str, str]]) -> str:
@@ -158,12 +150,12 @@ def page(rows: Sequence[Mapping[str, str]]) -> str:
     for r in rows:
         shown = names.dataset_title(r["dataset"])
         body.append([shown, f"{float(r['label_std']):.4g}", *cells(r, r["source"])])
-        suggestions[shown] = _searching(float(r["suggested_low"]), float(r["suggested_high"]))
+        suggestions[shown] = searching(float(r["suggested_low"]), float(r["suggested_high"]))
     there = {r["dataset"] for r in rows}
     absent = [
         f"- Not in this table: {names.dataset_title(name)}: "
         f"{part_file('dataset', name).get('absent', 'its files were not at hand')}."
-        for name in checked()
+        for name in published()
         if name not in there
     ]
     parts = {
@@ -179,7 +171,7 @@ def look(given: Words) -> None:
         raise InputError("give either dataset=<name> or labels=<file.npy or file.csv>")
     title, wanted = given.get("dataset") or given["labels"], []
     if "dataset" in given:
-        labels, wanted = dataset_labels(title, given.count("seed"), given.get("label_noise", "0.0")), published(title)
+        labels, wanted = dataset_labels(title), published().get(title, [])
     else:
         labels = file_labels(Path(title), given.get("column", ""))
     asked = [(b, "asked for") for b in given.numbers("bandwidth")]
@@ -187,7 +179,7 @@ def look(given: Words) -> None:
     styles = ["bold" if source != "grid" else None for _, source in rows]
     shown = f"{title}: {len(labels)} labels, standard deviation {labels.std():.4g}"
     print_table(HEAD, [cells(vars(report), source) for report, source in rows], shown, left=len(HEAD), styles=styles)
-    Console(highlight=False).print(suggestion(labels), markup=False)
+    Console(highlight=False).print(searching(*suggested(labels)), markup=False)
     marked = [report for report, source in rows if source != "grid"]
     figure = bandwidth_figure({title: ([report for report, _ in rows], marked, float(labels.std()) or 1.0)})
     path = given.out / "bandwidth" / f"{Path(title).stem}.png"

@@ -9,15 +9,12 @@ Example: python -m scripts.data fetch datasets=airfoil,no2
 from __future__ import annotations
 
 import io
+import itertools
 import os
-import sys
 import time
 from collections.abc import Sequence
 
 import numpy as np
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
 from cmixup.errors import check_choice
 from cmixup.files import write_atomically
@@ -29,6 +26,7 @@ from scripts.driver.compose import names
 from scripts.driver.config import dataset_class
 from scripts.driver.words import parse_words
 from scripts.records.experiment import RESULTS
+from scripts.report.terminal import print_table
 
 ACTIONS = ("status", "fetch", "render")
 KEYS = {
@@ -42,23 +40,19 @@ SHEET_OBJECTS, SHEET_VIEWS = 12, 8  # of the contact sheet: objects, and views i
 def status() -> None:
     """Print what is here, what can be fetched and from where, with sizes and licences."""
     mirror = os.environ.get("CMIXUP_MIRROR") or "none"
-    print(f"data root (CMIXUP_DATA): {data_root()}\nmirror (CMIXUP_MIRROR): {mirror}")
-    table = Table(box=box.SIMPLE_HEAD)
-    for column in ("dataset", "file (the first that is there is used)", "kB", "state", "licence"):
-        table.add_column(column, justify="right" if column == "kB" else "left", overflow="fold")
+    rows = []
     for name in names("dataset"):
-        files, folders = dataset_class(name).files, dataset_class(name).folders
-        for folder in folders:
-            table.add_row(
-                name, f"{folder.path}/", "", "here" if folder.present() else f"by hand: {folder.page}", folder.licence
-            )
-        if not files and not folders:
-            table.add_row(name, f"({dataset_class(name).place})", "", "", "")
-        for alternatives in files:
-            for file in alternatives:
-                state = "here" if present(file) else "can be fetched" if file.urls else f"by hand: {file.page}"
-                table.add_row(name, file.path, f"{file.size / 1e3:,.0f}", state, file.licence)
-    Console(width=None if sys.stdout.isatty() else 200).print(table)
+        kind = dataset_class(name)
+        for folder in kind.folders:
+            state = "here" if folder.present() else f"by hand: {folder.page}"
+            rows.append([name, f"{folder.path}/", "", state, folder.licence])
+        for file in itertools.chain.from_iterable(kind.files):
+            state = "here" if present(file) else "can be fetched" if file.urls else f"by hand: {file.page}"
+            rows.append([name, file.path, f"{file.size / 1e3:,.0f}", state, file.licence])
+        if not kind.files and not kind.folders:
+            rows.append([name, f"({kind.place})", "", "", ""])
+    head = ("dataset", "file (the first that is there is used)", "kB", "state", "licence")
+    print_table(head, rows, f"data root (CMIXUP_DATA): {data_root()}\nmirror (CMIXUP_MIRROR): {mirror}", left=len(head))
 
 
 def fetch_all(chosen: list[str]) -> None:

@@ -1,8 +1,8 @@
 """What a GPU gains beside the CPU.
 
 Rows: a hidden C-Mixup step of FCN3 and LSTNet as stacks, plain and compiled; RCF-MNIST's ResNet-18 in images a second
-with float32, TF32 and bf16; partners drawn on the device; MAML's vectorised loop and a loop over tasks. Wall seconds,
-the fastest of three repeats, after warming up. The page is written only where there is a GPU.
+with float32, TF32 and bf16; partners drawn on the device. Wall seconds, the fastest of three repeats, after warming up.
+The page is written only where there is a GPU; `bench maml device=cuda` measures MAML there.
 
 Example: python -m scripts.bench gpu short=1
 """
@@ -28,7 +28,6 @@ from models.fcn3 import FCN3
 from models.lstnet import LSTNet
 from models.resnet import ResNet
 from scripts.bench.clock import CPU, SHORT, Work, put, seconds
-from scripts.bench.maml import looped, make, vectorised
 from scripts.driver.provenance import device_name
 from scripts.driver.words import Words
 from scripts.records.tables import markdown_rows
@@ -102,20 +101,12 @@ def sampling(device: torch.device, *, short: bool) -> Iterator[Row]:
         yield f"partners of {n:,} labels", sampler.method, device.type, f"{1e9 * taken / n:.2f} ns a partner"
 
 
-def tasks(device: torch.device, *, short: bool) -> Iterator[Row]:
-    """Measure a gradient of MAML."""
-    case = make(*((4, 2) if short else (64, 10)), device)
-    for how, work in (("vectorised", vectorised), ("loop over tasks", looped)):
-        taken = fastest(partial(work, *case), device, 1 if short else 3)
-        yield "MAML, 10 tasks" if not short else "MAML, 2 tasks", how, device.type, f"{1e3 * taken:.0f} ms a gradient"
-
-
 def run(given: Words) -> None:
     """Measure every row on the GPU, where there is one, and on the CPU."""
     short, rows = given.switch("short"), []
     devices = [*([torch.device("cuda")] if torch.cuda.is_available() else []), torch.device("cpu")]
     for device in devices:
-        parts = (steps_of, images, sampling, tasks)
+        parts = (steps_of, images, sampling)
         for row in chain.from_iterable(part(device, short=short) for part in parts):
             print(" | ".join(row), flush=True)
             rows.append(list(row))

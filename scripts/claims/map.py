@@ -13,6 +13,7 @@ from cmixup.metrics import lower_is_better
 from scripts.claims.check import Verdict
 from scripts.claims.evidence import Absent, Evidence, Query, Sample, difference, experiment_of
 from scripts.driver.compose import part_file
+from scripts.driver.words import parse_seeds
 from scripts.records import names
 from scripts.records.artefacts import Artefact, load
 from scripts.records.experiment import RESULTS
@@ -23,7 +24,7 @@ HEAD = ("in the paper", "what it shows", "command", "state", "seeds", "not run",
 LEGEND = (
     "**State**: whether what the paper shows is found in our runs, dataset by dataset. A gain is found if the "
     "95 % interval of the paired difference excludes 0 on the published side, levelness if it contains 0; one seed "
-    "decides nothing (open). Numbers beside the paper's are in the tables."
+    "decides nothing, nor do fewer than the experiment plans (open). Numbers beside the paper's are in the tables."
 )
 
 
@@ -33,7 +34,7 @@ class Finding:
 
     Attributes:
         about: a dataset's title, or what a claim is about.
-        holds: None where it cannot be decided: one seed.
+        holds: None where it cannot be decided: one seed, or fewer than the experiment plans.
         n: how many seeds.
     """
 
@@ -76,7 +77,9 @@ def _finding(artefact: Artefact, query: Query, evidence: Evidence, title: str) -
             held.append(_holds(difference(samples[0], samples[1]), query["metric"], better=better))
     if not held:
         return None
-    if all(h is None for h in held):
+    experiment = experiment_of(artefact.experiment)
+    planned = experiment.seeds_for(query["dataset"], parse_seeds(experiment.seeds))
+    if min(counts) < len(planned) or all(h is None for h in held):
         return Finding(title, None, min(counts))
     several = f"{title}, {sum(h is True for h in held)} of {len(held)}" if len(held) > 1 else title
     return Finding(several, all(h is not False for h in held), min(counts))

@@ -18,18 +18,16 @@ from typing import Any
 
 import torch
 from matplotlib.figure import Figure
-from torch import Tensor, nn
 
 from cmixup.backbone import Backbone
-from cmixup.data import RegressionData, Split
-from cmixup.errors import InputError
+from cmixup.data import RegressionData
 from cmixup.training.loader import BatchLoader
 from cmixup.training.predict import predict
 from scripts.driver.devices import pick_device
 from scripts.driver.words import Words
 from scripts.measure.divergence import COMPONENTS, learned_invariance
 from scripts.measure.load_run import KEYS as COMMON
-from scripts.measure.load_run import Report, check_publishable, dataset_of, finished, model_of, results_of, saved, write
+from scripts.measure.load_run import Report, dataset_of, model_of, results_of, runs_of, saved, write
 from scripts.records.experiment import RESULTS, load_experiment
 from scripts.records.records import to_csv
 from scripts.records.stats import summarise
@@ -56,7 +54,10 @@ def measure(report: Report, out: Path, device: torch.device = CPU) -> list[dict[
         device: where the representation is computed.
     """
     data = _load(json.dumps(report["config"]["dataset"]), report["seed"])
-    h = features(model_of(report, data, out), data.train, report["config"]["train"]["eval_batch_size"], device)
+    model = model_of(report, data, out).to(device)
+    assert isinstance(model, Backbone)
+    loader = BatchLoader([data.train], device)
+    h = predict(lambda _, x: model.features(x), model, loader, report["config"]["train"]["eval_batch_size"])
     sizes: dict[str, int | None] = {"all": None}
     if len(set(data.train.domain.tolist())) > LARGEST:
         sizes[f"largest {LARGEST}"] = LARGEST
@@ -77,13 +78,6 @@ def _load(dataset: str, seed: int) -> RegressionData:
     return dataset_of({"config": {"dataset": json.loads(dataset)}}).load(seed)
 
 
-def features(model: nn.Module, split: Split, batch_size: int, device: torch.device = CPU) -> Tensor:
-    """Return the representation `(N, D)` of a split, in evaluation mode."""
-    rows = BatchLoader([split], device)
-    assert isinstance(model, Backbone)
-    return predict(lambda _, x: model.features(x), model.to(device), rows, batch_size).cpu()
-
-
 def merged(old: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]) -> str:
     """Return rows as CSV text beside the old ones, but for those of the same dataset and preset."""
     replaced = {(r["dataset"], r["preset"]) for r in rows}
@@ -102,29 +96,20 @@ def figures(results: Path = RESULTS) -> dict[str, Figure]:
     }
 
 
-def runs(out: Path, preset: str, datasets: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the reports of Table 3's finished runs that follow the preset.
-
-    Raises:
-        InputError: there is none of a dataset.
-    """
-    mine = [r for r in finished(out, EXPERIMENT) if r["preset"] == preset and not r["options"]]
-    for dataset in datasets:
-        if not any(r["dataset"] == dataset for r in mine):
-            raise InputError(
-                f"out {out} holds no finished run of {EXPERIMENT} on {dataset}, preset {preset!r}; "
-                f"make reproduce-{EXPERIMENT} DATASETS={dataset} PRESET={preset} trains them"
-            )
-    return [r for r in mine if r["dataset"] in datasets]
+def wanted(dataset: str, preset: str, report: Report) -> bool:
+    """Return whether a run is one of a dataset that follows the preset."""
+    return (report["dataset"], report["preset"], report["options"]) == (dataset, preset, {})
 
 
 def run(given: Words) -> None:
     """Measure the runs that the words say, one dataset and method after another."""
     results, device = results_of(given), pick_device(given.get("device", "auto"))
     datasets = [d for d in given.get("datasets", DATASETS).split(",") if d]
-    reports = runs(given.out, given.get("preset", "paper"), datasets)
-    check_publishable(given, reports)
-    rows = []
+    preset, reports, rows = given.get("preset", "paper"), list[Report](), list[dict[str, Any]]()
+    for dataset in datasets:
+        make = f"make reproduce-{EXPERIMENT} DATASETS={dataset} PRESET={preset} trains them"
+        about = f"{EXPERIMENT} on {dataset}, preset {preset!r}; {make}"
+        reports += runs_of(given, [EXPERIMENT], functools.partial(wanted, dataset, preset), about)
     for (dataset, method), group in groupby(reports, key=lambda r: (r["dataset"], r["method"])):
         new = [row for r in group for row in measure(r, given.out, device)]
         rows += new

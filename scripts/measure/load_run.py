@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +42,20 @@ KEYS = {
 }
 
 
-def finished(out: Path, experiment: str) -> list[dict[str, Any]]:
-    """Return the reports of an experiment's finished runs in `out/runs`, the better layer of each method chosen."""
-    return [r for r in choose_variants(load_reports(out / "runs" / experiment)) if r["experiment"] == experiment]
+def runs_of(
+    given: Words, experiments: Sequence[str], wanted: Callable[[Report], bool], about: str
+) -> list[dict[str, Any]]:
+    """Return the reports of finished runs that a measurement is of, the better layer of each method chosen.
+
+    Raises:
+        InputError: there is none `about` which it is, or results/ does not hold such runs.
+    """
+    every = [r for e in experiments for r in choose_variants(load_reports(given.out / "runs" / e))]
+    found = [r for r in every if r["experiment"] in experiments and wanted(r)]
+    if not found:
+        raise InputError(f"out {given.out} holds no finished run of {about}")
+    check_publishable(given, found)
+    return found
 
 
 def check_publishable(given: Words, reports: Sequence[Report]) -> None:

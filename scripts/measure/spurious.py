@@ -16,7 +16,6 @@ from typing import Any
 
 import torch
 
-from cmixup.errors import InputError
 from cmixup.metrics import METRICS
 from scripts.driver.compose import compose_train
 from scripts.driver.devices import pick_device
@@ -24,12 +23,11 @@ from scripts.driver.words import Words
 from scripts.measure.load_run import KEYS as COMMON
 from scripts.measure.load_run import (
     Report,
-    check_publishable,
     check_score,
     dataset_of,
-    finished,
     predicted,
     results_of,
+    runs_of,
     saved,
     write,
 )
@@ -69,13 +67,10 @@ def score(reports: Sequence[Report], out: Path, device: torch.device) -> list[di
     return rows
 
 
-def runs(out: Path, preset: str) -> list[dict[str, Any]]:
-    """Return the reports of finished runs that follow the preset but for ratio and epochs."""
-    found = [r for experiment in (MAIN, TABLE) for r in finished(out, experiment)]
-    cell = (DATASET, METHOD, preset)
-    return [
-        r for r in found if (r["dataset"], r["method"], r["preset"]) == cell and set(r["options"]) <= MAY_DIFFER
-    ]  # fmt: skip
+def wanted(report: Report, preset: str) -> bool:
+    """Return whether a run follows the preset but for ratio and epochs."""
+    cell = (report["dataset"], report["method"], report["preset"])
+    return cell == (DATASET, METHOD, preset) and set(report["options"]) <= MAY_DIFFER
 
 
 def render_tables(results: Path = RESULTS) -> dict[str, str]:
@@ -122,13 +117,8 @@ def table(rows: Sequence[Mapping[str, str]], preset: str) -> str:
 def run(given: Words) -> None:
     """Score all finished runs of a preset."""
     results, preset, device = results_of(given), given.get("preset", "paper"), given.get("device", "auto")
-    reports = runs(given.out, preset)
-    if not reports:
-        raise InputError(
-            f"out {given.out} holds no finished run of {METHOD} on {DATASET}, preset {preset!r}; "
-            f"make reproduce-table-spurious PRESET={preset}"
-        )
-    check_publishable(given, reports)
+    about = f"{METHOD} on {DATASET}, preset {preset!r}; make reproduce-table-spurious PRESET={preset}"
+    reports = runs_of(given, [MAIN, TABLE], lambda r: wanted(r, preset), about)
     rows = sorted(score(reports, given.out, pick_device(device)), key=lambda r: r["run"])
     old = [r for r in saved(results / FILE) if r["preset"] != preset]
     write(results, {FILE: to_csv([*old, *rows], SPURIOUS_COLUMNS)})

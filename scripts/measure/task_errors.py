@@ -25,12 +25,11 @@ from scripts.driver.words import Words
 from scripts.measure.load_run import KEYS as COMMON
 from scripts.measure.load_run import (
     Report,
-    check_publishable,
     check_score,
     dataset_of,
-    finished,
     predicted,
     results_of,
+    runs_of,
     write,
 )
 from scripts.records import names
@@ -190,11 +189,8 @@ def figures(results: Path = RESULTS) -> dict[str, Figure]:
 def run(given: Words) -> None:
     """Measure the runs of each dataset and preset, then render what all files say."""
     results, device, preset = results_of(given), pick_device(given.get("device", "auto")), given.get("preset", "")
-    reports = [r for r in finished(given.out, EXPERIMENT) if not r["options"] and preset in ("", r["preset"])]
-    if not reports:
-        which = f", preset {preset!r}" if preset else ""
-        raise InputError(f"out {given.out} holds no finished run of {EXPERIMENT}{which}; make reproduce-{EXPERIMENT}")
-    check_publishable(given, reports)
+    about = f"{EXPERIMENT}{f', preset {preset!r}' if preset else ''}; make reproduce-{EXPERIMENT}"
+    reports = runs_of(given, [EXPERIMENT], lambda r: not r["options"] and preset in ("", r["preset"]), about)
     reports.sort(key=lambda r: (r["dataset"], r["preset"]))
     for (dataset, of), group in groupby(reports, key=lambda r: (r["dataset"], r["preset"])):
         name = f"{FOLDER}/{dataset}_{of}.csv"

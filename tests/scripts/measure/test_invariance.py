@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,8 @@ from scripts.driver.job import plan
 from scripts.driver.words import Words
 from scripts.measure.__main__ import main
 from scripts.measure.divergence import learned_invariance
-from scripts.measure.invariance import INVARIANCE_COLUMNS, figures, measure, merged, runs
-from scripts.measure.load_run import check_publishable, dataset_of, labels_of, model_of
+from scripts.measure.invariance import INVARIANCE_COLUMNS, figures, measure, merged, wanted
+from scripts.measure.load_run import check_publishable, dataset_of, labels_of, model_of, runs_of
 from scripts.records.experiment import load_experiment
 from scripts.records.records import read_csv
 from scripts.report.figures import invariance_figure, to_png
@@ -109,9 +110,11 @@ def test_runs_are_those_of_table_3_that_follow_the_preset(tmp_path: Path) -> Non
     leave("a")
     leave("b", method="cmixup", options={"method.bandwidth": 3.0})
     leave("c", preset="released")
-    assert [r["run"] for r in runs(tmp_path, "paper", ["crime"])] == ["table3/a"]
-    with pytest.raises(InputError, match="no finished run of table3 on skillcraft, preset 'paper'"):
-        runs(tmp_path, "paper", ["crime", "skillcraft"])
+    given = Words(out=str(tmp_path), results="elsewhere")
+    found = runs_of(given, ["table3"], partial(wanted, "crime", "paper"), "")
+    assert [r["run"] for r in found] == ["table3/a"]
+    with pytest.raises(InputError, match="holds no finished run of table3 on skillcraft"):
+        runs_of(given, ["table3"], partial(wanted, "skillcraft", "paper"), "table3 on skillcraft")
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,11 @@ from scripts.driver import execute as run_module
 from scripts.driver.compose import compose_train
 from scripts.driver.execute import execute
 from scripts.driver.job import plan
+from scripts.driver.words import Words
 from scripts.measure import spurious
 from scripts.measure.__main__ import main
-from scripts.measure.spurious import SPURIOUS_COLUMNS, render_tables, runs, score
+from scripts.measure.load_run import runs_of
+from scripts.measure.spurious import SPURIOUS_COLUMNS, render_tables, score, wanted
 from scripts.records.records import to_csv
 from tests.helpers import CPU
 from tests.scripts.test_render import leave_run, report
@@ -109,7 +111,9 @@ def test_runs_may_differ_from_the_preset_in_ratio_and_epochs_alone(tmp_path: Pat
     leave("e", "table3", method="cmixup")
     leave("f", "table3", preset="released")
     leave("g", "adhoc")
-    assert [r["run"] for r in runs(tmp_path, "paper")] == ["table3/a", "table3/b", "table_spurious/c"]
+    given = Words(out=str(tmp_path), results="elsewhere")
+    found = runs_of(given, ["table3", "table_spurious"], lambda r: wanted(r, "paper"), "")
+    assert [r["run"] for r in found] == ["table3/a", "table3/b", "table_spurious/c"]
 
 
 def test_the_table_says_epochs_and_meets_the_paper_at_its_ratio_alone(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ def as_csv(rows: list[dict[str, Any]]) -> str:
 
 
 def report(rows: list[dict[str, Any]]) -> list[str | list[str]]:
-    """Return the report: how it was measured, all cases, and the comparison with the original."""
+    """Return the report: how it was measured, all cases, and the figures that compare with the original's way."""
     body = [[r["case"], r["used"], *(f"{r[key]:.3g}" for key in SHOWN)] for r in rows]
     about = (
         "Each case in a fresh process with one thread. Times are medians of repeated calls (set-ups above 2 s: one "
@@ -40,30 +40,9 @@ def report(rows: list[dict[str, Any]]) -> list[str | list[str]]:
     return [
         about,
         markdown_rows(["case", "method", *SHOWN.values()], body),
-        "## Against the original's way",
-        *comparison(rows),
         "![growth with N](sampling.png)",
         "![label and feature distance](sampling_distance.png)",
     ]
-
-
-def comparison(rows: list[dict[str, Any]]) -> list[str | list[str]]:
-    """Return ratios at the sizes where both were measured; beyond, the original is extrapolated and marked."""
-    old = {r["n"]: r for r in rows if r.get("curve") == ORIGINAL}
-    largest, body = max(old), []
-    for r in (r for r in rows if r.get("curve") == "cells" and (r["n"] in old or r["n"] > largest)):
-        n = r["n"]
-        factor, mark, o = (1.0, "", old[n]) if n in old else (n / largest, "*", old[largest])
-        setup, draw = o["setup_s"] * factor**2, o["ns_per_draw"] * factor
-        memory = max(o["peak_mb"], o["state_mb"]) * factor**2
-        body.append([
-            f"{n:.0e}", f"{setup:.3g}{mark}", f"{r['setup_s']:.3g}", f"{setup / r['setup_s']:.2g}{mark}",
-            f"{draw / 1e3:.3g}{mark}", f"{r['ns_per_draw'] / 1e3:.3g}", f"{draw / r['ns_per_draw']:.2g}{mark}",
-            f"{memory:.3g}{mark}", f"{max(r['peak_setup_mb'], r['state_mb']):.3g}",
-        ])  # fmt: skip
-    head = ["N", "original set-up, s", "ours", "ratio", "original us a draw", "ours", "ratio", "original MB", "ours"]
-    above = f"Beyond N = {largest:.0e} the original is extrapolated, marked *: N^2 (set-up, memory), N (a draw)."
-    return [above, markdown_rows(head, body)]
 
 
 def figures(rows: list[dict[str, Any]]) -> dict[str, Figure]:

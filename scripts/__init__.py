@@ -6,13 +6,15 @@ from scripts.driver.interrupted import hear_sigterm, say_interrupted
 
 #: Commands of earlier versions, below `scripts`, with the module and the words that do their work now.
 SUCCESSORS = {
-    "ablation": "scripts.reproduce",
+    "ablation": "scripts.reproduce ablation_ood",
     "advise": "scripts.study advise",
+    **{f"bench.{name}": f"scripts.bench {name}" for name in ("distances", "gpu", "maml", "sampling", "train")},
     "claims": "scripts.render claims",
     "cures": "scripts.study cures",
     "draw_pairs": "scripts.measure pairs",
     "draw_rcf_mnist": "scripts.measure rcf_mnist",
     "invariance": "scripts.measure invariance",
+    "make_echo": "scripts.train dataset=echo dataset.synthetic=true",
     "make_views": "scripts.data render",
     "mutants": "tests.attacks.mutants",
     "reliability": "tests.attacks",

@@ -1,11 +1,10 @@
-"""README and docs/ name commands, files and names that exist; tests/test_blocks.py runs their code."""
+"""README and docs/ name files and names that exist; tests/test_blocks.py runs their code."""
 
 import re
 import tomllib
 
 import pytest
 import yaml
-from hydra import compose, initialize_config_dir
 
 from scripts.driver.compose import CONFIG_DIR
 
@@ -14,27 +13,6 @@ README = (ROOT / "README.md").read_text()
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 PAGES = {str(path.relative_to(ROOT)): path.read_text() for path in (ROOT / "README.md", *DOCS)}
 MAKEFILE = (ROOT / "Makefile").read_text()
-TRAINS = r"^python -m scripts\.train (.*?)\s*(?:#.*)?$"
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_make_targets_exist(page):
-    for target in set(re.findall(r"(?:`|^)make ([a-z][a-z0-9-]*)", PAGES[page], re.MULTILINE)):
-        assert re.search(rf"^{target}:.*## ", MAKEFILE, re.MULTILINE), f"make {target} is not described in the Makefile"
-
-
-def train_commands():
-    """Those of all pages; new_method.md adds parts first, which tests/scripts/test_adding_parts.py does."""
-    pages = [text for name, text in PAGES.items() if name != "docs/new_method.md"]
-    return sorted({line for text in pages for line in re.findall(TRAINS, text, re.MULTILINE)})
-
-
-@pytest.mark.parametrize("line", train_commands())
-def test_train_commands_compose(line):
-    overrides = [part.strip("'").replace("range(0,3)", "0") for part in line.removeprefix("-m ").split()]
-    single = [part.split(",")[0] for part in overrides]  # of a sweep, the first value
-    with initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
-        assert compose("train", overrides=single).method.name
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -1,4 +1,4 @@
-"""Try the targets of `make help` as targets.yaml says: `python -m tests.door.targets [--only TARGETS]`.
+"""Try the targets of `make help` as targets.yaml says: `python -m tests.door.targets only=lint,types`.
 
 The cheap ones are tried every time, the others a third at a time by date. Each must end well within its limit and leave
 the tree as it was. What is trained and drawn goes into a temporary folder.
@@ -6,7 +6,6 @@ the tree as it was. What is trained and drawn goes into a temporary folder.
 
 from __future__ import annotations
 
-import argparse
 import datetime
 import os
 import re
@@ -19,10 +18,13 @@ from typing import Any
 
 import yaml
 
+from scripts.driver.cli import user_errors
+from scripts.driver.words import parse_words
 from tests.door.step import REPO, Red, changed, check_clean, run
 
 TABLE = Path(__file__).with_name("targets.yaml")
 TURNS = 3
+KEYS = {"only": "targets between commas, or all; default those of the day", "day": "whose third; default today"}
 
 
 @dataclass(frozen=True)
@@ -101,21 +103,17 @@ def try_all(lines: Sequence[Line], try_one: Callable[[Line], str]) -> list[str]:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
-    parser = argparse.ArgumentParser(prog="python -m tests.door.targets", description=__doc__)
-    parser.add_argument("--only", default="", help="these, comma-separated, or `all`; default: those of the day")
-    parser.add_argument("--day", type=int, default=datetime.date.today().toordinal(), help="whose third; default today")
-    given = parser.parse_args(argv)
     try:
         lines = read(TABLE.read_text(), targets((REPO / "Makefile").read_text()))
     except Red as error:
         sys.exit(f"RED: {error}")
     files = bool(os.environ.get("CMIXUP_MIRROR")) or (REPO / "../shared/data").is_dir()
-    today = chosen(lines, given.day)
-    if given.only:
-        names = [line.target for line in lines] if given.only == "all" else given.only.split(",")
-        today = [line for name in names for line in lines if line.target == name]
-        if len(today) < len(names):
-            parser.error(f"--only must be targets of `make help`, got {given.only!r}")
+    with user_errors():
+        given, known = parse_words(argv, KEYS, __doc__), [line.target for line in lines]
+        today = chosen(lines, given.count("day", datetime.date.today().toordinal()))
+        if "only" in given:
+            names = known if given["only"] == "all" else given.listed("only", known)
+            today = [lines[known.index(name)] for name in names]
     if absent := [line.target for line in today if line.needs_files and not files]:
         print(f"not tried without raw files: {', '.join(absent)}")
     with tempfile.TemporaryDirectory(prefix="targets-") as out:

@@ -105,7 +105,9 @@ class Mix(Method):
         Labels are mixed by the draw `label_lam` if there is one, else by the weight that the mixing gives them.
         """
         partner = batch.partner
-        assert partner is not None
+        if partner is None:
+            name = type(self.pairing).__name__
+            raise InputError(f"pairing {name} gave no partners, neither by the draw 'partner' nor in with_partners")
         layer = self.layers[int(batch.draws["layer"][0])] if "layer" in batch.draws else self.layers[0]
         states = [encode_to(model, rows.x, layer) for rows in (batch, partner)]
         if self.transform is not None:

@@ -32,11 +32,11 @@ class Transform(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, state: Any, rows: Batch, rng: StepRandom) -> Any:
-        """Return the changed state.
+        """Return the changed state, of the same shape.
 
         Args:
             state: of the rows, `(..., B, *features)`, or a tuple of such tensors.
-            rows: their labels and domains.
+            rows: the batch that they are of, with labels and domains; for a `Mix` also that of the partners.
             rng: random numbers of this step.
         """
 

@@ -23,8 +23,9 @@ class Pairing(nn.Module, ABC):
     (`get_extra_state`); it has no parameters and is never called.
 
     Attributes:
-        in_step: whether partners depend on the current weights. Such a pairing draws candidates and uniform numbers in
-            `named_draws`, as all randomness of an epoch is drawn before it, and chooses in `with_partners`.
+        in_step: whether `with_partners` chooses or makes the partners, such as by the current weights. Such a pairing
+            overrides `named_draws`, since all randomness of an epoch is drawn before it: candidates and uniform
+            numbers, or whatever else the step needs. Methods that read partners before the step refuse it.
     """
 
     in_step: ClassVar[bool] = False

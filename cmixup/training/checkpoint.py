@@ -11,10 +11,11 @@ from typing import Any
 import torch
 
 from cmixup.done import read_tensors
-from cmixup.errors import InputError
+from cmixup.errors import InputError, shown
 from cmixup.files import set_aside, write_atomically
 
 RESUME_FILE = "resume.pt"
+PLAIN = (bool, int, float, complex, str, bytes, type(None))  # what such a file holds besides tensors
 FORMAT = 3  # of that file; one of another format is not gone on from
 
 
@@ -46,7 +47,13 @@ class Checkpoints:
         return self.folder(seeds[0]) / RESUME_FILE
 
     def save(self, seeds: Sequence[int], state: dict[str, Any], data: Mapping[str, str] | None = None) -> None:
-        """Write a stack's state, whole or not at all; `data` are the checksums of its training data."""
+        """Write a stack's state, whole or not at all; `data` are the checksums of its training data.
+
+        Raises:
+            InputError: a method's state holds what could not be read again.
+        """
+        for method in state.get("methods", ()):
+            _check_readable("state of the method", method)
         buffer = io.BytesIO()
         about = {"format": FORMAT, "key": self.key, "seeds": list(seeds), "origin": self._origin(data)}
         torch.save({**state, **about}, buffer)
@@ -76,6 +83,18 @@ class Checkpoints:
 
     def _origin(self, data: Mapping[str, str] | None) -> dict[str, str]:
         return {**self.origin, **{f"data {name}": checksum for name, checksum in (data or {}).items()}}
+
+
+def _check_readable(name: str, value: Any) -> None:
+    """Raise `InputError` unless `read_tensors` reads the value again: NumPy's numbers and arrays it does not."""
+    if isinstance(value, Mapping):
+        for key, inside in value.items():
+            _check_readable(f"{name}, {key}", inside)
+    elif isinstance(value, (list, tuple)):
+        for inside in value:
+            _check_readable(name, inside)
+    elif not isinstance(value, torch.Tensor) and type(value) not in PLAIN:
+        raise InputError(f"{name}: must be tensors and Python's numbers and words to be saved, got {shown(value)}")
 
 
 def read_checkpoint(path: Path) -> dict[str, Any] | None:

@@ -58,6 +58,8 @@ def resolved(cfg: DictConfig) -> dict[str, Any]:
     top = [*ROOT_KEYS, *GROUPS, "train", "seeds"]
     for key in map(str, plain):
         if key not in top:
+            if "/" in key:
+                raise InputError(f"{key} is not a group of options: there is no folder configs/{key}")
             raise InputError(f"{key} is not known; the top level takes {', '.join(top)}")
     for key, kind in ROOT_KEYS.items():
         check_type(key, plain[key], kind)

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from cmixup.batch import Batch
+from cmixup.errors import InputError
 from cmixup.methods.base import Method, squared_error
 from cmixup.methods.erm import ERM
 from cmixup.methods.mix import Mix
@@ -82,17 +83,37 @@ def test_each_idea_goes_on_after_a_stop(name: str, tmp_path: Path) -> None:
 def test_the_weight_of_a_bandwidth_follows_validation() -> None:
     method: Any = fitted(make_run(LearnedBandwidth([0.1, 0.3, 2.0], Beta(0.5), rate=0.3))).method
     method.arm = 1
-    for epoch, validation in enumerate((2.0, 1.5, 1.5), start=1):  # the first says nothing, the third neither
+    for epoch, validation in enumerate((2.0, 1.5), start=1):  # the first has none to compare with
         method.end_epoch(epoch, validation)
-    assert method.log_weight.tolist() == pytest.approx([0, 0.9, 0])
+    assert method.log_weight.tolist() == pytest.approx([0, 0.3 / 3 * 3, 0])
+    chance = 0.7 * np.exp(0.3) / (2 + np.exp(0.3)) + 0.1
+    assert method.chances[1] == pytest.approx(chance)
+    method.end_epoch(3, 1.5)
+    after = [0, 0.3 + 0.1 * 0.5 / chance, 0]
+    assert method.log_weight.tolist() == pytest.approx(after)
     method.arm = 2
-    method.end_epoch(4, 1.6)
-    chance = 1 / (2 + np.exp(0.9))
-    assert method.log_weight.tolist() == pytest.approx([0, 0.9, -0.3 / chance])
-    before = method.log_weight.tolist()
-    method.end_epoch(5, float("nan"))
-    assert method.log_weight.tolist() == before
+    for epoch, validation in enumerate((1.6, float("nan"), float("inf")), start=4):
+        method.end_epoch(epoch, validation)
+    assert method.log_weight.tolist() == pytest.approx(after)
     assert sum(method.chances) == pytest.approx(1)
+
+
+def test_the_bandwidth_that_gains_is_found_and_none_dies_out() -> None:
+    method: Any = fitted(make_run(LearnedBandwidth([0.1, 0.3, 2.0], Beta(0.5), rate=0.3))).method
+    rng = np.random.default_rng(0)
+    for epoch in range(1, 501):
+        method.arm, method.last = int(rng.choice(3, p=method.chances)), 1.0
+        method.end_epoch(epoch, 0.9 if method.arm == 0 else 1.1)
+    assert method.chances == pytest.approx([0.8, 0.1, 0.1])
+
+
+def test_a_pairing_that_gives_no_partners_is_named() -> None:
+    class Forgetful(Centres):  # type: ignore[misc, valid-type]
+        def with_partners(self, model: nn.Module, batch: Batch) -> Batch:
+            return batch
+
+    with pytest.raises(InputError, match="pairing Forgetful gave no partners"):
+        train_one(Mix(Forgetful(), Beta(0.5)), 0)
 
 
 def test_one_bandwidth_is_cmixup_and_each_has_its_own_kernel() -> None:
@@ -100,7 +121,7 @@ def test_one_bandwidth_is_cmixup_and_each_has_its_own_kernel() -> None:
     plain = train_one(composed("cmixup", bandwidth=0.3), 3, data, epochs=3)
     ours = train_one(LearnedBandwidth([0.3], Beta(0.5)), 3, data, epochs=3)
     assert_states_equal(ours.state_dict, plain.state_dict)
-    run = make_run(LearnedBandwidth([1e-6, 1e6], Beta(0.5)), 3, data)
+    run = make_run(LearnedBandwidth([1e-6, 1e6], Beta(0.5), rate=0), 3, data)
     (order, _), method = epoch_batches(run), run.method
     assert isinstance(method, LearnedBandwidth)
     own = []

@@ -197,7 +197,7 @@ def trained(folder: Path, *words: str) -> dict[str, Any]:
         (["method=erm", "+method/transform=noise"], {"method.transform": "noise"}),
         (["method=cmixup", "method/pairing=centres"], {"method.pairing": "centres"}),
         (["method=centres", "method.pairing.clusters=3"], {"method.pairing.clusters": 3}),
-        (["method=learned_bandwidth", "method.rate=0.1"], {"method.rate": 0.1}),
+        (["method=learned_bandwidth", "method.rate=0.2"], {"method.rate": 0.2}),
         (["dataset=wave", "method=cmixup"], {}),
     ],
 )

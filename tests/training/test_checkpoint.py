@@ -6,11 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
 from cmixup.batch import Batch
+from cmixup.errors import InputError
 from cmixup.methods.erm import ERM
 from cmixup.training.checkpoint import RESUME_FILE, Checkpoints
 from cmixup.training.trainer import Run, RunResult, train
@@ -142,3 +144,14 @@ def test_the_file_holds_tensors_and_plain_values_only(tmp_path: Path) -> None:
     assert state["train"]["epoch"] == 2
     assert state["seeds"] == [0]
     assert [p.name for p in (tmp_path / "seed=0").iterdir()] == [RESUME_FILE]
+
+
+class NumpyState(ERM):
+    def get_extra_state(self) -> dict[str, Any]:
+        return {"learned": [1.0, np.float64(2.0)]}
+
+
+def test_a_state_that_could_not_be_read_again_is_refused_when_it_is_saved(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"state of the method, _extra_state, learned: must be tensors and Python's"):
+        train([make_run(NumpyState())], settings(epochs=2), checkpoints=checkpoints(tmp_path))
+    assert not list(tmp_path.glob("*/*"))

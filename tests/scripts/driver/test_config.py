@@ -127,6 +127,7 @@ BAD = [
     ("model=fcn", "fcn"), ("debug=small", "small"),
     # ---- added by force
     ("+method.bandwith=1", r"method\.bandwith is not known; method takes pairing, lam, layer, mixing, .*alpha, band"),
+    ("+method/no_such=noise", r"method/no_such is not a group of options: there is no folder configs/method/no_such"),
     ("+train.epoch=3", r"train\.epoch is not known"),
     ("+dataset.scalling=all", r"dataset\.scalling is not known"),
     ("+model.width=64", r"model\.width is not known"),

@@ -14,6 +14,7 @@ from scripts.driver import execute as run_module
 from scripts.driver.compose import compose_train
 from scripts.driver.execute import execute
 from scripts.driver.job import plan
+from scripts.measure import task_errors
 from scripts.measure.__main__ import main
 from scripts.measure.task_errors import (
     CONSTANT,
@@ -80,6 +81,35 @@ def test_changed_scores_and_other_tasks_are_refused(trained: list, runs: Path) -
     trained[0]["scores"]["test"]["mse"] *= 1.05
     with pytest.raises(InputError, match=r"table2/pascal1d_rendered\S+ was recorded with mse"):
         score(trained[:1], runs, CPU)
+
+
+def test_what_is_known_is_not_predicted_again(trained: list, runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = score(trained, runs, CPU)
+    old = [{k: str(v) for k, v in r.items()} for r in first]
+    asked = []
+    monkeypatch.setattr(task_errors, "errors", lambda report, *_: asked.append(report["method"]) or np.ones(2))
+    assert score(trained, runs, CPU, old) == first
+    assert not asked
+    trained[1]["scores"]["test"]["mse"] *= 1.001  # another run than the one that the file is of
+    score(trained, runs, CPU, old)
+    assert asked == ["mr_maml"]
+    old[0][CONSTANT] = "1.0"  # other tasks
+    score(trained, runs, CPU, old)
+    assert asked[1:] == ["maml", "mr_maml"]
+
+
+def test_what_other_runs_left_stays(trained: list, runs: Path) -> None:
+    """Their checkpoints may be on another machine."""
+    old = [{k: str(v) for k, v in r.items()} | {"metamix": "7.5"} for r in score(trained[:1], runs, CPU)]
+    other = [{**r, "seed": "1"} for r in old]
+    rows = score(trained[1:], runs, CPU, [*old, *other])
+    assert [str(r["seed"]) for r in rows] == ["0", "0", "1", "1"]
+    assert columns(rows) == ["seed", "task", "object", CONSTANT, "maml", "mr_maml", "metamix"]
+    assert [r["maml"] for r in rows] == [r["maml"] for r in [*old, *other]]
+    assert all(r["mr_maml"] for r in rows[:2])
+    assert rows[2:] == other
+    moved = [{**r, CONSTANT: "1.0"} for r in old]  # errors on other tasks have no place beside these
+    assert columns(score(trained[1:], runs, CPU, moved))[3:] == [CONSTANT, "mr_maml"]
 
 
 def test_published_task_errors_are_those_of_the_published_runs() -> None:

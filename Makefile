@@ -112,7 +112,7 @@ reproduce-table-spurious: $(VENV)/.ready ## Train RCF-MNIST's ERM of Table 3 (GP
 	$(PY) -m scripts.measure spurious $(MEASURED)
 
 reproduce-figure-rcf-mnist: $(VENV)/.ready ## Draw images of RCF-MNIST over the angle, in the colours of every split
-	$(PY) -m scripts.measure rcf_mnist
+	$(PY) -m scripts.measure rcf_mnist "results=$(RESULTS)"
 
 reproduce-all: $(VENV)/.ready ## Make every table and figure of the paper, the cheapest first, after saying what it costs: DRY_RUN=1 MINUTES= SEEDS=
 	$(PY) -m scripts.reproduce all "dry_run=$(DRY_RUN)" "minutes=$(MINUTES)" "seeds=$(SEEDS)" "out=$(OUT)"

@@ -112,11 +112,11 @@ def collect(reports: Sequence[dict[str, Any]], option: str, metric: str = "") ->
     """
     if option in ("seed", "seeds"):
         raise InputError("over must be an option, got 'seed': scores are averaged over seeds")
-    _check_option(reports, option)
     for whole in ("dataset", "method"):
         found = sorted({str(r[whole]) for r in reports})
         if len(found) > 1 and option != whole:
             raise InputError(f"these runs are of several {whole}s, {', '.join(found)}: say which with {whole}=")
+    _check_option(reports, option)
     groups: dict[str, list[dict[str, Any]]] = {}
     for report in reports:
         groups.setdefault(json.dumps(_rest(report, option), sort_keys=True), []).append(report)

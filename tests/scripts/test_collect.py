@@ -86,6 +86,8 @@ def test_methods_datasets_and_parts_can_be_swept_over() -> None:
          "several datasets, airfoil, no2: say which with dataset="),
         ([*SWEEP, report(5, 1.0, method="mixup")], "method.bandwidth", "",
          "several methods, cmixup, mixup: say which with method="),
+        ([*SWEEP, {**report(5, 1.0, method="erm"), "config": {"method": {"name": "erm"}}}], "method.bandwidth", "",
+         "several methods, cmixup, erm: say which with method="),
         (SWEEP, "method.bandwith", "",
          "over must be an option of these runs, got 'method.bandwith'; what these runs changed: method.bandwidth"),
         (SWEEP, "seed", "", "scores are averaged over seeds"),

@@ -6,12 +6,11 @@ from cmixup.errors import InputError
 from cmixup.sampling import kd, rejection, sparse
 from cmixup.sampling.cdf import CdfRows
 from cmixup.sampling.cells import Cells
-from cmixup.sampling.dense import Dense
 from cmixup.sampling.inputs import Labels
 from cmixup.sampling.kernels import Kernel
 from cmixup.sampling.stream import SamplingAlgorithm, StreamedSampler
 
-ALGORITHMS = ("auto", "cells", "uniform", "kd", "cdf", "sparse", "rows", "dense")
+ALGORITHMS = ("auto", "cells", "uniform", "kd", "cdf", "sparse", "rows")
 #: 1 GiB: lets Electricity (15,591 x 321) keep its cumulative rows, 0.97 GB.
 DEFAULT_BUDGET_BYTES = 1 << 30
 
@@ -47,12 +46,11 @@ def _asked(labels: Labels, kernel: Kernel, name: str, budget: int) -> SamplingAl
         return rejection.UniformRejection(labels, kernel)
     if name == "rows":
         return StreamedSampler(labels, kernel)
-    tabulated: dict[str, type[Cells | kd.KDCells | CdfRows | sparse.SparseRows | Dense]] = {
+    tabulated: dict[str, type[Cells | kd.KDCells | CdfRows | sparse.SparseRows]] = {
         "cells": Cells,
         "kd": kd.KDCells,
         "cdf": CdfRows,
         "sparse": sparse.SparseRows,
-        "dense": Dense,
     }
     return tabulated[name](labels, kernel, budget)
 

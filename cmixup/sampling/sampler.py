@@ -37,7 +37,7 @@ ANCHORS_PER_CHUNK = 1 << 20
 class PartnerSampler:
     """Draw j for i with probability P(j|i) = K(d_ij) / sum_k K(d_ik), d the label distance; i may draw itself.
 
-    The draws are exact: nothing is truncated or approximated. No N x N table is held, but by `dense` and `cdf`.
+    The draws are exact: nothing is truncated or approximated. No N x N table is held, but by `cdf`.
 
     Args:
         labels: (N,) or (N, d) array, tensor or memory map of the values to compare: labels, inputs or

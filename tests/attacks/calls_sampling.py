@@ -15,7 +15,7 @@ from tests.attacks.checks import check, check_draws, same
 from tests.attacks.hostile import ANYTHING, THINGS, Draws, plain
 
 KERNELS = ("gaussian", "tophat", "laplace", "cosine")
-METHODS = ("auto", "cells", "uniform", "kd", "cdf", "sparse", "rows", "dense")
+METHODS = ("auto", "cells", "uniform", "kd", "cdf", "sparse", "rows")
 DRAWS = 400  # of one row where draws are counted
 UNLIKELY = 1e-9
 

@@ -11,7 +11,7 @@ from cmixup import PartnerSampler
 from cmixup.sampling import cdf
 from tests.sampling.goodness import anchors_of, exact_row, label_sets, p_value, typical_spread, uniform_p_value
 
-ALGORITHMS = ("cells", "uniform", "kd", "cdf", "sparse", "rows", "dense")
+ALGORITHMS = ("cells", "uniform", "kd", "cdf", "sparse", "rows")
 TORCH_ALGORITHMS = ("cells", "uniform", "kd", "rows")
 SETS = label_sets()
 WIDTHS = (0.0, 0.01, 0.1, 0.5, 1.0, 3.0, 30.0, 1e12)

@@ -10,7 +10,7 @@ from cmixup import PartnerSampler
 from cmixup.errors import InputError
 from tests.sampling.goodness import exact_row, label_sets, typical_spread
 
-ALGORITHMS = ("cells", "uniform", "kd", "cdf", "sparse", "rows", "dense")
+ALGORITHMS = ("cells", "uniform", "kd", "cdf", "sparse", "rows")
 SETS = label_sets()
 
 
@@ -151,7 +151,7 @@ def test_float32_integer_half_and_column_labels_are_the_float64_ones():
 def test_labels_are_not_changed():
     labels = np.random.default_rng(0).normal(size=(200, 3))
     copy = labels.copy()
-    for method in ("uniform", "kd", "cdf", "sparse", "rows", "dense"):
+    for method in ("uniform", "kd", "cdf", "sparse", "rows"):
         PartnerSampler(labels, 0.3, method=method).epoch(np.random.default_rng(0))
     np.testing.assert_array_equal(labels, copy)
 
@@ -240,7 +240,6 @@ def test_auto_bandwidth_is_resolved_once():
             {"labels": np.zeros(100), "method": "cdf", "memory_budget": 10},
             r"cdf needs 40000 .*memory_budget=10",
         ),
-        ({"labels": np.zeros(100), "method": "dense", "memory_budget": 10}, r"dense .*memory_budget=10"),
         ({"labels": np.zeros(100), "method": "sparse", "memory_budget": 10}, r"sparse .*memory_budget=10"),
         ({"labels": np.zeros(100), "method": "kd", "memory_budget": 10}, r"kd .*memory_budget=10"),
         ({"kernel": "cosine"}, r"labels .*cosine"),

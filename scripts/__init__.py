@@ -10,7 +10,6 @@ SUCCESSORS = {
     "advise": "scripts.study advise",
     **{f"bench.{name}": f"scripts.bench {name}" for name in ("distances", "gpu", "maml", "sampling", "train")},
     "claims": "scripts.render claims",
-    "cures": "scripts.study cures",
     "draw_pairs": "scripts.measure pairs",
     "draw_rcf_mnist": "scripts.measure rcf_mnist",
     "invariance": "scripts.measure invariance",
@@ -28,10 +27,13 @@ SUCCESSORS = {
     "wheel_check": "tests.attacks.wheel_check",
     "when": "scripts.study train",
 }
+REMOVED = ("scripts.cures",)  # without a successor
 
 if sys.argv[0] == "-m":  # what it is while Python looks for the command
     sys.excepthook = say_interrupted
     hear_sigterm()
     for _word in sys.orig_argv:
+        if _word in REMOVED:
+            raise SystemExit(f"error: python -m {_word} is removed; CHANGELOG.md says why")
         if (_old := _word.removeprefix("scripts.")) != _word and _old in SUCCESSORS:
             raise SystemExit(f"error: python -m scripts.{_old} is now python -m {SUCCESSORS[_old]}")

@@ -49,7 +49,7 @@ from scripts.report.shown import presets, published_ladders, published_sweeps, s
 from scripts.report.sweep import sweep_page
 from scripts.report.sweep_figure import draw_panels, draw_sweeps
 from scripts.report.table_figure import table_figure
-from scripts.study import pages as study
+from scripts.study import page as study
 from scripts.theory import figures as theory_figures
 from scripts.theory.page import render as theory_page
 
@@ -92,7 +92,7 @@ def render_pages(
     evidence, by_name = Evidence(records, results), {verdict.claim.name: verdict for verdict in verdicts}
     readme = f"{results.name}/README.md"
     parts = {
-        "README.md": {"study": study.headline()},
+        "README.md": {"study": study.readme()},
         readme: {"map": map_lines(evidence, verdicts, results), "agreement": agreement(records, evidence, verdicts)},
     }
     for experiment in experiments():

@@ -12,6 +12,7 @@ Example: python -m scripts.tune dataset=airfoil,no2 method=erm,cmixup
 from __future__ import annotations
 
 import itertools
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -188,7 +189,7 @@ def tune(cells: Sequence[tuple[str, str]], given: Sequence[str], folder: Path | 
         print(f"{dataset} {method}: best validation {record['metric']} {last}, {trials[0]} {first}: {best} -> {path}")
         if own:
             values = [override(key, value) for key, value in best.values.items()]
-            print(" ".join(["python -m scripts.train", f"dataset={dataset}", f"method={method}", *own, *values]))
+            print("python -m scripts.train", shlex.join([f"dataset={dataset}", f"method={method}", *own, *values]))
 
 
 def main(argv: Sequence[str] | None = None) -> None:

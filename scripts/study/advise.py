@@ -1,23 +1,24 @@
-"""What C-Mixup may be expected to change on a table, from its training rows alone: the rule of 30 other tables."""
+"""What the published study lets one expect of C-Mixup on a table not yet seen, and the commands that find out."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
-from pathlib import Path
+
+import numpy as np
 
 from cmixup.errors import InputError
-from scripts.driver.compose import compose_train
+from scripts.driver.compose import compose_train, override
 from scripts.driver.job import plan
-from scripts.report.terminal import print_table
-from scripts.study.published import FOLDER
-from scripts.study.rule import ALWAYS_ERM, FILE, Rule, read_rule
-from scripts.study.traits import TRAITS, describe
+from scripts.records.stats import clustered
+from scripts.records.tables import interval_text
+from scripts.study.effects import BASE, effects, mean_error, scores_of
+from scripts.study.published import read
+from scripts.study.rules import load_rules
 
-SEED = 0
 
-
-def advise(table: str, target: str, options: Sequence[str] = ()) -> None:
-    """Print the traits of a table and what to expect there.
+def advise(table: str, target: str, options: Sequence[str] = ()) -> str:
+    """Return what to expect on a table, and how to find out there.
 
     Args:
         table: a CSV file.
@@ -25,40 +26,39 @@ def advise(table: str, target: str, options: Sequence[str] = ()) -> None:
         options: words such as `dataset.categorical=[city]`.
 
     Raises:
-        InputError: nothing has been published to go by, or the table cannot be read.
+        InputError: the table cannot be read, or the study has fewer than two published tables.
     """
-    if not (FOLDER / FILE).is_file():
-        raise InputError(f"{FOLDER / FILE} is not there: the study has published no rule yet")
-    rule = read_rule(FOLDER / FILE)
-    words = ["dataset=csv", f"dataset.path={table}", f"dataset.target={target}", *options, "logger=none"]
-    train = plan(compose_train(words)).dataset.load(SEED).train
-    traits = describe(train.x.numpy(), train.y.numpy(), SEED)
-    rows = [[TRAITS[name], f"{value:.3g}"] for name, value in traits.items()]
-    print_table(["what the training rows say", "value"], rows, str(Path(table).name), left=1)
-    print(advice(rule, list(traits.values())))
+    words = ["dataset=csv", override("dataset.path", table), override("dataset.target", target), *options]
+    plan(compose_train(words)).dataset.load(seed=0)
+    given = shlex.join(words)
+    return f"""{expected()}
+
+Nothing measured on training rows foretold the sign on those tables. Find out on yours (test rows, 10 seeds):
+python -m scripts.train -m {given} method=erm,cmixup seeds=0..9 logger=none
+python -m scripts.collect over=method dataset=csv experiment=adhoc
+16 trials of options for either method, as in the study; it prints the commands that train with the best:
+python -m scripts.tune {given} method=erm,cmixup preset=default"""
 
 
-def advice(rule: Rule, traits: Sequence[float]) -> str:
-    """Return the sentences: what to expect, what to do, and what that rests on."""
-    expected = rule(traits)
-    what = "try it" if expected < 0 and rule.helps else "leave it"
-    lines = [
-        f"Expect {expected:+.1f} % ± {2 * rule.spread:.1f} % of ERM's test error from C-Mixup: {what}.",
-        f'The rule is "{rule.name}", fitted on {rule.cases} cases of {rule.tables} tables.',
-        "± is twice its root mean squared error on tables that it had not seen.",
-    ]
-    if not rule.helps:
-        lines.append(
-            f'There no rule beat "{ALWAYS_ERM}": following it changed the error by {_text(rule.followed)} %, and '
-            f"going by the sign that other seeds of the same table show would by {_text(rule.by_others)} %."
-        )
-    if far := rule.beyond(traits):
-        lines.append(f"This table lies beyond those tables in {', '.join(far)}: trust it less.")
-    return "\n".join(lines)
+def expected() -> str:
+    """Return the sentences on C-Mixup against ERM over the study's tables with all of their rows.
 
-
-def _text(interval: Sequence[float]) -> str:
-    if not interval:
-        return "an unknown number of"
-    mean, low, high = interval
-    return f"{mean:+.2f} [{low:+.2f}, {high:+.2f}]"
+    Raises:
+        InputError: fewer than two tables are published.
+    """
+    rules = load_rules()
+    scores = scores_of(read(rules), "all")
+    each = effects(scores, "cmixup")
+    percent = [100 * effect.interval.mean / mean_error(scores[name][BASE]) for name, effect in each.items()]
+    mean, n = clustered(percent, list(each)), len(each)
+    if mean is None:
+        raise InputError("results/runs/study must hold ERM and C-Mixup on two tables or more; it does not")
+    verdicts = [effect.verdict(rules.level) for effect in each.values()]
+    return (
+        f"On {n} real tables, tuned alike, {rules.seeds} seeds: C-Mixup gained on {verdicts.count('win')}, lost on "
+        f"{verdicts.count('loss')} and made no difference beyond chance on {verdicts.count('tie')} (paired t tests, "
+        f"Holm's correction).\nIts test error minus ERM's, in % of ERM's: mean over tables {interval_text(mean, 1)}, "
+        f"standard deviation {np.std(percent, ddof=1):.1f}.\n"
+        f"On a table not yet seen expect between {min(percent):+.1f} and {max(percent):+.1f} %, the ends of what was "
+        f"seen: one drawn as those were falls between them in {n - 1} of {n + 1} cases."
+    )

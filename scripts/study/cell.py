@@ -20,32 +20,7 @@ from scripts.driver.provenance import environment
 from scripts.plan.schedule import stacks_of
 from scripts.study.rules import Cell, Rules
 
-ScoreFn = Callable[[Job, RunResult, RegressionData, str], float]  # of a run on a part
-
-
-class Loader:
-    """Loads the rows of one table under one condition, each seed once."""
-
-    def __init__(self) -> None:
-        self.job: Job | None = None
-        self.loaded: dict[int, RegressionData] = {}
-
-    def __call__(self, job: Job, seed: int) -> RegressionData:
-        """Return the rows of a seed; all jobs asked for must be of one dataset with one set of options."""
-        if self.job is None:
-            self.job = job
-        if job.config["dataset"] != self.job.config["dataset"]:
-            raise InputError("a loader is of one dataset with one set of options")
-        if seed not in self.loaded:
-            self.loaded[seed] = self.job.dataset.load(seed)
-        return self.loaded[seed]
-
-    @property
-    def std(self) -> np.ndarray:
-        """Standard deviation of every target over the whole table, `(d_y,)` float64."""
-        assert self.job is not None
-        found: np.ndarray = self.job.dataset.table.y.std(axis=0)
-        return found
+Load = Callable[[int], RegressionData]  # the rows of a seed
 
 
 def nrmse(prediction: np.ndarray, target: np.ndarray, std: np.ndarray) -> float:
@@ -59,35 +34,51 @@ def nrmse(prediction: np.ndarray, target: np.ndarray, std: np.ndarray) -> float:
     return float(np.sqrt(np.square(error).mean()))
 
 
-def train_cell(cell: Cell, rules: Rules, load: Loader) -> tuple[dict[str, Any], list[np.ndarray], list[np.ndarray]]:
-    """Tune a method and train its seeds.
+def train_cell(
+    cell: Cell, rules: Rules, load: Load, std: np.ndarray
+) -> tuple[dict[str, Any], list[np.ndarray], list[np.ndarray]]:
+    """Tune a method on the tuning seed, trials that can as one stack, and train all seeds with the best options.
+
+    Args:
+        cell: what to train.
+        rules: of the study.
+        load: of the cell's table and condition.
+        std: standard deviation of every target over the whole table, `(d_y,)` float64.
 
     Returns:
         The record, and the predictions and labels of the test rows of each seed, float32 `(n, d_y)`.
 
     Raises:
-        InputError: a table that cannot be read, or every trial diverged.
+        InputError: every trial diverged.
     """
     started = time.perf_counter()
     trials = rules.trials(cell.method)
     jobs = [plan(compose_train([*rules.words(cell), *words])) for words in trials]
     torch.set_num_threads(1)
 
-    def score(_: Job, result: RunResult, data: RegressionData, part: str) -> float:
-        found = nrmse(_prediction(result, data, part), getattr(data, part).y.numpy(), load.std)
+    def score(result: RunResult, data: RegressionData, part: str) -> float:
+        found = nrmse(_prediction(result, data, part), getattr(data, part).y.numpy(), std)
         return found if math.isfinite(found) else math.inf
 
-    best, scores, final = tune(jobs, rules, load, score)
-    data = [load(jobs[best], seed) for seed in range(rules.seeds)]
+    tuned: dict[int, RunResult] = {}
+    for stack in stacks_of([((), job) for job in jobs]):
+        own = [job for _, job in stack]
+        tuned |= zip(map(id, own), train_runs(own, [rules.tune_seed], load), strict=True)
+    scores = [score(tuned[id(job)], load(rules.tune_seed), "val") for job in jobs]
+    if not np.isfinite(scores).any():
+        raise InputError("every trial diverged")
+    best = int(np.argmin(scores))
+    final = train_runs([jobs[best]], range(rules.seeds), load)
+    data = [load(seed) for seed in range(rules.seeds)]
     rows = [
-        {"seed": seed, **{part: score(jobs[best], run, d, part) for part in ("val", "test")},
+        {"seed": seed, **{part: score(run, d, part) for part in ("val", "test")},
          "best_epoch": run.best_epoch}
         for seed, (run, d) in enumerate(zip(final, data, strict=True))
     ]  # fmt: skip
     record = {
         "table": cell.table.name, "condition": cell.condition.name, "method": cell.method, "options": trials[best],
         "trials": [{"options": words, "val": val} for words, val in zip(trials, scores, strict=True)],
-        "train_rows": len(data[0].train), "val_rows": len(data[0].val), "std": load.std.tolist(), "seeds": rows,
+        "train_rows": len(data[0].train), "val_rows": len(data[0].val), "std": std.tolist(), "seeds": rows,
         "rules": rules.checksum, "checksums": dict(data[0].checksums), "seconds": time.perf_counter() - started,
         **environment(jobs[best].device),
     }  # fmt: skip
@@ -95,30 +86,9 @@ def train_cell(cell: Cell, rules: Rules, load: Loader) -> tuple[dict[str, Any], 
     return record, prediction, [d.test.y.numpy() for d in data]
 
 
-def tune(jobs: Sequence[Job], rules: Rules, load: Loader, score: ScoreFn) -> tuple[int, list[float], list[RunResult]]:
-    """Train trials on the tuning seed, those that can as one stack, and then all seeds of the best.
-
-    Returns:
-        The place of the best, the validation scores of all, and the results of its seeds.
-
-    Raises:
-        InputError: every trial diverged.
-    """
-    found: dict[int, RunResult] = {}
-    for stack in stacks_of([((), job) for job in jobs]):
-        own = [job for _, job in stack]
-        found |= zip(map(id, own), train_runs(own, [rules.tune_seed], load), strict=True)
-    data = load(jobs[0], rules.tune_seed)
-    scores = [score(job, found[id(job)], data, "val") for job in jobs]
-    if not np.isfinite(scores).any():
-        raise InputError("every trial diverged")
-    best = int(np.argmin(scores))
-    return best, scores, train_runs([jobs[best]], range(rules.seeds), load)
-
-
-def train_runs(jobs: Sequence[Job], seeds: Sequence[int], load: Loader) -> list[RunResult]:
+def train_runs(jobs: Sequence[Job], seeds: Sequence[int], load: Load) -> list[RunResult]:
     """Train all seeds of jobs that share a stack; return the results by job, then seed."""
-    runs = [make_run(job, seed, load(job, seed)) for job in jobs for seed in seeds]
+    runs = [make_run(job, seed, load(seed)) for job in jobs for seed in seeds]
     return train(runs, jobs[0].settings, jobs[0].device)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import bdtr, stdtr, stdtrit
+from scipy.special import bdtr, fdtrc, stdtr, stdtrit
 
 from scripts.records.stats import Interval, clustered, paired
 
@@ -45,6 +45,11 @@ def scores_of(records: Iterable[Mapping[str, Any]], condition: str) -> dict[str,
             seeds = {row["seed"]: row["test"] for row in record["seeds"] if math.isfinite(row["test"])}
             found.setdefault(record["table"], {})[record["method"]] = seeds
     return found
+
+
+def mean_error(by_seed: Mapping[int, float]) -> float:
+    """Return the mean test error over seeds."""
+    return float(np.mean(list(by_seed.values())))
 
 
 def effects(scores: Scores, method: str, overlap: float = 0.0) -> dict[str, Effect]:
@@ -116,17 +121,17 @@ def over_tables(each: Mapping[str, Effect]) -> Interval | None:
 
 def mean_ranks(scores: Scores, methods: Sequence[str]) -> tuple[dict[str, float], int]:
     """Return each method's mean rank by mean error (1 is best, ties share), and over how many tables that have all."""
+    from scipy.stats import rankdata  # slow to import
+
     whole = [table for table in scores.values() if all(method in table for method in methods)]
-    ranks = np.array([ranked([float(np.mean(list(table[m].values()))) for m in methods]) for table in whole])
     if not whole:
         return {}, 0
+    ranks = rankdata([[mean_error(table[method]) for method in methods] for table in whole], axis=1)
     return dict(zip(methods, ranks.mean(axis=0).tolist(), strict=True)), len(whole)
 
 
 def friedman(ranks: Mapping[str, float], tables: int) -> float:
     """Return the p value of Friedman's test in the form of Iman and Davenport (1980), for mean ranks over tables."""
-    from scipy.special import fdtrc
-
     k = len(ranks)
     chi = 12 * tables / (k * (k + 1)) * (sum(rank**2 for rank in ranks.values()) - k * (k + 1) ** 2 / 4)
     if tables * (k - 1) - chi <= 0:
@@ -184,10 +189,3 @@ def explained(whole: Mapping[str, Effect], part: Mapping[str, Effect]) -> tuple[
     assert difference is not None
     shift = slope - jackknife.mean
     return Interval(slope, jackknife.low + shift, jackknife.high + shift, n), difference
-
-
-def ranked(values: Sequence[float]) -> list[float]:
-    """Return the ranks of values from 1, the mean of their places where they tie."""
-    from scipy.stats import rankdata
-
-    return [float(rank) for rank in rankdata(values)]

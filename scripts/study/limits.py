@@ -10,7 +10,7 @@ import numpy as np
 from scripts.claims.check import joined
 from scripts.records.names import method_title
 from scripts.records.tables import interval_text
-from scripts.study.effects import BASE, Effect, Scores, effects, least, over_tables, scores_of, sign_test
+from scripts.study.effects import BASE, Effect, Scores, effects, least, mean_error, over_tables, scores_of, sign_test
 from scripts.study.names import CONTROL, DECIMALS, heading, title, validated
 from scripts.study.rules import HELD_SHARE, TRAIN_SHARE, Condition, Rules
 
@@ -83,7 +83,7 @@ def excluded(scores: Scores, methods: Iterable[str], gain: float, overlapping: f
         overlapping: see `effects`.
     """
     found = [
-        least(effect.interval) > -gain / 100 * float(np.mean(list(scores[table][BASE].values())))
+        least(effect.interval) > -gain / 100 * mean_error(scores[table][BASE])
         for method in methods
         for table, effect in effects(scores, method, overlapping).items()
     ]

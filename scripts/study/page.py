@@ -1,4 +1,4 @@
-"""The numbers and tables of results/study/when.md, and what README says of the study."""
+"""What `scripts.render` makes of the published study: results/study/when.md, its picture, and what README says."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from scripts.claims.prose import splice
 from scripts.records.stats import clustered
 from scripts.records.tables import interval_text, markdown_rows
 from scripts.study import limits
@@ -20,16 +21,42 @@ from scripts.study.effects import (
     effects,
     explained,
     friedman,
+    mean_error,
     mean_ranks,
     over_tables,
     scores_of,
     sign_test,
 )
 from scripts.study.names import CONTROL, DECIMALS, heading, title
-from scripts.study.rules import COMMITS, TRAIN_SHARE, Rules
+from scripts.study.published import FOLDER, read
+from scripts.study.rules import COMMITS, SMALL, TRAIN_SHARE, Rules, load_rules
 
 Record = Mapping[str, Any]
 SUMMARY = ("method", "tables", "wins", "losses", "below 0 (sign test)", "median effect", "mean effect")
+
+
+def texts() -> dict[str, str]:
+    """Return the text of the page by its path below results/; none if nothing is published."""
+    given = published()
+    return {"study/when.md": splice((FOLDER / "when.md").read_text(), parts(*given))} if given[0] else {}
+
+
+def readme() -> str:
+    """Return what README says of the published study; empty if nothing is published."""
+    return headline(*published())
+
+
+def figures() -> dict[str, Figure]:
+    """Return the picture of mean ranks by its path below results/; none if too little is published."""
+    records, rules, *_ = published()
+    figure = draw_ranks(scores_of(records, "all"), list(rules.methods), rules.level)
+    return {"study/ranks.png": figure} if figure else {}
+
+
+def published() -> tuple[list[dict[str, Any]], Rules, list[dict[str, Any]], Rules]:
+    """Return the published records of the study and its rules, then those with small validation."""
+    rules, other = load_rules(), load_rules(SMALL)
+    return read(rules), rules, read(other), other
 
 
 def parts(records: Sequence[Record], rules: Rules, small: Sequence[Record], other: Rules) -> dict[str, str]:
@@ -85,7 +112,7 @@ def erm_changes(records: Sequence[Record], rules: Rules, small: Sequence[Record]
         alike = [c for c in rules.conditions if limits.training(c) == limits.training(condition)]
         before, after = (scores_of(*of) for of in ((records, alike[0].name), (small, condition.name)))
         tables = [table for table in after if BASE in after[table] and BASE in before.get(table, {})]
-        means = [[float(np.mean(list(scores[table][BASE].values()))) for table in tables] for scores in (before, after)]
+        means = [[mean_error(scores[table][BASE]) for table in tables] for scores in (before, after)]
         if tables:
             change = clustered([100 * (b / a - 1) for a, b in zip(*means, strict=True)], tables)
             labels = "noisy" if condition.label_noise else "clean"
@@ -173,7 +200,7 @@ def by_table(scores: Scores, found: Mapping[str, Mapping[str, Effect]], level: f
     body = []
     for table, methods in scores.items():
         if BASE in methods:
-            row = [table, f"{np.mean(list(methods[BASE].values())):.{DECIMALS}f}"]
+            row = [table, f"{mean_error(methods[BASE]):.{DECIMALS}f}"]
             for each in found.values():
                 effect = each.get(table)
                 text = "—" if effect is None else f"{effect.interval.mean:+.{DECIMALS}f}"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,6 @@ from scripts.records.published import (
 from scripts.study.rules import RULES, Rules
 
 FOLDER = RESULTS / "study"
-TRAITS = FOLDER / "traits.jsonl"
 NRMSE = "nrmse"
 OF_CELL = ("table", "condition", "method")
 OF_RUN = ("experiment", "dataset", "model", "method", "preset", "options", "seed", "run", "words", "scores", "facts",
@@ -120,6 +118,11 @@ def read(rules: Rules, store: Path = RESULTS) -> list[Record]:
     return found
 
 
+def done(store: Path, rules: Rules) -> set[Key]:
+    """Return the keys of the cells by these rules that a store has."""
+    return {key_of_record(record) for record in read(rules, store)}
+
+
 def write(store: Path, runs: Iterable[tuple[Record, Parts | None]]) -> None:
     """Write reports of runs, a table's together, with the predictions of those that have some, into a store.
 
@@ -155,7 +158,7 @@ def copy(source: Path, target: Path, rules: Rules, *, replace: bool = True) -> i
     Raises:
         InputError: cells by other rules, by edited or unknown code, or with other test rows than the target's.
     """
-    there, keys = ({key_of_record(record) for record in read(rules, store)} for store in (target, source))
+    there, keys = done(target, rules), done(source, rules)
     keys -= set() if replace else there
     reports = [r for r in published_reports(source, [experiment_of(rules)]) if key_of(r) in keys]
     check_committed({"/".join(key_of(report)): report for report in reports if "commit" in report})
@@ -163,8 +166,3 @@ def copy(source: Path, target: Path, rules: Rules, *, replace: bool = True) -> i
     kept = (cells(predictions_file(source, r)).get(cell_name(r), {}).get(r["seed"]) for r in reports)
     write(target, zip(reports, kept, strict=True))
     return len(keys)
-
-
-def read_traits(path: Path = TRAITS) -> list[dict[str, Any]]:
-    """Return the published traits of tables under conditions; none if nothing has been published."""
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []

@@ -3,35 +3,27 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import os
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from cmixup.files import write_atomically
 from scripts.driver.compose import compose_train
 from scripts.driver.job import plan
 from scripts.driver.locks import LOCKS, alone
 from scripts.plan.schedule import Item, train
-from scripts.study.cell import Loader, train_cell
-from scripts.study.published import OF_CELL, TRAITS, Key, key_of_record, read, read_traits, to_runs, write
+from scripts.study.cell import train_cell
+from scripts.study.published import done, to_runs, write
 from scripts.study.rules import Cell, Rules
-from scripts.study.traits import describe
 
 
 def cost(cell: Cell, rules: Rules) -> float:
     """Return about how long a cell takes, in arbitrary units: rows that are trained on, and what every cell costs."""
     rows = 0.6 * min(cell.table.rows, rules.max_rows)
     return 400 + min(rows, cell.condition.train_rows or rows)
-
-
-def done(folder: Path, rules: Rules) -> set[Key]:
-    """Return the keys of the cells by these rules that a folder has."""
-    return {key_of_record(record) for record in read(rules, folder)}
 
 
 def missing(folder: Path, cells: Sequence[Cell], rules: Rules) -> list[list[Cell]]:
@@ -72,24 +64,12 @@ def train_group(folder: Path, cells: Sequence[Cell], rules: Rules, until: float,
         until: see `cells`.
         tell: called with what the display shows of them.
     """
-    load = Loader()
+    dataset = plan(compose_train(rules.words(cells[0]))).dataset
+    load = cache(dataset.load)
     for k, cell in enumerate(cells, 1):
         if time.time() > until:
             return
         with alone(folder / LOCKS, " ".join(cell.key)):
             if cell.key not in done(folder, rules):  # another command may have trained it
-                write(folder, to_runs(*train_cell(cell, rules, load), rules))
+                write(folder, to_runs(*train_cell(cell, rules, load, dataset.table.y.std(axis=0)), rules))
         tell(("epoch", k, len(cells), {}))
-
-
-def describe_missing(cells: Sequence[Cell], rules: Rules, path: Path = TRAITS) -> int:
-    """Note what the tuning seed's rows say of each table and condition that has no traits; return how many had none."""
-    known = {(told["table"], told["condition"]): told for told in read_traits(path)}
-    lacking = {cell.key[:2]: cell for cell in cells if cell.key[:2] not in known}
-    for key, cell in lacking.items():
-        train = plan(compose_train(rules.words(cell))).dataset.load(rules.tune_seed).train
-        told = describe(train.x.numpy(), train.y.numpy())
-        known[key] = {**dict(zip(OF_CELL, key, strict=False)), "traits": told}
-    order = dict.fromkeys([*(cell.key[:2] for cell in rules.cells()), *known])
-    write_atomically(path, "".join(json.dumps(known[key]) + "\n" for key in order if key in known))
-    return len(lacking)

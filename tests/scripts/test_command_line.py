@@ -125,11 +125,15 @@ def test_an_old_command_is_gone(old: str) -> None:
     assert not (REPO / "scripts" / old / "__main__.py").exists()  # the room that it was in may still be there
 
 
-def test_an_old_command_names_its_successor_in_one_line() -> None:
-    command = [sys.executable, "-m", "scripts.reliability"]
+@pytest.mark.parametrize(
+    ("old", "line"),
+    [("reliability", "is now python -m tests.attacks"), ("cures", "is removed; CHANGELOG.md says why")],
+)
+def test_an_old_command_names_its_successor_in_one_line(old: str, line: str) -> None:
+    command = [sys.executable, "-m", f"scripts.{old}"]
     ended = subprocess.run(command, cwd=REPO, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout) == (1, "")
-    assert ended.stderr == "error: python -m scripts.reliability is now python -m tests.attacks\n"
+    assert ended.stderr == f"error: python -m scripts.{old} {line}\n"
 
 
 KEYS = {"dataset": "the table; default all", "out": "folder; default outputs", "dry_run": "1 trains nothing"}

@@ -6,6 +6,7 @@ import copy
 import functools
 import json
 import re
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -166,18 +167,18 @@ def test_from_preset_default_every_method_has_16_trials(method: str) -> None:
 def test_a_table_of_ones_own_is_tuned_below_out_and_the_command_that_trains_it_is_printed(
     tmp_path: Path, here: list[int], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    table = tmp_path / "my.csv"
+    table = tmp_path / "my table.csv"
     table.write_text("a,price\n" + "".join(f"{k},{3 * k + 200}\n" for k in range(30)))
-    own = [f"dataset.path={table}", "dataset.target=price"]
+    own = [f'dataset.path="{table}"', "dataset.target=price"]
     given = [*own, "train.epochs=1", f"out={tmp_path}"]
     tune.tune([("csv", "erm")], given, tmp_path, budget=2)
     assert here == [2]
     (record,) = trials.read(tmp_path / trials.FILE)
     assert record["command"] == f"python -m scripts.tune dataset=csv method=erm {' '.join(own)}"
-    last = capsys.readouterr().out.splitlines()[-1]
-    assert last.startswith(f"python -m scripts.train dataset=csv method=erm {' '.join(own)}")
+    last = shlex.split(capsys.readouterr().out.splitlines()[-1])
+    assert last[:7] == ["python", "-m", "scripts.train", "dataset=csv", "method=erm", *own]
     values = yaml.safe_load((tmp_path / "tuned/csv.yaml").read_text())["erm"]
-    assert values.items() <= planned(*last.split()[3:]).options.items()
+    assert values.items() <= planned(*last[3:]).options.items()
 
 
 def test_the_same_trials_again_and_none_twice_where_the_grid_is_small() -> None:

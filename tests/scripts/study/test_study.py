@@ -7,6 +7,7 @@ import json
 import subprocess
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,13 +20,13 @@ from cmixup.data import RegressionData
 from cmixup.errors import InputError
 from scripts.claims.prose import places
 from scripts.driver.compose import TUNE_SEED, compose_train
-from scripts.driver.job import Job, plan
+from scripts.driver.job import plan
 from scripts.plan.schedule import stacks_of
 from scripts.records.published import published_reports, write_reports
 from scripts.records.scores import verify_scores
 from scripts.study import cell as cells
 from scripts.study import page, published, work
-from scripts.study.cell import Loader, nrmse, train_cell
+from scripts.study.cell import Load, nrmse, train_cell
 from scripts.study.rules import COMMITS, FOLDER, RULES, SMALL, Cell, Rules, load_rules
 
 
@@ -200,12 +201,15 @@ def twin_words(self: Rules, cell: Cell) -> list[str]:
     ]  # fmt: skip
 
 
-class FarTestRows(Loader):
-    """A loader whose tuning seed has test rows that no network foretells."""
+def twin(rules: Rules) -> tuple[Load, np.ndarray]:
+    """The rows of every seed, and the standard deviation of the label; the tuning seed's test rows none foretells."""
+    dataset = plan(compose_train(twin_words(rules, rules.cells()[0]))).dataset
 
-    def __call__(self, job: Job, seed: int) -> RegressionData:
-        data = super().__call__(job, seed)
+    def load(seed: int) -> RegressionData:
+        data = dataset.load(seed)
         return replace(data, test=replace(data.test, y=data.test.y + 1e6)) if seed == TUNE_SEED else data
+
+    return cache(load), dataset.table.y.std(axis=0)
 
 
 @pytest.mark.parametrize("method", ["erm", "resample"])
@@ -214,15 +218,13 @@ def test_a_cell_is_tuned_on_its_own_seed_and_trains_the_winner(
 ) -> None:
     monkeypatch.setattr(Rules, "words", twin_words)
     (cell,) = short.cells(["penguin_mass"], ["all"], [method])
-    load = FarTestRows()
-    trained = train_cell(cell, short, load)
+    trained = train_cell(cell, short, *twin(short))
     record, predictions, targets = trained
     scores = [trial["val"] for trial in record["trials"]]
     assert len(scores) == 4
     assert np.argmin(scores) < 2  # a rate of 1e9 wins nothing
     assert min(scores) < 10  # on validation rows
     assert record["options"] == record["trials"][int(np.argmin(scores))]["options"]
-    assert sorted(load.loaded) == [0, 1, TUNE_SEED]
     for row, prediction, target in zip(record["seeds"], predictions, targets, strict=True):
         assert row["test"] == nrmse(prediction, target, np.array(record["std"]))
         assert row["test"] != row["val"]
@@ -237,10 +239,10 @@ def trained(short: Rules, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     """A folder with the cells of ERM, C-Mixup and resampling on three tables, which are the twin in truth."""
     monkeypatch.setattr(Rules, "words", twin_words)
     monkeypatch.setattr(cells, "environment", lambda _: {"commit": "c0ffee", "dirty": False})
-    load = Loader()
+    rows = twin(short)
     chosen = short.cells(["penguin_mass", "gilgai_soil", "us_wages_1988"], ["all"], ["erm", "cmixup", "resample"])
     for cell in chosen:
-        published.write(tmp_path / "study", published.to_runs(*train_cell(cell, short, load), short))
+        published.write(tmp_path / "study", published.to_runs(*train_cell(cell, short, *rows), short))
     return tmp_path / "study"
 
 
@@ -326,23 +328,13 @@ def test_what_is_done_is_not_trained_again_and_the_most_costly_comes_first(
     assert "4 of 4 cells are done; training 0" in capsys.readouterr().out
 
 
-def test_traits_are_noted_of_what_has_none(short: Rules, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Rules, "words", twin_words)
-    path, chosen = tmp_path / "traits.jsonl", short.cells(["penguin_mass", "gilgai_soil"], ["all"])
-    assert work.describe_missing(chosen[-1:], short, path) == 1
-    first = published.read_traits(path)
-    assert work.describe_missing(chosen, short, path) == 1
-    found = published.read_traits(path)
-    assert [told["table"] for told in found] == list(dict.fromkeys(cell.table.name for cell in chosen))
-    assert first[0] in found
-
-
 def test_a_worker_stops_before_a_cell_that_would_begin_too_late(
     rules: Rules, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun: list[str] = []
     told: list[tuple[object, ...]] = []
     now = iter([10.0, 20.0, 31.0])
+    monkeypatch.setattr(Rules, "words", twin_words)
     monkeypatch.setattr(work, "time", SimpleNamespace(time=lambda: next(now)))
     monkeypatch.setattr(work, "train_cell", lambda cell, *_: [begun.append(cell.method)])
     monkeypatch.setattr(work, "to_runs", lambda *_: [])
@@ -351,12 +343,3 @@ def test_a_worker_stops_before_a_cell_that_would_begin_too_late(
     work.train_group(tmp_path, group, rules, 30.0, told.append)
     assert begun == ["erm", "mixup"]
     assert told == [("epoch", 1, 3, {}), ("epoch", 2, 3, {})]
-
-
-def test_a_loader_reads_each_seed_once_and_one_dataset_only() -> None:
-    words = ["dataset=csv", "dataset.synthetic=true", "dataset.target=price", "logger=none"]
-    load = cells.Loader()
-    job = plan(compose_train(words))
-    assert load(job, 3) is load(job, 3)
-    with pytest.raises(InputError, match="a loader is of one dataset"):
-        load(plan(compose_train([*words, "dataset.train_rows=9"])), 3)

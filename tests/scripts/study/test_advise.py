@@ -1,0 +1,72 @@
+"""What the study lets one expect on another table, and whether the commands that are printed run as they stand."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scripts.driver.compose import compose_train
+from scripts.driver.job import plan
+from scripts.study import advise
+from scripts.study.__main__ import main
+
+
+def record(table: str, method: str, test: float) -> dict[str, Any]:
+    seeds = [{"seed": k, "test": test + 0.001 * k * (1 + (method != "erm"))} for k in range(4)]
+    return {"table": table, "condition": "all", "method": method, "seeds": seeds}
+
+
+def test_gains_losses_and_the_range_are_those_of_the_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    # ERM's mean error is 0.5 and the differences have mean `shift`, with an interval of +-0.0021
+    shifts = {"one": -0.05, "two": 0.0, "three": 0.025, "four": 0.1}
+    published = [
+        record(t, m, 0.4985 + (s - 0.0015) * (m != "erm")) for t, s in shifts.items() for m in ("erm", "cmixup")
+    ]
+    monkeypatch.setattr(advise, "read", lambda _: published)
+    said = advise.expected()
+    assert "On 4 real tables" in said
+    assert "C-Mixup gained on 1, lost on 2 and made no difference beyond chance on 1 (" in said
+    assert "mean over tables +3.8 [-" in said
+    assert "standard deviation 12.5.\n" in said  # of -10, 0, 5 and 20 %
+    assert "between -10.0 and +20.0 %" in said
+    assert "in 3 of 5 cases" in said
+
+
+def test_the_printed_commands_train_on_the_table_that_was_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(advise, "expected", lambda: "")
+    path = tmp_path / "my table, 1.csv"
+    path.write_text("\n".join(["a,my price", *(f"{k % 7},{k}" for k in range(40))]))
+    main(["advise", f"table={path}", "target=my price", "dataset.drop=[]"])
+    train, collect, tune = (
+        shlex.split(line)[2:] for line in capsys.readouterr().out.splitlines() if line.startswith("python -m ")
+    )
+    assert (train[0], collect[0], tune[0]) == ("scripts.train", "scripts.collect", "scripts.tune")
+    words = [word for word in train[1:] if not word.startswith(("-m", "method="))]
+    job = plan(compose_train([*words, "method=cmixup"]))
+    assert (job.dataset.path, job.dataset.targets, job.seeds) == (str(path), ("my price",), list(range(10)))
+    assert set(words[:4]) <= set(tune)
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["table=my.csv"], "target must be given"),
+        (["table=none.csv", "target=price"], "no such file none.csv"),
+        (["table={}", "target=prize"], "target 'prize' is no column of"),
+    ],
+)
+def test_a_missing_file_or_column_is_one_line_before_any_work(
+    words: list[str], problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(advise, "expected", lambda: pytest.fail("worked first"))
+    path = tmp_path / "my.csv"
+    path.write_text("a,price\n1,2\n3,4\n")
+    with pytest.raises(SystemExit):
+        main(["advise", *(word.format(path) for word in words)])
+    (line,) = capsys.readouterr().err.splitlines()
+    assert problem in line

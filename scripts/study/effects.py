@@ -68,9 +68,7 @@ def effects(scores: Scores, method: str, overlap: float = 0.0) -> dict[str, Effe
                 interval = overlapping(interval, overlap) if overlap else interval
                 found[table] = Effect(interval, t_test(interval))
     corrected = holm([effect.p for effect in found.values()])
-    return {
-        table: Effect(effect.interval, effect.p, p) for (table, effect), p in zip(found.items(), corrected, strict=True)
-    }
+    return {table: replace(found[table], corrected=p) for table, p in zip(found, corrected, strict=True)}
 
 
 def overlapping(interval: Interval, overlap: float) -> Interval:

@@ -23,7 +23,7 @@ SUCCESSORS = {
     "task_errors": "scripts.measure task_errors",
     "theory": "scripts.measure theory",
     "verify_metrics": "scripts.verify scores",
-    "wandb_report": "scripts.collect FOLDER over=OPTION html=1",
+    "wandb_report": "scripts.collect FOLDER over=OPTION",
     "wheel_check": "tests.attacks.wheel_check",
     "when": "scripts.study train",
 }

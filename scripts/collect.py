@@ -18,9 +18,8 @@ from cmixup.files import write_atomically
 from scripts.driver.cli import user_errors
 from scripts.driver.words import OUT, parse_words
 from scripts.records import names
-from scripts.report.collected import collect, collected_page, curves, find_reports, narrowed, to_rows
+from scripts.report.collected import collect, collected_page, find_reports, narrowed, to_rows
 from scripts.report.figures import to_png
-from scripts.report.html import document, of_markdown, picture
 from scripts.report.sweep_figure import draw_panels, panel
 
 WHERE = ("dataset", "method", "preset", "experiment")
@@ -29,7 +28,6 @@ KEYS = {
     "over": "the option, such as method.bandwidth, train.lr, method.pairing",
     "metric": "of the test scores; default the one that selects checkpoints",
     **{key: f"only runs of this {key}; default all" for key in WHERE},
-    "html": "1 also writes the table, the plot and the curves as one page; default 0",
     "out": f"{OUT}; files go into collected/ in it",
 }
 
@@ -45,11 +43,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         mine = narrowed(reports, {key: given.get(key, "") for key in WHERE})
         groups, left_out = collect(mine, over, given.get("metric", ""))
         text, title = collected_page(groups), f"test {names.metric_title(groups[0].metric)}, 95 % t band"
-        plot = to_png(draw_panels({group.label: panel(group.points) for group in groups}, over, title, "mean"))
+        plot = to_png(draw_panels({group.title: panel(group.points) for group in groups}, over, title, "mean"))
         made: dict[str, str | bytes] = {".md": text, ".csv": to_rows(groups), ".png": plot}
-        if given.switch("html"):
-            pictures = picture(f"over {over}", plot) + picture("curves, mean over seeds", to_png(curves(groups)))
-            made[".html"] = document(f"{len(mine)} runs over {over}", of_markdown(text) + pictures)
         parts = [*sorted({str(r["dataset"]) for r in mine}), *sorted({str(r["method"]) for r in mine}), over]
         path = given.out / "collected" / re.sub(r"[^\w.+-]", "_", "-".join(parts))
         for suffix, content in made.items():

@@ -1,4 +1,4 @@
-"""Predict new rows with a finished run, and draw its predictions.
+"""Predict new rows with a finished run.
 
 A column for every target and a row for every row of the table are written. Columns are found by name; others are
 ignored. Where the table has the targets, too, the error is printed.
@@ -10,30 +10,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import yaml
 
-from cmixup.done import DONE, checked
+from cmixup.done import checked
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from cmixup.saved_run import SavedRun, load_run
 from datasets.common.table.columns import as_numbers
 from datasets.common.table.reading import Format, read_table
 from scripts.driver.cli import user_errors
-from scripts.driver.predictions import PREDICTIONS, read_predictions
-from scripts.driver.runs import read_report
 from scripts.driver.words import parse_words
-from scripts.report.figures import to_png
-from scripts.report.prediction_figure import draw_predictions
 
 KEYS = {
     "run": "folder of a finished run, such as outputs/runs/.../seed=0",
     "table": "text file with a header, whose rows are predicted",
     "out": "file of the predictions; default predictions.csv",
-    "plot": "1 draws prediction against truth, residuals and calibration of the test rows into the folder; default 0",
 }
 
 
@@ -80,34 +74,15 @@ def predict_table(run: SavedRun, table: Path, out: Path) -> None:
         print(line)
 
 
-def draw_run(folder: Path) -> Path:
-    """Draw the predictions on a run's test rows into its folder."""
-    report: dict[str, Any] = read_report(folder)
-    (parts,) = read_predictions(folder / PREDICTIONS).values()
-    test = parts["test"]
-    title = f"{report['run']}: {len(test.target)} test rows"
-    names = report["unit"].split(", ") if test.target.shape[1] > 1 else [report["unit"]]
-    path = folder / "predictions.png"
-    write_atomically(path, to_png(draw_predictions(test.target, test.prediction[""], names, title)))
-    return path
-
-
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
         given = parse_words(argv, KEYS, __doc__)
         if "run" not in given:
             raise InputError("run must name the folder of a finished run: run=outputs/runs/.../seed=0")
-        plot = given.switch("plot")
-        if "table" not in given and not plot:
-            raise InputError("table must name a file to predict: table=new.csv (or give plot=1)")
-        folder = Path(given["run"])
-        if "table" in given:
-            predict_table(load_run(folder), Path(given["table"]), Path(given.get("out", "predictions.csv")))
-        if plot:
-            if not (folder / DONE).is_file():
-                load_run(folder)  # says what is wrong with the folder
-            print(f"figure: {draw_run(folder)}")
+        if "table" not in given:
+            raise InputError("table must name a file to predict: table=new.csv")
+        predict_table(load_run(Path(given["run"])), Path(given["table"]), Path(given.get("out", "predictions.csv")))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cmixup.done import checked
 from cmixup.files import write_atomically
 from scripts.driver.runs import HISTORY
 from scripts.records.experiment import RESULTS
@@ -37,7 +38,7 @@ class Curve:
 
 def read_curves(reports: Sequence[Mapping[str, Any]], root: Path) -> list[Curve]:
     """Return the curves of these reports' runs, from `root/<run>/history.csv`."""
-    return [_curve(report, read_csv(root / report["run"] / HISTORY)) for report in reports]
+    return [_curve(report, read_csv(checked(root / report["run"] / HISTORY))) for report in reports]
 
 
 def published_curves(results: Path = RESULTS) -> list[Curve]:

@@ -15,7 +15,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgb
-from matplotlib.container import BarContainer, ErrorbarContainer
+from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.markers import MarkerStyle
@@ -40,9 +40,9 @@ def faults(figure: Figure) -> list[str]:
     """Return what is wrong with a figure, a sentence each; none if a reader can tell all that it shows.
 
     A fault is: two series of a panel or of a legend with the same colour and mark; a series in another colour than in
-    the legend; a mark, an error bar or a bar that is cut by the edge of its panel, lies outside it, or outside its row
-    of a categorical axis; text that passes the edge of the figure, touches other text, stands in a panel that is not
-    its own, or covers a mark.
+    the legend; a mark or an error bar that is cut by the edge of its panel, lies outside it, or outside its row of a
+    categorical axis; text that passes the edge of the figure, touches other text, stands in a panel that is not its
+    own, or covers a mark.
     """
     renderer = renderer_of(figure)
     figure.draw(renderer)
@@ -50,7 +50,7 @@ def faults(figure: Figure) -> list[str]:
     for axes in figure.axes:
         title = axes.get_title() or axes.get_title(loc="left") or axes.get_ylabel() or "a panel"
         mine = [mark for mark in _marks(axes) if np.isfinite(mark.extent).all()]
-        wrong = [*_alike(_looks(axes)), *(fault for mark in mine for fault in mark.faults(axes))]
+        wrong = [*_alike(_looks(axes)), *(fault for mark in mine for fault in _place_faults(mark, axes))]
         found += [f"in {title!r} {fault}" for fault in wrong]
         marks += mine
     return list(dict.fromkeys([*found, *_text_faults(figure, renderer, marks)]))
@@ -58,19 +58,14 @@ def faults(figure: Figure) -> list[str]:
 
 @dataclass(frozen=True)
 class Look:
-    """What tells a series from others: its colour (RGB in [0, 1]), its marker ("area" for a patch) and line style."""
+    """What tells a series from others: its colour (RGB in [0, 1]) and its marker and line style, or "area"."""
 
     colour: tuple[float, float, float]
-    marker: str
-    line: str
+    style: str
 
     def near(self, other: Look) -> bool:
         """Return whether the two colours are one to a reader."""
         return float(np.linalg.norm(np.subtract(self.colour, other.colour))) < NEAR
-
-    def like(self, other: Look) -> bool:
-        """Return whether a reader takes the two series for one."""
-        return self.near(other) and (self.marker, self.line) == (other.marker, other.line)
 
 
 def _look(artist: Any) -> Look | None:
@@ -78,8 +73,8 @@ def _look(artist: Any) -> Look | None:
     if isinstance(artist, ErrorbarContainer):
         artist = artist.lines[0]
     if isinstance(artist, Line2D):
-        return Look(to_rgb(artist.get_color()), str(artist.get_marker()), str(artist.get_linestyle()))
-    return Look(to_rgb(artist.get_facecolor()), "area", "") if isinstance(artist, Patch) else None
+        return Look(to_rgb(artist.get_color()), f"{artist.get_marker()} {artist.get_linestyle()}")
+    return Look(to_rgb(artist.get_facecolor()), "area") if isinstance(artist, Patch) else None
 
 
 def _looks(axes: Axes) -> dict[str, list[Look]]:
@@ -95,7 +90,7 @@ def _looks(axes: Axes) -> dict[str, list[Look]]:
 
 def _alike(looks: Mapping[str, Sequence[Look]]) -> Iterator[str]:
     for first, second in itertools.combinations(looks, 2):
-        if any(a.like(b) for a in looks[first] for b in looks[second]):
+        if any(a.near(b) and a.style == b.style for a in looks[first] for b in looks[second]):
             yield f"{first!r} and {second!r} have the same colour and mark"
 
 
@@ -116,112 +111,82 @@ def _legend_faults(figure: Figure) -> list[str]:
 
 @dataclass(frozen=True)
 class Mark:
-    """A mark, an end of an error bar, or a bar.
+    """A mark, or an error bar.
 
     Attributes:
-        name: what it is called in a sentence.
+        series: the label of what it belongs to.
+        row: the label of its row of a categorical axis, or "" where no artist says so.
+        number, of: which mark of its artist it is, from 0, and how many there are.
         extent: lowest and highest x and y in pixels (2, 2).
-        rows: for every categorical axis of the panel, 0 for x and 1 for y, the label of the row that it belongs to;
-            empty where no artist says so.
     """
 
-    name: str
+    series: str
+    row: str
+    number: int
+    of: int
     extent: np.ndarray
-    rows: Mapping[int, str]
 
-    def faults(self, axes: Axes) -> Iterator[str]:
-        """Return where it is drawn outside its place."""
-        if not _within(self.extent, axes.bbox.get_points()):
-            yield f"{self.name} is cut by the edge of the panel, or outside it"
-        for way, label in self.rows.items():
-            place = _categories(axes, way).get(label)
-            if place is None:
-                yield f"{self.name} does not say which row it belongs to (its gid)"
-                continue
-            row = np.sort(axes.transData.transform([[place - 0.5] * 2, [place + 0.5] * 2]), axis=0)
-            if not _within(self.extent[:, way], row[:, way]):
-                yield f"{self.name} is outside its row, {label!r}"
+
+def _marks(axes: Axes) -> Iterator[Mark]:
+    """Return all marks and error bars of a panel; a line without marks may leave it."""
+    bars = [container for container in axes.containers if isinstance(container, ErrorbarContainer)]
+    whole = {part: bar for bar in bars for part in (bar.lines[0], *bar.lines[1], *bar.lines[2])}
+    for artist in (*axes.lines, *axes.collections):
+        if artist.get_transform() != axes.transData:
+            continue
+        places: Sequence[np.ndarray] = []  # points (n, 2) in the data of each mark
+        reach = np.zeros((2, 2))  # of a mark from its place, in pixels; 0 where no edge cuts it
+        if isinstance(artist, LineCollection):
+            places = [np.asarray(ends) for ends in artist.get_segments()]
+        elif isinstance(artist, Line2D) and artist.get_marker() not in ("None", "", " ", None):
+            places = list(np.asarray(artist.get_xydata())[:, None])
+            if artist.get_clip_on():
+                style, size = MarkerStyle(artist.get_marker()), artist.get_markersize() * axes.figure.dpi / 72
+                reach = style.get_path().get_extents(style.get_transform() + Affine2D().scale(size)).get_points()
+        series = whole.get(artist)
+        label, row = str((series or artist).get_label()), (series.lines[0] if series else artist).get_gid() or ""
+        for k, ends in enumerate(places):
+            pixels = axes.transData.transform(ends)
+            yield Mark(label, row, k, len(places), np.stack([pixels.min(axis=0), pixels.max(axis=0)]) + reach)
+
+
+def _place_faults(mark: Mark, axes: Axes) -> Iterator[str]:
+    """Return where a mark is drawn outside its place."""
+    name = "a mark" if not mark.series or mark.series.startswith("_") else f"a mark of {mark.series!r}"
+    if not _within(mark.extent, axes.bbox.get_points()):
+        yield f"{name} is cut by the edge of the panel, or outside it"
+    for way, axis in enumerate((axes.xaxis, axes.yaxis)):
+        rows = _categories(axis)
+        label = mark.row or (list(rows)[mark.number] if mark.of == len(rows) else "")
+        if rows and label not in rows:
+            yield f"{name} does not say which row it belongs to (its gid)"
+        elif rows:
+            edges = [[rows[label] - 0.5] * 2, [rows[label] + 0.5] * 2]
+            row = np.sort(axes.transData.transform(edges), axis=0)
+            if not _within(mark.extent[:, way], row[:, way]):
+                yield f"{name} is outside its row, {label!r}"
 
 
 def _within(extent: np.ndarray, limits: np.ndarray) -> bool:
     return bool((extent[0] >= limits[0] - SLACK).all() and (extent[1] <= limits[1] + SLACK).all())
 
 
-def _marks(axes: Axes) -> Iterator[Mark]:
-    """Return all marks, ends of error bars and bars of a panel; a line without marks may leave it."""
-    whole: dict[Any, ErrorbarContainer] = {}  # by its parts
-    for container in axes.containers:
-        if isinstance(container, ErrorbarContainer):
-            line, caps, bars = container.lines
-            whole |= dict.fromkeys([line, *caps, *bars], container)
-        elif isinstance(container, BarContainer):
-            for k, bar in enumerate(container.patches):
-                extent = axes.transData.transform_bbox(bar.get_bbox()).get_points()
-                yield Mark(_name(container), extent, _rows(axes, bar, k, len(container.patches)))
-    for artist in (*axes.lines, *axes.collections):
-        series = whole.get(artist)
-        places = _places(artist) if artist.get_transform() == axes.transData else []
-        for k, ends in enumerate(places):
-            rows = _rows(axes, (series.lines[0] if series else None) or artist, k, len(places))
-            for end in axes.transData.transform(ends):
-                yield Mark(_name(series or artist), end + _reach(artist, axes.figure.dpi), rows)
-
-
-def _name(artist: Any) -> str:
-    label = str(artist.get_label())
-    return "a mark" if not label or label.startswith("_") else f"a mark of {label!r}"
-
-
-def _places(artist: Any) -> Sequence[np.ndarray]:
-    """Return the points (n, 2) in the data of each mark of a line, and of each bar of an error bar."""
-    if isinstance(artist, LineCollection):
-        return [np.asarray(ends) for ends in artist.get_segments()]
-    if isinstance(artist, Line2D) and artist.get_marker() not in ("None", "", " ", None):
-        return list(np.asarray(artist.get_xydata())[:, None])
-    return []
-
-
-def _reach(artist: Any, dpi: float) -> np.ndarray:
-    """Return how far a mark reaches from its place in pixels, (2, 2) as `Mark.extent`; 0 where no edge cuts it."""
-    if not isinstance(artist, Line2D) or not artist.get_clip_on():
-        return np.zeros((2, 2))
-    style, size = MarkerStyle(artist.get_marker()), artist.get_markersize() * dpi / 72
-    return style.get_path().get_extents(style.get_transform() + Affine2D().scale(size)).get_points()
-
-
-def _rows(axes: Axes, artist: Any, k: int, n: int) -> dict[int, str]:
-    """Return the rows of an artist's mark `k` of `n`: what its `gid` names, or the `k`-th where each has a mark."""
-    found = {}
-    for way in (0, 1):
-        if labels := list(_categories(axes, way)):
-            found[way] = artist.get_gid() or (labels[k] if n == len(labels) else "")
-    return found
-
-
-def _categories(axes: Axes, way: int) -> dict[str, float]:
+def _categories(axis: Any) -> dict[str, float]:
     """Return the places of an axis by their labels, if it is categorical: one with other labels than numbers."""
-    axis = (axes.xaxis, axes.yaxis)[way]
     if not isinstance(axis.get_major_locator(), FixedLocator):
         return {}
     places = axis.get_majorticklocs()
     labels = axis.get_major_formatter().format_ticks(list(places))
-    return {} if all(map(_is_number, labels)) else dict(zip(labels, places, strict=True))
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return not text or float(text) is not None
-    except ValueError:
-        return False
+    numbers = all(label.replace(".", "").replace("\N{MINUS SIGN}", "").isdecimal() for label in labels if label)
+    return {} if numbers else dict(zip(labels, places, strict=True))
 
 
 def _text_faults(figure: Figure, renderer: Any, marks: Sequence[Mark]) -> Iterator[str]:
-    page = figure.bbox.get_points()
     texts = [(text, _outline(text, renderer)) for text in _texts(figure)]
     centres = np.array([mark.extent.mean(axis=0) for mark in marks]).reshape(-1, 2)
     for text, outline in texts:
         name = repr(text.get_text())
-        if not _within(outline.get_extents().get_points(), page):
+        if not _within(outline.get_extents().get_points(), figure.bbox.get_points()):
             yield f"text {name} is cut by the edge of the figure"
         if outline.contains_points(centres).any():
             yield f"text {name} covers a mark"
@@ -234,30 +199,24 @@ def _text_faults(figure: Figure, renderer: Any, marks: Sequence[Mark]) -> Iterat
             yield f"text {first.get_text()!r} touches {second.get_text()!r}"
 
 
-def _texts(figure: Figure) -> Iterator[Text]:
+def _texts(figure: Figure) -> list[Text]:
     """Return all text that is drawn; labels of ticks beyond the limits of their axis are not."""
-    of_ticks = set()
+    beyond = set()
     for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
         low, high = sorted(axis.get_view_interval())
         slack = 1e-9 * (high - low)
         for tick in (*axis.get_major_ticks(), *axis.get_minor_ticks()):
-            of_ticks |= {tick.label1, tick.label2}
-            shown = axis.get_visible() and axis.axes.axison and low - slack <= tick.get_loc() <= high + slack
-            yield from (t for t in (tick.label1, tick.label2) if shown and t.get_visible() and t.get_text())
-    for text in figure.findobj(Text):
-        if text not in of_ticks and text.get_visible() and text.get_text():
-            yield text
+            if not (axis.get_visible() and axis.axes.axison and low - slack <= tick.get_loc() <= high + slack):
+                beyond |= {tick.label1, tick.label2}
+    return [text for text in figure.findobj(Text) if text.get_visible() and text.get_text() and text not in beyond]
 
 
 def _outline(text: Text, renderer: Any) -> Outline:
     """Return the rectangle that a text fills, in pixels and less `SLACK`, also where it is turned."""
     box, angle = text.get_window_extent(renderer), text.get_rotation()
-    x, y = (box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2
-    if angle % 90:
-        text.set_rotation(0)
-        box = text.get_window_extent(renderer)
-        text.set_rotation(angle)
-    else:
-        angle = 0
-    flat = Affine2D().translate(-0.5, -0.5).scale(max(box.width - 2 * SLACK, 1), max(box.height - 2 * SLACK, 1))
-    return Outline.unit_rectangle().transformed(flat + Affine2D().rotate_deg(angle).translate(x, y))
+    text.set_rotation(0)
+    flat = text.get_window_extent(renderer)
+    text.set_rotation(angle)
+    size = max(flat.width - 2 * SLACK, 1), max(flat.height - 2 * SLACK, 1)
+    place = Affine2D().rotate_deg(angle).translate((box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2)
+    return Outline.unit_rectangle().transformed(Affine2D().translate(-0.5, -0.5).scale(*size) + place)

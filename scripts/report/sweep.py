@@ -6,7 +6,7 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from cmixup.errors import InputError
@@ -26,12 +26,14 @@ class Point:
     Attributes:
         value: of the option.
         scores: test score by seed.
+        on_val: mean of the same score on validation; NaN where validation has no such score.
         fraction: mean over seeds of the effective-partner fraction; NaN where the method has none.
         verdict: of the bandwidth doctor, the most frequent over seeds.
     """
 
     value: Any
     scores: dict[int, float]
+    on_val: float = math.nan
     fraction: float = math.nan
     verdict: str = ""
 
@@ -43,21 +45,22 @@ class Point:
 
 @dataclass(frozen=True)
 class Sweep:
-    """One dataset's scores over an option, beside methods that do not have it.
+    """Scores over an option, of a dataset beside methods that do not have the option, or of a user's runs.
 
     Attributes:
-        dataset, option, metric: of which, over which, and which score.
+        title: the dataset's, or what tells the runs from others.
+        option, metric: over which, and which score.
         points: in ascending order of their values.
-        lines: test scores by seed of the other methods.
+        lines: test scores by seed of the other methods, by name.
         published: the preset's own value.
     """
 
-    dataset: str
+    title: str
     option: str
     metric: str
     points: list[Point]
-    lines: dict[str, dict[int, float]]
-    published: Any
+    lines: dict[str, dict[int, float]] = field(default_factory=dict)
+    published: Any = None
 
 
 def interval(scores: Mapping[int, float]) -> Interval:
@@ -81,52 +84,37 @@ def option_value(report: Report, option: str) -> Any:
     return node.get("name") if isinstance(node, Mapping) else node
 
 
-def score_of(report: Report, metric: str, split: str = "test") -> float:
-    """Return a score of a run.
+def scores_by_seed(reports: Iterable[Report], metric: str) -> dict[int, float]:
+    """Return the test scores of runs by seed.
 
     Raises:
-        InputError: it has no such score.
+        InputError: two runs of one seed, or a run without such a score.
     """
-    scores = report["scores"][split]
-    if metric not in scores:
-        raise InputError(f"metric must be one of {', '.join(scores)} for {report['dataset']}, got {metric!r}")
-    return float(scores[metric])
-
-
-def scores_by_seed(reports: Iterable[Report], metric: str, split: str = "test") -> dict[int, float]:
-    """Return the scores of runs by seed.
-
-    Raises:
-        InputError: two runs of one seed.
-    """
-    found: dict[int, float] = {}
-    runs: dict[int, str] = {}
-    for report in reports:
-        seed = int(report["seed"])
-        if seed in found:
-            raise InputError(f"seed {seed} is there twice with the same options: {runs[seed]} and {report['run']}")
-        found[seed], runs[seed] = score_of(report, metric, split), str(report["run"])
-    return dict(sorted(found.items()))
-
-
-def by_value(reports: Sequence[Report], option: str) -> dict[Any, list[Report]]:
-    """Return the runs by the value of an option, numbers in ascending order before words; lists become tuples."""
-    groups: dict[Any, list[Report]] = {}
-    for report in reports:
-        groups.setdefault(_hashable(option_value(report, option)), []).append(report)
-    return {value: groups[value] for value in sorted(groups, key=_order)}
+    runs: dict[int, Report] = {}
+    for report in sorted(reports, key=lambda r: r["seed"]):
+        if metric not in (scores := report["scores"]["test"]):
+            raise InputError(f"metric must be one of {', '.join(scores)} for {report['dataset']}, got {metric!r}")
+        other = runs.setdefault(int(report["seed"]), report)
+        if other is not report:
+            both = f"{other['run']} and {report['run']}"
+            raise InputError(f"seed {report['seed']} is there twice with the same options: {both}")
+    return {seed: float(report["scores"]["test"][metric]) for seed, report in runs.items()}
 
 
 def points(reports: Sequence[Report], option: str, metric: str) -> list[Point]:
-    """Return a point a value of the option, in the order of `by_value`."""
-    return [_point(value, mine, metric) for value, mine in by_value(reports, option).items()]
+    """Return a point a value of the option, numbers in ascending order before words; lists become tuples."""
+    groups: dict[Any, list[Report]] = {}
+    for report in sorted(reports, key=lambda r: r["seed"]):
+        value = option_value(report, option)
+        groups.setdefault(tuple(value) if isinstance(value, list) else value, []).append(report)
+    return [_point(value, groups[value], metric) for value in sorted(groups, key=_order)]
 
 
 def _point(value: Any, reports: Sequence[Report], metric: str) -> Point:
-    fractions = [r["facts"]["effective_fraction"] for r in reports if "effective_fraction" in r["facts"]]
-    verdicts = Counter(r["verdict"] for r in sorted(reports, key=lambda r: r["seed"]))
-    fraction = statistics.fmean(fractions) if fractions else math.nan
-    return Point(value, scores_by_seed(reports, metric), fraction, verdicts.most_common(1)[0][0])
+    on_val = [float(r["scores"]["val"].get(metric, math.nan)) for r in reports]
+    fractions = [r["facts"].get("effective_fraction", math.nan) for r in reports]
+    (verdict, _), *_ = Counter(r["verdict"] for r in reports).most_common(1)
+    return Point(value, scores_by_seed(reports, metric), statistics.fmean(on_val), statistics.fmean(fractions), verdict)
 
 
 def number(value: Any) -> float | None:
@@ -142,10 +130,6 @@ def number(value: Any) -> float | None:
 def _order(value: Any) -> tuple[int, float, str]:
     found = number(value)
     return (1, 0.0, str(value)) if found is None else (0, found, "")
-
-
-def _hashable(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
 
 
 def shown(value: Any) -> str:
@@ -173,7 +157,7 @@ def sweeps(experiment: Experiment, reports: Sequence[Report], preset: str) -> li
             if runs:
                 lines[other] = scores_by_seed(runs, metric)
         own = part_file("dataset", dataset)["presets"].get(preset, {}).get(option.rpartition(".")[2])
-        found.append(Sweep(dataset, option, metric, swept, lines, own))
+        found.append(Sweep(names.dataset_title(dataset), option, metric, swept, lines, own))
     return found
 
 
@@ -207,7 +191,7 @@ def sweep_page(experiment: Experiment, found: Sequence[Sweep], preset: str, miss
             partners = "" if math.isnan(p.fraction) else f"{p.fraction:.3g}"
             rows.append([value, partners, p.verdict, str(len(p.scores)), mean_text(p.scores, d), *differences])
         head += [f"minus {names.method_title(m)}" for m in sweep.lines]
-        parts += ["", f"## {names.dataset_title(sweep.dataset)}", "", *markdown_rows(head, rows)]
+        parts += ["", f"## {sweep.title}", "", *markdown_rows(head, rows)]
         parts += ["", *(f"- {line}" for line in limit_lines(sweep))] if experiment.sweep.get("limits") else []
     parts += ["", "Not in this table:", "", *(f"- {line}" for line in missing)] if missing else []
     return "\n".join([*parts, *([""] + [f"- {note}" for note in experiment.notes] if experiment.notes else []), ""])

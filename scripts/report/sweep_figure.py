@@ -135,10 +135,7 @@ def _log(axis: Any, x: Sequence[float]) -> None:
 
 def draw_sweeps(sweeps: Sequence[Sweep], method: str) -> Figure:
     """Draw a panel a dataset: score over the option with its 95 % t band, the other methods as lines with theirs."""
-    panels = {
-        names.dataset_title(s.dataset): panel(s.points, {names.method_title(m): v for m, v in s.lines.items()})
-        for s in sweeps
-    }
+    panels = {s.title: panel(s.points, {names.method_title(m): v for m, v in s.lines.items()}) for s in sweeps}
     (option,) = {s.option.rpartition(".")[2] for s in sweeps}
     units = ", in units of the label" if option == "bandwidth" else ""
     return draw_panels(panels, f"{option}{units}", f"test {names.metric_title(sweeps[0].metric)}, 95 % t band",

@@ -25,7 +25,7 @@ from scripts.driver.job import Job
 from scripts.driver.predictions import calibration, read_predictions
 from scripts.driver.runs import is_done, load_reports, read_report
 from scripts.measure.load_run import model_of
-from scripts.report.collected import Collected, curves
+from scripts.records.curves import read_curves
 from tests.scripts.jobs import FILES, planned
 
 pytestmark = pytest.mark.usefixtures("no_git_session")
@@ -206,16 +206,15 @@ def test_a_flipped_bit_is_refused_by_whoever_reads_the_file(
     flip(folder / name)
     assert is_done(folder)
     table = [f"run={folder}", f"table={path}", f"out={tmp_path / 'new.csv'}"]
-    plot = [f"run={folder}", "plot=1"]
     report = {**read_report(job.run_folder(0)), "run": "adhoc/copy"}
     refused = {
         "checkpoint.pt": [lambda: load_run(folder), lambda: model_of(report, job.dataset.load(0), tmp_path), table],
         "model.json": [lambda: load_run(folder), table],
         "preprocessing.json": [lambda: load_run(folder), table],
         "config.yaml": [table],
-        "predictions.h5": [lambda: read_predictions(folder / name), plot],
-        "report.json": [lambda: read_report(folder), plot],
-        "history.csv": [lambda: curves([Collected("", "", "", [], {1: [{**report, "folder": folder}]})])],
+        "predictions.h5": [lambda: read_predictions(folder / name)],
+        "report.json": [lambda: read_report(folder)],
+        "history.csv": [lambda: read_curves([report], tmp_path / "runs")],
     }
     for read in refused[name]:
         if callable(read):
@@ -303,8 +302,6 @@ def test_the_command_writes_what_the_run_predicts(
     first, second = capsys.readouterr().out.splitlines()
     assert first == f"100 rows: price -> {out}"
     assert second.startswith(f"price: rmse {rmse:.4f}, ")
-    predict.main([f"run={folder}", "plot=1"])
-    assert (folder / "predictions.png").read_bytes()[:4] == b"\x89PNG"
 
 
 def test_calibration_is_the_mean_of_bins_of_equal_size() -> None:
@@ -322,7 +319,6 @@ BAD = {
     "a folder": (["run={run}", "table={run}"], "no such file"),
     "misspelt": (["runn={run}"], "option must be one of"),
     "no word": (["new.csv"], "option must be one of"),
-    "plot": (["run={run}", "plot=maybe"], "plot must be one of"),
     "itself": (["run={run}", "table={table}", "out={table}"], "out must be another file"),
     "empty": (["run={run}", "table={empty}"], "empty.csv"),
     "words": (["run={run}", "table={words}"], "words.csv, row 1, column 'age': 'old' is not a number"),

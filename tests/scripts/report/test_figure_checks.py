@@ -102,7 +102,7 @@ def test_an_error_bar_in_the_next_row_and_a_mark_that_says_no_row_are_named() ->
     assert faults(figure) == ["in 'a panel' a mark of 'wide' is outside its row, 'one'"]
 
 
-def test_marks_bars_and_error_bars_that_leave_their_panel_are_named() -> None:
+def test_marks_and_error_bars_that_leave_their_panel_are_named() -> None:
     cut = "is cut by the edge of the panel, or outside it"
     figure, axes = plot()
     axes.set_xlim(1, 3.5)
@@ -114,9 +114,7 @@ def test_marks_bars_and_error_bars_that_leave_their_panel_are_named() -> None:
     assert faults(figure) == []
     axes.errorbar([2], [3], yerr=[[0.1], [9]], label="long", clip_on=False)
     axes.set_ylim(0, 5)
-    axes.bar([2.5], [7], color="C5", label="high")
-    axes.set_ylim(0, 5)
-    assert faults(figure) == [f"in 'a panel' a mark of {name!r} {cut}" for name in ("high", "long")]
+    assert faults(figure) == [f"in 'a panel' a mark of 'long' {cut}"]
 
 
 def test_ticks_that_touch_are_named() -> None:

@@ -15,6 +15,7 @@ from scripts.driver.compose import TUNED, compose_train, part_file
 from scripts.driver.job import plan
 from scripts.plan import cells
 from scripts.records import experiment as experiment_module
+from scripts.records import names
 from scripts.records.experiment import Experiment, load_experiment
 from scripts.records.published import write_reports
 from scripts.report.shown import published_sweeps
@@ -116,7 +117,7 @@ def test_the_figure_draws_what_its_panel_says() -> None:
 
 
 def test_five_datasets_are_five_panels() -> None:
-    figure = draw_sweeps([replace(sweep(), dataset=d) for d in BANDWIDTH.datasets], "cmixup")
+    figure = draw_sweeps([replace(sweep(), title=names.dataset_title(d)) for d in BANDWIDTH.datasets], "cmixup")
     titles = [axis.get_title() for axis in figure.axes if axis.axison and axis.get_title()]
     assert titles == ["Airfoil", "NO2", "Crime", "SkillCraft", "Exchange-Rate"]
 

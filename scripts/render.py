@@ -18,12 +18,11 @@ from matplotlib.figure import Figure
 from cmixup.errors import InputError, check_choice
 from cmixup.files import write_atomically
 from scripts.bench.sampling_report import figures as sampling_figures
-from scripts.claims.authors import authors_table
 from scripts.claims.check import Verdict, check_all, intervals
 from scripts.claims.evidence import Evidence
 from scripts.claims.map import map_lines
-from scripts.claims.paper_verdict import agreement_lines
-from scripts.claims.prose import notes, pages, places, sentence, splice
+from scripts.claims.paper_verdict import agreement_lines, authors_table
+from scripts.claims.prose import pages, places, sentence, splice
 from scripts.driver.cli import user_errors
 from scripts.driver.words import parse_words
 from scripts.measure import invariance, task_errors
@@ -100,9 +99,7 @@ def render_pages(
             mine = [c for c in curves if c.experiment == experiment.name]
             parts[f"{results.name}/{experiment.page}"] = {
                 experiment.name: ablation.variant_tables(experiment, records, mine),
-                "authors": authors_table(
-                    load_experiment("table3"), experiment.datasets, evidence, notes("explained", results)
-                ),
+                "authors": authors_table(load_experiment("table3"), experiment.datasets, evidence),
             }
     texts = {str(path.relative_to(results.parent)): path.read_text() for path in pages(results)}
     said = {name: sentence(verdict) for name, verdict in by_name.items()}

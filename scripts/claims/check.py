@@ -74,11 +74,11 @@ class Series:
         found = {v.n for v in self.numbers.values()}
         return str(min(found)) if len(found) == 1 else f"{min(found)} to {max(found)}"
 
-    def __getattr__(self, name: str) -> Any:
-        """Return an attribute of the only number: its mean, std, low or high."""
-        if name.startswith("_") or len(self.numbers) != 1:
-            raise AttributeError(name)
-        return getattr(next(iter(self.numbers.values())), name)
+    @property
+    def mean(self) -> float:
+        """The only number without its interval."""
+        (only,) = self.numbers.values()
+        return only.mean
 
 
 def joined(words: Sequence[str]) -> str:
@@ -120,10 +120,8 @@ class Check:
 
     def stands(self, cases: Sequence[Case]) -> bool:
         """Return whether the rules hold as often as they must."""
-        held = sum(case.holds for case in cases)
-        if self.times == "any":
-            return True
-        return holds(f"held {self.times or f'== {len(cases)}'}", {"held": Number(held)})
+        held = Number(sum(case.holds for case in cases))
+        return self.times == "any" or holds(f"held {self.times or f'== {len(cases)}'}", {"held": held})
 
 
 @dataclass(frozen=True)

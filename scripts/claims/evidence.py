@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import math
-from collections import defaultdict
 from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -99,22 +98,6 @@ class Evidence:
             if int(seed) in found:
                 raise InputError(f"records hold seed {seed} twice for {key}: runs that differ were not told apart")
             found[int(seed)] = number(value)
-        self._bandwidths: dict[tuple[str, ...], set[str]] = defaultdict(set)
-        for *key, value in zip(*columns[:5], records["bandwidth"], strict=True):
-            self._bandwidths[tuple(key)].add(as_text(value))
-
-    def bandwidth(self, query: Query) -> float:
-        """Return the bandwidth of our runs of a query; NaN if they have none.
-
-        Raises:
-            InputError: there are no such runs, or they had several.
-        """
-        found = self._bandwidths.get(tuple(as_text({**DEFAULTS, **query}[name]) for name in CELL[:5]), set())
-        if not found:
-            raise Absent(f"no records of {_shown(query)}")
-        if len(found) > 1:
-            raise InputError(f"there are several bandwidths of {_shown(query)}")
-        return number(next(iter(found)))
 
     def sample(self, query: Query) -> Sample:
         """Return what a query finds.
@@ -173,13 +156,8 @@ class Evidence:
 
     def _of_authors(self, query: Query) -> Sample:
         column = AUTHORS_METRICS.get(query["metric"], "")
-        rows = [
-            r
-            for r in self._rows(self.results / AUTHORS)
-            if (r["dataset"], r["method"]) == (query["dataset"], query["method"])
-            and ("bandwidth" not in query or (r["bandwidth"] and float(r["bandwidth"]) == float(query["bandwidth"])))
-            and r.get(column)
-        ]
+        where = {key: query[key] for key in ("dataset", "method", "bandwidth") if key in query}
+        rows = [r for r in self._rows(self.results / AUTHORS) if r.get(column) and _fits(r, where)]
         if not rows:
             raise Absent(f"the authors' code was not run by us on {_shown(query)}")
         if len({(r["layer"], r["bandwidth"]) for r in rows}) > 1:
@@ -199,7 +177,7 @@ class Evidence:
         where = {key: value for key, value in query.items() if key not in ("column", "cluster")}
         if unknown := {column, *where, *([cluster] if cluster else [])} - set(rows[0][1]):
             raise InputError(f"{source} has no column {', '.join(sorted(unknown))}")
-        rows = [(i, r) for i, r in rows if all(_same(r[key], value) for key, value in where.items()) and r[column]]
+        rows = [(i, r) for i, r in rows if _fits(r, where) and r[column]]
         if not rows:
             raise InputError(f"{source} has no row of {_shown(where)}")
         seeds = [r.get("seed") for _, r in rows]
@@ -257,8 +235,12 @@ def as_text(value: Any) -> str:
     return options_text(value) if isinstance(value, Mapping) else str(value)
 
 
-def _same(text: str, value: Any) -> bool:
-    return float(text) == float(value) if isinstance(value, (int, float)) and text else text == str(value)
+def _fits(row: Mapping[str, str], where: Query) -> bool:
+    """Return whether a row of a file has these values; numbers are compared as numbers."""
+    return all(
+        float(row[key]) == float(value) if isinstance(value, (int, float)) and row[key] else row[key] == str(value)
+        for key, value in where.items()
+    )
 
 
 def number(value: Any) -> float:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Protocol
+from collections.abc import Sequence
 
 from cmixup.errors import InputError
-from scripts.claims.evidence import Evidence, Sample, difference, sample
+from scripts.claims.evidence import AUTHORS as AUTHORS_FILE
+from scripts.claims.evidence import Absent, Evidence, Query, difference, sample
+from scripts.driver.compose import part_file
 from scripts.records import names
+from scripts.records.experiment import Experiment
+from scripts.records.records import read_csv
 from scripts.records.stats import Interval, Summary
 from scripts.records.tables import ResultTable, interval_text, markdown_rows, summary_text
 
@@ -23,20 +27,16 @@ AUTHORS = (
     "Authors' code: their release, run by us (results/paper/original_rerun.csv), mean ± std over n seeds; beside it "
     "our runs of the same seeds, and ours minus theirs with its 95 % interval, bold where that excludes 0."
 )
+AUTHORS_HEAD = ("authors' code", "ours, same seeds", "ours minus theirs")
+PRESET, ABLATION = "released", "ablation_ood"  # the latter has the bandwidths that no preset has
+AUTHORS_TABLE = (
+    "Preset released against the authors' code (results/paper/original_rerun.csv) over the same seeds, mean ± standard "
+    "deviation; the difference is paired by seed, with its 95 % t interval, bold where that excludes 0. So it does in "
+    "{found} of {n} comparisons."
+)
 
 
-class Mean(Protocol):
-    """A mean with the standard deviation of the n values behind it."""
-
-    @property
-    def mean(self) -> float: ...  # noqa: D102
-    @property
-    def std(self) -> float: ...  # noqa: D102
-    @property
-    def n(self) -> int: ...  # noqa: D102
-
-
-def agree(first: Mean, second: Mean) -> bool:
+def agree(first: Summary, second: Summary) -> bool:
     """Return whether two means differ by at most two standard errors; a spread that is not known counts as none."""
     error = math.sqrt(sum(0 if math.isnan(s.std) else s.std**2 / s.n for s in (first, second)))
     return abs(first.mean - second.mean) <= 2 * error
@@ -75,8 +75,7 @@ def agreement_lines(table: ResultTable, evidence: Evidence, preset: str, interva
                 [names.method_title(method), text(paper, d), text(cell.ours, d), given[-1], *codes(evidence, query, d)]
             )
         n = max(c["rmse"].ours.n for c in block.cells.values() if c["rmse"].ours)
-        head = [names.dataset_title(block.dataset), "paper", f"ours, n = {n}", "verdict",
-                "authors' code", "ours, same seeds", "ours minus theirs"]  # fmt: skip
+        head = [names.dataset_title(block.dataset), "paper", f"ours, n = {n}", "verdict", *AUTHORS_HEAD]
         parts += ["", *markdown_rows(head, body)]
     made = [g for g in given if not g.startswith("one seed")]
     stand = f"{intervals} such intervals stand behind the sentences of these pages. " if intervals else ""
@@ -84,25 +83,54 @@ def agreement_lines(table: ResultTable, evidence: Evidence, preset: str, interva
     return [rule, "", AUTHORS, *parts]
 
 
-def codes(evidence: Evidence, query: dict, decimals: int) -> list[str]:
+def codes(evidence: Evidence, query: Query, decimals: int) -> list[str]:
     """Return the authors' mean, ours over the same seeds, and the difference, as text; dashes without their runs."""
+    theirs = {key: query[key] for key in ("dataset", "method", "metric")}
     try:
-        theirs = evidence.sample({key: query[key] for key in ("dataset", "method", "metric")} | {"from": "authors"})
+        return against_authors(evidence, query, theirs, decimals)[0]
     except InputError:
         return ["—"] * 3
-    return against_authors(evidence.sample(query), theirs, decimals)[0]
 
 
-def against_authors(ours: Sample, theirs: Sample, decimals: int) -> tuple[list[str], Interval | None]:
+def against_authors(evidence: Evidence, ours: Query, theirs: Query, decimals: int) -> tuple[list[str], Interval | None]:
     """Return, as text, the authors' mean, ours of the same seeds and the difference, and then the difference itself.
 
     Raises:
-        InputError: no seed is shared.
+        InputError: a side has no runs, or no seed is shared.
     """
-    shared = sample({s: v for s, v in ours.values.items() if s in theirs.values}, ours.units)
-    found = difference(shared, theirs)
-    first = f"{text(theirs.summary, decimals)}, n = {theirs.summary.n}"
+    other, mine = evidence.sample({"from": "authors", **theirs}), evidence.sample(ours)
+    shared = sample({s: v for s, v in mine.values.items() if s in other.values}, mine.units)
+    found = difference(shared, other)
+    first = f"{text(other.summary, decimals)}, n = {other.summary.n}"
     return [first, text(shared.summary, decimals), interval_text(found, decimals, bold=True)], found
+
+
+def authors_table(experiment: Experiment, datasets: Sequence[str], evidence: Evidence) -> str:
+    """Return a Markdown table a dataset of `experiment`, over methods, bandwidths and scores that both codes have."""
+    parts, apart = [], []
+    for dataset in datasets:
+        rows = [r for r in read_csv(evidence.results / AUTHORS_FILE) if r["dataset"] == dataset]
+        cells = {(r["method"], float(r["bandwidth"]) if r["bandwidth"] else None) for r in rows}
+        published, body = part_file("dataset", dataset)["presets"][PRESET]["bandwidth"], []
+        for method, bandwidth in sorted(cells, key=lambda c: (experiment.methods.index(c[0]), c[1] or 0)):
+            for metric in experiment.metrics:
+                ours = {"experiment": experiment.name, "preset": PRESET, "dataset": dataset, "method": method,
+                        "metric": metric}  # fmt: skip
+                theirs = {"dataset": dataset, "method": method, "metric": metric}
+                if bandwidth is not None:
+                    theirs["bandwidth"] = bandwidth
+                if bandwidth not in (None, published):
+                    ours |= {"experiment": ABLATION, "options": {"method.bandwidth": bandwidth}}
+                try:
+                    shown, found = against_authors(evidence, ours, theirs, 3)
+                except Absent:
+                    continue
+                apart.append(found is not None and not found.low <= 0 <= found.high)
+                name = names.method_title(method) + ("" if bandwidth is None else f", bandwidth {bandwidth:g}")
+                body.append([name, names.metric_title(metric), *shown, "unexplained" if apart[-1] else "—"])
+        head = [names.dataset_title(dataset), "score", *AUTHORS_HEAD, "explained by"]
+        parts += ["", *markdown_rows(head, body)]
+    return "\n".join([AUTHORS_TABLE.format(found=sum(apart), n=len(apart)), *parts])
 
 
 def text(value: Summary, decimals: int) -> str:

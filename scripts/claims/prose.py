@@ -11,10 +11,9 @@ import re
 import textwrap
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from cmixup.errors import InputError
-from scripts.claims.check import FILE, Verdict, read
+from scripts.claims.check import Verdict
 from scripts.records.experiment import RESULTS
 
 SPAN = re.compile(r'(?<!`)<span id="([\w-]+)">(.*?)</span>', re.DOTALL)
@@ -74,12 +73,6 @@ def _wrap(paragraph: str) -> str:
     )  # fmt: skip
     tail = paragraph[len(paragraph.rstrip("\n")) :]
     return blank[0] + "\n".join(lines).replace("<span\0id=", '<span id="') + tail
-
-
-def notes(key: str, results: Path = RESULTS) -> list[dict[str, Any]]:
-    """Return another list of the file of claims: `exceptions`, or what is `explained`."""
-    found: list[dict[str, Any]] = read(results / FILE)[key]
-    return found
 
 
 def pages(results: Path = RESULTS) -> list[Path]:

@@ -16,6 +16,7 @@ from cmixup.errors import InputError
 from cmixup.metrics import lower_is_better
 from scripts.claims.evidence import Evidence, Query, difference
 from scripts.claims.paper_verdict import agree
+from scripts.records.stats import Summary
 
 Node = Mapping[str, Any]
 
@@ -102,10 +103,9 @@ def spread(evidence: Evidence, query: Query, of: Sequence[Any], _: Node) -> Numb
 
 
 def count(evidence: Evidence, query: Query, of: Any, options: Node) -> Number:
-    """Return how many runs, or rows of a file, have a value above or below a bound; n is how many there are."""
+    """Return how many runs, or rows of a file, have a value above a bound; n is how many there are."""
     runs = evidence.facts(selected(of, query))
-    low, high = options.get("above", -math.inf), options.get("below", math.inf)
-    return Number(sum(any(low < v < high for v in values) for values in runs), n=len(runs))
+    return Number(sum(max(values) > options["above"] for values in runs), n=len(runs))
 
 
 STATISTICS: dict[str, Callable[[Evidence, Query, Any, Node], Number]] = {
@@ -117,7 +117,7 @@ DERIVED: dict[str, Callable[..., float]] = {
     "ratio": lambda a, b: a.mean / b.mean,
     "wider": lambda a, b: a.width / b.width,
 }
-OPTIONS = {"among", "above", "below"}
+OPTIONS = {"among", "above"}
 
 
 def evaluate(node: Node, query: Query, evidence: Evidence, before: Mapping[str, Number]) -> Number:
@@ -147,7 +147,7 @@ RELATIONS: dict[str, Callable[[Number, Number, float], bool]] = {
     "below": lambda a, b, _: a.high < b.mean,
     "above": lambda a, b, _: a.low > b.mean,
     "contains": lambda a, b, _: a.low <= b.mean <= a.high,
-    "agrees": lambda a, b, _: agree(a, b),
+    "agrees": lambda a, b, _: agree(Summary(a.mean, a.std, a.n), Summary(b.mean, b.std, b.n)),
     "==": lambda a, b, within: abs(a.mean - b.mean) <= within,
     "<=": lambda a, b, _: a.mean <= b.mean,
     ">=": lambda a, b, _: a.mean >= b.mean,

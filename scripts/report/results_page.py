@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import html
+import itertools
+import json
 import math
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from string import Template
 from typing import Any
 
 import pandas as pd
@@ -19,8 +23,8 @@ from scripts.records.experiment import Experiment
 from scripts.records.published import cell_of
 from scripts.records.records import by_seed, select
 from scripts.records.tables import LEGEND, Block, ResultTable, header, interval_lines, lines
-from scripts.report.html import document, inline, of_markdown, picture, table
 
+FRAME = Path(__file__).with_suffix(".html")
 ROW, WIDTH, LEFT, RIGHT = 22, 640, 150, 20  # of a plot, in its own units
 SAME = (
     "options", "layer", "bandwidth", "alpha", "commit", "checksums", "device", "versions", "unit", "notes", "epochs",
@@ -58,17 +62,43 @@ def page(
         "method": {m: names.method_title(m) for _, _, t in tables for b in t.blocks for m in b.cells},
         "preset": {preset: preset for _, preset, _ in tables},
     }
-    without_links = re.sub(r"[^|\n]*\|$", "", map_rows, flags=re.MULTILINE)
-    body = [f"<p>{html.escape(f'{LEGEND} {INTRO}')}</p><h2>The paper, artefact by artefact</h2>"]
-    body += [of_markdown(without_links, "map")]
+    body = [f"<p>{html.escape(f'{LEGEND} {INTRO}')}</p><h2>The paper, artefact by artefact</h2>", _map(map_rows)]
     for experiment, preset, shown in tables:
         mine = experiment.records_of(records, preset)
         notes = [*shown.notes, *([f"Not in this table: {'; '.join(shown.missing)}."] if shown.missing else [])]
         blocks = "".join(_block(experiment, preset, block, mine, evidence) for block in shown.blocks)
         body.append(f'<section class="table"><h2>{html.escape(shown.title)}</h2>{_notes(notes)}{blocks}</section>')
-    body += [picture(title, path.read_bytes()) for title, path in figures.items()]
+    for title, path in figures.items():
+        png, shown_title = base64.b64encode(path.read_bytes()).decode(), html.escape(title)
+        image = f'<img alt="{shown_title}" src="data:image/png;base64,{png}">'
+        body.append(f"<figure>{image}<figcaption>{shown_title}</figcaption></figure>")
     filters = "".join(_filter(key, values) for key, values in chosen.items())
-    return document("cmixup: results", "".join(body), filters, cells(reports))
+    data = json.dumps(cells(reports), separators=(",", ":")).replace("</", "<\\/")
+    frame = Template(FRAME.read_text())
+    return frame.substitute(title="cmixup: results", filters=filters, body="".join(body), cells=data)
+
+
+def _map(rows: str) -> str:
+    """Return the map, Markdown of a table and a paragraph, as HTML without its column of links."""
+    shown, legend = rows.split("\n\n")
+    head, _, *body = [[_inline(cell.strip()) for cell in line.strip("|").split("|")[:-1]] for line in shown.split("\n")]
+    return f"{_table(head, body, 'map')}<p>{_inline(legend)}</p>"
+
+
+def _inline(text: str) -> str:
+    """Return a line of Markdown as HTML: bold and code; links are text."""
+    linked = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", html.escape(text))
+    return re.sub(r"`(.+?)`", r"<code>\1</code>", re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", linked))
+
+
+def _table(head: Sequence[str], body: Sequence[Sequence[str]], kind: str = "", methods: Sequence[str] = ()) -> str:
+    """Return a table of cells in HTML; each says what it is of, for narrow screens, and a row may be of a method."""
+    titles = "".join(f"<th>{cell}</th>" for cell in head)
+    rows = ""
+    for method, row in itertools.zip_longest(methods, body, fillvalue=""):
+        cells = "".join(f'<td data-of="{of}">{cell}</td>' for of, cell in zip(head, row, strict=True))
+        rows += f'<tr data-method="{method}">{cells}</tr>'
+    return f'<div class="wide"><table class="{kind}"><tr>{titles}</tr>{rows}</table></div>'
 
 
 def cells(reports: Sequence[Report]) -> dict[str, dict[str, Any]]:
@@ -114,7 +144,7 @@ def _block(experiment: Experiment, preset: str, block: Block, records: pd.DataFr
     authors = [_authors(experiment, preset, block, method, evidence) for method in block.cells]
     head, body = header(block), []
     for method, line, theirs in zip(block.cells, lines(block, "**{}**"), authors, strict=True):
-        name, *numbers = map(inline, line)
+        name, *numbers = map(_inline, line)
         linked = f'<a class="run" href="#{html.escape(runs[method])}">{name}</a>' if method in runs else name
         body.append([linked, *numbers, theirs])
     if any(theirs != "—" for theirs in authors):
@@ -124,7 +154,7 @@ def _block(experiment: Experiment, preset: str, block: Block, records: pd.DataFr
     return (
         f'<section class="block" data-table="{experiment.name}" data-dataset="{block.dataset}" data-preset="{preset}">'
         f"<h3>{html.escape(names.dataset_title(block.dataset))}, preset {html.escape(preset)}</h3>"
-        f"{table([html.escape(title) for title in head], body, methods=list(block.cells))}"
+        f"{_table([html.escape(title) for title in head], body, methods=list(block.cells))}"
         f"{plot(block, mine, block.metrics[0])}{_notes([*interval_lines(block), *block.notes])}</section>"
     )
 

@@ -39,9 +39,8 @@ from scripts.records.tables import (
     to_table_csv,
 )
 from scripts.report import ablation
-from scripts.report.figure_checks import faults_of
-from scripts.report.figure_files import stale_figures, write_figures
-from scripts.report.figures import draw
+from scripts.report.figure_checks import faults_of, stale_figures, write_figures
+from scripts.report.figures import overfitting_figure
 from scripts.report.ladder import ladder_page
 from scripts.report.results_page import page
 from scripts.report.shown import presets, published_ladders, published_sweeps, shown_tables, standard
@@ -116,7 +115,7 @@ def render_figures(records: pd.DataFrame, curves: Sequence[Curve]) -> dict[str, 
     found = {"table1": table_figure(tables, standard(records))}
     for experiment in experiments():
         for preset in sorted({c.preset for c in curves if c.experiment == experiment.name and experiment.figure}):
-            found[f"{experiment.name}_{preset}"] = draw(experiment, curves, preset)
+            found[f"{experiment.name}_{preset}"] = overfitting_figure(experiment, curves, preset)
         if experiment.variants and (panels := ablation.panels(experiment, records)):
             score = f"test {names.metric_title(experiment.metrics[0])}, 95 % t band"
             found[experiment.name] = draw_panels(panels, "bandwidth, in units of the label", score, "C-Mixup")

@@ -140,12 +140,12 @@ def show_variants(experiment: Experiment, choice: Choice, missing: Sequence[str]
 
 def show_figure(experiment: Experiment, choice: Choice, reports: Sequence[dict[str, Any]], missing: list[str]) -> None:
     """Write the figure of an experiment's curves."""
-    from scripts.report.figures import draw, to_png
+    from scripts.report.figures import overfitting_figure, to_png
 
     for line in missing:
         print(f"- {line}")
     path, runs = Path(choice.out) / "figures" / f"{experiment.name}_{choice.preset}.png", Path(choice.out) / "runs"
-    write_atomically(path, to_png(draw(experiment, read_curves(reports, runs), choice.preset)))
+    write_atomically(path, to_png(overfitting_figure(experiment, read_curves(reports, runs), choice.preset)))
     print(f"\nWritten: {path}; runs in {runs}")
 
 

@@ -144,13 +144,23 @@ def bandwidth_figure(
     return figure
 
 
-def overfitting(experiment: Experiment, curves: Sequence[Curve]) -> Figure:
+def overfitting_figure(experiment: Experiment, curves: Sequence[Curve], preset: str) -> Figure:
     """Draw test error, and its gap to the training error, over epochs; a line and band (± std) a method.
 
     Args:
         experiment: the order of datasets and methods.
-        curves: with columns `train_*` and `test_*` of the selection metric, scored on whole splits.
+        curves: with columns `train_*` and `test_*` of the selection metric, scored on whole splits; those of other
+            experiments and presets are left out.
+        preset: whose curves are drawn.
+
+    Raises:
+        InputError: no curve belongs to it.
     """
+    curves = [
+        c for c in curves if c.experiment == experiment.recorded_under(c.method, c.dataset) and c.preset == preset
+    ]
+    if not curves:
+        raise InputError(f"experiment {experiment.name} has no finished run of preset {preset!r} to draw")
     present = [d for d in experiment.datasets if any(c.dataset == d for c in curves)]
     figure, axes = subplots(len(present), 2, figsize=(10, 3.2 * len(present)))
     for (left, right), dataset in zip(axes, present, strict=True):
@@ -214,18 +224,3 @@ def to_png(figure: Figure) -> bytes:
     stream = io.BytesIO()
     figure.savefig(stream, format="png", dpi=130, metadata={"Software": ""})
     return stream.getvalue()
-
-
-def draw(experiment: Experiment, curves: Sequence[Curve], preset: str) -> Figure:
-    """Draw the figure of an experiment.
-
-    Raises:
-        InputError: no curve belongs to it.
-    """
-    mine = [c for c in curves if c.experiment == experiment.recorded_under(c.method, c.dataset) and c.preset == preset]
-    if not mine:
-        raise InputError(f"experiment {experiment.name} has no finished run of preset {preset!r} to draw")
-    return FIGURES[experiment.figure](experiment, mine)
-
-
-FIGURES = {"overfitting": overfitting}  # by the key `figure` of configs/experiment

@@ -26,7 +26,7 @@ from scripts.records.stats import Summary, summarise
 from scripts.render import stale_files
 from scripts.report import ablation
 from scripts.report.ablation import panels
-from scripts.report.figures import draw
+from scripts.report.figures import overfitting_figure
 from scripts.report.shown import missing_lines, standard
 
 
@@ -90,10 +90,10 @@ def test_curves_are_published_of_runs_that_tracked_them_and_drawn(tmp_path):
     assert [c.seed for c in found] == [0, 1]
     assert found[1].columns["test_rmse"] == [3.0, 2.0, 1.5]
     assert found[0].columns["train_rmse"] == [1.0, 0.5, 0.25]
-    left, _ = draw(experiment, found, "paper").axes
+    left, _ = overfitting_figure(experiment, found, "paper").axes
     assert left.lines[0].get_ydata().tolist() == [2.5, 1.5, 1.0]  # the mean of 2 / epoch and 1 + 2 / epoch
     with pytest.raises(InputError, match="figure_overfitting has no finished run of preset 'released'"):
-        draw(experiment, found, "released")
+        overfitting_figure(experiment, found, "released")
 
 
 def test_cells_without_runs_are_listed_with_the_reason():

@@ -18,9 +18,8 @@ from scripts import render
 from scripts.measure.pairs import Pool, candidates, pairings, pairs_figure
 from scripts.records.stats import summarise
 from scripts.records.tables import Block, ResultTable, Score
-from scripts.report import figure_files, table_figure
-from scripts.report.figure_checks import faults
-from scripts.report.figure_files import stale_figures, write_figures
+from scripts.report import figure_checks, table_figure
+from scripts.report.figure_checks import faults, stale_figures, write_figures
 from scripts.report.figures import angle_figure, bandwidth_figure, invariance_figure, looks, objects_figure, to_png
 from scripts.report.sweep_figure import draw_panels, panel
 from tests.scripts.report.test_sweep import sweep
@@ -211,7 +210,7 @@ def test_what_the_project_draws_has_no_fault(drawn: Any) -> None:
 def test_a_published_picture_with_a_fault_is_refused_and_a_user_s_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(figure_files, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(figure_checks, "RESULTS", tmp_path / "results")
     right, wrong = plot()[0], plot()[0]
     wrong.text(0.5, 0.5, "watermark")
     with pytest.raises(InputError, match=r"not published: b\.png: text 'watermark' stands in a panel"):

@@ -21,9 +21,9 @@ from scripts.report.figure_checks import faults
 from scripts.report.figures import (
     angle_figure,
     bandwidth_figure,
-    draw,
     invariance_figure,
     objects_figure,
+    overfitting_figure,
     to_png,
 )
 from scripts.report.table_figure import table_figure
@@ -148,7 +148,7 @@ def test_overfitting_shows_the_mean_the_band_and_the_gap() -> None:
         curve("erm", 0, [4.0, 2.0], [3.0, 0.5]), curve("erm", 1, [6.0, 4.0], [3.0, 0.5]),
         curve("cmixup", 0, [3.0, 1.0], [3.0, 1.0]),
     ]  # fmt: skip
-    left, right = draw(experiment, curves, "paper").axes
+    left, right = overfitting_figure(experiment, curves, "paper").axes
     assert [line.get_ydata().tolist() for line in left.lines] == [[5.0, 3.0], [3.0, 1.0]]
     assert [line.get_ydata().tolist() for line in right.lines] == [[2.0, 2.5], [0.0, 0.0]]
     for axis in (left, right):
@@ -161,9 +161,9 @@ def test_overfitting_shows_the_mean_the_band_and_the_gap() -> None:
     assert (left.get_ylabel(), right.get_ylabel()) == ("test RMSE", "test RMSE - training RMSE")
     assert left.get_title() == right.get_title() == "Exchange-Rate"
     other = replace(curves[0], experiment="adhoc")
-    assert len(draw(experiment, [curves[2], other], "paper").axes[0].lines) == 1
+    assert len(overfitting_figure(experiment, [curves[2], other], "paper").axes[0].lines) == 1
     with pytest.raises(InputError, match="figure_overfitting has no finished run of preset 'released'"):
-        draw(experiment, curves, "released")
+        overfitting_figure(experiment, curves, "released")
 
 
 def test_objects_are_in_the_order_of_their_mean_error() -> None:

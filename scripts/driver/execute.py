@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from cmixup.training.trainer import EpochCallback, Run, RunResult, train
 from scripts.driver.config import GROUPS
 from scripts.driver.devices import tell, told
 from scripts.driver.job import Job
-from scripts.driver.logger import StackLogger
+from scripts.driver.logger import Logger, make_logger
 from scripts.driver.predictions import Parts, scored
 from scripts.driver.provenance import code_digest, environment
 from scripts.driver.record import kept_texts, make_report, stack_report
@@ -71,55 +72,59 @@ def _train(
     """Train seeds whose locks are held, and write their folders; return of seeds that failed the job and why."""
     first = jobs[0]
     torch.set_num_threads(first.config["threads"])
-    members = [(job, seed) for job in jobs for seed in job.pending]
-    logger = StackLogger([(job.config, job.options, job.pending) for job in jobs])  # refuses before data are read
-    runs = [make_run(job, seed) for job, seed in members]
+    asked = [(job, seed) for job in jobs for seed in job.pending]
+    loggers = [make_logger(job.config, job.options, seed) for job, seed in asked]  # refuse before data are read
+    members = [(job, make_run(job, seed), logger) for (job, seed), logger in zip(asked, loggers, strict=True)]
+    waiting = iter(members)
     # Before training: what is committed or edited meanwhile is not what runs.
     shared = {"started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **environment(first.device)}
     together = [(job.options, job.pending) for job in jobs]
-    training, failed = list[int](), list[tuple[Job, str]]()
+    training, failed = list[tuple[Job, Run, Logger]](), list[tuple[Job, str]]()
 
     def start(seeds: list[int]) -> None:
-        training[:] = logger.start(len(seeds))
-        for number in training:
-            job, seed = members[number]
+        training[:] = itertools.islice(waiting, len(seeds))
+        for _, _, logger in training:
+            logger.start()
+        for seed, (job, _, _) in zip(seeds, training, strict=True):
             config = {**job.config, "seed": seed, "seeds": None}
             begin_run(job.run_folder(seed), yaml.safe_dump(config, sort_keys=False))
 
     def each_epoch(epoch: int, rows: list[dict[str, float]]) -> None:
-        logger.epoch(epoch, rows)
+        for (_, _, logger), row in zip(training, rows, strict=True):
+            logger.epoch(epoch, row)
         if on_epoch:
             on_epoch(epoch, rows)
 
     def end(results: list[RunResult]) -> None:
         """Write what a stack gave before the next one trains."""
-        ended, told = list[Path](), list[tuple[int, dict[str, Any], Parts | None]]()
-        for number, result in zip(training, results, strict=True):
-            job, seed = members[number]
-            folder, run = job.run_folder(seed), runs[number]
-            report = make_report(job.config, job.options, folder.relative_to(job.runs.parent).as_posix(), run, result)
-            report |= stack_report(together, job.pending, seed, result.stack) | shared
-            kept = None if result.failure else scored(run.data, result)
-            if kept is None:
-                write_report(folder, report, result.history)
-                failed.append((job, f"seed {seed}: {result.failure}"))
-            else:
-                weights = result.state_dict if job.config["weights"] else None
-                write_run(folder, report, result.history, weights, kept, extras=kept_texts(job.config, run, result))
-                ended.append(folder)
-            told.append((number, report, kept))
-        workspace.end(ended)
-        for number, report, predictions in told:
-            job, seed = members[number]
-            (job.run_folder(seed) / RESUME_FILE).unlink(missing_ok=True)
-            logger.finish(number, report, predictions)
+        written = list[tuple[Path, dict[str, Any], Parts | None]]()
+        for (job, run, _), result in zip(training, results, strict=True):
+            more = stack_report(together, job.pending, run.streams.seed, result.stack) | shared
+            written.append(_write(job, run, result, more))
+            failed.extend([(job, f"seed {run.streams.seed}: {result.failure}")] if result.failure else [])
+        workspace.end([folder for folder, _, kept in written if kept is not None])
+        for (_, _, logger), (folder, report, kept) in zip(training, written, strict=True):
+            (folder / RESUME_FILE).unlink(missing_ok=True)
+            logger.finish(report, kept)
 
     saving = checkpoints(first)
-    tell([seed for _, seed in members])
+    tell([seed for _, seed in asked])
     hooks: Any = {"on_start": start, "on_search": on_search, "on_epoch": each_epoch, "on_end": end}
-    train(runs, first.settings, first.device, checkpoints=saving, **hooks)
-    logger.close()
+    train([run for _, run, _ in members], first.settings, first.device, checkpoints=saving, **hooks)
     return failed
+
+
+def _write(job: Job, run: Run, result: RunResult, more: Mapping[str, Any]) -> tuple[Path, dict[str, Any], Parts | None]:
+    """Write what a run gave; return its folder, its report with `more` and, unless it failed, its predictions."""
+    folder = job.run_folder(run.streams.seed)
+    place = folder.relative_to(job.runs.parent).as_posix()
+    report = {**make_report(job.config, job.options, place, run, result), **more}
+    if result.failure:
+        write_report(folder, report, result.history)
+        return folder, report, None
+    kept, weights = scored(run.data, result), result.state_dict if job.config["weights"] else None
+    write_run(folder, report, result.history, weights, kept, extras=kept_texts(job.config, run, result))
+    return folder, report, kept
 
 
 def train_along(job: Job) -> None:

@@ -1,74 +1,168 @@
-"""The loggers of runs that train together, whichever logger each configuration names; wandb's is `wandb_logger`."""
+"""What hears of a run while it trains: wandb, offline unless the environment says otherwise, or nothing.
+
+`WANDB_MODE`, `WANDB_PROJECT`, `WANDB_ENTITY`, `WANDB_RUN_GROUP`, `WANDB_DIR` and `WANDB_TAGS` are wandb's own. wandb
+starts to report on itself when it is imported, before any run says offline, so what keeps it quiet is set before that.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from scripts.driver.predictions import Parts
+import numpy as np
+
+from cmixup.errors import InputError, check_choice
+from scripts.driver.predictions import Parts, calibration
+from scripts.driver.runs import folder_name
+
+MODES = ("online", "offline", "disabled", "dryrun", "run", "shared")
+#: Said before wandb is imported, where the environment says nothing.
+QUIET = {"WANDB_MODE": "offline", "WANDB_ERROR_REPORTING": "false"}
+LONGEST_NAME, LONGEST_TAG = 128, 64  # that wandb's server takes
+MOST_ROWS = 1000  # of a scatter
+INIT_TIMEOUT = 30.0  # seconds until a server counts as unreachable; wandb waits 90
+REMEDY = "WANDB_MODE=offline logs into a folder, logger=none does not log"
+
+
+def import_wandb() -> Any:
+    """Return the package, imported so that it makes no connection that nobody asked for.
+
+    Raises:
+        InputError: WANDB_MODE is none of wandb's modes.
+    """
+    for key, value in QUIET.items():
+        os.environ[key] = os.environ.get(key) or value
+    check_choice("WANDB_MODE", os.environ["WANDB_MODE"], MODES)
+    import wandb
+
+    return wandb
+
+
+def group_of(plain: Mapping[str, Any], options: Mapping[str, Any]) -> str:
+    """Return the name that all seeds of a cell share: dataset, method, preset and every option that differs from it."""
+    name = "-".join([plain["dataset"]["name"], plain["method"]["name"], folder_name(plain["preset"], options)])
+    longest = LONGEST_NAME - 8  # a seed follows
+    digest = hashlib.sha256(name.encode()).hexdigest()[:12]
+    return name if len(name) <= longest else f"{name[: longest - 13]}-{digest}"
+
+
+def tags_of(plain: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
+    """Return the tags of a cell after those of `WANDB_TAGS`: dataset, method, preset, bandwidth and the options."""
+    given = [tag.strip() for tag in os.environ.get("WANDB_TAGS", "").split(",") if tag.strip()]
+    bandwidth = plain["method"].get("bandwidth")
+    own = [plain["dataset"]["name"], plain["method"]["name"], plain["preset"]]
+    own += [] if bandwidth is None else [f"bandwidth={bandwidth}"]
+    own += [f"{key}={value}" for key, value in options.items() if key != "method.bandwidth"]
+    return list(dict.fromkeys(tag[:LONGEST_TAG] for tag in [*given, *own]))
 
 
 class Logger:
-    """Hears of the seeds of one configuration while they train, and keeps nothing; `WandbLogger` does as it does."""
+    """Hears of one run while it trains, and keeps nothing."""
 
-    def start(self, seeds: Sequence[int]) -> None:
-        """Begin with these seeds, which train together; all is well with their data, models and methods."""
+    def start(self) -> None:
+        """Begin; all is well with the data, model and method of the runs that train together."""
 
-    def epoch(self, epoch: int, rows: Sequence[Mapping[str, float]]) -> None:
-        """Take one history row for each of the seeds that train."""
+    def epoch(self, epoch: int, row: Mapping[str, float]) -> None:
+        """Take the history row of an epoch."""
 
-    def finish(self, seed: int, report: Mapping[str, Any], predictions: Parts | None) -> None:
-        """Take a seed's report and, unless it failed, its predictions."""
-
-    def close(self) -> None:
-        """End."""
+    def finish(self, report: Mapping[str, Any], predictions: Parts | None) -> None:
+        """Take the run's report and, unless it failed, its predictions; the last that is heard of it."""
 
 
-class StackLogger:
-    """The loggers of several jobs whose runs train as one stack, or one after another.
+class WandbLogger(Logger):
+    """A run of wandb: curves, configuration, record, verdict, and predictions against truth.
 
     Args:
-        jobs: configuration, options and seeds of each; its members are all seeds of all jobs, in order.
+        plain: the resolved configuration.
+        options: what it changes of its preset.
+        seed: of the run.
+
+    Raises:
+        InputError: WANDB_MODE is none of wandb's modes.
     """
 
-    def __init__(self, jobs: Sequence[tuple[Mapping[str, Any], Mapping[str, Any], Sequence[int]]]):
-        self._loggers = [make_logger(*job) for job in jobs]
-        self._members = [
-            (logger, seed) for logger, (_, _, seeds) in zip(self._loggers, jobs, strict=True) for seed in seeds
-        ]
-        self._training = range(0)
+    def __init__(self, plain: Mapping[str, Any], options: Mapping[str, Any], seed: int):
+        self._wandb = import_wandb()
+        self._plain, self._options, self._seed = plain, options, seed
 
-    def start(self, count: int) -> range:
-        """Begin with the next `count` members, which train together; return their numbers."""
-        self._training = range(self._training.stop, self._training.stop + count)
-        for logger in self._loggers:
-            if mine := [seed for one, seed in map(self._members.__getitem__, self._training) if one is logger]:
-                logger.start(mine)
-        return self._training
+    def start(self) -> None:
+        """Open the run.
 
-    def epoch(self, epoch: int, rows: Sequence[Mapping[str, float]]) -> None:
-        """Take one history row for each of the members that train."""
-        for logger in self._loggers:
-            numbered = zip(self._training, rows, strict=True)
-            if mine := [row for number, row in numbered if self._members[number][0] is logger]:
-                logger.epoch(epoch, mine)
+        Raises:
+            InputError: wandb wants a key, or its server cannot be reached.
+        """
+        folder = Path(os.environ.get("WANDB_DIR") or self._plain["out"]).resolve()
+        folder.mkdir(parents=True, exist_ok=True)
+        group = group_of(self._plain, self._options)
+        timeout = float(os.environ.get("WANDB_INIT_TIMEOUT") or INIT_TIMEOUT)
+        try:
+            self._run = self._wandb.init(
+                project=os.environ.get("WANDB_PROJECT") or "cmixup",
+                dir=str(folder),
+                mode=os.environ["WANDB_MODE"],
+                group=os.environ.get("WANDB_RUN_GROUP") or group,
+                job_type=self._plain["experiment"],
+                name=f"{group}-{self._seed}",
+                tags=tags_of(self._plain, self._options),
+                config={**self._plain, "seed": self._seed, "seeds": None, "options": dict(self._options)},
+                reinit="create_new",
+                settings=self._wandb.Settings(silent=True, console="off", x_disable_stats=True, init_timeout=timeout),
+            )
+        except (self._wandb.errors.Error, TimeoutError) as error:
+            reason = " ".join(str(error).split()).rstrip(".")
+            raise InputError(f"wandb: {reason[:200]} ({REMEDY})") from None
 
-    def finish(self, number: int, report: Mapping[str, Any], predictions: Parts | None) -> None:
-        """Take a member's report and, unless it failed, its predictions."""
-        logger, seed = self._members[number]
-        logger.finish(seed, report, predictions)
+    def epoch(self, epoch: int, row: Mapping[str, float]) -> None:
+        """Log the history row of an epoch."""
+        self._run.log(dict(row), step=epoch)
 
-    def close(self) -> None:
-        """End."""
-        for logger in self._loggers:
-            logger.close()
+    def finish(self, report: Mapping[str, Any], predictions: Parts | None) -> None:
+        """Put the record into the run's summary, and predictions against truth into tables and plots; close it."""
+        self._run.summary.update(summary(report))
+        row = row_of(report)
+        media = {"record": self._wandb.Table(columns=list(row), data=[list(row.values())])}
+        if predictions:
+            media |= self._plots(predictions)
+        self._run.log(media)
+        self._run.finish()
+
+    def _plots(self, predictions: Parts) -> dict[str, Any]:
+        """Return prediction against truth, residuals (at most `MOST_ROWS` points) and calibration of the test rows."""
+        test = predictions["test"]
+        truth, found = test.target.reshape(-1), test.prediction[""].reshape(-1)
+        rows = np.unique(np.linspace(0, len(truth) - 1, min(len(truth), MOST_ROWS)).astype(np.int64))
+        data = [[float(t), float(p), float(t - p)] for t, p in zip(truth[rows], found[rows], strict=True)]
+        table = self._wandb.Table(columns=["truth", "prediction", "residual"], data=data)
+        bins = [[float(p), float(t)] for p, t in zip(*calibration(truth, found), strict=True)]
+        means = self._wandb.Table(columns=["mean prediction", "mean truth"], data=bins)
+        scatter, line = self._wandb.plot.scatter, self._wandb.plot.line
+        return {
+            "test/predictions": table,
+            "test/prediction_against_truth": scatter(table, "truth", "prediction", "Test: prediction against truth"),
+            "test/residuals": scatter(table, "prediction", "residual", "Test: residual against prediction"),
+            "test/calibration": line(means, "mean prediction", "mean truth", "Test: calibration, bins of equal size"),
+        }
 
 
-def make_logger(plain: Mapping[str, Any], options: Mapping[str, Any], seeds: Sequence[int]) -> Logger:
-    """Return the logger that the configuration names."""
-    if plain["logger"] == "none":
-        return Logger()
-    from scripts.driver.wandb_logger import WandbLogger
+def make_logger(plain: Mapping[str, Any], options: Mapping[str, Any], seed: int) -> Logger:
+    """Return the logger of a run that the configuration names."""
+    return Logger() if plain["logger"] == "none" else WandbLogger(plain, options, seed)
 
-    found: Any = WandbLogger(plain, options, seeds)
-    return found
+
+def summary(report: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a run's summary says of its report: scores, facts, verdict, options, commit, folder."""
+    scores = {f"{split}/{name}": v for split, found in report["scores"].items() for name, v in found.items()}
+    options = {f"options/{key}": value for key, value in report["options"].items()}
+    keys = ("best_epoch", "verdict", "status", "failure", "seconds", "stack", "notes", "run", "commit", "dirty", "unit")
+    return {**scores, **report["facts"], **options, **{key: report[key] for key in keys if key in report}}
+
+
+def row_of(report: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a run as one row of a table over runs."""
+    keys = ("dataset", "model", "method", "preset", "bandwidth", "alpha", "layer", "seed", "verdict", "best_epoch")
+    options = " ".join(f"{key}={value}" for key, value in report["options"].items())
+    scores = {f"{split} {name}": v for split, found in report["scores"].items() for name, v in found.items()}
+    return {**{key: report[key] for key in keys}, "options": options, **scores}

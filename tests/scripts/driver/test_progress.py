@@ -7,12 +7,6 @@ import re
 import pytest
 
 from scripts.driver import progress
-from scripts.driver.logger import Logger, make_logger
-
-
-def test_no_logger() -> None:
-    logger = make_logger({"logger": "none"}, {}, [0])
-    assert type(logger) is Logger
 
 
 def test_without_a_terminal_progress_is_lines(

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cmixup.errors import InputError
-from scripts.driver import wandb_logger
+from scripts.driver import logger
 from scripts.driver.execute import execute
 from scripts.driver.predictions import read_predictions
 from scripts.driver.provenance import CODE
@@ -54,6 +54,10 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[FakeRun]:
     return found
 
 
+def test_no_logger() -> None:
+    assert type(logger.make_logger({"logger": "none"}, {}, 0)) is logger.Logger
+
+
 @pytest.mark.usefixtures("no_git")
 def test_wandb_gets_curves_configuration_and_the_record(tmp_path: Path, runs: list[FakeRun]) -> None:
     execute(planned(tmp_path, "method=cmixup", "logger=wandb", "method.bandwidth=0.5", "seeds=[0,5]"))
@@ -94,10 +98,10 @@ def test_names_tell_every_option_apart_and_fit_the_server() -> None:
     plain = {"dataset": {"name": "no2"}, "method": {"name": "cmixup", "bandwidth": 1.0}, "preset": "paper"}
     options = [{}, {"method.bandwidth": 0.1}, {"method.bandwidth": 10}, {"dataset.path": "x" * 300},
                {"dataset.path": "x" * 301}]  # fmt: skip
-    names = [wandb_logger.group_of(plain, each) for each in options]
+    names = [logger.group_of(plain, each) for each in options]
     assert len(set(names)) == len(options)
     assert max(len(f"{name}-1000000") for name in names) <= 128
-    assert max(len(tag) for each in options for tag in wandb_logger.tags_of(plain, each)) <= 64
+    assert max(len(tag) for each in options for tag in logger.tags_of(plain, each)) <= 64
 
 
 def test_a_misspelt_mode_is_one_line_before_anything_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,8 +137,8 @@ def test_wandb_is_told_to_be_quiet_before_it_is_imported() -> None:
         "            print(os.environ.get('WANDB_MODE'), os.environ.get('WANDB_ERROR_REPORTING'))\n"
         "            raise SystemExit(0)\n"
         "sys.meta_path.insert(0, Watch())\n"
-        "from scripts.driver import wandb_logger\n"
-        "wandb_logger.import_wandb()\n"
+        "from scripts.driver import logger\n"
+        "logger.import_wandb()\n"
     )
     environment = {k: v for k, v in os.environ.items() if not k.startswith("WANDB_")}
     done = subprocess.run(

@@ -7,7 +7,6 @@ them under the same paths. A file appears at its place only once it is complete 
 from __future__ import annotations
 
 import gzip
-import importlib.util
 import logging
 import os
 import shutil
@@ -16,7 +15,8 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+from tqdm import tqdm  # type: ignore[import-untyped]
 
 from cmixup.errors import InputError
 from cmixup.files import put, sha256_of, temporary_beside
@@ -26,6 +26,7 @@ GZIP = b"\x1f\x8b"
 LARGEST = 1 << 30  # bytes that a download or a member of an archive may have where its size is not known
 SLACK = 1 << 16  # bytes by which a download may seem larger: it comes in blocks, and some servers add a few
 SLOWEST = 500  # bytes a second
+PATIENCE = 1.0  # seconds before a download shows a bar: an address that is out of reach shows none of nothing
 TRIES = 2  # a download that breaks off is started again
 log = logging.getLogger(__name__)
 
@@ -203,22 +204,16 @@ def _sources(file: RawFile, mirror: str | None) -> Iterator[str]:
 def _get(source: str, file: RawFile, target: Path) -> None:
     """Put `source` at `target` if its checksum is right; a temporary file is renamed, so no part is ever there."""
     address, _, member = source.partition("#")
-
     # What an archive takes beside the member is not known.
     most = LARGEST if member or not file.size else file.size
-
-    def download(url: str, part: str, _: object) -> None:
-        path = Path(part)
-        if "://" not in url or url.startswith("file://"):
-            _copy(Path(url.removeprefix("file://")), path, most)
-        else:
-            _download(url, path, most)
-        if member:
-            _extract(path, member, file.size or LARGEST)
-        path.chmod(0o644)
-
     with temporary_beside(target, ".part") as part:
-        download(address, str(part), None)
+        if "://" not in address or address.startswith("file://"):
+            _copy(Path(address.removeprefix("file://")), part, most)
+        else:
+            _download(address, part, most)
+        if member:
+            _extract(part, member, file.size or LARGEST)
+        part.chmod(0o644)
         if file.sha256 and (found := sha256_of(part)) != file.sha256:
             raise Unavailable(f"has SHA-256 {found}, expected {file.sha256}")
         put(part, target)
@@ -232,44 +227,28 @@ def _copy(source: Path, target: Path, most: int) -> None:
     shutil.copyfile(source, target)
 
 
-class _Bounded:
-    """What pooch tells of a download while it runs: it is shown, and ends if it is too large or too slow.
+class _Bounded(tqdm):
+    """The progress of a download, which ends if it is too large or too slow.
 
     Args:
         most: bytes that the file may have.
     """
 
     def __init__(self, most: int) -> None:
-        self._most, self._got, self._started = most, 0, time.monotonic()
-        self._bar: Any = None
-        self.total = 0  # pooch sets it to what the server says, in bytes
+        super().__init__(ncols=79, unit="B", unit_scale=True, delay=PATIENCE)
+        self._most, self._started = most, time.monotonic()
+
+    def __bool__(self) -> bool:
+        return True  # by which pooch knows that there is one, also where the server does not say how much it sends
 
     def update(self, size: int) -> None:
-        """Count `size` bytes, rounded up to whole blocks."""
-        self._got += size
+        """Count `size` bytes, rounded up to whole blocks; pooch sets `total` to what the server says."""
+        super().update(size)
         seconds = time.monotonic() - self._started
-        if max(self._got, self.total) > self._most + SLACK:
+        if max(self.n, self.total or 0) > self._most + SLACK:
             raise Unavailable(f"sends more than the {self._most} bytes that it should")
-        if seconds > TIMEOUT and self._got < SLOWEST * seconds:
+        if seconds > TIMEOUT and self.n < SLOWEST * seconds:
             raise Unavailable(f"sends fewer than {SLOWEST} bytes a second")
-        if self._bar is None and size and importlib.util.find_spec("tqdm") is not None:
-            from tqdm import tqdm  # type: ignore[import-untyped]
-
-            # Not before the first bytes: an address that is out of reach shows no bar of nothing.
-            self._bar = tqdm(total=self.total or None, ncols=79, unit="B", unit_scale=True, leave=True)
-        if self._bar is not None:
-            self._bar.update(size)
-
-    def reset(self) -> None:
-        """Begin again."""
-        self._got = 0
-        if self._bar is not None:
-            self._bar.reset(self.total)
-
-    def close(self) -> None:
-        """End."""
-        if self._bar is not None:
-            self._bar.close()
 
 
 def _download(url: str, target: Path, most: int) -> None:

@@ -73,7 +73,7 @@ def uniform_partners(n: int, level: Floats, *, others: bool = False) -> Ints:
     return chosen + (chosen >= np.arange(level.shape[1]))
 
 
-def distance_spread(a: Floats, b: Floats, *, others: bool = False) -> float:
+def distance_spread(a: Rows, b: Rows, *, others: bool = False) -> float:
     """Return s_d, the standard deviation of the squared distances of all rows of `a` (N, d) from all of `b` (M, d).
 
     The kernel over features exp(-d / (2 f s_d)), d a squared distance, is the Gaussian of bandwidth sqrt(f s_d).
@@ -105,13 +105,13 @@ def mixed(first: Floats, second: Floats, partner: Ints, lam: Floats) -> Floats:
     return (weight * first + (1 - weight) * second[partner]).reshape(-1, *first.shape[1:])
 
 
-def direction(x: Floats, y: Floats) -> Floats:
+def direction(x: Rows, y: Floats) -> Floats:
     """Return the least-squares coefficients (p,) of y (N,) on x (N, p), without intercept, scaled to length 1."""
     found = ridge(x, y, 0.0)
     return found / np.linalg.norm(found)
 
 
-def ridge(x: Floats, y: Floats, penalty: float) -> Floats:
+def ridge(x: Rows, y: Floats, penalty: float) -> Floats:
     """Return the minimiser (p,) of ||y - x theta||^2 + penalty ||theta||^2; without penalty that of least length."""
     if penalty == 0:
         return cast("Floats", np.linalg.lstsq(x, y, rcond=None)[0])

@@ -15,6 +15,7 @@ import numpy as np
 
 from cmixup.sampling.inputs import Floats, Ints
 from scripts.theory.estimators import (
+    Rows,
     direction,
     distance_spread,
     mixed,
@@ -28,6 +29,7 @@ FEATURE = {"feature_1": 1.0, "feature_0.1": 0.1}  # the factor f of s_d by metho
 METHODS = ("erm", "mixup", *FEATURE, "cmixup")
 CLUSTERS, NONZERO, ALPHA, COPIES = 5, 5, 2.0, 2
 Z_STD, X_NOISE, Y_NOISE = 0.05, 0.25, 0.05  # of z in its cluster, of x around z, of y
+Table = tuple[Rows, Floats]  # features (N, p) and labels (N,)
 
 
 class Finding(NamedTuple):
@@ -75,6 +77,29 @@ def index_rows(n: int, p: int, rng: np.random.Generator, scale: float = 1.0, rat
     return Index(z + rng.normal(0, X_NOISE, (n, p)), y, cluster)
 
 
+def _chosen(
+    method: str, rows: Table, among: Table, bandwidth: float, level: Floats, *, spread: float = 0, others: bool = False
+) -> Ints:
+    """Return the partners (C, N) that a method chooses for rows among other rows; `spread` is s_d where it is known."""
+    (x, y), (other_x, other_y) = rows, among
+    if method == "mixup":
+        return uniform_partners(len(other_y), level, others=others)
+    if method in FEATURE:
+        width = np.sqrt(FEATURE[method] * (spread or distance_spread(x, other_x)))
+        return partners(x, other_x, width, level, others=others)
+    return partners(y[:, None], other_y[:, None], bandwidth, level, others=others)
+
+
+def _errors(method: str, rows: Table, new: Sequence[tuple[Table, Index]], theta: Floats, width: float) -> list[Finding]:
+    """Return cos(theta_hat, theta), and the error of links estimated from each of `new`, tested on the rows beside."""
+    estimate = direction(*rows)
+    found = [Finding(method, "", "cosine", float(estimate @ theta))]
+    for name, used in (("estimated", estimate), ("true", theta)):
+        guesses = [(nadaraya_watson(x @ used, y, test.x @ used, width), test.y) for (x, y), test in new]
+        found.append(Finding(method, name, "mse", float(np.mean([np.mean(np.square(g - y)) for g, y in guesses]))))
+    return found
+
+
 @dataclass(frozen=True)
 class Theorem1:
     """Regression on one data set: theta by least squares and g by Nadaraya-Watson, both from mixed rows.
@@ -92,38 +117,26 @@ class Theorem1:
     width: float = 0.15
     test: int = 400
 
-    def chosen(self, method: str, rows: Index, level: Floats, spread: float) -> Ints:
-        """Return the partners (C, N) of a method; `cmixup_self` is C-Mixup that may choose the row itself."""
-        if method == "mixup":
-            return uniform_partners(len(rows.y), level, others=True)
-        if method in FEATURE:
-            x = rows.x.astype(np.float32)
-            return partners(x, x, np.sqrt(FEATURE[method] * spread), level, others=True)
-        return partners(rows.y[:, None], rows.y[:, None], self.bandwidth, level, others=method != "cmixup_self")
-
     def run(self, seed: int, methods: Sequence[str] = METHODS) -> list[Finding]:
         """Return test errors of a seed, cos(theta_hat, theta) and the share of pairs of one cluster."""
         rows = index_rows(self.n, self.p, stream(seed, "rows"))
         test = index_rows(self.test, self.p, stream(seed, "test"))
         level = stream(seed, "partners").random((COPIES, self.n))
         lam = stream(seed, "lam").beta(ALPHA, ALPHA, (COPIES, self.n))
-        theta = sparse_theta(self.p)
-        spread = distance_spread(rows.x, rows.x, others=True) if set(FEATURE) & set(methods) else np.nan
+        pool = rows.x.astype(np.float32), rows.y
+        spread = distance_spread(rows.x, rows.x, others=True) if set(FEATURE) & set(methods) else 0.0
         found = []
         for method in methods:
             x, y = rows.x, rows.y
             if method != "erm":
-                partner = self.chosen(method, rows, level, spread)
+                others = method != "cmixup_self"  # which is C-Mixup that may choose the row itself
+                partner = _chosen(method, pool, pool, self.bandwidth, level, spread=spread, others=others)
                 x, y = mixed(rows.x, rows.x, partner, lam), mixed(rows.y, rows.y, partner, lam)
                 found.append(Finding(method, "", "same_cluster", np.mean(rows.cluster[partner] == rows.cluster)))
                 if method.startswith("cmixup") and self.bandwidth == 0:
                     found.append(Finding(method, "", "nearest_other", nearest_share(rows.y, partner)))
                     found.append(Finding(method, "", "itself", np.mean(partner == np.arange(self.n))))
-            estimate = direction(x, y)
-            found.append(Finding(method, "", "cosine", float(estimate @ theta)))
-            for name, used in (("estimated", estimate), ("true", theta)):
-                guess = nadaraya_watson(x @ used, y, test.x @ used, self.width)
-                found.append(Finding(method, name, "mse", float(np.mean(np.square(guess - test.y)))))
+            found += _errors(method, (x, y), [((x, y), test)], sparse_theta(self.p), self.width)
         return found
 
 
@@ -161,18 +174,9 @@ class Theorem2:
     new_support = 200
     new_tasks = 5
 
-    def chosen(self, method: str, query: Index, support: Index, level: Floats) -> Ints:
-        """Return the partners (C, N) in the support of a task's query."""
-        if method == "mixup":
-            return uniform_partners(len(support.y), level)
-        if method in FEATURE:
-            width = np.sqrt(FEATURE[method] * distance_spread(query.x, support.x))
-            return partners(query.x, support.x, width, level)
-        return partners(query.y[:, None], support.y[:, None], self.bandwidth, level)
-
     def task(
         self, name: str, seed: int, size: int, methods: Sequence[str], test: int = 0
-    ) -> tuple[dict[str, tuple[Floats, Floats]], Index, dict[str, float]]:
+    ) -> tuple[dict[str, Table], Index, dict[str, float]]:
         """Return the rows (x, y) of a task by method, test rows, and the share of pairs of one cluster."""
         rng = stream(seed, name)
         scale, rate = rng.uniform(0.5, 1.5), rng.uniform(0.3, 0.6)
@@ -183,14 +187,13 @@ class Theorem2:
             if method == "erm":
                 rows[method] = np.concatenate([query.x, support.x]), np.concatenate([query.y, support.y])
                 continue
-            partner = self.chosen(method, query, support, level)
+            partner = _chosen(method, (query.x, query.y), (support.x, support.y), self.bandwidth, level)
             rows[method] = mixed(query.x, support.x, partner, lam), mixed(query.y, support.y, partner, lam)
             same[method] = float(np.mean(support.cluster[partner] == query.cluster))
         return rows, tested, same
 
     def run(self, seed: int, methods: Sequence[str] = METHODS) -> list[Finding]:
         """Return errors on new tasks of a seed, cos(theta_hat, theta) and the share of pairs of one cluster."""
-        theta = sparse_theta(self.p)
         tasks = [self.task(f"task {m}", seed, self.support, methods) for m in range(self.n // (2 * self.support))]
         new = [self.task(f"new task {m}", seed, self.new_support, methods, self.test) for m in range(self.new_tasks)]
         found = []
@@ -198,14 +201,8 @@ class Theorem2:
             if method != "erm":
                 found.append(Finding(method, "", "same_cluster", float(np.mean([s[method] for *_, s in tasks]))))
             x, y = (np.concatenate([rows[method][k] for rows, *_ in tasks]) for k in (0, 1))
-            estimate = direction(x, y)
-            found.append(Finding(method, "", "cosine", float(estimate @ theta)))
-            for name, used in (("estimated", estimate), ("true", theta)):
-                errors = []
-                for rows, tested, _ in new:
-                    guess = nadaraya_watson(rows[method][0] @ used, rows[method][1], tested.x @ used, self.width)
-                    errors.append(np.mean(np.square(guess - tested.y)))
-                found.append(Finding(method, name, "mse", float(np.mean(errors))))
+            links = [(rows[method], tested) for rows, tested, _ in new]
+            found += _errors(method, (x, y), links, sparse_theta(self.p), self.width)
         return found
 
 
@@ -260,37 +257,28 @@ class Theorem3:
         noise = self.noise * rng.normal(size=(2, self.n))
         return Domains(x, x @ theta + noise[0], other, other @ theta + noise[1]), theta
 
-    def chosen(self, method: str, d: Domains, bandwidth: float, level: Floats) -> Ints:
-        """Return the partners (1, n) in the second domain; `exact` is the pairing of the model."""
-        if method == "exact":
-            return np.arange(self.n)[None]
-        if method == "mixup":
-            return uniform_partners(self.n, level)
-        if method in FEATURE:
-            return partners(d.x, d.other, np.sqrt(FEATURE[method] * distance_spread(d.x, d.other)), level)
-        return partners(d.y[:, None], d.other_y[:, None], bandwidth, level)
-
     def run(self, seed: int, methods: Sequence[str] = (*METHODS, "erm_one_domain", "exact")) -> list[Finding]:
         """Return ||theta_hat - theta||^2, the error in the test domain, the pairing and the singular values of a."""
         d, theta = self.rows(seed)
         p1 = self.invariant
         away = np.abs(d.y[:, None] - d.other_y)
-        own = away.diagonal().copy()
+        paired = away.diagonal().copy()
         np.fill_diagonal(away, np.inf)
         bandwidth = self.bandwidth * float(np.median(away.min(axis=1)))
         bound = float(away.min()) / np.sqrt(np.log(self.n**2 / p1))
         level = stream(seed, "partners").random((1, self.n))
         half = np.full((1, self.n), 0.5)
-        found = [Finding("", "", "gap", float(away.min() / own.max()) if own.max() else np.inf)]
+        found = [Finding("", "", "gap", float(away.min() / paired.max()) if paired.max() else np.inf)]
         for method in methods:
             if method.startswith("erm"):
                 both = method == "erm"
                 x = np.concatenate([d.x, d.other]) if both else d.x
                 y = np.concatenate([d.y, d.other_y]) if both else d.y
             else:
-                partner = self.chosen(method, d, bandwidth, level)
+                own = np.arange(self.n)[None]  # the pairing of the model
+                partner = own if method == "exact" else _chosen(method, d[:2], d[2:], bandwidth, level)
                 x, y = mixed(d.x, d.other, partner, half), mixed(d.y, d.other_y, partner, half)
-                found.append(Finding(method, "", "pairing_rate", float(np.mean(partner == np.arange(self.n)))))
+                found.append(Finding(method, "", "pairing_rate", float(np.mean(partner == own))))
                 found += self.design(method, x)
             error = ridge(x, y, self.penalty) - theta
             found.append(Finding(method, "estimated", "theta_error", float(error @ error)))

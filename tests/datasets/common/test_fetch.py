@@ -237,11 +237,12 @@ def test_missing_everywhere_names_every_address_and_the_manual_way(root: Path, s
 
 
 def test_a_bar_is_shown_of_bytes_that_come_and_of_nothing_else(
-    root: Path, server: Server, capsys: pytest.CaptureFixture
+    root: Path, server: Server, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(FetchError):
         fetch(raw("http://127.0.0.1:9/refused", f"{server.url}/none"))
     assert capsys.readouterr().err == ""
+    monkeypatch.setattr(module, "PATIENCE", 1e-9)
     server.files["/canonical"] = CONTENT
     fetch(raw(f"{server.url}/canonical"))
     assert "100%" in capsys.readouterr().err

@@ -6,7 +6,7 @@ import importlib
 import inspect
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -137,7 +137,9 @@ def parameters(node: Mapping[str, Any]) -> list[str]:
     return list(inspect.signature(target(node)).parameters)
 
 
-def check_part(path: str, node: dict[str, Any], reserved: Sequence[str] = ()) -> Part:
+def check_part(
+    path: str, node: dict[str, Any], reserved: Sequence[str] = (), function: Callable[..., Any] | None = None
+) -> Part:
     """Check every key of a node, and of the nodes below it, by name and type.
 
     A key that the function does not take, but a node below does, is that node's: `method.bandwidth` is the bandwidth of
@@ -148,11 +150,12 @@ def check_part(path: str, node: dict[str, Any], reserved: Sequence[str] = ()) ->
         path: how errors call the node.
         node: a part of the configuration.
         reserved: arguments that the configuration cannot set.
+        function: what is called; by default what `_target_` names.
 
     Raises:
         InputError: an unknown key, a value of another type, or a part of another kind, named with its path.
     """
-    function = target(node)
+    function = function or target(node)
     hints = typing.get_type_hints(function.__init__ if inspect.isclass(function) else function)
     known = [name for name in inspect.signature(function).parameters if name not in ("self", *reserved)]
     shared = typing.get_type_hints(function.with_options) if hasattr(function, "with_options") else {}
@@ -220,13 +223,7 @@ def checked_value(where: str, value: Any, hint: Any) -> Any:
 
 def arguments(path: str, node: Mapping[str, Any], function: Callable[..., Any]) -> dict[str, Any]:
     """Return the keys of a node without `_target_` as arguments of `function`, checked as `check_part` does."""
-    hints = typing.get_type_hints(function.__init__ if inspect.isclass(function) else function)
-    known = [name for name in inspect.signature(function).parameters if name != "self"]
-    for key in node:
-        if key not in (*known, *NOT_ARGUMENTS):
-            raise InputError(f"{path}.{key} is not known; {path} takes {', '.join(known)}")
-    given = {key: value for key, value in node.items() if key not in NOT_ARGUMENTS}
-    return {key: checked_value(f"{path}.{key}", value, hints[key]) for key, value in given.items()}
+    return check_part(path, dict(node), function=function).given
 
 
 def check_type(path: str, value: Any, kind: Any) -> None:
@@ -280,6 +277,15 @@ def _flat(plain: Mapping[str, Any]) -> dict[str, Any]:
             own = {name: v for name, v in value.items() if name not in NOT_ARGUMENTS and name not in plain[group]}
             flat |= {f"{group}.{key}.{name}": v for name, v in own.items()}
     return flat
+
+
+def leaves(node: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the values of a nested mapping, each with its path such as `train.lr`."""
+    for key, value in node.items():
+        if isinstance(value, Mapping):
+            yield from leaves(value, f"{path}{key}.")
+        else:
+            yield f"{path}{key}", value
 
 
 def dataset_class(name: str) -> type[Dataset]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import torch
 
 from cmixup.distributed import distributed_place
-from cmixup.errors import InputError, shown
+from cmixup.errors import InputError, check_choice, shown
 from cmixup.training.share import broadcast
 
 
@@ -19,10 +19,9 @@ def pick_device(name: str) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(name)
-    except RuntimeError:
+        check_choice("device", device.type, ("cpu", "cuda"))
+    except (RuntimeError, InputError):
         raise InputError(f"device must be auto, cpu, cuda or cuda:<n>, got {shown(name)}") from None
-    if device.type not in ("cpu", "cuda"):
-        raise InputError(f"device must be auto, cpu, cuda or cuda:<n>, got {shown(name)}")
     if device.type == "cuda" and (not torch.cuda.is_available() or (device.index or 0) >= torch.cuda.device_count()):
         raise InputError(f"device is {name!r}, but this machine offers {torch.cuda.device_count()} CUDA devices")
     return device

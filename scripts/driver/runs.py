@@ -23,7 +23,6 @@ from cmixup.errors import InputError
 
 REPORT, HISTORY, CONFIG = "report.json", "history.csv", "config.yaml"
 LONGEST_NAME = 120  # of a folder
-MACHINE_KEYS = ("out", "weights", "resume")  # of a configuration: where a run is kept, how much of it, and from where
 
 
 def folder_name(preset: str, options: Mapping[str, Any]) -> str:

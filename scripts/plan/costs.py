@@ -6,29 +6,17 @@ import functools
 import json
 import statistics
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from scripts.driver.compose import compose_train
+from scripts.driver.config import GROUPS, leaves
 from scripts.driver.job import Job
 from scripts.driver.provenance import device_name
 from scripts.records.experiment import RESULTS
 
-TRAINED = ("dataset", "method", "train")  # parts of a configuration in which a similar run may differ
 LEAST = 0.1  # of the epochs asked for: a shorter run is mostly its start and its test, and says little of a long one
-
-
-@dataclass(frozen=True)
-class _Run:
-    """A published run: what it trained, as leaves of its configuration, where, for how many epochs and seconds."""
-
-    leaves: frozenset[tuple[str, str]]
-    model: frozenset[tuple[str, str]]
-    device: str
-    epochs: int
-    seconds: float
 
 
 def estimate_minutes(job: Job) -> float:
@@ -57,42 +45,30 @@ def run_minutes(job: Job, results: Path = RESULTS) -> float:
     return minutes * epochs / composed.train.epochs
 
 
-def _like(job: Job, runs: tuple[_Run, ...]) -> float | None:
+def _like(job: Job, runs: list[tuple[frozenset[tuple[str, str]], dict[str, Any]]]) -> float | None:
     """Return the seconds of one run of a job by the published runs most like it, or None if none is like it."""
-    epochs, model = job.settings.epochs, _leaves(job.config, ("model",))
-    mine = _leaves(job.config, TRAINED)
-    groups: dict[int, list[_Run]] = defaultdict(list)
-    for run in runs:
-        if run.model == model and run.epochs >= LEAST * epochs:
-            groups[len({key for key, _ in run.leaves ^ mine})].append(run)
+    epochs, mine = job.settings.epochs, _leaves(job.config)
+    groups: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    for own, run in runs:
+        differing = {key for key, _ in own ^ mine}
+        if run["epochs"] >= LEAST * epochs and not any(key.startswith("model.") for key in differing):
+            groups[len(differing)].append(run)
     if not groups:
         return None
     nearest = groups[min(groups)]
     here = device_name(job.device)
-    chosen = [run for run in nearest if run.device == here] or nearest
-    return statistics.median(run.seconds * epochs / run.epochs for run in chosen)
+    chosen = [run for run in nearest if run["device"] == here] or nearest
+    return statistics.median(run["seconds"] * epochs / run["epochs"] for run in chosen)
 
 
 @functools.cache
-def _published(results: Path, dataset: str, method: str) -> tuple[_Run, ...]:
-    """Return the published CPU runs of a dataset and method, read once a process."""
+def _published(results: Path, dataset: str, method: str) -> list[tuple[frozenset[tuple[str, str]], dict[str, Any]]]:
+    """Return the reports of published CPU runs of a dataset and method, each after `_leaves`, read once a process."""
     files = sorted((results / "runs").glob(f"*/{dataset}/{method}.jsonl"))
     reports = (json.loads(line) for path in files for line in path.read_text().splitlines())
-    return tuple(
-        _Run(_leaves(r["config"], TRAINED), _leaves(r["config"], ("model",)), r["device"], r["epochs"], r["seconds"])
-        for r in reports
-        if str(r["device"]).startswith("cpu")
-    )
+    return [(_leaves(r["config"]), r) for r in reports if str(r["device"]).startswith("cpu")]
 
 
-def _leaves(config: Mapping[str, Any], parts: tuple[str, ...]) -> frozenset[tuple[str, str]]:
-    """Return the values of some parts of a configuration as texts, each with its key."""
-    return frozenset(leaf for part in parts for leaf in _flat(part, config[part]))
-
-
-def _flat(key: str, value: Any) -> Iterator[tuple[str, str]]:
-    if isinstance(value, Mapping):
-        for name, inside in value.items():
-            yield from _flat(f"{key}.{name}", inside)
-    else:
-        yield key, str(value)
+def _leaves(config: Mapping[str, Any]) -> frozenset[tuple[str, str]]:
+    """Return what a configuration trains as texts, each value with its key."""
+    return frozenset((key, str(value)) for key, value in leaves({part: config[part] for part in (*GROUPS, "train")}))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import math
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from cmixup.errors import InputError
-from scripts.driver.config import GROUPS
+from scripts.driver.config import GROUPS, leaves
 from scripts.driver.runs import strict
 from scripts.records.published import cell_of, published_reports
 
@@ -131,16 +131,10 @@ def config_differences(recorded: Mapping[str, Any], composed: Mapping[str, Any])
     Classes (`_target_`) may have moved since and are left out, and so are keys whose shape has changed.
     """
     parts = (*GROUPS, "train")
-    then, now = (dict(_leaves({part: plain[part] for part in parts})) for plain in (recorded, composed))
-    return [Difference(key, then[key], now[key]) for key in sorted(then.keys() & now.keys()) if then[key] != now[key]]
-
-
-def _leaves(node: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in node.items():
-        if isinstance(value, Mapping):
-            yield from _leaves(value, f"{path}{key}.")
-        elif key != "_target_":
-            yield f"{path}{key}", json.loads(json.dumps(strict(value)))
+    plain = [json.loads(json.dumps(strict({part: config[part] for part in parts}))) for config in (recorded, composed)]
+    then, now = (dict(leaves(config)) for config in plain)
+    both = [key for key in sorted(then.keys() & now.keys()) if not key.endswith("_target_")]
+    return [Difference(key, then[key], now[key]) for key in both if then[key] != now[key]]
 
 
 def compared(report: Report) -> dict[str, Any]:

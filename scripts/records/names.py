@@ -62,14 +62,8 @@ def spelling(group: str, title: str, among: Iterable[str] = ()) -> str:
         InputError: no config has this title, or several have it and `among` does not say which is meant.
     """
     wanted = title.replace(" + ", "+")
-    found = [name for name in _names(group) if _title(group, name).replace(" + ", "+") == wanted]
+    found = [name for name in options(group) if _title(group, name).replace(" + ", "+") == wanted]
     return _the_one(group, title, [name for name in found if name in among] or found)
-
-
-@functools.cache
-def _names(group: str) -> list[str]:
-    """Return the options of a group, looked up once a process."""
-    return options(group)
 
 
 def _the_one(group: str, title: str, found: list[str]) -> str:

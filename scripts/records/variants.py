@@ -21,13 +21,6 @@ class Variant:
     method: str
     overrides: tuple[str, ...]
 
-    def command(self, experiment: str, *given: str) -> list[str]:
-        """Return the command line of scripts.train that trains it."""
-        return [
-            f"dataset={self.dataset}", f"method={self.method}", "preset=paper", f"experiment={experiment}",
-            "logger=none", *self.overrides, *given,
-        ]  # fmt: skip
-
 
 def variants(experiment: Experiment) -> list[Variant]:
     """Return the rows of every dataset and method, in the order of the file; a sweep is a row a value.

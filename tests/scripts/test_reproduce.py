@@ -335,7 +335,8 @@ def test_an_ablation_plans_every_variant_on_top_of_its_preset(tmp_path, monkeypa
     experiment = load_experiment("ablation_ood")
     found, missing = cells.plan_cells(experiment, choice(tmp_path, datasets=["crime"], methods=["erm"]))
     mine = [v for v in variants(experiment) if (v.dataset, v.method) == ("crime", "erm")]
-    want = {plan(compose_train(v.command(experiment.name, f"out={tmp_path}", "device=cpu"))).folder for v in mine}
+    cell = ["dataset=crime", "method=erm", "preset=paper", f"experiment={experiment.name}", f"out={tmp_path}"]
+    want = {plan(compose_train([*cell, *v.overrides, "device=cpu"])).folder for v in mine}
     assert {job.folder for _, job in found} == want
     assert len(found) == len(mine) > 3
     assert not missing

@@ -14,14 +14,13 @@ import hydra
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
-from scripts.driver.cli import label, user_errors, warnings
+from scripts.driver.cli import guarded, in_sweep, label, user_errors, warnings
 from scripts.driver.compose import CONFIG_DIR, compose_train, is_tuned, tuned_overrides
 from scripts.driver.devices import device_word, tell, together
 from scripts.driver.execute import execute, train_along
 from scripts.driver.job import Job, plan
 from scripts.driver.progress import ProgressDisplay
 from scripts.driver.runs import read_report
-from scripts.driver.sweep import guarded, in_sweep
 
 
 def run(cfg: DictConfig) -> float:

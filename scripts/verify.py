@@ -21,6 +21,7 @@ import torch
 from cmixup.errors import InputError, check_choice
 from scripts.driver.cli import user_errors
 from scripts.driver.compose import command, compose_train, names
+from scripts.driver.config import GROUPS
 from scripts.driver.job import Job, plan
 from scripts.driver.provenance import environment
 from scripts.driver.runs import is_done, read_report
@@ -32,7 +33,6 @@ from scripts.plan.verification import (
     by_stack,
     config_differences,
     draw_cells,
-    naming,
     published_cells,
     report_differences,
 )
@@ -57,11 +57,10 @@ PROCESSOR = (
 
 def training_commands(cell: Cell, out: Path) -> list[list[str]]:
     """Return the command lines of scripts.train that train the stack of a cell again, in its order."""
-    own = [f"threads={cell.first['config']['threads']}", "device=cpu", "logger=none", f"out={out}"]
-    return [
-        [*naming(cell), *command(options), f"seeds=[{','.join(map(str, seeds))}]", *own]
-        for options, seeds in cell.stack
-    ]
+    report = cell.first
+    words = [f"{key}={report[key]}" for key in (*GROUPS, "preset", "experiment")]
+    own = [f"threads={report['config']['threads']}", "device=cpu", "logger=none", f"out={out}"]
+    return [[*words, *command(options), f"seeds=[{','.join(map(str, seeds))}]", *own] for options, seeds in cell.stack]
 
 
 def differences(cell: Cell, job: Job) -> tuple[list[str], int]:

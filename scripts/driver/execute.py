@@ -25,7 +25,7 @@ from scripts.driver.job import Job
 from scripts.driver.logger import Logger, make_logger
 from scripts.driver.predictions import Parts, scored
 from scripts.driver.provenance import code_digest, environment
-from scripts.driver.record import kept_texts, make_report, stack_report
+from scripts.driver.runs import kept_texts, make_report, stack_report
 from scripts.driver.workspace import Workspace, begin_run, write_report, write_run
 
 

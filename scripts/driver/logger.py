@@ -122,11 +122,8 @@ class WandbLogger(Logger):
     def finish(self, report: Mapping[str, Any], predictions: Parts | None) -> None:
         """Put the record into the run's summary, and predictions against truth into tables and plots; close it."""
         self._run.summary.update(summary(report))
-        row = row_of(report)
-        media = {"record": self._wandb.Table(columns=list(row), data=[list(row.values())])}
         if predictions:
-            media |= self._plots(predictions)
-        self._run.log(media)
+            self._run.log(self._plots(predictions))
         self._run.finish()
 
     def _plots(self, predictions: Parts) -> dict[str, Any]:
@@ -158,11 +155,3 @@ def summary(report: Mapping[str, Any]) -> dict[str, Any]:
     options = {f"options/{key}": value for key, value in report["options"].items()}
     keys = ("best_epoch", "verdict", "status", "failure", "seconds", "stack", "notes", "run", "commit", "dirty", "unit")
     return {**scores, **report["facts"], **options, **{key: report[key] for key in keys if key in report}}
-
-
-def row_of(report: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a run as one row of a table over runs."""
-    keys = ("dataset", "model", "method", "preset", "bandwidth", "alpha", "layer", "seed", "verdict", "best_epoch")
-    options = " ".join(f"{key}={value}" for key, value in report["options"].items())
-    scores = {f"{split} {name}": v for split, found in report["scores"].items() for name, v in found.items()}
-    return {**{key: report[key] for key in keys}, "options": options, **scores}

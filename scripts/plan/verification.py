@@ -17,7 +17,6 @@ from scripts.records.published import cell_of, published_reports
 
 Report = Mapping[str, Any]
 MODEL = "fcn3"  # its stacks of ten train in seconds
-SPLITS = ("val", "test")
 
 
 @dataclass(frozen=True)
@@ -69,13 +68,6 @@ class Difference:
         return f"{self.name} {self.published!r} -> {self.found!r}{more}"
 
 
-def stack_of(report: Report) -> tuple[int, ...]:
-    """Return the seeds of a cell that trained together; records without `stack_seeds` hold them as 0 to `stack` - 1."""
-    if report["stack"] == 1:
-        return (report["seed"],)
-    return tuple(report.get("stack_seeds") or range(report["stack"]))
-
-
 def published_cells(results: Path, datasets: Sequence[str] = (), experiments: Sequence[str] = ()) -> list[Cell]:
     """Return the published FCN3 cells in the order of their names.
 
@@ -96,7 +88,7 @@ def published_cells(results: Path, datasets: Sequence[str] = (), experiments: Se
             and report["experiment"] in (experiments or [report["experiment"]])
         ):
             others = json.dumps(report.get("stack_cells"), sort_keys=True)
-            found.setdefault((name, stack_of(report), others), {})[report["seed"]] = report
+            found.setdefault((name, tuple(report["stack_seeds"]), others), {})[report["seed"]] = report
     if not found:
         raise InputError(f"{results / 'runs'} holds no published {MODEL} run of these datasets and experiments")
     return [Cell(name, seeds, reports) for (name, seeds, _), reports in sorted(found.items())]
@@ -106,13 +98,6 @@ def draw_cells(cells: Sequence[Cell], n: int, seed: int) -> list[Cell]:
     """Return `n` cells (or all, if there are fewer), drawn without repetition with `seed`."""
     chosen = random.Random(seed).sample(range(len(cells)), min(n, len(cells)))  # noqa: S311 - no secret
     return [cells[k] for k in sorted(chosen)]
-
-
-def naming(cell: Cell) -> list[str]:
-    """Return the words of the command line that say how a cell was trained, without its options."""
-    report = cell.first
-    words = [f"{group}={report[group]}" for group in GROUPS]
-    return [*words, f"preset={report['preset']}", f"experiment={report['experiment']}"]
 
 
 def by_stack(cells: Sequence[Cell]) -> list[list[Cell]]:
@@ -139,7 +124,7 @@ def config_differences(recorded: Mapping[str, Any], composed: Mapping[str, Any])
 
 def compared(report: Report) -> dict[str, Any]:
     """Return the numbers of a report that must repeat, by name."""
-    scores = {f"{split} {name}": v for split in SPLITS for name, v in report["scores"].get(split, {}).items()}
+    scores = {f"{split} {name}": v for split, each in report["scores"].items() for name, v in each.items()}
     facts = {f"fact {name}": value for name, value in report["facts"].items()}
     return {**scores, "best_epoch": report["best_epoch"], **facts}
 

@@ -15,7 +15,7 @@ from cmixup.errors import InputError
 from scripts.driver.compose import CONFIG_DIR, read_part
 from scripts.driver.compose import names as options
 from scripts.driver.config import arguments
-from scripts.driver.record import LEARNED_NOTHING
+from scripts.driver.runs import LEARNED_NOTHING
 from scripts.records import names
 from scripts.records.ranks import rank_lines
 from scripts.records.records import read_csv

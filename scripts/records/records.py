@@ -24,20 +24,17 @@ def rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:
 
     Options stay a mapping from key to value; `records_csv` prints them as text.
     """
+    facts = {name: value for name, value in report["facts"].items() if name not in RECORD_COLUMNS}
     base = {name: report[name] for name in RECORD_COLUMNS if name in report}
     values = {
         **report["scores"],
-        "train": {**_facts(report), "seconds": report["seconds"], "best_epoch": report["best_epoch"]},
+        "train": {**facts, "seconds": report["seconds"], "best_epoch": report["best_epoch"]},
     }
     return [
         {**base, "split": split, "metric": metric, "value": value}
         for split, scores in values.items()
         for metric, value in scores.items()
     ]
-
-
-def _facts(report: Mapping[str, Any]) -> dict[str, float]:
-    return {name: value for name, value in report["facts"].items() if name not in RECORD_COLUMNS}
 
 
 def options_text(options: Mapping[str, Any]) -> str:

@@ -16,7 +16,7 @@ from omegaconf import OmegaConf
 
 from cmixup.errors import InputError
 from scripts import train as train_module
-from scripts.driver import sweep
+from scripts.driver import cli
 from scripts.driver.compose import compose_train
 from scripts.driver.runs import load_reports
 
@@ -52,9 +52,9 @@ def test_a_job_that_fails_leaves_a_file_and_the_sweep_ends_with_status_1(
 
         return job
 
-    end = sweep.ReportFailures().on_multirun_end
+    end = cli.ReportFailures().on_multirun_end
     config = OmegaConf.create({"hydra": {"sweep": {"dir": str(tmp_path)}}})
-    assert sweep.guarded(lambda: 1.5) == 1.5
+    assert cli.guarded(lambda: 1.5) == 1.5
     end(config)
     assert capsys.readouterr() == ("", "")
     for number, (error, sweeper, worst) in enumerate(
@@ -63,8 +63,8 @@ def test_a_job_that_fails_leaves_a_file_and_the_sweep_ends_with_status_1(
             (ZeroDivisionError("ours"), {"direction": "maximize"}, -math.inf),
         ]
     ):
-        monkeypatch.setattr(sweep.HydraConfig, "get", lambda n=number, s=sweeper: FakeHydra(tmp_path, n, **s))
-        assert sweep.guarded(fails(error)) == worst
+        monkeypatch.setattr(cli.HydraConfig, "get", lambda n=number, s=sweeper: FakeHydra(tmp_path, n, **s))
+        assert cli.guarded(fails(error)) == worst
     lines = ["method.bandwidth=-1 seed=0: bandwidth is bad", "method.bandwidth=-1 seed=1: ZeroDivisionError: ours"]
     assert capsys.readouterr().err.splitlines() == [f"failed: {line}" for line in lines]
     assert "Traceback" in (tmp_path / "failed" / "000001.txt").read_text()

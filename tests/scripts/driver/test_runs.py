@@ -18,8 +18,7 @@ from scripts.driver.execute import execute
 from scripts.driver.job import plan
 from scripts.driver.predictions import Scored
 from scripts.driver.provenance import CODE
-from scripts.driver.record import recorded_config
-from scripts.driver.runs import is_done, load_reports
+from scripts.driver.runs import is_done, load_reports, recorded_config
 from scripts.driver.workspace import begin_run, mark_done
 from scripts.records.published import cell_of, published_reports, report_files
 from tests.scripts.jobs import FILES

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import torch
@@ -63,6 +64,12 @@ class StackLinear(nn.Linear):
         if self.bias is None:
             return torch.bmm(x, self.weight.mT)
         return torch.baddbmm(self.bias.unsqueeze(-2), x, self.weight.mT)
+
+
+def mlp(*widths: int) -> nn.Sequential:
+    """Return fully connected layers of these widths, inputs first, with ReLU between them; they stack."""
+    parts = [part for n, m in pairwise(widths) for part in (StackLinear(n, m), nn.ReLU())]
+    return nn.Sequential(*parts[:-1])
 
 
 def encode_to(model: nn.Module, x: Any, layer: str) -> Any:

@@ -70,6 +70,13 @@ class Batch:
         if self.labels is None:
             object.__setattr__(self, "labels", self.y)
 
+    def rows(self, name: str, part: str) -> Batch:
+        """Return `partner`, `other` or `candidates`, or raise `InputError` that a part of the method has none."""
+        found: Batch | None = getattr(self, name)
+        if found is None:
+            raise InputError(f"{part} needs the rows of the draw {PARTNERS.get(name, name)!r}, and the batch has none")
+        return found
+
     def picked(self, pick: Callable[[Tensor], Tensor]) -> Batch:
         """Return the rows that `pick` takes of inputs, labels and domains, without partners and draws."""
         return Batch(pick(self.x), pick(self.y), pick(self.domain), labels=pick(self.labels))

@@ -1,16 +1,18 @@
-"""The training as a method, its pairing and its mixing see it, from before the first step on."""
+"""The training as a method, its pairing and its mixing see it, from before the first step on, and what they keep."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
 from cmixup.batch import Batch
 from cmixup.data import RegressionData
 from cmixup.model_stack import ModelStack
+from cmixup.optim import Optimizer
 from cmixup.order import EpochBatches
 from cmixup.seeding import Streams
 
@@ -61,3 +63,23 @@ class Training(Protocol):
     def validate(self) -> Tensor:
         """Return the current selection score of each run on its validation split, `(E,)` float64 on the CPU."""
         ...
+
+
+class KeepsState(nn.Module):
+    """A part whose attributes named in `kept_state` are saved with it: numbers, arrays and an optimiser."""
+
+    kept_state: ClassVar[tuple[str, ...]] = ()
+
+    def get_extra_state(self) -> dict[str, Any]:
+        """Return the attributes as a checkpoint holds them; an optimiser that is not made yet is None."""
+        found = {name: getattr(self, name, None) for name in self.kept_state}
+        found |= {name: torch.from_numpy(value) for name, value in found.items() if isinstance(value, np.ndarray)}
+        return {name: value.state_dict() if isinstance(value, Optimizer) else value for name, value in found.items()}
+
+    def set_extra_state(self, state: Mapping[str, Any]) -> None:
+        """Load the result of `get_extra_state`."""
+        for name, value in state.items():
+            if isinstance(own := getattr(self, name, None), Optimizer):
+                own.load_state_dict(value)
+            else:
+                setattr(self, name, value.numpy() if isinstance(value, Tensor) else value)

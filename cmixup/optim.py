@@ -7,7 +7,7 @@ small model. The kernels act elementwise, so the models of a stack train as they
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -24,14 +24,13 @@ class Optimizer:
     Args:
         params: floating-point parameters, all on one device.
         lr: learning rate, above 0, or one for each model of a stack, along the first axis of every parameter; may be
-            changed between steps, where models that had one rate keep one.
+            changed between steps.
         weight_decay: L2 penalty added to the gradient, 0 or more, or one for each model.
     """
 
     def __init__(self, params: Iterable[nn.Parameter], lr: Rate, weight_decay: Rate = 0.0):
         self.params = [p for p in params if p.requires_grad]
         self.lr, self.weight_decay = lr, weight_decay
-        self._alike = _alike(lr, weight_decay)
         # The kernels copy what is not contiguous at every step, so they get views with the axes in memory order.
         self._axes = [sorted(range(p.ndim), key=p.stride, reverse=True) for p in self.params]
         self._values = [p.detach().permute(axes) for p, axes in zip(self.params, self._axes, strict=True)]
@@ -60,12 +59,6 @@ class Optimizer:
 
     def _tensors(self) -> list[Tensor]:
         return []
-
-    def _groups(self) -> Iterator[tuple[slice | None, float, float]]:
-        """Yield models that are alike (None is all of them), with their learning rate and weight decay."""
-        for rows in self._alike:
-            first = rows.start if rows else 0
-            yield rows, _of(self.lr, first), _of(self.weight_decay, first)
 
     def _zeros(self) -> list[Tensor]:
         return [torch.zeros_like(value) for value in self._values]
@@ -105,7 +98,7 @@ class Adam(Optimizer):
             self._count[on] += 1
         tensors = _pick(self._values, on), gradients, _pick(self._mean, on), _pick(self._square, on)
         counts = _pick(self._counts, on)
-        for rows, lr, weight_decay in self._groups():
+        for rows, lr, weight_decay in _groups(self.lr, self.weight_decay):
             values, slopes, mean, square = _part(tensors, rows)
             torch._fused_adam_(
                 values, slopes, mean, square, [], counts, lr=lr, beta1=0.9, beta2=0.999, weight_decay=weight_decay,
@@ -137,7 +130,7 @@ class SGD(Optimizer):
             return
         # With a zero buffer and no dampening the first step needs no special case: buffer = momentum * 0 + gradient.
         tensors = _pick(self._values, on), gradients, _pick(self._buffer, on)
-        for rows, lr, weight_decay in self._groups():
+        for rows, lr, weight_decay in _groups(self.lr, self.weight_decay):
             values, slopes, buffer = _part(tensors, rows)
             torch._fused_sgd_(
                 values, slopes, buffer, weight_decay=weight_decay, momentum=self.momentum, lr=lr, dampening=0.0,
@@ -173,9 +166,8 @@ def make_optimizer(name: str, params: Iterable[nn.Parameter], lr: Rate, weight_d
     Raises:
         InputError: see `check_optimizer`.
     """
-    for rows in _alike(lr, weight_decay):
-        first = rows.start if rows else 0
-        check_optimizer(name, _of(lr, first), _of(weight_decay, first))
+    for _, rate, decay in _groups(lr, weight_decay):
+        check_optimizer(name, rate, decay)
     return (Adam if name == "adam" else SGD)(params, lr, weight_decay)
 
 
@@ -183,21 +175,18 @@ def _pick(tensors: list, on: list[int]) -> list[Tensor]:
     return tensors if len(on) == len(tensors) else [tensors[k] for k in on]
 
 
-def _of(rate: Rate, model: int) -> float:
-    return rate[model] if isinstance(rate, Sequence) else rate
-
-
-def _alike(lr: Rate, weight_decay: Rate) -> list[slice | None]:
-    """Return the models that follow one another and have both rates alike; [None] where all do."""
+def _groups(lr: Rate, weight_decay: Rate) -> list[tuple[slice | None, float, float]]:
+    """Return the models that follow one another and have both rates alike (None where all do), with these rates."""
     sizes = {len(rate) for rate in (lr, weight_decay) if isinstance(rate, Sequence)}
     if len(sizes) > 1:
         raise InputError(f"lr and weight_decay must be of as many models, got {sorted(sizes)}")
     count = sizes.pop() if sizes else 1
-    each = [(_of(lr, k), _of(weight_decay, k)) for k in range(count)]
+    lrs, decays = (rate if isinstance(rate, Sequence) else [rate] * count for rate in (lr, weight_decay))
+    each = list(zip(lrs, decays, strict=True))
     starts = [k for k in range(count) if k == 0 or each[k] != each[k - 1]]
     if len(starts) == 1:
-        return [None]
-    return [slice(start, stop) for start, stop in zip(starts, [*starts[1:], count], strict=True)]
+        return [(None, *each[0])]
+    return [(slice(start, stop), *each[start]) for start, stop in zip(starts, [*starts[1:], count], strict=True)]
 
 
 def _part(tensors: Sequence[list[Tensor]], rows: slice | None) -> Sequence[list[Tensor]]:

@@ -66,7 +66,8 @@ def domain_batches(domain: np.ndarray, groups: int, rows: int, rng: np.random.Ge
         raise InputError(f"a batch of {groups} domains x {rows} rows is larger than the {len(domain)} training rows")
     chosen = rng.random((n_batches, len(counts))).argsort(axis=1)[:, :groups].ravel()
     n = counts[chosen]
-    place = np.where((n > rows)[:, None], without_replacement(np.maximum(n, rows), rows, rng), _anywhere(n, rows, rng))
+    apart, anywhere = without_replacement(np.maximum(n, rows), rows, rng), rng.integers(n[:, None], size=(len(n), rows))
+    place = np.where((n > rows)[:, None], apart, anywhere)
     by_domain, starts = np.argsort(domain, kind="stable"), np.cumsum(counts) - counts
     index = by_domain[starts[chosen][:, None] + place].ravel()
     return EpochBatches(index, np.full(n_batches, groups * rows, dtype=np.int64))
@@ -104,10 +105,6 @@ def without_replacement(n: np.ndarray, k: int, rng: np.random.Generator) -> np.n
         taken = (chosen[:, :i] == drawn[:, None]).any(axis=1)
         chosen[:, i] = np.where(taken, last, drawn)
     return rng.permuted(chosen, axis=1)
-
-
-def _anywhere(n: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
-    return rng.integers(n[:, None], size=(len(n), k))
 
 
 def _sizes(n: int, batch_size: int, drop_last: bool) -> np.ndarray:

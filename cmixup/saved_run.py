@@ -17,7 +17,7 @@ import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -31,20 +31,6 @@ MOST_CHARACTERS = 4096  # of a path
 MOST_FOLDERS = 5000  # that are looked into for runs where there is none
 
 
-class TableReader(Protocol):
-    """From the columns of a table to inputs, and from predictions to a table."""
-
-    text: Sequence[str]
-
-    def apply(self, frame: Any, source: str = "table") -> Any:
-        """Return the inputs `(N, d)` float32 of the rows of a data frame, by the names of its columns."""
-        ...
-
-    def predictions(self, frame: Any, values: Any) -> Any:
-        """Return predictions `(N, d_y)` of these rows as a data frame, in the unit of the targets."""
-        ...
-
-
 @dataclass(frozen=True)
 class SavedRun:
     """A run's model with its best weights, ready to predict.
@@ -53,14 +39,15 @@ class SavedRun:
         folder: of the run.
         model: on its device, in evaluation mode.
         in_shape: shape of one input.
-        table: how columns become inputs; None if the run was not trained on a table.
+        table: how columns become inputs (`apply`) and predictions a data frame (`predictions`); None if the run was not
+            trained on a table.
         shift, scale: `(1, d_y)`, by which the network's outputs become labels.
     """
 
     folder: Path
     model: nn.Module = field(repr=False)
     in_shape: tuple[int, ...]
-    table: TableReader | None = field(repr=False)
+    table: Any = field(repr=False)
     shift: Tensor = field(repr=False)
     scale: Tensor = field(repr=False)
 

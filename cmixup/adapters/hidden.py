@@ -79,7 +79,11 @@ def mixing_at(model: nn.Module, layer: str | None, mixing: DrawsMix, labels: Any
 
     def mix_output(_: nn.Module, __: Any, output: Any) -> Any:
         count()
-        return map_leaves(lambda path, leaf: _hidden(path, leaf, mixed), f"output of {name}", output)
+        return map_leaves(
+            lambda path, leaf: with_partners(path, leaf, mixed) if isinstance(leaf, Tensor) else leaf,
+            f"output of {name}",
+            output,
+        )
 
     def mix_input(_: nn.Module, args: Any, kwargs: Any) -> Any:
         count()
@@ -98,10 +102,6 @@ def mixing_at(model: nn.Module, layer: str | None, mixing: DrawsMix, labels: Any
         handle.remove()
     if runs == 0:
         raise InputError(f"{name} must run once in the block of mixing_at, got no run: nothing was mixed")
-
-
-def _hidden(path: str, leaf: Any, mixed: Mix) -> Any:
-    return with_partners(path, leaf, mixed) if isinstance(leaf, Tensor) else leaf
 
 
 def _find(model: nn.Module, layer: str | None) -> nn.Module:

@@ -46,8 +46,6 @@ def find_labels(batch: Any, getter: LabelsGetter) -> Any:
     """
     if callable(getter):
         return getter(batch)
-    if not isinstance(getter, str):
-        raise InputError(f"labels_getter must be a key or a function, got {shown(getter)}")
     if isinstance(batch, Mapping):
         keys = [key for key in (LABEL_KEYS if getter == "default" else (getter,)) if key in batch]
         if len(keys) == 1:

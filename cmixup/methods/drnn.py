@@ -11,17 +11,15 @@ joint step instead of alternating ones.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
-import torch
 from torch import Tensor, nn
 
-from cmixup.backbone import StackLinear
+from cmixup.backbone import mlp
 from cmixup.batch import Batch
 from cmixup.data import RegressionData
 from cmixup.errors import check_count, check_nonnegative, check_positive
-from cmixup.handle import Training
+from cmixup.handle import KeepsState, Training
 from cmixup.methods.base import squared_error
 from cmixup.methods.domains import DomainBatchMethod
 from cmixup.model_stack import ModelStack
@@ -29,41 +27,12 @@ from cmixup.optim import descend, make_optimizer
 from cmixup.seeding import Streams, torch_seed
 
 
-class Reverse(torch.autograd.Function):
-    """Is the identity, but multiplies the gradient by -c on the way back."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, c: float) -> Tensor:
-        """Return `x`."""
-        ctx.c = c
-        return x.view_as(x)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        """Return the reversed gradient."""
-        return -ctx.c * gradients[0], None
-
-
-class DomainClassifier(nn.Module):
-    """Maps features `(..., B, D)` to logits `(..., B, n_domains)`: two hidden layers with ReLU.
-
-    Args:
-        in_features: D.
-        n_domains: classes.
-        width: of the hidden layers.
-    """
-
-    stackable: ClassVar[bool] = True
-
-    def __init__(self, in_features: int, n_domains: int, width: int):
-        super().__init__()
-        self.linear1 = StackLinear(in_features, width)
-        self.linear2 = StackLinear(width, width)
-        self.out = StackLinear(width, n_domains)
-
-    def forward(self, features: Tensor) -> Tensor:
-        """Return the logits."""
-        return self.out(self.linear2(self.linear1(features).relu()).relu())
+def reverse(x: Tensor, c: float) -> Tensor:
+    """Return `x`, whose gradient is multiplied by -c on the way back."""
+    x = x.view_as(x)
+    if x.requires_grad:
+        x.register_hook(lambda gradient: -c * gradient)  # type: ignore[no-untyped-call]
+    return x
 
 
 def cross_entropy(logits: Tensor, place: Tensor) -> Tensor:
@@ -71,7 +40,7 @@ def cross_entropy(logits: Tensor, place: Tensor) -> Tensor:
     return -logits.log_softmax(dim=-1).gather(-1, place.unsqueeze(-1)).mean(dim=(-2, -1))
 
 
-class DRNN(DomainBatchMethod):
+class DRNN(KeepsState, DomainBatchMethod):
     """`MSE(head(h), y) + weight * CE(D(reverse(h)), domain)`: D descends the cross-entropy, the features ascend it.
 
     Args:
@@ -82,6 +51,8 @@ class DRNN(DomainBatchMethod):
         width: of the classifier's hidden layers.
         classifier_lr: learning rate of the classifier (Adam).
     """
+
+    kept_state: ClassVar[tuple[str, ...]] = ("steps", "optimizer")
 
     def __init__(
         self,
@@ -105,21 +76,11 @@ class DRNN(DomainBatchMethod):
         super().fit(data, model, streams)
         self.steps = 0
         with torch_seed(int(streams.mixing.integers(2**62)) if streams else 0):
-            self.classifier = DomainClassifier(self.n_features, len(self.domain_ids), self.width)
+            self.classifier = mlp(self.n_features, self.width, self.width, len(self.domain_ids))
 
     def begin(self, training: Training) -> None:
         """Make the optimiser of the classifiers."""
         self.optimizer = make_optimizer("adam", self.classifier.parameters(), self.classifier_lr)
-
-    def get_extra_state(self) -> dict[str, Any]:
-        """Return the number of steps taken and the state of the classifiers' optimiser."""
-        return {"steps": self.steps, "optimizer": self.optimizer.state_dict() if hasattr(self, "optimizer") else None}
-
-    def set_extra_state(self, state: Mapping[str, Any]) -> None:
-        """Load the result of `get_extra_state`."""
-        self.steps = state["steps"]
-        if state["optimizer"] is not None:
-            self.optimizer.load_state_dict(state["optimizer"])
 
     @property
     def factor(self) -> float:
@@ -133,7 +94,7 @@ class DRNN(DomainBatchMethod):
         features = model.features(batch.x)  # type: ignore[operator]
         prediction = model.head(features)  # type: ignore[operator]
         risk = squared_error(prediction, batch.y)
-        logits = self.classifier(Reverse.apply(features, self.factor))  # type: ignore[no-untyped-call]
+        logits = self.classifier(reverse(features, self.factor))
         return risk + self.weight * cross_entropy(logits, self.domain_index(batch.domain))
 
     def step(self, stack: ModelStack, batch: Batch) -> Tensor:

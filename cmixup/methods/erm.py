@@ -38,5 +38,5 @@ class ERM(Method):
         """Return the mean squared error of the batch."""
         if self.transform is None:
             return squared_error(model(batch.x), batch.y)
-        state = self.transform(encode_to(model, batch.x, self.point), batch, batch.rng)
+        state = self.transform.of(encode_to(model, batch.x, self.point), batch, batch.rng)
         return squared_error(decode_from(model, state, self.point), batch.y)

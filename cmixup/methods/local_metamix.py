@@ -7,13 +7,13 @@ threshold is a quantile of the distances between different views of one training
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 from torch import nn
 
 from cmixup.data import RegressionData
+from cmixup.handle import KeepsState
 from cmixup.methods.maml import InnerLoop
 from cmixup.methods.metamix import MetaMix
 from cmixup.mixing.lam import Lam
@@ -23,13 +23,15 @@ from cmixup.pairing.support import SupportPairing
 from cmixup.seeding import Streams
 
 
-class LocalMetaMix(MetaMix):
+class LocalMetaMix(KeepsState, MetaMix):
     """`MetaMix` with a weight for each query that decreases with the distance to its partner.
 
     Args:
         form: the weight by distance: `Threshold` or `Exponential`.
         pairing, lam, inner, layer: see `MetaMix`.
     """
+
+    kept_state: ClassVar[tuple[str, ...]] = ("_pairs", "_weight")
 
     def __init__(self, form: DistanceDecay, pairing: SupportPairing, lam: Lam, inner: InnerLoop, layer: str = "input"):
         super().__init__(pairing, lam, inner, layer)
@@ -54,11 +56,3 @@ class LocalMetaMix(MetaMix):
     def diagnostics(self) -> dict[str, float | str]:
         """Return the mean weight of the pairs drawn (the kept fraction)."""
         return {"kept_fraction": self._weight / self._pairs} if self._pairs else {}
-
-    def get_extra_state(self) -> dict[str, Any]:
-        """Return the counts behind `diagnostics`."""
-        return {"pairs": self._pairs, "weight": self._weight}
-
-    def set_extra_state(self, state: Mapping[str, Any]) -> None:
-        """Load the result of `get_extra_state`."""
-        self._pairs, self._weight = state["pairs"], state["weight"]

@@ -11,8 +11,7 @@ a zero gradient, for a model of a stack as for one alone. Its loss counts as 0 i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -20,7 +19,7 @@ from torch import Tensor, nn
 
 from cmixup.batch import Batch, join_draws
 from cmixup.data import RegressionData
-from cmixup.errors import InputError
+from cmixup.handle import KeepsState
 from cmixup.methods.mix import Mix
 from cmixup.mixing.base import Mixing
 from cmixup.mixing.lam import Lam
@@ -32,7 +31,7 @@ from cmixup.pairing.flat import Standardised
 from cmixup.seeding import Streams
 
 
-class LocalMixup(Mix):
+class LocalMixup(KeepsState, Mix):
     """`Mix` with a loss weight for each pair that decreases with the distance of its inputs.
 
     The loss is `sum_b w_b l_b / max(sum_b w_b, tiny)`.
@@ -43,6 +42,7 @@ class LocalMixup(Mix):
     """
 
     per_run: ClassVar[tuple[str, ...]] = ("pairing", "lam", "form")
+    kept_state: ClassVar[tuple[str, ...]] = ("_pairs", "_steps", "_empty_steps", "_weight")
 
     def __init__(self, form: Decay, pairing: Pairing, lam: Lam, layer: str = "input", mixing: Mixing | None = None):
         super().__init__(pairing, lam, layer, mixing)
@@ -52,9 +52,7 @@ class LocalMixup(Mix):
 
     def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
         """Fit the pairing, and the decay to the training inputs."""
-        if self.pairing.in_step:
-            name = type(self.pairing).__name__
-            raise InputError(f"pairing must give partners before the step for Local Mixup, got {name}")
+        self.check_partners("Local Mixup")
         super().fit(data, model, streams)
         self.inputs = Standardised(data.train.x)
         self.form.fit(self.inputs)
@@ -91,12 +89,3 @@ class LocalMixup(Mix):
         if not self._pairs:
             return {}
         return {"kept_fraction": self._weight / self._pairs, "empty_steps": self._empty_steps / self._steps}
-
-    def get_extra_state(self) -> dict[str, Any]:
-        """Return the counts behind `diagnostics`."""
-        return {"pairs": self._pairs, "steps": self._steps, "empty_steps": self._empty_steps, "weight": self._weight}
-
-    def set_extra_state(self, state: Mapping[str, Any]) -> None:
-        """Load the result of `get_extra_state`."""
-        self._pairs, self._steps, self._empty_steps = state["pairs"], state["steps"], state["empty_steps"]
-        self._weight = state["weight"]

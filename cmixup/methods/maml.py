@@ -21,7 +21,6 @@ from cmixup.batch import Batch, PredictFn
 from cmixup.errors import InputError, check_count, check_nonnegative
 from cmixup.methods.base import Method, squared_error
 from cmixup.mixing.linear import interpolate
-from cmixup.tasks import Episode
 
 Parameters = Mapping[str, Tensor]
 
@@ -109,23 +108,26 @@ class MAML(Method):
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Return the mean squared error on the query after adapting to the support."""
-        return squared_error(self.adapted(model, _episode(batch.x), self.inner.inner_steps), batch.y)
+        return squared_error(self.adapted(model, batch.x, self.inner.inner_steps), batch.y)
 
     def predictors(self) -> Mapping[str, PredictFn]:
         """Return predictions `(B, Q)` of the query after as many inner steps as in training, and after more."""
 
         def after(steps: int) -> PredictFn:
-            return lambda model, x: self.adapted(model, _episode(x), steps)
+            return lambda model, x: self.adapted(model, x, steps)
 
         found = {"": after(self.inner.inner_steps)}
         if self.inner.report_steps != self.inner.inner_steps:
             found[f"{self.inner.report_steps}_steps"] = after(self.inner.report_steps)
         return found
 
+    def encode(self, model: Any, x: Tensor) -> Tensor:
+        """Return the encoder's output for views `(B n, ...)`."""
+        return model.encoder(x)
+
     def code(self, model: nn.Module, x: Tensor) -> Tensor:
         """Return the encoder's output `(B, n, ...)` for the views `(B, n, ...)` of B tasks."""
-        encoder: Any = model.encoder
-        code: Tensor = encoder(x.flatten(0, 1))
+        code = self.encode(model, x.flatten(0, 1))
         return code.reshape(*x.shape[:2], *code.shape[1:])
 
     def codes(self, model: nn.Module, support: Tensor, query: Tensor) -> tuple[Tensor, Tensor]:
@@ -134,12 +136,12 @@ class MAML(Method):
         code = self.code(model, torch.cat([support, query], dim=1))
         return code[:, :shots], code[:, shots:]
 
-    def adapted(self, model: nn.Module, x: Episode, steps: int, mixed: Mixed | None = None) -> Tensor:
+    def adapted(self, model: nn.Module, x: Any, steps: int, mixed: Mixed | None = None) -> Tensor:
         """Return predictions `(B, Q)` of the query, mixed with the support or not, after `steps` inner steps.
 
         Args:
             model: with a decoder that predicts from the mix point "encoder" (and one more by `adapt_encoder`).
-            x: B tasks.
+            x: B tasks, an `Episode`.
             steps: of the inner loop.
             mixed: mix the query; the support stays as it is. Hidden states of both come from adapted weights.
         """
@@ -170,11 +172,6 @@ class MAML(Method):
             return functional_call(net, weights, (interpolate(first, second, lam), layer)).squeeze(-1)
 
         return vmap(one_mixed)(support, x.labels, query, _gather(support, mixed.pair), mixed.lam)
-
-
-def _episode(x: Any) -> Episode:
-    assert isinstance(x, Episode)
-    return x
 
 
 def _gather(support: Tensor, pair: Tensor) -> Tensor:

@@ -77,6 +77,12 @@ class Mix(Method):
         self.pairing.fit(data.train)
         self.mixing.fit(data.train, model, streams)
 
+    def check_partners(self, who: str) -> None:
+        """Raise `InputError` unless partners are known before the step, where the method called `who` reads them."""
+        if self.pairing.in_step:
+            name = type(self.pairing).__name__
+            raise InputError(f"pairing must give partners before the step for {who}, got {name}")
+
     def begin(self, training: Training) -> None:
         """Let pairing and mixing prepare for the steps."""
         self.pairing.begin(training)
@@ -111,7 +117,7 @@ class Mix(Method):
         layer = self.layers[int(batch.draws["layer"][0])] if "layer" in batch.draws else self.layers[0]
         states = [encode_to(model, rows.x, layer) for rows in (batch, partner)]
         if self.transform is not None:
-            states = [self.transform(s, rows, batch.rng) for s, rows in zip(states, (batch, partner), strict=True)]
+            states = [self.transform.of(s, rows, batch.rng) for s, rows in zip(states, (batch, partner), strict=True)]
         mixed, weight = self.mixing(*states, batch.draws)
         target = interpolate(batch.y, partner.y, batch.draws.get("label_lam", weight))
         return squared_error(decode_from(model, mixed, layer), target, batch.draws.get("weight"))

@@ -9,13 +9,12 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cmixup.backbone import StackLinear
+from cmixup.backbone import mlp
 from cmixup.errors import InputError, check_count, check_nonnegative, check_positive
 from cmixup.handle import Training
 from cmixup.methods.mix import Mix
@@ -136,7 +135,7 @@ class PolicySearch:
         return (total / y.numel()).tolist()
 
     def _make_policy(self) -> nn.Sequential:
-        return make_policy(self.features.shape[-1], len(self.pairings[0].options))
+        return mlp(self.features.shape[-1], *[POLICY_WIDTH] * 4, len(self.pairings[0].options))
 
     def _draw(
         self, rows: Sequence[np.ndarray], log_pi: Tensor
@@ -170,13 +169,6 @@ class PolicySearch:
     def _each(self, values: Tensor) -> list[np.ndarray]:
         """Return the part `(B, n)` of each run."""
         return list(values.reshape(len(self.rngs), *values.shape[-2:]).cpu().numpy())
-
-
-def make_policy(width: int, n_options: int) -> nn.Sequential:
-    """Return the network from `(B, width)` features to `(B, n_options)` logits: 5 layers of width 100, ReLU."""
-    widths = [width, *[POLICY_WIDTH] * 4]
-    hidden = [part for a, b in pairwise(widths) for part in (StackLinear(a, b), nn.ReLU())]
-    return nn.Sequential(*hidden, StackLinear(POLICY_WIDTH, n_options))
 
 
 def policy_loss(log_pi: Tensor, chosen: Tensor, reward: Tensor, entropy: float) -> Tensor:

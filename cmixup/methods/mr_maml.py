@@ -8,7 +8,7 @@ the softplus; predictions use the means; one optimiser for all parameters.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -57,41 +57,27 @@ class MRMAML(MAML):
         """Return MAML's loss with drawn weights, plus the penalty."""
         return super().loss(model, batch) + self.beta * self.divergence(model)
 
-    def code(self, model: nn.Module, x: Tensor) -> Tensor:
+    def encode(self, model: Any, x: Tensor) -> Tensor:
         """Encode with weights drawn from PyTorch's generator; with the means in evaluation mode."""
         if not model.training:
-            return super().code(model, x)
-        encoder, rho = _parts(model)
-        drawn = {
-            name: mu + softplus(r) * torch.randn_like(mu) for (name, mu), r in zip(_means(model), rho, strict=True)
-        }
-        code = functional_call(encoder, drawn, (x.flatten(0, 1),))
-        return code.reshape(*x.shape[:2], *code.shape[1:])
+            return super().encode(model, x)
+        each = zip(_means(model), model.rho, strict=True)
+        drawn = {name: mu + softplus(r) * torch.randn_like(mu) for (name, mu), r in each}
+        return functional_call(model.encoder, drawn, (x,))
 
     def codes(self, model: nn.Module, support: Tensor, query: Tensor) -> tuple[Tensor, Tensor]:
         """Return the encoder's outputs for support and query, each with a draw of its own."""
         return self.code(model, support), self.code(model, query)
 
-    def divergence(self, model: nn.Module) -> Tensor:
+    def divergence(self, model: Any) -> Tensor:
         """Return KL(q || prior) summed over the encoder's weights, a scalar of 0 or more."""
-        _, rho = _parts(model)
-        return torch.stack(
-            [gaussian_divergence(mu, softplus(r), self.prior) for (_, mu), r in zip(_means(model), rho, strict=True)]
-        ).sum()
+        each = zip(_means(model), model.rho, strict=True)
+        return torch.stack([gaussian_divergence(mu, softplus(r), self.prior) for (_, mu), r in each]).sum()
 
 
-def _parts(model: nn.Module) -> tuple[nn.Module, nn.ParameterList]:
-    encoder, rho = model.encoder, model.rho
-    assert isinstance(encoder, nn.Module)
-    assert isinstance(rho, nn.ParameterList)
-    return encoder, rho
-
-
-def _means(model: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
-    """Yield the names and means of the weights that are drawn: all of the encoder's parameters but its biases."""
-    encoder = model.encoder
-    assert isinstance(encoder, nn.Module)
-    yield from ((name, mu) for name, mu in encoder.named_parameters() if mu.ndim > 1)
+def _means(model: Any) -> list[tuple[str, Tensor]]:
+    """Return the names and means of the weights that are drawn: all of the encoder's parameters but its biases."""
+    return [(name, mu) for name, mu in model.encoder.named_parameters() if mu.ndim > 1]
 
 
 def gaussian_divergence(mean: Tensor, scale: Tensor, prior: float) -> Tensor:

@@ -6,9 +6,9 @@ facebookresearch/DomainBed, since its moments belong to another loss.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 from torch import Tensor, nn
 
@@ -16,6 +16,7 @@ from cmixup.batch import Batch
 from cmixup.data import RegressionData
 from cmixup.errors import check_count, check_nonnegative
 from cmixup.groups import Means
+from cmixup.handle import KeepsState
 from cmixup.methods.base import squared_errors
 from cmixup.methods.domains import DomainBatchMethod
 from cmixup.model_stack import ModelStack
@@ -74,7 +75,7 @@ class Term:
         return step == self.anneal > 0 and self.before != self.weight
 
 
-class Penalised(DomainBatchMethod):
+class Penalised(KeepsState, DomainBatchMethod):
     """`mean_e R_e + sum_t weight_t penalty_t`, with R_e the mean squared error on domain e of the batch.
 
     Args:
@@ -85,6 +86,8 @@ class Penalised(DomainBatchMethod):
         min_rows: fewest rows of a domain in a batch.
         reads_features: whether a penalty reads features.
     """
+
+    kept_state: ClassVar[tuple[str, ...]] = ("steps",)
 
     def __init__(
         self,
@@ -103,14 +106,6 @@ class Penalised(DomainBatchMethod):
         """Set the step counter of the annealing to 0."""
         super().fit(data, model, streams)
         self.steps = 0
-
-    def get_extra_state(self) -> dict[str, Any]:
-        """Return the number of steps taken."""
-        return {"steps": self.steps}
-
-    def set_extra_state(self, state: Mapping[str, Any]) -> None:
-        """Load the result of `get_extra_state`."""
-        self.steps = state["steps"]
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Return the penalised risk, with the weights of the next step."""

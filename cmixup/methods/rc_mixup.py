@@ -34,7 +34,7 @@ from cmixup.methods.mix import Mix
 from cmixup.metrics import metric_of
 from cmixup.mixing.base import Mixing
 from cmixup.mixing.lam import Lam
-from cmixup.order import EpochBatches, sequential, shuffled
+from cmixup.order import EpochBatches
 from cmixup.pairing.label import LabelDistance
 from cmixup.sampling.bandwidth import parse_bandwidth
 from cmixup.seeding import Streams, forked_torch
@@ -143,10 +143,7 @@ class RCMixup(Mix):
         errors = squared_errors(labels.scale(found), labels.scale(self._labels.to(found.device))).cpu().numpy()
         n_kept = len(errors) - int(self.noise * len(errors))
         self._keep(np.sort(np.argsort(errors, kind="stable")[:n_kept]))
-        if batching["shuffle"]:
-            order = shuffled(n_kept, batch_size, streams.order, drop_last=batching["drop_last"])
-        else:
-            order = sequential(n_kept, batch_size, drop_last=batching["drop_last"])
+        order = super().order(self.kept, batch_size, streams, **batching)  # type: ignore[arg-type]  # reads the length
         return EpochBatches(self.kept[order.index], order.sizes)
 
     def _try_bandwidths(self, batch_size: int, streams: Streams, batching: Mapping[str, bool]) -> None:

@@ -36,8 +36,7 @@ class Resample(Mix):
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Return the mean squared error of the partners, or of both ends by their weights."""
-        partner = batch.partner
-        assert partner is not None
+        partner = batch.rows("partner", "method Resample")
         if self.ends == "partner":
             return squared_error(model(partner.x), partner.y)
         lam = batch.draws["lam"]

@@ -65,9 +65,7 @@ class SKMixup(Mix):
 
     def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
         """Fit the pairing, and keep the values to compare."""
-        if self.pairing.in_step:
-            name = type(self.pairing).__name__
-            raise InputError(f"pairing must give partners before the step for SK Mixup, got {name}")
+        self.check_partners("SK Mixup")
         super().fit(data, model, streams)
         self._labels = data.train.y.double().numpy()
         self._inputs = Standardised(data.train.x) if self.distance == "inputs" else None

@@ -29,7 +29,7 @@ from cmixup.backbone import Backbone, resolve_layer
 from cmixup.batch import Batch
 from cmixup.data import Split
 from cmixup.errors import InputError, check_between, check_count, check_nonnegative, check_positive
-from cmixup.handle import Training
+from cmixup.handle import KeepsState, Training
 from cmixup.mixing.base import Loss, Mixing
 from cmixup.model_stack import ModelStack
 from cmixup.optim import descend, make_optimizer
@@ -71,7 +71,7 @@ class MixBlock(nn.Module):
         return 1 - interpolate(seen, size=size, mode="nearest").squeeze(1).sigmoid()
 
 
-class AutoMix(Mixing):
+class AutoMix(KeepsState, Mixing):
     """Mixes images with masks that a network of its own draws.
 
     Args:
@@ -91,6 +91,7 @@ class AutoMix(Mixing):
         steps: taken so far.
     """
 
+    kept_state: ClassVar[tuple[str, ...]] = ("steps", "optimizer")
     images: ClassVar[bool] = True
     inputs: ClassVar[bool] = True
     pairs: ClassVar[int] = 2
@@ -161,9 +162,7 @@ class AutoMix(Mixing):
 
     def step(self, loss: Loss, stack: ModelStack, batch: Batch) -> Tensor:
         """Take a step of the model and one of the Mix Block, let the copy follow, and return the sum of all losses."""
-        partner, other = batch.partner, batch.other
-        assert partner is not None
-        assert other is not None
+        partner, other = (batch.rows(name, "mixing AutoMix") for name in ("partner", "other"))
         size, lam, other_lam = batch.x.shape[-2:], batch.draws["lam"], batch.draws["other_lam"]
         with torch.no_grad():
             maps = self.copy.encode(torch.cat([batch.x, partner.x, other.x]), self.layer)
@@ -199,16 +198,6 @@ class AutoMix(Mixing):
         """The share of the copy that the next step keeps."""
         done = min(self.steps / (self.epochs * self._steps_an_epoch), 1)
         return self.last_momentum - (self.last_momentum - self.momentum) * (1 + math.cos(math.pi * done)) / 2
-
-    def get_extra_state(self) -> dict[str, Any]:
-        """Return the number of steps taken and the state of the Mix Block's optimiser."""
-        return {"steps": self.steps, "optimizer": self.optimizer.state_dict() if hasattr(self, "optimizer") else None}
-
-    def set_extra_state(self, state: Mapping[str, Any]) -> None:
-        """Load the result of `get_extra_state`."""
-        self.steps = state["steps"]
-        if state["optimizer"] is not None:
-            self.optimizer.load_state_dict(state["optimizer"])
 
     @staticmethod
     def _mixed(batch: Batch, partner: Batch, lam: Tensor, mask: Tensor) -> Batch:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from cmixup.batch import Batch
 from cmixup.data import Split
+from cmixup.errors import InputError
 from cmixup.handle import Training
 from cmixup.model_stack import ModelStack
 from cmixup.optim import descend
@@ -39,6 +40,21 @@ class Transform(nn.Module, ABC):
             rows: the batch that they are of, with labels and domains; for a `Mix` also that of the partners.
             rng: random numbers of this step.
         """
+
+    def of(self, state: Any, rows: Batch, rng: StepRandom | None) -> Any:
+        """Return the changed state, or raise `InputError` if its shapes are others than before."""
+        changed = self(state, rows, rng)
+        before, after = (_shapes(each) for each in (state, changed))
+        if before != after:
+            raise InputError(f"transform {type(self).__name__} must return a state of shape {before}, got {after}")
+        return changed
+
+
+def _shapes(state: Any) -> str:
+    """Return the shape of a state, or the shapes of a tuple of them, in words."""
+    if isinstance(state, tuple):
+        return " and ".join(map(_shapes, state))
+    return str(tuple(state.shape)) if isinstance(state, Tensor) else type(state).__name__
 
 
 class Mixing(nn.Module, ABC):

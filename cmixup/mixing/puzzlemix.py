@@ -110,9 +110,8 @@ class PuzzleMix(Mixing):
 
     def step(self, loss: Loss, stack: ModelStack, batch: Batch) -> Tensor:
         """Add the saliency of both images of each pair to the draws, then take a step."""
-        assert batch.partner is not None
-        lead = batch.draws["lam"].ndim
-        both = saliency(stack.model, torch.cat([batch.x, batch.partner.x], dim=lead - 1), lead)
+        lead, partner = batch.draws["lam"].ndim, batch.rows("partner", "mixing PuzzleMix")
+        both = saliency(stack.model, torch.cat([batch.x, partner.x], dim=lead - 1), lead)
         first, second = both.chunk(2, dim=lead - 1)
         draws = {**batch.draws, "saliency": first, "partner_saliency": second}
         return super().step(loss, stack, replace(batch, draws=draws))
@@ -142,18 +141,19 @@ class PuzzleMix(Mixing):
             lam: `(N,)`.
             n: blocks a side; it divides H and W.
         """
-        salient = _pool(maps, n) + EPS
+        salient = avg_pool2d(maps, (maps.shape[-2] // n, maps.shape[-1] // n)) + EPS
         salient = salient / salient.sum(dim=(-2, -1), keepdim=True)
         unary, down, right = self.energy(pair, salient, lam)
         labels = min_cut(*(cost.double().cpu().numpy() for cost in (unary, down, right)))
         mask = torch.from_numpy(labels).to(lam) / (self.levels - 1)
-        tiles = _to_tiles(pair, n)
+        tiles = _blocks(pair, n).movedim((-4, -2), (-5, -4)).flatten(-5, -4).flatten(-3)  # (2, N, n^2, C H W / n^2)
         if self.transport:
             own = torch.stack([mask, 1 - mask]).flatten(2)
             source = move(salient.flatten(2).flatten(0, 1), own.flatten(0, 1) > 0, self.t_eps)
             image = torch.arange(len(source), device=lam.device).unsqueeze(1)
             tiles = tiles.flatten(0, 1)[image, source].view_as(tiles)
-        return _from_tiles(mix(tiles[0], tiles[1], mask.flatten(1)), pair.shape[1:], n), mask
+        mixed = mix(tiles[0], tiles[1], mask.flatten(1)).unflatten(-1, (-1, *_blocks(pair, n).shape[-3::2]))
+        return mixed.unflatten(1, (n, n)).permute(0, 3, 1, 4, 2, 5).reshape(pair.shape[1:]), mask
 
     def energy(self, pair: Tensor, salient: Tensor, lam: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return the costs for `min_cut`; a block's label is its weight times m - 1.
@@ -177,7 +177,8 @@ class PuzzleMix(Mixing):
         weights = []
         for axis in (-2, -1):
             before, after = self._borders(pair, n, axis)
-            from_both = {(u, v): _distance(before[u], after[v]) for u in (0, 1) for v in (0, 1)}  # 0 the first image
+            # Over channels and the edge of each block, with 0 for the first image.
+            from_both = {(u, v): (before[u] - after[v]).abs().mean(dim=(1, -1)) for u in (0, 1) for v in (0, 1)}
             ahead, behind = (high.narrow(axis, k, n - 1) for k in (0, 1))
             ahead += border / 2 * (from_both[0, 1] + from_both[0, 0])
             behind += border / 2 * (from_both[1, 0] + from_both[0, 0])
@@ -195,7 +196,7 @@ class PuzzleMix(Mixing):
         return unary, weights[0], weights[1]
 
     def _borders(self, pair: Tensor, n: int, axis: int) -> tuple[Tensor, Tensor]:
-        """Return the averaged pixels on both sides of the borders across `axis`, for `_distance`.
+        """Return the averaged pixels on both sides of the borders across `axis`.
 
         They are `(2, N, C, n - 1, n, k)` and `(2, N, C, n, n - 1, k)`: k averages along the edge of each block.
         """
@@ -261,33 +262,11 @@ def move(salient: Tensor, inside: Tensor, t_eps: float) -> Tensor:
     return torch.where(winner < count * size, winner, block).reshape(count, size) - start.reshape(count, size)
 
 
-def _distance(before: Tensor, after: Tensor) -> Tensor:
-    """Return the mean absolute difference over channels and the edge of each block."""
-    return (before - after).abs().mean(dim=(1, -1))
-
-
 def _divisor(number: int, most: int) -> int:
     """Return the largest divisor of `number` that is not above `most`."""
     return max(k for k in range(1, min(number, most) + 1) if number % k == 0)
 
 
-def _pool(maps: Tensor, n: int) -> Tensor:
-    """Return the means `(2, N, n, n)` of the n x n blocks of maps `(2, N, H, W)`."""
-    return avg_pool2d(maps, (maps.shape[-2] // n, maps.shape[-1] // n))
-
-
-def _to_tiles(images: Tensor, n: int) -> Tensor:
-    """Return images `(..., C, H, W)` as tiles `(..., n^2, C H W / n^2)`."""
-    return _blocks(images, n).movedim((-4, -2), (-5, -4)).flatten(-5, -4).flatten(-3)
-
-
 def _blocks(maps: Tensor, n: int) -> Tensor:
     """Return maps `(..., H, W)` as `(..., n, H / n, n, W / n)`."""
     return maps.reshape(*maps.shape[:-2], n, maps.shape[-2] // n, n, maps.shape[-1] // n)
-
-
-def _from_tiles(tiles: Tensor, shape: torch.Size, n: int) -> Tensor:
-    """Return tiles `(N, n^2, C H W / n^2)` as images of `shape`, `(N, C, H, W)`."""
-    count, channels, height, width = shape
-    parts = tiles.reshape(count, n, n, channels, height // n, width // n)
-    return parts.permute(0, 3, 1, 4, 2, 5).reshape(shape)

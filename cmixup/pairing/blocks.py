@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 import torch
 
 from cmixup.data import Split
 from cmixup.errors import InputError, check_choice, check_count
+from cmixup.handle import KeepsState
 from cmixup.order import EpochBatches
 from cmixup.pairing.base import Pairing
 from cmixup.pairing.flat import read, rows_at_once
 
 
-class Blocks(Pairing):
+class Blocks(KeepsState, Pairing):
     """Pairs each block of k rows of a batch with a block of a second batch so that the total cost is least.
 
     A last block with fewer than k rows is matched within itself. With k = 1 this is the pairing of the second batch
@@ -29,6 +29,8 @@ class Blocks(Pairing):
     Raises:
         InputError: a bad argument; in `check_batch` and `draw`, a k larger than the batches.
     """
+
+    kept_state: ClassVar[tuple[str, ...]] = ("_drawn", "_drawn_self", "_cost")
 
     def __init__(self, k: int, metric: str = "sqeuclidean", second: str = "permutation"):
         super().__init__()
@@ -66,14 +68,6 @@ class Blocks(Pairing):
         if self._cost[1] > 0:
             found["cost_ratio"] = float(self._cost[0] / self._cost[1])
         return found
-
-    def get_extra_state(self) -> dict[str, Any]:
-        """Return the counts behind `diagnostics`."""
-        return {"drawn": self._drawn, "drawn_self": self._drawn_self, "cost": self._cost.tolist()}
-
-    def set_extra_state(self, state: Mapping[str, Any]) -> None:
-        """Load the result of `get_extra_state`."""
-        self._drawn, self._drawn_self, self._cost = state["drawn"], state["drawn_self"], np.array(state["cost"])
 
     def _second_batch(self, batch: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         if self.second == "permutation":

@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Protocol
 
 import numpy as np
 
 from cmixup.errors import InputError, check_between, check_count, check_nonnegative
 from cmixup.pairing.flat import Standardised
-
-
-class PairDistances(Protocol):
-    """The training data, as the forms by distance alone read them."""
-
-    def pair_distances(self) -> np.ndarray:
-        """Return distances of training pairs, all or a sample, `(n,)`."""
-        ...
+from cmixup.tasks import Tasks
 
 
 class Decay(ABC):
@@ -35,7 +27,7 @@ class DistanceDecay(Decay):
     """A decay by distance alone, which fits views of objects as well as rows of a table."""
 
     @abstractmethod
-    def fit(self, inputs: PairDistances) -> None:
+    def fit(self, inputs: Standardised | Tasks) -> None:
         """Take the scale from distances of training pairs."""
 
 
@@ -49,7 +41,7 @@ class Threshold(DistanceDecay):
     def __init__(self, quantile: float = 0.25):
         self.quantile = check_between("quantile", quantile, 0, 1)
 
-    def fit(self, inputs: PairDistances) -> None:
+    def fit(self, inputs: Standardised | Tasks) -> None:
         """Find the distance at the quantile; infinity at 1, since the largest pair may not be in the sample."""
         self.eps = float("inf") if self.quantile == 1 else float(np.quantile(inputs.pair_distances(), self.quantile))
 
@@ -68,7 +60,7 @@ class Exponential(DistanceDecay):
     def __init__(self, a: float = 1.0):
         self.a = check_nonnegative("a", a)
 
-    def fit(self, inputs: PairDistances) -> None:
+    def fit(self, inputs: Standardised | Tasks) -> None:
         """Find the median distance."""
         self.median = float(np.median(inputs.pair_distances()))
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 import torch
 
 from cmixup.data import Split
 from cmixup.errors import InputError, check_choice, check_count
+from cmixup.handle import KeepsState
 from cmixup.order import EpochBatches
 from cmixup.pairing.base import Pairing
 from cmixup.pairing.flat import Standardised
@@ -18,7 +18,7 @@ DISTANCES_PER_BLOCK = 2**22
 MAX_INPUT_BYTES = 2**31
 
 
-class Neighbours(Pairing):
+class Neighbours(KeepsState, Pairing):
     """Draws how many nearest rows count for a row, then one of those rows.
 
     Args:
@@ -34,6 +34,8 @@ class Neighbours(Pairing):
     Raises:
         InputError: a bad argument; in `fit`, more neighbours than other rows, or inputs too large to hold.
     """
+
+    kept_state: ClassVar[tuple[str, ...]] = ("probabilities",)  # which a search may have learned
 
     def __init__(self, m: int = 5, options: list | None = None, distance: str = "x"):
         super().__init__()
@@ -89,11 +91,3 @@ class Neighbours(Pairing):
         mean = self.probabilities.mean(axis=0)
         shares = {f"share_k{k}": float(p) for k, p in zip(self.options, mean, strict=True)}
         return {"mean_k": float(mean @ self.options), **shares}
-
-    def get_extra_state(self) -> dict[str, Any]:
-        """Return the probabilities, which a search may have learned."""
-        return {"probabilities": torch.from_numpy(self.probabilities)}
-
-    def set_extra_state(self, state: Mapping[str, Any]) -> None:
-        """Load the result of `get_extra_state`."""
-        self.probabilities = state["probabilities"].numpy()

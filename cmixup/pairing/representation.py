@@ -86,14 +86,11 @@ class RepresentationDistance(Pairing):
 
     def with_partners(self, model: nn.Module, batch: Batch) -> Batch:
         """Return the batch with partners among its candidates, drawn by the current representations."""
-        pool = batch.candidates
-        assert pool is not None
-        return choose(batch, pool, self.weights(model, batch))
+        return choose(batch, batch.rows("candidates", "pairing"), self.weights(model, batch))
 
     def weights(self, model: nn.Module, batch: Batch) -> Tensor:
         """Return unnormalised P, `(..., B, C)` float64, relative to the nearest candidate of each row."""
-        pool = batch.candidates
-        assert pool is not None
+        pool = batch.rows("candidates", "pairing")
         rows = batch.y.shape[-2]
         h = encode(model, torch.cat([batch.x, pool.x], dim=batch.y.ndim - 2))
         if self.labels:

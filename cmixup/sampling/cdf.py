@@ -11,17 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cmixup.errors import InputError
-from cmixup.sampling.distance import pair_distance
 from cmixup.sampling.inputs import Floats, Ints, Labels
 from cmixup.sampling.kernels import Kernel
-from cmixup.sampling.stream import SamplingAlgorithm, StreamedSampler
+from cmixup.sampling.stream import Rejection, StreamedSampler
 
 ROWS_PER_CHUNK = 64
 # The counts of a row add up to at most this: the largest sum that fits 32 bits, less a margin for rounding.
 MAX_TOTAL = 2.0**32 - 2
 
 
-class CdfRows(SamplingAlgorithm):
+class CdfRows(Rejection):
     """Exact partner draws from N x N cumulative rows.
 
     Rounding a cumulative row to 32 bits would change probabilities (near 1, float32 steps are as large as
@@ -49,32 +48,20 @@ class CdfRows(SamplingAlgorithm):
             self._cumulative[s : s + ROWS_PER_CHUNK] = np.cumsum(weight, axis=1)
             self._scale[s : s + ROWS_PER_CHUNK] = scale
 
-    @property
-    def nbytes(self) -> int:
-        """Return the bytes held beside the labels."""
-        return int(self._cumulative.nbytes + self._scale.nbytes)
-
-    def draw(self, anchors: Ints, rng: np.random.Generator) -> Ints:
-        """Return partners (B,) int64 for `anchors` (B,), indices of labels."""
+    def propose(self, anchors: Ints, rng: np.random.Generator) -> tuple[Ints, NDArray[np.bool_]]:
+        """Propose by the counts, and refuse by the weights."""
         n = len(self._scale)
         flat = self._cumulative.reshape(-1)
-        partners = np.empty(len(anchors), dtype=np.int64)
-        pending = np.arange(len(anchors))
-        while pending.size:
-            row = anchors[pending]
-            level = rng.integers(flat.take(row * n + n - 1).astype(np.int64))
-            proposal = search_rows(flat, row * n, n, level)
-            partners[pending] = proposal
-            top = flat.take(row * n + proposal).astype(np.int64)
-            below = np.where(proposal > 0, flat.take(row * n + np.maximum(proposal - 1, 0)), 0)
-            count = top - below
-            toss = rng.random(len(pending)) * count
-            close = np.flatnonzero(toss > count - 1)
-            distances = self._streamed.distances
-            distance = pair_distance(distances.at(proposal[close]), distances.at(row[close]), distances.d)
-            weight = np.exp(-self.kernel.excess(distance, 0.0)) * self._scale[row[close]]
-            pending = pending[close[toss[close] >= weight]]
-        return partners
+        level = rng.integers(flat.take(anchors * n + n - 1).astype(np.int64))
+        proposal = search_rows(flat, anchors * n, n, level)
+        top = flat.take(anchors * n + proposal).astype(np.int64)
+        count = top - np.where(proposal > 0, flat.take(anchors * n + np.maximum(proposal - 1, 0)), 0)
+        toss = rng.random(len(anchors)) * count
+        refused = toss > count - 1
+        close, row = np.flatnonzero(refused), anchors[refused]
+        distance = self._streamed.distances.between(proposal[close], row)
+        refused[close] = toss[close] >= np.exp(-self.kernel.excess(distance, 0.0)) * self._scale[row]
+        return proposal, refused
 
 
 def search_rows(flat: NDArray[Any], start: Ints, width: int, level: Floats | Ints) -> Ints:

@@ -51,7 +51,9 @@ class Cells(SamplingAlgorithm):
         else:
             slots = self._group_by_sorting(budget)
         #: The table is None where each draw builds its rows.
-        self.table = self._build_rows(self._low, self._high) if slots * BYTES_PER_SLOT <= budget else None
+        self.table = None
+        if slots * BYTES_PER_SLOT <= budget:
+            self.table = SlotTable.join([table for _, _, table in self._chunks(self._low, self._high)])
 
     def draw(self, anchors: Ints, rng: np.random.Generator) -> Ints:
         """Return partners (B,) int64 for `anchors` (B,), indices of labels."""
@@ -73,13 +75,6 @@ class Cells(SamplingAlgorithm):
         """Return partners (B,) int64 for labels outside the data, (B,) float64; each is a cell of its own."""
         used, row = np.unique(points, return_inverse=True)
         return self._finish(self._draw_built(used, used, row, points, rng), points, None, rng)
-
-    @property
-    def nbytes(self) -> int:
-        """Return the bytes held beside the labels."""
-        held = [self._values, self.order, self._low, self._high, self._first]
-        held.append(self._cells if self._lookup is None else self._lookup)
-        return sum(int(a.nbytes) for a in held) + (self.table.nbytes if self.table is not None else 0)
 
     def _finish(self, position: Ints, points: Floats, anchors: Ints | None, rng: np.random.Generator) -> Ints:
         """Return the labels' indices at `position`; anchors that every round rejected take their exact row."""
@@ -183,12 +178,11 @@ class Cells(SamplingAlgorithm):
         width = right - left + (left > 0) + (right < len(self._low))
         return left, right, width
 
-    def _build_rows(self, low: Floats, high: Floats) -> SlotTable:
-        """Build alias rows for anchors inside the intervals [low, high], (R,) float64 each."""
-        return SlotTable.join([table for _, _, table in self._chunks(low, high)])
-
     def _chunks(self, low: Floats, high: Floats) -> Iterator[tuple[int, int, SlotTable]]:
-        """Yield first row, row behind the last one and table of each part, a bounded number of slots at a time."""
+        """Yield first row, row behind the last one and table of each part, a bounded number of slots at a time.
+
+        Rows are for anchors inside the intervals [low, high], (R,) float64 each.
+        """
         begin, ends = 0, np.cumsum(self._spans(low, high)[2])
         while begin < len(low):
             stop = int(np.searchsorted(ends, (ends[begin - 1] if begin else 0) + SLOTS_PER_CHUNK, "right"))

@@ -19,7 +19,9 @@ MIN_UNIFORM_ACCEPTANCE, MIN_KD_ACCEPTANCE, MIN_SPARSE_ACCEPTANCE = 0.05, 0.01, 0
 MAX_KD_DIMENSIONS = 16
 
 
-def choose(labels: Labels, kernel: Kernel, name: str, budget: int) -> tuple[SamplingAlgorithm, str]:
+def choose(
+    labels: Labels, kernel: Kernel, name: str, budget: int, *, slots_alone: bool = False
+) -> tuple[SamplingAlgorithm, str]:
     """Build a sampling algorithm.
 
     Args:
@@ -27,6 +29,7 @@ def choose(labels: Labels, kernel: Kernel, name: str, budget: int) -> tuple[Samp
         kernel: the kernel that gives the weights.
         name: one of `ALGORITHMS`; "auto" takes the one that suits.
         budget: bytes that tables may take beside the labels.
+        slots_alone: leave out algorithms that have no form on a device, "cdf" and "sparse", of what "auto" takes.
 
     Returns:
         The algorithm, and the reason for it in words.
@@ -35,7 +38,7 @@ def choose(labels: Labels, kernel: Kernel, name: str, budget: int) -> tuple[Samp
         InputError: the algorithm asked for does not take these labels, or not within the budget.
     """
     if name == "auto":
-        return _suited(labels, kernel, budget)
+        return _suited(labels, kernel, budget, slots_alone)
     return _asked(labels, kernel, name, budget), "as asked"
 
 
@@ -55,7 +58,7 @@ def _asked(labels: Labels, kernel: Kernel, name: str, budget: int) -> SamplingAl
     return tabulated[name](labels, kernel, budget)
 
 
-def _suited(labels: Labels, kernel: Kernel, budget: int) -> tuple[SamplingAlgorithm, str]:
+def _suited(labels: Labels, kernel: Kernel, budget: int, slots_alone: bool) -> tuple[SamplingAlgorithm, str]:
     if labels.ndim == 1:
         return Cells(labels, kernel, budget), "one-dimensional labels"
     n, d = labels.shape
@@ -67,9 +70,8 @@ def _suited(labels: Labels, kernel: Kernel, budget: int) -> tuple[SamplingAlgori
         accepted = leaves.pilot()
         if accepted >= MIN_KD_ACCEPTANCE:
             return leaves, f"{d} dimensions, proposals are accepted at {accepted:.2g}"
-    if 4 * n * n <= budget:
+    if 4 * n * n <= budget and not slots_alone:
         return CdfRows(labels, kernel, budget), f"{4 * n * n} bytes of rows fit the budget"
-    accepted = sparse.pilot(labels, kernel, budget)
-    if accepted >= MIN_SPARSE_ACCEPTANCE:
+    if not slots_alone and (accepted := sparse.pilot(labels, kernel, budget)) >= MIN_SPARSE_ACCEPTANCE:
         return sparse.SparseRows(labels, kernel, budget), f"stored partners hold {accepted:.2g} of the envelope"
     return StreamedSampler(labels, kernel), "no table fits the budget"

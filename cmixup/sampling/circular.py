@@ -8,14 +8,16 @@ j on the chords, and j is kept with probability K(arc) / K(chord). Outputs that 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cmixup.sampling.choice import choose
+from cmixup.sampling.distance import pair_distance
 from cmixup.sampling.inputs import Floats, Ints, Labels
 from cmixup.sampling.kernels import Kernel
-from cmixup.sampling.stream import SamplingAlgorithm, StreamedSampler, round_limit
+from cmixup.sampling.stream import Rejection, StreamedSampler
 
 
-class Circular(SamplingAlgorithm):
+class Circular(Rejection):
     """Exact partner draws for labels of which some outputs go round a circle.
 
     Args:
@@ -30,33 +32,16 @@ class Circular(SamplingAlgorithm):
         self.kernel = kernel
         self._chords = on_circles(labels, period)
         self._streamed = StreamedSampler(labels, kernel, period)
-        self._proposing: SamplingAlgorithm
         self._proposing, reason = choose(self._chords, kernel, name, budget)
         self.name = self._proposing.name
         self.reason = f"circular labels, proposals on the chord; {reason}"
 
-    @property
-    def nbytes(self) -> int:
-        """Return the bytes held beside the labels."""
-        return int(self._chords.nbytes) + self._proposing.nbytes
-
-    def draw(self, anchors: Ints, rng: np.random.Generator) -> Ints:
-        """Return partners (B,) int64 for `anchors` (B,), indices of labels."""
-        partners = np.empty(len(anchors), dtype=np.int64)
-        pending = np.arange(len(anchors))
-        for _ in range(round_limit(self._chords)):
-            mine = anchors[pending]
-            proposal = self._proposing.draw(mine, rng)
-            partners[pending] = proposal
-            arc = self._streamed.distances.between(proposal, mine)
-            gap = self._chords[proposal] - self._chords[mine]
-            chord = np.sqrt(np.einsum("nd,nd->n", gap, gap))
-            refused = rng.standard_exponential(len(mine)) < self.kernel.excess(arc, chord)
-            pending = pending[refused]
-            if not pending.size:
-                return partners
-        partners[pending] = self._streamed.draw(anchors[pending], rng)
-        return partners
+    def propose(self, anchors: Ints, rng: np.random.Generator) -> tuple[Ints, NDArray[np.bool_]]:
+        """Propose by the chords, and refuse by the arcs."""
+        proposal = self._proposing.draw(anchors, rng)
+        arc = self._streamed.distances.between(proposal, anchors)
+        chord = pair_distance(self._chords[proposal], self._chords[anchors], self._chords.shape[1])
+        return proposal, rng.standard_exponential(len(anchors)) < self.kernel.excess(arc, chord)
 
 
 def on_circles(labels: Labels, period: Floats) -> Floats:

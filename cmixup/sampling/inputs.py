@@ -120,21 +120,11 @@ def as_anchors(name: str, anchors: Given, n: int) -> Ints:
         found = to_numpy(anchors)
     except (TypeError, ValueError, RuntimeError):  # rows of two lengths, tensors without values
         raise InputError(f"{name} must be a one-dimensional array of integers, got {shown(anchors)}") from None
-    _check_anchors(name, found, n, whole=found.dtype.kind in "iu")
+    if found.ndim != 1 or (found.size and found.dtype.kind not in "iu"):
+        raise InputError(f"{name} must be a one-dimensional array of integers, got {found.shape} {found.dtype}")
+    if found.size and not 0 <= found.min() <= found.max() < n:
+        raise InputError(f"{name} must lie in 0..{n - 1}, got {found.min() if found.min() < 0 else found.max()}")
     return found.astype(np.int64, copy=False)
-
-
-def as_anchor_tensor(name: str, anchors: Given, n: int, device: torch.device) -> Tensor:
-    """Return anchor indices as a tensor (B,) int64 on `device`.
-
-    Raises:
-        InputError: as `as_anchors`.
-    """
-    given = anchors if isinstance(anchors, Tensor) else torch.from_numpy(as_anchors(name, anchors, n).copy())
-    found = given.to(device)
-    whole = not (found.is_floating_point() or found.is_complex() or found.dtype == torch.bool)
-    _check_anchors(name, found, n, whole=whole)
-    return found.long()
 
 
 def to_numpy(values: Given) -> NDArray[Any]:
@@ -193,28 +183,9 @@ def _float_array(name: str, labels: ArrayLike) -> Labels:
 
 
 def _unit(name: str, vectors: ArrayT) -> ArrayT:
-    vectors = vectors * _lift(abs(vectors).max(1))[:, None]
+    tiny: Any = (abs(vectors) < TINY).all(1)
+    vectors = vectors + vectors * tiny[:, None] * 2.0**600  # so that no square underflows
     length = (vectors**2).sum(1) ** 0.5
     if not bool((length > 0).all()):
         raise InputError(f"{name} must not hold zero vectors for kernel 'cosine', got {float(length.min())}")
     return vectors / length[:, None]
-
-
-def _lift(largest: Any) -> Any:
-    """Return the factors that keep the squares of float64 vectors from underflowing: 1 but for the tiniest ones.
-
-    A torch maximum comes with its place.
-    """
-    if not hasattr(largest, "values"):
-        return np.where(largest < TINY, 2.0**600, 1.0)
-    values = largest.values
-    return torch.ones_like(values).masked_fill_(values < TINY, 2.0**600)
-
-
-def _check_anchors(name: str, found: NDArray[Any] | Tensor, n: int, *, whole: bool) -> None:
-    if found.ndim != 1 or not (whole or found.shape[0] == 0):
-        raise InputError(f"{name} must be a one-dimensional array of integers, got {tuple(found.shape)} {found.dtype}")
-    if found.shape[0]:
-        lowest, highest = int(found.min()), int(found.max())
-        if lowest < 0 or highest >= n:
-            raise InputError(f"{name} must lie in 0..{n - 1}, got {lowest if lowest < 0 else highest}")

@@ -39,6 +39,7 @@ class KDCells(SamplingAlgorithm):
         values = np.array(labels, dtype=np.float64).reshape(len(labels), -1)
         self.order, first = _leaf_order(values, leaves)
         values = values[self.order]
+        self._values = values[:, 0] if labels.ndim == 1 else values
         size = np.diff(first)
         self._leaf = np.empty(len(labels), dtype=np.int64)
         self._leaf[self.order] = np.repeat(np.arange(leaves), size)
@@ -46,17 +47,12 @@ class KDCells(SamplingAlgorithm):
         high = np.maximum.reduceat(values, first[:-1])
         self.table = SlotTable.build(
             kernel,
-            values[:, 0] if labels.ndim == 1 else values,
+            self._values,
             row_start=np.arange(leaves + 1) * leaves,
             gap=_box_distance(low, high).ravel(),
             start=np.tile(first[:-1], leaves),
             count=np.tile(size, leaves),
         )
-
-    @property
-    def nbytes(self) -> int:
-        """Return the bytes held beside the labels."""
-        return self.table.nbytes + int(self.table.values.nbytes + self.order.nbytes + self._leaf.nbytes)
 
     def draw(self, anchors: Ints, rng: np.random.Generator) -> Ints:
         """Return partners (B,) int64 for `anchors` (B,), indices of labels."""

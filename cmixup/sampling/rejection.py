@@ -6,21 +6,19 @@ Nothing is set up, and a draw costs 1 / mean(K) proposals.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cmixup.sampling.distance import pair_distance
 from cmixup.sampling.inputs import Ints, Labels
 from cmixup.sampling.kernels import Kernel
-from cmixup.sampling.stream import SamplingAlgorithm, StreamedSampler, round_limit
+from cmixup.sampling.stream import Rejection, StreamedSampler
 
 # Anchors are handled in chunks of so many coordinates (anchors x dimensions).
 COORDINATES_PER_CHUNK = 1 << 18
 
 
-class UniformRejection(SamplingAlgorithm):
-    """Exact partner draws by rejection from the uniform distribution, for wide bandwidths.
-
-    Anchors still rejected after `round_limit` rounds take their exact row. Arguments are those of `SamplingAlgorithm`.
-    """
+class UniformRejection(Rejection):
+    """Exact draws by rejection from the uniform distribution, for wide bandwidths; arguments of `SamplingAlgorithm`."""
 
     name = "uniform"
 
@@ -30,24 +28,15 @@ class UniformRejection(SamplingAlgorithm):
 
     def draw(self, anchors: Ints, rng: np.random.Generator) -> Ints:
         """Return partners (B,) int64 for `anchors` (B,), indices of labels."""
-        distances = self._streamed.distances
-        partners = np.empty(len(anchors), dtype=np.int64)
-        step = max(1, COORDINATES_PER_CHUNK // distances.d)
-        for s in range(0, len(anchors), step):
-            chunk = anchors[s : s + step]
-            points = distances.at(chunk)
-            pending = np.arange(len(chunk))
-            for _ in range(round_limit(distances.labels)):
-                proposal = rng.integers(len(distances.labels), size=len(pending))
-                distance = pair_distance(distances.at(proposal), points[pending], distances.d)
-                partners[s + pending] = proposal
-                refused = rng.standard_exponential(len(pending)) < self.kernel.excess(distance, 0.0)
-                pending = pending[refused]
-                if not pending.size:
-                    break
-            if pending.size:
-                partners[s + pending] = self._streamed.draw_points(points[pending], rng, chunk[pending])
-        return partners
+        step = max(1, COORDINATES_PER_CHUNK // self._streamed.distances.d)
+        chunks = [super(UniformRejection, self).draw(anchors[s : s + step], rng) for s in range(0, len(anchors), step)]
+        return np.concatenate([np.empty(0, dtype=np.int64), *chunks])
+
+    def propose(self, anchors: Ints, rng: np.random.Generator) -> tuple[Ints, NDArray[np.bool_]]:
+        """Propose any partner, and refuse by the kernel."""
+        proposal = rng.integers(len(self._streamed.labels), size=len(anchors))
+        distance = self._streamed.distances.between(proposal, anchors)
+        return proposal, rng.standard_exponential(len(anchors)) < self.kernel.excess(distance, 0.0)
 
 
 def pilot(labels: Labels, kernel: Kernel, proposals: int = 1000) -> float:

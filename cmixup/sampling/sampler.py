@@ -17,7 +17,6 @@ from cmixup.sampling.inputs import (
     Given,
     Ints,
     Rng,
-    as_anchor_tensor,
     as_anchors,
     as_labels,
     as_queries,
@@ -29,7 +28,7 @@ from cmixup.sampling.inputs import (
 from cmixup.sampling.kernels import KERNELS, make_kernel
 from cmixup.sampling.space import LabelSpace, as_space
 from cmixup.sampling.stream import SamplingAlgorithm, StreamedSampler
-from cmixup.sampling.torch_forms import TorchSamplingAlgorithm, choose_torch
+from cmixup.sampling.torch_forms import choose_torch
 
 ANCHORS_PER_CHUNK = 1 << 20
 
@@ -90,7 +89,8 @@ class PartnerSampler:
             torch_form = on_device
         elif on_device > check_flag("torch_form", torch_form) or not isinstance(given, Tensor):
             raise InputError(f"torch_form={torch_form!r} does not go with labels of {type(labels).__name__}")
-        self._algorithm: SamplingAlgorithm | TorchSamplingAlgorithm
+        self._algorithm: SamplingAlgorithm
+        self._device: torch.device | None = None  # where draws are made in torch
         if period is not None:
             if kernel == "cosine" or torch_form or on_device:
                 raise InputError("circular labels go with CPU draws and kernels that are not 'cosine', got otherwise")
@@ -116,10 +116,10 @@ class PartnerSampler:
         Raises:
             InputError: `anchors` are no indices of labels, or `rng` is no generator.
         """
-        if isinstance(self._algorithm, TorchSamplingAlgorithm):
-            indices = as_anchor_tensor("anchors", anchors, len(self), self._device)
-            return self._algorithm.draw(indices, torch_rng(rng, self._device))
-        return self._wrap(self._algorithm.draw(as_anchors("anchors", anchors, len(self)), numpy_rng(rng)))
+        rows = as_anchors("anchors", anchors, len(self))
+        if self._device is not None:
+            return self._algorithm.draw(torch.tensor(rows, device=self._device), torch_rng(rng, self._device))
+        return self._wrap(self._algorithm.draw(rows, numpy_rng(rng)))
 
     def epoch(self, rng: Rng) -> Any:
         """Draw one partner for each of 0..N-1, in order and in one call (partners do not depend on the model).
@@ -133,7 +133,7 @@ class PartnerSampler:
         Raises:
             InputError: `rng` is no generator.
         """
-        if isinstance(self._algorithm, TorchSamplingAlgorithm):
+        if self._device is not None:
             return self._algorithm.draw(torch.arange(len(self), device=self._device), torch_rng(rng, self._device))
         generator = numpy_rng(rng)
         partners = np.empty(len(self), dtype=np.int64)
@@ -160,7 +160,7 @@ class PartnerSampler:
         """
         placed = self._coordinates.of("labels", as_queries("labels", labels, self._given))
         queries = for_kernel("labels", placed, self.kernel)
-        if isinstance(self._algorithm, TorchSamplingAlgorithm):
+        if self._device is not None:
             return self._algorithm.draw_points(torch.as_tensor(queries), torch_rng(rng, self._device))
         return self._wrap(self._algorithm.draw_points(to_numpy(queries), numpy_rng(rng)))
 
@@ -170,7 +170,8 @@ class PartnerSampler:
         Raises:
             InputError: `anchor` is no integer in 0..N-1.
         """
-        return self._streamed.probabilities(int(as_anchors("anchor", [anchor], len(self))[0]))
+        weight = self._streamed.weights(as_anchors("anchor", [anchor], len(self)))[0]
+        return weight / weight.sum()
 
     def effective_partners(self, sample: int | None = None, seed: int = 0) -> Floats:
         """Return the effective partners 1 / sum_j P_ij^2 of rows, in time O(N d) for each.

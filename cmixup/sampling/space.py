@@ -63,19 +63,15 @@ class LabelSpace:
             InputError: scale or period have another number of outputs than the labels, or their ratio is too large.
         """
         d = 1 if labels.ndim == 1 else int(labels.shape[1])
-        values = to_numpy(labels) if self.needs_labels else None
+        values = to_numpy(labels).reshape(len(labels), d)
         scale: Floats | None
         if isinstance(self.scale, str):
-            assert values is not None
-            deviation = np.std(values.reshape(len(values), d), axis=0, dtype=np.float64)
+            deviation = np.std(values, axis=0, dtype=np.float64)
             scale = np.where(deviation > 0, deviation, 1.0)
         else:
             scale = _per_output("scale", self.scale, d)
         period = _per_output("period", self.period, d)
-        tables = None
-        if self.ranks:
-            assert values is not None
-            tables = [_rank_table(column) for column in values.reshape(len(values), d).T]
+        tables = [_rank_table(column) for column in values.T] if self.ranks else None
         if period is not None and not period.any():
             period = None
         if period is not None and scale is not None:
@@ -150,7 +146,6 @@ def positive_numbers(name: str, given: Any, *, zero: bool = False) -> Floats:
     Raises:
         InputError: `given` is none of these.
     """
-    what = "a number or a sequence of numbers above 0"
     entries = (
         [0.0 if entry is None and zero else entry for entry in given] if isinstance(given, list | tuple) else given
     )
@@ -158,11 +153,11 @@ def positive_numbers(name: str, given: Any, *, zero: bool = False) -> Floats:
         found = np.array(to_numpy(entries))
         found = found.astype(np.float64) if found.dtype.kind in "iuf" else np.full((1, 1), np.nan)
     except (TypeError, ValueError, OverflowError, RuntimeError):  # the last of tensors without values
-        raise InputError(f"{name} must be {what}, got {shown(given)}") from None
+        found = np.full((1, 1), np.nan)
     # What is no number at all has two axes by now.
     positive = (found >= 0) if zero and found.ndim else (found > 0)
     if found.ndim > 1 or found.size == 0 or not (positive & np.isfinite(found)).all():
-        raise InputError(f"{name} must be {what}, got {shown(given)}")
+        raise InputError(f"{name} must be a number or a sequence of numbers above 0, got {shown(given)}")
     return found
 
 

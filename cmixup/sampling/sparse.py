@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cmixup.errors import InputError
 from cmixup.sampling.cdf import ROWS_PER_CHUNK, search_rows
-from cmixup.sampling.distance import pair_distance
 from cmixup.sampling.inputs import Floats, Ints, Labels
 from cmixup.sampling.kernels import Kernel
-from cmixup.sampling.stream import SamplingAlgorithm, StreamedSampler, round_limit
+from cmixup.sampling.stream import Rejection, StreamedSampler
 
 BYTES_PER_ENTRY = 12
 
 
-class SparseRows(SamplingAlgorithm):
+class SparseRows(Rejection):
     """Exact partner draws that store the m heaviest partners of each row; the budget decides m.
 
     With tau the largest weight left out, the others share a slot of mass tau * N: j is proposed uniformly,
-    refused if it is stored, and else accepted with probability K_ij / tau. Anchors still rejected after
-    `round_limit` rounds take their exact row. Arguments are those of `SamplingAlgorithm`; the budget must hold one
-    stored partner in each row.
+    refused if it is stored, and else accepted with probability K_ij / tau. Arguments are those of `SamplingAlgorithm`;
+    the budget must hold one stored partner in each row.
     """
 
     name = "sparse"
@@ -42,39 +41,24 @@ class SparseRows(SamplingAlgorithm):
             self._index[part] = index
             self._cumulative[part] = np.cumsum(np.take_along_axis(weight, index, axis=1), axis=1)
 
-    @property
-    def nbytes(self) -> int:
-        """Return the bytes held beside the labels."""
-        return int(self._index.nbytes + self._cumulative.nbytes + self._tau.nbytes)
-
-    def draw(self, anchors: Ints, rng: np.random.Generator) -> Ints:
-        """Return partners (B,) int64 for `anchors` (B,), indices of labels."""
+    def propose(self, anchors: Ints, rng: np.random.Generator) -> tuple[Ints, NDArray[np.bool_]]:
+        """Take a stored partner, or propose any other."""
         n, m = self._index.shape
-        distances = self._streamed.distances
-        partners = np.empty(len(anchors), dtype=np.int64)
-        pending = np.arange(len(anchors))
-        for _ in range(round_limit(distances.labels)):
-            row = anchors[pending]
-            mass, tau = self._cumulative[row, -1], self._tau[row]
-            level = rng.random(len(row)) * (mass + n * tau)
-            stored = np.flatnonzero(level < mass)
-            entry = search_rows(self._cumulative.reshape(-1), row[stored] * m, m, level[stored])
-            partners[pending[stored]] = self._index[row[stored], entry]
-            other = np.flatnonzero(level >= mass)
-            row, tau = row[other], tau[other]
-            proposal = rng.integers(n, size=len(other))
-            partners[pending[other]] = proposal
-            distance = pair_distance(distances.at(proposal), distances.at(row), distances.d)
-            weight = np.exp(-self.kernel.excess(distance, 0.0))
-            refused = rng.random(len(other)) * tau >= weight
-            # Stored partners are known by index: comparing K with tau would depend on rounding where distances tie.
-            index = search_rows(self._index.reshape(-1), row * m, m, proposal - 1)
-            refused |= self._index[row, index] == proposal
-            pending = pending[other[refused]]
-            if not pending.size:
-                return partners
-        partners[pending] = self._streamed.draw(anchors[pending], rng)
-        return partners
+        mass, tau = self._cumulative[anchors, -1], self._tau[anchors]
+        level = rng.random(len(anchors)) * (mass + n * tau)
+        proposal, refused = np.empty(len(anchors), dtype=np.int64), level >= mass
+        stored, other = np.flatnonzero(~refused), np.flatnonzero(refused)
+        row = anchors[stored]
+        entry = search_rows(self._cumulative.reshape(-1), row * m, m, level[stored])
+        proposal[stored] = self._index[row, entry]
+        row = anchors[other]
+        proposal[other] = rng.integers(n, size=len(other))
+        weight = np.exp(-self.kernel.excess(self._streamed.distances.between(proposal[other], row), 0.0))
+        refused[other] = rng.random(len(other)) * tau[other] >= weight
+        # Stored partners are known by index: comparing K with tau would depend on rounding where distances tie.
+        index = search_rows(self._index.reshape(-1), row * m, m, proposal[other] - 1)
+        refused[other] |= self._index[row, index] == proposal[other]
+        return proposal, refused
 
 
 def n_stored(n: int, memory_budget: int) -> int:

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
 from cmixup.sampling.distance import Distances
@@ -41,7 +42,7 @@ class _Drawn(NamedTuple):
 
 
 class SamplingAlgorithm(ABC):
-    """A sampling algorithm; all of them draw from the same distribution.
+    """A sampling algorithm; all draw from the same distribution. Forms on a device take tensors and their generator.
 
     Args:
         labels: (N,) or (N, d) float32 or float64, possibly a memory map; held, not copied.
@@ -56,20 +57,43 @@ class SamplingAlgorithm(ABC):
     """
 
     name: str
-    _streamed: StreamedSampler
+    _streamed: Any
 
     @property
     def nbytes(self) -> int:
         """Return the bytes held beside the labels."""
-        return 0
+        held = (getattr(value, "nbytes", None) for name, value in vars(self).items() if name != "labels")
+        return sum(size for size in held if isinstance(size, int))
 
     @abstractmethod
-    def draw(self, anchors: Ints, rng: np.random.Generator) -> Ints:
+    def draw(self, anchors: Any, rng: Any) -> Any:
         """Return partners (B,) int64 for `anchors` (B,), indices of labels."""
 
-    def draw_points(self, points: Floats, rng: np.random.Generator) -> Ints:
+    def draw_points(self, points: Any, rng: Any) -> Any:
         """Return partners (B,) int64 for labels outside the data, (B,) or (B, d) float64."""
         return self._streamed.draw_points(points, rng)
+
+
+class Rejection(SamplingAlgorithm):
+    """An algorithm of accept/reject; anchors still rejected after `round_limit` rounds take their exact row."""
+
+    _streamed: StreamedSampler
+
+    def draw(self, anchors: Ints, rng: np.random.Generator) -> Ints:
+        """Return partners (B,) int64 for `anchors` (B,), indices of labels."""
+        partners = np.empty(len(anchors), dtype=np.int64)
+        pending = np.arange(len(anchors))
+        for _ in range(round_limit(self._streamed.labels)):
+            partners[pending], refused = self.propose(anchors[pending], rng)
+            pending = pending[refused]
+            if not pending.size:
+                return partners
+        partners[pending] = self._streamed.draw(anchors[pending], rng)
+        return partners
+
+    @abstractmethod
+    def propose(self, anchors: Ints, rng: np.random.Generator) -> tuple[Ints, NDArray[np.bool_]]:
+        """Play one round; return the partners proposed, (B,) int64, and whether each is refused, (B,) bool."""
 
 
 class StreamedSampler(SamplingAlgorithm):
@@ -105,13 +129,6 @@ class StreamedSampler(SamplingAlgorithm):
             assert merged is not None  # labels are never empty
             parts.append(merged.candidate)
         return np.concatenate(parts)
-
-    def probabilities(self, anchor: int) -> Floats:
-        """Return the exact row (N,) float64 of the label `anchor`."""
-        index = np.array([anchor])
-        distance = np.concatenate([d[0] for _, d in self._blocks(self.distances.at(index), index)])
-        weight = np.exp(-self.kernel.excess(distance, float(distance.min())))
-        return weight / weight.sum()
 
     def weights(self, anchors: Ints) -> Floats:
         """Return unnormalised rows (B, N) float64 of `anchors` (B,), indices of labels; an anchor itself weighs 1."""

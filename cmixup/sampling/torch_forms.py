@@ -6,20 +6,20 @@ times faster and are used instead.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from cmixup.errors import InputError
-from cmixup.sampling import kd, rejection
 from cmixup.sampling.cells import Cells
-from cmixup.sampling.choice import MAX_KD_DIMENSIONS, MIN_KD_ACCEPTANCE, MIN_UNIFORM_ACCEPTANCE
+from cmixup.sampling.choice import choose
 from cmixup.sampling.inputs import Labels
+from cmixup.sampling.kd import KDCells
 from cmixup.sampling.kernels import Kernel
 from cmixup.sampling.slots import SlotTable
-from cmixup.sampling.stream import round_limit
+from cmixup.sampling.stream import SamplingAlgorithm, round_limit
 
 TORCH_ALGORITHMS = ("auto", "cells", "uniform", "kd", "rows")
 # A block has (anchors x labels x dimensions) coordinate differences: 32 MiB in float64.
@@ -36,27 +36,7 @@ def _uniform(n: int, generator: torch.Generator) -> Tensor:
     return torch.rand(n, generator=generator, device=generator.device, dtype=torch.float64)
 
 
-class TorchSamplingAlgorithm(ABC):
-    """A sampling algorithm on a device; all of them draw from the same distribution."""
-
-    name: str
-    _streamed: TorchStreamedSampler
-
-    @property
-    def nbytes(self) -> int:
-        """Return the bytes held beside the labels."""
-        return 0
-
-    @abstractmethod
-    def draw(self, anchors: Tensor, generator: torch.Generator) -> Tensor:
-        """Return partners (B,) int64 for `anchors` (B,) int64, indices of labels."""
-
-    def draw_points(self, points: Tensor, generator: torch.Generator) -> Tensor:
-        """Return partners (B,) int64 for labels outside the data, (B,) or (B, d) float64."""
-        return self._streamed.draw_points(points, generator)
-
-
-class TorchStreamedSampler(TorchSamplingAlgorithm):
+class TorchStreamedSampler(SamplingAlgorithm):
     """`StreamedSampler` on a device.
 
     Args:
@@ -103,10 +83,8 @@ class TorchStreamedSampler(TorchSamplingAlgorithm):
         return partner
 
 
-class TorchUniformRejection(TorchSamplingAlgorithm):
-    """`UniformRejection` on a device; arguments are those of `TorchStreamedSampler`."""
-
-    name = "uniform"
+class TorchRejection(SamplingAlgorithm):
+    """`Rejection` on a device; arguments are those of `TorchStreamedSampler`."""
 
     def __init__(self, labels: Tensor, kernel: Kernel) -> None:
         self._streamed = TorchStreamedSampler(labels, kernel)
@@ -120,17 +98,32 @@ class TorchUniformRejection(TorchSamplingAlgorithm):
         for _ in range(round_limit(labels)):
             if not len(pending):
                 return partners
-            proposal = (_uniform(len(pending), generator) * len(labels)).long()
-            distance = _distance(labels[proposal].double(), points[pending], self._streamed.d)
+            proposal, gap = self.propose(anchors[pending], generator)
             partners[pending] = proposal
-            weight = torch.exp(-kernel.excess(distance, torch.zeros_like(distance)))
+            distance = _distance(labels[proposal].double(), points[pending], self._streamed.d)
+            weight = torch.exp(-kernel.excess(distance, gap))
             pending = pending[_uniform(len(pending), generator) >= weight]
         if len(pending):
             partners[pending] = self._streamed.draw_points(points[pending], generator)
         return partners
 
+    @abstractmethod
+    def propose(self, anchors: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Return the partners proposed, (B,) int64, and the distances (B,) float64 whose weight proposes them."""
 
-class TorchSlots(TorchSamplingAlgorithm):
+
+class TorchUniformRejection(TorchRejection):
+    """`UniformRejection` on a device."""
+
+    name = "uniform"
+
+    def propose(self, anchors: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Propose any partner."""
+        uniform = _uniform(len(anchors), generator)
+        return (uniform * len(self._streamed.labels)).long(), torch.zeros_like(uniform)
+
+
+class TorchSlots(TorchRejection):
     """`Cells` or `KDCells` on a device, with the tables that those built on the host.
 
     Args:
@@ -139,8 +132,9 @@ class TorchSlots(TorchSamplingAlgorithm):
         table: its slot table.
     """
 
-    def __init__(self, labels: Tensor, host: Cells | kd.KDCells, table: SlotTable) -> None:
-        self.name, self._streamed = host.name, TorchStreamedSampler(labels, table.kernel)
+    def __init__(self, labels: Tensor, host: Cells | KDCells, table: SlotTable) -> None:
+        super().__init__(labels, table.kernel)
+        self.name = host.name
 
         def moved(array: NDArray) -> Tensor:
             return torch.from_numpy(array).to(labels.device)
@@ -148,45 +142,22 @@ class TorchSlots(TorchSamplingAlgorithm):
         self._stay, self._gap = moved(table.stay), moved(table.gap)
         self._row_start = moved(table.row_start)
         self._move, self._start, self._count = moved(table.move), moved(table.start), moved(table.count)
-        self._values, self._order = moved(table.values), moved(host.order)
-        self._row_of = moved(host.anchor_rows())
+        self._order, self._row_of = moved(host.order), moved(host.anchor_rows())
 
-    @property
-    def nbytes(self) -> int:
-        """Return the bytes held beside the labels."""
-        return sum(t.nbytes for t in vars(self).values() if isinstance(t, Tensor))
-
-    def draw(self, anchors: Tensor, generator: torch.Generator) -> Tensor:
-        """Return partners (B,) int64 for `anchors` (B,) int64, indices of labels."""
-        points = self._streamed.labels[anchors].double()
+    def propose(self, anchors: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Propose a slot of the anchor's row, and one of its labels."""
         row = self._row_of[anchors].long()
         first = self._row_start[row]
-        width = self._row_start[row + 1] - first
-        partners = torch.empty_like(anchors)
-        pending = torch.arange(len(anchors), device=anchors.device)
-        for _ in range(round_limit(self._values)):
-            n = len(pending)
-            if not n:
-                return partners
-            toss = _uniform(n, generator) * width[pending]
-            slot = toss.long()
-            leave = toss - slot >= self._stay[slot + first[pending]]
-            slot += first[pending]
-            slot = torch.where(leave, self._move[slot].long(), slot)
-            inside = (_uniform(n, generator) * self._count[slot]).long()
-            proposal = self._start[slot] + inside
-            partners[pending] = self._order[proposal].long()
-            distance = _distance(self._values[proposal].double(), points[pending], self._streamed.d)
-            excess = self._streamed.kernel.excess(distance, self._gap[slot])
-            pending = pending[_uniform(n, generator) >= torch.exp(-excess)]
-        if len(pending):
-            partners[pending] = self._streamed.draw_points(points[pending], generator)
-        return partners
+        toss = _uniform(len(anchors), generator) * (self._row_start[row + 1] - first)
+        slot = toss.long()
+        leave = toss - slot >= self._stay[slot + first]
+        slot += first
+        slot = torch.where(leave, self._move[slot].long(), slot)
+        inside = (_uniform(len(anchors), generator) * self._count[slot]).long()
+        return self._order[self._start[slot] + inside].long(), self._gap[slot]
 
 
-def choose_torch(
-    labels: Tensor, host: Labels, kernel: Kernel, name: str, budget: int
-) -> tuple[TorchSamplingAlgorithm, str]:
+def choose_torch(labels: Tensor, host: Labels, kernel: Kernel, name: str, budget: int) -> tuple[SamplingAlgorithm, str]:
     """Build a sampling algorithm that draws on the labels' device, as `choice.choose` does on the host.
 
     Args:
@@ -200,23 +171,13 @@ def choose_torch(
     """
     if name not in TORCH_ALGORITHMS:
         raise InputError(f"method must be one of {', '.join(TORCH_ALGORITHMS)} on {labels.device}, got {name!r}")
-    if name == "cells" and labels.ndim == 2:
-        raise InputError(f"method 'cells' needs one-dimensional labels, got shape {tuple(labels.shape)}")
-    asked, why = name != "auto", "as asked"
-    if name == "cells" or (not asked and labels.ndim == 1):
-        cells = Cells(host, kernel, budget)
-        if cells.table is not None:
-            return TorchSlots(labels, cells, cells.table), why if asked else "one-dimensional labels"
-        if asked:
+    built, reason = choose(host, kernel, name, budget, slots_alone=True)
+    if built.name == "uniform":
+        return TorchUniformRejection(labels, kernel), reason
+    if isinstance(built, Cells | KDCells):
+        if built.table is not None:
+            return TorchSlots(labels, built, built.table), reason
+        if name == "cells":
             raise InputError(f"method cells needs a larger table than memory_budget={budget} allows")
-    if name == "uniform":
-        return TorchUniformRejection(labels, kernel), why
-    if not asked and labels.ndim == 2 and (accepted := rejection.pilot(host, kernel)) >= MIN_UNIFORM_ACCEPTANCE:
-        return TorchUniformRejection(labels, kernel), f"uniform proposals are accepted at {accepted:.2g}"
-    small = labels.ndim == 2 and labels.shape[1] <= MAX_KD_DIMENSIONS and kd.bytes_needed(host) <= budget
-    if name == "kd" or (not asked and small):
-        leaves = kd.KDCells(host, kernel, budget)
-        accepted = leaves.pilot()
-        if asked or accepted >= MIN_KD_ACCEPTANCE:
-            return TorchSlots(labels, leaves, leaves.table), why if asked else f"accepted at {accepted:.2g}"
-    return TorchStreamedSampler(labels, kernel), why if asked else "no table suits"
+        reason = "no table suits"
+    return TorchStreamedSampler(labels, kernel), reason

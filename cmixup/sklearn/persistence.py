@@ -67,9 +67,7 @@ def read_estimator(kind: type[AnyEstimator], path: str | PathLike[str]) -> AnyEs
         columns, outputs = linears[0].in_features, linears[-1].out_features
         if (columns, outputs) != (len(estimator.x_mean_), len(estimator.y_mean_)):
             raise ValueError(f"a network of {columns} columns and {outputs} outputs does not go with the scales")
-    except InputError:
-        raise
-    except FileNotFoundError:
+    except (InputError, FileNotFoundError):
         raise
     except Exception as error:  # a damaged file can raise anything
         reason = " ".join(str(error).split())[:200]

@@ -16,7 +16,7 @@ from cmixup.files import set_aside, write_atomically
 
 RESUME_FILE = "resume.pt"
 PLAIN = (bool, int, float, complex, str, bytes, type(None))  # what such a file holds besides tensors
-FORMAT = 3  # of that file; one of another format is not gone on from
+FORMAT = 4  # of that file; one of another format is not gone on from
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ it, one lambda for all, clusters) it does within a share.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -25,12 +25,19 @@ from cmixup.seeding import Streams
 from cmixup.training.settings import TrainSettings
 
 
-class Drawing(Protocol):
-    """The part of a run that draws its epochs."""
+@dataclass
+class Run:
+    """One run of a stack: its data, its method, its freshly initialised model and its random streams.
+
+    `lr` and `weight_decay` replace those of the settings, so that runs of several rates train as one stack.
+    """
 
     data: RegressionData
     method: Method
+    model: nn.Module
     streams: Streams
+    lr: float | None = None
+    weight_decay: float | None = None
 
 
 def check_share(method: Method, settings: TrainSettings, *, saves: bool) -> int:
@@ -63,7 +70,7 @@ def share_of(order: EpochBatches) -> EpochBatches:
     return EpochBatches(np.concatenate(parts), sizes[sizes > 0])
 
 
-def draw_epoch(run: Drawing, settings: TrainSettings) -> tuple[EpochBatches, dict[str, np.ndarray]]:
+def draw_epoch(run: Run, settings: TrainSettings) -> tuple[EpochBatches, dict[str, np.ndarray]]:
     """Return the rows of the next epoch that this process takes, and the draws for them."""
     order = share_of(
         run.method.order(
@@ -81,7 +88,7 @@ def agree(model: nn.Module, losses: Sequence[Tensor]) -> Tensor:
     return together
 
 
-def draws_of(run: Drawing, order: EpochBatches) -> dict[str, np.ndarray]:
+def draws_of(run: Run, order: EpochBatches) -> dict[str, np.ndarray]:
     """Return the method's draws, and which view of every row and partner is read, where inputs have several.
 
     Views have a stream of their own, and partners' are drawn even if there are none: every method sees the same views.

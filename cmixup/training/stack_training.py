@@ -3,42 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from cmixup.batch import Batch
-from cmixup.data import RegressionData
 from cmixup.handle import SearchCallback, Training
 from cmixup.label_scaling import LabelScaling
-from cmixup.methods.base import Method
 from cmixup.metrics import score
 from cmixup.model_stack import ModelStack, stack_modules
 from cmixup.order import EpochBatches
-from cmixup.seeding import Streams
 from cmixup.training.checkpoint import random_state, set_random_state
 from cmixup.training.loader import BatchLoader
 from cmixup.training.predict import predict
 from cmixup.training.settings import TrainSettings
-from cmixup.training.share import agree
-
-
-@dataclass
-class Run:
-    """One run of a stack: its data, its method, its freshly initialised model and its random streams.
-
-    `lr` and `weight_decay` replace those of the settings, so that runs of several rates train as one stack.
-    """
-
-    data: RegressionData
-    method: Method
-    model: nn.Module
-    streams: Streams
-    lr: float | None = None
-    weight_decay: float | None = None
+from cmixup.training.share import Run, agree
 
 
 class StackTraining(Training):

@@ -7,7 +7,8 @@ import math
 import pytest
 import torch
 
-from cmixup.methods.drnn import DRNN, DomainClassifier, Reverse, cross_entropy
+from cmixup.backbone import mlp
+from cmixup.methods.drnn import DRNN, cross_entropy, reverse
 from cmixup.seeding import torch_seed
 from models.fcn3 import FCN3
 from tests.helpers import assert_states_equal, epoch_batches, fitted, make_data, make_run, make_stack
@@ -16,15 +17,15 @@ from tests.helpers import assert_states_equal, epoch_batches, fitted, make_data,
 @pytest.mark.parametrize("c", [1.0, 0.25, 0.0])
 def test_the_gradient_is_reversed_for_the_features_only(c: float) -> None:
     with torch_seed(0):
-        classifier, features = DomainClassifier(6, 3, 8), torch.randn(12, 6, requires_grad=True)
+        classifier, features = mlp(6, 8, 8, 3), torch.randn(12, 6, requires_grad=True)
     place = torch.arange(12) % 3
     wanted = [features, *classifier.parameters()]
     plain = torch.autograd.grad(cross_entropy(classifier(features), place), wanted)
-    ours = torch.autograd.grad(cross_entropy(classifier(Reverse.apply(features, c)), place), wanted)
+    ours = torch.autograd.grad(cross_entropy(classifier(reverse(features, c)), place), wanted)
     assert plain[0].abs().sum() > 0
     assert torch.equal(ours[0], -c * plain[0])
     assert all(torch.equal(a, b) for a, b in zip(ours[1:], plain[1:], strict=True))
-    assert torch.equal(Reverse.apply(features, c), features)
+    assert torch.equal(reverse(features, c), features)
 
 
 def test_the_loss_is_the_risk_plus_the_weighted_cross_entropy() -> None:

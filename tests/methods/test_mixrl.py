@@ -13,7 +13,7 @@ from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
 from cmixup.methods.erm import ERM
 from cmixup.methods.mixrl import MixRL
-from cmixup.methods.mixrl_search import PolicySearch, make_policy, policy_loss
+from cmixup.methods.mixrl_search import PolicySearch, policy_loss
 from cmixup.order import EpochBatches, shuffled
 from cmixup.pairing.neighbours import Neighbours
 from cmixup.seeding import Streams
@@ -147,11 +147,6 @@ def test_without_reward_the_gradient_is_that_of_the_entropy() -> None:
     torch.testing.assert_close(gradient(policy_loss(log_pi, chosen, torch.tensor(2.0), 0.0)), expected)
 
 
-def test_the_policy_network_has_five_layers() -> None:
-    sizes = [tuple(p.shape) for p in make_policy(6, 7).parameters() if p.ndim == 2]
-    assert sizes == [(100, 6), (100, 100), (100, 100), (100, 100), (7, 100)]
-
-
 def test_every_step_of_the_search_starts_from_the_same_weights() -> None:
     """Predictors that went on from each other would have had sixty steps in the end, and would be as good."""
     method, longer = composed("mixrl", outer=30, n_in=2), composed("mixrl", outer=3, n_in=60)
@@ -221,6 +216,9 @@ def test_predictors_start_anew_with_every_step(seeds: tuple[int, ...]) -> None:
     runs = [make_run(composed("mixrl", **FAST), seed) for seed in seeds]
     training = make_training(runs)
     search = PolicySearch(training.method.search, training.method, training)
+    n_features, n_options = search.features.shape[-1], len(search.pairings[0].options)
+    sizes = [tuple(p.shape) for p in search._make_policy().parameters() if p.ndim == 2]
+    assert sizes == [(100, n_features), (100, 100), (100, 100), (100, 100), (n_options, 100)]
     _, orders, draws = search._draw([np.arange(48) for _ in runs], torch.zeros(len(runs), 48, 7))
     scores = []
     for _ in range(2):

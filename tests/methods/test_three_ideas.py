@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -17,7 +17,11 @@ from cmixup.errors import InputError
 from cmixup.methods.base import Method, squared_error
 from cmixup.methods.erm import ERM
 from cmixup.methods.mix import Mix
+from cmixup.methods.resample import Resample
+from cmixup.mixing.automix import AutoMix
+from cmixup.mixing.base import Mixing
 from cmixup.mixing.lam import Beta
+from cmixup.mixing.puzzlemix import PuzzleMix
 from cmixup.pairing.label import LabelDistance
 from cmixup.training.trainer import Run, train
 from tests.helpers import (
@@ -114,6 +118,31 @@ def test_a_pairing_that_gives_no_partners_is_named() -> None:
 
     with pytest.raises(InputError, match="pairing Forgetful gave no partners"):
         train_one(Mix(Forgetful(), Beta(0.5)), 0)
+    with pytest.raises(InputError, match="method Resample needs the rows of the draw 'partner'"):
+        train_one(Resample(Forgetful(), Beta(0.5)), 0)
+
+
+@pytest.mark.parametrize("mixing", [AutoMix(1), PuzzleMix()])
+def test_a_mixing_without_partners_is_named(mixing: Mixing) -> None:
+    batch = Batch(torch.zeros(2, 1, 8, 8), torch.zeros(2, 1), torch.zeros(2), draws={"lam": torch.ones(2)})
+    stack, loss = cast("Any", None), cast("Any", None)
+    with pytest.raises(InputError, match=f"mixing {type(mixing).__name__} needs the rows of the draw 'partner'"):
+        mixing.step(loss, stack, batch)
+    with pytest.raises(InputError, match="mixing X needs the rows of the draw 'other_partner'"):
+        batch.rows("other", "mixing X")
+
+
+@pytest.mark.parametrize("layer", ["input", "hidden"])
+def test_a_transformation_that_returns_another_shape_is_named(layer: str) -> None:
+    class Narrow(Noise):  # type: ignore[misc, valid-type]
+        def forward(self, state: Any, rows: Batch, rng: Any) -> Any:
+            return state[..., :1]
+
+    for method in (ERM(Narrow(0.1), layer), Mix(LabelDistance(0.3), Beta(0.5), layer, transform=Narrow(0.1))):
+        with pytest.raises(
+            InputError, match=r"transform Narrow must return a state of shape \(\d+, \d+\), got \(\d+, 1\)"
+        ):
+            train_one(method, 0)
 
 
 def test_one_bandwidth_is_cmixup_and_each_has_its_own_kernel() -> None:

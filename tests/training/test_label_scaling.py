@@ -16,7 +16,7 @@ from cmixup.groups import Means
 from cmixup.label_scaling import LabelScaling
 from cmixup.methods.base import Method
 from cmixup.methods.coral import coral
-from cmixup.methods.drnn import DRNN, Reverse, cross_entropy
+from cmixup.methods.drnn import DRNN, cross_entropy, reverse
 from cmixup.methods.erm import ERM
 from cmixup.methods.group_dro import GroupDRO
 from cmixup.methods.ib_irm import ib_irm
@@ -196,7 +196,7 @@ def old_loss(method: Method, mean: Tensor, std: Tensor) -> Callable[[nn.Module, 
         assert isinstance(method, DRNN)
         features = model.features(batch.x)  # type: ignore[operator]
         risk = (standard(model.head(features)) - standard(batch.y)).square().mean(dim=(-2, -1))  # type: ignore[operator]
-        logits = method.classifier(Reverse.apply(features, method.factor))  # type: ignore[no-untyped-call]
+        logits = method.classifier(reverse(features, method.factor))
         return risk + method.weight * cross_entropy(logits, method.domain_index(batch.domain))
 
     return adversarial if isinstance(method, DRNN) else penalised

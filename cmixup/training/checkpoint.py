@@ -65,11 +65,13 @@ class Checkpoints:
         A file that cannot be read is set aside, and a line says so.
 
         Raises:
-            InputError: the file is of another origin, and `any_origin` is not given.
+            InputError: the file is of another version of this code, or of another origin and `any_origin` is not given.
         """
         path = self.path(seeds)
         state = read_checkpoint(path)
-        if state is None or [state.get(name) for name in ("format", "key", "seeds")] != [FORMAT, self.key, list(seeds)]:
+        if state is not None and state.get("format") != FORMAT:
+            raise InputError(f"{path} was saved by another version of this code: rerun=true trains from the start")
+        if state is None or [state.get(name) for name in ("key", "seeds")] != [self.key, list(seeds)]:
             return None
         before, now = state.get("origin", {}), self._origin(data)
         differ = [name for name in sorted({*before, *now}) if before.get(name) != now.get(name)]

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from cmixup.batch import Batch
 from cmixup.errors import InputError
 from cmixup.methods.erm import ERM
-from cmixup.training.checkpoint import RESUME_FILE, Checkpoints
+from cmixup.training.checkpoint import FORMAT, RESUME_FILE, Checkpoints
 from cmixup.training.trainer import Run, RunResult, train
 from tests.helpers import METHODS, assert_states_equal, make_data, make_run, settings
 
@@ -127,6 +127,18 @@ def test_the_state_of_another_run_is_left_alone(key: str, seeds: tuple[int, ...]
         checkpoints=checkpoints(tmp_path, 1, key),
     )
     assert heard == [1, 2, 3]
+
+
+def test_the_state_of_another_version_is_refused_in_a_line_and_stays(tmp_path: Path) -> None:
+    where = checkpoints(tmp_path)
+    train([make_run(ERM(), 0)], settings(epochs=2), checkpoints=where)
+    state = torch.load(where.path([0]), weights_only=True)
+    for old in ({**state, "format": FORMAT - 1}, {key: value for key, value in state.items() if key != "format"}):
+        torch.save(old, where.path([0]))
+        before = where.path([0]).read_bytes()
+        with pytest.raises(InputError, match=r"^[^\n]*resume\.pt was saved by another version of this code: rerun=true"):
+            train([make_run(ERM(), 0)], settings(epochs=2), checkpoints=where)
+        assert where.path([0]).read_bytes() == before
 
 
 def test_a_run_that_only_had_to_be_scored_is_scored(tmp_path: Path) -> None:

@@ -136,7 +136,9 @@ def test_the_state_of_another_version_is_refused_in_a_line_and_stays(tmp_path: P
     for old in ({**state, "format": FORMAT - 1}, {key: value for key, value in state.items() if key != "format"}):
         torch.save(old, where.path([0]))
         before = where.path([0]).read_bytes()
-        with pytest.raises(InputError, match=r"^[^\n]*resume\.pt was saved by another version of this code: rerun=true"):
+        with pytest.raises(
+            InputError, match=r"^[^\n]*resume\.pt was saved by another version of this code: rerun=true"
+        ):
             train([make_run(ERM(), 0)], settings(epochs=2), checkpoints=where)
         assert where.path([0]).read_bytes() == before
 

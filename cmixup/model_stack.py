@@ -77,6 +77,26 @@ class ModelStack:
         """Load the remembered weights into the model; the optimiser stays as it is."""
         self.model.load_state_dict(self._best)
 
+    def take(self, other: ModelStack, places: Sequence[int]) -> None:
+        """Go on with the weights, the remembered ones and the optimiser's state of some models of another stack.
+
+        Args:
+            other: a larger stack of the same class of models.
+            places: E places there, two or more, as a stack of one has no axis of models.
+        """
+        index = torch.tensor(places, device=self.device)
+        theirs = other.model.state_dict()
+        for name, value in self.model.state_dict().items():
+            value.copy_(theirs[name][index])
+            self._best[name].copy_(other._best[name][index])
+        self.optimizer.take(other.optimizer, index)
+
+    def put_best(self, other: ModelStack, places: Sequence[int]) -> None:
+        """Remember at `places` what another stack of as many models remembers; nothing to do where it is this one."""
+        if other is not self:
+            for name, value in self._best.items():
+                value[torch.tensor(places, device=self.device)] = other._best[name]
+
     def best_weights(self, place: int) -> dict[str, Tensor]:
         """Return the remembered weights of the model at `place`, on the CPU; they load into a model of its class."""
         chosen = {name: value if self.size == 1 else value[place] for name, value in self._best.items()}

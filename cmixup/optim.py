@@ -57,6 +57,11 @@ class Optimizer:
         for mine, given in zip(self._tensors(), state["state"], strict=True):
             mine.copy_(given)
 
+    def take(self, other: Optimizer, places: Tensor) -> None:
+        """Go on with the state of some models of a stack, `places: (E,)` of an optimiser of the same kind."""
+        for mine, given in zip(self._tensors(), other._tensors(), strict=True):
+            mine.copy_(given if mine.shape == given.shape else given[places])
+
     def _tensors(self) -> list[Tensor]:
         return []
 

@@ -33,6 +33,7 @@ class TrainSettings:
         lr_decay_every: ... after every so many epochs (`torch.optim.lr_scheduler.StepLR`).
         label_scaling: "none", "centre", "standard" or "loss", see `cmixup.label_scaling.FORMS`. Scores, predictions and
             bandwidths are in the label's unit with each; the training loss is not.
+        patience: a run ends after this many epochs without a better selection score; None trains all epochs.
     """
 
     epochs: int
@@ -47,10 +48,13 @@ class TrainSettings:
     lr_decay: float = 1.0
     lr_decay_every: int = 1
     label_scaling: str = "none"
+    patience: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "eval_batch_size", "lr_decay_every"):
             check_count(name, getattr(self, name), 1, most=MOST)
+        if self.patience is not None:
+            check_count("patience", self.patience, 1, most=MOST)
         for split in self.track:
             check_choice("track", split, ("train", "test"))
         check_optimizer(self.optimizer, self.lr, self.weight_decay)

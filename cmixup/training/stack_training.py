@@ -46,7 +46,8 @@ class StackTraining(Training):
         resumed: bool = False,
         on_search: SearchCallback | None = None,
     ):
-        self.settings, self.resumed, self.on_search = settings, resumed, on_search
+        self.runs, self.settings, self.device = list(runs), settings, device
+        self.resumed, self.on_search = resumed, on_search
         self.data, self.methods = [run.data for run in runs], [run.method for run in runs]
         self.streams = [run.streams for run in runs]
         self.rates = [settings.lr if run.lr is None else run.lr for run in runs]
@@ -59,6 +60,19 @@ class StackTraining(Training):
         self.rows: dict[str, BatchLoader] = {}
         for name in ("train", "val", *settings.track):
             self.load(name)
+
+    @property
+    def divisible(self) -> bool:
+        """Whether some of the runs can go on alone: the methods hold nothing that was made for the whole stack."""
+        held = [*self.method.parameters(), *self.method.buffers()]
+        return self.stack.size > 2 and not held and all(method.shareable for method in self.methods)
+
+    def part(self, places: Sequence[int]) -> StackTraining:
+        """Return the training of some of the runs, two or more, which goes on where they are."""
+        part = StackTraining([self.runs[place] for place in places], self.settings, self.device, resumed=True)
+        part.method.begin(part)
+        part.models.take(self.models, places)
+        return part
 
     def load(self, split: str) -> None:
         """Bring a split of all runs to the device, unless it is there."""

@@ -38,6 +38,8 @@ class TrainState:
         best_epoch: `(E,)` int64, the epoch it was reached in; 0 if there was none.
         history: for each run a dict an epoch.
         failed: by the place of a run that has failed: epoch, step and the number in question.
+        going: the places of the runs that the stack has left, in order; what is noted is of these.
+        ended: those that have run out of patience: nothing that follows is noted of them.
     """
 
     epoch: int
@@ -46,12 +48,15 @@ class TrainState:
     best_epoch: Tensor
     history: list[list[dict[str, float]]]
     failed: dict[int, tuple[int, int, str]] = field(default_factory=dict)
+    going: list[int] = field(default_factory=list)
+    ended: list[int] = field(default_factory=list)
 
     @classmethod
     def start(cls, size: int, worst: float) -> TrainState:
         """Return the state before the first epoch; `worst` is a score that every finite one beats."""
         best = torch.full((size,), worst, dtype=torch.float64)
-        return cls(0, 0.0, best, torch.zeros(size, dtype=torch.int64), [[] for _ in range(size)])
+        none = torch.zeros(size, dtype=torch.int64)
+        return cls(0, 0.0, best, none, [[] for _ in range(size)], going=list(range(size)))
 
     def begin_epoch(self, epoch: int, selects_from: int, worst: float) -> None:
         """Forget the best scores, not their weights, where `epoch` is the first whose weights may be selected."""
@@ -61,31 +66,50 @@ class TrainState:
     def note_losses(self, epoch: int, losses: Tensor) -> None:
         """Note the first step of each run whose training loss is not finite; `losses: (steps, E)`."""
         bad = ~torch.isfinite(losses)
-        for place in torch.nonzero(bad.any(dim=0)).flatten().tolist():
-            step = int(bad[:, place].int().argmax()) + 1
-            self.failed.setdefault(place, (epoch, step, "the training loss"))
+        for k in torch.nonzero(bad.any(dim=0)).flatten().tolist():
+            step = int(bad[:, k].int().argmax()) + 1
+            self._fail(k, (epoch, step, "the training loss"))
 
     def note_epoch(self, epoch: int, score: Tensor, better: Tensor, columns: Mapping[str, Tensor]) -> None:
         """Note the end of an epoch: the selection score of each run, where it is better, and a row of every history.
 
         `score`, `better` and each of `columns` are `(E,)`.
         """
-        self.epoch = epoch
-        self.best = torch.where(better, score, self.best)
-        self.best_epoch[better] = epoch
-        for place, history in enumerate(self.history):
-            history.append({"epoch": epoch, **{name: float(values[place]) for name, values in columns.items()}})
+        self.epoch, places = epoch, torch.tensor(self.going)
+        self.best[places[better]] = score[better]
+        self.best_epoch[places[better]] = epoch
+        for k, place in enumerate(self.going):
+            if place not in self.ended:
+                row = {"epoch": epoch, **{name: float(values[k]) for name, values in columns.items()}}
+                self.history[place].append(row)
 
     def note_predictions(self, epoch: int, steps: int, prediction: Tensor) -> None:
         """Note the runs with a validation prediction that is not finite; `prediction: (..., N, d_y)`."""
-        finite = torch.isfinite(prediction).reshape(len(self.history), -1).all(dim=1)
-        for place in torch.nonzero(~finite).flatten().tolist():
-            self.failed.setdefault(place, (epoch, steps, "a prediction on val"))
+        finite = torch.isfinite(prediction).reshape(len(self.going), -1).all(dim=1)
+        for k in torch.nonzero(~finite).flatten().tolist():
+            self._fail(k, (epoch, steps, "a prediction on val"))
+
+    def end_impatient(self, patience: int | None, selects_from: int) -> None:
+        """End the runs without a better score in `patience` epochs, of those that may be selected."""
+        if patience is None:
+            return
+        waited = self.epoch - self.best_epoch.clamp_min(selects_from - 1)
+        late = [place for place in self.going if waited[place] >= patience]
+        self.ended += [place for place in late if place not in self.ended]
 
     @property
-    def all_failed(self) -> bool:
-        """Whether no run is left."""
-        return len(self.failed) == len(self.history)
+    def left(self) -> list[int]:
+        """The places of the runs that have neither failed nor ended."""
+        return [place for place in self.going if place not in self.failed and place not in self.ended]
+
+    @property
+    def open(self) -> Tensor:
+        """Which of the runs that the stack has left may still have a better epoch, `(len(going),)` bool."""
+        return torch.tensor([place not in self.ended for place in self.going])
+
+    def _fail(self, k: int, where: tuple[int, int, str]) -> None:
+        if self.going[k] not in self.ended:
+            self.failed.setdefault(self.going[k], where)
 
     def failure(self, place: int, selection: str) -> Failure | None:
         """Return why the run at `place` has failed, if so; a run without any finite `selection` score has, too."""

@@ -154,9 +154,8 @@ def _train_stack(
         run.method.fit(run.data, run.model, None if saved else run.streams)
     if on_start:
         on_start(seeds)
-    training = StackTraining(runs, settings, device, resumed=saved is not None, on_search=on_search)
-    method, stack = training.method, training.models
-    method.begin(training)
+    whole = training = StackTraining(runs, settings, device, resumed=saved is not None, on_search=on_search)
+    training.method.begin(training)
     metric = metric_of(training.selection)
     state = TrainState.start(len(runs), metric.worst)
 
@@ -166,12 +165,12 @@ def _train_stack(
             state = TrainState(**saved["train"])
             started -= state.seconds
         for epoch in range(state.epoch + 1, settings.epochs + 1):
-            state.begin_epoch(epoch, method.selects_from, metric.worst)
+            state.begin_epoch(epoch, training.method.selects_from, metric.worst)
             # Rates come first, since RC-Mixup takes steps while its epoch is drawn.
-            stack.optimizer.lr = [settings.lr_at(epoch, lr) for lr in training.rates]
-            orders, draws = zip(*(draw_epoch(run, settings) for run in runs), strict=True)
+            training.models.optimizer.lr = [settings.lr_at(epoch, lr) for lr in training.rates]
+            orders, draws = zip(*(draw_epoch(run, settings) for run in training.runs), strict=True)
             losses = training.run_epoch(orders, draws)
-            losses = losses.reshape(len(losses), len(runs)).double().cpu()
+            losses = losses.reshape(len(losses), len(training.runs)).double().cpu()
             state.note_losses(epoch, losses)
 
             scores = {}
@@ -180,23 +179,26 @@ def _train_stack(
                 if name == "val":
                     state.note_predictions(epoch, len(losses), prediction)
                 scores[name] = training.score(name, prediction)
-            better = metric.better(scores["val"], state.best)
-            stack.keep_best(better.to(device))
+            better = metric.better(scores["val"], state.best[state.going]) & state.open
+            training.models.keep_best(better.to(device))
             curves = {f"{name}_{training.selection}": values for name, values in scores.items()}
             state.note_epoch(epoch, scores["val"], better, {"train_loss": losses.mean(dim=0), **curves})
             training.end_epoch(epoch, scores["val"])
+            state.end_impatient(settings.patience, training.method.selects_from)
             state.seconds = time.perf_counter() - started
             if checkpoints and (epoch % checkpoints.every == 0 or epoch == settings.epochs):
                 checkpoints.save(seeds, {"train": vars(state), **training.state_dict()}, _checksums(runs))
             if on_epoch:
                 on_epoch(epoch, [history[-1] for history in state.history])
-            if state.all_failed:
+            if not state.left:
                 break
+            training = _without_ended(training, whole, state, saves=checkpoints is not None)
 
-        stack.load_best()
-        unstack_modules(method, [run.method for run in runs])
-        predictions = _predict_all(training)
-        training.rows.clear()  # a method may have kept the training
+        whole.models.put_best(training.models, state.going)
+        whole.models.load_best()
+        unstack_modules(training.method, training.methods)
+        predictions = _predict_all(whole)
+        whole.rows.clear()  # a method may have kept the training
 
     seconds = (time.perf_counter() - started) / len(runs)
     failures = [state.failure(e, training.selection) for e in range(len(runs))]
@@ -209,12 +211,26 @@ def _train_stack(
             seconds=seconds,
             stack=len(runs),
             diagnostics=run.method.diagnostics(),
-            state_dict=stack.best_weights(e),
+            state_dict=whole.models.best_weights(e),
             failure=failures[e],
-            label_scaling=stack.labels.facts(e),
+            label_scaling=whole.models.labels.facts(e),
         )
         for e, run in enumerate(runs)
     ]
+
+
+def _without_ended(training: StackTraining, whole: StackTraining, state: TrainState, *, saves: bool) -> StackTraining:
+    """Return the training of the runs that are left, once they are half of the stack or fewer.
+
+    What `saves` goes on with all, as a checkpoint is of a whole stack.
+    """
+    left = state.left
+    if saves or not 1 < len(left) <= len(state.going) // 2 or not training.divisible:
+        return training
+    whole.models.put_best(training.models, state.going)
+    part = training.part([state.going.index(place) for place in left])
+    state.going = left
+    return part
 
 
 def _checksums(runs: Sequence[Run]) -> dict[str, str]:

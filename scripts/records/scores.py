@@ -73,9 +73,8 @@ def score(name: str, kept: Scored, std: Sequence[float] = (1.0,)) -> float:
         kept: what it is computed from.
         std: standard deviations of the targets, the unit of "nrmse".
     """
-    if name == "nrmse":
-        error = (kept.prediction[""].astype(np.float64) - kept.target.astype(np.float64)) / np.array(std)
-        return float(np.sqrt(np.square(error).mean())) if np.isfinite(error).all() else math.inf
+    if name.startswith("nrmse"):
+        return study_error(name, kept, np.array(std))
     over, metric = next(((p, name.removeprefix(p)) for p in ("worst_", "mean_") if name.startswith(p)), ("", name))
     by_length = sorted(METRICS, key=len, reverse=True)
     base = next(m for m in by_length if metric == m or metric.startswith(f"{m}_"))
@@ -89,6 +88,25 @@ def score(name: str, kept: Scored, std: Sequence[float] = (1.0,)) -> float:
     if over == "mean_":
         return math.fsum(each) / len(each)
     return min(each) if base == "r" else max(each)
+
+
+def study_error(name: str, kept: Scored, std: np.ndarray) -> float:
+    """Return an error of the study, in standard deviations of the label; see `scripts.study.score`."""
+    y, f = kept.target.astype(np.float64), kept.prediction[""].astype(np.float64)
+    squares = ((f - y) / std) ** 2
+    if not np.isfinite(squares).all():
+        return math.inf
+    if name == "nrmse_worst":
+        large = [d for d in np.unique(kept.domain) if (kept.domain == d).sum() >= 30]
+        return float(max(np.sqrt(squares[kept.domain == d].mean()) for d in large))
+    if name == "nrmse":
+        return float(np.sqrt(squares.mean()))
+    targets = []
+    for own, label in zip(squares.T, y.T, strict=True):
+        low, width = label.min(), (label.max() - label.min()) or 1.0
+        tenths = np.array([min(int(10 * (value - low) / width), 9) for value in label])
+        targets.append(np.mean([own[tenths == tenth].mean() for tenth in range(10) if (tenths == tenth).any()]))
+    return math.sqrt(float(np.mean(targets)))
 
 
 def differences(report: Report, kept: Mapping[str, Scored]) -> Iterator[str]:

@@ -18,8 +18,8 @@ from scripts.driver.cli import user_errors
 from scripts.driver.words import OUT, parse_words
 from scripts.records.experiment import RESULTS
 from scripts.study.advise import advise
+from scripts.study.protocols import FOLDER, RULES, load_rules
 from scripts.study.published import copy
-from scripts.study.rules import FOLDER, RULES, load_rules
 from scripts.study.work import train_missing
 
 KEYS = {

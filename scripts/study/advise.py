@@ -13,8 +13,8 @@ from scripts.driver.job import plan
 from scripts.records.stats import clustered
 from scripts.records.tables import interval_text
 from scripts.study.effects import BASE, effects, mean_error, scores_of
+from scripts.study.protocols import load_protocol1
 from scripts.study.published import read
-from scripts.study.rules import load_rules
 
 
 def advise(table: str, target: str, options: Sequence[str] = ()) -> str:
@@ -46,7 +46,7 @@ def expected() -> str:
     Raises:
         InputError: fewer than two tables are published.
     """
-    rules = load_rules()
+    rules = load_protocol1()
     scores = scores_of(read(rules), "all")
     each = effects(scores, "cmixup")
     percent = [100 * effect.interval.mean / mean_error(scores[name][BASE]) for name, effect in each.items()]

@@ -12,7 +12,8 @@ from scripts.records.names import method_title
 from scripts.records.tables import interval_text
 from scripts.study.effects import BASE, Effect, Scores, effects, least, mean_error, over_tables, scores_of, sign_test
 from scripts.study.names import CONTROL, DECIMALS, heading, title, validated
-from scripts.study.rules import HELD_SHARE, TRAIN_SHARE, Condition, Rules
+from scripts.study.protocols import Protocol1
+from scripts.study.rules import HELD_SHARE, TRAIN_SHARE, Condition
 
 Record = Mapping[str, Any]
 OVERLAP = HELD_SHARE / TRAIN_SHARE  # test rows for each training row, of splits that redraw all rows of a table
@@ -22,7 +23,7 @@ GAINS = (5, 1)  # percent of ERM's error
 
 
 def items(
-    records: Sequence[Record], rules: Rules, small: Sequence[Record], other: Rules, *, brief: bool = False
+    records: Sequence[Record], rules: Protocol1, small: Sequence[Record], other: Protocol1, *, brief: bool = False
 ) -> list[str]:
     """Return the sentences on what limits the study, those that have numbers to say.
 
@@ -56,7 +57,7 @@ def verdicts(each: Mapping[str, Effect], level: float) -> tuple[int, int]:
     return found.count("win"), found.count("loss")
 
 
-def overlap(scores: Scores, rules: Rules) -> str:
+def overlap(scores: Scores, rules: Protocol1) -> str:
     """Return what is left of wins and losses on all rows if the splits' overlap is allowed for; "" without any pair."""
     methods = mixing(rules.methods)
     plain = [verdicts(effects(scores, method), rules.level) for method in methods]
@@ -90,7 +91,7 @@ def excluded(scores: Scores, methods: Iterable[str], gain: float, overlapping: f
     return sum(found), len(found)
 
 
-def power(scores: Scores, rules: Rules) -> str:
+def power(scores: Scores, rules: Protocol1) -> str:
     """Return what no win on all rows excludes, with the correction for overlap and without; "" without any pair."""
     methods = mixing(rules.methods)
     counts = {gain: (excluded(scores, methods, gain, OVERLAP), excluded(scores, methods, gain)) for gain in GAINS}
@@ -132,7 +133,7 @@ def epochs(records: Sequence[Record], method: str, by_name: bool = False) -> str
     )
 
 
-def validation(rules: Rules) -> str:
+def validation(rules: Protocol1) -> str:
     """Return how large validation is where training rows are few."""
     few = [(c.train_rows, c) for c in rules.conditions if c.train_rows is not None]
     if not few:
@@ -163,7 +164,7 @@ def processors(records: Iterable[Record]) -> str:
     )
 
 
-def other_side(records: Sequence[Record], rules: Rules, small: Sequence[Record], other: Rules) -> str:
+def other_side(records: Sequence[Record], rules: Protocol1, small: Sequence[Record], other: Protocol1) -> str:
     """Return where a method that mixes helps on more tables than chance explains, and what small validation leaves."""
     tried = {
         (condition, method): effects(scores_of(records, condition.name), method)
@@ -184,7 +185,7 @@ def other_side(records: Sequence[Record], rules: Rules, small: Sequence[Record],
     return f"**{how_many} {'is' if len(lines) == 1 else 'are'} on the other side**: {'; '.join(lines)}."
 
 
-def _again(condition: Condition, method: str, small: Sequence[Record], other: Rules) -> str:
+def _again(condition: Condition, method: str, small: Sequence[Record], other: Protocol1) -> str:
     for again in other.conditions:
         each = effects(scores_of(small, again.name), method)
         if training(again) == training(condition) and each:

@@ -28,8 +28,9 @@ from scripts.study.effects import (
     sign_test,
 )
 from scripts.study.names import CONTROL, DECIMALS, heading, title
+from scripts.study.protocols import COMMITS, SMALL, Protocol1, load_protocol1
 from scripts.study.published import FOLDER, read
-from scripts.study.rules import COMMITS, SMALL, TRAIN_SHARE, Rules, load_rules
+from scripts.study.rules import TRAIN_SHARE
 
 Record = Mapping[str, Any]
 SUMMARY = ("method", "tables", "wins", "losses", "below 0 (sign test)", "median effect", "mean effect")
@@ -53,13 +54,13 @@ def figures() -> dict[str, Figure]:
     return {"study/ranks.png": figure} if figure else {}
 
 
-def published() -> tuple[list[dict[str, Any]], Rules, list[dict[str, Any]], Rules]:
+def published() -> tuple[list[dict[str, Any]], Protocol1, list[dict[str, Any]], Protocol1]:
     """Return the published records of the study and its rules, then those with small validation."""
-    rules, other = load_rules(), load_rules(SMALL)
+    rules, other = load_protocol1(), load_protocol1(SMALL)
     return read(rules), rules, read(other), other
 
 
-def parts(records: Sequence[Record], rules: Rules, small: Sequence[Record], other: Rules) -> dict[str, str]:
+def parts(records: Sequence[Record], rules: Protocol1, small: Sequence[Record], other: Protocol1) -> dict[str, str]:
     """Return what is filled into the page, by its place; what has no record is empty.
 
     Args:
@@ -91,7 +92,7 @@ def parts(records: Sequence[Record], rules: Rules, small: Sequence[Record], othe
     }  # fmt: skip
 
 
-def _origin(records: Sequence[Record], rules: Rules) -> dict[str, str]:
+def _origin(records: Sequence[Record], rules: Protocol1) -> dict[str, str]:
     commits = ", ".join(sorted({record["commit"][:7] for record in records if record.get("commit")}))
     cells = f"{len(records)} of {len(rules.cells())}"
     return {"fixed": COMMITS[rules.name], "sha": rules.checksum[:12], "commits": commits, "cells": cells}
@@ -105,7 +106,7 @@ def counts(each: Mapping[str, Effect], level: float) -> list[str]:
     return [str(len(each)), wins, losses, f"{below} (p {p:.2g})", interval_text(over_tables(each), DECIMALS)]
 
 
-def erm_changes(records: Sequence[Record], rules: Rules, small: Sequence[Record], other: Rules) -> str:
+def erm_changes(records: Sequence[Record], rules: Protocol1, small: Sequence[Record], other: Protocol1) -> str:
     """Return by how many percent ERM's error is higher with small validation, mean over tables and its interval."""
     found = []
     for condition in other.conditions:
@@ -137,7 +138,7 @@ def cost(records: Sequence[Record]) -> str:
 
 
 def headline(
-    records: Sequence[Record], rules: Rules, small: Sequence[Record], other: Rules, method: str = "cmixup"
+    records: Sequence[Record], rules: Protocol1, small: Sequence[Record], other: Protocol1, method: str = "cmixup"
 ) -> str:
     """Return what README says: wins and losses of a method against ERM under every condition that has records."""
     body = []
@@ -159,7 +160,7 @@ def headline(
     return "\n".join([*lines, *([""] if said else []), *(f"- {line}" for line in said)])
 
 
-def others(records: Sequence[Record], rules: Rules, method: str) -> str:
+def others(records: Sequence[Record], rules: Protocol1, method: str) -> str:
     """Return a sentence on how often the other methods that mix are better or worse than ERM on all rows."""
     scores = scores_of(records, "all")
     of = [name for name in limits.mixing(rules.methods) if name != method]

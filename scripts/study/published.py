@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,13 +27,16 @@ from scripts.records.published import (
     published_reports,
     write_reports,
 )
-from scripts.study.rules import RULES, Rules
+from scripts.study.cell import PARTS, Asked, Ended
+from scripts.study.effects import BASE
+from scripts.study.protocols import RULES, WEIGHTS
+from scripts.study.rules import Rules, Run
 
 FOLDER = RESULTS / "study"
 NRMSE = "nrmse"
 OF_CELL = ("table", "condition", "method")
 OF_RUN = ("experiment", "dataset", "model", "method", "preset", "options", "seed", "run", "words", "scores", "facts",
-          "best_epoch")  # fmt: skip
+          "best_epoch", "split")  # fmt: skip
 
 Record = dict[str, Any]
 Key = tuple[str, str, str]
@@ -43,54 +47,65 @@ def experiment_of(rules: Rules) -> str:
     return "study" if rules.name == RULES.stem else f"study_{rules.name}"
 
 
-def to_runs(
-    record: Mapping[str, Any], predictions: Sequence[np.ndarray], targets: Sequence[np.ndarray], rules: Rules
-) -> list[tuple[Record, Parts | None]]:
-    """Return a cell's seeds and trials as reports of runs, those of seeds with their predictions.
+def to_runs(record: Mapping[str, Any], predictions: Sequence[Parts], rules: Rules) -> list[tuple[Record, Parts | None]]:
+    """Return a cell's runs and trials as reports of runs, those of runs with their predictions.
 
     Args:
         record: of the cell.
-        predictions, targets: of the test rows of each seed, `(n, d_y)`.
+        predictions: of each of its runs.
         rules: of the study.
     """
     table, condition, method = key_of_record(record)
     own = {"experiment": experiment_of(rules), "dataset": table, "model": "fcn3", "method": method, "preset": "default"}
     run, shared = f"{own['experiment']}/{table}/{condition}/{method}", dict(record)
-    for key in (*OF_CELL, "options", "trials", "seeds"):
+    for key in (*OF_CELL, "trials", "seeds"):
         shared.pop(key)
-    finals = [
-        {**own, "options": {"condition": condition}, "seed": row["seed"], "run": f"{run}/seed={row['seed']}",
-         "words": record["options"], "scores": {part: {NRMSE: row[part]} for part in ("val", "test")}, "facts": {},
-         "best_epoch": row["best_epoch"], **shared}
-        for row in record["seeds"]
-    ]  # fmt: skip
-    trials = [
-        {**own, "options": {"condition": condition, "trial": k}, "seed": rules.tune_seed,
-         "run": f"{run}/trial={k:02}/seed={rules.tune_seed}", "words": trial["options"],
-         "scores": {"val": {NRMSE: trial["val"]}}, "facts": {}}
-        for k, trial in enumerate(record["trials"])
-    ]  # fmt: skip
-    parts: list[Parts | None] = [
-        {"test": Scored({"": f}, y, np.zeros(len(y), np.uint8))} for f, y in zip(predictions, targets, strict=True)
-    ]
-    return [*zip(finals, parts, strict=True), *((trial, None) for trial in trials)]
+    finals, places = [], Counter[int]()
+    for row in record["seeds"]:
+        split = {} if row["split"] == row["seed"] else {"split": row["split"]}
+        finals.append(
+            {**own, "options": {"condition": condition}, "seed": row["seed"], "run": f"{run}/seed={row['seed']}",
+             "words": row["options"], "scores": {part: _scores(row, part) for part in PARTS}, "facts": {},
+             "best_epoch": row["best_epoch"], **split, **shared}
+        )  # fmt: skip
+    trials = []
+    for trial in record["trials"]:
+        seed, k = trial["seed"], places[trial["seed"]]
+        places[seed] += 1
+        trials.append(
+            {**own, "options": {"condition": condition, "trial": k}, "seed": seed,
+             "run": f"{run}/trial={k:02}/seed={seed}", "words": trial["options"],
+             "scores": {"val": {NRMSE: trial["val"]}}, "facts": {}}
+        )  # fmt: skip
+    return [*zip(finals, predictions, strict=True), *((trial, None) for trial in trials)]
+
+
+def _scores(row: Mapping[str, Any], part: str) -> dict[str, float]:
+    """Return the scores of a part by name: `test` of a row is its `nrmse`, `test_balanced` its `nrmse_balanced`."""
+    return {key.replace(part, NRMSE, 1): value for key, value in row.items() if key.partition("_")[0] == part}
 
 
 def to_record(reports: Iterable[Mapping[str, Any]]) -> Record:
     """Return a cell's record of the reports of its runs, the reverse of `to_runs`."""
-    order = sorted(reports, key=lambda report: (report["options"].get("trial", -1), report["seed"]))
+    order = sorted(reports, key=lambda report: (report["seed"], report["options"].get("trial", -1)))
     finals, trials = [r for r in order if "trial" not in r["options"]], [r for r in order if "trial" in r["options"]]
     first = finals[0]
     return {
         **dict(zip(OF_CELL, key_of(first), strict=True)),
-        "options": first["words"],
-        "trials": [{"options": r["words"], "val": r["scores"]["val"][NRMSE]} for r in trials],
-        "seeds": [
-            {"seed": r["seed"], **{p: r["scores"][p][NRMSE] for p in r["scores"]}, "best_epoch": r["best_epoch"]}
-            for r in finals
-        ],
+        "trials": [{"seed": r["seed"], "options": r["words"], "val": r["scores"]["val"][NRMSE]} for r in trials],
+        "seeds": [_row(r) for r in finals],
         **{key: value for key, value in first.items() if key not in OF_RUN},
     }
+
+
+def _row(report: Mapping[str, Any]) -> Record:
+    """Return what a cell's record says of one run."""
+    each = ((part, name, value) for part, own in report["scores"].items() for name, value in own.items())
+    return {
+        "seed": report["seed"], "split": report.get("split", report["seed"]), "options": report["words"],
+        "best_epoch": report["best_epoch"],
+        **{name.replace(NRMSE, part, 1): value for part, name, value in each},
+    }  # fmt: skip
 
 
 def key_of(report: Mapping[str, Any]) -> Key:
@@ -139,12 +154,36 @@ def write(store: Path, runs: Iterable[tuple[Record, Parts | None]]) -> None:
 
 
 def _check_rows(store: Path, kept: Sequence[tuple[Record, Parts]]) -> None:
-    there: dict[int, np.ndarray] = {}
-    for seeds in read_cells(predictions_file(store, kept[0][0])).values() if kept else ():
-        there |= {seed: parts["test"].target for seed, parts in seeds.items()}
+    there: dict[tuple[str, bool, int], np.ndarray] = {}
+    for name, seeds in read_cells(predictions_file(store, kept[0][0])).items() if kept else ():
+        there |= {(*_rows_of(name), seed): parts["test"].target for seed, parts in seeds.items()}
     for report, parts in kept:
-        if not np.array_equal(there.setdefault(report["seed"], parts["test"].target), parts["test"].target):
+        own = parts["test"].target
+        if not np.array_equal(there.setdefault((*_rows_of(cell_name(report)), report["seed"]), own), own):
             raise InputError(f"{report['run']} has other test rows of {report['dataset']} than {store}")
+
+
+def _rows_of(cell: str) -> tuple[str, bool]:
+    """Return what the test rows of a cell of the predictions depend on beside its seed."""
+    return cell.partition(" ")[0], "condition=grouped" in cell
+
+
+def known_runs(store: Path, rules: Rules, table: str, condition: str) -> dict[Asked, Ended]:
+    """Return how the runs and trials of ERM on a table under a condition ended, which other cells need not train."""
+    found: dict[Asked, Ended] = {}
+    own = [r for r in published_reports(store, [experiment_of(rules)]) if key_of(r) == (table, condition, BASE)]
+    kept: dict[int, dict[str, Scored]] = {}
+    for report in own:
+        if "trial" in report["options"]:
+            found[Run(report["seed"] // WEIGHTS, report["seed"]), tuple(report["words"])] = Ended(
+                {"val": report["scores"]["val"][NRMSE]}, {}
+            )
+            continue
+        kept = kept or read_cells(predictions_file(store, report))[cell_name(report)]
+        row = _row(report)
+        run = Run(row.pop("split"), row.pop("seed"))
+        found[run, tuple(row.pop("options"))] = Ended(row, kept[report["seed"]])
+    return found
 
 
 def copy(source: Path, target: Path, rules: Rules, *, replace: bool = True) -> int:

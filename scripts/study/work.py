@@ -16,7 +16,9 @@ from scripts.driver.job import plan
 from scripts.driver.locks import LOCKS, alone
 from scripts.plan.schedule import Item, train
 from scripts.study.cell import train_cell
-from scripts.study.published import done, to_runs, write
+from scripts.study.effects import BASE
+from scripts.study.protocols import Protocol2
+from scripts.study.published import done, known_runs, to_runs, write
 from scripts.study.rules import Cell, Rules
 
 
@@ -65,11 +67,13 @@ def train_group(folder: Path, cells: Sequence[Cell], rules: Rules, until: float,
         tell: called with what the display shows of them.
     """
     dataset = plan(compose_train(rules.words(cells[0]))).dataset
+    share = isinstance(rules, Protocol2)  # where ERM's trials are every method's
     load = cache(dataset.load)
     for k, cell in enumerate(cells, 1):
         if time.time() > until:
             return
         with alone(folder / LOCKS, " ".join(cell.key)):
             if cell.key not in done(folder, rules):  # another command may have trained it
-                write(folder, to_runs(*train_cell(cell, rules, load, dataset.table.y.std(axis=0)), rules))
+                known = known_runs(folder, rules, *cell.key[:2]) if share and cell.method != BASE else {}
+                write(folder, to_runs(*train_cell(cell, rules, load, dataset.table.y.std(axis=0), known), rules))
         tell(("epoch", k, len(cells), {}))

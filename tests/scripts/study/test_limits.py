@@ -10,8 +10,8 @@ import pytest
 
 from scripts.study import limits, page
 from scripts.study.effects import scores_of
+from scripts.study.protocols import SMALL, Protocol1, load_protocol1
 from scripts.study.published import read
-from scripts.study.rules import SMALL, Rules, load_rules
 
 NOISE = 0.01 * np.array([1.0, -1.0, 2.0, -2.0, 0.5, -0.5, 1.5, -1.5, 0.2, -0.2])  # of the difference, by seed
 
@@ -30,11 +30,11 @@ def record(table: str, method: str, shift: float, condition: str = "all", late: 
 
 
 @pytest.fixture(scope="module")
-def rules() -> Rules:
-    return load_rules()
+def rules() -> Protocol1:
+    return load_protocol1()
 
 
-def test_the_correction_for_overlap_leaves_clear_losses_and_is_said_by_method(rules: Rules) -> None:
+def test_the_correction_for_overlap_leaves_clear_losses_and_is_said_by_method(rules: Protocol1) -> None:
     # standard error 0.0042, corrected 0.0087: of three tables a loss of 0.02 is one without the correction alone
     shifts = {"one": 0.02, "two": 0.05, "three": 0.0}
     records = [record(t, m, s if m == "mixup" else 0.0) for t, s in shifts.items() for m in ("erm", "mixup")]
@@ -46,7 +46,7 @@ def test_the_correction_for_overlap_leaves_clear_losses_and_is_said_by_method(ru
     assert limits.overlap({}, rules) == ""
 
 
-def test_a_gain_is_excluded_where_the_one_sided_end_lies_above_it(rules: Rules) -> None:
+def test_a_gain_is_excluded_where_the_one_sided_end_lies_above_it(rules: Protocol1) -> None:
     records = [record("one", m, 0.0) for m in ("erm", "mixup", "resample")]
     scores = scores_of(records, "all")
     end = 1.833 * np.std(NOISE, ddof=1) / np.sqrt(10)  # Student's t of 9 degrees of freedom, 95 % one-sided
@@ -62,7 +62,7 @@ def test_a_gain_is_excluded_where_the_one_sided_end_lies_above_it(rules: Rules) 
     )
 
 
-def test_tables_of_short_training_hold_their_share_of_the_effect(rules: Rules) -> None:
+def test_tables_of_short_training_hold_their_share_of_the_effect(rules: Protocol1) -> None:
     shifts = {"slow": (0.06, 4), "almost": (0.01, 3), "quick": (0.02, 0), "quicker": (0.01, 0)}
     records = [
         record(t, m, s if m != "erm" else 0.0, late=n) for t, (s, n) in shifts.items() for m in ("erm", "cmixup")
@@ -83,8 +83,8 @@ def test_cases_whose_methods_ran_on_other_processors_than_erm_are_counted() -> N
     assert limits.processors(case("one", "a", "a", "a")) == ""
 
 
-def test_a_result_on_the_other_side_is_said_with_what_small_validation_leaves_of_it(rules: Rules) -> None:
-    other, tables = load_rules(SMALL), [f"t{k}" for k in range(12)]
+def test_a_result_on_the_other_side_is_said_with_what_small_validation_leaves_of_it(rules: Protocol1) -> None:
+    other, tables = load_protocol1(SMALL), [f"t{k}" for k in range(12)]
     records = [
         record(t, m, shift, "rows100_noise")
         for t in tables
@@ -102,8 +102,8 @@ def test_a_result_on_the_other_side_is_said_with_what_small_validation_leaves_of
     assert limits.other_side(worse, rules, small, other) == ""
 
 
-def test_small_validation_stands_beside_the_condition_that_is_like_it(rules: Rules) -> None:
-    other, tables = load_rules(SMALL), ["one", "two", "three"]
+def test_small_validation_stands_beside_the_condition_that_is_like_it(rules: Protocol1) -> None:
+    other, tables = load_protocol1(SMALL), ["one", "two", "three"]
     records = [record(t, m, 0.01 * (m == "mixup"), "rows100") for t in tables for m in ("erm", "mixup")]
     small = [
         record(t, m, 0.1 * k + (m == "cmixup"), "rows100_val25", commit="c" * 40)
@@ -120,20 +120,20 @@ def test_small_validation_stands_beside_the_condition_that_is_like_it(rules: Rul
     assert page.parts([{**r, "seconds": 1.0} for r in records], rules, [], other)["small_errors"] == ""
 
 
-def test_validation_is_that_of_the_tables_under_the_condition_of_the_fewest_rows(rules: Rules) -> None:
+def test_validation_is_that_of_the_tables_under_the_condition_of_the_fewest_rows(rules: Protocol1) -> None:
     tables = tuple(replace(t, rows=n) for t, n in zip(rules.tables, (500, 1000, 20000), strict=False))
     assert "(a median of 200 rows beside 100)" in limits.validation(replace(rules, tables=tables))
     assert limits.validation(replace(rules, conditions=rules.conditions[:1])) == ""
 
 
 def test_published_conditions_with_small_validation_have_the_rows_that_they_say() -> None:
-    small = read(load_rules(SMALL))
+    small = read(load_protocol1(SMALL))
     assert {(r["val_rows"], r["train_rows"]) for r in small} == {(25, 100)}
 
 
-def test_the_page_points_to_no_small_validation_without_records(rules: Rules) -> None:
+def test_the_page_points_to_no_small_validation_without_records(rules: Protocol1) -> None:
     records = [record(t, m, 0.02 * (m == "mixup")) for t in ("one", "two", "three") for m in ("erm", "mixup")]
-    parts = page.parts([{**r, "seconds": 1.0} for r in records], rules, [], load_rules(SMALL))
+    parts = page.parts([{**r, "seconds": 1.0} for r in records], rules, [], load_protocol1(SMALL))
     assert parts["limits"].startswith("- **The 10 splits of a table overlap**")
     assert "Validation is large" not in parts["limits"]
     assert parts["ranked"] == ""  # no table has every method

@@ -21,21 +21,24 @@ from cmixup.errors import InputError
 from scripts.claims.prose import places
 from scripts.driver.compose import TUNE_SEED, compose_train
 from scripts.driver.job import plan
+from scripts.driver.predictions import Scored
 from scripts.plan.schedule import stacks_of
 from scripts.records.published import published_reports, write_reports
 from scripts.records.scores import verify_scores
 from scripts.study import cell as cells
 from scripts.study import page, published, work
-from scripts.study.cell import Load, nrmse, train_cell
-from scripts.study.rules import COMMITS, FOLDER, RULES, SMALL, Cell, Rules, load_rules
+from scripts.study.cell import Load, train_cell
+from scripts.study.protocols import COMMITS, FOLDER, RULES, SMALL, Protocol1, load_protocol1, load_rules
+from scripts.study.rules import Cell, Rules
+from scripts.study.score import nrmse
 
 
 @pytest.fixture(scope="module")
-def rules() -> Rules:
-    return load_rules()
+def rules() -> Protocol1:
+    return load_protocol1()
 
 
-def test_every_method_has_sixteen_trials_four_a_rate_and_none_twice(rules: Rules) -> None:
+def test_every_method_has_sixteen_trials_four_a_rate_and_none_twice(rules: Protocol1) -> None:
     assert rules.tune_seed == TUNE_SEED
     assert rules.tune_seed not in range(rules.seeds)
     for method in rules.methods:
@@ -44,7 +47,7 @@ def test_every_method_has_sixteen_trials_four_a_rate_and_none_twice(rules: Rules
         assert set(Counter(words[0] for words in trials).values()) == {4}
 
 
-def test_cells_are_all_methods_on_all_rows_and_four_on_fewer(rules: Rules) -> None:
+def test_cells_are_all_methods_on_all_rows_and_four_on_fewer(rules: Protocol1) -> None:
     found = Counter(cell.condition.name for cell in rules.cells())
     assert found["all"] == 30 * 11
     for name, condition in {c.name: c for c in rules.conditions}.items():
@@ -77,7 +80,7 @@ def test_the_rules_are_those_of_the_commit_that_the_page_quotes(path: Path, name
 
 
 @pytest.mark.parametrize("name", ["erm", "cmixup_hidden", "cmixup_batch", "local_mixup", "sk_mixup", "resample"])
-def test_the_words_of_a_trial_plan_a_run(name: str, rules: Rules) -> None:
+def test_the_words_of_a_trial_plan_a_run(name: str, rules: Protocol1) -> None:
     (cell,) = rules.cells(["gilgai_soil"], ["all"], [name])
     job = plan(compose_train([*rules.words(cell), *rules.trials(name)[5]]))
     assert job.config["method"]["name"] == rules.methods[name]["method"]
@@ -90,13 +93,13 @@ def test_the_words_of_a_trial_plan_a_run(name: str, rules: Rules) -> None:
 
 
 @pytest.mark.parametrize(("name", "stacks"), [("erm", 1), ("cmixup", 1), ("resample", 2)])
-def test_trials_of_all_rates_and_bandwidths_train_as_one_stack(name: str, stacks: int, rules: Rules) -> None:
+def test_trials_of_all_rates_and_bandwidths_train_as_one_stack(name: str, stacks: int, rules: Protocol1) -> None:
     (cell,) = rules.cells(["penguin_mass"], ["all"], [name])
     jobs = [plan(compose_train([*rules.words(cell), *words])) for words in rules.trials(name)]
     assert len(stacks_of([([], job) for job in jobs])) == stacks  # of resampling one for each way to take the rows
 
 
-def test_groups_are_no_features_and_noise_and_rows_reach_the_dataset(rules: Rules) -> None:
+def test_groups_are_no_features_and_noise_and_rows_reach_the_dataset(rules: Protocol1) -> None:
     (cell,) = rules.cells(["dutch_school_tests"], ["rows100_noise"], ["erm"])
     job = plan(compose_train(rules.words(cell)))
     assert "schoolNR" in job.dataset.drop
@@ -105,14 +108,14 @@ def test_groups_are_no_features_and_noise_and_rows_reach_the_dataset(rules: Rule
     assert job.dataset.targets == ("langPOST", "aritPOST")
 
 
-def test_other_rules_are_like_the_rules_but_for_what_they_say(rules: Rules) -> None:
-    small = load_rules(SMALL)
+def test_other_rules_are_like_the_rules_but_for_what_they_say(rules: Protocol1) -> None:
+    small = load_protocol1(SMALL)
     assert (small.name, small.tables, small.methods, small.seeds) == (
         "small_validation", rules.tables, rules.methods, rules.seeds
     )  # fmt: skip
     assert small.checksum.split()[1:] == rules.checksum.split()
     assert not {c.name for c in small.conditions} & {c.name for c in rules.conditions}  # they share an out folder
-    with pytest.raises(InputError, match="rules must be one of rules, small_validation, got 'tables'"):
+    with pytest.raises(InputError, match="rules must be one of protocol2, rules, small_validation, got 'tables'"):
         load_rules(FOLDER / "tables.yaml")
     for name, noisy in (("rows100_val25", False), ("rows100_noise_val25", True)):
         (cell,) = small.cells(["dutch_school_tests"], [name], ["cmixup"])
@@ -123,18 +126,25 @@ def test_other_rules_are_like_the_rules_but_for_what_they_say(rules: Rules) -> N
         assert (dataset.val_rows, dataset.label_noise_val, dataset.label_noise.ratio) == (25, noisy, 0.5 * noisy)
 
 
-def made(store: Path, rules: Rules, cell: Cell, value: float, rows: float = 0.0, **about: Any) -> None:
+def made(store: Path, rules: Protocol1, cell: Cell, value: float, rows: float = 0.0, **about: Any) -> None:
     """Put a cell into a store whose predictions are one value for labels of another."""
     arrays = [[np.full((4, 1), v + k, dtype=np.float32) for k in range(2)] for v in (value, rows)]
     score = [nrmse(arrays[0][k], arrays[1][k], np.ones(1)) for k in range(2)]
-    seeds = [{"seed": k, "val": score[k], "test": score[k], "best_epoch": 3} for k in range(2)]
+    seeds = [
+        {"seed": k, "split": k, "options": ["train.lr=1"], "val": score[k], "test": score[k], "best_epoch": 3}
+        for k in range(2)
+    ]
     key = dict(zip(published.OF_CELL, cell.key, strict=True))
-    tried = [{"options": ["train.lr=1"], "val": value}, {"options": ["train.lr=2"], "val": float("inf")}]
+    tried = [
+        {"seed": TUNE_SEED, "options": ["train.lr=1"], "val": value},
+        {"seed": TUNE_SEED, "options": ["train.lr=2"], "val": float("inf")},
+    ]
     record = {
-        **key, "options": ["train.lr=1"], "trials": tried, "seeds": seeds, "std": [1.0], "rules": rules.checksum,
+        **key, "trials": tried, "seeds": seeds, "std": [1.0], "rules": rules.checksum,
         "commit": "c0ffee", "dirty": False, **about,
     }  # fmt: skip
-    published.write(store, published.to_runs(record, *arrays, rules))
+    kept = [{"test": Scored({"": f}, y, np.zeros(4, np.uint8))} for f, y in zip(*arrays, strict=True)]
+    published.write(store, published.to_runs(record, kept, rules))
 
 
 def files_of(store: Path) -> dict[str, bytes]:
@@ -142,7 +152,7 @@ def files_of(store: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in store.rglob("study/*") if path.is_file()}
 
 
-def test_publishing_replaces_cells_by_key_and_keeps_the_others(rules: Rules, tmp_path: Path) -> None:
+def test_publishing_replaces_cells_by_key_and_keeps_the_others(rules: Protocol1, tmp_path: Path) -> None:
     first, second, third = (rules.cells([t], ["all"], [m])[0] for t, m in (
         ("penguin_mass", "mixup"), ("penguin_mass", "erm"), ("gilgai_soil", "erm")
     ))  # fmt: skip
@@ -168,7 +178,7 @@ def test_publishing_replaces_cells_by_key_and_keeps_the_others(rules: Rules, tmp
         published.copy(stores[3], into, rules)
     with pytest.raises(InputError, match=r"published has 3 cells that were made by other rules"):
         published.copy(stores[1], into, replace(rules, checksum="another"))
-    small = load_rules(SMALL)
+    small = load_protocol1(SMALL)
     made(stores[1], small, small.cells(["penguin_mass"])[0], 4.0)
     assert published.copy(stores[1], into, small) == 1
     assert [len(published.read(each, into)) for each in (rules, small)] == [3, 1]
@@ -184,14 +194,14 @@ def test_the_score_is_in_standard_deviations_and_weighs_targets_alike() -> None:
 
 
 @pytest.fixture
-def short(tmp_path: Path) -> Rules:
+def short(tmp_path: Path) -> Protocol1:
     """Rules for the twin of an own table: two seeds, two rates with two points each, two epochs."""
     given = yaml.safe_load(RULES.read_text())
     given |= {"seeds": 2, "rates": [0.01, 1e9], "points": 2, "conditions": {"all": {"methods": "all"}}}
     path = tmp_path / "rules.yaml"
     path.write_text(yaml.safe_dump(given))
     (tmp_path / "tables.csv").write_text((RULES.parent / "tables.csv").read_text())
-    return load_rules(path)
+    return load_protocol1(path)
 
 
 def twin_words(self: Rules, cell: Cell) -> list[str]:
@@ -201,7 +211,7 @@ def twin_words(self: Rules, cell: Cell) -> list[str]:
     ]  # fmt: skip
 
 
-def twin(rules: Rules) -> tuple[Load, np.ndarray]:
+def twin(rules: Protocol1) -> tuple[Load, np.ndarray]:
     """The rows of every seed, and the standard deviation of the label; the tuning seed's test rows none foretells."""
     dataset = plan(compose_train(twin_words(rules, rules.cells()[0]))).dataset
 
@@ -214,19 +224,19 @@ def twin(rules: Rules) -> tuple[Load, np.ndarray]:
 
 @pytest.mark.parametrize("method", ["erm", "resample"])
 def test_a_cell_is_tuned_on_its_own_seed_and_trains_the_winner(
-    method: str, short: Rules, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    method: str, short: Protocol1, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Rules, "words", twin_words)
+    monkeypatch.setattr(Protocol1, "words", twin_words)
     (cell,) = short.cells(["penguin_mass"], ["all"], [method])
     trained = train_cell(cell, short, *twin(short))
-    record, predictions, targets = trained
+    record, predictions = trained
     scores = [trial["val"] for trial in record["trials"]]
     assert len(scores) == 4
     assert np.argmin(scores) < 2  # a rate of 1e9 wins nothing
     assert min(scores) < 10  # on validation rows
-    assert record["options"] == record["trials"][int(np.argmin(scores))]["options"]
-    for row, prediction, target in zip(record["seeds"], predictions, targets, strict=True):
-        assert row["test"] == nrmse(prediction, target, np.array(record["std"]))
+    for row, parts in zip(record["seeds"], predictions, strict=True):
+        assert row["options"] == record["trials"][int(np.argmin(scores))]["options"]
+        assert row["test"] == nrmse(parts["test"].prediction[""], parts["test"].target, np.array(record["std"]))
         assert row["test"] != row["val"]
     published.write(tmp_path, published.to_runs(*trained, short))
     assert work.done(tmp_path, short) == {cell.key}
@@ -235,9 +245,9 @@ def test_a_cell_is_tuned_on_its_own_seed_and_trains_the_winner(
 
 
 @pytest.fixture
-def trained(short: Rules, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def trained(short: Protocol1, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the cells of ERM, C-Mixup and resampling on three tables, which are the twin in truth."""
-    monkeypatch.setattr(Rules, "words", twin_words)
+    monkeypatch.setattr(Protocol1, "words", twin_words)
     monkeypatch.setattr(cells, "environment", lambda _: {"commit": "c0ffee", "dirty": False})
     rows = twin(short)
     chosen = short.cells(["penguin_mass", "gilgai_soil", "us_wages_1988"], ["all"], ["erm", "cmixup", "resample"])
@@ -260,7 +270,7 @@ def test_what_the_study_costs_is_said_of_all_cells_and_of_a_table_of_a_thousand_
     assert page.cost([]) == ""
 
 
-def test_the_headline_counts_the_other_methods_that_mix_and_not_the_control(rules: Rules) -> None:
+def test_the_headline_counts_the_other_methods_that_mix_and_not_the_control(rules: Protocol1) -> None:
     shifts = {"erm": 0.0, "mixup": 0.2, "cmixup": 0.2, "resample": -0.2, "regmixup": -0.1}
     records = [
         {"table": table, "condition": "all", "method": method, "train_rows": 600, "seconds": 1.0,
@@ -276,7 +286,7 @@ def test_the_headline_counts_the_other_methods_that_mix_and_not_the_control(rule
 
 
 @pytest.mark.slow
-def test_what_is_published_is_verified_and_rendered(trained: Path, short: Rules, tmp_path: Path) -> None:
+def test_what_is_published_is_verified_and_rendered(trained: Path, short: Protocol1, tmp_path: Path) -> None:
     into, elsewhere = tmp_path / "published", tmp_path / "elsewhere"
     assert published.copy(trained, into, short) == 9
     assert verify_scores(into)[:3] == (18, 18, [])
@@ -307,7 +317,7 @@ def test_what_is_published_is_verified_and_rendered(trained: Path, short: Rules,
 
 @pytest.mark.parametrize("changes", [{"dirty": True}, {"commit": ""}, {"commit": "0" * 40}])
 def test_cells_of_edited_or_unknown_code_are_not_published(
-    changes: dict[str, object], short: Rules, tmp_path: Path
+    changes: dict[str, object], short: Protocol1, tmp_path: Path
 ) -> None:
     (cell,) = short.cells(["penguin_mass"], ["all"], ["erm"])
     made(tmp_path, short, cell, 1.0, **changes)
@@ -317,7 +327,7 @@ def test_cells_of_edited_or_unknown_code_are_not_published(
 
 
 def test_what_is_done_is_not_trained_again_and_the_most_costly_comes_first(
-    rules: Rules, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    rules: Protocol1, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     chosen = rules.cells(["penguin_mass", "diamond_prices"], ["all"], ["erm", "mixup"])
     found = work.missing(tmp_path, chosen, rules)
@@ -329,12 +339,12 @@ def test_what_is_done_is_not_trained_again_and_the_most_costly_comes_first(
 
 
 def test_a_worker_stops_before_a_cell_that_would_begin_too_late(
-    rules: Rules, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    rules: Protocol1, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun: list[str] = []
     told: list[tuple[object, ...]] = []
     now = iter([10.0, 20.0, 31.0])
-    monkeypatch.setattr(Rules, "words", twin_words)
+    monkeypatch.setattr(Protocol1, "words", twin_words)
     monkeypatch.setattr(work, "time", SimpleNamespace(time=lambda: next(now)))
     monkeypatch.setattr(work, "train_cell", lambda cell, *_: [begun.append(cell.method)])
     monkeypatch.setattr(work, "to_runs", lambda *_: [])

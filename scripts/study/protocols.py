@@ -1,0 +1,196 @@
+"""The two protocols of the study, each a file of configs/study, and how such a file is read."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import yaml
+
+from cmixup.errors import InputError
+from datasets.common.fetch import sha256_of
+from scripts.driver.compose import CONFIG_DIR, override
+from scripts.driver.predictions import Scored
+from scripts.study.rules import Cell, Condition, Rules, Run, Table, Tuning
+from scripts.study.score import rounded, scores
+
+FOLDER = CONFIG_DIR / "study"
+RULES = FOLDER / "rules.yaml"
+SMALL = FOLDER / "small_validation.yaml"
+PROTOCOL2 = FOLDER / "protocol2.yaml"
+#: What brought rules, by their name, before the first run by them; the first the list of tables, too.
+COMMITS = {RULES.stem: "ec82211", SMALL.stem: "44c6435"}
+WEIGHTS = 10  # a seed of protocol 2 is so many times its split, plus the number of its initial weights
+
+
+@dataclass(frozen=True)
+class Protocol1(Rules):
+    """A grid for each of some rates on one split that is none of the seeds', whose winner every seed uses.
+
+    Attributes:
+        rates, points: of the trials.
+        seeds: of the runs; each is its split, too, and `tune_seed` is none of them.
+    """
+
+    rates: tuple[float, ...]
+    points: int
+    tune_seed: int
+    seeds: int
+
+    def tunings(self, cell: Cell) -> list[Tuning]:
+        """Return the one tuning."""
+        finals = [Run(seed, seed) for seed in range(self.seeds)]
+        return [Tuning(Run(self.tune_seed, self.tune_seed), self.trials(cell.method), finals)]
+
+    def trials(self, method: str) -> list[list[str]]:
+        """Return the words of every trial of a method, those of one rate after another."""
+        about = self.methods[method]
+        grid = [dict(zip(about["grid"], point, strict=True)) for point in itertools.product(*about["grid"].values())]
+        found = []
+        for place, rate in enumerate(self.rates):
+            order = np.random.default_rng([self.tune_seed, place]).permutation(len(grid))[: self.points]
+            found += [
+                [override("train.lr", rate), *(override(k, v) for k, v in grid[n].items())] for n in sorted(order)
+            ]
+        return found
+
+    def words(self, cell: Cell) -> list[str]:
+        """Return the words that all trials share, the method's with them."""
+        return [*super().words(cell), *self.method_words(cell.method)]
+
+
+@dataclass(frozen=True)
+class Protocol2(Rules):
+    """Every split is tuned by itself, with rates and decays that are the same for all methods and ERM among the trials.
+
+    Attributes:
+        lite: how many of the tables, those with the fewest rows, an entry is tried on first.
+        epochs, patience: of training.
+        splits, trials_each: how many splits, and trials of each.
+        shared: how many of the trials are ERM's.
+        rates: the lowest and the highest, drawn log-uniformly between.
+        decays: one is drawn.
+        weights: sets of initial weights that the winner is trained with.
+        ensemble: the `methods` that have more `weights` in some `settings`.
+        equal: percent of ERM's error within which an effect makes no difference.
+    """
+
+    lite: int
+    epochs: int
+    patience: int
+    splits: int
+    trials_each: int
+    shared: int
+    rates: tuple[float, float]
+    decays: tuple[float, ...]
+    weights: int
+    ensemble: Mapping[str, Any]
+    equal: float
+    parts: ClassVar[tuple[str, ...]] = ("val", "test")
+
+    def kept(self, one: Scored) -> Scored:
+        """Return rounded predictions."""
+        return rounded(one)
+
+    def scores(self, one: Scored, std: np.ndarray, *, grouped: bool) -> dict[str, float]:
+        """Return all errors."""
+        return scores(one, std, grouped=grouped)
+
+    def lite_tables(self) -> list[str]:
+        """Return the names of the tables with the fewest rows."""
+        return [table.name for table in sorted(self.tables, key=lambda table: table.rows)[: self.lite]]
+
+    def tunings(self, cell: Cell) -> list[Tuning]:
+        """Return a tuning for each split; seeds are `WEIGHTS` times the split and the number of the initial weights."""
+        more = cell.method in self.ensemble["methods"] and cell.condition.name in self.ensemble["settings"]
+        weights = self.ensemble["weights"] if more else self.weights
+        found = []
+        for split in range(self.splits):
+            first = WEIGHTS * split
+            finals = [Run(split, first + number) for number in range(1, weights + 1)]
+            found.append(Tuning(Run(split, first), self.trials(cell.method, split), finals))
+        return found
+
+    def trials(self, method: str, split: int) -> list[list[str]]:
+        """Return the words of the trials of a method on a split; the first `shared` of them are ERM's first."""
+        rng = np.random.default_rng([2, split])
+        low, high = np.log(self.rates)
+        drawn = [
+            (float(f"{np.exp(rng.uniform(low, high)):.3g}"), float(rng.choice(self.decays)))
+            for _ in range(self.trials_each)
+        ]
+        space, own = self.methods[method].get("space", {}), np.random.default_rng([3, split])
+        found = []
+        for k, (rate, decay) in enumerate(drawn):
+            words = [override("train.lr", rate), override("train.weight_decay", decay)]
+            point = [override(key, values[own.integers(len(values))]) for key, values in space.items()]
+            about = self.method_words("erm") if k < self.shared else [*self.method_words(method), *point]
+            found.append([*about, *words])
+        return found
+
+    def words(self, cell: Cell) -> list[str]:
+        """Return the words that all trials share."""
+        return [*super().words(cell), f"train.epochs={self.epochs}", f"train.patience={self.patience}"]
+
+
+def load_protocol1(path: Path = RULES) -> Protocol1:
+    """Read rules of protocol 1; see `load_rules`."""
+    rules = load_rules(path)
+    if not isinstance(rules, Protocol1):
+        raise InputError(f"rules {path.stem} are not of protocol 1")
+    return rules
+
+
+def load_protocol2() -> Protocol2:
+    """Read the rules of protocol 2."""
+    rules = load_rules(PROTOCOL2)
+    if not isinstance(rules, Protocol2):
+        raise InputError(f"rules {PROTOCOL2.stem} are not of protocol 2")
+    return rules
+
+
+def load_rules(path: Path) -> Rules:
+    """Read rules, those that they are `like` in what they do not say, and the tables beside them.
+
+    Raises:
+        InputError: there are no such rules, or a condition has a method that the rules do not have.
+    """
+    if not path.is_file():
+        known = ", ".join(sorted(file.stem for file in path.parent.glob("*.yaml")))
+        raise InputError(f"rules must be one of {known}, got {path.stem!r}")
+    given, files = yaml.safe_load(path.read_text()), [path]
+    if "like" in given:
+        files.append(path.parent / given["like"])
+        given = {**yaml.safe_load(files[-1].read_text()), **given}
+    listed = path.parent / given["tables"]
+    with listed.open(newline="") as file:
+        tables = tuple(_table(row) for row in csv.DictReader(file))
+    conditions = []
+    for name, about in given["conditions"].items():
+        methods = list(given["methods"]) if about["methods"] == "all" else about["methods"]
+        if wrong := [method for method in methods if method not in given["methods"]]:
+            raise InputError(f"condition {name} of {path} has a method {wrong[0]!r} that the rules do not have")
+        conditions.append(Condition(name, **{**about, "methods": tuple(methods)}))
+    kind = Protocol2 if given.get("protocol") == 2 else Protocol1
+    told = {field.name: given[field.name] for field in fields(kind) if field.name in given}
+    made = {"name": path.stem, "tables": tables, "conditions": tuple(conditions)}
+    checksum = " ".join(sha256_of(file) for file in [*files, listed])
+    return kind(**{**told, **made, "rates": tuple(given["rates"]), "checksum": checksum})
+
+
+def _table(row: Mapping[str, str]) -> Table:
+    columns = {"target": row["target"].split("+"), "categorical": _names(row["categorical"])}
+    words = [f"dataset.package={row['package']}", f"dataset.item={row['item']}"]
+    words += [override(f"dataset.{key}", names) for key, names in columns.items() if names]
+    words += ["dataset.log_target=true"] if row["log_target"] == "1" else []
+    drop = tuple(_names(row["drop"]))
+    return Table(row["name"], int(row["rows"]), len(columns["target"]), tuple(words), drop, row["group"])
+
+
+def _names(joined: str) -> list[str]:
+    return [name for name in joined.split("|") if name]

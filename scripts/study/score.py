@@ -1,0 +1,69 @@
+"""The errors of the study, all in standard deviations of the label over the whole table ("label std")."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from scripts.driver.predictions import Scored
+
+BINS = 10  # of the label, as wide as each other
+LEAST_ROWS = 30  # of a domain that counts as the worst
+BITS = 12  # of a prediction's mantissa that are kept
+
+
+def scores(one: Scored, std: np.ndarray, *, grouped: bool = False) -> dict[str, float]:
+    """Return the errors of predictions of some rows: `nrmse`, `nrmse_balanced`, and `nrmse_worst` of large domains.
+
+    Args:
+        one: predictions and labels `(n, d_y)`, and domains.
+        std: `(d_y,)`.
+        grouped: whether domains count.
+    """
+    prediction, target = one.prediction[""], one.target
+    found = {"nrmse": nrmse(prediction, target, std), "nrmse_balanced": balanced(prediction, target, std)}
+    ids, counts = np.unique(one.domain, return_counts=True)
+    if grouped and (large := ids[counts >= LEAST_ROWS]).size:
+        rows = (one.domain == domain for domain in large)
+        found["nrmse_worst"] = max(nrmse(prediction[own], target[own], std) for own in rows)
+    return found
+
+
+def nrmse(prediction: np.ndarray, target: np.ndarray, std: np.ndarray) -> float:
+    """Return `sqrt(mean over targets of MSE / variance)`.
+
+    Args:
+        prediction, target: `(n, d_y)`.
+        std: `(d_y,)`.
+    """
+    return float(np.sqrt(_squares(prediction, target, std).mean()))
+
+
+def balanced(prediction: np.ndarray, target: np.ndarray, std: np.ndarray) -> float:
+    """Return the same where every tenth of the label's range counts alike, rare labels as much as frequent ones.
+
+    The squared error is meaned within `BINS` bins of equal width between the lowest and the highest label, then over
+    the bins that have rows, then over targets.
+    """
+    means = []
+    for error, label in zip(_squares(prediction, target, std).T, target.astype(np.float64).T, strict=True):
+        place = np.minimum((BINS * (label - label.min()) / (np.ptp(label) or 1.0)).astype(int), BINS - 1)
+        means.append(np.mean([error[place == k].mean() for k in np.unique(place)]))
+    return math.sqrt(float(np.mean(means)))
+
+
+def _squares(prediction: np.ndarray, target: np.ndarray, std: np.ndarray) -> np.ndarray:
+    squares: np.ndarray = np.square((prediction.astype(np.float64) - target.astype(np.float64)) / std)
+    return squares
+
+
+def rounded(one: Scored) -> Scored:
+    """Return predictions to `BITS` bits, an error of 1 in 8,000, which a file keeps in half the room."""
+    shift = 24 - BITS
+    half, mask = np.int32(1 << (shift - 1)), np.int32(-1 << shift)
+    values: Mapping[str, np.ndarray] = {
+        name: ((each.view(np.int32) + half) & mask).view(np.float32) for name, each in one.prediction.items()
+    }
+    return Scored(values, one.target, one.domain)

@@ -1,0 +1,175 @@
+"""Protocol 2: every split is tuned by itself, ERM is a point of every method's space, and nothing is trained twice."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cmixup.data import RegressionData
+from cmixup.errors import InputError
+from scripts.driver.compose import compose_train
+from scripts.driver.job import plan
+from scripts.driver.predictions import Scored
+from scripts.records.scores import verify_scores
+from scripts.study import cell as cells
+from scripts.study import published
+from scripts.study.cell import train_cell
+from scripts.study.protocols import Protocol2, load_protocol2
+from scripts.study.rules import Cell, Rules, Run
+from scripts.study.score import balanced, rounded, scores
+
+METHODS = ["mixup", "cmixup", "regmixup", "resample", "vrex", "coral", "group_dro"]
+
+
+@pytest.fixture(scope="module")
+def rules() -> Protocol2:
+    return load_protocol2()
+
+
+def drawn(words: list[str]) -> list[str]:
+    return [word for word in words if word.startswith("train.")]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_rates_and_decays_are_those_of_erm_and_the_first_trials_are_erms(method: str, rules: Protocol2) -> None:
+    for split in range(rules.splits):
+        ours, erm = rules.trials(method, split), rules.trials("erm", split)
+        assert [drawn(words) for words in ours] == [drawn(words) for words in erm]
+        assert ours[:2] == erm[:2]
+        assert len(ours) == 8
+        assert all(words[0] == f"method={method}" for words in ours[2:])
+        rates = [float(drawn(words)[0].partition("=")[2]) for words in ours]
+        assert min(rates) >= 0.0003
+        assert max(rates) <= 0.01
+    assert rules.trials("erm", 0) != rules.trials("erm", 1)
+
+
+def test_every_split_is_tuned_by_itself_and_ensembles_have_more_weights(rules: Protocol2) -> None:
+    for method, condition, weights in (("erm", "random", 5), ("erm", "rows100", 2), ("mixup", "random", 2)):
+        (cell,) = rules.cells(["penguin_mass"], [condition], [method])
+        tunings = rules.tunings(cell)
+        assert [tuning.at for tuning in tunings] == [Run(s, 10 * s) for s in range(5)]
+        assert [run for tuning in tunings for run in tuning.finals] == [
+            Run(s, 10 * s + w) for s in range(5) for w in range(1, weights + 1)
+        ]
+
+
+def test_cells_are_all_tables_fifteen_with_groups_and_the_ten_smallest_are_lite(rules: Protocol2) -> None:
+    count = {c.name: len({cell.table.name for cell in rules.cells(conditions=[c.name])}) for c in rules.conditions}
+    assert count == {"rows100": 30, "rows100_noise": 30, "grouped": 15, "random": 30}
+    assert len(rules.cells(conditions=["grouped"])) == 15 * 8
+    lite = rules.lite_tables()
+    assert len(lite) == 10
+    largest = max(table.rows for table in rules.tables if table.name in lite)
+    assert largest <= min(table.rows for table in rules.tables if table.name not in lite)
+
+
+@pytest.mark.parametrize("condition", ["rows100", "rows100_noise", "grouped", "random"])
+@pytest.mark.parametrize("method", ["erm", *METHODS])
+def test_the_words_of_trials_plan_runs(method: str, condition: str, rules: Protocol2) -> None:
+    if method not in next(c for c in rules.conditions if c.name == condition).methods:
+        with pytest.raises(StopIteration):
+            next(iter(rules.cells(["dutch_school_tests"], [condition], [method])))
+        return
+    (cell,) = rules.cells(["dutch_school_tests"], [condition], [method])
+    job = plan(compose_train([*rules.words(cell), *rules.trials(method, 3)[5]]))
+    assert (job.settings.epochs, job.settings.patience) == (400, 40)
+    assert job.dataset.group == ("schoolNR" if condition == "grouped" else "")
+    assert ("schoolNR" in job.dataset.drop) == (condition != "grouped")
+    few = condition.startswith("rows100")
+    assert (job.dataset.train_rows, job.dataset.val_rows) == ((100, 33) if few else (None, None))
+    assert job.dataset.label_noise_val == (condition == "rows100_noise")
+
+
+def test_a_rare_label_counts_as_much_as_frequent_ones_in_the_balanced_error() -> None:
+    target = np.array([[0.0]] * 99 + [[10.0]], dtype=np.float32)
+    prediction = target + np.array([[0.0]] * 99 + [[4.0]], dtype=np.float32)
+    assert balanced(prediction, target, np.array([2.0])) == pytest.approx(np.sqrt((0 + 4.0) / 2))
+    both = np.hstack([target, target]), np.hstack([prediction, target])
+    assert balanced(both[1], both[0], np.array([2.0, 2.0])) == pytest.approx(np.sqrt((2.0 + 0) / 2))
+
+
+def test_the_worst_group_has_thirty_rows_or_more() -> None:
+    domain = np.array([0] * 29 + [1] * 30 + [2] * 40)
+    error = np.where(domain == 0, 9.0, np.where(domain == 1, 2.0, 1.0))[:, None].astype(np.float32)
+    one = Scored({"": error}, np.zeros_like(error), domain)
+    assert scores(one, np.ones(1), grouped=True)["nrmse_worst"] == pytest.approx(2.0)
+    assert "nrmse_worst" not in scores(one, np.ones(1))
+    small = Scored({"": error[:29]}, np.zeros((29, 1), np.float32), domain[:29])
+    assert "nrmse_worst" not in scores(small, np.ones(1), grouped=True)
+
+
+def test_kept_predictions_are_near_and_need_fewer_bits() -> None:
+    values = np.random.default_rng(0).normal(size=(1000, 2)).astype(np.float32) * 100
+    (kept,) = rounded(Scored({"": values}, values, np.zeros(1000))).prediction.values()
+    assert np.abs(kept / values - 1).max() <= 2**-12
+    assert not (kept.view(np.int32) & 0xFFF).any()
+    assert np.isnan(rounded(Scored({"": np.full((1, 1), np.nan, np.float32)}, values, values)).prediction[""]).all()
+
+
+def twin_words(self: Rules, cell: Cell) -> list[str]:
+    group = ["dataset.group=area"] if cell.condition.grouped else []
+    return [
+        "dataset=csv", "dataset.synthetic=true", "dataset.target=price", *group, "logger=none", "train.epochs=3",
+        "train.patience=1", "train.batch_size=128",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("condition", ["random", "grouped"])
+def test_a_cell_trains_nothing_that_erm_has_trained_and_its_scores_follow_from_what_is_kept(
+    condition: str, rules: Protocol2, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Protocol2, "words", twin_words)
+    monkeypatch.setattr(cells, "environment", lambda _: {"commit": "c0ffee", "dirty": False})
+    short = replace(rules, splits=2, trials_each=3, ensemble={**rules.ensemble, "weights": 3})
+    erm, ours = short.cells(["dutch_school_tests"], [condition], ["erm", "mixup"])
+    dataset = plan(compose_train(short.words(erm))).dataset
+    rows: dict[int, RegressionData] = {}
+    trained: list[Run] = []
+
+    def load(split: int) -> RegressionData:
+        return rows.setdefault(split, dataset.load(split))
+
+    make_run = cells.make_run
+    monkeypatch.setattr(cells, "make_run", lambda job, seed, data: trained.append(seed) or make_run(job, seed, data))
+    std = dataset.table.y.std(axis=0)
+    record, parts = train_cell(erm, short, load, std)
+    weights = 3 if condition == "random" else 2
+    assert sorted(trained) == sorted([0] * 3 + [10] * 3 + [s + w for s in (0, 10) for w in range(1, weights + 1)])
+    published.write(tmp_path, published.to_runs(record, parts, short))
+    known = published.known_runs(tmp_path, short, "dutch_school_tests", condition)
+    assert len(known) == 6 + 2 * weights
+    trained.clear()
+    second, more = train_cell(ours, short, load, std, known)
+    own = [row for row in second["seeds"] if row["options"][0] == "method=mixup"]
+    kept_erm = {(row["seed"], tuple(row["options"])): row for row in record["seeds"]}
+    again = [row for row in second["seeds"] if (row["seed"], tuple(row["options"])) in kept_erm]
+    assert trained.count(0) == trained.count(10) == 1  # the one own trial of a split; the two others are ERM's
+    assert len(trained) == 2 + len(second["seeds"]) - len(again)
+    assert all(row == kept_erm[row["seed"], tuple(row["options"])] for row in again)
+    assert len(second["seeds"]) == 4 >= len(own)
+    published.write(tmp_path, published.to_runs(second, more, short))
+    assert published.read(short, tmp_path) == [record, second]
+    runs = 2 * weights + 4
+    assert verify_scores(tmp_path)[0] == runs
+    assert not verify_scores(tmp_path)[2]
+
+
+def test_other_test_rows_are_refused_where_groups_are_held_out_as_well(rules: Protocol2, tmp_path: Path) -> None:
+    def made(condition: str, method: str, value: float) -> None:
+        (cell,) = rules.cells(["dutch_school_tests"], [condition], [method])
+        one = Scored({"": np.zeros((4, 1), np.float32)}, np.full((4, 1), value, np.float32), np.zeros(4, np.uint8))
+        row = {"seed": 1, "split": 0, "options": ["method=erm"], "val": 1.0, "test": 1.0, "best_epoch": 1}
+        key = dict(zip(published.OF_CELL, cell.key, strict=True))
+        record = {**key, "seeds": [row], "trials": [], "std": [1.0], "rules": rules.checksum}
+        published.write(tmp_path, published.to_runs(record, [{"val": one, "test": one}], rules))
+
+    made("random", "erm", 1.0)
+    made("grouped", "erm", 2.0)  # other rows than at random
+    made("rows100", "erm", 1.0)
+    for condition, value in (("random", 2.0), ("grouped", 1.0)):
+        with pytest.raises(InputError, match="other test rows of dutch_school_tests"):
+            made(condition, "mixup", value)

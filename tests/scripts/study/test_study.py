@@ -28,7 +28,7 @@ from scripts.records.scores import verify_scores
 from scripts.study import cell as cells
 from scripts.study import page, published, work
 from scripts.study.cell import Load, train_cell
-from scripts.study.protocols import COMMITS, FOLDER, RULES, SMALL, Protocol1, load_protocol1, load_rules
+from scripts.study.protocols import COMMITS, FOLDER, PROTOCOL2, RULES, SMALL, Protocol1, load_protocol1, load_rules
 from scripts.study.rules import Cell, Rules
 from scripts.study.score import nrmse
 
@@ -61,7 +61,9 @@ def test_cells_are_all_methods_on_all_rows_and_four_on_fewer(rules: Protocol1) -
         rules.cells(["penguins"])
 
 
-@pytest.mark.parametrize(("path", "names"), [(RULES, ["rules"]), (SMALL, ["small_validation", "rules"])])
+@pytest.mark.parametrize(
+    ("path", "names"), [(RULES, ["rules"]), (SMALL, ["small_validation", "rules"]), (PROTOCOL2, ["protocol2"])]
+)
 def test_the_rules_are_those_of_the_commit_that_the_page_quotes(path: Path, names: list[str]) -> None:
     """They came before the first run and have stood since; a copy without history cannot tell."""
     files = [*(f"{name}.yaml" for name in names), "tables.csv"]

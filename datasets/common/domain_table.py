@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from cmixup.errors import InputError, check_choice
+from cmixup.errors import InputError, check_choice, check_count
 from datasets.common.base import SPLITS, Indices, RawTable, TabularDataset
 
 
@@ -17,19 +17,29 @@ class DomainTable(TabularDataset):
         scaling, synthetic: see `TabularDataset`.
         row_order: "file" keeps the order of the file in every split; "released" is the order of the authors' loaders,
             see `released_order`. It matters to runs that do not shuffle every epoch (`train.shuffle=false`).
+        folds: 0, or into how many groups the training domains are cut to validate on them in turn, see
+            `leave_domains_out`: the run's seed picks one. Options are chosen so, tables are not made so.
     """
 
     domains: ClassVar[bool] = True
     worst: ClassVar[tuple[str, ...]] = ("rmse",)
     may_miss: ClassVar[bool] = True
 
-    def __init__(self, scaling: str = "train", row_order: str = "file", synthetic: bool = False):
+    def __init__(self, scaling: str = "train", row_order: str = "file", folds: int = 0, synthetic: bool = False):
         super().__init__(scaling, synthetic)
         self.row_order = check_choice("row_order", row_order, ("file", "released"))
+        self.folds = check_count("folds", folds, what="0 (the table's own validation) or a number of groups")
+
+    def notes(self) -> tuple[str, ...]:
+        """Say which rows validate where they are not the table's own."""
+        folds = f"validation: the training domains, in {self.folds} groups, of which the seed picks one"
+        return (*super().notes(), *([folds] if self.folds else []))
 
     def split(self, table: RawTable, seed: int) -> Indices:
-        """Keep domains whole; the run's seed has a say in the order of the rows alone."""
+        """Keep domains whole; the seed has a say in the order of the rows, and in which of the folds validates."""
         rows = split_by_domain(table.domain)
+        if self.folds:
+            rows = leave_domains_out(rows, table.domain, self.folds, seed)
         return rows if self.row_order == "file" else released_order(rows, table.domain, seed)
 
 
@@ -51,6 +61,23 @@ def split_by_domain(domain: np.ndarray) -> Indices:
         raise InputError(f"domain has {len(ids)} domains, too few for train, val and test")
     parts = (ids[:first], ids[first:second], ids[second:])
     return {name: np.flatnonzero(np.isin(domain, part)) for name, part in zip(SPLITS, parts, strict=True)}
+
+
+def leave_domains_out(rows: Indices, domain: np.ndarray, folds: int, seed: int) -> Indices:
+    """Validate on training domains that do not train; the split's own validation rows are left out.
+
+    The training domains are cut, by ascending id, into `folds` groups of as many domains, of which number
+    `seed % folds` validates. As many folds as there are domains leave one out at a time.
+
+    Raises:
+        InputError: fewer than two folds, or more than there are training domains.
+    """
+    train = rows["train"]
+    ids = np.unique(domain[train])
+    if not 2 <= folds <= len(ids):
+        raise InputError(f"folds must be 0 or from 2 to the {len(ids)} training domains, got {folds}")
+    left_out = np.isin(domain[train], np.array_split(ids, folds)[seed % folds])
+    return {**rows, "train": train[~left_out], "val": train[left_out]}
 
 
 def released_order(rows: Indices, domain: np.ndarray, seed: int) -> Indices:

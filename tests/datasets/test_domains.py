@@ -8,7 +8,7 @@ import torch
 
 from cmixup.errors import InputError
 from datasets.common.base import fill_missing
-from datasets.common.domain_table import released_order, split_by_domain
+from datasets.common.domain_table import leave_domains_out, released_order, split_by_domain
 from datasets.crime import Crime
 from datasets.skillcraft import SkillCraft
 
@@ -65,3 +65,28 @@ def test_no_domain_is_in_two_splits_and_worst_is_one_of_them(dataset: type, doma
     assert tuple(map(len, found)) == domains
     assert len(set.union(*found)) == sum(domains)
     assert data.worst == ("rmse",)
+
+
+def test_folds_validate_on_every_training_domain_once_and_on_no_other() -> None:
+    domain = np.array([7, 1, 1, 4, 5, 5, 8, 9, 4])  # 1, 4, 5, 7 train, in the groups 1, 4 and 5, 7
+    rows = {"train": np.array([0, 1, 2, 3, 4, 5, 8]), "val": np.array([6]), "test": np.array([7])}
+    one, other = (leave_domains_out(rows, domain, 2, seed) for seed in (1000, 1001))
+    assert [one[part].tolist() for part in ("train", "val", "test")] == [[0, 4, 5], [1, 2, 3, 8], [7]]
+    assert [other[part].tolist() for part in ("train", "val", "test")] == [[1, 2, 3, 8], [0, 4, 5], [7]]
+    singly = [leave_domains_out(rows, domain, 4, seed)["val"] for seed in range(4)]
+    assert [sorted(set(domain[each].tolist())) for each in singly] == [[1], [4], [5], [7]]
+    for folds in (1, 5):
+        with pytest.raises(InputError, match=f"folds must be 0 or from 2 to the 4 training domains, got {folds}"):
+            leave_domains_out(rows, domain, folds, 0)
+
+
+def test_scaling_is_fitted_without_the_domains_that_are_left_out() -> None:
+    table = SkillCraft("standard", folds=4, synthetic=True)
+    data, plain = table.load(3), SkillCraft(synthetic=True).load(3)
+    assert set(data.train.domain.tolist()) == {1, 2, 3}
+    assert set(data.val.domain.tolist()) == {4}
+    assert data.train.x.mean(dim=0).abs().max() < 1e-5
+    assert data.val.x.mean(dim=0).abs().max() > 1e-3
+    assert torch.equal(data.test.y, plain.test.y)
+    assert data.notes[-1].startswith("validation: the training domains, in 4 groups")
+    assert not any("groups" in note for note in plain.notes)

@@ -2,7 +2,8 @@
 
 Networks start with outputs near 0 and small steps, so raw labels far from 0 are learned late and badly: on Airfoil (103
 to 141 dB) standardised labels cost ERM 1 dB less. Mixing commutes with scaling, and partners are drawn from raw labels,
-so a method stays what it is; bandwidths, predictions and scores are in the label's unit throughout.
+so a method stays what it is; bandwidths, predictions and scores are in the label's unit throughout. A network that
+carries inputs to its output in the label's unit can lose by it, as LSTNet's highway does (`models/lstnet.py`).
 """
 
 from __future__ import annotations

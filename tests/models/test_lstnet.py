@@ -8,6 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.backbone import resolve_layer
+from cmixup.data import Split
+from cmixup.label_scaling import LabelScaling
 from cmixup.model_stack import ModelStack
 from cmixup.optim import descend
 from models.lstnet import Attention, LSTNet, Skip
@@ -279,3 +281,27 @@ def test_models_of_a_stack_drop_different_places() -> None:
 
 
 # ---- refusals
+
+
+def error_of_the_best_highway(model: LSTNet, x: Tensor, y: Tensor, form: str) -> float:
+    """The largest error in label units of the weights, and a bias for each series, with the least squared loss."""
+    labels = LabelScaling.fit(form, [Split(x, y, torch.zeros(len(x), dtype=torch.int64))])
+    lags = x[:, -24:].mT.flatten(0, 1)  # (N m, 24), a row a series of a window
+    given = torch.cat([lags, torch.eye(M, dtype=x.dtype).repeat(len(x), 1)], dim=1)
+    best = torch.linalg.lstsq(given, labels.scale(y).reshape(-1, 1)).solution
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+        model.highway.weight[0] = best[:24, 0]
+        model.out.bias.copy_(best[24:, 0])
+        return float((labels.to_labels(model.eval()(x)) - y).abs().max())
+
+
+def test_its_highway_follows_labels_in_the_unit_of_its_input_but_not_each_in_a_unit_of_its_own() -> None:
+    """Tomorrow is today: raw and centred labels have an exact answer, those divided by each series' std have none."""
+    x = torch.randn(200, WINDOW, M, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    x = x * torch.tensor([1.0, 2.0, 4.0]) + torch.tensor([3.0, 0.0, -5.0])
+    model = LSTNet((WINDOW, M), M, 2, 2).double()
+    error = {form: error_of_the_best_highway(model, x, x[:, -1], form) for form in ("none", "centre", "standard")}
+    assert max(error["none"], error["centre"]) < 1e-9
+    assert error["standard"] > 1

@@ -7,7 +7,7 @@ a linear layer on both; plus an autoregressive highway, one linear layer that ev
 The paper names LST-Attn, the released code runs the skip variant; both are here. The released code mixes hidden states
 after the convolution, so the highway, which is linear, gets the mixed input.
 
-The highway carries recent values to the output by one weight a lag for all series, so the output's unit must be the
+The highway carries recent values to the output by one weight a step for all series, so the output's unit must be the
 input's, up to a scale that all series share. Labels divided by the standard deviation of each series
 (`train.label_scaling=standard`) need a weight for each, which it does not have: use `none` or `centre`.
 

@@ -286,8 +286,8 @@ def test_models_of_a_stack_drop_different_places() -> None:
 def error_of_the_best_highway(model: LSTNet, x: Tensor, y: Tensor, form: str) -> float:
     """The largest error in label units of the weights, and a bias for each series, with the least squared loss."""
     labels = LabelScaling.fit(form, [Split(x, y, torch.zeros(len(x), dtype=torch.int64))])
-    lags = x[:, -24:].mT.flatten(0, 1)  # (N m, 24), a row a series of a window
-    given = torch.cat([lags, torch.eye(M, dtype=x.dtype).repeat(len(x), 1)], dim=1)
+    recent = x[:, -24:].mT.flatten(0, 1)  # (N m, 24), a row a series of a window
+    given = torch.cat([recent, torch.eye(M, dtype=x.dtype).repeat(len(x), 1)], dim=1)
     best = torch.linalg.lstsq(given, labels.scale(y).reshape(-1, 1)).solution
     with torch.no_grad():
         for parameter in model.parameters():

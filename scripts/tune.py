@@ -2,8 +2,9 @@
 
 Trial 0 is preset `paper`; the others are drawn without repetition from the method's `grid` and three learning rates.
 One seed that no table uses; the best validation score wins. `preset=default` starts from that preset, tries four rates
-with four weight decays, so that ERM has 16 trials like the others, and writes to configs/tuned_default. All trials
-stand in results/tuned.jsonl. A table of your own takes its options along, `dataset=csv dataset.path=my.csv
+with four weight decays, so that ERM has 16 trials like the others, and writes to configs/tuned_default. `preset=cpu`
+tries the grid alone, and what wins is put into that preset of the dataset's file by hand. All trials stand in
+results/tuned.jsonl. A table of your own takes its options along, `dataset=csv dataset.path=my.csv
 dataset.target=price`; what is found is written below `out`, with the command that trains with it.
 
 Example: python -m scripts.tune dataset=airfoil,no2 method=erm,cmixup
@@ -24,11 +25,13 @@ import numpy as np
 from cmixup.errors import InputError, check_choice
 from scripts.driver.cli import user_errors
 from scripts.driver.compose import (
+    CONFIG_DIR,
     TUNE_SEED,
     TUNED,
     TUNED_DEFAULT,
     base_preset,
     compose_train,
+    is_tuned,
     names,
     override,
     part_file,
@@ -44,13 +47,16 @@ from scripts.records.layer_choice import Report, validation
 from scripts.records.trials import FILE, add, choose, write_values
 
 TRIALS = 16
-LR_FACTORS = {TUNED: (1.0, 0.3, 3.0), TUNED_DEFAULT: (1.0, 0.3, 3.0, 0.1)}
+CPU_PRESET = "cpu"  # of datasets whose runs take long: no rates are tried, and no preset is made of it
+LR_FACTORS = {TUNED: (1.0, 0.3, 3.0), TUNED_DEFAULT: (1.0, 0.3, 3.0, 0.1), CPU_PRESET: (1.0,)}
 WEIGHT_DECAYS = (0.0, 1e-5, 1e-4, 1e-3)  # of preset tuned_default
 OWN = "dataset."  # begins an option of a dataset, such as the path of a table
+EPOCHS = "train.epochs="
 KEYS = {
     "dataset": "names between commas",
     "method": "names between commas; default all",
-    "preset": "paper or default, which tuning starts from; default paper",
+    "preset": "paper, default or cpu, which tuning starts from; default paper",
+    "epochs": "of every trial; default the preset's",
     "device": "auto, cpu, cuda or cuda:1; default auto",
     "jobs": "processes at a time; default one a core, or one a GPU",
     "rerun": "1: train again what is done",
@@ -92,7 +98,7 @@ class Trial:
 def points(dataset: str, method: str, preset: str = TUNED) -> list[dict[str, Any]]:
     """Return every point of a method's grid with every learning rate, keys as on the command line.
 
-    For `tuned_default` these are four rates with four weight decays.
+    For `tuned_default` these are four rates with four weight decays; for `cpu` the rate stays.
 
     The `grid` of a method's config maps options to lists of values, all combinations of which count; a list of such
     mappings is their union.
@@ -136,7 +142,7 @@ def make_trials(
 
 
 def record_of(trials: Sequence[Trial], budget: int, preset: str, given: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the record of a method's trials, see `scripts.records.trials`; `given` are options of the dataset.
+    """Return the record of a method's trials, see `scripts.records.trials`; `given` are words of the command.
 
     Raises:
         InputError: every trial diverged.
@@ -166,7 +172,7 @@ def tune(cells: Sequence[tuple[str, str]], given: Sequence[str], folder: Path | 
         folder: where both go; those of the configuration and of the results by default.
         jobs: processes at a time; 0 is one a core.
         budget: trials of each.
-        preset: the tuned preset to make.
+        preset: the tuned preset to make; of `cpu` nothing but the record is written.
 
     Raises:
         InputError: unknown names or values, or every trial of a method diverged.
@@ -180,14 +186,18 @@ def tune(cells: Sequence[tuple[str, str]], given: Sequence[str], folder: Path | 
         print(problem, file=sys.stderr)
     for (dataset, method), trials in planned.items():
         own = [word for word in given if word.startswith(OWN)]
-        record = record_of(trials, budget, preset, own)
-        path = folder / preset / f"{dataset}.yaml" if folder else tuned_path(dataset, preset)
+        epochs = [word.removeprefix("train.") for word in given if word.startswith(EPOCHS)]
+        record = record_of(trials, budget, preset, [*own, *epochs])
         best, scores = trials[record["best"]], [one["val"] for one in record["trials"]]
-        write_values(path, method, best.values)
+        path = folder / preset / f"{dataset}.yaml" if folder else tuned_path(dataset, preset)
+        if is_tuned(preset):
+            write_values(path, method, best.values)
+        else:
+            path = CONFIG_DIR / "dataset" / f"{dataset}.yaml"  # where its presets stand
         add((folder or RESULTS) / FILE, record)
         first, last = ("diverged" if k is None else f"{k:.5g}" for k in (scores[0], scores[record["best"]]))
         print(f"{dataset} {method}: best validation {record['metric']} {last}, {trials[0]} {first}: {best} -> {path}")
-        if own:
+        if own and is_tuned(preset):
             values = [override(key, value) for key, value in best.values.items()]
             print("python -m scripts.train", shlex.join([f"dataset={dataset}", f"method={method}", *own, *values]))
 
@@ -202,15 +212,16 @@ def main(argv: Sequence[str] | None = None) -> None:
         datasets, methods = given.listed("dataset", names("dataset")), given.listed("method", names("method"))
         if own and len(datasets) > 1:
             raise InputError(f"options of a dataset are for one of them, got {' '.join(own)} for {given['dataset']}")
-        start = check_choice("preset", given.get("preset", "paper"), ("paper", "default"))
+        start = check_choice("preset", given.get("preset", "paper"), ("paper", "default", CPU_PRESET))
         out, rerun = given.out, given.switch("rerun")
         passed = [f"{key}={given[key]}" for key in ("device", "debug") if key in given]
+        passed += [f"{EPOCHS}{given.count('epochs')}"] if "epochs" in given else []
         tune(
             list(itertools.product(datasets, methods)),
             [f"out={out}", f"rerun={str(rerun).lower()}", *passed, *own],
-            out if own or given.get("debug", "none") != "none" else None,
+            out if (own and start != CPU_PRESET) or given.get("debug", "none") != "none" else None,
             given.count("jobs"),
-            preset=TUNED_DEFAULT if start == "default" else TUNED,
+            preset={"paper": TUNED, "default": TUNED_DEFAULT}.get(start, start),
         )
 
 

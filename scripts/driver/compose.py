@@ -137,15 +137,17 @@ def base_preset(dataset: str, preset: str = TUNED) -> str:
     """Return the preset that a tuned one starts from.
 
     `tuned` starts from `paper`, or from `default` for a dataset that the paper does not have; `tuned_default` from
-    `default`.
+    `default`; any other is its own.
     """
+    if not is_tuned(preset):
+        return preset
     presets = part_file("dataset", dataset)["presets"]
     return "paper" if preset == TUNED and "paper" in presets else "default"
 
 
 def tune_command(dataset: str, method: str, preset: str = TUNED) -> str:
     """Return the command that makes a tuned preset for a method."""
-    chosen = [f"preset={base_preset(dataset, preset)}"] if preset == TUNED_DEFAULT else []
+    chosen = [f"preset={base_preset(dataset, preset)}"] if preset != TUNED else []
     return " ".join(["python -m scripts.tune", f"dataset={dataset}", f"method={method}", *chosen])
 
 

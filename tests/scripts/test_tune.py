@@ -7,7 +7,7 @@ import functools
 import json
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,13 @@ TUNINGS = {(r["preset"], r["dataset"], r["method"]): r for r in trials.read(RESU
 
 def planned(*overrides: str) -> Job:
     return plan(compose_train(list(overrides)))
+
+
+def config_of(dataset: str, method: str, preset: str, keys: Iterable[str]) -> dict[str, Any]:
+    """The values of some keys of a preset; of a part its name."""
+    cfg = planned(f"dataset={dataset}", f"method={method}", f"preset={preset}").config
+    plain = {key: cfg[key.split(".")[0]][key.split(".")[1]] for key in keys}
+    return {key: value["name"] if isinstance(value, dict) else value for key, value in plain.items()}
 
 
 @pytest.fixture
@@ -174,7 +181,7 @@ def test_a_table_of_ones_own_is_tuned_below_out_and_the_command_that_trains_it_i
     tune.tune([("csv", "erm")], given, tmp_path, budget=2)
     assert here == [2]
     (record,) = trials.read(tmp_path / trials.FILE)
-    assert record["command"] == f"python -m scripts.tune dataset=csv method=erm {' '.join(own)}"
+    assert record["command"] == f"python -m scripts.tune dataset=csv method=erm {' '.join(own)} epochs=1"
     last = shlex.split(capsys.readouterr().out.splitlines()[-1])
     assert last[:7] == ["python", "-m", "scripts.train", "dataset=csv", "method=erm", *own]
     values = yaml.safe_load((tmp_path / "tuned/csv.yaml").read_text())["erm"]
@@ -241,6 +248,25 @@ def test_the_file_holds_the_winner_and_makes_a_preset(
     assert (first, len(second["trials"])) == (record, 2)
 
 
+def test_preset_cpu_tries_the_grid_alone_and_leaves_its_record(
+    tmp_path: Path, here: list[int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every bandwidth once, at the preset's rate; nothing but the record is written."""
+    monkeypatch.setattr(tune, "RESULTS", tmp_path)
+    monkeypatch.setattr(tune, "write_values", lambda *_: pytest.fail("a preset was written"))
+    given = ["debug=tiny", "train.epochs=1", "dataset.val_objects=1", f"out={tmp_path / 'out'}"]
+    tune.tune([("pascal1d_rendered", "cmixup_meta")], given, preset="cpu")
+    assert here == [5]
+    (record,) = trials.read(tmp_path / trials.FILE)
+    assert record["command"] == (
+        "python -m scripts.tune dataset=pascal1d_rendered method=cmixup_meta preset=cpu dataset.val_objects=1 epochs=1"
+    )
+    tried = [one["options"] for one in record["trials"]]
+    assert tried[0] == {}
+    assert sorted(one["method.bandwidth"] for one in tried[1:]) == [0.1, 0.3, 2.0, 5.0]
+    assert "configs/dataset/pascal1d_rendered.yaml" in capsys.readouterr().out
+
+
 def test_preset_paper_wins_as_no_values(tmp_path: Path, tuned: Path, here: list[int]) -> None:
     tune.tune([("no2", "erm")], ["debug=tiny", f"out={tmp_path}"], budget=1)
     assert yaml.safe_load(tuned.read_text())["erm"] == {}
@@ -252,7 +278,7 @@ def test_preset_paper_wins_as_no_values(tmp_path: Path, tuned: Path, here: list[
     ("words", "named"),
     [(["dataset=no2", "method=cmix"], "method must be among .*'cmix'"), (["method=erm"], "dataset must be among"),
      (["dataset=no2", "jobs=x"], "jobs must be a whole number, got 'x'"), (["seed=3"], "got 'seed=3'"),
-     (["dataset=no2", "preset=cpu"], "preset must be one of paper, default"),
+     (["dataset=no2", "preset=gpu"], "preset must be one of paper, default, cpu, got 'gpu'"),
      (["dataset=no2,csv", "dataset.path=a"], "are for one of them, got dataset.path=a for no2,csv")],
 )  # fmt: skip
 def test_bad_words_are_one_line(words: list[str], named: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -363,23 +389,25 @@ def test_committed_values_are_those_of_the_best_trial(key: tuple[str, str, str])
     assert (record["trials"][0]["options"], record["dirty"], record["seed"]) == ({}, False, TUNE_SEED)
     pick = min if metric_of(record["metric"]).lower_is_better else max
     assert scores[record["best"]] == pick(score for score in scores if score is not None)
-    assert compose.tuned_values(dataset, method, preset) == record["trials"][record["best"]]["options"]
+    values = record["trials"][record["best"]]["options"]
+    if compose.is_tuned(preset):
+        assert compose.tuned_values(dataset, method, preset) == values
+    else:  # they stand in the dataset's own preset
+        assert config_of(dataset, method, preset, values) == values
 
 
 def test_every_committed_value_has_a_record() -> None:
     paths = [path for preset in (TUNED, TUNED_DEFAULT) for path in (CONFIG_DIR / preset).iterdir()]
     found = {(path.parent.name, path.stem, method) for path in paths for method in compose.read_part(path)}
-    assert found == set(TUNINGS)
+    assert found == {key for key in TUNINGS if compose.is_tuned(key[0])}
 
 
 @pytest.mark.parametrize("key", list(TUNINGS)[::10], ids="-".join)  # slow
 def test_committed_values_are_what_preset_tuned_trains_with(key: tuple[str, str, str]) -> None:
     preset, dataset, method = key
     values = compose.tuned_values(dataset, method, preset) or {}
-    job = planned(f"dataset={dataset}", f"method={method}", f"preset={preset}")
-    assert job.options == {}
-    plain = {key: job.config[key.split(".")[0]][key.split(".")[1]] for key in values}
-    assert {key: value["name"] if isinstance(value, dict) else value for key, value in plain.items()} == values
+    assert planned(f"dataset={dataset}", f"method={method}", f"preset={preset}").options == {}
+    assert config_of(dataset, method, preset, values) == values
 
 
 @pytest.mark.parametrize("value", [1e-05, 0.001, 0.0, 3, True, "independent", "b1+b2", ["std", 0.03], ["std", 1e-05]])

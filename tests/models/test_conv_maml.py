@@ -81,4 +81,4 @@ def test_initialisation() -> None:
 
 def test_the_encoders_blocks_change_nothing() -> None:
     encoder, x = small().encoder, torch.rand(37, 1, 32, 32)
-    torch.testing.assert_close(encoder(x), encoder.encode(x))
+    torch.testing.assert_close(encoder(x), encoder.out(encoder.maps(x)))

@@ -2,7 +2,7 @@
 
 The same test images and angles are coloured as in training (the paper's "w/o shift") and reversed ("w/ shift"). Runs
 are those of Table 3, whose ratio is the dataset's, and of other ratios, which `python -m scripts.train -m` trains with
-`dataset=rcf_mnist method=erm preset=paper experiment.name=table_spurious dataset.ratio=0.5,0.6`. All finished runs
+`dataset=rcf_mnist method=erm preset=paper experiment.name=table_spurious dataset.ratio=0.5,0.95`. All finished runs
 enter results/spurious.csv, and from that the table is rendered.
 
 Example: python -m scripts.measure spurious preset=cpu

@@ -37,6 +37,7 @@ RULES    ?=
 FILE     ?=
 RUN      ?=
 INVARIANCE := crime,skillcraft
+RATIOS := "seeds=$(or $(SEEDS),3)" "preset=$(or $(PRESET),paper)" "device=$(or $(DEVICE),auto)" "out=$(or $(OUT),outputs)"
 NARROW = "seeds=$(SEEDS)" "methods=$(METHODS)" "preset=$(PRESET)" "device=$(DEVICE)" "out=$(OUT)" "rerun=$(RERUN)"
 NARROW_ALL = "datasets=$(DATASETS)" $(NARROW)
 MEASURED = "out=$(OUT)" "results=$(RESULTS)" "preset=$(PRESET)" "device=$(DEVICE)"
@@ -107,8 +108,9 @@ reproduce-figure-invariance: $(VENV)/.ready ## Train Crime and SkillCraft of Tab
 	$(PY) -m scripts.reproduce table3 $(NARROW) "datasets=$(or $(DATASETS),$(INVARIANCE))"
 	$(PY) -m scripts.measure invariance $(MEASURED) "datasets=$(DATASETS)"
 
-reproduce-table-spurious: $(VENV)/.ready ## Train RCF-MNIST's ERM of Table 3 (GPU) and score it in both colourings: SEEDS=3 PRESET=
+reproduce-table-spurious: $(VENV)/.ready ## Train RCF-MNIST's ERM at three ratios (GPU) and score it in both colourings: SEEDS=3 PRESET=
 	$(PY) -m scripts.reproduce table3 "seeds=$(or $(SEEDS),3)" "preset=$(PRESET)" "device=$(DEVICE)" "out=$(OUT)" datasets=rcf_mnist methods=erm
+	$(PY) -m scripts.train -m dataset=rcf_mnist method=erm experiment.name=table_spurious dataset.ratio=0.5,0.95 logger=none $(RATIOS)
 	$(PY) -m scripts.measure spurious $(MEASURED)
 
 reproduce-figure-rcf-mnist: $(VENV)/.ready ## Draw images of RCF-MNIST over the angle, in the colours of every split
@@ -203,6 +205,9 @@ bench-sampling: $(VENV)/.ready ## Measure partner sampling against the original'
 
 bench-distances: $(VENV)/.ready ## Measure partners by label, input and representation distance, into results/benchmarks
 	$(PY) -m scripts.bench distances
+
+bench-images: $(VENV)/.ready ## Measure a step of the narrow image network by the layout of images in memory, into results/benchmarks
+	$(PY) -m scripts.bench images
 
 bench-maml: $(VENV)/.ready ## Measure the vectorised inner loop against a loop over tasks, into results/benchmarks
 	$(PY) -m scripts.bench maml

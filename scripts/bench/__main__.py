@@ -3,6 +3,7 @@
   train      training against a straightforward loop
   sampling   partner sampling against the original's way: set-up, draws and memory over N
   distances  partners by labels, inputs and representations
+  images     a step of the narrow image network, by layout in memory
   maml       the vectorised inner loop against a loop over tasks
   gpu        a GPU beside the CPU
 
@@ -15,11 +16,11 @@ from collections.abc import Sequence
 
 import torch
 
-from scripts.bench import distances, gpu, maml, sampling, train
+from scripts.bench import distances, gpu, images, maml, sampling, train
 from scripts.driver.cli import user_errors
 from scripts.driver.words import parse_command
 
-BENCHMARKS = {"train": train, "sampling": sampling, "distances": distances, "maml": maml, "gpu": gpu}
+BENCHMARKS = {"train": train, "sampling": sampling, "distances": distances, "images": images, "maml": maml, "gpu": gpu}
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -75,6 +75,20 @@ def test_it_is_the_network_of_the_paper(depth: int, strided: str) -> None:
     torch.testing.assert_close(model(x), by_hand(model, x, strided), rtol=1e-4, atol=1e-5)
 
 
+def test_channels_last_is_the_same_network_in_another_layout() -> None:
+    """It starts from the same weights; states, and gradients of convolutions, lie in memory as asked for."""
+    x, found = torch.rand(4, *SHAPE), []
+    for last in (False, True):
+        torch.manual_seed(0)
+        model = resnet18(SHAPE, 2, width=8, channels_last=last).double()
+        state = model.encode(x.double(), "layer2")
+        assert state.is_contiguous(memory_format=torch.channels_last) == last
+        loss = model.decode(state, "layer2").square().sum()
+        found.append([loss, *torch.autograd.grad(loss, list(model.parameters()))])
+    for first, second in zip(*found, strict=True):
+        torch.testing.assert_close(first, second)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("depth", [18, 50])
 def test_it_is_torchvisions_network(depth: int) -> None:

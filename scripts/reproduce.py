@@ -29,7 +29,7 @@ from scripts.driver.runs import load_reports
 from scripts.driver.words import OUT, Words, parse_words
 from scripts.plan.cells import TOO_LONG, Choice, collect, plan_cells, published_lines, train_cells
 from scripts.plan.costs import estimate_minutes
-from scripts.plan.schedule import Cell
+from scripts.plan.schedule import Planned
 from scripts.records import names
 from scripts.records.artefacts import Artefact, load
 from scripts.records.curves import read_curves
@@ -150,7 +150,7 @@ def show_figure(experiment: Experiment, choice: Choice, reports: Sequence[dict[s
 
 
 def show_table(
-    experiment: Experiment, choice: Choice, cells: Sequence[Cell], missing: Sequence[str], more: str
+    experiment: Experiment, choice: Choice, cells: Sequence[Planned], missing: Sequence[str], more: str
 ) -> None:
     """Write a table as Markdown, CSV and LaTeX, and print it."""
     trained = {job.config["method"]["name"] for _, job in cells}

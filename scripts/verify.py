@@ -26,8 +26,7 @@ from scripts.driver.job import Job, plan
 from scripts.driver.provenance import environment
 from scripts.driver.runs import is_done, read_report
 from scripts.driver.words import Words, parse_words
-from scripts.plan.schedule import Cell as Work
-from scripts.plan.schedule import Item, Problem, items_of, train
+from scripts.plan.schedule import Item, Planned, Problem, items_of, train
 from scripts.plan.verification import (
     Cell,
     by_stack,
@@ -87,12 +86,12 @@ def differences(cell: Cell, job: Job) -> tuple[list[str], int]:
 CellOf = dict[tuple[Path, tuple[int, ...]], Cell]  # by folder and seeds of its job
 
 
-def plan_stacks(cells: Sequence[Cell], out: Path, wrong: dict[str, list[str]]) -> tuple[list[list[Work]], CellOf]:
+def plan_stacks(cells: Sequence[Cell], out: Path, wrong: dict[str, list[str]]) -> tuple[list[list[Planned]], CellOf]:
     """Return the stacks that train the cells again, in folders below `out`, and which of their jobs are which cells.
 
     What cannot be planned, as an option or a value is no longer known, is put into `wrong`.
     """
-    work: list[list[Work]] = []
+    work: list[list[Planned]] = []
     cell_of: CellOf = {}
     for number, group in enumerate(by_stack(cells)):
         lines = training_commands(group[0], out / str(number))

@@ -16,7 +16,7 @@ from scripts.driver.config import target
 from scripts.driver.job import plan
 from scripts.driver.runs import is_done, read_report
 from scripts.plan.costs import estimate_minutes
-from scripts.plan.schedule import Cell, items_of, stacks_of, train
+from scripts.plan.schedule import Planned, items_of, stacks_of, train
 from scripts.records import names
 from scripts.records.experiment import Experiment
 from scripts.records.layer_choice import choose_variants
@@ -90,7 +90,7 @@ def published_lines(experiment: Experiment, choice: Choice) -> list[dict[str, An
 _published = functools.cache(published_reports)
 
 
-def plan_cells(experiment: Experiment, choice: Choice) -> tuple[list[Cell], list[str]]:
+def plan_cells(experiment: Experiment, choice: Choice) -> tuple[list[Planned], list[str]]:
     """Return the cells that can be trained here, the longest first, and a line for each other with the reason."""
     methods = [m for m in choice.methods if m in options("method")]
     missing = [f"{names.method_title(m)}: not in this version" for m in choice.methods if m not in methods]
@@ -104,7 +104,7 @@ def plan_cells(experiment: Experiment, choice: Choice) -> tuple[list[Cell], list
         shown = names.dataset_title(experiment.fallback)
         missing.append(f"no dataset of this table could be had; {shown} stands in")
         datasets = [experiment.fallback]
-    found: list[tuple[float, Cell]] = []
+    found: list[tuple[float, Planned]] = []
     for dataset, method in ((d, m) for d in datasets for m in experiment.methods_for(d, methods)):
         if is_tuned(choice.preset) and tuned_values(dataset, method, choice.preset) is None:
             shown = f"{names.dataset_title(dataset)}, {names.method_title(method)}"
@@ -134,13 +134,13 @@ def _lacks(dataset: str) -> str:
     return ""
 
 
-def train_cells(experiment: Experiment, cells: Sequence[Cell]) -> list[str]:
+def train_cells(experiment: Experiment, cells: Sequence[Planned]) -> list[str]:
     """Train all pending cells; returns what went wrong. Those of a sweep or a ladder share stacks."""
     alone = not experiment.sweep and not experiment.grid
     return train(items_of([[cell] for cell in cells] if alone else stacks_of(cells)), experiment.name)
 
 
-def collect(cells: Sequence[Cell]) -> list[dict[str, Any]]:
+def collect(cells: Sequence[Planned]) -> list[dict[str, Any]]:
     """Return the reports of these cells' finished runs, the better layer of each method chosen."""
     folders = [job.run_folder(seed) for _, job in cells for seed in job.seeds]
     return choose_variants([read_report(f) for f in folders if is_done(f)])

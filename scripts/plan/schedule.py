@@ -29,7 +29,7 @@ from scripts.driver.progress import ProgressDisplay
 from scripts.driver.workers import Died, work_off
 from scripts.driver.workspace import finish_ending
 
-Cell = tuple[Sequence[str], Job]  # a command line of scripts.train with the job that it plans
+Planned = tuple[Sequence[str], Job]  # a command line of scripts.train with the job that it plans
 Tell = Callable[[Any], None]
 
 #: Models in a stack of several jobs. Airfoil, CPU milliseconds a model and epoch with 10, 30, 60 and 120 models: 17,
@@ -88,18 +88,18 @@ class Item:
         return found[-1] if found else default
 
 
-def stacks_of(cells: Sequence[Cell], models: int = STACK_MODELS) -> list[list[Cell]]:
+def stacks_of(cells: Sequence[Planned], models: int = STACK_MODELS) -> list[list[Planned]]:
     """Return the cells in groups that train as one stack each, of about `models` models; others are alone.
 
     Jobs that differ only in what their methods draw with are put together, see `scripts.driver.job.stack_key`.
     Seeds that are done count, too: what is left after an interruption is in the same stack as before.
     """
-    groups: dict[str, list[Cell]] = {}
+    groups: dict[str, list[Planned]] = {}
     for cell in cells:
         groups.setdefault(stack_key(cell[1]), []).append(cell)
-    stacks: list[list[Cell]] = []
+    stacks: list[list[Planned]] = []
     for group in groups.values():
-        stack, size = list[Cell](), 0
+        stack, size = list[Planned](), 0
         for cell in group:
             if stack and size + len(cell[1].seeds) > models:
                 stacks.append(stack)
@@ -110,7 +110,7 @@ def stacks_of(cells: Sequence[Cell], models: int = STACK_MODELS) -> list[list[Ce
     return stacks
 
 
-def items_of(stacks: Iterable[Sequence[Cell]]) -> list[Item]:
+def items_of(stacks: Iterable[Sequence[Planned]]) -> list[Item]:
     """Return an item for each stack, named by its first job; folder and seeds tell equal names apart."""
     found = []
     stacks = list(stacks)

@@ -21,7 +21,7 @@ from scripts.driver.job import Job, plan
 from scripts.driver.predictions import Scored, scored
 from scripts.driver.provenance import environment
 from scripts.plan.schedule import stacks_of
-from scripts.study.rules import Cell, Rules, Run
+from scripts.study.rules import Rules, Run, StudyCell
 
 PARTS = ("val", "test")
 Load = Callable[[int], RegressionData]  # the rows of a split
@@ -39,7 +39,7 @@ Known = Mapping[Asked, Ended]
 
 
 def train_cell(
-    cell: Cell, rules: Rules, load: Load, std: np.ndarray, known: Known | None = None
+    cell: StudyCell, rules: Rules, load: Load, std: np.ndarray, known: Known | None = None
 ) -> tuple[dict[str, Any], list[Mapping[str, Scored]]]:
     """Tune a method and train the runs of the rules with the best options, those that can as one stack.
 

@@ -16,7 +16,7 @@ from cmixup.errors import InputError
 from datasets.common.fetch import sha256_of
 from scripts.driver.compose import CONFIG_DIR, override
 from scripts.driver.predictions import Scored
-from scripts.study.rules import Cell, Condition, Rules, Run, Table, Tuning
+from scripts.study.rules import Condition, Rules, Run, StudyCell, StudyTable, Tuning
 from scripts.study.score import rounded, scores
 
 FOLDER = CONFIG_DIR / "study"
@@ -42,7 +42,7 @@ class Protocol1(Rules):
     tune_seed: int
     seeds: int
 
-    def tunings(self, cell: Cell) -> list[Tuning]:
+    def tunings(self, cell: StudyCell) -> list[Tuning]:
         """Return the one tuning."""
         finals = [Run(seed, seed) for seed in range(self.seeds)]
         return [Tuning(Run(self.tune_seed, self.tune_seed), self.trials(cell.method), finals)]
@@ -59,7 +59,7 @@ class Protocol1(Rules):
             ]
         return found
 
-    def words(self, cell: Cell) -> list[str]:
+    def words(self, cell: StudyCell) -> list[str]:
         """Return the words that all trials share, the method's with them."""
         return [*super().words(cell), *self.method_words(cell.method)]
 
@@ -105,7 +105,7 @@ class Protocol2(Rules):
         """Return the names of the tables with the fewest rows."""
         return [table.name for table in sorted(self.tables, key=lambda table: table.rows)[: self.lite]]
 
-    def tunings(self, cell: Cell) -> list[Tuning]:
+    def tunings(self, cell: StudyCell) -> list[Tuning]:
         """Return a tuning for each split; seeds are `WEIGHTS` times the split and the number of the initial weights."""
         more = cell.method in self.ensemble["methods"] and cell.condition.name in self.ensemble["settings"]
         weights = self.ensemble["weights"] if more else self.weights
@@ -133,7 +133,7 @@ class Protocol2(Rules):
             found.append([*about, *words])
         return found
 
-    def words(self, cell: Cell) -> list[str]:
+    def words(self, cell: StudyCell) -> list[str]:
         """Return the words that all trials share."""
         return [*super().words(cell), f"train.epochs={self.epochs}", f"train.patience={self.patience}"]
 
@@ -183,13 +183,13 @@ def load_rules(path: Path) -> Rules:
     return kind(**{**told, **made, "rates": tuple(given["rates"]), "checksum": checksum})
 
 
-def _table(row: Mapping[str, str]) -> Table:
+def _table(row: Mapping[str, str]) -> StudyTable:
     columns = {"target": row["target"].split("+"), "categorical": _names(row["categorical"])}
     words = [f"dataset.package={row['package']}", f"dataset.item={row['item']}"]
     words += [override(f"dataset.{key}", names) for key, names in columns.items() if names]
     words += ["dataset.log_target=true"] if row["log_target"] == "1" else []
     drop = tuple(_names(row["drop"]))
-    return Table(row["name"], int(row["rows"]), len(columns["target"]), tuple(words), drop, row["group"])
+    return StudyTable(row["name"], int(row["rows"]), len(columns["target"]), tuple(words), drop, row["group"])
 
 
 def _names(joined: str) -> list[str]:

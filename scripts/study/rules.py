@@ -44,7 +44,7 @@ class Tuning(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Table:
+class StudyTable:
     """A real table: how `dataset=rdataset` loads it.
 
     Attributes:
@@ -94,10 +94,10 @@ class Condition:
 
 
 @dataclass(frozen=True)
-class Cell:
+class StudyCell:
     """A method on a table under a condition."""
 
-    table: Table
+    table: StudyTable
     condition: Condition
     method: str
 
@@ -121,7 +121,7 @@ class Rules:
     """
 
     name: str
-    tables: tuple[Table, ...]
+    tables: tuple[StudyTable, ...]
     conditions: tuple[Condition, ...]
     methods: Mapping[str, Mapping[str, Any]]
     max_rows: int
@@ -131,7 +131,7 @@ class Rules:
 
     def cells(
         self, tables: Sequence[str] = (), conditions: Sequence[str] = (), methods: Sequence[str] = ()
-    ) -> list[Cell]:
+    ) -> list[StudyCell]:
         """Return the cells, all or those of the names given.
 
         Raises:
@@ -146,7 +146,7 @@ class Rules:
             if wrong := [name for name in asked if name not in names]:
                 raise InputError(f"{what} must be among {', '.join(names)}, got {wrong[0]!r}")
         return [
-            Cell(table, condition, method)
+            StudyCell(table, condition, method)
             for table in self.tables
             for condition in self.conditions
             for method in condition.methods
@@ -156,13 +156,13 @@ class Rules:
             and self.fits(table, condition)
         ]
 
-    def fits(self, table: Table, condition: Condition) -> bool:
+    def fits(self, table: StudyTable, condition: Condition) -> bool:
         """Return whether a table has the domains and more training rows than the condition asks for."""
         whole = TRAIN_SHARE * min(table.rows, self.max_rows)
         enough = condition.train_rows is None or condition.train_rows < whole
         return enough and (bool(table.group) or not condition.grouped)
 
-    def tunings(self, cell: Cell) -> list[Tuning]:
+    def tunings(self, cell: StudyCell) -> list[Tuning]:
         """Return the tunings of a cell."""
         raise InputError(f"rules {self.name} say nothing of tuning")
 
@@ -174,7 +174,7 @@ class Rules:
         """Return the errors of kept predictions by name; see `scripts.study.score.scores`."""
         return {"nrmse": nrmse(one.prediction[""], one.target, std)}
 
-    def words(self, cell: Cell) -> list[str]:
+    def words(self, cell: StudyCell) -> list[str]:
         """Return the words of scripts.train that all trials of a cell share: the rows, and how they are trained on."""
         condition = cell.condition
         limits = {"train_rows": condition.train_rows, "val_rows": condition.val_rows}

@@ -19,23 +19,25 @@ from scripts.study.cell import train_cell
 from scripts.study.effects import BASE
 from scripts.study.protocols import Protocol2
 from scripts.study.published import done, known_runs, to_runs, write
-from scripts.study.rules import Cell, Rules
+from scripts.study.rules import Rules, StudyCell
 
 
-def cost(cell: Cell, rules: Rules) -> float:
+def cost(cell: StudyCell, rules: Rules) -> float:
     """Return about how long a cell takes, in arbitrary units: rows that are trained on, and what every cell costs."""
     rows = 0.6 * min(cell.table.rows, rules.max_rows)
     return 400 + min(rows, cell.condition.train_rows or rows)
 
 
-def missing(folder: Path, cells: Sequence[Cell], rules: Rules) -> list[list[Cell]]:
+def missing(folder: Path, cells: Sequence[StudyCell], rules: Rules) -> list[list[StudyCell]]:
     """Return the cells to train, those of one table and condition together, the most costly first."""
     there = done(folder, rules)
     groups = itertools.groupby((cell for cell in cells if cell.key not in there), key=lambda cell: cell.key[:2])
     return sorted((list(group) for _, group in groups), key=lambda group: -sum(cost(cell, rules) for cell in group))
 
 
-def train_missing(folder: Path, cells: Sequence[Cell], rules: Rules, jobs: int = 0, minutes: float = 0) -> list[str]:
+def train_missing(
+    folder: Path, cells: Sequence[StudyCell], rules: Rules, jobs: int = 0, minutes: float = 0
+) -> list[str]:
     """Train what is missing, show how far it is, and return a line for every table that could not be trained.
 
     Args:
@@ -56,7 +58,9 @@ def train_missing(folder: Path, cells: Sequence[Cell], rules: Rules, jobs: int =
     return train(items, "study", workers=workers, minutes=minutes or math.inf, unit="cells")
 
 
-def train_group(folder: Path, cells: Sequence[Cell], rules: Rules, until: float, tell: Callable[[Any], None]) -> None:
+def train_group(
+    folder: Path, cells: Sequence[StudyCell], rules: Rules, until: float, tell: Callable[[Any], None]
+) -> None:
     """Train cells of one table and condition in a worker, and tell each that is done.
 
     Args:

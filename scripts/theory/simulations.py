@@ -29,7 +29,7 @@ FEATURE = {"feature_1": 1.0, "feature_0.1": 0.1}  # the factor f of s_d by metho
 METHODS = ("erm", "mixup", *FEATURE, "cmixup")
 CLUSTERS, NONZERO, ALPHA, COPIES = 5, 5, 2.0, 2
 Z_STD, X_NOISE, Y_NOISE = 0.05, 0.25, 0.05  # of z in its cluster, of x around z, of y
-Table = tuple[Rows, Floats]  # features (N, p) and labels (N,)
+Sample = tuple[Rows, Floats]  # features (N, p) and labels (N,)
 
 
 class Finding(NamedTuple):
@@ -78,7 +78,14 @@ def index_rows(n: int, p: int, rng: np.random.Generator, scale: float = 1.0, rat
 
 
 def _chosen(
-    method: str, rows: Table, among: Table, bandwidth: float, level: Floats, *, spread: float = 0, others: bool = False
+    method: str,
+    rows: Sample,
+    among: Sample,
+    bandwidth: float,
+    level: Floats,
+    *,
+    spread: float = 0,
+    others: bool = False,
 ) -> Ints:
     """Return the partners (C, N) that a method chooses for rows among other rows; `spread` is s_d where it is known."""
     (x, y), (other_x, other_y) = rows, among
@@ -90,7 +97,9 @@ def _chosen(
     return partners(y[:, None], other_y[:, None], bandwidth, level, others=others)
 
 
-def _errors(method: str, rows: Table, new: Sequence[tuple[Table, Index]], theta: Floats, width: float) -> list[Finding]:
+def _errors(
+    method: str, rows: Sample, new: Sequence[tuple[Sample, Index]], theta: Floats, width: float
+) -> list[Finding]:
     """Return cos(theta_hat, theta), and the error of links estimated from each of `new`, tested on the rows beside."""
     estimate = direction(*rows)
     found = [Finding(method, "", "cosine", float(estimate @ theta))]
@@ -176,7 +185,7 @@ class Theorem2:
 
     def task(
         self, name: str, seed: int, size: int, methods: Sequence[str], test: int = 0
-    ) -> tuple[dict[str, Table], Index, dict[str, float]]:
+    ) -> tuple[dict[str, Sample], Index, dict[str, float]]:
         """Return the rows (x, y) of a task by method, test rows, and the share of pairs of one cluster."""
         rng = stream(seed, name)
         scale, rate = rng.uniform(0.5, 1.5), rng.uniform(0.3, 0.6)

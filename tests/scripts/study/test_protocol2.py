@@ -18,7 +18,7 @@ from scripts.study import cell as cells
 from scripts.study import published
 from scripts.study.cell import train_cell
 from scripts.study.protocols import Protocol2, load_protocol2
-from scripts.study.rules import Cell, Rules, Run
+from scripts.study.rules import Rules, Run, StudyCell
 from scripts.study.score import balanced, rounded, scores
 
 METHODS = ["mixup", "cmixup", "regmixup", "resample", "vrex", "coral", "group_dro"]
@@ -110,7 +110,7 @@ def test_kept_predictions_are_near_and_need_fewer_bits() -> None:
     assert np.isnan(rounded(Scored({"": np.full((1, 1), np.nan, np.float32)}, values, values)).prediction[""]).all()
 
 
-def twin_words(self: Rules, cell: Cell) -> list[str]:
+def twin_words(self: Rules, cell: StudyCell) -> list[str]:
     group = ["dataset.group=area"] if cell.condition.grouped else []
     return [
         "dataset=csv", "dataset.synthetic=true", "dataset.target=price", *group, "logger=none", "train.epochs=3",

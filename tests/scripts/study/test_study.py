@@ -29,7 +29,7 @@ from scripts.study import cell as cells
 from scripts.study import page, published, work
 from scripts.study.cell import Load, train_cell
 from scripts.study.protocols import COMMITS, FOLDER, PROTOCOL2, RULES, SMALL, Protocol1, load_protocol1, load_rules
-from scripts.study.rules import Cell, Rules
+from scripts.study.rules import Rules, StudyCell
 from scripts.study.score import nrmse
 
 
@@ -128,7 +128,7 @@ def test_other_rules_are_like_the_rules_but_for_what_they_say(rules: Protocol1) 
         assert (dataset.val_rows, dataset.label_noise_val, dataset.label_noise.ratio) == (25, noisy, 0.5 * noisy)
 
 
-def made(store: Path, rules: Protocol1, cell: Cell, value: float, rows: float = 0.0, **about: Any) -> None:
+def made(store: Path, rules: Protocol1, cell: StudyCell, value: float, rows: float = 0.0, **about: Any) -> None:
     """Put a cell into a store whose predictions are one value for labels of another."""
     arrays = [[np.full((4, 1), v + k, dtype=np.float32) for k in range(2)] for v in (value, rows)]
     score = [nrmse(arrays[0][k], arrays[1][k], np.ones(1)) for k in range(2)]
@@ -206,7 +206,7 @@ def short(tmp_path: Path) -> Protocol1:
     return load_protocol1(path)
 
 
-def twin_words(self: Rules, cell: Cell) -> list[str]:
+def twin_words(self: Rules, cell: StudyCell) -> list[str]:
     return [
         "dataset=csv", "dataset.synthetic=true", "dataset.target=price", "logger=none",
         f"method={self.methods[cell.method]['method']}", "train.epochs=2", "train.batch_size=128",

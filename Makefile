@@ -212,6 +212,9 @@ bench-images: $(VENV)/.ready ## Measure a step of the narrow image network by th
 bench-maml: $(VENV)/.ready ## Measure the vectorised inner loop against a loop over tasks, into results/benchmarks
 	$(PY) -m scripts.bench maml
 
+bench-kernels: $(VENV)/.ready ## Measure steps with this AMD machine's kernels and with those of Intel, into results/benchmarks
+	$(PY) -m scripts.bench kernels
+
 bench-gpu: $(VENV)/.ready ## Measure what a GPU gains beside the CPU, into results/benchmarks (5 minutes): SHORT=1
 	$(PY) -m scripts.bench gpu "short=$(SHORT)"
 

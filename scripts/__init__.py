@@ -3,6 +3,7 @@
 import sys
 
 from scripts.driver.interrupted import hear_sigterm, say_interrupted
+from scripts.driver.kernels import preload
 
 #: Commands of earlier versions, below `scripts`, with the module and the words that do their work now.
 SUCCESSORS = {
@@ -29,6 +30,7 @@ SUCCESSORS = {
 }
 REMOVED = ("scripts.cures",)  # without a successor
 
+preload()  # before anything imports torch
 if sys.argv[0] == "-m":  # what it is while Python looks for the command
     sys.excepthook = say_interrupted
     hear_sigterm()

@@ -5,6 +5,7 @@
   distances  partners by labels, inputs and representations
   images     a step of the narrow image network, by layout in memory
   maml       the vectorised inner loop against a loop over tasks
+  kernels    an AMD machine's kernels beside those of Intel
   gpu        a GPU beside the CPU
 
 Example: python -m scripts.bench maml device=cuda
@@ -16,11 +17,12 @@ from collections.abc import Sequence
 
 import torch
 
-from scripts.bench import distances, gpu, images, maml, sampling, train
+from scripts.bench import distances, gpu, images, kernels, maml, sampling, train
 from scripts.driver.cli import user_errors
 from scripts.driver.words import parse_command
 
-BENCHMARKS = {"train": train, "sampling": sampling, "distances": distances, "images": images, "maml": maml, "gpu": gpu}
+MODULES = (train, sampling, distances, images, maml, kernels, gpu)
+BENCHMARKS = {module.__name__.rpartition(".")[2]: module for module in MODULES}
 
 
 def main(argv: Sequence[str] | None = None) -> None:

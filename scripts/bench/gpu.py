@@ -35,6 +35,10 @@ from scripts.records.tables import markdown_rows
 KEYS = SHORT
 Row = tuple[str, str, str, str]  # what, how, device, how fast
 REPEATS, STEPS = 3, 20
+NETWORKS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...], int, str]] = {
+    "FCN3, batch 16": (lambda: FCN3((5,), 1), (16, 5), 1, "block1"),
+    "LSTNet, batch 128": (lambda: LSTNet((168, 8), 8), (128, 168, 8), 8, "conv"),
+}
 
 
 def fastest(work: Work, device: torch.device, steps: int) -> float:
@@ -49,26 +53,28 @@ def fastest(work: Work, device: torch.device, steps: int) -> float:
     return min(seconds(several, device, time.perf_counter) for _ in range(repeats)) / steps
 
 
+def step_of(name: str, size: int, device: torch.device, how: str = "plain") -> Work:
+    """Return a hidden C-Mixup step of a stack of networks."""
+    network, shape, width, layer = NETWORKS[name]
+    stack = ModelStack([network() for _ in range(size)], device)
+    method = Mix(LabelDistance(0.3), Beta(2.0), layer)
+    method.layers = (layer,)
+    lead = (size,) if size > 1 else ()
+    x, y = torch.rand(*lead, *shape, device=device), torch.rand(*lead, shape[0], width, device=device)
+    lam = torch.rand(*lead, shape[0], device=device)
+    domain = torch.zeros(*lead, shape[0], dtype=torch.int64, device=device)
+    batch = Batch(x, y, domain, Batch(x.flip(-1), y, domain), {"lam": lam})
+    if how == "compiled":
+        stack.model.compile()
+    return partial(method.step, stack, batch)
+
+
 def steps_of(device: torch.device, *, short: bool) -> Iterator[Row]:
     """Measure a hidden C-Mixup step of small networks as stacks."""
-    networks: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...], int, str]] = {
-        "FCN3, batch 16": (lambda: FCN3((5,), 1), (16, 5), 1, "block1"),
-        "LSTNet, batch 128": (lambda: LSTNet((168, 8), 8), (128, 168, 8), 8, "conv"),
-    }
-    for name, (network, shape, width, layer) in networks.items():
+    for name in NETWORKS:
         for size in (1, 3) if short else (1, 10, 100):
             for how in ("plain", "compiled") if device.type == "cuda" else ("plain",):
-                stack = ModelStack([network() for _ in range(size)], device)
-                method = Mix(LabelDistance(0.3), Beta(2.0), layer)
-                method.layers = (layer,)
-                lead = (size,) if size > 1 else ()
-                x, y = torch.rand(*lead, *shape, device=device), torch.rand(*lead, shape[0], width, device=device)
-                lam = torch.rand(*lead, shape[0], device=device)
-                domain = torch.zeros(*lead, shape[0], dtype=torch.int64, device=device)
-                batch = Batch(x, y, domain, Batch(x.flip(-1), y, domain), {"lam": lam})
-                if how == "compiled":
-                    stack.model.compile()
-                taken = fastest(partial(method.step, stack, batch), device, 2 if short else STEPS)
+                taken = fastest(step_of(name, size, device, how), device, 2 if short else STEPS)
                 yield f"{name}, stack of {size}", how, device.type, f"{1e6 * taken / size:.0f} us a step and model"
 
 

@@ -26,6 +26,7 @@ from cmixup.files import write_atomically
 from scripts.driver.execute import Diverged
 from scripts.driver.interrupted import INTERRUPTED, hear_sigterm
 from scripts.driver.job import Job
+from scripts.driver.kernels import check_kernels
 from scripts.driver.runs import is_done, read_report
 
 FAILED = "failed"  # folder below a sweep's, of its jobs that did
@@ -59,6 +60,7 @@ def user_errors() -> Iterator[None]:
     """
     hear_sigterm()
     try:
+        check_kernels()
         yield
     except KeyboardInterrupt:
         print(INTERRUPTED, file=sys.stderr)

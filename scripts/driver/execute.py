@@ -22,6 +22,7 @@ from cmixup.training.trainer import EpochCallback, Run, RunResult, train
 from scripts.driver.config import GROUPS
 from scripts.driver.devices import tell, told
 from scripts.driver.job import Job
+from scripts.driver.kernels import kernels
 from scripts.driver.logger import Logger, make_logger
 from scripts.driver.predictions import Parts, scored
 from scripts.driver.provenance import code_digest, environment
@@ -158,5 +159,6 @@ def checkpoints(job: Job) -> Checkpoints | None:
             (job.run_folder(seed) / RESUME_FILE).unlink(missing_ok=True)
     every = job.config["checkpoint_every"]
     key = json.dumps({group: job.config[group] for group in (*GROUPS, "train")}, sort_keys=True)
-    origin = {"code": code_digest(), "torch": str(torch.__version__)}
+    kernels_here = kernels() if job.device.type == "cpu" else ""
+    origin = {"code": code_digest(), "torch": str(torch.__version__), "kernels": kernels_here}
     return Checkpoints(job.run_folder, every, key, origin, job.config["resume"] == "any") if every else None

@@ -20,6 +20,7 @@ import torch
 
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
+from scripts.driver.kernels import kernels
 
 CODE = Path(__file__).resolve().parents[2]  # the checkout that runs
 CODE_FOLDERS = ("cmixup", "configs", "datasets", "models", "scripts")
@@ -32,7 +33,8 @@ NAMED = 3  # runs in a line that refuses them
 
 
 def environment(device: torch.device, code: Path = CODE) -> dict[str, Any]:
-    """Return what a reader needs to repeat a run: commit, digest of the sources, package versions, Python, device.
+    """Return what a reader needs to repeat a run: commit, digest of the sources, package versions, Python, device,
+    and the kernels of a CPU.
 
     The code counts as dirty when a tracked file differs from the commit, or when an untracked file lies below one of
     `CODE_FOLDERS`: the commit does not say what such a file did. A copy below somebody else's repository has no commit.
@@ -52,6 +54,7 @@ def environment(device: torch.device, code: Path = CODE) -> dict[str, Any]:
         "code": code_digest(code),
         "versions": {"python": platform.python_version(), **versions},
         "device": device_name(device),
+        "kernels": kernels() if device.type == "cpu" else "",
         "threads": torch.get_num_threads(),
     }
 

@@ -27,8 +27,8 @@ from scripts.records.tables import LEGEND, Block, ResultTable, header, interval_
 FRAME = Path(__file__).with_suffix(".html")
 ROW, WIDTH, LEFT, RIGHT = 22, 640, 150, 20  # of a plot, in its own units
 SAME = (
-    "options", "layer", "bandwidth", "alpha", "commit", "checksums", "device", "versions", "unit", "notes", "epochs",
-    "stack_seeds", "selection_rule", "verdict",
+    "options", "layer", "bandwidth", "alpha", "commit", "checksums", "device", "kernels", "versions", "unit", "notes",
+    "epochs", "stack_seeds", "selection_rule", "verdict",
 )  # fmt: skip
 INTRO = (
     "The name of a method opens its runs: options, commit, checksums, seed by seed. In plots a point is a seed, the "

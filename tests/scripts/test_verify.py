@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,9 @@ from scripts import verify as verify_module
 from scripts.driver.compose import compose_train
 from scripts.driver.execute import execute, execute_together
 from scripts.driver.job import plan
+from scripts.driver.kernels import VARIABLE, kernels_of
 from scripts.driver.runs import read_report
+from scripts.plan.schedule import items_of
 from scripts.plan.verification import (
     Difference,
     config_differences,
@@ -97,6 +100,26 @@ def test_cells_that_repeat_and_a_score_that_is_off_by_one_ulp(
     assert "relative" in line
 
 
+@pytest.mark.usefixtures("in_process")
+def test_cells_of_kernels_that_cannot_be_had_are_named_and_the_others_trained_with_theirs(
+    published: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = list[str]()
+    monkeypatch.setattr(verify_module, "word_for", {"there": "intel", "nowhere": None}.get)
+    monkeypatch.setattr(verify_module, "items_of", lambda work: asked.append(os.environ[VARIABLE]) or items_of(work))
+    for seed in (1, 3):
+        change(published, "erm", seed, lambda report: report.update(kernels="nowhere"))
+        change(published, "cmixup", seed, lambda report: report.update(kernels="there"))
+    status, out, wrong = verify(published, capsys)
+    assert (status, wrong, asked) == (0, "", ["intel"])
+    assert f"not repeatable here: {CELL.replace('cmixup', 'erm')}" in out
+    assert ", made with nowhere; the kernels here are " in out
+    assert "1 of 1 cells repeat to the last bit" in out
+    assert not os.environ.get(VARIABLE)
+    monkeypatch.setattr(verify_module, "word_for", lambda _: None)
+    assert verify(published, capsys)[0] == 1  # nothing was verified
+
+
 @pytest.mark.parametrize(
     ("edit", "named"),
     [
@@ -137,6 +160,7 @@ def test_every_published_cell_is_a_whole_stack_whose_command_composes() -> None:
     cells = published_cells(RESULTS)
     assert {len(c.seeds) for c in cells} <= {3, 10, 20}
     assert all(sorted(c.reports) == sorted(c.seeds) for c in cells)
+    assert all(kernels_of(c.first) for c in cells)
     assert {c.name.partition("/")[0] for c in cells} >= {
         "table1", "table3", "table5", "table_noise", "table_batch_id", "table_batch_ood", "ablation_ood",
         "figure_bandwidth", "figure_alpha",

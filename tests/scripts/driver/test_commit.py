@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from cmixup.errors import InputError
+from scripts.driver.kernels import kernels
 from scripts.driver.provenance import (
     CARRIED,
     CODE,
@@ -35,6 +36,7 @@ def test_the_environment_says_what_is_needed_to_repeat_a_run() -> None:
     assert {"torch", "numpy"} <= set(found["versions"])
     assert found["device"].startswith("cpu: ")
     assert len(found["device"]) > 5
+    assert found["kernels"] == kernels()
     assert found["threads"] == torch.get_num_threads()
     json.dumps(found)
 

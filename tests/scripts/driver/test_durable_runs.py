@@ -143,7 +143,7 @@ def test_a_checkpoint_of_other_code_or_data_is_refused_or_asked_for(
     given = ("dataset=diabetes", "dataset.synthetic=false", "checkpoint_every=1")
     saved = interrupted(planned(tmp_path, *given))
     state = torch.load(saved, weights_only=True)
-    assert [name for name in state["origin"] if not name.startswith("data ")] == ["code", "torch"]
+    assert [name for name in state["origin"] if not name.startswith("data ")] == ["code", "torch", "kernels"]
     name = next((name for name in state["origin"] if name.startswith(changed)), "")
     state["origin"] = {**state["origin"], name: "other"} if name else {}
     torch.save(state, saved)

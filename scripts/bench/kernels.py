@@ -1,0 +1,63 @@
+"""What `CMIXUP_KERNELS=intel` gains on an AMD machine: steps in two processes in turn, one as it starts.
+
+Example: python -m scripts.bench kernels
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from cmixup.errors import InputError
+from scripts.bench.clock import CPU, SHORT, put, seconds
+from scripts.bench.gpu import step_of
+from scripts.driver.kernels import asking, check_kernels
+from scripts.driver.words import Words
+from scripts.driver.workers import Worker
+from scripts.records.tables import markdown_rows
+
+KEYS = SHORT
+CASES = {"FCN3, batch 16": (10, 50), "LSTNet, batch 128": (1, 4)}  # models in a stack, steps
+REPEATS = 30
+
+
+def measure(task: tuple[str, int, int], tell: Callable[[Any], None]) -> None:
+    """Tell the seconds of a step of a stack; in a worker."""
+    name, size, steps = task
+    torch.set_num_threads(1)
+    check_kernels()
+    step = step_of(name, size, CPU)
+    step()
+    tell(seconds(lambda: [step() for _ in range(steps)]) / steps)
+
+
+def run(given: Words) -> None:
+    """Measure a step of each network with this machine's kernels and with those of Intel.
+
+    Raises:
+        InputError: those of Intel cannot be had here.
+    """
+    short, workers, body = given.switch("short"), dict[str, Worker](), list[list[str]]()
+    for word in ("", "intel"):
+        with asking(word):
+            workers[word] = Worker(multiprocessing.get_context("spawn"), measure)
+    for name, (size, steps) in CASES.items():
+        taken: dict[str, list[float]] = {word: [] for word in workers}
+        for word in [*workers] * (1 if short else REPEATS):
+            workers[word].give((name, size, 1 if short else steps))
+            ended, told = workers[word].hear()
+            if ended:  # before it has measured
+                raise InputError(str(told))
+            workers[word].hear()
+            taken[word].append(told)
+        own, intel = (min(each) for each in taken.values())
+        body.append([f"{name}, stack of {size}", f"{1e3 * own:.2f}", f"{1e3 * intel:.2f}", f"{own / intel:.2f}x"])
+    protocol = (
+        f"A hidden C-Mixup step, process milliseconds on one thread, the fastest of {REPEATS} repeats in turn, in two "
+        "processes: one as it starts, one with `CMIXUP_KERNELS=intel`. `make bench-kernels` measures them anew."
+    )
+    table = markdown_rows(["step", "as it starts, ms", "CMIXUP_KERNELS=intel, ms", "speed-up"], body)
+    put(given, "kernels", "Kernels of products", [protocol, table])

@@ -116,7 +116,7 @@ def test_a_table_of_a_sampler_left_behind_is_refused(device: torch.device, monke
     monkeypatch.setattr(torch, "Generator", DeviceGenerator)
     sampler = PartnerSampler(torch.arange(90.0, device=device), 2.0, method="cells")
     slots: Any = sampler._algorithm
-    slots._values = slots._values.cpu()
+    slots._stay = slots._stay.cpu()
     with pytest.raises(MixedDevices):
         sampler.epoch(np.random.default_rng(0))
 

@@ -48,7 +48,6 @@ BAD = [
     bad("predict", said="run must name"),
     bad("predict", "run=/nowhere", "table=x.csv", said="no such folder"),
     bad("predict", "run=/tmp", said="table must name"),
-    bad("predict", "run=/tmp", "plot=2", said="plot must be one of"),
     bad("predict", "table", said="got 'table'"),
     bad("collect", "/nowhere", "over=method.bandwidth", said="folder must exist"),
     bad("collect", "{empty}", "over=seed", said="no finished run below"),

@@ -20,6 +20,7 @@ from cmixup.training.state import Failure
 from cmixup.training.trainer import RunResult
 from models.fcn3 import FCN3
 from scripts.driver import execute as run_module
+from scripts.driver.compose import command
 from scripts.driver.execute import Diverged, execute
 from scripts.driver.runs import load_reports, parse_report, read_report
 from scripts.driver.workspace import begin_run, write_report
@@ -130,7 +131,7 @@ def test_the_recorded_configuration_gives_the_same_numbers(tmp_path: Path) -> No
     (folder,) = execute(planned(tmp_path / "a", "method=cmixup", "method.alpha=0.3", "train.lr=0.05", "seed=3"))
     config = report_of(folder)["config"]
     again = [f"method.{k}={config['method'][k]}" for k in ("bandwidth", "alpha", "lam_per", "layer")]
-    again += [f"train.{k}={v}" for k, v in config["train"].items()]
+    again += command({f"train.{k}": v for k, v in config["train"].items()})
     (repeated,) = execute(planned(tmp_path / "b", "method=cmixup", f"seed={config['seed']}", *again))
     assert report_of(repeated)["scores"] == report_of(folder)["scores"]
     assert repeated.relative_to(tmp_path / "b") == folder.relative_to(tmp_path / "a")

@@ -27,7 +27,7 @@ KEYS = {
     "tables": "names between commas; default all",
     "conditions": "names of the rules; default all",
     "methods": "names of the rules; default all",
-    "rules": "file of configs/study; default rules, another is small_validation",
+    "rules": "file of configs/study; default rules, others are small_validation and protocol2",
     "jobs": "processes at a time; default one a core",
     "minutes": "begin no cell after so long",
     "out": OUT,

@@ -28,7 +28,7 @@ from scripts.records.records import check_unique, options_text, records_frame
 
 Report = Mapping[str, Any]
 #: Experiments of the study of when mixing helps. What they say is read where they are asked for, and no table has it.
-STUDIES = ("study", "study_small_validation", "study_protocol2")
+STUDIES = ("study", "study_small_validation", "study_protocol2", "study_sea_level")
 
 
 def cell_of(report: Report) -> str:

@@ -27,7 +27,7 @@ KEYS = {
     "tables": "names between commas; default all",
     "conditions": "names of the rules; default all",
     "methods": "names of the rules; default all",
-    "rules": "file of configs/study; default rules, others are small_validation and protocol2",
+    "rules": "file of configs/study; default rules, others are small_validation, protocol2 and sea_level",
     "jobs": "processes at a time; default one a core",
     "minutes": "begin no cell after so long",
     "out": OUT,

@@ -23,6 +23,7 @@ FOLDER = CONFIG_DIR / "study"
 RULES = FOLDER / "rules.yaml"
 SMALL = FOLDER / "small_validation.yaml"
 PROTOCOL2 = FOLDER / "protocol2.yaml"
+SEA_LEVEL = FOLDER / "sea_level.yaml"
 #: What brought rules, by their name, before the first run by them; the first the list of tables, too.
 COMMITS = {RULES.stem: "ec82211", SMALL.stem: "44c6435", PROTOCOL2.stem: "b41ae54"}
 WEIGHTS = 10  # a seed of protocol 2 is so many times its split, plus the number of its initial weights
@@ -138,6 +139,17 @@ class Protocol2(Rules):
         return [*super().words(cell), f"train.epochs={self.epochs}", f"train.patience={self.patience}"]
 
 
+@dataclass(frozen=True)
+class SeaLevel(Protocol2):
+    """Models that are fitted once on each split of protocol 2, without trials; of each, `methods` has the `model`."""
+
+    backbone: ClassVar[str] = ""
+
+    def tunings(self, cell: StudyCell) -> list[Tuning]:
+        """Return a fit for each split, under the seed of protocol 2's first initial weights."""
+        return [Tuning(Run(s, WEIGHTS * s), [], [Run(s, WEIGHTS * s + 1)]) for s in range(self.splits)]
+
+
 def load_protocol1(path: Path = RULES) -> Protocol1:
     """Read rules of protocol 1; see `load_rules`."""
     rules = load_rules(path)
@@ -176,7 +188,7 @@ def load_rules(path: Path) -> Rules:
         if wrong := [method for method in methods if method not in given["methods"]]:
             raise InputError(f"condition {name} of {path} has a method {wrong[0]!r} that the rules do not have")
         conditions.append(Condition(name, **{**about, "methods": tuple(methods)}))
-    kind = Protocol2 if given.get("protocol") == 2 else Protocol1
+    kind = {2: Protocol2, SEA_LEVEL.stem: SeaLevel}.get(given.get("protocol", 1), Protocol1)
     told = {field.name: given[field.name] for field in fields(kind) if field.name in given}
     made = {"name": path.stem, "tables": tables, "conditions": tuple(conditions)}
     checksum = " ".join(sha256_of(file) for file in [*files, listed])

@@ -56,7 +56,8 @@ def to_runs(record: Mapping[str, Any], predictions: Sequence[Parts], rules: Rule
         rules: of the study.
     """
     table, condition, method = key_of_record(record)
-    own = {"experiment": experiment_of(rules), "dataset": table, "model": "fcn3", "method": method, "preset": "default"}
+    own = {"experiment": experiment_of(rules), "dataset": table, "model": rules.backbone, "method": method,
+           "preset": "default"}  # fmt: skip
     run, shared = f"{own['experiment']}/{table}/{condition}/{method}", dict(record)
     for key in (*OF_CELL, "trials", "seeds"):
         shared.pop(key)

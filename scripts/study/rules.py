@@ -128,6 +128,7 @@ class Rules:
     level: float
     checksum: str
     parts: ClassVar[tuple[str, ...]] = ("test",)  # whose predictions are kept
+    backbone: ClassVar[str] = "fcn3"  # of the networks; "" where there are none
 
     def cells(
         self, tables: Sequence[str] = (), conditions: Sequence[str] = (), methods: Sequence[str] = ()

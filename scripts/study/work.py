@@ -17,9 +17,10 @@ from scripts.driver.locks import LOCKS, alone
 from scripts.plan.schedule import Item, train
 from scripts.study.cell import train_cell
 from scripts.study.effects import BASE
-from scripts.study.protocols import Protocol2
+from scripts.study.protocols import Protocol2, SeaLevel
 from scripts.study.published import done, known_runs, to_runs, write
 from scripts.study.rules import Rules, StudyCell
+from scripts.study.sea_level import check_packages, fit_cell
 
 
 def cost(cell: StudyCell, rules: Rules) -> float:
@@ -47,6 +48,8 @@ def train_missing(
         jobs: processes at a time; 0 is one a core.
         minutes: begin no cell after so long; 0 is no limit.
     """
+    if isinstance(rules, SeaLevel):
+        check_packages(cells, rules)
     groups = missing(folder, cells, rules)
     todo = sum(map(len, groups))
     print(f"{len(cells) - todo} of {len(cells)} cells are done; training {todo}", flush=True)
@@ -78,6 +81,11 @@ def train_group(
             return
         with alone(folder / LOCKS, " ".join(cell.key)):
             if cell.key not in done(folder, rules):  # another command may have trained it
-                known = known_runs(folder, rules, *cell.key[:2]) if share and cell.method != BASE else {}
-                write(folder, to_runs(*train_cell(cell, rules, load, dataset.table.y.std(axis=0), known), rules))
+                std = dataset.table.y.std(axis=0)
+                if isinstance(rules, SeaLevel):
+                    made = fit_cell(cell, rules, load, std)
+                else:
+                    known = known_runs(folder, rules, *cell.key[:2]) if share and cell.method != BASE else {}
+                    made = train_cell(cell, rules, load, std, known)
+                write(folder, to_runs(*made, rules))
         tell(("epoch", k, len(cells), {}))

@@ -117,7 +117,7 @@ def test_other_rules_are_like_the_rules_but_for_what_they_say(rules: Protocol1) 
     )  # fmt: skip
     assert small.checksum.split()[1:] == rules.checksum.split()
     assert not {c.name for c in small.conditions} & {c.name for c in rules.conditions}  # they share an out folder
-    with pytest.raises(InputError, match="rules must be one of protocol2, rules, small_validation, got 'tables'"):
+    with pytest.raises(InputError, match="must be one of protocol2, rules, sea_level, small_validation, got 'tables'"):
         load_rules(FOLDER / "tables.yaml")
     for name, noisy in (("rows100_val25", False), ("rows100_noise_val25", True)):
         (cell,) = small.cells(["dutch_school_tests"], [name], ["cmixup"])

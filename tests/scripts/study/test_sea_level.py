@@ -1,0 +1,78 @@
+"""Sea level: the rows are those of protocol 2, models are fitted to training rows alone, absent packages are named."""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cmixup.data import RegressionData
+from cmixup.errors import InputError
+from scripts.driver.compose import compose_train
+from scripts.driver.job import plan
+from scripts.records.scores import verify_scores
+from scripts.study import published, sea_level, work
+from scripts.study.protocols import SEA_LEVEL, Protocol2, SeaLevel, load_protocol2, load_rules
+from tests.scripts.study.test_protocol2 import twin_words
+
+
+@pytest.fixture(scope="module")
+def rules() -> SeaLevel:
+    found = load_rules(SEA_LEVEL)
+    assert isinstance(found, SeaLevel)
+    return found
+
+
+def test_settings_tables_and_rows_are_those_of_protocol_2(rules: SeaLevel) -> None:
+    networks = load_protocol2()
+    assert [replace(c, methods=()) for c in rules.conditions] == [replace(c, methods=()) for c in networks.conditions]
+    assert rules.checksum.split()[1:] == networks.checksum.split()
+    for condition in rules.conditions:
+        (ours,) = rules.cells(["dutch_school_tests"], [condition.name], ["ridge"])
+        (theirs,) = networks.cells(["dutch_school_tests"], [condition.name], ["erm"])
+        assert rules.words(ours) == networks.words(theirs)
+        first = [tuning.finals[0] for tuning in networks.tunings(theirs)]
+        assert [run for tuning in rules.tunings(ours) for run in tuning.finals] == first
+
+
+def test_a_model_is_fitted_to_training_rows_and_its_scores_follow_from_what_is_kept(
+    rules: SeaLevel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Protocol2, "words", twin_words)
+    monkeypatch.setattr(sea_level, "environment", lambda _: {"commit": "c0ffee", "dirty": False, "versions": {}})
+    short = replace(rules, splits=2)
+    (cell,) = short.cells(["dutch_school_tests"], ["grouped"], ["ridge"])
+    dataset = plan(compose_train(short.words(cell))).dataset
+    rows = cache(dataset.load)
+
+    def load(split: int) -> RegressionData:  # labels of validation and test that tell nothing
+        data = rows(split)
+        return replace(data, val=replace(data.val, y=0 * data.val.y), test=replace(data.test, y=0 * data.test.y))
+
+    std = dataset.table.y.std(axis=0)
+    record, parts = sea_level.fit_cell(cell, short, load, std)
+    for split, one in enumerate(parts):
+        train, test = rows(split).train, rows(split).test
+        x, y = train.x.numpy().astype(float), train.y.numpy().astype(float)
+        slope = np.linalg.solve((x - x.mean(0)).T @ (x - x.mean(0)) + np.eye(x.shape[1]), (x - x.mean(0)).T @ y)
+        ours = y.mean(0) + (test.x.numpy() - x.mean(0)) @ slope
+        assert one["test"].prediction[""] == pytest.approx(ours, rel=1e-3, abs=1e-3 * std[0])
+    assert record["versions"].keys() == {"scikit-learn"}
+    published.write(tmp_path, published.to_runs(record, parts, short))
+    assert published.read(short, tmp_path) == [record]
+    assert verify_scores(tmp_path)[:3] == (2, 2 * sum(k not in ("seed", "split", "options", "best_epoch")
+                                                      for k in record["seeds"][0]), [])  # fmt: skip
+
+
+def test_a_package_that_is_not_installed_is_named_before_any_work(
+    rules: SeaLevel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "catboost" else find("json"))
+    with pytest.raises(InputError, match=r"methods catboost need .*pip install catboost.*: methods=ridge,hist_gr"):
+        work.train_missing(tmp_path, rules.cells(["penguin_mass"]), rules)
+    sea_level.check_packages(rules.cells(methods=["ridge", "lightgbm"]), rules)

@@ -57,7 +57,7 @@ def training_commands(cell: Cell, out: Path) -> list[list[str]]:
     return [[*words, *command(options), f"seeds=[{','.join(map(str, seeds))}]", *own] for options, seeds in cell.stack]
 
 
-def differences(cell: Cell, job: Job) -> tuple[list[str], int]:
+def compare_cell(cell: Cell, job: Job) -> tuple[list[str], int]:
     """Return what differs between a cell and its job, which has been trained; and how many numbers were compared."""
     changed = config_differences(cell.first["config"], job.config)
     lines = [f"preset {cell.first['preset']} has changed: {difference}" for difference in changed]
@@ -127,7 +127,7 @@ def verify(cells: Sequence[Cell], workers: int = 0) -> dict[str, list[str]]:
                 if cell is None:  # it was only there to fill the stack
                     continue
                 left -= 1
-                lines, n = differences(cell, job)
+                lines, n = compare_cell(cell, job)
                 if lines := [*lines, problem.text] if problem else lines:
                     wrong.setdefault(cell.name, []).extend(lines)
                 state = f"DIFFERS: {'; '.join(lines)}" if lines else f"{n} numbers equal"

@@ -56,7 +56,7 @@ class BandwidthReport:
         equal_label_probability: median probability that the partner has the same label.
         pair_gap: mean label distance of drawn pairs (label units).
         uniform_gap: mean label distance of uniform pairs (label units).
-        verdict: the same in words, see `verdict` below.
+        verdict: the same in words, see `in_words` below.
     """
 
     bandwidth: float
@@ -103,7 +103,7 @@ def diagnose(
         equal_label_probability=ties,
         pair_gap=float(np.mean(gap / mass)),
         uniform_gap=float(np.mean(uniform)) / n,
-        verdict=verdict(fraction, to_self, ties),
+        verdict=in_words(fraction, to_self, ties),
     )
 
 
@@ -123,7 +123,7 @@ def _standing_for(data: Labels, count: int, rng: np.random.Generator) -> Ints:
     return np.sort(ascending[(2 * np.arange(count) + 1) * len(rows) // (2 * count)])
 
 
-def verdict(effective_fraction: float, self_probability: float, equal_label_probability: float) -> str:
+def in_words(effective_fraction: float, self_probability: float, equal_label_probability: float) -> str:
     """Return the meaning of the medians of a `BandwidthReport` in words."""
     if self_probability >= 0.99:
         return "self-pairing only: this is ERM"

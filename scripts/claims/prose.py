@@ -50,7 +50,8 @@ def splice(page: str, parts: Mapping[str, str]) -> str:
 
 
 def _fill(paragraph: str, parts: Mapping[str, str]) -> str:
-    return _wrap(SPAN.sub(lambda found: f'<span id="{found[1]}">{parts[found[1]]}</span>', paragraph))
+    filled = SPAN.sub(lambda found: f'<span id="{found[1]}">{parts[found[1]]}</span>', paragraph)
+    return filled if paragraph.lstrip().startswith("|") else _wrap(filled)  # a table's rows stay lines
 
 
 def paragraphs(page: str) -> list[str]:

@@ -240,7 +240,7 @@ def check_type(path: str, value: Any, kind: Any) -> None:
 _WORDS = {int: "a whole number", float: "a number", str: "a word", bool: "true or false", type(None): "null"}
 
 
-def differences(plain: Mapping[str, Any], preset: str = "") -> dict[str, Any]:
+def changed_options(plain: Mapping[str, Any], preset: str = "") -> dict[str, Any]:
     """Return the options that differ from what dataset, model, method and preset alone would give.
 
     Keys are spelt as in the configuration, such as `method.bandwidth`; a part that was swapped is told by its name,

@@ -16,7 +16,7 @@ from cmixup.label_scaling import check_label_scaling
 from cmixup.methods.base import per_run
 from cmixup.training.settings import TrainSettings
 from scripts.driver.compose import base_preset, is_tuned
-from scripts.driver.config import NOT_ARGUMENTS, arguments, check_part, differences, is_part, parameters, resolved
+from scripts.driver.config import NOT_ARGUMENTS, arguments, changed_options, check_part, is_part, parameters, resolved
 from scripts.driver.devices import pick_device
 from scripts.driver.runs import folder_name, is_done
 from scripts.driver.words import parse_seeds
@@ -88,10 +88,10 @@ def plan(cfg: DictConfig) -> Job:
         check_label_scaling(settings.label_scaling, plain["method"]["name"], domains=made.domains)
     except InputError as error:
         raise InputError(f"train.{error} (method {plain['method']['name']})") from None
-    options = differences(plain)
+    options = changed_options(plain)
     # Tuned values change when a method is tuned again, so these runs are named by the values.
     preset, name = plain["preset"], plain["dataset"]["name"]
-    naming_options = differences(plain, base_preset(name, preset)) if is_tuned(preset) else options
+    naming_options = changed_options(plain, base_preset(name, preset)) if is_tuned(preset) else options
     folder = (
         Path(plain["out"]) / "runs" / plain["experiment"] / plain["dataset"]["name"] / plain["model"]["name"]
         / plain["method"]["name"] / folder_name(plain["preset"], naming_options)

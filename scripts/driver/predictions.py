@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -115,8 +115,8 @@ def read_predictions(path: Path) -> dict[int, dict[str, Scored]]:
         return _get(file)
 
 
-def read_cells(path: Path) -> dict[str, dict[int, dict[str, Scored]]]:
-    """Return what `write_cells` wrote, by name and seed; nothing if there is no file.
+def read_cells(path: Path, names: Collection[str] = ()) -> dict[str, dict[int, dict[str, Scored]]]:
+    """Return what `write_cells` wrote, by name and seed, all or those of some names; nothing if there is no file.
 
     Raises:
         InputError: the file is not one of these.
@@ -126,7 +126,7 @@ def read_cells(path: Path) -> dict[str, dict[int, dict[str, Scored]]]:
     if not path.is_file():
         return {}
     with naming(path, "a file of predictions"), h5py.File(path) as file:
-        return {name: _get(group) for name, group in file.items()}
+        return {name: _get(group) for name, group in file.items() if not names or name in names}
 
 
 def _get(group: Any) -> dict[int, dict[str, Scored]]:

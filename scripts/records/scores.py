@@ -109,7 +109,7 @@ def study_error(name: str, kept: Scored, std: np.ndarray) -> float:
     return math.sqrt(float(np.mean(targets)))
 
 
-def differences(report: Report, kept: Mapping[str, Scored]) -> Iterator[str]:
+def wrong_scores(report: Report, kept: Mapping[str, Scored]) -> Iterator[str]:
     """Yield a line for each score of a report that its predictions do not give to the last bit."""
     for part in report["scores"].keys() & kept.keys():
         for name, published in report["scores"][part].items():
@@ -134,7 +134,7 @@ def verify_scores(results: Path) -> tuple[int, int, list[str], Counter[str]]:
             if report["scores"].keys() - kept.keys():
                 of_study = report["experiment"] in STUDIES
                 without[f"{report['experiment']} {'(trials, validation)' if of_study else report['dataset']}"] += 1
-            wrong += differences(report, kept)
+            wrong += wrong_scores(report, kept)
             runs += bool(kept)
             scores += sum(len(report["scores"].get(part, ())) for part in kept)
     return runs, scores, wrong, without

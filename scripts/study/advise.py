@@ -10,11 +10,12 @@ import numpy as np
 from cmixup.errors import InputError
 from scripts.driver.compose import compose_train, override
 from scripts.driver.job import plan
-from scripts.records.stats import clustered
 from scripts.records.tables import interval_text
-from scripts.study.effects import BASE, effects, mean_error, scores_of
-from scripts.study.protocols import load_protocol1
+from scripts.study.effects import over_tables
+from scripts.study.evidence import settings
+from scripts.study.protocols import load_protocol1, load_protocol2
 from scripts.study.published import read
+from scripts.study.verdicts import EQUAL, GAINS, LOSES, UNTOLD, changes, counts, errors_of
 
 
 def advise(table: str, target: str, options: Sequence[str] = ()) -> str:
@@ -41,24 +42,31 @@ python -m scripts.tune {given} method=erm,cmixup preset=default"""
 
 
 def expected() -> str:
-    """Return the sentences on C-Mixup against ERM over the study's tables with all of their rows.
+    """Return the sentences on C-Mixup against ERM over tables with all of their rows, split at random.
+
+    They are of protocol 2 once this setting of it is whole, until then of protocol 1, by the same tests.
 
     Raises:
         InputError: fewer than two tables are published.
     """
-    rules = load_protocol1()
-    scores = scores_of(read(rules), "all")
-    each = effects(scores, "cmixup")
-    percent = [100 * effect.interval.mean / mean_error(scores[name][BASE]) for name, effect in each.items()]
-    mean, n = clustered(percent, list(each)), len(each)
-    if mean is None:
+    rules, earlier = load_protocol2(), load_protocol1()
+    setting = next(each for each in settings() if each.condition.name == "random")
+    each = setting.changes("cmixup") if setting.whole else changes(errors_of(read(earlier), "all"), "cmixup")
+    values, n = [change.interval.mean for change in each.values()], len(each)
+    if n < 2:
         raise InputError("results/runs/study must hold ERM and C-Mixup on two tables or more; it does not")
-    verdicts = [effect.verdict(rules.level) for effect in each.values()]
+    told = counts(each, rules.level, rules.equal)
+    how = (
+        f"each of {rules.splits} splits tuned by itself"
+        if setting.whole
+        else f"tuned once for {earlier.seeds} splits (the study's earlier protocol; of the present one "
+        f"{len(setting.tables)} of {setting.of} tables are trained)"
+    )
     return (
-        f"On {n} real tables, tuned alike, {rules.seeds} seeds: C-Mixup gained on {verdicts.count('win')}, lost on "
-        f"{verdicts.count('loss')} and made no difference beyond chance on {verdicts.count('tie')} (paired t tests, "
-        f"Holm's correction).\nIts test error minus ERM's, in % of ERM's: mean over tables {interval_text(mean, 1)}, "
-        f"standard deviation {np.std(percent, ddof=1):.1f}.\n"
-        f"On a table not yet seen expect between {min(percent):+.1f} and {max(percent):+.1f} %, the ends of what was "
+        f"On {n} real tables, {how}: C-Mixup gained on {told[GAINS]}, lost on {told[LOSES]}, made no difference of "
+        f"{rules.equal:g} % on {told[EQUAL]}, and on {told[UNTOLD]} it cannot be told (t tests that allow for the "
+        "overlap of splits, Holm's correction over tables).\nIts test error minus ERM's, in % of ERM's: mean over "
+        f"tables {interval_text(over_tables(each), 1)}, standard deviation {np.std(values, ddof=1):.1f}.\n"
+        f"On a table not yet seen expect between {min(values):+.1f} and {max(values):+.1f} %, the ends of what was "
         f"seen: one drawn as those were falls between them in {n - 1} of {n + 1} cases."
     )

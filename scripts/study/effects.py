@@ -1,11 +1,11 @@
-"""What the study found: methods against ERM on every table, over tables, and what resampling alone explains."""
+"""What protocol 1 found against ERM on every table and over tables, and the tests that protocol 2 shares with it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 from scipy.special import bdtr, fdtrc, stdtr, stdtrit
@@ -37,35 +37,18 @@ class Effect:
         return "win" if self.interval.mean < 0 else "loss"
 
 
-def scores_of(records: Iterable[Mapping[str, Any]], condition: str) -> dict[str, dict[str, dict[int, float]]]:
-    """Return the test errors of one condition by table, method and seed; a run that failed has none."""
-    found: dict[str, dict[str, dict[int, float]]] = {}
-    for record in records:
-        if record["condition"] == condition:
-            seeds = {row["seed"]: row["test"] for row in record["seeds"] if math.isfinite(row["test"])}
-            found.setdefault(record["table"], {})[record["method"]] = seeds
-    return found
-
-
 def mean_error(by_seed: Mapping[int, float]) -> float:
     """Return the mean test error over seeds."""
     return float(np.mean(list(by_seed.values())))
 
 
-def effects(scores: Scores, method: str, overlap: float = 0.0) -> dict[str, Effect]:
-    """Return the effect of a method on every table that has it and ERM.
-
-    Args:
-        scores: of one condition.
-        method: which.
-        overlap: test rows for each training row, where seeds split the same rows anew; 0 takes seeds as independent.
-    """
+def effects(scores: Scores, method: str) -> dict[str, Effect]:
+    """Return the effect of a method on every table that has it and ERM; seeds are taken as independent."""
     found = {}
     for table, methods in scores.items():
         if method in methods and BASE in methods:
             interval = paired(methods[method], methods[BASE])
             if interval is not None:
-                interval = overlapping(interval, overlap) if overlap else interval
                 found[table] = Effect(interval, t_test(interval))
     corrected = holm([effect.p for effect in found.values()])
     return {table: replace(found[table], corrected=p) for table, p in zip(found, corrected, strict=True)}
@@ -78,13 +61,6 @@ def overlapping(interval: Interval, overlap: float) -> Interval:
     """
     half = (interval.high - interval.low) / 2 * math.sqrt(1 + interval.n * overlap)
     return replace(interval, low=interval.mean - half, high=interval.mean + half)
-
-
-def least(interval: Interval, level: float = 0.95) -> float:
-    """Return the lower end of the one-sided interval, of the same level, that belongs to a two-sided t interval."""
-    half = (interval.high - interval.low) / 2
-    one, two = (float(stdtrit(interval.n - 1, q)) for q in (level, (1 + level) / 2))
-    return interval.mean - half * one / two
 
 
 def sign_test(differences: Sequence[float]) -> tuple[int, int, float]:
@@ -112,9 +88,18 @@ def holm(p: Sequence[float]) -> list[float]:
     return found
 
 
-def over_tables(each: Mapping[str, Effect]) -> Interval | None:
-    """Return the mean effect over tables and its interval, which counts tables, not seeds."""
-    return clustered([effect.interval.mean for effect in each.values()], list(each))
+class HasInterval(Protocol):
+    """An effect, however its interval was made."""
+
+    @property
+    def interval(self) -> Interval:
+        """Over seeds or splits."""
+        ...
+
+
+def over_tables(each: Mapping[str, HasInterval]) -> Interval | None:
+    """Return the mean effect over tables and its interval, which counts tables, not seeds; None for fewer than two."""
+    return clustered([effect.interval.mean for effect in each.values()], list(each)) if each else None
 
 
 def mean_ranks(scores: Scores, methods: Sequence[str]) -> tuple[dict[str, float], int]:
@@ -164,26 +149,3 @@ def against_erm(scores: Scores, methods: Sequence[str]) -> dict[str, float]:
     others = [method for method in methods if method != BASE]
     p = [wilcoxon([effect.interval.mean for effect in effects(scores, method).values()]) for method in others]
     return dict(zip(others, holm(p), strict=True))
-
-
-def explained(whole: Mapping[str, Effect], part: Mapping[str, Effect]) -> tuple[Interval, Interval] | None:
-    """Return how much of one method's effect another has: the slope and the mean difference, over shared tables.
-
-    The slope is of a line through the origin, of `part` on `whole`, with an interval by the jackknife over tables;
-    1 means that `part` does all that `whole` does, 0 that it does nothing of it.
-    """
-    tables = sorted(set(whole) & set(part))
-    if len(tables) < 3:
-        return None
-    x = np.array([whole[t].interval.mean for t in tables])
-    y = np.array([part[t].interval.mean for t in tables])
-    if not x.any():
-        return None
-    slope, n = float(x @ y / (x @ x)), len(tables)
-    left_out = [(x @ y - x[k] * y[k]) / max(x @ x - x[k] ** 2, 1e-300) for k in range(n)]
-    jackknife = clustered([n * slope - (n - 1) * value for value in left_out], tables)
-    difference = clustered((y - x).tolist(), tables)
-    assert jackknife is not None
-    assert difference is not None
-    shift = slope - jackknife.mean
-    return Interval(slope, jackknife.low + shift, jackknife.high + shift, n), difference

@@ -1,243 +1,300 @@
-"""What `scripts.render` makes of the published study: results/study/when.md, its picture, and what README says."""
+"""What `scripts.render` makes of the published study: the pages of both protocols, pictures, and README's lines."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
+from scripts.claims.check import joined
 from scripts.claims.prose import splice
-from scripts.records.stats import clustered
+from scripts.records import names
+from scripts.records.stats import Interval
 from scripts.records.tables import interval_text, markdown_rows
-from scripts.study import limits
+from scripts.report.effect_figures import draw_costs, draw_forest, draw_wins
 from scripts.study.effects import (
     BASE,
-    Effect,
-    Scores,
     against_erm,
     critical_difference,
     effects,
-    explained,
     friedman,
-    mean_error,
     mean_ranks,
     over_tables,
-    scores_of,
     sign_test,
 )
-from scripts.study.names import CONTROL, DECIMALS, heading, title
-from scripts.study.protocols import COMMITS, SMALL, Protocol1, load_protocol1
+from scripts.study.evidence import ENSEMBLES, Setting, seconds, settings
+from scripts.study.objections import came_out
+from scripts.study.protocols import COMMITS, SEA_LEVEL, SMALL, Protocol2, load_protocol1, load_protocol2, load_rules
 from scripts.study.published import FOLDER, read
-from scripts.study.rules import TRAIN_SHARE
+from scripts.study.rules import Rules
+from scripts.study.verdicts import (
+    EQUAL,
+    GAINS,
+    LOSES,
+    UNTOLD,
+    VERDICTS,
+    Change,
+    chosen_erm,
+    counts,
+    errors_of,
+    win_rates,
+)
 
-Record = Mapping[str, Any]
-SUMMARY = ("method", "tables", "wins", "losses", "below 0 (sign test)", "median effect", "mean effect")
+CONTROL = "resample"  # which mixes nothing
+TITLES = {
+    "ridge": "ridge", "hist_gradient_boosting": "HistGradientBoosting", "lightgbm": "LightGBM", "catboost": "CatBoost",
+}  # fmt: skip
+OTHERS = {"test_balanced": "label-balanced", "test_worst": "worst group"}
+FEWEST = 2  # tables that a picture or a mean over tables needs
+NAMED = 6  # gains or losses that are named one by one
 
 
 def texts() -> dict[str, str]:
-    """Return the text of the page by its path below results/; none if nothing is published."""
-    given = published()
-    return {"study/when.md": splice((FOLDER / "when.md").read_text(), parts(*given))} if given[0] else {}
+    """Return the text of the pages by their paths below results/."""
+    rules, found = load_protocol2(), settings()
+    made = {"when.md": parts(found, rules), "protocol1.md": earlier()}
+    return {f"study/{page}": splice((FOLDER / page).read_text(), each) for page, each in made.items()}
 
 
 def readme() -> str:
-    """Return what README says of the published study; empty if nothing is published."""
-    return headline(*published())
+    """Return what README says of the published study."""
+    rules, found = load_protocol2(), settings()
+    about = (
+        f"**On {len(rules.tables)} other real tables** ([the study's page](results/study/when.md)), {rules.splits} "
+        f"splits, each tuned by itself with {rules.trials_each} trials, against ERM, which every method has among its "
+        "options."
+    )
+    lines = [f"{about} {verdict(found, rules)}", "", *markdown_rows(*short_table(found, rules))]
+    if (last := found[-1]).whole:
+        lines += ["", f"![{last.title}: every table and method](results/study/{forest_name(last)})"]
+    return "\n".join(lines)
 
 
 def figures() -> dict[str, Figure]:
-    """Return the picture of mean ranks by its path below results/; none if too little is published."""
-    records, rules, *_ = published()
-    figure = draw_ranks(scores_of(records, "all"), list(rules.methods), rules.level)
-    return {"study/ranks.png": figure} if figure else {}
+    """Return the pictures by their paths below results/."""
+    rules, found = load_protocol2(), drawable(settings())
+    made = {forest_name(setting): forest(setting, rules) for setting in found}
+    if found:
+        made |= {"wins.png": draw_wins({heading(s): wins(s) for s in found}),
+                 "cost.png": draw_costs({heading(s): costs(s, rules) for s in found}, title(BASE))}  # fmt: skip
+    return {f"study/{name}": figure for name, figure in made.items()}
 
 
-def published() -> tuple[list[dict[str, Any]], Protocol1, list[dict[str, Any]], Protocol1]:
-    """Return the published records of the study and its rules, then those with small validation."""
-    rules, other = load_protocol1(), load_protocol1(SMALL)
-    return read(rules), rules, read(other), other
+def drawable(found: Sequence[Setting]) -> list[Setting]:
+    """Return the settings with tables enough to draw."""
+    return [setting for setting in found if len(setting.tables) >= FEWEST]
 
 
-def parts(records: Sequence[Record], rules: Protocol1, small: Sequence[Record], other: Protocol1) -> dict[str, str]:
-    """Return what is filled into the page, by its place; what has no record is empty.
+def title(method: str) -> str:
+    """Return how the page of protocol 2 calls a method, a model or an ensemble."""
+    return TITLES.get(method) or (method if method in ENSEMBLES else names.method_title(method))
 
-    Args:
-        records, rules: of the study.
-        small, other: of its few-rows conditions with small validation.
-    """
-    conditions = (*rules.conditions, *other.conditions)
-    scores = {condition.name: scores_of([*records, *small], condition.name) for condition in conditions}
-    found = {c: {m: each for m in c.methods if m != BASE and (each := effects(scores[c.name], m))} for c in conditions}
-    whole = next(c for c in rules.conditions if c.name == "all")
-    few = [[heading(c), *row] for c, each in found.items() if c != whole for row in summary(each, rules.level)]
-    resampled = [
-        [heading(c), str(slope.n), interval_text(slope, 2), interval_text(difference, DECIMALS)]
-        for c, each in found.items()
-        if (both := explained(each.get("cmixup", {}), each.get(CONTROL, {})))
-        for slope, difference in [both]
-    ]
+
+def heading(setting: Setting) -> str:
+    """Return the heading of a setting, which says how many of its tables there are."""
+    return f"{setting.title} ({setting.progress})"
+
+
+def forest_name(setting: Setting) -> str:
+    """Return the file of a setting's forest plot."""
+    return f"forest_{setting.condition.name}.png"
+
+
+def verdict(found: Sequence[Setting], rules: Protocol2) -> str:
+    """Return the sentences that say what came of mixing in every setting of which all tables are there."""
+    said = []
+    for setting in (each for each in found if each.whole):
+        each = {m: setting.changes(m) for m in setting.methods if m in mixing(rules)}
+        told = {(m, t): c.verdict(rules.level, rules.equal) for m, own in each.items() for t, c in own.items()}
+        count = {kind: list(told.values()).count(kind) for kind in VERDICTS}
+        who = {
+            kind: joined(
+                [f"{title(m)} on {t} {each[m][t].interval.mean:+.1f} %" for (m, t), v in told.items() if v == kind]
+            )
+            for kind in (GAINS, LOSES)
+        }
+        named = {kind: f" ({who[kind]})" if 0 < count[kind] <= NAMED else "" for kind in who}
+        said.append(
+            f"**{setting.title}**, {setting.of} tables: of {len(told)} pairs of a method that mixes and a "
+            f"table {count[GAINS]} gain{named[GAINS]}, {count[LOSES]} lose{named[LOSES]}, {count[EQUAL]} make no "
+            f"difference of {rules.equal:g} %, and of {count[UNTOLD]} it cannot be told."
+        )
+    missing = [f"{s.title} {len(s.tables)} of {s.of}" for s in found if not s.whole]
+    if missing:
+        said.append(f"Without a verdict, as not all tables are trained: {'; '.join(missing)}.")
+    return " ".join(said)
+
+
+def mixing(rules: Protocol2) -> list[str]:
+    """Return the methods of the rules that mix."""
+    common = [set(condition.methods) for condition in rules.conditions]
+    return [m for m in rules.methods if m not in (BASE, CONTROL) and all(m in each for each in common)]
+
+
+def short_table(found: Sequence[Setting], rules: Protocol2) -> tuple[list[str], list[list[str]]]:
+    """Return head and body of a table with the four counts of every method that all settings have."""
+    methods = [*mixing(rules), CONTROL]
+    body = [[s.title, s.progress, *(four(s.changes(m), rules) for m in methods)] for s in found if s.tables]
+    return ["gains / loses / no difference / cannot be told", "tables", *map(title, methods)], body
+
+
+def four(each: Mapping[str, Change], rules: Protocol2) -> str:
+    """Return the four counts between strokes; a dash where there is nothing."""
+    return " / ".join(map(str, counts(each, rules.level, rules.equal).values())) if each else "—"
+
+
+def parts(found: Sequence[Setting], rules: Protocol2) -> dict[str, str]:
+    """Return what is filled into the page of protocol 2, by its place."""
+    seen = drawable(found)
     return {
-        **_origin(records, rules), "budget": str(len(rules.rates) * rules.points), "seeds": str(rules.seeds),
-        "tables": str(len(rules.tables)), "level": f"{rules.level:g}", "cost": cost(records),
-        "limits": "\n".join(f"- {item}" for item in limits.items(records, rules, small, other)),
-        "all": "\n".join(markdown_rows(SUMMARY, summary(found[whole], rules.level))),
-        **ranking(scores["all"], whole.methods, rules.level),
-        "by_table": "\n".join(by_table(scores["all"], found[whole], rules.level)),
-        "others": "\n".join(markdown_rows(["", *SUMMARY], few)),
-        "resampled": "\n".join(markdown_rows(["", "tables", "share of the effect", "minus C-Mixup"], resampled)),
-        **{f"small_{name}": text for name, text in _origin(small, other).items()},
-        "small_errors": erm_changes(records, rules, small, other),
+        **origin(rules), **origin(load_rules(SEA_LEVEL), "sea_"),
+        "verdict": verdict(found, rules), "tables": str(len(rules.tables)), "splits": str(rules.splits),
+        "trials": str(rules.trials_each), "shared": str(rules.shared), "epochs": str(rules.epochs),
+        "patience": str(rules.patience), "weights": str(rules.weights),
+        **dict.fromkeys(("equal", "equal_again"), f"{rules.equal:g}"), "level": f"{rules.level:g}",
+        "settings": "\n\n".join(section(setting, rules) for setting in found),
+        "pictures": "\n\n".join([f"![{what}]({name})" for name, what in
+                                 (("wins.png", "win rates"), ("cost.png", "error against cost"))] if seen else []),
+        "ranks": "\n".join(ranks(seen, rules)), "errors": "\n".join(other_errors(seen, rules)),
+        "level_table": "\n".join(level_table(seen)), "ensembles": "\n".join(ensemble_table(seen, rules)),
+        **came_out(found, rules, title),
     }  # fmt: skip
 
 
-def _origin(records: Sequence[Record], rules: Protocol1) -> dict[str, str]:
-    commits = ", ".join(sorted({record["commit"][:7] for record in records if record.get("commit")}))
-    cells = f"{len(records)} of {len(rules.cells())}"
-    return {"fixed": COMMITS[rules.name], "sha": rules.checksum[:12], "commits": commits, "cells": cells}
+def origin(rules: Rules, prefix: str = "") -> dict[str, str]:
+    """Return where cells come from: the commit and checksum of the rules, the commits of the runs, and how many."""
+    records = read(rules)
+    commits = ", ".join(sorted({record["commit"][:7] for record in records if record.get("commit")})) or "—"
+    said = {"fixed": COMMITS[rules.name], "sha": rules.checksum[:12], "commits": commits}
+    return {
+        f"{prefix}{key}": text for key, text in (said | {"cells": f"{len(records)} of {len(rules.cells())}"}).items()
+    }
 
 
-def counts(each: Mapping[str, Effect], level: float) -> list[str]:
-    """Return tables, wins, losses, how many effects are below 0, and the mean effect, as a row of a page."""
-    verdicts = [effect.verdict(level) for effect in each.values()]
-    wins, losses = (str(verdicts.count(kind)) for kind in ("win", "loss"))
-    below, _, p = sign_test([effect.interval.mean for effect in each.values()])
-    return [str(len(each)), wins, losses, f"{below} (p {p:.2g})", interval_text(over_tables(each), DECIMALS)]
-
-
-def erm_changes(records: Sequence[Record], rules: Protocol1, small: Sequence[Record], other: Protocol1) -> str:
-    """Return by how many percent ERM's error is higher with small validation, mean over tables and its interval."""
-    found = []
-    for condition in other.conditions:
-        alike = [c for c in rules.conditions if limits.training(c) == limits.training(condition)]
-        before, after = (scores_of(*of) for of in ((records, alike[0].name), (small, condition.name)))
-        tables = [table for table in after if BASE in after[table] and BASE in before.get(table, {})]
-        means = [[mean_error(scores[table][BASE]) for table in tables] for scores in (before, after)]
-        if tables:
-            change = clustered([100 * (b / a - 1) for a, b in zip(*means, strict=True)], tables)
-            labels = "noisy" if condition.label_noise else "clean"
-            found.append(f"{interval_text(change, 1)} % with {labels} labels")
-    return " and ".join(found)
-
-
-def cost(records: Sequence[Record]) -> str:
-    """Return what the cells took: all of them, and those of the table on all rows that is nearest to 1,000 rows."""
-    whole: dict[str, list[Record]] = {}
-    for record in records:
-        if record["condition"] == "all":
-            whole.setdefault(record["table"], []).append(record)
-    if not whole:
-        return ""
-    near = min(whole.values(), key=lambda of: abs(of[0]["train_rows"] - 1000 * TRAIN_SHARE))
-    hours, minutes = sum(r["seconds"] for r in records) / 3600, sum(r["seconds"] for r in near) / 60
-    return (
-        f" and took {hours:.1f} hours of a core, the {len(near)} methods of {near[0]['table']} "
-        f"({near[0]['train_rows']} training rows) {minutes:.1f} minutes"
-    )
-
-
-def headline(
-    records: Sequence[Record], rules: Protocol1, small: Sequence[Record], other: Protocol1, method: str = "cmixup"
-) -> str:
-    """Return what README says: wins and losses of a method against ERM under every condition that has records."""
+def section(setting: Setting, rules: Protocol2) -> str:
+    """Return the part of the page on one setting: a row a method, and the picture of every table."""
+    lines = [f"### {heading(setting)}"]
     body = []
-    for condition in (*rules.conditions, *other.conditions):
-        each = effects(scores_of([*records, *small], condition.name), method)
-        if len(each) > 1:
-            tables, wins, losses, _, mean = counts(each, rules.level)
-            body.append([heading(condition), tables, wins, losses, mean])
-    if not body:
-        return ""
-    about = (
-        f"{title(method)}, against ERM on other real tables: {len(rules.rates) * rules.points} trials for either, "
-        f"{rules.seeds} seeds; better and worse after Holm's correction; the difference is in standard deviations of "
-        "the label, mean over tables [95 % t interval]."
-    )
-    lines = [about, "", *markdown_rows(["", "tables", "better", "worse", "difference"], body)]
-    lines += ["", line] if (line := others(records, rules, method)) else []
-    said = limits.items(records, rules, small, other, brief=True)
-    return "\n".join([*lines, *([""] if said else []), *(f"- {line}" for line in said)])
+    for method in setting.methods if len(setting.tables) >= FEWEST else []:
+        each = setting.changes(method)
+        below, n, p = sign_test([change.interval.mean for change in each.values()])
+        erm, splits = chosen_erm(setting.records, setting.condition.name, method)
+        low, median, high = np.quantile([change.detectable for change in each.values()], [0.25, 0.5, 0.75])
+        row = [interval_text(over_tables(each), 1), f"{below} of {n} (p {p:.2g})", f"{erm} of {splits}"]
+        four_counts = map(str, counts(each, rules.level, rules.equal).values())
+        body.append([title(method), *four_counts, *row, f"{median:.1f} ({low:.1f} to {high:.1f})"])
+    if body:
+        head = ["method", *VERDICTS, "mean over tables, %", "below 0 (sign test)", "tuning chose ERM", "detectable, %"]
+        lines += ["", *markdown_rows(head, body), "", f"![{heading(setting)}]({forest_name(setting)})"]
+    return "\n".join(lines)
 
 
-def others(records: Sequence[Record], rules: Protocol1, method: str) -> str:
-    """Return a sentence on how often the other methods that mix are better or worse than ERM on all rows."""
-    scores = scores_of(records, "all")
-    of = [name for name in limits.mixing(rules.methods) if name != method]
-    verdicts = [effect.verdict(rules.level) for name in of for effect in effects(scores, name).values()]
-    if not verdicts:
-        return ""
-    return (
-        f"The other methods that mix ({'; '.join(map(title, of))}), on all rows: better in {verdicts.count('win')} of "
-        f"{len(verdicts)} pairs of a method and a table, worse in {verdicts.count('loss')}. Every table is on [the "
-        "study's page](results/study/when.md)."
-    )
+def forest(setting: Setting, rules: Protocol2) -> Figure:
+    """Draw every table and method of a setting."""
+    each = {method: setting.changes(method) for method in setting.methods}
+    rows = {
+        title(m): {t: (c.interval, c.verdict(rules.level, rules.equal)) for t, c in own.items()}
+        for m, own in each.items()
+    }
+    means = {title(m): whole for m, own in each.items() if (whole := over_tables(own))}
+    return draw_forest(rows, means, VERDICTS, rules.equal, f"{heading(setting)}: test error against ERM's, %")
 
 
-def summary(found: Mapping[str, Mapping[str, Effect]], level: float) -> list[list[str]]:
-    """Return a row a method: wins, losses, the sign test, the median and the mean effect."""
+def shown(setting: Setting) -> list[str]:
+    """Return networks and models of a setting in the order of their mean rank."""
+    here = [BASE, *setting.methods, *(m for m in TITLES if any(r["method"] == m for r in setting.others))]
+    found, _ = mean_ranks(setting.errors(), here)
+    return sorted(here, key=lambda method: found.get(method, 0.0))
+
+
+def wins(setting: Setting) -> tuple[list[str], dict[tuple[str, str], float]]:
+    """Return the titles of all that compete in a setting, and the share of tables that each pair's first wins."""
+    methods = shown(setting)
+    rates = win_rates(setting.errors(), methods)
+    return list(map(title, methods)), {(title(a), title(b)): share for (a, b), share in rates.items()}
+
+
+def costs(setting: Setting, rules: Protocol2) -> dict[str, tuple[float, Interval]]:
+    """Return seconds for a model and the mean change against ERM, of all that there is in a setting."""
+    spent = seconds(setting, rules)
+    order = [*setting.methods, *(m for m in (*TITLES, *ENSEMBLES) if m in spent)]
+    found = {title(m): (spent[m], whole) for m in order if (whole := over_tables(setting.changes(m)))}
+    return {title(BASE): (spent[BASE], Interval(0.0, 0.0, 0.0, len(setting.tables))), **found}
+
+
+def ranks(found: Sequence[Setting], rules: Protocol2) -> list[str]:
+    """Return mean ranks of the methods that all settings have, a column a setting, with tests over tables."""
+    methods = [BASE, *mixing(rules), CONTROL]
+    columns, tests = [], []
+    for setting in found:
+        own, n = mean_ranks(setting.errors(), methods)
+        p = against_erm(setting.errors(), methods)
+        columns.append([f"{own[m]:.2f}" + (f" (p {p[m]:.2g})" if m in p else "") for m in methods])
+        apart = critical_difference(len(methods), n, rules.level)
+        tests.append(f"p {friedman(own, n):.2g}; {apart:.2f}")
+    body = [[title(m), *(column[k] for column in columns)] for k, m in enumerate(methods)]
+    body.append(["Friedman's test; critical difference", *tests])
+    return markdown_rows(["method", *map(heading, found)], body) if found else []
+
+
+def other_errors(found: Sequence[Setting], rules: Protocol2) -> list[str]:
+    """Return the four counts and the mean change of the errors that are not RMSE."""
     body = []
-    for method, each in found.items():
-        median = float(np.median([effect.interval.mean for effect in each.values()]))
-        *row, mean = counts(each, level)
-        body.append([title(method), *row, f"{median:+.{DECIMALS}f}", mean])
-    return body
+    for setting in found:
+        for score, name in OTHERS.items():
+            each = {m: setting.changes(m, score) for m in (*mixing(rules), CONTROL)}
+            if all(len(own) >= FEWEST for own in each.values()):
+                cells = [f"{four(own, rules)}; {interval_text(over_tables(own), 1)}" for own in each.values()]
+                body.append([setting.title, f"{name}, {len(each[CONTROL])} of {setting.of}", *cells])
+    return markdown_rows(["", "error, tables", *map(title, (*mixing(rules), CONTROL))], body) if body else []
 
 
-def ranking(scores: Scores, methods: Sequence[str], level: float) -> dict[str, str]:
-    """Return mean ranks, Friedman's test, and how far apart by Nemenyi's test; empty for fewer than three tables."""
-    ranks, n = mean_ranks(scores, methods)
-    if n < 3:
-        return dict.fromkeys(("ranked", "ranks", "friedman", "critical"), "")
-    p = against_erm(scores, methods)
-    ordered = sorted(ranks, key=ranks.__getitem__)
-    text = ", ".join(f"{title(m)} {ranks[m]:.2f}" + (f" (p {p[m]:.2g})" if m in p else "") for m in ordered)
-    apart = f"{critical_difference(len(ranks), n, level):.2f}"
-    return {"ranked": str(n), "ranks": text, "friedman": f"{friedman(ranks, n):.2g}", "critical": apart}
-
-
-def by_table(scores: Scores, found: Mapping[str, Mapping[str, Effect]], level: float) -> list[str]:
-    """Return ERM's error and every effect, table by table; wins and losses are bold."""
+def level_table(found: Sequence[Setting]) -> list[str]:
+    """Return how far common models with their defaults are from tuned ERM."""
     body = []
-    for table, methods in scores.items():
-        if BASE in methods:
-            row = [table, f"{mean_error(methods[BASE]):.{DECIMALS}f}"]
-            for each in found.values():
-                effect = each.get(table)
-                text = "—" if effect is None else f"{effect.interval.mean:+.{DECIMALS}f}"
-                row.append(f"**{text}**" if effect and effect.verdict(level) != "tie" else text)
-            body.append(row)
-    return markdown_rows(["table", "ERM", *map(title, found)], body)
+    for setting in found:
+        for model in (m for m in TITLES if any(r["method"] == m for r in setting.others)):
+            values = [change.interval.mean for change in setting.changes(model).values()]
+            below, n, p = sign_test(values)
+            low, median, high = np.quantile(values, [0.25, 0.5, 0.75])
+            body.append([heading(setting), title(model), f"{median:+.1f}",
+                         f"{low:+.1f} to {high:+.1f}", f"{below} of {n} (p {p:.2g})"])  # fmt: skip
+    head = ["", "model", "median against ERM, %", "quartiles", "below ERM (sign test)"]
+    return markdown_rows(head, body) if body else []
 
 
-def draw_ranks(scores: Scores, methods: Sequence[str], level: float) -> Figure | None:
-    """Draw mean ranks and Nemenyi's critical difference about ERM's; None for fewer than three tables.
+def ensemble_table(found: Sequence[Setting], rules: Protocol2) -> list[str]:
+    """Return what averaging networks changes, against one ERM and against as many networks of ERM."""
+    body = []
+    for setting in found:
+        for name, members in ENSEMBLES.items():
+            each = setting.changes(name)
+            if len(each) < FEWEST:
+                continue
+            control = f"ERM x {sum(map(len, members.values()))}"
+            against = setting.changes(name, base=control) if name != control else {}
+            below, n, p = sign_test([change.interval.mean for change in against.values()])
+            own = [four(against, rules), interval_text(over_tables(against), 1), f"{below} of {n} (p {p:.2g})"]
+            body.append([heading(setting), name, four(each, rules),
+                         interval_text(over_tables(each), 1), *(own if against else ["—"] * 3)])  # fmt: skip
+    head = ["", "networks", "against one ERM", "mean, %", "against as many of ERM", "mean, %", "below 0 (sign test)"]
+    return markdown_rows(head, body) if body else []
 
-    Methods that differ from ERM over tables by Wilcoxon's test are filled.
-    """
-    ranks, n = mean_ranks(scores, methods)
-    if n < 3:
-        return None
-    p, ordered = against_erm(scores, methods), sorted(ranks, key=ranks.__getitem__)
-    figure = Figure(figsize=(7.2, 0.9 + 0.32 * len(ordered)))
-    axis = figure.subplots()
-    for place, method in enumerate(ordered):
-        colour = "black" if method == BASE else "#1f77b4" if ranks[method] < ranks[BASE] else "#d62728"
-        differs = method == BASE or p[method] < level
-        axis.plot(ranks[method], place, "o", color=colour, markerfacecolor=colour if differs else "white")
-        axis.annotate(title(method), (ranks[method], place), xytext=(8, 0), textcoords="offset points", va="center")
-    reach = critical_difference(len(ranks), n, level)
-    axis.axvspan(ranks[BASE] - reach, ranks[BASE] + reach, color="0.93", zorder=0)
-    axis.axvline(ranks[BASE], color="black", linewidth=0.6, linestyle=":")
-    axis.set_ylim(len(ordered) - 0.5, -0.5)
-    axis.set_yticks([])
-    low, high = ranks[BASE] - reach, ranks[BASE] + reach
-    axis.set_xlim(max(min(*ranks.values(), low), 0.8) - 0.2, max(*(rank + 1.4 for rank in ranks.values()), high) + 0.2)
-    axis.set_xlabel(
-        f"mean rank over {n} tables, 1 is best; filled: differs from ERM (Wilcoxon, Holm);\n"
-        "grey: within the critical difference of ERM (Nemenyi)"
-    )
-    for side in ("left", "top", "right"):
-        axis.spines[side].set_visible(False)
-    figure.tight_layout()
-    return figure
+
+def earlier() -> dict[str, str]:
+    """Return what is filled into the page of protocol 1, by its place."""
+    rules, other, rows = load_protocol1(), load_protocol1(SMALL), []
+    records = [*read(rules), *read(other)]
+    for condition, method in ((c, m) for c in (*rules.conditions, *other.conditions) for m in c.methods if m != BASE):
+        each = effects(errors_of(records, condition.name), method)
+        told = [effect.verdict(rules.level) for effect in each.values()]
+        below, n, p = sign_test([effect.interval.mean for effect in each.values()])
+        how = {"cmixup": "C-Mixup, input", "cmixup_hidden": "C-Mixup, hidden"}.get(method) or title(method)
+        rows.append([condition.name, how, str(len(each)), str(told.count("win")), str(told.count("loss")),
+                     f"{below} of {n} (p {p:.2g})", interval_text(over_tables(each), 3)])  # fmt: skip
+    head = ["", "method", "tables", "wins", "losses", "below 0 (sign test)", "mean effect, label std"]
+    return {
+        **origin(rules), **origin(other, "small_"), "budget": str(len(rules.rates) * rules.points),
+        "seeds": str(rules.seeds), "level": f"{rules.level:g}", "effects": "\n".join(markdown_rows(head, rows)),
+    }  # fmt: skip

@@ -24,16 +24,14 @@ def check_packages(cells: Sequence[StudyCell], rules: SeaLevel) -> None:
     """Refuse cells whose package is not installed.
 
     Raises:
-        InputError: there are such cells; it names their methods, and those that can be had.
+        InputError: there is one.
     """
-    methods = list(dict.fromkeys(cell.method for cell in cells))
-    package = {method: rules.methods[method]["model"].partition(".")[0] for method in methods}
-    if absent := [method for method in methods if importlib.util.find_spec(package[method]) is None]:
-        here = ",".join(method for method in methods if method not in absent)
-        raise InputError(
-            f"methods {', '.join(absent)} need packages that are not installed (pip install "
-            f"{' '.join(package[method] for method in absent)}); without them: methods={here}"
-        )
+    for method in dict.fromkeys(cell.method for cell in cells):
+        package = rules.methods[method]["model"].partition(".")[0]
+        if importlib.util.find_spec(package) is None:
+            raise InputError(
+                f"methods has {method}, whose package is not installed: pip install {package}, or leave it out"
+            )
 
 
 def fit_cell(

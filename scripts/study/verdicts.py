@@ -93,8 +93,14 @@ def errors_of(records: Iterable[Mapping[str, Any]], condition: str, score: str =
     return found
 
 
-def changes(errors: Errors, method: str) -> dict[str, Change]:
-    """Return what a method changes on every table that has it and ERM on two splits or more."""
+def changes(errors: Errors, method: str, overlap: float = OVERLAP) -> dict[str, Change]:
+    """Return what a method changes on every table that has it and ERM on two splits or more.
+
+    Args:
+        errors: of one setting.
+        method: which.
+        overlap: test rows for each training row; 0 takes splits as independent.
+    """
     found = {}
     for table, methods in errors.items():
         if not {method, BASE} <= methods.keys():
@@ -102,7 +108,7 @@ def changes(errors: Errors, method: str) -> dict[str, Change]:
         whole = float(np.mean(list(methods[BASE].values())))
         ours, base = ({s: 100 * v / whole for s, v in methods[name].items()} for name in (method, BASE))
         if (interval := paired(ours, base)) is not None:
-            interval = overlapping(interval, OVERLAP)
+            interval = overlapping(interval, overlap)
             quantiles = sum(float(stdtrit(interval.n - 1, q)) for q in (0.975, POWER))
             found[table] = Change(interval, t_test(interval), quantiles * standard_error(interval))
     corrected = holm([change.p for change in found.values()])

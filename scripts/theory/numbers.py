@@ -160,7 +160,7 @@ class Numbers:
         return {m: interval for m, interval in found.items() if interval}
 
 
-def verdict(differences: Mapping[str, Interval]) -> str:
+def standing(differences: Mapping[str, Interval]) -> str:
     """Return whether C-Mixup is below all that it is compared with, by the intervals of its differences.
 
     It holds where all lie below 0, does not where one lies above 0, and is open otherwise.

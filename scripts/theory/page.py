@@ -22,9 +22,9 @@ from scripts.theory.numbers import (
     methods_of,
     noisy,
     read,
+    standing,
     swept,
     title,
-    verdict,
 )
 
 PAGE = "theory.md"
@@ -71,7 +71,7 @@ def ordering_rows(theorem: int) -> list[tuple[Quantity, Setting]]:
 def compared(numbers: Numbers, at: Setting, q: Quantity) -> list[str]:
     """Return the last cells of a row: the differences from all that C-Mixup is compared with, and the verdict."""
     found = numbers.differences(at, q.metric, q.theta)
-    return [short(at.theorem, q), *(interval_text(found.get(m)) for m in COMPARED), verdict(found)]
+    return [short(at.theorem, q), *(interval_text(found.get(m)) for m in COMPARED), standing(found)]
 
 
 def compared_head(theorem: int) -> list[str]:

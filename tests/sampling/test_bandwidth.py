@@ -11,7 +11,7 @@ import torch
 from cmixup import PartnerSampler
 from cmixup.errors import InputError
 from cmixup.sampling import bandwidth as doctor
-from cmixup.sampling.bandwidth import bandwidth_for_fraction, diagnose, parse_bandwidth, resolve_bandwidth, verdict
+from cmixup.sampling.bandwidth import bandwidth_for_fraction, diagnose, in_words, parse_bandwidth, resolve_bandwidth
 
 
 def test_report_matches_the_exact_rows():
@@ -44,9 +44,9 @@ def test_verdicts(labels, bandwidth, words):
 
 
 def test_verdict_thresholds_are_inclusive():
-    assert verdict(0.0, 0.99, 1.0) == "self-pairing only: this is ERM"
-    assert verdict(0.1, 0.989, 0.99) == "equal labels only"
-    assert [verdict(f, 0.0, 0.0) for f in (0.99, 0.989, 0.9, 0.899, 0.4, 0.399)] == [
+    assert in_words(0.0, 0.99, 1.0) == "self-pairing only: this is ERM"
+    assert in_words(0.1, 0.989, 0.99) == "equal labels only"
+    assert [in_words(f, 0.0, 0.0) for f in (0.99, 0.989, 0.9, 0.899, 0.4, 0.399)] == [
         "indistinguishable from mixup",
         "close to mixup",
         "close to mixup",

@@ -295,7 +295,7 @@ def test_preset_tuned_is_paper_under_the_files_values() -> None:
     job = planned("dataset=no2", "preset=tuned", "out=o")
     paper = planned("dataset=no2", "preset=paper")
     changed = {"method.bandwidth": ["std", 0.3], "method.alpha": 0.2, "train.lr": 0.03}
-    assert config.differences(job.config, "paper") == changed
+    assert config.changed_options(job.config, "paper") == changed
     assert job.make_method().pairing.bandwidth == ["std", 0.3]
     assert job.config["train"] == paper.config["train"] | {"lr": 0.03}
     assert job.config["dataset"] == paper.config["dataset"]

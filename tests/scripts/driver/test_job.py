@@ -10,7 +10,7 @@ import torch
 
 from cmixup.errors import InputError
 from scripts.driver.compose import compose_train
-from scripts.driver.config import differences, resolved
+from scripts.driver.config import changed_options, resolved
 from scripts.driver.devices import pick_device
 from scripts.driver.job import Job, plan
 from scripts.driver.runs import folder_name
@@ -47,7 +47,7 @@ def test_cuda_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_differences_are_the_options_that_differ_from_the_preset() -> None:
     def found(*overrides: str) -> dict[str, Any]:
-        return differences(resolved(compose_train(list(overrides))))
+        return changed_options(resolved(compose_train(list(overrides))))
 
     assert found() == found("preset=released") == found("dataset=no2", "method=erm") == {}
     assert (

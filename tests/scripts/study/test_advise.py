@@ -12,23 +12,32 @@ from scripts.driver.compose import compose_train
 from scripts.driver.job import plan
 from scripts.study import advise
 from scripts.study.__main__ import main
+from scripts.study.evidence import Setting
+from scripts.study.protocols import load_protocol2
 
 
-def record(table: str, method: str, test: float) -> dict[str, Any]:
-    seeds = [{"seed": k, "test": test + 0.001 * k * (1 + (method != "erm"))} for k in range(4)]
-    return {"table": table, "condition": "all", "method": method, "seeds": seeds}
+def record(table: str, method: str, test: float, condition: str) -> dict[str, Any]:
+    seeds = [{"seed": k, "split": k, "test": test + 0.001 * k * (1 + (method != "erm"))} for k in range(4)]
+    return {"table": table, "condition": condition, "method": method, "seeds": seeds}
 
 
-def test_gains_losses_and_the_range_are_those_of_the_records(monkeypatch: pytest.MonkeyPatch) -> None:
-    # ERM's mean error is 0.5 and the differences have mean `shift`, with an interval of +-0.0021
+@pytest.mark.parametrize("whole", [False, True])
+def test_gains_losses_and_the_range_are_those_of_the_records(monkeypatch: pytest.MonkeyPatch, whole: bool) -> None:
+    # ERM's mean error is 0.5, and the differences have mean `shift` with an interval of +-0.0031, or 0.62 %
     shifts = {"one": -0.05, "two": 0.0, "three": 0.025, "four": 0.1}
-    published = [
-        record(t, m, 0.4985 + (s - 0.0015) * (m != "erm")) for t, s in shifts.items() for m in ("erm", "cmixup")
+    random = next(c for c in load_protocol2().conditions if c.name == "random")
+    records = [
+        record(t, m, 0.4985 + (s - 0.0015) * (m != "erm"), "random" if whole else "all")
+        for t, s in shifts.items()
+        for m in ("erm", "cmixup")
     ]
-    monkeypatch.setattr(advise, "read", lambda _: published)
+    monkeypatch.setattr(advise, "settings", lambda: [Setting(random, 4, records if whole else records[:2])])
+    monkeypatch.setattr(advise, "read", lambda _: pytest.fail("protocol 1") if whole else records)
     said = advise.expected()
+    assert ("each of 5 splits tuned by itself: C-Mixup" in said) == whole
+    assert ("of the present one 1 of 4 tables are trained): C-Mixup" in said) == (not whole)
     assert "On 4 real tables" in said
-    assert "C-Mixup gained on 1, lost on 2 and made no difference beyond chance on 1 (" in said
+    assert "gained on 1, lost on 2, made no difference of 1 % on 1, and on 0 it cannot be told (" in said
     assert "mean over tables +3.8 [-" in said
     assert "standard deviation 12.5.\n" in said  # of -10, 0, 5 and 20 %
     assert "between -10.0 and +20.0 %" in said

@@ -18,7 +18,6 @@ import yaml
 
 from cmixup.data import RegressionData
 from cmixup.errors import InputError
-from scripts.claims.prose import places
 from scripts.driver.compose import TUNE_SEED, compose_train
 from scripts.driver.job import plan
 from scripts.driver.predictions import Scored
@@ -26,7 +25,7 @@ from scripts.plan.schedule import stacks_of
 from scripts.records.published import published_reports, write_reports
 from scripts.records.scores import verify_scores
 from scripts.study import cell as cells
-from scripts.study import page, published, work
+from scripts.study import published, work
 from scripts.study.cell import Load, train_cell
 from scripts.study.protocols import COMMITS, FOLDER, PROTOCOL2, RULES, SMALL, Protocol1, load_protocol1, load_rules
 from scripts.study.rules import Rules, StudyCell
@@ -258,35 +257,6 @@ def trained(short: Protocol1, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     return tmp_path / "study"
 
 
-def test_what_the_study_costs_is_said_of_all_cells_and_of_a_table_of_a_thousand_rows() -> None:
-    rows = [
-        ("small", "all", 60, 30),
-        ("thousand", "all", 640, 90),
-        ("thousand", "all", 640, 60),
-        ("big", "all", 3000, 900),
-    ]
-    rows += [("thousand", "rows100", 100, 1080)]
-    records = [{"table": t, "condition": c, "train_rows": n, "seconds": s} for t, c, n, s in rows]
-    said = page.cost(records)
-    assert said == " and took 0.6 hours of a core, the 2 methods of thousand (640 training rows) 2.5 minutes"
-    assert page.cost([]) == ""
-
-
-def test_the_headline_counts_the_other_methods_that_mix_and_not_the_control(rules: Protocol1) -> None:
-    shifts = {"erm": 0.0, "mixup": 0.2, "cmixup": 0.2, "resample": -0.2, "regmixup": -0.1}
-    records = [
-        {"table": table, "condition": "all", "method": method, "train_rows": 600, "seconds": 1.0,
-         "seeds": [{"seed": k, "best_epoch": 5, "test": 1 + shift + 0.01 * k + 0.001 * (k * len(method) % 3)}
-                   for k in range(10)]}
-        for table in ("one", "two", "three") for method, shift in shifts.items()
-    ]  # fmt: skip
-    (line,) = [line for line in page.headline(records, rules, [], rules).splitlines() if line.startswith("The other")]
-    assert "better in 3 of 6 pairs of a method and a table, worse in 3." in line
-    assert "resample" not in line
-    few = [record for record in records if record["method"] in ("erm", "cmixup", "resample")]
-    assert "The other methods" not in page.headline(few, rules, [], rules)
-
-
 @pytest.mark.slow
 def test_what_is_published_is_verified_and_rendered(trained: Path, short: Protocol1, tmp_path: Path) -> None:
     into, elsewhere = tmp_path / "published", tmp_path / "elsewhere"
@@ -295,7 +265,6 @@ def test_what_is_published_is_verified_and_rendered(trained: Path, short: Protoc
     assert published.copy(into, elsewhere, short, replace=False) == 9
     assert files_of(elsewhere) == files_of(into)
     assert not work.missing(elsewhere, short.cells(["gilgai_soil"], ["all"], ["erm", "cmixup"]), short)
-    records = published.read(short, into)
     with pytest.raises(InputError, match="other rules"):
         published.copy(into, tmp_path / "third", replace(short, checksum="another"))
     (report,) = [r for r in published_reports(into, ["study"]) if r["run"] == "study/gilgai_soil/all/erm/seed=1"]
@@ -303,18 +272,6 @@ def test_what_is_published_is_verified_and_rendered(trained: Path, short: Protoc
     write_reports(into, [report])
     (problem,) = verify_scores(into)[2]
     assert problem.startswith("study/gilgai_soil/all/erm/seed=1: test nrmse ")
-    parts = page.parts(records, short, [], short)
-    assert parts["cells"] == f"9 of {len(short.cells())}"
-    assert parts["cost"].startswith(" and took ")
-    (erm,) = (r for r in records if (r["table"], r["method"]) == ("gilgai_soil", "erm"))
-    assert f"| gilgai_soil | {np.mean([row['test'] for row in erm['seeds']]):.3f} |" in parts["by_table"]
-    assert "| All rows (3,000 for training at most) | 3 |" in parts["resampled"]
-    assert set(places((published.FOLDER / "when.md").read_text())) == set(parts)
-    line = page.headline(records, short, [], short)
-    assert line.startswith("C-Mixup, input, against ERM on other real tables: 4 trials for either, 2 seeds")
-    assert "| All rows (3,000 for training at most) | 3 |" in line
-    assert page.headline([], short, [], short) == ""
-    assert page.draw_ranks(page.scores_of(records, "all"), ["erm", "cmixup", "resample"], 0.05) is not None
 
 
 @pytest.mark.parametrize("changes", [{"dirty": True}, {"commit": ""}, {"commit": "0" * 40}])

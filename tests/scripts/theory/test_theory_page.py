@@ -15,7 +15,7 @@ from scripts.records.stats import Interval
 from scripts.report.figure_checks import faults
 from scripts.theory import numbers as theory
 from scripts.theory.figures import figure, figures, points
-from scripts.theory.numbers import BASE, COLUMNS, QUANTITIES, THIRD, Numbers, base, settings, swept, verdict
+from scripts.theory.numbers import BASE, COLUMNS, QUANTITIES, THIRD, Numbers, base, settings, standing, swept
 from scripts.theory.page import PAGE, ordering_rows, render
 from scripts.theory.simulations import Theorem1, Theorem2
 
@@ -43,11 +43,11 @@ LOWEST = {
 
 def test_verdicts_need_all_intervals_below_or_one_above() -> None:
     below, above, across = Interval(-1, -2, -0.1, 5), Interval(1, 0.1, 2, 5), Interval(0, -1, 1, 5)
-    assert verdict({"mixup": below, "feature_1": below}) == "holds"
-    assert verdict({"mixup": below, "feature_1": across}) == "open"
-    assert verdict({"mixup": below, "feature_1": across, "feature_0.1": above}) == "does not hold"
-    assert verdict({"mixup": Interval(0, 0, 0, 5)}) == "open"
-    assert verdict({}) == "open"
+    assert standing({"mixup": below, "feature_1": below}) == "holds"
+    assert standing({"mixup": below, "feature_1": across}) == "open"
+    assert standing({"mixup": below, "feature_1": across, "feature_0.1": above}) == "does not hold"
+    assert standing({"mixup": Interval(0, 0, 0, 5)}) == "open"
+    assert standing({}) == "open"
 
 
 def test_differences_are_paired_over_seeds_and_against_the_same_place() -> None:
@@ -58,10 +58,10 @@ def test_differences_are_paired_over_seeds_and_against_the_same_place() -> None:
     assert {m: round(d.mean, 6) for m, d in found.items()} == {
         "mixup": -1.033333, "feature_1": -0.533333, "feature_0.1": -0.216667,
     }  # fmt: skip
-    assert verdict(found) == "holds"  # unpaired, the last would not be
+    assert standing(found) == "holds"  # unpaired, the last would not be
     there = numbers.differences(swept(1, "N")[0], "mse", "true")
     assert there["mixup"].mean == pytest.approx(1.0)
-    assert verdict(there) == "does not hold"
+    assert standing(there) == "does not hold"
     assert numbers.differences(base(1), "mse", "estimated") == {}
 
 
@@ -70,7 +70,7 @@ def test_another_bandwidth_is_compared_with_the_methods_of_the_base() -> None:
     numbers = Numbers([*rows_of(LOWEST), *other])
     found = numbers.differences(swept(1, "bandwidth")[3], "mse", "true")
     assert found["mixup"].mean == pytest.approx(9.1 - 6.4 / 3)
-    assert verdict(found) == "does not hold"
+    assert standing(found) == "does not hold"
 
 
 def test_bandwidths_stand_side_by_side_from_zero_to_infinity() -> None:

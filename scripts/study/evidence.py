@@ -1,0 +1,159 @@
+"""What is published of protocol 2, a setting at a time: networks, sea level, and ensembles of stored predictions.
+
+A table counts in a setting once every method of the setting is there, so that all methods are told of on the same ones.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from scripts.driver.predictions import Scored, read_cells
+from scripts.records.experiment import RESULTS
+from scripts.records.published import cell_name, predictions_file
+from scripts.study.effects import BASE
+from scripts.study.protocols import SEA_LEVEL, WEIGHTS, Protocol2, load_protocol2, load_rules
+from scripts.study.published import experiment_of, read
+from scripts.study.rules import Condition
+from scripts.study.verdicts import OVERLAP, Change, Errors, changes, errors_of
+
+Record = Mapping[str, Any]
+#: Whose predictions are averaged: methods, and the numbers of their initial weights. No number is there twice: where
+#: tuning chose ERM for C-Mixup, runs of the same number are the same run.
+ENSEMBLES: Mapping[str, Mapping[str, tuple[int, ...]]] = {
+    "ERM x 2": {"erm": (1, 2)},
+    "ERM + C-Mixup": {"erm": (1,), "cmixup": (2,)},
+    "ERM x 5": {"erm": (1, 2, 3, 4, 5)},
+    "C-Mixup x 5": {"cmixup": (1, 2, 3, 4, 5)},
+    "ERM x 3 + C-Mixup x 2": {"erm": (1, 2, 3), "cmixup": (4, 5)},
+}
+TITLES = {
+    "rows100": "100 training rows", "rows100_noise": "100 training rows, noisy labels",
+    "grouped": "Whole groups held out", "random": "All rows, split at random",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What there is of one setting.
+
+    Attributes:
+        condition: how much of a table it uses.
+        of: how many tables it has by the rules.
+        records: of the networks on the tables that have all of them.
+        others: of the sea level and of ensembles, on these tables.
+    """
+
+    condition: Condition
+    of: int
+    records: Sequence[Record]
+    others: Sequence[Record] = ()
+
+    @property
+    def title(self) -> str:
+        """How the page calls it."""
+        return TITLES[self.condition.name]
+
+    @property
+    def tables(self) -> list[str]:
+        """The tables that have every method."""
+        return list(dict.fromkeys(record["table"] for record in self.records))
+
+    @property
+    def whole(self) -> bool:
+        """Whether these are all."""
+        return len(self.tables) == self.of
+
+    @property
+    def progress(self) -> str:
+        """How many of how many tables there are, in words."""
+        return f"{self.of} tables" if self.whole else f"{len(self.tables)} of {self.of} tables so far"
+
+    @property
+    def methods(self) -> list[str]:
+        """The methods of networks beside ERM."""
+        return [method for method in self.condition.methods if method != BASE]
+
+    def errors(self, score: str = "test") -> Errors:
+        """Return the errors of all that is there; see `errors_of`."""
+        return errors_of([*self.records, *self.others], self.condition.name, score)
+
+    def changes(
+        self, method: str, score: str = "test", base: str = BASE, overlap: float = OVERLAP
+    ) -> dict[str, Change]:
+        """Return what a method changes on every table against `base`, in percent of its error; see `changes`."""
+        errors = {
+            table: {name: each[key] for name, key in ((BASE, base), (method, method)) if key in each}
+            for table, each in self.errors(score).items()
+        }
+        return changes(errors, method, overlap)
+
+
+def settings(store: Path = RESULTS) -> list[Setting]:
+    """Return what a store has of every setting of protocol 2."""
+    rules, found = load_protocol2(), []
+    records, sea = read(rules, store), read(load_rules(SEA_LEVEL), store)
+    for condition in rules.conditions:
+        mine = [record for record in records if record["condition"] == condition.name]
+        groups = [list(each) for _, each in itertools.groupby(mine, key=lambda record: record["table"])]
+        own = [record for each in groups if len(each) == len(condition.methods) for record in each]
+        there = {record["table"] for record in own}
+        level = [r for r in sea if r["condition"] == condition.name and r["table"] in there]
+        of = len(rules.cells(conditions=[condition.name], methods=[BASE]))
+        found.append(Setting(condition, of, own, [*level, *ensembles(own, rules, store)]))
+    return found
+
+
+def ensembles(records: Sequence[Record], rules: Protocol2, store: Path = RESULTS) -> Iterator[Record]:
+    """Yield a record, of a row a split, for each of `ENSEMBLES` whose networks a store has of a table and setting."""
+    for first in (record for record in records if record["method"] == BASE):
+        names = {
+            method: {"experiment": experiment_of(rules), "dataset": first["table"], "method": method,
+                     "model": rules.backbone, "preset": "default", "options": {"condition": first["condition"]}}
+            for method in {method for members in ENSEMBLES.values() for method in members}
+        }  # fmt: skip
+        kept = read_cells(predictions_file(store, names[BASE]), {cell_name(each) for each in names.values()})
+        for name, members in ENSEMBLES.items():
+            rows = []
+            for split in range(rules.splits):
+                runs = [
+                    kept.get(cell_name(names[method]), {}).get(WEIGHTS * split + number)
+                    for method, numbers in members.items()
+                    for number in numbers
+                ]
+                tests = [run["test"] for run in runs if run]
+                if len(tests) == len(runs):
+                    mean = np.stack([one.prediction[""] for one in tests]).mean(axis=0, dtype=np.float64)
+                    one = Scored({"": mean}, tests[0].target, tests[0].domain)
+                    found = rules.scores(one, np.array(first["std"]), grouped="test_worst" in first["seeds"][0])
+                    scores = {key.replace("nrmse", "test", 1): value for key, value in found.items()}
+                    rows.append({"seed": split, "split": split, **scores})
+            if len(rows) == rules.splits:
+                yield {"table": first["table"], "condition": first["condition"], "method": name, "seeds": rows}
+
+
+def seconds(setting: Setting, rules: Protocol2) -> dict[str, float]:
+    """Return what a model for one split costs in seconds of a core, the geometric mean over tables.
+
+    Of networks that is all trials and a run with the winner's options, of an ensemble its further runs, too, and of the
+    sea level one fit.
+    """
+    times: dict[str, list[float]] = {}
+    for record in (*setting.records, *setting.others):
+        own = record["method"] != BASE  # whose runs with ERM's options are ERM's, and cost nothing
+        if record.get("trials"):
+            runs = sum(not own or k % rules.trials_each >= rules.shared for k in range(len(record["trials"])))
+            runs += sum(not own or row["options"][0] != f"method={BASE}" for row in record["seeds"])
+            times.setdefault(record["method"], []).append(record["seconds"] / runs)
+        elif "seconds" in record:
+            times.setdefault(record["method"], []).append(record["seconds"] / rules.splits)
+    run = {method: float(np.exp(np.mean(np.log(each)))) for method, each in times.items()}
+    costs = {m: each * (rules.trials_each + 1 if m in setting.condition.methods else 1) for m, each in run.items()}
+    for name in {record["method"] for record in setting.others} & ENSEMBLES.keys():
+        costs[name] = sum((rules.trials_each + len(numbers)) * run[m] for m, numbers in ENSEMBLES[name].items())
+    return costs

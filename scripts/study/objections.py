@@ -1,0 +1,145 @@
+"""What a hostile reader said of protocol 1, and what came out of protocol 2 on it, as numbers for the study's page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+
+from scripts.records.tables import interval_text
+from scripts.study.effects import BASE, over_tables, sign_test
+from scripts.study.evidence import Record, Setting
+from scripts.study.protocols import Protocol2
+from scripts.study.verdicts import GAINS, LOSES, OVERLAP, VERDICTS, chosen_erm, counts
+
+NOTHING = "nothing is trained yet"
+SEEN = (1, 5)  # percent of ERM's error
+
+
+def came_out(found: Sequence[Setting], rules: Protocol2, title: Callable[[str], str]) -> dict[str, str]:
+    """Return what came out, by the name of the objection.
+
+    Args:
+        found: what there is of every setting.
+        rules: of protocol 2.
+        title: what the page calls a method.
+    """
+    by_name = {setting.condition.name: setting for setting in found}
+    records = [record for setting in found for record in setting.records]
+    pair = ("ERM x 3 + C-Mixup x 2", "ERM x 5")
+    made: dict[str, Callable[[], str]] = {
+        "decay": lambda: decay(records, title), "chosen": lambda: chosen(found, title),
+        "tuned": lambda: tuned(records, title), "late": lambda: late(records, rules),
+        "small": lambda: "; ".join(said(by_name[n], rules) for n in ("rows100", "rows100_noise")),
+        "overlap": lambda: overlap(found, rules), "power": lambda: power(found, rules),
+        "grouped": lambda: said(by_name["grouped"], rules), "random": lambda: said(by_name["random"], rules),
+        "sea": lambda: beside(by_name["random"], ("catboost", BASE), title),
+        "together": lambda: beside(by_name["random"], pair, title),
+        "balanced": lambda: said(by_name["rows100_noise"], rules, "test_balanced"),
+        "processors": lambda: processors(records),
+    }  # fmt: skip
+    return {name: make() if records else NOTHING for name, make in made.items()}
+
+
+def options(records: Iterable[Record], method: str) -> list[list[list[str]]]:
+    """Return the words that tuning chose for a method on every split of every table and setting."""
+    return [
+        list({row["split"]: row["options"] for row in r["seeds"]}.values()) for r in records if r["method"] == method
+    ]
+
+
+def decay(records: Iterable[Record], title: Callable[[str], str]) -> str:
+    """Return how often a weight decay above 0 was chosen, by ERM and by C-Mixup."""
+    lines = []
+    for method in (BASE, "cmixup"):
+        each = [words for own in options(records, method) for words in own]
+        above = sum("train.weight_decay=0.0" not in words for words in each)
+        lines.append(f"{title(method)} on {above} of {len(each)} splits")
+    return f"decay above 0 was chosen by {lines[0]}, by {lines[1]}"
+
+
+def chosen(found: Sequence[Setting], title: Callable[[str], str]) -> str:
+    """Return how often tuning chose ERM itself, by method."""
+    total: dict[str, np.ndarray] = {}
+    for setting in found:
+        for method in setting.methods:
+            total[method] = total.get(method, np.zeros(2, int)) + chosen_erm(
+                setting.records, setting.condition.name, method
+            )
+    lines = (f"{title(method)} {erm} of {splits}" for method, (erm, splits) in total.items() if splits)
+    return f"tuning chose ERM's own options on so many splits: {', '.join(lines)}"
+
+
+def tuned(records: Iterable[Record], title: Callable[[str], str]) -> str:
+    """Return by what factor the rates lie apart that the splits of a table chose, the median over tables."""
+    lines = []
+    for method in (BASE, "cmixup"):
+        rates = [[float(w[9:]) for words in own for w in words if w.startswith("train.lr=")]
+                 for own in options(records, method)]  # fmt: skip
+        lines.append(f"{np.median([max(each) / min(each) for each in rates]):.1f} for {title(method)}")
+    return f"the rates that the splits of a table chose lie apart by a factor of {lines[0]}, {lines[1]} (median)"
+
+
+def late(records: Iterable[Record], rules: Protocol2) -> str:
+    """Return how many runs are best in the last epochs of all, so that they might have gone on."""
+    each = [(r["table"], row["best_epoch"] > rules.epochs - rules.patience) for r in records for row in r["seeds"]]
+    n, tables = sum(end for _, end in each), len({table for table, end in each if end})
+    return (
+        f"{n} of {len(each)} runs, on {tables} tables, are best in the last {rules.patience} of {rules.epochs} epochs"
+    )
+
+
+def said(setting: Setting, rules: Protocol2, score: str = "test") -> str:
+    """Return the four verdicts over all methods of a setting, in words."""
+    total = dict.fromkeys(VERDICTS, 0)
+    for method in setting.methods:
+        for kind, n in counts(setting.changes(method, score), rules.level, rules.equal).items():
+            total[kind] += n
+    if not setting.tables:
+        return f"{setting.title}: {NOTHING}"
+    lines = ", ".join(f"{kind} {n}" for kind, n in total.items())
+    return f"{setting.title} ({setting.progress}, pairs of a method and a table): {lines}"
+
+
+def overlap(found: Sequence[Setting], rules: Protocol2) -> str:
+    """Return how many gains and losses the correction for overlapping splits leaves."""
+    totals = []
+    for each in (OVERLAP, 0.0):
+        told = [counts(s.changes(m, overlap=each), rules.level, rules.equal) for s in found for m in s.methods]
+        totals += [sum(one[kind] for one in told) for kind in (GAINS, LOSES)]
+    return "{} gains and {} losses; without the correction {} and {}".format(*totals)
+
+
+def power(found: Sequence[Setting], rules: Protocol2) -> str:
+    """Return which effects could have been seen, and of how many pairs no difference is shown."""
+    every = [change for s in found for m in s.methods for change in s.changes(m).values()]
+    seen = [sum(change.detectable <= size for change in every) for size in SEEN]
+    equal = sum(change.equivalence(rules.equal) < rules.level for change in every)
+    sizes = " and ".join(f"one of {size} % in {n}" for size, n in zip(SEEN, seen, strict=True))
+    return (
+        f"of {len(every)} pairs of a method and a table an effect could have been seen, before Holm's correction, "
+        f"{sizes}; no difference of {rules.equal:g} % is shown in {equal}"
+    )
+
+
+def beside(setting: Setting, names: tuple[str, str], title: Callable[[str], str]) -> str:
+    """Return what the first of two things changes against the second, over tables."""
+    one, other = names
+    each = setting.changes(one, base=other)
+    if len(each) < 2:
+        return f"{setting.title}: {NOTHING}"
+    values = [change.interval.mean for change in each.values()]
+    below, n, p = sign_test(values)
+    return (
+        f"{setting.title} ({setting.progress}): {title(one)} against {title(other)} "
+        f"{interval_text(over_tables(each), 1)} %, median {np.median(values):+.1f}, below 0 on {below} of {n} "
+        f"(p {p:.2g})"
+    )
+
+
+def processors(records: Iterable[Record]) -> str:
+    """Return how often the methods of a table and setting ran on different kinds of processor."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for record in records:
+        found.setdefault((record["table"], record["condition"]), set()).add(record.get("device", ""))
+    return f"{sum(len(devices) > 1 for devices in found.values())} of {len(found)} tables of a setting mix processors"

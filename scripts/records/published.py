@@ -59,14 +59,18 @@ def predictions_file(results: Path, report: Report) -> Path:
     return results / "predictions" / f"{_place(report)}.h5"
 
 
-def published_reports(results: Path = RESULTS, experiments: Collection[str] = ()) -> list[dict[str, Any]]:
+def published_reports(
+    results: Path = RESULTS, experiments: Collection[str] = (), tables: Collection[str] = ()
+) -> list[dict[str, Any]]:
     """Return the reports of published runs in order of files, cells and seeds.
 
     Args:
         results: the folder results/.
         experiments: whose; default all but the study's.
+        tables: of the study alone, on which; default all.
     """
     files = report_files(results, experiments)
+    files = [path for path in files if not tables or path.name.partition(".")[0] in tables]
     reports = (parse_report(line) for path in files for line in _lines(path))
     return [report for report in reports if not experiments or report["experiment"] in experiments]
 

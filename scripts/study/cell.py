@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ import torch
 from cmixup.data import RegressionData
 from cmixup.errors import InputError
 from cmixup.training.trainer import RunResult, train
+from datasets.common.fetch import sha256_of
 from scripts.driver.compose import compose_train
 from scripts.driver.execute import make_run
 from scripts.driver.job import Job, plan
@@ -58,7 +60,7 @@ def train_cell(
     """
     started, known = time.perf_counter(), known or {}
     torch.set_num_threads(1)
-    make = cache(lambda words: plan(compose_train([*rules.words(cell), *words])))
+    make = cache(lambda words: plan(compose_train(rules.command(cell, words))))
     tunings = rules.tunings(cell)
 
     def trained(asked: Sequence[Asked]) -> list[Ended]:
@@ -94,11 +96,13 @@ def train_cell(
         "rules": rules.checksum, "checksums": dict(data.checksums), "seconds": time.perf_counter() - started,
         **environment(make(finals[0][1]).device),
     }  # fmt: skip
+    if file := rules.methods[cell.method].get("file"):
+        record["entry"] = {"file": Path(file).name, "sha256": sha256_of(Path(file))}
     return record, [one.parts for one in ended]
 
 
 def train_runs(runs: Sequence[tuple[Job, Run]], load: Load, *, apart: bool = False) -> list[RunResult]:
-    """Train runs, those that can as one stack, and return the results in order.
+    """Train runs, those that can as one stack, and return the results in order; no method sees the test labels.
 
     Args:
         runs: a job for each.
@@ -106,13 +110,18 @@ def train_runs(runs: Sequence[tuple[Job, Run]], load: Load, *, apart: bool = Fal
         apart: whether splits differ in size, so that runs of different ones share no stack.
     """
     found: dict[int, RunResult] = {}
+    rows = cache(lambda split: _without_test_labels(load(split)))
     for split in sorted({run.split for _, run in runs}) if apart else [None]:
         own = [([str(k)], job) for k, (job, run) in enumerate(runs) if split in (None, run.split)]
         for stack in stacks_of(own):
             places = [int(words[0]) for words, _ in stack]
-            made = [make_run(runs[k][0], runs[k][1].seed, load(runs[k][1].split)) for k in places]
+            made = [make_run(runs[k][0], runs[k][1].seed, rows(runs[k][1].split)) for k in places]
             found |= zip(places, train(made, stack[0][1].settings, stack[0][1].device), strict=True)
     return [found[k] for k in range(len(runs))]
+
+
+def _without_test_labels(data: RegressionData) -> RegressionData:
+    return replace(data, test=replace(data.test, y=torch.zeros_like(data.test.y)))
 
 
 def _ended(result: RunResult, data: RegressionData, std: np.ndarray, rules: Rules, *, grouped: bool) -> Ended:

@@ -130,7 +130,8 @@ class Protocol2(Rules):
         found = []
         for k, (rate, decay) in enumerate(drawn):
             words = [override("train.lr", rate), override("train.weight_decay", decay)]
-            point = [override(key, values[own.integers(len(values))]) for key, values in space.items()]
+            part = space[own.integers(len(space))] if isinstance(space, list) else space  # a list is a union
+            point = [override(key, values[own.integers(len(values))]) for key, values in part.items()]
             about = self.method_words("erm") if k < self.shared else [*self.method_words(method), *point]
             found.append([*about, *words])
         return found

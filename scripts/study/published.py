@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -119,8 +120,13 @@ def key_of_record(record: Mapping[str, Any]) -> Key:
     return record["table"], record["condition"], record["method"]
 
 
-def read(rules: Rules, store: Path = RESULTS) -> list[Record]:
+def read(rules: Rules, store: Path = RESULTS, *, entries: bool = False) -> list[Record]:
     """Return the records of all cells in a store, in the order of the rules.
+
+    Args:
+        rules: of the study.
+        store: the folder.
+        entries: whether those of methods that the rules do not have come, too, in the order of their keys.
 
     Raises:
         InputError: cells that were made by other rules.
@@ -128,7 +134,9 @@ def read(rules: Rules, store: Path = RESULTS) -> list[Record]:
     cells: dict[Key, list[Mapping[str, Any]]] = {}
     for report in published_reports(store, [experiment_of(rules)]):
         cells.setdefault(key_of(report), []).append(report)
-    found = [to_record(cells[cell.key]) for cell in rules.cells() if cell.key in cells]
+    keys = [cell.key for cell in rules.cells() if cell.key in cells]
+    keys += sorted(cells.keys() - set(keys)) if entries else []
+    found = [to_record(cells[key]) for key in keys]
     if other := [record for record in found if record["rules"] != rules.checksum]:
         raise InputError(f"{store} has {len(other)} cells that were made by other rules; move them away")
     return found
@@ -149,12 +157,13 @@ def write(store: Path, runs: Iterable[tuple[Record, Parts | None]]) -> None:
         own = list(every)
         kept = [(report, parts) for report, parts in own if parts]
         with alone(store / LOCKS, f"study {table}"):
-            _check_rows(store, kept)
+            check_rows(store, kept)
             keep_predictions(store, kept)
             write_reports(store, [report for report, _ in own])
 
 
-def _check_rows(store: Path, kept: Sequence[tuple[Record, Parts]]) -> None:
+def check_rows(store: Path, kept: Sequence[tuple[Record, Parts]]) -> None:
+    """Raise `InputError` if runs of a table have other test rows than the cells of a store."""
     there: dict[tuple[str, bool, int], np.ndarray] = {}
     for name, seeds in read_cells(predictions_file(store, kept[0][0])).items() if kept else ():
         there |= {(*_rows_of(name), seed): parts["test"].target for seed, parts in seeds.items()}
@@ -172,7 +181,8 @@ def _rows_of(cell: str) -> tuple[str, bool]:
 def known_runs(store: Path, rules: Rules, table: str, condition: str) -> dict[Asked, Ended]:
     """Return how the runs and trials of ERM on a table under a condition ended, which other cells need not train."""
     found: dict[Asked, Ended] = {}
-    own = [r for r in published_reports(store, [experiment_of(rules)]) if key_of(r) == (table, condition, BASE)]
+    reports = published_reports(store, [experiment_of(rules)], [table])
+    own = [report for report in reports if key_of(report) == (table, condition, BASE)]
     kept: dict[int, dict[str, Scored]] = {}
     for report in own:
         if "trial" in report["options"]:
@@ -187,22 +197,60 @@ def known_runs(store: Path, rules: Rules, table: str, condition: str) -> dict[As
     return found
 
 
-def copy(source: Path, target: Path, rules: Rules, *, replace: bool = True) -> int:
+def copy(source: Path, target: Path, rules: Rules, *, replace: bool = True, why: str = "") -> int:
     """Copy the cells of one store into another and return how many.
 
     Args:
         source, target: the stores.
         rules: of the study.
         replace: whether a cell takes the place of the one of its key; otherwise what the target has stays.
+        why: other numbers than the target's are right; recorded beside the numbers that go.
 
     Raises:
-        InputError: cells by other rules, by edited or unknown code, or with other test rows than the target's.
+        InputError: cells by other rules, by edited or unknown code, or with other test rows than the target's; with
+            fewer runs than the target's; or with other numbers, and there is no `why`.
     """
     there, keys = done(target, rules), done(source, rules)
     keys -= set() if replace else there
     reports = [r for r in published_reports(source, [experiment_of(rules)]) if key_of(r) in keys]
     check_committed({"/".join(key_of(report)): report for report in reports if "commit" in report})
+    reports = corrected(reports, published_reports(target, [experiment_of(rules)]), why)
     cells = functools.lru_cache(maxsize=1)(read_cells)
     kept = (cells(predictions_file(source, r)).get(cell_name(r), {}).get(r["seed"]) for r in reports)
     write(target, zip(reports, kept, strict=True))
     return len(keys)
+
+
+def numbers(report: Mapping[str, Any]) -> str:
+    """Return as text what must be equal where a run is the same."""
+    return json.dumps({key: report.get(key) for key in ("words", "scores", "best_epoch")}, sort_keys=True)
+
+
+def corrected(new: Sequence[Record], old: Iterable[Record], why: str) -> list[Record]:
+    """Return reports that take the place of others; those of a cell whose numbers change say why, and what they were.
+
+    Raises:
+        InputError: a cell has fewer runs than the one whose place it takes, or other numbers without a reason.
+    """
+    ours, theirs = _by_cell(new), _by_cell(old)
+    was: dict[Key, Record] = {}
+    for key in ours.keys() & theirs.keys():
+        if more := theirs[key].keys() - ours[key].keys():
+            raise InputError(f"{'/'.join(key)} is published with more runs, such as {min(more)}")
+        if any(numbers(report) != numbers(ours[key][run]) for run, report in theirs[key].items()):
+            finals = [report for report in theirs[key].values() if "trial" not in report["options"]]
+            mean = float(np.mean([report["scores"]["test"][NRMSE] for report in finals]))
+            was[key] = {"why": why, "commit": finals[0].get("commit", ""), "test": mean}
+    if was and not why:
+        some = ", ".join(sorted("/".join(key) for key in was)[:3])
+        raise InputError(
+            f"{len(was)} cells are published with other numbers ({some}): corrects='what was wrong' replaces them"
+        )
+    return [{**r, "corrects": was[key_of(r)]} if key_of(r) in was and "trial" not in r["options"] else r for r in new]
+
+
+def _by_cell(reports: Iterable[Record]) -> dict[Key, dict[str, Record]]:
+    found: dict[Key, dict[str, Record]] = {}
+    for report in reports:
+        found.setdefault(key_of(report), {})[report["run"]] = report
+    return found

@@ -20,6 +20,7 @@ from scripts.study.score import nrmse
 TRAIN_SHARE, HELD_SHARE = 0.6, 0.2  # of own tables; validation and test have as much each
 #: Words of every trial of the study. Jobs that save checkpoints would share no stack: a cell is done or it is not.
 SHARED_WORDS = ("preset=default", "logger=none", "checkpoint_every=0")
+PATH = "+method.path"  # begins the word for the file of a method that is none of configs/method
 
 
 class Run(NamedTuple):
@@ -114,7 +115,8 @@ class Rules:
     Attributes:
         name: of the file.
         tables, conditions: in the order of the files.
-        methods: of each name, `method`, `fixed` and `grid` or `space`.
+        methods: of each name, `method`, `fixed` and `grid` or `space`; and `file`, of a method that is none of
+            configs/method (`scripts.study.entry`).
         max_rows: of a table.
         level: below which a corrected p value counts.
         checksum: SHA-256 of the rules, of those that they are like, and of the list of tables.
@@ -187,6 +189,12 @@ class Rules:
             noise.append("dataset.label_noise_per=target")  # they may have units of their own
         loaded = cell.table.words_of(grouped=condition.grouped)
         return ["dataset=rdataset", *loaded, f"dataset.max_rows={self.max_rows}", *rows, *noise, *SHARED_WORDS]
+
+    def command(self, cell: StudyCell, words: Sequence[str]) -> list[str]:
+        """Return the command line of a run, of whose words a record names a method's file without its folder."""
+        found = [*self.words(cell), *words]
+        file = self.methods[cell.method].get("file")
+        return [override(PATH, file) if word.startswith(f"{PATH}=") else word for word in found]
 
     def method_words(self, method: str) -> list[str]:
         """Return the words that choose a method and what is fixed of it."""

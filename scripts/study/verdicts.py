@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtr, stdtrit
 
-from scripts.records.stats import Interval, paired
+from cmixup.errors import InputError
+from scripts.records.stats import Interval, clustered, paired
+from scripts.records.tables import interval_text
 from scripts.study.effects import BASE, holm, overlapping, t_test
 from scripts.study.rules import HELD_SHARE, TRAIN_SHARE
 
@@ -124,8 +126,9 @@ def counts(each: Mapping[str, Change], level: float, equal: float) -> dict[str, 
 def chosen_erm(records: Sequence[Mapping[str, Any]], condition: str, method: str) -> tuple[int, int]:
     """Return on how many splits tuning chose ERM itself for a method, and of how many."""
     own = [record for record in records if (record["condition"], record["method"]) == (condition, method)]
-    words = {(r["table"], row["split"]): row["options"][0] for r in own for row in r["seeds"]}
-    return sum(word == f"method={BASE}" for word in words.values()), len(words)
+    words = {(r["table"], row["split"]): row["options"] for r in own for row in r["seeds"]}
+    erm = [each for each in words.values() if [w for w in each if w.startswith("method")] == [f"method={BASE}"]]
+    return len(erm), len(words)
 
 
 def win_rates(errors: Errors, methods: Sequence[str]) -> dict[tuple[str, str], float]:
@@ -138,3 +141,49 @@ def win_rates(errors: Errors, methods: Sequence[str]) -> dict[tuple[str, str], f
             if one != other and means:
                 found[one, other] = float(np.mean([0.5 * (a == b) + (a < b) for a, b in means]))
     return found
+
+
+def ranking(errors: Errors, method: str) -> list[tuple[str, float]]:
+    """Return the methods that have all tables of one of them, with their mean errors over these, the best first."""
+    tables = [methods for methods in errors.values() if method in methods]
+    names = sorted(name for name in set().union(*tables) if all(name in methods for methods in tables))
+    means = {name: float(np.mean([np.mean(list(methods[name].values())) for methods in tables])) for name in names}
+    return sorted(means.items(), key=lambda pair: pair[1])
+
+
+def verdict(records: Sequence[Mapping[str, Any]], condition: str, method: str, level: float, equal: float) -> str:
+    """Return what is said of a method in a setting: where it stands, each table's verdict, and what could be seen.
+
+    Args:
+        records: of the method, of ERM and of whatever it is to stand beside, on the tables that it is judged on.
+        condition: the setting.
+        method: which.
+        level, equal: see `Change.verdict`.
+
+    Raises:
+        InputError: the method and ERM share no table with two splits.
+    """
+    errors = errors_of(records, condition)
+    each, order = changes(errors, method), ranking(errors, method)
+    if not each:
+        raise InputError(f"{method} and {BASE} share no table of setting {condition} with two splits or more")
+    place = [name for name, _ in order].index(method) + 1
+    width = max(map(len, each))
+    found = counts(each, level, equal)
+    seen = np.quantile([change.detectable for change in each.values()], (0.25, 0.5, 0.75))
+    erm, splits = chosen_erm(records, condition, method)
+    tables = "".join(
+        f"  {table:<{width}}  {interval_text(change.interval, 1):>20}  {change.verdict(level, equal)}\n"
+        for table, change in each.items()
+    )
+    means = ", ".join(f"{name} {mean:.4f}" for name, mean in order)
+    over = clustered([change.interval.mean for change in each.values()], list(each))
+    return (
+        f"Test error minus ERM's, in % of ERM's, with 95 % intervals over splits:\n{tables}"
+        f"Verdict on {method}, setting {condition}, {len(each)} tables: {place} of {len(order)} by mean error\n"
+        f"({means}).\n"
+        f"Against ERM it gains on {found[GAINS]}, loses on {found[LOSES]}, makes no difference of {equal:g} % on "
+        f"{found[EQUAL]}, and cannot be told on {found[UNTOLD]}; mean over tables {interval_text(over, 1)} %."
+        f"\nWhat {POWER:.0%} of such studies would have seen, before Holm's correction: {seen[1]:.1f} % in the median "
+        f"table (quartiles {seen[0]:.1f} and {seen[2]:.1f}).\nTuning chose ERM itself on {erm} of {splits} splits."
+    )

@@ -18,7 +18,7 @@ from scripts.plan.schedule import Item, train
 from scripts.study.cell import train_cell
 from scripts.study.effects import BASE
 from scripts.study.protocols import Protocol2, SeaLevel
-from scripts.study.published import done, known_runs, to_runs, write
+from scripts.study.published import check_rows, done, known_runs, to_runs, write
 from scripts.study.rules import Rules, StudyCell
 from scripts.study.sea_level import check_packages, fit_cell
 
@@ -37,8 +37,9 @@ def missing(folder: Path, cells: Sequence[StudyCell], rules: Rules) -> list[list
 
 
 def train_missing(
-    folder: Path, cells: Sequence[StudyCell], rules: Rules, jobs: int = 0, minutes: float = 0
-) -> list[str]:
+    folder: Path, cells: Sequence[StudyCell], rules: Rules, jobs: int = 0, minutes: float = 0, *,
+    stored: Path | None = None,
+) -> list[str]:  # fmt: skip
     """Train what is missing, show how far it is, and return a line for every table that could not be trained.
 
     Args:
@@ -47,22 +48,21 @@ def train_missing(
         rules: of the study.
         jobs: processes at a time; 0 is one a core.
         minutes: begin no cell after so long; 0 is no limit.
+        stored: the store with ERM's runs, where it is another than `folder`.
     """
     if isinstance(rules, SeaLevel):
         check_packages(cells, rules)
     groups = missing(folder, cells, rules)
     todo = sum(map(len, groups))
     print(f"{len(cells) - todo} of {len(cells)} cells are done; training {todo}", flush=True)
-    items = [
-        Item(" ".join(group[0].key[:2]), (), len(group), call=partial(train_group, folder, group, rules))
-        for group in groups
-    ]
+    call = partial(train_group, folder, stored=stored or folder)
+    items = [Item(" ".join(group[0].key[:2]), (), len(group), call=partial(call, group, rules)) for group in groups]
     workers = jobs or len(os.sched_getaffinity(0))
     return train(items, "study", workers=workers, minutes=minutes or math.inf, unit="cells")
 
 
 def train_group(
-    folder: Path, cells: Sequence[StudyCell], rules: Rules, until: float, tell: Callable[[Any], None]
+    folder: Path, cells: Sequence[StudyCell], rules: Rules, until: float, tell: Callable[[Any], None], *, stored: Path
 ) -> None:
     """Train cells of one table and condition in a worker, and tell each that is done.
 
@@ -72,6 +72,7 @@ def train_group(
         rules: of the study.
         until: see `cells`.
         tell: called with what the display shows of them.
+        stored: the store with ERM's runs, which are not trained again, and with the test rows that all cells share.
     """
     dataset = plan(compose_train(rules.words(cells[0]))).dataset
     share = isinstance(rules, Protocol2)  # where ERM's trials are every method's
@@ -85,7 +86,9 @@ def train_group(
                 if isinstance(rules, SeaLevel):
                     made = fit_cell(cell, rules, load, std)
                 else:
-                    known = known_runs(folder, rules, *cell.key[:2]) if share and cell.method != BASE else {}
+                    known = known_runs(stored, rules, *cell.key[:2]) if share and cell.method != BASE else {}
                     made = train_cell(cell, rules, load, std, known)
-                write(folder, to_runs(*made, rules))
+                runs = to_runs(*made, rules)
+                check_rows(stored, [(report, parts) for report, parts in runs if parts])
+                write(folder, runs)
         tell(("epoch", k, len(cells), {}))

@@ -1,8 +1,7 @@
-"""The three ideas of docs/new_method.md: a learned bandwidth, centres as partners, noise on features."""
+"""The ideas of docs/new_method.md, entries all: a learned bandwidth, centres as partners, noise on features."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -24,6 +23,7 @@ from cmixup.mixing.lam import Beta
 from cmixup.mixing.puzzlemix import PuzzleMix
 from cmixup.pairing.label import LabelDistance
 from cmixup.training.trainer import Run, train
+from scripts.study.entry import ENTRIES, load
 from tests.helpers import (
     assert_states_close,
     assert_states_equal,
@@ -39,21 +39,12 @@ from tests.helpers import (
 )
 from tests.training.test_checkpoint import assert_same, checkpoints, interrupted
 
-
-def on_the_page() -> dict[str, Any]:
-    """What the page's blocks of Python define, by name."""
-    page = (Path(__file__).parents[2] / "docs" / "new_method.md").read_text()
-    names: dict[str, Any] = {"__name__": "new_method"}
-    for code in re.findall(r"```python\n(.*?)```", page[page.index("### Noise on features") :], re.DOTALL):
-        exec(compile(code, "docs/new_method.md", "exec"), names)  # noqa: S102 - our own page
-    return names
-
-
-PAGE = on_the_page()
-LearnedBandwidth, Centres, Noise = PAGE["LearnedBandwidth"], PAGE["Centres"], PAGE["Noise"]
+LearnedBandwidth: Any = load(ENTRIES / "learned_bandwidth.py").LearnedBandwidth
+Centres: Any = load(ENTRIES / "centres.py").Centres
+Noise: Any = load(ENTRIES / "feature_noise.py").Noise
 IDEAS: dict[str, Callable[[], Method]] = {
-    "learned bandwidth": lambda: LearnedBandwidth([0.05, 0.3, 2.0], Beta(0.5)),
-    "learned bandwidth, hidden": lambda: LearnedBandwidth([0.05, 0.3, 2.0], Beta(0.5), "hidden"),
+    "learned bandwidth": lambda: LearnedBandwidth([0.05, 0.3, 2.0], 0.5),
+    "learned bandwidth, hidden": lambda: LearnedBandwidth([0.05, 0.3, 2.0], 0.5, "hidden"),
     "centres": lambda: Mix(Centres(), Beta(0.5)),
     "centres, hidden": lambda: Mix(Centres(), Beta(0.5), "hidden"),
     "noise": lambda: ERM(Noise(0.1)),
@@ -85,7 +76,7 @@ def test_each_idea_goes_on_after_a_stop(name: str, tmp_path: Path) -> None:
 
 
 def test_the_weight_of_a_bandwidth_follows_validation() -> None:
-    method: Any = fitted(make_run(LearnedBandwidth([0.1, 0.3, 2.0], Beta(0.5), rate=0.3))).method
+    method: Any = fitted(make_run(LearnedBandwidth([0.1, 0.3, 2.0], 0.5, rate=0.3))).method
     method.arm = 1
     for epoch, validation in enumerate((2.0, 1.5), start=1):  # the first has none to compare with
         method.end_epoch(epoch, validation)
@@ -103,7 +94,7 @@ def test_the_weight_of_a_bandwidth_follows_validation() -> None:
 
 
 def test_the_bandwidth_that_gains_is_found_and_none_dies_out() -> None:
-    method: Any = fitted(make_run(LearnedBandwidth([0.1, 0.3, 2.0], Beta(0.5), rate=0.3))).method
+    method: Any = fitted(make_run(LearnedBandwidth([0.1, 0.3, 2.0], 0.5, rate=0.3))).method
     rng = np.random.default_rng(0)
     for epoch in range(1, 501):
         method.arm, method.last = int(rng.choice(3, p=method.chances)), 1.0
@@ -148,9 +139,9 @@ def test_a_transformation_that_returns_another_shape_is_named(layer: str) -> Non
 def test_one_bandwidth_is_cmixup_and_each_has_its_own_kernel() -> None:
     data = make_data(3)
     plain = train_one(composed("cmixup", bandwidth=0.3), 3, data, epochs=3)
-    ours = train_one(LearnedBandwidth([0.3], Beta(0.5)), 3, data, epochs=3)
+    ours = train_one(LearnedBandwidth([0.3], 0.5), 3, data, epochs=3)
     assert_states_equal(ours.state_dict, plain.state_dict)
-    run = make_run(LearnedBandwidth([1e-6, 1e6], Beta(0.5), rate=0), 3, data)
+    run = make_run(LearnedBandwidth([1e-6, 1e6], 0.5, rate=0), 3, data)
     (order, _), method = epoch_batches(run), run.method
     assert isinstance(method, LearnedBandwidth)
     own = []

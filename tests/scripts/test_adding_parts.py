@@ -132,7 +132,10 @@ presets:
 
 def on_the_page() -> Iterator[tuple[str, str]]:
     """The files that docs/new_method.md shows, path and text: a block's file is the one named last before it."""
-    page = (config.CONFIG_DIR.parent / "docs" / "new_method.md").read_text().partition("## To a checkout")[2]
+    root = config.CONFIG_DIR.parent
+    page = (root / "docs" / "new_method.md").read_text().partition("## To a checkout")[2]
+    for target, source in re.findall(r"`(cmixup/[\w/]+\.py)` is a copy of `(examples/[\w/]+\.py)`", page):
+        yield target, (root / source).read_text()
     for block in re.finditer(r"```(?:python|(yaml))\n(.*?)```", page, re.DOTALL):
         ending = "yaml" if block[1] else "py"
         yield re.findall(rf"`((?:cmixup|datasets|configs)/[\w/]+\.{ending})`", page[: block.start()])[-1], block[2]

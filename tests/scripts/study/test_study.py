@@ -167,16 +167,22 @@ def test_publishing_replaces_cells_by_key_and_keeps_the_others(rules: Protocol1,
     made(stores[1], rules, second, 2.0)
     assert published.copy(stores[1], into, rules) == 1
     made(stores[2], rules, first, 3.0)
-    assert published.copy(stores[2], into, rules) == 1
+    with pytest.raises(InputError, match=r"1 cells are published with other numbers \(penguin_mass/all/mixup\)"):
+        published.copy(stores[2], into, rules)
+    assert published.copy(stores[2], into, rules, why="a wrong rate") == 1
     found = [(published.key_of_record(record), record["seeds"][0]["test"]) for record in published.read(rules, into)]
     assert found == [(third.key, 1.0), (second.key, 2.0), (first.key, 3.0)]  # in the order of the rules
-    assert published.read(rules, stores[2])[0] == published.read(rules, into)[2]
+    was = {"why": "a wrong rate", "commit": "c0ffee", "test": 1.0}
+    assert {**published.read(rules, stores[2])[0], "corrects": was} == published.read(rules, into)[2]
+    part = [r for r in published_reports(stores[2], ["study"]) if r["seed"] == 0]
+    with pytest.raises(InputError, match=r"penguin_mass/all/mixup is published with more runs, such as .*seed=1"):
+        published.corrected(part, published_reports(into, ["study"]), "fewer")
     assert verify_scores(into)[:3] == (6, 6, [])
     assert files_of(into)["gilgai_soil.h5"] == kept["gilgai_soil.h5"]
     assert published.copy(stores[0], into, rules, replace=False) == 0
     made(stores[3], rules, first, 1.0, rows=5.0)
     with pytest.raises(InputError, match="other test rows of penguin_mass"):
-        published.copy(stores[3], into, rules)
+        published.copy(stores[3], into, rules, why="other rows")
     with pytest.raises(InputError, match=r"published has 3 cells that were made by other rules"):
         published.copy(stores[1], into, replace(rules, checksum="another"))
     small = load_protocol1(SMALL)
@@ -309,6 +315,6 @@ def test_a_worker_stops_before_a_cell_that_would_begin_too_late(
     monkeypatch.setattr(work, "to_runs", lambda *_: [])
     monkeypatch.setattr(work, "write", lambda *_: None)
     group = rules.cells(["penguin_mass"], ["all"], ["erm", "mixup", "cmixup"])
-    work.train_group(tmp_path, group, rules, 30.0, told.append)
+    work.train_group(tmp_path, group, rules, 30.0, told.append, stored=tmp_path)
     assert begun == ["erm", "mixup"]
     assert told == [("epoch", 1, 3, {}), ("epoch", 2, 3, {})]

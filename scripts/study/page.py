@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -146,9 +147,9 @@ def four(each: Mapping[str, Change], rules: Protocol2) -> str:
 
 def parts(found: Sequence[Setting], rules: Protocol2) -> dict[str, str]:
     """Return what is filled into the page of protocol 2, by its place."""
-    seen = drawable(found)
+    seen, sea = drawable(found), load_rules(SEA_LEVEL)
     return {
-        **origin(rules), **origin(load_rules(SEA_LEVEL), "sea_"),
+        **origin(rules, read(rules)), **origin(sea, read(sea), "sea_"),
         "verdict": verdict(found, rules), "tables": str(len(rules.tables)), "splits": str(rules.splits),
         "trials": str(rules.trials_each), "shared": str(rules.shared), "epochs": str(rules.epochs),
         "patience": str(rules.patience), "weights": str(rules.weights),
@@ -162,9 +163,8 @@ def parts(found: Sequence[Setting], rules: Protocol2) -> dict[str, str]:
     }  # fmt: skip
 
 
-def origin(rules: Rules, prefix: str = "") -> dict[str, str]:
+def origin(rules: Rules, records: Sequence[Mapping[str, Any]], prefix: str = "") -> dict[str, str]:
     """Return where cells come from: the commit and checksum of the rules, the commits of the runs, and how many."""
-    records = read(rules)
     commits = ", ".join(sorted({record["commit"][:7] for record in records if record.get("commit")})) or "—"
     said = {"fixed": COMMITS[rules.name], "sha": rules.checksum[:12], "commits": commits}
     return {
@@ -285,7 +285,8 @@ def ensemble_table(found: Sequence[Setting], rules: Protocol2) -> list[str]:
 def earlier() -> dict[str, str]:
     """Return what is filled into the page of protocol 1, by its place."""
     rules, other, rows = load_protocol1(), load_protocol1(SMALL), []
-    records = [*read(rules), *read(other)]
+    whole, small = read(rules), read(other)
+    records = [*whole, *small]
     for condition, method in ((c, m) for c in (*rules.conditions, *other.conditions) for m in c.methods if m != BASE):
         each = effects(errors_of(records, condition.name), method)
         told = [effect.verdict(rules.level) for effect in each.values()]
@@ -295,6 +296,6 @@ def earlier() -> dict[str, str]:
                      f"{below} of {n} (p {p:.2g})", interval_text(over_tables(each), 3)])  # fmt: skip
     head = ["", "method", "tables", "wins", "losses", "below 0 (sign test)", "mean effect, label std"]
     return {
-        **origin(rules), **origin(other, "small_"), "budget": str(len(rules.rates) * rules.points),
+        **origin(rules, whole), **origin(other, small, "small_"), "budget": str(len(rules.rates) * rules.points),
         "seeds": str(rules.seeds), "level": f"{rules.level:g}", "effects": "\n".join(markdown_rows(head, rows)),
     }  # fmt: skip

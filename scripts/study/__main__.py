@@ -24,7 +24,7 @@ from scripts.driver.cli import user_errors
 from scripts.driver.words import OUT, Words, parse_words
 from scripts.records.experiment import RESULTS
 from scripts.study.advise import advise
-from scripts.study.door import LITE, RANDOM, Entry, check, publish, try_method
+from scripts.study.door import LITE, RANDOM, Entry, check_entry, publish_entry, try_method
 from scripts.study.protocols import FOLDER, RULES, load_protocol2, load_rules
 from scripts.study.published import copy
 from scripts.study.work import train_missing
@@ -77,8 +77,8 @@ def run(given: Words) -> list[str]:
         entry = Entry(Path(given["entry"]), given.get("method", ""), load_protocol2())
         if what == "check":
             seed = given.count("seed") if "seed" in given else None
-            return check(entry, given.count("count", 3), seed, given.count("jobs"))
-        print(f"{publish(entry, given.get('corrects', ''))} cells of {entry.name} written to {RESULTS}")
+            return check_entry(entry, given.count("count", 3), seed, given.count("jobs"))
+        print(f"{publish_entry(entry, given.get('corrects', ''))} cells of {entry.name} written to {RESULTS}")
     elif what == "advise":
         if missing := [key for key in ("table", "target") if key not in given]:
             raise InputError(f"{missing[0]} must be given: table=my.csv target=price")

@@ -33,7 +33,7 @@ from scripts.study.cell import train_runs
 from scripts.study.effects import BASE
 from scripts.study.entry import ENTRIES, entered
 from scripts.study.protocols import Protocol2
-from scripts.study.published import copy, done, experiment_of, key_of, key_of_record, numbers, read
+from scripts.study.published import copy, done, experiment_of, key_of, key_of_record, numbers_of, read
 from scripts.study.rules import Run, StudyCell
 from scripts.study.verdicts import verdict
 from scripts.study.work import train_missing
@@ -175,7 +175,9 @@ class Entry:
         self.rules = rules if self.name in rules.methods else entered(rules, str(self.file or self.name))[0]
 
 
-def check(entry: Entry, count: int = 3, seed: int | None = None, jobs: int = 0, results: Path = RESULTS) -> list[str]:
+def check_entry(
+    entry: Entry, count: int = 3, seed: int | None = None, jobs: int = 0, results: Path = RESULTS
+) -> list[str]:
     """Train an entry again on some of its tables, drawn, and return a line for whatever is not as it says.
 
     Scores must follow from predictions, options from the rules, the trials that all methods share from ERM's.
@@ -206,7 +208,7 @@ def check(entry: Entry, count: int = 3, seed: int | None = None, jobs: int = 0, 
             continue
         with asking(word), tempfile.TemporaryDirectory(prefix="cmixup-check-") as again:
             wrong += train_missing(Path(again), own, rules, jobs, stored=results)
-            wrong += [line for cell in own for line in differences(entry.folder, Path(again), cell, rules)]
+            wrong += [line for cell in own for line in compare_runs(entry.folder, Path(again), cell, rules)]
     return wrong
 
 
@@ -225,17 +227,17 @@ def breaches(record: Record, cell: StudyCell, erm: Record, rules: Protocol2) -> 
             yield f"the runs of split {tuning.at.split} are not of its best trial"
 
 
-def differences(folder: Path, again: Path, cell: StudyCell, rules: Protocol2) -> Iterator[str]:
+def compare_runs(folder: Path, again: Path, cell: StudyCell, rules: Protocol2) -> Iterator[str]:
     """Yield a line if a cell that was trained again has other numbers, and print one if it has not."""
     reports = (published_reports(store, [experiment_of(rules)], [cell.table.name]) for store in (folder, again))
-    old, new = ({r["run"]: numbers(r) for r in each if key_of(r) == cell.key} for each in reports)
+    old, new = ({r["run"]: numbers_of(r) for r in each if key_of(r) == cell.key} for each in reports)
     if other := [run for run in old if new.get(run) != old[run]]:
         yield f"{len(other)} of {len(old)} runs differ, first {other[0]}: {old[other[0]]}, here {new.get(other[0])}"
     else:
         print(f"{'/'.join(cell.key)}: {len(old)} runs equal to the last bit")
 
 
-def publish(entry: Entry, why: str = "", results: Path = RESULTS, entries: Path = ENTRIES) -> int:
+def publish_entry(entry: Entry, why: str = "", results: Path = RESULTS, entries: Path = ENTRIES) -> int:
     """Take an entry into a store, and its file into the folder of those; return how many cells it has.
 
     Args:

@@ -90,17 +90,17 @@ def from_file(path: str, options: dict | None = None) -> Method:
     Raises:
         InputError: the file has no method, or one that does not take the options.
     """
-    module, given = load(Path(path)), dict(options or {})
+    module, given = load_module(Path(path)), dict(options or {})
     made = method_of(module)
     try:
         inspect.signature(made).bind(*([None] * 3 if made is vars(module).get("batch") else []), **given)
     except TypeError as error:
         raise InputError(f"space of {path} does not suit {made.__name__}: {error}") from None
-    method: Any = made(**given) if inspect.isclass(made) else BatchMethod(made, given, points(space_of(module)))
+    method: Any = made(**given) if inspect.isclass(made) else BatchMethod(made, given, combinations(space_of(module)))
     return method
 
 
-def load(path: Path) -> types.ModuleType:
+def load_module(path: Path) -> types.ModuleType:
     """Return the module of a file; the same as long as the file is the same.
 
     Raises:
@@ -148,7 +148,7 @@ def space_of(module: types.ModuleType) -> dict[str, list[Any]]:
     return {key: list(values) for key, values in found.items()}
 
 
-def points(space: Mapping[str, Sequence[Any]]) -> list[Point]:
+def combinations(space: Mapping[str, Sequence[Any]]) -> list[Point]:
     """Return every combination of the values of a space."""
     return [dict(zip(space, values, strict=True)) for values in itertools.product(*space.values())]
 
@@ -173,11 +173,11 @@ def entered(rules: Protocol2, method: str) -> tuple[Protocol2, str]:
         space = [{f"method.{key}": values for key, values in part.items()} for part in union]
         return with_method(rules, method, {"method": method, "space": space}), method
     path = Path(method)
-    module, name = load(path), path.stem
+    module, name = load_module(path), path.stem
     if not re.fullmatch("[a-z][a-z0-9_]*", name) or name in {*known, *rules.methods}:
         raise InputError(f"method must be a file named as no other method, in a-z, 0-9 and _, got {path.name!r}")
     values = space_of(module)
-    from_file(method, points(values)[0])
+    from_file(method, combinations(values)[0])
     fixed = {"method._target_": f"{__name__}.{from_file.__name__}", PATH: path.name}
     tuned = {f"+method.options.{key}": each for key, each in values.items()}
     return with_method(rules, name, {"method": BASE, "fixed": fixed, "space": tuned, "file": str(path.resolve())}), name

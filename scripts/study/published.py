@@ -221,7 +221,7 @@ def copy(source: Path, target: Path, rules: Rules, *, replace: bool = True, why:
     return len(keys)
 
 
-def numbers(report: Mapping[str, Any]) -> str:
+def numbers_of(report: Mapping[str, Any]) -> str:
     """Return as text what must be equal where a run is the same."""
     return json.dumps({key: report.get(key) for key in ("words", "scores", "best_epoch")}, sort_keys=True)
 
@@ -237,7 +237,7 @@ def corrected(new: Sequence[Record], old: Iterable[Record], why: str) -> list[Re
     for key in ours.keys() & theirs.keys():
         if more := theirs[key].keys() - ours[key].keys():
             raise InputError(f"{'/'.join(key)} is published with more runs, such as {min(more)}")
-        if any(numbers(report) != numbers(ours[key][run]) for run, report in theirs[key].items()):
+        if any(numbers_of(report) != numbers_of(ours[key][run]) for run, report in theirs[key].items()):
             finals = [report for report in theirs[key].values() if "trial" not in report["options"]]
             mean = float(np.mean([report["scores"]["test"][NRMSE] for report in finals]))
             was[key] = {"why": why, "commit": finals[0].get("commit", ""), "test": mean}

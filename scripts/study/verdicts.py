@@ -127,7 +127,7 @@ def chosen_erm(records: Sequence[Mapping[str, Any]], condition: str, method: str
     """Return on how many splits tuning chose ERM itself for a method, and of how many."""
     own = [record for record in records if (record["condition"], record["method"]) == (condition, method)]
     words = {(r["table"], row["split"]): row["options"] for r in own for row in r["seeds"]}
-    erm = [each for each in words.values() if [w for w in each if w.startswith("method")] == [f"method={BASE}"]]
+    erm = [each for each in words.values() if [w for w in each if "method" in w] == [f"method={BASE}"]]
     return len(erm), len(words)
 
 

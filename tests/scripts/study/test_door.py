@@ -133,7 +133,7 @@ def test_an_entry_is_checked_and_one_that_was_changed_fails_with_a_line(
     folder = tried(mine, rules, stored)
 
     def problems() -> list[str]:
-        return door.check(door.Entry(folder, "", rules), seed=0, results=stored)
+        return door.check_entry(door.Entry(folder, "", rules), seed=0, results=stored)
 
     assert problems() == []
     reports = published_reports(folder, ["study_protocol2"])
@@ -169,7 +169,7 @@ def test_an_entry_is_published_beside_others_and_a_correction_says_why(
     entries = tmp_path / "entries"
     folder = tried(mine, rules, stored)
     before = published.read(rules, stored)
-    assert door.publish(door.Entry(folder, "", rules), results=stored, entries=entries) == 2
+    assert door.publish_entry(door.Entry(folder, "", rules), results=stored, entries=entries) == 2
     after = published.read(rules, stored, entries=True)
     assert [r for r in after if r["method"] != "flip"] == before
     assert [r for r in after if r["method"] == "flip"] == published.read(door.Entry(folder, "", rules).rules, folder)
@@ -179,11 +179,11 @@ def test_an_entry_is_published_beside_others_and_a_correction_says_why(
     assert door.try_method(str(mine), "penguin_mass", ["random"], rules, **where) == []  # type: ignore[arg-type]
     (other,) = (tmp_path / "second" / "entries").iterdir()
     with pytest.raises(InputError, match=r"lacks 1 cells that another flip\.py has published"):
-        door.publish(door.Entry(other, "", rules), "it dropped the wrong share", stored, entries)
+        door.publish_entry(door.Entry(other, "", rules), "it dropped the wrong share", stored, entries)
     assert door.try_method(str(mine), ",".join(TABLES), ["random"], rules, **where) == []  # type: ignore[arg-type]
     with pytest.raises(InputError, match="is another file: corrects="):
-        door.publish(door.Entry(other, "", rules), "", stored, entries)
-    assert door.publish(door.Entry(other, "", rules), "it dropped the wrong share", stored, entries) == 2
+        door.publish_entry(door.Entry(other, "", rules), "", stored, entries)
+    assert door.publish_entry(door.Entry(other, "", rules), "it dropped the wrong share", stored, entries) == 2
     (record,) = (r for r in published.read(rules, stored, entries=True)
                  if (r["table"], r["method"]) == ("penguin_mass", "flip"))  # fmt: skip
     assert record["corrects"]["why"] == "it dropped the wrong share"
@@ -271,12 +271,12 @@ def test_the_five_entries_can_be_tried(rules: Protocol2) -> None:
 
 
 def test_variance_mixup_keeps_the_variance_and_mixing_stops() -> None:
-    batch = entry.load(entry.ENTRIES / "variance_mixup.py").batch
+    batch = entry.load_module(entry.ENTRIES / "variance_mixup.py").batch
     x = 3 + 2 * torch.randn(20_000, 1, generator=torch.Generator().manual_seed(0))
     mixed, label = batch(x, x, np.random.default_rng(0), alpha=2.0)
     assert mixed.std().item() == pytest.approx(2, rel=0.02)
     assert torch.equal(mixed, label)
-    kind = entry.load(entry.ENTRIES / "mix_then_stop.py").MixThenStop
+    kind = entry.load_module(entry.ENTRIES / "mix_then_stop.py").MixThenStop
     data = make_data(0)
     never, plain, erm = (train_one(m, 0, data, epochs=3) for m in (kind(0), kind(9), ERM()))
     for name, value in never.state_dict.items():

@@ -9,7 +9,17 @@ import pytest
 from scipy import stats
 
 from scripts.study import verdicts
-from scripts.study.verdicts import Change, changes, chosen_erm, counts, errors_of, standard_error, win_rates
+from scripts.study.verdicts import (
+    Change,
+    changes,
+    chosen_erm,
+    counts,
+    errors_of,
+    ranking,
+    standard_error,
+    verdict,
+    win_rates,
+)
 
 SPLITS = range(5)
 
@@ -100,3 +110,25 @@ def test_a_change_without_spread_is_equal_or_not() -> None:
     assert same.equivalence(1.0) == 0.0
     (far,) = changes({"t": made(0.05)}, "mixup").values()
     assert far.equivalence(1.0) == 1.0
+
+
+def test_what_is_said_of_a_method_is_its_place_its_tables_and_what_could_be_seen() -> None:
+    shifts = {"erm": 0.0, "mixup": -0.05, "resample": 0.01}
+    records = [
+        {"table": table, "condition": "random", "method": method, "seeds": [
+            {"seed": 10 * s + w, "split": s, "test": 0.5 + shift + 0.01 * s + 0.001 * ((s * len(method + table)) % 3),
+             "options": ["method=erm", *(["+method.path=x"] if method == "mixup" and s else [])]}
+            for s in SPLITS for w in (1, 2)]}
+        for table in ("one", "three") for method, shift in shifts.items() if (table, method) != ("one", "resample")
+    ]  # fmt: skip
+    errors = errors_of(records, "random")
+    assert [name for name, _ in ranking(errors, "mixup")] == ["mixup", "erm"]  # resampling lacks a table
+    assert [name for name, _ in ranking(errors, "resample")] == ["mixup", "erm", "resample"]
+    said = verdict(records, "random", "mixup", 0.05, 1.0)
+    each = changes(errors, "mixup")
+    seen = np.median([change.detectable for change in each.values()])
+    assert "setting random, 2 tables: 1 of 2 by mean error" in said
+    assert "gains on 2, loses on 0, makes no difference of 1 % on 0, and cannot be told on 0;" in said
+    assert f"before Holm's correction: {seen:.1f} % in the median" in said
+    assert said.endswith("Tuning chose ERM itself on 2 of 10 splits.")
+    assert f"{each['one'].interval.mean:+.1f} [" in next(line for line in said.splitlines() if "  one " in line)

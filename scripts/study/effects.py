@@ -1,57 +1,24 @@
-"""What protocol 1 found against ERM on every table and over tables, and the tests that protocol 2 shares with it."""
+"""Tests and intervals of the study, over the splits of a table and over tables."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
 from scipy.special import bdtr, fdtrc, stdtr, stdtrit
 
-from scripts.records.stats import Interval, clustered, paired
+from scripts.records.stats import Interval, clustered
 
 BASE = "erm"
 Scores = Mapping[str, Mapping[str, Mapping[int, float]]]  # test error by table, method and seed, of one condition
 
 
-@dataclass(frozen=True)
-class Effect:
-    """A method minus ERM on one table, in standard deviations of the label; below 0 is better.
-
-    Attributes:
-        interval: over seeds.
-        p: of the paired t test.
-        corrected: Holm's, over the tables of the condition.
-    """
-
-    interval: Interval
-    p: float
-    corrected: float = math.nan
-
-    def verdict(self, level: float) -> str:
-        """Return "win", "loss" or "tie"."""
-        if not self.corrected < level:
-            return "tie"
-        return "win" if self.interval.mean < 0 else "loss"
-
-
 def mean_error(by_seed: Mapping[int, float]) -> float:
     """Return the mean test error over seeds."""
     return float(np.mean(list(by_seed.values())))
-
-
-def effects(scores: Scores, method: str) -> dict[str, Effect]:
-    """Return the effect of a method on every table that has it and ERM; seeds are taken as independent."""
-    found = {}
-    for table, methods in scores.items():
-        if method in methods and BASE in methods:
-            interval = paired(methods[method], methods[BASE])
-            if interval is not None:
-                found[table] = Effect(interval, t_test(interval))
-    corrected = holm([effect.p for effect in found.values()])
-    return {table: replace(found[table], corrected=p) for table, p in zip(found, corrected, strict=True)}
 
 
 def overlapping(interval: Interval, overlap: float) -> Interval:
@@ -147,5 +114,6 @@ def wilcoxon(differences: Sequence[float]) -> float:
 def against_erm(scores: Scores, methods: Sequence[str]) -> dict[str, float]:
     """Return the p value of each method against ERM over tables, Wilcoxon's after Holm's correction."""
     others = [method for method in methods if method != BASE]
-    p = [wilcoxon([effect.interval.mean for effect in effects(scores, method).values()]) for method in others]
+    both = [[each for each in scores.values() if {method, BASE} <= each.keys()] for method in others]
+    p = [wilcoxon([mean_error(e[m]) - mean_error(e[BASE]) for e in own]) for m, own in zip(others, both, strict=True)]
     return dict(zip(others, holm(p), strict=True))

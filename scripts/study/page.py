@@ -18,7 +18,6 @@ from scripts.study.effects import (
     BASE,
     against_erm,
     critical_difference,
-    effects,
     friedman,
     mean_ranks,
     over_tables,
@@ -36,6 +35,7 @@ from scripts.study.verdicts import (
     UNTOLD,
     VERDICTS,
     Change,
+    changes,
     chosen_erm,
     counts,
     errors_of,
@@ -47,6 +47,7 @@ TITLES = {
     "ridge": "ridge", "hist_gradient_boosting": "HistGradientBoosting", "lightgbm": "LightGBM", "catboost": "CatBoost",
 }  # fmt: skip
 OTHERS = {"test_balanced": "label-balanced", "test_worst": "worst group"}
+ROW = (*VERDICTS, "mean over tables, %", "below 0 (sign test)")
 FEWEST = 2  # tables that a picture or a mean over tables needs
 NAMED = 6  # gains or losses that are named one by one
 
@@ -178,16 +179,21 @@ def section(setting: Setting, rules: Protocol2) -> str:
     body = []
     for method in setting.methods if len(setting.tables) >= FEWEST else []:
         each = setting.changes(method)
-        below, n, p = sign_test([change.interval.mean for change in each.values()])
         erm, splits = chosen_erm(setting.records, setting.condition.name, method)
         low, median, high = np.quantile([change.detectable for change in each.values()], [0.25, 0.5, 0.75])
-        row = [interval_text(over_tables(each), 1), f"{below} of {n} (p {p:.2g})", f"{erm} of {splits}"]
-        four_counts = map(str, counts(each, rules.level, rules.equal).values())
-        body.append([title(method), *four_counts, *row, f"{median:.1f} ({low:.1f} to {high:.1f})"])
+        tuned = [f"{erm} of {splits}", f"{median:.1f} ({low:.1f} to {high:.1f})"]
+        body.append([title(method), *row(each, rules), *tuned])
     if body:
-        head = ["method", *VERDICTS, "mean over tables, %", "below 0 (sign test)", "tuning chose ERM", "detectable, %"]
+        head = ["method", *ROW, "tuning chose ERM", "detectable, %"]
         lines += ["", *markdown_rows(head, body), "", f"![{heading(setting)}]({forest_name(setting)})"]
     return "\n".join(lines)
+
+
+def row(each: Mapping[str, Change], rules: Protocol2) -> list[str]:
+    """Return the four counts, the mean over tables, and on how many tables the effect is below 0."""
+    below, n, p = sign_test([change.interval.mean for change in each.values()])
+    told = map(str, counts(each, rules.level, rules.equal).values())
+    return [*told, interval_text(over_tables(each), 1), f"{below} of {n} (p {p:.2g})"]
 
 
 def forest(setting: Setting, rules: Protocol2) -> Figure:
@@ -283,19 +289,17 @@ def ensemble_table(found: Sequence[Setting], rules: Protocol2) -> list[str]:
 
 
 def earlier() -> dict[str, str]:
-    """Return what is filled into the page of protocol 1, by its place."""
-    rules, other, rows = load_protocol1(), load_protocol1(SMALL), []
+    """Return what is filled into the page of protocol 1, by its place; its effects are told by protocol 2's tests."""
+    rules, other, judge = load_protocol1(), load_protocol1(SMALL), load_protocol2()
     whole, small = read(rules), read(other)
-    records = [*whole, *small]
-    for condition, method in ((c, m) for c in (*rules.conditions, *other.conditions) for m in c.methods if m != BASE):
-        each = effects(errors_of(records, condition.name), method)
-        told = [effect.verdict(rules.level) for effect in each.values()]
-        below, n, p = sign_test([effect.interval.mean for effect in each.values()])
-        how = {"cmixup": "C-Mixup, input", "cmixup_hidden": "C-Mixup, hidden"}.get(method) or title(method)
-        rows.append([condition.name, how, str(len(each)), str(told.count("win")), str(told.count("loss")),
-                     f"{below} of {n} (p {p:.2g})", interval_text(over_tables(each), 3)])  # fmt: skip
-    head = ["", "method", "tables", "wins", "losses", "below 0 (sign test)", "mean effect, label std"]
+    rows = [
+        [condition.name, {"cmixup": "C-Mixup, input", "cmixup_hidden": "C-Mixup, hidden"}.get(method) or title(method),
+         str(len(each)), *row(each, judge)]
+        for condition in (*rules.conditions, *other.conditions)
+        for method in condition.methods
+        if (each := changes(errors_of([*whole, *small], condition.name), method)) and method != BASE
+    ]  # fmt: skip
     return {
         **origin(rules, whole), **origin(other, small, "small_"), "budget": str(len(rules.rates) * rules.points),
-        "seeds": str(rules.seeds), "level": f"{rules.level:g}", "effects": "\n".join(markdown_rows(head, rows)),
+        "seeds": str(rules.seeds), "effects": "\n".join(markdown_rows(["", "method", "tables", *ROW], rows)),
     }  # fmt: skip

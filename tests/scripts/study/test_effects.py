@@ -10,14 +10,11 @@ from scipy.special import stdtrit
 
 from scripts.records.stats import Interval, paired
 from scripts.study.effects import (
-    Effect,
     against_erm,
     critical_difference,
-    effects,
     friedman,
     holm,
     mean_ranks,
-    over_tables,
     overlapping,
     sign_test,
     t_test,
@@ -51,15 +48,6 @@ def test_holm_by_hand() -> None:
     assert holm([]) == []
 
 
-def test_verdicts_follow_the_corrected_p_value_and_the_sign() -> None:
-    better, worse = Interval(-0.1, -0.2, 0.0, 10), Interval(0.1, 0.0, 0.2, 10)
-    assert [Effect(i, 0.01, p).verdict(0.05) for i, p in ((better, 0.04), (worse, 0.04), (worse, 0.05))] == [
-        "win", "loss", "tie"
-    ]  # fmt: skip
-    small = [Effect(Interval(mean, mean, mean, 10), 0.0, 0.0).verdict(0.05) for mean in (-1e-9, 1e-9)]
-    assert small == ["win", "loss"]
-
-
 def test_overlapping_splits_have_nadeau_and_bengios_variance() -> None:
     values = [0.3, -0.1, 0.4, 0.2, 0.0, 0.1, 0.5, 0.2, -0.2, 0.3]
     interval = paired(dict(enumerate(values)), dict.fromkeys(range(10), 0.0))
@@ -83,15 +71,6 @@ def test_the_sign_test_is_scipys() -> None:
 def test_the_sign_test_by_hand() -> None:
     assert sign_test([-1.0, -2.0, -0.1, 3.0]) == (3, 4, pytest.approx(2 * (1 + 4) / 16))
     assert sign_test([0.0, 0.0]) == (0, 0, 1.0)
-
-
-def test_effects_are_paired_and_corrected_over_tables() -> None:
-    found = effects(made(shift=0.004), "cmixup")
-    assert [e.corrected for e in found.values()] == pytest.approx(holm([e.p for e in found.values()]))
-    assert found["t7"].verdict(0.05) == "loss"
-    assert found["t7"].interval.mean == pytest.approx(0.032, abs=0.01)
-    mean = over_tables(found)
-    assert (mean.n, mean.mean) == (8, pytest.approx(np.mean([e.interval.mean for e in found.values()])))
 
 
 @pytest.mark.slow

@@ -85,6 +85,21 @@ def mine(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.fixture(scope="module")
+def once(rules: Protocol2, made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The entry of that file."""
+    path = tmp_path_factory.mktemp("elsewhere") / "flip.py"
+    path.write_text(FLIP)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(door, "probe", lambda *_: 1.0)
+        return tried(path, rules, made)
+
+
+@pytest.fixture
+def folder(once: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(once, tmp_path / "entry"))
+
+
 def tried(mine: Path, rules: Protocol2, stored: Path) -> Path:
     where = {"out": stored.parent / "out", "results": stored}
     assert door.try_method(str(mine), ",".join(TABLES), ["random"], rules, **where) == []  # type: ignore[arg-type]
@@ -127,16 +142,13 @@ def test_a_method_of_a_folder_outside_has_its_verdict_and_trains_nothing_of_erm(
 
 
 def test_an_entry_is_checked_and_one_that_was_changed_fails_with_a_line(
-    mine: Path, rules: Protocol2, stored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, rules: Protocol2, made: Path, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(door, "probe", lambda *_: 1.0)
-    folder = tried(mine, rules, stored)
-
     def problems() -> list[str]:
-        return door.check_entry(door.Entry(folder, "", rules), seed=0, results=stored)
+        return door.check_entry(door.Entry(folder, "", rules), count=1, seed=0, results=made)
 
     assert problems() == []
-    reports = published_reports(folder, ["study_protocol2"])
+    reports = published_reports(folder, ["study_protocol2"], ["penguin_mass"])  # which is drawn
     whole = json.dumps(reports)
 
     def changed(at: int, **about: Any) -> list[str]:
@@ -163,11 +175,10 @@ def test_an_entry_is_checked_and_one_that_was_changed_fails_with_a_line(
 
 
 def test_an_entry_is_published_beside_others_and_a_correction_says_why(
-    mine: Path, rules: Protocol2, stored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, rules: Protocol2, stored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(door, "probe", lambda *_: 1.0)
-    entries = tmp_path / "entries"
-    folder = tried(mine, rules, stored)
+    entries, mine = tmp_path / "entries", tmp_path / "flip.py"
     before = published.read(rules, stored)
     assert door.publish_entry(door.Entry(folder, "", rules), results=stored, entries=entries) == 2
     after = published.read(rules, stored, entries=True)
@@ -252,7 +263,7 @@ def test_a_method_of_the_configurations_has_the_space_of_the_rules_or_its_own_gr
     more, name = entry.entered(rules, "local_mixup")  # whose grid is a union
     assert more.trials(name, 0)[:2] == rules.trials("erm", 0)[:2]
     (cell,) = more.cells(["penguin_mass"], ["random"], [name])
-    for split in range(5):
+    for split in range(2):
         assert plan(compose_train(more.command(cell, more.trials(name, split)[2]))).config["method"]["name"] == name
     assert more.checksum == rules.checksum
 

@@ -20,7 +20,7 @@ from cmixup.files import write_atomically
 from scripts.bench.sampling_report import figures as sampling_figures
 from scripts.claims.check import Verdict, check_all, intervals
 from scripts.claims.evidence import Evidence
-from scripts.claims.map import map_lines
+from scripts.claims.map import map_lines, short_lines
 from scripts.claims.paper_verdict import agreement_lines, authors_table
 from scripts.claims.prose import pages, places, sentence, splice
 from scripts.driver.cli import user_errors
@@ -90,7 +90,7 @@ def render_pages(
     evidence, by_name = Evidence(records, results), {verdict.claim.name: verdict for verdict in verdicts}
     readme = f"{results.name}/README.md"
     parts = {
-        "README.md": {"study": study.readme()},
+        "README.md": {"study": study.readme(), "reproduces": short_lines(evidence, verdicts, results)},
         readme: {"map": map_lines(evidence, verdicts, results), "agreement": agreement(records, evidence, verdicts)},
     }
     for experiment in experiments():

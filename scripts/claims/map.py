@@ -137,6 +137,17 @@ def map_lines(evidence: Evidence, verdicts: Sequence[Verdict], results: Path = R
     return "\n".join([*rows, "", LEGEND])
 
 
+def short_lines(evidence: Evidence, verdicts: Sequence[Verdict], results: Path = RESULTS) -> str:
+    """Return the map of the artefacts that README names: what the paper says and what our runs say, as Markdown."""
+    by_name = {verdict.claim.name: verdict for verdict in verdicts}
+    body = [
+        [f"{artefact.says} ({artefact.paper.partition(' (')[0]})", state(findings(artefact, evidence, by_name))]
+        for artefact in load(results)
+        if artefact.says
+    ]
+    return "\n".join(row.replace("---:", "---") for row in markdown_rows(("the paper says", "our runs"), body))
+
+
 def _pairs(artefact: Artefact) -> list[tuple[str, str, bool]]:
     return [(*pair, True) for pair in artefact.gain] + [(*pair, False) for pair in artefact.level]
 

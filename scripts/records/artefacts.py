@@ -35,6 +35,7 @@ class Artefact:
         minutes: what the command costs on one core, where no experiment says it.
         arguments: variables of the make target.
         links: text to file below results/.
+        says: what the paper says, where README names it.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Artefact:
     minutes: float = 0
     arguments: str = ""
     links: dict = field(default_factory=dict)
+    says: str = ""
 
 
 def load(results: Path = RESULTS) -> list[Artefact]:

@@ -84,6 +84,38 @@ def draw_forest(
     return figure
 
 
+def draw_ordered(rows: Rows, verdicts: Sequence[str], equal: float, title: str) -> Figure:
+    """Draw one method's change on every table, side by side from the lowest to the highest, as wide as README.
+
+    Args:
+        rows: changes in percent of the other's error, by table.
+        verdicts: all that there are, in the order of the legend.
+        equal: the band of no difference, in percent.
+        title: of the axis.
+    """
+    figure, axes = subplots(1, 1, (9.0, 4.0))
+    axis = axes[0][0]
+    axis.axhspan(-equal, equal, color="0.9", linewidth=0, zorder=0)
+    axis.axhline(0, color="0.5", linewidth=0.8, zorder=1)
+    look = {verdict: (mark, colour) for verdict, mark, colour in zip(verdicts, MARKS, COLOURS, strict=True)}
+    handles: dict[str, Any] = {}
+    order = sorted(rows, key=lambda table: rows[table][0].mean)
+    for place, table in enumerate(order):
+        found, verdict = rows[table]
+        mark, colour = look[verdict]
+        ends = [[found.mean - found.low], [found.high - found.mean]]
+        handles[verdict] = axis.errorbar(place, found.mean, yerr=ends, fmt=mark, color=colour, markersize=5,
+                                         linewidth=1.2, gid=table.replace("_", " "), label=verdict)  # fmt: skip
+    percent_axis(axis.yaxis, [end for found, _ in rows.values() for end in (found.low, found.high)])
+    names = [table.replace("_", " ") for table in order]
+    axis.set_xticks(range(len(order)), names, rotation=45, ha="right", rotation_mode="anchor", fontsize=8)
+    axis.set_xlim(-0.7, len(order) - 0.3)
+    axis.set_ylabel(title, fontsize=9)
+    axis.grid(axis="y", alpha=0.25)
+    legend_below(figure, {name: handles[name] for name in verdicts if name in handles})
+    return figure
+
+
 def draw_wins(panels: Mapping[str, tuple[Sequence[str], Mapping[tuple[str, str], float]]]) -> Figure:
     """Draw on how many percent of tables the method of a row has the lower error than that of a column.
 

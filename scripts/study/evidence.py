@@ -35,6 +35,7 @@ ENSEMBLES: Mapping[str, Mapping[str, tuple[int, ...]]] = {
 TITLES = {
     "rows100": "100 training rows", "rows100_noise": "100 training rows, noisy labels",
     "grouped": "Whole groups held out", "random": "All rows, split at random",
+    "all": "All rows, split at random, by protocol 1",
 }  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from scripts.records import names
 from scripts.records.stats import Interval
 from scripts.records.tables import interval_text, markdown_rows
 from scripts.report.effect_figures import draw_costs, draw_forest, draw_wins
+from scripts.study import front
 from scripts.study.effects import (
     BASE,
     against_erm,
@@ -60,23 +61,17 @@ def texts() -> dict[str, str]:
 
 
 def readme() -> str:
-    """Return what README says of the published study."""
-    rules, found = load_protocol2(), settings()
-    about = (
-        f"**On {len(rules.tables)} other real tables** ([the study's page](results/study/when.md)), {rules.splits} "
-        f"splits, each tuned by itself with {rules.trials_each} trials, against ERM, which every method has among its "
-        "options."
-    )
-    lines = [f"{about} {verdict(found, rules)}", "", *markdown_rows(*short_table(found, rules))]
-    if (last := found[-1]).whole:
-        lines += ["", f"![{last.title}: every table and method](results/study/{forest_name(last)})"]
-    return "\n".join(lines)
+    """Return what README says of the published study, with its picture."""
+    return front.lines(settings(), load_protocol2())
 
 
 def figures() -> dict[str, Figure]:
     """Return the pictures by their paths below results/."""
-    rules, found = load_protocol2(), drawable(settings())
-    made = {forest_name(setting): forest(setting, rules) for setting in found}
+    rules, every = load_protocol2(), settings()
+    found = drawable(every)
+    made = {front.PICTURE: front.figure(every, rules)} | {
+        forest_name(setting): forest(setting, rules) for setting in found
+    }
     if found:
         made |= {"wins.png": draw_wins({heading(s): wins(s) for s in found}),
                  "cost.png": draw_costs({heading(s): costs(s, rules) for s in found}, title(BASE))}  # fmt: skip
@@ -132,13 +127,6 @@ def mixing(rules: Protocol2) -> list[str]:
     """Return the methods of the rules that mix."""
     common = [set(condition.methods) for condition in rules.conditions]
     return [m for m in rules.methods if m not in (BASE, CONTROL) and all(m in each for each in common)]
-
-
-def short_table(found: Sequence[Setting], rules: Protocol2) -> tuple[list[str], list[list[str]]]:
-    """Return head and body of a table with the four counts of every method that all settings have."""
-    methods = [*mixing(rules), CONTROL]
-    body = [[s.title, s.progress, *(four(s.changes(m), rules) for m in methods)] for s in found if s.tables]
-    return ["gains / loses / no difference / cannot be told", "tables", *map(title, methods)], body
 
 
 def four(each: Mapping[str, Change], rules: Protocol2) -> str:

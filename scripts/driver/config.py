@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
 from cmixup.errors import InputError, as_number, shown
 from datasets.common.base import Dataset
-from scripts.driver.compose import CONFIG_DIR, TUNED, TUNED_DEFAULT, command, compose_train, names, one_line, part_file
+from scripts.driver.compose import (
+    CONFIG_DIR,
+    TUNED,
+    TUNED_DEFAULT,
+    command,
+    compose_train,
+    is_tuned,
+    names,
+    one_line,
+    part_file,
+)
 
 # Keys that say what something is or where it runs, not what is trained.
 ROOT_KEYS: dict[str, type] = {
@@ -252,17 +264,28 @@ def changed_options(plain: Mapping[str, Any], preset: str = "") -> dict[str, Any
     """
     dataset, model, method = (plain[group]["name"] for group in GROUPS)
     words = [f"dataset={dataset}", f"method={method}", f"preset={preset or plain['preset']}"]
-    usual = resolved(compose_train(words))
+    usual = _usual(words)
     if usual["model"]["name"] != model:
         words = [*words, f"model={model}"]
-        usual = resolved(compose_train(words))
+        usual = _usual(words)
     mine, theirs = _flat(plain), _flat(usual)
     parts = {f"method.{key}": value.get("name") for key, value in plain["method"].items() if is_part(value)}
     swapped = {key: name for key, name in parts.items() if theirs.get(key) != name}
     if swapped:
-        theirs = _flat(resolved(compose_train([*words, *command(swapped)])))
+        theirs = _flat(_usual([*words, *command(swapped)]))
     changed = {key for key, value in mine.items() if key not in theirs or theirs[key] != value}
     return {key: value for key, value in mine.items() if key in swapped or (key in changed and key not in parts)}
+
+
+def _usual(words: Sequence[str]) -> Mapping[str, Any]:
+    """Return what words compose to, not to be changed; once a process, but for tuned values, which tuning writes."""
+    tuned = any(is_tuned(word.removeprefix("preset=")) for word in words)
+    return resolved(compose_train(words)) if tuned else _untuned(CONFIG_DIR, tuple(words))
+
+
+@functools.cache
+def _untuned(_: Path, words: tuple[str, ...]) -> Mapping[str, Any]:
+    return resolved(compose_train(words))
 
 
 def _flat(plain: Mapping[str, Any]) -> dict[str, Any]:

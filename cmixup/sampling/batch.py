@@ -66,7 +66,8 @@ class BatchPartnerSampler:
         """Draw one partner for each anchor of the first batch.
 
         Args:
-            first, second: see `probabilities`.
+            first: see `probabilities`.
+            second: see `probabilities`.
             rng: NumPy or torch generator.
 
         Returns:

@@ -194,8 +194,9 @@ docs: $(VENV)/.ready ## Build the pages of docs/ into outputs/docs (the first ti
 	    $(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build
 
-verify-pages: $(VENV)/.ready ## Fail if a rendered file is not what the records render to, or a claim on them fails
+verify-pages: $(VENV)/.ready ## Fail if a rendered file is not what the records render to, a claim fails or a picture misleads
 	$(PY) -m scripts.render check=1
+	$(PY) -m tests.attacks.pictures
 
 bench-train: $(VENV)/.ready ## Measure training speed against a straightforward loop, into results/benchmarks
 	$(PY) -m scripts.bench train

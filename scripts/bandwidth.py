@@ -29,8 +29,7 @@ from scripts.records import names
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv, to_csv
 from scripts.records.tables import markdown_rows
-from scripts.report.figure_checks import write_figures
-from scripts.report.figures import bandwidth_figure, to_png
+from scripts.report.figures import bandwidth_figure, to_png, write_figures
 from scripts.report.terminal import print_table
 
 GRID = np.logspace(-3, 2, 16)  # multiples of the labels' pooled standard deviation

@@ -19,7 +19,7 @@ from scripts.bench.sampling_case import FEATURES, ORIGINAL
 from scripts.bench.sampling_report import as_csv, figures, report
 from scripts.driver.words import Words
 from scripts.records.experiment import RESULTS
-from scripts.report.figure_checks import write_figures
+from scripts.report.figures import write_figures
 
 KEYS = SHORT | {"huge": "1 measures N = 1e8, too, which takes about 3 GB; default 0"}
 

@@ -30,7 +30,7 @@ from scripts.driver.words import OUT, Words
 from scripts.records.experiment import RESULTS
 from scripts.records.layer_choice import choose_variants
 from scripts.records.records import read_csv
-from scripts.report.figure_checks import write_figures
+from scripts.report.figures import write_figures
 
 Report = Mapping[str, Any]
 RESULTS_KEY = "folder of numbers, tables and figures; default results"

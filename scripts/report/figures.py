@@ -1,9 +1,10 @@
-"""Figures of records; a function returns the `Figure`, and `to_png` makes the file."""
+"""Figures of records; a function returns the `Figure`, `write_figures` makes files, `stale_figures` compares them."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,16 @@ from matplotlib import colormaps
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from matplotlib.image import imread
 
 from cmixup.errors import InputError
+from cmixup.files import write_atomically
 from cmixup.sampling.bandwidth import BandwidthReport
 from scripts.records import names
 from scripts.records.curves import Curve
-from scripts.records.experiment import Experiment
+from scripts.records.experiment import RESULTS, Experiment
 
+VISIBLE = 0.1  # of a pixel's colour, which is in [0, 1]
 MARKERS = "os^vPX<>dph8*"  # of series; "D" is the paper's own value
 
 
@@ -224,3 +228,25 @@ def to_png(figure: Figure) -> bytes:
     stream = io.BytesIO()
     figure.savefig(stream, format="png", dpi=130, metadata={"Software": ""})
     return stream.getvalue()
+
+
+def write_figures(figures: Mapping[str, Figure], results: Path = RESULTS) -> list[Path]:
+    """Write figures as PNG files, given by their paths below `results`; returns the files."""
+    for name, figure in figures.items():
+        write_atomically(results / name, to_png(figure))
+    return [results / name for name in figures]
+
+
+def stale_figures(figures: Mapping[str, Figure], results: Path = RESULTS) -> list[str]:
+    """Return which figures have no file below `results`, or one that shows something else.
+
+    Pixels are compared, not bytes: another machine may pack the same picture otherwise, or round a shade.
+    """
+    return [f"{results.name}/{name}" for name, figure in figures.items() if not _shows(results / name, figure)]
+
+
+def _shows(path: Path, figure: Figure) -> bool:
+    if not path.is_file():
+        return False
+    there, drawn = imread(path), imread(io.BytesIO(to_png(figure)))
+    return there.shape == drawn.shape and bool(np.abs(there - drawn).max() < VISIBLE)

@@ -11,7 +11,7 @@ from scripts.bench.__main__ import main
 from scripts.bench.sampling_report import as_csv, figures, report
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv
-from scripts.report.figure_checks import faults_of
+from tests.attacks.pictures import faults_of
 
 MEASURED = RESULTS / "benchmarks" / "sampling.csv"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -17,16 +18,18 @@ from scripts.records.curves import Curve
 from scripts.records.experiment import load_experiment
 from scripts.records.stats import summarise
 from scripts.records.tables import Block, ResultTable, Score
-from scripts.report.figure_checks import faults
 from scripts.report.figures import (
     angle_figure,
     bandwidth_figure,
     invariance_figure,
     objects_figure,
     overfitting_figure,
+    stale_figures,
     to_png,
+    write_figures,
 )
 from scripts.report.table_figure import table_figure
+from tests.attacks.pictures import faults
 
 SEEDS = {"erm": [2.0, 3.0, 7.0], "cmixup": [1.0, 1.5, 2.0]}  # the mean of ERM is 4, its maximum 7
 
@@ -206,3 +209,13 @@ def test_the_file_is_a_png_that_repeats() -> None:
     figure.subplots().plot([0, 1])
     assert to_png(figure).startswith(b"\x89PNG")
     assert to_png(figure) == to_png(figure)
+
+
+def test_a_picture_that_shows_something_else_than_the_records_is_stale(tmp_path: Path) -> None:
+    figure = Figure(figsize=(4, 3))
+    (line,) = figure.subplots().plot([1, 2, 3], [1, 3, 2])
+    assert stale_figures({"a.png": figure}, tmp_path) == [f"{tmp_path.name}/a.png"]
+    assert write_figures({"a.png": figure}, tmp_path) == [tmp_path / "a.png"]
+    assert stale_figures({"a.png": figure}, tmp_path) == []
+    line.set_ydata([1, 3.1, 2])
+    assert stale_figures({"a.png": figure}, tmp_path) == [f"{tmp_path.name}/a.png"]

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from scripts.claims.prose import places, splice
-from scripts.report.figure_checks import faults_of
 from scripts.study import objections, page
 from scripts.study.evidence import Setting
 from scripts.study.protocols import Protocol2, load_protocol2
 from scripts.study.published import FOLDER
+from tests.attacks.pictures import faults_of
 
 SHIFTS = {"mixup": 0.0, "cmixup": 0.1, "regmixup": -0.1, "resample": 0.0}  # of an error of 1
 

@@ -1,9 +1,8 @@
-"""What is wrong with a picture is said, nothing is said of a right one, and a published one with a fault is refused."""
+"""What is wrong with a picture is said, nothing is said of a right one, and a published one with a fault is named."""
 
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,16 +11,15 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from cmixup.errors import InputError
 from cmixup.sampling.bandwidth import diagnose
-from scripts import render
 from scripts.measure.pairs import Pool, candidates, pairings, pairs_figure
 from scripts.records.stats import summarise
 from scripts.records.tables import Block, ResultTable, Score
-from scripts.report import figure_checks, table_figure
-from scripts.report.figure_checks import faults, stale_figures, write_figures
-from scripts.report.figures import angle_figure, bandwidth_figure, invariance_figure, looks, objects_figure, to_png
+from scripts.report import table_figure
+from scripts.report.figures import angle_figure, bandwidth_figure, invariance_figure, looks, objects_figure
 from scripts.report.sweep_figure import draw_panels, panel
+from tests.attacks import pictures
+from tests.attacks.pictures import faults
 from tests.scripts.report.test_sweep import sweep
 
 METHODS = ("erm", "mixup", "manifold_mixup", "cmixup")
@@ -207,45 +205,15 @@ def test_what_the_project_draws_has_no_fault(drawn: Any) -> None:
     assert faults(drawn()) == []
 
 
-def test_a_published_picture_with_a_fault_is_refused_and_a_user_s_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(figure_checks, "RESULTS", tmp_path / "results")
-    right, wrong = plot()[0], plot()[0]
-    wrong.text(0.5, 0.5, "watermark")
-    with pytest.raises(InputError, match=r"not published: b\.png: text 'watermark' stands in a panel"):
-        write_figures({"a.png": right, "b.png": wrong}, tmp_path / "results" / "figures")
-    assert not (tmp_path / "results").exists()
-    (written,) = write_figures({"b.png": wrong}, tmp_path / "mine")
-    assert written.read_bytes() == to_png(wrong)
-    assert write_figures({"a.png": right}, tmp_path / "results") == [tmp_path / "results" / "a.png"]
-
-
-def test_a_picture_that_shows_something_else_than_the_records_is_stale(tmp_path: Path) -> None:
-    figure, axes = plot()
-    assert stale_figures({"a.png": figure}, tmp_path) == [f"{tmp_path.name}/a.png"]
-    write_figures({"a.png": figure}, tmp_path)
-    assert stale_figures({"a.png": figure}, tmp_path) == []
-    axes.lines[0].set_ydata([1, 3.1, 2])
-    assert stale_figures({"a.png": figure}, tmp_path) == [f"{tmp_path.name}/a.png"]
-
-
-def test_the_check_of_rendered_files_draws_every_picture_and_names_its_faults(
+def test_the_command_draws_every_picture_and_names_its_faults(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     figure, _ = plot()
-    monkeypatch.setattr(render, "published_records", lambda: None)
-    monkeypatch.setattr(render, "published_curves", list)
-    monkeypatch.setattr(render, "stale_files", lambda _: [])
-    monkeypatch.setattr(render, "stale_figures", lambda _: [])
-    monkeypatch.setattr(render, "render_figures", lambda *_: {"figures/a.png": figure})
-    render.main(["check=1"])
+    monkeypatch.setattr("scripts.records.published.published_records", lambda: None)
+    monkeypatch.setattr("scripts.records.curves.published_curves", list)
+    monkeypatch.setattr("scripts.render.render_figures", lambda *_: {"figures/a.png": figure})
+    pictures.main()
+    assert capsys.readouterr().out == "no published picture misleads\n"
     figure.text(0.5, 0.5, "watermark")
-    with pytest.raises(SystemExit):
-        render.main(["check=1"])
-    assert capsys.readouterr().err.startswith("error: pictures that mislead: figures/a.png: text 'watermark'")
-    monkeypatch.setattr(render, "stale_figures", lambda _: ["results/figures/a.png"])
-    with pytest.raises(SystemExit):
-        render.main(["check=1"])
-    said = capsys.readouterr().err
-    assert said.startswith("error: stale, run python -m scripts.render: results/figures/a.png; pictures that mislead: ")
+    with pytest.raises(SystemExit, match=r"pictures that mislead: figures/a\.png: text 'watermark'"):
+        pictures.main()

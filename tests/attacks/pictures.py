@@ -1,4 +1,4 @@
-"""Pictures as PNG files of results/, and what is wrong with one, as sentences.
+"""What is wrong with the published pictures, as sentences: `python -m tests.attacks.pictures`, `make verify-pages`.
 
 Faults are series that look alike, marks out of their place, and text that is cut. An artist says what it
 stands for: its series by the label, and its row of a categorical axis by the `gid`, which is that row's tick label; an
@@ -7,11 +7,10 @@ artist with a mark a row needs none.
 
 from __future__ import annotations
 
-import io
 import itertools
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,6 @@ from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgb
 from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
-from matplotlib.image import imread
 from matplotlib.lines import Line2D
 from matplotlib.markers import MarkerStyle
 from matplotlib.patches import Patch
@@ -29,45 +27,10 @@ from matplotlib.text import Text
 from matplotlib.ticker import FixedLocator
 from matplotlib.transforms import Affine2D
 
-from cmixup.errors import InputError
-from cmixup.files import write_atomically
-from scripts.records.experiment import RESULTS
-from scripts.report.figures import renderer_of, to_png
+from scripts.report.figures import renderer_of
 
 NEAR = 0.12  # colours no further apart than this, of RGB in [0, 1], are one to a reader
 SLACK = 1.0  # pixels by which a mark or a text may pass an edge
-VISIBLE = 0.1  # of a pixel's colour, which is in [0, 1]
-
-
-def write_figures(figures: Mapping[str, Figure], results: Path = RESULTS) -> list[Path]:
-    """Write figures as PNG files, given by their paths below `results`; returns the files.
-
-    Only published pictures are refused for a fault: one of a user's own data is drawn all the same.
-
-    Raises:
-        InputError: `results` is in the project's own, and a figure has a fault; nothing is written then.
-    """
-    pictures = {results / name: to_png(figure) for name, figure in figures.items()}
-    if results.resolve().is_relative_to(RESULTS.resolve()) and (found := faults_of(figures)):
-        raise InputError(f"not published: {'; '.join(found)}")
-    for path, picture in pictures.items():
-        write_atomically(path, picture)
-    return list(pictures)
-
-
-def stale_figures(figures: Mapping[str, Figure], results: Path = RESULTS) -> list[str]:
-    """Return which figures have no file below `results`, or one that shows something else.
-
-    Pixels are compared, not bytes: another machine may pack the same picture otherwise, or round a shade.
-    """
-    return [f"{results.name}/{name}" for name, figure in figures.items() if not _shows(results / name, figure)]
-
-
-def _shows(path: Path, figure: Figure) -> bool:
-    if not path.is_file():
-        return False
-    there, drawn = imread(path), imread(io.BytesIO(to_png(figure)))
-    return there.shape == drawn.shape and bool(np.abs(there - drawn).max() < VISIBLE)
 
 
 def faults_of(figures: Mapping[str, Figure]) -> list[str]:
@@ -259,3 +222,18 @@ def _outline(text: Text, renderer: Any) -> Outline:
     size = max(flat.width - 2 * SLACK, 1), max(flat.height - 2 * SLACK, 1)
     place = Affine2D().rotate_deg(angle).translate((box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2)
     return Outline.unit_rectangle().transformed(Affine2D().translate(-0.5, -0.5).scale(*size) + place)
+
+
+def main() -> None:
+    """Draw every published picture, and fail by name for those that mislead."""
+    from scripts.records.curves import published_curves
+    from scripts.records.published import published_records
+    from scripts.render import render_figures
+
+    if found := faults_of(render_figures(published_records(), published_curves())):
+        sys.exit(f"error: pictures that mislead: {'; '.join(found)}")
+    print("no published picture misleads")
+
+
+if __name__ == "__main__":
+    main()

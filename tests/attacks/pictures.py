@@ -8,7 +8,6 @@ artist with a mark a row needs none.
 from __future__ import annotations
 
 import itertools
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +26,9 @@ from matplotlib.text import Text
 from matplotlib.ticker import FixedLocator
 from matplotlib.transforms import Affine2D
 
+from cmixup.errors import InputError
+from scripts.driver.cli import user_errors
+from scripts.driver.words import parse_words
 from scripts.report.figures import renderer_of
 
 NEAR = 0.12  # colours no further apart than this, of RGB in [0, 1], are one to a reader
@@ -224,15 +226,17 @@ def _outline(text: Text, renderer: Any) -> Outline:
     return Outline.unit_rectangle().transformed(Affine2D().translate(-0.5, -0.5).scale(*size) + place)
 
 
-def main() -> None:
-    """Draw every published picture, and fail by name for those that mislead."""
+def main(argv: Sequence[str] | None = None) -> None:
+    """Entry point: draw every published picture, and fail by name for those that mislead."""
     from scripts.records.curves import published_curves
     from scripts.records.published import published_records
     from scripts.render import render_figures
 
-    if found := faults_of(render_figures(published_records(), published_curves())):
-        sys.exit(f"error: pictures that mislead: {'; '.join(found)}")
-    print("no published picture misleads")
+    with user_errors():
+        parse_words(argv, {}, __doc__)
+        if found := faults_of(render_figures(published_records(), published_curves())):
+            raise InputError(f"pictures that mislead: {'; '.join(found)}")
+        print("no published picture misleads")
 
 
 if __name__ == "__main__":

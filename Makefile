@@ -189,10 +189,10 @@ check: lint types test ## Lint, types and tests
 wheel-check: $(VENV)/.ready ## Install the wheel into empty environments with numpy and torch and run README's first lines: PYTHONS=python3.12,...
 	$(PY) -m tests.attacks.wheel_check pythons="$(PYTHONS)"
 
-docs: $(VENV)/.ready ## Build the pages of docs/ into outputs/docs (the first time: installs the extra `docs`)
-	$(PY) -c 'import mkdocstrings_handlers.python, material' 2>/dev/null || \
+docs: $(VENV)/.ready ## Build README, docs/ and results/ as one site in outputs/site (the first time: installs the extra `docs`)
+	$(PY) -c 'import furo, myst_parser, sphinx_copybutton' 2>/dev/null || \
 	    $(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
-	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build
+	$(PY) -m sphinx -q -W --keep-going -b html -c docs . outputs/site
 
 verify-pages: $(VENV)/.ready ## Fail if a rendered file is not what the records render to, a claim fails or a picture misleads
 	$(PY) -m scripts.render check=1

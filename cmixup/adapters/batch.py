@@ -44,7 +44,7 @@ class CMixup(nn.Module):
         DataLoader(dataset, batch_size=64, collate_fn=mixing)
 
     Row i becomes `lam_i x_i + (1 - lam_i) x_j`, and its label `lam_i y_i + (1 - lam_i) y_j`: one label to compare with,
-    no triple. j is drawn with P(j|i) ~ exp(-|y_i - y_j|^2 / 2 s^2) among the batch (i may draw itself), and lam_i from
+    no triple. j is drawn with `P(j|i) ~ exp(-|y_i - y_j|^2 / 2 s^2)` among the batch (i may draw itself), lam_i from
     Beta(alpha, alpha). Nothing is mixed after `.eval()`. For partners from the whole training set see `PairDataset`.
 
     Args:

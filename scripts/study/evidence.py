@@ -20,6 +20,7 @@ from scripts.study.effects import BASE
 from scripts.study.protocols import SEA_LEVEL, WEIGHTS, Protocol2, load_protocol2, load_rules
 from scripts.study.published import experiment_of, read
 from scripts.study.rules import Condition
+from scripts.study.score import scores
 from scripts.study.verdicts import OVERLAP, Change, Errors, changes, errors_of
 
 Record = Mapping[str, Any]
@@ -131,9 +132,9 @@ def ensembles(records: Sequence[Record], rules: Protocol2, store: Path = RESULTS
                 if len(tests) == len(runs):
                     mean = np.stack([one.prediction[""] for one in tests]).mean(axis=0, dtype=np.float64)
                     one = Scored({"": mean}, tests[0].target, tests[0].domain)
-                    found = rules.scores(one, np.array(first["std"]), grouped="test_worst" in first["seeds"][0])
-                    scores = {key.replace("nrmse", "test", 1): value for key, value in found.items()}
-                    rows.append({"seed": split, "split": split, **scores})
+                    found = scores(one, np.array(first["std"]), grouped="test_worst" in first["seeds"][0])
+                    own = {key.replace("nrmse", "test", 1): value for key, value in found.items()}
+                    rows.append({"seed": split, "split": split, **own})
             if len(rows) == rules.splits:
                 yield {"table": first["table"], "condition": first["condition"], "method": name, "seeds": rows}
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import csv
-import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,9 +14,7 @@ import yaml
 from cmixup.errors import InputError
 from datasets.common.fetch import sha256_of
 from scripts.driver.compose import CONFIG_DIR, override
-from scripts.driver.predictions import Scored
 from scripts.study.rules import Condition, Rules, Run, StudyCell, StudyTable, Tuning
-from scripts.study.score import rounded, scores
 
 FOLDER = CONFIG_DIR / "study"
 RULES = FOLDER / "rules.yaml"
@@ -27,43 +24,24 @@ SEA_LEVEL = FOLDER / "sea_level.yaml"
 #: What brought rules, by their name, before the first run by them; the first the list of tables, too.
 COMMITS = {RULES.stem: "ec82211", SMALL.stem: "44c6435", PROTOCOL2.stem: "b41ae54",
            SEA_LEVEL.stem: "eaae21c"}  # fmt: skip
+#: Words of every trial of the study. Jobs that save checkpoints would share no stack: a cell is done or it is not.
+SHARED_WORDS = ("preset=default", "logger=none", "checkpoint_every=0")
+PATH = "+method.path"  # begins the word for the file of a method that is none of configs/method
 WEIGHTS = 10  # a seed of protocol 2 is so many times its split, plus the number of its initial weights
 
 
 @dataclass(frozen=True)
 class Protocol1(Rules):
-    """A grid for each of some rates on one split that is none of the seeds', whose winner every seed uses.
+    """Options were tuned once, on a split that is none of the seeds'. Its cells are read; commit 983b86f1 trains them.
 
     Attributes:
         rates, points: of the trials.
-        seeds: of the runs; each is its split, too, and `tune_seed` is none of them.
+        seeds: of the runs; each is its split, too.
     """
 
     rates: tuple[float, ...]
     points: int
-    tune_seed: int
     seeds: int
-
-    def tunings(self, cell: StudyCell) -> list[Tuning]:
-        """Return the one tuning."""
-        finals = [Run(seed, seed) for seed in range(self.seeds)]
-        return [Tuning(Run(self.tune_seed, self.tune_seed), self.trials(cell.method), finals)]
-
-    def trials(self, method: str) -> list[list[str]]:
-        """Return the words of every trial of a method, those of one rate after another."""
-        about = self.methods[method]
-        grid = [dict(zip(about["grid"], point, strict=True)) for point in itertools.product(*about["grid"].values())]
-        found = []
-        for place, rate in enumerate(self.rates):
-            order = np.random.default_rng([self.tune_seed, place]).permutation(len(grid))[: self.points]
-            found += [
-                [override("train.lr", rate), *(override(k, v) for k, v in grid[n].items())] for n in sorted(order)
-            ]
-        return found
-
-    def words(self, cell: StudyCell) -> list[str]:
-        """Return the words that all trials share, the method's with them."""
-        return [*super().words(cell), *self.method_words(cell.method)]
 
 
 @dataclass(frozen=True)
@@ -93,15 +71,7 @@ class Protocol2(Rules):
     weights: int
     ensemble: Mapping[str, Any]
     equal: float
-    parts: ClassVar[tuple[str, ...]] = ("val", "test")
-
-    def kept(self, one: Scored) -> Scored:
-        """Return rounded predictions."""
-        return rounded(one)
-
-    def scores(self, one: Scored, std: np.ndarray, *, grouped: bool) -> dict[str, float]:
-        """Return all errors."""
-        return scores(one, std, grouped=grouped)
+    backbone: ClassVar[str] = "fcn3"  # of the networks; "" where there are none
 
     def lite_tables(self) -> list[str]:
         """Return the names of the tables with the fewest rows."""
@@ -137,8 +107,29 @@ class Protocol2(Rules):
         return found
 
     def words(self, cell: StudyCell) -> list[str]:
-        """Return the words that all trials share."""
-        return [*super().words(cell), f"train.epochs={self.epochs}", f"train.patience={self.patience}"]
+        """Return the words of scripts.train that all trials of a cell share: the rows, and how they are trained on."""
+        condition = cell.condition
+        limits = {"train_rows": condition.train_rows, "val_rows": condition.val_rows}
+        rows = [f"dataset.{key}={limit}" for key, limit in limits.items() if limit is not None]
+        noise = [f"dataset.label_noise={condition.label_noise}"] if condition.label_noise else []
+        if condition.label_noise_val:
+            noise.append("dataset.label_noise_val=true")
+        if noise and cell.table.targets > 1:
+            noise.append("dataset.label_noise_per=target")  # they may have units of their own
+        loaded = ["dataset=rdataset", *cell.table.words_of(grouped=condition.grouped)]
+        training = [f"train.epochs={self.epochs}", f"train.patience={self.patience}"]
+        return [*loaded, f"dataset.max_rows={self.max_rows}", *rows, *noise, *SHARED_WORDS, *training]
+
+    def command(self, cell: StudyCell, words: Sequence[str]) -> list[str]:
+        """Return the command line of a run, of whose words a record names a method's file without its folder."""
+        found = [*self.words(cell), *words]
+        file = self.methods[cell.method].get("file")
+        return [override(PATH, file) if word.startswith(f"{PATH}=") else word for word in found]
+
+    def method_words(self, method: str) -> list[str]:
+        """Return the words that choose a method and what is fixed of it."""
+        about = self.methods[method]
+        return [f"method={about['method']}", *(override(k, v) for k, v in about.get("fixed", {}).items())]
 
 
 @dataclass(frozen=True)
@@ -155,16 +146,14 @@ class SeaLevel(Protocol2):
 def load_protocol1(path: Path = RULES) -> Protocol1:
     """Read rules of protocol 1; see `load_rules`."""
     rules = load_rules(path)
-    if not isinstance(rules, Protocol1):
-        raise InputError(f"rules {path.stem} are not of protocol 1")
+    assert isinstance(rules, Protocol1)
     return rules
 
 
 def load_protocol2() -> Protocol2:
     """Read the rules of protocol 2."""
     rules = load_rules(PROTOCOL2)
-    if not isinstance(rules, Protocol2):
-        raise InputError(f"rules {PROTOCOL2.stem} are not of protocol 2")
+    assert isinstance(rules, Protocol2)
     return rules
 
 

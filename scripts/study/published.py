@@ -30,7 +30,7 @@ from scripts.records.published import (
 )
 from scripts.study.cell import PARTS, Asked, Ended
 from scripts.study.effects import BASE
-from scripts.study.protocols import RULES, WEIGHTS
+from scripts.study.protocols import RULES, WEIGHTS, Protocol2
 from scripts.study.rules import Rules, Run
 
 FOLDER = RESULTS / "study"
@@ -48,7 +48,9 @@ def experiment_of(rules: Rules) -> str:
     return "study" if rules.name == RULES.stem else f"study_{rules.name}"
 
 
-def to_runs(record: Mapping[str, Any], predictions: Sequence[Parts], rules: Rules) -> list[tuple[Record, Parts | None]]:
+def to_runs(
+    record: Mapping[str, Any], predictions: Sequence[Parts], rules: Protocol2
+) -> list[tuple[Record, Parts | None]]:
     """Return a cell's runs and trials as reports of runs, those of runs with their predictions.
 
     Args:
@@ -62,15 +64,13 @@ def to_runs(record: Mapping[str, Any], predictions: Sequence[Parts], rules: Rule
     run, shared = f"{own['experiment']}/{table}/{condition}/{method}", dict(record)
     for key in (*OF_CELL, "trials", "seeds"):
         shared.pop(key)
-    finals, places = [], Counter[int]()
-    for row in record["seeds"]:
-        split = {} if row["split"] == row["seed"] else {"split": row["split"]}
-        finals.append(
-            {**own, "options": {"condition": condition}, "seed": row["seed"], "run": f"{run}/seed={row['seed']}",
-             "words": row["options"], "scores": {part: _scores(row, part) for part in PARTS}, "facts": {},
-             "best_epoch": row["best_epoch"], **split, **shared}
-        )  # fmt: skip
-    trials = []
+    finals = [
+        {**own, "options": {"condition": condition}, "seed": row["seed"], "run": f"{run}/seed={row['seed']}",
+         "words": row["options"], "scores": {part: _scores(row, part) for part in PARTS}, "facts": {},
+         "best_epoch": row["best_epoch"], "split": row["split"], **shared}
+        for row in record["seeds"]
+    ]  # fmt: skip
+    trials, places = [], Counter[int]()
     for trial in record["trials"]:
         seed, k = trial["seed"], places[trial["seed"]]
         places[seed] += 1
@@ -178,7 +178,7 @@ def _rows_of(cell: str) -> tuple[str, bool]:
     return cell.partition(" ")[0], "condition=grouped" in cell
 
 
-def known_runs(store: Path, rules: Rules, table: str, condition: str) -> dict[Asked, Ended]:
+def known_runs(store: Path, rules: Protocol2, table: str, condition: str) -> dict[Asked, Ended]:
     """Return how the runs and trials of ERM on a table under a condition ended, which other cells need not train."""
     found: dict[Asked, Ended] = {}
     reports = published_reports(store, [experiment_of(rules)], [table])

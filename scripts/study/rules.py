@@ -8,19 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
-
-import numpy as np
+from typing import Any, NamedTuple
 
 from cmixup.errors import InputError
 from scripts.driver.compose import override
-from scripts.driver.predictions import Scored
-from scripts.study.score import nrmse
 
 TRAIN_SHARE, HELD_SHARE = 0.6, 0.2  # of own tables; validation and test have as much each
-#: Words of every trial of the study. Jobs that save checkpoints would share no stack: a cell is done or it is not.
-SHARED_WORDS = ("preset=default", "logger=none", "checkpoint_every=0")
-PATH = "+method.path"  # begins the word for the file of a method that is none of configs/method
 
 
 class Run(NamedTuple):
@@ -129,8 +122,6 @@ class Rules:
     max_rows: int
     level: float
     checksum: str
-    parts: ClassVar[tuple[str, ...]] = ("test",)  # whose predictions are kept
-    backbone: ClassVar[str] = "fcn3"  # of the networks; "" where there are none
 
     def cells(
         self, tables: Sequence[str] = (), conditions: Sequence[str] = (), methods: Sequence[str] = ()
@@ -164,39 +155,3 @@ class Rules:
         whole = TRAIN_SHARE * min(table.rows, self.max_rows)
         enough = condition.train_rows is None or condition.train_rows < whole
         return enough and (bool(table.group) or not condition.grouped)
-
-    def tunings(self, cell: StudyCell) -> list[Tuning]:
-        """Return the tunings of a cell."""
-        raise InputError(f"rules {self.name} say nothing of tuning")
-
-    def kept(self, one: Scored) -> Scored:
-        """Return the predictions of a run as they are kept and scored."""
-        return one
-
-    def scores(self, one: Scored, std: np.ndarray, *, grouped: bool) -> dict[str, float]:
-        """Return the errors of kept predictions by name; see `scripts.study.score.scores`."""
-        return {"nrmse": nrmse(one.prediction[""], one.target, std)}
-
-    def words(self, cell: StudyCell) -> list[str]:
-        """Return the words of scripts.train that all trials of a cell share: the rows, and how they are trained on."""
-        condition = cell.condition
-        limits = {"train_rows": condition.train_rows, "val_rows": condition.val_rows}
-        rows = [f"dataset.{key}={limit}" for key, limit in limits.items() if limit is not None]
-        noise = [f"dataset.label_noise={condition.label_noise}"] if condition.label_noise else []
-        if condition.label_noise_val:
-            noise.append("dataset.label_noise_val=true")
-        if noise and cell.table.targets > 1:
-            noise.append("dataset.label_noise_per=target")  # they may have units of their own
-        loaded = cell.table.words_of(grouped=condition.grouped)
-        return ["dataset=rdataset", *loaded, f"dataset.max_rows={self.max_rows}", *rows, *noise, *SHARED_WORDS]
-
-    def command(self, cell: StudyCell, words: Sequence[str]) -> list[str]:
-        """Return the command line of a run, of whose words a record names a method's file without its folder."""
-        found = [*self.words(cell), *words]
-        file = self.methods[cell.method].get("file")
-        return [override(PATH, file) if word.startswith(f"{PATH}=") else word for word in found]
-
-    def method_words(self, method: str) -> list[str]:
-        """Return the words that choose a method and what is fixed of it."""
-        about = self.methods[method]
-        return [f"method={about['method']}", *(override(k, v) for k, v in about.get("fixed", {}).items())]

@@ -15,21 +15,20 @@ from scripts.driver.compose import compose_train
 from scripts.driver.job import plan
 from scripts.driver.locks import LOCKS, alone
 from scripts.plan.schedule import Item, train
-from scripts.study.cell import train_cell
+from scripts.study.cell import check_packages, fit_cell, train_cell
 from scripts.study.effects import BASE
 from scripts.study.protocols import Protocol2, SeaLevel
 from scripts.study.published import check_rows, done, known_runs, to_runs, write
-from scripts.study.rules import Rules, StudyCell
-from scripts.study.sea_level import check_packages, fit_cell
+from scripts.study.rules import StudyCell
 
 
-def cost(cell: StudyCell, rules: Rules) -> float:
+def cost(cell: StudyCell, rules: Protocol2) -> float:
     """Return about how long a cell takes, in arbitrary units: rows that are trained on, and what every cell costs."""
     rows = 0.6 * min(cell.table.rows, rules.max_rows)
     return 400 + min(rows, cell.condition.train_rows or rows)
 
 
-def missing(folder: Path, cells: Sequence[StudyCell], rules: Rules) -> list[list[StudyCell]]:
+def missing(folder: Path, cells: Sequence[StudyCell], rules: Protocol2) -> list[list[StudyCell]]:
     """Return the cells to train, those of one table and condition together, the most costly first."""
     there = done(folder, rules)
     groups = itertools.groupby((cell for cell in cells if cell.key not in there), key=lambda cell: cell.key[:2])
@@ -37,7 +36,7 @@ def missing(folder: Path, cells: Sequence[StudyCell], rules: Rules) -> list[list
 
 
 def train_missing(
-    folder: Path, cells: Sequence[StudyCell], rules: Rules, jobs: int = 0, minutes: float = 0, *,
+    folder: Path, cells: Sequence[StudyCell], rules: Protocol2, jobs: int = 0, minutes: float = 0, *,
     stored: Path | None = None,
 ) -> list[str]:  # fmt: skip
     """Train what is missing, show how far it is, and return a line for every table that could not be trained.
@@ -62,8 +61,9 @@ def train_missing(
 
 
 def train_group(
-    folder: Path, cells: Sequence[StudyCell], rules: Rules, until: float, tell: Callable[[Any], None], *, stored: Path
-) -> None:
+    folder: Path, cells: Sequence[StudyCell], rules: Protocol2, until: float, tell: Callable[[Any], None], *,
+    stored: Path,
+) -> None:  # fmt: skip
     """Train cells of one table and condition in a worker, and tell each that is done.
 
     Args:
@@ -75,7 +75,6 @@ def train_group(
         stored: the store with ERM's runs, which are not trained again, and with the test rows that all cells share.
     """
     dataset = plan(compose_train(rules.words(cells[0]))).dataset
-    share = isinstance(rules, Protocol2)  # where ERM's trials are every method's
     load = cache(dataset.load)
     for k, cell in enumerate(cells, 1):
         if time.time() > until:
@@ -86,7 +85,7 @@ def train_group(
                 if isinstance(rules, SeaLevel):
                     made = fit_cell(cell, rules, load, std)
                 else:
-                    known = known_runs(stored, rules, *cell.key[:2]) if share and cell.method != BASE else {}
+                    known = known_runs(stored, rules, *cell.key[:2]) if cell.method != BASE else {}
                     made = train_cell(cell, rules, load, std, known)
                 runs = to_runs(*made, rules)
                 check_rows(stored, [(report, parts) for report, parts in runs if parts])

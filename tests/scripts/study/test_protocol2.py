@@ -18,7 +18,7 @@ from scripts.study import cell as cells
 from scripts.study import published
 from scripts.study.cell import train_cell
 from scripts.study.protocols import Protocol2, load_protocol2
-from scripts.study.rules import Rules, Run, StudyCell
+from scripts.study.rules import Run, StudyCell
 from scripts.study.score import balanced, rounded, scores
 
 METHODS = ["mixup", "cmixup", "regmixup", "resample", "vrex", "coral", "group_dro"]
@@ -81,7 +81,10 @@ def test_the_words_of_trials_plan_runs(method: str, condition: str, rules: Proto
     assert ("schoolNR" in job.dataset.drop) == (condition != "grouped")
     few = condition.startswith("rows100")
     assert (job.dataset.train_rows, job.dataset.val_rows) == ((100, 33) if few else (None, None))
-    assert job.dataset.label_noise_val == (condition == "rows100_noise")
+    noisy = condition == "rows100_noise"
+    noise = job.dataset.label_noise
+    assert (job.dataset.label_noise_val, noise.ratio, noise.per == "target") == (noisy, 0.5 * noisy, noisy)
+    assert job.dataset.targets == ("langPOST", "aritPOST")
 
 
 def test_a_rare_label_counts_as_much_as_frequent_ones_in_the_balanced_error() -> None:
@@ -110,7 +113,7 @@ def test_kept_predictions_are_near_and_need_fewer_bits() -> None:
     assert np.isnan(rounded(Scored({"": np.full((1, 1), np.nan, np.float32)}, values, values)).prediction[""]).all()
 
 
-def twin_words(self: Rules, cell: StudyCell) -> list[str]:
+def twin_words(self: Protocol2, cell: StudyCell) -> list[str]:
     group = ["dataset.group=area"] if cell.condition.grouped else []
     return [
         "dataset=csv", "dataset.synthetic=true", "dataset.target=price", *group, "logger=none", "train.epochs=3",
@@ -131,13 +134,21 @@ def test_a_cell_trains_nothing_that_erm_has_trained_and_its_scores_follow_from_w
     trained: list[Run] = []
 
     def load(split: int) -> RegressionData:
-        return rows.setdefault(split, dataset.load(split))
+        data = dataset.load(split)
+        away = replace(data.test, y=data.test.y + 1e6)  # which nothing that is trained foretells
+        return rows.setdefault(split, replace(data, test=away))
 
     make_run = cells.make_run
     monkeypatch.setattr(cells, "make_run", lambda job, seed, data: trained.append(seed) or make_run(job, seed, data))
     std = dataset.table.y.std(axis=0)
     record, parts = train_cell(erm, short, load, std)
     weights = 3 if condition == "random" else 2
+    assert max(trial["val"] for trial in record["trials"]) < 10
+    assert min(row["test"] for row in record["seeds"]) > 1000
+    for tuning in short.tunings(erm):
+        own = [trial for trial in record["trials"] if trial["seed"] == tuning.at.seed]
+        best = min(own, key=lambda trial: trial["val"])["options"]
+        assert {tuple(r["options"]) for r in record["seeds"] if r["split"] == tuning.at.split} == {tuple(best)}
     assert sorted(trained) == sorted([0] * 3 + [10] * 3 + [s + w for s in (0, 10) for w in range(1, weights + 1)])
     published.write(tmp_path, published.to_runs(record, parts, short))
     known = published.known_runs(tmp_path, short, "dutch_school_tests", condition)

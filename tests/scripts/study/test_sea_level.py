@@ -15,7 +15,8 @@ from cmixup.errors import InputError
 from scripts.driver.compose import compose_train
 from scripts.driver.job import plan
 from scripts.records.scores import verify_scores
-from scripts.study import published, sea_level, work
+from scripts.study import cell as cells
+from scripts.study import published, work
 from scripts.study.protocols import SEA_LEVEL, Protocol2, SeaLevel, load_protocol2, load_rules
 from tests.scripts.study.test_protocol2 import twin_words
 
@@ -43,7 +44,7 @@ def test_a_model_is_fitted_to_training_rows_and_its_scores_follow_from_what_is_k
     rules: SeaLevel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Protocol2, "words", twin_words)
-    monkeypatch.setattr(sea_level, "environment", lambda _: {"commit": "c0ffee", "dirty": False, "versions": {}})
+    monkeypatch.setattr(cells, "environment", lambda _: {"commit": "c0ffee", "dirty": False, "versions": {}})
     short = replace(rules, splits=2)
     (cell,) = short.cells(["dutch_school_tests"], ["grouped"], ["ridge"])
     dataset = plan(compose_train(short.words(cell))).dataset
@@ -54,7 +55,7 @@ def test_a_model_is_fitted_to_training_rows_and_its_scores_follow_from_what_is_k
         return replace(data, val=replace(data.val, y=0 * data.val.y), test=replace(data.test, y=0 * data.test.y))
 
     std = dataset.table.y.std(axis=0)
-    record, parts = sea_level.fit_cell(cell, short, load, std)
+    record, parts = cells.fit_cell(cell, short, load, std)
     for split, one in enumerate(parts):
         train, test = rows(split).train, rows(split).test
         x, y = train.x.numpy().astype(float), train.y.numpy().astype(float)
@@ -75,4 +76,4 @@ def test_a_package_that_is_not_installed_is_named_before_any_work(
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "catboost" else find("json"))
     with pytest.raises(InputError, match="methods has catboost, whose package is not installed: pip install catboost"):
         work.train_missing(tmp_path, rules.cells(["penguin_mass"]), rules)
-    sea_level.check_packages(rules.cells(methods=["ridge", "lightgbm"]), rules)
+    cells.check_packages(rules.cells(methods=["ridge", "lightgbm"]), rules)

@@ -38,8 +38,9 @@ def lines(found: Sequence[Setting], rules: Protocol2) -> str:
     about = f"On {len(first.tables)} real tables, tuned with as many trials as training without mixing (ERM), C-Mixup"
     said = [f"{about} {told}; on {count[UNTOLD]} it cannot be told."]
     for setting in (each for each in found if each.whole and each.condition != first.condition):
-        own = [str(n) for n in counts(setting.changes(METHOD), rules.level, rules.equal).values()]
-        said.append(f"{setting.title}, {setting.of} tables: {', '.join(own[:-1])} and {own[-1]}, in this order.")
+        own = counts(setting.changes(METHOD), rules.level, rules.equal)
+        told = joined([f"{verdict} {n}" for verdict, n in own.items()])
+        said.append(f"{setting.title} ({setting.of} tables): {told}.")
     if (mean := over_tables(found[-1].changes(ENSEMBLE))) is not None:
         change = f"{mean.mean:+.1f} % on the mean of {mean.n} tables"
         said.append(f"Averaging five networks that do not mix changes the error by {change}.")

@@ -90,6 +90,7 @@ def render_pages(
     readme = f"{results.name}/README.md"
     parts = {
         "README.md": {"study": study.readme(), "reproduces": short_lines(evidence, verdicts, results)},
+        "docs/bench.md": {"entry": study.bench()},
         readme: {"map": map_lines(evidence, verdicts, results), "agreement": agreement(records, evidence, verdicts)},
     }
     for experiment in experiments():

@@ -21,7 +21,7 @@ from scripts.study.protocols import SEA_LEVEL, WEIGHTS, Protocol2, load_protocol
 from scripts.study.published import experiment_of, read
 from scripts.study.rules import Condition
 from scripts.study.score import scores
-from scripts.study.verdicts import OVERLAP, Change, Errors, changes, errors_of
+from scripts.study.verdicts import OVERLAP, Change, Errors, changes, errors_of, is_erm
 
 Record = Mapping[str, Any]
 #: Whose predictions are averaged: methods, and the numbers of their initial weights. No number is there twice: where
@@ -150,7 +150,7 @@ def seconds(setting: Setting, rules: Protocol2) -> dict[str, float]:
         own = record["method"] != BASE  # whose runs with ERM's options are ERM's, and cost nothing
         if record.get("trials"):
             runs = sum(not own or k % rules.trials_each >= rules.shared for k in range(len(record["trials"])))
-            runs += sum(not own or row["options"][0] != f"method={BASE}" for row in record["seeds"])
+            runs += sum(not own or not is_erm(row["options"]) for row in record["seeds"])
             times.setdefault(record["method"], []).append(record["seconds"] / runs)
         elif "seconds" in record:
             times.setdefault(record["method"], []).append(record["seconds"] / rules.splits)

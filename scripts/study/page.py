@@ -14,7 +14,7 @@ from scripts.records import names
 from scripts.records.stats import Interval
 from scripts.records.tables import interval_text, markdown_rows
 from scripts.report.effect_figures import draw_costs, draw_forest, draw_wins
-from scripts.study import front
+from scripts.study import entries, front
 from scripts.study.effects import (
     BASE,
     against_erm,
@@ -63,6 +63,12 @@ def texts() -> dict[str, str]:
 def readme() -> str:
     """Return what README says of the published study, with its picture."""
     return front.lines(settings(), load_protocol2())
+
+
+def bench() -> str:
+    """Return the verdict that docs/bench.md shows."""
+    rules = load_protocol2()
+    return entries.shown(entries.lite_records(rules), rules)
 
 
 def figures() -> dict[str, Figure]:
@@ -148,7 +154,7 @@ def parts(found: Sequence[Setting], rules: Protocol2) -> dict[str, str]:
                                  (("wins.png", "win rates"), ("cost.png", "error against cost"))] if seen else []),
         "ranks": "\n".join(ranks(seen, rules)), "errors": "\n".join(other_errors(seen, rules)),
         "level_table": "\n".join(level_table(seen)), "ensembles": "\n".join(ensemble_table(seen, rules)),
-        **came_out(found, rules, title),
+        "entries": entries.table(entries.lite_records(rules), rules), **came_out(found, rules, title),
     }  # fmt: skip
 
 

@@ -127,8 +127,12 @@ def chosen_erm(records: Sequence[Mapping[str, Any]], condition: str, method: str
     """Return on how many splits tuning chose ERM itself for a method, and of how many."""
     own = [record for record in records if (record["condition"], record["method"]) == (condition, method)]
     words = {(r["table"], row["split"]): row["options"] for r in own for row in r["seeds"]}
-    erm = [each for each in words.values() if [w for w in each if "method" in w] == [f"method={BASE}"]]
-    return len(erm), len(words)
+    return sum(map(is_erm, words.values())), len(words)
+
+
+def is_erm(words: Sequence[str]) -> bool:
+    """Return whether a run's words choose ERM, and no file of another method in its place."""
+    return [word for word in words if "method" in word] == [f"method={BASE}"]
 
 
 def win_rates(errors: Errors, methods: Sequence[str]) -> dict[tuple[str, str], float]:
@@ -183,7 +187,7 @@ def verdict(records: Sequence[Mapping[str, Any]], condition: str, method: str, l
         f"Verdict on {method}, setting {condition}, {len(each)} tables: {place} of {len(order)} by mean error\n"
         f"({means}).\n"
         f"Against ERM it gains on {found[GAINS]}, loses on {found[LOSES]}, makes no difference of {equal:g} % on "
-        f"{found[EQUAL]}, and cannot be told on {found[UNTOLD]}; mean over tables {interval_text(over, 1)} %."
+        f"{found[EQUAL]}, and cannot be told on {found[UNTOLD]};\nmean over tables {interval_text(over, 1)} %."
         f"\nWhat {POWER:.0%} of such studies would have seen, before Holm's correction: {seen[1]:.1f} % in the median "
-        f"table (quartiles {seen[0]:.1f} and {seen[2]:.1f}).\nTuning chose ERM itself on {erm} of {splits} splits."
+        f"table\n(quartiles {seen[0]:.1f} and {seen[2]:.1f}).\nTuning chose ERM itself on {erm} of {splits} splits."
     )

@@ -50,6 +50,7 @@ def test_every_place_of_the_page_has_its_part_whatever_is_trained(
     rules: Protocol2, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(page, "read", lambda _: [])
+    monkeypatch.setattr(page.entries, "read", lambda *_, **__: [])
     text = (FOLDER / "when.md").read_text()
     for found in (made(rules, []), made(rules, ["one"], of=2), made(rules, ["one", "two", "three"])):
         parts = page.parts(found, rules)

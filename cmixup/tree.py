@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cmixup.errors import InputError
 
+#: An entry of a tree: its key in whatever mapping, or its place from the top, such as (0, "x").
+Entry = str | tuple[str | int, ...]
 
-def map_leaves(function: Callable[..., Any], path: str, first: Any, *others: Any, keep: tuple[str, ...] = ()) -> Any:
+
+def map_leaves(
+    function: Callable[..., Any],
+    path: str,
+    first: Any,
+    *others: Any,
+    keep: tuple[Entry, ...] = (),
+    place: tuple[str | int, ...] = (),
+) -> Any:
     """Return a tree of the form of `first` with `function(path, leaf, *other_leaves)` in the place of every leaf.
 
     Args:
@@ -17,7 +27,8 @@ def map_leaves(function: Callable[..., Any], path: str, first: Any, *others: Any
         path: name of the tree in messages.
         first: tuples (named ones, too), lists and mappings, nested in any way; everything else is a leaf.
         others: trees of the same form.
-        keep: keys of mappings whose entries stay as they are in `first`.
+        keep: entries that stay as they are in `first`.
+        place: where `first` stands in the tree whose entries `keep` names.
 
     Raises:
         InputError: another tree has a different form.
@@ -28,8 +39,10 @@ def map_leaves(function: Callable[..., Any], path: str, first: Any, *others: Any
                 raise InputError(f"{path} must have the same keys on both sides, got {_form(first)} and {_form(other)}")
         mapped = {
             key: value
-            if key in keep
-            else map_leaves(function, f"{path}[{key!r}]", value, *(other[key] for other in others), keep=keep)
+            if key in keep or (*place, key) in keep
+            else map_leaves(
+                function, f"{path}[{key!r}]", value, *(other[key] for other in others), keep=keep, place=(*place, key)
+            )
             for key, value in first.items()
         }
         return _like(first, mapped)
@@ -38,11 +51,48 @@ def map_leaves(function: Callable[..., Any], path: str, first: Any, *others: Any
             if not isinstance(other, (tuple, list)) or len(other) != len(first):
                 raise InputError(f"{path} must be as long on both sides, got {_form(first)} and {_form(other)}")
         entries = [
-            map_leaves(function, f"{path}[{n}]", *values, keep=keep)
+            values[0]
+            if (*place, n) in keep
+            else map_leaves(function, f"{path}[{n}]", *values, keep=keep, place=(*place, n))
             for n, values in enumerate(zip(first, *others, strict=True))
         ]
         return type(first)(*entries) if hasattr(first, "_fields") else type(first)(entries)
     return function(path, first, *others)
+
+
+def entries(tree: Any, place: tuple[str | int, ...] = ()) -> set[Entry]:
+    """Return every name under which `map_leaves` keeps an entry of a tree."""
+    pairs = tree.items() if isinstance(tree, Mapping) else enumerate(tree) if isinstance(tree, (tuple, list)) else ()
+    found: set[Entry] = set()
+    for key, value in pairs:
+        found |= {key} if isinstance(key, str) else set()
+        found |= {(*place, key)} | entries(value, (*place, key))
+    return found
+
+
+def unbind(tree: Any, rows: Sequence[Any], *, keep: tuple[Entry, ...] = (), place: tuple[str | int, ...] = ()) -> list:
+    """Return the rows of a tree of tensors `(B, ...)`, each in the form of its own of `rows`.
+
+    Args:
+        tree: a batch that was put together from rows of one form.
+        rows: B of them; without `keep` and mappings the form of the first is enough.
+        keep: entries that stay as they are in `rows`.
+        place: see `map_leaves`.
+    """
+    first = rows[0]
+
+    def column(key: Any) -> list[Any]:
+        values = [row[key] for row in rows]
+        kept = key in keep or (*place, key) in keep
+        return values if kept else unbind(tree[key], values, keep=keep, place=(*place, key))
+
+    if isinstance(first, Mapping):
+        table = zip(*map(column, first), strict=True)
+        return [_like(row, dict(zip(first, values, strict=True))) for row, values in zip(rows, table, strict=True)]
+    if isinstance(first, (tuple, list)):
+        table = zip(*map(column, range(len(first))), strict=True)
+        return list(map(getattr(type(first), "_make", type(first)), table))
+    return list(tree.unbind(0))
 
 
 def leaves(tree: Any) -> list[Any]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
+import json
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.utils.data import get_worker_info
 
 from cmixup.adapters.hidden import mixing_at
 from cmixup.adapters.labels import (
@@ -16,6 +19,7 @@ from cmixup.adapters.labels import (
     Mix,
     check_getter,
     check_keep,
+    check_kept,
     collated,
     find_labels,
     label_matrix,
@@ -23,16 +27,19 @@ from cmixup.adapters.labels import (
     no_mix,
 )
 from cmixup.adapters.streams import WorkerStreams
-from cmixup.errors import InputError, check_flag, shown
+from cmixup.errors import InputError, check_count, check_flag, shown
 from cmixup.mixing.lam import Beta
 from cmixup.sampling.bandwidth import Bandwidth, parse_bandwidth, resolve_bandwidth
 from cmixup.sampling.batch import BatchPartnerSampler
 from cmixup.sampling.inputs import MAX_LABEL, Given, as_labels, to_numpy
+from cmixup.sampling.sampler import PartnerSampler
 from cmixup.sampling.space import LabelSpace, as_space
-from cmixup.tree import leaves
+from cmixup.tree import Entry, leaves
 
 #: A bandwidth that depends on the labels is found again each time their number has doubled, up to so many.
 MAX_LABELS_SEEN = 512
+#: From so many rows on partners are drawn by a `PartnerSampler` made for the batch, which needs no B x B weights.
+LARGE_BATCH = 512
 
 
 class CMixup(nn.Module):
@@ -51,7 +58,8 @@ class CMixup(nn.Module):
         bandwidth: s as `parse_bandwidth` takes it: a number in label units; "auto" for the one at which the median row
             has a fifth of the labels as effective partners; ("fraction", f); or ("std", c) for c standard deviations.
             The last three need labels to look at: `labels`, or else the first 512 that pass by in this process, where
-            few labels leave each row at least two effective partners.
+            few labels leave each row at least two effective partners. Ranks of one training would each find another
+            bandwidth, so there `labels` must be given, the same on every rank.
         alpha: see `Beta`.
         layer: where `at` mixes: a module's name, or None for the model's input. `mixing(x, y)` itself mixes inputs and
             is refused if a layer is named.
@@ -60,7 +68,10 @@ class CMixup(nn.Module):
         space: how labels are compared: a scale for each output, circles, ranks.
         lam_per: "example" or "batch".
         labels_getter: where the labels of a single argument are, see `find_labels`.
-        keep: keys of dictionaries whose entries stay as they are (indices, masks, texts).
+        keep: entries that stay as they are (indices, masks, texts, categories): keys of dictionaries, wherever they
+            stand, or places from the top of the batch, such as (0, 1) for the second tensor of a list of inputs.
+        off_epoch: the epoch from which on nothing is mixed, as timm's; None for never. `set_epoch` says which it is.
+        off_step: the number of draws after which nothing is mixed; None for never.
         return_mix: whether to return the `Mix` of partners and lambda, too, as the last entry of the result.
 
     Raises:
@@ -78,7 +89,9 @@ class CMixup(nn.Module):
         space: LabelSpace | None = None,
         lam_per: str = "example",
         labels_getter: LabelsGetter = "default",
-        keep: tuple[str, ...] = (),
+        keep: tuple[Entry, ...] = (),
+        off_epoch: int | None = None,
+        off_step: int | None = None,
         return_mix: bool = False,
     ) -> None:
         super().__init__()
@@ -89,6 +102,9 @@ class CMixup(nn.Module):
         self.layer, self.space = layer, as_space(space)
         self.labels_getter, self.keep = check_getter(labels_getter), check_keep(keep)
         self.return_mix = check_flag("return_mix", return_mix)
+        self.off_epoch = None if off_epoch is None else check_count("off_epoch", off_epoch)
+        self.off_step = None if off_step is None else check_count("off_step", off_step)
+        self.epoch, self.step = 0, 0
         self._streams = WorkerStreams(seed)
         self._needs_labels = not isinstance(self._asked, float) or self.space.needs_labels
         self._seen: np.ndarray | None = None
@@ -102,6 +118,16 @@ class CMixup(nn.Module):
     def bandwidth(self) -> float | None:
         """Return s in use, or None where it depends on labels and none has been seen."""
         return self._sampler.bandwidth if self._fitted_to else self._asked if isinstance(self._asked, float) else None
+
+    @property
+    def off(self) -> bool:
+        """Return whether `off_epoch` or `off_step` is reached, so that rows come back as they are."""
+        epoch, step = self.off_epoch, self.off_step
+        return (epoch is not None and self.epoch >= epoch) or (step is not None and self.step >= step)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Set the number of the epoch, 0 or more, for `off_epoch`; persistent workers do not see it."""
+        self.epoch = check_count("epoch", epoch)
 
     def forward(self, *batch: Any) -> Any:
         """Return the batch with every row mixed with its partner, in the form in which it came.
@@ -136,17 +162,20 @@ class CMixup(nn.Module):
             return tree
         mixed = self.draw(labels)
         if self.training:
+            check_kept(self.keep, tree)
             tree = mix_rows(tree, labels, mixed, keep=self.keep)
         if not self.return_mix:
             return tree
         return (*tree, mixed) if len(batch) == 2 else (tree, mixed)
 
-    def at(self, model: nn.Module, labels: Any) -> AbstractContextManager[Any]:
-        """Return `mixing_at(model, layer, self, labels)` for the layer that this mixing was given."""
-        return mixing_at(model, self.layer, self, labels)
+    def at(self, model: nn.Module, labels: Any, *, mask: Tensor | None = None) -> AbstractContextManager[Any]:
+        """Return `mixing_at(model, layer, self, labels, mask=mask)` for the layer that this mixing was given."""
+        return mixing_at(model, self.layer, self, labels, mask=mask)
 
     def draw(self, labels: Any) -> Mix:
-        """Draw a partner and a weight for every row of labels `(B, ...)`: row itself and 1 after `.eval()`.
+        """Draw a partner and a weight for every row of labels `(B, ...)`: row itself and 1 after `.eval()` or if `off`.
+
+        Under `torch.compile` the graph breaks here.
 
         Returns:
             Partners `(B,)` int64 and weights `(B,)` float32, on the device of the labels.
@@ -154,7 +183,12 @@ class CMixup(nn.Module):
         Raises:
             InputError: labels are no real finite tensors of one number of rows.
         """
-        if not self.training:
+        if torch.compiler.is_dynamo_compiling():
+            # A decorator would import the compiler with cmixup.
+            return torch.compiler.disable(CMixup.draw)(self, labels)  # type: ignore[no-untyped-call]
+        if self.off_step is not None and get_worker_info() is not None:
+            raise InputError(f"off_step={self.off_step} must count the draws of one process, got a DataLoader's worker")
+        if not self.training or self.off:
             return no_mix(labels)
         values = label_matrix(labels)
         bad = ~(np.abs(values) <= MAX_LABEL).all(axis=1)
@@ -164,9 +198,36 @@ class CMixup(nn.Module):
             raise InputError(f"labels must have {self._coordinates.d} outputs as before, got {values.shape[1]}")
         self._look_at(values)
         points = self._coordinates.of("labels", values)
-        partner = self._sampler.draw(points, points, self._streams["partners"])
+        partner = self._partners(points)
+        self.step += 1
         lam, device = self.lam.sample(len(values), self._streams["lam"]), leaves(labels)[0].device
         return Mix(torch.from_numpy(partner).to(device), lam.to(device))
+
+    def get_extra_state(self) -> Tensor:
+        """Return streams, counts and labels seen, for `state_dict`: bytes, which every format of checkpoints takes."""
+        told = {"streams": self._streams.state(), "epoch": self.epoch, "step": self.step, "fitted_to": self._fitted_to}
+        seen = np.empty((0, 0)) if self._seen is None else self._seen
+        file = io.BytesIO()
+        np.savez(file, told=np.frombuffer(json.dumps(told).encode(), dtype=np.uint8), seen=seen)
+        return torch.frombuffer(bytearray(file.getvalue()), dtype=torch.uint8)
+
+    def set_extra_state(self, state: Any) -> None:
+        """Go on from `get_extra_state`, draw for draw; a rank other than the one that saved gets streams of its own.
+
+        Raises:
+            InputError: `state` is not from a `CMixup`.
+        """
+        try:
+            with np.load(io.BytesIO(state.cpu().numpy().tobytes()), allow_pickle=False) as file:
+                told, seen = json.loads(file["told"].tobytes()), file["seen"]
+            epoch, step, fitted_to = (check_count(name, told[name]) for name in ("epoch", "step", "fitted_to"))
+            self._streams.restore(told["streams"])
+        except (AttributeError, KeyError, OSError, TypeError, ValueError):
+            raise InputError(f"state must be that of a CMixup, got {shown(state)}") from None
+        self.epoch, self.step = epoch, step
+        if not self._final and len(seen):
+            self._fit(seen[:fitted_to])
+            self._seen = seen
 
     def extra_repr(self) -> str:
         """Return the options, for printing."""
@@ -176,6 +237,11 @@ class CMixup(nn.Module):
         """Add labels `(B, d)` to the sample behind the bandwidth, and find it again if the sample has doubled."""
         if self._final or (self._fitted_to and not self._needs_labels):
             return
+        if self._needs_labels and self._streams.place[1] > 1:
+            raise InputError(
+                f"labels must be given, the same on each of {self._streams.place[1]} ranks, for a bandwidth or a space "
+                "that depends on them, got labels=None"
+            )
         seen = values if self._seen is None else np.concatenate([self._seen, values])
         self._seen = seen[:MAX_LABELS_SEEN]
         if len(self._seen) > self._fitted_to and len(self._seen) >= min(2 * self._fitted_to, MAX_LABELS_SEEN):
@@ -191,3 +257,12 @@ class CMixup(nn.Module):
         bandwidth = resolve_bandwidth(points, asked, period=period)
         self._sampler = BatchPartnerSampler(bandwidth, period=period)
         self._fitted_to = len(values)
+
+    def _partners(self, points: np.ndarray) -> np.ndarray:
+        """Draw a row of the batch for each of its points `(B, d)`."""
+        rng = self._streams["partners"]
+        if len(points) < LARGE_BATCH:
+            return self._sampler.draw(points, points, rng)
+        period = self._coordinates.period
+        space = None if period is None else LabelSpace(period=period.tolist())
+        return PartnerSampler(points, self._sampler.bandwidth, space=space).epoch(rng)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import torch
 from torch import Tensor, nn
 
-from cmixup.adapters.labels import Mix, mix_rows, no_mix, with_partners
+from cmixup.adapters.labels import LABEL_KEYS, Mix, check_kept, mix_rows, no_mix, with_partners
 from cmixup.errors import InputError, shown
-from cmixup.tree import map_leaves
+from cmixup.tree import Entry, leaves, map_leaves
 
 
 class DrawsMix(Protocol):
@@ -19,20 +21,25 @@ class DrawsMix(Protocol):
 
     training: bool
     return_mix: bool
-    keep: tuple[str, ...]
+    keep: tuple[Entry, ...]
 
     def draw(self, labels: Any) -> Mix:
         """Draw partners and weights for labels `(B, ...)`."""
 
 
 @contextmanager
-def mixing_at(model: nn.Module, layer: str | None, mixing: DrawsMix, labels: Any) -> Iterator[Any]:
+def mixing_at(
+    model: nn.Module, layer: str | None, mixing: DrawsMix, labels: Any, *, mask: Tensor | None = None
+) -> Iterator[Any]:
     """Mix the output of a layer of `model`, in the one forward pass inside the block.
 
         with mixing_at(model, "layer3", mixing, y) as mixed_y:
             loss = loss_fn(model(x), mixed_y)
 
-    The block is given the labels mixed with the same partners and lambda: it has no other labels to compare with.
+    The block is given the labels mixed with the same partners and lambda. A model that is handed the very tensors of
+    `labels` under a keyword for labels (as a Hugging Face model that computes its loss: labels=, target=, y=), or that
+    of `mask` under any keyword, sees the mixed ones.
+
     Nothing is mixed where the model or the mixing is in evaluation; then the block is given the labels as they are.
 
     The layer must run exactly once inside the block, on the whole batch, on its first axis:
@@ -50,9 +57,12 @@ def mixing_at(model: nn.Module, layer: str | None, mixing: DrawsMix, labels: Any
             and dictionaries of tensors; whatever is no tensor in it stays as it is.
         mixing: draws partners and lambda, such as `CMixup`.
         labels: `(B, ...)`, the labels of the batch.
+        mask: `(B, ...)` of any real dtype, larger where a position is used (an attention mask of 1 and 0, or of 0 and
+            minus infinity). Mixed, a position is used that the row or its partner uses.
 
     Yields:
-        The mixed labels; with the mixing's `return_mix` a tuple of them and the `Mix`.
+        The mixed labels; where a mask is given, or with the mixing's `return_mix`, a tuple of them, the mixed mask and
+        the `Mix`, each if it was asked for.
 
     Raises:
         InputError: there is no such layer or it is compiled, it did not run once in the block, or its output cannot be
@@ -64,44 +74,98 @@ def mixing_at(model: nn.Module, layer: str | None, mixing: DrawsMix, labels: Any
         raise InputError(f"mixing must be a CMixup, got {type(mixing).__name__}")
     module = _find(model, layer)
     if not (mixing.training and model.training):
-        yield (labels, no_mix(labels)) if mixing.return_mix else labels
+        yield _asked_for(mixing, labels, mask, no_mix(labels) if mixing.return_mix else None)
         return
     mixed = mixing.draw(labels)
     mixed_labels = mix_rows(labels, labels, mixed, path="labels")
-    name = "the input" if layer is None else f"layer {shown(layer)}"
-    runs = 0
+    mixed_mask = None if mask is None else _either(mask, mixed)
+    hooks = _Hooks("the input" if layer is None else f"layer {shown(layer)}", mixed, mixing.keep, mask)
+    for own, new in zip(leaves((labels, mask)), leaves((mixed_labels, mixed_mask)), strict=True):
+        hooks.done |= {id(own): new, id(new): new}
+    if layer is None:
+        handles = [module.register_forward_pre_hook(hooks.mix_input, with_kwargs=True)]
+    else:
+        handles = [module.register_forward_hook(hooks.mix_output)]
+        handles.append(model.register_forward_pre_hook(hooks.hand_over, with_kwargs=True))
+    try:
+        yield _asked_for(mixing, mixed_labels, mixed_mask, mixed)
+    finally:
+        for handle in handles:
+            handle.remove()
+    if hooks.runs == 0:
+        raise InputError(f"{hooks.name} must run once in the block of mixing_at, got no run: nothing was mixed")
 
-    def count() -> None:
-        nonlocal runs
-        runs += 1
-        if runs > 1:
-            raise InputError(f"{name} must run once in the block of mixing_at, got a second run")
 
-    def mix_output(_: nn.Module, __: Any, output: Any) -> Any:
-        count()
+@dataclass
+class _Hooks:
+    """What is done to the tensors that pass by in the block of `mixing_at`.
+
+    Attributes:
+        name: of the layer, in messages.
+        mixed: partners and lambda.
+        keep: keyword arguments of the model that stay as they are, where its input is mixed.
+        mask: as it was given.
+        done: the mixed labels and mask, by the `id` of what they were and by their own.
+        runs: how often the layer has run.
+    """
+
+    name: str
+    mixed: Mix
+    keep: tuple[Entry, ...]
+    mask: Tensor | None
+    done: dict[int, Any] = field(default_factory=dict)
+    runs: int = 0
+
+    def mix_output(self, _: nn.Module, __: Any, output: Any) -> Any:
+        """Mix what a layer puts out."""
+        self._count()
         return map_leaves(
-            lambda path, leaf: with_partners(path, leaf, mixed) if isinstance(leaf, Tensor) else leaf,
-            f"output of {name}",
+            lambda path, leaf: with_partners(path, leaf, self.mixed) if isinstance(leaf, Tensor) else leaf,
+            f"output of {self.name}",
             output,
         )
 
-    def mix_input(_: nn.Module, args: Any, kwargs: Any) -> Any:
-        count()
-        return tuple(mix_rows(a, (), mixed, path="input") for a in args), mix_rows(
-            kwargs, (), mixed, keep=mixing.keep, path="input"
+    def mix_input(self, _: nn.Module, args: Any, kwargs: Any) -> Any:
+        """Mix what the model is given."""
+        self._count()
+        check_kept(self.keep, kwargs)
+        return tuple(mix_rows(a, (), self.mixed, path="input", done=self.done) for a in args), mix_rows(
+            kwargs, (), self.mixed, keep=self.keep, path="input", done=self.done
         )
 
-    handle = (
-        module.register_forward_pre_hook(mix_input, with_kwargs=True)
-        if layer is None
-        else module.register_forward_hook(mix_output)
-    )
-    try:
-        yield (mixed_labels, mixed) if mixing.return_mix else mixed_labels
-    finally:
-        handle.remove()
-    if runs == 0:
-        raise InputError(f"{name} must run once in the block of mixing_at, got no run: nothing was mixed")
+    def hand_over(self, _: nn.Module, args: Any, kwargs: Any) -> Any:
+        """Put mixed labels and mask in the place of those that the model is given by keyword."""
+        asked = {key: value for key, value in kwargs.items() if value is self.mask or _is_for_labels(key)}
+        return args, {**kwargs, **map_leaves(lambda _, leaf: self.done.get(id(leaf), leaf), "input", asked)}
+
+    def _count(self) -> None:
+        self.runs += 1
+        if self.runs > 1:
+            raise InputError(f"{self.name} must run once in the block of mixing_at, got a second run")
+
+
+def _asked_for(mixing: DrawsMix, labels: Any, mask: Tensor | None, mixed: Mix | None) -> Any:
+    """Return what the block is given: labels, and the mask and the `Mix` if they were asked for."""
+    found = [labels, *[mask] * (mask is not None), *[mixed] * mixing.return_mix]
+    return tuple(found) if len(found) > 1 else labels
+
+
+def _is_for_labels(key: str) -> bool:
+    return key in LABEL_KEYS or "label" in key or "target" in key
+
+
+def _either(mask: Tensor, mixed: Mix) -> Tensor:
+    """Return a mask `(B, ...)` in which a position is used where the row or its partner uses it.
+
+    Raises:
+        InputError: the mask is no tensor, or has another number of rows than the labels.
+    """
+    n = len(mixed.partner)
+    if not isinstance(mask, Tensor) or mask.ndim == 0 or len(mask) != n:
+        got = f"shape {tuple(mask.shape)}" if isinstance(mask, Tensor) else shown(mask)
+        raise InputError(f"mask must be a tensor of {n} rows as the labels, got {got}")
+    alone = (mixed.lam == 1).to(mask.device).reshape(-1, *[1] * (mask.ndim - 1))
+    return torch.where(alone, mask, torch.maximum(mask, mask[mixed.partner.to(mask.device)]))
 
 
 def _find(model: nn.Module, layer: str | None) -> nn.Module:

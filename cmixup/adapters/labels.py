@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ from torch.utils.data import default_collate
 from cmixup.errors import InputError, shown
 from cmixup.mixing.linear import check_floating, interpolate
 from cmixup.sampling.inputs import to_numpy
-from cmixup.tree import leaves, map_leaves
+from cmixup.tree import Entry, entries, leaves, map_leaves
 
 #: The keys that stand for the labels of a dictionary.
 LABEL_KEYS = ("labels", "label", "targets", "target", "y")
@@ -69,11 +70,27 @@ def check_getter(getter: LabelsGetter) -> LabelsGetter:
     return getter
 
 
-def check_keep(keep: Any) -> tuple[str, ...]:
+def check_keep(keep: Any) -> tuple[Entry, ...]:
     """Return names of entries as a tuple, or raise `InputError`."""
-    if not isinstance(keep, (tuple, list, set, frozenset)) or not all(isinstance(key, str) for key in keep):
-        raise InputError(f"keep must be a sequence of keys, got {shown(keep)}")
+    if not isinstance(keep, (tuple, list, set, frozenset)) or not all(
+        isinstance(key, str) or (isinstance(key, tuple) and key and all(isinstance(k, (str, int)) for k in key))
+        for key in keep
+    ):
+        raise InputError(f"keep must be a sequence of keys, or of places such as (0, 1), got {shown(keep)}")
     return tuple(keep)
+
+
+def check_kept(keep: tuple[Entry, ...], tree: Any) -> None:
+    """Raise `InputError` if a name of `keep` is no entry of a tree."""
+    if not keep:
+        return
+    there = entries(tree)
+    for key in keep:
+        if key not in there:
+            known = sorted((k for k in there if isinstance(k, str) == isinstance(key, str)), key=str)
+            near = difflib.get_close_matches(str(key), [str(k) for k in known], 1)
+            said = f"did you mean {near[0]!r}?" if near and isinstance(key, str) else f"there are {shown(known)}"
+            raise InputError(f"keep must name entries of the batch, got {key!r}: {said}")
 
 
 def label_matrix(labels: Any) -> np.ndarray:
@@ -125,45 +142,6 @@ def collated(rows: list[Any]) -> Any:
         ) from None
 
 
-def mix_rows(batch: Any, labels: Any, mixed: Mix, *, keep: tuple[str, ...] = (), path: str = "batch") -> Any:
-    """Return a batch in which every row is mixed with its partner, inputs and labels alike.
-
-    Args:
-        batch: tensors `(B, ...)` in tuples, lists and dictionaries; inputs of a floating dtype, None stays None.
-        labels: those of its leaves that are labels. Whole numbers and booleans among them become
-            `torch.get_default_dtype()`, as in a true division.
-        mixed: partners and weights.
-        keep: keys of dictionaries whose entries stay as they are.
-        path: name of the batch in messages.
-
-    Raises:
-        InputError: labels are no part of the batch, a leaf cannot be mixed or has another number of rows.
-    """
-    own = {id(leaf) for leaf in leaves(labels)}
-    met = set()
-
-    def of_leaf(where: str, leaf: Any) -> Any:
-        if leaf is None:
-            return None
-        if isinstance(leaf, Tensor) and id(leaf) in own:
-            met.add(id(leaf))
-            if not (leaf.is_floating_point() or leaf.is_complex()):
-                leaf = leaf.to(torch.get_default_dtype())
-        elif not isinstance(leaf, Tensor):
-            raise InputError(f"{where} must be a tensor to be mixed, or its key in keep=(...), got {shown(leaf)}")
-        elif not leaf.is_floating_point():
-            raise InputError(
-                f"{where} must be of a floating dtype to be mixed (convert it with .float(), mix a hidden layer by "
-                f"mixing_at, or name its key in keep=(...)), got {leaf.dtype}"
-            )
-        return with_partners(where, leaf, mixed)
-
-    result = map_leaves(of_leaf, path, batch, keep=keep)
-    if met != own:
-        raise InputError("labels_getter must return tensors that are in the batch itself, got others")
-    return result
-
-
 def with_partners(where: str, values: Any, mixed: Mix) -> Tensor:
     """Return a tensor `(B, ...)` whose rows are mixed with their partners'.
 
@@ -176,3 +154,65 @@ def with_partners(where: str, values: Any, mixed: Mix) -> Tensor:
         raise InputError(f"{where} must have {n} rows as the labels, got shape {tuple(values.shape)}")
     partner, lam = mixed.partner.to(values.device), mixed.lam.to(values.device)
     return interpolate(values, values[partner], lam)
+
+
+def with_second_half(where: str, values: Any, mixed: Mix) -> Tensor:
+    """Return the first half of a tensor `(2 B, ...)`, whose rows are mixed with those of the second half, in order.
+
+    Raises:
+        InputError: `values` is no floating dense tensor.
+    """
+    values, n = check_floating(where, values), len(mixed.lam)
+    return interpolate(values[:n], values[n:], mixed.lam.to(values.device))
+
+
+def mix_rows(
+    batch: Any,
+    labels: Any,
+    mixed: Mix,
+    *,
+    keep: tuple[Entry, ...] = (),
+    path: str = "batch",
+    done: Mapping[int, Any] | None = None,
+    how: Callable[[str, Any, Mix], Tensor] = with_partners,
+) -> Any:
+    """Return a batch in which every row is mixed with its partner, inputs and labels alike.
+
+    Args:
+        batch: tensors `(B, ...)` in tuples, lists and dictionaries; inputs of a floating dtype, None stays None.
+        labels: those of its leaves that are labels. Whole numbers and booleans among them become
+            `torch.get_default_dtype()`, as in a true division.
+        mixed: partners and weights.
+        keep: entries that stay as they are; whether they are there is for `check_kept` to say.
+        path: name of the batch in messages.
+        done: what stands in the place of leaves that are mixed already, by their `id`.
+        how: mixes a leaf.
+
+    Raises:
+        InputError: labels are no part of the batch, a leaf cannot be mixed or has another number of rows.
+    """
+    own = {id(leaf) for leaf in leaves(labels)}
+    met = set()
+
+    def of_leaf(where: str, leaf: Any) -> Any:
+        if leaf is None:
+            return None
+        if done and id(leaf) in done:
+            return done[id(leaf)]
+        if isinstance(leaf, Tensor) and id(leaf) in own:
+            met.add(id(leaf))
+            if not (leaf.is_floating_point() or leaf.is_complex()):
+                leaf = leaf.to(torch.get_default_dtype())
+        elif not isinstance(leaf, Tensor):
+            raise InputError(f"{where} must be a tensor to be mixed, or named in keep=(...), got {shown(leaf)}")
+        elif not leaf.is_floating_point():
+            raise InputError(
+                f"{where} must be of a floating dtype to be mixed (convert it with .float(), mix a hidden layer by "
+                f"mixing_at, or name its key or its place in keep=(...)), got {leaf.dtype}"
+            )
+        return how(where, leaf, mixed)
+
+    result = map_leaves(of_leaf, path, batch, keep=keep)
+    if met != own:
+        raise InputError("labels_getter must return tensors that are in the batch itself, got others")
+    return result

@@ -7,9 +7,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch.utils.data import Dataset, Sampler
+from torch.utils.data import Dataset, Sampler, TensorDataset
 
-from cmixup.adapters.labels import LabelsGetter, Mix, check_getter, check_keep, collated, find_labels, mix_rows
+from cmixup.adapters.labels import (
+    LabelsGetter,
+    Mix,
+    check_getter,
+    check_keep,
+    check_kept,
+    collated,
+    find_labels,
+    mix_rows,
+    with_second_half,
+)
 from cmixup.adapters.streams import WorkerStreams, own_seed, stream
 from cmixup.distributed import distributed_place
 from cmixup.errors import InputError, check_count, check_flag, shown
@@ -18,7 +28,7 @@ from cmixup.sampling.bandwidth import Bandwidth
 from cmixup.sampling.inputs import Given, as_labels, to_numpy
 from cmixup.sampling.sampler import PartnerSampler
 from cmixup.sampling.space import LabelSpace
-from cmixup.tree import map_leaves
+from cmixup.tree import Entry, unbind
 
 
 class Pair(NamedTuple):
@@ -35,6 +45,9 @@ class PairDataset(Dataset[Any]):
         pairs = PairDataset(train, labels, bandwidth="auto", alpha=2.0, seed=0)
         loader = DataLoader(pairs, batch_sampler=PairBatchSampler(pairs, batch_size=64, seed=0), num_workers=4)
 
+    A loader that hands whole batches out, `DataLoader(pairs, sampler=PairBatchSampler(...), batch_size=None)`, gives
+    the same batches and puts rows together once, not twice.
+
     With `PairBatchSampler` everything random is drawn in the main process: the same for any number of workers. With a
     plain `DataLoader(pairs, batch_size=64, shuffle=True)` each worker draws from its own `WorkerStreams`.
 
@@ -47,7 +60,7 @@ class PairDataset(Dataset[Any]):
         seed: see `WorkerStreams`.
         space: how labels are compared.
         labels_getter: where the labels of a row are, see `find_labels`.
-        keep: keys of dictionaries whose entries stay those of the row itself.
+        keep: entries that stay those of the row itself: keys of dictionaries, or places from the top of a row.
         return_mix: whether a row is `(row, Mix)`, with the partner's index in the dataset.
 
     Attributes:
@@ -67,7 +80,7 @@ class PairDataset(Dataset[Any]):
         seed: int | None = None,
         space: LabelSpace | None = None,
         labels_getter: LabelsGetter = "default",
-        keep: tuple[str, ...] = (),
+        keep: tuple[Entry, ...] = (),
         return_mix: bool = False,
     ) -> None:
         try:
@@ -88,27 +101,66 @@ class PairDataset(Dataset[Any]):
     def __len__(self) -> int:
         return len(self.sampler)
 
-    def __getitem__(self, index: int | Pair) -> Any:
-        """Return a mixed row: of a `Pair`, or of an index with a partner and lambda drawn now."""
-        return self.__getitems__([index])[0]
+    def __getitem__(self, index: int | Pair | list[int | Pair]) -> Any:
+        """Return a mixed row: of a `Pair`, or of an index with a partner and lambda drawn now; of a list a batch.
+
+        A batch is what `default_collate` makes of the rows, put together and mixed at once.
+        """
+        if not isinstance(index, list):
+            return self.__getitems__([index])[0]
+        rows, partners, lam = self._drawn(index)
+        batch, _ = self._read(rows, partners)
+        if batch is None or self.keep:
+            return collated(self.__getitems__([Pair(*each) for each in zip(rows, partners, lam, strict=True)]))
+        mixed = self._mixed(batch, lam)
+        return [mixed, Mix(torch.tensor(partners), torch.tensor(lam))] if self.return_mix else mixed
 
     def __getitems__(self, indices: Sequence[int | Pair]) -> list[Any]:
         """Return the mixed rows of a batch, as `DataLoader` asks for them."""
-        if all(isinstance(index, Pair) for index in indices):
-            return [self._mixed(*index) for index in indices]  # type: ignore[misc]
+        if not indices:
+            return []
+        rows, partners, lam = self._drawn(indices)
+        batch, read = self._read(rows, partners)
+        own = read[: len(rows)]
+        if batch is None:
+            pairs = zip(own, read[len(rows) :], lam, strict=True)
+            found = [unbind(self._mixed(collated([a, b]), [w]), [a], keep=self.keep)[0] for a, b, w in pairs]
+        else:
+            found = unbind(self._mixed(batch, lam), own, keep=self.keep)
+        if not self.return_mix:
+            return found
+        drawn = zip(found, partners, lam, strict=True)
+        return [(row, Mix(torch.tensor(partner), torch.tensor(weight))) for row, partner, weight in drawn]
+
+    def _drawn(self, indices: Sequence[int | Pair]) -> tuple[list[int], list[int], list[float]]:
+        """Return rows, partners and lambdas of a batch: those of its `Pair`s, or drawn now."""
+        if set(map(type, indices)) == {Pair}:
+            return tuple(map(list, zip(*indices, strict=True)))  # type: ignore[return-value]
         rows = _row_numbers(indices, len(self))
         partners = self.sampler.draw(rows, self._streams["partners"])
-        lam = self.lam.sample(len(rows), self._streams["lam"]).tolist()
-        return [self._mixed(*each) for each in zip(rows.tolist(), partners.tolist(), lam, strict=True)]
+        return rows.tolist(), partners.tolist(), self.lam.sample(len(rows), self._streams["lam"]).tolist()
 
-    def _mixed(self, index: int, partner: int, lam: float) -> Any:
-        """Return row `index` mixed with row `partner`; a row is a batch of one until it is returned."""
-        own = self.dataset[index]
-        rows = collated([own, self.dataset[partner]])
-        both = Mix(torch.tensor([1, 0]), torch.tensor([lam, 1.0]))
-        mixed = mix_rows(rows, find_labels(rows, self.labels_getter), both, keep=self.keep, path="row")
-        first = map_leaves(lambda _, __, leaf: leaf[0], "row", own, mixed, keep=self.keep)
-        return (first, Mix(torch.tensor(partner), torch.tensor(lam))) if self.return_mix else first
+    def _read(self, rows: list[int], partners: list[int]) -> tuple[Any, list[Any]]:
+        """Return rows and then partners put together, or None where they differ in shape, and each as it was read."""
+        if type(self.dataset).__getitem__ is TensorDataset.__getitem__:  # tensors give a batch without reading rows
+            both = torch.tensor([*rows, *partners])
+            batch = [tensor[both] for tensor in self.dataset.tensors]
+            return batch, list(zip(*batch, strict=True)) if self.keep else [tuple(batch)]
+        order = [*rows, *partners]
+        order[::2], order[1::2] = rows, partners  # a dataset that draws reads its rows pair by pair
+        read = getattr(self.dataset, "__getitems__", lambda all_of_them: [self.dataset[k] for k in all_of_them])(order)
+        read = [*read[::2], *read[1::2]]
+        try:
+            return collated(read), read
+        except InputError:
+            return None, read
+
+    def _mixed(self, batch: Any, lam: list[float]) -> Any:
+        """Return the first half of a batch `(2 B, ...)` mixed with the second."""
+        check_kept(self.keep, batch)
+        labels, partner = find_labels(batch, self.labels_getter), torch.arange(len(lam)) + len(lam)
+        mixed = Mix(partner, torch.tensor(lam))
+        return mix_rows(batch, labels, mixed, keep=self.keep, path="row", how=with_second_half)
 
 
 class PairBatchSampler(Sampler[list[Pair]]):
@@ -125,6 +177,7 @@ class PairBatchSampler(Sampler[list[Pair]]):
         batch_size: rows a batch, 1 or more, on this rank.
         shuffle: whether the order of rows changes from epoch to epoch.
         drop_last: leave out a smaller last batch.
+        off_epoch: the epoch from which on rows come unmixed, as timm's; None for never.
         seed: a whole number; None draws one from torch's own generator, which several ranks would not share: refused.
         rank: of this process; by default that of torch.distributed.
         world: number of processes; by default that of torch.distributed.
@@ -140,6 +193,7 @@ class PairBatchSampler(Sampler[list[Pair]]):
         *,
         shuffle: bool = True,
         drop_last: bool = False,
+        off_epoch: int | None = None,
         seed: int | None = None,
         rank: int | None = None,
         world: int | None = None,
@@ -156,6 +210,7 @@ class PairBatchSampler(Sampler[list[Pair]]):
         self.pairs, self.shuffle = pairs, check_flag("shuffle", shuffle)
         self.drop_last = check_flag("drop_last", drop_last)
         self.batch_size = check_count("batch_size", batch_size, 1)
+        self.off_epoch = None if off_epoch is None else check_count("off_epoch", off_epoch)
         self.seed, self.epoch = own_seed(seed), 0
         if len(self) == 0:
             raise InputError(f"batch_size must leave a whole batch with drop_last, got {shown(batch_size)}")
@@ -175,12 +230,14 @@ class PairBatchSampler(Sampler[list[Pair]]):
         order = stream("order", self.seed, epoch).permutation(n) if self.shuffle else np.arange(n)
         partners = self.pairs.sampler.draw(order, stream("partners", self.seed, epoch))
         lam = self.pairs.lam.draw(np.array([len(order)]), stream("lam", self.seed, epoch))
+        if self.off_epoch is not None and epoch >= self.off_epoch:
+            partners, lam = order, np.ones_like(lam)
         mine = np.resize(np.arange(n), self._rows_a_rank() * self.world)[self.rank :: self.world]
         order, partners, lam = order[mine], partners[mine], lam[mine]
         for number in range(len(self)):
             part = slice(number * self.batch_size, (number + 1) * self.batch_size)
             columns = (order[part].tolist(), partners[part].tolist(), lam[part].tolist())
-            yield [Pair(*each) for each in zip(*columns, strict=True)]
+            yield list(map(Pair, *columns))
 
     def _rows_a_rank(self) -> int:
         return -(-len(self.pairs) // self.world)

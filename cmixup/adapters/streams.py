@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import zlib
+from typing import Any
 
 import numpy as np
 import torch
@@ -42,14 +44,14 @@ class WorkerStreams:
 
     def __init__(self, seed: int | None) -> None:
         self.seed = own_seed(seed)
-        self._rank = distributed_place()[0]  # a worker started by spawn cannot ask
+        self._place = distributed_place()  # a worker started by spawn cannot ask
         self._key: tuple[int, ...] | None = None
         self._generators: dict[str, np.random.Generator] = {}
 
     def __getitem__(self, name: str) -> np.random.Generator:
         """Return the generator of this name in this process."""
         worker = get_worker_info()
-        key: tuple[int, ...] = (self.seed, max(self._rank, distributed_place()[0]))
+        key: tuple[int, ...] = (self.seed, self.place[0])
         if worker is not None:
             key = (*key, worker.id, torch.initial_seed())
         if key != self._key:
@@ -57,3 +59,25 @@ class WorkerStreams:
         if name not in self._generators:
             self._generators[name] = stream(name, *key)
         return self._generators[name]
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Return the rank of this process, or of the one whose worker it is, and the number of ranks."""
+        return max(self._place, distributed_place())
+
+    def state(self) -> dict[str, Any]:
+        """Return the seed, and the generators of this process with their state."""
+        states = {name: generator.bit_generator.state for name, generator in self._generators.items()}
+        return {"seed": self.seed, "key": self._key, "generators": states}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from what `state` returned: on its rank where it was, on another with streams of its own from there."""
+        self.seed = state["seed"]
+        self._key, self._generators = (self.seed, self.place[0]), {}
+        for name, found in state["generators"].items():
+            generator = stream(name, *self._key)
+            if list(self._key) != list(state["key"]):
+                generator = stream(name, *self._key, zlib.crc32(json.dumps(found).encode()))
+            else:
+                generator.bit_generator.state = found
+            self._generators[name] = generator

@@ -79,6 +79,24 @@ def flat_labels(kind: type[Adapter]) -> None:
     check_batches(kind(x, y[:, 0], 8).epoch(), x, y[:, 0])
 
 
+def label_maps(kind: type[Adapter]) -> None:
+    """Labels of several axes, as depth or density maps are (MONAI #2872, #7813, #8137)."""
+    x, y = data(d=9)
+    maps = y.reshape(20, 1, 3, 3)
+    check_batches(kind(x, maps, 8, bandwidth=2.0).epoch(), x, maps)
+
+
+def labels_beside_bfloat16(kind: type[Adapter]) -> None:
+    """Labels that bfloat16 would round stay exact beside inputs of it (kornia #4657)."""
+    x, _ = data(dtype=torch.bfloat16)
+    y = torch.tensor([257.0, 999, 2049, 4097]).repeat(5)
+    for labels in (y, y.long()):
+        batches = kind(x, labels, 20, bandwidth=0.0).epoch()  # partners have equal labels
+        for mixed_x, mixed_y in batches:
+            assert mixed_y.dtype == torch.float32
+            assert torch.equal(mixed_y, y[mixed_x.float().argmax(1)])
+
+
 def whole_number_labels(kind: type[Adapter]) -> None:
     x, y = data()
     years = (y * 60).long()
@@ -194,12 +212,14 @@ OF_ANY_FORM = ("batches of 8", "batches of 19", "half", "several outputs", "flat
 #: Checks of many epochs or rows, and the adapters that the default suite makes them of.
 COSTLY = {"follows the kernel": ("Call", "ByHand"), "memory": ("Call", "ByHand")}
 CHECKS: dict[str, Check] = {
-    **{f"batches of {n}": of_batch_size(n) for n in (1, 2, 8, 19, 20, 32)},
+    **{f"batches of {n}": of_batch_size(n) for n in (1, 2, 3, 8, 19, 20, 32)},
     "float64": of_dtype(torch.float64, 1e-12),
     "half": of_dtype(torch.float16, 2e-3),
     "bfloat16": of_dtype(torch.bfloat16, 2e-2),
     "several outputs": several_outputs,
     "flat labels": flat_labels,
+    "label maps": label_maps,
+    "labels beside bfloat16": labels_beside_bfloat16,
     "whole-number labels": whole_number_labels,
     "really mixes": really_mixes,
     "follows the kernel": follows_the_kernel,

@@ -44,6 +44,11 @@ class Adapter(ABC):
     def epoch(self) -> Batches:
         """Return the mixed batches of one epoch."""
 
+    @property
+    def compared(self) -> Tensor:
+        """Return the labels as (N, d), or (N,) as they are."""
+        return self.y if self.y.ndim == 1 else self.y.flatten(1)
+
     def slices(self) -> list[slice]:
         return [slice(s, s + self.batch_size) for s in range(0, len(self.x), self.batch_size)]
 
@@ -92,6 +97,21 @@ class Getter(Call):
         return inputs, rest["y"]
 
 
+class Columns(Call):
+    """A list of categories and numbers, as tabular learners have it (fastai #2112)."""
+
+    own = False
+
+    def begin(self) -> None:
+        self.mixing = CMixup(self.bandwidth, 2.0, seed=self.seed, keep=((0, 0),))
+
+    def mixed(self, x: Tensor, y: Tensor) -> tuple[Any, Any]:
+        categories = torch.arange(len(x))
+        (same, numbers), labels = self.mixing([categories, x], y)
+        assert same is categories
+        return numbers, labels
+
+
 class Collate(Adapter):
     workers = True
 
@@ -112,7 +132,7 @@ class Plain(Collate):
     evaluates = False
 
     def begin(self) -> None:
-        pairs = PairDataset(TensorDataset(self.x, self.y), self.y, self.bandwidth, 2.0, seed=self.seed)
+        pairs = PairDataset(TensorDataset(self.x, self.y), self.compared, self.bandwidth, 2.0, seed=self.seed)
         self.loader = DataLoader(pairs, self.batch_size, **self.options)
 
     def epoch(self) -> Batches:
@@ -125,9 +145,20 @@ class Sampled(Plain):
     in_order = False
 
     def begin(self) -> None:
-        pairs = PairDataset(TensorDataset(self.x, self.y), self.y, self.bandwidth, 2.0)
+        pairs = PairDataset(TensorDataset(self.x, self.y), self.compared, self.bandwidth, 2.0)
         batches = PairBatchSampler(pairs, self.batch_size, seed=self.seed)
         self.loader = DataLoader(pairs, batch_sampler=batches, **self.options)
+
+
+class Whole(Sampled):
+    """PairDataset that hands whole batches out."""
+
+    own = False
+
+    def begin(self) -> None:
+        pairs = PairDataset(TensorDataset(self.x, self.y), self.compared, self.bandwidth, 2.0)
+        batches = PairBatchSampler(pairs, self.batch_size, seed=self.seed)
+        self.loader = DataLoader(pairs, sampler=batches, batch_size=None, **self.options)
 
 
 class Rows(Plain):
@@ -137,7 +168,7 @@ class Rows(Plain):
 
     def begin(self) -> None:
         rows = [{"image": x, "more": (x,), "target": y} for x, y in zip(self.x, self.y, strict=True)]
-        pairs = PairDataset(rows, self.y, self.bandwidth, 2.0, seed=self.seed)
+        pairs = PairDataset(rows, self.compared, self.bandwidth, 2.0, seed=self.seed)
         self.loader = DataLoader(pairs, self.batch_size, **self.options)
 
     def epoch(self) -> Batches:
@@ -181,7 +212,7 @@ class ByHand(Adapter):
 
     def begin(self) -> None:
         self.rng = torch.Generator().manual_seed(self.seed or 0)
-        self.sampler, self.lam = PartnerSampler(self.y, self.bandwidth), Beta(2.0)
+        self.sampler, self.lam = PartnerSampler(self.compared, self.bandwidth), Beta(2.0)
 
     def epoch(self) -> Batches:
         partners = self.sampler.epoch(self.rng)
@@ -196,5 +227,8 @@ class ByHand(Adapter):
 
 ADAPTERS: dict[str, type[Adapter]] = {
     kind.__name__: kind
-    for kind in (Call, Pair, Dictionary, Getter, Collate, Plain, Rows, Sampled, Hidden, ModelInput, ByHand)
+    for kind in (
+        *(Call, Pair, Dictionary, Getter, Columns, Collate),
+        *(Plain, Rows, Sampled, Whole, Hidden, ModelInput, ByHand),
+    )
 }

@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset, default_collate
 
 from cmixup import BatchPartnerSampler
 from tests.adapters.conformance import CHECKS, COSTLY, OF_ANY_FORM, WORKER_CHECKS
-from tests.adapters.kinds import ADAPTERS, Adapter, Batches, Call, Collate, Plain
+from tests.adapters.kinds import ADAPTERS, Adapter, Batches, Call, Collate, Columns, Hidden, Plain
 
 
 def cases() -> list[Any]:
@@ -82,7 +82,7 @@ class LabelsUnmixed(Buggy):
 
 
 class ClassesOnly(Buggy):
-    """Takes labels for classes, as timm's Mixup (MAE-pytorch #99 asks for floats)."""
+    """Takes labels for classes, as timm's Mixup (MAE-pytorch #99, vision #7731, #8427, autogluon #1730)."""
 
     def mixed(self, x: Tensor, y: Tensor) -> tuple[Any, Any]:
         j, lam = self.draws(y)
@@ -182,7 +182,7 @@ class AlsoInEvaluation(Buggy):
 
 
 class InPlace(Buggy):
-    """Writes into the batch it was given, as timm's Mixup."""
+    """Writes into the batch it was given, as timm's Mixup (YOLOX #275 changed labels so)."""
 
     def mixed(self, x: Tensor, y: Tensor) -> tuple[Any, Any]:
         found = super().mixed(x, y)
@@ -197,7 +197,7 @@ class DropsLast(Buggy):
 
 
 class Squeezes(Buggy):
-    """Loses the axis of a batch of one."""
+    """Loses the axis of a batch of one (BirdSet #274)."""
 
     def mixed(self, x: Tensor, y: Tensor) -> tuple[Any, Any]:
         found = super().mixed(x, y)
@@ -209,6 +209,58 @@ class FloatsAll(Buggy):
 
     def mixed(self, x: Tensor, y: Tensor) -> tuple[Any, Any]:
         return super().mixed(x.float(), y.float())
+
+
+class LabelsOfInputDtype(Buggy):
+    """Casts labels to the inputs' dtype (kornia #4657: 257 becomes 256)."""
+
+    def mixed(self, x: Tensor, y: Tensor) -> tuple[Any, Any]:
+        j, lam = self.draws(y.float())
+        y = y.to(x.dtype)
+        mixed_x = torch.lerp(x[j].float(), x.float(), lam[:, None]).to(x.dtype)
+        return mixed_x, torch.lerp(y[j].float(), y.float(), lam).to(y.dtype).float()
+
+
+class MisreadsThree(Buggy):
+    """Takes three labels for a triple (y_a, y_b, lam) (braindecode #1121, #1122, #449)."""
+
+    def mixed(self, x: Tensor, y: Tensor) -> tuple[Any, Any]:
+        mixed_x, mixed_y = super().mixed(x, y)
+        return mixed_x, torch.lerp(y[0], y[1], y[2]) if len(y) == 3 else mixed_y
+
+
+class HookWithoutReturn(Hidden):
+    """Mixes the hidden state in a hook that does not return it (ManifoldMixup PR #1)."""
+
+    def mixed(self, x: Tensor, y: Tensor) -> tuple[Any, Any]:
+        mixed = self.mixing.draw(y)
+
+        def hook(_: Any, __: Any, output: Tensor) -> None:
+            output = torch.lerp(output[mixed.partner], output, mixed.lam[:, None])
+
+        handle = self.net[1].register_forward_hook(hook)
+        found = self.net(x)
+        handle.remove()
+        return found, torch.lerp(y[mixed.partner], y, mixed.lam[:, None])
+
+
+class OneTensor(Columns):
+    """Takes a list of inputs for one tensor (fastai #2112 crashed in tabular learners)."""
+
+    def mixed(self, x: Tensor, y: Tensor) -> tuple[Any, Any]:
+        mixed = self.mixing.draw(y)
+        inputs = [torch.arange(len(x)), x]
+        return torch.lerp(inputs[mixed.partner], inputs, mixed.lam), y  # type: ignore[call-overload]
+
+
+class CutsMaps(Buggy):
+    """Pastes the partner's half into a label map where inputs are averaged (MONAI #8137, a release that changed it)."""
+
+    def mixed(self, x: Tensor, y: Tensor) -> tuple[Any, Any]:
+        j, lam = self.draws(y.flatten(1))
+        cut = y.clone()
+        cut[..., :1] = y[j][..., :1]
+        return torch.lerp(x[j], x, lam[:, None]), cut
 
 
 BUGS: list[tuple[type[Adapter], str]] = [
@@ -227,18 +279,25 @@ BUGS: list[tuple[type[Adapter], str]] = [
     (DropsLast, "batches of 8"),
     (Squeezes, "batches of 1"),
     (FloatsAll, "float64"),
+    (LabelsOfInputDtype, "labels beside bfloat16"),
+    (MisreadsThree, "batches of 3"),
+    (HookWithoutReturn, "batches of 8"),
+    (OneTensor, "batches of 8"),
+    (CutsMaps, "label maps"),
 ]
+#: What cannot be asked of `Buggy`, since a bug is what it lacks or adds.
+NOT_OF_BUGGY = {"evaluation", "whole-number labels", "labels beside bfloat16", "label maps"}
 
 
 @pytest.mark.parametrize(("bug", "check"), BUGS, ids=[f"{bug.__name__}-{check}" for bug, check in BUGS])
 def test_a_known_bug_fails(bug: type[Adapter], check: str) -> None:
-    with pytest.raises(AssertionError):
+    with pytest.raises(TypeError if bug is OneTensor else AssertionError):
         CHECKS[check](bug)
 
 
-@pytest.mark.parametrize("check", sorted({check for _, check in BUGS} - {"evaluation", "whole-number labels"}))
+@pytest.mark.parametrize("check", sorted({check for _, check in BUGS} - NOT_OF_BUGGY))
 def test_what_the_bugs_stand_on_passes(check: str) -> None:
-    """So it is the bug that fails. Evaluation is what `AlsoInEvaluation` lacks, whole numbers what `Truncates` adds."""
+    """So it is the bug that fails."""
     CHECKS[check](Buggy)
 
 

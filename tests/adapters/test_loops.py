@@ -1,0 +1,236 @@
+"""Training loops of other people: compiled steps, attention masks, checkpoints, ranks, mixing that stops."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, Dataset, TensorDataset, default_collate
+
+from cmixup import CMixup, InputError, PairBatchSampler, PairDataset, diagnose, mixing_at
+from cmixup.adapters import batch as batch_module
+from cmixup.adapters.pairs import Pair
+from tests.adapters.test_hidden import net, rows
+
+
+@pytest.mark.slow  # the import of the compiler alone takes seconds
+@pytest.mark.parametrize("where", ["input", "dictionary", "hidden"])
+@pytest.mark.parametrize("bandwidth", [0.7, "auto"])
+def test_a_compiled_step_mixes_as_the_same_step_does(where: str, bandwidth: Any) -> None:
+    model, (x, y) = net(), rows()
+
+    def step(mixing: CMixup) -> Tensor:
+        if where == "hidden":
+            with mixing_at(model, "1", mixing, y) as mixed_y:
+                return (model(x) - mixed_y).square().mean()
+        found = mixing({"x": x, "y": y}) if where == "dictionary" else mixing(x, y)
+        mixed_x, mixed_y = found.values() if isinstance(found, dict) else found
+        return (model(mixed_x) - mixed_y).square().mean()
+
+    compiled = torch.compile(step, backend="eager")
+    one, other = CMixup(bandwidth, seed=0), CMixup(bandwidth, seed=0)
+    losses = [(step(one).item(), compiled(other).item()) for _ in range(4)]
+    assert [a for a, _ in losses] == pytest.approx([b for _, b in losses])
+    assert len({a for a, _ in losses}) == 4
+
+
+def test_a_mask_is_the_one_of_row_or_partner() -> None:
+    x, y = torch.eye(6), torch.arange(6.0)
+    lengths = torch.tensor([1, 2, 3, 4, 5, 6])
+    used = torch.arange(6) < lengths[:, None]
+    model = nn.Sequential(nn.Identity())
+    for mask in (used, used.long(), torch.where(used, 0.0, -torch.inf)):
+        with mixing_at(model, "0", CMixup(10.0, seed=0, return_mix=True), y, mask=mask) as (_, found, (partner, _)):
+            model(x)
+        assert found.dtype == mask.dtype
+        longest = torch.maximum(lengths, lengths[partner])
+        assert torch.equal((found == mask[5, 0]).sum(1), longest)
+        assert not torch.equal(found, mask)
+    with mixing_at(model.eval(), "0", CMixup(10.0), y, mask=used) as (same_y, same):
+        assert same is used
+        assert same_y is y
+    with (
+        pytest.raises(InputError, match=r"mask must be a tensor of 6 rows .* got shape \(5, 6\)"),
+        mixing_at(model.train(), "0", CMixup(10.0), y, mask=used[:5]),
+    ):
+        pass
+
+
+class Encoder(nn.Module):
+    """Computes its own loss from labels and a mask, as models of Hugging Face do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Identity()
+
+    def forward(self, x: Tensor, mask: Tensor | None = None, labels: Tensor | None = None) -> Any:
+        return self.layer(x), mask, labels
+
+
+@pytest.mark.parametrize("layer", ["layer", None])
+def test_a_model_that_takes_labels_and_mask_by_keyword_sees_the_mixed_ones(layer: str | None) -> None:
+    x, y, mask = torch.eye(6), torch.arange(6), torch.eye(6, dtype=torch.long)
+    mixing, model = CMixup(10.0, seed=0), Encoder()
+    with mixing_at(model, layer, mixing, y, mask=mask) as (mixed_y, mixed_mask):
+        mixed_x, seen_mask, seen_y = model(x=x, mask=mask, labels=y)
+    assert seen_y is mixed_y
+    assert seen_mask is mixed_mask
+    torch.testing.assert_close(mixed_x @ y.float(), mixed_y)
+    assert torch.equal(model(x, mask, y)[2], y)  # the hooks are gone
+    with mixing_at(model, layer, mixing, y.float()) as mixed_y:  # mixed labels are not mixed twice
+        assert model(x, labels=mixed_y)[2] is mixed_y
+
+
+def test_an_autoencoder_is_given_its_input_as_it_is() -> None:
+    """Its input is its label: handed over in its place it would be mixed twice."""
+    x, model = torch.eye(6), Encoder()
+    with mixing_at(model, "layer", CMixup(10.0, seed=0), x) as mixed:
+        assert torch.equal(model(x)[0], mixed)
+
+
+@pytest.mark.parametrize("bandwidth", [0.5, "auto"])
+def test_a_resumed_mixing_draws_what_it_would_have_drawn(bandwidth: Any) -> None:
+    _, y = rows(60)
+    mixing = nn.ModuleDict({"mixing": CMixup(bandwidth, seed=0)})
+    for part in y.split(20)[:2]:
+        mixing["mixing"].draw(part)
+    file = io.BytesIO()
+    torch.save(mixing.state_dict(), file)
+    file.seek(0)
+    resumed = nn.ModuleDict({"mixing": CMixup(bandwidth, seed=5)})
+    resumed.load_state_dict(torch.load(file, weights_only=True))
+    for part in y.split(20) * 12:  # on past 512 labels, where "auto" is found for the last time
+        one, other = mixing["mixing"].draw(part), resumed["mixing"].draw(part)
+        assert torch.equal(one.partner, other.partner)
+        assert torch.equal(one.lam, other.lam)
+    assert resumed["mixing"].bandwidth == mixing["mixing"].bandwidth
+    with pytest.raises(InputError, match="state must be that of a CMixup, got tensor"):
+        CMixup().load_state_dict({"_extra_state": torch.zeros(3)})
+
+
+def test_a_rank_that_loads_the_state_of_another_draws_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, y = rows(20)
+    first = CMixup(0.5, seed=0)
+    first.draw(y)
+    state, on = first.state_dict(), first.draw(y).lam.tolist()
+    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.distributed, "get_rank", lambda: 1)
+    monkeypatch.setattr(torch.distributed, "get_world_size", lambda: 2)
+    second, fresh = CMixup(0.5, seed=0), CMixup(0.5, seed=0)
+    second.load_state_dict(state)
+    lams = [on, *(each.draw(y).lam.tolist() for each in (second, fresh))]
+    assert lams[0] != lams[1] != lams[2] != lams[0]
+
+
+def test_ranks_must_be_given_the_labels_of_a_bandwidth(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, y = rows(20)
+    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.distributed, "get_rank", lambda: 1)
+    monkeypatch.setattr(torch.distributed, "get_world_size", lambda: 2)
+    with pytest.raises(InputError, match="labels must be given, the same on each of 2 ranks"):
+        CMixup("auto", seed=0).draw(y)
+    CMixup("auto", seed=0, labels=y).draw(y)
+    CMixup(0.5, seed=0).draw(y)
+
+
+def test_names_that_are_no_entries_are_refused() -> None:
+    x, y = rows(6)
+    batch = {"x": x, "y": y, "ids": torch.arange(6)}
+    with pytest.raises(InputError, match="keep must name entries of the batch, got 'idz': did you mean 'ids'"):
+        CMixup(1.0, keep=("ids", "idz"))(batch)
+    with pytest.raises(InputError, match=r"keep must name .* got \(0, 2\): there are"):
+        CMixup(1.0, keep=((0, 2),))([x, x], y)
+    with pytest.raises(InputError, match="keep must name entries of the batch, got 'ids'"):
+        PairDataset([{"x": a, "y": b} for a, b in zip(x, y, strict=True)], y, 1.0, keep=("ids",))[0]
+    model = Encoder()
+    with (
+        pytest.raises(InputError, match="got 'masks': did you mean 'mask'"),
+        mixing_at(model, None, CMixup(1.0, keep=("masks",)), y),
+    ):
+        model(x, mask=x)
+
+
+def test_a_list_of_categories_and_numbers_is_mixed_in_its_numbers() -> None:
+    """The categories of a row stay its own, by their place in the batch (fastai #2112)."""
+    x, y = torch.eye(6), torch.arange(6.0)
+    categories = torch.arange(6)[:, None]
+    (same, mixed_x), mixed_y = CMixup(10.0, seed=0, keep=((0, 0),))([categories, x], y)
+    assert same is categories
+    torch.testing.assert_close(mixed_x @ y, mixed_y)
+    with pytest.raises(InputError, match=r"batch\[0\]\[0\] must be of a floating dtype .* place in keep"):
+        CMixup(10.0)([categories, x], y)
+    pairs = PairDataset(TensorDataset(categories, x, y), y, 10.0, labels_getter=lambda b: b[2], keep=((0,),))
+    own, mixed, label = pairs[Pair(2, 5, 0.25)]
+    assert own.tolist() == [2]
+    assert mixed.tolist() == [0, 0, 0.25, 0, 0, 0.75]
+    assert label == 0.25 * 2 + 0.75 * 5
+
+
+def test_mixing_stops_after_epochs_or_steps() -> None:
+    x, y = rows(8)
+    for mixing in (CMixup(1.0, seed=0, off_step=2), CMixup(1.0, seed=0, off_epoch=2)):
+        changed = []
+        for epoch in range(4):
+            mixing.set_epoch(epoch)
+            mixed_x, mixed_y = mixing(x, y.long())
+            changed.append(not torch.equal(mixed_x, x))
+            assert mixed_y.dtype == torch.float32
+        assert changed == [True, True, False, False]
+    pairs = PairDataset(TensorDataset(x, y), y, 1.0)
+    loader = DataLoader(pairs, batch_sampler=PairBatchSampler(pairs, 8, shuffle=False, seed=0, off_epoch=1))
+    assert [torch.equal(next(iter(loader))[0], x) for _ in range(3)] == [False, True, True]
+    with pytest.raises(InputError, match="off_epoch must be a whole number, 0 or more, got -1"):
+        CMixup(off_epoch=-1)
+
+
+class Ragged(Dataset):
+    """Rows of two lengths, which agree within a pair of the same parity."""
+
+    def __len__(self) -> int:
+        return 8
+
+    def __getitem__(self, i: int) -> dict[str, Any]:
+        return {"x": np.full(3 + i % 2, float(i)), "y": float(i), "more": (torch.eye(8)[i], [torch.tensor(i / 2)])}
+
+
+def test_a_batch_is_that_of_its_rows_one_by_one() -> None:
+    pairs = PairDataset(Ragged(), range(8), 100.0, seed=0)
+    same = [Pair(0, 2, 0.3), Pair(4, 6, 0.7), Pair(2, 2, 1.0)]
+    ragged = [*same, Pair(1, 3, 0.2)]
+    together, alone = pairs.__getitems__(ragged), [pairs[pair] for pair in ragged]
+    assert repr(together) == repr(alone)
+    assert type(together[0]["more"]) is tuple
+    whole = pairs[list(same)]
+    expected = default_collate([pairs[pair] for pair in same])
+    assert repr(whole) == repr(expected)
+    told = PairDataset(Ragged(), range(8), 100.0, return_mix=True)
+    assert repr(told[list(same)]) == repr(default_collate([told[pair] for pair in same]))
+    assert pairs.__getitems__([]) == []
+
+
+@pytest.mark.parametrize("keep", [(), ((0,),)])
+def test_a_loader_may_hand_batches_out_whole(keep: Any) -> None:
+    x, y = rows(20)
+    pairs = PairDataset(TensorDataset(x, y), y, "auto", keep=keep)
+    one = DataLoader(pairs, batch_sampler=PairBatchSampler(pairs, 8, seed=0))
+    other = DataLoader(pairs, sampler=PairBatchSampler(pairs, 8, seed=0), batch_size=None)
+    for whole, parts in zip(other, one, strict=True):
+        assert type(whole) is type(parts)
+        assert all(torch.equal(a, b) and a.dtype == b.dtype for a, b in zip(whole, parts, strict=True))
+
+
+def test_large_batches_follow_the_same_law(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One sampler for the whole batch draws by the same probabilities as weights of every row."""
+    y = torch.rand(600, 1, generator=torch.Generator().manual_seed(0))
+    report = diagnose(y, 0.1)
+    gaps = []
+    for least in (512, 10**6):
+        monkeypatch.setattr(batch_module, "LARGE_BATCH", least)
+        mixing = CMixup(0.1, seed=0)
+        gaps.append(np.mean([float((y[mixing.draw(y).partner] - y).abs().mean()) for _ in range(20)]))
+    assert gaps == pytest.approx([report.pair_gap] * 2, rel=0.02)
+    assert gaps[0] != gaps[1]

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from cmixup.errors import InputError, check_choice
 from cmixup.files import write_atomically
-from scripts.bench.sampling_report import figures as sampling_figures
+from scripts.bench.sampling import figures as sampling_figures
 from scripts.claims.check import Verdict, check_all, intervals
 from scripts.claims.evidence import Evidence
 from scripts.claims.map import map_lines, short_lines
@@ -47,8 +47,7 @@ from scripts.report.sweep import sweep_page
 from scripts.report.sweep_figure import draw_panels, draw_sweeps
 from scripts.report.table_figure import table_figure
 from scripts.study import page as study
-from scripts.theory import figures as theory_figures
-from scripts.theory.page import render as theory_page
+from scripts.theory import page as theory
 
 README = RESULTS.parent / "README.md"
 KEYS = {
@@ -66,7 +65,7 @@ def render_texts(records: pd.DataFrame) -> dict[str, str]:
     for experiment, preset, table in shown_tables(records):
         for suffix, text in ((".md", table_page(table)), (".csv", to_table_csv(table)), (".tex", to_latex(table))):
             texts[f"tables/{experiment.name}_{preset}{suffix}"] = text
-    return texts | spurious_tables() | paired_tables() | sweep_tables() | theory_page() | study.texts()
+    return texts | spurious_tables() | paired_tables() | sweep_tables() | theory.render() | study.texts()
 
 
 def sweep_tables() -> dict[str, str]:
@@ -124,7 +123,7 @@ def render_figures(records: pd.DataFrame, curves: Sequence[Curve]) -> dict[str, 
     figures = {f"figures/{name}.png": figure for name, figure in found.items()}
     measured = sampling_figures(read_csv(RESULTS / "benchmarks" / "sampling.csv"))
     figures |= {f"benchmarks/{name}": figure for name, figure in measured.items()}
-    return figures | invariance.figures() | task_errors.figures() | theory_figures.figures() | study.figures()
+    return figures | invariance.figures() | task_errors.figures() | theory.figures() | study.figures()
 
 
 def stale_files(records: pd.DataFrame, root: Path = RESULTS.parent) -> list[str]:

@@ -14,9 +14,8 @@ from cmixup.errors import InputError
 from scripts.driver.words import Words
 from scripts.measure.load_run import RESULTS_KEY, results_of, write
 from scripts.records.records import to_csv
-from scripts.theory.figures import figures
 from scripts.theory.numbers import COLUMNS, FILE, settings
-from scripts.theory.page import render
+from scripts.theory.page import figures, render
 
 KEYS = {"seeds": "a count, list or range; default 20", "results": RESULTS_KEY}
 

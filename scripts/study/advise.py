@@ -11,11 +11,19 @@ from cmixup.errors import InputError
 from scripts.driver.compose import compose_train, override
 from scripts.driver.job import plan
 from scripts.records.tables import interval_text
-from scripts.study.effects import over_tables
 from scripts.study.evidence import settings
 from scripts.study.protocols import load_protocol1, load_protocol2
 from scripts.study.published import read
-from scripts.study.verdicts import EQUAL, GAINS, LOSES, UNTOLD, changes, counts, errors_of
+from scripts.study.verdicts import (
+    EQUAL,
+    GAINS,
+    LOSES,
+    UNTOLD,
+    changes,
+    counts,
+    errors_of,
+    over_tables,
+)
 
 
 def advise(table: str, target: str, options: Sequence[str] = ()) -> str:

@@ -30,11 +30,10 @@ from scripts.records.experiment import RESULTS
 from scripts.records.published import published_reports
 from scripts.records.scores import verify_scores
 from scripts.study.cell import train_runs
-from scripts.study.effects import BASE
 from scripts.study.entry import ENTRIES, entered
 from scripts.study.protocols import Protocol2
 from scripts.study.published import copy, done, experiment_of, key_of, key_of_record, numbers_of, read
-from scripts.study.rules import Run, StudyCell
+from scripts.study.rules import BASE, Run, StudyCell
 from scripts.study.verdicts import verdict
 from scripts.study.work import train_missing
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from scripts.records.experiment import RESULTS
 from scripts.records.tables import interval_text, markdown_rows
-from scripts.study.effects import BASE, over_tables
 from scripts.study.evidence import Record, Setting, seconds
 from scripts.study.protocols import Protocol2
 from scripts.study.published import read
-from scripts.study.verdicts import VERDICTS, counts, verdict
+from scripts.study.rules import BASE
+from scripts.study.verdicts import VERDICTS, counts, over_tables, verdict
 
 NAME = "random"  # the setting in which methods are tried first, on the lite tables
 NONE = "None is published yet."

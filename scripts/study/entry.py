@@ -29,8 +29,8 @@ from cmixup.seeding import Streams
 from datasets.common.fetch import sha256_of
 from scripts.driver.compose import CONFIG_DIR, names, part_file
 from scripts.driver.words import near
-from scripts.study.effects import BASE
 from scripts.study.protocols import PATH, Protocol2
+from scripts.study.rules import BASE
 
 ENTRIES = CONFIG_DIR.parent / "examples" / "entries"
 HAS = "must have batch(x, y, rng) or one class that is a cmixup.methods.base.Method"

@@ -16,10 +16,9 @@ import numpy as np
 from scripts.driver.predictions import Scored, read_cells
 from scripts.records.experiment import RESULTS
 from scripts.records.published import cell_name, predictions_file
-from scripts.study.effects import BASE
 from scripts.study.protocols import SEA_LEVEL, WEIGHTS, Protocol2, load_protocol2, load_rules
 from scripts.study.published import experiment_of, read
-from scripts.study.rules import Condition
+from scripts.study.rules import BASE, Condition
 from scripts.study.score import scores
 from scripts.study.verdicts import OVERLAP, Change, Errors, changes, errors_of, is_erm
 

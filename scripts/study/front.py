@@ -8,11 +8,18 @@ from matplotlib.figure import Figure
 
 from scripts.claims.check import joined
 from scripts.report.effect_figures import draw_ordered
-from scripts.study.effects import over_tables
 from scripts.study.evidence import Setting
 from scripts.study.protocols import Protocol2, load_protocol1
 from scripts.study.published import read
-from scripts.study.verdicts import EQUAL, GAINS, LOSES, UNTOLD, VERDICTS, counts
+from scripts.study.verdicts import (
+    EQUAL,
+    GAINS,
+    LOSES,
+    UNTOLD,
+    VERDICTS,
+    counts,
+    over_tables,
+)
 
 METHOD = "cmixup"
 PICTURE = "front.png"

@@ -7,10 +7,19 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from scripts.records.tables import interval_text
-from scripts.study.effects import BASE, over_tables, sign_test
 from scripts.study.evidence import Record, Setting
 from scripts.study.protocols import Protocol2
-from scripts.study.verdicts import GAINS, LOSES, OVERLAP, VERDICTS, chosen_erm, counts
+from scripts.study.rules import BASE
+from scripts.study.verdicts import (
+    GAINS,
+    LOSES,
+    OVERLAP,
+    VERDICTS,
+    chosen_erm,
+    counts,
+    over_tables,
+    sign_text,
+)
 
 NOTHING = "nothing is trained yet"
 SEEN = (1, 5)  # percent of ERM's error
@@ -128,12 +137,10 @@ def beside(setting: Setting, names: tuple[str, str], title: Callable[[str], str]
     each = setting.changes(one, base=other)
     if len(each) < 2:
         return f"{setting.title}: {NOTHING}"
-    values = [change.interval.mean for change in each.values()]
-    below, n, p = sign_test(values)
+    median = np.median([change.interval.mean for change in each.values()])
     return (
         f"{setting.title} ({setting.progress}): {title(one)} against {title(other)} "
-        f"{interval_text(over_tables(each), 1)} %, median {np.median(values):+.1f}, below 0 on {below} of {n} "
-        f"(p {p:.2g})"
+        f"{interval_text(over_tables(each), 1)} %, median {median:+.1f}, below 0 on {sign_text(each)}"
     )
 
 

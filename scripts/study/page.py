@@ -15,20 +15,11 @@ from scripts.records.stats import Interval
 from scripts.records.tables import interval_text, markdown_rows
 from scripts.report.effect_figures import draw_costs, draw_forest, draw_wins
 from scripts.study import entries, front
-from scripts.study.effects import (
-    BASE,
-    against_erm,
-    critical_difference,
-    friedman,
-    mean_ranks,
-    over_tables,
-    sign_test,
-)
 from scripts.study.evidence import ENSEMBLES, Setting, seconds, settings
 from scripts.study.objections import came_out
 from scripts.study.protocols import COMMITS, SEA_LEVEL, SMALL, Protocol2, load_protocol1, load_protocol2, load_rules
 from scripts.study.published import FOLDER, read
-from scripts.study.rules import Rules
+from scripts.study.rules import BASE, Rules
 from scripts.study.verdicts import (
     EQUAL,
     GAINS,
@@ -36,10 +27,16 @@ from scripts.study.verdicts import (
     UNTOLD,
     VERDICTS,
     Change,
+    against_erm,
     changes,
     chosen_erm,
     counts,
+    critical_difference,
     errors_of,
+    friedman,
+    mean_ranks,
+    over_tables,
+    sign_text,
     win_rates,
 )
 
@@ -185,9 +182,8 @@ def section(setting: Setting, rules: Protocol2) -> str:
 
 def row(each: Mapping[str, Change], rules: Protocol2) -> list[str]:
     """Return the four counts, the mean over tables, and on how many tables the effect is below 0."""
-    below, n, p = sign_test([change.interval.mean for change in each.values()])
     told = map(str, counts(each, rules.level, rules.equal).values())
-    return [*told, interval_text(over_tables(each), 1), f"{below} of {n} (p {p:.2g})"]
+    return [*told, interval_text(over_tables(each), 1), sign_text(each)]
 
 
 def forest(setting: Setting, rules: Protocol2) -> Figure:
@@ -255,11 +251,10 @@ def level_table(found: Sequence[Setting]) -> list[str]:
     body = []
     for setting in found:
         for model in (m for m in TITLES if any(r["method"] == m for r in setting.others)):
-            values = [change.interval.mean for change in setting.changes(model).values()]
-            below, n, p = sign_test(values)
-            low, median, high = np.quantile(values, [0.25, 0.5, 0.75])
-            body.append([heading(setting), title(model), f"{median:+.1f}",
-                         f"{low:+.1f} to {high:+.1f}", f"{below} of {n} (p {p:.2g})"])  # fmt: skip
+            each = setting.changes(model)
+            low, median, high = np.quantile([change.interval.mean for change in each.values()], [0.25, 0.5, 0.75])
+            quartiles = f"{low:+.1f} to {high:+.1f}"
+            body.append([heading(setting), title(model), f"{median:+.1f}", quartiles, sign_text(each)])
     head = ["", "model", "median against ERM, %", "quartiles", "below ERM (sign test)"]
     return markdown_rows(head, body) if body else []
 
@@ -274,8 +269,7 @@ def ensemble_table(found: Sequence[Setting], rules: Protocol2) -> list[str]:
                 continue
             control = f"ERM x {sum(map(len, members.values()))}"
             against = setting.changes(name, base=control) if name != control else {}
-            below, n, p = sign_test([change.interval.mean for change in against.values()])
-            own = [four(against, rules), interval_text(over_tables(against), 1), f"{below} of {n} (p {p:.2g})"]
+            own = [four(against, rules), interval_text(over_tables(against), 1), sign_text(against)]
             body.append([heading(setting), name, four(each, rules),
                          interval_text(over_tables(each), 1), *(own if against else ["—"] * 3)])  # fmt: skip
     head = ["", "networks", "against one ERM", "mean, %", "against as many of ERM", "mean, %", "below 0 (sign test)"]

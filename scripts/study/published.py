@@ -29,9 +29,8 @@ from scripts.records.published import (
     write_reports,
 )
 from scripts.study.cell import PARTS, Asked, Ended
-from scripts.study.effects import BASE
 from scripts.study.protocols import RULES, WEIGHTS, Protocol2
-from scripts.study.rules import Rules, Run
+from scripts.study.rules import BASE, Rules, Run
 
 FOLDER = RESULTS / "study"
 NRMSE = "nrmse"

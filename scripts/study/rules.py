@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from cmixup.errors import InputError
 from scripts.driver.compose import override
 
+BASE = "erm"  # what all methods stand beside
 TRAIN_SHARE, HELD_SHARE = 0.6, 0.2  # of own tables; validation and test have as much each
 
 

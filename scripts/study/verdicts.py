@@ -1,7 +1,8 @@
 """What protocol 2 says of a method on a table: it gains, it loses, it makes no difference of 1 %, or it cannot be told.
 
-A split counts once: the errors of its sets of initial weights are averaged, and splits of the same rows overlap, which
-the correction of Nadeau and Bengio (2003) allows for.
+The tests behind that are over the splits of a table, and over tables. A split counts once: the errors of its sets of
+initial weights are averaged, and splits of the same rows overlap, which the correction of Nadeau and Bengio (2003)
+allows for.
 """
 
 from __future__ import annotations
@@ -13,13 +14,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import stdtr, stdtrit
+from scipy.special import bdtr, fdtrc, stdtr, stdtrit
 
 from cmixup.errors import InputError
 from scripts.records.stats import Interval, clustered, paired
 from scripts.records.tables import interval_text
-from scripts.study.effects import BASE, holm, overlapping, t_test
-from scripts.study.rules import HELD_SHARE, TRAIN_SHARE
+from scripts.study.rules import BASE, HELD_SHARE, TRAIN_SHARE
 
 GAINS, LOSES, EQUAL, UNTOLD = "gains", "loses", "no difference", "cannot be told"
 VERDICTS = (GAINS, LOSES, EQUAL, UNTOLD)
@@ -71,6 +71,32 @@ def standard_error(interval: Interval) -> float:
     return (interval.high - interval.low) / 2 / float(stdtrit(interval.n - 1, 0.975))
 
 
+def t_test(interval: Interval) -> float:
+    """Return the two-sided p value of the t test that a 95 % t interval belongs to."""
+    if (error := standard_error(interval)) == 0:
+        return 1.0 if interval.mean == 0 else 0.0
+    return float(2 * stdtr(interval.n - 1, -abs(interval.mean / error)))
+
+
+def overlapping(interval: Interval, overlap: float) -> Interval:
+    """Return an interval over n splits of the same rows after the correction of Nadeau and Bengio (2003).
+
+    Their variance of the mean is `(1 / n + overlap) s^2` for `s^2 / n`, with `overlap` test rows for each training row.
+    """
+    half = (interval.high - interval.low) / 2 * math.sqrt(1 + interval.n * overlap)
+    return replace(interval, low=interval.mean - half, high=interval.mean + half)
+
+
+def holm(p: Sequence[float]) -> list[float]:
+    """Return p values after Holm's step-down correction (1979), in the order given."""
+    order = np.argsort(p, kind="stable")
+    found, largest = [0.0] * len(p), 0.0
+    for place, k in enumerate(order):
+        largest = max(largest, min(1.0, (len(p) - place) * p[k]))
+        found[k] = largest
+    return found
+
+
 def errors_of(records: Iterable[Mapping[str, Any]], condition: str, score: str = "test") -> Errors:
     """Return the errors of one setting by table, method and split, each the mean over initial weights.
 
@@ -107,7 +133,7 @@ def changes(errors: Errors, method: str, overlap: float = OVERLAP) -> dict[str, 
     for table, methods in errors.items():
         if not {method, BASE} <= methods.keys():
             continue
-        whole = float(np.mean(list(methods[BASE].values())))
+        whole = mean_error(methods[BASE])
         ours, base = ({s: 100 * v / whole for s, v in methods[name].items()} for name in (method, BASE))
         if (interval := paired(ours, base)) is not None:
             interval = overlapping(interval, overlap)
@@ -121,6 +147,22 @@ def counts(each: Mapping[str, Change], level: float, equal: float) -> dict[str, 
     """Return how many tables have each verdict."""
     found = Counter(change.verdict(level, equal) for change in each.values())
     return {verdict: found[verdict] for verdict in VERDICTS}
+
+
+def sign_test(differences: Sequence[float]) -> tuple[int, int, float]:
+    """Return how many differences are below 0, of how many that are not 0, and the two-sided binomial p value."""
+    below, n = sum(d < 0 for d in differences), sum(d != 0 for d in differences)
+    return below, n, min(1.0, 2 * float(bdtr(min(below, n - below), n, 0.5))) if n else 1.0
+
+
+def sign_text(each: Mapping[str, Change]) -> str:
+    """Return on how many tables the change is below 0, of how many, with the p value of the sign test."""
+    return "{} of {} (p {:.2g})".format(*sign_test([change.interval.mean for change in each.values()]))
+
+
+def over_tables(each: Mapping[str, Change]) -> Interval | None:
+    """Return the mean change over tables and its interval, which counts tables, not splits; None for fewer than two."""
+    return clustered([change.interval.mean for change in each.values()], list(each)) if each else None
 
 
 def chosen_erm(records: Sequence[Mapping[str, Any]], condition: str, method: str) -> tuple[int, int]:
@@ -141,7 +183,7 @@ def win_rates(errors: Errors, methods: Sequence[str]) -> dict[tuple[str, str], f
     for one in methods:
         for other in methods:
             both = [each for each in errors.values() if {one, other} <= each.keys()]
-            means = [[float(np.mean(list(each[m].values()))) for m in (one, other)] for each in both]
+            means = [[mean_error(each[m]) for m in (one, other)] for each in both]
             if one != other and means:
                 found[one, other] = float(np.mean([0.5 * (a == b) + (a < b) for a, b in means]))
     return found
@@ -151,8 +193,63 @@ def ranking(errors: Errors, method: str) -> list[tuple[str, float]]:
     """Return the methods that have all tables of one of them, with their mean errors over these, the best first."""
     tables = [methods for methods in errors.values() if method in methods]
     names = sorted(name for name in set().union(*tables) if all(name in methods for methods in tables))
-    means = {name: float(np.mean([np.mean(list(methods[name].values())) for methods in tables])) for name in names}
+    means = {name: float(np.mean([mean_error(methods[name]) for methods in tables])) for name in names}
     return sorted(means.items(), key=lambda pair: pair[1])
+
+
+def mean_error(by_seed: Mapping[int, float]) -> float:
+    """Return the mean test error over seeds."""
+    return float(np.mean(list(by_seed.values())))
+
+
+def mean_ranks(errors: Errors, methods: Sequence[str]) -> tuple[dict[str, float], int]:
+    """Return each method's mean rank by mean error (1 is best, ties share), and over how many tables that have all."""
+    from scipy.stats import rankdata  # slow to import
+
+    whole = [table for table in errors.values() if all(method in table for method in methods)]
+    if not whole:
+        return {}, 0
+    ranks = rankdata([[mean_error(table[method]) for method in methods] for table in whole], axis=1)
+    return dict(zip(methods, ranks.mean(axis=0).tolist(), strict=True)), len(whole)
+
+
+def friedman(ranks: Mapping[str, float], tables: int) -> float:
+    """Return the p value of Friedman's test in the form of Iman and Davenport (1980), for mean ranks over tables."""
+    k = len(ranks)
+    chi = 12 * tables / (k * (k + 1)) * (sum(rank**2 for rank in ranks.values()) - k * (k + 1) ** 2 / 4)
+    if tables * (k - 1) - chi <= 0:
+        return 0.0
+    statistic = (tables - 1) * chi / (tables * (k - 1) - chi)
+    return float(fdtrc(k - 1, (k - 1) * (tables - 1), statistic))
+
+
+def critical_difference(methods: int, tables: int, level: float) -> float:
+    """Return how far apart two mean ranks must lie to differ by Nemenyi's test (Demsar 2006, Section 3.2.2)."""
+    from scipy.stats import studentized_range  # slow to import
+
+    q = float(studentized_range.ppf(1 - level, methods, np.inf)) / math.sqrt(2)
+    return q * math.sqrt(methods * (methods + 1) / (6 * tables))
+
+
+def wilcoxon(differences: Sequence[float]) -> float:
+    """Return the two-sided p value of the signed-rank test (zeros left out), exact without ties up to 50 values.
+
+    Otherwise the normal approximation with the corrections for ties and for continuity is used.
+    """
+    from scipy.stats import wilcoxon as signed_ranks  # slow to import
+
+    values = [d for d in differences if d != 0]
+    exact = len(values) <= 50 and len({abs(d) for d in values}) == len(values)
+    method = "exact" if exact else "approx"
+    return float(signed_ranks(values, method=method, correction=True).pvalue) if values else 1.0
+
+
+def against_erm(errors: Errors, methods: Sequence[str]) -> dict[str, float]:
+    """Return the p value of each method against ERM over tables, Wilcoxon's after Holm's correction."""
+    others = [method for method in methods if method != BASE]
+    both = [[each for each in errors.values() if {method, BASE} <= each.keys()] for method in others]
+    p = [wilcoxon([mean_error(e[m]) - mean_error(e[BASE]) for e in own]) for m, own in zip(others, both, strict=True)]
+    return dict(zip(others, holm(p), strict=True))
 
 
 def verdict(records: Sequence[Mapping[str, Any]], condition: str, method: str, level: float, equal: float) -> str:
@@ -181,13 +278,13 @@ def verdict(records: Sequence[Mapping[str, Any]], condition: str, method: str, l
         for table, change in each.items()
     )
     means = ", ".join(f"{name} {mean:.4f}" for name, mean in order)
-    over = clustered([change.interval.mean for change in each.values()], list(each))
+    over = interval_text(over_tables(each), 1)
     return (
         f"Test error minus ERM's, in % of ERM's, with 95 % intervals over splits:\n{tables}"
         f"Verdict on {method}, setting {condition}, {len(each)} tables: {place} of {len(order)} by mean error\n"
         f"({means}).\n"
         f"Against ERM it gains on {found[GAINS]}, loses on {found[LOSES]}, makes no difference of {equal:g} % on "
-        f"{found[EQUAL]}, and cannot be told on {found[UNTOLD]};\nmean over tables {interval_text(over, 1)} %."
+        f"{found[EQUAL]}, and cannot be told on {found[UNTOLD]};\nmean over tables {over} %."
         f"\nWhat {POWER:.0%} of such studies would have seen, before Holm's correction: {seen[1]:.1f} % in the median "
         f"table\n(quartiles {seen[0]:.1f} and {seen[2]:.1f}).\nTuning chose ERM itself on {erm} of {splits} splits."
     )

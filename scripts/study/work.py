@@ -16,10 +16,9 @@ from scripts.driver.job import plan
 from scripts.driver.locks import LOCKS, alone
 from scripts.plan.schedule import Item, train
 from scripts.study.cell import check_packages, fit_cell, train_cell
-from scripts.study.effects import BASE
 from scripts.study.protocols import Protocol2, SeaLevel
 from scripts.study.published import check_rows, done, known_runs, to_runs, write
-from scripts.study.rules import StudyCell
+from scripts.study.rules import BASE, StudyCell
 
 
 def cost(cell: StudyCell, rules: Protocol2) -> float:

@@ -1,15 +1,23 @@
-"""The parts of the page results/theory.md that come from numbers; its prose stands in the page."""
+"""The parts of the page results/theory.md that come from numbers, and its figures; its prose stands in the page.
+
+Figures show what is measured over N, p and C-Mixup's bandwidth, mean and 95 % interval over seeds.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from scripts.claims.prose import splice
 from scripts.records.experiment import RESULTS
+from scripts.records.stats import clustered
 from scripts.records.tables import interval_text, markdown_rows, mean_text
+from scripts.report.figures import legend_below
 from scripts.theory.numbers import (
     BASE,
     COMPARED,
@@ -28,6 +36,17 @@ from scripts.theory.numbers import (
 )
 
 PAGE = "theory.md"
+#: Colour and marker of each method.
+LOOKS = {
+    "erm": ("grey", "s"), "mixup": ("C0", "^"), "feature_1": ("C2", "v"), "feature_0.1": ("C1", "d"),
+    "cmixup": ("C3", "o"), "erm_one_domain": ("black", "P"),
+}  # fmt: skip
+#: What a theorem's figure shows, a row each: the first of its quantities.
+LABELS = {
+    1: ("test MSE, estimated theta", "test MSE, true theta"),
+    2: ("MSE on new tasks, estimated theta", "MSE on new tasks, true theta"),
+    3: ("MSE in the test domain", "||theta_hat - theta||²", "rows with their true partner"),
+}
 
 
 def median_text(values: Mapping[int, float]) -> str:
@@ -124,3 +143,75 @@ def render(results: Path = RESULTS) -> dict[str, str]:
     numbers = read(results)
     page = results / PAGE if (results / PAGE).is_file() else RESULTS / PAGE
     return {PAGE: splice(page.read_text(), parts(numbers))} if numbers else {}
+
+
+def points(numbers: Numbers, theorem: int, axis: str, method: str, q: Quantity) -> dict[float, dict[int, float]]:
+    """Return the values by seed at every place of an axis: "N", "p" or "bandwidth" (C-Mixup's alone)."""
+    found = {
+        float(getattr(at.simulation, axis.lower())): numbers.values(at, method, q.metric, q.theta)
+        for at in swept(theorem, axis)
+    }
+    return {place: values for place, values in found.items() if values}
+
+
+def interval(values: Mapping[int, float]) -> tuple[float, float]:
+    """Return the mean and half the width of its 95 % t interval over seeds, 0 for one seed."""
+    found = clustered(list(values.values()), list(values))
+    mean = float(np.mean(list(values.values())))
+    return mean, (found.high - found.mean if found else 0.0)
+
+
+def figure(numbers: Numbers, theorem: int) -> Figure:
+    """Draw a theorem's figure: a row a quantity, columns over N, p and the bandwidth."""
+    labels = LABELS[theorem]
+    drawn = Figure(figsize=(13, 3.3 * len(labels)))
+    rows = drawn.subplots(len(labels), 3, squeeze=False)
+    for axes, label, q in zip(rows, labels, QUANTITIES[theorem], strict=False):
+        for axis, name in zip(axes, ("N", "p", "bandwidth"), strict=True):
+            if name != "bandwidth":
+                axis.set_xscale("log")
+            for method in methods_of(theorem):
+                _line(axis, numbers, (theorem, name), method, q)
+            axis.set_xlabel(_xlabel(theorem, name))
+            axis.set_ylabel(label)
+            axis.grid(alpha=0.3)
+            if q.metric != "pairing_rate":
+                axis.set_ylim(bottom=0)
+    handles, methods = drawn.axes[0].get_legend_handles_labels()
+    drawn.suptitle(f"Theorem {theorem}: mean and 95 % t interval over seeds", fontsize=11)
+    legend_below(drawn, dict(zip(methods, handles, strict=True)))
+    return drawn
+
+
+def _line(axis: Any, numbers: Numbers, where: tuple[int, str], method: str, q: Quantity) -> None:
+    """Draw a method's line; over the bandwidth, whose values stand side by side, all but C-Mixup are levels."""
+    theorem, name = where
+    (colour, marker), shown = LOOKS[method], title(theorem, method)
+    if name == "bandwidth" and method != "cmixup":
+        level = numbers.values(base(theorem), method, q.metric, q.theta)
+        if level:
+            axis.axhline(interval(level)[0], color=colour, linestyle="--", linewidth=1.2, label=shown)
+        return
+    found = points(numbers, theorem, name, method, q)
+    if not found:
+        return
+    means = [interval(values) for values in found.values()]
+    x = list(range(len(found))) if name == "bandwidth" else list(found)
+    axis.errorbar(x, [m for m, _ in means], yerr=[h for _, h in means], color=colour, marker=marker,
+                  markersize=5, capsize=3, label=shown, clip_on=False)  # fmt: skip
+    axis.set_xticks(x, ["inf" if at == math.inf else f"{at:.3g}" if at < 1 else f"{at:g}" for at in found], fontsize=8)
+    axis.minorticks_off()
+
+
+def _xlabel(theorem: int, name: str) -> str:
+    if name == "bandwidth":
+        return "C-Mixup's bandwidth" + (" / median nearest other label" if theorem == 3 else " (label units)")
+    if name == "N":
+        return {1: "N", 2: "rows of all training tasks", 3: "n, rows of a domain"}[theorem]
+    return "p = p1 + p2" if theorem == 3 else "p"
+
+
+def figures(results: Path = RESULTS) -> dict[str, Figure]:
+    """Return a figure a theorem from `results/theory.csv`, by its path below `results`; none without it."""
+    numbers = read(results)
+    return {f"figures/theory_{theorem}.png": figure(numbers, theorem) for theorem in BASE} if numbers else {}

@@ -8,7 +8,7 @@ import pytest
 
 from scripts.bench import clock
 from scripts.bench.__main__ import main
-from scripts.bench.sampling_report import as_csv, figures, report
+from scripts.bench.sampling import as_csv, figures, report
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv
 from tests.attacks.pictures import faults_of

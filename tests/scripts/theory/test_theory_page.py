@@ -13,9 +13,8 @@ from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv
 from scripts.records.stats import Interval
 from scripts.theory import numbers as theory
-from scripts.theory.figures import figure, figures, points
 from scripts.theory.numbers import BASE, COLUMNS, QUANTITIES, THIRD, Numbers, base, settings, standing, swept
-from scripts.theory.page import PAGE, ordering_rows, render
+from scripts.theory.page import PAGE, figure, figures, ordering_rows, points, render
 from scripts.theory.simulations import Theorem1, Theorem2
 from tests.attacks.pictures import faults
 

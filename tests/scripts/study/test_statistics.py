@@ -9,7 +9,7 @@ import pytest
 from scipy.special import stdtrit
 
 from scripts.records.stats import Interval, paired
-from scripts.study.effects import (
+from scripts.study.verdicts import (
     against_erm,
     critical_difference,
     friedman,

@@ -12,16 +12,14 @@ from scripts.driver.compose import compose_train, override
 from scripts.driver.job import plan
 from scripts.records.tables import interval_text
 from scripts.study.evidence import settings
+from scripts.study.front import lead
 from scripts.study.protocols import load_protocol1, load_protocol2
-from scripts.study.published import read
 from scripts.study.verdicts import (
     EQUAL,
     GAINS,
     LOSES,
     UNTOLD,
-    changes,
     counts,
-    errors_of,
     over_tables,
 )
 
@@ -58,8 +56,8 @@ def expected() -> str:
         InputError: fewer than two tables are published.
     """
     rules, earlier = load_protocol2(), load_protocol1()
-    setting = next(each for each in settings() if each.condition.name == "random")
-    each = setting.changes("cmixup") if setting.whole else changes(errors_of(read(earlier), "all"), "cmixup")
+    setting = (found := settings())[-1]
+    each = lead(found).changes("cmixup")
     values, n = [change.interval.mean for change in each.values()], len(each)
     if n < 2:
         raise InputError("results/runs/study must hold ERM and C-Mixup on two tables or more; it does not")

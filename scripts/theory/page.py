@@ -15,9 +15,9 @@ from matplotlib.figure import Figure
 
 from scripts.claims.prose import splice
 from scripts.records.experiment import RESULTS
-from scripts.records.stats import clustered
 from scripts.records.tables import interval_text, markdown_rows, mean_text
 from scripts.report.figures import legend_below
+from scripts.report.sweep import interval
 from scripts.theory.numbers import (
     BASE,
     COMPARED,
@@ -154,13 +154,6 @@ def points(numbers: Numbers, theorem: int, axis: str, method: str, q: Quantity) 
     return {place: values for place, values in found.items() if values}
 
 
-def interval(values: Mapping[int, float]) -> tuple[float, float]:
-    """Return the mean and half the width of its 95 % t interval over seeds, 0 for one seed."""
-    found = clustered(list(values.values()), list(values))
-    mean = float(np.mean(list(values.values())))
-    return mean, (found.high - found.mean if found else 0.0)
-
-
 def figure(numbers: Numbers, theorem: int) -> Figure:
     """Draw a theorem's figure: a row a quantity, columns over N, p and the bandwidth."""
     labels = LABELS[theorem]
@@ -190,14 +183,14 @@ def _line(axis: Any, numbers: Numbers, where: tuple[int, str], method: str, q: Q
     if name == "bandwidth" and method != "cmixup":
         level = numbers.values(base(theorem), method, q.metric, q.theta)
         if level:
-            axis.axhline(interval(level)[0], color=colour, linestyle="--", linewidth=1.2, label=shown)
+            axis.axhline(interval(level).mean, color=colour, linestyle="--", linewidth=1.2, label=shown)
         return
     found = points(numbers, theorem, name, method, q)
     if not found:
         return
     means = [interval(values) for values in found.values()]
     x = list(range(len(found))) if name == "bandwidth" else list(found)
-    axis.errorbar(x, [m for m, _ in means], yerr=[h for _, h in means], color=colour, marker=marker,
+    axis.errorbar(x, [m.mean for m in means], yerr=[m.high - m.mean for m in means], color=colour, marker=marker,
                   markersize=5, capsize=3, label=shown, clip_on=False)  # fmt: skip
     axis.set_xticks(x, ["inf" if at == math.inf else f"{at:.3g}" if at < 1 else f"{at:g}" for at in found], fontsize=8)
     axis.minorticks_off()

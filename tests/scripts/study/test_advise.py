@@ -10,7 +10,7 @@ import pytest
 
 from scripts.driver.compose import compose_train
 from scripts.driver.job import plan
-from scripts.study import advise
+from scripts.study import advise, front
 from scripts.study.__main__ import main
 from scripts.study.evidence import Setting
 from scripts.study.protocols import load_protocol2
@@ -32,7 +32,7 @@ def test_gains_losses_and_the_range_are_those_of_the_records(monkeypatch: pytest
         for m in ("erm", "cmixup")
     ]
     monkeypatch.setattr(advise, "settings", lambda: [Setting(random, 4, records if whole else records[:2])])
-    monkeypatch.setattr(advise, "read", lambda _: pytest.fail("protocol 1") if whole else records)
+    monkeypatch.setattr(front, "read", lambda _: pytest.fail("protocol 1") if whole else records)
     said = advise.expected()
     assert ("each of 5 splits tuned by itself: C-Mixup" in said) == whole
     assert ("of the present one 1 of 4 tables are trained): C-Mixup" in said) == (not whole)

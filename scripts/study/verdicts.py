@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ GAINS, LOSES, EQUAL, UNTOLD = "gains", "loses", "no difference", "cannot be told
 VERDICTS = (GAINS, LOSES, EQUAL, UNTOLD)
 OVERLAP = HELD_SHARE / TRAIN_SHARE  # test rows for each training row
 POWER = 0.8
+WIDTH = 100  # columns of a verdict's lines
 
 Errors = Mapping[str, Mapping[str, Mapping[int, float]]]  # of the test rows by table, method and split
 
@@ -282,7 +284,7 @@ def verdict(records: Sequence[Mapping[str, Any]], condition: str, method: str, l
     return (
         f"Test error minus ERM's, in % of ERM's, with 95 % intervals over splits:\n{tables}"
         f"Verdict on {method}, setting {condition}, {len(each)} tables: {place} of {len(order)} by mean error\n"
-        f"({means}).\n"
+        f"{fill(f'({means}).', WIDTH)}\n"
         f"Against ERM it gains on {found[GAINS]}, loses on {found[LOSES]}, makes no difference of {equal:g} % on "
         f"{found[EQUAL]}, and cannot be told on {found[UNTOLD]};\nmean over tables {over} %."
         f"\nWhat {POWER:.0%} of such studies would have seen, before Holm's correction: {seen[1]:.1f} % in the median "

@@ -160,13 +160,13 @@ verify-metrics: $(VENV)/.ready ## Compute every published score again from the p
 	$(PY) -m scripts.verify scores "results=$(RESULTS)"
 
 test: $(VENV)/.ready ## Run the default test suite (no network, no GPU)
-	$(PY) -m pytest -n 2 --dist loadfile
+	$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 test-data: $(VENV)/.ready ## Run the tests that read raw files, where CMIXUP_MIRROR or ../shared/data has them
-	$(PY) -m pytest -n 2 --dist loadfile -m 'data and not slow and not gpu' --timeout 600
+	$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m 'data and not slow and not gpu' --timeout 600
 
 test-all: $(VENV)/.ready ## Run every test, slow ones and those on real data too
-	$(PY) -m pytest -n 2 --dist loadfile -m 'not gpu' --timeout 1800
+	$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m 'not gpu' --timeout 1800
 
 tests-of: $(VENV)/.ready ## Print the tests of a source file and why each is one, and run them with RUN=1: FILE=cmixup/pairing/label.py
 	$(PY) -m tests.tests_of "file=$(FILE)" "run=$(RUN)"

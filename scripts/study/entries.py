@@ -8,7 +8,7 @@ from pathlib import Path
 
 from scripts.records.experiment import RESULTS
 from scripts.records.tables import interval_text, markdown_rows
-from scripts.study.evidence import Record, Setting, seconds
+from scripts.study.evidence import Record, Setting
 from scripts.study.protocols import Protocol2
 from scripts.study.published import read
 from scripts.study.rules import BASE
@@ -36,19 +36,15 @@ def entries_of(records: Sequence[Record], rules: Protocol2) -> list[Setting]:
 
 
 def table(records: Sequence[Record], rules: Protocol2) -> str:
-    """Return a row for each entry: on how many lite tables it gains and so on, the mean change, the cost and the file.
-
-    The cost is the seconds of a network beside ERM's, the geometric mean over tables.
-    """
+    """Return a row for each entry: on how many lite tables it gains and so on, the mean change and the file."""
     body = []
     for setting in entries_of(records, rules):
-        (name,), each, spent = setting.methods, setting.changes(setting.methods[0]), seconds(setting, rules)
+        (name,), each = setting.methods, setting.changes(setting.methods[0])
         (entry,) = {record.get("entry", {}).get("file", "") for record in setting.records if record["method"] == name}
         file = f"[{entry}](../../examples/entries/{entry})" if entry else f"`method={name}`"
         told = map(str, counts(each, rules.level, rules.equal).values())
-        mean, cost = interval_text(over_tables(each), 1), f"{spent[name] / spent[BASE]:.2f}"
-        body.append([name, f"{len(setting.tables)} of {setting.of}", *told, mean, cost, file])
-    head = ["entry", "tables", *VERDICTS, "mean over tables, %", "times ERM's seconds", "file"]
+        body.append([name, f"{len(setting.tables)} of {setting.of}", *told, interval_text(over_tables(each), 1), file])
+    head = ["entry", "tables", *VERDICTS, "mean over tables, %", "file"]
     return "\n".join(markdown_rows(head, body)) if body else NONE
 
 

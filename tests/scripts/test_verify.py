@@ -158,7 +158,7 @@ def test_a_sample_is_drawn_from_the_seed(published: Path, capsys: pytest.Capture
 
 def test_every_published_cell_is_a_whole_stack_whose_command_composes() -> None:
     cells = published_cells(RESULTS)
-    assert {len(c.seeds) for c in cells} <= {3, 10, 20}
+    assert {len(c.seeds) for c in cells} <= {1, 3, 10, 20}  # RC-Mixup trains every seed alone
     assert all(sorted(c.reports) == sorted(c.seeds) for c in cells)
     assert all(kernels_of(c.first) for c in cells)
     assert {c.name.partition("/")[0] for c in cells} >= {

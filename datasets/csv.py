@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
@@ -29,6 +31,8 @@ class Csv(OwnTable):
     name: ClassVar[str] = "csv"
     unit: ClassVar[str] = "the table's own"
     place: ClassVar[str] = "a file of your own: dataset.path="
+    own_files: ClassVar[tuple[str, ...]] = ("path",)
+    reads_dates: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -58,6 +62,14 @@ class Csv(OwnTable):
         )  # fmt: skip
         self.path = path
         self.format = Format(separator, decimal, encoding, as_names(missing))
+
+    @cached_property
+    def _checksum(self) -> str:
+        return sha256_of(Path(self.path)) if Path(self.path).is_file() else ""
+
+    def changed(self, checksums: Mapping[str, str]) -> bool:
+        """Return whether the file holds another table; one that is gone says nothing of it."""
+        return bool(not self.synthetic and checksums and self._checksum and {self._checksum} != set(checksums.values()))
 
     def read(self) -> Source:
         """Read the file; columns that hold categories or groups are read as text, so that 007 stays 007."""

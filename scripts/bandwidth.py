@@ -2,7 +2,7 @@
 
 It looks at a dataset's training labels or at yours. `check=1` renders the page of all datasets at hand instead.
 
-Example: python -m scripts.bandwidth labels=my.csv column=price bandwidth=0.1,1
+Example: python -m scripts.bandwidth table=my.csv target=price bandwidth=0.1,1
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from scripts.report.terminal import print_table
 GRID = np.logspace(-3, 2, 16)  # multiples of the labels' pooled standard deviation
 KEYS = {
     "dataset": "whose training labels; or",
-    "labels": "a file of labels, .npy or .csv",
-    "column": "of a .csv file; default its only one",
+    "table": "a file of labels, .npy or .csv",
+    "target": "their column in a .csv file; default its only one",
     "bandwidth": "numbers between commas beside those of the grid; default none",
     "out": f"{OUT}; the plot goes into its bandwidth/",
     "check": "1 measures the published bandwidths of all datasets at hand, into results/bandwidth.md; default 0",
@@ -166,13 +166,17 @@ def page(rows: Sequence[Mapping[str, str]]) -> str:
 
 def look(given: Words) -> None:
     """Print and draw what bandwidths do to the labels that the words name."""
-    if ("dataset" in given) == ("labels" in given):
-        raise InputError("give either dataset=<name> or labels=<file.npy or file.csv>")
-    title, wanted = given.get("dataset") or given["labels"], []
+    if given.get("dataset") == "csv" and "table" in given:
+        del given["dataset"]
+    if ("dataset" in given) == ("table" in given):
+        raise InputError("give either dataset=<name> or table=<file.npy or file.csv>")
+    title, wanted = given.get("dataset") or given["table"], []
     if "dataset" in given:
         labels, wanted = dataset_labels(title), published().get(title, [])
     else:
-        labels = file_labels(Path(title), given.get("column", ""))
+        labels = file_labels(Path(title), given.get("target", ""))
+    if labels.min() == labels.max():
+        raise InputError(f"labels of {title} must differ, got {labels.min():g} in all {len(labels)} rows")
     asked = [(b, "asked for") for b in given.numbers("bandwidth")]
     rows = examine(labels, [*((b, "grid") for b in grid(labels)), *asked, *wanted])
     styles = ["bold" if source != "grid" else None for _, source in rows]

@@ -3,7 +3,7 @@
 A column for every target and a row for every row of the table are written. Columns are found by name; others are
 ignored. Where the table has the targets, too, the error is printed.
 
-Example: python -m scripts.predict run=outputs/runs/.../seed=0 table=new.csv out=predictions.csv
+Example: python -m scripts.predict run=outputs/runs/.../seed=0 table=new.csv id=house out=predictions.csv
 """
 
 from __future__ import annotations
@@ -20,26 +20,27 @@ from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from cmixup.saved_run import SavedRun, load_run
 from datasets.common.table.columns import as_numbers
-from datasets.common.table.reading import Format, read_table
+from datasets.common.table.reading import Format, nearest, read_table
 from scripts.driver.cli import user_errors
 from scripts.driver.words import parse_words
 
 KEYS = {
     "run": "folder of a finished run, such as outputs/runs/.../seed=0",
     "table": "text file with a header, whose rows are predicted",
+    "id": "columns between commas that go into the predictions as they are",
     "out": "file of the predictions; default predictions.csv",
 }
 
 
-def read_new(path: Path, run: SavedRun) -> pd.DataFrame:
-    """Read a table as the run read its own: with its decimal sign, encoding and words for unknown values."""
+def read_new(path: Path, run: SavedRun, text: Sequence[str] = ()) -> pd.DataFrame:
+    """Read a table as the run read its own: decimal sign, encoding, unknown values; columns `text` stay text."""
     if not path.is_file():
         raise InputError(f"table must be a text file with a header, got {path}: no such file")
     config = yaml.safe_load(checked(run.folder / "config.yaml").read_text())["dataset"]
     options = {key: config[key] for key in ("separator", "decimal", "encoding") if key in config}
     given = config.get("missing") or []
     missing = tuple(map(str, given if isinstance(given, list) else [given]))
-    return read_table(path, Format(**options, missing=missing), run.table.text if run.table else ())
+    return read_table(path, Format(**options, missing=missing), (*text, *(run.table.text if run.table else ())))
 
 
 def errors(frame: pd.DataFrame, found: pd.DataFrame) -> list[str]:
@@ -58,17 +59,21 @@ def errors(frame: pd.DataFrame, found: pd.DataFrame) -> list[str]:
     return lines
 
 
-def predict_table(run: SavedRun, table: Path, out: Path) -> None:
-    """Write the predictions for a table."""
+def predict_table(run: SavedRun, table: Path, out: Path, ids: Sequence[str] = ()) -> None:
+    """Write the predictions for a table, after the columns `ids` of it."""
     if run.table is None:
         raise InputError(
             f"run {run.folder} was not trained on a table; cmixup.load_run(folder).predict(inputs) takes arrays"
         )
     if out.exists() and out.samefile(table):
         raise InputError(f"out must be another file than the table, got {out}")
-    frame = read_new(table, run)
+    frame = read_new(table, run, ids)
+    for name in ids:
+        if name not in frame:
+            raise InputError(f"id {name!r} is no column of {table}{nearest(name, list(frame))}")
     found = run.predict(frame, source=str(table))
-    write_atomically(out, found.to_csv(index=False, lineterminator="\n"))
+    kept = pd.concat([frame[[name for name in ids if name not in found]], found], axis=1)
+    write_atomically(out, kept.to_csv(index=False, lineterminator="\n"))
     print(f"{len(found)} rows: {', '.join(found)} -> {out}")
     for line in errors(frame, found):
         print(line)
@@ -82,7 +87,10 @@ def main(argv: Sequence[str] | None = None) -> None:
             raise InputError("run must name the folder of a finished run: run=outputs/runs/.../seed=0")
         if "table" not in given:
             raise InputError("table must name a file to predict: table=new.csv")
-        predict_table(load_run(Path(given["run"])), Path(given["table"]), Path(given.get("out", "predictions.csv")))
+        ids = [name.strip() for name in given.get("id", "").split(",") if name.strip()]
+        predict_table(
+            load_run(Path(given["run"])), Path(given["table"]), Path(given.get("out", "predictions.csv")), ids
+        )
 
 
 if __name__ == "__main__":

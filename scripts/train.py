@@ -7,20 +7,32 @@ that selects checkpoints, the mean over seeds.
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import math
+import os
 import sys
+from pathlib import Path
 
 import hydra
+import numpy as np
 from hydra.core.hydra_config import HydraConfig
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException
 from omegaconf import DictConfig
+from omegaconf.errors import OmegaConfBaseException
 
+from cmixup.errors import InputError
 from scripts.driver.cli import guarded, in_sweep, label, user_errors, warnings
-from scripts.driver.compose import CONFIG_DIR, compose_train, is_tuned, tuned_overrides
+from scripts.driver.compose import CONFIG_DIR, compose_train, in_words, is_tuned, tuned_overrides
 from scripts.driver.devices import device_word, tell, together
 from scripts.driver.execute import execute, train_along
 from scripts.driver.job import Job, plan
+from scripts.driver.predictions import PREDICTIONS, read_predictions
 from scripts.driver.progress import ProgressDisplay
 from scripts.driver.runs import read_report
+from scripts.driver.words import as_options
+from scripts.plan.costs import run_minutes
 
 
 def run(cfg: DictConfig) -> float:
@@ -54,12 +66,23 @@ def lead(job: Job) -> float:
     for line in warnings(job):
         print(line, file=sys.stderr)
     reports = [read_report(job.run_folder(seed)) for seed in job.seeds]
+    for note in dict.fromkeys(note for report in reports for note in report["notes"]):
+        print(f"{job.config['dataset']['name']}: {note}", file=sys.stderr)
     for seed, report in zip(job.seeds, reports, strict=True):
         folder = job.run_folder(seed)
         scores = "  ".join(f"{name} {value:.4f}" for name, value in report["scores"]["test"].items())
         state = "" if seed in job.pending else "  (already done; rerun=true trains it again)"
-        print(f"{label(job)} seed {seed}: test {scores}  -> {folder}{state}")
+        print(f"{label(job)} seed {seed}: test {scores}{in_label_units(folder, job)}  -> {folder}{state}")
     return math.fsum(r["scores"]["val"][r["selection"]] for r in reports) / len(reports)
+
+
+def in_label_units(folder: Path, job: Job) -> str:
+    """Return the test error in the label's own unit, in words, for a run that was trained on its logarithm."""
+    if not getattr(job.dataset, "log_target", False):
+        return ""
+    ((_, kept),) = read_predictions(folder / PREDICTIONS).items()
+    found, truth = (np.exp(values.astype(np.float64)) for values in (kept["test"].prediction[""], kept["test"].target))
+    return f" of the logarithm; rmse {np.sqrt(np.mean((found - truth) ** 2)):.4f} in the label's unit"
 
 
 @hydra.main(version_base="1.3", config_path=str(CONFIG_DIR), config_name="train")
@@ -74,7 +97,13 @@ def main(cfg: DictConfig) -> float:
 
 
 def spell_out(words: list[str]) -> list[str]:
-    """Return a command line that asks Hydra to show a configuration, with the values that a tuned preset stands for."""
+    """Return a command line as Hydra takes it: `table=` and `target=` as options of the dataset csv.
+
+    One that asks Hydra to show a configuration has the values that a tuned preset stands for.
+    """
+    if any(word.startswith("table=") for word in words) and not any(word.startswith("dataset=") for word in words):
+        words = [*words, "dataset=csv"]
+    words = [as_options(word) for word in words]
     presets = [word.partition("=")[2] for word in words if word.startswith("preset=")]
     if {"--cfg", "-c"} & set(words) and presets and is_tuned(presets[-1]):
         first = next(k for k, word in enumerate(words) if "=" in word)
@@ -83,7 +112,30 @@ def spell_out(words: list[str]) -> list[str]:
     return words
 
 
+def say_hours(words: list[str]) -> None:
+    """Say how long a sweep takes where that is an hour or more, by published runs of its datasets and methods."""
+    if not {"-m", "--multirun"} & set(words):
+        return
+    parser, jobs, choices = OverridesParser.create(), 1, list[list[str]]()
+    for word in (word for word in words if "=" in word and not word.startswith(("-", "hydra"))):
+        given = parser.parse_override(word)
+        swept = list(given.sweep_string_iterator()) if given.is_sweep_override() else [word.partition("=")[2]]
+        jobs *= len(swept)
+        looked_at = swept if given.get_key_element() in ("dataset", "method", "preset") else swept[:1]
+        choices.append([f"{given.get_key_element()}={value}" for value in looked_at])
+    with contextlib.suppress(InputError):  # its job says it
+        planned = [plan(compose_train(each)) for each in itertools.product(*choices)]
+        hours = sum(run_minutes(job) * len(job.seeds) for job in planned) / len(planned) * jobs / 60
+        if hours >= 1:
+            print(f"{jobs} jobs, about {hours:.1f} hours on one core; stopped, the command goes on", file=sys.stderr)
+
+
 if __name__ == "__main__":
     with user_errors():
         sys.argv[1:] = spell_out(sys.argv[1:])
-        main()
+        os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # so that its errors come here
+        try:
+            say_hours(sys.argv[1:])
+            main()
+        except (HydraException, OmegaConfBaseException) as error:
+            raise InputError(in_words(error)) from None

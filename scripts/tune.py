@@ -40,7 +40,7 @@ from scripts.driver.compose import (
 )
 from scripts.driver.job import Job, plan
 from scripts.driver.runs import is_done, read_report
-from scripts.driver.words import OUT, parse_words
+from scripts.driver.words import OUT, as_options, parse_words
 from scripts.plan.schedule import items_of, stacks_of, train
 from scripts.records.experiment import RESULTS
 from scripts.records.layer_choice import Report, validation
@@ -61,6 +61,8 @@ KEYS = {
     "jobs": "processes at a time; default one a core, or one a GPU",
     "rerun": "1: train again what is done",
     "debug": "tiny: try everything in seconds on synthetic data, and write below out",
+    "table": "a file of your own, for dataset=csv",
+    "target": "its column to predict",
     OWN: "options of the dataset, such as dataset.path=my.csv",
     "out": OUT,
 }
@@ -206,7 +208,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
         given = parse_words(argv, KEYS, __doc__)
-        own = [f"{key}={value}" for key, value in given.items() if key.startswith(OWN)]
+        own = [as_options(f"{key}={value}") for key, value in given.items()]
+        own = [word for word in own if word.startswith(OWN)]
+        if "table" in given:
+            given.setdefault("dataset", "csv")
         if "dataset" not in given:
             raise InputError(f"dataset must be among {', '.join(names('dataset'))}, got none")
         datasets, methods = given.listed("dataset", names("dataset")), given.listed("method", names("method"))

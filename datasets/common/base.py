@@ -58,6 +58,7 @@ class Dataset(ABC):
     y_width: ClassVar[int] = 1
     rows: ClassVar[int] = 0
     split_sizes: ClassVar[tuple[int, ...]] = ()
+    own_files: ClassVar[tuple[str, ...]] = ()  # options that are files of the user's
     label_noise: LabelNoise = LabelNoise()  # none, unless `with_options` says otherwise
     label_noise_val: bool = False
 
@@ -82,6 +83,10 @@ class Dataset(ABC):
         for folder in self.folders:
             folder.find()
         return [fetch(*alternatives) for alternatives in self.files]
+
+    def changed(self, checksums: Mapping[str, str]) -> bool:
+        """Return whether the files are other ones than those of the SHA-256 `checksums`, which a run was trained on."""
+        return False
 
     def notes(self) -> tuple[str, ...]:
         """Return what a reader of the results must know."""

@@ -6,6 +6,7 @@ import contextlib
 import copy
 import functools
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,14 +16,17 @@ from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, OverrideType
+from hydra.errors import MissingConfigException
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf.errors import ConfigAttributeError, ConfigKeyError, InterpolationKeyError, OmegaConfBaseException
 
 from cmixup.errors import InputError, shown
+from scripts.driver.words import near
 
 CONFIG_DIR = Path(__file__).resolve().parents[2] / "configs"
 TUNED, TUNED_DEFAULT = "tuned", "tuned_default"  # presets, and the folders of the values that make them
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same, ten times as fast
+MOST_NAMES = 12  # of what is known, in such a line
 LONGEST_LINE = 300  # characters of what Hydra says of bad words
 ADDED = "method/transform"  # the group that no method has by default, so that Hydra wants a + before it
 TUNE_SEED = 1000  # of scripts.tune; no table may use it
@@ -65,8 +69,24 @@ def one_line() -> Iterator[None]:
     except InputError:
         raise
     except Exception as error:
-        said = " ".join(str(error).split()) or type(error).__name__
-        raise InputError(said if len(said) <= LONGEST_LINE else f"{said[:LONGEST_LINE]}...") from error
+        raise InputError(in_words(error)) from error
+
+
+def in_words(error: BaseException) -> str:
+    """Return what is wrong with the words of a command line in one sentence, with the known word most like one."""
+    inner: Any = error.__cause__ or error
+    if isinstance(error, MissingConfigException) and error.missing_cfg_file:
+        group, _, name = error.missing_cfg_file.rpartition("/")
+        known = [str(option) for option in error.options or ()]
+        return f"{group} must be one of {', '.join(known[:MOST_NAMES])}, got {name!r}{near(name, known)}"
+    if isinstance(inner, InterpolationKeyError) and (found := re.search(r"key '([^']+)'", str(inner))):
+        return f"{inner.full_key} has no value here, since there is no {found[1]}: give {inner.full_key}=..."
+    if isinstance(inner, ConfigKeyError | ConfigAttributeError) and isinstance(inner.parent_node, DictConfig):
+        known = [str(key) for key in inner.parent_node]
+        hint = near(str(inner.key), known) or f"; there are {', '.join(known[:MOST_NAMES])}"
+        return f"{inner.full_key} is not known{hint}"
+    said = " ".join(str(error).split()) or type(error).__name__
+    return said if len(said) <= LONGEST_LINE else f"{said[:LONGEST_LINE]}..."
 
 
 def _compose(words: list[str]) -> DictConfig:
@@ -90,6 +110,8 @@ def _compose(words: list[str]) -> DictConfig:
         try:
             OmegaConf.update(cfg, key, value, merge=True, force_add=one.is_add() or one.is_force_add())
         except OmegaConfBaseException as error:
+            if isinstance(error, ConfigKeyError | ConfigAttributeError):
+                raise
             raise InputError(f"{key} cannot be set to {shown(value)}: {str(error).splitlines()[0]}") from None
     return cfg
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,9 +17,18 @@ from cmixup.label_scaling import check_label_scaling
 from cmixup.methods.base import per_run
 from cmixup.training.settings import TrainSettings
 from scripts.driver.compose import base_preset, is_tuned
-from scripts.driver.config import NOT_ARGUMENTS, arguments, changed_options, check_part, is_part, parameters, resolved
+from scripts.driver.config import (
+    NOT_ARGUMENTS,
+    arguments,
+    changed_options,
+    check_part,
+    is_part,
+    parameters,
+    resolved,
+    target,
+)
 from scripts.driver.devices import pick_device
-from scripts.driver.runs import folder_name, is_done
+from scripts.driver.runs import folder_name, is_done, read_report
 from scripts.driver.words import parse_seeds
 
 MOST_THREADS = 1024  # PyTorch crashes where the system cannot start as many
@@ -57,6 +67,11 @@ class Job:
         """Return the folder of one seed."""
         return self.folder / f"seed={seed}"
 
+    def is_done(self, seed: int) -> bool:
+        """Return whether a seed has been trained, and on the table that is at hand."""
+        folder = self.run_folder(seed)
+        return is_done(folder) and not self.dataset.changed(read_report(folder)["checksums"])
+
 
 def plan(cfg: DictConfig) -> Job:
     """Check a composed configuration and say what it would train.
@@ -65,6 +80,9 @@ def plan(cfg: DictConfig) -> Job:
         InputError: an unknown key, a wrong type or value, a device that is not there.
     """
     plain = resolved(cfg)
+    for key in getattr(target(plain["dataset"]), "own_files", ()):
+        if isinstance(path := plain["dataset"].get(key), str) and path:
+            plain["dataset"][key] = os.path.realpath(Path(path).expanduser())  # however it is spelt, it is one table
     seeds = parse_seeds([plain["seed"]], "seed") if plain["seeds"] is None else parse_seeds(plain["seeds"])
     check_choice("logger", plain["logger"], ("wandb", "none"))
     check_count("threads", plain["threads"], 1, most=MOST_THREADS)
@@ -98,7 +116,7 @@ def plan(cfg: DictConfig) -> Job:
     )  # fmt: skip
     stackable = made.stackable and getattr(model.kind, "stackable", False)
     job = Job(plain, seeds, options, folder, device, settings, dataset.build(), model.build, method.build, stackable)
-    job.pending.extend(s for s in seeds if plain["rerun"] or not is_done(job.run_folder(s)))
+    job.pending.extend(s for s in seeds if plain["rerun"] or not job.is_done(s))
     return job
 
 

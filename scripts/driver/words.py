@@ -14,6 +14,8 @@ from cmixup.errors import MAX_SEED, InputError, check_choice, check_count, check
 MOST_SEEDS = 100_000  # of one command
 SWITCH = {"0": False, "false": False, "1": True, "true": True}
 OUT = "folder of runs and of what is made of them; default CMIXUP_OUT, else outputs"  # what `--help` says of `out`
+#: Other words for a table of one's own and for its label, which every command takes.
+SAME = {"dataset.path": "table", "dataset.target": "target", "labels": "table", "column": "target"}
 
 
 class Words(dict[str, str]):
@@ -62,6 +64,13 @@ class Words(dict[str, str]):
         return Path(self.get("out") or os.environ.get("CMIXUP_OUT") or "outputs")
 
 
+def as_options(word: str) -> str:
+    """Return `table=my.csv` and `target=price` as the options of dataset csv that they are, others as they come."""
+    key, _, value = word.partition("=")
+    option = {"table": "dataset.path", "target": "dataset.target"}.get(key)
+    return f"{option}={value}" if option else word
+
+
 def near(word: str, known: Sequence[str]) -> str:
     """Return a question that names the known word most like this one, or nothing."""
     found = difflib.get_close_matches(word, known, 1)
@@ -95,10 +104,14 @@ def parse_words(
         key, found, value = word.partition("=")
         if not found and left and not word.startswith("-"):
             key, value = left.pop(0), word
-        elif not (found and (key in keys or any(key.startswith(k) for k in keys if k.endswith(".")))):
+        elif not (
+            found and (key in keys or SAME.get(key) in keys or any(key.startswith(k) for k in keys if k.endswith(".")))
+        ):
             meant = key.lstrip("-").replace("-", "_")
             hint = f"; did you mean {meant}=?" if meant in keys else near(meant, list(keys))
             raise InputError(f"option must be one of {'=, '.join(keys)}=, got {word!r}{hint}")
+        if key not in keys and SAME.get(key) in keys:
+            key = SAME[key]
         if key in given:
             raise InputError(f"{key} must be given once, got {word!r} too")
         if value:

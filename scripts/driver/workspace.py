@@ -11,6 +11,7 @@ import hashlib
 import io
 import json
 import shutil
+import sys
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -105,7 +106,9 @@ def _to_train(job: Job, seeds: Sequence[int], *, rerun: bool) -> list[int]:
     go_on_ending(job.runs, list(folders.values()))
     for folder in folders.values():
         set_damage_aside(folder)
-    return [seed for seed, folder in folders.items() if rerun or not is_done(folder)]
+    for folder in (folder for seed, folder in folders.items() if is_done(folder) and not job.is_done(seed)):
+        print(f"the table has changed since {folder} was trained, which is trained again", file=sys.stderr)
+    return [seed for seed in seeds if rerun or not job.is_done(seed)]
 
 
 def end_together(root: Path, folders: Sequence[Path]) -> None:

@@ -69,7 +69,7 @@ def test_labels_from_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "column", "message"),
     [
-        ("y.csv", "a\n1\n", "b", "column must be one of a"),
+        ("y.csv", "a\n1\n", "b", "target must name a column of .* got 'b'; there are a"),
         ("y.csv", "a\nx\n", "a", "row 1, column .a.: .x. is not a number"),
         ("y.txt", "1", "", "must be a .npy or .csv"),
     ],

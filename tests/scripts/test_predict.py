@@ -308,6 +308,18 @@ def test_the_command_writes_what_the_run_predicts(
     assert second.startswith(f"price: rmse {rmse:.4f}, ")
 
 
+def test_ids_go_into_the_predictions_as_they_are(own: tuple[Job, Path], tmp_path: Path) -> None:
+    job, path = own
+    new = tmp_path / "new.csv"
+    new.write_text(path.read_text().replace("id;price", "house;price").replace("\n7;", "\n007;"))
+    predict.main([f"run={job.folder / 'seed=0'}", f"table={new}", "id=house,state", f"out={tmp_path / 'p.csv'}"])
+    found = pd.read_csv(tmp_path / "p.csv", dtype=str)
+    assert list(found) == ["house", "state", "price"]
+    assert found["house"][7] == "007"
+    with pytest.raises(SystemExit):
+        predict.main([f"run={job.folder / 'seed=0'}", f"table={new}", "id=hose"])
+
+
 def test_calibration_is_the_mean_of_bins_of_equal_size() -> None:
     prediction = np.array([3.0, 1.0, 2.0, 4.0])
     means, truths = calibration(10 * prediction, prediction, bins=2)

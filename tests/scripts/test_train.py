@@ -16,7 +16,7 @@ from scripts import train as train_module
 from scripts.driver.compose import compose_train
 from scripts.driver.execute import Diverged
 from scripts.driver.runs import load_reports
-from scripts.driver.words import parse_seeds
+from scripts.driver.words import parse_seeds, parse_words
 
 REPO = Path(__file__).resolve().parents[2]
 
@@ -92,3 +92,35 @@ def test_a_sweep(tmp_path: Path) -> None:
     assert sorted((r["bandwidth"], r["seed"]) for r in reports) == [(0.25, 0), (0.25, 1), (4, 0), (4, 1)]
     assert len({r["scores"]["test"]["rmse"] for r in reports}) == 4
     assert parse_seeds("0..1") == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["dataset=no2", "method=cmixp"], r"method must be one of .* got 'cmixp'; did you mean cmixup\?"),
+        (["dataset=no2", "method.bandwith=3"], r"method.bandwith is not known; did you mean bandwidth\?"),
+        (["dataset=no2", "traain.lr=3"], r"traain is not known; did you mean train\?"),
+        (["dataset=no2", "method/pairing=labl"], r"method/pairing must be one of .* did you mean label\?"),
+        (["dataset=no2", "method=maml"], "method.inner_lr has no value here, since there is no dataset.presets"),
+    ],
+)
+def test_a_misspelt_word_is_one_sentence(words: list[str], problem: str) -> None:
+    with pytest.raises(InputError, match=problem):
+        train_module.plan(compose_train(words))
+
+
+def test_a_table_has_the_same_words_everywhere() -> None:
+    found = train_module.spell_out(["table=my.csv", "target=price", "method=erm"])
+    assert found == ["dataset.path=my.csv", "dataset.target=price", "method=erm", "dataset=csv"]
+    keys = {"table": "", "target": ""}
+    for words in (["dataset.path=a", "dataset.target=b"], ["labels=a", "column=b"], ["table=a", "target=b"]):
+        assert dict(parse_words(words, keys)) == {"table": "a", "target": "b"}
+
+
+def test_a_sweep_of_hours_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    sweep = ["-m", "dataset=rcf_mnist", "method=erm,cmixup", "train.lr=0.1,0.01", "seeds=0..4", "device=cpu"]
+    train_module.say_hours(sweep)
+    assert re.match(r"4 jobs, about \d+\.\d hours on one core", capsys.readouterr().err)
+    train_module.say_hours(sweep[1:])
+    train_module.say_hours(["-m", "dataset=no2", "method=erm,cmixup"])
+    assert capsys.readouterr().err == ""

@@ -16,6 +16,11 @@ from datasets.common.table.reading import MISSING
 NUMERAL = re.compile(r"[+-]?(?:\d*[.,]\d+|\d{1,3}(?:[.,' ]\d{3})+(?:[.,]\d+)?)")
 #: Whole numbers are looked at for row numbers, and a rare level is one of fewer rows than these.
 MIN_ID_ROWS, MIN_LEVEL_ROWS = 20, 5
+#: Spellings of dates that are tried in turn: of 03/04/2024 the day comes first, unless some day of the column cannot.
+DATES = (
+    *("%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%d %b %Y", "%d %B %Y", "%b %d, %Y"),
+    *("%B %d, %Y", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%z", "%d-%b-%y"),
+)
 LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -88,6 +93,47 @@ class Category:
         place = np.array([unknown if w is None else places.get(w, rest) for w in (*words, None)])[codes]
         rows = np.flatnonzero(place >= 0)
         out[rows, place[rows]] = 1.0
+
+
+@dataclass(frozen=True)
+class Date(Number):
+    """A column of dates, which are days since 1970 as a numeric column.
+
+    Attributes:
+        form: how they are spelt, as `strptime` has it.
+    """
+
+    kind: ClassVar[str] = "date"
+    form: str = "%Y-%m-%d"
+
+    def encode(self, values: pd.Series, out: np.ndarray, source: str) -> None:
+        """Write the features of `values: (N,)`, as `Number` does.
+
+        Raises:
+            InputError: a value that is no date of this form.
+        """
+        days, (codes, words) = as_days(values, self.form), as_words(values)
+        known = np.array([word is not None for word in (*words, None)])[codes]
+        if (wrong := known & np.isnan(days)).any():
+            raise InputError(f"{cell(values, int(np.argmax(wrong)), source)} is no date like {self.form}")
+        super().encode(pd.Series(days, values.index, name=values.name), out, source)
+
+
+def as_days(values: pd.Series, form: str) -> np.ndarray:
+    """Return a column of dates as days since 1970, `(N,)` float64, NaN where there is none of this form."""
+    codes, words = as_words(values)
+    found = pd.to_datetime(pd.Series(words, dtype=object), format=form, errors="coerce", utc=True)
+    days = (found - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
+    return np.append(days.to_numpy(np.float64), np.nan)[codes]
+
+
+def date_form(values: pd.Series) -> str:
+    """Return how a column spells dates, the first of `DATES` in which all known values are; empty if it holds none."""
+    if pd.api.types.is_numeric_dtype(values):
+        return ""
+    words = pd.Series([word for word in as_words(values)[1] if word is not None], dtype=object)
+    forms = [form for form in DATES if len(words) and not np.isnan(as_days(words[:1], form)).any()]
+    return next((form for form in forms if not np.isnan(as_days(words, form)).any()), "")
 
 
 def as_numbers(values: pd.Series) -> tuple[np.ndarray, np.ndarray]:

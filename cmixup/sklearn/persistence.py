@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import zipfile
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,7 +17,8 @@ from cmixup.sklearn.network import network_of
 
 FORMAT = "cmixup.sklearn.CMixupRegressor/1"
 NUMBERS = ("bandwidth_", "best_epoch_", "n_epochs_", "n_features_in_", "_one_dimensional")
-ARRAYS = ("bandwidths_", "validation_scores_", "x_mean_", "x_scale_", "y_mean_", "y_scale_")
+MOMENTS = ("x_mean_", "x_scale_", "y_mean_", "y_scale_")
+ARRAYS = ("bandwidths_", "validation_scores_", *MOMENTS)
 
 AnyEstimator = TypeVar("AnyEstimator", bound=Any)
 
@@ -50,6 +52,9 @@ def read_estimator(kind: type[AnyEstimator], path: str | PathLike[str]) -> AnyEs
         InputError: the file is not one of these.
     """
     try:
+        with zipfile.ZipFile(path) as archive:  # `write_estimator` packs nothing: no file holds more than its size
+            if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):
+                raise ValueError("it is packed")
         with np.load(Path(path), allow_pickle=False) as file:
             told = json.loads(str(file["json"]))
             if told["format"] != FORMAT:
@@ -63,16 +68,35 @@ def read_estimator(kind: type[AnyEstimator], path: str | PathLike[str]) -> AnyEs
             estimator.intercepts_ = [file[f"intercept{k}"] for k in range(told["layers"])]
         if told["feature_names"] is not None:
             estimator.feature_names_in_ = np.array(told["feature_names"], dtype=object)
-        linears: Any = network_of(estimator.coefs_, estimator.intercepts_).linears  # refuses shapes that do not fit
-        columns, outputs = linears[0].in_features, linears[-1].out_features
-        if (columns, outputs) != (len(estimator.x_mean_), len(estimator.y_mean_)):
-            raise ValueError(f"a network of {columns} columns and {outputs} outputs does not go with the scales")
+        _check(estimator)
     except (InputError, FileNotFoundError):
         raise
     except Exception as error:  # a damaged file can raise anything
         reason = " ".join(str(error).split())[:200]
         raise InputError(f"path must be a file that CMixupRegressor.save wrote, got {str(path)!r}: {reason}") from None
     return estimator
+
+
+def _check(estimator: Any) -> None:
+    """Raise `ValueError` for what `fit` never leaves: numbers that are not finite, and parts that do not fit."""
+    linears: Any = network_of(estimator.coefs_, estimator.intercepts_).linears  # refuses shapes that do not fit
+    columns, outputs = linears[0].in_features, linears[-1].out_features
+    names = getattr(estimator, "feature_names_in_", np.full(columns, ""))
+    if estimator.n_features_in_ != columns or names.shape != (columns,):
+        raise ValueError(f"a network of {columns} columns does not go with the features")
+    if not all(isinstance(name, str) for name in names):
+        raise ValueError("names of features must be texts")
+    if vars(estimator)["_one_dimensional"] not in (False, outputs == 1):
+        raise ValueError(f"{outputs} outputs do not go with the shape of the labels")
+    tried = len(estimator.bandwidths_)
+    shapes = [(tried,), (tried,), (columns,), (columns,), (outputs,), (outputs,)]
+    for name, shape in zip(ARRAYS, shapes, strict=True):
+        value = getattr(estimator, name)
+        if value.dtype != np.float64 or value.shape != shape:
+            raise ValueError(f"{name} must be float64 {shape}, got {value.dtype} {value.shape}")
+    moments = [getattr(estimator, name) for name in MOMENTS]
+    if not all(np.isfinite(value).all() for value in (*moments, *estimator.coefs_, *estimator.intercepts_)):
+        raise ValueError("its weights and scales must be finite")
 
 
 def _plain(name: str, value: Any) -> Any:

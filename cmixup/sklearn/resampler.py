@@ -19,6 +19,9 @@ from cmixup.sampling.space import LabelSpace
 from cmixup.seeding import Streams
 from cmixup.sklearn.options import RandomState, seed_of
 
+#: From here on float64 does not hold every whole number.
+EXACT = 2.0**53
+
 
 class CMixupResampler(BaseEstimator):
     """Makes new rows by mixing rows with partners of near labels (C-Mixup), as samplers of imbalanced-learn do.
@@ -30,7 +33,8 @@ class CMixupResampler(BaseEstimator):
     the column's dtype decides:
 
     - Floats are mixed.
-    - Whole numbers are mixed and rounded to the nearest, and keep their dtype.
+    - Whole numbers are mixed and rounded to the nearest, and keep their dtype. Those of a column that holds one of 2^53
+      or more, which float64 cannot tell apart, are taken as categories.
     - Everything else (booleans, text, pandas' categories, dates) and the columns named in `categorical` take the value
       of row i with probability lam, else of row j: all these columns of a new row from the same one, so that no
       combination of categories arises that the data do not hold.
@@ -103,8 +107,11 @@ class CMixupResampler(BaseEstimator):
             column = X.iloc[:, place] if hasattr(X, "iloc") else X[:, place]
             if place in categorical or column.dtype.kind not in "iuf":
                 continue
-            mixed = self._mixed(_numbers(column), chosen)
-            mixed = np.rint(mixed) if column.dtype.kind in "iu" else mixed
+            values, whole = _numbers(column), column.dtype.kind in "iu"
+            if whole and (np.abs(values) >= EXACT).any():
+                continue
+            mixed = self._mixed(values, chosen)
+            mixed = np.rint(mixed) if whole else mixed
             if hasattr(X, "iloc"):
                 new.isetitem(place, type(column)(mixed, dtype=column.dtype))
             else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -165,6 +166,9 @@ def other_weights() -> bytes:
     return buffer.getvalue()
 
 
+DEEP = "[" * 10**5 + "]" * 10**5
+
+
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
@@ -172,6 +176,7 @@ def other_weights() -> bytes:
         ("model.json", None, "an earlier version made it; train it again with rerun=true"),
         ("model.json", "{", "does not hold what a run keeps there"),
         ("model.json", "[]", "does not hold what a run keeps there"),
+        ("model.json", DEEP, "does not hold what a run keeps there"),
         ("checkpoint.pt", None, "weights=false"),
         ("checkpoint.pt", b"no weights", "does not hold the weights"),
         ("checkpoint.pt", b"", "does not hold the weights"),
@@ -179,6 +184,8 @@ def other_weights() -> bytes:
         ("preprocessing.json", "{}", "does not hold what a run kept of its table"),
         ("preprocessing.json", '{"read_by": "nowhere.Reader"}', "cannot be imported here"),
         ("preprocessing.json", b"\xff", "does not hold what a run keeps there"),
+        ("preprocessing.json", DEEP, "does not hold what a run keeps there"),
+        ("preprocessing.json", '{"read_by": "json.dumps"}', "must name a class that reads it, got 'json.dumps'"),
     ],
 )
 def test_a_damaged_run_is_one_line(
@@ -187,6 +194,48 @@ def test_a_damaged_run_is_one_line(
     with pytest.raises(InputError, match=said) as caught:
         load_run(damaged(no2[1] / "seed=3", tmp_path, name, content))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "said"),
+    [
+        ("preprocessing.json", {"targets": ["one", "two"]}, "is of another table than model.json"),
+        ("preprocessing.json", {"targets": [[]]}, "does not hold what a run kept of its table"),
+        ("preprocessing.json", {"log_target": "no"}, "does not hold what a run kept of its table"),
+        ("preprocessing.json", {"columns": [{"shift": "a"}]}, "does not hold what a run kept of its table"),
+        ("preprocessing.json", {"columns": [{"median": math.nan}]}, "does not hold what a run kept of its table"),
+        ("preprocessing.json", {"columns": [{"scale": 0.0}]}, "does not hold what a run kept of its table"),
+        ("model.json", {"label_scaling": {"mean": [0.0, 1.0], "std": [1.0]}}, "label_scaling must be numbers of every"),
+        ("model.json", {"label_scaling": {"mean": [math.inf], "std": [1.0]}}, "holds numbers that are not finite"),
+    ],
+)
+def test_a_run_with_values_that_no_run_has_is_one_line(
+    no2: tuple[Job, Path], tmp_path: Path, name: str, changes: dict[str, Any], said: str
+) -> None:
+    folder = no2[1] / "seed=3"
+    given = json.loads((folder / name).read_text())
+    if columns := changes.get("columns"):
+        changes = {"columns": [{**given["columns"][0], **columns[0]}, *given["columns"][1:]]}
+    with pytest.raises(InputError, match=said):
+        load_run(damaged(folder, tmp_path, name, json.dumps({**given, **changes})))
+
+
+def test_a_run_that_names_what_ends_python_is_one_line(
+    no2: tuple[Job, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ends.py").write_text("raise SystemExit(3)")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(InputError, match=r"names ends\.Reader, which cannot be imported here"):
+        load_run(damaged(no2[1] / "seed=3", tmp_path, "preprocessing.json", '{"read_by": "ends.Reader"}'))
+
+
+def test_weights_that_are_not_finite_are_one_line(no2: tuple[Job, Path], tmp_path: Path) -> None:
+    weights = torch.load(no2[1] / "seed=3" / "checkpoint.pt", weights_only=True)
+    next(iter(weights.values())).view(-1)[0] = math.nan
+    buffer = io.BytesIO()
+    torch.save(weights, buffer)
+    with pytest.raises(InputError, match="holds numbers that are not finite"):
+        load_run(damaged(no2[1] / "seed=3", tmp_path, "checkpoint.pt", buffer.getvalue()))
 
 
 def flip(path: Path, place: float = 0.5) -> None:

@@ -98,3 +98,38 @@ def test_other_files_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().out == ""
     with pytest.raises(FileNotFoundError):
         CMixupRegressor.load(tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"x_scale_": [1.0, np.nan, 1.0]}, {"y_mean_": [np.inf]}, {"x_mean_": ["a", "b", "c"]},
+        {"y_scale_": np.array([1j])}, {"x_mean_": np.zeros(3, "datetime64[D]")}, {"bandwidths_": ["text"]},
+        {"coef0": np.full((3, 8), np.nan, np.float32)}, {"numbers": {"n_features_in_": 4}},
+        {"numbers": {"_one_dimensional": "yes"}}, {"feature_names": ["a", "b"]}, {"feature_names": [1, 2, 3]},
+    ],
+)  # fmt: skip
+def test_what_fit_never_leaves_is_refused(tmp_path: Path, changes: dict[str, Any]) -> None:
+    path = tmp_path / "model.npz"
+    fitted().save(path)
+    with np.load(path) as file:
+        arrays = dict(file)
+    told = json.loads(str(arrays["json"]))
+    told["numbers"].update(changes.pop("numbers", {}))
+    told["feature_names"] = changes.pop("feature_names", told["feature_names"])
+    np.savez(path, **{**arrays, **changes, "json": np.array(json.dumps(told))})
+    with pytest.raises(InputError, match=r"path must be a file that CMixupRegressor\.save wrote, got .*: "):
+        CMixupRegressor.load(path)
+
+
+def test_a_file_that_unpacks_to_more_than_it_is_and_deep_json_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "model.npz"
+    fitted().save(path)
+    with np.load(path) as file:
+        arrays = dict(file)
+    np.savez_compressed(path, **{**arrays, "coef0": np.zeros((3, 2**16), np.float32)})
+    with pytest.raises(InputError, match="it is packed"):
+        CMixupRegressor.load(path)
+    np.savez(path, **{**arrays, "json": np.array("[" * 10**5 + "]" * 10**5)})
+    with pytest.raises(InputError, match="recursion"):
+        CMixupRegressor.load(path)

@@ -117,6 +117,18 @@ def test_arrays_of_whole_numbers_stay_whole() -> None:
     assert (y % 1 != 0).any() or sampler.bandwidth_ == 0
 
 
+@pytest.mark.parametrize("kind", ["int64", "uint64", "Int64"])
+def test_numbers_that_float64_cannot_hold_are_kept(kind: str) -> None:
+    """Identities and the largest number as a sign of a missing one: each value is one of the two rows'."""
+    ids = np.array([2**62 + k for k in range(N - 1)] + [2**63 - 1], dtype=kind.lower())
+    x = pd.DataFrame({"id": pd.array(ids, dtype=kind), "count": np.arange(N)})
+    sampler = CMixupResampler(keep_original=False, bandwidth=np.inf, random_state=0)
+    new, _ = sampler.fit_resample(x, Y)
+    given, found = x["id"].to_numpy(), new["id"].to_numpy()
+    assert ((found == given[sampler.rows_]) | (found == given[sampler.partners_])).all()
+    assert np.array_equal(new["count"], np.rint(closed_form(sampler, np.arange(N))))
+
+
 def test_partners_are_near() -> None:
     labels = np.repeat([0.0, 1.0], N // 2)
     near = CMixupResampler(bandwidth=0.05, random_state=0)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass
+import math
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,13 @@ from datasets.common.table.columns import Category, Date, Number, as_days, fit_c
 from datasets.common.table.reading import nearest, shortened
 
 KINDS = {kind.kind: kind for kind in (Number, Date, Category)}
+#: What a value of a field may be, by the field's type as it is written.
+RIGHT: dict[Any, Callable[[Any], bool]] = {
+    "str": lambda value: isinstance(value, str),
+    "bool": lambda value: isinstance(value, bool),
+    "float": lambda value: type(value) in (int, float) and math.isfinite(value),
+    "tuple[str, ...]": lambda value: isinstance(value, tuple) and all(isinstance(each, str) for each in value),
+}
 
 
 @dataclass(frozen=True)
@@ -105,9 +113,18 @@ class Preprocessing:
                 raise ValueError
             given.pop("read_by", None)
             columns = tuple(KINDS[column.pop("kind")](**_tuples(column)) for column in given.pop("columns"))
-            return cls(**_tuples(given), columns=columns)
-        except (KeyError, TypeError, ValueError, AttributeError):
+            made = cls(**_tuples(given), columns=columns)
+            if not all(_is_right(part) for part in (made, *columns)):
+                raise ValueError
+            return made
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
             raise InputError(f"{source} does not hold what a run kept of its table ({FORMAT})") from None
+
+
+def _is_right(part: Any) -> bool:
+    """Return whether the fields of a dataclass hold what it says; scales are above 0."""
+    each = [(field.type, getattr(part, field.name)) for field in fields(part)]
+    return getattr(part, "scale", 1.0) > 0 and all(RIGHT[kind](value) for kind, value in each if kind in RIGHT)
 
 
 def _tuples(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -84,8 +84,8 @@ def read_table(path: Path, form: Format, text: Sequence[str] = ()) -> pd.DataFra
     """
     if not path.exists():
         raise InputError(f"path: no such file {path}")
-    if path.is_dir():
-        raise InputError(f"path {path} is a folder, not a file")
+    if not path.is_file():  # a pipe would wait for ever
+        raise InputError(f"path {path} is a {'folder' if path.is_dir() else 'pipe or device'}, not a file")
     try:
         with path.open(encoding=form.codec, newline="") as stream:
             record = _first_record(stream, path)

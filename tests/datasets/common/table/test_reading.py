@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import re
 from pathlib import Path
 
@@ -105,6 +106,9 @@ def test_files_that_are_none(tmp_path: Path) -> None:
         read_table(tmp_path / "my.csv", Format())
     with pytest.raises(InputError, match=f"path {tmp_path} is a folder, not a file"):
         read_table(tmp_path, Format())
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match=f"path {tmp_path}/pipe is a pipe or device, not a file"):
+        read_table(tmp_path / "pipe", Format())
 
 
 def test_the_nearest_name() -> None:

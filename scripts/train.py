@@ -28,6 +28,7 @@ from scripts.driver.compose import CONFIG_DIR, compose_train, in_words, is_tuned
 from scripts.driver.devices import device_word, tell, together
 from scripts.driver.execute import execute, train_along
 from scripts.driver.job import Job, plan
+from scripts.driver.logger import log_done
 from scripts.driver.predictions import PREDICTIONS, read_predictions
 from scripts.driver.progress import ProgressDisplay
 from scripts.driver.runs import read_report
@@ -72,6 +73,8 @@ def lead(job: Job) -> float:
         folder = job.run_folder(seed)
         scores = "  ".join(f"{name} {value:.4f}" for name, value in report["scores"]["test"].items())
         state = "" if seed in job.pending else "  (already done; rerun=true trains it again)"
+        if state:
+            log_done(job.config, job.options, seed, folder)
         print(f"{label(job)} seed {seed}: test {scores}{in_label_units(folder, job)}  -> {folder}{state}")
     return math.fsum(r["scores"]["val"][r["selection"]] for r in reports) / len(reports)
 

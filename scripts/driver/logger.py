@@ -6,8 +6,10 @@ starts to report on itself when it is imported, before any run says offline, so 
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import os
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from cmixup.errors import InputError, check_choice
-from scripts.driver.predictions import Parts, calibration
-from scripts.driver.runs import folder_name
+from cmixup.training.settings import TrainSettings
+from scripts.driver.predictions import PREDICTIONS, Parts, calibration, read_predictions
+from scripts.driver.runs import HISTORY, folder_name, read_report
 
 MODES = ("online", "offline", "disabled", "dryrun", "run", "shared")
 #: Said before wandb is imported, where the environment says nothing.
@@ -114,10 +117,28 @@ class WandbLogger(Logger):
         except (self._wandb.errors.Error, TimeoutError) as error:
             reason = " ".join(str(error).split()).rstrip(".")
             raise InputError(f"wandb: {reason[:200]} ({REMEDY})") from None
+        self._since, self._logged = time.perf_counter(), set[str]()
 
     def epoch(self, epoch: int, row: Mapping[str, float]) -> None:
-        """Log the history row of an epoch."""
-        self._run.log(dict(row), step=epoch)
+        """Log an epoch: see `curves`, and `epoch_seconds`, how long it took for all runs that train together."""
+        before, self._since = self._since, time.perf_counter()
+        self._log(curves(self._plain, row) | {"epoch_seconds": self._since - before})
+
+    def _log(self, row: Mapping[str, float]) -> None:
+        """Log an epoch's row, none of which goes into the summary: that holds the best epoch's scores."""
+        for name in row.keys() - self._logged:
+            self._run.define_metric(name, summary="none")
+            self._logged.add(name)
+        self._run.log(dict(row), step=int(row["epoch"]))
+
+    def replay(self, folder: Path) -> None:
+        """Log a run that is done from its folder: its curves, record and predictions."""
+        self.start()
+        with (folder / HISTORY).open(newline="") as file:
+            for row in csv.DictReader(file):
+                self._log(curves(self._plain, {name: float(value) for name, value in row.items()}))
+        ((_, kept),) = read_predictions(folder / PREDICTIONS).items()
+        self.finish(read_report(folder), kept)
 
     def finish(self, report: Mapping[str, Any], predictions: Parts | None) -> None:
         """Put the record into the run's summary, and predictions against truth into tables and plots; close it."""
@@ -147,6 +168,19 @@ class WandbLogger(Logger):
 def make_logger(plain: Mapping[str, Any], options: Mapping[str, Any], seed: int) -> Logger:
     """Return the logger of a run that the configuration names."""
     return Logger() if plain["logger"] == "none" else WandbLogger(plain, options, seed)
+
+
+def log_done(plain: Mapping[str, Any], options: Mapping[str, Any], seed: int, folder: Path) -> None:
+    """Log a run that was done before where wandb's agent asked for it, which would wait for its score in vain."""
+    if plain["logger"] == "wandb" and os.environ.get("WANDB_SWEEP_ID"):
+        WandbLogger(plain, options, seed).replay(folder)
+
+
+def curves(plain: Mapping[str, Any], row: Mapping[str, float]) -> dict[str, float]:
+    """Return a history row under the names of the summary, `val/rmse` for `val_rmse`, with the rate of its epoch."""
+    settings = TrainSettings(**plain["train"])
+    found = {name.replace("_", "/", 1): value for name, value in row.items()}
+    return found | {"train/lr": settings.lr_at(int(row["epoch"]))}
 
 
 def summary(report: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from scripts.driver.execute import execute
 from scripts.driver.predictions import read_predictions
 from scripts.driver.provenance import CODE
 from scripts.driver.runs import load_reports
+from scripts.train import lead
 from tests.scripts.jobs import planned
 from tests.scripts.wandb_file import read_offline
 
@@ -25,6 +26,11 @@ VARIABLES = ("MODE", "PROJECT", "RUN_GROUP", "DIR", "TAGS", "ERROR_REPORTING", "
 class FakeRun:
     def __init__(self, **given: Any):
         self.given, self.logged, self.media, self.summary, self.finished = given, [], {}, {}, False
+        self.unsummed: list[str] = []
+
+    def define_metric(self, name: str, summary: str) -> None:
+        assert summary == "none"
+        self.unsummed.append(name)
 
     def log(self, row: dict[str, Any], step: int | None = None) -> None:
         if step is None:
@@ -71,14 +77,36 @@ def test_wandb_gets_curves_configuration_and_the_record(tmp_path: Path, runs: li
         assert given["config"]["seed"] == report["seed"]
         assert given["config"]["options"] == report["options"]
         assert [step for step, _ in run.logged] == [1, 2]
-        assert {"train_loss", "val_rmse"} <= set(run.logged[0][1])
+        assert {"epoch", "train/loss", "val/rmse", "train/lr", "epoch_seconds"} <= set(run.logged[0][1])
+        assert [row["train/lr"] for _, row in run.logged] == [report["config"]["train"]["lr"]] * 2
+        assert 0 < sum(row["epoch_seconds"] for _, row in run.logged) < 60
         assert run.summary["test/rmse"] == report["scores"]["test"]["rmse"]
         assert run.summary["options/method.bandwidth"] == 0.5
         for key in ("verdict", "best_epoch", "run", "status"):
             assert run.summary[key] == report[key]
         assert len(run.media["test/predictions"].data) == 100
         assert run.finished
+        assert sorted(run.unsummed) == sorted(run.logged[0][1])  # the last epoch's score is not the run's
     assert runs[0].logged != runs[1].logged
+
+
+@pytest.mark.usefixtures("no_git")
+def test_a_run_that_is_done_is_logged_for_an_agent_and_for_nobody_else(
+    tmp_path: Path, runs: list[FakeRun], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The agent of a sweep waits for the score of every run that it has started."""
+    for agent, count in ((None, 1), (None, 1), ("a-sweep", 2)):
+        if agent:
+            monkeypatch.setenv("WANDB_SWEEP_ID", agent)
+        lead(planned(tmp_path, "method=erm", "logger=wandb", "train.lr_decay=0.5"))
+        assert len(runs) == count
+    first, again = runs
+    assert [(k, {**row, "epoch_seconds": 0}) for k, row in again.logged] == [
+        (k, {**row, "epoch_seconds": 0}) for k, row in first.logged
+    ]
+    assert first.logged[1][1]["train/lr"] == first.logged[0][1]["train/lr"] / 2
+    assert (again.summary, again.given, again.finished) == (first.summary, first.given, True)
+    assert again.media["test/predictions"].data == first.media["test/predictions"].data
 
 
 @pytest.mark.usefixtures("no_git")
@@ -159,7 +187,8 @@ def test_an_offline_run_reads_back_as_its_record(tmp_path: Path) -> None:
         assert run.config["options"] == report["options"]
         folder = job.run_folder(report["seed"])
         history = [line.split(",") for line in (folder / "history.csv").read_text().splitlines()]
-        rows = [[row[name] for name in history[0]] for row in run.history]
+        rows = [[row[name.replace("_", "/")] for name in history[0]] for row in run.history]
+        assert all(row["epoch_seconds"] > 0 and row["train/lr"] == job.settings.lr for row in run.history)
         assert rows == [[float(value) for value in line] for line in history[1:]]
         for split, scores in report["scores"].items():
             assert {name: run.summary[f"{split}/{name}"] for name in scores} == scores

@@ -1,7 +1,8 @@
 """Average the runs of a sweep over their seeds, by the value of one option, and print, write and draw what they say.
 
 Every finished run below the folders is taken, such as those of a Hydra sweep (`python -m scripts.train -m
-method.bandwidth=0.1,1,10 'seed=range(0,3)'`); runs that differ in other options are separate groups.
+method.bandwidth=0.1,1,10 'seed=range(0,3)'`); runs that differ in other options are separate groups. Each value's
+paired difference from ERM is shown where ERM was trained with the same options.
 
 python -m scripts.collect outputs/runs/adhoc/no2 over=method.bandwidth
 """
@@ -18,7 +19,7 @@ from cmixup.files import write_atomically
 from scripts.driver.cli import user_errors
 from scripts.driver.words import OUT, parse_words
 from scripts.records import names
-from scripts.report.collected import collect, collected_page, find_reports, narrowed, to_rows
+from scripts.report.collected import collect, collected_page, find_reports, narrowed, to_html, to_rows
 from scripts.report.figures import to_png
 from scripts.report.sweep_figure import draw_panels, panel
 
@@ -40,13 +41,18 @@ def main(argv: Sequence[str] | None = None) -> None:
             raise InputError("over must name an option, such as over=method.bandwidth")
         folders = [Path(folder) for folder in given.get("folders", str(given.out / "runs")).split(",")]
         reports, unfinished = find_reports(folders)
-        mine = narrowed(reports, {key: given.get(key, "") for key in WHERE})
-        groups, left_out = collect(mine, over, given.get("metric", ""))
+        mine = narrowed(reports, {key: given.get(key, "") for key in WHERE if key != "method"})
+        groups, left_out = collect(mine, over, given.get("metric", ""), method := given.get("method", ""))
+        mine = [r for r in mine if method in ("", r["method"])]
+        datasets, methods = (sorted({str(r[key]) for r in mine}) for key in ("dataset", "method"))
         text, title = collected_page(groups), f"test {names.metric_title(groups[0].metric)}, 95 % t band"
-        plot = to_png(draw_panels({group.title: panel(group.points) for group in groups}, over, title, "mean"))
-        made: dict[str, str | bytes] = {".md": text, ".csv": to_rows(groups), ".png": plot}
-        parts = [*sorted({str(r["dataset"]) for r in mine}), *sorted({str(r["method"]) for r in mine}), over]
-        path = given.out / "collected" / re.sub(r"[^\w.+-]", "_", "-".join(parts))
+        panels = {g.title: panel(g.points, {names.method_title(m): v for m, v in g.lines.items()}) for g in groups}
+        swept = [name for name in methods if name != "erm"] or methods
+        drawn = names.method_title(swept[0]) if len(swept) == 1 else "mean"
+        plot = to_png(draw_panels(panels, over, title, drawn))
+        path = given.out / "collected" / re.sub(r"[^\w.+-]", "_", "-".join([*datasets, *methods, over]))
+        page = to_html(f"{', '.join(datasets)}: {over}", text, plot)
+        made: dict[str, str | bytes] = {".md": text, ".csv": to_rows(groups), ".png": plot, ".html": page}
         for suffix, content in made.items():
             write_atomically(path.parent / f"{path.name}{suffix}", content)
         print(text)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+import html
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +19,22 @@ from scripts.records import names
 from scripts.records.records import to_csv
 from scripts.records.stats import paired, summarise
 from scripts.records.tables import interval_text, markdown_rows, mean_text
-from scripts.report.sweep import Point, Sweep, decimals_for, points, shown
+from scripts.report.sweep import Point, Sweep, decimals_for, option_value, points, shown
 
+ERM = "erm"
 WHOLE = ("dataset", "model", "method", "preset", "experiment")  # what a report names beside its options
-COLUMNS = ("group", "option", "value", "n", "metric", "mean", "std", "low", "high", "val_mean", "best")
+COLUMNS = ("group", "option", "value", "n", "metric", "mean", "std", "low", "high", "val_mean", "best", "minus_erm",
+           "minus_erm_low", "minus_erm_high")  # fmt: skip
+
+HTML = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<meta name="color-scheme" content="light dark"><title>{title}</title><style>
+body {{font: 16px/1.5 system-ui; margin: auto; max-width: 60em; padding: 1em}}
+img {{max-width: 100%; background: white}}
+table {{border-collapse: collapse; display: block; overflow-x: auto}}
+th, td {{padding: .2em .8em; border-bottom: 1px solid #8888; text-align: right; white-space: nowrap}}
+</style>
+{body}
+"""
 
 
 def find_reports(folders: Sequence[Path]) -> tuple[list[dict[str, Any]], int]:
@@ -53,13 +69,18 @@ def narrowed(reports: Sequence[dict[str, Any]], where: Mapping[str, str]) -> lis
     return kept
 
 
-def collect(reports: Sequence[dict[str, Any]], option: str, metric: str = "") -> tuple[list[Sweep], list[str]]:
+def collect(
+    reports: Sequence[dict[str, Any]], option: str, metric: str = "", method: str = ""
+) -> tuple[list[Sweep], list[str]]:
     """Return a sweep for all runs that differ only in `option` and their seeds, and what was left out.
+
+    Runs of ERM that differ in nothing else are what the others are compared with.
 
     Args:
         reports: of finished runs.
         option: such as `method.bandwidth`, `method.pairing`, `train.lr`, or `dataset`, `model`, `method`, `preset`.
         metric: of the test scores; by default the one that selected the checkpoints.
+        method: whose runs are meant, where there are others; ERM's are compared with all the same.
 
     Raises:
         InputError: an option that is no run's, several datasets or methods, one value only, an unknown metric, or two
@@ -67,6 +88,10 @@ def collect(reports: Sequence[dict[str, Any]], option: str, metric: str = "") ->
     """
     if option in ("seed", "seeds"):
         raise InputError("over must be an option, got 'seed': scores are averaged over seeds")
+    erm = [r for r in reports if r["method"] == ERM]
+    reports = narrowed(reports, {"method": method})
+    if option.startswith("method."):
+        reports = [r for r in reports if r["method"] != ERM] or reports
     for whole in ("dataset", "method"):
         found = sorted({str(r[whole]) for r in reports})
         if len(found) > 1 and option != whole:
@@ -83,10 +108,25 @@ def collect(reports: Sequence[dict[str, Any]], option: str, metric: str = "") ->
         if len(swept) < 2:
             left_out.append(f"{label}: {option} has one value, {shown(swept[0].value)}, in {len(mine)} runs")
             continue
-        collected.append(Sweep(label, option, score, swept))
+        beside = [r for r in erm if _rest(r, option) == _of_erm(rests[key], option)]
+        swept = [replace(p, erm=_scores_at(beside, option, p.value, score)) for p in swept]
+        lines = {"erm": dict(swept[0].erm)} if option.startswith("method.") and swept[0].erm else {}
+        collected.append(Sweep(label, option, score, swept, lines))
     if not collected:
         raise InputError(f"there is no sweep over {option} here; {'; '.join(left_out)}")
     return collected, left_out
+
+
+def _of_erm(rest: Mapping[str, Any], option: str) -> dict[str, Any]:
+    """Return what `_rest` says of the run of ERM beside a run."""
+    kept = {key: value for key, value in rest.items() if not key.startswith("method.")}
+    return kept if option == "method" else {**kept, "method": ERM}
+
+
+def _scores_at(erm: Sequence[Mapping[str, Any]], option: str, value: Any, metric: str) -> dict[int, float]:
+    """Return ERM's test scores by seed at a value of an option, at its only one where ERM does not have the option."""
+    own = option == "method" or option.startswith("method.")
+    return {r["seed"]: r["scores"]["test"][metric] for r in erm if own or option_value(r, option) == value}
 
 
 def _rest(report: Mapping[str, Any], option: str) -> dict[str, Any]:
@@ -113,8 +153,9 @@ def best(sweep: Sweep, means: Mapping[Any, float]) -> Point | None:
 def collected_page(groups: Sequence[Sweep]) -> str:
     """Return a table a group, and below it the best values on test and on validation."""
     legend = (
-        "Test score, mean ± standard deviation (n - 1 in the denominator) over n seeds, and its paired difference to "
-        "the best mean, which is bold, over shared seeds: mean [95 % t interval]."
+        "Test score, mean ± standard deviation (n - 1 in the denominator) over n seeds; the best mean is bold. Its "
+        "paired difference to ERM with all other options the same, or to the best mean where there is no such ERM, is "
+        "over shared seeds: mean [95 % t interval]."
     )
     parts = [legend]
     for group in groups:
@@ -122,14 +163,16 @@ def collected_page(groups: Sequence[Sweep]) -> str:
         chosen = best(group, means)
         chosen_on_val = best(group, {p.value: p.on_val for p in group.points})
         decimals = decimals_for([mean for mean in means.values() if math.isfinite(mean)] or [1.0])
-        rows = []
+        rows, with_erm = [], any(p.erm for p in group.points)
         for p in group.points:
             mark = "**{}**" if p == chosen else "{}"
-            change = paired(p.scores, chosen.scores) if chosen and p != chosen else None
+            other = p.erm if with_erm else chosen.scores if chosen else {}
+            change = paired(p.scores, other) if other and other != p.scores else None
             rows.append([mark.format(shown(p.value)), str(len(p.scores)), mark.format(mean_text(p.scores, decimals)),
                          interval_text(change, decimals), f"{p.on_val:.{decimals}f}"])  # fmt: skip
         metric = names.metric_title(group.metric)
-        table = markdown_rows([group.option, "n", f"test {metric}", "minus the best", f"val {metric}"], rows)
+        table = markdown_rows([group.option, "n", f"test {metric}",
+                               "minus ERM" if with_erm else "minus the best", f"val {metric}"], rows)  # fmt: skip
         told = [
             f"Best on {split}: {group.option}={shown(point.value)}."
             for split, point in (("test", chosen), ("validation, by which options are to be chosen", chosen_on_val))
@@ -148,7 +191,24 @@ def to_rows(groups: Sequence[Sweep]) -> str:
             found = p.interval
             low, high = (found.low, found.high) if found.n > 1 else (None, None)
             std = summarise(list(p.scores.values())).std
+            change = paired(p.scores, p.erm) if p.erm and p.erm != p.scores else None
+            minus = (change.mean, change.low, change.high) if change else (None, None, None)
             line = (group.title, group.option, shown(p.value), found.n, group.metric, found.mean, std, low, high,
-                    p.on_val, p == chosen)  # fmt: skip
+                    p.on_val, p == chosen, *minus)  # fmt: skip
             rows.append(dict(zip(COLUMNS, line, strict=True)))
     return to_csv(rows, COLUMNS)
+
+
+def to_html(title: str, page: str, png: bytes) -> str:
+    """Return a page of `collected_page` with its picture as one HTML file that asks nothing of another host."""
+    picture = base64.b64encode(png).decode()
+    body = [f"<h1>{html.escape(title)}</h1>", f'<img alt="the sweep" src="data:image/png;base64,{picture}">']
+    for block in page.strip().split("\n\n"):
+        text = re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", html.escape(block))
+        if block.startswith("|"):
+            head, _, *rows = [line.strip("| ").split(" | ") for line in text.splitlines()]
+            cells = [f"<th>{'<th>'.join(head)}", *(f"<td>{'<td>'.join(row)}" for row in rows)]
+            body.append(f"<table><tr>{'<tr>'.join(cells)}</table>")
+        else:
+            body.append(f"<h2>{text[3:]}</h2>" if block.startswith("## ") else f"<p>{text}</p>")
+    return HTML.format(title=html.escape(title), body="\n".join(body))

@@ -29,6 +29,7 @@ class Point:
         on_val: mean of the same score on validation; NaN where validation has no such score.
         fraction: mean over seeds of the effective-partner fraction; NaN where the method has none.
         verdict: of the bandwidth doctor, the most frequent over seeds.
+        erm: test score by seed of ERM with all other options the same, where a user's runs have it.
     """
 
     value: Any
@@ -36,6 +37,7 @@ class Point:
     on_val: float = math.nan
     fraction: float = math.nan
     verdict: str = ""
+    erm: Mapping[int, float] = field(default_factory=dict)
 
     @property
     def interval(self) -> Interval:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from scripts.collect import main
 from scripts.driver.compose import CONFIG_DIR, compose_train
 from scripts.driver.execute import execute
 from scripts.driver.workspace import mark_done, write_run
-from scripts.report.collected import best, collect, collected_page, find_reports
+from scripts.report.collected import best, collect, collected_page, find_reports, to_html, to_rows
 from scripts.report.sweep import Sweep
 from tests.scripts.jobs import planned
 from tests.scripts.sweeps import report
@@ -55,6 +56,46 @@ def test_of_a_score_that_grows_the_largest_is_best_and_nan_never() -> None:
     assert "No value has a finite mean." in collected_page([group])
 
 
+ERM = [report(seed, score, method="erm") for seed, score in enumerate((1.5, 3.0))]
+
+
+def test_the_difference_from_erm_is_paired_and_of_the_same_options() -> None:
+    """ERM has no bandwidth, so that it stands beside each value; of another rate it stands beside that rate alone."""
+    fast = {"method.bandwidth": 10.0, "train.lr": 0.1}
+    other = [report(seed, 9.0 + seed, 10.0, options=fast) for seed in (0, 1)]
+    (group, alone), _ = collect([*SWEEP, *other, *ERM, report(0, 9.0, 3.0, options={**fast, "method.bandwidth": 3.0})],
+                                "method.bandwidth")  # fmt: skip
+    assert [p.erm for p in group.points] == [{0: 1.5, 1: 3.0}] * 3
+    assert group.lines == {"erm": {0: 1.5, 1: 3.0}}
+    assert (alone.lines, [p.erm for p in alone.points]) == ({}, [{}, {}])
+    page = collected_page([group])
+    low, high = -0.25 - T2 * 0.25, -0.25 + T2 * 0.25
+    assert f"| 0.1 | 2 | 2.000 ± 1.414 | -0.250 [{low:.3f}, {high:+.3f}] | 3.000 |" in page
+    assert "minus ERM" in page
+    rows = list(csv.DictReader(to_rows([group]).splitlines()))
+    assert [float(row["minus_erm"]) for row in rows] == [-0.25, -0.75, 0.75]
+
+
+def test_erm_is_compared_with_at_the_same_value_of_an_option_that_it_has() -> None:
+    rates = [report(seed, score + 0.5 * seed, method=method, options={"train.lr": lr})
+             for lr, scores in {0.1: (1.0, 2.0), 0.2: (5.0, 3.0)}.items()
+             for method, score in zip(("cmixup", "erm"), scores, strict=True) for seed in (0, 1)]  # fmt: skip
+    (group,), _ = collect(rates, "train.lr", method="cmixup")
+    assert [p.erm for p in group.points] == [{0: 2.0, 1: 2.5}, {0: 3.0, 1: 3.5}]
+    assert group.lines == {}
+    (group,), _ = collect([r for r in rates if r["options"] == {"train.lr": 0.1}], "method")
+    assert "| cmixup | 2 | 1.250 ± 0.354 | -1.000 [-1.000, -1.000] |" in collected_page([group]).replace("*", "")
+
+
+def test_the_html_page_escapes_what_it_shows_and_asks_nobody() -> None:
+    (group,), _ = collect(SWEEP, "method.bandwidth")
+    page = to_html("<b>", collected_page([replace(group, title="a & <b>")]), b"png")
+    assert page.count("<tr>") == 4
+    assert "<h2>a &amp; &lt;b&gt;</h2>" in page
+    assert "<td><b>1.500 ± 1.414</b><td>" in page
+    assert "http" not in page
+
+
 def test_validation_may_prefer_another_value() -> None:
     other = [{**r, "scores": {**r["scores"], "val": {"rmse": 10 - r["scores"]["test"]["rmse"]}}} for r in SWEEP]
     (group,), _ = collect(other, "method.bandwidth")
@@ -91,8 +132,6 @@ def test_methods_datasets_and_parts_can_be_swept_over() -> None:
          "several datasets, airfoil, no2: say which with dataset="),
         ([*SWEEP, report(5, 1.0, method="mixup")], "method.bandwidth", "",
          "several methods, cmixup, mixup: say which with method="),
-        ([*SWEEP, {**report(5, 1.0, method="erm"), "config": {"method": {"name": "erm"}}}], "method.bandwidth", "",
-         "several methods, cmixup, erm: say which with method="),
         (SWEEP, "method.bandwith", "",
          "option 'method.bandwith' is not in the configuration of figure_bandwidth/cmixup/"),
         (SWEEP, "seed", "", "scores are averaged over seeds"),

@@ -125,9 +125,6 @@ missing: $(VENV)/.ready ## Say which runs the tables and figures miss, by value 
 queue: $(VENV)/.ready ## Train what tables and figures miss for MINUTES=9, and go on there the next time: DRY_RUN=1 DEVICE= OUT=
 	$(PY) -m scripts.queue "minutes=$(or $(MINUTES),9)" "dry_run=$(DRY_RUN)" "device=$(DEVICE)" "out=$(OUT)"
 
-results-page: $(VENV)/.ready ## Write all results as one HTML file that opens from disk, outputs/results.html
-	$(PY) -m scripts.render html "out=$(OUT)"
-
 reproduce-figure-pairs: $(VENV)/.ready ## Draw who is mixed with whom, as the paper's Figure 1: rendered objects and RCF-MNIST
 	$(PY) -m scripts.measure pairs "results=$(RESULTS)"
 

@@ -7,11 +7,20 @@ worker. The source is the whole repository, so that pages link to files as they 
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
+
+import records  # noqa: E402, beside this file
+
+from scripts.claims.check import FILE, load  # noqa: E402
+from scripts.claims.prose import SPAN  # noqa: E402
+
 LINK = re.compile(r"\[([^\]]+)\]\(([^)#:]+)\)")
+CLAIMS = {claim.name for claim in load(ROOT / "results" / FILE)}
 
 project = "cmixup"
 root_doc = "README"
@@ -19,7 +28,7 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphin
 include_patterns = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/*.md", "results/**.md", "tests/README.md"]
 exclude_patterns = [".*", "outputs", "data", "build", "dist", "wandb", "results/predictions", "results/runs"]
 html_theme = "furo"
-html_static_path, html_css_files = ["site.css"], ["site.css"]
+html_static_path, html_css_files, html_js_files = ["site.css", "site.js"], ["site.css"], ["site.js"]
 default_role = "code"  # of docstrings, where a name stands between single backticks
 html_title = "cmixup"
 html_copy_source = False
@@ -48,13 +57,27 @@ NAVIGATION = {
 
 
 def prepare(_: Any, name: str, source: list[str]) -> None:
-    """Append the navigation to the first page, and leave of links to folders, which only a forge lists, their text."""
+    """Append the navigation to the first page, and lead from numbers to the pages of their records."""
     if name == root_doc:
         for kind, pages in NAVIGATION.items():
             tree = "\n".join(pages)
             source[0] += f"\n```{{toctree}}\n:hidden:\n:caption: {kind}\n\n{tree}\n```\n"
-    here = (ROOT / name).parent
-    source[0] = LINK.sub(lambda link: link[1] if (here / link[2]).is_dir() else link[0], source[0])
+    here, up = (ROOT / name).parent, "../" * name.count("/")
+
+    def led(link: re.Match[str]) -> str:
+        """Return a link to runs as one to their page; of one to a folder that only a forge lists, its text."""
+        if "/runs/" in link[2] and ".jsonl" in link[2]:
+            return f'<a href="{link[2].partition(".jsonl")[0]}.html">{link[1]}</a>'
+        if not (here / link[2]).is_dir():
+            return link[0]
+        runs = (here / link[2]).resolve().is_relative_to(ROOT / "results" / "runs")
+        return f'<a href="{link[2].rstrip("/")}/index.html">{link[1]}</a>' if runs else link[1]
+
+    def noted(span: re.Match[str]) -> str:
+        mark = f'<a class="record" href="{up}results/claims.html#{span[1]}" title="what this rests on">°</a>'
+        return span[0] + mark if span[1] in CLAIMS else span[0]
+
+    source[0] = SPAN.sub(noted, LINK.sub(led, source[0]))
 
 
 def mark_examples(*given: Any) -> None:
@@ -74,5 +97,6 @@ def add_index(app: Any, _: Any) -> None:
 def setup(app: Any) -> None:
     """Connect what is above; Sphinx calls this."""
     app.connect("source-read", prepare)
+    app.connect("html-collect-pages", lambda _: records.pages())
     app.connect("autodoc-process-docstring", mark_examples, priority=1)  # before sections are told
     app.connect("build-finished", add_index)

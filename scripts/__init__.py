@@ -19,7 +19,6 @@ SUCCESSORS = {
     "mutants": "tests.attacks.mutants",
     "reliability": "tests.attacks",
     "reproduce_all": "scripts.reproduce all",
-    "results_page": "scripts.render html",
     "spurious": "scripts.measure spurious",
     "task_errors": "scripts.measure task_errors",
     "theory": "scripts.measure theory",
@@ -28,7 +27,7 @@ SUCCESSORS = {
     "wheel_check": "tests.attacks.wheel_check",
     "when": "scripts.study train",
 }
-REMOVED = ("scripts.cures",)  # without a successor
+REMOVED = ("scripts.cures", "scripts.results_page")  # without a successor
 
 preload()  # before anything imports torch
 if sys.argv[0] == "-m":  # what it is while Python looks for the command

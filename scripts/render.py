@@ -2,7 +2,7 @@
 
 Nothing here is typed by hand; a test compares the committed files with a fresh rendering. A sentence that the records
 no longer support (results/claims.yaml) leaves its page, and the command names it. `claims` prints every such sentence
-with its numbers, and its exit status is 1 if one is not supported; `html` writes all results as one page.
+with its numbers, and its exit status is 1 if one is not supported. `make docs` makes one site of all pages.
 
 python -m scripts.render claims failing=1
 """
@@ -31,17 +31,12 @@ from scripts.measure.task_errors import render_tables as paired_tables
 from scripts.records import names
 from scripts.records.curves import Curve, published_curves
 from scripts.records.experiment import RESULTS, experiments, load_experiment, make_table
-from scripts.records.published import published_records, published_reports
+from scripts.records.published import published_records
 from scripts.records.records import read_csv, records_csv
-from scripts.records.tables import (
-    table_page,
-    to_latex,
-    to_table_csv,
-)
+from scripts.records.tables import table_page, to_latex, to_table_csv
 from scripts.report import ablation
 from scripts.report.figures import overfitting_figure, stale_figures, write_figures
 from scripts.report.ladder import ladder_page
-from scripts.report.results_page import page
 from scripts.report.shown import presets, published_ladders, published_sweeps, shown_tables, standard
 from scripts.report.sweep import sweep_page
 from scripts.report.sweep_figure import draw_panels, draw_sweeps
@@ -51,11 +46,10 @@ from scripts.theory import page as theory
 
 README = RESULTS.parent / "README.md"
 KEYS = {
-    "what": "files, claims or html; default files",
+    "what": "files or claims; default files",
     "check": "of files: 1 writes nothing, names what is stale, and fails if anything is; default 0",
     "names": "of claims: only these, between commas; default all",
     "failing": "of claims: 1 prints the ones alone that do not hold; default 0",
-    "out": "of html: folder of the page; default CMIXUP_OUT, else outputs",
 }
 
 
@@ -63,7 +57,8 @@ def render_texts(records: pd.DataFrame) -> dict[str, str]:
     """Return the text of every rendered file, by its path below results/."""
     texts = {"records.csv": records_csv(records)}
     for experiment, preset, table in shown_tables(records):
-        for suffix, text in ((".md", table_page(table)), (".csv", to_table_csv(table)), (".tex", to_latex(table))):
+        page = table_page(table, linked=True) + made_by(experiment.name, preset)
+        for suffix, text in ((".md", page), (".csv", to_table_csv(table)), (".tex", to_latex(table))):
             texts[f"tables/{experiment.name}_{preset}{suffix}"] = text
     return texts | spurious_tables() | paired_tables() | sweep_tables() | theory.render() | study.texts()
 
@@ -72,7 +67,13 @@ def sweep_tables() -> dict[str, str]:
     """Return the table of every sweep, ladder and preset that has published runs, by its path below results/."""
     texts = {(e.name, preset): sweep_page(e, found, preset) for e, preset, found in published_sweeps()}
     texts |= {(e.name, preset): ladder_page(e, found, preset) for e, preset, found in published_ladders()}
-    return {f"tables/{name}_{preset}.md": text for (name, preset), text in texts.items()}
+    return {f"tables/{name}_{preset}.md": text + made_by(name, preset) for (name, preset), text in texts.items()}
+
+
+def made_by(experiment: str, preset: str) -> str:
+    """Return the last line of a page: the commands that make it."""
+    trained = f"python -m scripts.reproduce {experiment} preset={preset}"
+    return f"\n`{trained}` trains these runs, `make publish` renders this page.\n"
 
 
 def agreement(records: pd.DataFrame, evidence: Evidence, verdicts: Sequence[Verdict] = ()) -> str:
@@ -178,25 +179,12 @@ def print_claims(chosen: Sequence[str], *, failing: bool) -> None:
         raise SystemExit(1)
 
 
-def write_html(folder: Path) -> None:
-    """Write all results as one page that opens from disk."""
-    records = published_records()
-    evidence = Evidence(records)
-    figures = {path.stem.replace("_", " "): path for path in sorted((RESULTS / "figures").glob("*.png"))}
-    map_rows, tables = map_lines(evidence, check_all(evidence)), shown_tables(records)
-    text = page(tables, records, published_reports(), evidence, map_rows=map_rows, figures=figures)
-    write_atomically(folder / "results.html", text)
-    print(f"Written: {folder / 'results.html'} ({len(text) / 1e6:.1f} MB); open it in a browser")
-
-
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
         given = parse_words(argv, KEYS, __doc__, names=("what",))
-        what = check_choice("what", given.get("what", "files"), ("files", "claims", "html"))
-        if what == "html":
-            write_html(given.out)
-        elif what == "claims":
+        what = check_choice("what", given.get("what", "files"), ("files", "claims"))
+        if what == "claims":
             print_claims(given.get("names", "").split(",") if "names" in given else [], failing=given.switch("failing"))
         elif given.switch("check"):
             check()

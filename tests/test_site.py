@@ -19,6 +19,7 @@ pytestmark = [
     pytest.mark.skipif(not all(map(importlib.util.find_spec, ("sphinx", "furo", "myst_parser", "sphinx_copybutton"))),
                        reason="needs pip install '.[docs]'"),
 ]  # fmt: skip
+needs_chromium = pytest.mark.skipif(not shutil.which("chromium"), reason="needs Debian's chromium")
 
 
 class Page(HTMLParser):
@@ -53,7 +54,7 @@ def pages(site):
 
 
 def test_every_link_and_anchor_leads_somewhere(pages):
-    assert len(pages) > 60
+    assert len(pages) > 200
     for path, page in pages.items():
         for link in (*page.links, *page.fetched):
             parts = urlsplit(link)
@@ -72,13 +73,58 @@ def test_no_page_asks_another_host(site, pages):
         assert not re.search(r"(url\(|@import)\s*['\"]?(https?:)?//", sheet.read_text()), sheet
 
 
-@pytest.mark.skipif(not shutil.which("chromium"), reason="needs Debian's chromium")
-@pytest.mark.parametrize("page", ["README", "docs/index", "docs/api", "results/README", "results/study/when"])
-def test_a_browser_opens_it_without_a_complaint(site, tmp_path, page):
+def test_a_number_leads_to_its_seeds_and_a_sentence_to_what_it_rests_on(site):
+    table = (site / "results/tables/table1_released.html").read_text()
+    assert '<a href="../runs/table1/airfoil/cmixup.html">C-Mixup</a>' in table
+    seeds = (site / "results/runs/table1/airfoil/cmixup.html").read_text()
+    released = seeds.partition("<h2>table1/airfoil/fcn3/cmixup/released</h2>")[2].partition("<h2>")[0]
+    assert "<td>3.08256</td>" in released
+    assert 'href="../results/claims.html#bandwidths_idle"' in (site / "docs/bandwidth.html").read_text()
+    claim = (site / "results/claims.html").read_text().partition('<section id="airfoil_agrees">')[2]
+    assert "MixRL ours = " in claim
+    assert '<a href="runs/table1/airfoil/mixrl.html">' in claim
+
+
+def browse(address, profile):
+    """Return the page as Chromium has it after its scripts, and what they complained of."""
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--virtual-time-budget=2000"]
     done = subprocess.run(
-        ["chromium", *flags, f"--user-data-dir={tmp_path}", "--dump-dom", f"file://{site}/{page}.html"],
+        ["chromium", *flags, f"--user-data-dir={profile}", "--dump-dom", address],
         capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
-    assert "<h1" in done.stdout
-    assert [line for line in done.stderr.splitlines() if "CONSOLE" in line] == []
+    return done.stdout, [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+
+
+@needs_chromium
+def test_tables_sort_and_filter(tmp_path):
+    """By a click on a title: numbers by value, what is none last; a search keeps the rows with all its words."""
+    rows = [f"<tr><td>row {k}</td><td>{v}</td></tr>" for k, v in enumerate(["10.5 ± 2", "—", "-3", "9", *["0"] * 11])]
+    script = """
+        const rows = () => [...document.querySelectorAll("tbody tr")].filter(row => !row.hidden);
+        const shown = () => rows().map(row => row.cells[1].textContent);
+        const title = document.querySelectorAll("th button")[1], field = document.querySelector("input.filter");
+        title.click(); const up = shown(); title.click(); const down = shown();
+        field.value = "ROW -3"; field.dispatchEvent(new Event("input"));
+        document.body.append(JSON.stringify([up[0], up.slice(-3), down.slice(0, 2), down.at(-1), shown()]));
+    """
+    table = f"<thead><tr><th>name</th><th>error</th></tr></thead><tbody>{''.join(rows)}</tbody>"
+    page = tmp_path / "table.html"
+    page.write_text(
+        f"<article><table>{table}</table></article><script>{(ROOT / 'docs/site.js').read_text()}</script>"
+        f"<script>addEventListener('load', () => {{{script}}})</script>"
+    )
+    dom, complaints = browse(f"file://{page}", tmp_path / "profile")
+    assert '["-3",["9","10.5 ± 2","—"],["10.5 ± 2","9"],"—",["-3"]]' in dom
+    assert complaints == []
+
+
+@needs_chromium
+@pytest.mark.parametrize(
+    "page",
+    ["README", "docs/index", "docs/api", "results/README", "results/study/when", "results/tables/table1_paper",
+     "results/claims", "results/runs/table1/airfoil/erm"],
+)  # fmt: skip
+def test_a_browser_opens_it_without_a_complaint(site, tmp_path, page):
+    dom, complaints = browse(f"file://{site}/{page}.html", tmp_path)
+    assert "<h1" in dom
+    assert complaints == []

@@ -50,7 +50,7 @@ def put(given: Words, name: str, title: str, parts: Sequence[str | list[str]], d
     where = environment(device)
     versions = ", ".join(f"{package} {version}" for package, version in where["versions"].items())
     what = ", ".join(filter(None, (where["device"], where["kernels"], f"{platform.system()} {platform.machine()}")))
-    machine = f"Machine: {what}; {versions}."
+    machine = f"Measured by `python -m scripts.bench {name.partition('_')[0]}`. Machine: {what}; {versions}."
     blocks = [f"# {title}", *("\n".join(p) if isinstance(p, list) else p for p in parts), machine]
     text = "\n\n".join(blocks) + "\n"
     print(text)

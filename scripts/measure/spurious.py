@@ -110,7 +110,7 @@ def table(rows: Sequence[Mapping[str, str]], preset: str) -> str:
     notes = dict.fromkeys(note for r in rows for note in r["notes"].split("; ") if note)
     return (
         "\n".join([f"## {title}", "", legend, "", *markdown_rows(head, body), "", *(f"- {n}" for n in notes)]).rstrip()
-        + "\n"
+        + f"\n\n`make reproduce-table-spurious PRESET={preset}` makes this page.\n"
     )
 
 

@@ -153,7 +153,9 @@ def table(rows: Sequence[Row], dataset: str, preset: str) -> str:
         "tasks of one object taken as dependent (cluster-robust), which is what holds for new objects. Over tasks: as "
         "if every task had its own object, like the paper's ±. Neither knows how much another seed would change."
     )
-    return "\n".join([f"## {title}: paired over test tasks", "", legend, "", *markdown_rows(head, body)]) + "\n"
+    made_by = f"`make reproduce-table2-paired PRESET={preset}` makes this page."
+    parts = [f"## {title}: paired over test tasks", "", legend, "", *markdown_rows(head, body), "", made_by]
+    return "\n".join(parts) + "\n"
 
 
 def _name(method: str) -> str:

@@ -54,6 +54,7 @@ class Block:
         cells: by method and metric, methods in the order of their rows.
         intervals: `compare` minus each other method, by method and metric.
         notes: what a reader must know.
+        runs: the file of each method's runs below results/runs, without its ending; none where it has no runs.
     """
 
     dataset: str
@@ -62,6 +63,7 @@ class Block:
     compare: str = ""
     intervals: Mapping[str, Mapping[str, Interval]] = field(default_factory=dict)
     notes: Sequence[str] = ()
+    runs: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,9 @@ def make_block(
         found = {s: interval for s, interval in pairs.items() if interval and method != compare}
         if found:
             intervals[method] = found
-    return Block(dataset, metrics, cells, compare, intervals, notes)
+    places = dict(zip(mine["method"], mine["experiment"], strict=True))
+    runs = {method: f"{place}/{dataset}/{method}" for method, place in places.items()}
+    return Block(dataset, metrics, cells, compare, intervals, notes, runs)
 
 
 def _best(values: Mapping[str, Mapping[int, float]], metric: str) -> str | None:
@@ -222,12 +226,16 @@ def interval_lines(block: Block) -> list[str]:
     return sentences
 
 
-def table_page(table: ResultTable) -> str:
-    """Return the whole table as Markdown."""
+def table_page(table: ResultTable, *, linked: bool = False) -> str:
+    """Return the whole table as Markdown; the published one's methods are `linked` to their runs."""
     parts = [f"## {table.title}", "", LEGEND]
     for block in table.blocks:
         parts += ["", f"### {names.dataset_title(block.dataset)}", ""]
-        parts += markdown_rows(header(block), lines(block, "**{}**"))
+        rows = lines(block, "**{}**")
+        for method, row in zip(block.cells, rows, strict=True):
+            if linked and method in block.runs:
+                row[0] = f"[{row[0]}](../runs/{block.runs[method]}.jsonl)"
+        parts += markdown_rows(header(block), rows)
         for sentence in (*interval_lines(block), *block.notes):
             parts += ["", sentence]
     for note in table.notes:

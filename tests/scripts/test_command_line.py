@@ -53,7 +53,7 @@ BAD = [
     bad("collect", "{empty}", "over=seed", said="no finished run below"),
     bad("collect", "{empty}", said="over must name an option"),
     bad("render", "chek=1", said="did you mean check?"),
-    bad("render", "page", said="what must be one of files, claims, html"),
+    bad("render", "page", said="what must be one of files, claims"),
     bad("reproduce", "table99", said="table99"),
     bad("reproduce", "table1", "budget=long", said="budget must be a number, got 'long'"),
     bad("reproduce", "table1", "budget=-1", said="budget must be"),

@@ -307,7 +307,7 @@ def test_a_tables_numbers_are_means_of_the_records():
         == ("table1", "airfoil", "cmixup", "released", "test", "rmse", "")
     ]
     (line,) = re.findall(
-        r"^\| C-Mixup \|.* 2\.717 .*$", (RESULTS / "tables/table1_released.md").read_text(), re.MULTILINE
+        r"^\| \[C-Mixup\].* 2\.717 .*$", (RESULTS / "tables/table1_released.md").read_text(), re.MULTILINE
     )
     assert f"{sum(rows) / len(rows):.3f} ±" in line
     assert len(rows) >= 10

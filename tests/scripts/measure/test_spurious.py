@@ -135,7 +135,8 @@ def test_the_table_says_epochs_and_meets_the_paper_at_its_ratio_alone(tmp_path: 
     assert "| 0.8 | 30 | 1 | 0.100 | 0.111 | -0.011 | 0.200 | 0.162 | +0.038 |" in text
     assert "| 0.5 | 30 | 1 | 0.300 | — | — | 0.310 | — | — |" in text
     assert "the paper trained for 30 epochs" in text
-    assert text.endswith("\n- a\n- b\n")
+    assert "\n- a\n- b\n\n" in text
+    assert text.endswith("`make reproduce-table-spurious PRESET=paper` makes this page.\n")
     assert render_tables(tmp_path / "nothing") == {}
 
 

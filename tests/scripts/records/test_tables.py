@@ -18,10 +18,8 @@ VALUES = {("erm", 0): 3.0, ("erm", 1): 3.2, ("cmixup", 0): 2.8, ("cmixup", 1): 2
 
 
 def records(split: str = "test", metric: str = "rmse") -> list[dict]:
-    return [
-        {"dataset": "airfoil", "method": m, "seed": str(s), "split": split, "metric": metric, "value": v}
-        for (m, s), v in VALUES.items()
-    ]
+    same = {"experiment": "table1", "dataset": "airfoil", "split": split, "metric": metric}
+    return [{**same, "method": m, "seed": str(s), "value": v} for (m, s), v in VALUES.items()]
 
 
 def block(rows: list[dict], metrics: tuple[str, ...] = ("rmse",)):
@@ -94,6 +92,12 @@ def test_markdown_shows_ours_paper_and_difference():
     assert "| C-Mixup | 3 | **4.80 ± 3.64** | 2.70 | +2.10 |" in text
     assert "- Echo: needs a licence" in text
     assert "ERM -0.40 [" in text
+
+
+def test_the_published_page_leads_from_methods_with_runs_to_their_records():
+    text = table_page(ResultTable("Title", [block(records())]), linked=True)
+    assert "| [ERM](../runs/table1/airfoil/erm.jsonl) | 2 | 3.10" in text
+    assert "| mixup | — |" in text
 
 
 def test_latex_escapes_and_balances():

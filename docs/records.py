@@ -1,0 +1,133 @@
+"""The site's pages of records: every published run by its file, and every claim with the numbers that it rests on.
+
+They are made as the site is built, so that a number leads to the seeds behind it from disk, without a server.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from scripts.claims.check import Verdict, check_all
+from scripts.claims.evidence import Evidence
+from scripts.claims.prose import pages as pages_with_prose
+from scripts.claims.prose import places
+from scripts.driver.runs import parse_report
+from scripts.records import names
+from scripts.records.experiment import RESULTS
+from scripts.records.published import STUDIES, cell_of, report_files
+from scripts.records.records import options_text, read_csv
+
+#: What is said of runs beside their scores: above their table where they share it, and else in a column of its own.
+FACTS = ("method", "layer", "bandwidth", "alpha", "options", "words", "epochs", "stack_seeds", "verdict", "commit")
+#: What is said above the table alone, however many values there are.
+ABOVE = ("unit", "selection_rule", "notes", "device", "kernels", "threads", "versions", "checksums", "rules", "dirty")
+Report = Mapping[str, Any]
+
+
+def pages() -> Iterator[tuple[str, dict[str, Any], str]]:
+    """Yield name, content and template of every page: of each file of runs, of their folders, and of the claims."""
+    listed: dict[str, list[str]] = defaultdict(list)
+    for path in [*report_files(RESULTS), *report_files(RESULTS, STUDIES)]:
+        name = str(path.relative_to(RESULTS.parent)).partition(".")[0]
+        _, _, folder, *rest = name.split("/")
+        title = " / ".join(map(names.method_title, rest[1:])) or rest[0]
+        title = f"{title} on {names.dataset_title(rest[0])}" if rest[1:] else title
+        yield _page(name, f"{title}: {folder}", _runs(path))
+        listed[folder].append(f'<li><a href="{"/".join(rest)}.html">{escape(title)}</a></li>')
+    for folder, items in listed.items():
+        yield _page(f"results/runs/{folder}/index", f"Runs of {folder}", f"<ul>{''.join(items)}</ul>")
+    links = "".join(f'<li><a href="{folder}/index.html">{folder}</a></li>' for folder in listed)
+    yield _page("results/runs/index", "Every published run, by its experiment", f"<ul>{links}</ul>")
+    verdicts = check_all(Evidence(pd.DataFrame(read_csv(RESULTS / "records.csv")), RESULTS))
+    yield _page("results/claims", "Claims, and what they rest on", f'<div id="claims">{_claims(verdicts)}</div>')
+
+
+def _page(name: str, title: str, body: str) -> tuple[str, dict[str, Any], str]:
+    return name, {"title": escape(title), "body": f"<h1>{escape(title)}</h1>{body}"}, "page.html"
+
+
+def _runs(path: Path) -> str:
+    """Return the runs of a file, a table a cell; those of the study a table an experiment and setting."""
+    raw = path.read_bytes()
+    text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode()
+    cells: dict[str, list[Report]] = defaultdict(list)
+    for report in map(parse_report, text.splitlines()):
+        setting = f"{report['experiment']} {report['options'].get('condition', '')}"
+        cells[setting if report["experiment"] in STUDIES else cell_of(report)].append(report)
+    file = path.relative_to(RESULTS.parent)
+    return f"<p>What <code>{file}</code> says of every run, a line each.</p>" + "".join(
+        f"<h2>{escape(name)}</h2>{_facts(runs)}{_table(runs)}" for name, runs in cells.items()
+    )
+
+
+def _values(runs: Iterable[Report], key: str) -> list[str]:
+    found = (options_text(v) if isinstance(v := r.get(key), dict) else v for r in runs)
+    kept = ("" if v in (None, [], False) else v if isinstance(v, str) else json.dumps(v) for v in found)
+    return list(dict.fromkeys(kept))
+
+
+def _facts(runs: Sequence[Report]) -> str:
+    values = {key: [v for v in _values(runs, key) if v] for key in (*FACTS, *ABOVE)}
+    shown = {key: found for key, found in values.items() if found and (key in ABOVE or len(_values(runs, key)) == 1)}
+    rows = "".join(f"<dt>{key}</dt><dd>{escape('; '.join(found))}</dd>" for key, found in shown.items())
+    return f"<details><summary>What these runs share</summary><dl>{rows}</dl></details>"
+
+
+def _table(runs: Sequence[Report]) -> str:
+    scores = list(dict.fromkeys((part, metric) for r in runs for part in r["scores"] for metric in r["scores"][part]))
+    own = [key for key in FACTS if len(_values(runs, key)) > 1]
+    head = [*own[:1], "seed", *(f"{part} {metric}" for part, metric in scores), "best epoch", "seconds", *own[1:]]
+    body = [
+        [*(_values([r], key)[0] for key in own[:1]), r["seed"],
+         *(_digits(r["scores"].get(part, {}).get(metric)) for part, metric in scores),
+         _digits(r.get("best_epoch")), _digits(r.get("seconds")), *(_values([r], key)[0] for key in own[1:])]
+        for r in runs
+    ]  # fmt: skip
+    rows = "".join(f"<tr>{''.join(f'<td>{escape(str(cell))}</td>' for cell in row)}</tr>" for row in body)
+    titles = "".join(f"<th>{escape(title)}</th>" for title in head)
+    shown = f"<thead><tr>{titles}</tr></thead><tbody>{rows}</tbody>"
+    return f'<div class="table-wrapper"><table class="docutils">{shown}</table></div>'
+
+
+def _digits(value: float | None) -> str:
+    return "" if value is None else f"{value:.6g}" if math.isfinite(value) else "not finite"
+
+
+def _claims(verdicts: Sequence[Verdict]) -> str:
+    """Return every claim: its sentence, where it stands, each number with its interval, and the runs behind them."""
+    texts = {str(path.relative_to(RESULTS.parent).with_suffix("")): path.read_text() for path in pages_with_prose()}
+    stands = {name: page for page, text in texts.items() for name in places(text)}
+    files = {tuple(path.relative_to(RESULTS).with_suffix("").parts[1:]) for path in report_files(RESULTS)}
+    body = "<p>Each is an entry of <code>results/claims.yaml</code>, checked by <code>make claims</code>.</p>"
+    for verdict in verdicts:
+        name, (_, sentence, *numbers) = verdict.claim.name, verdict.lines()
+        words = {word for check in verdict.claim.checks for word in _words([check.of, check.each, check.numbers])}
+        runs = [f'<a href="runs/{"/".join(f)}.html">{", ".join(f)}</a>' for f in sorted(files) if words.issuperset(f)]
+        shown = f"<blockquote>{escape(sentence.strip().replace('**', ''))}</blockquote>"
+        if page := stands.get(name):
+            shown += f'<p>Stands in <a href="../{page}.html#{name}">{page}</a>.</p>'
+        shown += f"<pre>{escape(chr(10).join(line[4:] for line in numbers))}</pre>"
+        if runs:
+            shown += f"<details><summary>{len(runs)} files of runs</summary><p>{'; '.join(runs)}</p></details>"
+        body += f'<section id="{name}"><h2>{name}</h2>{shown}</section>'
+    return body
+
+
+def _words(node: Any) -> Iterator[str]:
+    """Yield every word of a query, however deep."""
+    if isinstance(node, Mapping):
+        yield from _words([*node, *node.values()])
+    elif isinstance(node, Sequence) and not isinstance(node, str):
+        for one in node:
+            yield from _words(one)
+    else:
+        yield str(node)

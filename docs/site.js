@@ -1,0 +1,46 @@
+/* Tables sort by a click on a column's title, and a long one filters its rows by words. */
+"use strict";
+
+const number = text => parseFloat(text.replace("−", "-").replace(/^[^\d.+-]*/, ""));
+
+function sortable(table) {
+  for (const [column, title] of [...table.tHead.rows[0].cells].entries()) {
+    const sort = document.createElement("button");
+    sort.append(...title.childNodes);
+    title.append(sort);
+    sort.addEventListener("click", () => {
+      const down = title.ariaSort === "ascending" ? -1 : 1;
+      for (const other of table.tHead.rows[0].cells) other.ariaSort = null;
+      title.ariaSort = down === 1 ? "ascending" : "descending";
+      const text = row => (row.cells[column]?.textContent ?? "").trim();
+      const order = (a, b) => {
+        const [x, y] = [number(text(a)), number(text(b))];
+        if (Number.isNaN(x) && Number.isNaN(y)) return down * text(a).localeCompare(text(b));
+        return Number.isNaN(x) ? 1 : Number.isNaN(y) ? -1 : down * (x - y);  // what is no number stays below
+      };
+      table.tBodies[0].append(...[...table.tBodies[0].rows].sort(order));
+    });
+  }
+}
+
+function filterable(table) {
+  const field = Object.assign(document.createElement("input"), { type: "search", placeholder: "rows with the words ..." });
+  field.className = "filter";
+  field.ariaLabel = "show only rows with these words";
+  field.addEventListener("input", () => {
+    const words = field.value.toLowerCase().split(/\s+/);
+    for (const row of table.tBodies[0].rows) {
+      const text = row.textContent.toLowerCase();
+      row.hidden = !words.every(word => text.includes(word));
+    }
+  });
+  (table.closest(".table-wrapper") ?? table).before(field);
+}
+
+document.addEventListener("DOMContentLoaded", () => {
+  for (const table of document.querySelectorAll("article table")) {
+    if (!table.tHead || table.tBodies[0].rows.length < 3) continue;
+    sortable(table);
+    if (table.tBodies[0].rows.length > 14) filterable(table);
+  }
+});

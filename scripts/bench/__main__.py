@@ -7,6 +7,7 @@
   maml       the vectorised inner loop against a loop over tasks
   kernels    an AMD machine's kernels beside those of Intel
   gpu        a GPU beside the CPU
+  estimators the default CMixupRegressor beside the defaults of others
 
 Example: python -m scripts.bench maml device=cuda
 """
@@ -17,11 +18,11 @@ from collections.abc import Sequence
 
 import torch
 
-from scripts.bench import distances, gpu, images, kernels, maml, sampling, train
+from scripts.bench import distances, estimators, gpu, images, kernels, maml, sampling, train
 from scripts.driver.cli import user_errors
 from scripts.driver.words import parse_command
 
-MODULES = (train, sampling, distances, images, maml, kernels, gpu)
+MODULES = (train, sampling, distances, images, maml, kernels, gpu, estimators)
 BENCHMARKS = {module.__name__.rpartition(".")[2]: module for module in MODULES}
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.bench import clock
+from scripts.bench import clock, estimators
 from scripts.bench.__main__ import main
 from scripts.bench.sampling import as_csv, figures, report
 from scripts.records.experiment import RESULTS
@@ -47,3 +47,10 @@ def test_a_short_try_writes_nothing(
     main(["distances", "short=1"])
     assert "| distance | N = 1000: set-up | N = 1000: epoch |" in capsys.readouterr().out
     assert not list(tmp_path.iterdir())
+
+
+def test_the_tables_that_the_default_was_chosen_on_follow_from_their_names() -> None:
+    reserved = "atlantic_storm_wind baseball_team_wins biomass_heating_value car_fuel_economy csf_tau diamond_prices "
+    reserved += "flight_delay gilgai_soil london_exam us_wages_1988"
+    assert sorted(estimators.RESERVED) == reserved.split()
+    assert set(estimators.CHOSEN_ON) == set(estimators.TABLES.index) - set(reserved.split())

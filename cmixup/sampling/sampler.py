@@ -25,7 +25,7 @@ from cmixup.sampling.inputs import (
     to_numpy,
     torch_rng,
 )
-from cmixup.sampling.kernels import KERNELS, make_kernel
+from cmixup.sampling.kernels import KERNELS, OwnPartners, make_kernel
 from cmixup.sampling.space import LabelSpace, as_space
 from cmixup.sampling.stream import SamplingAlgorithm, StreamedSampler
 from cmixup.sampling.torch_forms import choose_torch
@@ -102,6 +102,7 @@ class PartnerSampler:
         else:
             self._algorithm, self.reason = choose(data, inner, method, budget)
         self.method = self._algorithm.name
+        self._own = OwnPartners()
 
     def draw(self, anchors: Given, rng: Rng) -> Any:
         """Draw one partner for each anchor.
@@ -118,8 +119,13 @@ class PartnerSampler:
         """
         rows = as_anchors("anchors", anchors, len(self))
         if self._device is not None:
-            return self._algorithm.draw(torch.tensor(rows, device=self._device), torch_rng(rng, self._device))
-        return self._wrap(self._algorithm.draw(rows, numpy_rng(rng)))
+            placed = torch.tensor(rows, device=self._device)
+            chosen = self._algorithm.draw(placed, torch_rng(rng, self._device))
+            self._own.look(placed, chosen, self.bandwidth, len(self))
+            return chosen
+        partners = self._algorithm.draw(rows, numpy_rng(rng))
+        self._own.look(rows, partners, self.bandwidth, len(self))
+        return self._wrap(partners)
 
     def epoch(self, rng: Rng) -> Any:
         """Draw one partner for each of 0..N-1, in order and in one call (partners do not depend on the model).
@@ -134,12 +140,16 @@ class PartnerSampler:
             InputError: `rng` is no generator.
         """
         if self._device is not None:
-            return self._algorithm.draw(torch.arange(len(self), device=self._device), torch_rng(rng, self._device))
+            every = torch.arange(len(self), device=self._device)
+            chosen = self._algorithm.draw(every, torch_rng(rng, self._device))
+            self._own.look(every, chosen, self.bandwidth, len(self))
+            return chosen
         generator = numpy_rng(rng)
         partners = np.empty(len(self), dtype=np.int64)
         for s in range(0, len(self), ANCHORS_PER_CHUNK):  # so that N anchors are never held beside N partners
             stop = min(s + ANCHORS_PER_CHUNK, len(self))
             partners[s:stop] = self._algorithm.draw(np.arange(s, stop), generator)
+        self._own.look(np.arange(len(self)), partners, self.bandwidth, len(self))
         return self._wrap(partners)
 
     def draw_labels(self, labels: Given, rng: Rng) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import warnings
 from collections import OrderedDict, namedtuple
 
 import numpy as np
@@ -54,6 +55,20 @@ def test_bandwidth_zero_pairs_equal_labels_only() -> None:
     partner = CMixup(0.0, seed=0).draw(y).partner
     assert torch.equal(y[partner], y)
     assert not torch.equal(partner, torch.arange(32))
+
+
+@pytest.mark.parametrize("size", [40, 600])
+def test_a_bandwidth_that_leaves_every_row_its_own_partner_warns(size: int) -> None:
+    y = 1000 * torch.arange(float(size))
+    mixing = CMixup(1e-6, seed=0)
+    with pytest.warns(UserWarning, match="bandwidth 1e-06 leaves every row its own partner"):
+        [mixing(y[:, None], y) for _ in range(2)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        wide, one = CMixup(1e5, seed=0), CMixup(0.5, seed=0)
+        for _ in range(100):
+            wide.draw(y)
+            one.draw(y[:1])  # a batch of one row has no other partner
 
 
 def test_auto_is_the_fraction_of_the_labels_given() -> None:

@@ -1,6 +1,7 @@
 """The public face of the sampler: limits, kinds, reproducibility, `auto`, errors."""
 
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -275,3 +276,18 @@ def test_bad_calls_are_refused_by_name_and_value(call, message, torch_form):
     built = PartnerSampler(labels, 1.0, torch_form=torch_form or None)
     with pytest.raises(InputError, match=message):
         call(built, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("torch_form", [False, True])
+@pytest.mark.parametrize("draw", [lambda s, rng: s.epoch(rng), lambda s, rng: [s.draw([i], rng) for i in range(64)]])
+def test_a_bandwidth_that_leaves_every_row_its_own_partner_warns_once(draw, torch_form):
+    labels = torch.arange(100.0) * 1000
+    rng = np.random.default_rng(0)
+    alone = PartnerSampler(labels, 0.3, torch_form=torch_form)
+    with pytest.warns(UserWarning, match="bandwidth 0.3 leaves every row its own partner") as told:
+        [draw(alone, rng) for _ in range(2)]
+    assert len(told) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for bandwidth in (0.0, 500.0):  # 0 is asked for, and some rows have partners of 500
+            draw(PartnerSampler(labels, bandwidth, torch_form=torch_form), rng)

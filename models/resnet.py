@@ -39,7 +39,7 @@ class ResNet(Backbone):
             initialises at random.
         width: channels of layer 1; 64 is the published network.
         channels_last: keep the channels of a pixel next to each other in memory: the same numbers but for rounding, and
-            of use for narrow networks on a CPU alone (`make bench-images`).
+            of use for narrow networks on a CPU alone.
 
     Attributes:
         notes: whether the network started from weights or, where the paper starts from ImageNet's, at random.

@@ -3,7 +3,6 @@
   train      training against a straightforward loop
   sampling   partner sampling against the original's way: set-up, draws and memory over N
   distances  partners by labels, inputs and representations
-  images     a step of the narrow image network, by layout in memory
   maml       the vectorised inner loop against a loop over tasks
   kernels    an AMD machine's kernels beside those of Intel
   gpu        a GPU beside the CPU
@@ -18,11 +17,11 @@ from collections.abc import Sequence
 
 import torch
 
-from scripts.bench import distances, estimators, gpu, images, kernels, maml, sampling, train
+from scripts.bench import distances, estimators, gpu, kernels, maml, sampling, train
 from scripts.driver.cli import user_errors
 from scripts.driver.words import parse_command
 
-MODULES = (train, sampling, distances, images, maml, kernels, gpu, estimators)
+MODULES = (train, sampling, distances, maml, kernels, gpu, estimators)
 BENCHMARKS = {module.__name__.rpartition(".")[2]: module for module in MODULES}
 
 

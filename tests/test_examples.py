@@ -18,6 +18,8 @@ RECIPES = {
     "lightning_module": ("lightning", 10 * 400),
     "lightning_callback": ("lightning", 10 * 400),
     "hugging_face": ("transformers", 10 * 160),
+    "hugging_face_masks": ("transformers", 20 * 320),
+    "keras_batches": ("keras", 32 * 400),
     "skorch_net": ("skorch", 10 * (2 * 3 * 200 + 400)),
     "fastai_callback": ("fastai", 10 * 400),
     "lightgbm_resampling": ("lightgbm", 400),
@@ -25,17 +27,23 @@ RECIPES = {
 #: Counts the rows that are mixed. torchvision, which some of these packages import, is helped beside a CPU torch.
 AROUND = """
 import runpy, sys
-import cmixup.adapters.batch, cmixup.adapters.pairs, cmixup.mixing.linear
-if sys.argv[2] != "torch" and sys.argv[2] != "lightgbm":
+import cmixup.adapters.batch, cmixup.adapters.hidden, cmixup.adapters.pairs, cmixup.mixing.linear
+if sys.argv[2] not in ("torch", "lightgbm", "keras"):
     import models.vision
     models.vision.import_torchvision()
 rows = []
-for name in ("batch", "pairs"):
+for name in ("batch", "hidden", "pairs"):
     module = getattr(cmixup.adapters, name)
-    def counted(*args, _mix_rows=module.mix_rows, _pairs=name == "pairs", **options):
-        rows.append(1 if _pairs else len(args[2].partner))
+    def counted(*args, _mix_rows=module.mix_rows, **options):
+        rows.append(len(args[2].partner))
         return _mix_rows(*args, **options)
     module.mix_rows = counted
+if sys.argv[2] == "keras":
+    draw = cmixup.PartnerSampler.draw
+    def counted(self, anchors, rng):
+        rows.append(len(anchors))
+        return draw(self, anchors, rng)
+    cmixup.PartnerSampler.draw = counted
 if sys.argv[2] == "lightgbm":
     import cmixup.sklearn
     original = cmixup.sklearn.CMixupResampler.fit_resample
@@ -66,7 +74,7 @@ def test_a_recipe_runs(tmp_path: Path, name: str) -> None:
         [sys.executable, "-W", "ignore", "-c", AROUND, str(EXAMPLES / f"{name}.py"), package],
         cwd=tmp_path, capture_output=True, text=True, check=False,
         env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{os.environ['PYTHONPATH']}", "HF_HUB_OFFLINE": "1",
-             "OMP_NUM_THREADS": "1"},
+             "OMP_NUM_THREADS": "1", "KERAS_BACKEND": "torch"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
     ours, of_mean = map(float, re.search(r"test RMSE ([\d.]+), of the mean label ([\d.]+)", done.stdout).groups())

@@ -44,11 +44,9 @@ suppress_warnings = ["toc.not_included", "myst.header"]  # tables are reached fr
 
 #: The pages of the navigation by kind.
 NAVIGATION = {
-    "Start": ["docs/index", "docs/bandwidth"],
-    "How to": [
-        "docs/own_table", "docs/images", "docs/series", "docs/hidden_layers", "docs/recipes", "docs/scikit_learn",
-        "docs/processes", "docs/gpu", "docs/new_method", "docs/bench", "docs/reproducing",
-    ],
+    "Start": ["docs/index", "docs/gallery"],
+    "How to": ["docs/recipes", "docs/scikit_learn", "docs/bandwidth", "docs/bench", "docs/new_method",
+               "docs/reproducing", "docs/processes"],
     "Results": ["results/study/when", "results/README", "results/theory", "results/crime_and_skillcraft",
                 "results/reliability"],
     "Reference": ["docs/command_line", "docs/api", "CHANGELOG"],

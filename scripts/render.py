@@ -34,7 +34,7 @@ from scripts.records.experiment import RESULTS, experiments, load_experiment, ma
 from scripts.records.published import published_records
 from scripts.records.records import read_csv, records_csv
 from scripts.records.tables import table_page, to_latex, to_table_csv
-from scripts.report import ablation
+from scripts.report import ablation, gallery
 from scripts.report.figures import overfitting_figure, stale_figures, write_figures
 from scripts.report.ladder import ladder_page
 from scripts.report.shown import presets, published_ladders, published_sweeps, shown_tables, standard
@@ -124,6 +124,7 @@ def render_figures(records: pd.DataFrame, curves: Sequence[Curve]) -> dict[str, 
     figures = {f"figures/{name}.png": figure for name, figure in found.items()}
     measured = sampling_figures(read_csv(RESULTS / "benchmarks" / "sampling.csv"))
     figures |= {f"benchmarks/{name}": figure for name, figure in measured.items()}
+    figures |= gallery.figures()
     return figures | invariance.figures() | task_errors.figures() | theory.figures() | study.figures()
 
 

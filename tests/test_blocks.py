@@ -1,6 +1,9 @@
-"""The Python of README and docs/ runs as a user pastes it: a block alone, and one that shows a loss trains with it."""
+"""The Python of README and docs/ runs as a user pastes it: a block alone, one that shows a loss trains with it, and one
+that prints is followed by what it prints."""
 
+import contextlib
 import importlib.util
+import io
 import re
 import statistics
 import sys
@@ -14,7 +17,9 @@ from scripts.driver.compose import CONFIG_DIR
 
 ROOT = CONFIG_DIR.parent
 #: Where it stands before a block, the block runs only where this module is installed.
-BLOCK = re.compile(r"(?:<!-- needs: (?P<needs>[\w.]+) -->\n)?```python\n(?P<code>.*?)```", re.DOTALL)
+BLOCK = re.compile(
+    r"(?:<!-- needs: (?P<needs>[\w.]+) -->\n)?```python\n(?P<code>.*?)```(?:\n\n```text\n(?P<said>.*?)```)?", re.DOTALL
+)
 #: A block that trains ends with no more than this share of the loss that it began with.
 FALLS_TO = 0.8
 
@@ -26,7 +31,7 @@ def blocks():
             needs = block["needs"]
             absent = needs is not None and not is_installed(needs)
             yield pytest.param(
-                block["code"], id=f"{path.relative_to(ROOT)}-{number}",
+                block["code"], block["said"] or "", id=f"{path.relative_to(ROOT)}-{number}",
                 marks=pytest.mark.skipif(absent, reason=f"needs {needs}"),
             )  # fmt: skip
 
@@ -37,7 +42,9 @@ def is_installed(module):
 
 
 def paste(code):
-    """Run a block by itself, with warnings as errors; fail if it shows a loss and does not train with it.
+    """Run a block by itself, with warnings as errors, and return what it prints.
+
+    It fails if it shows a loss and does not train with it.
 
     What counts are the losses on which the block itself calls `backward`: those of its last third must be lower than
     those of its first.
@@ -51,7 +58,8 @@ def paste(code):
 
     hook = register_optimizer_step_post_hook(lambda *_: steps.append(len(losses)))
     try:
-        with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        said = io.StringIO()
+        with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings(), contextlib.redirect_stdout(said):
             warnings.simplefilter("error")  # such as mse_loss's, of shapes that broadcast
             patch.setattr(torch.Tensor, "backward", backward)
             torch.manual_seed(0)
@@ -59,7 +67,7 @@ def paste(code):
     finally:
         hook.remove()
     if not re.search(r"\bloss\b", code):
-        return
+        return said.getvalue()
     assert ".square().mean()" not in code, "take mse_loss: it warns of labels (B,) beside predictions (B, 1)"
     assert losses, "a loss is computed and nothing trains with it: backward() is never called"
     assert steps[-1:] == [len(losses)], "the last backward() is followed by no step of an optimiser"
@@ -67,11 +75,12 @@ def paste(code):
     began, ended = statistics.mean(losses[:third]), statistics.mean(losses[-third:])
     assert len(losses) >= 3, "too few steps to see that it trains"
     assert ended < FALLS_TO * began, f"the loss is {began:.4g} at first and {ended:.4g} in the end"
+    return said.getvalue()
 
 
-@pytest.mark.parametrize("code", [*blocks()])
-def test_every_block_runs_alone_and_trains_if_it_shows_a_loss(code):
-    paste(code)
+@pytest.mark.parametrize(("code", "said"), [*blocks()])
+def test_every_block_runs_alone_trains_if_it_shows_a_loss_and_prints_what_the_page_shows(code, said):
+    assert paste(code) == said
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Sentences held to records: `results/claims.yaml`, read and checked (docs/design.md says how to add one)."""
+"""Sentences held to records: `results/claims.yaml`, read and checked (CONTRIBUTING.md says how to add one)."""
 
 from __future__ import annotations
 

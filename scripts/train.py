@@ -24,7 +24,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from cmixup.errors import InputError
 from scripts.driver.cli import guarded, in_sweep, label, user_errors, warnings
-from scripts.driver.compose import CONFIG_DIR, compose_train, in_words, is_tuned, tuned_overrides
+from scripts.driver.compose import CONFIG_DIR, compose_train, in_words, is_tuned, with_tuned
 from scripts.driver.devices import device_word, tell, together
 from scripts.driver.execute import execute, train_along
 from scripts.driver.job import Job, plan
@@ -111,7 +111,7 @@ def spell_out(words: list[str]) -> list[str]:
     if {"--cfg", "-c"} & set(words) and presets and is_tuned(presets[-1]):
         first = next(k for k, word in enumerate(words) if "=" in word)
         cfg = compose_train([word for word in words if "=" in word and not word.startswith("preset=")])
-        return [*words[:first], *tuned_overrides(cfg, presets[-1]), *words[first:]]
+        return [*words[:first], *with_tuned(cfg, presets[-1], words[first:])]
     return words
 
 

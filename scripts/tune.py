@@ -5,7 +5,8 @@ One seed that no table uses; the best validation score wins. `preset=default` st
 with four weight decays, so that ERM has 16 trials like the others, and writes to configs/tuned_default. `preset=cpu`
 tries the grid alone, and what wins is put into that preset of the dataset's file by hand. All trials stand in
 results/tuned.jsonl. A table of your own takes its options along, `dataset=csv dataset.path=my.csv
-dataset.target=price`; what is found is written below `out`, with the command that trains with it.
+dataset.target=price`; what is found is written below `out`, a file a table, which `preset=tuned_default` (or `tuned`)
+reads, and the command that trains with it is printed.
 
 Example: python -m scripts.tune dataset=airfoil,no2 method=erm,cmixup
 """
@@ -34,6 +35,7 @@ from scripts.driver.compose import (
     is_tuned,
     names,
     override,
+    own_table,
     part_file,
     tune_command,
     tuned_path,
@@ -191,7 +193,9 @@ def tune(cells: Sequence[tuple[str, str]], given: Sequence[str], folder: Path | 
         epochs = [word.removeprefix("train.") for word in given if word.startswith(EPOCHS)]
         record = record_of(trials, budget, preset, [*own, *epochs])
         best, scores = trials[record["best"]], [one["val"] for one in record["trials"]]
-        path = folder / preset / f"{dataset}.yaml" if folder else tuned_path(dataset, preset)
+        config = trials[0].job.config
+        below = folder and not own_table(config)
+        path = folder / preset / f"{dataset}.yaml" if folder and below else tuned_path(dataset, preset, config)
         if is_tuned(preset):
             write_values(path, method, best.values)
         else:

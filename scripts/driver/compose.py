@@ -5,8 +5,11 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
+import hashlib
 import json
+import os
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,6 +31,7 @@ TUNED, TUNED_DEFAULT = "tuned", "tuned_default"  # presets, and the folders of t
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same, ten times as fast
 MOST_NAMES = 12  # of what is known, in such a line
 LONGEST_LINE = 300  # characters of what Hydra says of bad words
+OWN_TABLE = ("path", "package", "item", "target")  # what names a table of one's own, in a dataset that leaves it open
 ADDED = "method/transform"  # the group that no method has by default, so that Hydra wants a + before it
 TUNE_SEED = 1000  # of scripts.tune; no table may use it
 
@@ -58,7 +62,7 @@ def compose_train(overrides: Sequence[str]) -> DictConfig:
     """
     with one_line():
         cfg = _compose(list(overrides))
-        return _compose([*tuned_overrides(cfg, cfg.preset), *overrides]) if is_tuned(cfg.preset) else cfg
+        return _compose(with_tuned(cfg, cfg.preset, overrides)) if is_tuned(cfg.preset) else cfg
 
 
 @contextlib.contextmanager
@@ -144,14 +148,32 @@ def is_tuned(preset: str) -> bool:
     return preset in (TUNED, TUNED_DEFAULT)
 
 
-def tuned_path(dataset: str, preset: str = TUNED) -> Path:
-    """Return the file of a dataset's tuned values, by method; their keys are those of the command line."""
-    return CONFIG_DIR / preset / f"{dataset}.yaml"
+def own_table(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what names the table of one's own that a configuration is for; nothing for every other dataset."""
+    options, file = config["dataset"], part_file("dataset", config["dataset"]["name"])
+    if file.get("target") != "":
+        return {}
+    named = {key: options[key] for key in OWN_TABLE if key in options}
+    return named | ({"path": os.path.realpath(Path(named["path"]).expanduser())} if named.get("path") else {})
 
 
-def tuned_values(dataset: str, method: str, preset: str = TUNED) -> dict[str, Any] | None:
-    """Return a method's tuned values, or None where it has not been tuned on a dataset."""
-    path = tuned_path(dataset, preset)
+def tuned_path(dataset: str, preset: str = TUNED, config: Mapping[str, Any] | None = None) -> Path:
+    """Return the file of a dataset's tuned values, by method; their keys are those of the command line.
+
+    Each table of one's own has a file of its own below `out`.
+    """
+    if config is None or not (named := own_table(config)):
+        return CONFIG_DIR / preset / f"{dataset}.yaml"
+    name = re.sub(r"\W+", "_", Path(named.get("path") or named["item"]).stem)[:40]
+    digest = hashlib.sha256(json.dumps(named, sort_keys=True, default=list).encode()).hexdigest()[:8]
+    return Path(config["out"]) / preset / f"{dataset}-{name}-{digest}.yaml"
+
+
+def tuned_values(
+    dataset: str, method: str, preset: str = TUNED, config: Mapping[str, Any] | None = None
+) -> dict[str, Any] | None:
+    """Return a method's tuned values, or None where it has not been tuned on a dataset, or on that table."""
+    path = tuned_path(dataset, preset, config)
     return read_part(path).get(method) if path.is_file() else None
 
 
@@ -173,21 +195,26 @@ def tune_command(dataset: str, method: str, preset: str = TUNED) -> str:
     return " ".join(["python -m scripts.tune", f"dataset={dataset}", f"method={method}", *chosen])
 
 
-def tuned_overrides(cfg: DictConfig, preset: str) -> list[str]:
-    """Return the overrides that a tuned preset stands for: the preset that it starts from under the tuned values.
+def with_tuned(cfg: DictConfig, preset: str, words: Sequence[str]) -> list[str]:
+    """Return the words of a command line under the values of a tuned preset, over which the words win.
 
-    Prepend these to the command line's overrides, which then win.
+    They are those of the preset that it starts from; for a table of one's own they name that preset, so that a run is
+    the one that `scripts.tune` printed.
 
     Raises:
         InputError: this method has not been tuned on this dataset.
     """
-    dataset, method = cfg.dataset.name, cfg.method.name
+    config: Any = {"out": cfg.out, "dataset": OmegaConf.to_container(cfg.dataset, resolve=False)}
+    dataset, method, named = cfg.dataset.name, cfg.method.name, own_table(config)
     base = base_preset(dataset, preset)
-    values = tuned_values(dataset, method, preset)
+    values = tuned_values(dataset, method, preset, config)
     if values is None:
-        remedy = tune_command(dataset, method, preset)
+        table = [f"dataset.{key}={value}" for key, value in named.items() if value]
+        remedy = " ".join([tune_command(dataset, method, preset), *map(shlex.quote, table)])
         raise InputError(f"preset {preset}: {method} has not been tuned on {dataset}; {remedy} does it")
-    return [f"+dataset.presets.{preset}=${{dataset.presets.{base}}}", *command(values)]
+    if named:
+        return [f"preset={base}", *command(values), *(word for word in words if not word.startswith("preset="))]
+    return [f"+dataset.presets.{preset}=${{dataset.presets.{base}}}", *command(values), *words]
 
 
 def override(key: str, value: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import html
 import json
 import math
@@ -130,10 +131,15 @@ def _scores_at(erm: Sequence[Mapping[str, Any]], option: str, value: Any, metric
 
 
 def _rest(report: Mapping[str, Any], option: str) -> dict[str, Any]:
-    """Return all that tells a run from others, but for the option, what stands below it, and the seed."""
+    """Return all that tells a run from others, but for the option, what stands below it, and the seed.
+
+    Runs of a table before it changed are others than those after.
+    """
     inside = f"{option}."
+    read = "".join(report.get("checksums", {}).values())
+    data = {"data": hashlib.sha256(read.encode()).hexdigest()[:8]} if read and not option.startswith("dataset") else {}
     options = {k: v for k, v in report["options"].items() if k != option and not k.startswith(inside)}
-    return {**{key: report[key] for key in WHOLE if key != option}, **options}
+    return {**{key: report[key] for key in WHOLE if key != option}, **data, **options}
 
 
 def _label(rest: Mapping[str, Any], every: Sequence[Mapping[str, Any]]) -> str:

@@ -87,6 +87,19 @@ def test_erm_is_compared_with_at_the_same_value_of_an_option_that_it_has() -> No
     assert "| cmixup | 2 | 1.250 ± 0.354 | -1.000 [-1.000, -1.000] |" in collected_page([group]).replace("*", "")
 
 
+def test_runs_of_a_table_before_and_after_it_changed_are_not_compared() -> None:
+    old, new = {"t.csv": "a" * 64}, {"t.csv": "b" * 64}
+    runs = [
+        report(s, 1.0, method=m, checksums=c) for m, c in (("cmixup", old), ("erm", old), ("erm", new)) for s in (0, 1)
+    ]
+    with pytest.raises(
+        InputError, match=r"method has one value, cmixup, in 2 runs; data=\w{8}: method has one value, erm"
+    ):
+        collect([*runs[:2], *runs[4:]], "method")
+    (group,), left_out = collect(runs[:4] + [{**r, "seed": r["seed"] + 2} for r in runs[4:]], "method")
+    assert ([p.value for p in group.points], len(left_out)) == (["cmixup", "erm"], 1)
+
+
 def test_the_html_page_escapes_what_it_shows_and_asks_nobody() -> None:
     (group,), _ = collect(SWEEP, "method.bandwidth")
     page = to_html("<b>", collected_page([replace(group, title="a & <b>")]), b"png")

@@ -184,8 +184,27 @@ def test_a_table_of_ones_own_is_tuned_below_out_and_the_command_that_trains_it_i
     assert record["command"] == f"python -m scripts.tune dataset=csv method=erm {' '.join(own)} epochs=1"
     last = shlex.split(capsys.readouterr().out.splitlines()[-1])
     assert last[:7] == ["python", "-m", "scripts.train", "dataset=csv", "method=erm", *own]
-    values = yaml.safe_load((tmp_path / "tuned/csv.yaml").read_text())["erm"]
+    (file,) = tmp_path.glob("tuned/csv-my_table-*.yaml")
+    values = yaml.safe_load(file.read_text())["erm"]
     assert values.items() <= planned(*last[3:]).options.items()
+
+
+def test_each_table_of_ones_own_has_a_preset_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The preset trains the very run that the printed command trains, however the table is spelt."""
+    monkeypatch.chdir(tmp_path)
+    for name, rate in (("a", 0.1), ("b", 0.2)):
+        Path(f"{name}.csv").write_text("x,y\n" + "".join(f"{k},{k}\n" for k in range(30)))
+        file = compose.tuned_path("csv", "tuned_default", {
+            "dataset": {"name": "csv", "path": f"{name}.csv", "target": "y"}, "out": "outputs"})  # fmt: skip
+        trials.write_values(file, "erm", {"train.lr": rate})
+    assert len(list(tmp_path.glob("outputs/tuned_default/csv-*.yaml"))) == 2
+    for path, rate in (("a.csv", 0.1), (f"{tmp_path}/a.csv", 0.1), ("./b.csv", 0.2)):
+        words = ["dataset=csv", "method=erm", f"dataset.path={path}", "dataset.target=y", "out=outputs"]
+        job, printed = (plan(compose_train([*words, word])) for word in ("preset=tuned_default", f"train.lr={rate}"))
+        assert (job.settings.lr, job.folder, job.config) == (rate, printed.folder, printed.config)
+    with pytest.raises(InputError, match=r"has not been tuned on csv; python -m scripts.tune dataset=csv method=cmixup "
+                                         r"preset=default dataset.path=.*/a.csv dataset.target=y does it"):  # fmt: skip
+        compose_train([*words, "method=cmixup", "dataset.path=a.csv", "preset=tuned_default"])
 
 
 def test_the_same_trials_again_and_none_twice_where_the_grid_is_small() -> None:

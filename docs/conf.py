@@ -73,7 +73,7 @@ def prepare(_: Any, name: str, source: list[str]) -> None:
 
     def noted(span: re.Match[str]) -> str:
         mark = f'<a class="record" href="{up}results/claims.html#{span[1]}" title="what this rests on">°</a>'
-        return span[0] + mark if span[1] in CLAIMS else span[0]
+        return f"{span[0]}\u2060{mark}" if span[1] in CLAIMS else span[0]
 
     source[0] = SPAN.sub(noted, LINK.sub(led, source[0]))
 

@@ -87,11 +87,16 @@ def render_pages(
 ) -> dict[str, str]:
     """Return the text of README.md and of every page of results/ with prose, by its path in the repository."""
     evidence, by_name = Evidence(records, results), {verdict.claim.name: verdict for verdict in verdicts}
-    readme = f"{results.name}/README.md"
+    readme, short = f"{results.name}/README.md", short_lines(evidence, verdicts, results)
     parts = {
-        "README.md": {"study": study.readme(), "reproduces": short_lines(evidence, verdicts, results)},
+        "README.md": {"study": study.readme(), "reproduces": short},
         "docs/bench.md": {"entry": study.bench()},
-        readme: {"map": map_lines(evidence, verdicts, results), "agreement": agreement(records, evidence, verdicts)},
+        readme: {
+            "study": study.readme().replace(f"({results.name}/", "("),
+            "reproduces": short,
+            "map": map_lines(evidence, verdicts, results),
+            "agreement": agreement(records, evidence, verdicts),
+        },
     }
     for experiment in experiments():
         if experiment.page:

@@ -82,7 +82,7 @@ def predict_table(run: SavedRun, table: Path, out: Path, ids: Sequence[str] = ()
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
-        given = parse_words(argv, KEYS, __doc__)
+        given = parse_words(argv, KEYS, __doc__, names=("run",))
         if "run" not in given:
             raise InputError("run must name the folder of a finished run: run=outputs/runs/.../seed=0")
         if "table" not in given:

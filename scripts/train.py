@@ -71,12 +71,17 @@ def lead(job: Job) -> float:
         print(f"{job.config['dataset']['name']}: {note}", file=sys.stderr)
     for seed, report in zip(job.seeds, reports, strict=True):
         folder = job.run_folder(seed)
-        scores = "  ".join(f"{name} {value:.4f}" for name, value in report["scores"]["test"].items())
+        scores = "  ".join(f"{name} {digits(value)}" for name, value in report["scores"]["test"].items())
         state = "" if seed in job.pending else "  (already done; rerun=true trains it again)"
         if state:
             log_done(job.config, job.options, seed, folder)
         print(f"{label(job)} seed {seed}: test {scores}{in_label_units(folder, job)}  -> {folder}{state}")
     return math.fsum(r["scores"]["val"][r["selection"]] for r in reports) / len(reports)
+
+
+def digits(value: float) -> str:
+    """Return a score with four decimals, or with five digits where these are few or none."""
+    return f"{value:.4f}" if value == 0 or 0.01 <= abs(value) < 1e6 else f"{value:.5g}"
 
 
 def in_label_units(folder: Path, job: Job) -> str:

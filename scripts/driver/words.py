@@ -102,7 +102,7 @@ def parse_words(
     given, left = Words(), list(names)
     for word in words:
         key, found, value = word.partition("=")
-        if not found and left and not word.startswith("-"):
+        if left and not word.startswith("-") and (not found or "/" in key):  # a run's folder is named by its options
             key, value = left.pop(0), word
         elif not (
             found and (key in keys or SAME.get(key) in keys or any(key.startswith(k) for k in keys if k.endswith(".")))

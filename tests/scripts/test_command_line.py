@@ -48,7 +48,7 @@ BAD = [
     bad("predict", said="run must name"),
     bad("predict", "run=/nowhere", "table=x.csv", said="no such folder"),
     bad("predict", "run=/tmp", said="table must name"),
-    bad("predict", "table", said="got 'table'"),
+    bad("predict", "run=/tmp", "table", said="got 'table'"),
     bad("collect", "/nowhere", "over=method.bandwidth", said="folder must exist"),
     bad("collect", "{empty}", "over=seed", said="no finished run below"),
     bad("collect", "{empty}", said="over must name an option"),
@@ -154,6 +154,8 @@ def test_words_are_read_by_key_and_the_first_ones_by_place() -> None:
     assert given.listed("dataset", ["a", "b", "c"]) == ["a", "b"]
     assert (given.switch("dry_run"), given.switch("out"), given.number("out", 2.5)) == (True, False, 2.5)
     assert parse_words(["more.of=1"], {"more.": "options"}, None) == {"more.of": "1"}
+    folder = "outputs/runs/bandwidth=0.1,lr=3/seed=0"  # a name with = in it
+    assert parse_words([folder, "dataset=a"], KEYS | {"run": ""}, None, ["run"]) == {"run": folder, "dataset": "a"}
 
 
 @pytest.mark.parametrize(

@@ -383,7 +383,7 @@ BAD = {
     "no file": (["run={run}", "table=/nowhere.csv"], "no such file"),
     "a folder": (["run={run}", "table={run}"], "no such file"),
     "misspelt": (["runn={run}"], "option must be one of"),
-    "no word": (["new.csv"], "option must be one of"),
+    "no word": (["run={run}", "new.csv"], "run must be given once"),
     "itself": (["run={run}", "table={table}", "out={table}"], "out must be another file"),
     "empty": (["run={run}", "table={empty}"], "empty.csv"),
     "words": (["run={run}", "table={words}"], "words.csv, row 1, column 'age': 'old' is not a number"),

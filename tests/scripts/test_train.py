@@ -124,3 +124,8 @@ def test_a_sweep_of_hours_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     train_module.say_hours(sweep[1:])
     train_module.say_hours(["-m", "dataset=no2", "method=erm,cmixup"])
     assert capsys.readouterr().err == ""
+
+
+def test_scores_of_any_unit_are_printed_with_digits() -> None:
+    shown = [train_module.digits(value) for value in (0.0, 2.71828, 66781.08262, 1.5e-30, 8.853e29, -0.5, 0.001234567)]
+    assert shown == ["0.0000", "2.7183", "66781.0826", "1.5e-30", "8.853e+29", "-0.5000", "0.0012346"]

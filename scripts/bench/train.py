@@ -8,10 +8,14 @@ Example: python -m scripts.bench train
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import torch
 from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
 
+from cmixup import PairBatchSampler, PairDataset
 from cmixup.data import RegressionData
 from cmixup.methods.mix import Mix
 from cmixup.mixing.lam import Beta
@@ -28,6 +32,7 @@ from scripts.records.tables import markdown_rows
 KEYS = SHORT
 BANDWIDTH, ALPHA, STACK = 1.75, 2.0, 10
 EPOCHS, BATCH, LR = 100, 16, 0.01
+ROWS, LOADED = 20_000, 64  # of an epoch of loaders, and of their batches
 
 
 def straightforward(data: RegressionData, seed: int, epochs: int) -> float:
@@ -75,8 +80,36 @@ def ours(data: list[RegressionData], seeds: list[int], epochs: int) -> list[floa
     return [outcome.scores["test"]["rmse"] for outcome in results]
 
 
+class Rows:
+    """A map-style dataset of rows that are made one at a time, as those of files are."""
+
+    def __init__(self, x: torch.Tensor, y: torch.Tensor):
+        self.x, self.y = x, y
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def __getitem__(self, index: int) -> tuple[torch.Tensor, torch.Tensor]:
+        return self.x[index] + 0, self.y[index]
+
+
+def loaders(rows: int) -> dict[str, Work]:
+    """Return an epoch of a `DataLoader` by name: plain, and of rows mixed with partners from everything."""
+    draws = torch.Generator().manual_seed(0)
+    x, y = torch.randn(rows, 10, generator=draws), torch.randn(rows, generator=draws)
+    ways = dict[str, Work]()
+    for name, dataset in (("map-style rows", Rows(x, y)), ("a TensorDataset", TensorDataset(x, y))):
+        pairs = PairDataset(dataset, y, ("std", 0.1))
+        sampler = PairBatchSampler(pairs, LOADED, seed=0)
+        plain = DataLoader(dataset, LOADED, shuffle=True)  # type: ignore[arg-type]
+        ways[f"{name}, plain"] = partial(list, plain)
+        ways[f"{name}, PairDataset"] = partial(list, DataLoader(pairs, batch_sampler=sampler))
+        ways[f"{name}, PairDataset, batch_size=None"] = partial(list, DataLoader(pairs, None, sampler=sampler))
+    return ways
+
+
 def run(given: Words) -> None:
-    """Measure training of Airfoil in three ways."""
+    """Measure training of Airfoil in three ways, and loaders."""
     epochs, repeats = (1, 1) if given.switch("short") else (EPOCHS, 3)
     data = [Airfoil("all").load(seed) for seed in range(STACK)]
     ways: dict[str, tuple[Work, int]] = {
@@ -94,4 +127,12 @@ def run(given: Words) -> None:
         "Ratios are of the fastest repeats. `make bench-train` measures them anew."
     )
     rows = markdown_rows(["way", "fastest, s", "slowest, s", "speed-up"], body)
-    put(given, "train", "Training speed", [protocol, rows])
+    read = {name: min(times) for name, times in in_turn(loaders(ROWS), repeats).items()}
+    plain = {name: read[f"{name.partition(',')[0]}, plain"] for name in read}
+    body = [[name, f"{1e3 * t:.0f}", f"{t / plain[name]:.2f}x"] for name, t in read.items()]
+    about = (
+        f"An epoch of a `DataLoader`, {ROWS:,} rows of 10 features, batch {LOADED}, no workers: as it is, and of rows "
+        "mixed with partners from all rows."
+    )
+    loaded = markdown_rows(["rows, loader", "fastest, ms", "against plain"], body)
+    put(given, "train", "Training speed", [protocol, rows, about, loaded])

@@ -7,8 +7,8 @@ import glob
 import hashlib
 import os
 import re
+import secrets
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,7 +33,6 @@ def write_atomically(path: Path, content: str | bytes) -> None:
 
 def put(part: Path, path: Path) -> None:
     """Give a temporary file its name; its content is on the disk before, and its name after."""
-    part.chmod(0o644)
     sync(part)
     part.replace(path)
     sync(path.parent)
@@ -57,12 +56,12 @@ def temporary_beside(path: Path, suffix: str = "") -> Iterator[Path]:
     """
     make_folder(path.parent)
     remove_stale(path)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.{place()}-{os.getpid()}.", suffix=suffix)
+    part = path.with_name(f".{path.name}.{place()}-{os.getpid()}.{secrets.token_hex(4)}{suffix}")
+    os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))  # who may read it, the umask says
     try:
-        os.close(handle)
-        yield Path(name)
+        yield part
     finally:
-        Path(name).unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
 
 
 def sha256_of(path: Path) -> str:

@@ -12,22 +12,24 @@ from pathlib import Path
 
 @functools.cache
 def place() -> str:
-    """Return the space of process numbers that this process is in, as eight hexadecimal digits: host and container."""
-    space = ""
+    """Return the space of process numbers that this process is in, as eight hexadecimal digits: machine and container.
+
+    Two machines may have one name, and the first container of each one number; no two starts of a machine have one id.
+    """
+    space = started = ""
     with contextlib.suppress(OSError):
         space = os.readlink("/proc/self/ns/pid")  # noqa: PTH115 - no path, but `pid:[number]`
-    return hashlib.sha256(f"{platform.node()} {space}".encode()).hexdigest()[:8]
+        started = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return hashlib.sha256(f"{platform.node()} {space} {started}".encode()).hexdigest()[:8]
 
 
 def is_alive(pid: int) -> bool:
     """Return whether a process of this place lives; one that has ended and waits to be reaped does not."""
-    if Path("/proc/self/stat").exists():
-        with contextlib.suppress(OSError, IndexError):
-            return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-        return False
-    try:
+    with contextlib.suppress(OSError, IndexError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    try:  # of other users nothing may be shown there (hidepid)
         os.kill(pid, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):
         return False
     except PermissionError:
         return True

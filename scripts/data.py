@@ -18,7 +18,7 @@ import numpy as np
 
 from cmixup.errors import check_choice
 from cmixup.files import write_atomically
-from datasets.common.fetch import FetchError, data_root, fetch, present
+from datasets.common.fetch import FetchError, data_root, fetch, present, without_user
 from datasets.common.pose.rendered import RenderedDataset
 from datasets.common.pose.views import Views
 from scripts.driver.cli import user_errors
@@ -39,7 +39,7 @@ SHEET_OBJECTS, SHEET_VIEWS = 12, 8  # of the contact sheet: objects, and views i
 
 def status() -> None:
     """Print what is here, what can be fetched and from where, with sizes and licences."""
-    mirror = os.environ.get("CMIXUP_MIRROR") or "none"
+    mirror = without_user(os.environ.get("CMIXUP_MIRROR") or "none")
     rows = []
     for name in names("dataset"):
         kind = dataset_class(name)

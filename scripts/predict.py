@@ -23,11 +23,12 @@ from datasets.common.table.columns import as_numbers
 from datasets.common.table.reading import Format, nearest, read_table
 from scripts.driver.cli import user_errors
 from scripts.driver.words import parse_words
+from scripts.records.records import plain_cell
 
 KEYS = {
     "run": "folder of a finished run, such as outputs/runs/.../seed=0",
     "table": "text file with a header, whose rows are predicted",
-    "id": "columns between commas that go into the predictions as they are",
+    "id": "columns between commas that go into the predictions; a formula of a spreadsheet as text",
     "out": "file of the predictions; default predictions.csv",
 }
 
@@ -72,7 +73,8 @@ def predict_table(run: SavedRun, table: Path, out: Path, ids: Sequence[str] = ()
         if name not in frame:
             raise InputError(f"id {name!r} is no column of {table}{nearest(name, list(frame))}")
     found = run.predict(frame, source=str(table))
-    kept = pd.concat([frame[[name for name in ids if name not in found]], found], axis=1)
+    kept = pd.concat([frame[[name for name in ids if name not in found]].map(plain_cell), found], axis=1)
+    kept = kept.rename(columns=plain_cell)
     write_atomically(out, kept.to_csv(index=False, lineterminator="\n"))
     print(f"{len(found)} rows: {', '.join(found)} -> {out}")
     for line in errors(frame, found):

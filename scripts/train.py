@@ -12,6 +12,7 @@ import itertools
 import math
 import os
 import sys
+from concurrent.futures import BrokenExecutor
 from pathlib import Path
 
 import hydra
@@ -33,6 +34,7 @@ from scripts.driver.predictions import PREDICTIONS, read_predictions
 from scripts.driver.progress import ProgressDisplay
 from scripts.driver.runs import read_report
 from scripts.driver.words import as_options
+from scripts.driver.workers import apart
 from scripts.plan.costs import run_minutes
 
 
@@ -101,7 +103,7 @@ def main(cfg: DictConfig) -> float:
         return run(compose_train(HydraConfig.get().overrides.task) if is_tuned(cfg.preset) else cfg)
 
     with user_errors():
-        return guarded(one) if in_sweep() else one()
+        return guarded(lambda: apart(lambda: guarded(one))) if in_sweep() else one()
 
 
 def spell_out(words: list[str]) -> list[str]:
@@ -147,3 +149,5 @@ if __name__ == "__main__":
             main()
         except (HydraException, OmegaConfBaseException) as error:
             raise InputError(in_words(error)) from None
+        except BrokenExecutor:
+            raise InputError("a process of the launcher was killed; the same command trains what is left") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,49 @@ def test_what_is_written_is_on_the_disk_before_and_after_it_has_its_name(
     monkeypatch.setattr(Path, "replace", replacing)
     write_atomically(tmp_path / "new" / "file", "text")
     assert done == ["folder", "file of 4", "rename", "folder"]
+
+
+@pytest.mark.parametrize(("mask", "mode"), [(0o077, 0o600), (0o002, 0o664)])
+def test_who_may_read_a_file_says_the_umask(tmp_path: Path, mask: int, mode: int) -> None:
+    before = os.umask(mask)
+    try:
+        write_atomically(tmp_path / "file", "text")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "file").stat().st_mode & 0o777 == mode
+
+
+def test_two_machines_of_one_name_are_two_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = set()
+    for number in ("1", "2", "1"):
+        processes.place.cache_clear()
+        monkeypatch.setattr(Path, "read_text", lambda _, number=number: number)
+        found.add(processes.place())
+    processes.place.cache_clear()
+    assert len(found) == 2
+
+
+def test_a_process_that_is_not_shown_lives(monkeypatch: pytest.MonkeyPatch) -> None:
+    """/proc may hide those of other users (hidepid)."""
+
+    def hidden(*_: object) -> None:
+        raise FileNotFoundError
+
+    monkeypatch.setattr(Path, "read_text", hidden)
+    child = os.fork()
+    if not child:
+        signal.pause()
+    assert processes.is_alive(child)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    assert not processes.is_alive(child)
+    assert not processes.is_alive(10**30)
+
+    def refuse(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(processes.os, "kill", refuse)  # as for the process of another user
+    assert processes.is_alive(child)
 
 
 def test_temporary_files_of_the_dead_go(tmp_path: Path) -> None:

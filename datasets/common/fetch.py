@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import logging
 import os
+import re
 import shutil
 import time
 import zipfile
@@ -178,7 +179,7 @@ def fetch(*alternatives: RawFile, root: Path | None = None, mirror: str | None =
                 try:
                     _get(source, file, root / file.path)
                 except Unavailable as problem:
-                    problems.append(f"  {source}: {problem}")
+                    problems.append(without_user(f"  {source}: {problem}"))
                 else:
                     return file, root / file.path
     wanted = alternatives[0]
@@ -188,6 +189,11 @@ def fetch(*alternatives: RawFile, root: Path | None = None, mirror: str | None =
         f"(SHA-256 {wanted.sha256 or 'not published'}), "
         f"or point CMIXUP_MIRROR at a folder or URL that holds {wanted.path}."
     )
+
+
+def without_user(text: str) -> str:
+    """Return a text without the users and passwords of the addresses in it: logs and files keep what is printed."""
+    return re.sub(r"(?<=://)[^/\s]*@", "", text)
 
 
 class Unavailable(Exception):
@@ -213,7 +219,6 @@ def _get(source: str, file: RawFile, target: Path) -> None:
             _download(address, part, most)
         if member:
             _extract(part, member, file.size or LARGEST)
-        part.chmod(0o644)
         if file.sha256 and (found := sha256_of(part)) != file.sha256:
             raise Unavailable(f"has SHA-256 {found}, expected {file.sha256}")
         put(part, target)
@@ -264,7 +269,7 @@ def _download(url: str, target: Path, most: int) -> None:
             started = target.stat().st_size > 0  # without a first byte the address is out of reach: no second try
             if attempt == TRIES or (isinstance(error, requests.ConnectionError) and not started):
                 raise Unavailable(f"out of reach ({type(error).__name__})") from None
-            log.warning("download of %s broke off, starting again", url)
+            log.warning("download of %s broke off, starting again", without_user(url))
         else:
             return
 

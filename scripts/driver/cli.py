@@ -8,8 +8,10 @@ in the first process once all jobs have ended, reads them.
 from __future__ import annotations
 
 import contextlib
+import logging
 import math
 import os
+import select
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -56,20 +58,33 @@ USER_ERRORS = (InputError, OSError, Diverged)
 def user_errors() -> Iterator[None]:
     """Turn an error that a user can mend into one line on stderr and exit code 2, and Ctrl-C into one and 130.
 
-    SIGTERM is one line, too, and 143.
+    SIGTERM is one line, too, and 143. A command whose output nobody reads any more ends without a word, and 0.
     """
     hear_sigterm()
+    logging.raiseExceptions = False  # what cannot be logged, as nobody reads on, is no traceback
     try:
         check_kernels()
         yield
+        if sys.stdout:
+            sys.stdout.flush()
     except KeyboardInterrupt:
         print(INTERRUPTED, file=sys.stderr)
         raise SystemExit(130) from None
     except USER_ERRORS as error:
+        if unread(error):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for what Python still wants to print at its end
+            raise SystemExit(0) from None
         if os.environ.get("CMIXUP_TRACEBACK"):
             raise
         print(f"error: {error}", file=sys.stderr)
         raise SystemExit(2) from None
+
+
+def unread(error: Exception) -> bool:
+    """Return whether an error says that whoever read what this command prints has gone, as in `| head -1`."""
+    looking = select.poll()
+    looking.register(1, 0)
+    return isinstance(error, BrokenPipeError) and any(event & select.POLLERR for _, event in looking.poll(0))
 
 
 def in_sweep() -> bool:
@@ -86,7 +101,7 @@ def guarded(job: Callable[[], float]) -> float:
     try:
         return job()
     except Exception as error:
-        if os.environ.get("CMIXUP_TRACEBACK"):
+        if os.environ.get("CMIXUP_TRACEBACK") or unread(error):
             raise
         hydra = HydraConfig.get()
         kind = "" if isinstance(error, USER_ERRORS) else f"{type(error).__name__}: "

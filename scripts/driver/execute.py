@@ -26,7 +26,7 @@ from scripts.driver.kernels import kernels
 from scripts.driver.logger import Logger, make_logger
 from scripts.driver.predictions import Parts, scored
 from scripts.driver.provenance import code_digest, environment
-from scripts.driver.runs import kept_texts, make_report, stack_report
+from scripts.driver.runs import CONFIG, kept_texts, make_report, stack_report
 from scripts.driver.workspace import Workspace, begin_run, write_report, write_run
 
 
@@ -87,8 +87,7 @@ def _train(
         for _, _, logger in training:
             logger.start()
         for seed, (job, _, _) in zip(seeds, training, strict=True):
-            config = {**job.config, "seed": seed, "seeds": None}
-            begin_run(job.run_folder(seed), yaml.safe_dump(config, sort_keys=False))
+            begin_run(job.run_folder(seed), config_text(job, seed))
 
     def each_epoch(epoch: int, rows: list[dict[str, float]]) -> None:
         for (_, _, logger), row in zip(training, rows, strict=True):
@@ -115,6 +114,11 @@ def _train(
     return failed
 
 
+def config_text(job: Job, seed: int) -> str:
+    """Return what a run's `config.yaml` says."""
+    return yaml.safe_dump({**job.config, "seed": seed, "seeds": None}, sort_keys=False)
+
+
 def _write(job: Job, run: Run, result: RunResult, more: Mapping[str, Any]) -> tuple[Path, dict[str, Any], Parts | None]:
     """Write what a run gave; return its folder, its report with `more` and, unless it failed, its predictions."""
     folder = job.run_folder(run.streams.seed)
@@ -124,7 +128,10 @@ def _write(job: Job, run: Run, result: RunResult, more: Mapping[str, Any]) -> tu
         write_report(folder, report, result.history)
         return folder, report, None
     kept, weights = scored(run.data, result), result.state_dict if job.config["weights"] else None
-    write_run(folder, report, result.history, weights, kept, extras=kept_texts(job.config, run, result))
+    extras = kept_texts(job.config, run, result)
+    if not (folder / CONFIG).is_file():  # somebody has removed the folder while it trained
+        extras[CONFIG] = config_text(job, run.streams.seed)
+    write_run(folder, report, result.history, weights, kept, extras=extras)
     return folder, report, kept
 
 

@@ -24,14 +24,15 @@ from scripts.driver.runs import HISTORY, folder_name, read_report
 MODES = ("online", "offline", "disabled", "dryrun", "run", "shared")
 #: Said before wandb is imported, where the environment says nothing.
 QUIET = {"WANDB_MODE": "offline", "WANDB_ERROR_REPORTING": "false"}
+PLACES = {"WANDB_DATA_DIR": "wandb", "WANDB_CACHE_DIR": ""}  # of what it otherwise writes in the home directory
 LONGEST_NAME, LONGEST_TAG = 128, 64  # that wandb's server takes
 MOST_ROWS = 1000  # of a scatter
 INIT_TIMEOUT = 30.0  # seconds until a server counts as unreachable; wandb waits 90
 REMEDY = "WANDB_MODE=offline logs into a folder, logger=none does not log"
 
 
-def import_wandb() -> Any:
-    """Return the package, imported so that it makes no connection that nobody asked for.
+def import_wandb(folder: Path) -> Any:
+    """Return the package, imported so that it makes no connection that nobody asked for, and writes below a folder.
 
     Raises:
         InputError: WANDB_MODE is none of wandb's modes.
@@ -39,6 +40,8 @@ def import_wandb() -> Any:
     for key, value in QUIET.items():
         os.environ[key] = os.environ.get(key) or value
     check_choice("WANDB_MODE", os.environ["WANDB_MODE"], MODES)
+    for key, place in PLACES.items():
+        os.environ[key] = os.environ.get(key) or str(folder / place)
     import wandb
 
     return wandb
@@ -88,23 +91,23 @@ class WandbLogger(Logger):
     """
 
     def __init__(self, plain: Mapping[str, Any], options: Mapping[str, Any], seed: int):
-        self._wandb = import_wandb()
+        self._folder = Path(os.environ.get("WANDB_DIR") or plain["out"]).resolve()
+        self._wandb = import_wandb(self._folder)
         self._plain, self._options, self._seed = plain, options, seed
 
     def start(self) -> None:
         """Open the run.
 
         Raises:
-            InputError: wandb wants a key, or its server cannot be reached.
+            InputError: wandb wants a key, its server cannot be reached, or one of its variables has a wrong value.
         """
-        folder = Path(os.environ.get("WANDB_DIR") or self._plain["out"]).resolve()
-        folder.mkdir(parents=True, exist_ok=True)
+        self._folder.mkdir(parents=True, exist_ok=True)
         group = group_of(self._plain, self._options)
-        timeout = float(os.environ.get("WANDB_INIT_TIMEOUT") or INIT_TIMEOUT)
+        given = {} if os.environ.get("WANDB_INIT_TIMEOUT") else {"init_timeout": INIT_TIMEOUT}
         try:
             self._run = self._wandb.init(
                 project=os.environ.get("WANDB_PROJECT") or "cmixup",
-                dir=str(folder),
+                dir=str(self._folder),
                 mode=os.environ["WANDB_MODE"],
                 group=os.environ.get("WANDB_RUN_GROUP") or group,
                 job_type=self._plain["experiment"],
@@ -112,9 +115,9 @@ class WandbLogger(Logger):
                 tags=tags_of(self._plain, self._options),
                 config={**self._plain, "seed": self._seed, "seeds": None, "options": dict(self._options)},
                 reinit="create_new",
-                settings=self._wandb.Settings(silent=True, console="off", x_disable_stats=True, init_timeout=timeout),
+                settings=self._wandb.Settings(silent=True, console="off", x_disable_stats=True, **given),
             )
-        except (self._wandb.errors.Error, TimeoutError) as error:
+        except (self._wandb.errors.Error, OSError, ValueError) as error:
             reason = " ".join(str(error).split()).rstrip(".")
             raise InputError(f"wandb: {reason[:200]} ({REMEDY})") from None
         self._since, self._logged = time.perf_counter(), set[str]()

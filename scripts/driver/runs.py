@@ -37,7 +37,11 @@ def folder_name(preset: str, options: Mapping[str, Any]) -> str:
     written = ",".join([preset, *parts])
     name = re.sub(r"[^\w=,.+-]", "_", written)
     if name == written and len(name) <= LONGEST_NAME:
-        return name
+        # Of texts that others could be taken for: in another case, on disks that have none, or as several options.
+        unlike = [value for value in options.values() if isinstance(value, str) and re.search("[A-Z,=]", value)]
+        if not unlike:
+            return name
+        written += repr(unlike)
     digest = hashlib.sha256(written.encode()).hexdigest()[:12]
     return f"{name[:LONGEST_NAME]}-{digest}"
 

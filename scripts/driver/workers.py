@@ -14,7 +14,7 @@ import traceback
 import types
 from collections.abc import Callable, Iterator, Mapping
 from multiprocessing.connection import Connection, wait
-from multiprocessing.context import SpawnContext
+from multiprocessing.context import ForkContext, SpawnContext
 from typing import Any
 
 from scripts.driver.cli import USER_ERRORS
@@ -37,7 +37,7 @@ class Worker:
         work: what it does with a task, a function at the top of a module.
     """
 
-    def __init__(self, context: SpawnContext, work: Work):
+    def __init__(self, context: SpawnContext | ForkContext, work: Work):
         self.connection, theirs = context.Pipe()
         self._process = context.Process(target=serve, args=(theirs, os.getpid(), work))
         with _deaf_to_interrupts(), _without_the_command():
@@ -115,6 +115,31 @@ def work_off(
     finally:
         for worker in (*idle, *(worker for worker, _ in running.values())):
             worker.end()
+
+
+def apart(job: Callable[[], float]) -> float:
+    """Run a job of a sweep; where joblib's processes run jobs, in one more, as joblib ends a sweep whose process dies.
+
+    All of them end with the command.
+
+    Raises:
+        Died: it was killed.
+    """
+    if (command := multiprocessing.parent_process()) is None:
+        return job()
+    end_with(command.pid or 0)
+
+    def work(_: Any, tell: Callable[[Any], None]) -> None:
+        score = job()
+        sys.stdout.flush()
+        tell(score)
+
+    worker = Worker(multiprocessing.get_context("fork"), work)
+    try:
+        worker.give(None)
+        return float(worker.hear()[1])
+    finally:
+        worker.end()
 
 
 @contextlib.contextmanager

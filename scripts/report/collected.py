@@ -17,7 +17,7 @@ from cmixup.errors import InputError
 from cmixup.metrics import lower_is_better
 from scripts.driver.runs import is_done, read_report
 from scripts.records import names
-from scripts.records.records import to_csv
+from scripts.records.records import plain_cell, to_csv
 from scripts.records.stats import paired, summarise
 from scripts.records.tables import interval_text, markdown_rows, mean_text
 from scripts.report.sweep import Point, Sweep, decimals_for, option_value, points, shown
@@ -174,18 +174,24 @@ def collected_page(groups: Sequence[Sweep]) -> str:
             mark = "**{}**" if p == chosen else "{}"
             other = p.erm if with_erm else chosen.scores if chosen else {}
             change = paired(p.scores, other) if other and other != p.scores else None
-            rows.append([mark.format(shown(p.value)), str(len(p.scores)), mark.format(mean_text(p.scores, decimals)),
+            value, mean = _escaped(shown(p.value)), mean_text(p.scores, decimals)
+            rows.append([mark.format(value), str(len(p.scores)), mark.format(mean),
                          interval_text(change, decimals), f"{p.on_val:.{decimals}f}"])  # fmt: skip
         metric = names.metric_title(group.metric)
         table = markdown_rows([group.option, "n", f"test {metric}",
                                "minus ERM" if with_erm else "minus the best", f"val {metric}"], rows)  # fmt: skip
         told = [
-            f"Best on {split}: {group.option}={shown(point.value)}."
+            f"Best on {split}: {group.option}={_escaped(shown(point.value))}."
             for split, point in (("test", chosen), ("validation, by which options are to be chosen", chosen_on_val))
             if point
         ]
-        parts += ["", f"## {group.title}", "", *table, "", " ".join(told) or "No value has a finite mean."]
+        parts += ["", f"## {_escaped(group.title)}", "", *table, "", " ".join(told) or "No value has a finite mean."]
     return "\n".join([*parts, ""])
+
+
+def _escaped(text: str) -> str:
+    """Return a text that stays one cell of a Markdown table, and text."""
+    return " ".join(html.escape(text, quote=False).replace("|", r"\|").split())
 
 
 def to_rows(groups: Sequence[Sweep]) -> str:
@@ -201,7 +207,7 @@ def to_rows(groups: Sequence[Sweep]) -> str:
             minus = (change.mean, change.low, change.high) if change else (None, None, None)
             line = (group.title, group.option, shown(p.value), found.n, group.metric, found.mean, std, low, high,
                     p.on_val, p == chosen, *minus)  # fmt: skip
-            rows.append(dict(zip(COLUMNS, line, strict=True)))
+            rows.append(dict(zip(COLUMNS, map(plain_cell, line), strict=True)))
     return to_csv(rows, COLUMNS)
 
 
@@ -210,9 +216,10 @@ def to_html(title: str, page: str, png: bytes) -> str:
     picture = base64.b64encode(png).decode()
     body = [f"<h1>{html.escape(title)}</h1>", f'<img alt="the sweep" src="data:image/png;base64,{picture}">']
     for block in page.strip().split("\n\n"):
-        text = re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", html.escape(block))
+        text = re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", html.escape(html.unescape(block)))
         if block.startswith("|"):
             head, _, *rows = [line.strip("| ").split(" | ") for line in text.splitlines()]
+            rows = [[cell.replace(r"\|", "|") for cell in row] for row in rows]
             cells = [f"<th>{'<th>'.join(head)}", *(f"<td>{'<td>'.join(row)}" for row in rows)]
             body.append(f"<table><tr>{'<tr>'.join(cells)}</table>")
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -194,6 +195,20 @@ def test_the_command_prints_and_writes(runs: Path, tmp_path: Path, capsys: pytes
     ]  # fmt: skip
     assert [float(r["mean"]) for r in rows] == [2.0, 1.5, 3.0]
     assert float(rows[1]["high"]) == pytest.approx(1.5 + T2, rel=1e-9)
+
+
+def test_values_stay_cells_and_text(tmp_path: Path) -> None:
+    hostile = ('=cmd|"/C calc"!A0', "<img src=x onerror=alert(1)>", "a|b\nc", -0.5)
+    made = [report(seed, 1.0 + seed, value) for value in hostile for seed in (0, 1)]
+    groups, _ = collect(made, "method.bandwidth")
+    page, values = collected_page(groups), [r["value"] for r in csv.DictReader(io.StringIO(to_rows(groups)))]
+    assert "<img src=x" not in page + (shown := to_html("=x", page, b""))
+    assert "<td>a|b c<td>" in shown
+    assert "&lt;img src=x onerror" in shown
+    assert r"a\|b c" in page
+    rows = [line.replace(r"\|", "") for line in page.splitlines() if line.startswith("|")]
+    assert {row.count("|") for row in rows} == {6}
+    assert sorted(values) == sorted(["'" + hostile[0], hostile[1], hostile[2], "-0.5"])
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import math
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +116,53 @@ def test_a_sweep_of_four_goes_on_past_bad_jobs(launcher: str, tmp_path: Path) ->
     assert sorted((r["bandwidth"], r["seed"]) for r in load_reports(tmp_path / "runs")) == [(2, 0), (2, 1)]
     again = swept(tmp_path, "method.bandwidth=2", "seed=range(0,2)", f"hydra/launcher={launcher}", *options)
     assert again.returncode == 0, again.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("killed", ["the command", "a job"])
+def test_joblibs_processes_end_with_the_command_and_one_that_is_killed_costs_its_job(
+    killed: str, tmp_path: Path
+) -> None:
+    if not installed(LAUNCHERS["joblib"][0]):
+        pytest.skip("hydra_joblib_launcher is not installed: pip install '.[sweep]'")
+    words = ["seed=range(0,2)", "hydra/launcher=joblib", "hydra.launcher.n_jobs=2", "train.epochs=100000"]
+    if killed == "a job":
+        words += ["train.patience=100"]
+    command = [sys.executable, "-m", "scripts.train", "-m", *TINY, f"out={tmp_path}", *words]
+    with subprocess.Popen(command, cwd=REPO, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        until = time.monotonic() + 120
+        while len(list((tmp_path / "runs").rglob("config.yaml"))) < 2 and time.monotonic() < until:
+            time.sleep(0.1)
+        members = [member for member in process_table() if member[2] == process.pid]
+        loky = [pid for pid, parent, _ in members if parent == process.pid]
+        jobs = [pid for pid, parent, _ in members if parent in loky]
+        assert len(jobs) == 2
+        if killed == "a job":
+            os.kill(jobs[0], signal.SIGKILL)
+            said = process.communicate(timeout=200)[1]
+            assert process.returncode == 1, said
+            assert "1 of the sweep's jobs failed" in said
+            assert "its process was killed by SIGKILL" in said
+            assert "Traceback" not in said
+            assert len(load_reports(tmp_path / "runs")) == 1
+            return
+        process.kill()
+        until = time.monotonic() + 20
+        while (left := [m for m in process_table() if m[2] == process.pid]) and time.monotonic() < until:
+            time.sleep(0.1)
+        assert left == []
+
+
+def process_table() -> list[tuple[int, int, int]]:
+    """Number, parent and group of every process that lives."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, parent, group = stat.read_text().rpartition(")")[2].split()[:3]
+            if state not in "ZX":
+                found.append((int(stat.parent.name), int(parent), int(group)))
+    return found
 
 
 @pytest.mark.slow

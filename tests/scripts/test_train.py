@@ -13,6 +13,7 @@ import pytest
 
 from cmixup.errors import InputError
 from scripts import train as train_module
+from scripts.driver.cli import user_errors
 from scripts.driver.compose import compose_train
 from scripts.driver.execute import Diverged
 from scripts.driver.runs import load_reports
@@ -49,6 +50,33 @@ def test_errors_of_the_user_are_one_line(
     monkeypatch.setenv("CMIXUP_TRACEBACK", "1")
     with pytest.raises(type(error)), train_module.user_errors():
         raise error
+
+
+def test_a_command_whose_output_nobody_reads_ends_without_a_word(capfd: pytest.CaptureFixture[str]) -> None:
+    """As in `| head -1`: no error, also where Python itself prints what is left at its end."""
+
+    def status(path: str) -> int:
+        reading, writing = os.pipe()
+        os.close(reading)
+        child = os.fork()
+        if child:
+            os.close(writing)
+            return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        os.dup2(writing if path == "closed" else os.open(path, os.O_WRONLY), 1)
+        code = 9
+        try:
+            sys.stdout = open(1, "w")  # noqa: SIM115
+            with user_errors():
+                sys.stdout.write("line")
+            code = 0
+        except SystemExit as stop:
+            sys.stdout.flush()
+            code = int(stop.code or 0)
+        finally:
+            os._exit(code)
+
+    assert [status(path) for path in ("closed", "/dev/null")] == [0, 0]
+    assert "Broken pipe" not in capfd.readouterr().err
 
 
 def test_errors_of_ours_keep_their_traceback() -> None:

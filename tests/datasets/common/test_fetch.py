@@ -236,6 +236,18 @@ def test_missing_everywhere_names_every_address_and_the_manual_way(root: Path, s
     assert files_below(root) == []
 
 
+def test_no_password_of_an_address_is_printed(root: Path, server: Server, capsys: pytest.CaptureFixture) -> None:
+    named = server.url.replace("//", "//me:se%20cret@")
+    server.files["/canonical"], server.breaks["/canonical"] = CONTENT, 2
+    with pytest.raises(FetchError) as caught:
+        fetch(raw(f"{named}/canonical", "ftp://me:se@cret@127.0.0.1/x"), mirror=f"{named}/none")
+    for text in (str(caught.value), capsys.readouterr().err):
+        assert "cret" not in text
+        assert "me:" not in text
+    assert f"{server.url}/none/toy/table.dat: answered: 404" in str(caught.value)
+    assert module.without_user("a@b.org: http://127.0.0.1:9/x?a=b@c") == "a@b.org: http://127.0.0.1:9/x?a=b@c"
+
+
 def test_a_bar_is_shown_of_bytes_that_come_and_of_nothing_else(
     root: Path, server: Server, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

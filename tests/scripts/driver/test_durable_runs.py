@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+import yaml
 
 from cmixup.done import DONE
 from cmixup.errors import InputError
@@ -43,6 +45,14 @@ def names(folder: Path) -> list[str]:
 
 
 # ---- nothing lost
+
+
+def test_a_folder_that_is_removed_while_it_trains_is_made_again(tmp_path: Path) -> None:
+    job = planned(tmp_path, "train.epochs=2")
+    execute(job, lambda epoch, _: shutil.rmtree(tmp_path) if epoch == 1 else None)
+    folder = job.run_folder(0)
+    assert is_done(folder)
+    assert yaml.safe_load((folder / "config.yaml").read_text())["seed"] == 0
 
 
 def one_by_one(out: Path, *given: str) -> Job:

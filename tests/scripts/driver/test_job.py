@@ -83,6 +83,17 @@ def test_folder_names() -> None:
     assert set("/\\ :*?<>|'[]") & set(folder_name("paper", {"method.layer": "/\\ :*?<>|'[]"})) == set()
 
 
+def test_folder_names_of_texts_that_others_could_be_taken_for() -> None:
+    """On a disk without cases `target=Y` and `target=y` would be one folder, and so would one value with a comma."""
+    given = [{"dataset.target": "y"}, {"dataset.target": "Y"}, {"dataset.target": "x", "train.epochs": 5},
+             {"dataset.target": "x,train.epochs=5"}, {"dataset.target": "X,train.epochs=5"},
+             {"dataset.target": "X", "train.epochs": 5}]  # fmt: skip
+    names = [folder_name("paper", options) for options in given]
+    assert len({name.lower() for name in names}) == len(given)
+    assert names[0] == "paper,dataset.target=y"
+    assert folder_name("paper", {"dataset.synthetic": True}) == "paper,dataset.synthetic=True"
+
+
 def test_long_folder_names_are_cut_and_stay_distinct() -> None:
     long = [folder_name("paper", {f"method.{'x' * 200}": value}) for value in (1, 2)]
     assert all(len(name) <= 140 for name in long)

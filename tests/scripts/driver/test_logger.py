@@ -20,7 +20,8 @@ from scripts.train import lead
 from tests.scripts.jobs import planned
 from tests.scripts.wandb_file import read_offline
 
-VARIABLES = ("MODE", "PROJECT", "RUN_GROUP", "DIR", "TAGS", "ERROR_REPORTING", "INIT_TIMEOUT", "ENTITY")
+VARIABLES = ("MODE", "PROJECT", "RUN_GROUP", "DIR", "TAGS", "ERROR_REPORTING", "INIT_TIMEOUT", "ENTITY", "DATA_DIR",
+             "CACHE_DIR")  # fmt: skip
 
 
 class FakeRun:
@@ -140,6 +141,31 @@ def test_a_misspelt_mode_is_one_line_before_anything_is_read(tmp_path: Path, mon
 
 
 @pytest.mark.usefixtures("no_git")
+def test_a_variable_with_a_wrong_value_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import wandb
+
+    def refuse(**_: Any) -> None:
+        wandb.Settings(init_timeout=os.environ["WANDB_INIT_TIMEOUT"])
+
+    monkeypatch.setenv("WANDB_INIT_TIMEOUT", "abc")
+    monkeypatch.setattr(wandb, "init", refuse)
+    with pytest.raises(
+        InputError, match=r"^wandb: 1 validation error for Settings init_timeout Input should"
+    ) as caught:
+        execute(planned(tmp_path, "logger=wandb"))
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.usefixtures("no_git", "runs")
+def test_wandb_writes_below_its_folder_unless_told_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WANDB_CACHE_DIR", "/there")
+    execute(planned(tmp_path, "logger=wandb"))
+    assert os.environ["WANDB_DATA_DIR"] == str(tmp_path / "wandb")
+    assert os.environ["WANDB_CACHE_DIR"] == "/there"
+
+
+@pytest.mark.usefixtures("no_git")
 def test_what_wandb_refuses_is_one_line_and_no_run_is_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import wandb
 
@@ -164,7 +190,7 @@ def test_wandb_is_told_to_be_quiet_before_it_is_imported() -> None:
         "            raise SystemExit(0)\n"
         "sys.meta_path.insert(0, Watch())\n"
         "from scripts.driver import logger\n"
-        "logger.import_wandb()\n"
+        "logger.import_wandb(logger.Path())\n"
     )
     environment = {k: v for k, v in os.environ.items() if not k.startswith("WANDB_")}
     done = subprocess.run(

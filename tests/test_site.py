@@ -85,12 +85,19 @@ def test_a_number_leads_to_its_seeds_and_a_sentence_to_what_it_rests_on(site):
     assert '<a href="runs/table1/airfoil/mixrl.html">' in claim
 
 
-def browse(address, profile):
+def browse(address, profile, *more):
     """Return the page as Chromium has it after its scripts, and what they complained of."""
-    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--virtual-time-budget=2000"]
+    flags = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--enable-logging=stderr",
+        "--virtual-time-budget=2000",
+        *more,
+    ]
     done = subprocess.run(
         ["chromium", *flags, f"--user-data-dir={profile}", "--dump-dom", address],
-        capture_output=True, text=True, check=False, timeout=60,
+        capture_output=True, text=True, check=False, timeout=240,
     )  # fmt: skip
     return done.stdout, [line for line in done.stderr.splitlines() if "CONSOLE" in line]
 
@@ -116,6 +123,36 @@ def test_tables_sort_and_filter(tmp_path):
     dom, complaints = browse(f"file://{page}", tmp_path / "profile")
     assert '["-3",["9","10.5 ± 2","—"],["10.5 ± 2","9"],"—",["-3"]]' in dom
     assert complaints == []
+
+
+@needs_chromium
+@pytest.mark.parametrize("width", [390, 1300])
+def test_only_tables_and_code_are_wider_than_the_window(site, pages, tmp_path, width):
+    """Every page in a frame as wide as a phone or a laptop: it does not scroll sideways, and no picture is missing."""
+    script = """
+        const wrong = [];
+        for (const page of pages) {
+            const frame = document.createElement("iframe");
+            frame.style.cssText = `width: ${width}px; height: 800px`;
+            frame.src = page;
+            const loaded = new Promise(done => frame.onload = done);
+            document.body.append(frame);
+            await loaded;
+            const whole = frame.contentDocument.documentElement;
+            const pictures = [...frame.contentDocument.images];
+            if (whole.scrollWidth > whole.clientWidth || !pictures.every(each => each.naturalWidth)) wrong.push(page);
+            frame.remove();
+        }
+        document.body.textContent = `WRONG ${JSON.stringify(wrong)} of ${pages.length}`;
+    """
+    names = [f"file://{path}" for path in pages if path.parent.name != "study" or "runs" not in path.parts]
+    frames = tmp_path / "frames.html"
+    frames.write_text(
+        f"<body><script>(async () => {{const pages = {names}, width = {width};{script}}})()</script></body>"
+    )
+    flags = "--allow-file-access-from-files", "--window-size=1400,900", "--virtual-time-budget=200000"
+    dom, _ = browse(f"file://{frames}", tmp_path / "profile", *flags)
+    assert f"WRONG [] of {len(names)}" in dom
 
 
 @needs_chromium

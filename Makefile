@@ -201,12 +201,6 @@ bench-train: $(VENV)/.ready ## Measure training speed against a straightforward 
 bench-sampling: $(VENV)/.ready ## Measure partner sampling against the original's way, into results/benchmarks
 	$(PY) -m scripts.bench sampling
 
-bench-distances: $(VENV)/.ready ## Measure partners by label, input and representation distance, into results/benchmarks
-	$(PY) -m scripts.bench distances
-
-bench-maml: $(VENV)/.ready ## Measure the vectorised inner loop against a loop over tasks, into results/benchmarks
-	$(PY) -m scripts.bench maml
-
 bench-kernels: $(VENV)/.ready ## Measure steps with this AMD machine's kernels and with those of Intel, into results/benchmarks
 	$(PY) -m scripts.bench kernels
 

@@ -2,13 +2,11 @@
 
   train      training against a straightforward loop
   sampling   partner sampling against the original's way: set-up, draws and memory over N
-  distances  partners by labels, inputs and representations
-  maml       the vectorised inner loop against a loop over tasks
   kernels    an AMD machine's kernels beside those of Intel
   gpu        a GPU beside the CPU
   estimators the default CMixupRegressor beside the defaults of others
 
-Example: python -m scripts.bench maml device=cuda
+Example: python -m scripts.bench train
 """
 
 from __future__ import annotations
@@ -17,11 +15,11 @@ from collections.abc import Sequence
 
 import torch
 
-from scripts.bench import distances, estimators, gpu, kernels, maml, sampling, train
+from scripts.bench import estimators, gpu, kernels, sampling, train
 from scripts.driver.cli import user_errors
 from scripts.driver.words import parse_command
 
-MODULES = (train, sampling, distances, maml, kernels, gpu, estimators)
+MODULES = (train, sampling, kernels, gpu, estimators)
 BENCHMARKS = {module.__name__.rpartition(".")[2]: module for module in MODULES}
 
 

@@ -2,7 +2,7 @@
 
 Rows: a hidden C-Mixup step of FCN3 and LSTNet as stacks, plain and compiled; RCF-MNIST's ResNet-18 in images a second
 with float32, TF32 and bf16; partners drawn on the device. Wall seconds, the fastest of three repeats, after warming up.
-The page is written only where there is a GPU; `bench maml device=cuda` measures MAML there.
+The page is written only where there is a GPU.
 
 Example: python -m scripts.bench gpu short=1
 """

@@ -5,15 +5,14 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import pandas as pd
 
 from scripts.driver.compose import compose_train
 from scripts.records import names
 from scripts.records.curves import Curve
-from scripts.records.experiment import RESULTS, Experiment, paper_rows
-from scripts.records.records import by_seed, read_csv, select
+from scripts.records.experiment import Experiment, paper_rows
+from scripts.records.records import by_seed, select
 from scripts.records.stats import paired
 from scripts.records.tables import interval_text, markdown_rows, mean_text
 from scripts.records.variants import Variant, identity, variants
@@ -31,7 +30,7 @@ def variant_tables(experiment: Experiment, records: pd.DataFrame, curves: Sequen
         table = [line for v in mine if (line := _line(experiment, records, v, mine))]
         if table:
             head = [names.dataset_title(dataset), "changed", "n", *metrics, "change", f"minus {rival}", "partners"]
-            parts += ["", *markdown_rows(head, [*_paper(experiment, dataset), *_authors(dataset), *table])]
+            parts += ["", *markdown_rows(head, [*_paper(experiment, dataset), *table])]
             parts += ["", *_selection(experiment, [c for c in curves if c.dataset == dataset])]
     return "\n".join(parts[1:])
 
@@ -74,21 +73,6 @@ def _paper(experiment: Experiment, dataset: str) -> list[list[str]]:
         }
         scores = [found[metric] for metric in experiment.metrics]
         lines.append([names.method_title(method), "the paper", "3", *scores, *"———"])
-    return lines
-
-
-def _authors(dataset: str, results: Path = RESULTS) -> list[list[str]]:
-    """Return a row for every configuration of the authors' own code, run by us (results/paper/original_rerun.csv)."""
-    runs: dict[tuple[str, str], list[dict[str, str]]] = {}
-    for r in read_csv(results / "paper" / "original_rerun.csv"):
-        if r["dataset"] == dataset:
-            runs.setdefault((r["method"], r["bandwidth"]), []).append(r)
-    lines = []
-    for (method, bandwidth), seeds in sorted(runs.items()):
-        label = f"the authors' code, bandwidth {float(bandwidth):g}" if bandwidth else "the authors' code"
-        scores = [{int(r["seed"]): float(r[column]) for r in seeds} for column in ("test_rmse", "worst_rmse")]
-        texts = [mean_text(each, 3) for each in scores]
-        lines.append([names.method_title(method), label, str(len(seeds)), *texts, *"———"])
     return lines
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from scripts.bench import clock, estimators
-from scripts.bench.__main__ import main
 from scripts.bench.sampling import as_csv, figures, report
+from scripts.driver.words import parse_words
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv
 from tests.attacks.pictures import faults_of
@@ -44,9 +44,11 @@ def test_a_short_try_writes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(clock, "RESULTS", tmp_path)
-    main(["distances", "short=1"])
-    assert "| distance | N = 1000: set-up | N = 1000: epoch |" in capsys.readouterr().out
+    clock.put(parse_words(["short=1"], clock.SHORT, ""), "train_gpu", "Steps", [["| a |"]])
+    assert "# Steps\n\n| a |\n\nMeasured by `python -m scripts.bench train`." in capsys.readouterr().out
     assert not list(tmp_path.iterdir())
+    clock.put(parse_words([], clock.SHORT, ""), "train_gpu", "Steps", [["| a |"]])
+    assert [path.name for path in tmp_path.rglob("*.md")] == ["train_gpu.md"]
 
 
 def test_the_tables_that_the_default_was_chosen_on_follow_from_their_names() -> None:

@@ -6,7 +6,6 @@ They are made as the site is built, so that a number leads to the seeds behind i
 from __future__ import annotations
 
 import gzip
-import json
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -70,9 +69,16 @@ def _runs(path: Path) -> str:
 
 
 def _values(runs: Iterable[Report], key: str) -> list[str]:
-    found = (options_text(v) if isinstance(v := r.get(key), dict) else v for r in runs)
-    kept = ("" if v in (None, [], False) else v if isinstance(v, str) else json.dumps(v) for v in found)
-    return list(dict.fromkeys(kept))
+    return list(dict.fromkeys(_said(r.get(key)) for r in runs))
+
+
+def _said(value: Any) -> str:
+    """Return a fact as text: options as they are typed, a list's entries in a row, nothing for what is not there."""
+    if isinstance(value, dict):
+        return options_text(value)
+    if isinstance(value, list):
+        return " ".join(map(_said, value))
+    return "" if value is None or value is False else str(value)
 
 
 def _facts(runs: Sequence[Report]) -> str:

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.done import DONE, checked, read_tensors
-from cmixup.errors import InputError, check_count, shown
+from cmixup.errors import MAX_SHOWN, InputError, check_count, shown
 
 WEIGHTS, MODEL, PREPROCESSING = "checkpoint.pt", "model.json", "preprocessing.json"
 FORMAT = "cmixup model 1"
@@ -213,7 +213,8 @@ def _imported(name: str, source: Path) -> Any:
         return getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError, ValueError, SystemExit) as error:
         remedy = "load the run in a checkout of cmixup, or with one on PYTHONPATH; the wheel holds the library alone"
-        raise InputError(f"{source} names {name}, which cannot be imported here ({error}): {remedy}") from None
+        what = f"{source} names {name[:MAX_SHOWN]}, which cannot be imported here ({str(error)[:MAX_SHOWN]})"
+        raise InputError(f"{what}: {remedy}") from None
 
 
 def _read_json(path: Path, expected: str = "") -> dict[str, Any]:

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from cmixup.data import RegressionData, Split
-from cmixup.errors import InputError, shown
+from cmixup.errors import MAX_SHOWN, InputError, shown
 from datasets.common.base import SPLITS, Dataset
 from datasets.common.damaged import naming
 from datasets.common.fetch import FetchError, RawFolder, sha256_of
@@ -171,7 +171,7 @@ def read_listing(root: Path) -> dict[str, Listing]:
             paths[part].append(root / "Videos" / f"{stem}.avi")
             fractions[part].append(fraction)
     if missing:
-        first = ", ".join(missing[:3]) + (", ..." if len(missing) > 3 else "")
+        first = ", ".join(name[:MAX_SHOWN] for name in missing[:3]) + (", ..." if len(missing) > 3 else "")
         raise InputError(f"{len(missing)} videos that {path} lists are missing in {root / 'Videos'}: {first}")
     return {part: Listing(paths[part], np.array(fractions[part])) for part in SPLITS}
 

@@ -208,7 +208,8 @@ def _check_below(path: str, key: str, node: dict[str, Any], hint: Any) -> Part:
         raise InputError(message) from None
     node.update({name: below[name] for name in shared})
     kinds = [kind for kind in (typing.get_args(hint) or (hint,)) if inspect.isclass(kind)]
-    if inspect.isclass(part.kind) and kinds and not issubclass(part.kind, tuple(kinds)):
+    plain = all(kind.__module__ == "builtins" for kind in kinds)  # numbers and texts, which no part is
+    if kinds and (not issubclass(part.kind, tuple(kinds)) if inspect.isclass(part.kind) else plain):
         wanted = " or ".join(kind.__name__ for kind in kinds if kind is not type(None))
         raise InputError(f"{path}.{key} must be a {wanted} here, got {below.get('name', below['_target_'])}")
     return part

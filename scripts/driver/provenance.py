@@ -25,7 +25,7 @@ from scripts.driver.kernels import kernels
 CODE = Path(__file__).resolve().parents[2]  # the checkout that runs
 CODE_FOLDERS = ("cmixup", "configs", "datasets", "models", "scripts")
 CARRIED = ".commit.json"  # which commit it is, where it was carried without git
-GIT = ("git", "--no-optional-locks", "-C")  # in no other git's way
+GIT = ("git", "--no-replace-objects", "--no-optional-locks", "-C")  # the commits themselves, in no other git's way
 NUMBERS_FROM = ("cmixup", "datasets", "models")  # folders of sources
 SOURCES = (".py", ".yaml")
 PACKAGES = ("torch", "numpy", "scikit-learn", "hydra-core", "torchvision", "wilds", "PyTDC")

@@ -125,7 +125,8 @@ def apart(job: Callable[[], float]) -> float:
     Raises:
         Died: it was killed.
     """
-    if (command := multiprocessing.parent_process()) is None:
+    command = multiprocessing.parent_process()
+    if command is None or not multiprocessing.current_process().name.startswith("Loky"):
         return job()
     end_with(command.pid or 0)
 

@@ -17,6 +17,8 @@ from tests.attacks.calls_sampling import given_space
 from tests.attacks.checks import check, check_draws, same
 from tests.attacks.hostile import ANYTHING, Draws, plain
 
+NO_FUNCTIONS = tuple(thing for thing in ANYTHING if not callable(thing))  # whose errors are the caller's own
+
 
 def call_mix(d: Draws) -> None:
     """`mix` of tensors, and of trees of them."""
@@ -91,7 +93,7 @@ def call_cmixup(d: Draws) -> None:
         labels=d.give("labels", lambda: None, lambda: d.bad_labels(5)),
         space=given_space(d, 1)[0],
         lam_per=d.give("lam_per", lambda: d.choose("example", "batch")),
-        labels_getter=d.give("labels_getter", lambda: "default"),
+        labels_getter=d.give("labels_getter", lambda: "default", NO_FUNCTIONS),
         keep=d.give("keep", tuple),
         return_mix=True,
     )
@@ -107,8 +109,10 @@ def call_cmixup(d: Draws) -> None:
         return
     if any(each.layout != torch.strided or each.is_meta for each in (x, y, mixed_x, mixed_y)):
         return  # without values, or passed through unmixed: there is nothing to compare
-    check_draws(mixed.partner, None, len(x), len(x))
+    check_draws(mixed.partner, None, len(y), len(y))
     check(((mixed.lam >= 0) & (mixed.lam <= 1)).all(), f"lambda {mixed.lam}")
+    if not mixing.training and len(x) != len(y):
+        return  # passed through: nothing is mixed
     lam = mixed.lam.double().numpy()
     for what, given, found in (("x", x, mixed_x), ("y", y, mixed_y)):
         values = given.detach().double().numpy()
@@ -161,7 +165,7 @@ def call_pairs(d: Draws) -> None:
         d.give("bandwidth", lambda: d.choose(1.0, 0, "auto")),
         d.give("alpha", lambda: 2.0),
         seed=d.give("seed", lambda: d.choose(None, 1)),
-        labels_getter=d.give("labels_getter", lambda: "default"),
+        labels_getter=d.give("labels_getter", lambda: "default", NO_FUNCTIONS),
         keep=d.give("keep", tuple),
         return_mix=d.give("return_mix", lambda: False),
     )

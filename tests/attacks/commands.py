@@ -105,8 +105,8 @@ class Command:
         except BaseException:
             traceback.print_exc()
             code = 1
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in filter(None, (sys.stdout, sys.stderr)):  # there is none where they were closed
+            stream.flush()
         return code if isinstance(code, int) else 0 if code is None else 1
 
     def run(self, log: Path, limit: float = 300.0) -> int:

@@ -13,6 +13,8 @@ import torch
 
 import cmixup
 from cmixup.errors import InputError
+from scripts.driver.compose import compose_train, override
+from scripts.driver.job import plan
 from tests.attacks import determinism, fuzz_api, fuzz_config, fuzz_files
 from tests.attacks.attempts import judged, run_attempts
 from tests.attacks.mutations import mutate
@@ -43,6 +45,20 @@ def test_longer_trials(trial: object, tmp_path: Path) -> None:
 def test_the_same_run_again(tmp_path: Path) -> None:
     found = determinism.run(4, 0, tmp_path)
     assert (found.held, found.failures) == (4, ())
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("dataset.max_rows={_target_:builtins.print}", "dataset.max_rows must be a int here, got builtins.print"),
+        (f"method={'x' * 3000}", "method must be one of ada, "),
+    ],
+)
+def test_words_that_a_trial_fell_over_are_one_line(words: str, said: str) -> None:
+    with pytest.raises(InputError, match=said) as caught:
+        plan(compose_train(["dataset=csv", "dataset.synthetic=true", *words.split()]))
+    assert judged(caught.value) == ""
+    assert override("method.search", "x" * 3000) == f'method.search="{"x" * 3000}"'
 
 
 def test_every_public_name_is_called() -> None:

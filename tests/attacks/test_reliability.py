@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import json
 import os
@@ -9,12 +10,15 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.attacks import page
+from cmixup import done, files
+from cmixup.done import Listed
+from tests.attacks import page, provenance
 from tests.attacks.base import Trial
 
 
@@ -32,7 +36,18 @@ def test_a_few(name: str, count: int, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "count"), [("kills", 20), ("crash_points", 1000), ("races", 16), ("damage", 15), ("disk_full", 4)]
+    ("name", "count"),
+    [
+        ("kills", 20),
+        ("crash_points", 1000),
+        ("races", 16),
+        ("damage", 15),
+        ("disk_full", 4),
+        ("environments", 23),
+        ("bit_rot", 80),
+        ("provenance", 24),
+        ("foreign_tables", 500),
+    ],
 )
 @pytest.mark.timeout(1800)
 def test_more(name: str, count: int, tmp_path: Path) -> None:
@@ -40,6 +55,75 @@ def test_more(name: str, count: int, tmp_path: Path) -> None:
     assert found.failures == ()
     assert found.held == found.tried
     assert found.tried >= min(count, 50) or "not tried" in found.notes
+
+
+@pytest.mark.parametrize("way", ["a replaced commit", "clean, in a hook"])
+def test_a_checkout_that_lies_is_seen(way: str, tmp_path: Path) -> None:
+    assert provenance.attempt(way, tmp_path / "way") == ""
+
+
+def _no_checksums(patch: pytest.MonkeyPatch) -> None:
+    listed = done.listed_files
+    patch.setattr(done, "listed_files", lambda run: {name: Listed(each.size) for name, each in listed(run).items()})
+
+
+def _any_git(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(provenance.provenance, "git_environment", lambda: dict(os.environ))
+
+
+def _no_digest(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(provenance.provenance, "code_at", lambda *_: "")
+    patch.setattr(provenance.provenance, "code_digest", functools.cache(lambda *_: ""))
+
+
+def _replaced_commits(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(provenance.provenance, "GIT", ("git", "-C"))
+
+
+def _any_repository(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(
+        provenance.provenance,
+        "_head",
+        lambda code: (provenance.provenance._git(code, "rev-parse", "HEAD") or b"").decode().strip(),
+    )
+    _no_digest(patch)
+
+
+def _any_header(patch: pytest.MonkeyPatch) -> None:
+    for name in ("LONGEST_NAME", "CUT"):
+        patch.setattr(f"datasets.common.table.reading.{name}", 10**9)
+
+
+def _home(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("scripts.driver.logger.PLACES", {})
+
+
+def _pipes(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("scripts.driver.cli.unread", lambda _: False)
+
+
+def _modes(patch: pytest.MonkeyPatch) -> None:
+    put = files.put
+    patch.setattr("cmixup.files.put", lambda part, path: (part.chmod(0o644), put(part, path)))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    ("name", "remove", "count"),
+    [
+        ("bit_rot", _no_checksums, 40), ("provenance", _any_git, 24), ("provenance", _no_digest, 24),
+        ("provenance", _replaced_commits, 24), ("provenance", _any_repository, 24),
+        ("foreign_tables", _any_header, 400),
+        ("environments", _home, 2), ("environments", _pipes, 23), ("environments", _modes, 23),
+    ],
+)  # fmt: skip
+def test_without_a_protection_a_trial_falls(
+    name: str, remove: Callable[..., None], count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remove(monkeypatch)
+    found = tried(name, count, tmp_path)
+    assert found.held < found.tried, f"{name} holds without what protects it"
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from cmixup.errors import InputError, shown
-from datasets.common.table.reading import MISSING
+from datasets.common.table.reading import MISSING, shortened
 
 #: Text that is meant as a number: one with another decimal sign, or with groups of thousands.
 NUMERAL = re.compile(r"[+-]?(?:\d*[.,]\d+|\d{1,3}(?:[.,' ]\d{3})+(?:[.,]\d+)?)")
@@ -205,12 +205,12 @@ def holds_categories(values: pd.Series, source: str) -> bool:
         return False
     first, name = cell(values, int(np.argmax(wrong)), source), str(values.name)
     if count < (~np.isnan(numbers)).sum():
-        cure = f"mend it, or give missing=[...] or categorical=[{name}]"
+        cure = f"mend it, or give missing=[...] or categorical=[{shortened([name])}]"
         raise InputError(f"{first} is not a number, as most of the column are; {cure}")
     if sum(bool(NUMERAL.fullmatch(str(value).strip())) for value in values[wrong].iloc[:1000]) > min(count, 1000) / 2:
         raise InputError(
             f"{first} looks like a number: give decimal=comma or decimal=point, remove what groups thousands, "
-            f"or give categorical=[{name}]"
+            f"or give categorical=[{shortened([name])}]"
         )
     return True
 

@@ -13,7 +13,7 @@ import pandas as pd
 import torch
 
 from cmixup.data import RegressionData, Split
-from cmixup.errors import InputError, check_choice, check_count
+from cmixup.errors import InputError, check_choice, check_count, shown
 from datasets.common.base import SPLITS, Dataset, Indices, permuted, smooth_labels
 from datasets.common.table.columns import Date, as_words, cell, checked_numbers, date_form, holds_categories
 from datasets.common.table.preprocessing import PREPROCESSING, Preprocessing, fit
@@ -183,7 +183,7 @@ class OwnTable(Dataset):
         for option, columns in asked.items():
             for column in columns:
                 if column not in known:
-                    raise InputError(f"{option} {column!r} is no column of {name}{nearest(column, known)}")
+                    raise InputError(f"{option} {shown(column)} is no column of {name}{nearest(column, known)}")
         y = np.column_stack([checked_numbers(frame[target], name) for target in self.targets])
         usable, notes = ~np.isnan(y).any(axis=1), []
         if self.log_target and (wrong := y[usable] <= 0).any():
@@ -237,7 +237,9 @@ def labels_seen(targets: tuple[str, ...], y: np.ndarray, source: str, *, log: bo
         if len(values) < len(SPLITS):
             continue
         if values.min() == values.max():
-            raise InputError(f"target {name!r} of {source} is {values[0]:g} in every row: there is nothing to predict")
+            raise InputError(
+                f"target {shown(name)} of {source} is {values[0]:g} in every row: there is nothing to predict"
+            )
         if values.min() > 0 and not log:
             plain, other = (float(np.mean(((v - v.mean()) / v.std()) ** 3)) for v in (values, np.log(values)))
             if plain > 1 and abs(other) < plain / 2:

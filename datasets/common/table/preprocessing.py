@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cmixup.errors import InputError
+from cmixup.errors import InputError, shown
 from datasets.common.scaling import FORMAT, PREPROCESSING, READER
 from datasets.common.table.columns import Category, Date, Number, as_days, fit_category, fit_number
 from datasets.common.table.reading import nearest, shortened
@@ -71,10 +71,10 @@ class Preprocessing:
         frame = frame.set_axis(known, axis=1)
         if missing := [column.name for column in self.columns if column.name not in known]:
             more = f" and {len(missing) - 1} more ({shortened(missing[1:])})" if len(missing) > 1 else ""
-            raise InputError(f"{source} has no column {missing[0]!r}{more}{nearest(missing[0], known)}")
+            raise InputError(f"{source} has no column {shown(missing[0])}{more}{nearest(missing[0], known)}")
         for column in self.columns:
             if known.count(column.name) > 1:
-                raise InputError(f"{source} has {known.count(column.name)} columns {column.name!r}, expected one")
+                raise InputError(f"{source} has {known.count(column.name)} columns {shown(column.name)}, expected one")
             out = x[:, start : start + len(column.features)]
             column.encode(frame[column.name], out, source)
             if self.scaling == "minmax":

@@ -35,6 +35,7 @@ DECIMALS = {"point": ".", "comma": ","}
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None", "?")
 CURE = "encoding= names another, such as cp1252 or utf-16"
 SAMPLE_ROWS = 1000
+LONGEST_NAME, CUT = 1000, 24  # characters of a column's name, and of one among others in a line
 NUMBER = r"[+-]?(?:\d+{0}?\d*|{0}\d+)(?:[eE][+-]?\d+)?"
 
 
@@ -115,12 +116,14 @@ def nearest(name: str, known: Sequence[str]) -> str:
     """Return the known name that is like `name`, or else the known names, in words that end an error."""
     lower = {each.lower(): each for each in known}
     found = difflib.get_close_matches(name.lower(), list(lower), 1)
-    return f"; the nearest name is {lower[found[0]]!r}" if found else f"; there are {shortened(known)}"
+    return f"; the nearest name is {shown(lower[found[0]])}" if found else f"; there are {shortened(known)}"
 
 
 def shortened(names: Sequence[str], most: int = 12) -> str:
     """Return names in one line, not all if there are many."""
-    return ", ".join(names[:most]) + (f", ... ({len(names)} in all)" if len(names) > most else "")
+    return ", ".join(name if len(name) <= CUT else f"{name[:CUT]}..." for name in names[:most]) + (
+        f", ... ({len(names)} in all)" if len(names) > most else ""
+    )
 
 
 def _parse(path: Path, options: dict[str, Any], as_text: Sequence[str]) -> pd.DataFrame:
@@ -163,12 +166,16 @@ def _pick_separator(record: str, given: str) -> str:
 
 
 def _check_names(cells: Sequence[str], path: Path) -> list[str]:
-    """Return the columns' names; the header must not hold one twice."""
+    """Return the columns' names; the header must not hold one twice, nor a whole file in one, as other line ends do."""
     names = [" ".join(cell.split()) or f"column {k}" for k, cell in enumerate(cells, start=1)]
     for k, name in enumerate(names):
+        if len(name) > LONGEST_NAME:
+            raise InputError(f"{path}, header: column {k + 1} has a name of {len(name)} characters: {shown(name)}")
         if name in names[:k]:
             first = names.index(name) + 1
-            raise InputError(f"{path}, header: column {name!r} is there twice, as column {first} and column {k + 1}")
+            raise InputError(
+                f"{path}, header: column {shown(name)} is there twice, as column {first} and column {k + 1}"
+            )
     return names
 
 

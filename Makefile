@@ -191,6 +191,9 @@ docs: $(VENV)/.ready ## Build README, docs/ and results/ as one site in outputs/
 	    $(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
 	$(PY) -m sphinx -q -W --keep-going -b html -c docs . outputs/site
 
+test-site: docs ## Walk the site's links and anchors, and its pages in Chromium; it says where there is none
+	$(PY) -m pytest -q -rs -m slow --timeout 600 tests/test_site.py tests/scripts/report/test_gallery.py
+
 verify-pages: $(VENV)/.ready ## Fail if a rendered file is not what the records render to, a claim fails or a picture misleads
 	$(PY) -m scripts.render check=1
 	$(PY) -m tests.attacks.pictures

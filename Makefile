@@ -174,6 +174,9 @@ mutants: $(VENV)/.ready ## Make known mistakes in copies of the code and say whi
 reliability: $(VENV)/.ready ## Kill, race, damage and fuzz the code and write results/reliability.md (an hour): ONLY=kills COUNTS="kills=100"
 	$(PY) -m tests.attacks only="$(ONLY)" seed="$(SEED)" out="$(OUT)" $(COUNTS)
 
+renew: $(VENV)/.ready ## Renew constraints.txt with the newest versions, dated, if the whole suite passes with them (needs the network)
+	$(PY) -m tests.renew
+
 lint: $(VENV)/.ready ## Check style
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .

@@ -84,7 +84,7 @@ class DTI(DrugTarget):
         try:
             from tdc.benchmark_group import dti_dg_group
         except ImportError as error:
-            raise InputError(f"dti needs the package PyTDC 0.4.1 (pip install 'PyTDC==0.4.1'): {error}") from None
+            raise InputError(f"dti needs the package PyTDC 0.4.1 (pip install '.[splits]'): {error}") from None
         with naming(path, "BindingDB_Patent"):
             benchmark = dti_dg_group(path=str(path.parent.parent)).get("BindingDB_Patent")
             frames = [benchmark["train_val"], benchmark["test"]]

@@ -97,7 +97,7 @@ class PovertyMap(Dataset):
             with no_version_check():
                 from wilds.datasets.poverty_dataset import PovertyMapDataset
         except ImportError as error:
-            raise InputError(f"poverty_map needs the package wilds (pip install wilds==2.0.0): {error}") from None
+            raise InputError(f"poverty_map needs the package wilds (pip install '.[splits]'): {error}") from None
         with naming(path, "PovertyMap"):
             images = PovertyMapDataset(root_dir=str(path.parent), download=False, fold=fold)
         if len(images) != self.rows:

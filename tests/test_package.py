@@ -64,7 +64,7 @@ DISTRIBUTIONS = {
 def test_every_package_that_is_imported_is_declared() -> None:
     project = tomllib.loads((REPO / "pyproject.toml").read_text())["project"]
     optional = project["optional-dependencies"]
-    extras = (optional[name] for name in ("repro", "tables", "sklearn"))
+    extras = (optional[name] for name in ("repro", "splits", "tables", "sklearn"))
     required = [*project["dependencies"], *(one for extra in extras for one in extra)]
     declared = {re.split(r"[^\w.-]", requirement, maxsplit=1)[0].lower() for requirement in required}
     used = set().union(*(imports(path) for folder in OURS[:3] for path in (REPO / folder).rglob("*.py")))

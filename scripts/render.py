@@ -33,7 +33,7 @@ from scripts.records.curves import Curve, published_curves
 from scripts.records.experiment import RESULTS, experiments, load_experiment, make_table
 from scripts.records.published import published_records
 from scripts.records.records import read_csv, records_csv
-from scripts.records.tables import table_page, to_latex, to_table_csv
+from scripts.records.tables import table_page, to_table_csv
 from scripts.report import ablation, gallery
 from scripts.report.figures import overfitting_figure, stale_figures, write_figures
 from scripts.report.ladder import ladder_page
@@ -58,7 +58,7 @@ def render_texts(records: pd.DataFrame) -> dict[str, str]:
     texts = {"records.csv": records_csv(records)}
     for experiment, preset, table in shown_tables(records):
         page = table_page(table, linked=True) + made_by(experiment.name, preset)
-        for suffix, text in ((".md", page), (".csv", to_table_csv(table)), (".tex", to_latex(table))):
+        for suffix, text in ((".md", page), (".csv", to_table_csv(table))):
             texts[f"tables/{experiment.name}_{preset}{suffix}"] = text
     return texts | spurious_tables() | paired_tables() | sweep_tables() | theory.render() | study.texts()
 

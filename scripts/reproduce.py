@@ -42,7 +42,6 @@ from scripts.records.tables import (
     interval_lines,
     lines,
     table_page,
-    to_latex,
     to_table_csv,
 )
 from scripts.report.ladder import ladder_page
@@ -152,15 +151,15 @@ def show_figure(experiment: Experiment, choice: Choice, reports: Sequence[dict[s
 def show_table(
     experiment: Experiment, choice: Choice, cells: Sequence[Planned], missing: Sequence[str], more: str
 ) -> None:
-    """Write a table as Markdown, CSV and LaTeX, and print it."""
+    """Write a table as Markdown and CSV, and print it."""
     trained = {job.config["method"]["name"] for _, job in cells}
     built = [method for method in choice.methods if method in trained]
     table = make_table(experiment, records_frame(collect(cells)), choice.preset, built, missing)
     path = Path(choice.out) / "tables" / f"{experiment.name}_{choice.preset}"
-    for suffix, text in ((".md", table_page(table)), (".csv", to_table_csv(table)), (".tex", to_latex(table))):
+    for suffix, text in ((".md", table_page(table)), (".csv", to_table_csv(table))):
         write_atomically(path.with_name(path.name + suffix), text)
     show(table, more)
-    print(f"\nWritten: {path}.md, .csv, .tex; runs in {choice.out}/runs")
+    print(f"\nWritten: {path}.md, .csv; runs in {choice.out}/runs")
 
 
 def reproduce(experiment: Experiment, choice: Choice, more: str) -> None:

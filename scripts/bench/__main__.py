@@ -3,7 +3,6 @@
   train      training against a straightforward loop
   sampling   partner sampling against the original's way: set-up, draws and memory over N
   kernels    an AMD machine's kernels beside those of Intel
-  gpu        a GPU beside the CPU
   estimators the default CMixupRegressor beside the defaults of others
 
 Example: python -m scripts.bench train
@@ -15,11 +14,11 @@ from collections.abc import Sequence
 
 import torch
 
-from scripts.bench import estimators, gpu, kernels, sampling, train
+from scripts.bench import estimators, kernels, sampling, train
 from scripts.driver.cli import user_errors
 from scripts.driver.words import parse_command
 
-MODULES = (train, sampling, kernels, gpu, estimators)
+MODULES = (train, sampling, kernels, estimators)
 BENCHMARKS = {module.__name__.rpartition(".")[2]: module for module in MODULES}
 
 
@@ -27,8 +26,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
         benchmark, given = parse_command(argv, BENCHMARKS, __doc__)
-        if benchmark is not gpu:
-            torch.set_num_threads(1)
+        torch.set_num_threads(1)
         benchmark.run(given)
 
 

@@ -7,13 +7,21 @@ from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
+from torch import nn
 
+from cmixup.batch import Batch
 from cmixup.errors import InputError
-from scripts.bench.clock import CPU, SHORT, put, seconds
-from scripts.bench.gpu import step_of
+from cmixup.methods.mix import Mix
+from cmixup.mixing.lam import Beta
+from cmixup.model_stack import ModelStack
+from cmixup.pairing.label import LabelDistance
+from models.fcn3 import FCN3
+from models.lstnet import LSTNet
+from scripts.bench.clock import CPU, SHORT, Work, put, seconds
 from scripts.driver.kernels import asking, check_kernels
 from scripts.driver.words import Words
 from scripts.driver.workers import Worker
@@ -22,6 +30,23 @@ from scripts.records.tables import markdown_rows
 KEYS = SHORT
 CASES = {"FCN3, batch 16": (10, 50), "LSTNet, batch 128": (1, 4)}  # models in a stack, steps
 REPEATS = 30
+NETWORKS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...], int, str]] = {
+    "FCN3, batch 16": (lambda: FCN3((5,), 1), (16, 5), 1, "block1"),
+    "LSTNet, batch 128": (lambda: LSTNet((168, 8), 8), (128, 168, 8), 8, "conv"),
+}
+
+
+def step_of(name: str, size: int) -> Work:
+    """Return a hidden C-Mixup step of a stack of networks."""
+    network, shape, width, layer = NETWORKS[name]
+    stack = ModelStack([network() for _ in range(size)], CPU)
+    method = Mix(LabelDistance(0.3), Beta(2.0), layer)
+    method.layers = (layer,)
+    lead = (size,) if size > 1 else ()
+    x, y, lam = torch.rand(*lead, *shape), torch.rand(*lead, shape[0], width), torch.rand(*lead, shape[0])
+    domain = torch.zeros(*lead, shape[0], dtype=torch.int64)
+    batch = Batch(x, y, domain, Batch(x.flip(-1), y, domain), {"lam": lam})
+    return partial(method.step, stack, batch)
 
 
 def measure(task: tuple[str, int, int], tell: Callable[[Any], None]) -> None:
@@ -29,7 +54,7 @@ def measure(task: tuple[str, int, int], tell: Callable[[Any], None]) -> None:
     name, size, steps = task
     torch.set_num_threads(1)
     check_kernels()
-    step = step_of(name, size, CPU)
+    step = step_of(name, size)
     step()
     tell(seconds(lambda: [step() for _ in range(steps)]) / steps)
 

@@ -258,21 +258,6 @@ def markdown_rows(head: Sequence[str], body: Sequence[Sequence[str]]) -> list[st
     return [f"| {' | '.join(row)} |" for row in (head, rule, *body)]
 
 
-def to_latex(table: ResultTable) -> str:
-    """Return one booktabs tabular a dataset."""
-    parts = [f"% {table.title}", f"% {_latex(LEGEND)}"]
-    for block in table.blocks:
-        parts += [f"% {names.dataset_title(block.dataset)}"]
-        head, *body = [[_latex(c) for c in row] for row in (header(block), *lines(block, r"\textbf{{{}}}"))]
-        frame = pd.DataFrame(body, columns=head)
-        parts += [frame.to_latex(index=False, escape=False, column_format="l" + "r" * (len(head) - 1)).rstrip()]
-    return "\n".join(parts) + "\n"
-
-
-def _latex(text: str) -> str:
-    return text.replace("%", r"\%").replace("±", r"$\pm$").replace("—", "--")
-
-
 def to_table_csv(table: ResultTable) -> str:
     """Return the table as CSV, one row a dataset, method and metric."""
     rows = [

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from cmixup.errors import InputError
-from scripts.records.tables import ResultTable, header, lines, make_block, table_page, to_latex, to_table_csv
+from scripts.records.tables import ResultTable, header, lines, make_block, table_page, to_table_csv
 
 PAPER = [
     {"dataset": "airfoil", "method": "erm", "metric": "rmse", "mean": "2.90", "std": "0.10"},
@@ -98,17 +98,6 @@ def test_the_published_page_leads_from_methods_with_runs_to_their_records():
     text = table_page(ResultTable("Title", [block(records())]), linked=True)
     assert "| [ERM](../runs/table1/airfoil/erm.jsonl) | 2 | 3.10" in text
     assert "| mixup | — |" in text
-
-
-def test_latex_escapes_and_balances():
-    rows = [*records(), *records(metric="mape")]
-    text = to_latex(ResultTable("T", [block(rows, ("rmse", "mape"))]))
-    assert r"MAPE(\%) ours" in text
-    assert "±" not in text
-    assert "—" not in text
-    body = [line for line in text.splitlines() if line.endswith(r"\\")]
-    assert {line.count("&") for line in body} == {5}
-    assert text.count("{") == text.count("}")
 
 
 def test_csv_holds_unrounded_numbers():

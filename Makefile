@@ -171,7 +171,7 @@ tests-of: $(VENV)/.ready ## Print the tests of a source file and why each is one
 mutants: $(VENV)/.ready ## Make known mistakes in copies of the code and say which the tests miss: ONLY=fish JOBS=2
 	$(PY) -m tests.attacks.mutants only="$(ONLY)" jobs="$(JOBS)"
 
-reliability: $(VENV)/.ready ## Kill, race, damage and fuzz the code and write results/reliability.md (an hour): ONLY=kills COUNTS="kills=100"
+reliability: $(VENV)/.ready ## Kill, race, damage, fuzz and deceive the code, into results/reliability.md (an hour): ONLY=kills COUNTS="kills=100"
 	$(PY) -m tests.attacks only="$(ONLY)" seed="$(SEED)" out="$(OUT)" $(COUNTS)
 
 renew: $(VENV)/.ready ## Renew constraints.txt with the newest versions, dated, if the whole suite passes with them (needs the network)

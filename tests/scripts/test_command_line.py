@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cmixup.errors import InputError
-from scripts import SUCCESSORS
 from scripts import train as train_module
 from scripts.driver.compose import compose_train
 from scripts.driver.interrupted import INTERRUPTED, say_interrupted
@@ -116,23 +113,6 @@ def test_ctrl_c_is_one_line_and_130(capsys: pytest.CaptureFixture[str]) -> None:
     assert (stop.value.code, capsys.readouterr().err) == (130, f"{INTERRUPTED}\n")
     say_interrupted(KeyboardInterrupt, KeyboardInterrupt(), None)  # type: ignore[arg-type]
     assert capsys.readouterr().err == f"{INTERRUPTED}\n"
-
-
-@pytest.mark.parametrize("old", SUCCESSORS)  # test_command_lines.py tries the successors
-def test_an_old_command_is_gone(old: str) -> None:
-    assert not (REPO / "scripts" / f"{old}.py").exists()
-    assert not (REPO / "scripts" / old / "__main__.py").exists()  # the room that it was in may still be there
-
-
-@pytest.mark.parametrize(
-    ("old", "line"),
-    [("reliability", "is now python -m tests.attacks"), ("cures", "is removed; CHANGELOG.md says why")],
-)
-def test_an_old_command_names_its_successor_in_one_line(old: str, line: str) -> None:
-    command = [sys.executable, "-m", f"scripts.{old}"]
-    ended = subprocess.run(command, cwd=REPO, capture_output=True, text=True, check=False)
-    assert (ended.returncode, ended.stdout) == (1, "")
-    assert ended.stderr == f"error: python -m scripts.{old} {line}\n"
 
 
 KEYS = {"dataset": "the table; default all", "out": "folder; default outputs", "dry_run": "1 trains nothing"}

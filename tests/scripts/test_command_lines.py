@@ -9,7 +9,6 @@ from itertools import takewhile
 
 import pytest
 
-from scripts import SUCCESSORS
 from scripts.driver.compose import CONFIG_DIR, compose_train
 from scripts.driver.words import parse_words
 from scripts.train import spell_out
@@ -33,8 +32,7 @@ def recipes() -> str:
 def command_lines() -> dict[str, list[tuple[str, ...]]]:
     """Every line as its page and its words, by module."""
     found = defaultdict(set)
-    successors = "\n".join(f"python -m {line}" for line in SUCCESSORS.values())
-    for page, text in {**TEXTS, "Makefile": recipes(), "successors": successors}.items():
+    for page, text in {**TEXTS, "Makefile": recipes()}.items():
         for quoted, bare in re.findall(LINE, text):
             line = re.sub(r"\s*\n#?\s*", " ", quoted) or re.split(r" #|\.\.\. | {2}", bare)[0]
             module, *rest = (word.strip("[]:,") for word in shlex.split(line.rstrip(") ->.")))

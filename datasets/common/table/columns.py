@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from cmixup.errors import InputError, shown
+from cmixup.errors import MAX_SHOWN, InputError, shown
 from datasets.common.table.reading import MISSING, shortened
 
 #: Text that is meant as a number: one with another decimal sign, or with groups of thousands.
@@ -189,7 +189,7 @@ def checked_numbers(values: pd.Series, source: str) -> np.ndarray:
 def cell(values: pd.Series, place: int, source: str) -> str:
     """Return the words that errors call a cell by, the last of them its value."""
     value = values.iloc[place]
-    text = shown(value) if isinstance(value, str) else str(value)
+    text = shown(value) if isinstance(value, str) else str(value)[:MAX_SHOWN]
     return f"{source}, row {values.index[place]}, column {shown(str(values.name))}: {text}"
 
 

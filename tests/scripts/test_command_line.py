@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
+import signal
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import scripts
 from cmixup.errors import InputError
 from scripts import train as train_module
 from scripts.driver.compose import compose_train
-from scripts.driver.interrupted import INTERRUPTED, say_interrupted
+from scripts.driver.interrupted import INTERRUPTED, hear_sigterm, say_interrupted
 from scripts.driver.words import parse_words
 
 REPO = Path(__file__).resolve().parents[2]
@@ -113,6 +116,18 @@ def test_ctrl_c_is_one_line_and_130(capsys: pytest.CaptureFixture[str]) -> None:
     assert (stop.value.code, capsys.readouterr().err) == (130, f"{INTERRUPTED}\n")
     say_interrupted(KeyboardInterrupt, KeyboardInterrupt(), None)  # type: ignore[arg-type]
     assert capsys.readouterr().err == f"{INTERRUPTED}\n"
+
+
+def test_a_command_hears_signals_before_it_has_imported_anything(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    monkeypatch.setattr(sys, "argv", ["-m"])
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        importlib.reload(scripts)
+        assert sys.excepthook is say_interrupted
+        assert signal.getsignal(signal.SIGTERM) is hear_sigterm.__globals__["_terminate"]
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 KEYS = {"dataset": "the table; default all", "out": "folder; default outputs", "dry_run": "1 trains nothing"}

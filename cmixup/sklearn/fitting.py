@@ -1,4 +1,4 @@
-"""Training the network of `CMixupRegressor`, one for every bandwidth that is tried, as one stack."""
+"""Training the networks of `CMixupRegressor`, those of all members and bandwidths that are tried, as one stack."""
 
 from __future__ import annotations
 
@@ -11,15 +11,18 @@ import torch
 from torch import Tensor
 
 from cmixup.data import RegressionData, Split
-from cmixup.errors import InputError, check_count
+from cmixup.errors import check_count
+from cmixup.methods.base import Method
+from cmixup.methods.erm import ERM
 from cmixup.methods.mix import Mix
 from cmixup.mixing.lam import Beta
 from cmixup.model_stack import ModelStack, stack_modules
+from cmixup.order import EpochBatches
+from cmixup.sampling.inputs import Floats, Ints
 from cmixup.seeding import Streams, torch_seed
-from cmixup.sklearn.network import MLP
+from cmixup.sklearn.network import MLP, Pieces
 from cmixup.sklearn.rows import Rows, WeightedLabels, epoch_batches
 from cmixup.training.loader import BatchLoader
-from cmixup.training.predict import predict
 
 EVAL_BATCH = 4096
 
@@ -39,77 +42,114 @@ class Settings:
     patience: int
     device: torch.device
     threads: int | None
+    verbose: bool
 
 
 @dataclass(frozen=True)
 class Trained:
-    """The network that one bandwidth gave.
+    """What a network came to.
 
     Attributes:
         weights: state of the `MLP`, of the epoch that was chosen.
-        score: root mean squared error on the rows held out, in standard deviations; NaN if there are none.
-        best_epoch: the epoch that was chosen, from 1.
-        epochs: how many were trained.
+        errors: squared errors of the rows held out, in squared standard deviations; averaged over outputs.
+        best_epoch: the epoch that was chosen, from 1; 0 if training diverged.
+        losses: the mean training loss of each epoch.
     """
 
     weights: dict[str, Tensor]
-    score: float
+    errors: Floats
     best_epoch: int
-    epochs: int
+    losses: list[float]
 
 
 def train_networks(
-    train: Rows, held_out: Rows | None, bandwidths: Sequence[float], settings: Settings, seed: int
+    rows: Rows,
+    held_out: Sequence[Ints],
+    nets: Sequence[tuple[float, int]],
+    settings: Settings,
+    *,
+    pieces: Floats,
+    seed: int,
 ) -> list[Trained]:
-    """Train a network for each bandwidth on standardised rows, all with the same weights, batches and lambda.
+    """Train networks on standardised rows as one stack; those of one member have the same weights, batches and lambda.
 
     Args:
-        train: standardised rows.
-        held_out: standardised rows to choose the epoch by, or to score the last one where it is not chosen.
-        bandwidths: in units of the standardised labels.
+        rows: standardised rows.
+        held_out: the rows that each member is not trained on, as many for each: they choose the epoch, or score the
+            last one where it is not chosen.
+        nets: bandwidth, in units of the standardised labels, and member of each network.
         settings: how to train.
+        pieces: the table of `Pieces`.
         seed: of all random streams.
-
-    Raises:
-        InputError: no network has finite weights.
     """
-    streams = [Streams(seed) for _ in bandwidths]
-    data = _data(train, held_out or train)
-    models, methods = [], []
-    for bandwidth, own in zip(bandwidths, streams, strict=True):
+    data, mixed = _data(rows), any(bandwidth > 0 for bandwidth, _ in nets)
+    streams = [Streams(int(np.random.default_rng([seed, member]).integers(2**62))) for _, member in nets]
+    trained_on = [np.setdiff1d(np.arange(len(rows)), held_out[member]) for _, member in nets]
+    encoding = Pieces(pieces, settings.device, torch.float32)
+    models: list[MLP] = []
+    methods: list[Method] = []
+    for (bandwidth, _), own, index in zip(nets, streams, trained_on, strict=True):
         with torch_seed(own.init):
-            models.append(MLP((train.x.shape[1], *settings.hidden, train.y.shape[1])))
-        methods.append(Mix(WeightedLabels(train.y, train.weight, bandwidth), Beta(settings.alpha), settings.layer))
+            models.append(MLP((rows.x.shape[1], *settings.hidden, rows.y.shape[1]), encoding))
+        pairing = WeightedLabels(rows.y[index], rows.weight[index], bandwidth)
+        methods.append(Mix(pairing, Beta(settings.alpha), settings.layer) if mixed else ERM())
         methods[-1].fit(data, models[-1], own)
     stack = ModelStack(models, settings.device, "adam", settings.lr, settings.weight_decay)
     method = stack_modules(methods)
-    source = BatchLoader([data.train] * stack.size, settings.device)
-    scored = BatchLoader([data.val] * stack.size, settings.device)
+    loader = BatchLoader([data.train] * stack.size, settings.device)
+    scored = np.stack([held_out[member] for _, member in nets])
+    weight = torch.from_numpy(rows.weight[scored] / rows.weight[scored].sum(axis=1, keepdims=True))
     score = torch.full((stack.size,), torch.inf, dtype=torch.float64)
+    kept = torch.full(scored.shape, torch.inf, dtype=torch.float64)
     best_epoch, stopped = torch.zeros(stack.size, dtype=torch.int64), torch.zeros(stack.size, dtype=torch.bool)
+    losses: list[Tensor] = []
 
     with threads(settings.threads), torch_seed(streams[0].training, settings.device), torch.enable_grad():
         for epoch in range(1, settings.epochs + 1):
-            order = epoch_batches(train.weight, settings.batch_size, streams[0].order)
-            draws = [method.draw(order, own) for method, own in zip(methods, streams, strict=True)]
+            orders, draws = [], []
+            for own_method, own, index in zip(methods, streams, trained_on, strict=True):
+                order = epoch_batches(rows.weight[index], settings.batch_size, own.order)
+                drawn = own_method.draw(order, own)
+                draws.append(drawn | ({"partner": index[drawn["partner"]]} if mixed else {}))
+                orders.append(EpochBatches(index[order.index], order.sizes))
             stack.model.train()
-            for batch in source.batches([order] * stack.size, draws):
-                method.step(stack, batch)
-            if not settings.early_stopping and epoch < settings.epochs:
-                continue
-            errors = _errors(predict(method.predictors()[""], stack.model, scored, EVAL_BATCH), scored.y)
-            now = errors @ torch.from_numpy((held_out or train).weight / (held_out or train).weight.sum())
-            # A run that has stopped keeps its epoch, so that it ends as it would have without the others.
-            better = torch.isfinite(now) & ~stopped & ((now < score) | (not settings.early_stopping))
-            stack.keep_best(better.to(settings.device))
-            score, best_epoch = torch.where(better, now, score), torch.where(better, epoch, best_epoch)
-            stopped |= epoch - best_epoch >= settings.patience
+            steps = [method.step(stack, batch) for batch in loader.batches(orders, draws)]
+            losses.append(torch.stack(steps).reshape(len(steps), -1).double().mean(dim=0).cpu())
+            said = ""
+            if settings.early_stopping or epoch == settings.epochs:
+                errors = _errors(stack, loader, torch.from_numpy(scored))
+                now = (errors * weight).sum(dim=1) if scored.size else losses[-1]
+                said = f", {now.mean():.4f} held out" if scored.size else ""
+                # A run that has stopped keeps its epoch, so that it ends as it would have without the others.
+                better = torch.isfinite(now) & ~stopped & ((now < score) | (not settings.early_stopping))
+                stack.keep_best(better.to(settings.device))
+                score, best_epoch = torch.where(better, now, score), torch.where(better, epoch, best_epoch)
+                kept = torch.where(better[:, None], errors, kept)
+                stopped |= epoch - best_epoch >= settings.patience
+            if settings.verbose:
+                print(f"epoch {epoch}: squared error {losses[-1].mean():.4f}{said}", flush=True)  # noqa: T201 - asked
             if bool(stopped.all()):
                 break
-    if bool((best_epoch == 0).all()):
-        raise InputError(f"lr must be smaller: training diverged, got {settings.lr!r}")
-    roots = score.sqrt() if held_out is not None else torch.full_like(score, torch.nan)
-    return [Trained(stack.best_weights(e), float(roots[e]), int(best_epoch[e]), epoch) for e in range(stack.size)]
+    curves = torch.stack(losses, dim=1).tolist()
+    return [Trained(stack.best_weights(e), kept[e].numpy(), int(best_epoch[e]), curves[e]) for e in range(stack.size)]
+
+
+def choose(errors: Floats, weight: Floats) -> int:
+    """Return the place of the bandwidth that wins: the first, unless another one is better by a standard error.
+
+    Args:
+        errors: (B, n) squared errors of each bandwidth on the same rows, infinite where training diverged.
+        weight: (n,) of these rows.
+    """
+    means = np.average(errors, axis=1, weights=weight)
+    if not np.isfinite(means[0]):
+        return int(means.argmin())
+    gains = errors[0] - errors
+    mean = means[0] - means
+    with np.errstate(invalid="ignore"):
+        variance = np.average((gains - mean[:, None]) ** 2, axis=1, weights=weight)
+    wins = mean > np.sqrt(variance * (weight**2).sum()) / weight.sum()
+    return int(np.where(wins, means, np.where(np.arange(len(means)) == 0, means, np.inf)).argmin())
 
 
 @contextmanager
@@ -123,16 +163,19 @@ def threads(count: int | None) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _data(train: Rows, held_out: Rows) -> RegressionData:
-    def split(name: str, rows: Rows) -> Split:
-        x, y = (torch.from_numpy(values.astype(np.float32)) for values in (rows.x, rows.y))
-        return Split(x, y, torch.zeros(len(rows), dtype=torch.int64), name)
-
-    val = split("the rows held out", held_out)
-    return RegressionData("X", split("X", train), val, val, unit="standard deviations")
+def _data(rows: Rows) -> RegressionData:
+    x, y = (torch.from_numpy(values.astype(np.float32)) for values in (rows.x, rows.y))
+    split = Split(x, y, torch.zeros(len(rows), dtype=torch.int64), "X")
+    return RegressionData("X", split, split, split, unit="standard deviations")
 
 
-def _errors(prediction: Tensor, y: Tensor) -> Tensor:
-    """Return squared errors `(E, N)` float64 on the CPU, averaged over outputs."""
-    errors = (prediction.double() - y.double()).square().mean(dim=-1).cpu()
-    return errors.reshape(-1, errors.shape[-1])
+def _errors(stack: ModelStack, loader: BatchLoader, index: Tensor) -> Tensor:
+    """Return squared errors `(E, n)` float64 on the CPU of the rows `index: (E, n)`, averaged over outputs."""
+    stack.model.eval()
+    found = []
+    with torch.no_grad():
+        for part in torch.split(index.to(loader.index_device), EVAL_BATCH, dim=1):
+            batch = loader.fetch(part)
+            squares = (stack.model(batch.x).double() - batch.y.double()).square().mean(dim=-1)
+            found.append(squares.reshape(len(part), -1).cpu())
+    return torch.cat(found, dim=1)

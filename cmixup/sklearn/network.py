@@ -1,4 +1,4 @@
-"""The network of `CMixupRegressor`: fully connected layers with ReLU."""
+"""The network of `CMixupRegressor`: fully connected layers with ReLU, whose first one also sees columns in pieces."""
 
 from __future__ import annotations
 
@@ -11,6 +11,28 @@ from torch import Tensor, nn
 from torch.nn.functional import relu
 
 from cmixup.backbone import Backbone, StackLinear
+from cmixup.sampling.inputs import Floats
+
+
+class Pieces:
+    """Adds piecewise-linear features: how far a column has come from the lower to the upper end of each piece.
+
+    Args:
+        table: (m, 5) column, lower end, width, and the mean and standard deviation of the m features.
+        device, dtype: of the inputs.
+    """
+
+    def __init__(self, table: Floats, device: torch.device, dtype: torch.dtype):
+        self.column = torch.from_numpy(table[:, 0].astype(np.int64)).to(device)
+        self.low, self.width, self.mean, self.scale = torch.from_numpy(table[:, 1:].T.copy()).to(device, dtype)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Return inputs `(..., B, d)` as `(..., B, d + m)`."""
+        come = ((x.index_select(-1, self.column) - self.low) / self.width).clamp(0, 1)
+        return torch.cat([x, (come - self.mean) / self.scale], dim=-1)
+
+    def __len__(self) -> int:
+        return len(self.column)
 
 
 class MLP(Backbone):
@@ -18,6 +40,7 @@ class MLP(Backbone):
 
     Args:
         sizes: numbers of features, hidden units and outputs, two or more.
+        pieces: features that are added to the inputs, behind the mix point "input".
 
     Attributes:
         layers: the mix points: "input", and "block1", "block2", ... behind each hidden layer.
@@ -25,21 +48,26 @@ class MLP(Backbone):
 
     stackable = True
 
-    def __init__(self, sizes: Sequence[int]):
+    def __init__(self, sizes: Sequence[int], pieces: Pieces | None = None):
         super().__init__()
-        self.linears = nn.ModuleList(StackLinear(n, m, dtype=torch.float32) for n, m in pairwise(sizes))
+        self.pieces = pieces or (lambda x: x)
+        widths = [sizes[0] + (len(pieces) if pieces else 0), *sizes[1:]]
+        self.linears = nn.ModuleList(StackLinear(n, m, dtype=torch.float32) for n, m in pairwise(widths))
         self.layers = mix_points(len(sizes) - 2)  # type: ignore[misc]  # of its own, where other backbones share theirs
         self.default_layer = "block1" if len(sizes) > 2 else None  # type: ignore[misc]
 
     def encode(self, x: Tensor, layer: str) -> Tensor:
         """Run inputs `(..., B, d)` to the mix point `layer`."""
-        for linear in list(self.linears)[: self._depth(layer)]:
+        depth = self._depth(layer)
+        x = self.pieces(x) if depth else x
+        for linear in list(self.linears)[:depth]:
             x = relu(linear(x))
         return x
 
     def decode(self, state: Tensor, layer: str) -> Tensor:
         """Run from the mix point `layer` to predictions `(..., B, d_y)`."""
         first = self._depth(layer)
+        state = state if first else self.pieces(state)
         for number, linear in enumerate(list(self.linears)[first:], first):
             state = linear(relu(state) if number > first else state)
         return state
@@ -57,21 +85,26 @@ def mix_points(hidden: int) -> tuple[str, ...]:
     return ("input", *(f"block{k}" for k in range(1, hidden + 1)))
 
 
-def arrays_of(weights: dict[str, Tensor]) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Return matrices (in, out) and biases (out,) float32, layer by layer, from the state of an `MLP`."""
-    count = len(weights) // 2
-    coefs = [np.ascontiguousarray(weights[f"linears.{k}.weight"].numpy().T) for k in range(count)]
-    return coefs, [weights[f"linears.{k}.bias"].numpy() for k in range(count)]
+def arrays_of(members: Sequence[dict[str, Tensor]]) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Return matrices (members, in, out) and biases (members, out) float32, layer by layer, from states of `MLP`s."""
+    count = len(members[0]) // 2
+    coefs = [np.stack([state[f"linears.{k}.weight"].numpy().T for state in members]) for k in range(count)]
+    return coefs, [np.stack([state[f"linears.{k}.bias"].numpy() for state in members]) for k in range(count)]
 
 
-def network_of(coefs: Sequence[np.ndarray], intercepts: Sequence[np.ndarray]) -> MLP:
-    """Return the float64 network of these matrices (in, out) and biases (out,).
+def networks_of(coefs: Sequence[np.ndarray], intercepts: Sequence[np.ndarray], table: Floats) -> list[MLP]:
+    """Return the float64 networks of the members, from what `arrays_of` gives and the table of `Pieces`.
 
     float64, so that a prediction does not depend on the rows beside it.
     """
-    with torch.random.fork_rng(devices=[]):  # weights are drawn before they are overwritten
-        network = MLP([*(len(coef) for coef in coefs), len(intercepts[-1])])
-    arrays = {f"linears.{k}.weight": coef.T for k, coef in enumerate(coefs)}
-    arrays |= {f"linears.{k}.bias": intercept for k, intercept in enumerate(intercepts)}
-    network.load_state_dict({name: torch.from_numpy(np.array(value)) for name, value in arrays.items()})
-    return network.double().eval()
+    pieces = Pieces(table, torch.device("cpu"), torch.float64)
+    sizes = [coefs[0].shape[1] - len(pieces), *(coef.shape[1] for coef in coefs[1:]), intercepts[-1].shape[1]]
+    found = []
+    for member in range(len(coefs[0])):
+        with torch.random.fork_rng(devices=[]):  # weights are drawn before they are overwritten
+            network = MLP(sizes, pieces)
+        arrays = {f"linears.{k}.weight": coef[member].T for k, coef in enumerate(coefs)}
+        arrays |= {f"linears.{k}.bias": intercept[member] for k, intercept in enumerate(intercepts)}
+        network.load_state_dict({name: torch.from_numpy(np.array(value)) for name, value in arrays.items()})
+        found.append(network.double().eval())
+    return found

@@ -51,8 +51,8 @@ def device_of(device: Any) -> torch.device:
 
 
 def check_size(name: str, values: Floats) -> Floats:
-    """Return finite values if their squares are finite, too, else raise `InputError`."""
-    largest = float(np.abs(values).max(initial=0.0))
+    """Return values if their squares are finite, NaN aside, else raise `InputError`."""
+    largest = float(np.fmax.reduce(np.abs(values), axis=None, initial=0.0))
     if largest > MAX_LABEL:
         raise InputError(f"{name} must be within +-{MAX_LABEL:g}, got {largest!r}")
     return values

@@ -13,12 +13,15 @@ import numpy as np
 
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
-from cmixup.sklearn.network import network_of
+from cmixup.sklearn.network import networks_of
 
-FORMAT = "cmixup.sklearn.CMixupRegressor/1"
-NUMBERS = ("bandwidth_", "best_epoch_", "n_epochs_", "n_features_in_", "_one_dimensional")
+FORMAT = "cmixup.sklearn.CMixupRegressor/2"
+ONE_NETWORK = "cmixup.sklearn.CMixupRegressor/1"  # the format before, of one network and columns of numbers alone
+NUMBERS = (
+    "bandwidth_", "best_epoch_", "n_epochs_", "loss_curve_", "n_features_in_", "_one_dimensional", "_levels",
+)  # fmt: skip
 MOMENTS = ("x_mean_", "x_scale_", "y_mean_", "y_scale_")
-ARRAYS = ("bandwidths_", "validation_scores_", *MOMENTS)
+ARRAYS = ("bandwidths_", "validation_scores_", *MOMENTS, "_indicators", "_pieces")
 
 AnyEstimator = TypeVar("AnyEstimator", bound=Any)
 
@@ -56,16 +59,18 @@ def read_estimator(kind: type[AnyEstimator], path: str | PathLike[str]) -> AnyEs
             if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):
                 raise ValueError("it is packed")
         with np.load(Path(path), allow_pickle=False) as file:
-            told = json.loads(str(file["json"]))
+            told, arrays = json.loads(str(file["json"])), dict(file)
+            if told["format"] == ONE_NETWORK:
+                told, arrays = _of_one_network(told, arrays)
             if told["format"] != FORMAT:
                 raise InputError(f"path must be a file of the format {FORMAT}, got {told['format']!r}")
             estimator = kind(**{name: _tuples(value) for name, value in told["params"].items()})
             for name in NUMBERS:
                 setattr(estimator, name, told["numbers"][name])
             for name in ARRAYS:
-                setattr(estimator, name, file[name])
-            estimator.coefs_ = [file[f"coef{k}"] for k in range(told["layers"])]
-            estimator.intercepts_ = [file[f"intercept{k}"] for k in range(told["layers"])]
+                setattr(estimator, name, arrays[name])
+            estimator.coefs_ = [arrays[f"coef{k}"] for k in range(told["layers"])]
+            estimator.intercepts_ = [arrays[f"intercept{k}"] for k in range(told["layers"])]
         if told["feature_names"] is not None:
             estimator.feature_names_in_ = np.array(told["feature_names"], dtype=object)
         _check(estimator)
@@ -77,26 +82,55 @@ def read_estimator(kind: type[AnyEstimator], path: str | PathLike[str]) -> AnyEs
     return estimator
 
 
+def _of_one_network(told: dict[str, Any], arrays: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what a file of the format before holds, as this format has it."""
+    numbers, before = told["numbers"], {"members": 1, "n_pieces": 0, "categorical_features": None}
+    numbers |= {
+        "best_epoch_": [numbers["best_epoch_"]],
+        "loss_curve_": [],
+        "_levels": [None] * numbers["n_features_in_"],
+    }
+    layers = {name: value[None] for name, value in arrays.items() if name.startswith(("coef", "intercept"))}
+    empty = {"_indicators": np.empty((0, 2)), "_pieces": np.empty((0, 5))}
+    return {**told, "format": FORMAT, "params": before | told["params"]}, arrays | layers | empty
+
+
 def _check(estimator: Any) -> None:
     """Raise `ValueError` for what `fit` never leaves: numbers that are not finite, and parts that do not fit."""
-    linears: Any = network_of(estimator.coefs_, estimator.intercepts_).linears  # refuses shapes that do not fit
-    columns, outputs = linears[0].in_features, linears[-1].out_features
-    names = getattr(estimator, "feature_names_in_", np.full(columns, ""))
-    if estimator.n_features_in_ != columns or names.shape != (columns,):
+    levels, indicators, pieces = (vars(estimator)[name] for name in ("_levels", "_indicators", "_pieces"))
+    network = networks_of(estimator.coefs_, estimator.intercepts_, pieces)[0]  # refuses shapes that do not fit
+    linears: Any = network.linears
+    columns, outputs = linears[0].in_features - len(pieces), linears[-1].out_features
+    features, numbers = len(levels), levels.count(None)
+    names = getattr(estimator, "feature_names_in_", np.full(features, ""))
+    if estimator.n_features_in_ != features or names.shape != (features,) or columns != numbers + len(indicators):
         raise ValueError(f"a network of {columns} columns does not go with the features")
     if not all(isinstance(name, str) for name in names):
         raise ValueError("names of features must be texts")
     if vars(estimator)["_one_dimensional"] not in (False, outputs == 1):
         raise ValueError(f"{outputs} outputs do not go with the shape of the labels")
     tried = len(estimator.bandwidths_)
-    shapes = [(tried,), (tried,), (columns,), (columns,), (outputs,), (outputs,)]
+    shapes = [
+        (tried,),
+        (tried,),
+        (columns,),
+        (columns,),
+        (outputs,),
+        (outputs,),
+        (len(indicators), 2),
+        (len(pieces), 5),
+    ]
     for name, shape in zip(ARRAYS, shapes, strict=True):
         value = getattr(estimator, name)
         if value.dtype != np.float64 or value.shape != shape:
             raise ValueError(f"{name} must be float64 {shape}, got {value.dtype} {value.shape}")
     moments = [getattr(estimator, name) for name in MOMENTS]
-    if not all(np.isfinite(value).all() for value in (*moments, *estimator.coefs_, *estimator.intercepts_)):
+    if not all(np.isfinite(value).all() for value in (*moments, pieces, *estimator.coefs_, *estimator.intercepts_)):
         raise ValueError("its weights and scales must be finite")
+    if not (np.isin(indicators[:, 0], np.arange(features)).all() and np.isin(pieces[:, 0], np.arange(numbers)).all()):
+        raise ValueError("its columns must be those of the features")
+    if not (pieces[:, [2, 4]] > 0).all():
+        raise ValueError("its pieces must have a width and a scale above 0")
 
 
 def _plain(name: str, value: Any) -> Any:

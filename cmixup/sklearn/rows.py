@@ -52,6 +52,7 @@ def merged(x: Floats, y: Floats, weight: Floats) -> Rows:
     """
     kept = weight > 0
     both = np.concatenate([x[kept], y[kept]], axis=1) + 0.0  # -0.0 becomes 0.0
+    both[np.isnan(both)] = np.nan  # of which there are many
     rows = both.view(np.dtype((np.void, both.itemsize * both.shape[1])))[:, 0]  # compared byte by byte
     _, first, group = np.unique(rows, return_index=True, return_inverse=True)
     sums = np.bincount(group, weights=weight[kept]).astype(np.float64)
@@ -59,15 +60,27 @@ def merged(x: Floats, y: Floats, weight: Floats) -> Rows:
 
 
 def moments(values: Floats, weight: Floats) -> tuple[Floats, Floats]:
-    """Return weighted means and standard deviations (d,) of the columns of (N, d); 0 for constant columns."""
-    mean = np.average(values, axis=0, weights=weight)
-    deviation = np.sqrt(np.average((values - mean) ** 2, axis=0, weights=weight))
+    """Return weighted means and standard deviations (d,) of the columns of (N, d); 0 for constant columns.
+
+    NaN is left out, and a column of nothing else has mean and deviation 0.
+    """
+    known = ~np.isnan(values)
+    values = np.where(known, values, 0.0)
+    counted = known * weight[:, None]
+    share = counted / np.maximum(counted.sum(axis=0), np.finfo(np.float64).tiny)
+    mean = (values * share).sum(axis=0)
+    deviation = np.sqrt(((values - mean) ** 2 * share).sum(axis=0))
     constant = deviation <= 8 * np.finfo(np.float64).eps * np.abs(values).max(axis=0)
-    return np.where(constant, values[0], mean), np.where(constant, 0.0, deviation)
+    return np.where(constant, values[known.argmax(axis=0), np.arange(values.shape[1])], mean), np.where(
+        constant, 0.0, deviation
+    )
 
 
 def standardised(values: Floats, mean: Floats, deviation: Floats) -> Floats:
-    """Return `(values - mean) / deviation`, and 0 for columns of deviation 0, which training never saw vary."""
+    """Return `(values - mean) / deviation`, and 0 for columns of deviation 0, which training never saw vary.
+
+    NaN stays.
+    """
     return (values - mean) / np.where(deviation > 0, deviation, np.inf)
 
 

@@ -49,26 +49,29 @@ class BatchLoader:
             raise InputError(f"all runs of a stack need splits of one shape, got {sorted(map(str, shapes))}")
         self.device, self.size, self.n_rows = device, len(splits), len(splits[0])
         self.labels = labels or LabelScaling()
-        resident = [s.x for s in splits if isinstance(s.x, Tensor)]
+        # Runs of one split share its rows on the device.
+        shared = isinstance(splits[0].x, Tensor) and all(s is splits[0] for s in splits)
+        held = splits[:1] if shared else splits
+        resident = [s.x for s in held if isinstance(s.x, Tensor)]
         if len(splits) > 1 and not all(s.stackable for s in splits):
             raise InputError("inputs that are read on demand cannot be stacked unless they say so (`stackable`)")
         read = splits[0].x if len(splits) == 1 else Together([s.x for s in splits])
         self._x = torch.cat(resident).to(device) if resident else read
         self.index_device = device if resident else torch.device("cpu")
-        self._y = torch.cat([s.y for s in splits]).to(device)
-        self._domain = torch.cat([s.domain for s in splits]).to(device)
+        self._y = torch.cat([s.y for s in held]).to(device)
+        self._domain = torch.cat([s.domain for s in held]).to(device)
         # Rows of all runs lie one after another, so that one index reaches any of them.
-        self._start = torch.arange(self.size, device=self.index_device)[:, None] * self.n_rows
+        self._start = torch.arange(self.size, device=self.index_device)[:, None] * (0 if shared else self.n_rows)
 
     @property
     def y(self) -> Tensor:
         """All labels in their own unit, `(N, d_y)` or `(E, N, d_y)`."""
-        return self._shaped(self._y, self.n_rows)
+        return self._every(self._y)
 
     @property
     def domain(self) -> Tensor:
         """All domains, `(N,)` or `(E, N)`."""
-        return self._shaped(self._domain, self.n_rows)
+        return self._every(self._domain)
 
     def fetch(self, index: Tensor, view: Tensor | None = None) -> Batch:
         """Return the rows `index: (E, B)` int64, at `index_device`.
@@ -184,6 +187,11 @@ class BatchLoader:
 
     def _shaped(self, rows: Tensor, count: int) -> Tensor:
         return rows.reshape(*self._lead(count), *rows.shape[1:])
+
+    def _every(self, rows: Tensor) -> Tensor:
+        if len(rows) < self.size * self.n_rows:
+            return rows.expand(self.size, *rows.shape)
+        return self._shaped(rows, self.n_rows)
 
     def _pieces(self, value: Tensor, sizes: list[int]) -> tuple[Tensor, ...]:
         return torch.split(value, sizes, dim=0 if self.size == 1 else 1)

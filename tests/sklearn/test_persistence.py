@@ -46,6 +46,38 @@ def test_a_round_trip_is_exact(tmp_path: Path, options: dict[str, Any]) -> None:
     assert np.array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))  # noqa: S301 - our own
 
 
+def test_categories_gaps_and_pieces_come_back(tmp_path: Path) -> None:
+    x = pd.DataFrame({"a": RNG.normal(size=200), "b": pd.Categorical(RNG.choice(["u", "v"], 200)), "c": 7})
+    x.loc[3, "a"] = np.nan
+    model = CMixupRegressor((4,), epochs=1, bandwidth=0, categorical_features=["b", "c"], random_state=0)
+    model.fit(x, RNG.normal(size=200)).save(tmp_path / "model")
+    again = CMixupRegressor.load(tmp_path / "model")
+    assert len(vars(again)["_pieces"]) == 4
+    assert again.coefs_[0].shape == (5, 1 + 1 + 2 + 1 + 4, 4)
+    assert np.array_equal(again.predict(x), model.predict(x))
+
+
+def test_a_file_of_the_format_before_is_read(tmp_path: Path) -> None:
+    """One network, and no arguments, pieces and categories that came later."""
+    model = fitted(members=1, n_pieces=0, categorical_features=None, bandwidth=0)
+    model.save(tmp_path / "model.npz")
+    with np.load(tmp_path / "model.npz") as file:
+        arrays = {name: value for name, value in file.items() if name not in ("_indicators", "_pieces")}
+    told = json.loads(str(arrays.pop("json")))
+    arrays |= {name: value[0] for name, value in arrays.items() if name.startswith(("coef", "intercept"))}
+    later = ("members", "n_pieces", "categorical_features", "verbose")
+    told["params"] = {name: value for name, value in told["params"].items() if name not in later}
+    numbers = {n: v for n, v in told["numbers"].items() if n not in ("loss_curve_", "_levels")}
+    before = {**told, "format": "cmixup.sklearn.CMixupRegressor/1", "numbers": {**numbers, "best_epoch_": 2}}
+    np.savez(tmp_path / "before.npz", json=np.array(json.dumps(before)), **arrays)
+    again = CMixupRegressor.load(tmp_path / "before.npz")
+    assert again.get_params() == model.get_params()
+    assert again.best_epoch_ == [2]
+    assert np.array_equal(again.predict(X), model.predict(X))
+    again.save(tmp_path / "again")
+    assert np.array_equal(CMixupRegressor.load(tmp_path / "again").predict(X), model.predict(X))
+
+
 def test_shapes_of_labels_come_back(tmp_path: Path) -> None:
     model = CMixupRegressor((4,), epochs=1, random_state=0).fit(X.to_numpy(), Y[:, None])
     model.save(tmp_path / "model.npz")
@@ -84,9 +116,19 @@ def test_other_files_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[s
         return {**arrays, "json": np.array(json.dumps({**told, **changes}))}
 
     missing = {name: value for name, value in arrays.items() if name != "coef1"}
+    good = {
+        **arrays,
+        "coef0": np.pad(arrays["coef0"], [(0, 0), (0, 1), (0, 0)]),
+        "_pieces": np.array([[2.0, 0, 1, 0, 1]]),
+    }
+    np.savez(path, **good)
+    CMixupRegressor.load(path)
     for content in (
         with_json(format="something else"), with_json(params={**told["params"], "unknown": 1}), with_json(layers=2),
-        missing, {**arrays, "coef0": arrays["coef0"][:, :-1]}, {**arrays, "coef0": np.array([Evil()])}, {},
+        with_json(numbers={**told["numbers"], "_levels": [None, None, ["u"]]}), missing,
+        *({**good, "_pieces": np.array([piece])}
+          for piece in ([3.0, 0, 1, 0, 1], [0.5, 0, 1, 0, 1], [2.0, 0, 0, 0, 1], [2.0, 0, 1, 0, 0])),
+        {**arrays, "coef0": arrays["coef0"][:, :-1]}, {**arrays, "coef0": np.array([Evil()])}, {},
     ):  # fmt: skip
         np.savez(path, **content)
         with pytest.raises(InputError, match="path must be a file"):
@@ -105,7 +147,7 @@ def test_other_files_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[s
     [
         {"x_scale_": [1.0, np.nan, 1.0]}, {"y_mean_": [np.inf]}, {"x_mean_": ["a", "b", "c"]},
         {"y_scale_": np.array([1j])}, {"x_mean_": np.zeros(3, "datetime64[D]")}, {"bandwidths_": ["text"]},
-        {"coef0": np.full((3, 8), np.nan, np.float32)}, {"numbers": {"n_features_in_": 4}},
+        {"coef0": np.full((5, 3, 8), np.nan, np.float32)}, {"numbers": {"n_features_in_": 4}},
         {"numbers": {"_one_dimensional": "yes"}}, {"feature_names": ["a", "b"]}, {"feature_names": [1, 2, 3]},
     ],
 )  # fmt: skip

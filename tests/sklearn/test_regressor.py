@@ -19,15 +19,17 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from cmixup import InputError
-from cmixup.sklearn import CMixupRegressor, regressor
-from cmixup.sklearn.network import MLP, network_of
+from cmixup.sklearn import CMixupRegressor, fitting, regressor
+from cmixup.sklearn.fitting import choose
+from cmixup.sklearn.network import MLP, networks_of
 from cmixup.sklearn.regressor import BANDWIDTHS
 
-QUICK = {"hidden_layer_sizes": (16,), "epochs": 6, "patience": 3, "lr": 0.02, "batch_size": 32, "random_state": 0}
+QUICK = {"hidden_layer_sizes": (16,), "epochs": 6, "patience": 3, "lr": 0.02, "batch_size": 32, "members": 2,
+         "random_state": 0}  # fmt: skip
 #: What is most easily broken; the slow test runs all of scikit-learn's checks, on the defaults.
 CHECKS = (
     "check_dont_overwrite_parameters",
-    "check_estimators_nan_inf",
+    "check_estimator_sparse_array",
     "check_estimators_pickle",
     "check_fit2d_1sample",
     "check_methods_subset_invariance",
@@ -89,8 +91,12 @@ def test_all_checks_of_scikit_learn() -> None:
 def test_predictions_are_in_label_units() -> None:
     """By the formula, and a power of two as unit of the labels changes nothing else."""
     z = (X - FITTED.x_mean_) / FITTED.x_scale_
-    hidden = np.maximum(z @ FITTED.coefs_[0] + FITTED.intercepts_[0], 0)
-    expected = (hidden @ FITTED.coefs_[1] + FITTED.intercepts_[1])[:, 0] * FITTED.y_scale_[0] + FITTED.y_mean_[0]
+    each = []
+    for first, second, bias, last in zip(*FITTED.coefs_, *FITTED.intercepts_, strict=True):
+        each.append((np.maximum(z @ first + bias, 0) @ second + last)[:, 0])
+    assert len(each) == 2
+    assert not np.allclose(*each)
+    expected = np.mean(each, axis=0) * FITTED.y_scale_[0] + FITTED.y_mean_[0]
     np.testing.assert_allclose(FITTED.predict(X), expected, rtol=1e-12)
     scaled = quick().fit(X, Y * 1024)
     assert np.array_equal(scaled.predict(X), 1024 * FITTED.predict(X))
@@ -103,7 +109,7 @@ def test_it_learns() -> None:
     x, y = table(300)
     model = CMixupRegressor((32, 32), random_state=0, epochs=40, lr=0.01, bandwidth=("std", 0.3))
     assert model.fit(x[:200], y[:200]).score(x[200:], y[200:]) > 0.6
-    linear = CMixupRegressor((), random_state=0, epochs=40, lr=0.05, bandwidth=np.inf)
+    linear = CMixupRegressor((), random_state=0, epochs=40, lr=0.05, bandwidth=np.inf, n_pieces=0)
     line = x @ [1.0, -2.0, 3.0, 0.0]
     np.testing.assert_allclose(linear.fit(x, line).predict(x), line, atol=0.02)  # a line between rows stays the line
 
@@ -123,68 +129,123 @@ def test_bandwidth_0_mixes_no_rows_of_equal_labels() -> None:
     assert np.array_equal(*(quick(bandwidth=0, alpha=alpha).fit(X, y).predict(X) for alpha in (0.5, 2.0)))
 
 
-def test_auto_keeps_what_predicts_held_out_rows_best() -> None:
-    model = quick(bandwidth="auto").fit(X, Y)
-    np.testing.assert_allclose(model.bandwidths_, np.array(BANDWIDTHS) * model.y_scale_[0])
-    assert model.validation_scores_.shape == (len(BANDWIDTHS),)
+@pytest.mark.parametrize("validated", [10, 1000])
+def test_auto_keeps_what_predicts_held_out_rows_best(monkeypatch: pytest.MonkeyPatch, validated: int) -> None:
+    """On the rows that all members hold out, or on those of the first; every network as it would be alone."""
+    monkeypatch.setattr(regressor, "CROSS_VALIDATED", validated)
+    monkeypatch.setattr(regressor, "choose", lambda errors, weight: int((errors @ weight).argmin()))
+    model = quick(bandwidth="auto", lr=0.1).fit(X, Y)
+    tried = BANDWIDTHS if validated == 1000 else (0.0, 0.3, np.inf)
+    np.testing.assert_allclose(model.bandwidths_, np.array(tried) * model.y_scale_[0])
+    assert model.validation_scores_.shape == (len(tried),)
     best = int(model.validation_scores_.argmin())
     assert model.bandwidth_ == model.bandwidths_[best]
     for place in {best, 0}:
         bandwidth = model.bandwidths_[place]
-        alone = quick(bandwidth=bandwidth).fit(X, Y)
+        alone = quick(bandwidth=bandwidth, lr=0.1, members=2 if validated == 1000 else 1).fit(X, Y)
         np.testing.assert_allclose(alone.validation_scores_, model.validation_scores_[place], rtol=1e-3)
         if bandwidth == model.bandwidth_:
+            alone = quick(bandwidth=bandwidth, lr=0.1).fit(X, Y)
             assert alone.best_epoch_ == model.best_epoch_
             np.testing.assert_allclose(alone.predict(X), model.predict(X), rtol=1e-3)
+
+
+def test_another_bandwidth_than_the_first_must_win_by_a_standard_error() -> None:
+    first, weight = np.array([4.0, 4.0, 4.0, 4.0]), np.array([1.0, 1.0, 2.0, 0.5])
+    steady, lucky, worse = first - 0.1, np.array([0.0, 4.4, 4.4, 4.4]), first + 0.1
+    assert choose(np.stack([first, lucky, worse]), weight) == 0  # 0.62 better, with a standard error of 0.99
+    assert choose(np.stack([first, lucky, steady]), weight) == 2
+    assert choose(np.stack([first, first]), weight) == 0
+    gain, share = first - lucky, weight / weight.sum()
+    mean = gain @ share
+    error = np.sqrt((gain - mean) ** 2 @ share * (share**2).sum())
+    for shift, wins in ((1.01, 1), (0.99, 0)):  # the mean gain becomes so many standard errors
+        assert choose(np.stack([first, lucky + mean - shift * error]), weight) == wins
+    assert choose(np.stack([np.full(4, np.inf), steady, worse]), weight) == 1
 
 
 @pytest.mark.parametrize(("early_stopping", "held"), [(True, 12), (False, 6)])
 def test_held_out_rows_choose_and_are_not_trained_on(
     monkeypatch: pytest.MonkeyPatch, early_stopping: bool, held: int
 ) -> None:
-    """Each counts by its weight, and a tenth of the rows is held out where nothing is said."""
-    seen, weight = [], np.random.default_rng(0).uniform(0.1, 4, len(X))
-    original = regressor.train_networks
+    """Each counts by its weight, a tenth is held out where nothing is said, and every member has its own."""
+    seen, weight, rows_of = [], np.random.default_rng(0).uniform(0.1, 4, len(X)), []
+    original, labels = regressor.train_networks, fitting.WeightedLabels
 
-    def spied(train: Any, held_out: Any, *rest: Any) -> Any:
-        seen.append((train, held_out, original(train, held_out, *rest)))
-        return seen[-1][2]
+    def spied(rows: Any, held_out: Any, *rest: Any, **more: Any) -> Any:
+        seen.append((rows, held_out, rest[0], original(rows, held_out, *rest, **more)))
+        return seen[-1][-1]
 
     monkeypatch.setattr(regressor, "train_networks", spied)
+    monkeypatch.setattr(fitting, "WeightedLabels", lambda y, *rest: rows_of.append(y) or labels(y, *rest))
     share = {"validation_fraction": 0.2} if held == 12 else {}
     model = quick(bandwidth="auto", early_stopping=early_stopping, patience=2, epochs=9, **share)
     model.fit(X, Y, sample_weight=weight)
-    ((train, held_out, found),) = seen
-    assert (len(train), len(held_out)) == (60 - held, held)
-    both = np.concatenate([train.x, held_out.x]) * model.x_scale_ + model.x_mean_
-    np.testing.assert_allclose(np.sort(both, axis=0), np.sort(X, axis=0))
-    np.testing.assert_allclose(np.average(train.x, axis=0, weights=train.weight), 0, atol=1e-12)
-    for network in found:
-        coefs, intercepts = regressor.arrays_of(network.weights)
+    ((rows, held_out, nets, found),) = seen
+    assert nets == [(bandwidth, member) for bandwidth in BANDWIDTHS for member in (0, 1)]
+    assert [len(out) for out in held_out] == [held, held]
+    assert not set(held_out[0]) & set(held_out[1])
+    np.testing.assert_allclose(np.average(rows.x, axis=0, weights=rows.weight), 0, atol=1e-12)
+    for (_, member), network, trained_on in zip(nets, found, rows_of, strict=True):
+        out = held_out[member]
+        assert np.array_equal(trained_on, np.delete(rows.y, out, axis=0))
+        (alone,) = networks_of(*regressor.arrays_of([network.weights]), np.empty((0, 5)))
         with torch.no_grad():
-            predicted = network_of(coefs, intercepts)(torch.from_numpy(held_out.x)).numpy()
-        squares = ((predicted - held_out.y) ** 2).mean(axis=1)
-        assert network.score == pytest.approx(np.sqrt(np.average(squares, weights=held_out.weight)), rel=1e-5)
+            predicted = alone(torch.from_numpy(rows.x[out])).numpy()
+        np.testing.assert_allclose(network.errors, ((predicted - rows.y[out]) ** 2).mean(axis=1), rtol=1e-4, atol=1e-9)
         assert early_stopping or network.best_epoch == 9
-    assert not early_stopping or model.n_epochs_ in {9, max(network.best_epoch for network in found) + 2}
+    errors = np.concatenate([network.errors for network in found[:2]])
+    expected = np.sqrt(np.average(errors, weights=rows.weight[np.concatenate(held_out)]))
+    assert model.validation_scores_[0] == pytest.approx(expected)
+    assert not early_stopping or model.n_epochs_ in {9, *(network.best_epoch + 2 for network in found)}
+
+
+def test_partners_are_among_the_rows_trained_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+
+    class Spied(fitting.BatchLoader):
+        def batches(self, orders: Any, draws: Any) -> Any:
+            seen.append(([order.index for order in orders], [own["partner"] for own in draws]))
+            return super().batches(orders, draws)
+
+    monkeypatch.setattr(fitting, "BatchLoader", Spied)
+    quick(bandwidth=np.inf, epochs=2, validation_fraction=0.4).fit(X, Y)
+    for orders, partners in seen:
+        for order, partner in zip(orders, partners, strict=True):
+            assert len(set(order)) == 36
+            assert set(partner) <= set(order)
+
+
+def test_the_loss_curve_is_that_of_the_epochs(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without mixing and steps the loss of an epoch is the squared error of the rows trained on."""
+    model = quick(bandwidth=0, lr=1e-30, epochs=3, early_stopping=False, batch_size=60, verbose=True).fit(X, Y)
+    singles = networks_of(model.coefs_, model.intercepts_, np.empty((0, 5)))
+    z, y = (torch.from_numpy(v) for v in ((X - model.x_mean_) / model.x_scale_, (Y - model.y_mean_) / model.y_scale_))
+    with torch.no_grad():
+        expected = np.mean([float((network(z)[:, 0] - y).square().mean()) for network in singles])
+    np.testing.assert_allclose(model.loss_curve_, [expected] * 3, rtol=1e-5)
+    assert capsys.readouterr().out == "".join(f"epoch {k}: squared error {expected:.4f}\n" for k in (1, 2, 3))
+    quick(epochs=1, verbose=True).fit(X, Y)
+    assert capsys.readouterr().out.endswith(" held out\n")
 
 
 def test_of_equals_the_first_epoch_and_the_narrowest_bandwidth_are_kept() -> None:
     """A rate too small to move a weight: no epoch is better than the first, and training ends after `patience` more."""
     model = quick(bandwidth="auto", lr=1e-30, patience=3, epochs=9).fit(X, Y)
     assert len(set(model.validation_scores_.tolist())) == 1
-    assert (model.best_epoch_, model.n_epochs_, model.bandwidth_) == (1, 4, 0.0)
+    assert (model.best_epoch_, model.n_epochs_, model.bandwidth_) == ([1, 1], 4, 0.0)
 
 
 def test_the_seed_decides_the_weights_that_training_starts_from() -> None:
     starts = [quick(lr=1e-30, epochs=1, random_state=seed).fit(X, Y).coefs_[0] for seed in (0, 1, 0)]
     assert np.array_equal(starts[0], starts[2])
-    assert not np.isclose(starts[0], starts[1], atol=1e-3).any(axis=0).all()
+    assert not np.isclose(starts[0], starts[1], atol=1e-3).any(axis=1).all()
+    assert not np.isclose(*starts[0], atol=1e-3).any(axis=0).all()  # nor are two members alike
 
 
 def test_without_early_stopping_all_rows_are_trained_on_for_all_epochs() -> None:
     model = quick(early_stopping=False, epochs=3).fit(X, Y)
-    assert (model.best_epoch_, model.n_epochs_) == (3, 3)
+    assert (model.best_epoch_, model.n_epochs_) == ([3, 3], 3)
     assert np.isnan(model.validation_scores_).all()
     np.testing.assert_allclose(model.y_mean_, Y.mean())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from scripts.bench import clock, estimators
@@ -56,3 +57,30 @@ def test_the_tables_that_the_default_was_chosen_on_follow_from_their_names() -> 
     reserved += "flight_delay gilgai_soil london_exam us_wages_1988"
     assert sorted(estimators.RESERVED) == reserved.split()
     assert set(estimators.CHOSEN_ON) == set(estimators.TABLES.index) - set(reserved.split())
+
+
+def test_regressors_stand_beside_the_base_table_by_table() -> None:
+    gaps = {"a": (0.02, 0.04), "b": (-0.01, -0.02), "c": (-0.06, -0.04)}
+    rows = [
+        {"part": "reserved", "table": table, "model": "cmixup", "behind": str(gap), "seconds": str(10 + gap)}
+        for table, both in gaps.items() for gap in both
+    ]  # fmt: skip
+    (line,) = estimators.report(rows)[2:]
+    half = 4.303 * float(np.std([3, -1.5, -5], ddof=1)) / np.sqrt(3)
+    mean = np.mean([3, -1.5, -5])
+    assert (
+        line
+        == f"| reserved, 3 tables: cmixup | {mean:+.1f} [{mean - half:+.1f}, {mean + half:+.1f}] | 2 | 10.0 | 10.0 |"
+    )
+
+
+def test_the_page_of_regressors_is_that_of_its_record() -> None:
+    path = RESULTS / "benchmarks" / "estimators.csv"
+    rows = read_csv(path)
+    assert {(row["part"], row["table"]) for row in rows} == {(p, t) for p, own in estimators.PARTS.items() for t in own}
+    base = {(row["table"], row["split"]): float(row["log_error"]) for row in rows if row["model"] == estimators.BASE}
+    for row in rows:
+        assert float(row["behind"]) == pytest.approx(
+            float(row["log_error"]) - base[row["table"], row["split"]], abs=2e-5
+        )
+    assert "\n".join(estimators.report(rows)) in path.with_suffix(".md").read_text()

@@ -1,0 +1,136 @@
+"""The columns of a table as numbers: one for each level of a category, and one that says where a number is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+from cmixup.errors import InputError, shown
+from cmixup.sampling.inputs import Floats
+
+#: The levels of a column of categories, or None for a column of numbers.
+Levels = list[str | float] | None
+
+
+def categorical_columns(given: Any, X: Any) -> list[int]:
+    """Return the positions of the columns that hold categories.
+
+    Args:
+        given: None, "from_dtype" (pandas' categories), or names, positions or a mask of columns.
+        X: an array or a frame (n, d).
+
+    Raises:
+        InputError: `given` is none of these.
+    """
+    names = list(getattr(X, "columns", ()))
+    if given is None:
+        return []
+    if isinstance(given, str) and given == "from_dtype":
+        return [place for place, name in enumerate(names) if str(X.dtypes.iloc[place]) == "category"]
+    count = np.shape(X)[1] if np.ndim(X) == 2 else 0
+    fits = not isinstance(given, str) and np.ndim(given) == 1
+    listed = np.asarray(given).tolist() if fits else []
+    if len(listed) == count and all(isinstance(entry, bool) for entry in listed):
+        return np.flatnonzero(listed).tolist()
+    places = [names.index(entry) if entry in names else entry for entry in listed]
+    if not (fits and all(type(place) is int and 0 <= place < count for place in places)):
+        what = f'None, "from_dtype", or names, positions or a mask of the {count} columns'
+        raise InputError(f"categorical_features must be {what}, got {shown(given)}")
+    return sorted(set(places))
+
+
+def levels_of(X: Any, categorical: Sequence[int], count: int) -> list[Levels]:
+    """Return the levels of each of so many columns, sorted, numbers before text."""
+    found: list[Levels] = [None] * count
+    for place in categorical:
+        words = {word for word in _words(X, place) if word is not None}
+        found[place] = sorted(words, key=lambda word: (isinstance(word, str), word))
+    return found
+
+
+def coded(X: Any, levels: Sequence[Levels]) -> Any:
+    """Return the table with the number of its level for each category, NaN for a missing one, -1 for one not known."""
+    X = X.toarray() if issparse(X) else X
+    if all(own is None for own in levels):
+        return X
+    X = X.copy(deep=False) if hasattr(X, "iloc") else np.array(X, dtype=object)
+    for place, own in enumerate(levels):
+        if own is not None:
+            codes: dict[Any, float] = {word: float(code) for code, word in enumerate(own)} | {None: np.nan}
+            column = np.array([codes.get(word, -1.0) for word in _words(X, place)])
+            if hasattr(X, "iloc"):
+                X.isetitem(place, column)
+            else:
+                X[:, place] = column
+    return X
+
+
+def indicators_of(x: Floats, levels: Sequence[Levels]) -> Floats:
+    """Return column and value (m, 2) of what gets a column of its own: each level in use, and gaps (the value NaN).
+
+    Args:
+        x: (N, d) the rows to learn from, coded.
+        levels: of the d columns.
+    """
+    found = []
+    for place, own in enumerate(levels):
+        values = np.unique(x[:, place])
+        found += [(place, value) for value in values if own is not None or np.isnan(value)]
+    return np.array(found, dtype=np.float64).reshape(-1, 2)
+
+
+def widened(x: Floats, levels: Sequence[Levels], indicators: Floats) -> Floats:
+    """Return the columns of numbers (n, .), NaN where one is missing, then a column for each indicator."""
+    numbers = x[:, [own is None for own in levels]]
+    place, value = indicators[:, 0].astype(np.int64), indicators[:, 1]
+    chosen = x[:, place]
+    return np.concatenate([numbers, (chosen == value) | (np.isnan(chosen) & np.isnan(value))], axis=1)
+
+
+def pieces_of(x: Floats, weight: Floats, most: int) -> Floats:
+    """Return the pieces of a piecewise-linear encoding (Gorishniy et al. 2022, section 3.2), see `Pieces`.
+
+    A column is cut at its quantiles, into `most` pieces, or fewer such that a piece has 48 rows, and that all pieces
+    together are at most 500 and half as many as rows.
+
+    Args:
+        x: (N, d) standardised columns of numbers, NaN where one is missing.
+        weight: (N,) of the rows.
+        most: pieces of a column.
+
+    Returns:
+        (m, 5) float64: column, lower end, width, and the piece's mean and standard deviation over the rows.
+    """
+    n, d = x.shape
+    count = min(most, n // 48, min(500, n // 2) // max(d, 1))
+    found = []
+    for place in range(d if count > 1 else 0):
+        known = np.flatnonzero(~np.isnan(x[:, place]))
+        order = known[np.argsort(x[known, place], kind="stable")]
+        if not len(order):
+            continue
+        reached = np.cumsum(weight[order])
+        inner = np.searchsorted(reached, reached[-1] * np.arange(1, count) / count)
+        ends = np.unique(x[order[[0, *inner, -1]], place])
+        if len(ends) < 3:
+            continue
+        low, width = ends[:-1], np.diff(ends)
+        values = ((np.nan_to_num(x[:, [place]]) - low) / width).clip(0, 1)
+        mean = np.average(values, axis=0, weights=weight)
+        deviation = np.sqrt(np.average((values - mean) ** 2, axis=0, weights=weight))
+        found.append(np.column_stack([np.full(len(low), place), low, width, mean, deviation])[deviation > 0])
+    return np.concatenate([np.empty((0, 5)), *found])
+
+
+def _words(X: Any, place: int) -> list[Any]:
+    """Return the values of a column as numbers and text, None where one is missing."""
+    column = X.iloc[:, place] if hasattr(X, "iloc") else np.asarray(X, dtype=object)[:, place]
+    missing = column.isna() if hasattr(column, "isna") else [v is None or v != v for v in column]  # noqa: PLR0124 - NaN
+    return [
+        None if gap else float(value) if isinstance(value, Real) else str(value)
+        for value, gap in zip(column, missing, strict=True)
+    ]

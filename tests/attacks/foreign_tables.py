@@ -19,8 +19,8 @@ from tests.attacks.base import Trial
 from tests.attacks.mutations import mutate
 
 WHAT = (
-    "real tables, mutated, as `dataset=csv` with a random target: finite splits that share no row, features that are "
-    "named, and the same again; or one line that names file or argument"
+    "real tables, mutated, as `dataset=csv` with a random target: finite splits, no more rows than the file has lines, "
+    "a checksum, and the same again; or one line that names file or argument"
 )
 #: Folders of installed packages that hold tables, with the files.
 PACKED = {

@@ -72,6 +72,7 @@ def test_every_name_of_the_quick_checks_is_one() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)  # a minute and a half of one idle core
 def test_all_checks_of_scikit_learn() -> None:
     """None is skipped or expected to fail; one of them needs SCIPY_ARRAY_API before scipy is imported."""
     code = (
@@ -166,7 +167,7 @@ def test_another_bandwidth_than_the_first_must_win_by_a_standard_error() -> None
 
 @pytest.mark.parametrize(("early_stopping", "held"), [(True, 12), (False, 6)])
 def test_held_out_rows_choose_and_are_not_trained_on(
-    monkeypatch: pytest.MonkeyPatch, early_stopping: bool, held: int
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], early_stopping: bool, held: int
 ) -> None:
     """Each counts by its weight, a tenth is held out where nothing is said, and every member has its own."""
     seen, weight, rows_of = [], np.random.default_rng(0).uniform(0.1, 4, len(X)), []
@@ -198,6 +199,10 @@ def test_held_out_rows_choose_and_are_not_trained_on(
     expected = np.sqrt(np.average(errors, weights=rows.weight[np.concatenate(held_out)]))
     assert model.validation_scores_[0] == pytest.approx(expected)
     assert not early_stopping or model.n_epochs_ in {9, *(network.best_epoch + 2 for network in found)}
+    quick(epochs=1, verbose=True, **share).fit(X, Y, sample_weight=weight)  # tells by what an epoch is chosen
+    rows, held_out, _, found = seen[-1]
+    told = [np.average(one.errors, weights=rows.weight[out]) for one, out in zip(found, held_out, strict=True)]
+    assert capsys.readouterr().out.endswith(f", {np.mean(told):.4f} held out\n")
 
 
 def test_partners_are_among_the_rows_trained_on(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,7 +34,7 @@ COUNTS = {
     "determinism": 20,
     "damage": 60,
     "disk_full": 10,
-    "environments": 46,  # every setting twice
+    "environments": 50,  # every setting twice
     "bit_rot": 2000,  # 250 of every file
     "provenance": 48,  # every way twice
     "foreign_tables": 10_000,

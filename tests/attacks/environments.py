@@ -25,7 +25,7 @@ WHAT = (
     "undisturbed outside it; what it writes lies below its folder"
 )
 CLONE_NEWNS, MS_RDONLY, MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 0x20000, 1, 32, 4096, 16384, 1 << 18
-DROPPED = (1, 2, 3)  # capabilities: to write, read and own what belongs to others
+FILES_OF_OTHERS, PROCESSES_OF_OTHERS = (1, 2, 3), (19,)  # capabilities: to write, read and own the ones, see the others
 NEW_EPOCH = 3  # of 4: when a folder is taken away
 GIVEN = ("dataset=no2", "method=cmixup", "train.epochs=4", "seeds=0..1")
 
@@ -39,12 +39,14 @@ class Setting:
         works: whether the command must end well; otherwise one line is as good.
         logger: what hears of the run.
         simulated: whether functions of Python stand for what the machine would do.
+        kernels: PyTorch's own, as `ATEN_CPU_CAPABILITY` names them, where they are not those of the machine.
     """
 
     make: Callable[[Path], object]
     works: bool = True
     logger: str = "none"
     simulated: bool = False
+    kernels: str = ""
 
 
 def _called(name: str, *given: Any) -> None:
@@ -58,27 +60,44 @@ def _called(name: str, *given: Any) -> None:
         raise OSError(number, os.strerror(number), name)
 
 
+def _mount(*mounts: tuple[Any, ...]) -> None:
+    """Mount what this process alone sees: device, place, kind, flags and options of each."""
+    _called("unshare", CLONE_NEWNS)
+    for mount in ((None, b"/", None, MS_REC | MS_PRIVATE, None), *mounts):
+        _called("mount", *mount)
+
+
 def _read_only(place: Path) -> None:
-    _called("unshare", CLONE_NEWNS)  # mounts of this process alone
-    _called("mount", None, b"/", None, MS_REC | MS_PRIVATE, None)
     where = str(place).encode()
-    _called("mount", where, where, None, MS_BIND, None)
-    _called("mount", None, where, None, MS_BIND | MS_REMOUNT | MS_RDONLY, None)
+    _mount((where, where, None, MS_BIND, None), (None, where, None, MS_BIND | MS_REMOUNT | MS_RDONLY, None))
 
 
-def _as_a_user(folder: Path) -> None:
-    """Give up what root may do to the files of others, here and in what is started, with a home that is read-only."""
-    home = folder / "home"
-    home.mkdir(exist_ok=True)
-    home.chmod(0o555)
-    os.environ["HOME"] = str(home)
-    for capability in DROPPED:
+def _drop(capabilities: tuple[int, ...]) -> None:
+    """Give up what root may do, here and in what is started."""
+    for capability in capabilities:
         _called("prctl", 24, capability, 0, 0, 0)  # PR_CAPBSET_DROP
     header, sets = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
     _called("capget", header, sets)
     for k in range(3):
-        sets[k] &= ~sum(1 << capability for capability in DROPPED)
+        sets[k] &= ~sum(1 << capability for capability in capabilities)
     _called("capset", header, sets)
+
+
+def _as_a_user(folder: Path) -> None:
+    """Give up what root may do to the files of others, with a home that is read-only."""
+    home = folder / "home"
+    home.mkdir(exist_ok=True)
+    home.chmod(0o555)
+    os.environ["HOME"] = str(home)
+    _drop(FILES_OF_OTHERS)
+
+
+def _hidden_processes(_: Path) -> None:
+    """Mount /proc as machines with many users do, and give up the group and right of root that show all the same."""
+    _mount((b"proc", b"/proc", b"proc", 0, b"hidepid=2,gid=65534"))
+    _drop(PROCESSES_OF_OTHERS)
+    if Path("/proc/1/stat").exists():
+        raise AssertionError("the processes of others are seen")
 
 
 def _refusing(number: int) -> Callable[..., NoReturn]:
@@ -152,6 +171,9 @@ SETTINGS = {
     "out read-only": Setting(_out_read_only, works=False),
     "out is a file": Setting(lambda folder: (folder / "out").touch(), works=False),
     "out removed while it trains": Setting(_taken_away),
+    "processes of others hidden": Setting(_hidden_processes),
+    # PyTorch reads the instructions of the processor in /proc/cpuinfo; its report names the kernels.
+    "no /proc": Setting(lambda _: _mount((b"tmpfs", b"/proc", b"tmpfs", 0, None)), kernels="default"),
     "umask 077": Setting(lambda _: os.umask(0o077)),
     "umask 000": Setting(lambda _: os.umask(0o000)),
     "no hard links": Setting(_patched(os, "link", errno.EPERM), simulated=True),
@@ -170,14 +192,16 @@ SETTINGS = {
 }
 
 
-def command(out: Path, setting: Setting | None = None) -> Command:
-    """Return the command, in a setting."""
+def command(out: Path, setting: Setting | None = None, kernels: str = "") -> Command:
+    """Return the command, in a setting or with kernels that PyTorch would not take."""
     logger = setting.logger if setting else "none"
     words = (*TINY[:1], f"logger={logger}", *GIVEN, f"out={out}")
 
     def make() -> None:
         for name in [name for name in os.environ if name.startswith("WANDB_")]:
             del os.environ[name]
+        if kernels:
+            os.environ["ATEN_CPU_CAPABILITY"] = kernels
         if setting:
             setting.make(out.parent)
 
@@ -193,6 +217,17 @@ def runs(out: Path) -> dict[str, Any]:
         if name.endswith(REPORT):
             value["config"]["logger"] = "none"
     return found
+
+
+def undisturbed(folder: Path, kernels: str) -> dict[str, Any]:
+    """Return what the command gives in no setting.
+
+    Raises:
+        RuntimeError: it does not end well.
+    """
+    if code := command(folder / "out", kernels=kernels).run(folder / "log"):
+        raise RuntimeError(f"the undisturbed command ended with {code}: {tail(folder / 'log')}")
+    return runs(folder / "out")
 
 
 def attempt(name: str, reference: dict[str, Any], folder: Path) -> str:
@@ -230,18 +265,20 @@ def run(count: int, seed: int, folder: Path) -> Trial:
     began, failures, left_out = time.perf_counter(), list[str](), set[str]()
     import_all()
     os.umask(0o022)
-    if code := command(folder / "whole" / "out").run(folder / "whole.log"):
-        raise RuntimeError(f"the undisturbed command ended with {code}: {tail(folder / 'whole.log')}")
-    reference, tried = runs(folder / "whole" / "out"), 0
+    kernels = {setting.kernels for setting in SETTINGS.values()}
+    references, tried = {each: undisturbed(folder / f"whole{each}", each) for each in kernels}, 0
     for k in range(count):
         name = list(SETTINGS)[(k + seed) % len(SETTINGS)]
-        wrong = attempt(name, reference, folder / "cut")
+        wrong = attempt(name, references[SETTINGS[name].kernels], folder / "cut")
         left_out |= {name} if wrong == "-" else set()
         tried += wrong != "-"
         failures += [wrong] if wrong not in ("", "-") else []
         note_progress(folder, k + 1, count)
     simulated = [name for name, setting in SETTINGS.items() if setting.simulated]
     notes = f"{len(SETTINGS)} settings in turns: {', '.join(SETTINGS)}; simulated by a function: {', '.join(simulated)}"
+    others = [f"{name}, whose undisturbed run has kernels {setting.kernels}"
+              for name, setting in SETTINGS.items() if setting.kernels]  # fmt: skip
+    notes += f"; {'; '.join(others)}, as its report says"
     notes += f"; not tried, as it takes root: {', '.join(sorted(left_out))}" if left_out else ""
     return Trial("environments", WHAT, tried, tried - len(failures), tuple(failures[:MOST]),
                  time.perf_counter() - began, notes)  # fmt: skip

@@ -43,7 +43,7 @@ def test_a_few(name: str, count: int, tmp_path: Path) -> None:
         ("races", 16),
         ("damage", 15),
         ("disk_full", 4),
-        ("environments", 23),
+        ("environments", 25),
         ("bit_rot", 80),
         ("provenance", 24),
         ("foreign_tables", 500),
@@ -115,7 +115,7 @@ def _modes(patch: pytest.MonkeyPatch) -> None:
         ("bit_rot", _no_checksums, 40), ("provenance", _any_git, 24), ("provenance", _no_digest, 24),
         ("provenance", _replaced_commits, 24), ("provenance", _any_repository, 24),
         ("foreign_tables", _any_header, 400),
-        ("environments", _home, 2), ("environments", _pipes, 23), ("environments", _modes, 23),
+        ("environments", _home, 2), ("environments", _pipes, 25), ("environments", _modes, 25),
     ],
 )  # fmt: skip
 def test_without_a_protection_a_trial_falls(

@@ -1,6 +1,6 @@
 """Hold published numbers to the last bit: compute scores again from predictions, or train cells again.
 
-`scores` computes every published score from the predictions that are kept. `cells` draws published FCN3 cells (an
+`scores` computes every published score from the predictions that are kept. `cells` draws published cells (an
 experiment, dataset, method, preset and options, with all seeds of their stack) and trains each anew on the CPU in a
 temporary folder, with the kernels that its record names (`scripts.driver.kernels`); cells whose kernels cannot be had
 here are named and not trained. What differs is named, a preset whose values have changed too; the status is then 1.
@@ -27,6 +27,7 @@ from scripts.driver.runs import is_done, read_report
 from scripts.driver.words import Words, parse_words
 from scripts.plan.schedule import Item, Planned, Problem, items_of, train
 from scripts.plan.verification import (
+    QUICK,
     Cell,
     by_stack,
     config_differences,
@@ -42,7 +43,8 @@ KEYS = {
     "count": "cells to draw; default 12",
     "seed": "of the drawing; default: a new one, which is printed",
     "datasets": "whose cells, names between commas; default all",
-    "experiments": "whose cells; default all that have FCN3 runs",
+    "experiments": "whose cells; default all",
+    "models": "whose cells; default fcn3, the network that trains in seconds",
     "all": "1 takes every cell instead of a sample",
     "jobs": "processes; default one a core",
     "results": "where the published records are; default results/",
@@ -164,7 +166,8 @@ def say_cells(results: Path, given: Words) -> bool:
     """Train published cells again, print what differs, and return whether nothing does."""
     known = [name for name in names("experiment") if name not in NOT_PUBLISHED]
     datasets, experiments = given.listed("datasets", names("dataset")), given.listed("experiments", known)
-    cells = published_cells(results, datasets, experiments)
+    models = given.listed("models", names("model")) if given.get("models") else [QUICK]
+    cells = published_cells(results, datasets, experiments, models)
     if not given.switch("all"):
         seed, n = given.count("seed", random.randrange(10**6)), given.count("count", 12)  # noqa: S311 - no secret
         print(f"{min(n, len(cells))} of {len(cells)} published cells, drawn with seed={seed}", flush=True)

@@ -16,7 +16,7 @@ from scripts.driver.runs import strict
 from scripts.records.published import cell_of, published_reports
 
 Report = Mapping[str, Any]
-MODEL = "fcn3"  # its stacks of ten train in seconds
+QUICK = "fcn3"  # its stacks of ten train in seconds, those of other networks in minutes to an hour
 
 
 @dataclass(frozen=True)
@@ -68,13 +68,16 @@ class Difference:
         return f"{self.name} {self.published!r} -> {self.found!r}{more}"
 
 
-def published_cells(results: Path, datasets: Sequence[str] = (), experiments: Sequence[str] = ()) -> list[Cell]:
-    """Return the published FCN3 cells in the order of their names.
+def published_cells(
+    results: Path, datasets: Sequence[str] = (), experiments: Sequence[str] = (), models: Sequence[str] = (QUICK,)
+) -> list[Cell]:
+    """Return the published cells of some networks in the order of their names.
 
     Args:
         results: the folder results/.
         datasets: only these; all if empty.
         experiments: only these; all if empty.
+        models: only these networks.
 
     Raises:
         InputError: there is none.
@@ -83,14 +86,18 @@ def published_cells(results: Path, datasets: Sequence[str] = (), experiments: Se
     for report in published_reports(results):
         name = cell_of(report)
         if (
-            report["model"] == MODEL
+            report["model"] in models
             and report["dataset"] in (datasets or [report["dataset"]])
             and report["experiment"] in (experiments or [report["experiment"]])
         ):
             others = json.dumps(report.get("stack_cells"), sort_keys=True)
-            found.setdefault((name, tuple(report["stack_seeds"]), others), {})[report["seed"]] = report
+            found.setdefault((name, tuple(report.get("stack_seeds", [report["seed"]])), others), {})[report["seed"]] = (
+                report
+            )
     if not found:
-        raise InputError(f"{results / 'runs'} holds no published {MODEL} run of these datasets and experiments")
+        raise InputError(
+            f"{results / 'runs'} holds no published run of {', '.join(models)} of these datasets and experiments"
+        )
     return [Cell(name, seeds, reports) for (name, seeds, _), reports in sorted(found.items())]
 
 

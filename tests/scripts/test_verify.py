@@ -202,7 +202,9 @@ def test_cells_can_be_narrowed(published: Path) -> None:
     assert {c.name.split("/")[0] for c in published_cells(RESULTS, [], ["table3", "ablation_ood"])} == {
         "table3", "ablation_ood",
     }  # fmt: skip
-    with pytest.raises(InputError, match="holds no published fcn3 run"):
+    networks = {c.first["model"] for c in published_cells(RESULTS, models=["lstnet", "resnet18"])}
+    assert networks == {"lstnet", "resnet18"}
+    with pytest.raises(InputError, match="holds no published run of fcn3"):
         published_cells(published, ["no2"])
 
 

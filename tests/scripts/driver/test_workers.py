@@ -20,7 +20,7 @@ from cmixup.errors import InputError
 from cmixup.processes import is_alive
 from scripts.driver import workers
 from scripts.driver.progress import ProgressDisplay
-from scripts.driver.workers import Died, Worker
+from scripts.driver.workers import Died, Worker, apart
 from scripts.plan import schedule
 from scripts.plan.schedule import Item, Problem, train, train_item
 
@@ -86,6 +86,43 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     while is_alive(child) and time.monotonic() < until:
         time.sleep(0.01)
     assert not is_alive(child)
+
+
+def joblibs_process(job: Callable[[], Any], told: Any) -> Any:
+    """Start the process in which joblib's launcher runs a job of a sweep."""
+
+    def run() -> None:
+        try:
+            told.put(apart(job))
+        except Died as error:
+            told.put(str(error))
+
+    process = FORK.Process(target=run, name="LokyProcess-1")
+    process.start()
+    return process
+
+
+@pytest.mark.parametrize(("dies", "said"), [(False, "0.5"), (True, "its process was killed by SIGKILL")])
+def test_a_job_that_dies_leaves_joblibs_process(*, dies: bool, said: str) -> None:
+    told = FORK.SimpleQueue()
+    joblibs_process(lambda: os.kill(os.getpid(), signal.SIGKILL) if dies else 0.5, told).join()
+    assert not told.empty()
+    assert str(told.get()).startswith(said)
+
+
+def test_joblibs_processes_end_with_a_command_that_is_killed() -> None:
+    told = FORK.SimpleQueue()
+    command = os.fork()
+    if not command:
+        joblibs_process(lambda: told.put((os.getppid(), os.getpid())) or time.sleep(60), told)
+        signal.pause()
+    started = told.get()
+    os.kill(command, signal.SIGKILL)
+    os.waitpid(command, 0)
+    until = time.monotonic() + 5
+    while any(map(is_alive, started)) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert [pid for pid in started if is_alive(pid)] == []
 
 
 def test_a_worker_does_not_import_the_command_that_starts_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,7 @@
 """Renew constraints.txt: the newest versions that go together, where the whole suite passes with them.
 
 They are installed into an environment of their own, so that nothing changes here unless the tests pass there; on a
-machine with a GPU whose tests need one, run those beside it. Example: `python -m tests.renew`.
+machine with a GPU whose tests need one, run those beside it. Example: `python -m tests.renew keep=torch,torchvision`.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from scripts.driver.words import parse_words
 ROOT = Path(__file__).resolve().parents[1]
 CONSTRAINTS = ROOT / "constraints.txt"
 EXTRAS = "repro,splits,docs,dev"
+PINNED = re.compile(r"(?m)^([\w.-]+)==(\S+)$")
+KEYS = {"keep": "packages that stay at their versions, separated by commas; default none"}
 
 
 def renewed(text: str, installed: Mapping[str, str], date: str) -> str:
@@ -33,7 +35,7 @@ def renewed(text: str, installed: Mapping[str, str], date: str) -> str:
         return f"{name}=={versions.get(_plain(name), version)}"
 
     versions = {_plain(name): version.partition("+")[0] for name, version in installed.items()}
-    return re.sub(r"as of \d{4}-\d\d-\d\d", f"as of {date}", re.sub(r"(?m)^([\w.-]+)==(\S+)$", line, text))
+    return re.sub(r"as of \d{4}-\d\d-\d\d", f"as of {date}", PINNED.sub(line, text))
 
 
 def _plain(name: str) -> str:
@@ -43,10 +45,15 @@ def _plain(name: str) -> str:
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point; exit status 1 if the tests fail, and then nothing changes."""
     with user_errors(), tempfile.TemporaryDirectory(prefix="renew-") as folder:
-        parse_words(argv, {}, __doc__)
+        before = dict(PINNED.findall(CONSTRAINTS.read_text()))
+        given = parse_words(argv, KEYS, __doc__)
+        kept = given.listed("keep", list(before)) if "keep" in given else []
+        (Path(folder) / "kept.txt").write_text("".join(f"{name}=={before[name]}\n" for name in kept))
         venv.create(folder, with_pip=True)
         python = [f"{folder}/bin/python", "-m"]
-        subprocess.run([*python, "pip", "install", "--quiet", f"{ROOT}[{EXTRAS}]"], check=True)
+        subprocess.run(
+            [*python, "pip", "install", "--quiet", "-c", f"{folder}/kept.txt", f"{ROOT}[{EXTRAS}]"], check=True
+        )
         subprocess.run([*python, "pip", "uninstall", "--quiet", "--yes", "cmixup"], check=True)  # the checkout is tried
         listed = subprocess.run([*python, "pip", "list", "--format", "json"], check=True, capture_output=True).stdout
         installed = {one["name"]: one["version"] for one in json.loads(listed)}

@@ -64,7 +64,8 @@ def enter(given: Words) -> list[str]:
     if "method" not in given:
         raise InputError(f"the first word must be one of {', '.join(ACTIONS)}, or method= must be given")
     where = given.get("tables", LITE), given.get("conditions", RANDOM).split(",")
-    return try_method(given["method"], *where, load_protocol2(), out=given.out, jobs=given.count("jobs"))
+    jobs, within = given.count("jobs"), given.number("minutes", 0)
+    return try_method(given["method"], *where, load_protocol2(), out=given.out, jobs=jobs, within=within)
 
 
 def run(given: Words) -> list[str]:

@@ -44,7 +44,7 @@ PROBE_ROWS, PROBE_EPOCHS = 1000, 20  # of a table on which steps are timed
 
 def try_method(
     method: str, tables: str, conditions: Sequence[str], rules: Protocol2, *, out: Path, jobs: int = 0,
-    results: Path = RESULTS,
+    within: float = 0, results: Path = RESULTS,
 ) -> list[str]:  # fmt: skip
     """Train a method where no cell of it is stored, print what comes of it, and return a line for what went wrong.
 
@@ -55,6 +55,7 @@ def try_method(
         rules: of protocol 2.
         out: where all that is written goes, below `entries/`.
         jobs: processes at a time; 0 is one a core.
+        within: begin no cell after so many minutes; 0 is no limit.
         results: the store of the opponents.
 
     Raises:
@@ -80,9 +81,12 @@ def try_method(
     published = {key_of_record(r) for r in stored}
     todo = [cell for cell in cells if cell.key not in published | done(folder, entry)]
     wait = max(1, minutes(todo, stored, entry, jobs) * steps) if todo else 0
-    print(f"{name}: {len(todo)} of {len(cells)} cells to train, about {wait:.0f} minutes; all is written to {folder}")
-    if problems := train_missing(folder, todo, entry, jobs, stored=results) if todo else []:
+    print(f"{name}: {len(todo)} of {len(cells)} cells to train, about {wait:.0f} min; all is written to {folder}")
+    if problems := train_missing(folder, todo, entry, jobs, within, stored=results) if todo else []:
         return problems
+    if left := {cell.key for cell in todo} - done(folder, entry):
+        print(f"{len(left)} cells are left: the same command goes on with them, and says in the end what came of all")
+        return []
     own = {cell.key for cell in cells} - published
     every = [*stored, *(r for r in read(entry, folder) if key_of_record(r) in own)]
     for condition in conditions:

@@ -107,6 +107,20 @@ def tried(mine: Path, rules: Protocol2, stored: Path) -> Path:
     return folder
 
 
+def test_within_the_minutes_that_are_given_it_says_what_is_left_and_no_verdict(
+    mine: Path, rules: Protocol2, stored: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given: list[float] = []
+    monkeypatch.setattr(door, "probe", lambda *_: 1.0)
+    monkeypatch.setattr(door, "train_missing", lambda *words, **_: given.append(words[4]) or [])
+    where = {"out": stored.parent / "out", "results": stored, "within": 2.5}
+    assert door.try_method(str(mine), ",".join(TABLES), ["random"], rules, **where) == []  # type: ignore[arg-type]
+    assert given == [2.5]
+    assert capsys.readouterr().out.endswith(
+        "\n2 cells are left: the same command goes on with them, and says in the end what came of all\n"
+    )
+
+
 def test_a_method_of_a_folder_outside_has_its_verdict_and_trains_nothing_of_erm(
     mine: Path, rules: Protocol2, stored: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -126,7 +140,7 @@ def test_a_method_of_a_folder_outside_has_its_verdict_and_trains_nothing_of_erm(
     monkeypatch.setattr(cells, "make_run", watched)
     folder = tried(mine, rules, stored)
     said = capsys.readouterr().out
-    assert said.startswith(f"flip: 2 of 2 cells to train, about 1 minutes; all is written to {folder}\n")
+    assert said.startswith(f"flip: 2 of 2 cells to train, about 1 min; all is written to {folder}\n")
     assert "Verdict on flip, setting random, 2 tables: " in said
     assert " of 3 by mean error\n" in said
     assert "Cost: " in said

@@ -44,6 +44,7 @@ ABOUT = {
 }
 GROUPS = ("dataset", "model", "method")
 NOT_ARGUMENTS = ("_target_", "name")
+MAX_WHOLE = 2**63 - 1  # what is larger is no setting, and its digits fill a message
 
 
 def resolved(cfg: DictConfig) -> dict[str, Any]:
@@ -240,7 +241,7 @@ def arguments(path: str, node: Mapping[str, Any], function: Callable[..., Any]) 
 
 
 def check_type(path: str, value: Any, kind: Any) -> None:
-    """Raise `InputError` unless `value` is of type `kind` (whole numbers pass as floats)."""
+    """Raise `InputError` unless `value` is of type `kind` (whole numbers pass as floats) and of a usual size."""
     kinds = typing.get_args(kind) if isinstance(kind, types.UnionType) else (kind,)
     allowed = [k for one in kinds for k in ((int, float) if one is float else (one,))]
     plain = [k for k in allowed if isinstance(k, type)]
@@ -248,6 +249,8 @@ def check_type(path: str, value: Any, kind: Any) -> None:
     if len(plain) == len(allowed) and (wrong_bool or not isinstance(value, tuple(plain))):
         expected = " or ".join(_WORDS.get(k, getattr(k, "__name__", str(k))) for k in kinds)
         raise InputError(f"{path} must be {expected}, got {shown(value)}")
+    if isinstance(value, int) and float not in plain and abs(value) > MAX_WHOLE:
+        raise InputError(f"{path} must be a whole number within +-{MAX_WHOLE}, got {shown(value)}")
 
 
 _WORDS = {int: "a whole number", float: "a number", str: "a word", bool: "true or false", type(None): "null"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -140,18 +141,29 @@ def test_a_misspelt_mode_is_one_line_before_anything_is_read(tmp_path: Path, mon
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.usefixtures("no_git")
-def test_a_variable_with_a_wrong_value_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def wrong_time() -> None:
     import wandb
 
-    def refuse(**_: Any) -> None:
-        wandb.Settings(init_timeout=os.environ["WANDB_INIT_TIMEOUT"])
+    wandb.Settings(init_timeout="abc")
 
-    monkeypatch.setenv("WANDB_INIT_TIMEOUT", "abc")
-    monkeypatch.setattr(wandb, "init", refuse)
-    with pytest.raises(
-        InputError, match=r"^wandb: 1 validation error for Settings init_timeout Input should"
-    ) as caught:
+
+def no_home() -> None:
+    raise PermissionError(13, "Permission denied", "/.local/share/wandb")
+
+
+@pytest.mark.usefixtures("no_git")
+@pytest.mark.parametrize(
+    ("trouble", "said"),
+    [
+        (wrong_time, r"^wandb: 1 validation error for Settings init_timeout Input should"),
+        (no_home, r"^wandb: \[Errno 13\] Permission denied: '/.local/share/wandb' \(.*logger=none"),
+    ],
+)
+def test_what_wandb_trips_over_is_one_line(
+    trouble: Callable[[], None], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wandb.init", lambda **_: trouble())
+    with pytest.raises(InputError, match=said) as caught:
         execute(planned(tmp_path, "logger=wandb"))
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "runs").exists()

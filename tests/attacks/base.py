@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from scripts.driver.workers import end_with
+
 PROGRESS = "progress"  # a file in a trial's folder: how much is done, and of how much
 
 
@@ -46,8 +48,12 @@ def note_progress(folder: Path, done: int, total: int) -> None:
 
 
 def one(name: str, count: int, seed: int, folder: Path, answer: Connection) -> None:
-    """Run a trial in a process of its own and send what it found; its errors are one failure."""
+    """Run a trial in a process of its own and send what it found; its errors are one failure.
+
+    It ends with the command.
+    """
     os.setpgid(0, 0)
+    end_with(os.getppid())
     started = time.perf_counter()
     try:
         found: Trial = importlib.import_module(f"tests.attacks.{name}").run(count, seed, folder)

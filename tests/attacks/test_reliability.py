@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -12,14 +13,16 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from cmixup import done, files
 from cmixup.done import Listed
+from cmixup.processes import is_alive
 from tests.attacks import page, provenance
-from tests.attacks.base import Trial
+from tests.attacks.base import Trial, note_progress, one
 
 
 def tried(name: str, count: int, folder: Path) -> Trial:
@@ -60,6 +63,30 @@ def test_more(name: str, count: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("way", ["a replaced commit", "clean, in a hook"])
 def test_a_checkout_that_lies_is_seen(way: str, tmp_path: Path) -> None:
     assert provenance.attempt(way, tmp_path / "way") == ""
+
+
+def test_a_trial_ends_with_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(_count: int, _seed: int, folder: Path) -> Trial:
+        note_progress(folder, os.getpid(), 0)
+        time.sleep(60)
+        raise AssertionError
+
+    monkeypatch.setitem(sys.modules, "tests.attacks.asleep", SimpleNamespace(run=run))
+    context = multiprocessing.get_context("fork")
+    command = os.fork()
+    if not command:
+        context.Process(target=one, args=("asleep", 1, 0, tmp_path, context.Pipe()[1])).start()
+        signal.pause()
+    until = time.monotonic() + 10
+    while not (said := tmp_path / "progress").exists() or not said.read_text():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    os.kill(command, signal.SIGKILL)
+    os.waitpid(command, 0)
+    trial = int(said.read_text().partition("/")[0])
+    while is_alive(trial) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not is_alive(trial)
 
 
 def _no_checksums(patch: pytest.MonkeyPatch) -> None:

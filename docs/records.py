@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import math
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
@@ -29,6 +30,8 @@ from scripts.records.records import options_text, read_csv
 FACTS = ("method", "layer", "bandwidth", "alpha", "options", "words", "epochs", "stack_seeds", "verdict", "commit")
 #: What is said above the table alone, however many values there are.
 ABOVE = ("unit", "selection_rule", "notes", "device", "kernels", "threads", "versions", "checksums", "rules", "dirty")
+FOLDED = 12  # lines of a claim's numbers, beyond which they are shown by a click
+CODE = re.compile(r"`([^`]+)`")
 Report = Mapping[str, Any]
 
 
@@ -51,7 +54,8 @@ def pages() -> Iterator[tuple[str, dict[str, Any], str]]:
 
 
 def _page(name: str, title: str, body: str) -> tuple[str, dict[str, Any], str]:
-    return name, {"title": escape(title), "body": f"<h1>{escape(title)}</h1>{body}"}, "page.html"
+    made = "<p><code>make docs</code> makes this page, <code>make publish</code> what it is made of.</p>"
+    return name, {"title": escape(title), "body": f"<h1>{escape(title)}</h1>{body}{made}"}, "page.html"
 
 
 def _runs(path: Path) -> str:
@@ -63,8 +67,8 @@ def _runs(path: Path) -> str:
         setting = f"{report['experiment']} {report['options'].get('condition', '')}"
         cells[setting if report["experiment"] in STUDIES else cell_of(report)].append(report)
     file = path.relative_to(RESULTS.parent)
-    return f"<p>What <code>{file}</code> says of every run, a line each.</p>" + "".join(
-        f"<h2>{escape(name)}</h2>{_facts(runs)}{_table(runs)}" for name, runs in cells.items()
+    return f"<p>With this page you see every run of <code>{file}</code>, a row each, in tables by cell.</p>" + "".join(
+        f"<h2>{escape(name).replace('/', '/<wbr>')}</h2>{_facts(runs)}{_table(runs)}" for name, runs in cells.items()
     )
 
 
@@ -78,6 +82,8 @@ def _said(value: Any) -> str:
         return options_text(value)
     if isinstance(value, list):
         return " ".join(map(_said, value))
+    if isinstance(value, float):
+        return _digits(value)
     return "" if value is None or value is False else str(value)
 
 
@@ -113,15 +119,21 @@ def _claims(verdicts: Sequence[Verdict]) -> str:
     texts = {str(path.relative_to(RESULTS.parent).with_suffix("")): path.read_text() for path in pages_with_prose()}
     stands = {name: page for page, text in texts.items() for name in places(text)}
     files = {tuple(path.relative_to(RESULTS).with_suffix("").parts[1:]) for path in report_files(RESULTS)}
-    body = "<p>Each is an entry of <code>results/claims.yaml</code>, checked by <code>make claims</code>.</p>"
+    body = (
+        "<p>With this page you see the numbers that a sentence rests on, and the runs behind them. Each is an entry of "
+        "<code>results/claims.yaml</code>, checked by <code>make claims</code>.</p>"
+    )
     for verdict in verdicts:
         name, (_, sentence, *numbers) = verdict.claim.name, verdict.lines()
         words = {word for check in verdict.claim.checks for word in _words([check.of, check.each, check.numbers])}
         runs = [f'<a href="runs/{"/".join(f)}.html">{", ".join(f)}</a>' for f in sorted(files) if words.issuperset(f)]
-        shown = f"<blockquote>{escape(sentence.strip().replace('**', ''))}</blockquote>"
+        said = CODE.sub(r"<code>\1</code>", escape(sentence.strip().replace("**", "")))
+        shown = f"<blockquote>{said}</blockquote>"
         if page := stands.get(name):
             shown += f'<p>Stands in <a href="../{page}.html#{name}">{page}</a>.</p>'
-        shown += f"<pre>{escape(chr(10).join(line[4:] for line in numbers))}</pre>"
+        listed = f"<pre>{escape(chr(10).join(line[4:] for line in numbers))}</pre>"
+        long = f"<details><summary>{len(numbers)} lines of numbers</summary>{listed}</details>"
+        shown += long if len(numbers) > FOLDED else listed
         if runs:
             shown += f"<details><summary>{len(runs)} files of runs</summary><p>{'; '.join(runs)}</p></details>"
         body += f'<section id="{name}"><h2>{name}</h2>{shown}</section>'

@@ -1,4 +1,4 @@
-/* Tables sort by a click on a column's title, and a long one filters its rows by words. */
+/* Tables sort by a click on a column's title, and a long one filters its rows by words; wide pictures stay readable. */
 "use strict";
 
 const number = text => parseFloat(text.replace("−", "-").replace(/^[^\d.+-]*/, ""));
@@ -42,5 +42,12 @@ document.addEventListener("DOMContentLoaded", () => {
     if (!table.tHead || table.tBodies[0].rows.length < 3) continue;
     sortable(table);
     if (table.tBodies[0].rows.length > 14) filterable(table);
+  }
+});
+
+addEventListener("load", () => {
+  for (const picture of document.querySelectorAll("article p > img")) {
+    picture.parentElement.classList.add("picture");  // scrolls where the window is narrower
+    picture.style.minWidth = `${0.5 * picture.naturalWidth}px`;  // letters of 8 points keep 7 pixels
   }
 });

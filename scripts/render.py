@@ -89,7 +89,7 @@ def render_pages(
     evidence, by_name = Evidence(records, results), {verdict.claim.name: verdict for verdict in verdicts}
     readme, short = f"{results.name}/README.md", short_lines(evidence, verdicts, results)
     parts = {
-        "README.md": {"study": study.readme(), "reproduces": short},
+        "README.md": {"study": study.readme(), "helps": study.short(), "reproduces": short},
         "docs/bench.md": {"entry": study.bench()},
         readme: {
             "study": study.readme().replace(f"({results.name}/", "("),

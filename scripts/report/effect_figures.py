@@ -13,12 +13,8 @@ from matplotlib.ticker import FixedFormatter, FixedLocator, FormatStrFormatter, 
 from scripts.records.stats import Interval
 from scripts.report.figures import legend_below, looks, subplots
 
-COLOURS = (
-    "#0072B2",
-    "#D55E00",
-    "#222222",
-    "#9a9a9a",
-)  # of verdicts, in their order; blue and orange for the blind to red
+# Of verdicts, in their order; blue and orange for the blind to red.
+COLOURS = ("#0072B2", "#D55E00", "#222222", "#9a9a9a")
 MARKS = ("v", "^", "s", "o")
 OVERALL = "mean over tables"
 PERCENT = (-1000, -100, -10, -3, -1, 0, 1, 3, 10, 100, 1000)  # that an axis may name; those of 3 where it is short
@@ -85,7 +81,7 @@ def draw_forest(
 
 
 def draw_ordered(rows: Rows, verdicts: Sequence[str], equal: float, title: str) -> Figure:
-    """Draw one method's change on every table, side by side from the lowest to the highest, as wide as README.
+    """Draw one method's change on every table, a row each from the lowest to the highest, to be read on a phone.
 
     Args:
         rows: changes in percent of the other's error, by table.
@@ -93,10 +89,10 @@ def draw_ordered(rows: Rows, verdicts: Sequence[str], equal: float, title: str) 
         equal: the band of no difference, in percent.
         title: of the axis.
     """
-    figure, axes = subplots(1, 1, (9.0, 4.0))
+    figure, axes = subplots(1, 1, (4.9, 1.1 + 0.165 * len(rows)))
     axis = axes[0][0]
-    axis.axhspan(-equal, equal, color="0.9", linewidth=0, zorder=0)
-    axis.axhline(0, color="0.5", linewidth=0.8, zorder=1)
+    axis.axvspan(-equal, equal, color="0.9", linewidth=0, zorder=0)
+    axis.axvline(0, color="0.5", linewidth=0.8, zorder=1)
     look = {verdict: (mark, colour) for verdict, mark, colour in zip(verdicts, MARKS, COLOURS, strict=True)}
     handles: dict[str, Any] = {}
     order = sorted(rows, key=lambda table: rows[table][0].mean)
@@ -104,14 +100,13 @@ def draw_ordered(rows: Rows, verdicts: Sequence[str], equal: float, title: str) 
         found, verdict = rows[table]
         mark, colour = look[verdict]
         ends = [[found.mean - found.low], [found.high - found.mean]]
-        handles[verdict] = axis.errorbar(place, found.mean, yerr=ends, fmt=mark, color=colour, markersize=5,
+        handles[verdict] = axis.errorbar(found.mean, place, xerr=ends, fmt=mark, color=colour, markersize=5,
                                          linewidth=1.2, gid=table.replace("_", " "), label=verdict)  # fmt: skip
-    percent_axis(axis.yaxis, [end for found, _ in rows.values() for end in (found.low, found.high)])
-    names = [table.replace("_", " ") for table in order]
-    axis.set_xticks(range(len(order)), names, rotation=45, ha="right", rotation_mode="anchor", fontsize=8)
-    axis.set_xlim(-0.7, len(order) - 0.3)
-    axis.set_ylabel(title, fontsize=9)
-    axis.grid(axis="y", alpha=0.25)
+    percent_axis(axis.xaxis, [end for found, _ in rows.values() for end in (found.low, found.high)])
+    axis.set_yticks(range(len(order)), [table.replace("_", " ") for table in order], fontsize=9)
+    axis.set_ylim(len(order) - 0.4, -0.6)
+    axis.set_xlabel(title, fontsize=9)
+    axis.grid(axis="x", alpha=0.25)
     legend_below(figure, {name: handles[name] for name in verdicts if name in handles})
     return figure
 

@@ -14,14 +14,7 @@ from scripts.records.tables import interval_text
 from scripts.study.evidence import settings
 from scripts.study.front import lead
 from scripts.study.protocols import load_protocol1, load_protocol2
-from scripts.study.verdicts import (
-    EQUAL,
-    GAINS,
-    LOSES,
-    UNTOLD,
-    counts,
-    over_tables,
-)
+from scripts.study.verdicts import EQUAL, GAINS, LOSES, UNTOLD, counts, over_tables
 
 
 def advise(table: str, target: str, options: Sequence[str] = ()) -> str:

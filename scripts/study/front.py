@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from textwrap import fill
 
 from matplotlib.figure import Figure
 
-from scripts.claims.check import joined
+from scripts.claims.prose import WIDTH
 from scripts.report.effect_figures import draw_ordered
 from scripts.study.evidence import Setting
 from scripts.study.protocols import Protocol2, load_protocol1
 from scripts.study.published import read
-from scripts.study.verdicts import (
-    EQUAL,
-    GAINS,
-    LOSES,
-    UNTOLD,
-    VERDICTS,
-    counts,
-    over_tables,
-)
+from scripts.study.verdicts import EQUAL, GAINS, LOSES, UNTOLD, VERDICTS, Change, counts, over_tables
 
 METHOD = "cmixup"
 PICTURE = "front.png"
@@ -36,23 +29,47 @@ def lead(found: Sequence[Setting]) -> Setting:
     return Setting(condition, len(rules.tables), records)
 
 
+def told(each: Mapping[str, Change], rules: Protocol2, what: str = "the error", tables: str = "tables") -> str:
+    """Return on how many tables the test error is shown to fall and to rise, as the end of a sentence."""
+    count = counts(each, rules.level, rules.equal)
+    falls, rises = (count[kind] or "none" for kind in (GAINS, LOSES))
+    return f"is shown to lower {what} on {falls} of {len(each)} {tables}, and to raise it on {rises}"
+
+
+def short(found: Sequence[Setting], rules: Protocol2) -> str:
+    """Return whether C-Mixup helps, in a few words."""
+    each = lead(found).changes(METHOD)
+    gained = counts(each, rules.level, rules.equal)[GAINS]
+    return f"{f'On {gained} of' if gained else 'Not that we could show on'} {len(each)} real tables"
+
+
 def lines(found: Sequence[Setting], rules: Protocol2) -> str:
     """Return the picture and what came of C-Mixup on its tables, and of an ensemble on those that have one."""
-    first = lead(found)
-    count = counts(first.changes(METHOD), rules.level, rules.equal)
-    equal = f"makes no difference of {rules.equal:g} % on {count[EQUAL]}"
-    told = joined([f"gains on {count[GAINS]}", f"loses on {count[LOSES]}", equal])
-    about = f"On {len(first.tables)} real tables, tuned with as many trials as training without mixing (ERM), C-Mixup"
-    said = [f"{about} {told}; on {count[UNTOLD]} it cannot be told."]
-    for setting in (each for each in found if each.whole and each.condition != first.condition):
-        own = counts(setting.changes(METHOD), rules.level, rules.equal)
-        told = joined([f"{verdict} {n}" for verdict, n in own.items()])
-        said.append(f"{setting.title} ({setting.of} tables): {told}.")
+    each = (first := lead(found)).changes(METHOD)
+    equal, untold = (counts(each, rules.level, rules.equal)[kind] or "none" for kind in (EQUAL, UNTOLD))
+    said = [f"**C-Mixup {told(each, rules, 'the test error', 'real tables')}.**"]
+    said.append("It is tuned with as many trials as training without mixing (ERM).")
+    said.append(
+        f"On {equal} a difference of {rules.equal:g} % or more is ruled out, and on {untold} the runs cannot tell."
+    )
+    others: dict[str, list[str]] = {}
+    for setting in (s for s in found if s.whole and s.condition != first.condition):
+        others.setdefault(told(setting.changes(METHOD), rules), []).append(setting.title)
+    for text, titles in others.items():
+        said.append(f"In {'other settings' if titles[1:] else 'another setting'} ({'; '.join(titles)}) it {text}.")
     if (mean := over_tables(found[-1].changes(ENSEMBLE))) is not None:
-        change = f"{mean.mean:+.1f} % on the mean of {mean.n} tables"
-        said.append(f"Averaging five networks that do not mix changes the error by {change}.")
-    caption = f"A point is a table: the mean over splits with its 95 % interval. The band is {rules.equal:g} %."
-    return "\n\n".join([" ".join(said), f"![C-Mixup against ERM on every table](results/study/{PICTURE})", caption])
+        does = "lowers" if mean.high < 0 else "raises" if mean.low > 0 else "is not shown to change"
+        over = f"{mean.n} tables{'' if found[-1].whole else ' so far'}"
+        said.append(
+            f"Averaging five networks that do not mix {does} the error ({mean.mean:+.1f} % on the mean of {over})."
+        )
+    caption = (
+        "A point is a table with its 95 % interval over splits. Left of 0 C-Mixup has the lower error; the grey band "
+        f"is {rules.equal:g} % to either side. Verdicts stand after Holm's correction. Setting: {first.title}."
+    )
+    picture = f"![C-Mixup against ERM on every table](results/study/{PICTURE})"
+    text, below = (fill(each, WIDTH, break_on_hyphens=False) for each in (" ".join(said), caption))
+    return f"{text}\n\n{picture}\n\n{below}"
 
 
 def figure(found: Sequence[Setting], rules: Protocol2) -> Figure:

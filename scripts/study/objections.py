@@ -10,16 +10,7 @@ from scripts.records.tables import interval_text
 from scripts.study.evidence import Record, Setting
 from scripts.study.protocols import Protocol2
 from scripts.study.rules import BASE
-from scripts.study.verdicts import (
-    GAINS,
-    LOSES,
-    OVERLAP,
-    VERDICTS,
-    chosen_erm,
-    counts,
-    over_tables,
-    sign_text,
-)
+from scripts.study.verdicts import GAINS, LOSES, OVERLAP, VERDICTS, chosen_erm, counts, over_tables, sign_text
 
 NOTHING = "nothing is trained yet"
 SEEN = (1, 5)  # percent of ERM's error

@@ -62,6 +62,11 @@ def readme() -> str:
     return front.lines(settings(), load_protocol2())
 
 
+def short() -> str:
+    """Return README's answer to whether mixing helps."""
+    return front.short(settings(), load_protocol2())
+
+
 def bench() -> str:
     """Return the verdict that docs/bench.md shows."""
     rules = load_protocol2()
@@ -102,26 +107,27 @@ def forest_name(setting: Setting) -> str:
 
 
 def verdict(found: Sequence[Setting], rules: Protocol2) -> str:
-    """Return the sentences that say what came of mixing in every setting of which all tables are there."""
-    said = []
-    for setting in (each for each in found if each.whole):
-        each = {m: setting.changes(m) for m in setting.methods if m in mixing(rules)}
-        told = {(m, t): c.verdict(rules.level, rules.equal) for m, own in each.items() for t, c in own.items()}
-        count = {kind: list(told.values()).count(kind) for kind in VERDICTS}
-        who = {
-            kind: joined(
-                [f"{title(m)} on {t} {each[m][t].interval.mean:+.1f} %" for (m, t), v in told.items() if v == kind]
-            )
-            for kind in (GAINS, LOSES)
-        }
-        named = {kind: f" ({who[kind]})" if 0 < count[kind] <= NAMED else "" for kind in who}
+    """Return what came of mixing in the settings of which all tables are there: a plain sentence, then the counts."""
+    said, whole = [], [setting for setting in found if setting.whole]
+    each = {(s.title, m, t): c for s in whole for m in mixing(rules) for t, c in s.changes(m).items()}
+    told = {key: change.verdict(rules.level, rules.equal) for key, change in each.items()}
+    having = {kind: [key for key, own in told.items() if own == kind] for kind in VERDICTS}
+    if whole:
+        falls, rises = (len({table for *_, table in having[kind]}) or "none" for kind in (GAINS, LOSES))
+        equal, untold = (len(having[kind]) or "none" for kind in (EQUAL, UNTOLD))
+        part = f"In the {len(whole)} of {len(found)} settings whose tables are all trained, mixing"
+        tables, methods = {table for *_, table in told}, joined([title(method) for method in mixing(rules)])
         said.append(
-            f"**{setting.title}**, {setting.of} tables: of {len(told)} pairs of a method that mixes and a "
-            f"table {count[GAINS]} gain{named[GAINS]}, {count[LOSES]} lose{named[LOSES]}, {count[EQUAL]} make no "
-            f"difference of {rules.equal:g} %, and of {count[UNTOLD]} it cannot be told."
+            f"**{'Mixing' if len(whole) == len(found) else part} is shown to lower the test error on {falls} of "
+            f"{len(tables)} real tables, and to raise it on {rises}.** That is said of {methods} in these settings "
+            f"({'; '.join(s.title for s in whole)}). For {equal} of {len(told)} pairs of a method and a table a "
+            f"difference of {rules.equal:g} % or more is ruled out, and for {untold} the runs cannot tell."
         )
-    missing = [f"{s.title} {len(s.tables)} of {s.of}" for s in found if not s.whole]
-    if missing:
+    for kind in (GAINS, LOSES):
+        if 0 < len(having[kind]) <= NAMED:
+            named = [f"{title(m)} on {t} by {each[s, m, t].interval.mean:+.1f} % ({s})" for s, m, t in having[kind]]
+            said.append(f"What {kind}: {joined(named)}.")
+    if missing := [heading(setting) for setting in found if not setting.whole]:
         said.append(f"Without a verdict, as not all tables are trained: {'; '.join(missing)}.")
     return " ".join(said)
 
@@ -177,7 +183,7 @@ def section(setting: Setting, rules: Protocol2) -> str:
     if body:
         head = ["method", *ROW, "tuning chose ERM", "detectable, %"]
         lines += ["", *markdown_rows(head, body), "", f"![{heading(setting)}]({forest_name(setting)})"]
-    return "\n".join(lines)
+    return "\n".join(lines if body else [*lines, "", "These are too few tables for a row of counts and a picture."])
 
 
 def row(each: Mapping[str, Change], rules: Protocol2) -> list[str]:
@@ -243,7 +249,7 @@ def other_errors(found: Sequence[Setting], rules: Protocol2) -> list[str]:
             if all(len(own) >= FEWEST for own in each.values()):
                 cells = [f"{four(own, rules)}; {interval_text(over_tables(own), 1)}" for own in each.values()]
                 body.append([setting.title, f"{name}, {len(each[CONTROL])} of {setting.of}", *cells])
-    return markdown_rows(["", "error, tables", *map(title, (*mixing(rules), CONTROL))], body) if body else []
+    return markdown_rows(["setting", "error, tables", *map(title, (*mixing(rules), CONTROL))], body) if body else []
 
 
 def level_table(found: Sequence[Setting]) -> list[str]:
@@ -255,7 +261,7 @@ def level_table(found: Sequence[Setting]) -> list[str]:
             low, median, high = np.quantile([change.interval.mean for change in each.values()], [0.25, 0.5, 0.75])
             quartiles = f"{low:+.1f} to {high:+.1f}"
             body.append([heading(setting), title(model), f"{median:+.1f}", quartiles, sign_text(each)])
-    head = ["", "model", "median against ERM, %", "quartiles", "below ERM (sign test)"]
+    head = ["setting", "model", "median against ERM, %", "quartiles", "below ERM (sign test)"]
     return markdown_rows(head, body) if body else []
 
 
@@ -272,7 +278,15 @@ def ensemble_table(found: Sequence[Setting], rules: Protocol2) -> list[str]:
             own = [four(against, rules), interval_text(over_tables(against), 1), sign_text(against)]
             body.append([heading(setting), name, four(each, rules),
                          interval_text(over_tables(each), 1), *(own if against else ["—"] * 3)])  # fmt: skip
-    head = ["", "networks", "against one ERM", "mean, %", "against as many of ERM", "mean, %", "below 0 (sign test)"]
+    head = [
+        "setting",
+        "networks",
+        "against one ERM",
+        "mean, %",
+        "against as many of ERM",
+        "mean, %",
+        "below 0 (sign test)",
+    ]
     return markdown_rows(head, body) if body else []
 
 
@@ -289,5 +303,5 @@ def earlier() -> dict[str, str]:
     ]  # fmt: skip
     return {
         **origin(rules, whole), **origin(other, small, "small_"), "budget": str(len(rules.rates) * rules.points),
-        "seeds": str(rules.seeds), "effects": "\n".join(markdown_rows(["", "method", "tables", *ROW], rows)),
+        "seeds": str(rules.seeds), "effects": "\n".join(markdown_rows(["setting", "method", "tables", *ROW], rows)),
     }  # fmt: skip

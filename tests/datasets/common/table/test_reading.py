@@ -101,6 +101,7 @@ def test_what_cannot_be_read_is_one_line(content: str | bytes, message: str, tmp
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.timeout(20)
 def test_files_that_are_none(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=f"path: no such file {tmp_path}/my.csv"):
         read_table(tmp_path / "my.csv", Format())

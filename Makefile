@@ -176,7 +176,7 @@ mutants: $(VENV)/.ready ## Make known mistakes in copies of the code and say whi
 reliability: $(VENV)/.ready ## Kill, race, damage, fuzz and deceive the code, into results/reliability.md (an hour): ONLY=kills COUNTS="kills=100"
 	$(PY) -m tests.attacks only="$(ONLY)" seed="$(SEED)" out="$(OUT)" $(COUNTS)
 
-renew: $(VENV)/.ready ## Renew constraints.txt with the newest versions, dated, if the whole suite passes with them: KEEP=torch,torchvision (needs the network)
+renew: $(VENV)/.ready ## Renew constraints.txt with the newest versions, dated, if suite and pages pass with them: KEEP=torch,torchvision (needs the network)
 	$(PY) -m tests.renew keep="$(KEEP)"
 
 lint: $(VENV)/.ready ## Check style

@@ -1,4 +1,4 @@
-"""Renew constraints.txt: the newest versions that go together, where the whole suite passes with them.
+"""Renew constraints.txt: the newest versions that go together, where the whole suite passes and no page changes.
 
 They are installed into an environment of their own, so that nothing changes here unless the tests pass there; on a
 machine with a GPU whose tests need one, run those beside it. Example: `python -m tests.renew keep=torch,torchvision`.
@@ -24,6 +24,11 @@ ROOT = Path(__file__).resolve().parents[1]
 CONSTRAINTS = ROOT / "constraints.txt"
 EXTRAS = "repro,splits,docs,dev"
 PINNED = re.compile(r"(?m)^([\w.-]+)==(\S+)$")
+CHECKS = {
+    "the suite": "pytest -n 2 --dist loadfile",
+    "what is rendered": "scripts.render check=1",
+    "what misleads in pictures": "tests.attacks.pictures",
+}
 KEYS = {"keep": "packages that stay at their versions, separated by commas; default none"}
 
 
@@ -43,7 +48,7 @@ def _plain(name: str) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Entry point; exit status 1 if the tests fail, and then nothing changes."""
+    """Entry point; exit status 1 if a check fails, and then nothing changes."""
     with user_errors(), tempfile.TemporaryDirectory(prefix="renew-") as folder:
         before = dict(PINNED.findall(CONSTRAINTS.read_text()))
         given = parse_words(argv, KEYS, __doc__)
@@ -57,10 +62,18 @@ def main(argv: Sequence[str] | None = None) -> None:
         subprocess.run([*python, "pip", "uninstall", "--quiet", "--yes", "cmixup"], check=True)  # the checkout is tried
         listed = subprocess.run([*python, "pip", "list", "--format", "json"], check=True, capture_output=True).stdout
         installed = {one["name"]: one["version"] for one in json.loads(listed)}
-        if subprocess.run([*python, "pytest", "-n", "2", "--dist", "loadfile"], cwd=ROOT, check=False).returncode:
-            print(f"the suite fails with the newest versions: {CONSTRAINTS.name} stays as it is", file=sys.stderr)
+        after = renewed(CONSTRAINTS.read_text(), installed, time.strftime("%Y-%m-%d"))
+        changes = [f"{name} {version}" for name, version in PINNED.findall(after) if before[name] != version]
+        print(f"newer: {', '.join(changes) or 'nothing'}", flush=True)
+        failed = [
+            what
+            for what, words in CHECKS.items()
+            if subprocess.run([*python, *words.split()], cwd=ROOT, check=False).returncode
+        ]
+        if failed:
+            print(f"{' and '.join(failed)} fail with these: {CONSTRAINTS.name} stays as it is", file=sys.stderr)
             raise SystemExit(1)
-        write_atomically(CONSTRAINTS, renewed(CONSTRAINTS.read_text(), installed, time.strftime("%Y-%m-%d")))
+        write_atomically(CONSTRAINTS, after)
         print(f"{CONSTRAINTS.name} renewed")
 
 

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import time
 import tomllib
+from contextlib import nullcontext
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from tests import renew
 from tests.renew import CONSTRAINTS, ROOT, renewed
 
 PINNING = {"wilds": "datasets/poverty_map.py", "tdc": "datasets/dti.py"}
@@ -23,6 +29,34 @@ def test_versions_are_renewed_and_dated() -> None:
         "# as of 2026-11-24; `make renew`\ntorch==2.13.0\nPyYAML==6.0.3\nsetuptools>=77,<82\nabsent==0.1\n"
         "hydra-core==1.3.8\n"
     )
+
+
+@pytest.mark.parametrize("failing", ["", "pytest", "scripts.render"])
+def test_constraints_change_where_every_check_passes_and_what_is_kept_is_asked_for(
+    failing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text, kept, tried = "# as of 2020-01-02\ntorch==1.0\nPyYAML==5.1\n", list[str](), list[str]()
+    (tmp_path / "constraints.txt").write_text(text)
+
+    def run(command: list[str], **_: Any) -> SimpleNamespace:
+        tried.append(command[2])
+        if "install" in command:
+            kept.append(Path(command[command.index("-c") + 1]).read_text())
+        listed = [{"name": "torch", "version": "1.0+cpu"}, {"name": "PyYAML", "version": "6.0"}]
+        return SimpleNamespace(returncode=int(command[2] == failing), stdout=json.dumps(listed))
+
+    monkeypatch.setattr(renew, "CONSTRAINTS", tmp_path / "constraints.txt")
+    monkeypatch.setattr(renew.venv, "create", lambda *_, **__: None)
+    monkeypatch.setattr(renew.subprocess, "run", run)
+    with pytest.raises(SystemExit) if failing else nullcontext():
+        renew.main(["keep=torch"])
+    after, said = (tmp_path / "constraints.txt").read_text(), capsys.readouterr()
+    assert kept == ["torch==1.0\n"]
+    assert tried == ["pip", "pip", "pip", "pytest", "scripts.render", "tests.attacks.pictures"]
+    assert said.out.startswith("newer: PyYAML 6.0\n")
+    assert (after == text) == bool(failing)
+    if not failing:
+        assert after == f"# as of {time.strftime('%Y-%m-%d')}\ntorch==1.0\nPyYAML==6.0\n"
 
 
 def test_the_constraints_have_a_date_and_cover_what_is_installed() -> None:

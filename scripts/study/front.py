@@ -12,7 +12,7 @@ from scripts.report.effect_figures import draw_ordered
 from scripts.study.evidence import Setting
 from scripts.study.protocols import Protocol2, load_protocol1
 from scripts.study.published import read
-from scripts.study.verdicts import EQUAL, GAINS, LOSES, UNTOLD, VERDICTS, Change, counts, over_tables
+from scripts.study.verdicts import EQUAL, GAINS, LOSES, UNTOLD, VERDICTS, Change, counts, over_tables, sign_test
 
 METHOD = "cmixup"
 PICTURE = "front.png"
@@ -52,6 +52,10 @@ def lines(found: Sequence[Setting], rules: Protocol2) -> str:
     said.append(
         f"On {equal} a difference of {rules.equal:g} % or more is ruled out, and on {untold} the runs cannot tell."
     )
+    lower, n, p = sign_test([change.interval.mean for change in each.values()])
+    side = f"lower than ERM's on {lower}" if 2 * lower > n else f"higher than ERM's on {n - lower}"
+    whole = f"{mean.mean:+.1f} % on their mean, " if (mean := over_tables(each)) else ""
+    said.append(f"The tables taken together, its error is {side} of {n} ({whole}sign test p = {p:.2g}).")
     others: dict[str, list[str]] = {}
     for setting in (s for s in found if s.whole and s.condition != first.condition):
         others.setdefault(told(setting.changes(METHOD), rules), []).append(setting.title)

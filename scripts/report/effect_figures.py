@@ -157,8 +157,8 @@ def draw_costs(panels: Mapping[str, Mapping[str, tuple[float, Interval]]], base:
         axis.axhline(0, color="0.5", linewidth=0.8)
         for name, (cost, change) in each.items():
             ends = [[change.mean - change.low], [change.high - change.mean]]
-            handles[name] = axis.errorbar(cost, change.mean, yerr=ends, fmt=look[name]["marker"], label=name,
-                                          color=look[name]["color"], markersize=6, linewidth=1)  # fmt: skip
+            own = look[name] | {"label": name, "markersize": 6, "linewidth": 1, "linestyle": "none"}
+            handles[name] = axis.errorbar(cost, change.mean, yerr=ends, **own)
         percent_axis(axis.yaxis, [end for _, change in each.values() for end in (change.low, change.high)])
         axis.set_xscale("log")
         axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))

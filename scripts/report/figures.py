@@ -22,7 +22,7 @@ from scripts.records.curves import Curve
 from scripts.records.experiment import RESULTS, Experiment
 
 VISIBLE = 0.1  # of a pixel's colour, which is in [0, 1]
-MARKERS = "os^vPX<>dph8*"  # of series; "D" is the paper's own value
+MARKERS = "os^vPX<>dph*"  # of series; "D" is the paper's own value
 
 
 def subplots(n_rows: int, n_columns: int, figsize: tuple[float, float], **shared: Any) -> tuple[Figure, Any]:
@@ -32,9 +32,13 @@ def subplots(n_rows: int, n_columns: int, figsize: tuple[float, float], **shared
 
 
 def looks(n: int) -> list[dict[str, Any]]:
-    """Return the colours and markers of `n` series, as options of `Axes.plot`: no two have the same colour."""
+    """Return colours and markers of `n` series, as options of `Axes.plot`: no two colours are the same.
+
+    Of more than ten the later ones are hollow, since the colours at both ends are dark.
+    """
     colours = [f"C{k}" for k in range(n)] if n <= 10 else [to_hex(colormaps["turbo"](k / (n - 1))) for k in range(n)]
-    return [{"color": colour, "marker": MARKERS[k % len(MARKERS)]} for k, colour in enumerate(colours)]
+    filled = [{"color": colour, "marker": MARKERS[k % len(MARKERS)]} for k, colour in enumerate(colours)]
+    return [look | ({"markerfacecolor": "white"} if n > 10 and k > 8 else {}) for k, look in enumerate(filled)]
 
 
 def renderer_of(figure: Figure) -> Any:

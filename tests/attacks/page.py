@@ -35,10 +35,10 @@ def write_records(results: Path, trials: Sequence[Trial], counts: Mapping[str, i
 
 ABOUT = """# What holds when things go wrong
 
-`make reliability` tries for real what this project promises of itself and renders this page from its records
-(`results/reliability.jsonl`). Commands are forked from a process that has imported the code, since 3 s of imports would
-be most of every start; signals, files, locks and processes are real. Runs are tiny, on synthetic data. "As undisturbed"
-is byte for byte: weights, predictions, history, configuration, and reports but for their times.
+With this page you know which promises of this project were tried for real, how often, and which held
+(`results/reliability.jsonl` has the records). Commands are forked from a process that has imported the code, since 3 s
+of imports would be most of every start; signals, files, locks and processes are real. Runs are tiny, on synthetic data.
+"As undisturbed" is byte for byte: weights, predictions, history, configuration, and reports but for their times.
 """
 #: From their documentation and sources, as read for this page; cells say what was found there.
 OTHERS = """## Beside others
@@ -50,6 +50,8 @@ OTHERS = """## Beside others
 | NequIP | temporary file, move, rename; groups of files move together; resumes | none with a signal seen; loads pickles |
 | DomainBed | a `done` file; incomplete runs are deleted and trained again | none with a signal seen |
 | this project | see above; power cuts are not tried (file and folder are synced before a name counts), nor NFS, Windows, GPUs | this page |
+
+`make reliability` tries all of it again and renders this page.
 """  # noqa: E501 - a table
 
 

@@ -20,7 +20,7 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, OverrideType
 from hydra.errors import MissingConfigException
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf, _utils, base
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, InterpolationKeyError, OmegaConfBaseException
 
 from cmixup.errors import InputError, shown
@@ -52,6 +52,9 @@ def read_part(path: Path) -> dict[str, Any]:
 
 
 _read = functools.cache(read_part)
+_parsed = functools.lru_cache(1 << 10)(OverridesParser.create().parse_override)
+for known in (vars(base), vars(_utils)):  # OmegaConf parses a ${...} each time that it is asked for: most of its work
+    known.update({name: functools.lru_cache(1 << 10)(known[name]) for name in ("parse",) if name in known})
 
 
 def compose_train(overrides: Sequence[str]) -> DictConfig:
@@ -97,7 +100,7 @@ def _compose(words: list[str]) -> DictConfig:
     """Compose choices of groups once a process, as it takes a tenth of a second, and set values as Hydra does."""
     # Hydra refuses a group that is chosen twice; here the last choice wins, as it does for values.
     words = list({word.partition("=")[0]: word for word in words}.values())
-    given = {word: OverridesParser.create().parse_override(word) for word in words}
+    given = {word: _parsed(word) for word in words}
     values = {word: one for word, one in given.items() if _sets_a_value(one)}
     inside = GlobalHydra.instance().is_initialized()
     groups = sorted(word for word in words if word not in values)

@@ -78,6 +78,8 @@ class PretendedDevice(TorchDispatchMode):
         return False  # else PyTorch imports its compiler at the first operation, which takes seconds
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        if DeviceTensor not in types and not (kwargs and "device" in kwargs):  # on the CPU alone, as most are
+            return func(*args, **(kwargs or {}))
         return run(func, args, kwargs or {})
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from omegaconf import OmegaConf
 
 from datasets.common.base import TabularDataset
 from datasets.common.table.own import OwnTable
@@ -15,6 +16,7 @@ from scripts.driver.compose import compose_train
 from scripts.driver.execute import execute
 from scripts.driver.job import plan
 from scripts.records.records import rows
+from tests.helpers import put_together
 from tests.scripts.cover import TASKS, cases, method_kind, plans, presets_of
 from tests.scripts.jobs import FILES, report_of
 
@@ -69,7 +71,9 @@ def test_methods_train_on_twins(dataset: str, method: str, preset: str, tmp_path
 
 def check_plan(dataset: str, method: str, preset: str, tmp_path: Path) -> None:
     """Everything that a run of a preset is made of is as the dataset's config says, and nothing is written."""
-    job = plan(compose_train([f"dataset={dataset}", f"method={method}", f"preset={preset}", f"out={tmp_path}"]))
+    composed = compose_train([f"dataset={dataset}", f"method={method}", f"preset={preset}", f"out={tmp_path}"])
+    assert OmegaConf.to_container(composed.method) == put_together(method)  # by which other tests make methods
+    job = plan(composed)
     values = presets_of(dataset)[preset]
     for key in ("epochs", "batch_size", "lr", "optimizer", "weight_decay", "drop_last"):
         assert getattr(job.settings, key) == values[key]

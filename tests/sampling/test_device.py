@@ -34,6 +34,7 @@ def test_blocks_merge_to_the_dense_row(monkeypatch):
     assert p_value(drawn, exact_row(labels, 0.7, 11)) > 1e-3
 
 
+@pytest.mark.filterwarnings("ignore:bandwidth 0.5 leaves every row its own partner")
 @pytest.mark.parametrize(
     ("shape", "bandwidth", "budget", "method"),
     [

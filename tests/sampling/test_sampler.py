@@ -184,6 +184,7 @@ def test_cosine_is_the_kernel_of_the_angle():
     )
 
 
+@pytest.mark.filterwarnings("ignore:bandwidth 0.5 leaves every row its own partner")
 @pytest.mark.parametrize(
     ("method", "labels", "bandwidth", "budget"),
     [

@@ -87,6 +87,7 @@ def quick(**changes: Any) -> CMixupRegressor:
     return CMixupRegressor(**{**settings, **changes})
 
 
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")  # before it counts the columns
 def test_categories_gaps_and_sparse_tables_are_learned_from() -> None:
     x, y = table()
     model = quick().fit(x[:150], y[:150])

@@ -15,6 +15,7 @@ import yaml
 from cmixup.errors import InputError
 from scripts.claims.evidence import Evidence, as_text
 from scripts.claims.statistic import Number, evaluate, holds
+from scripts.driver.compose import read_part
 from scripts.records import names
 
 FILE = "claims.yaml"
@@ -179,10 +180,9 @@ def read(path: Path) -> dict[str, Any]:
         InputError: it is no YAML.
     """
     try:
-        content: dict[str, Any] = yaml.safe_load(path.read_text())
+        return read_part(path)
     except yaml.YAMLError as error:
         raise InputError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
-    return content
 
 
 def load(path: Path) -> list[Claim]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import yaml
-
 from cmixup.errors import InputError
+from scripts.driver.compose import read_part
 from scripts.driver.config import arguments
 from scripts.records.experiment import RESULTS
 
@@ -63,7 +62,7 @@ def load(results: Path = RESULTS) -> list[Artefact]:
     Raises:
         InputError: an unknown key or wrong type, or an artefact that nothing decides.
     """
-    nodes = yaml.safe_load((results / FILE).read_text())
+    nodes = read_part(results / FILE)
     found = [Artefact(**arguments(f"{FILE}: {name}", node, Artefact), name=name) for name, node in nodes.items()]
     for artefact in found:
         if not (artefact.gain or artefact.level or artefact.claims or artefact.against or artefact.words):

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import yaml
 
 from cmixup.errors import InputError
 from datasets.common.fetch import sha256_of
-from scripts.driver.compose import CONFIG_DIR, override
+from scripts.driver.compose import CONFIG_DIR, override, read_part
 from scripts.study.rules import Condition, Rules, Run, StudyCell, StudyTable, Tuning
 
 FOLDER = CONFIG_DIR / "study"
@@ -166,10 +165,10 @@ def load_rules(path: Path) -> Rules:
     if not path.is_file():
         known = ", ".join(sorted(file.stem for file in path.parent.glob("*.yaml")))
         raise InputError(f"rules must be one of {known}, got {path.stem!r}")
-    given, files = yaml.safe_load(path.read_text()), [path]
+    given, files = read_part(path), [path]
     if "like" in given:
         files.append(path.parent / given["like"])
-        given = {**yaml.safe_load(files[-1].read_text()), **given}
+        given = {**read_part(files[-1]), **given}
     listed = path.parent / given["tables"]
     with listed.open(newline="") as file:
         tables = tuple(_table(row) for row in csv.DictReader(file))

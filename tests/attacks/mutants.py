@@ -24,10 +24,9 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-import yaml
-
 from cmixup.errors import InputError
 from scripts.driver.cli import user_errors
+from scripts.driver.compose import read_part
 from scripts.driver.provenance import git_environment
 from scripts.driver.words import parse_words
 
@@ -140,7 +139,8 @@ def read_mutants(folder: Path) -> list[Mutant]:
     found = []
     needed, known = {"file", "old", "new", "tests", "why"}, {f.name for f in fields(Mutant)}
     for path in sorted(folder.glob("*.yaml")):
-        for entry in yaml.safe_load(path.read_text()) or []:
+        entries: Any = read_part(path)
+        for entry in entries:
             if not needed <= set(entry) <= known:
                 raise InputError(f"{path.name}: a mutant has the keys {', '.join(sorted(needed))}, got {entry}")
             found.append(Mutant(**{**entry, "tests": tuple(entry["tests"])}))

@@ -25,6 +25,9 @@ CONSTRAINTS = ROOT / "constraints.txt"
 EXTRAS = "repro,splits,docs,dev"
 PINNED = re.compile(r"(?m)^([\w.-]+)==(\S+)$")
 CHECKS = {
+    "style": "ruff check .",
+    "form": "ruff format --check .",
+    "types": "mypy",
     "the suite": "pytest -n 2 --dist loadfile",
     "what is rendered": "scripts.render check=1",
     "what misleads in pictures": "tests.attacks.pictures",

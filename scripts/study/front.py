@@ -36,11 +36,17 @@ def told(each: Mapping[str, Change], rules: Protocol2, what: str = "the error", 
     return f"is shown to lower {what} on {falls} of {len(each)} {tables}, and to raise it on {rises}"
 
 
+def side(each: Mapping[str, Change]) -> tuple[str, int, int, float]:
+    """Return whether most tables have a lower or a higher error, how many of how many, and the sign test's p value."""
+    lower, n, p = sign_test([change.interval.mean for change in each.values()])
+    return ("lower", lower, n, p) if 2 * lower > n else ("higher", n - lower, n, p)
+
+
 def short(found: Sequence[Setting], rules: Protocol2) -> str:
     """Return whether C-Mixup helps, in a few words."""
-    each = lead(found).changes(METHOD)
-    gained = counts(each, rules.level, rules.equal)[GAINS]
-    return f"{f'On {gained} of' if gained else 'Not that we could show on'} {len(each)} real tables"
+    gained = counts(each := lead(found).changes(METHOD), rules.level, rules.equal)[GAINS]
+    said, (word, count, n, _) = f"Shown on {gained}" if gained else "Not that we could show", side(each)
+    return f"{said}: on {count} of {n} real tables the error is {word} than without mixing"
 
 
 def lines(found: Sequence[Setting], rules: Protocol2) -> str:
@@ -49,13 +55,10 @@ def lines(found: Sequence[Setting], rules: Protocol2) -> str:
     equal, untold = (counts(each, rules.level, rules.equal)[kind] or "none" for kind in (EQUAL, UNTOLD))
     said = [f"**C-Mixup {told(each, rules, 'the test error', 'real tables')}.**"]
     said.append("It is tuned with as many trials as training without mixing (ERM).")
-    said.append(
-        f"On {equal} a difference of {rules.equal:g} % or more is ruled out, and on {untold} the runs cannot tell."
-    )
-    lower, n, p = sign_test([change.interval.mean for change in each.values()])
-    side = f"lower than ERM's on {lower}" if 2 * lower > n else f"higher than ERM's on {n - lower}"
+    said.append(f"On {equal} a difference of {rules.equal:g} % or more is ruled out, on {untold} the runs cannot tell.")
+    word, count, n, p = side(each)
     whole = f"{mean.mean:+.1f} % on their mean, " if (mean := over_tables(each)) else ""
-    said.append(f"The tables taken together, its error is {side} of {n} ({whole}sign test p = {p:.2g}).")
+    said.append(f"Its error is {word} than ERM's on {count} of the {n} tables ({whole}sign test p = {p:.2g}).")
     others: dict[str, list[str]] = {}
     for setting in (s for s in found if s.whole and s.condition != first.condition):
         others.setdefault(told(setting.changes(METHOD), rules), []).append(setting.title)
@@ -64,9 +67,7 @@ def lines(found: Sequence[Setting], rules: Protocol2) -> str:
     if (mean := over_tables(found[-1].changes(ENSEMBLE))) is not None:
         does = "lowers" if mean.high < 0 else "raises" if mean.low > 0 else "is not shown to change"
         over = f"{mean.n} tables{'' if found[-1].whole else ' so far'}"
-        said.append(
-            f"Averaging five networks that do not mix {does} the error ({mean.mean:+.1f} % on the mean of {over})."
-        )
+        said.append(f"Averaging five networks of ERM {does} the error ({mean.mean:+.1f} % on the mean of {over}).")
     caption = (
         "A point is a table with its 95 % interval over splits. Left of 0 C-Mixup has the lower error; the grey band "
         f"is {rules.equal:g} % to either side. Verdicts stand after Holm's correction. Setting: {first.title}."

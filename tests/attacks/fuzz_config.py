@@ -1,4 +1,8 @@
-"""Command lines of real keys with hostile values: a plan, or one line of `InputError`."""
+"""Command lines of real keys with hostile values: a plan, or one line of `InputError`.
+
+Strategies of hypothesis in the place of the values never drew, in 10,000 lines, what three of thirteen planted faults
+need, which the trial fell over once: a number of hundreds of digits, a text of thousands, a function for a number.
+"""
 
 from __future__ import annotations
 

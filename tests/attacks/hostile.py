@@ -1,4 +1,9 @@
-"""Arguments that a caller should not give, beside some that are odd and right."""
+"""Arguments that a caller should not give, beside some that are odd and right.
+
+hypothesis was tried in the place of these lists, with the same definitions and the same seconds: of eleven planted
+faults these find seven, hypothesis four where it draws from the lists and one by strategies of its own, as it makes a
+third to a half as many calls. An attempt is its number alone, so it is seen again without shrinking.
+"""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def run(cfg: DictConfig) -> float:
 def lead(job: Job) -> float:
     """Train a planned job, write it and print it; see `run`."""
     epochs = job.settings.epochs
-    with ProgressDisplay(epochs if job.pending else 0, f"training {len(job.pending)} seeds") as board:
+    with ProgressDisplay(job.epochs, f"training {len(job.pending)} seeds") as board:
         if job.pending:
             board.begin(label(job))
         execute(

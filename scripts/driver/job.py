@@ -67,6 +67,11 @@ class Job:
         """Return the folder of one seed."""
         return self.folder / f"seed={seed}"
 
+    @property
+    def epochs(self) -> int:
+        """The epochs that are left to train: those of one stack, or of each seed where seeds train one by one."""
+        return self.settings.epochs * (min(len(self.pending), 1) if self.stackable else len(self.pending))
+
     def is_done(self, seed: int) -> bool:
         """Return whether a seed has been trained, and on the table that is at hand."""
         folder = self.run_folder(seed)

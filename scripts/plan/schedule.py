@@ -119,7 +119,7 @@ def items_of(stacks: Iterable[Sequence[Planned]]) -> list[Item]:
     for name, stack in zip(names, stacks, strict=True):
         commands, jobs = zip(*stack, strict=True)
         more = "" if counts[name] == 1 else f" -> {jobs[0].folder} seeds {jobs[0].seeds}"
-        found.append(Item(name + more, commands, jobs[0].settings.epochs, jobs=jobs))
+        found.append(Item(name + more, commands, max(job.epochs for job in jobs), jobs=jobs))
     return found
 
 

@@ -95,9 +95,7 @@ def published_cells(
                 report
             )
     if not found:
-        raise InputError(
-            f"{results / 'runs'} holds no published run of {', '.join(models)} of these datasets and experiments"
-        )
+        raise InputError(f"{results / 'runs'} holds no published run of {', '.join(models)} that was asked for")
     return [Cell(name, seeds, reports) for (name, seeds, _), reports in sorted(found.items())]
 
 

@@ -48,8 +48,10 @@ def test_methods_train_on_twins(dataset: str, method: str, preset: str, tmp_path
     # What debug=tiny sets, as values: then the configuration is composed once for the plan and for the run.
     tiny = ["dataset.synthetic=true", "+dataset.search={outer: 2, n_in: 2}", "train.epochs=2", "logger=none"]
     job = plan(compose_train([*given, *tiny, "train.batch_size=100", *NARROW.get(dataset, ())]))
-    written = execute(job)
+    epochs, told = job.epochs, list[int]()
+    written = execute(job, lambda epoch, _: told.append(epoch))
     assert written == [job.run_folder(seed) for seed in seeds]
+    assert len(told) == epochs
     for seed, folder in zip(seeds, written, strict=True):
         absent = set() if isinstance(job.dataset, (OwnTable, TabularDataset)) else {PREPROCESSING}
         assert set(os.listdir(folder)) == set(FILES) - absent  # noqa: PTH208

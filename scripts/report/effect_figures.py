@@ -34,6 +34,21 @@ def percent_axis(axis: Any, values: Sequence[float]) -> None:
     axis.set_minor_locator(NullLocator())
 
 
+def _draw_rows(axis: Any, rows: Rows, verdicts: Sequence[str], equal: float) -> dict[str, Any]:
+    """Draw an interval a row, from above, and the band of no difference; return what stands for each verdict."""
+    axis.axvspan(-equal, equal, color="0.9", linewidth=0, zorder=0)
+    axis.axvline(0, color="0.5", linewidth=0.8, zorder=1)
+    axis.grid(axis="x", alpha=0.25)
+    look = zip((*MARKS, "D"), (*COLOURS, "#7b3294"), strict=True)
+    looks_of, handles = dict(zip((*verdicts, OVERALL), look, strict=True)), dict[str, Any]()
+    for place, (table, (found, verdict)) in enumerate(rows.items()):
+        mark, colour = looks_of[verdict]
+        ends = [[found.mean - found.low], [found.high - found.mean]]
+        handles[verdict] = axis.errorbar(found.mean, place, xerr=ends, fmt=mark, color=colour, markersize=4.5,
+                                         linewidth=1.2, gid=table, label=verdict)  # fmt: skip
+    return handles
+
+
 def draw_forest(
     methods: Mapping[str, Rows], means: Mapping[str, Interval], verdicts: Sequence[str], equal: float, title: str
 ) -> Figure:
@@ -52,27 +67,20 @@ def draw_forest(
     width = {table: np.mean([math.log(rows[table][0].high - rows[table][0].low + 1e-9) for rows in methods.values()])
              for table in tables}  # fmt: skip
     order = [*sorted(tables, key=lambda table: width[table]), OVERALL]
-    figure, axes = subplots(1, len(methods), (2.2 + 1.75 * len(methods), 1.6 + 0.2 * len(order)), sharey=True)
-    handles: dict[str, Any] = {}
+    across = min(4, len(methods))
+    down = math.ceil(len(methods) / across)
+    figure, axes = subplots(down, across, (2.2 + 1.75 * across, 0.7 + down * (0.9 + 0.2 * len(order))), sharey=True)
     every = [*means.values(), *(found for rows in methods.values() for found, _ in rows.values())]
-    for axis, (name, rows) in zip(axes[0], methods.items(), strict=True):
-        axis.axvspan(-equal, equal, color="0.9", linewidth=0, zorder=0)
-        axis.axvline(0, color="0.5", linewidth=0.8, zorder=1)
-        drawn = {table: (*rows[table],) for table in tables} | {OVERALL: (means[name], OVERALL)}
-        for place, table in enumerate(order):
-            found, verdict = drawn[table]
-            mark, colour = dict(
-                zip((*verdicts, OVERALL), zip((*MARKS, "D"), (*COLOURS, "#7b3294"), strict=True), strict=True)
-            )[verdict]
-            bar = axis.errorbar(
-                found.mean, place, xerr=[[found.mean - found.low], [found.high - found.mean]], fmt=mark, color=colour,
-                markersize=4.5, linewidth=1.1, gid=table, label=verdict,
-            )  # fmt: skip
-            handles.setdefault(verdict, bar)
+    handles: dict[str, Any] = {}
+    for axis in axes.flatten()[len(methods) :]:
+        axis.set_axis_off()
+    for axis, (name, rows) in zip(axes.flatten(), methods.items(), strict=False):
+        drawn = {table: rows[table] for table in tables} | {OVERALL: (means[name], OVERALL)}
+        handles |= _draw_rows(axis, {table: drawn[table] for table in order}, verdicts, equal)
         percent_axis(axis.xaxis, [end for found in every for end in (found.low, found.high)])
-        axis.tick_params(labelsize=8)
+        axis.tick_params("x", labelsize=6.5)
+        axis.tick_params("y", labelsize=8)
         axis.set_title(name, fontsize=10)
-        axis.grid(axis="x", alpha=0.25)
     axes[0][0].set_yticks(range(len(order)), order, fontsize=8)
     axes[0][0].set_ylim(len(order) - 0.4, -0.6)
     figure.suptitle(title, fontsize=11)
@@ -91,22 +99,12 @@ def draw_ordered(rows: Rows, verdicts: Sequence[str], equal: float, title: str) 
     """
     figure, axes = subplots(1, 1, (4.9, 1.1 + 0.165 * len(rows)))
     axis = axes[0][0]
-    axis.axvspan(-equal, equal, color="0.9", linewidth=0, zorder=0)
-    axis.axvline(0, color="0.5", linewidth=0.8, zorder=1)
-    look = {verdict: (mark, colour) for verdict, mark, colour in zip(verdicts, MARKS, COLOURS, strict=True)}
-    handles: dict[str, Any] = {}
     order = sorted(rows, key=lambda table: rows[table][0].mean)
-    for place, table in enumerate(order):
-        found, verdict = rows[table]
-        mark, colour = look[verdict]
-        ends = [[found.mean - found.low], [found.high - found.mean]]
-        handles[verdict] = axis.errorbar(found.mean, place, xerr=ends, fmt=mark, color=colour, markersize=5,
-                                         linewidth=1.2, gid=table.replace("_", " "), label=verdict)  # fmt: skip
+    handles = _draw_rows(axis, {table.replace("_", " "): rows[table] for table in order}, verdicts, equal)
     percent_axis(axis.xaxis, [end for found, _ in rows.values() for end in (found.low, found.high)])
     axis.set_yticks(range(len(order)), [table.replace("_", " ") for table in order], fontsize=9)
     axis.set_ylim(len(order) - 0.4, -0.6)
     axis.set_xlabel(title, fontsize=9)
-    axis.grid(axis="x", alpha=0.25)
     legend_below(figure, {name: handles[name] for name in verdicts if name in handles})
     return figure
 

@@ -29,11 +29,11 @@ def lead(found: Sequence[Setting]) -> Setting:
     return Setting(condition, len(rules.tables), records)
 
 
-def told(each: Mapping[str, Change], rules: Protocol2, what: str = "the error", tables: str = "tables") -> str:
+def told(each: Mapping[str, Change], rules: Protocol2, what: str = "the error", of: str = "") -> str:
     """Return on how many tables the test error is shown to fall and to rise, as the end of a sentence."""
     count = counts(each, rules.level, rules.equal)
     falls, rises = (count[kind] or "none" for kind in (GAINS, LOSES))
-    return f"is shown to lower {what} on {falls} of {len(each)} {tables}, and to raise it on {rises}"
+    return f"is shown to lower {what} on {falls}{of}, and to raise it on {rises}"
 
 
 def side(each: Mapping[str, Change]) -> tuple[str, int, int, float]:
@@ -53,7 +53,7 @@ def lines(found: Sequence[Setting], rules: Protocol2) -> str:
     """Return the picture and what came of C-Mixup on its tables, and of an ensemble on those that have one."""
     each = (first := lead(found)).changes(METHOD)
     equal, untold = (counts(each, rules.level, rules.equal)[kind] or "none" for kind in (EQUAL, UNTOLD))
-    said = [f"**C-Mixup {told(each, rules, 'the test error', 'real tables')}.**"]
+    said = [f"**C-Mixup {told(each, rules, 'the test error', f' of {len(each)} real tables')}.**"]
     said.append("It is tuned with as many trials as training without mixing (ERM).")
     said.append(f"On {equal} a difference of {rules.equal:g} % or more is ruled out, on {untold} the runs cannot tell.")
     word, count, n, p = side(each)
@@ -61,7 +61,7 @@ def lines(found: Sequence[Setting], rules: Protocol2) -> str:
     said.append(f"Its error is {word} than ERM's on {count} of the {n} tables ({whole}sign test p = {p:.2g}).")
     others: dict[str, list[str]] = {}
     for setting in (s for s in found if s.whole and s.condition != first.condition):
-        others.setdefault(told(setting.changes(METHOD), rules), []).append(setting.title)
+        others.setdefault(told(setting.changes(METHOD), rules), []).append(f"{setting.title}: {setting.of} tables")
     for text, titles in others.items():
         said.append(f"In {'other settings' if titles[1:] else 'another setting'} ({'; '.join(titles)}) it {text}.")
     if (mean := over_tables(found[-1].changes(ENSEMBLE))) is not None:

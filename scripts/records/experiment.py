@@ -214,7 +214,7 @@ def nothing_learned_notes(records: pd.DataFrame, methods: Sequence[str]) -> list
     found = records[records["metric"] == LEARNED_NOTHING]
     seeds = {m: sorted(set(found["seed"][found["method"] == m])) for m in methods}
     parts = [f"{names.method_title(m)} (seeds {', '.join(map(str, s))})" for m, s in seeds.items() if s]
-    said = "Learned nothing, by validation no better than the mean of the training labels"
+    said = "By validation no better than the mean of the training labels"
     return [f"{said}: {', '.join(parts)}."] if parts else []
 
 

@@ -50,6 +50,7 @@ BAD: Bad = [
     (partial(Pascal1D, train_tasks=0), "train_tasks must be 1 or more, got 0"),
     (partial(Pascal1D, val_tasks=0), "val_tasks must be 1 or more, got 0"),
     (partial(Pascal1D, test_tasks=0), "test_tasks must be 1 or more, got 0"),
+    (partial(Pascal1D, side=100), "side must be one of 128, 64, 32, 16, got 100"),
     (partial(ClipSpec, frames=0), "frames must be 1 or more, got 0"),
     (partial(ClipSpec, period=0), "period must be 1 or more, got 0"),
     (partial(ClipSpec, size=-1), "size must be 1 or more, got -1"),

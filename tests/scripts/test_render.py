@@ -108,8 +108,7 @@ def test_cells_without_runs_are_listed_with_the_reason():
     ]
     of_tasks = missing_lines(load_experiment("table2"), pd.DataFrame([], columns=["dataset", "method"]), "cpu")
     assert (
-        of_tasks[-1]
-        == "PASCAL3D, our rendering: not run yet; a run without mixing takes about 45 minutes on a CPU core"
+        of_tasks[-1] == "PASCAL3D, our rendering: not run yet; a run without mixing takes about 8 minutes on a CPU core"
     )
 
 

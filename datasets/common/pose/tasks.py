@@ -16,6 +16,7 @@ from datasets.common.pose.views import Views
 
 SHOTS = 15  # support and query views of a task; paper tab:hyperpara_meta
 SIDE = 128  # pixels of a view
+SIDES = (SIDE, 64, 32, 16)
 SCALE = 10.0  # labels are 10 x azimuth; paper
 TWIN_OBJECTS, TWIN_VIEWS, TWIN_TASKS = (4, 3), 2 * SHOTS + 2, (2, 2, 2)
 
@@ -34,6 +35,7 @@ class TaskDataset(Dataset):
         val_tasks: tasks that choose the checkpoint.
         test_tasks: tasks that are reported.
         val_objects: training objects kept for validation; 0 validates on the training objects.
+        side: pixels of a view, 128 or a half, a quarter or an eighth: means over squares, rounded.
         split_seed: of the objects' split, where it is ours to draw.
         task_seed: of the test tasks.
         synthetic: use the twin: small images of few objects, few tasks.
@@ -53,6 +55,7 @@ class TaskDataset(Dataset):
         test_tasks: int = 6000,
         *,
         val_objects: int = 0,
+        side: int = SIDE,
         split_seed: int = 1,
         task_seed: int = 0,
         synthetic: bool = False,
@@ -64,6 +67,9 @@ class TaskDataset(Dataset):
         for name, value in (("val_objects", val_objects), ("split_seed", split_seed), ("task_seed", task_seed)):
             if value < 0:
                 raise InputError(f"{name} must be 0 or more, got {value!r}")
+        if side not in SIDES:
+            raise InputError(f"side must be one of {', '.join(map(str, SIDES))}, got {side!r}")
+        self.side = side
         self.n_tasks = TWIN_TASKS if synthetic else (train_tasks, val_tasks, test_tasks)
         self.val_objects, self.split_seed, self.task_seed = val_objects, split_seed, task_seed
 
@@ -77,7 +83,7 @@ class TaskDataset(Dataset):
 
     def load(self, seed: int) -> RegressionData:
         """Read the views and draw the tasks."""
-        train, test = self.objects()
+        train, test = (views.shrunk(self.side) for views in self.objects())
         checksums = {} if self.synthetic else {**dict(_sources(train)), **dict(_sources(test))}
         if self.val_objects >= len(train.names):
             raise InputError(

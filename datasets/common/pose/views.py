@@ -55,6 +55,15 @@ class Views:
         """Return the views of the objects `(n,)` int64."""
         return Views(self.x[objects], self.y[objects], tuple(self.names[k] for k in objects), self.about)
 
+    def shrunk(self, side: int) -> Views:
+        """Return the views at `side` pixels, a divisor of theirs, as means over squares; smaller ones as they are."""
+        blocks = self.x.shape[2] // side
+        if blocks < 2:
+            return self
+        shape = (*self.x.shape[:2], side, blocks, side, blocks)
+        x = np.stack([views.mean(axis=(2, 4)).round().astype(np.uint8) for views in self.x.reshape(shape)])
+        return Views(x, self.y, self.names, self.about)
+
 
 def write_views(
     path: Path, images: Iterable[np.ndarray], y: np.ndarray, names: Sequence[str], about: Mapping[str, object]

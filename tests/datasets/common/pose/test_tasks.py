@@ -105,6 +105,32 @@ def test_validation_objects_can_be_kept_from_training() -> None:
         Small(val_objects=4).load(0)
 
 
+def test_views_shrink_to_means_over_squares() -> None:
+    pool = views(2, seed=1)
+    side = pool.x.shape[2] // 2
+    found = pool.shrunk(side)
+    assert (found.x.dtype, found.x.shape) == (np.uint8, (*pool.x.shape[:2], side, side))
+    corners = [pool.x[..., a::2, b::2].astype(int) for a in (0, 1) for b in (0, 1)]
+    assert (np.abs(found.x - sum(corners) / 4) <= 0.5).all()
+    assert (found.y is pool.y, found.names) == (True, pool.names)
+    assert pool.shrunk(side * 2) is pool.shrunk(side * 4) is pool
+
+
+class Wide(Pascal1D):
+    """The same classes over views of the released size."""
+
+    def views(self) -> tuple[Views, Views]:
+        pool = synthetic_views(3, np.random.default_rng(0), 128)
+        return pool.select(np.arange(2)), pool.select(np.arange(2, 3))
+
+
+def test_tasks_show_their_views_at_the_side_asked_for() -> None:
+    whole, half = Wide(5, 5, 5).load(0), Wide(5, 5, 5, side=64).load(0)
+    assert (whole.test.x.shape, half.test.x.shape) == ((5, 1, 128, 128), (5, 1, 64, 64))
+    assert torch.equal(whole.test.y, half.test.y)
+    assert np.array_equal(whole.train.x.views, half.train.x.views)
+
+
 def test_the_interval_shrinks_with_the_root_of_the_number_of_tasks() -> None:
     torch.manual_seed(0)
     f, y = torch.randn(10000, SHOTS), torch.zeros(10000, SHOTS)

@@ -282,7 +282,7 @@ def test_preset_cpu_tries_the_grid_alone_and_leaves_its_record(
     )
     tried = [one["options"] for one in record["trials"]]
     assert tried[0] == {}
-    assert sorted(one["method.bandwidth"] for one in tried[1:]) == [0.1, 0.3, 2.0, 5.0]
+    assert sorted(one["method.bandwidth"] for one in tried[1:]) == [0.1, 0.3, 1.0, 5.0]
     assert "configs/dataset/pascal1d_rendered.yaml" in capsys.readouterr().out
 
 

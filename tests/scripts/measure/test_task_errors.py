@@ -160,7 +160,7 @@ def test_the_table_has_both_intervals(tmp_path: Path, monkeypatch: pytest.Monkey
     assert list(texts) == ["tables/table2_paired_pascal1d_rendered_cpu.md"]
     (text,) = texts.values()
     assert text == table(read_csv(folder / "pascal1d_rendered_cpu.csv"), "pascal1d_rendered", "cpu")
-    assert "PASCAL3D, our rendering, preset cpu (decoder width 16" in text
+    assert "PASCAL3D, our rendering, preset cpu (64 x 64 pixels, decoder width 16" in text
     assert "4 test tasks of 2 objects" in text
     # Differences -1, -1, 0, 0. Objects: sums about the mean -1, 1, so sqrt(2 * 2) / 4 = 0.5 and t(0.975, 1) = 12.7062.
     # Tasks: s = 1 / sqrt(3), so a standard error of 0.288675 and t(0.975, 3) = 3.182446.

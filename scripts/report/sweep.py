@@ -152,11 +152,11 @@ def sweeps(experiment: Experiment, reports: Sequence[Report], preset: str) -> li
         swept = points([r for r in mine if _but(option, r["options"]) in ({}, shared)], option, metric)
         if len(swept) < 2:
             continue
-        lines = {}
+        lines, seeds = {}, {seed for point in swept for seed in point.scores}  # others' means are of the same seeds
         for other in experiment.methods_for(dataset, [m for m in experiment.methods if m != method]):
             where = (experiment.recorded_under(other, dataset), other)
             runs = [r for r in here if (r["experiment"], r["method"]) == where and r["options"] in ({}, shared)]
-            if runs:
+            if runs := [r for r in runs if r["seed"] in seeds]:
                 lines[other] = scores_by_seed(runs, metric)
         own = part_file("dataset", dataset)["presets"].get(preset, {}).get(option.rpartition(".")[2])
         found.append(Sweep(names.dataset_title(dataset), option, metric, swept, lines, own))

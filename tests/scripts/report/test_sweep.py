@@ -63,7 +63,7 @@ def test_runs_are_grouped_by_value_and_lines_come_from_their_table() -> None:
     found = sweep()
     assert [p.value for p in found.points] == [0.01, 1.75, 5.0, 1000.0]
     assert [p.scores for p in found.points][:2] == [{0: 1.0, 1: 2.0, 2: 3.0}, {0: 2.0, 1: 3.0, 2: 4.0}]
-    assert found.lines == {"erm": {0: 1.5, 1: 2.0, 2: 2.5, 3: 9.0}, "manifold_mixup": {0: 1.0, 2: 3.0}}
+    assert found.lines == {"erm": {0: 1.5, 1: 2.0, 2: 2.5}, "manifold_mixup": {0: 1.0, 2: 3.0}}  # seed 3 is in no point
     assert found.published == 1.75
     assert [p.fraction for p in found.points] == [0.001, 0.25, 0.5, 1.0]
     assert sweeps(BANDWIDTH, reports(), "released") == []  # one value is no sweep
@@ -85,7 +85,7 @@ def test_the_panel_shows_means_t_bands_lines_and_verdicts() -> None:
     assert (shows.scores[2].low, shows.scores[2].high) == (2.0, 2.0)  # one seed has no interval
     mixup = shows.lines["manifold_mixup"]
     assert (mixup.mean, mixup.low) == pytest.approx((2.0, 2 - T2 * math.sqrt(2) / math.sqrt(2)), rel=1e-9)
-    assert shows.lines["erm"].mean == pytest.approx(3.75)
+    assert shows.lines["erm"].mean == pytest.approx(2.0)
     assert shows.fractions == [0.001, 0.25, 0.5, 1.0]
     middles = [math.sqrt(0.01 * 1.75), math.sqrt(5.0 * 1000.0)]
     assert shows.bands == [
@@ -110,7 +110,7 @@ def test_the_figure_draws_what_its_panel_says() -> None:
     assert axis.get_xscale() == "log"
     drawn = {line.get_linestyle(): list(line.get_ydata()) for line in axis.lines}
     assert drawn["-"] == pytest.approx([2.0, 3.0, 2.0, 5.0])
-    assert [float(line.get_ydata()[0]) for line in axis.lines if line.get_linestyle() == "--"] == [3.75, 2.0]
+    assert [float(line.get_ydata()[0]) for line in axis.lines if line.get_linestyle() == "--"] == [2.0, 2.0]
     assert list(partners.lines[0].get_ydata()) == [0.001, 0.25, 0.5, 1.0]
     legend = {text.get_text() for text in figure.legends[0].get_texts()}
     assert legend == {*VERDICTS.values(), "effective partners", "ERM", "Manifold Mixup", "C-Mixup"}
@@ -132,7 +132,7 @@ def test_the_table_has_paired_differences_and_the_limits() -> None:
                             f"+0.000 [+{wide:.3f}, +{wide:.3f}]"]  # fmt: skip
     assert rows["**1.75**"][:5] == ["0.25", "local", "3", "3.000 ± 1.000", f"+1.000 [{1 - half:+.3f}, {1 + half:+.3f}]"]
     assert rows["5"] == ["0.5", "local", "1", "2.000", "—", "—"]
-    assert rows["ERM"] == ["", "", "4", "3.750 ± 3.524", "", ""]
+    assert rows["ERM"] == ["", "", "3", "2.000 ± 0.500", "", ""]
     assert "- NO2: not at hand" in text
     small, large = limit_lines(sweep())
     assert small == (f"Limit: the smallest bandwidth, 0.01 ({VERDICTS[0.01]}), minus ERM: "

@@ -34,6 +34,10 @@ class TrainSettings:
         label_scaling: "none", "centre", "standard" or "loss", see `cmixup.label_scaling.FORMS`. Scores, predictions and
             bandwidths are in the label's unit with each; the training loss is not.
         patience: a run ends after this many epochs without a better selection score; None trains all epochs.
+        select: which epoch's weights count: "best", the first with the best validation score, or "last".
+        domains_per_batch: batches hold as many rows of each of so many training domains (`order.domain_batches`), as
+            methods for several domains draw them; 0 draws rows whatever their domain. Methods for several domains have
+            an option of their own and ignore this one.
     """
 
     epochs: int
@@ -49,12 +53,22 @@ class TrainSettings:
     lr_decay_every: int = 1
     label_scaling: str = "none"
     patience: int | None = None
+    select: str = "best"
+    domains_per_batch: int = 0
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "eval_batch_size", "lr_decay_every"):
             check_count(name, getattr(self, name), 1, most=MOST)
         if self.patience is not None:
             check_count("patience", self.patience, 1, most=MOST)
+        check_choice("select", self.select, ("best", "last"))
+        if self.select == "last" and self.patience is not None:
+            raise InputError(f"patience must be null where select is 'last', got {self.patience!r}")
+        check_count("domains_per_batch", self.domains_per_batch)
+        if self.domains_per_batch and self.batch_size % self.domains_per_batch:
+            raise InputError(
+                f"batch_size must be a multiple of domains_per_batch = {self.domains_per_batch}, got {self.batch_size}"
+            )
         for split in self.track:
             check_choice("track", split, ("train", "test"))
         check_optimizer(self.optimizer, self.lr, self.weight_decay)

@@ -179,7 +179,8 @@ def _train_stack(
                 if name == "val":
                     state.note_predictions(epoch, len(losses), prediction)
                 scores[name] = training.score(name, prediction)
-            better = metric.better(scores["val"], state.best[state.going]) & state.open
+            better = metric.better(scores["val"], state.best[state.going]) | (settings.select == "last")
+            better &= state.open
             training.models.keep_best(better.to(device))
             curves = {f"{name}_{training.selection}": values for name, values in scores.items()}
             state.note_epoch(epoch, scores["val"], better, {"train_loss": losses.mean(dim=0), **curves})

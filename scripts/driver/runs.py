@@ -27,6 +27,7 @@ from cmixup.training.trainer import Run, RunResult
 
 REPORT, HISTORY, CONFIG = "report.json", "history.csv", "config.yaml"
 LONGEST_NAME = 120  # of a folder
+SELECTION_RULES = {"best": "best on val over epochs, first of ties", "last": "the last epoch"}  # by train.select
 MACHINE_KEYS = ("out", "weights", "resume")  # of a configuration: where a run is kept, how much of it, and from where
 LEARNED_NOTHING = "learned_nothing"  # a fact of such a run, 1; its report says it in words under the same name
 
@@ -155,7 +156,7 @@ def make_report(
         "verdict": words.get("verdict", ""),
         "learned_nothing": nothing,
         "selection": data.selection,
-        "selection_rule": "best on val over epochs, first of ties",
+        "selection_rule": SELECTION_RULES[config["train"].get("select", "best")],
         "best_epoch": result.best_epoch,
         "epochs": config["train"]["epochs"],
         "seconds": result.seconds,

@@ -39,7 +39,7 @@ KEYS = {
     "tables": "lite, all or names between commas; default lite with method=, else all",
     "conditions": "names of the rules; default random with method=, else all",
     "methods": "names of the rules; default all",
-    "rules": "protocol2 or sea_level of configs/study; default protocol2",
+    "rules": "protocol2, more_splits or sea_level of configs/study; default protocol2",
     "jobs": "processes at a time; default one a core",
     "minutes": "begin no cell after so long",
     "out": OUT,
@@ -73,7 +73,7 @@ def run(given: Words) -> list[str]:
     what, store = check_choice("what", given["what"], ACTIONS), given.out / "study"
     rules = load_rules(FOLDER / f"{given.get('rules', PROTOCOL2.stem)}.yaml")
     if not isinstance(rules, Protocol2):
-        raise InputError(f"rules must be protocol2 or sea_level, got {rules.name!r}: commit 983b86f1 trains those")
+        raise InputError(f"rules must be of protocol 2, got {rules.name!r}: commit 983b86f1 trains those")
     if what == "check" or (what == "publish" and "entry" in given):
         if "entry" not in given:
             raise InputError("entry must be given: entry=outputs/entries/mine-1a2b3c4d")

@@ -120,7 +120,7 @@ def probe(cells: Sequence[StudyCell], rules: Protocol2) -> float:
     short = [f"train.epochs={PROBE_EPOCHS}", "train.patience=null"]
 
     def timed(method: str) -> tuple[float, list[RunResult]]:
-        trials = rules.trials(method, 0)[rules.shared :]
+        trials = rules.trials(method, 0, cell.table.name)[rules.shared :]
         own = [(plan(compose_train(rules.command(cell, [*words, *short]))), Run(0, 0)) for words in trials]
         started = time.perf_counter()
         results = train_runs(own, load)

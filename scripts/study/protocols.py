@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cmixup.errors import InputError
+from cmixup.errors import InputError, check_choice
 from datasets.common.fetch import sha256_of
 from scripts.driver.compose import CONFIG_DIR, override, read_part
 from scripts.study.rules import Condition, Rules, Run, StudyCell, StudyTable, Tuning
@@ -57,6 +58,9 @@ class Protocol2(Rules):
         weights: sets of initial weights that the winner is trained with.
         ensemble: the `methods` that have more `weights` in some `settings`.
         equal: percent of ERM's error within which an effect makes no difference.
+        first_split: the number of the first split.
+        draws: what the draws of rates, decays and points depend on beside the split: "split", nothing, so that they are
+            the same on all tables, or "table".
     """
 
     lite: int
@@ -70,6 +74,8 @@ class Protocol2(Rules):
     weights: int
     ensemble: Mapping[str, Any]
     equal: float
+    first_split: int = 0
+    draws: str = "split"
     backbone: ClassVar[str] = "fcn3"  # of the networks; "" where there are none
 
     def lite_tables(self) -> list[str]:
@@ -81,21 +87,27 @@ class Protocol2(Rules):
         more = cell.method in self.ensemble["methods"] and cell.condition.name in self.ensemble["settings"]
         weights = self.ensemble["weights"] if more else self.weights
         found = []
-        for split in range(self.splits):
+        for split in self.split_numbers:
             first = WEIGHTS * split
             finals = [Run(split, first + number) for number in range(1, weights + 1)]
-            found.append(Tuning(Run(split, first), self.trials(cell.method, split), finals))
+            found.append(Tuning(Run(split, first), self.trials(cell.method, split, cell.table.name), finals))
         return found
 
-    def trials(self, method: str, split: int) -> list[list[str]]:
+    @property
+    def split_numbers(self) -> range:
+        """The numbers of the splits, which draw the rows of each."""
+        return range(self.first_split, self.first_split + self.splits)
+
+    def trials(self, method: str, split: int, table: str) -> list[list[str]]:
         """Return the words of the trials of a method on a split; the first `shared` of them are ERM's first."""
-        rng = np.random.default_rng([2, split])
+        key = [split, zlib.crc32(table.encode())] if self.draws == "table" else [split]
+        rng = np.random.default_rng([2, *key])
         low, high = np.log(self.rates)
         drawn = [
             (float(f"{np.exp(rng.uniform(low, high)):.3g}"), float(rng.choice(self.decays)))
             for _ in range(self.trials_each)
         ]
-        space, own = self.methods[method].get("space", {}), np.random.default_rng([3, split])
+        space, own = self.methods[method].get("space", {}), np.random.default_rng([3, *key])
         found = []
         for k, (rate, decay) in enumerate(drawn):
             words = [override("train.lr", rate), override("train.weight_decay", decay)]
@@ -139,7 +151,7 @@ class SeaLevel(Protocol2):
 
     def tunings(self, cell: StudyCell) -> list[Tuning]:
         """Return a fit for each split, under the seed of protocol 2's first initial weights."""
-        return [Tuning(Run(s, WEIGHTS * s), [], [Run(s, WEIGHTS * s + 1)]) for s in range(self.splits)]
+        return [Tuning(Run(s, WEIGHTS * s), [], [Run(s, WEIGHTS * s + 1)]) for s in self.split_numbers]
 
 
 def load_protocol1(path: Path = RULES) -> Protocol1:
@@ -178,6 +190,7 @@ def load_rules(path: Path) -> Rules:
         if wrong := [method for method in methods if method not in given["methods"]]:
             raise InputError(f"condition {name} of {path} has a method {wrong[0]!r} that the rules do not have")
         conditions.append(Condition(name, **{**about, "methods": tuple(methods)}))
+    check_choice(f"draws of {path}", given.get("draws", "split"), ("split", "table"))
     kind = {2: Protocol2, SEA_LEVEL.stem: SeaLevel}.get(given.get("protocol", 1), Protocol1)
     told = {field.name: given[field.name] for field in fields(kind) if field.name in given}
     made = {"name": path.stem, "tables": tables, "conditions": tuple(conditions)}

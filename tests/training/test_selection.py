@@ -18,6 +18,7 @@ from tests.helpers import assert_states_equal, composed, fitted, make_data, make
 @pytest.mark.parametrize("n_seeds", [1, 3])
 def test_the_last_epoch_counts_where_it_is_asked_for(n_seeds: int) -> None:
     """A rate so high that the best epoch is an early one: "last" gives the weights of a run that ends nowhere else."""
+
     def runs() -> list:
         return [make_run(composed("mixup"), seed) for seed in range(n_seeds)]
 

@@ -273,12 +273,14 @@ def test_wrong_names_are_refused(method: str, tables: str, message: str, rules: 
 
 def test_a_method_of_the_configurations_has_the_space_of_the_rules_or_its_own_grid(rules: Protocol2) -> None:
     own, _ = entry.entered(rules, "cmixup")
-    assert own.trials("cmixup", 0) == rules.trials("cmixup", 0)
+    assert own.trials("cmixup", 0, "t") == rules.trials("cmixup", 0, "t")
     more, name = entry.entered(rules, "local_mixup")  # whose grid is a union
-    assert more.trials(name, 0)[:2] == rules.trials("erm", 0)[:2]
+    assert more.trials(name, 0, "t")[:2] == rules.trials("erm", 0, "t")[:2]
     (cell,) = more.cells(["penguin_mass"], ["random"], [name])
     for split in range(2):
-        assert plan(compose_train(more.command(cell, more.trials(name, split)[2]))).config["method"]["name"] == name
+        assert (
+            plan(compose_train(more.command(cell, more.trials(name, split, "t")[2]))).config["method"]["name"] == name
+        )
     assert more.checksum == rules.checksum
 
 
@@ -291,7 +293,7 @@ def test_the_five_entries_can_be_tried(rules: Protocol2) -> None:
         assert len(path.read_text().splitlines()) <= 100
         more, name = entry.entered(rules, str(path))
         (cell,) = more.cells(["penguin_mass"], ["random"], [name])
-        method = plan(compose_train(more.command(cell, more.trials(name, 1)[2]))).make_method()
+        method = plan(compose_train(more.command(cell, more.trials(name, 1, "t")[2]))).make_method()
         assert isinstance(method, entry.Method)
 
 

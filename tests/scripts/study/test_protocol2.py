@@ -17,7 +17,7 @@ from scripts.records.scores import verify_scores
 from scripts.study import cell as cells
 from scripts.study import published
 from scripts.study.cell import train_cell
-from scripts.study.protocols import Protocol2, load_protocol2
+from scripts.study.protocols import FOLDER, Protocol2, load_protocol2, load_rules
 from scripts.study.rules import Run, StudyCell
 from scripts.study.score import balanced, rounded, scores
 
@@ -36,7 +36,7 @@ def drawn(words: list[str]) -> list[str]:
 @pytest.mark.parametrize("method", METHODS)
 def test_rates_and_decays_are_those_of_erm_and_the_first_trials_are_erms(method: str, rules: Protocol2) -> None:
     for split in range(rules.splits):
-        ours, erm = rules.trials(method, split), rules.trials("erm", split)
+        ours, erm = rules.trials(method, split, "t"), rules.trials("erm", split, "t")
         assert [drawn(words) for words in ours] == [drawn(words) for words in erm]
         assert ours[:2] == erm[:2]
         assert len(ours) == 8
@@ -44,7 +44,39 @@ def test_rates_and_decays_are_those_of_erm_and_the_first_trials_are_erms(method:
         rates = [float(drawn(words)[0].partition("=")[2]) for words in ours]
         assert min(rates) >= 0.0003
         assert max(rates) <= 0.01
-    assert rules.trials("erm", 0) != rules.trials("erm", 1)
+    assert rules.trials("erm", 0, "t") != rules.trials("erm", 1, "t")
+    assert rules.trials("cmixup", 0, "t") == rules.trials("cmixup", 0, "another table")
+
+
+@pytest.mark.parametrize("table", ["penguin_mass", "us_wages_1988"])
+def test_the_draws_are_those_of_the_published_trials(table: str, rules: Protocol2) -> None:
+    """On any table, so that a method which is tried tomorrow has the points of those that were tried before."""
+    published_cells = [r for r in published.read(rules) if r["table"] == table]
+    assert {record["method"] for record in published_cells} >= {"erm", "mixup", "cmixup", "regmixup", "resample"}
+    for record in published_cells:
+        for split in range(rules.splits):
+            words = [trial["options"] for trial in record["trials"] if trial["seed"] == 10 * split]
+            assert words == rules.trials(record["method"], split, "a table that nobody has seen")
+
+
+def test_new_rules_draw_for_each_table_and_go_on_with_the_splits(rules: Protocol2) -> None:
+    more = load_rules(FOLDER / "more_splits.yaml")
+    assert isinstance(more, Protocol2)
+    (cell,) = more.cells(["penguin_mass"], [], ["erm"])
+    tunings = more.tunings(cell)
+    assert [tuning.at for tuning in tunings] == [Run(s, 10 * s) for s in range(5, 25)]
+    assert [len(tuning.finals) for tuning in tunings] == [5] * 20
+    assert more.words(cell) == rules.words(cell)
+    for split in (5, 24):
+        one, other = (more.trials("cmixup", split, table) for table in ("penguin_mass", "us_wages_1988"))
+        assert all(a != b for a, b in zip(one, other, strict=True))
+        assert one == more.trials("cmixup", split, "penguin_mass")
+        assert one[:2] == more.trials("erm", split, "penguin_mass")[:2]
+        assert [drawn(words) for words in one] == [
+            drawn(words) for words in more.trials("mixup", split, "penguin_mass")
+        ]
+    points = [str(words[1:-2]) for t in rules.tables for words in more.trials("cmixup", 5, t.name)[2:]]
+    assert len(set(points)) > 28  # of 32: tables no longer share six
 
 
 def test_every_split_is_tuned_by_itself_and_ensembles_have_more_weights(rules: Protocol2) -> None:
@@ -75,7 +107,7 @@ def test_the_words_of_trials_plan_runs(method: str, condition: str, rules: Proto
             next(iter(rules.cells(["dutch_school_tests"], [condition], [method])))
         return
     (cell,) = rules.cells(["dutch_school_tests"], [condition], [method])
-    job = plan(compose_train([*rules.words(cell), *rules.trials(method, 3)[5]]))
+    job = plan(compose_train([*rules.words(cell), *rules.trials(method, 3, "t")[5]]))
     assert (job.settings.epochs, job.settings.patience) == (400, 40)
     assert job.dataset.group == ("schoolNR" if condition == "grouped" else "")
     assert ("schoolNR" in job.dataset.drop) == (condition != "grouped")

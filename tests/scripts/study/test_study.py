@@ -83,14 +83,16 @@ def test_other_rules_are_like_the_rules_but_for_what_they_say() -> None:
         "small_validation", rules.tables, rules.methods, rules.seeds
     )  # fmt: skip
     assert small.checksum.split()[1:] == rules.checksum.split()
-    with pytest.raises(InputError, match="must be one of protocol2, rules, sea_level, small_validation, got 'tables'"):
+    with pytest.raises(
+        InputError, match="must be one of more_splits, protocol2, rules, sea_level, small_validation, got 'tables'"
+    ):
         load_rules(FOLDER / "tables.yaml")
 
 
 def test_the_earlier_protocol_is_read_and_says_which_commit_trains_it(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["train", "rules=rules"])
-    said = "error: rules must be protocol2 or sea_level, got 'rules': commit 983b86f1 trains those\n"
+    said = "error: rules must be of protocol 2, got 'rules': commit 983b86f1 trains those\n"
     assert capsys.readouterr().err == said
     assert "983b86f1, which trains its cells" in (published.FOLDER / "protocol1.md").read_text()
 

@@ -16,7 +16,7 @@ from scripts.report.figures import legend_below, looks, subplots
 # Of verdicts, in their order; blue and orange for the blind to red.
 COLOURS = ("#0072B2", "#D55E00", "#222222", "#9a9a9a")
 MARKS = ("v", "^", "s", "o")
-OVERALL = "mean over tables"
+OVERALL, NEW = "mean over tables", "a new table"
 PERCENT = (-1000, -100, -10, -3, -1, 0, 1, 3, 10, 100, 1000)  # that an axis may name; those of 3 where it is short
 Rows = Mapping[str, tuple[Interval, str]]  # by table, with the verdict
 
@@ -39,14 +39,19 @@ def _draw_rows(axis: Any, rows: Rows, verdicts: Sequence[str], equal: float) -> 
     axis.axvspan(-equal, equal, color="0.9", linewidth=0, zorder=0)
     axis.axvline(0, color="0.5", linewidth=0.8, zorder=1)
     axis.grid(axis="x", alpha=0.25)
-    look = zip((*MARKS, "D"), (*COLOURS, "#7b3294"), strict=True)
-    looks_of, handles = dict(zip((*verdicts, OVERALL), look, strict=True)), dict[str, Any]()
+    look = zip((*MARKS, "D", "*"), (*COLOURS, "#7b3294", "#7b3294"), strict=True)
+    looks_of, handles = dict(zip((*verdicts, OVERALL, NEW), look, strict=True)), dict[str, Any]()
     for place, (table, (found, verdict)) in enumerate(rows.items()):
         mark, colour = looks_of[verdict]
         ends = [[found.mean - found.low], [found.high - found.mean]]
         handles[verdict] = axis.errorbar(found.mean, place, xerr=ends, fmt=mark, color=colour, markersize=4.5,
                                          linewidth=1.2, gid=table, label=verdict)  # fmt: skip
     return handles
+
+
+def _label(verdict: str, equal: float) -> str:
+    """Return how a legend names a verdict."""
+    return f"within {equal:g} %" if verdict == "within" else verdict
 
 
 def draw_forest(
@@ -84,28 +89,31 @@ def draw_forest(
     axes[0][0].set_yticks(range(len(order)), order, fontsize=8)
     axes[0][0].set_ylim(len(order) - 0.4, -0.6)
     figure.suptitle(title, fontsize=11)
-    legend_below(figure, {name: handles[name] for name in (*verdicts, OVERALL) if name in handles})
+    legend_below(figure, {_label(name, equal): handles[name] for name in (*verdicts, OVERALL) if name in handles})
     return figure
 
 
-def draw_ordered(rows: Rows, verdicts: Sequence[str], equal: float, title: str) -> Figure:
+def draw_ordered(rows: Rows, more: Mapping[str, Interval], verdicts: Sequence[str], equal: float, title: str) -> Figure:
     """Draw one method's change on every table, a row each from the lowest to the highest, to be read on a phone.
 
     Args:
         rows: changes in percent of the other's error, by table.
+        more: rows below: `OVERALL` and `NEW`.
         verdicts: all that there are, in the order of the legend.
         equal: the band of no difference, in percent.
         title: of the axis.
     """
-    figure, axes = subplots(1, 1, (4.9, 1.1 + 0.165 * len(rows)))
+    figure, axes = subplots(1, 1, (4.9, 1.1 + 0.165 * (len(rows) + len(more))))
     axis = axes[0][0]
     order = sorted(rows, key=lambda table: rows[table][0].mean)
-    handles = _draw_rows(axis, {table.replace("_", " "): rows[table] for table in order}, verdicts, equal)
-    percent_axis(axis.xaxis, [end for found, _ in rows.values() for end in (found.low, found.high)])
-    axis.set_yticks(range(len(order)), [table.replace("_", " ") for table in order], fontsize=9)
+    drawn = {table.replace("_", " "): rows[table] for table in order} | {k: (own, k) for k, own in more.items()}
+    handles = _draw_rows(axis, drawn, verdicts, equal)
+    percent_axis(axis.xaxis, [end for found, _ in drawn.values() for end in (found.low, found.high)])
+    order = list(drawn)
+    axis.set_yticks(range(len(order)), order, fontsize=9)
     axis.set_ylim(len(order) - 0.4, -0.6)
     axis.set_xlabel(title, fontsize=9)
-    legend_below(figure, {name: handles[name] for name in verdicts if name in handles})
+    legend_below(figure, {_label(name, equal): handles[name] for name in (*verdicts, *more) if name in handles})
     return figure
 
 

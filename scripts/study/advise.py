@@ -5,16 +5,14 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-import numpy as np
-
 from cmixup.errors import InputError
 from scripts.driver.compose import compose_train, override
 from scripts.driver.job import plan
-from scripts.records.tables import interval_text
 from scripts.study.evidence import settings
-from scripts.study.front import lead
+from scripts.study.front import ENSEMBLE, METHOD, lead
+from scripts.study.front import expected as expected_of
 from scripts.study.protocols import load_protocol1, load_protocol2
-from scripts.study.verdicts import EQUAL, GAINS, LOSES, UNTOLD, counts, over_tables
+from scripts.study.verdicts import EQUAL, GAINS, LOSES, UNTOLD, Effect, direction_text, mean_text
 
 
 def advise(table: str, target: str, options: Sequence[str] = ()) -> str:
@@ -41,31 +39,43 @@ python -m scripts.tune {given} method=erm,cmixup preset=default"""
 
 
 def expected() -> str:
-    """Return the sentences on C-Mixup against ERM over tables with all of their rows, split at random.
+    """Return the sentences on C-Mixup, and on an ensemble, over tables with all of their rows, split at random.
 
-    They are of protocol 2 once this setting of it is whole, until then of protocol 1, by the same tests.
+    They are of protocol 2 once this setting of it is whole, until then of protocol 1, by the same model.
 
     Raises:
         InputError: fewer than two tables are published.
     """
     rules, earlier = load_protocol2(), load_protocol1()
     setting = (found := settings())[-1]
-    each = lead(found).changes("cmixup")
-    values, n = [change.interval.mean for change in each.values()], len(each)
-    if n < 2:
+    own = lead(found).effect(METHOD, rules)
+    if own is None or len(own.means) < 2:
         raise InputError("results/runs/study must hold ERM and C-Mixup on two tables or more; it does not")
-    told = counts(each, rules.level, rules.equal)
     how = (
         f"each of {rules.splits} splits tuned by itself"
         if setting.whole
         else f"tuned once for {earlier.seeds} splits (the study's earlier protocol; of the present one "
         f"{len(setting.tables)} of {setting.of} tables are trained)"
     )
+    told, size, ensemble = own.counts(), f"{rules.equal:g} %", setting.effect(ENSEMBLE, rules)
+    lines = [
+        f"On {len(own.means)} real tables, {how}, by a model of all tables (results/study/when.md):",
+        f"C-Mixup's test error minus ERM's, in % of ERM's: mean {mean_text(own)}; {direction_text(own)}.",
+        (
+            f"It gains {size} or more on {told[GAINS]} tables, loses as much on {told[LOSES]}, lies within on "
+            f"{told[EQUAL]}, and on {told[UNTOLD]} that cannot be told."
+        ),
+        advice(own, size),
+    ]
+    if ensemble:
+        lines += [f"Five averaged networks of ERM: mean {mean_text(ensemble)}; {direction_text(ensemble)}.",
+                  advice(ensemble, size)]  # fmt: skip
+    return "\n".join(lines)
+
+
+def advice(own: Effect, size: str) -> str:
+    """Return what to expect on a table that nobody has seen."""
+    new = own.of_new
     return (
-        f"On {n} real tables, {how}: C-Mixup gained on {told[GAINS]}, lost on {told[LOSES]}, made no difference of "
-        f"{rules.equal:g} % on {told[EQUAL]}, and on {told[UNTOLD]} it cannot be told (t tests that allow for the "
-        "overlap of splits, Holm's correction over tables).\nIts test error minus ERM's, in % of ERM's: mean over "
-        f"tables {interval_text(over_tables(each), 1)}, standard deviation {np.std(values, ddof=1):.1f}.\n"
-        f"On a table not yet seen expect between {min(values):+.1f} and {max(values):+.1f} %, the ends of what was "
-        f"seen: one drawn as those were falls between them in {n - 1} of {n + 1} cases."
+        f"{expected_of(own, size)} Its effect lies between {new.low:+.1f} and {new.high:+.1f} % with probability 0.95."
     )

@@ -12,7 +12,7 @@ from scripts.study.evidence import Record, Setting
 from scripts.study.protocols import Protocol2
 from scripts.study.published import read
 from scripts.study.rules import BASE
-from scripts.study.verdicts import VERDICTS, counts, over_tables, verdict
+from scripts.study.verdicts import EQUAL, VERDICTS, verdict
 
 NAME = "random"  # the setting in which methods are tried first, on the lite tables
 NONE = "None is published yet."
@@ -39,12 +39,15 @@ def table(records: Sequence[Record], rules: Protocol2) -> str:
     """Return a row for each entry: on how many lite tables it gains and so on, the mean change and the file."""
     body = []
     for setting in entries_of(records, rules):
-        (name,), each = setting.methods, setting.changes(setting.methods[0])
+        (name,), own = setting.methods, setting.effect(setting.methods[0], rules)
+        assert own is not None
         (entry,) = {record.get("entry", {}).get("file", "") for record in setting.records if record["method"] == name}
         file = f"[{entry}](../../examples/entries/{entry})" if entry else f"`method={name}`"
-        told = map(str, counts(each, rules.level, rules.equal).values())
-        body.append([name, f"{len(setting.tables)} of {setting.of}", *told, interval_text(over_tables(each), 1), file])
-    head = ["entry", "tables", *VERDICTS, "mean over tables, %", "file"]
+        told = map(str, own.counts().values())
+        means = [interval_text(own.overall, 1), interval_text(own.plain, 1)]
+        body.append([name, f"{len(setting.tables)} of {setting.of}", *told, *means, file])
+    names = [f"within {rules.equal:g} %" if kind == EQUAL else kind for kind in VERDICTS]
+    head = ["entry", "tables", *names, "mean effect, %", "each table alike, %", "file"]
     return "\n".join(markdown_rows(head, body)) if body else NONE
 
 

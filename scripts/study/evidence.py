@@ -20,9 +20,10 @@ from scripts.study.protocols import SEA_LEVEL, WEIGHTS, Protocol2, load_protocol
 from scripts.study.published import experiment_of, read
 from scripts.study.rules import BASE, Condition
 from scripts.study.score import scores
-from scripts.study.verdicts import OVERLAP, Change, Errors, changes, errors_of, is_erm
+from scripts.study.verdicts import OVERLAP, Effect, Errors, effect, errors_of, is_erm
 
 Record = Mapping[str, Any]
+AGAIN = "ERM, other weights"
 #: Whose predictions are averaged: methods, and the numbers of their initial weights. No number is there twice: where
 #: tuning chose ERM for C-Mixup, runs of the same number are the same run.
 ENSEMBLES: Mapping[str, Mapping[str, tuple[int, ...]]] = {
@@ -76,6 +77,15 @@ class Setting:
         return f"{self.of} tables" if self.whole else f"{len(self.tables)} of {self.of} tables so far"
 
     @property
+    def heading(self) -> str:
+        """The heading of its part of a page."""
+        return f"{self.title} ({self.progress})"
+
+    def has(self, method: str) -> bool:
+        """Return whether there is a network, model or ensemble of a name."""
+        return any(record["method"] == method for record in (*self.records, *self.others))
+
+    @property
     def methods(self) -> list[str]:
         """The methods of networks beside ERM."""
         return [method for method in self.condition.methods if method != BASE]
@@ -84,15 +94,27 @@ class Setting:
         """Return the errors of all that is there; see `errors_of`."""
         return errors_of([*self.records, *self.others], self.condition.name, score)
 
-    def changes(
-        self, method: str, score: str = "test", base: str = BASE, overlap: float = OVERLAP
-    ) -> dict[str, Change]:
-        """Return what a method changes on every table against `base`, in percent of its error; see `changes`."""
-        errors = {
-            table: {name: each[key] for name, key in ((BASE, base), (method, method)) if key in each}
-            for table, each in self.errors(score).items()
-        }
-        return changes(errors, method, overlap)
+    def effect(
+        self, method: str, rules: Protocol2, score: str = "test", base: str = BASE, overlap: float = OVERLAP
+    ) -> Effect | None:
+        """Return what a method changes against `base`; see `scripts.study.verdicts.effect`."""
+        return effect(self.errors(score), method, rules.level, rules.equal, base=base, overlap=overlap)
+
+    def against_itself(self, rules: Protocol2) -> Effect | None:
+        """Return what ERM changes against ERM: the next two sets of initial weights, or the second against the first.
+
+        It is the negative control: no table may gain or lose.
+        """
+        errors: dict[str, dict[str, dict[int, float]]] = {}
+        for record in (r for r in self.records if r["method"] == BASE):
+            rows: dict[int, list[float]] = {}
+            for row in sorted(record["seeds"], key=lambda row: row["seed"]):
+                rows.setdefault(row["split"], []).append(row["test"])
+            for split, own in rows.items():
+                pair = (own[:2], own[2:4]) if len(own) > 3 else (own[:1], own[1:2])
+                for name, values in zip((BASE, AGAIN), pair, strict=True):
+                    errors.setdefault(record["table"], {}).setdefault(name, {})[split] = float(np.mean(values))
+        return effect(errors, AGAIN, rules.level, rules.equal)
 
 
 def settings(store: Path = RESULTS) -> list[Setting]:
@@ -121,7 +143,7 @@ def ensembles(records: Sequence[Record], rules: Protocol2, store: Path = RESULTS
         kept = read_cells(predictions_file(store, names[BASE]), {cell_name(each) for each in names.values()})
         for name, members in ENSEMBLES.items():
             rows = []
-            for split in range(rules.splits):
+            for split in rules.split_numbers:
                 runs = [
                     kept.get(cell_name(names[method]), {}).get(WEIGHTS * split + number)
                     for method, numbers in members.items()

@@ -10,10 +10,9 @@ from scripts.records.tables import interval_text
 from scripts.study.evidence import Record, Setting
 from scripts.study.protocols import Protocol2
 from scripts.study.rules import BASE
-from scripts.study.verdicts import GAINS, LOSES, OVERLAP, VERDICTS, chosen_erm, counts, over_tables, sign_text
+from scripts.study.verdicts import EQUAL, GAINS, LOSES, OVERLAP, UNTOLD, VERDICTS, chosen_erm, sign_text
 
 NOTHING = "nothing is trained yet"
-SEEN = (1, 5)  # percent of ERM's error
 
 
 def came_out(found: Sequence[Setting], rules: Protocol2, title: Callable[[str], str]) -> dict[str, str]:
@@ -33,8 +32,8 @@ def came_out(found: Sequence[Setting], rules: Protocol2, title: Callable[[str], 
         "small": lambda: "; ".join(said(by_name[n], rules) for n in ("rows100", "rows100_noise")),
         "overlap": lambda: overlap(found, rules), "power": lambda: power(found, rules),
         "grouped": lambda: said(by_name["grouped"], rules), "random": lambda: said(by_name["random"], rules),
-        "sea": lambda: beside(by_name["random"], ("catboost", BASE), title),
-        "together": lambda: beside(by_name["random"], pair, title),
+        "sea": lambda: beside(by_name["random"], ("catboost", BASE), rules, title),
+        "together": lambda: beside(by_name["random"], pair, rules, title),
         "balanced": lambda: said(by_name["rows100_noise"], rules, "test_balanced"),
         "processors": lambda: processors(records),
     }  # fmt: skip
@@ -93,45 +92,44 @@ def said(setting: Setting, rules: Protocol2, score: str = "test") -> str:
     """Return the four verdicts over all methods of a setting, in words."""
     total = dict.fromkeys(VERDICTS, 0)
     for method in setting.methods:
-        for kind, n in counts(setting.changes(method, score), rules.level, rules.equal).items():
+        for kind, n in (own.counts() if (own := setting.effect(method, rules, score)) else total).items():
             total[kind] += n
     if not setting.tables:
         return f"{setting.title}: {NOTHING}"
-    lines = ", ".join(f"{kind} {n}" for kind, n in total.items())
+    names = {EQUAL: f"within {rules.equal:g} %"}
+    lines = ", ".join(f"{names.get(kind, kind)} {n}" for kind, n in total.items())
     return f"{setting.title} ({setting.progress}, pairs of a method and a table): {lines}"
 
 
 def overlap(found: Sequence[Setting], rules: Protocol2) -> str:
-    """Return how many gains and losses the correction for overlapping splits leaves."""
+    """Return how many gains and losses there are, and how many if splits were taken as independent."""
     totals = []
     for each in (OVERLAP, 0.0):
-        told = [counts(s.changes(m, overlap=each), rules.level, rules.equal) for s in found for m in s.methods]
+        told = [own.counts() for s in found for m in s.methods if (own := s.effect(m, rules, overlap=each))]
         totals += [sum(one[kind] for one in told) for kind in (GAINS, LOSES)]
-    return "{} gains and {} losses; without the correction {} and {}".format(*totals)
+    return "{} gains and {} losses; {} and {} if splits were independent".format(*totals)
 
 
 def power(found: Sequence[Setting], rules: Protocol2) -> str:
-    """Return which effects could have been seen, and of how many pairs no difference is shown."""
-    every = [change for s in found for m in s.methods for change in s.changes(m).values()]
-    seen = [sum(change.detectable <= size for change in every) for size in SEEN]
-    equal = sum(change.equivalence(rules.equal) < rules.level for change in every)
-    sizes = " and ".join(f"one of {size} % in {n}" for size, n in zip(SEEN, seen, strict=True))
+    """Return of how many pairs the model says that the effect lies within the size that counts."""
+    told = [own.counts() for s in found for m in s.methods if (own := s.effect(m, rules))]
+    total = {kind: sum(one[kind] for one in told) for kind in VERDICTS}
     return (
-        f"of {len(every)} pairs of a method and a table an effect could have been seen, before Holm's correction, "
-        f"{sizes}; no difference of {rules.equal:g} % is shown in {equal}"
+        f"of {sum(total.values())} pairs of a method and a table the effect lies within {rules.equal:g} % on "
+        f"{total[EQUAL]}, and cannot be told on {total[UNTOLD]}"
     )
 
 
-def beside(setting: Setting, names: tuple[str, str], title: Callable[[str], str]) -> str:
+def beside(setting: Setting, names: tuple[str, str], rules: Protocol2, title: Callable[[str], str]) -> str:
     """Return what the first of two things changes against the second, over tables."""
     one, other = names
-    each = setting.changes(one, base=other)
-    if len(each) < 2:
+    own = setting.effect(one, rules, base=other)
+    if own is None or len(own.means) < 2:
         return f"{setting.title}: {NOTHING}"
-    median = np.median([change.interval.mean for change in each.values()])
+    median = np.median(list(own.means.values()))
     return (
         f"{setting.title} ({setting.progress}): {title(one)} against {title(other)} "
-        f"{interval_text(over_tables(each), 1)} %, median {median:+.1f}, below 0 on {sign_text(each)}"
+        f"{interval_text(own.overall, 1)} %, median {median:+.1f}, below 0 on {sign_text(own.means)}"
     )
 
 

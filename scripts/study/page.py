@@ -10,15 +10,17 @@ from matplotlib.figure import Figure
 
 from scripts.claims.check import joined
 from scripts.claims.prose import splice
-from scripts.records import names
 from scripts.records.stats import Interval
 from scripts.records.tables import interval_text, markdown_rows
 from scripts.report.effect_figures import draw_costs, draw_forest, draw_wins
 from scripts.study import entries, front
+from scripts.study.checks import calibration, controls, traits
 from scripts.study.evidence import ENSEMBLES, Setting, seconds, settings
+from scripts.study.front import ENSEMBLE, METHOD
 from scripts.study.objections import came_out
 from scripts.study.protocols import COMMITS, SEA_LEVEL, SMALL, Protocol2, load_protocol1, load_protocol2, load_rules
 from scripts.study.published import FOLDER, read
+from scripts.study.rows import TITLES, four, head, row, title
 from scripts.study.rules import BASE, Rules
 from scripts.study.verdicts import (
     EQUAL,
@@ -26,28 +28,24 @@ from scripts.study.verdicts import (
     LOSES,
     UNTOLD,
     VERDICTS,
-    Change,
     against_erm,
-    changes,
+    chance,
     chosen_erm,
-    counts,
     critical_difference,
+    differences,
+    direction_text,
+    effect,
     errors_of,
     friedman,
     mean_ranks,
-    over_tables,
+    mean_text,
     sign_text,
     win_rates,
 )
 
 CONTROL = "resample"  # which mixes nothing
-TITLES = {
-    "ridge": "ridge", "hist_gradient_boosting": "HistGradientBoosting", "lightgbm": "LightGBM", "catboost": "CatBoost",
-}  # fmt: skip
 OTHERS = {"test_balanced": "label-balanced", "test_worst": "worst group"}
-ROW = (*VERDICTS, "mean over tables, %", "below 0 (sign test)")
 FEWEST = 2  # tables that a picture or a mean over tables needs
-NAMED = 6  # gains or losses that are named one by one
 
 
 def texts() -> dict[str, str]:
@@ -81,8 +79,8 @@ def figures() -> dict[str, Figure]:
         forest_name(setting): forest(setting, rules) for setting in found
     }
     if found:
-        made |= {"wins.png": draw_wins({heading(s): wins(s) for s in found}),
-                 "cost.png": draw_costs({heading(s): costs(s, rules) for s in found}, title(BASE))}  # fmt: skip
+        made |= {"wins.png": draw_wins({s.heading: wins(s) for s in found}),
+                 "cost.png": draw_costs({s.heading: costs(s, rules) for s in found}, title(BASE))}  # fmt: skip
     return {f"study/{name}": figure for name, figure in made.items()}
 
 
@@ -91,56 +89,49 @@ def drawable(found: Sequence[Setting]) -> list[Setting]:
     return [setting for setting in found if len(setting.tables) >= FEWEST]
 
 
-def title(method: str) -> str:
-    """Return how the page of protocol 2 calls a method, a model or an ensemble."""
-    return TITLES.get(method) or (method if method in ENSEMBLES else names.method_title(method))
-
-
-def heading(setting: Setting) -> str:
-    """Return the heading of a setting, which says how many of its tables there are."""
-    return f"{setting.title} ({setting.progress})"
-
-
 def forest_name(setting: Setting) -> str:
     """Return the file of a setting's forest plot."""
     return f"forest_{setting.condition.name}.png"
 
 
 def verdict(found: Sequence[Setting], rules: Protocol2) -> str:
-    """Return what came of mixing in the settings of which all tables are there: a plain sentence, then the counts."""
-    said, whole = [], [setting for setting in found if setting.whole]
-    each = {(s.title, m, t): c for s in whole for m in mixing(rules) for t, c in s.changes(m).items()}
-    told = {key: change.verdict(rules.level, rules.equal) for key, change in each.items()}
-    having = {kind: [key for key, own in told.items() if own == kind] for kind in VERDICTS}
-    if whole:
-        falls, rises = (len({table for *_, table in having[kind]}) or "none" for kind in (GAINS, LOSES))
-        equal, untold = (len(having[kind]) or "none" for kind in (EQUAL, UNTOLD))
-        part = f"In the {len(whole)} of {len(found)} settings whose tables are all trained, mixing"
-        tables, methods = {table for *_, table in told}, joined([title(method) for method in mixing(rules)])
+    """Return what mixing and an ensemble change, by one rule: a sentence each, then the counts over all settings."""
+    said = [headline(setting, METHOD, rules) for setting in found[-1:] if setting.whole]
+    said += [headline(setting, ENSEMBLE, rules) for setting in found[-1:] if setting.whole and setting.has(ENSEMBLE)]
+    whole = [setting for setting in found if setting.whole]
+    each = [own for s in whole for m in mixing(rules) if (own := s.effect(m, rules))]
+    if each:
+        total = {kind: sum(own.counts()[kind] for own in each) for kind in VERDICTS}
+        methods = joined([title(method) for method in mixing(rules)])
         said.append(
-            f"**{'Mixing' if len(whole) == len(found) else part} is shown to lower the test error on {falls} of "
-            f"{len(tables)} real tables, and to raise it on {rises}.** That is said of {methods} in these settings "
-            f"({'; '.join(s.title for s in whole)}). For {equal} of {len(told)} pairs of a method and a table a "
-            f"difference of {rules.equal:g} % or more is ruled out, and for {untold} the runs cannot tell."
+            f"Over {len(whole)} settings ({'; '.join(s.title for s in whole)}) and {methods}, "
+            f"{sum(total.values())} pairs of a method and a table: a gain of {rules.equal:g} % or more on "
+            f"{total[GAINS] or 'none'}, a loss on {total[LOSES] or 'none'}, within {rules.equal:g} % on "
+            f"{total[EQUAL] or 'none'}; {total[UNTOLD] or 'none'} cannot be told."
         )
-    for kind in (GAINS, LOSES):
-        if 0 < len(having[kind]) <= NAMED:
-            named = [f"{title(m)} on {t} by {each[s, m, t].interval.mean:+.1f} % ({s})" for s, m, t in having[kind]]
-            said.append(f"What {kind}: {joined(named)}.")
-    if missing := [heading(setting) for setting in found if not setting.whole]:
-        said.append(f"Without a verdict, as not all tables are trained: {'; '.join(missing)}.")
+    if missing := [setting.heading for setting in found if not setting.whole]:
+        said.append(f"Not all tables are trained: {'; '.join(missing)}.")
     return " ".join(said)
+
+
+def headline(setting: Setting, method: str, rules: Protocol2) -> str:
+    """Return the mean effect of a method with its interval and what to expect of a new table, in two sentences."""
+    own = setting.effect(method, rules)
+    assert own is not None
+    new = own.posterior.new.chances
+    who = "Five averaged networks of ERM" if method == ENSEMBLE else title(method)
+    verb = "change" if method == ENSEMBLE else "changes"
+    return (
+        f"**{who} {verb} the error by {mean_text(own)} % in the mean of {len(own.means)} tables; "
+        f"{direction_text(own)}.** A new table gains {rules.equal:g} % or more with probability {chance(new.gain)} and "
+        f"loses as much with {chance(new.loss)}."
+    )
 
 
 def mixing(rules: Protocol2) -> list[str]:
     """Return the methods of the rules that mix."""
     common = [set(condition.methods) for condition in rules.conditions]
     return [m for m in rules.methods if m not in (BASE, CONTROL) and all(m in each for each in common)]
-
-
-def four(each: Mapping[str, Change], rules: Protocol2) -> str:
-    """Return the four counts between strokes; a dash where there is nothing."""
-    return " / ".join(map(str, counts(each, rules.level, rules.equal).values())) if each else "—"
 
 
 def parts(found: Sequence[Setting], rules: Protocol2) -> dict[str, str]:
@@ -151,7 +142,9 @@ def parts(found: Sequence[Setting], rules: Protocol2) -> dict[str, str]:
         "verdict": verdict(found, rules), "tables": str(len(rules.tables)), "splits": str(rules.splits),
         "trials": str(rules.trials_each), "shared": str(rules.shared), "epochs": str(rules.epochs),
         "patience": str(rules.patience), "weights": str(rules.weights),
-        **dict.fromkeys(("equal", "equal_again"), f"{rules.equal:g}"), "level": f"{rules.level:g}",
+        **dict.fromkeys(("equal", "equal_again"), f"{rules.equal:g}"), "sure": f"{1 - rules.level:g}",
+        "controls": "\n".join(controls(seen, rules)), "calibration": "\n".join(calibration(seen)),
+        "traits": "\n".join(traits(seen, rules)),
         "settings": "\n\n".join(section(setting, rules) for setting in found),
         "pictures": "\n\n".join([f"![{what}]({name})" for name, what in
                                  (("wins.png", "win rates"), ("cost.png", "error against cost"))] if seen else []),
@@ -172,35 +165,25 @@ def origin(rules: Rules, records: Sequence[Mapping[str, Any]], prefix: str = "")
 
 def section(setting: Setting, rules: Protocol2) -> str:
     """Return the part of the page on one setting: a row a method, and the picture of every table."""
-    lines = [f"### {heading(setting)}"]
+    lines = [f"### {setting.heading}"]
     body = []
     for method in setting.methods if len(setting.tables) >= FEWEST else []:
-        each = setting.changes(method)
         erm, splits = chosen_erm(setting.records, setting.condition.name, method)
-        low, median, high = np.quantile([change.detectable for change in each.values()], [0.25, 0.5, 0.75])
-        tuned = [f"{erm} of {splits}", f"{median:.1f} ({low:.1f} to {high:.1f})"]
-        body.append([title(method), *row(each, rules), *tuned])
+        own = setting.effect(method, rules)
+        assert own is not None
+        body.append([title(method), *row(own), sign_text(own.means), f"{erm} of {splits}"])
     if body:
-        head = ["method", *ROW, "tuning chose ERM", "detectable, %"]
-        lines += ["", *markdown_rows(head, body), "", f"![{heading(setting)}]({forest_name(setting)})"]
+        heads = ["method", *head(rules), "below 0 (sign test)", "tuning chose ERM"]
+        lines += ["", *markdown_rows(heads, body), "", f"![{setting.heading}]({forest_name(setting)})"]
     return "\n".join(lines if body else [*lines, "", "These are too few tables for a row of counts and a picture."])
-
-
-def row(each: Mapping[str, Change], rules: Protocol2) -> list[str]:
-    """Return the four counts, the mean over tables, and on how many tables the effect is below 0."""
-    told = map(str, counts(each, rules.level, rules.equal).values())
-    return [*told, interval_text(over_tables(each), 1), sign_text(each)]
 
 
 def forest(setting: Setting, rules: Protocol2) -> Figure:
     """Draw every table and method of a setting."""
-    each = {method: setting.changes(method) for method in setting.methods}
-    rows = {
-        title(m): {t: (c.interval, c.verdict(rules.level, rules.equal)) for t, c in own.items()}
-        for m, own in each.items()
-    }
-    means = {title(m): whole for m, own in each.items() if (whole := over_tables(own))}
-    return draw_forest(rows, means, VERDICTS, rules.equal, f"{heading(setting)}: test error against ERM's, %")
+    each = {title(m): own for m in setting.methods if (own := setting.effect(m, rules))}
+    rows = {name: own.tables for name, own in each.items()}
+    means = {name: own.overall for name, own in each.items()}
+    return draw_forest(rows, means, VERDICTS, rules.equal, f"{setting.heading}: test error against ERM's, %")
 
 
 def shown(setting: Setting) -> list[str]:
@@ -221,7 +204,7 @@ def costs(setting: Setting, rules: Protocol2) -> dict[str, tuple[float, Interval
     """Return seconds for a model and the mean change against ERM, of all that there is in a setting."""
     spent = seconds(setting, rules)
     order = [*setting.methods, *(m for m in (*TITLES, *ENSEMBLES) if m in spent)]
-    found = {title(m): (spent[m], whole) for m in order if (whole := over_tables(setting.changes(m)))}
+    found = {title(m): (spent[m], own.overall) for m in order if (own := setting.effect(m, rules))}
     return {title(BASE): (spent[BASE], Interval(0.0, 0.0, 0.0, len(setting.tables))), **found}
 
 
@@ -237,7 +220,7 @@ def ranks(found: Sequence[Setting], rules: Protocol2) -> list[str]:
         tests.append(f"p {friedman(own, n):.2g}; {apart:.2f}")
     body = [[title(m), *(column[k] for column in columns)] for k, m in enumerate(methods)]
     body.append(["Friedman's test; critical difference", *tests])
-    return markdown_rows(["method", *map(heading, found)], body) if found else []
+    return markdown_rows(["method", *(s.heading for s in found)], body) if found else []
 
 
 def other_errors(found: Sequence[Setting], rules: Protocol2) -> list[str]:
@@ -245,10 +228,11 @@ def other_errors(found: Sequence[Setting], rules: Protocol2) -> list[str]:
     body = []
     for setting in found:
         for score, name in OTHERS.items():
-            each = {m: setting.changes(m, score) for m in (*mixing(rules), CONTROL)}
-            if all(len(own) >= FEWEST for own in each.values()):
-                cells = [f"{four(own, rules)}; {interval_text(over_tables(own), 1)}" for own in each.values()]
-                body.append([setting.title, f"{name}, {len(each[CONTROL])} of {setting.of}", *cells])
+            each = [setting.effect(m, rules, score) for m in (*mixing(rules), CONTROL)]
+            known = [own for own in each if own and len(own.means) >= FEWEST]
+            if len(known) == len(each):
+                cells = [f"{four(own)}; {interval_text(own.overall, 1)}" for own in known]
+                body.append([setting.title, f"{name}, {len(known[-1].means)} of {setting.of}", *cells])
     return markdown_rows(["setting", "error, tables", *map(title, (*mixing(rules), CONTROL))], body) if body else []
 
 
@@ -257,10 +241,11 @@ def level_table(found: Sequence[Setting]) -> list[str]:
     body = []
     for setting in found:
         for model in (m for m in TITLES if any(r["method"] == m for r in setting.others)):
-            each = setting.changes(model)
-            low, median, high = np.quantile([change.interval.mean for change in each.values()], [0.25, 0.5, 0.75])
+            each = differences(setting.errors(), model)
+            means = {table: float(np.mean(list(own.values()))) for table, own in each.items()}
+            low, median, high = np.quantile(list(means.values()), [0.25, 0.5, 0.75])
             quartiles = f"{low:+.1f} to {high:+.1f}"
-            body.append([heading(setting), title(model), f"{median:+.1f}", quartiles, sign_text(each)])
+            body.append([setting.heading, title(model), f"{median:+.1f}", quartiles, sign_text(means)])
     head = ["setting", "model", "median against ERM, %", "quartiles", "below ERM (sign test)"]
     return markdown_rows(head, body) if body else []
 
@@ -270,38 +255,29 @@ def ensemble_table(found: Sequence[Setting], rules: Protocol2) -> list[str]:
     body = []
     for setting in found:
         for name, members in ENSEMBLES.items():
-            each = setting.changes(name)
-            if len(each) < FEWEST:
+            own = setting.effect(name, rules) if setting.has(name) else None
+            if own is None or len(own.means) < FEWEST:
                 continue
             control = f"ERM x {sum(map(len, members.values()))}"
-            against = setting.changes(name, base=control) if name != control else {}
-            own = [four(against, rules), interval_text(over_tables(against), 1), sign_text(against)]
-            body.append([heading(setting), name, four(each, rules),
-                         interval_text(over_tables(each), 1), *(own if against else ["—"] * 3)])  # fmt: skip
-    head = [
-        "setting",
-        "networks",
-        "against one ERM",
-        "mean, %",
-        "against as many of ERM",
-        "mean, %",
-        "below 0 (sign test)",
-    ]
-    return markdown_rows(head, body) if body else []
+            body.append([setting.heading, name, "one ERM", *row(own)])
+            if name != control and (more := setting.effect(name, rules, base=control)):
+                body.append([setting.heading, name, control, *row(more)])
+    return markdown_rows(["setting", "networks", "against", *head(rules)], body) if body else []
 
 
 def earlier() -> dict[str, str]:
-    """Return what is filled into the page of protocol 1, by its place; its effects are told by protocol 2's tests."""
+    """Return what is filled into the page of protocol 1, by its place; its effects are told by protocol 2's model."""
     rules, other, judge = load_protocol1(), load_protocol1(SMALL), load_protocol2()
     whole, small = read(rules), read(other)
-    rows = [
-        [condition.name, {"cmixup": "C-Mixup, input", "cmixup_hidden": "C-Mixup, hidden"}.get(method) or title(method),
-         str(len(each)), *row(each, judge)]
-        for condition in (*rules.conditions, *other.conditions)
-        for method in condition.methods
-        if (each := changes(errors_of([*whole, *small], condition.name), method)) and method != BASE
-    ]  # fmt: skip
+    rows = []
+    for condition in (*rules.conditions, *other.conditions):
+        errors = errors_of([*whole, *small], condition.name)
+        for method in (m for m in condition.methods if m != BASE):
+            name = {"cmixup": "C-Mixup, input", "cmixup_hidden": "C-Mixup, hidden"}.get(method) or title(method)
+            if own := effect(errors, method, judge.level, judge.equal):
+                rows.append([condition.name, name, str(len(own.means)), *row(own)])
     return {
         **origin(rules, whole), **origin(other, small, "small_"), "budget": str(len(rules.rates) * rules.points),
-        "seeds": str(rules.seeds), "effects": "\n".join(markdown_rows(["setting", "method", "tables", *ROW], rows)),
+        "seeds": str(rules.seeds),
+        "effects": "\n".join(markdown_rows(["setting", "method", "tables", *head(judge)], rows)),
     }  # fmt: skip

@@ -1,8 +1,7 @@
-"""What protocol 2 says of a method on a table: it gains, it loses, it makes no difference of 1 %, or it cannot be told.
+"""What protocol 2 says of a method: the direction of its mean effect, and the size of its effect on each table.
 
-The tests behind that are over the splits of a table, and over tables. A split counts once: the errors of its sets of
-initial weights are averaged, and splits of the same rows overlap, which the correction of Nadeau and Bengio (2003)
-allows for.
+Both are read from one model of the effects over tables (`scripts.study.effects`), for mixing, ensembles and entries
+alike. *Direction* is said of the mean alone; *size* is said of a table, and of a table that nobody has seen.
 """
 
 from __future__ import annotations
@@ -10,83 +9,100 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from textwrap import fill
+from dataclasses import dataclass
+from textwrap import fill as wrapped
 from typing import Any
 
 import numpy as np
 from scipy.special import bdtr, fdtrc, stdtr, stdtrit
 
 from cmixup.errors import InputError
-from scripts.records.stats import Interval, clustered, paired
+from scripts.records.stats import Interval, clustered
 from scripts.records.tables import interval_text
+from scripts.study.effects import Posterior, fit
+from scripts.study.quadrature import Estimate
 from scripts.study.rules import BASE, HELD_SHARE, TRAIN_SHARE
 
-GAINS, LOSES, EQUAL, UNTOLD = "gains", "loses", "no difference", "cannot be told"
+GAINS, LOSES, EQUAL, UNTOLD = "gains", "loses", "within", "cannot be told"
 VERDICTS = (GAINS, LOSES, EQUAL, UNTOLD)
+LOWER, HIGHER = "lower", "higher"
 OVERLAP = HELD_SHARE / TRAIN_SHARE  # test rows for each training row
-POWER = 0.8
 WIDTH = 100  # columns of a verdict's lines
 
 Errors = Mapping[str, Mapping[str, Mapping[int, float]]]  # of the test rows by table, method and split
 
 
 @dataclass(frozen=True)
-class Change:
-    """A method's error minus ERM's on one table, in percent of ERM's mean error; below 0 is better.
+class Effect:
+    """What a method changes of ERM's error, in percent of ERM's mean error on a table; below 0 is better.
 
     Attributes:
-        interval: over splits, 95 %, corrected for their overlap.
-        p: of the t test that belongs to it.
-        detectable: the smallest effect that this test would have found in `POWER` of such studies.
-        corrected: Holm's p value, over the tables of the setting.
+        posterior: of the mean, of each table and of a new one.
+        means: over the splits of each table.
+        sure: the probability that a verdict needs.
     """
 
-    interval: Interval
-    p: float
-    detectable: float
-    corrected: float = math.nan
+    posterior: Posterior
+    means: Mapping[str, float]
+    sure: float
 
-    def verdict(self, level: float, equal: float) -> str:
-        """Return one of `VERDICTS`.
+    @property
+    def overall(self) -> Interval:
+        """The mean effect of the tables with its 95 % interval, by the model."""
+        return self._interval(self.posterior.overall)
 
-        Args:
-            level: below which the corrected p value, and each of the two one-sided tests, counts.
-            equal: percent of ERM's error; an effect that lies within makes no difference, whatever its sign.
+    @property
+    def of_new(self) -> Interval:
+        """What to expect of a table that nobody has seen, with the interval of its effect."""
+        return self._interval(self.posterior.new)
+
+    @property
+    def plain(self) -> Interval | None:
+        """The mean over tables, each counted alike, with its t interval over tables; None for one table."""
+        return clustered(list(self.means.values()), list(self.means))
+
+    @property
+    def tables(self) -> dict[str, tuple[Interval, str]]:
+        """The effect of each table with its 95 % interval, and the verdict on its size."""
+        return {t: (self._interval(each), self.size(each)) for t, each in self.posterior.tables.items()}
+
+    def _interval(self, each: Estimate) -> Interval:
+        return Interval(each.mean, each.low, each.high, len(self.means))
+
+    def size(self, each: Estimate) -> str:
+        """Return whether an effect gains, loses, lies within the size that counts, or cannot be told."""
+        chances = each.chances
+        found = {GAINS: chances.gain, LOSES: chances.loss, EQUAL: chances.within}
+        return next((kind for kind, chance in found.items() if chance >= self.sure), UNTOLD)
+
+    def counts(self) -> dict[str, int]:
+        """Return how many tables have each verdict."""
+        found = Counter(verdict for _, verdict in self.tables.values())
+        return {verdict: found[verdict] for verdict in VERDICTS}
+
+    def direction(self) -> str:
+        """Return whether the mean effect is below 0 or above, or cannot be told.
+
+        The model and the plain mean must both say so: where they disagree, nothing is said.
         """
-        if self.equivalence(equal) < level:
-            return EQUAL
-        if self.corrected < level:
-            return GAINS if self.interval.mean < 0 else LOSES
-        return UNTOLD
+        below = [self.posterior.overall.below]
+        if self.plain is not None:
+            error = standard_error(self.plain)
+            freedom = self.plain.n - 1
+            below.append(float(stdtr(freedom, -self.plain.mean / error)) if error else float(self.plain.mean < 0))
+        if min(below) >= self.sure:
+            return LOWER
+        return HIGHER if max(below) <= 1 - self.sure else UNTOLD
 
-    def equivalence(self, equal: float) -> float:
-        """Return the p value of two one-sided t tests (Schuirmann 1987) that the effect lies within `equal`."""
-        mean, n = self.interval.mean, self.interval.n
-        if (error := standard_error(self.interval)) == 0:
-            return 0.0 if abs(mean) < equal else 1.0
-        return float(stdtr(n - 1, (abs(mean) - equal) / error))
+    def sided(self) -> tuple[int, int]:
+        """Return on how many tables the effect is below 0, and on how many above, with the probability asked for."""
+        below = [each.below for each in self.posterior.tables.values()]
+        return sum(p >= self.sure for p in below), sum(p <= 1 - self.sure for p in below)
 
 
 def standard_error(interval: Interval) -> float:
     """Return the standard error that a 95 % t interval was made of."""
     return (interval.high - interval.low) / 2 / float(stdtrit(interval.n - 1, 0.975))
-
-
-def t_test(interval: Interval) -> float:
-    """Return the two-sided p value of the t test that a 95 % t interval belongs to."""
-    if (error := standard_error(interval)) == 0:
-        return 1.0 if interval.mean == 0 else 0.0
-    return float(2 * stdtr(interval.n - 1, -abs(interval.mean / error)))
-
-
-def overlapping(interval: Interval, overlap: float) -> Interval:
-    """Return an interval over n splits of the same rows after the correction of Nadeau and Bengio (2003).
-
-    Their variance of the mean is `(1 / n + overlap) s^2` for `s^2 / n`, with `overlap` test rows for each training row.
-    """
-    half = (interval.high - interval.low) / 2 * math.sqrt(1 + interval.n * overlap)
-    return replace(interval, low=interval.mean - half, high=interval.mean + half)
 
 
 def holm(p: Sequence[float]) -> list[float]:
@@ -123,32 +139,40 @@ def errors_of(records: Iterable[Mapping[str, Any]], condition: str, score: str =
     return found
 
 
-def changes(errors: Errors, method: str, overlap: float = OVERLAP) -> dict[str, Change]:
-    """Return what a method changes on every table that has it and ERM on two splits or more.
+def differences(errors: Errors, method: str, base: str = BASE) -> dict[str, dict[int, float]]:
+    """Return a method's error minus that of `base` by table and split, in percent of the mean of `base` on the table.
+
+    Tables without two splits of both are left out.
+    """
+    found = {}
+    for table, methods in errors.items():
+        if {method, base} <= methods.keys():
+            ours, theirs = methods[method], methods[base]
+            whole = mean_error(theirs)
+            own = {s: 100 * (ours[s] - theirs[s]) / whole for s in sorted(ours.keys() & theirs.keys())}
+            if len(own) > 1:
+                found[table] = own
+    return found
+
+
+def effect(
+    errors: Errors, method: str, level: float, equal: float, *, base: str = BASE, overlap: float = OVERLAP
+) -> Effect | None:
+    """Return what a method changes on the tables that have it and `base` on two splits or more; None without any.
 
     Args:
         errors: of one setting.
         method: which.
-        overlap: test rows for each training row; 0 takes splits as independent.
+        level: a verdict needs a probability of 1 minus this.
+        equal: percent of the error of `base`; an effect within is no gain and no loss.
+        base: what it is compared with.
+        overlap: test rows for each training row, see `scripts.study.effects.fit`.
     """
-    found = {}
-    for table, methods in errors.items():
-        if not {method, BASE} <= methods.keys():
-            continue
-        whole = mean_error(methods[BASE])
-        ours, base = ({s: 100 * v / whole for s, v in methods[name].items()} for name in (method, BASE))
-        if (interval := paired(ours, base)) is not None:
-            interval = overlapping(interval, overlap)
-            quantiles = sum(float(stdtrit(interval.n - 1, q)) for q in (0.975, POWER))
-            found[table] = Change(interval, t_test(interval), quantiles * standard_error(interval))
-    corrected = holm([change.p for change in found.values()])
-    return {t: replace(change, corrected=p) for (t, change), p in zip(found.items(), corrected, strict=True)}
-
-
-def counts(each: Mapping[str, Change], level: float, equal: float) -> dict[str, int]:
-    """Return how many tables have each verdict."""
-    found = Counter(change.verdict(level, equal) for change in each.values())
-    return {verdict: found[verdict] for verdict in VERDICTS}
+    found = differences(errors, method, base)
+    if not found:
+        return None
+    values = {table: tuple(own.values()) for table, own in found.items()}
+    return Effect(fit(values, overlap, equal), {t: float(np.mean(v)) for t, v in values.items()}, 1 - level)
 
 
 def sign_test(differences: Sequence[float]) -> tuple[int, int, float]:
@@ -157,14 +181,19 @@ def sign_test(differences: Sequence[float]) -> tuple[int, int, float]:
     return below, n, min(1.0, 2 * float(bdtr(min(below, n - below), n, 0.5))) if n else 1.0
 
 
-def sign_text(each: Mapping[str, Change]) -> str:
+def sign_text(means: Mapping[str, float]) -> str:
     """Return on how many tables the change is below 0, of how many, with the p value of the sign test."""
-    return "{} of {} (p {:.2g})".format(*sign_test([change.interval.mean for change in each.values()]))
+    return "{} of {} (p {:.2g})".format(*sign_test(list(means.values())))
 
 
-def over_tables(each: Mapping[str, Change]) -> Interval | None:
-    """Return the mean change over tables and its interval, which counts tables, not splits; None for fewer than two."""
-    return clustered([change.interval.mean for change in each.values()], list(each)) if each else None
+def chance(p: float) -> str:
+    """Return a probability as pages print it."""
+    return "below 0.01" if p < 0.01 else "above 0.99" if p > 0.99 else f"{p:.2f}"
+
+
+def mean_text(found: Effect) -> str:
+    """Return the mean effect by the model and the plain mean, each with its interval."""
+    return f"{interval_text(found.overall, 1)} (each table alike: {interval_text(found.plain, 1)})"
 
 
 def chosen_erm(records: Sequence[Mapping[str, Any]], condition: str, method: str) -> tuple[int, int]:
@@ -255,38 +284,47 @@ def against_erm(errors: Errors, methods: Sequence[str]) -> dict[str, float]:
 
 
 def verdict(records: Sequence[Mapping[str, Any]], condition: str, method: str, level: float, equal: float) -> str:
-    """Return what is said of a method in a setting: where it stands, each table's verdict, and what could be seen.
+    """Return what is said of a method in a setting: each table, the mean, a new table, and its place.
 
     Args:
-        records: of the method, of ERM and of whatever it is to stand beside, on the tables that it is judged on.
+        records: of the method, of ERM and of whatever it is to be ranked with, on the tables that it is judged on.
         condition: the setting.
         method: which.
-        level, equal: see `Change.verdict`.
+        level, equal: see `effect`.
 
     Raises:
         InputError: the method and ERM share no table with two splits.
     """
     errors = errors_of(records, condition)
-    each, order = changes(errors, method), ranking(errors, method)
-    if not each:
+    found, order = effect(errors, method, level, equal), ranking(errors, method)
+    if not found:
         raise InputError(f"{method} and {BASE} share no table of setting {condition} with two splits or more")
     place = [name for name, _ in order].index(method) + 1
-    width = max(map(len, each))
-    found = counts(each, level, equal)
-    seen = np.quantile([change.detectable for change in each.values()], (0.25, 0.5, 0.75))
+    width = max(map(len, found.means))
+    told, new = found.counts(), found.posterior.new.chances
     erm, splits = chosen_erm(records, condition, method)
+    words = {EQUAL: f"within {equal:g} %"}
     tables = "".join(
-        f"  {table:<{width}}  {interval_text(change.interval, 1):>20}  {change.verdict(level, equal)}\n"
-        for table, change in each.items()
+        f"  {table:<{width}}  {interval_text(own, 1):>20}  {words.get(kind, kind)}\n"
+        for table, (own, kind) in found.tables.items()
     )
     means = ", ".join(f"{name} {mean:.4f}" for name, mean in order)
-    over = interval_text(over_tables(each), 1)
     return (
-        f"Test error minus ERM's, in % of ERM's, with 95 % intervals over splits:\n{tables}"
-        f"Verdict on {method}, setting {condition}, {len(each)} tables: {place} of {len(order)} by mean error\n"
-        f"{fill(f'({means}).', WIDTH)}\n"
-        f"Against ERM it gains on {found[GAINS]}, loses on {found[LOSES]}, makes no difference of {equal:g} % on "
-        f"{found[EQUAL]}, and cannot be told on {found[UNTOLD]};\nmean over tables {over} %."
-        f"\nWhat {POWER:.0%} of such studies would have seen, before Holm's correction: {seen[1]:.1f} % in the median "
-        f"table\n(quartiles {seen[0]:.1f} and {seen[2]:.1f}).\nTuning chose ERM itself on {erm} of {splits} splits."
+        f"Test error minus ERM's, in % of ERM's: estimates of a model of all tables, 95 % intervals\n{tables}"
+        f"Verdict on {method}, setting {condition}, {len(found.means)} tables: {place} of {len(order)} by mean error\n"
+        f"{wrapped(f'({means}).', WIDTH)}\n"
+        f"Mean over tables {mean_text(found)} %:\n{direction_text(found)}.\n"
+        f"Size: gains {equal:g} % or more on {told[GAINS]} tables, loses as much on {told[LOSES]}, lies within on "
+        f"{told[EQUAL]}, cannot be told on {told[UNTOLD]}.\n"
+        f"On a new table: gains {equal:g} % or more with probability {chance(new.gain)}, loses as much with "
+        f"{chance(new.loss)}.\nTuning chose ERM itself on {erm} of {splits} splits."
     )
+
+
+def direction_text(found: Effect) -> str:
+    """Return in words which side of 0 the mean effect lies on."""
+    if (way := found.direction()) != UNTOLD:
+        return f"the mean error is {way}"
+    below = found.posterior.overall.below
+    told = max(below, 1 - below) >= found.sure  # by the model alone
+    return f"{'the two means disagree, so the' if told else 'the'} direction cannot be told"

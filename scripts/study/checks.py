@@ -1,0 +1,80 @@
+"""Whether the model of effects may be believed: controls, predictions of tables left out, and what effects go with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from scripts.records.tables import markdown_rows
+from scripts.study.effects import left_out
+from scripts.study.evidence import AGAIN, Setting
+from scripts.study.front import ENSEMBLE, METHOD
+from scripts.study.protocols import Protocol2
+from scripts.study.rows import head, row, title
+from scripts.study.verdicts import OVERLAP, chance, differences
+
+HALF, MOST = (0.25, 0.75), (0.025, 0.975)  # of predictions, what half and 95 % of the tables must lie between
+
+
+def controls(found: Sequence[Setting], rules: Protocol2) -> list[str]:
+    """Return what the rule says where the answer is known: five averaged networks, and ERM against itself."""
+    body = []
+    for setting in found:
+        known = [("positive", ENSEMBLE, setting.effect(ENSEMBLE, rules) if setting.has(ENSEMBLE) else None),
+                 ("negative", AGAIN, setting.against_itself(rules))]  # fmt: skip
+        for kind, name, own in known:
+            if own:
+                below, above = own.sided()
+                body.append([kind, f"{name}, {setting.heading}", *row(own), f"{below}, {above}"])
+    heads = ["control", "against ERM", *head(rules), "tables below 0, above 0"]
+    return markdown_rows(heads, body) if body else []
+
+
+def calibration(found: Sequence[Setting]) -> list[str]:
+    """Return how often each table's mean lies where the other tables let one expect it, its own noise included."""
+    body, total = [], np.zeros(3, int)
+    for setting, method in [(s, METHOD) for s in found] + [(s, ENSEMBLE) for s in found if s.has(ENSEMBLE)]:
+        own = {t: list(each.values()) for t, each in differences(setting.errors(), method).items()}
+        places = np.array(list(left_out(own, OVERLAP).values()))
+        inside = [int(((places >= low) & (places <= high)).sum()) for low, high in (HALF, MOST)]
+        total += [*inside, len(places)]
+        ends = [binom_ends(len(places), share) for share in (0.5, 0.95)]
+        cells = [f"{n} of {len(places)} ({low} to {high})" for n, (low, high) in zip(inside, ends, strict=True)]
+        body.append([setting.heading, title(method), *cells])
+    if body:
+        ends = [binom_ends(int(total[2]), share) for share in (0.5, 0.95)]
+        body.append(["all", "", *(f"{n} of {total[2]} ({low} to {high})" for n, (low, high) in
+                                  zip(total[:2], ends, strict=True))])  # fmt: skip
+    return markdown_rows(["setting", "method", "in the 50 % interval", "in the 95 % interval"], body) if body else []
+
+
+def binom_ends(n: int, share: float) -> tuple[int, int]:
+    """Return between which counts the central 99 % of a binomial lie."""
+    from scipy.stats import binom  # slow to import
+
+    return int(binom.ppf(0.005, n, share)), int(binom.ppf(0.995, n, share))
+
+
+def traits(found: Sequence[Setting], rules: Protocol2) -> list[str]:
+    """Return whether effects go with a table's noise and rows: rank correlations, and what the model says of noise."""
+    from scipy.stats import spearmanr  # slow to import
+
+    body = []
+    for setting, method in [(s, METHOD) for s in found] + [(s, ENSEMBLE) for s in found if s.has(ENSEMBLE)]:
+        each = differences(setting.errors(), method)
+        means = [float(np.mean(list(own.values()))) for own in each.values()]
+        rows = {table.name: table.rows for table in rules.tables}
+        known = ([float(np.std(list(own.values()))) for own in each.values()], [rows[table] for table in each])
+        cells = ["{:+.2f} (p {:.2g})".format(*spearmanr(means, trait)) for trait in known]
+        own = setting.effect(method, rules)
+        assert own is not None
+        body.append([setting.heading, title(method), *cells, chance(own.posterior.growth)])
+    heads = [
+        "setting",
+        "method",
+        "with the noise of splits",
+        "with the rows",
+        "probability that effects grow with noise",
+    ]
+    return markdown_rows(heads, body) if body else []

@@ -1,0 +1,39 @@
+"""How pages print effects: a row of a table, and the names of methods, models and ensembles."""
+
+from __future__ import annotations
+
+from scripts.records import names
+from scripts.records.stats import Interval
+from scripts.records.tables import interval_text
+from scripts.study.evidence import ENSEMBLES
+from scripts.study.protocols import Protocol2
+from scripts.study.verdicts import Effect, chance
+
+TITLES = {
+    "ridge": "ridge", "hist_gradient_boosting": "HistGradientBoosting", "lightgbm": "LightGBM", "catboost": "CatBoost",
+}  # fmt: skip
+
+
+def title(method: str) -> str:
+    """Return how the page of protocol 2 calls a method, a model or an ensemble."""
+    return TITLES.get(method) or (method if method in ENSEMBLES else names.method_title(method))
+
+
+def four(own: Effect | None) -> str:
+    """Return the four counts between strokes; a dash where there is nothing."""
+    return " / ".join(map(str, own.counts().values())) if own else "—"
+
+
+def head(rules: Protocol2) -> list[str]:
+    """Return the heads of the columns of `row`."""
+    sizes = f"gains / loses / within {rules.equal:g} % / cannot be told"
+    new = f"a new table gains {rules.equal:g} %, loses {rules.equal:g} %"
+    return ["mean effect, %", "each table alike, %", "direction", "between tables, %", f"tables: {sizes}", new]
+
+
+def row(own: Effect) -> list[str]:
+    """Return the mean by the model and the plain one, the direction, the spread, the tables and a new one."""
+    new, spread = own.posterior.new.chances, own.posterior.spread
+    of_spread = interval_text(Interval(*spread, len(own.means)), 1).replace("+", "")
+    means = [interval_text(own.overall, 1), interval_text(own.plain, 1)]
+    return [*means, own.direction(), of_spread, four(own), f"{chance(new.gain)}, {chance(new.loss)}"]

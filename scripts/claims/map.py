@@ -18,18 +18,18 @@ from scripts.records.experiment import RESULTS
 from scripts.records.tables import interval_text, markdown_rows
 
 HEAD = ("in the paper", "what it shows", "command", "state", "decided by", "not run", "see")
-SHORT_HEAD = ("the paper says", "on", "its effect", "ours, with its 95 % interval", "state")
+SHORT_HEAD = ("the paper says", "on", "paper's effect (standard error)", "ours, with its 95 % interval", "state")
 LEGEND = (
     "**State** of each statement of the paper on a dataset, tried in this order. It **reproduces** if the 95 % t "
-    "interval of our paired difference excludes 0 on the published side; levelness if two one-sided tests (5 % each) put "
-    "the difference within half of the gain over ERM that the paper prints for C-Mixup on that dataset (Table 1's or "
-    "Table 3's). It **differs** if the 95 % interval of ours minus the paper's difference excludes 0 (the paper's standard "
-    "error is that of two unpaired means, from the standard deviations that it prints, and 0 where it prints none; "
-    "degrees of freedom by Welch and Satterthwaite), or, where the paper prints no number, if ours excludes 0 on the "
-    "other side. Else it **cannot be told**. **Open** is what has fewer seeds than the file of its experiment plans. "
-    "Intervals of an option's values are corrected by Bonferroni for how many there are on a dataset, no others. "
-    "Runs in which every row is its own partner mix nothing and are **not counted**. Numbers beside the paper's are in "
-    "the tables."
+    "interval of our paired difference excludes 0 on the published side; levelness if two one-sided tests (5 % each) "
+    "put the difference within half of the gain over ERM that the paper prints for C-Mixup on that dataset (Table 1's "
+    "or Table 3's). It **differs** if the 95 % interval of ours minus the paper's difference excludes 0 (the paper's "
+    "standard error is that of two unpaired means, from the standard deviations that it prints, and 0 where it prints "
+    "none; degrees of freedom by Welch and Satterthwaite), or, where the paper prints no number, if ours excludes 0 on "
+    "the other side. Else it **cannot be told**. **Open** is what has fewer seeds than the file of its experiment "
+    "plans. Intervals of an option's values are corrected by Bonferroni for how many there are on a dataset, no "
+    "others. Runs in which every row is its own partner mix nothing and are **not counted**. Numbers beside the "
+    "paper's are in the tables."
 )
 ORDER = (REPRODUCES, DIFFERS, UNKNOWN, OPEN, IDLE)
 NO_MIXING = "every row is its own partner: no mixing"
@@ -120,20 +120,22 @@ def short_lines(evidence: Evidence, results: Path = RESULTS) -> str:
     for artefact in load(results):
         if artefact.says:
             says = f"{artefact.says} ({artefact.paper.partition(' (')[0]})"
-            for line in effect_lines(findings(artefact, evidence)):
+            for line in effect_lines(findings(artefact, evidence), artefact.decides):
                 body.append([says, *line])
                 says = ""
     return "\n".join(row.replace("---:", "---") for row in markdown_rows(SHORT_HEAD, body))
 
 
-def effect_lines(found: Sequence[Finding]) -> list[list[str]]:
+def effect_lines(found: Sequence[Finding], decides: str = "") -> list[list[str]]:
     """Return the cells on a statement, a line for each dataset and pair of methods, with all its presets.
 
-    Where the paper prints no number one line has all: how many intervals lie below 0, and the states.
+    Where the paper prints no number one line has all: what `decides`, how many intervals lie below 0, and the states.
     """
     if not any(f.paper for f in found):
         below = sum(bool(f.ours and f.ours.high < 0) for f in found)
-        return [["—", "—", f"{below} of {len(found)} intervals below 0", state(found)]]
+        counts = {word: sum(f.state == word for f in found) for word in ORDER}
+        states = [f"**{word}**: {count}" for word, count in counts.items() if count]
+        return [[decides, "—", f"{below} of {len(found)} intervals below 0", "; ".join(states)]]
     lines: dict[tuple[str, str], list[Finding]] = {}
     for one in found:
         lines.setdefault((one.where, one.label), []).append(one)

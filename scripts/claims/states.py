@@ -38,14 +38,25 @@ class Effect:
         return math.sqrt(math.fsum(v for v, _ in self.parts))
 
     def ends(self, level: float = LEVEL) -> tuple[float, float]:
-        """Return the ends of its t interval, with the degrees of freedom of Welch and Satterthwaite."""
+        """Return the ends of its t interval."""
         from scipy.special import stdtrit  # scipy.stats is slow to import
 
         if self.error == 0:
             return self.mean, self.mean
-        freedom = self.error**4 / math.fsum(v**2 / df for v, df in self.parts)
-        half = float(stdtrit(freedom, 0.5 + level / 2)) * self.error
+        half = float(stdtrit(self.freedom, 0.5 + level / 2)) * self.error
         return self.mean - half, self.mean + half
+
+    @property
+    def freedom(self) -> float:
+        """The degrees of freedom of Welch and Satterthwaite."""
+        return self.error**4 / math.fsum(v**2 / df for v, df in self.parts)
+
+    @property
+    def chance(self) -> float:
+        """The two-sided p value of t against no difference."""
+        from scipy.special import stdtr
+
+        return 2 * float(stdtr(self.freedom, -abs(self.mean) / self.error)) if self.error else float(self.mean == 0)
 
     def minus(self, other: Effect) -> Effect:
         """Return the difference of two independent effects."""

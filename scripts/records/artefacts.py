@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import itertools
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from cmixup.errors import InputError
@@ -20,7 +21,7 @@ class Comparison:
     Attributes:
         where: what it is about, as a dataset's title.
         of: the query that both sides share, see `scripts.claims.evidence`.
-        first, second: what each changes of it.
+        first, second: what each changes of it; a list in `second` is one comparison for each of its values.
         label: which one it is, where there are several of one `where`.
         paper: the queries of the paper's numbers of both, where it prints some.
         runs: the query of the runs behind `first`, whose seeds are held to the experiment's plan.
@@ -90,8 +91,18 @@ class Artefact:
         Raises:
             InputError: an unknown key or wrong type.
         """
-        where = f"{FILE}: {self.name}.compare"
-        return [Comparison(**arguments(where, node, Comparison)) for node in self.compare]
+        nodes = [Comparison(**arguments(f"{FILE}: {self.name}.compare", node, Comparison)) for node in self.compare]
+        return [one for node in nodes for one in _each(node)]
+
+
+def _each(node: Comparison) -> list[Comparison]:
+    """Return an entry once for every combination of what `second` lists."""
+    lists = {key: value for key, value in node.second.items() if isinstance(value, list)}
+    chosen = [dict(zip(lists, values, strict=True)) for values in itertools.product(*lists.values())]
+    return [
+        replace(node, second={**node.second, **own}, label=", ".join(map(str, own.values())) or node.label)
+        for own in chosen
+    ]
 
 
 def load(results: Path = RESULTS) -> list[Artefact]:

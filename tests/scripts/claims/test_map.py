@@ -120,7 +120,9 @@ def test_comparisons_of_files_are_judged_by_the_same_rule(tmp_path):
     artefact = replace(ARTEFACT, experiment="", gain=[], compare=[{"where": "A", **same}, {"where": "B", **turned}])
     found = findings(artefact, Evidence(records_frame([report()]), tmp_path))
     assert state(found) == "**reproduces**: A; **differs**: B"
-    assert effect_lines(found) == [["—", "—", "1 of 2 intervals below 0", state(found)]]
+    assert effect_lines(found, "mine minus theirs") == [
+        ["mine minus theirs", "—", "1 of 2 intervals below 0", "**reproduces**: 1; **differs**: 1"]
+    ]
 
 
 def test_no_published_state_goes_by_width(published):

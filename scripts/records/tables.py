@@ -112,7 +112,7 @@ def make_block(
             intervals[method] = found
     places = dict(zip(mine["method"], mine["experiment"], strict=True))
     runs = {method: f"{place}/{dataset}/{method}" for method, place in places.items()}
-    if 1 < max((len(scores[s]) for scores in values.values() for s in metrics), default=0) < FEW:
+    if 0 < max((len(scores[s]) for scores in values.values() for s in metrics), default=0) < FEW:
         notes = [
             *notes,
             f"Fewer than {FEW} seeds: no method is marked as the best, and no interval over them is printed.",

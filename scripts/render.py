@@ -87,14 +87,14 @@ def render_pages(
 ) -> dict[str, str]:
     """Return the text of README.md and of every page of results/ with prose, by its path in the repository."""
     evidence, by_name = Evidence(records, results), {verdict.claim.name: verdict for verdict in verdicts}
-    readme, short = f"{results.name}/README.md", short_lines(evidence, verdicts, results)
+    readme, short = f"{results.name}/README.md", short_lines(evidence, results)
     parts = {
         "README.md": {"study": study.readme(), "helps": study.short(), "reproduces": short},
         "docs/bench.md": {"entry": study.bench()},
         readme: {
             "study": study.readme().replace(f"({results.name}/", "("),
             "reproduces": short,
-            "map": map_lines(evidence, verdicts, results),
+            "map": map_lines(evidence, results),
             "agreement": agreement(records, evidence, verdicts),
         },
     }

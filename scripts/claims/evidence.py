@@ -30,6 +30,8 @@ SAME_SPLITS = ("airfoil", "crime", "skillcraft")
 AUTHORS = "paper/original_rerun.csv"
 AUTHORS_METRICS = {"rmse": "test_rmse", "mape": "test_mape_percent", "r": "test_r", "worst_rmse": "worst_rmse"}
 PAPER_FOLDS = {"poverty_map": 5}  # every other score of the paper is a mean over three seeds
+OVER_TASKS, PAPER_TASKS = "std=ci95", 6000  # but these: what stands behind the ± is a 95 % interval over tasks
+NORMAL = 1.959964  # the half-width of a 95 % interval in standard errors
 IGNORED = {"preset", "options", "split"}  # a query of ours that is put to the paper or the authors' code keeps these
 
 
@@ -46,12 +48,14 @@ class Sample:
         values: each of them by its unit: the seed, or the row of a file. It is empty for the paper.
         units: what the units are. Two samples are paired where this is the same.
         clusters: for units that depend on each other, the cluster of each.
+        decimals: how many the paper prints.
     """
 
     summary: Summary
     values: Mapping[int, float] = field(default_factory=dict)
     units: str = ""
     clusters: Mapping[int, Hashable] | None = None
+    decimals: int = 3
 
 
 def sample(values: Mapping[int, float], units: str, clusters: Mapping[int, Hashable] | None = None) -> Sample:
@@ -115,6 +119,13 @@ class Evidence:
             return self._of_authors(_known(rest, {"experiment", "dataset", "method", "metric", "bandwidth"}))
         return self._of_file(source, rest)
 
+    def finds(self, query: Query) -> bool:
+        """Return whether anything is recorded of what a query asks for."""
+        try:
+            return bool(self.sample(query))
+        except Absent:
+            return False
+
     def facts(self, query: Query) -> list[list[float]]:
         """Return, for every run of our records or row of a file, its values of the metrics that fit `metric`.
 
@@ -150,8 +161,10 @@ class Evidence:
         wanted = (query["dataset"], ours, query["metric"])
         for row in _paper(query["experiment"], self.results):
             if (row["dataset"], row["method"], row["metric"]) == wanted:
-                n = PAPER_FOLDS.get(query["dataset"], 3)
-                return Sample(Summary(float(row["mean"]), float(row["std"] or math.nan), n))
+                n, spread = PAPER_FOLDS.get(query["dataset"], 3), float(row["std"] or math.nan)
+                if OVER_TASKS in row["setting"]:
+                    n, spread = PAPER_TASKS, spread / NORMAL * math.sqrt(PAPER_TASKS)
+                return Sample(Summary(float(row["mean"]), spread, n), decimals=len(row["mean"].partition(".")[2]))
         raise Absent(f"the paper has no number of {_shown(query)}")
 
     def _of_authors(self, query: Query) -> Sample:

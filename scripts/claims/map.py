@@ -1,99 +1,73 @@
 """The map: every table, figure and theorem of the paper with its command, whether it reproduces, and what is missing.
 
-results/artefacts.yaml lists them; states are computed from the published records and from the claims.
+results/artefacts.yaml lists them; states are computed from the published records, by `scripts.claims.states`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from cmixup.metrics import lower_is_better
-from scripts.claims.check import Verdict
-from scripts.claims.evidence import Absent, Evidence, Query, Sample, difference, experiment_of
+from scripts.claims.evidence import Evidence, experiment_of
+from scripts.claims.findings import Finding, findings, recorded
+from scripts.claims.states import DIFFERS, IDLE, OPEN, REPRODUCES, UNKNOWN
 from scripts.driver.compose import part_file
-from scripts.driver.words import parse_seeds
 from scripts.records import names
 from scripts.records.artefacts import Artefact, load
 from scripts.records.experiment import RESULTS
-from scripts.records.stats import Interval
-from scripts.records.tables import markdown_rows
+from scripts.records.tables import interval_text, markdown_rows
 
-HEAD = ("in the paper", "what it shows", "command", "state", "seeds", "not run", "see")
+HEAD = ("in the paper", "what it shows", "command", "state", "decided by", "not run", "see")
+SHORT_HEAD = ("the paper says", "on", "paper's effect (standard error)", "ours, with its 95 % interval", "state")
 LEGEND = (
-    "**State**: whether what the paper shows is found in our runs, dataset by dataset. A gain is found if the "
-    "95 % interval of the paired difference excludes 0 on the published side, levelness if it contains 0; one seed "
-    "decides nothing, nor do fewer than the experiment plans (open). Numbers beside the paper's are in the tables."
+    "**State** of each statement of the paper on a dataset, tried in this order. It **reproduces** if the 95 % t "
+    "interval of our paired difference excludes 0 on the published side; levelness if two one-sided tests (5 % each) "
+    "put the difference within half of the gain over ERM that the paper prints for C-Mixup on that dataset (Table 1's "
+    "or Table 3's). It **differs** if the 95 % interval of ours minus the paper's difference excludes 0 (the paper's "
+    "standard error is that of two unpaired means, from the standard deviations that it prints, and 0 where it prints "
+    "none; degrees of freedom by Welch and Satterthwaite), or, where the paper prints no number, if ours excludes 0 on "
+    "the other side. Else it **cannot be told**. **Open** is what has fewer seeds than the file of its experiment "
+    "plans. Intervals of an option's values are corrected by Bonferroni for how many there are on a dataset, no "
+    "others. Runs in which every row is its own partner mix nothing and are **not counted**. Numbers beside the "
+    "paper's are in the tables."
 )
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What our runs say of one statement of the paper.
-
-    Attributes:
-        about: a dataset's title, or what a claim is about.
-        holds: None where it cannot be decided: one seed, or fewer than the experiment plans.
-        n: how many seeds.
-    """
-
-    about: str
-    holds: bool | None
-    n: int = 0
-
-
-def findings(artefact: Artefact, evidence: Evidence, verdicts: Mapping[str, Verdict]) -> list[Finding]:
-    """Return what our runs say, a finding for every dataset with runs, and one for every claim."""
-    found = [
-        Finding(about, says if verdicts[name].holds else None)
-        for says, claims in ((True, artefact.claims), (False, artefact.against))
-        for about, name in claims.items()
-        if name in verdicts
-    ]
-    if not artefact.experiment:
-        return found
-    experiment = experiment_of(artefact.experiment)
-    for dataset in dict.fromkeys([*experiment.datasets, *artefact.stand_in]):
-        title = names.dataset_title(dataset) + (" (not the paper's)" if dataset in artefact.stand_in else "")
-        of = {query["preset"]: _finding(artefact, query, evidence, title) for query in _queries(artefact, dataset)}
-        known = {preset: finding for preset, finding in of.items() if finding}
-        alike = len({finding.holds for finding in known.values()}) == 1
-        for preset, finding in known.items():
-            shown = finding.about if alike else f"{finding.about} ({preset})"
-            found.append(Finding(shown, finding.holds, finding.n))
-            if alike:
-                break
-    return found
-
-
-def _finding(artefact: Artefact, query: Query, evidence: Evidence, title: str) -> Finding | None:
-    """Return what the runs of one dataset and preset say, or None without runs."""
-    held, counts = [], []
-    for first, second, better in _pairs(artefact):
-        samples = [_sample(artefact, query, method, evidence) for method in (first, second)]
-        if samples[0] and samples[1]:
-            counts.append(len(set(samples[0].values) & set(samples[1].values)))
-            held.append(_holds(difference(samples[0], samples[1]), query["metric"], better=better))
-    if not held:
-        return None
-    experiment = experiment_of(artefact.experiment)
-    planned = experiment.seeds_for(query["dataset"], parse_seeds(experiment.seeds))
-    if min(counts) < len(planned) or all(h is None for h in held):
-        return Finding(title, None, min(counts))
-    several = f"{title}, {sum(h is True for h in held)} of {len(held)}" if len(held) > 1 else title
-    return Finding(several, all(h is not False for h in held), min(counts))
+ORDER = (REPRODUCES, DIFFERS, UNKNOWN, OPEN, IDLE)
+NO_MIXING = "every row is its own partner: no mixing"
 
 
 def state(found: Sequence[Finding]) -> str:
-    """Return the state in words: what holds where, what does not, and what is open."""
-    groups = {True: "reproduces", False: "differs", None: "open"}
+    """Return the states in words, each with what it is of: a dataset, its preset, or how many of its comparisons."""
+    groups: dict[str, list[Finding]] = {}
+    for finding in found:
+        groups.setdefault(finding.where, []).append(finding)
     parts = []
-    for holds, word in groups.items():
-        about = [f.about for f in found if f.holds is holds]
+    for word in ORDER:
+        about = [text for where, mine in groups.items() for text in _where(where, mine, word)]
+        shown = f"{word}** ({NO_MIXING})" if word == IDLE else f"{word}**"
         if about:
-            parts.append(f"**{word}**: {', '.join(about)}")
+            parts.append(f"**{shown}: {', '.join(about)}")
     return "; ".join(parts) or "not run"
+
+
+def _where(where: str, mine: Sequence[Finding], word: str) -> list[str]:
+    """Return how the state of some of the findings of one place is said, or nothing if none has it."""
+    held = [f for f in mine if f.state == word]
+    if not held or len(held) == len(mine):
+        return [where] if held else []
+    presets = {f.preset for f in held}
+    if all(f.state == word for f in mine if f.preset in presets):
+        return [f"{where} ({', '.join(dict.fromkeys(f.preset for f in held))})"]
+    return [f"{where} ({len(held)} of {len(mine)})"]
+
+
+def decided(artefact: Artefact, found: Sequence[Finding]) -> str:
+    """Return what decides on an artefact: the methods compared and how many seeds, or what its entry says."""
+    seconds: dict[str, list[str]] = {}
+    for first, second in [*artefact.gain, *artefact.level]:
+        seconds.setdefault(names.method_title(first), []).append(names.method_title(second))
+    pairs = [f"{first} minus {' and '.join(others)}" for first, others in seconds.items()]
+    counts = ", ".join(map(str, sorted({f.n for f in found}, reverse=True)))
+    return f"{artefact.decides or '; '.join(pairs)} (n = {counts})" if found else "—"
 
 
 def missing(artefact: Artefact, evidence: Evidence) -> list[str]:
@@ -103,9 +77,14 @@ def missing(artefact: Artefact, evidence: Evidence) -> list[str]:
     experiment = experiment_of(artefact.experiment)
     lines = []
     for dataset in (d for d in experiment.datasets if d not in artefact.stand_in):
-        methods = experiment.methods_for(dataset, experiment.methods)
-        queries = _queries(artefact, dataset)
-        if not any(_sample(artefact, query, method, evidence) for query in queries for method in methods):
+        metric = (experiment.metrics_of.get(dataset, experiment.metrics) or ["rmse"])[0]
+        same = {"dataset": dataset, "metric": metric, "options": artefact.options}
+        queries = [
+            recorded(experiment.name, {**same, "preset": preset, "method": method})
+            for preset in artefact.presets
+            for method in experiment.methods_for(dataset, experiment.methods)
+        ]
+        if not any(evidence.finds(query) for query in queries):
             lines.append(f"{names.dataset_title(dataset)} ({reason(dataset)})")
     return lines
 
@@ -120,16 +99,14 @@ def reason(dataset: str) -> str:
     return f"time: {minutes} min a run"
 
 
-def map_lines(evidence: Evidence, verdicts: Sequence[Verdict], results: Path = RESULTS) -> str:
+def map_lines(evidence: Evidence, results: Path = RESULTS) -> str:
     """Return the map as Markdown."""
-    by_name = {verdict.claim.name: verdict for verdict in verdicts}
     body = []
     for artefact in load(results):
-        found = findings(artefact, evidence, by_name)
-        counts = sorted({f.n for f in found if f.n}, reverse=True)
+        found = findings(artefact, evidence)
         body.append([
             artefact.paper, artefact.what, f"`make {artefact.command}`",
-            artefact.words or state(found), ", ".join(map(str, counts)) or "—",
+            artefact.words or state(found), decided(artefact, found),
             ", ".join(missing(artefact, evidence)) or "—",
             ", ".join(f"[{text}]({link})" for text, link in artefact.links.items()),
         ])  # fmt: skip
@@ -137,42 +114,55 @@ def map_lines(evidence: Evidence, verdicts: Sequence[Verdict], results: Path = R
     return "\n".join([*rows, "", LEGEND])
 
 
-def short_lines(evidence: Evidence, verdicts: Sequence[Verdict], results: Path = RESULTS) -> str:
-    """Return the map of the artefacts that README names: what the paper says and what our runs say, as Markdown."""
-    by_name = {verdict.claim.name: verdict for verdict in verdicts}
-    body = [
-        [f"{artefact.says} ({artefact.paper.partition(' (')[0]})", state(findings(artefact, evidence, by_name))]
-        for artefact in load(results)
-        if artefact.says
+def short_lines(evidence: Evidence, results: Path = RESULTS) -> str:
+    """Return the artefacts that README names as Markdown: the paper's effects beside ours, a line a dataset."""
+    body = []
+    for artefact in load(results):
+        if artefact.says:
+            says = f"{artefact.says} ({artefact.paper.partition(' (')[0]})"
+            for line in effect_lines(findings(artefact, evidence), artefact.decides):
+                body.append([says, *line])
+                says = ""
+    return "\n".join(row.replace("---:", "---") for row in markdown_rows(SHORT_HEAD, body))
+
+
+def effect_lines(found: Sequence[Finding], decides: str = "") -> list[list[str]]:
+    """Return the cells on a statement, a line for each dataset and pair of methods, with all its presets.
+
+    Where the paper prints no number one line has all: what `decides`, how many intervals lie below 0, and the states.
+    """
+    if not any(f.paper for f in found):
+        below = sum(bool(f.ours and f.ours.high < 0) for f in found)
+        counts = {word: sum(f.state == word for f in found) for word in ORDER}
+        states = [f"**{word}**: {count}" for word, count in counts.items() if count]
+        return [[decides, "—", f"{below} of {len(found)} intervals below 0", "; ".join(states)]]
+    lines: dict[tuple[str, str], list[Finding]] = {}
+    for one in found:
+        lines.setdefault((one.where, one.label), []).append(one)
+    return [
+        [", ".join(filter(None, key)), _paper(mine[0]), _by_preset(mine, _ours), _by_preset(mine, _state)]
+        for key, mine in lines.items()
     ]
-    return "\n".join(row.replace("---:", "---") for row in markdown_rows(("the paper says", "our runs"), body))
 
 
-def _pairs(artefact: Artefact) -> list[tuple[str, str, bool]]:
-    return [(*pair, True) for pair in artefact.gain] + [(*pair, False) for pair in artefact.level]
+def _by_preset(mine: Sequence[Finding], cell: Callable[[Finding], str]) -> str:
+    """Return the cell of every preset behind its name, or the cell alone where all are alike."""
+    if len({cell(one) for one in mine}) == 1:
+        return cell(mine[0])
+    return "; ".join(f"{one.preset}: {cell(one)}" for one in mine)
 
 
-def _queries(artefact: Artefact, dataset: str) -> list[Query]:
-    """Return what is asked for of a dataset, one query a preset, without its method."""
-    experiment = experiment_of(artefact.experiment)
-    metric = (experiment.metrics_of.get(dataset, experiment.metrics) or ["rmse"])[0]
-    same = {"dataset": dataset, "metric": metric, "options": artefact.options}
-    return [{**same, "preset": preset} for preset in artefact.presets]
+def _ours(one: Finding) -> str:
+    return interval_text(one.ours, one.decimals)
 
 
-def _sample(artefact: Artefact, query: Query, method: str, evidence: Evidence) -> Sample | None:
-    experiment, dataset = experiment_of(artefact.experiment), query["dataset"]
-    ours = experiment.stands_for(dataset, method)
-    try:
-        return evidence.sample({**query, "method": ours, "experiment": experiment.recorded_under(ours, dataset)})
-    except Absent:
-        return None
+def _state(one: Finding) -> str:
+    return f"**{IDLE}** ({NO_MIXING})" if one.state == IDLE else f"**{one.state}**"
 
 
-def _holds(found: Interval | None, metric: str, *, better: bool) -> bool | None:
-    """Return whether a difference, first minus second, is what the paper says; None with a single seed."""
-    if found is None:
-        return None
-    if not better:
-        return found.low <= 0 <= found.high
-    return found.high < 0 if lower_is_better(metric) else found.low > 0
+def _paper(one: Finding) -> str:
+    """Return the paper's effect with its standard error, if it prints a spread."""
+    if one.paper is None:
+        return "—"
+    shown = f"{one.paper.mean:+.{one.decimals}f}"
+    return f"{shown} ({one.paper.error:.{one.decimals}f})" if one.paper.error else shown

@@ -16,6 +16,7 @@ from cmixup.errors import InputError
 from cmixup.metrics import lower_is_better
 from scripts.claims.evidence import Evidence, Query, difference
 from scripts.claims.paper_verdict import agree
+from scripts.claims.states import of_interval
 from scripts.records.stats import Summary
 
 Node = Mapping[str, Any]
@@ -75,6 +76,19 @@ def minus(evidence: Evidence, query: Query, of: Sequence[Any], _: Node) -> Numbe
     return Number(found.mean, n=found.n, low=found.low, high=found.high)
 
 
+def p_value(evidence: Evidence, query: Query, of: Sequence[Any], options: Node) -> Number:
+    """Return the p value of first minus second, two-sided and paired, times how many `tests` there are; at most 1.
+
+    Raises:
+        InputError: both sides share no units, or too few.
+    """
+    first, second = (evidence.sample(selected(s, query)) for s in of)
+    found = difference(first, second)
+    if found is None or not (first.units and first.units == second.units):
+        raise InputError("a p value must be of two sides with the same seeds, of two seeds or more")
+    return Number(min(1.0, of_interval(found).chance * options.get("tests", 1)), n=found.n)
+
+
 def rank(evidence: Evidence, query: Query, of: Any, options: Node) -> Number:
     """Return the rank of a method's mean among others', 1 is best; its mean over datasets where the query lists some.
 
@@ -109,7 +123,7 @@ def count(evidence: Evidence, query: Query, of: Any, options: Node) -> Number:
 
 
 STATISTICS: dict[str, Callable[[Evidence, Query, Any, Node], Number]] = {
-    "mean": mean, "std": std, "difference": minus, "rank": rank, "spread": spread, "count": count,
+    "mean": mean, "std": std, "difference": minus, "p": p_value, "rank": rank, "spread": spread, "count": count,
 }  # fmt: skip
 #: These are of numbers that the check named before, or of a constant.
 DERIVED: dict[str, Callable[..., float]] = {
@@ -117,7 +131,7 @@ DERIVED: dict[str, Callable[..., float]] = {
     "ratio": lambda a, b: a.mean / b.mean,
     "wider": lambda a, b: a.width / b.width,
 }
-OPTIONS = {"among", "above"}
+OPTIONS = {"among", "above", "tests"}
 
 
 def evaluate(node: Node, query: Query, evidence: Evidence, before: Mapping[str, Number]) -> Number:

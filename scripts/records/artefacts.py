@@ -1,8 +1,9 @@
-"""The tables, figures and theorems of the paper that results/artefacts.yaml lists."""
+"""The tables, figures and theorems of the paper that results/artefacts.yaml lists, and what decides on them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import itertools
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from cmixup.errors import InputError
@@ -11,6 +12,28 @@ from scripts.driver.config import arguments
 from scripts.records.experiment import RESULTS
 
 FILE = "artefacts.yaml"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One comparison that decides, "first is better than second", where no pair of methods in a table does.
+
+    Attributes:
+        where: what it is about, as a dataset's title.
+        of: the query that both sides share, see `scripts.claims.evidence`.
+        first, second: what each changes of it; a list in `second` is one comparison for each of its values.
+        label: which one it is, where there are several of one `where`.
+        paper: the queries of the paper's numbers of both, where it prints some.
+        runs: the query of the runs behind `first`, whose seeds are held to the experiment's plan.
+    """
+
+    where: str
+    of: dict = field(default_factory=dict)
+    first: dict = field(default_factory=dict)
+    second: dict = field(default_factory=dict)
+    label: str = ""
+    paper: list = field(default_factory=list)
+    runs: dict = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -27,9 +50,12 @@ class Artefact:
         options: what these runs change of their preset.
         gain: pairs of methods, the first of which is better according to the paper.
         level: pairs of methods that are level according to the paper.
-        claims: otherwise, sentences that say what the paper says, claim by what it is about.
-        against: sentences that say that it is not so.
-        words: the state, where neither runs nor claims decide it (an illustration).
+        margin: of levelness, the experiment whose table of the paper has C-Mixup's gain over ERM.
+        worst: whether the error of the worst domain decides as well.
+        sweep: an experiment over an option: every value of it is compared with ERM.
+        compare: other comparisons that decide, see `Comparison`.
+        decides: what decides in words, where it is no pair of methods in a table.
+        words: the state, where the paper compares nothing (an illustration).
         stand_in: datasets of the experiment that are not the paper's: they are told apart.
         minutes: what the command costs on one core, where no experiment says it.
         arguments: variables of the make target.
@@ -46,8 +72,11 @@ class Artefact:
     options: dict = field(default_factory=dict)
     gain: list = field(default_factory=list)
     level: list = field(default_factory=list)
-    claims: dict = field(default_factory=dict)
-    against: dict = field(default_factory=dict)
+    margin: str = ""
+    worst: bool = False
+    sweep: str = ""
+    compare: list = field(default_factory=list)
+    decides: str = ""
     words: str = ""
     stand_in: list = field(default_factory=list)
     minutes: float = 0
@@ -55,16 +84,41 @@ class Artefact:
     links: dict = field(default_factory=dict)
     says: str = ""
 
+    @property
+    def comparisons(self) -> list[Comparison]:
+        """The entries of `compare`.
+
+        Raises:
+            InputError: an unknown key or wrong type.
+        """
+        nodes = [Comparison(**arguments(f"{FILE}: {self.name}.compare", node, Comparison)) for node in self.compare]
+        return [one for node in nodes for one in _each(node)]
+
+
+def _each(node: Comparison) -> list[Comparison]:
+    """Return an entry once for every combination of what `second` lists."""
+    lists = {key: value for key, value in node.second.items() if isinstance(value, list)}
+    chosen = [dict(zip(lists, values, strict=True)) for values in itertools.product(*lists.values())]
+    return [
+        replace(node, second={**node.second, **own}, label=", ".join(map(str, own.values())) or node.label)
+        for own in chosen
+    ]
+
 
 def load(results: Path = RESULTS) -> list[Artefact]:
     """Read and check results/artefacts.yaml, in its order.
 
     Raises:
-        InputError: an unknown key or wrong type, or an artefact that nothing decides.
+        InputError: an unknown key or wrong type, an artefact that nothing decides, levelness without a margin, or a
+            comparison of which the file does not say in words what it is.
     """
     nodes = read_part(results / FILE)
     found = [Artefact(**arguments(f"{FILE}: {name}", node, Artefact), name=name) for name, node in nodes.items()]
     for artefact in found:
-        if not (artefact.gain or artefact.level or artefact.claims or artefact.against or artefact.words):
-            raise InputError(f"{FILE}: {artefact.name} must have gain, level, claims, against or words")
+        if not (artefact.gain or artefact.level or artefact.sweep or artefact.comparisons or artefact.words):
+            raise InputError(f"{FILE}: {artefact.name} must have gain, level, sweep, compare or words")
+        if artefact.level and not artefact.margin:
+            raise InputError(f"{FILE}: {artefact.name} has level and must have margin")
+        if (artefact.sweep or artefact.compare) and not artefact.decides:
+            raise InputError(f"{FILE}: {artefact.name} must say what decides")
     return found

@@ -18,6 +18,7 @@ from scripts.records.records import by_seed, select
 from scripts.records.stats import Interval, Summary, paired, summarise
 
 Row = Mapping[str, Any]
+FEW = 3  # with fewer seeds no method is marked as the best and no interval over seeds is printed
 
 
 @dataclass(frozen=True)
@@ -106,17 +107,22 @@ def make_block(
     intervals: dict[str, dict[str, Interval]] = {}
     for method in methods:
         pairs = {s: paired(values[compare][s], values[method][s]) for s in metrics} if compare in values else {}
-        found = {s: interval for s, interval in pairs.items() if interval and method != compare}
+        found = {s: one for s, one in pairs.items() if one and one.n >= FEW and method != compare}
         if found:
             intervals[method] = found
     places = dict(zip(mine["method"], mine["experiment"], strict=True))
     runs = {method: f"{place}/{dataset}/{method}" for method, place in places.items()}
+    if 0 < max((len(scores[s]) for scores in values.values() for s in metrics), default=0) < FEW:
+        notes = [
+            *notes,
+            f"Fewer than {FEW} seeds: no method is marked as the best, and no interval over them is printed.",
+        ]
     return Block(dataset, metrics, cells, compare, intervals, notes, runs)
 
 
 def _best(values: Mapping[str, Mapping[int, float]], metric: str) -> str | None:
     most = max(map(len, values.values()), default=0)
-    if not most:
+    if most < FEW:
         return None
     # Seeds differ more than methods: a mean over fewer of them could be best by an easy one.
     means = {m: summarise(list(v.values())).mean for m, v in values.items() if len(v) == most}

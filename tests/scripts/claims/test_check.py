@@ -56,6 +56,16 @@ def test_a_difference_is_paired_by_seed() -> None:
     assert f"{found:.2f}" == "-0.33 [-1.05, +0.38]"
 
 
+def test_a_p_value_is_that_of_the_paired_t_test_times_how_many_there_are() -> None:
+    # t = -2 of 2 degrees of freedom: p = 1 - 2 / sqrt(6), as its distribution has a closed form.
+    found = take({"p": ["cmixup", "erm"]})
+    assert (found.mean, found.n) == (pytest.approx(1 - 2 / math.sqrt(6)), 3)
+    assert take({"p": ["cmixup", "erm"], "tests": 3}).mean == pytest.approx(3 - math.sqrt(6))
+    assert take({"p": ["cmixup", "erm"], "tests": 48}).mean == 1
+    with pytest.raises(InputError, match="p value must be of two sides with the same seeds"):
+        take({"p": ["cmixup", {"from": "paper", "experiment": "table1", "method": "erm"}]})
+
+
 def test_a_lookup_that_finds_several_cells_refuses_and_picks_none() -> None:
     others = frame(model="resnet18"), frame(layer="hidden", experiment="f"), frame(layer="input", experiment="f")
     records = pd.concat([frame(), *others])

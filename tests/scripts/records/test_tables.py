@@ -79,10 +79,21 @@ def test_a_seed_that_comes_twice_is_refused():
 
 
 def test_intervals_pair_shared_seeds():
-    found = block(records()).intervals["erm"]["rmse"]
-    assert found.mean == pytest.approx(((2.8 - 3.0) + (2.6 - 3.2)) / 2)
-    assert found.n == 2
-    assert "cmixup" not in block(records()).intervals
+    more = {"method": "cmixup", "seed": "3", "value": 2.5}
+    rows = [*records(), {**records()[0], "seed": "2", "value": 9.7}, {**records()[0], **more}]
+    found = block(rows).intervals["erm"]["rmse"]
+    assert found.mean == pytest.approx(((2.8 - 3.0) + (2.6 - 3.2) + (9.0 - 9.7)) / 3)
+    assert found.n == 3
+    assert "cmixup" not in block(rows).intervals
+    assert "ERM -0.50 [" in table_page(ResultTable("Title", [block(rows)]))
+
+
+def test_two_seeds_mark_no_method_and_print_no_interval():
+    rows = [row for row in records() if row["seed"] != "2"]
+    assert block(records()).intervals == {}  # two are shared
+    assert not any(cell["rmse"].best for cell in block(rows).cells.values())
+    assert "no interval over them" in table_page(ResultTable("Title", [block(rows)]))
+    assert "no interval over them" not in table_page(ResultTable("Title", [block(records())]))
 
 
 def test_markdown_shows_ours_paper_and_difference():
@@ -91,7 +102,6 @@ def test_markdown_shows_ours_paper_and_difference():
     assert "| mixup | — | — | — | — |" in text
     assert "| C-Mixup | 3 | **4.80 ± 3.64** | 2.70 | +2.10 |" in text
     assert "- Echo: needs a licence" in text
-    assert "ERM -0.40 [" in text
 
 
 def test_the_published_page_leads_from_methods_with_runs_to_their_records():

@@ -1,0 +1,200 @@
+"""What our runs say of every statement of the paper that results/artefacts.yaml lists, from the published records.
+
+The rule is that of `scripts.claims.states`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from cmixup.errors import InputError
+from cmixup.metrics import lower_is_better
+from scripts.claims.evidence import Absent, Evidence, Query, Sample, difference, experiment_of
+from scripts.claims.states import IDLE, OPEN, UNKNOWN, Effect, alike, gain, of_interval, unpaired
+from scripts.driver.words import parse_seeds
+from scripts.records import names
+from scripts.records.artefacts import Artefact, Comparison
+from scripts.records.stats import Interval
+
+SELF = 0.99  # every row is its own partner where more of the draws than this are the row itself
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What our runs say of one statement of the paper.
+
+    Attributes:
+        where: a dataset's title, or what the statement is about.
+        state: one of `scripts.claims.states`.
+        n: how many seeds or clusters.
+        label: which comparison, where there are several of one `where`.
+        preset: whose runs; empty where no preset decides.
+        ours, paper: the effects, first minus second.
+        decimals: how many the paper prints.
+    """
+
+    where: str
+    state: str
+    n: int = 0
+    label: str = ""
+    preset: str = ""
+    ours: Interval | None = None
+    paper: Effect | None = None
+    decimals: int = 3
+
+
+@dataclass(frozen=True)
+class Pair:
+    """What a statement compares.
+
+    Attributes:
+        first, second: the queries of both sides.
+        paper: those of the paper's numbers; empty where it prints none.
+        runs: those of the runs behind both sides.
+        planned: how many seeds the experiment's file plans.
+    """
+
+    first: Query
+    second: Query
+    paper: Sequence[Query]
+    runs: Sequence[Query]
+    planned: int = 0
+
+
+def findings(artefact: Artefact, evidence: Evidence) -> list[Finding]:
+    """Return what our runs say: a finding for every comparison, dataset and preset with runs."""
+    found = [_of_comparison(one, evidence) for one in artefact.comparisons]
+    for dataset, preset in itertools.product(_datasets(artefact), artefact.presets):
+        title = names.dataset_title(dataset) + (" (not the paper's)" if dataset in artefact.stand_in else "")
+        if artefact.sweep:
+            found += _of_sweep(artefact.sweep, dataset, preset, title, evidence)
+        else:
+            found += _of_pairs(artefact, dataset, preset, title, evidence)
+    return found
+
+
+def _datasets(artefact: Artefact) -> list[str]:
+    name = artefact.experiment or artefact.sweep
+    return list(dict.fromkeys([*experiment_of(name).datasets, *artefact.stand_in])) if name else []
+
+
+def _of_comparison(one: Comparison, evidence: Evidence) -> Finding:
+    """Return what a comparison of artefacts.yaml says; lower is better in all of them."""
+    runs, planned = ([one.runs], _planned(one.runs["experiment"], one.runs["dataset"])) if one.runs else ([], 0)
+    pair = Pair({**one.of, **one.first}, {**one.of, **one.second}, one.paper, runs, planned)
+    found = _judge(pair, evidence, Finding(one.where, UNKNOWN, label=one.label))
+    if found is None:
+        raise InputError(f"comparison {one.where} {one.label} finds nothing")
+    return found
+
+
+def _of_pairs(artefact: Artefact, dataset: str, preset: str, title: str, evidence: Evidence) -> Iterator[Finding]:
+    """Yield a finding for every pair of methods and score of one dataset and preset that has runs."""
+    experiment = experiment_of(artefact.experiment)
+    score = (experiment.metrics_of.get(dataset, experiment.metrics) or ["rmse"])[0]
+    pairs, planned = [*artefact.gain, *artefact.level], _planned(artefact.experiment, dataset)
+    for metric, (first, second) in itertools.product([score, *[f"worst_{score}"] * artefact.worst], pairs):
+        same = {"dataset": dataset, "preset": preset, "metric": metric, "options": artefact.options}
+        ours = [recorded(artefact.experiment, {**same, "method": method}) for method in (first, second)]
+        paper = [{**query, "experiment": experiment.name, "from": "paper"} for query in ours]
+        about = title if metric == score else f"worst domain of {title}"
+        label = names.method_title(second) if len(pairs) > 1 else ""
+        margin = None if [first, second] in artefact.gain else _margin(artefact.margin, dataset, metric, evidence)
+        blank = Finding(about, UNKNOWN, label=label, preset=preset)
+        if found := _judge(Pair(ours[0], ours[1], paper, ours, planned), evidence, blank, margin=margin):
+            yield found
+
+
+def _of_sweep(name: str, dataset: str, preset: str, title: str, evidence: Evidence) -> Iterator[Finding]:
+    """Yield a finding for every value of a swept option, its method against ERM."""
+    experiment = experiment_of(name)
+    option, method = experiment.sweep["option"], experiment.sweep["method"]
+    same = {"dataset": dataset, "preset": preset, "metric": experiment.metrics[0]}
+    second = recorded(name, {**same, "method": "erm", "options": {}})
+    pairs = []
+    for value in experiment.swept(dataset, method):
+        first = recorded(name, {**same, "method": method, "options": {option: value}})
+        if not _sample(first, evidence):
+            first = {**first, "options": {}}  # the preset's own value
+        about = Finding(title, UNKNOWN, label=f"{option.rpartition('.')[2]} {value:g}", preset=preset)
+        pairs.append((about, Pair(first, second, (), [first], _planned(name, dataset))))
+    mixed = sum(not _is_idle(pair, evidence) for _, pair in pairs)
+    for about, pair in pairs:
+        if found := _judge(pair, evidence, about, tests=max(mixed, 1)):
+            yield found
+
+
+def _judge(
+    pair: Pair, evidence: Evidence, blank: Finding, *, margin: float | None = None, tests: int = 1
+) -> Finding | None:
+    """Return the finding on a pair, or None where a side has no runs.
+
+    Args:
+        pair: what is compared.
+        evidence: the source of all numbers.
+        blank: the finding without what is judged.
+        margin: of levelness; None where the first is said to be better.
+        tests: among how many its interval is corrected.
+    """
+    first, second = _sample(pair.first, evidence), _sample(pair.second, evidence)
+    if not (first and second):
+        return None
+    if first.units != second.units:
+        raise InputError(f"{blank.where}: both sides of a comparison must share their {first.units}")
+    printed = [one for one in (_sample(query, evidence) for query in pair.paper) if one]
+    paper = unpaired(printed[0].summary, printed[1].summary) if len(printed) == 2 else None
+    ours, shared = difference(first, second), len(set(first.values) & set(second.values))
+    runs = [_sample(query, evidence) for query in pair.runs]
+    if _is_idle(pair, evidence):
+        state = IDLE
+    elif min([shared, *(len(one.values) for one in runs if one)]) < pair.planned:
+        state = OPEN
+    elif ours is None:
+        state = UNKNOWN
+    elif margin is not None:
+        state = alike(of_interval(ours), paper, margin)
+    else:
+        state = gain(of_interval(ours), paper, lower=_lower(pair.first), level=1 - 0.05 / tests)
+    decimals = printed[0].decimals if paper else blank.decimals
+    return replace(blank, state=state, n=ours.n if ours else shared, ours=ours, paper=paper, decimals=decimals)
+
+
+def _lower(query: Query) -> bool:
+    """Return whether lower is better; so it is of every number that is no score of a method."""
+    return "metric" not in query or lower_is_better(query["metric"])
+
+
+def _is_idle(pair: Pair, evidence: Evidence) -> bool:
+    """Return whether every row is its own partner in the runs of one side."""
+    own = (_sample({**query, "split": "train", "metric": "self_probability"}, evidence) for query in pair.runs)
+    return any(one.summary.mean > SELF for one in own if one)
+
+
+def _planned(name: str, dataset: str) -> int:
+    """Return how many seeds the file of an experiment plans on a dataset."""
+    experiment = experiment_of(name)
+    return len(experiment.seeds_for(dataset, parse_seeds(experiment.seeds)))
+
+
+def _margin(experiment: str, dataset: str, metric: str, evidence: Evidence) -> float:
+    """Return half of the gain over ERM that the paper prints for C-Mixup; 0 where it prints none."""
+    query = {"from": "paper", "experiment": experiment, "dataset": dataset, "metric": metric}
+    cmixup, erm = (_sample({**query, "method": method}, evidence) for method in ("cmixup", "erm"))
+    return abs(cmixup.summary.mean - erm.summary.mean) / 2 if cmixup and erm else 0.0
+
+
+def recorded(name: str, query: Query) -> Query:
+    """Return the query of our runs that an experiment's row of a method is about."""
+    experiment, dataset = experiment_of(name), query["dataset"]
+    ours = experiment.stands_for(dataset, query["method"])
+    return {**query, "method": ours, "experiment": experiment.recorded_under(ours, dataset)}
+
+
+def _sample(query: Query, evidence: Evidence) -> Sample | None:
+    """Return what a query finds, or None where nothing is recorded of it."""
+    try:
+        return evidence.sample(query)
+    except Absent:
+        return None

@@ -1,0 +1,106 @@
+"""The three states by intervals: planted effects come out as they were planted, and intervals are those of scipy."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from cmixup.errors import InputError
+from scripts.claims.states import DIFFERS, REPRODUCES, UNKNOWN, Effect, alike, gain, of_interval, unpaired
+from scripts.records.stats import Interval, Summary, paired
+
+PAPER = unpaired(Summary(2.717, 0.067, 3), Summary(2.901, 0.067, 3))  # C-Mixup and ERM of Table 1 on Airfoil
+
+
+def effect(mean: float, error: float, df: float = 9) -> Effect:
+    return Effect(mean, ((error**2, df),))
+
+
+def test_an_effect_of_an_interval_has_the_error_of_the_values():
+    first, second = np.random.default_rng(0).normal(size=(2, 10))
+    found = of_interval(paired(dict(enumerate(first)), dict(enumerate(second))))
+    assert found.error == pytest.approx(stats.sem(first - second))
+    test = stats.ttest_rel(first, second)
+    for level in (0.9, 0.95, 0.99):
+        assert found.ends(level) == pytest.approx(tuple(test.confidence_interval(level)))
+
+
+def test_the_papers_effect_has_welchs_interval():
+    first, second = stats.norm(2.7, 0.1).rvs((2, 5), random_state=1)
+    found = unpaired(*(Summary(x.mean(), x.std(ddof=1), len(x)) for x in (first, second)))
+    assert found.ends() == pytest.approx(tuple(stats.ttest_ind(first, second, equal_var=False).confidence_interval()))
+    assert pytest.approx(math.sqrt(2 * 0.067**2 / 3)) == PAPER.error
+
+
+def test_ours_minus_the_papers_has_the_degrees_of_freedom_of_all_three_terms():
+    ours = effect(0.119, 0.0805)
+    both = ours.minus(PAPER)
+    terms = [(0.0805**2, 9), (0.067**2 / 3, 2), (0.067**2 / 3, 2)]
+    freedom = sum(v for v, _ in terms) ** 2 / sum(v**2 / df for v, df in terms)
+    half = stats.t(freedom).ppf(0.975) * math.sqrt(sum(v for v, _ in terms))
+    assert both.ends() == pytest.approx((0.303 - half, 0.303 + half))
+    assert 12 < freedom < 14
+
+
+def test_a_spread_that_is_not_printed_counts_as_none():
+    one = unpaired(Summary(0.111, math.nan, 3), Summary(0.162, math.nan, 3))
+    assert one.error == 0
+    assert one.ends() == pytest.approx((-0.051, -0.051))
+    assert unpaired(Summary(1, 0.3, 9), Summary(2, math.nan, 3)).parts == ((0.3**2 / 9, 8),)
+
+
+@pytest.mark.parametrize(
+    ("mean", "error", "paper", "lower", "state"),
+    [
+        (-0.2, 0.05, PAPER, True, REPRODUCES),  # the paper's effect, seen
+        (-0.05, 0.01, PAPER, True, REPRODUCES),  # smaller than the paper's, and on its side
+        (-0.2, 0.05, PAPER, False, UNKNOWN),  # the same where higher is better
+        (0.2, 0.05, None, False, REPRODUCES),
+        (0.0, 0.01, PAPER, True, DIFFERS),  # no effect, and the paper's is excluded
+        (0.2, 0.05, PAPER, True, DIFFERS),
+        (0.2, 0.05, None, True, DIFFERS),  # the other side, without a number
+        (-0.05, 0.1, PAPER, True, UNKNOWN),  # 0 and the paper's effect in one interval
+        (0.0, 10.0, PAPER, True, UNKNOWN),  # so wide that it says nothing
+        (0.0, 10.0, None, True, UNKNOWN),
+        (0.0, 0.001, None, True, UNKNOWN),  # narrow around 0, but nothing printed to differ from
+    ],
+)
+def test_planted_effects_of_a_gain(mean, error, paper, lower, state):
+    assert gain(effect(mean, error), paper, lower=lower) == state
+
+
+@pytest.mark.parametrize(
+    ("mean", "error", "paper", "state"),
+    [
+        (0.0, 0.02, Effect(0.01), REPRODUCES),  # 1.833 x 0.02 lies within 0.092
+        (0.06, 0.02, Effect(0.06), UNKNOWN),  # 0.06 + 0.037 does not
+        (0.0, 10.0, Effect(0.0), UNKNOWN),  # width alone is no levelness
+        (0.15, 0.02, Effect(0.01), DIFFERS),
+        (0.15, 0.02, None, DIFFERS),
+        (0.15, 0.02, Effect(0.15), UNKNOWN),  # what the paper has, which is not level
+    ],
+)
+def test_planted_effects_of_levelness(mean, error, paper, state):
+    assert alike(effect(mean, error), paper, 0.092) == state
+    assert alike(effect(-mean, error), paper and Effect(-paper.mean), 0.092) == state
+
+
+def test_levelness_is_two_one_sided_tests_of_five_percent():
+    """At the margin where the larger of both p values is 0.05 the state turns."""
+    values = np.random.default_rng(2).normal(0.1, 1, 10)
+    ours = of_interval(paired(dict(enumerate(values)), dict.fromkeys(range(10), 0.0)))
+    edge = abs(values.mean()) + stats.t(9).ppf(0.95) * stats.sem(values)
+    p = max(stats.ttest_1samp(values, s * edge, alternative=a).pvalue for s, a in ((1, "less"), (-1, "greater")))
+    assert p == pytest.approx(0.05)
+    assert alike(ours, Effect(values.mean()), edge * 1.001) == REPRODUCES
+    assert alike(ours, Effect(values.mean()), edge * 0.999) == UNKNOWN
+    with pytest.raises(InputError, match="margin must not be below 0, got -1"):
+        alike(ours, None, -1)
+
+
+def test_a_corrected_level_asks_for_more():
+    ours = of_interval(Interval(-0.13, -0.246, -0.013, 10))
+    assert gain(ours, None, lower=True) == REPRODUCES
+    assert gain(ours, None, lower=True, level=1 - 0.05 / 11) == UNKNOWN
+    assert gain(of_interval(Interval(-0.223, -0.309, -0.137, 10)), None, lower=True, level=1 - 0.05 / 48) == REPRODUCES

@@ -77,9 +77,12 @@ def test_the_docstring_says_how_much_is_found() -> None:
     assert all(len(set(sentences)) == len(sentences) for sentences in SETS.values())
     expected = (
         f"Of {sizes['planted']} planted sentences {found['planted']} are found, of {sizes['tuned']} by which the rule "
-        f"was mended {found['tuned']}, of {sizes['held_out']} that were written afterwards {found['held_out']}; "
-        f"of {sizes['plain']} plain ones {found['plain']} are."
+        f"was mended {found['tuned']}, of {sizes['held_out']} that were written afterwards {found['held_out']}; of "
+        f"{sizes['plain_tuned']} plain ones by which it was mended {found['plain_tuned']} are, of "
+        f"{sizes['plain_held_out']} that were written afterwards {found['plain_held_out']}."
     )
+    assert found["held_out"] >= 0.75 * sizes["held_out"]
+    assert found["plain_held_out"] <= 0.1 * sizes["plain_held_out"]
     assert expected in " ".join(str(typed.__doc__).split())
 
 
@@ -88,7 +91,7 @@ def test_the_docstring_says_how_much_is_found() -> None:
     [
         ("C-Mixup is better than ERM.", ["better, better than"]), ("The error is 2.5.", ["2.5"]),
         ("It costs 5 % of it.", ["%"]), ("ERM ranks\nfirst.", ["first, ranks"]), ("It takes ± a bit.", ["±"]),
-        ("We trained ten seeds.", []), ("`lower` is code, [better](worse.md) a link.", ["better"]),
+        ("Ten seeds were trained.", []), ("`lower` is code, [better](worse.md) a link.", ["better"]),
         ("What may stand.", []), ('Rendered: <span id="x">is better by 2.5</span>.', []), ("```\nlower\n```\n", []),
         ("<!-- t:begin (python -m scripts.render) -->\n2.5 is best\n<!-- t:end -->", []), ("A first\ncommand.", []),
         ("Is C-Mixup better?", []), ("Code:\n\n    mixup beats 2.5\n\nand so on", []),
@@ -103,6 +106,21 @@ def test_on_other_pages_a_sentence_must_be_about_methods_or_scores() -> None:
     assert not is_found("The first of two workers ends within 2.5 seconds, nearly twice.")
     assert is_found("The error is 2.75 there.")
     assert is_found("| dataset | |\n| --- | --- |\n| Airfoil | better |\n")
+
+
+@pytest.mark.parametrize(
+    ("sentence", "words"),
+    [
+        ("Use C-Mixup here.", "use c-mixup"), ("There, do not take plain mixup.", "there, do not take plain mixup"),
+        ("Use the loader of C-Mixup's example.", ""), ("To use C-Mixup, call the sampler.", ""), ("Use it.", ""),
+        ("Two seeds draw Table 2.", "two seeds draw"), ("The authors mix.", "the authors mix"), ("Tables are it.", ""),
+        ("The numbers stand in a file, with its seeds.", "the numbers stand"), ("Rows are read for the tables.", ""),
+        ("Whatever they say, it is enough.", "enough"), ("A GPU gives what a CPU gives.", "gpu gives what a cpu"),
+        ("Our runs are the paper's.", "our runs are the paper"), ("Here ours stand, and there the paper's.", ""),
+    ],
+)  # fmt: skip
+def test_advice_what_results_do_and_words_of_judgement_are_found_on_every_page(sentence: str, words: str) -> None:
+    assert ", ".join(found for _, found in stated(sentence, [], results=False)) == words
 
 
 def test_words_are_known_by_the_code_in_any_form() -> None:

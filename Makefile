@@ -79,6 +79,12 @@ reproduce-table2-paired: reproduce-table2 ## Train Table 2 and compare its metho
 reproduce-table3: $(VENV)/.ready ## Train Table 3 and print it: SEEDS=10 DATASETS= METHODS= PRESET=paper|released|default|tuned
 	$(PY) -m scripts.reproduce table3 $(NARROW_ALL)
 
+reproduce-table3-last-epoch: $(VENV)/.ready ## Train RCF-MNIST of Table 3 with the weights of the last epoch and print it: SEEDS=10 METHODS= PRESET=
+	$(PY) -m scripts.reproduce table3_last_epoch $(NARROW_ALL)
+
+reproduce-table3-balanced: $(VENV)/.ready ## The same with half of every batch of each colour direction: SEEDS=10 METHODS= PRESET=
+	$(PY) -m scripts.reproduce table3_balanced $(NARROW_ALL)
+
 reproduce-table4: $(VENV)/.ready ## Train Table 4 (mixings of images with and without C-Mixup) and print it: SEEDS=10 PRESET=
 	$(PY) -m scripts.reproduce table4 $(NARROW_ALL)
 

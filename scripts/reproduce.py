@@ -36,7 +36,6 @@ from scripts.records.curves import read_curves
 from scripts.records.experiment import RESULTS, Experiment, load_experiment, make_table
 from scripts.records.records import records_frame
 from scripts.records.tables import (
-    LEGEND,
     ResultTable,
     header,
     interval_lines,
@@ -85,7 +84,7 @@ def choice_of(experiment: Experiment, given: Words) -> Choice:
 def show(table: ResultTable, more: str = "") -> None:
     """Print a table to the terminal; `more` is a command that trains what is not in it."""
     console = Console(highlight=False)
-    console.print(f"\n[bold]{table.title}[/bold]", LEGEND, sep="\n")
+    console.print(f"\n[bold]{table.title}[/bold]", table.legend, sep="\n")
     for block in table.blocks:
         print_table(header(block), lines(block, "[bold]{}[/bold]"), names.dataset_title(block.dataset))
         for sentence in (*interval_lines(block), *block.notes):

@@ -265,4 +265,6 @@ def make_table(
     about = f" ({experiment.about_preset[preset]})" if preset in experiment.about_preset else ""
     title = f"{experiment.title}, preset {preset}{about}"
     notes = [*experiment.notes, *rank_lines(blocks, experiment.metrics[0])]
+    if experiment.own_options().get("train.select") == "last":
+        return ResultTable(title, blocks, missing, notes, epoch="of the last epoch")
     return ResultTable(title, blocks, missing, notes)

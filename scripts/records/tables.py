@@ -69,12 +69,25 @@ class Block:
 
 @dataclass(frozen=True)
 class ResultTable:
-    """A titled table of blocks; `notes` are on all of them, `missing` lists what is not in it and why."""
+    """A titled table of blocks; `notes` are on all of them, `missing` lists what is not in it and why.
+
+    `epoch` is the one whose weights are scored.
+    """
 
     title: str
     blocks: Sequence[Block]
     missing: Sequence[str] = ()
     notes: Sequence[str] = ()
+    epoch: str = "of the best validation score"
+
+    @property
+    def legend(self) -> str:
+        """What stands in its columns."""
+        return (
+            "Ours: mean ± standard deviation over n seeds (n - 1 in the denominator), test split, weights "
+            f"{self.epoch}. Paper: its mean ± standard deviation over 3 seeds. Bold: best of ours, among the methods "
+            "with the most seeds."
+        )
 
 
 def make_block(
@@ -234,7 +247,7 @@ def interval_lines(block: Block) -> list[str]:
 
 def table_page(table: ResultTable, *, linked: bool = False) -> str:
     """Return the whole table as Markdown; the published one's methods are `linked` to their runs."""
-    parts = [f"## {table.title}", "", LEGEND]
+    parts = [f"## {table.title}", "", table.legend]
     for block in table.blocks:
         parts += ["", f"### {names.dataset_title(block.dataset)}", ""]
         rows = lines(block, "**{}**")
@@ -249,13 +262,6 @@ def table_page(table: ResultTable, *, linked: bool = False) -> str:
     if table.missing:
         parts += ["", "### Not in this table", "", *(f"- {line}" for line in table.missing)]
     return "\n".join(parts) + "\n"
-
-
-LEGEND = (
-    "Ours: mean ± standard deviation over n seeds (n - 1 in the denominator), test split, checkpoint of the best "
-    "validation score. Paper: its mean ± standard deviation over 3 seeds. Bold: best of ours, among the methods with "
-    "the most seeds."
-)
 
 
 def markdown_rows(head: Sequence[str], body: Sequence[Sequence[str]]) -> list[str]:

@@ -201,7 +201,9 @@ def test_every_row_of_the_paper_meets_a_cell_of_its_table(experiment):
     assert rows
     metrics = {*experiment.metrics, *(m for of_one in experiment.metrics_of.values() for m in of_one)}
     for r in rows:
-        assert r["dataset"] in experiment.datasets or experiment.variants
+        if r["dataset"] not in experiment.datasets:  # what is trained once more, changed, need not be the whole table
+            assert experiment.variants or experiment.overrides
+            continue
         if (experiment.name, r["dataset"]) == ("table5", "shapenet1d") and r["method"].startswith("cmixup_"):
             assert any("On tasks (ShapeNet1D) only C-Mixup's distance is there" in note for note in experiment.notes)
             continue

@@ -233,6 +233,13 @@ def test_a_picture_that_shows_something_else_than_the_records_is_stale(tmp_path:
         title.set_text(text)
         assert stale_figures({"a.png": figure}, tmp_path) == stale
     title.set_text("mean 3.816, n = 10")
+    stroke = axis.axhline(2, linewidth=0.5)
+    assert stale_figures({"a.png": figure}, tmp_path) == stale
+    write_figures({"a.png": figure}, tmp_path)
+    assert stale_figures({"a.png": figure}, tmp_path) == []
+    stroke.remove()
+    assert stale_figures({"a.png": figure}, tmp_path) == stale
+    write_figures({"a.png": figure}, tmp_path)
     line.set_color("C3")
     assert stale_figures({"a.png": figure}, tmp_path) == stale
 

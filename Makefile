@@ -158,7 +158,7 @@ render: $(VENV)/.ready ## Render records.csv, tables, figures and README from re
 claims: $(VENV)/.ready ## Print every sentence of the pages with its numbers and whether the records support it
 	$(PY) -m scripts.render claims
 
-verify-results: $(VENV)/.ready ## Train CELLS=12 published cells again and compare every number: SEED= DATASETS= EXPERIMENTS= MODELS=fcn3
+verify-results: $(VENV)/.ready ## Train CELLS=12 published cells again and compare every number, or means where kernels differ: SEED= DATASETS= EXPERIMENTS= MODELS=fcn3
 	$(PY) -m scripts.verify cells "count=$(CELLS)" "seed=$(SEED)" "datasets=$(DATASETS)" "experiments=$(EXPERIMENTS)" "models=$(MODELS)"
 
 verify-metrics: $(VENV)/.ready ## Compute every published score again from the predictions that are kept

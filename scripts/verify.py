@@ -1,9 +1,10 @@
-"""Hold published numbers to the last bit: compute scores again from predictions, or train cells again.
+"""Hold published numbers to what is found again: compute scores from predictions, or train cells.
 
 `scores` computes every published score from the predictions that are kept. `cells` draws published cells (an
 experiment, dataset, method, preset and options, with all seeds of their stack) and trains each anew on the CPU in a
-temporary folder, with the kernels that its record names (`scripts.driver.kernels`); cells whose kernels cannot be had
-here are named and not trained. What differs is named, a preset whose values have changed too; the status is then 1.
+temporary folder, with the kernels that its record names (`scripts.driver.kernels`). Where these cannot be had a cell is
+trained with those here and compared within noise (`scripts.plan.within_noise`). What differs is named, a preset whose
+values have changed too; the status is then 1, and also where nothing could be decided.
 Example: `python -m scripts.verify cells count=12 seed=5`.
 """
 
@@ -14,7 +15,7 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cmixup.errors import InputError, check_choice
@@ -30,11 +31,14 @@ from scripts.plan.verification import (
     QUICK,
     Cell,
     by_stack,
+    compared,
     config_differences,
     draw_cells,
+    own_score,
     published_cells,
     report_differences,
 )
+from scripts.plan.within_noise import Paired, beyond_noise
 from scripts.records.experiment import NOT_PUBLISHED, RESULTS
 from scripts.records.scores import verify_scores
 
@@ -59,31 +63,39 @@ def training_commands(cell: Cell, out: Path) -> list[list[str]]:
     return [[*words, *command(options), f"seeds=[{','.join(map(str, seeds))}]", *own] for options, seeds in cell.stack]
 
 
-def compare_cell(cell: Cell, job: Job) -> tuple[list[str], int]:
-    """Return what differs between a cell and its job, which has been trained; and how many numbers were compared."""
+Scores = dict[str, list[tuple[float, float]]]  # by name of a cell: the published score of each seed and the one found
+Wrong = dict[str, list[str]]  # by name of a cell: what differs
+
+
+def compare_cell(cell: Cell, job: Job, scores: Scores | None = None) -> tuple[list[str], str]:
+    """Return what differs between a cell and its job, which has been trained, and in words what was compared.
+
+    Args:
+        cell, job: the cell, and what trained it again.
+        scores: if given, numbers need not repeat, and the scores of the seeds are put there.
+    """
     changed = config_differences(cell.first["config"], job.config)
     lines = [f"preset {cell.first['preset']} has changed: {difference}" for difference in changed]
-    absent, found, n = [], [], 0
-    for seed, published in cell.reports.items():
-        folder = job.run_folder(seed)
-        if not is_done(folder):
-            absent.append(seed)
-            continue
-        again = read_report(folder)
-        found += report_differences(published, again)
-        n += len(published["facts"]) + 1 + sum(map(len, published["scores"].values()))
-    if absent:
+    folders = {seed: job.run_folder(seed) for seed in cell.reports}
+    again = {seed: read_report(folder) for seed, folder in folders.items() if is_done(folder)}
+    if absent := [seed for seed in cell.reports if seed not in again]:
         lines.append(f"seeds {absent} gave no result")
-    if found:
+    both = [(cell.reports[seed], report) for seed, report in again.items()]
+    if scores is not None:
+        pairs = scores.setdefault(cell.name, [])
+        pairs += [(own_score(published), own_score(report)) for published, report in both]
+        return lines, str(Paired(pairs)) if pairs else ""
+    n = sum(len(compared(published)) for published, _ in both)
+    if found := [difference for pair in both for difference in report_differences(*pair)]:
         largest = max(found, key=lambda difference: difference.size)
         lines.append(f"{len(found)} of {n} numbers differ, most: {largest}")
-    return lines, n
+    return lines, f"{n} numbers equal"
 
 
 CellOf = dict[tuple[Path, tuple[int, ...]], Cell]  # by folder and seeds of its job
 
 
-def plan_stacks(cells: Sequence[Cell], out: Path, wrong: dict[str, list[str]]) -> tuple[list[list[Planned]], CellOf]:
+def plan_stacks(cells: Sequence[Cell], out: Path, wrong: Wrong) -> tuple[list[list[Planned]], CellOf]:
     """Return the stacks that train the cells again, in folders below `out`, and which of their jobs are which cells.
 
     What cannot be planned, as an option or a value is no longer known, is put into `wrong`.
@@ -106,13 +118,18 @@ def plan_stacks(cells: Sequence[Cell], out: Path, wrong: dict[str, list[str]]) -
     return work, cell_of
 
 
-def verify(cells: Sequence[Cell], workers: int = 0) -> dict[str, list[str]]:
+def verify(cells: Sequence[Cell], workers: int = 0, scores: Scores | None = None) -> Wrong:
     """Train the cells again; return what differs by the name of its cell, printing a line for each on the way.
+
+    Args:
+        cells: which.
+        workers: processes; 0 is one a core.
+        scores: as of `compare_cell`.
 
     Raises:
         InputError: the files of a dataset cannot be had.
     """
-    wrong: dict[str, list[str]] = {}
+    wrong = Wrong()
     with tempfile.TemporaryDirectory(prefix="cmixup-verify-") as folder:
         work, cell_of = plan_stacks(cells, Path(folder), wrong)
         jobs = [job for stack in work for _, job in stack]
@@ -129,25 +146,15 @@ def verify(cells: Sequence[Cell], workers: int = 0) -> dict[str, list[str]]:
                 if cell is None:  # it was only there to fill the stack
                     continue
                 left -= 1
-                lines, n = compare_cell(cell, job)
+                lines, words = compare_cell(cell, job, scores)
                 if lines := [*lines, problem.text] if problem else lines:
                     wrong.setdefault(cell.name, []).extend(lines)
-                state = f"DIFFERS: {'; '.join(lines)}" if lines else f"{n} numbers equal"
+                state = f"DIFFERS: {'; '.join(lines)}" if lines else words
                 said.append(f"{cell.name}: {state} ({left} of {len(cell_of)} left)")
             return "\n".join(said)
 
         train(items_of(work), "verifying", workers=workers, on_finish=on_finish)
     return wrong
-
-
-def main(argv: Sequence[str] | None = None) -> None:
-    """Entry point."""
-    with user_errors():
-        given = parse_words(argv, KEYS, __doc__, names=("what",))
-        what = check_choice("what", given.get("what", ""), ("scores", "cells"))
-        results = Path(given.get("results", RESULTS))
-        if not (say_scores(results) if what == "scores" else say_cells(results, given)):
-            raise SystemExit(1)
 
 
 def say_scores(results: Path) -> bool:
@@ -163,7 +170,7 @@ def say_scores(results: Path) -> bool:
 
 
 def say_cells(results: Path, given: Words) -> bool:
-    """Train published cells again, print what differs, and return whether nothing does."""
+    """Train published cells again, print what differs, and return whether there is something and nothing differs."""
     known = [name for name in names("experiment") if name not in NOT_PUBLISHED]
     datasets, experiments = given.listed("datasets", names("dataset")), given.listed("experiments", known)
     models = given.listed("models", names("model")) if given.get("models") else [QUICK]
@@ -172,23 +179,63 @@ def say_cells(results: Path, given: Words) -> bool:
         seed, n = given.count("seed", random.randrange(10**6)), given.count("count", 12)  # noqa: S311 - no secret
         print(f"{min(n, len(cells))} of {len(cells)} published cells, drawn with seed={seed}", flush=True)
         cells = draw_cells(cells, n, seed)
-    started = time.perf_counter()
     by_word: dict[str | None, list[Cell]] = {}
     for cell in cells:
         by_word.setdefault(word_for(kernels_of(cell.first)), []).append(cell)
-    absent, wrong = by_word.pop(None, []), dict[str, list[str]]()
-    for word, group in by_word.items():
-        with asking(str(word)):
-            wrong |= verify(group, given.count("jobs"))
-    seconds = time.perf_counter() - started
-    for cell in absent:
-        print(f"not repeatable here: {cell.name}, made with {kernels_of(cell.first)}; {what_is_here()}")
+    other = by_word.pop(None, [])
+    judged, wrong = say_repeated(by_word, given.count("jobs")) if by_word else (0, {})
+    if other:
+        decided, far = say_within_noise(other, given.count("jobs"))
+        judged, wrong = judged + decided, wrong | far
     for name, lines in wrong.items():
         for line in lines:
             print(f"DIFFERS {name}: {line}", file=sys.stderr)
-    tried = len(cells) - len(absent)
-    print(f"{tried - len(wrong)} of {tried} cells repeat to the last bit ({seconds:.0f} s)")
-    return tried > 0 and not wrong
+    return judged > 0 and not wrong
+
+
+def say_repeated(by_word: Mapping[str | None, Sequence[Cell]], workers: int) -> tuple[int, Wrong]:
+    """Train cells, given by the word that asks for their kernels, and say how many repeat; return how many were tried.
+
+    The second result is what differs, by cell.
+    """
+    started, wrong = time.perf_counter(), Wrong()
+    for word, group in by_word.items():
+        with asking(str(word)):
+            wrong |= verify(group, workers)
+    tried = sum(map(len, by_word.values()))
+    print(f"{tried - len(wrong)} of {tried} cells repeat to the last bit ({time.perf_counter() - started:.0f} s)")
+    return tried, wrong
+
+
+def say_within_noise(cells: Sequence[Cell], workers: int) -> tuple[int, Wrong]:
+    """Train cells with other kernels than theirs, and say how many agree within noise; return how many are decided.
+
+    The second result is what differs, by cell.
+    """
+    made = " or ".join(sorted({kernels_of(cell.first) for cell in cells}))
+    print(f"other kernels: compared within noise: {len(cells)} cells, made with {made}; {what_is_here()}", flush=True)
+    started, scores = time.perf_counter(), Scores()
+    wrong = verify(cells, workers, scores)
+    found = {name: Paired(pairs) for name, pairs in scores.items()}
+    for name, line in beyond_noise(found).items():
+        wrong.setdefault(name, []).append(line)
+    for name, cell in found.items():
+        if not cell.decided:
+            print(f"not decided: {name}: {cell}")
+    decided = {name for name, cell in found.items() if cell.decided} | wrong.keys()
+    same = f"{len(decided) - len(wrong)} of {len(decided)} cells agree within noise"
+    print(f"{same} ({time.perf_counter() - started:.0f} s)")
+    return len(decided), wrong
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Entry point."""
+    with user_errors():
+        given = parse_words(argv, KEYS, __doc__, names=("what",))
+        what = check_choice("what", given.get("what", ""), ("scores", "cells"))
+        results = Path(given.get("results", RESULTS))
+        if not (say_scores(results) if what == "scores" else say_cells(results, given)):
+            raise SystemExit(1)
 
 
 if __name__ == "__main__":

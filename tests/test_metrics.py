@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from cmixup.errors import InputError
-from cmixup.metrics import METRICS, evaluate, lower_is_better, mape, metric_of, mse, r, rmse, score
+from cmixup.metrics import METRICS, evaluate, lower_is_better, mape, metric_of, mse, mse_ci95, r, rmse, score
 
 
 def column(*values: float) -> torch.Tensor:
@@ -20,6 +20,7 @@ def test_closed_forms() -> None:
     assert rmse(prediction, target).item() == pytest.approx(math.sqrt(20 / 3))
     assert mape(prediction, target).item() == pytest.approx(100 * (0 + 0.5 + 2) / 3)
     assert r(prediction, target).item() == pytest.approx(np.corrcoef([1, 2, 6], [1, 4, 2])[0, 1])
+    assert mse_ci95(prediction, target).item() == pytest.approx(1.96 * np.std([0, 4, 16], ddof=1) / math.sqrt(3))
 
 
 def test_errors_pool_over_rows_and_label_dimensions() -> None:

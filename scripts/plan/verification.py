@@ -134,6 +134,11 @@ def compared(report: Report) -> dict[str, Any]:
     return {**scores, "best_epoch": report["best_epoch"], **facts}
 
 
+def own_score(report: Report) -> float:
+    """Return the test score of a report by the metric that chose its epoch."""
+    return float(report["scores"]["test"][report["selection"]])
+
+
 def report_differences(published: Report, again: Report) -> list[Difference]:
     """Return every published number that the new run does not have to the last bit; None stands for a missing one."""
     new = compared(again)

@@ -244,7 +244,8 @@ def write_figures(figures: Mapping[str, Figure], results: Path = RESULTS) -> lis
 def stale_figures(figures: Mapping[str, Figure], results: Path = RESULTS) -> list[str]:
     """Return which figures have no file below `results`, or one that shows something else.
 
-    Pixels are compared, not bytes: another machine may pack the same picture otherwise, or round a shade.
+    Pixels are compared, not bytes: another machine may pack the same picture otherwise, round a shade, or put an edge
+    that falls between two pixels on the other one. So a shade may be a neighbour's; what is two pixels away is found.
     """
     return [f"{results.name}/{name}" for name, figure in figures.items() if not _shows(results / name, figure)]
 
@@ -253,4 +254,20 @@ def _shows(path: Path, figure: Figure) -> bool:
     if not path.is_file():
         return False
     there, drawn = imread(path), imread(io.BytesIO(to_png(figure)))
-    return there.shape == drawn.shape and bool(np.abs(there - drawn).max() < VISIBLE)
+    if there.shape != drawn.shape:
+        return False
+    changed = (np.abs(there - drawn) >= VISIBLE).any(axis=-1)
+    return _near(there, drawn, changed) and _near(drawn, there, changed)
+
+
+def _near(picture: np.ndarray, other: np.ndarray, where: np.ndarray) -> bool:
+    """Return whether each pixel of a picture has a shade among those of the other's pixel there and its neighbours.
+
+    Args:
+        picture, other: `(H, W, C)` in [0, 1].
+        where: `(H, W)` bool, the pixels that are looked at.
+    """
+    padded = np.pad(other, ((1, 1), (1, 1), (0, 0)), mode="edge")
+    shades = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(0, 1))[where]
+    low, high = shades.min(axis=(-1, -2)) - VISIBLE, shades.max(axis=(-1, -2)) + VISIBLE
+    return bool(((low < picture[where]) & (picture[where] < high)).all())

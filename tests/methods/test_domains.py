@@ -141,6 +141,7 @@ def counted(method: Penalised, steps: int) -> tuple[list[float], list[int]]:
         (lambda: irm(2, 100.0, 3), [1, 1, 1, 100, 100], [3]),
         (lambda: irm(2, 100.0, 0), [100] * 5, []),
         (lambda: irm(2, 1.0, 3), [1] * 5, []),
+        (lambda: irm(2, 0.5, 3), [1, 1, 1, 0.5, 0.5], [3]),
         (lambda: vrex(2, 10.0, 2), [1, 1, 10, 10, 10], [2]),
         (lambda: ib_irm(2, 100.0, 1, ib_anneal=3), [1, 100, 100, 100, 100], [1, 3]),
         (lambda: ib_irm(2, 1.0, 9, ib_anneal=2), [1] * 5, [2]),
@@ -161,13 +162,17 @@ def test_before_its_annealing_ends_ib_irm_is_irm() -> None:
 
 
 @pytest.mark.parametrize(("weight", "ratio"), [(100.0, 100.0), (1.0, 1.0), (0.1, 1.0)])
-def test_the_loss_is_divided_by_a_weight_above_1(weight: float, ratio: float) -> None:
+def test_the_loss_is_divided_by_the_first_weight_where_it_is_above_1(weight: float, ratio: float) -> None:
     losses = []
     for divide in (False, True):
-        run = make_run(vrex(2, weight, 0, divide=divide))
-        _, batches = epoch_batches(run)
-        losses.append(run.method.loss(run.model, batches[0]).item())
-    assert losses[0] == pytest.approx(ratio * losses[1], rel=1e-6)
+        for method in (
+            vrex(2, weight, 0, divide=divide),
+            ib_irm(2, weight, 0, ib_weight=50, ib_anneal=0, divide=divide),
+        ):
+            run = make_run(method)
+            _, batches = epoch_batches(run)
+            losses.append(run.method.loss(run.model, batches[0]).item())
+    assert losses[:2] == pytest.approx([ratio * loss for loss in losses[2:]], rel=1e-6)
 
 
 # ---- batches

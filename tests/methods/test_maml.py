@@ -67,6 +67,15 @@ def test_loss_and_meta_gradient_equal_a_loop_over_tasks(first_order: bool) -> No
         torch.testing.assert_close(mine, theirs, atol=1e-5, rtol=1e-4)
 
 
+def test_every_inner_step_of_a_long_loop_is_taken() -> None:
+    run = make_fitted(MAML(loop(2, report_steps=20)))
+    batch, model = one_batch(run), run.model
+    reported = run.method.predictors()["20_steps"](model, batch.x)
+    torch.testing.assert_close((reported - batch.y).square().mean(), slow_query_loss(model, batch.x, batch.y, 20))
+    once_less = slow_query_loss(model, batch.x, batch.y, 19)
+    assert not torch.isclose((reported - batch.y).square().mean(), once_less, rtol=1e-4)
+
+
 def test_first_and_second_order_differ_here() -> None:
     one, other = make_fitted(MAML(loop(2))), make_fitted(MAML(loop(first_order=True)))
     first, second = (gradients(m.model, m.method.loss(m.model, one_batch(m))) for m in (one, other))

@@ -22,6 +22,8 @@ pytestmark = pytest.mark.usefixtures("float64")
 FEW = torch.tensor([4, 2, 4, 2, 2, 4, 9, 9, 9, 4])  # 3, 3 and 4 rows
 MANY = torch.arange(30) % 3  # 10 rows each
 MIXED = torch.cat([MANY, torch.full((4,), 7)])
+BORDER = torch.arange(24) // 8  # 8 rows each, as in a batch of SkillCraft
+BELOW = torch.arange(21) // 7
 
 
 def outputs(domain: Tensor, d_y: int = 1, width: int = 5, seed: int = 0) -> Outputs:
@@ -45,7 +47,7 @@ def slope(f: Tensor, y: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("d_y", [1, 3])
-@pytest.mark.parametrize("domain", [FEW, MANY, MIXED], ids=["few rows", "many rows", "mixed"])
+@pytest.mark.parametrize("domain", [FEW, MANY, MIXED, BORDER, BELOW], ids=["few", "many", "mixed", "8 rows", "7 rows"])
 @pytest.mark.parametrize("form", ["auto", "plain", "product"])
 def test_irm_equals_autograd(form: str, domain: Tensor, d_y: int) -> None:
     batch = outputs(domain, d_y)

@@ -50,6 +50,12 @@ def test_the_second_batch_has_distinct_rows_outside_the_first_until_it_is_everyt
     assert bool(np.isin(second, first).any()) is (expected == 60)
 
 
+def test_a_row_of_an_earlier_batch_is_a_candidate_of_a_later_one() -> None:
+    pairing, rng = fitted(60, 0.3), np.random.default_rng(0)
+    for first in np.arange(60).reshape(4, 15):
+        assert sorted(pairing.second(first, 45, rng)) == sorted(set(range(60)) - set(first.tolist()))
+
+
 def test_every_row_outside_is_as_likely_in_the_second_batch() -> None:
     pairing, first, rng = fitted(30, 0.3), np.array([3, 7, 20, 29]), np.random.default_rng(0)
     counts = np.zeros(30)

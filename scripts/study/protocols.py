@@ -57,7 +57,7 @@ class Protocol2(Rules):
         decays: one is drawn.
         weights: sets of initial weights that the winner is trained with.
         ensemble: the `methods` that have more `weights` in some `settings`.
-        equal: percent of ERM's error within which an effect makes no difference.
+        equal: percent of ERM's error within which an effect is neither a gain nor a loss.
         first_split: the number of the first split.
         draws: what the draws of rates, decays and points depend on beside the split: "split", nothing, so that they are
             the same on all tables, or "table".

@@ -195,9 +195,11 @@ class Normals:
 
     def chances(self, residual: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the log density of residuals, `(H, T)`, and how likely each normal made them, `(H, T, A, B)`."""
-        density = self.peak * np.exp(-0.5 * residual[..., None, None] ** 2 * self.precision)
-        whole = np.maximum(density.sum(axis=(-2, -1)), 1e-300)
-        return np.log(whole), density / whole[..., None, None]
+        power = -0.5 * residual[..., None, None] ** 2 * self.precision
+        most = power.max(axis=(-2, -1), keepdims=True)  # taken out, so that no density is 0 however far a residual
+        density = self.peak * np.exp(power - most)
+        whole = density.sum(axis=(-2, -1), keepdims=True)
+        return (np.log(whole) + most)[..., 0, 0], density / whole
 
     def of(self, residual: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the log density, and the mean and the mean square of the precision, `(H, T)` each."""

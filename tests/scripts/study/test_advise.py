@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
+from cmixup.errors import InputError
 from scripts.driver.compose import compose_train
 from scripts.driver.job import plan
 from scripts.study import advise, front
 from scripts.study.__main__ import main
 from scripts.study.evidence import Setting
 from scripts.study.protocols import load_protocol2
+from scripts.study.verdicts import chance, mean_text
 
 
 def record(table: str, method: str, test: float, condition: str) -> dict[str, Any]:
@@ -22,26 +24,46 @@ def record(table: str, method: str, test: float, condition: str) -> dict[str, An
 
 
 @pytest.mark.parametrize("whole", [False, True])
-def test_gains_losses_and_the_range_are_those_of_the_records(monkeypatch: pytest.MonkeyPatch, whole: bool) -> None:
-    # ERM's mean error is 0.5, and the differences have mean `shift` with an interval of +-0.0031, or 0.62 %
+def test_effects_and_the_range_are_those_of_the_records(monkeypatch: pytest.MonkeyPatch, whole: bool) -> None:
+    # ERM's mean error is 0.5, and the differences have mean `shift` and a standard deviation of 0.0013, or 0.26 %
     shifts = {"one": -0.05, "two": 0.0, "three": 0.025, "four": 0.1}
-    random = next(c for c in load_protocol2().conditions if c.name == "random")
+    rules = load_protocol2()
+    random = next(c for c in rules.conditions if c.name == "random")
     records = [
         record(t, m, 0.4985 + (s - 0.0015) * (m != "erm"), "random" if whole else "all")
         for t, s in shifts.items()
         for m in ("erm", "cmixup")
     ]
-    monkeypatch.setattr(advise, "settings", lambda: [Setting(random, 4, records if whole else records[:2])])
+    setting = Setting(random, 4, records if whole else records[:2])
+    monkeypatch.setattr(advise, "settings", lambda: [setting])
     monkeypatch.setattr(front, "read", lambda _: pytest.fail("protocol 1") if whole else records)
     said = advise.expected()
-    assert ("each of 5 splits tuned by itself: C-Mixup" in said) == whole
-    assert ("of the present one 1 of 4 tables are trained): C-Mixup" in said) == (not whole)
-    assert "On 4 real tables" in said
-    assert "gained on 1, lost on 2, made no difference of 1 % on 1, and on 0 it cannot be told (" in said
-    assert "mean over tables +3.8 [-" in said
-    assert "standard deviation 12.5.\n" in said  # of -10, 0, 5 and 20 %
-    assert "between -10.0 and +20.0 %" in said
-    assert "in 3 of 5 cases" in said
+    own = front.lead([setting]).effect("cmixup", rules)
+    assert own is not None
+    assert own.means == {t: pytest.approx(200 * s, abs=1e-6) for t, s in shifts.items()}
+    assert ("On 4 real tables, each of 5 splits tuned by itself, by a model" in said) == whole
+    assert ("of the present one 1 of 4 tables are trained), by a model" in said) == (not whole)
+    assert f"mean {mean_text(own)}; the direction cannot be told.\n" in said
+    assert "It gains 1 % or more on 1 tables, loses as much on 2, lies within on 1, and on 0 that cannot" in said
+    new, chances = own.of_new, own.posterior.new.chances
+    assert new.low < -10 < 20 < new.high
+    assert said.endswith(
+        f"A new table gains 1 % or more with probability {chance(chances.gain)} and loses as much with "
+        f"{chance(chances.loss)}. Its effect lies between {new.low:+.1f} and {new.high:+.1f} % with probability 0.95."
+    )
+    assert "averaged networks" not in said
+    if whole:
+        five = [{**r, "method": front.ENSEMBLE} for r in records if r["method"] == "cmixup"]
+        monkeypatch.setattr(advise, "settings", lambda: [Setting(random, 4, records, five)])
+        assert f"\nFive averaged networks of ERM: mean {mean_text(own)}; the direction" in advise.expected()
+
+
+def test_without_two_published_tables_nothing_is_advised(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = next(c for c in load_protocol2().conditions if c.name == "random")
+    one = [record("one", m, 0.5, "random") for m in ("erm", "cmixup")]
+    monkeypatch.setattr(advise, "settings", lambda: [Setting(random, 1, one)])
+    with pytest.raises(InputError, match="on two tables or more; it does not"):
+        advise.expected()
 
 
 def test_the_printed_commands_train_on_the_table_that_was_named(

@@ -31,10 +31,12 @@ def test_an_entry_has_a_row_and_the_first_with_a_file_its_verdict(monkeypatch: p
     cells = [cell.strip() for cell in mine.strip("|").split("|")]
     assert cells[:6] == ["mine", "3 of 10", "3", "0", "0", "0"]
     assert cells[6].startswith("-8.3 [")
-    assert cells[7:] == ["[mine.py](../../examples/entries/mine.py)"]
-    assert other.startswith("| ada | 2 of 10 | 0 | 0 | 2 | 0 | ")
+    assert cells[7].startswith("-8.3 [")
+    assert cells[8:] == ["[mine.py](../../examples/entries/mine.py)"]
+    assert other.startswith("| ada | 2 of 10 | 0 | 0 | 2 | 0 | ")  # gains, loses, within, cannot be told
     assert other.endswith(" | `method=ada` |")
     said = entries.shown(found, rules)
     assert said.startswith("```text\nTest error minus ERM's")
     assert "\nVerdict on mine, setting random, 3 tables: 1 of 2 by mean error\n" in said
+    assert "\nSize: gains 1 % or more on 3 tables, loses as much on 0, lies within on 0, cannot be told on 0.\n" in said
     assert max(map(len, said.splitlines())) <= 100

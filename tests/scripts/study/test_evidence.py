@@ -84,3 +84,39 @@ def test_ensembles_are_means_of_predictions_and_average_no_run_with_itself(rules
         for split, row in enumerate(found[name]["seeds"]):
             own = [predicted(m, WEIGHTS * split + k) for m, each in members.items() for k in each]
             assert row["test"] == pytest.approx(nrmse(np.mean(own, axis=0), TARGET, np.ones(1)))
+
+
+@pytest.mark.parametrize("weights", [2, 5])
+def test_erm_stands_against_other_weights_of_itself(rules: Protocol2, weights: int) -> None:
+    condition = next(each for each in rules.conditions if each.name == "random")
+    rows = [
+        {"seed": WEIGHTS * s + k, "split": s, "test": 1.0 + 0.01 * s * k * k} for s in range(5) for k in range(weights)
+    ]
+    records = [
+        {"table": t, "condition": "random", "method": m, "seeds": rows[::-1]} for t in "ab" for m in ("erm", "x")
+    ]
+    own = Setting(condition, 2, records).against_itself(rules)
+    assert own is not None
+    first, second = (0.5, 6.5) if weights == 5 else (0.0, 1.0)  # of 0, 1, 4, 9: means of two, or one and one
+    base = np.mean([1.0 + 0.01 * s * first for s in range(5)])
+    expected = np.mean([0.01 * s * (second - first) for s in range(5)]) / base * 100
+    assert own.means == {table: pytest.approx(expected) for table in "ab"}
+
+
+def test_an_effect_is_against_whatever_is_named(rules: Protocol2) -> None:
+    condition = next(each for each in rules.conditions if each.name == "random")
+    levels = {"erm": 1.0, "x": 1.1, "five": 0.8}
+    made = [
+        {"table": t, "condition": "random", "method": m,
+         "seeds": [{"seed": s, "split": s, "test": v + 0.01 * s * k} for s in range(5)]}
+        for k, t in enumerate("ab") for m, v in levels.items()
+    ]  # fmt: skip
+    networks, others = ([r for r in made if (r["method"] == "five") == own] for own in (False, True))
+    setting = Setting(condition, 2, networks, others)
+    for method, base in (("x", "erm"), ("five", "erm"), ("five", "x")):
+        own = setting.effect(method, rules, base=base)
+        assert own is not None
+        assert own.means["a"] == pytest.approx(100 * (levels[method] / levels[base] - 1))
+        assert own.sure == 1 - rules.level
+    assert setting.effect("nothing", rules) is None
+    assert setting.effect("x", rules, "test_worst") is None

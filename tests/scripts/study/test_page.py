@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 
 from scripts.claims.prose import places, splice
-from scripts.study import front, objections, page
+from scripts.study import checks, front, objections, page
 from scripts.study.evidence import Setting
 from scripts.study.protocols import Protocol2, load_protocol2
 from scripts.study.published import FOLDER
+from scripts.study.rows import head, row
+from scripts.study.verdicts import chance, direction_text, mean_text
 from tests.attacks.pictures import faults_of
 
 SHIFTS = {"mixup": 0.0, "cmixup": 0.1, "regmixup": -0.1, "resample": 0.0}  # of an error of 1
@@ -52,7 +54,8 @@ def test_every_place_of_the_page_has_its_part_whatever_is_trained(
     monkeypatch.setattr(page, "read", lambda _: [])
     monkeypatch.setattr(page.entries, "read", lambda *_, **__: [])
     text = (FOLDER / "when.md").read_text()
-    for found in (made(rules, []), made(rules, ["one"], of=2), made(rules, ["one", "two", "three"])):
+    names = [table.name for table in rules.tables[:3]]
+    for found in (made(rules, [], of=30), made(rules, names[:1], of=2), made(rules, names)):
         parts = page.parts(found, rules)
         assert set(parts) == set(places(text))
         filled = splice(text, parts)
@@ -67,102 +70,127 @@ def everything(rules: Protocol2, tables: Sequence[str]) -> list[Setting]:
     ]
 
 
+def flat(text: str) -> str:
+    return " ".join(text.split())
+
+
 def test_the_page_opens_with_what_was_found_in_whole_settings_alone(rules: Protocol2) -> None:
-    said = page.verdict(made(rules, ["one", "two", "three"]), rules)
+    found = made(rules, ["one", "two", "three"])
+    own = found[-1].effect("cmixup", rules)
+    assert own is not None
+    assert own.overall.mean == pytest.approx(100 * 0.1 / 1.2, abs=0.05)
+    said = page.verdict(found, rules)
     assert said.startswith(
-        "**In the 1 of 4 settings whose tables are all trained, mixing is shown to lower the test error on 3 of 3 real "
-        "tables, and to raise it on 3.** That is said of mixup, C-Mixup and RegMixup in these settings (All rows, "
-        "split at random). For 3 of 9 pairs of a method and a table a difference of 1 % or more is ruled out, and for "
-        "none the runs cannot tell. What gains: RegMixup on one by -8."
+        f"**C-Mixup changes the error by {mean_text(own)} % in the mean of 3 tables; the mean error is higher.** A new "
+        "table gains 1 % or more with probability below 0.01 and loses as much with above 0.99. Over 1 settings (All "
+        "rows, split at random) and mixup, C-Mixup and RegMixup, 9 pairs of a method and a table: a gain of 1 % or "
+        "more on 3, a loss on 3, within 1 % on 3; none cannot be told."
     )
-    assert "What loses: C-Mixup on one by +8." in said  # 0.1 of a mean error of 1.2
     assert said.endswith(
-        " Without a verdict, as not all tables are trained: 100 training rows (0 of 3 tables so far); 100 training "
-        "rows, noisy labels (0 of 3 tables so far); Whole groups held out (0 of 3 tables so far)."
+        " Not all tables are trained: 100 training rows (0 of 3 tables so far); 100 training rows, noisy labels (0 of "
+        "3 tables so far); Whole groups held out (0 of 3 tables so far)."
     )
     part = page.verdict(made(rules, ["one", "two", "three"], of=30), rules)
-    assert part.startswith(
-        "Without a verdict, as not all tables are trained: 100 training rows (0 of 30 tables so far)"
-    )
+    assert part.startswith("Not all tables are trained: 100 training rows (0 of 30 tables so far)")
     assert part.endswith("All rows, split at random (3 of 30 tables so far).")
 
 
 def test_once_all_settings_are_whole_the_page_says_nothing_of_what_is_missing(
     rules: Protocol2, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = page.verdict(everything(rules, ["one", "two"]), rules)
-    assert said.startswith("**Mixing is shown to lower the test error on 2 of 2 real tables, and to raise it on 2.** ")
-    assert "split at random). For 8 of 24 pairs" in said
-    assert said.endswith("and for none the runs cannot tell.")  # eight gain and eight lose: too many to name
+    said = page.verdict(everything(rules, ["one", "two", "three"]), rules)
+    assert said.endswith(
+        "36 pairs of a method and a table: a gain of 1 % or more on 12, a loss on 12, within 1 % on 12; none cannot be "
+        "told."
+    )
     monkeypatch.setitem(SHIFTS, "cmixup", 0.0)
     monkeypatch.setitem(SHIFTS, "regmixup", 0.0)
     said = page.verdict(everything(rules, ["one", "two"]), rules)
-    assert "lower the test error on none of 2 real tables, and to raise it on none.** " in said
+    assert "in the mean of 2 tables; the direction cannot be told.**" in said
+    assert said.endswith("a gain of 1 % or more on none, a loss on none, within 1 % on 24; none cannot be told.")
 
 
 def test_readme_says_what_came_of_each_setting_at_every_stage(
     rules: Protocol2, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def readme(found: Sequence[Setting]) -> str:
-        return " ".join(front.lines(found, rules).split())
+        return flat(front.lines(found, rules))
 
-    assert " setting (" not in readme(made(rules, ["one", "two"], "rows100", of=3))
+    assert " setting: " not in readme(made(rules, ["one", "two"], "rows100", of=3))
     some = readme(made(rules, ["one"], "rows100", of=1))  # nothing at random: what protocol 1 found
-    assert some.startswith(
-        "**C-Mixup is shown to lower the test error on none of 30 real tables, and to raise it on none.**"
-    )
-    assert (
-        "In another setting (100 training rows: 1 tables) it is shown to lower the error on none, and to raise it"
-        in some
-    )
+    earlier = front.lead(made(rules, [], of=30))
+    assert (len(earlier.tables), earlier.condition.name) == (30, "all")
+    own = earlier.effect("cmixup", rules)
+    assert own is not None
+    opening = f"**C-Mixup changes the test error by {mean_text(own)} % in the mean of 30 real tables; "
+    assert some.startswith(f"{opening}{direction_text(own)}.**")
+    assert " C-Mixup in another setting: 100 training rows +8." in some
     assert some.endswith("Setting: All rows, split at random, by protocol 1.")
-    assert front.short(made(rules, [], of=30), rules) == (
-        "Not that we could show: on 21 of 30 real tables the error is higher than without mixing"
-    )
     found = everything(rules, ["one", "two", "three"])
     whole = readme(found)
+    own = found[-1].effect("cmixup", rules)
+    assert own is not None
     assert whole.startswith(
-        "**C-Mixup is shown to lower the test error on none of 3 real tables, and to raise it on 3.** "
+        f"**C-Mixup changes the test error by {mean_text(own)} % in the mean of 3 real tables; the mean error is "
+        "higher.** A new table gains 1 % or more with probability below 0.01 and loses as much with above 0.99. Of "
+        "these tables it gains 1 % or more on none, loses as much on 3, stays within on none, and on none that cannot "
+        "be told. C-Mixup in other settings: 100 training rows +8.3 ["
     )
-    assert (
-        "On none a difference of 1 % or more is ruled out, on none the runs cannot tell. Its error is higher than "
-        "ERM's on 3 of the 3 tables (+8.3 % on their mean, sign test p = 0.25). In other settings " in whole
-    )
-    assert (
-        "(100 training rows: 3 tables; 100 training rows, noisy labels: 3 tables; Whole groups held out: 3 tables) it "
-        "is shown to lower the error on none, and to raise it on 3." in whole
-    )
-    assert "Averaging" not in whole
+    assert "averaging" not in whole
     assert whole.endswith("Setting: All rows, split at random.")
     monkeypatch.setitem(SHIFTS, "cmixup", -0.1)
     better = [*found[:3], everything(rules, ["one", "two", "three"])[3]]
-    assert "lower the test error on 3 of 3 real tables, and to raise it on none." in readme(better)
-    assert "Its error is lower than ERM's on 3 of the 3 tables (-8.3 % on their mean, sign test p = 0.25)." in readme(
-        better
+    assert "; the mean error is lower.** A new table gains 1 % or more with probability above 0.99" in readme(better)
+    assert "it gains 1 % or more on 3, loses as much on none, " in readme(better)
+
+
+@pytest.mark.parametrize(
+    ("shift", "said"), [(-0.1, "In the mean it does"), (0.1, "In the mean it does not"),
+                        (0.0, "In the mean, that cannot be told")],
+)  # fmt: skip
+def test_whether_mixing_helps_is_the_direction_of_the_mean(
+    rules: Protocol2, monkeypatch: pytest.MonkeyPatch, shift: float, said: str
+) -> None:
+    monkeypatch.setitem(SHIFTS, "cmixup", shift)
+    found = made(rules, ["one", "two", "three", "four"])
+    own = found[-1].effect("cmixup", rules)
+    assert own is not None
+    new = own.posterior.new.chances
+    assert front.short(found, rules) == (
+        f"{said}: over 4 real tables the error changes by {mean_text(own)} %. A new table gains 1 % or more with "
+        f"probability {chance(new.gain)}, and loses as much with {chance(new.loss)}"
     )
-    assert front.short(better, rules) == "Shown on 3: on 3 of 3 real tables the error is lower than without mixing"
 
 
 @pytest.mark.parametrize(
     ("shift", "of", "said"),
     [
-        (-0.1, 3, "lowers the error (-8.3 % on the mean of 3 tables)."),
-        (-0.1, 4, "lowers the error (-8.3 % on the mean of 3 tables so far)."),
-        (0.1, 3, "raises the error (+8.4 % on the mean of 3 tables)."),
-        (-0.0035, 3, "is not shown to change the error (-0.2 % on the mean of 3 tables)."),
-        (0.0, 3, "is not shown to change the error (+0.1 % on the mean of 3 tables)."),
+        (-0.1, 4, "in the mean of 4 tables; the mean error is lower."),
+        (-0.1, 5, "in the mean of 4 tables so far; the mean error is lower."),
+        (0.1, 4, "in the mean of 4 tables; the mean error is higher."),
+        (-0.002, 4, "in the mean of 4 tables; the direction cannot be told."),
     ],
 )
-def test_an_ensemble_is_said_to_do_what_its_interval_says(rules: Protocol2, shift: float, of: int, said: str) -> None:
-    found = made(rules, ["one", "two", "three"], of=of)
+def test_an_ensemble_is_told_of_by_the_same_rule(rules: Protocol2, shift: float, of: int, said: str) -> None:
+    found = made(rules, ["one", "two", "three", "four"], of=of)
     others = [
-        {"table": t, "condition": "random", "method": "ERM x 5",
-         "seeds": [{"seed": s, "split": s, "test": 1 + 0.1 * s + shift + own} for s in range(5)]}
-        for t, own in {"one": 0.0, "two": 0.009, "three": -0.006}.items()
+        {"table": t, "condition": "random", "method": front.ENSEMBLE,
+         "seeds": [{"seed": s, "split": s, "test": 1 + 0.1 * s + shift + own * (1 + s % 3)} for s in range(5)]}
+        for t, own in {"one": 0.0, "two": 0.003, "three": -0.002, "four": 0.001}.items()
     ]  # fmt: skip
     last = replace(found[-1], others=others)
-    text = " ".join(front.lines([*found[:-1], last], rules).split())
-    assert "Averaging five networks of ERM " + said in text
+    own = last.effect(front.ENSEMBLE, rules)
+    assert own is not None
+    text = flat(front.lines([*found[:-1], last], rules))
+    new = own.posterior.new.chances
+    assert (
+        f"By the same rule, averaging five networks of ERM changes it by {mean_text(own)} % {said} A new table gains "
+        f"1 % or more with probability {chance(new.gain)} and loses as much with {chance(new.loss)}." in text
+    )
+    if of == 4:
+        assert f"**Five averaged networks of ERM change the error by {mean_text(own)} % {said}**" in page.verdict(
+            [*found[:-1], last], rules
+        )
 
 
 def test_what_came_out_of_the_objections_is_counted(rules: Protocol2) -> None:
@@ -178,19 +206,44 @@ def test_what_came_out_of_the_objections_is_counted(rules: Protocol2) -> None:
         == "10 of 150 runs, on 1 tables, are best in the last 41 of 400 epochs"
     )
     assert out["processors"] == "1 of 3 tables of a setting mix processors"
-    assert out["overlap"].startswith("3 gains and 3 losses; without the correction ")
-    assert "of 12 pairs of a method and a table" in out["power"]
+    assert out["overlap"] == "3 gains and 3 losses; 3 and 3 if splits were independent"
+    assert out["power"] == (
+        "of 12 pairs of a method and a table the effect lies within 1 % on 6, and cannot be told on 0"
+    )
+    assert out["random"] == (
+        "All rows, split at random (3 tables, pairs of a method and a table): gains 3, loses 3, within 1 % 6, cannot "
+        "be told 0"
+    )
     assert out["grouped"] == "Whole groups held out: nothing is trained yet"
     nothing = objections.came_out(made(rules, []), rules, page.title)
     assert set(nothing.values()) == {objections.NOTHING}
 
 
-def test_without_the_correction_intervals_are_those_of_independent_splits(rules: Protocol2) -> None:
-    each = made(rules, ["one", "two"])[-1].changes("cmixup", overlap=0.0)
-    values = [100 / 1.2 * (0.1 + n) for n in np.random.default_rng([0, 6]).normal(0, 0.0005, 10).reshape(5, 2).mean(1)]
-    half = 2.7764451 * np.std(values, ddof=1) / 5**0.5
-    interval = each["one"].interval
-    assert (interval.mean, interval.high - interval.low) == pytest.approx((np.mean(values), 2 * half))
+def test_a_row_says_what_the_effect_says(rules: Protocol2) -> None:
+    found = made(rules, ["one", "two", "three"])
+    own = found[-1].effect("cmixup", rules)
+    assert own is not None
+    mean, plain, direction, spread, sizes, new = row(own)
+    assert mean == f"{own.overall.mean:+.1f} [{own.overall.low:+.1f}, {own.overall.high:+.1f}]"
+    assert plain.startswith(f"{np.mean(list(own.means.values())):+.1f} [")
+    assert (direction, sizes, new) == ("higher", "0 / 3 / 0 / 0", "below 0.01, above 0.99")
+    median, low, high = own.posterior.spread
+    assert spread == f"{median:.1f} [{low:.1f}, {high:.1f}]"
+    assert len(head(rules)) == len(row(own))
+    assert f"| C-Mixup | {' | '.join(row(own))} | 0 of 3 (p 0.25) | 3 of 15 |" in page.section(found[-1], rules)
+
+
+def test_controls_and_calibration_have_a_row_for_each_setting(rules: Protocol2) -> None:
+    found = page.drawable(made(rules, [table.name for table in rules.tables[:3]]))
+    (negative,) = checks.controls(found, rules)[2:]
+    assert negative.startswith("| negative | ERM, other weights, All rows, split at random (3 tables) | +0.0 [")
+    assert negative.endswith(" | 0, 0 |")
+    own, every = checks.calibration(found)[2:]
+    assert own.startswith("| All rows, split at random (3 tables) | C-Mixup | ")
+    assert own.count("of 3 (") == every.count("of 3 (") == 2
+    (traits,) = checks.traits(found, rules)[2:]
+    assert traits.startswith("| All rows, split at random (3 tables) | C-Mixup | ")
+    assert [checks.controls([], rules), checks.calibration([]), checks.traits([], rules)] == [[], [], []]
 
 
 def test_pictures_have_no_faults(rules: Protocol2, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,9 +256,11 @@ def test_pictures_have_no_faults(rules: Protocol2, monkeypatch: pytest.MonkeyPat
     assert [axis.get_title() for axis in forest.axes] == ["mixup", "C-Mixup", "RegMixup", "resample only"]
     (legend,) = forest.legends
     shown = [text.get_text() for text in legend.get_texts()]
-    assert shown == ["gains", "loses", "no difference", "mean over tables"]
+    assert shown == ["gains", "loses", "within 1 %", "mean over tables"]
     assert page.costs(found[-1], rules)["ERM"][0] == pytest.approx(9 * 10 / 50)
     shown = figures["study/front.png"].axes[0]
-    assert [label.get_text() for label in shown.get_yticklabels()] == ["one", "three", "two"]
+    assert [label.get_text() for label in shown.get_yticklabels()] == [
+        "one", "three", "two", "mean over tables", "a new table",
+    ]  # fmt: skip
     assert page.readme() == front.lines(found, rules)
-    assert page.short() == "Not that we could show: on 3 of 3 real tables the error is higher than without mixing"
+    assert page.short() == front.short(found, rules)

@@ -1,20 +1,34 @@
-"""The four verdicts of protocol 2 against SciPy, and what they count."""
+"""What protocol 2 says of a method: direction, size, and what it counts."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from scripts.study import verdicts
+from cmixup.errors import InputError
+from scripts.study.effects import Posterior, fit
+from scripts.study.quadrature import Chances, Estimate
 from scripts.study.verdicts import (
-    Change,
-    changes,
+    EQUAL,
+    GAINS,
+    HIGHER,
+    LOSES,
+    LOWER,
+    OVERLAP,
+    UNTOLD,
+    VERDICTS,
+    Effect,
+    chance,
     chosen_erm,
-    counts,
+    differences,
+    direction_text,
+    effect,
     errors_of,
+    mean_text,
     ranking,
     standard_error,
     verdict,
@@ -22,6 +36,8 @@ from scripts.study.verdicts import (
 )
 
 SPLITS = range(5)
+SIDES = {"one": -1.0, "two": -1.2, "three": -0.8, "four": -1.1}  # means that are surely below 0
+MIXED = {"one": -3.0, "two": 2.0, "three": -2.0, "four": 1.0}  # and such that are not
 
 
 def made(shift: float, spread: float = 0.0, seed: int = 0, base: float = 0.5) -> dict[str, dict[int, float]]:
@@ -30,51 +46,124 @@ def made(shift: float, spread: float = 0.0, seed: int = 0, base: float = 0.5) ->
     return {"erm": erm, "mixup": {s: erm[s] + shift + spread * float(rng.normal()) for s in SPLITS}}
 
 
-def test_intervals_and_p_values_are_scipys_with_the_corrected_variance() -> None:
-    table = made(0.02, 0.01)
-    (change,) = changes({"t": table}, "mixup").values()
-    whole = np.mean(list(table["erm"].values()))
-    percent = np.array([100 * (table["mixup"][s] - table["erm"][s]) / whole for s in SPLITS])
-    error = percent.std(ddof=1) * math.sqrt(1 / 5 + (0.2 / 0.6))  # Nadeau and Bengio, 20 % test and 60 % training rows
-    assert standard_error(change.interval) == pytest.approx(error)
-    low, high = stats.t.interval(0.95, 4, percent.mean(), error)
-    assert (change.interval.low, change.interval.high) == pytest.approx((low, high))
-    assert change.p == pytest.approx(2 * stats.t.sf(abs(percent.mean() / error), 4))
-    assert change.detectable == pytest.approx(error * (stats.t.ppf(0.975, 4) + stats.t.ppf(0.8, 4)))
+def estimate(below: float = 0.5, gain: float = 0.0, within: float = 1.0) -> Estimate:
+    return Estimate(0.0, -1.0, 1.0, below, Chances(gain, within, 1 - gain - within))
 
 
-def test_equivalence_is_two_one_sided_tests() -> None:
-    table = made(0.001, 0.002)
-    (change,) = changes({"t": table}, "mixup", overlap=0.0).values()
-    whole = np.mean(list(table["erm"].values()))
-    percent = [100 * (table["mixup"][s] - table["erm"][s]) / whole for s in SPLITS]
-    one_sided = [
-        stats.ttest_1samp(percent, 1.0, alternative="less").pvalue,
-        stats.ttest_1samp(percent, -1.0, alternative="greater").pvalue,
-    ]
-    assert change.equivalence(1.0) == pytest.approx(max(one_sided))
+def told(below: float, means: Mapping[str, float], tables: Mapping[str, Estimate] | None = None) -> Effect:
+    """Return what is said if the model finds the mean effect below 0 with a probability."""
+    own = tables or dict.fromkeys(means, estimate())
+    return Effect(Posterior(estimate(below), (0.0, 0.0, 0.0), 0.5, own, estimate()), means, 0.95)
+
+
+def negative(means: Mapping[str, float]) -> dict[str, float]:
+    return {table: -mean for table, mean in means.items()}
 
 
 @pytest.mark.parametrize(
-    ("shift", "spread", "verdict"),
+    ("below", "means", "way", "said"),
     [
-        (-0.05, 0.001, "gains"), (0.05, 0.001, "loses"), (0.0005, 0.0005, "no difference"),
-        (0.01, 0.02, "cannot be told"), (0.0, 0.0, "no difference"), (-0.05, 0.0, "gains"),
+        (0.95, SIDES, LOWER, "the mean error is lower"),
+        (0.05, negative(SIDES), HIGHER, "the mean error is higher"),
+        (0.94, SIDES, UNTOLD, "the direction cannot be told"),
+        (0.06, negative(SIDES), UNTOLD, "the direction cannot be told"),
+        (0.99, MIXED, UNTOLD, "the two means disagree, so the direction cannot be told"),
+        (0.01, negative(MIXED), UNTOLD, "the two means disagree, so the direction cannot be told"),
+        (0.99, negative(SIDES), UNTOLD, "the two means disagree, so the direction cannot be told"),
+        (0.01, SIDES, UNTOLD, "the two means disagree, so the direction cannot be told"),
+        (0.99, {"one": -1.0}, LOWER, "the mean error is lower"),  # of one table there is no other mean
+        (0.99, {"one": -1.0, "two": -1.0}, LOWER, "the mean error is lower"),
+        (0.5, {"one": 0.0, "two": 0.0}, UNTOLD, "the direction cannot be told"),
+    ],
+)
+def test_a_direction_is_said_where_model_and_plain_mean_say_so(
+    below: float, means: Mapping[str, float], way: str, said: str
+) -> None:
+    own = told(below, means)
+    assert (own.direction(), direction_text(own)) == (way, said)
+
+
+def test_the_plain_mean_says_so_by_students_t() -> None:
+    values = [-2.0, -0.1, -0.5, 0.1]
+    p = stats.ttest_1samp(values, 0.0, alternative="less").pvalue
+    means = dict(zip("abcd", values, strict=True))
+    assert 0.05 < p < 0.2
+    assert told(0.99, means).direction() == UNTOLD
+    assert Effect(told(0.99, means).posterior, means, 1 - p - 1e-6).direction() == LOWER
+    assert Effect(told(0.99, means).posterior, means, 1 - p + 1e-6).direction() == UNTOLD
+
+
+@pytest.mark.parametrize(
+    ("gain", "within", "kind"),
+    [
+        (0.95, 0.05, GAINS), (0.94, 0.06, UNTOLD), (0.0, 0.05, LOSES), (0.0, 0.06, UNTOLD), (0.05, 0.95, EQUAL),
+        (0.06, 0.94, UNTOLD), (0.475, 0.05, UNTOLD),
     ],
 )  # fmt: skip
-def test_each_verdict(shift: float, spread: float, verdict: str) -> None:
-    (change,) = changes({"t": made(shift, spread)}, "mixup").values()
-    assert change.verdict(0.05, 1.0) == verdict
-    assert counts({"t": change}, 0.05, 1.0) == {v: int(v == verdict) for v in verdicts.VERDICTS}
+def test_a_size_is_said_where_it_has_the_probability(gain: float, within: float, kind: str) -> None:
+    each = Estimate(0.0, -1.0, 1.0, 0.5, Chances(gain, within, round(1 - gain - within, 9)))
+    own = told(0.5, {"t": 0.0}, {"t": each})
+    assert own.size(each) == own.tables["t"][1] == kind
+    assert own.counts() == {verdict: int(verdict == kind) for verdict in VERDICTS}
 
 
-def test_holms_correction_is_over_tables_so_a_gain_among_many_cannot_be_told() -> None:
-    clear, rest = made(-0.02, 0.014), {f"t{k}": made(0.0, 0.03, seed=k) for k in range(1, 30)}
-    alone = changes({"t": clear}, "mixup")["t"]
-    among = changes({"t": clear, **rest}, "mixup")["t"]
-    assert alone.interval == among.interval
-    assert among.corrected == pytest.approx(30 * alone.p)
-    assert (alone.verdict(0.05, 1.0), among.verdict(0.05, 1.0)) == ("gains", "cannot be told")
+def test_tables_are_counted_on_either_side_of_zero() -> None:
+    tables = {"a": estimate(0.95), "b": estimate(0.94), "c": estimate(0.04), "d": estimate(0.99), "e": estimate(0.06)}
+    assert told(0.5, dict.fromkeys(tables, 0.0), tables).sided() == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("shift", "spread", "kind", "way"),
+    [
+        (-0.05, 0.002, GAINS, LOWER), (0.05, 0.002, LOSES, HIGHER), (0.0, 0.0005, EQUAL, UNTOLD),
+        (0.005, 0.05, UNTOLD, UNTOLD), (0.0, 0.0, EQUAL, UNTOLD), (-0.05, 0.0, GAINS, LOWER),
+    ],
+)  # fmt: skip
+def test_tables_that_agree_have_each_verdict(shift: float, spread: float, kind: str, way: str) -> None:
+    own = effect({f"t{k}": made(shift, spread, seed=k) for k in range(5)}, "mixup", 0.05, 1.0)
+    assert own is not None
+    assert own.counts() == {verdict: 5 * (verdict == kind) for verdict in VERDICTS}
+    assert own.direction() == way
+
+
+def test_differences_are_in_percent_of_the_other_on_splits_of_both() -> None:
+    errors = {
+        "a": {"erm": {0: 1.0, 1: 3.0, 2: 2.0}, "x": {1: 3.2, 0: 0.9}, "y": {0: 2.0, 1: 2.0}},
+        "b": {"erm": {0: 1.0, 1: 1.0}, "x": {0: 2.0}}, "c": {"x": {0: 1.0, 1: 1.0}},
+    }  # fmt: skip
+    found = differences(errors, "x")
+    assert found == {"a": {0: pytest.approx(-5.0), 1: pytest.approx(10.0)}}
+    assert list(found["a"]) == [0, 1]
+    assert differences(errors, "x", "y") == {"a": {0: pytest.approx(-55.0), 1: pytest.approx(60.0)}}
+    assert effect(errors, "z", 0.05, 1.0) is None
+    own = effect(errors, "x", 0.05, 1.0)
+    assert own is not None
+    assert own.means == {"a": pytest.approx(2.5)}
+    assert own.plain is None
+
+
+def test_an_effect_is_the_models_with_the_overlap_of_splits() -> None:
+    errors = {f"t{k}": made(0.01, 0.02 * (k + 1), seed=k) for k in range(4)}
+    own, independent = effect(errors, "mixup", 0.05, 1.0), effect(errors, "mixup", 0.05, 1.0, overlap=0.0)
+    values = {table: list(each.values()) for table, each in differences(errors, "mixup").items()}
+    assert own is not None
+    assert independent is not None
+    assert pytest.approx(1 / 3) == OVERLAP  # 20 % of test rows, 60 % of training rows
+    assert own.posterior == fit(values, OVERLAP, 1.0)
+    widths = [[each.high - each.low for each, _ in one.tables.values()] for one in (own, independent)]
+    assert all(wide > narrow for wide, narrow in zip(*widths, strict=True))
+    means = list(own.means.values())
+    assert own.plain is not None
+    assert standard_error(own.plain) == pytest.approx(stats.sem(means))
+    assert (own.plain.low, own.plain.high) == pytest.approx(stats.t.interval(0.95, 3, np.mean(means), stats.sem(means)))
+    assert f"{own.overall.mean:+.1f} [" in mean_text(own)
+    assert f"(each table alike: {np.mean(means):+.1f} [" in mean_text(own)
+
+
+def test_probabilities_that_round_to_sure_are_not_said_to_be() -> None:
+    assert [chance(p) for p in (0.0, 0.0099, 0.01, 0.5, 0.99, 0.9901, 1.0)] == [
+        "below 0.01", "below 0.01", "0.01", "0.50", "0.99", "above 0.99", "above 0.99",
+    ]  # fmt: skip
 
 
 def record(method: str, rows: list[tuple[int, float, str]], **about: object) -> dict[str, object]:
@@ -107,15 +196,7 @@ def test_win_rates_count_ties_half() -> None:
     assert win_rates(errors, ["x", "y"]) == {("x", "y"): 0.75, ("y", "x"): 0.25}
 
 
-def test_a_change_without_spread_is_equal_or_not() -> None:
-    (same,) = changes({"t": made(0.0)}, "mixup").values()
-    assert isinstance(same, Change)
-    assert same.equivalence(1.0) == 0.0
-    (far,) = changes({"t": made(0.05)}, "mixup").values()
-    assert far.equivalence(1.0) == 1.0
-
-
-def test_what_is_said_of_a_method_is_its_place_its_tables_and_what_could_be_seen() -> None:
+def test_what_is_said_of_a_method_is_its_place_its_tables_and_its_mean() -> None:
     shifts = {"erm": 0.0, "mixup": -0.05, "resample": 0.01}
     records = [
         {"table": table, "condition": "random", "method": method, "seeds": [
@@ -128,10 +209,17 @@ def test_what_is_said_of_a_method_is_its_place_its_tables_and_what_could_be_seen
     assert [name for name, _ in ranking(errors, "mixup")] == ["mixup", "erm"]  # resampling lacks a table
     assert [name for name, _ in ranking(errors, "resample")] == ["mixup", "erm", "resample"]
     said = verdict(records, "random", "mixup", 0.05, 1.0)
-    each = changes(errors, "mixup")
-    seen = np.median([change.detectable for change in each.values()])
+    own = effect(errors, "mixup", 0.05, 1.0)
+    assert own is not None
     assert "setting random, 2 tables: 1 of 2 by mean error" in said
-    assert "gains on 2, loses on 0, makes no difference of 1 % on 0, and cannot be told on 0;" in said
-    assert f"before Holm's correction: {seen:.1f} % in the median" in said
+    assert f"\nMean over tables {mean_text(own)} %:\n{direction_text(own)}.\n" in said
+    assert (
+        "Size: gains 1 % or more on 2 tables, loses as much on 0, lies within on 0, cannot be told on 0.\n"
+        f"On a new table: gains 1 % or more with probability {chance(own.posterior.new.chances.gain)}, loses" in said
+    )
     assert said.endswith("Tuning chose ERM itself on 2 of 10 splits.")
-    assert f"{each['one'].interval.mean:+.1f} [" in next(line for line in said.splitlines() if "  one " in line)
+    row = next(line for line in said.splitlines() if line.startswith("  one "))
+    assert f"{own.tables['one'][0].mean:+.1f} [" in row
+    assert row.endswith("  gains")
+    with pytest.raises(InputError, match="share no table of setting rows100"):
+        verdict(records, "rows100", "mixup", 0.05, 1.0)

@@ -17,7 +17,7 @@ from cmixup.metrics import lower_is_better
 from scripts.claims.evidence import Evidence, Query, difference
 from scripts.claims.paper_verdict import agree
 from scripts.claims.states import of_interval
-from scripts.records.stats import Summary
+from scripts.records.stats import Summary, clustered
 
 Node = Mapping[str, Any]
 
@@ -65,6 +65,20 @@ def std(evidence: Evidence, query: Query, of: Any, _: Node) -> Number:
     """Return the standard deviation over seeds."""
     found = evidence.sample(selected(of, query)).summary
     return Number(found.std, n=found.n)
+
+
+def interval(evidence: Evidence, query: Query, of: Any, _: Node) -> Number:
+    """Return the mean over units with its 95 % t interval, over clusters where the query names some.
+
+    Raises:
+        InputError: fewer than two units or clusters.
+    """
+    found = evidence.sample(selected(of, query))
+    groups = found.clusters or {unit: unit for unit in found.values}
+    own = clustered(list(found.values.values()), [groups[unit] for unit in found.values])
+    if own is None:
+        raise InputError(f"{query} must have two values or more for an interval")
+    return Number(own.mean, n=own.n, low=own.low, high=own.high)
 
 
 def minus(evidence: Evidence, query: Query, of: Sequence[Any], _: Node) -> Number:
@@ -123,7 +137,8 @@ def count(evidence: Evidence, query: Query, of: Any, options: Node) -> Number:
 
 
 STATISTICS: dict[str, Callable[[Evidence, Query, Any, Node], Number]] = {
-    "mean": mean, "std": std, "difference": minus, "p": p_value, "rank": rank, "spread": spread, "count": count,
+    "mean": mean, "std": std, "interval": interval, "difference": minus, "p": p_value, "rank": rank, "spread": spread,
+    "count": count,
 }  # fmt: skip
 #: These are of numbers that the check named before, or of a constant.
 DERIVED: dict[str, Callable[..., float]] = {

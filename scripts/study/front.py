@@ -85,7 +85,7 @@ def lines(found: Sequence[Setting], rules: Protocol2) -> str:
         said.append(f"C-Mixup in {'other settings' if lines[1:] else 'another setting'}: {'; '.join(lines)}.")
     caption = (
         "A point is the estimate of a table with its 95 % interval. Left of 0 C-Mixup has the lower error; the grey "
-        f"band is {size} to either side. Both are tuned with as many trials. Setting: {first.title}."
+        f"band is {size} to either side. One small network; both are tuned with as many trials. Setting: {first.title}."
     )
     picture = f"![C-Mixup against ERM on every table](results/study/{PICTURE})"
     text, below = (fill(each, WIDTH, break_on_hyphens=False) for each in (" ".join(said), caption))

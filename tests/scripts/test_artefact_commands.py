@@ -24,6 +24,7 @@ SHORT: dict[str, tuple[str, list[str], list[str]]] = {
     "table2": ("pascal1d", ["maml", "cmixup_meta"], ["model.width=2", "method.inner_steps=1", "method.report_steps=2",
                                                      "train.batch_size=2"]),
     "table3": ("crime", ["erm", "cmixup"], []),
+    "table3_last_epoch": ("rcf_mnist", ["erm", "cmixup"], ["model.width=2"]),
     "table4": ("rcf_mnist", ["cutmix", "puzzlemix_cmixup"], ["model.width=2", "train.batch_size=32"]),
     "table5": ("no2", ["cmixup_x", "cmixup_h"], []),
     "table_noise": ("no2", ["erm", "cmixup"], []),

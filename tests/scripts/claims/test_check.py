@@ -66,6 +66,18 @@ def test_a_p_value_is_that_of_the_paired_t_test_times_how_many_there_are() -> No
         take({"p": ["cmixup", {"from": "paper", "experiment": "table1", "method": "erm"}]})
 
 
+def test_an_interval_of_one_sample_is_over_its_units_or_its_clusters(tmp_path: Path) -> None:
+    found = take({"interval": "erm"})  # 1, 2, 3: standard error 1 / sqrt(3), t of 2 degrees of freedom 4.3027
+    assert (found.mean, found.n) == (2.0, 3)
+    assert (found.low, found.high) == (pytest.approx(2 - 4.30265 / 3**0.5, abs=1e-4), pytest.approx(4.48414, abs=1e-4))
+    (tmp_path / "fits.csv").write_text("table,behind\na,1\na,1\nb,3\nb,3\n")
+    own = {"from": "fits.csv", "column": "behind", "cluster": "table"}
+    found = evaluate({"interval": "each"}, own, Evidence(frame(), tmp_path), {})
+    assert (found.mean, found.n, found.high) == (2.0, 2, pytest.approx(2 + 12.7062, abs=1e-3))  # means 1 and 3
+    with pytest.raises(InputError, match="two values or more for an interval"):
+        take({"interval": "erm"}, frame({"erm": (3.0,)}))
+
+
 def test_a_lookup_that_finds_several_cells_refuses_and_picks_none() -> None:
     others = frame(model="resnet18"), frame(layer="hidden", experiment="f"), frame(layer="input", experiment="f")
     records = pd.concat([frame(), *others])

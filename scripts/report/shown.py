@@ -19,10 +19,11 @@ from scripts.report.sweep import Sweep, sweeps
 
 
 def shown_tables(records: pd.DataFrame) -> list[tuple[Experiment, str, ResultTable]]:
-    """Return every table of the paper that has published records, with its experiment and preset."""
+    """Return every table of the paper, or of the same with options changed, that has published records."""
     found = []
     for experiment in experiments():
-        if not experiment.paper_table or experiment.variants:
+        changed = experiment.overrides and not experiment.figure
+        if not (experiment.paper_table or changed) or experiment.variants:
             continue
         for preset in presets(records, experiment.name):
             own = experiment.records_of(standard(records, experiment), preset)

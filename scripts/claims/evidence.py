@@ -119,12 +119,12 @@ class Evidence:
             return self._of_authors(_known(rest, {"experiment", "dataset", "method", "metric", "bandwidth"}))
         return self._of_file(source, rest)
 
-    def finds(self, query: Query) -> bool:
-        """Return whether anything is recorded of what a query asks for."""
+    def find(self, query: Query) -> Sample | None:
+        """Return what a query finds, or None where nothing is recorded of it."""
         try:
-            return bool(self.sample(query))
+            return self.sample(query)
         except Absent:
-            return False
+            return None
 
     def facts(self, query: Query) -> list[list[float]]:
         """Return, for every run of our records or row of a file, its values of the metrics that fit `metric`.

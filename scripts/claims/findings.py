@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from cmixup.errors import InputError
 from cmixup.metrics import lower_is_better
-from scripts.claims.evidence import Absent, Evidence, Query, Sample, difference, experiment_of
+from scripts.claims.evidence import Evidence, Query, difference, experiment_of
 from scripts.claims.states import IDLE, OPEN, UNKNOWN, Effect, alike, gain, of_interval, unpaired
 from scripts.driver.words import parse_seeds
 from scripts.records import names
@@ -116,7 +116,7 @@ def _of_sweep(name: str, dataset: str, preset: str, title: str, evidence: Eviden
     pairs = []
     for value in experiment.swept(dataset, method):
         first = recorded(name, {**same, "method": method, "options": {option: value}})
-        if not _sample(first, evidence):
+        if not evidence.find(first):
             first = {**first, "options": {}}  # the preset's own value
         about = Finding(title, UNKNOWN, label=f"{option.rpartition('.')[2]} {value:g}", preset=preset)
         pairs.append((about, Pair(first, second, (), [first], _planned(name, dataset))))
@@ -138,15 +138,15 @@ def _judge(
         margin: of levelness; None where the first is said to be better.
         tests: among how many its interval is corrected.
     """
-    first, second = _sample(pair.first, evidence), _sample(pair.second, evidence)
+    first, second = evidence.find(pair.first), evidence.find(pair.second)
     if not (first and second):
         return None
     if first.units != second.units:
         raise InputError(f"{blank.where}: both sides of a comparison must share their {first.units}")
-    printed = [one for one in (_sample(query, evidence) for query in pair.paper) if one]
+    printed = [one for one in (evidence.find(query) for query in pair.paper) if one]
     paper = unpaired(printed[0].summary, printed[1].summary) if len(printed) == 2 else None
     ours, shared = difference(first, second), len(set(first.values) & set(second.values))
-    runs = [_sample(query, evidence) for query in pair.runs]
+    runs = [evidence.find(query) for query in pair.runs]
     if _is_idle(pair, evidence):
         state = IDLE
     elif min([shared, *(len(one.values) for one in runs if one)]) < pair.planned:
@@ -168,7 +168,7 @@ def _lower(query: Query) -> bool:
 
 def _is_idle(pair: Pair, evidence: Evidence) -> bool:
     """Return whether every row is its own partner in the runs of one side."""
-    own = (_sample({**query, "split": "train", "metric": "self_probability"}, evidence) for query in pair.runs)
+    own = (evidence.find({**query, "split": "train", "metric": "self_probability"}) for query in pair.runs)
     return any(one.summary.mean > SELF for one in own if one)
 
 
@@ -181,7 +181,7 @@ def _planned(name: str, dataset: str) -> int:
 def _margin(experiment: str, dataset: str, metric: str, evidence: Evidence) -> float:
     """Return half of the gain over ERM that the paper prints for C-Mixup; 0 where it prints none."""
     query = {"from": "paper", "experiment": experiment, "dataset": dataset, "metric": metric}
-    cmixup, erm = (_sample({**query, "method": method}, evidence) for method in ("cmixup", "erm"))
+    cmixup, erm = (evidence.find({**query, "method": method}) for method in ("cmixup", "erm"))
     return abs(cmixup.summary.mean - erm.summary.mean) / 2 if cmixup and erm else 0.0
 
 
@@ -190,11 +190,3 @@ def recorded(name: str, query: Query) -> Query:
     experiment, dataset = experiment_of(name), query["dataset"]
     ours = experiment.stands_for(dataset, query["method"])
     return {**query, "method": ours, "experiment": experiment.recorded_under(ours, dataset)}
-
-
-def _sample(query: Query, evidence: Evidence) -> Sample | None:
-    """Return what a query finds, or None where nothing is recorded of it."""
-    try:
-        return evidence.sample(query)
-    except Absent:
-        return None

@@ -84,7 +84,7 @@ def missing(artefact: Artefact, evidence: Evidence) -> list[str]:
             for preset in artefact.presets
             for method in experiment.methods_for(dataset, experiment.methods)
         ]
-        if not any(evidence.finds(query) for query in queries):
+        if not any(evidence.find(query) for query in queries):
             lines.append(f"{names.dataset_title(dataset)} ({reason(dataset)})")
     return lines
 

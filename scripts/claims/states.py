@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cmixup.errors import InputError
-from scripts.records.stats import Interval, Summary
+from scripts.records.stats import Interval, Summary, standard_error
 
 REPRODUCES, DIFFERS, UNKNOWN = "reproduces", "differs", "cannot be told"
 OPEN = "open"  # fewer seeds than the experiment plans
@@ -65,10 +65,7 @@ class Effect:
 
 def of_interval(interval: Interval) -> Effect:
     """Return the effect whose 95 % t interval over n seeds or clusters this is."""
-    from scipy.special import stdtrit
-
-    error = (interval.high - interval.low) / 2 / float(stdtrit(interval.n - 1, 0.5 + LEVEL / 2))
-    return Effect(interval.mean, ((error**2, interval.n - 1),))
+    return Effect(interval.mean, ((standard_error(interval, LEVEL) ** 2, interval.n - 1),))
 
 
 def unpaired(first: Summary, second: Summary) -> Effect:

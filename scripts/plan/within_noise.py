@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from scripts.records.stats import Summary, summarise
+from scripts.records.stats import Summary, holm, summarise
 
 LEVEL = 0.001  # of the t tests, over all cells that are compared
 CLOSE = 0.02  # of the published mean
@@ -81,12 +81,10 @@ def beyond_noise(cells: Mapping[str, Paired]) -> dict[str, str]:
     A cell differs if its mean difference is significant by Holm's correction (1979) over the cells, or if its mean is
     neither within 2 % of the published one nor within two standard errors of it.
     """
-    by_p = sorted(((name, cell) for name, cell in cells.items() if cell.decided), key=lambda item: item[1].p)
-    significant = True
+    decided = {name: cell for name, cell in cells.items() if cell.decided}
     wrong: dict[str, str] = {}
-    for place, (name, cell) in enumerate(by_p):
-        significant = significant and cell.p <= LEVEL / (len(by_p) - place)
-        if significant:
+    for (name, cell), corrected in zip(decided.items(), holm([cell.p for cell in decided.values()]), strict=True):
+        if corrected <= LEVEL:
             wrong[name] = f"{cell}: p = {cell.p:.2g} of the paired t test"
         elif not cell.close:
             wrong[name] = f"{cell}: further than {100 * CLOSE:g} % and than {ERRORS} standard errors"

@@ -109,3 +109,20 @@ def welch(first: Summary, second: Summary) -> Interval | None:
     freedom = sum(parts) ** 2 / sum(p**2 / (s.n - 1) for p, s in zip(parts, (first, second), strict=True))
     half = float(stdtrit(freedom, 0.975)) * error
     return Interval(mean, mean - half, mean + half, min(first.n, second.n))
+
+
+def standard_error(interval: Interval, level: float = 0.95) -> float:
+    """Return the standard error that a t interval over n values or clusters was made of."""
+    from scipy.special import stdtrit
+
+    return (interval.high - interval.low) / 2 / float(stdtrit(interval.n - 1, 0.5 + level / 2))
+
+
+def holm(p: Sequence[float]) -> list[float]:
+    """Return p values after Holm's step-down correction (1979), in the order given."""
+    order = sorted(range(len(p)), key=lambda k: p[k])
+    found, largest = [0.0] * len(p), 0.0
+    for place, k in enumerate(order):
+        largest = max(largest, min(1.0, (len(p) - place) * p[k]))
+        found[k] = largest
+    return found

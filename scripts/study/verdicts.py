@@ -14,10 +14,10 @@ from textwrap import fill as wrapped
 from typing import Any
 
 import numpy as np
-from scipy.special import bdtr, fdtrc, stdtr, stdtrit
+from scipy.special import bdtr, fdtrc, stdtr
 
 from cmixup.errors import InputError
-from scripts.records.stats import Interval, clustered
+from scripts.records.stats import Interval, clustered, holm, standard_error
 from scripts.records.tables import interval_text
 from scripts.study.effects import Posterior, fit
 from scripts.study.quadrature import Estimate
@@ -98,21 +98,6 @@ class Effect:
         """Return on how many tables the effect is below 0, and on how many above, with the probability asked for."""
         below = [each.below for each in self.posterior.tables.values()]
         return sum(p >= self.sure for p in below), sum(p <= 1 - self.sure for p in below)
-
-
-def standard_error(interval: Interval) -> float:
-    """Return the standard error that a 95 % t interval was made of."""
-    return (interval.high - interval.low) / 2 / float(stdtrit(interval.n - 1, 0.975))
-
-
-def holm(p: Sequence[float]) -> list[float]:
-    """Return p values after Holm's step-down correction (1979), in the order given."""
-    order = np.argsort(p, kind="stable")
-    found, largest = [0.0] * len(p), 0.0
-    for place, k in enumerate(order):
-        largest = max(largest, min(1.0, (len(p) - place) * p[k]))
-        found[k] = largest
-    return found
 
 
 def errors_of(records: Iterable[Mapping[str, Any]], condition: str, score: str = "test") -> Errors:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cmixup.errors import InputError
-from scripts.records.stats import Summary, clustered, paired, summarise, welch
+from scripts.records.stats import Summary, clustered, holm, paired, standard_error, summarise, welch
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
@@ -95,3 +95,18 @@ def test_intervals_are_scipys(level: float) -> None:
         theirs = ttest_ind(first, second[:5], equal_var=False).confidence_interval()
         assert free is not None
         assert (free.low, free.high) == pytest.approx((theirs.low, theirs.high))
+
+
+def test_holm_by_hand() -> None:
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.9, 0.8]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+def test_a_standard_error_is_that_of_the_interval() -> None:
+    found = clustered([1.0, 2.0, 4.0], "abc")
+    assert found is not None
+    assert standard_error(found) == pytest.approx(math.sqrt(7 / 3 / 3))  # the variance of 1, 2 and 4 is 7 / 3
+    narrow = clustered([1.0, 2.0, 4.0], "abc", level=0.9)
+    assert narrow is not None
+    assert standard_error(narrow, 0.9) == pytest.approx(standard_error(found))

@@ -11,7 +11,6 @@ from scripts.study.verdicts import (
     against_erm,
     critical_difference,
     friedman,
-    holm,
     mean_ranks,
     sign_test,
     wilcoxon,
@@ -26,12 +25,6 @@ def made(n_tables: int = 8, n_seeds: int = 10, shift: float = 0.0, seed: int = 0
         other = base + shift * (k + 1) + rng.normal(0, 0.01, n_seeds)
         found[f"t{k}"] = {"erm": dict(enumerate(base)), "cmixup": dict(enumerate(other))}
     return found
-
-
-def test_holm_by_hand() -> None:
-    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert holm([0.9, 0.8]) == [1.0, 1.0]
-    assert holm([]) == []
 
 
 @pytest.mark.slow

@@ -35,7 +35,10 @@ def percent_axis(axis: Any, values: Sequence[float]) -> None:
 
 
 def _draw_rows(axis: Any, rows: Rows, verdicts: Sequence[str], equal: float) -> dict[str, Any]:
-    """Draw an interval a row, from above, and the band of no difference; return what stands for each verdict."""
+    """Draw an interval a row, from above, and the band within which an effect is no gain and no loss.
+
+    Returns what stands for each verdict in the legend.
+    """
     axis.axvspan(-equal, equal, color="0.9", linewidth=0, zorder=0)
     axis.axvline(0, color="0.5", linewidth=0.8, zorder=1)
     axis.grid(axis="x", alpha=0.25)
@@ -49,11 +52,6 @@ def _draw_rows(axis: Any, rows: Rows, verdicts: Sequence[str], equal: float) -> 
     return handles
 
 
-def _label(verdict: str, equal: float) -> str:
-    """Return how a legend names a verdict."""
-    return f"within {equal:g} %" if verdict == "within" else verdict
-
-
 def draw_forest(
     methods: Mapping[str, Rows], means: Mapping[str, Interval], verdicts: Sequence[str], equal: float, title: str
 ) -> Figure:
@@ -65,7 +63,7 @@ def draw_forest(
         methods: changes by title and table; every method has the same tables.
         means: of each over tables, the last row.
         verdicts: all that there are, in the order of the legend.
-        equal: the band of no difference, in percent.
+        equal: the band within which an effect is neither a gain nor a loss, in percent.
         title: of the figure.
     """
     tables = list(next(iter(methods.values())))
@@ -89,7 +87,7 @@ def draw_forest(
     axes[0][0].set_yticks(range(len(order)), order, fontsize=8)
     axes[0][0].set_ylim(len(order) - 0.4, -0.6)
     figure.suptitle(title, fontsize=11)
-    legend_below(figure, {_label(name, equal): handles[name] for name in (*verdicts, OVERALL) if name in handles})
+    legend_below(figure, {name: handles[name] for name in (*verdicts, OVERALL) if name in handles})
     return figure
 
 
@@ -100,7 +98,7 @@ def draw_ordered(rows: Rows, more: Mapping[str, Interval], verdicts: Sequence[st
         rows: changes in percent of the other's error, by table.
         more: rows below: `OVERALL` and `NEW`.
         verdicts: all that there are, in the order of the legend.
-        equal: the band of no difference, in percent.
+        equal: the band within which an effect is neither a gain nor a loss, in percent.
         title: of the axis.
     """
     figure, axes = subplots(1, 1, (4.9, 1.1 + 0.165 * (len(rows) + len(more))))
@@ -113,7 +111,7 @@ def draw_ordered(rows: Rows, more: Mapping[str, Interval], verdicts: Sequence[st
     axis.set_yticks(range(len(order)), order, fontsize=9)
     axis.set_ylim(len(order) - 0.4, -0.6)
     axis.set_xlabel(title, fontsize=9)
-    legend_below(figure, {_label(name, equal): handles[name] for name in (*verdicts, *more) if name in handles})
+    legend_below(figure, {name: handles[name] for name in (*verdicts, *more) if name in handles})
     return figure
 
 

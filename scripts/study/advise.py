@@ -10,9 +10,8 @@ from scripts.driver.compose import compose_train, override
 from scripts.driver.job import plan
 from scripts.study.evidence import settings
 from scripts.study.front import ENSEMBLE, METHOD, lead
-from scripts.study.front import expected as expected_of
 from scripts.study.protocols import load_protocol1, load_protocol2
-from scripts.study.verdicts import EQUAL, GAINS, LOSES, UNTOLD, Effect, direction_text, mean_text
+from scripts.study.verdicts import EQUAL, GAINS, LOSES, UNTOLD, Effect, direction_text, mean_text, new_text
 
 
 def advise(table: str, target: str, options: Sequence[str] = ()) -> str:
@@ -65,17 +64,15 @@ def expected() -> str:
             f"It gains {size} or more on {told[GAINS]} tables, loses as much on {told[LOSES]}, lies within on "
             f"{told[EQUAL]}, and on {told[UNTOLD]} that cannot be told."
         ),
-        advice(own, size),
+        advice(own, rules.equal),
     ]
     if ensemble:
         lines += [f"Five averaged networks of ERM: mean {mean_text(ensemble)}; {direction_text(ensemble)}.",
-                  advice(ensemble, size)]  # fmt: skip
+                  advice(ensemble, rules.equal)]  # fmt: skip
     return "\n".join(lines)
 
 
-def advice(own: Effect, size: str) -> str:
+def advice(own: Effect, equal: float) -> str:
     """Return what to expect on a table that nobody has seen."""
     new = own.of_new
-    return (
-        f"{expected_of(own, size)} Its effect lies between {new.low:+.1f} and {new.high:+.1f} % with probability 0.95."
-    )
+    return f"{new_text(own, equal)} Its effect lies between {new.low:+.1f} and {new.high:+.1f} % with probability 0.95."

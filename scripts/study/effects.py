@@ -11,15 +11,15 @@ scatters about theta_t, more than splits without shared rows would (Nadeau and B
 
 Differences from that paper. The overlap that Nadeau and Bengio take from the shares of test and training rows, here
 1/3, is the most of three values that the data choose among, since splits of these tables scatter as if they shared
-hardly any rows: with 1/3 alone, intervals that should hold half of the tables held 80 %. Effects may grow with a
-table's noise (`growth`), as those of averaging networks do: a model without would give noisy tables hardly any weight
-in mu, which is then no mean over tables. Noise is pooled by the distribution that the tables show, not within a uniform
-prior. There are no random numbers: spread, growth and the kind of z run over a grid, mu is integrated by Laplace's
-method at each point, and Student's t are mixtures of normals, so that the rest has closed forms.
+hardly any rows (results/study/when.md, tables left out). Effects may grow with a table's noise (`growth`), as those of
+averaging networks do: a model without would give noisy tables hardly any weight in mu, which is then no mean over
+tables. Noise is pooled by the distribution that the tables show, not within a uniform prior. There are no random
+numbers: spread, growth and the kind of z run over a grid, mu is integrated by Laplace's method at each point, and
+Student's t are mixtures of normals, so that the rest has closed forms.
 
-Priors: mu and spread are flat; the values of overlap and the kinds of z are equally
-likely; that effects do not grow with noise is twice as likely as that they do.
-tests/scripts/study/test_effects.py simulates studies of known effects and counts what intervals cover.
+Priors: mu and spread are flat; the values of overlap and the kinds of z are equally likely; that effects do not grow
+with noise is twice as likely as that they do. tests/scripts/study/test_effects.py simulates studies of known effects
+and counts what intervals cover.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from scripts.study.evidence import Record, Setting
 from scripts.study.protocols import Protocol2
 from scripts.study.published import read
 from scripts.study.rules import BASE
-from scripts.study.verdicts import EQUAL, VERDICTS, verdict
+from scripts.study.verdicts import VERDICTS, named, verdict
 
 NAME = "random"  # the setting in which methods are tried first, on the lite tables
 NONE = "None is published yet."
@@ -46,7 +46,7 @@ def table(records: Sequence[Record], rules: Protocol2) -> str:
         told = map(str, own.counts().values())
         means = [interval_text(own.overall, 1), interval_text(own.plain, 1)]
         body.append([name, f"{len(setting.tables)} of {setting.of}", *told, *means, file])
-    names = [f"within {rules.equal:g} %" if kind == EQUAL else kind for kind in VERDICTS]
+    names = [named(kind, rules.equal) for kind in VERDICTS]
     head = ["entry", "tables", *names, "mean effect, %", "each table alike, %", "file"]
     return "\n".join(markdown_rows(head, body)) if body else NONE
 

@@ -22,14 +22,16 @@ from scripts.study.verdicts import (
     UNTOLD,
     VERDICTS,
     Effect,
-    chance,
     direction_text,
     mean_text,
+    named,
+    new_text,
 )
 
 METHOD = "cmixup"
 PICTURE = "front.png"
 ENSEMBLE = "ERM x 5"
+WHO = {METHOD: "C-Mixup changes the test error", ENSEMBLE: "Averaging five networks of ERM changes it"}
 
 
 def lead(found: Sequence[Setting]) -> Setting:
@@ -46,14 +48,26 @@ def short(found: Sequence[Setting], rules: Protocol2) -> str:
     """Return whether C-Mixup helps, in a sentence: the direction of its mean effect, and what a new table may gain."""
     own = lead(found).effect(METHOD, rules)
     assert own is not None
-    way = own.direction()
-    said = {LOWER: "In the mean it does", HIGHER: "In the mean it does not"}.get(
-        way, "In the mean, that cannot be told"
+    said = {LOWER: "On average it does", HIGHER: "On average it does not"}.get(
+        own.direction(), "On average that cannot be told"
     )
-    new, size = own.posterior.new.chances, f"{rules.equal:g} %"
     return (
-        f"{said}: over {len(own.means)} real tables the error changes by {mean_text(own)} %. A new table gains {size} "
-        f"or more with probability {chance(new.gain)}, and loses as much with {chance(new.loss)}"
+        f"{said}: over {len(own.means)} real tables the error changes by {mean_text(own)}. "
+        f"{new_text(own, rules.equal).rstrip('.')}"
+    )
+
+
+def headline(own: Effect, who: str, equal: float, part: str = "") -> str:
+    """Return the mean effect of a method, its direction and what to expect of a new table, in two sentences.
+
+    Args:
+        own: the effect.
+        who: changes the error.
+        equal: percent of ERM's error that count.
+        part: what is said behind the number of tables, where they are not all.
+    """
+    return (
+        f"**{who} by {mean_text(own)} ({len(own.means)} tables{part}); {direction_text(own)}.** {new_text(own, equal)}"
     )
 
 
@@ -62,23 +76,14 @@ def lines(found: Sequence[Setting], rules: Protocol2) -> str:
     first = lead(found)
     own, size = first.effect(METHOD, rules), f"{rules.equal:g} %"
     assert own is not None
-    said = [
-        (
-            f"**C-Mixup changes the test error by {mean_text(own)} % in the mean of {len(own.means)} real tables; "
-            f"{direction_text(own)}.** {expected(own, size)}"
-        )
-    ]
+    said = [headline(own, WHO[METHOD], rules.equal)]
     gains, loses, equal, untold = (own.counts()[kind] or "none" for kind in (GAINS, LOSES, EQUAL, UNTOLD))
     said.append(
         f"Of these tables it gains {size} or more on {gains}, loses as much on {loses}, stays within on {equal}, and "
         f"on {untold} that cannot be told."
     )
     if ensemble := found[-1].effect(ENSEMBLE, rules):
-        part = "" if found[-1].whole else " so far"
-        said.append(
-            f"By the same rule, averaging five networks of ERM changes it by {mean_text(ensemble)} % in the mean of "
-            f"{len(ensemble.means)} tables{part}; {direction_text(ensemble)}. {expected(ensemble, size)}"
-        )
+        said.append(headline(ensemble, WHO[ENSEMBLE], rules.equal, "" if found[-1].whole else " so far"))
     others = [s for s in found if s.whole and s.condition != first.condition]
     lines = [f"{s.title} {interval_text(one.overall, 1)} %" for s in others if (one := s.effect(METHOD, rules))]
     if lines:
@@ -92,16 +97,10 @@ def lines(found: Sequence[Setting], rules: Protocol2) -> str:
     return f"{text}\n\n{picture}\n\n{below}"
 
 
-def expected(own: Effect, size: str) -> str:
-    """Return what a table that nobody has seen may expect."""
-    new = own.posterior.new.chances
-    gain, loss = chance(new.gain), chance(new.loss)
-    return f"A new table gains {size} or more with probability {gain} and loses as much with {loss}."
-
-
 def figure(found: Sequence[Setting], rules: Protocol2) -> Figure:
     """Draw C-Mixup's effect on every table, its mean, and what to expect of a new table."""
     own = lead(found).effect(METHOD, rules)
     assert own is not None
     more = {OVERALL: own.overall, NEW: own.of_new}
-    return draw_ordered(own.tables, more, VERDICTS, rules.equal, "C-Mixup's test error against ERM's, %")
+    rows, kinds = own.shown(rules.equal), [named(kind, rules.equal) for kind in VERDICTS]
+    return draw_ordered(rows, more, kinds, rules.equal, "C-Mixup's test error against ERM's, %")

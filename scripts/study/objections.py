@@ -10,7 +10,7 @@ from scripts.records.tables import interval_text
 from scripts.study.evidence import Record, Setting
 from scripts.study.protocols import Protocol2
 from scripts.study.rules import BASE
-from scripts.study.verdicts import EQUAL, GAINS, LOSES, OVERLAP, UNTOLD, VERDICTS, chosen_erm, sign_text
+from scripts.study.verdicts import EQUAL, GAINS, LOSES, OVERLAP, UNTOLD, VERDICTS, chosen_erm, named, sign_text
 
 NOTHING = "nothing is trained yet"
 
@@ -96,8 +96,7 @@ def said(setting: Setting, rules: Protocol2, score: str = "test") -> str:
             total[kind] += n
     if not setting.tables:
         return f"{setting.title}: {NOTHING}"
-    names = {EQUAL: f"within {rules.equal:g} %"}
-    lines = ", ".join(f"{names.get(kind, kind)} {n}" for kind, n in total.items())
+    lines = ", ".join(f"{named(kind, rules.equal)} {n}" for kind, n in total.items())
     return f"{setting.title} ({setting.progress}, pairs of a method and a table): {lines}"
 
 

@@ -16,7 +16,7 @@ from scripts.report.effect_figures import draw_costs, draw_forest, draw_wins
 from scripts.study import entries, front
 from scripts.study.checks import calibration, controls, traits
 from scripts.study.evidence import ENSEMBLES, Setting, seconds, settings
-from scripts.study.front import ENSEMBLE, METHOD
+from scripts.study.front import ENSEMBLE, METHOD, WHO, headline
 from scripts.study.objections import came_out
 from scripts.study.protocols import COMMITS, SEA_LEVEL, SMALL, Protocol2, load_protocol1, load_protocol2, load_rules
 from scripts.study.published import FOLDER, read
@@ -29,16 +29,14 @@ from scripts.study.verdicts import (
     UNTOLD,
     VERDICTS,
     against_erm,
-    chance,
     chosen_erm,
     critical_difference,
     differences,
-    direction_text,
     effect,
     errors_of,
     friedman,
     mean_ranks,
-    mean_text,
+    named,
     sign_text,
     win_rates,
 )
@@ -96,8 +94,9 @@ def forest_name(setting: Setting) -> str:
 
 def verdict(found: Sequence[Setting], rules: Protocol2) -> str:
     """Return what mixing and an ensemble change, by one rule: a sentence each, then the counts over all settings."""
-    said = [headline(setting, METHOD, rules) for setting in found[-1:] if setting.whole]
-    said += [headline(setting, ENSEMBLE, rules) for setting in found[-1:] if setting.whole and setting.has(ENSEMBLE)]
+    last = found[-1]
+    effects = {who: last.effect(who, rules) for who in (METHOD, ENSEMBLE) if last.whole}
+    said = [headline(own, WHO[who], rules.equal) for who, own in effects.items() if own]
     whole = [setting for setting in found if setting.whole]
     each = [own for s in whole for m in mixing(rules) if (own := s.effect(m, rules))]
     if each:
@@ -112,20 +111,6 @@ def verdict(found: Sequence[Setting], rules: Protocol2) -> str:
     if missing := [setting.heading for setting in found if not setting.whole]:
         said.append(f"Not all tables are trained: {'; '.join(missing)}.")
     return " ".join(said)
-
-
-def headline(setting: Setting, method: str, rules: Protocol2) -> str:
-    """Return the mean effect of a method with its interval and what to expect of a new table, in two sentences."""
-    own = setting.effect(method, rules)
-    assert own is not None
-    new = own.posterior.new.chances
-    who = "Five averaged networks of ERM" if method == ENSEMBLE else title(method)
-    verb = "change" if method == ENSEMBLE else "changes"
-    return (
-        f"**{who} {verb} the error by {mean_text(own)} % in the mean of {len(own.means)} tables; "
-        f"{direction_text(own)}.** A new table gains {rules.equal:g} % or more with probability {chance(new.gain)} and "
-        f"loses as much with {chance(new.loss)}."
-    )
 
 
 def mixing(rules: Protocol2) -> list[str]:
@@ -181,9 +166,10 @@ def section(setting: Setting, rules: Protocol2) -> str:
 def forest(setting: Setting, rules: Protocol2) -> Figure:
     """Draw every table and method of a setting."""
     each = {title(m): own for m in setting.methods if (own := setting.effect(m, rules))}
-    rows = {name: own.tables for name, own in each.items()}
+    rows = {name: own.shown(rules.equal) for name, own in each.items()}
     means = {name: own.overall for name, own in each.items()}
-    return draw_forest(rows, means, VERDICTS, rules.equal, f"{setting.heading}: test error against ERM's, %")
+    kinds = [named(kind, rules.equal) for kind in VERDICTS]
+    return draw_forest(rows, means, kinds, rules.equal, f"{setting.heading}: test error against ERM's, %")
 
 
 def shown(setting: Setting) -> list[str]:

@@ -66,6 +66,10 @@ class Effect:
         """The effect of each table with its 95 % interval, and the verdict on its size."""
         return {t: (self._interval(each), self.size(each)) for t, each in self.posterior.tables.items()}
 
+    def shown(self, equal: float) -> dict[str, tuple[Interval, str]]:
+        """Return `tables` with the names that pictures have for verdicts."""
+        return {table: (own, named(kind, equal)) for table, (own, kind) in self.tables.items()}
+
     def _interval(self, each: Estimate) -> Interval:
         return Interval(each.mean, each.low, each.high, len(self.means))
 
@@ -176,9 +180,24 @@ def chance(p: float) -> str:
     return "below 0.01" if p < 0.01 else "above 0.99" if p > 0.99 else f"{p:.2f}"
 
 
+def named(kind: str, equal: float) -> str:
+    """Return how pages and pictures name a verdict, with the size that counts."""
+    return f"within {equal:g} %" if kind == EQUAL else kind
+
+
 def mean_text(found: Effect) -> str:
     """Return the mean effect by the model and the plain mean, each with its interval."""
-    return f"{interval_text(found.overall, 1)} (each table alike: {interval_text(found.plain, 1)})"
+    model, plain = interval_text(found.overall, 1), interval_text(found.plain, 1)
+    return f"{model} % by a model of all tables, {plain} % with all counted alike"
+
+
+def new_text(found: Effect, equal: float) -> str:
+    """Return in a sentence what a table that nobody has seen may expect."""
+    new = found.posterior.new.chances
+    return (
+        f"A new table gains {equal:g} % or more with probability {chance(new.gain)} and loses as much with "
+        f"{chance(new.loss)}."
+    )
 
 
 def chosen_erm(records: Sequence[Mapping[str, Any]], condition: str, method: str) -> tuple[int, int]:
@@ -286,11 +305,10 @@ def verdict(records: Sequence[Mapping[str, Any]], condition: str, method: str, l
         raise InputError(f"{method} and {BASE} share no table of setting {condition} with two splits or more")
     place = [name for name, _ in order].index(method) + 1
     width = max(map(len, found.means))
-    told, new = found.counts(), found.posterior.new.chances
+    told = found.counts()
     erm, splits = chosen_erm(records, condition, method)
-    words = {EQUAL: f"within {equal:g} %"}
     tables = "".join(
-        f"  {table:<{width}}  {interval_text(own, 1):>20}  {words.get(kind, kind)}\n"
+        f"  {table:<{width}}  {interval_text(own, 1):>20}  {named(kind, equal)}\n"
         for table, (own, kind) in found.tables.items()
     )
     means = ", ".join(f"{name} {mean:.4f}" for name, mean in order)
@@ -298,11 +316,10 @@ def verdict(records: Sequence[Mapping[str, Any]], condition: str, method: str, l
         f"Test error minus ERM's, in % of ERM's: estimates of a model of all tables, 95 % intervals\n{tables}"
         f"Verdict on {method}, setting {condition}, {len(found.means)} tables: {place} of {len(order)} by mean error\n"
         f"{wrapped(f'({means}).', WIDTH)}\n"
-        f"Mean over tables {mean_text(found)} %:\n{direction_text(found)}.\n"
+        f"{wrapped(f'Mean over tables: {mean_text(found)}; {direction_text(found)}.', WIDTH)}\n"
         f"Size: gains {equal:g} % or more on {told[GAINS]} tables, loses as much on {told[LOSES]}, lies within on "
         f"{told[EQUAL]}, cannot be told on {told[UNTOLD]}.\n"
-        f"On a new table: gains {equal:g} % or more with probability {chance(new.gain)}, loses as much with "
-        f"{chance(new.loss)}.\nTuning chose ERM itself on {erm} of {splits} splits."
+        f"{new_text(found, equal)}\nTuning chose ERM itself on {erm} of {splits} splits."
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import shutil
 from pathlib import Path
 
@@ -76,6 +77,13 @@ def test_an_interval_of_one_sample_is_over_its_units_or_its_clusters(tmp_path: P
     assert (found.mean, found.n, found.high) == (2.0, 2, pytest.approx(2 + 12.7062, abs=1e-3))  # means 1 and 3
     with pytest.raises(InputError, match="two values or more for an interval"):
         take({"interval": "erm"}, frame({"erm": (3.0,)}))
+
+
+def test_the_bandwidths_that_sentences_correct_for_are_as_many_as_the_figure_has() -> None:
+    text, values = (RESULTS / "claims.yaml").read_text(), load_experiment("figure_bandwidth").sweep["values"]
+    four = sum(len(values[dataset]) for dataset in ("airfoil", "no2", "crime", "skillcraft"))
+    assert four == 48
+    assert {int(n) for n in re.findall(r"tests: (\d+)", text)} == {four}
 
 
 def test_a_lookup_that_finds_several_cells_refuses_and_picks_none() -> None:

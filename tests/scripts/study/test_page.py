@@ -81,7 +81,7 @@ def test_the_page_opens_with_what_was_found_in_whole_settings_alone(rules: Proto
     assert own.overall.mean == pytest.approx(100 * 0.1 / 1.2, abs=0.05)
     said = page.verdict(found, rules)
     assert said.startswith(
-        f"**C-Mixup changes the error by {mean_text(own)} % in the mean of 3 tables; the mean error is higher.** A new "
+        f"**C-Mixup changes the test error by {mean_text(own)} (3 tables); the mean error is higher.** A new "
         "table gains 1 % or more with probability below 0.01 and loses as much with above 0.99. Over 1 settings (All "
         "rows, split at random) and mixup, C-Mixup and RegMixup, 9 pairs of a method and a table: a gain of 1 % or "
         "more on 3, a loss on 3, within 1 % on 3; none cannot be told."
@@ -106,7 +106,7 @@ def test_once_all_settings_are_whole_the_page_says_nothing_of_what_is_missing(
     monkeypatch.setitem(SHIFTS, "cmixup", 0.0)
     monkeypatch.setitem(SHIFTS, "regmixup", 0.0)
     said = page.verdict(everything(rules, ["one", "two"]), rules)
-    assert "in the mean of 2 tables; the direction cannot be told.**" in said
+    assert "(2 tables); the direction cannot be told.**" in said
     assert said.endswith("a gain of 1 % or more on none, a loss on none, within 1 % on 24; none cannot be told.")
 
 
@@ -122,7 +122,7 @@ def test_readme_says_what_came_of_each_setting_at_every_stage(
     assert (len(earlier.tables), earlier.condition.name) == (30, "all")
     own = earlier.effect("cmixup", rules)
     assert own is not None
-    opening = f"**C-Mixup changes the test error by {mean_text(own)} % in the mean of 30 real tables; "
+    opening = f"**C-Mixup changes the test error by {mean_text(own)} (30 tables); "
     assert some.startswith(f"{opening}{direction_text(own)}.**")
     assert " C-Mixup in another setting: 100 training rows +8." in some
     assert some.endswith("Setting: All rows, split at random, by protocol 1.")
@@ -131,12 +131,12 @@ def test_readme_says_what_came_of_each_setting_at_every_stage(
     own = found[-1].effect("cmixup", rules)
     assert own is not None
     assert whole.startswith(
-        f"**C-Mixup changes the test error by {mean_text(own)} % in the mean of 3 real tables; the mean error is "
+        f"**C-Mixup changes the test error by {mean_text(own)} (3 tables); the mean error is "
         "higher.** A new table gains 1 % or more with probability below 0.01 and loses as much with above 0.99. Of "
         "these tables it gains 1 % or more on none, loses as much on 3, stays within on none, and on none that cannot "
         "be told. C-Mixup in other settings: 100 training rows +8.3 ["
     )
-    assert "averaging" not in whole
+    assert "veraging" not in whole
     assert whole.endswith("Setting: All rows, split at random.")
     monkeypatch.setitem(SHIFTS, "cmixup", -0.1)
     better = [*found[:3], everything(rules, ["one", "two", "three"])[3]]
@@ -145,8 +145,8 @@ def test_readme_says_what_came_of_each_setting_at_every_stage(
 
 
 @pytest.mark.parametrize(
-    ("shift", "said"), [(-0.1, "In the mean it does"), (0.1, "In the mean it does not"),
-                        (0.0, "In the mean, that cannot be told")],
+    ("shift", "said"), [(-0.1, "On average it does"), (0.1, "On average it does not"),
+                        (0.0, "On average that cannot be told")],
 )  # fmt: skip
 def test_whether_mixing_helps_is_the_direction_of_the_mean(
     rules: Protocol2, monkeypatch: pytest.MonkeyPatch, shift: float, said: str
@@ -157,18 +157,18 @@ def test_whether_mixing_helps_is_the_direction_of_the_mean(
     assert own is not None
     new = own.posterior.new.chances
     assert front.short(found, rules) == (
-        f"{said}: over 4 real tables the error changes by {mean_text(own)} %. A new table gains 1 % or more with "
-        f"probability {chance(new.gain)}, and loses as much with {chance(new.loss)}"
+        f"{said}: over 4 real tables the error changes by {mean_text(own)}. A new table gains 1 % or more with "
+        f"probability {chance(new.gain)} and loses as much with {chance(new.loss)}"
     )
 
 
 @pytest.mark.parametrize(
     ("shift", "of", "said"),
     [
-        (-0.1, 4, "in the mean of 4 tables; the mean error is lower."),
-        (-0.1, 5, "in the mean of 4 tables so far; the mean error is lower."),
-        (0.1, 4, "in the mean of 4 tables; the mean error is higher."),
-        (-0.002, 4, "in the mean of 4 tables; the direction cannot be told."),
+        (-0.1, 4, "(4 tables); the mean error is lower.**"),
+        (-0.1, 5, "(4 tables so far); the mean error is lower.**"),
+        (0.1, 4, "(4 tables); the mean error is higher.**"),
+        (-0.002, 4, "(4 tables); the direction cannot be told.**"),
     ],
 )
 def test_an_ensemble_is_told_of_by_the_same_rule(rules: Protocol2, shift: float, of: int, said: str) -> None:
@@ -184,11 +184,11 @@ def test_an_ensemble_is_told_of_by_the_same_rule(rules: Protocol2, shift: float,
     text = flat(front.lines([*found[:-1], last], rules))
     new = own.posterior.new.chances
     assert (
-        f"By the same rule, averaging five networks of ERM changes it by {mean_text(own)} % {said} A new table gains "
+        f"**Averaging five networks of ERM changes it by {mean_text(own)} {said} A new table gains "
         f"1 % or more with probability {chance(new.gain)} and loses as much with {chance(new.loss)}." in text
     )
     if of == 4:
-        assert f"**Five averaged networks of ERM change the error by {mean_text(own)} % {said}**" in page.verdict(
+        assert f"**Averaging five networks of ERM changes it by {mean_text(own)} {said}" in page.verdict(
             [*found[:-1], last], rules
         )
 

@@ -155,7 +155,7 @@ def test_an_effect_is_the_models_with_the_overlap_of_splits() -> None:
     assert own.plain is not None
     assert (own.plain.low, own.plain.high) == pytest.approx(stats.t.interval(0.95, 3, np.mean(means), stats.sem(means)))
     assert f"{own.overall.mean:+.1f} [" in mean_text(own)
-    assert f"(each table alike: {np.mean(means):+.1f} [" in mean_text(own)
+    assert f" % by a model of all tables, {np.mean(means):+.1f} [" in mean_text(own)
 
 
 def test_probabilities_that_round_to_sure_are_not_said_to_be() -> None:
@@ -210,10 +210,10 @@ def test_what_is_said_of_a_method_is_its_place_its_tables_and_its_mean() -> None
     own = effect(errors, "mixup", 0.05, 1.0)
     assert own is not None
     assert "setting random, 2 tables: 1 of 2 by mean error" in said
-    assert f"\nMean over tables {mean_text(own)} %:\n{direction_text(own)}.\n" in said
+    assert f" Mean over tables: {mean_text(own)}; {direction_text(own)}. Size: " in " ".join(said.split())
     assert (
         "Size: gains 1 % or more on 2 tables, loses as much on 0, lies within on 0, cannot be told on 0.\n"
-        f"On a new table: gains 1 % or more with probability {chance(own.posterior.new.chances.gain)}, loses" in said
+        f"A new table gains 1 % or more with probability {chance(own.posterior.new.chances.gain)} and loses" in said
     )
     assert said.endswith("Tuning chose ERM itself on 2 of 10 splits.")
     row = next(line for line in said.splitlines() if line.startswith("  one "))

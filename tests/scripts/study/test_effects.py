@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 from scipy import optimize, signal, special, stats
 
-from scripts.study import checks, effects, evidence
-from scripts.study.effects import Posterior, fit, inverse_trigamma, left_out, observe, pool
-from scripts.study.evidence import Setting
-from scripts.study.front import ENSEMBLE
-from scripts.study.protocols import Protocol2, load_protocol2
+from scripts.study import effects
+from scripts.study.effects import fit, inverse_trigamma, left_out, observe, pool
 from scripts.study.quadrature import Grid, Mixture, Observed, nodes, of_new, of_tables, solve
-from scripts.study.verdicts import GAINS, LOSES, OVERLAP
+from scripts.study.verdicts import OVERLAP
+from tests.scripts.study.simulated import NOISE, simulated
 
-STUDIES = 1000  # simulated for each spread of effects
-NOISE = np.geomspace(0.35, 7.0, 30)  # of a split, in percent, like the published tables'
 MEANS = np.array([-1.2, 0.3, 0.8, -0.4, 2.1, 0.1, -0.9, 1.4, 0.6, -2.2, 0.2, 3.0])
 VARIANCES = np.array([0.3, 0.1, 0.5, 0.2, 0.9, 0.05, 0.4, 0.6, 0.15, 1.2, 0.08, 2.0])
 
@@ -182,17 +176,6 @@ def test_a_mixture_has_the_quantiles_of_its_normals() -> None:
     assert (two.chances.gain, two.chances.within, two.chances.loss) == pytest.approx((0.75, 0.0, 0.25))
 
 
-def simulated(
-    rng: np.random.Generator, mean: float, spread: float, growth: float, shared: float, *, noise: np.ndarray = NOISE
-) -> tuple[np.ndarray, dict[str, list[float]]]:
-    """Return true effects and the differences of five splits; `shared` is the correlation between splits of a table."""
-    relative = noise**growth / (noise**growth).mean()
-    true = (mean + spread * rng.standard_normal(len(noise))) * relative
-    common, own = rng.standard_normal((len(noise), 1)), rng.standard_normal((len(noise), 5))
-    error = (math.sqrt(shared / (1 - shared)) * common + own) * noise[:, None]
-    return true, {f"t{t}": [float(d) for d in row] for t, row in enumerate(true[:, None] + error)}
-
-
 def test_shifted_or_in_another_order_the_answer_is_shifted_or_in_another_order() -> None:
     _, splits = simulated(np.random.default_rng(5), 0.5, 1.0, 0.0, 0.0, noise=NOISE[::3])
     seen, none = observe(list(splits.values())), {0.0: 1.0}
@@ -285,105 +268,3 @@ def test_a_table_unlike_the_others_is_where_few_are_expected() -> None:
     assert places["high"] > 0.97
     assert places["low"] < 0.03
     assert all(0.1 < places[name] < 0.9 for name in splits)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(900)
-@pytest.mark.parametrize("growth", [0.0, 1.0])
-def test_tables_lie_where_the_others_let_one_expect_them(growth: float) -> None:
-    rng, places = np.random.default_rng([11, int(growth)]), list[float]()
-    for _ in range(10):
-        _, splits = simulated(rng, 0.4, 1.0, growth, 0.1)
-        places += left_out(splits, OVERLAP).values()
-    for (low, high), share in ((checks.HALF, 0.5), (checks.MOST, 0.95)):
-        least, most = checks.binom_ends(len(places), share)
-        assert least <= sum(low <= place <= high for place in places) <= most
-    assert np.mean(places) == pytest.approx(0.5, abs=3 / math.sqrt(12 * len(places)))
-
-
-@pytest.fixture(scope="module")
-def rules() -> Protocol2:
-    return load_protocol2()
-
-
-@pytest.fixture(scope="module")
-def random_setting(rules: Protocol2) -> Setting:
-    """Return what is published of rows split at random."""
-    only = replace(rules, conditions=tuple(each for each in rules.conditions if each.name == "random"))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(evidence, "load_protocol2", lambda: only)
-        (found,) = evidence.settings()
-    return found
-
-
-def known_to_change_nothing(setting: Setting, rules: Protocol2) -> None:
-    own = setting.against_itself(rules)
-    assert own is not None
-    assert (own.counts()[GAINS], own.counts()[LOSES], own.sided()) == (0, 0, (0, 0))
-    assert own.overall.low < 0 < own.overall.high
-
-
-def test_where_averaging_is_known_to_help_the_model_sees_it(random_setting: Setting, rules: Protocol2) -> None:
-    own = random_setting.effect(ENSEMBLE, rules)
-    assert own is not None
-    below, above = own.sided()
-    assert own.posterior.overall.below >= 0.999
-    assert len(own.means) == 30
-    assert below >= 15
-    assert above == 0
-
-
-def test_of_erm_against_itself_nothing_is_said(random_setting: Setting, rules: Protocol2) -> None:
-    known_to_change_nothing(random_setting, rules)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-def test_the_published_records_pass_the_negative_control_and_are_calibrated(rules: Protocol2) -> None:
-    found = evidence.settings()
-    for setting in found:
-        known_to_change_nothing(setting, rules)
-    *_, every = checks.calibration(found)
-    for cell in every.strip("| ").split(" | ")[-2:]:
-        n, ends = cell.partition(" of ")[0], cell.partition("(")[2].strip(")").split(" to ")
-        assert int(ends[0]) <= int(n) <= int(ends[1])
-
-
-@functools.cache
-def studied(spread: float) -> dict[str, list[Any]]:
-    """Return what `STUDIES` simulated studies say of known effects: a row for each study or table."""
-    found: dict[str, list[Any]] = {"mean": [], "tables": [], "false": []}
-    kinds = [(mean, growth, shared) for mean in (0.0, 0.4) for growth in (0.0, 1.0) for shared in (0.0, 0.25)]
-    for number, (mean, growth, shared) in enumerate(kinds):
-        rng = np.random.default_rng([7, int(10 * spread), number])
-        for _ in range(STUDIES // len(kinds)):
-            true, splits = simulated(rng, mean, spread, growth, shared)
-            told: Posterior = effects.summary(list(splits), *_solved(splits), 1.0)
-            found["mean"].append(told.overall.low <= mean <= told.overall.high)
-            for effect, own in zip(true, told.tables.values(), strict=True):
-                found["tables"].append(own.low <= effect <= own.high)
-                if abs(effect) < 1:
-                    found["false"].append(max(own.chances.gain, own.chances.loss) >= 0.95)
-    return found
-
-
-def _solved(splits: Mapping[str, list[float]]) -> tuple[Observed, Grid]:
-    seen = observe(list(splits.values()))
-    return seen, solve(seen, effects.overlaps(OVERLAP))
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(3600)
-@pytest.mark.parametrize("spread", [0.0, 0.5, 2.0])
-def test_means_of_known_effects_are_covered_and_tables_seldom_misjudged(spread: float) -> None:
-    found = studied(spread)
-    hits, n = sum(found["mean"]), len(found["mean"])
-    assert stats.binom.ppf(0.005, n, 0.92) <= hits <= stats.binom.ppf(0.995, n, 0.98)
-    assert np.mean(found["false"]) <= 0.05
-    assert np.mean(found["tables"]) >= 0.92
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(3600)
-def test_effects_of_tables_are_covered() -> None:
-    assert 0.92 <= np.mean([*studied(0.5)["tables"], *studied(2.0)["tables"]]) <= 0.98

@@ -7,7 +7,9 @@ small model. The kernels act elementwise, so the models of a stack train as they
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -34,6 +36,7 @@ class Optimizer:
         # The kernels copy what is not contiguous at every step, so they get views with the axes in memory order.
         self._axes = [sorted(range(p.ndim), key=p.stride, reverse=True) for p in self.params]
         self._values = [p.detach().permute(axes) for p, axes in zip(self.params, self._axes, strict=True)]
+        self._cut: tuple[list[int], list[list[Sequence[Tensor]]]] = [], []  # views for models with rates of their own
 
     def zero_grad(self) -> None:
         """Forget the gradients."""
@@ -68,6 +71,24 @@ class Optimizer:
     def _zeros(self) -> list[Tensor]:
         return [torch.zeros_like(value) for value in self._values]
 
+    def _parts(
+        self, on: list[int], gradients: list[Tensor], *state: list[Tensor]
+    ) -> Iterator[tuple[list[list[Tensor]], float, float]]:
+        """Yield values, gradients and state of the models that share both rates, with these rates.
+
+        Views of values and state are kept from step to step: to make them costs as much as the update of small models.
+        """
+        sizes, rates = _groups(self.lr, self.weight_decay)
+        if len(sizes) == 1:
+            yield [_pick(self._values, on), gradients, *(_pick(each, on) for each in state)], *rates[0]
+            return
+        if self._cut[0] != sizes:
+            self._cut = sizes, [[torch.split(tensor, sizes) for tensor in each] for each in (self._values, *state)]
+        values, *others = (_pick(each, on) for each in self._cut[1])
+        cut = [values, [torch.split(gradient, sizes) for gradient in gradients], *others]
+        for k, (lr, weight_decay) in enumerate(rates):
+            yield [[pieces[k] for pieces in each] for each in cut], lr, weight_decay
+
     def _gradients(self) -> tuple[list[int], list[Tensor]]:
         """Return which parameters have a gradient, and the gradients in memory order."""
         found = [
@@ -101,10 +122,9 @@ class Adam(Optimizer):
             self._count += 1
         else:
             self._count[on] += 1
-        tensors = _pick(self._values, on), gradients, _pick(self._mean, on), _pick(self._square, on)
         counts = _pick(self._counts, on)
-        for rows, lr, weight_decay in _groups(self.lr, self.weight_decay):
-            values, slopes, mean, square = _part(tensors, rows)
+        for tensors, lr, weight_decay in self._parts(on, gradients, self._mean, self._square):
+            values, slopes, mean, square = tensors
             torch._fused_adam_(
                 values, slopes, mean, square, [], counts, lr=lr, beta1=0.9, beta2=0.999, weight_decay=weight_decay,
                 eps=1e-8, amsgrad=False, maximize=False,
@@ -134,9 +154,8 @@ class SGD(Optimizer):
         if not on:
             return
         # With a zero buffer and no dampening the first step needs no special case: buffer = momentum * 0 + gradient.
-        tensors = _pick(self._values, on), gradients, _pick(self._buffer, on)
-        for rows, lr, weight_decay in _groups(self.lr, self.weight_decay):
-            values, slopes, buffer = _part(tensors, rows)
+        for tensors, lr, weight_decay in self._parts(on, gradients, self._buffer):
+            values, slopes, buffer = tensors
             torch._fused_sgd_(
                 values, slopes, buffer, weight_decay=weight_decay, momentum=self.momentum, lr=lr, dampening=0.0,
                 nesterov=False, maximize=False, is_first_step=False,
@@ -171,28 +190,21 @@ def make_optimizer(name: str, params: Iterable[nn.Parameter], lr: Rate, weight_d
     Raises:
         InputError: see `check_optimizer`.
     """
-    for _, rate, decay in _groups(lr, weight_decay):
+    for rate, decay in _groups(lr, weight_decay)[1]:
         check_optimizer(name, rate, decay)
     return (Adam if name == "adam" else SGD)(params, lr, weight_decay)
 
 
-def _pick(tensors: list, on: list[int]) -> list[Tensor]:
+def _pick(tensors: list[Any], on: list[int]) -> list[Any]:
     return tensors if len(on) == len(tensors) else [tensors[k] for k in on]
 
 
-def _groups(lr: Rate, weight_decay: Rate) -> list[tuple[slice | None, float, float]]:
-    """Return the models that follow one another and have both rates alike (None where all do), with these rates."""
+def _groups(lr: Rate, weight_decay: Rate) -> tuple[list[int], list[tuple[float, float]]]:
+    """Return how many models follow one another that have both rates alike, and these rates."""
     sizes = {len(rate) for rate in (lr, weight_decay) if isinstance(rate, Sequence)}
     if len(sizes) > 1:
         raise InputError(f"lr and weight_decay must be of as many models, got {sorted(sizes)}")
     count = sizes.pop() if sizes else 1
     lrs, decays = (rate if isinstance(rate, Sequence) else [rate] * count for rate in (lr, weight_decay))
-    each = list(zip(lrs, decays, strict=True))
-    starts = [k for k in range(count) if k == 0 or each[k] != each[k - 1]]
-    if len(starts) == 1:
-        return [(None, *each[0])]
-    return [(slice(start, stop), *each[start]) for start, stop in zip(starts, [*starts[1:], count], strict=True)]
-
-
-def _part(tensors: Sequence[list[Tensor]], rows: slice | None) -> Sequence[list[Tensor]]:
-    return tensors if rows is None else [[tensor[rows] for tensor in each] for each in tensors]
+    runs = [(rates, len(list(own))) for rates, own in itertools.groupby(zip(lrs, decays, strict=True))]
+    return [size for _, size in runs], [rates for rates, _ in runs]

@@ -39,7 +39,7 @@ KEYS = {
     "tables": "lite, all or names between commas; default lite with method=, else all",
     "conditions": "names of the rules; default random with method=, else all",
     "methods": "names of the rules; default all",
-    "rules": "protocol2, more_splits or sea_level of configs/study; default protocol2",
+    "rules": "protocol2, more_splits, no_search or sea_level of configs/study; default protocol2",
     "jobs": "processes at a time; default one a core",
     "minutes": "begin no cell after so long",
     "out": OUT,

@@ -80,9 +80,13 @@ def train_cell(
             found[run, words] = _ended(result, load(run.split), std, grouped=cell.condition.grouped)
         return [found[one] for one in asked]
 
-    tried = trained([(tuning.at, tuple(words)) for tuning in tunings for words in tuning.trials])
+    searched = [tuning for tuning in tunings if len(tuning.trials) > 1]  # a trial alone is chosen without training it
+    tried = trained([(tuning.at, tuple(words)) for tuning in searched for words in tuning.trials])
     trials, finals = list[dict[str, Any]](), list[Asked]()
     for tuning in tunings:
+        if tuning not in searched:
+            finals += [(run, tuple(tuning.trials[0])) for run in tuning.finals]
+            continue
         values = [tried[len(trials) + k].row["val"] for k in range(len(tuning.trials))]
         if not np.isfinite(values).any():
             raise InputError(f"every trial on split {tuning.at.split} diverged")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,6 +21,7 @@ RULES = FOLDER / "rules.yaml"
 SMALL = FOLDER / "small_validation.yaml"
 PROTOCOL2 = FOLDER / "protocol2.yaml"
 SEA_LEVEL = FOLDER / "sea_level.yaml"
+NO_SEARCH = FOLDER / "no_search.yaml"
 #: What brought rules, by their name, before the first run by them; the first the list of tables, too.
 COMMITS = {RULES.stem: "ec82211", SMALL.stem: "44c6435", PROTOCOL2.stem: "b41ae54",
            SEA_LEVEL.stem: "eaae21c"}  # fmt: skip
@@ -154,6 +155,27 @@ class SeaLevel(Protocol2):
         return [Tuning(Run(s, WEIGHTS * s), [], [Run(s, WEIGHTS * s + 1)]) for s in self.split_numbers]
 
 
+@dataclass(frozen=True)
+class NoSearch(Protocol2):
+    """Nothing is tuned: every method trains with the rate and decay that ERM's tuning chose on the split.
+
+    Attributes:
+        chosen: `(rate, decay)` by table, setting and split.
+    """
+
+    chosen: Mapping[tuple[str, str, int], tuple[float, float]] = field(default_factory=dict)
+
+    def tunings(self, cell: StudyCell) -> list[Tuning]:
+        """Return one trial for each split, which nothing competes with and nobody trains, and the runs with it."""
+        found = []
+        for split in self.split_numbers:
+            rate, decay = self.chosen[cell.table.name, cell.condition.name, split]
+            rates = [override("train.lr", rate), override("train.weight_decay", decay)]
+            finals = [Run(split, WEIGHTS * split + number) for number in range(1, self.weights + 1)]
+            found.append(Tuning(Run(split, WEIGHTS * split), [[*self.method_words(cell.method), *rates]], finals))
+        return found
+
+
 def load_protocol1(path: Path = RULES) -> Protocol1:
     """Read rules of protocol 1; see `load_rules`."""
     rules = load_rules(path)
@@ -191,11 +213,24 @@ def load_rules(path: Path) -> Rules:
             raise InputError(f"condition {name} of {path} has a method {wrong[0]!r} that the rules do not have")
         conditions.append(Condition(name, **{**about, "methods": tuple(methods)}))
     check_choice(f"draws of {path}", given.get("draws", "split"), ("split", "table"))
-    kind = {2: Protocol2, SEA_LEVEL.stem: SeaLevel}.get(given.get("protocol", 1), Protocol1)
-    told = {field.name: given[field.name] for field in fields(kind) if field.name in given}
+    kinds = {2: Protocol2, SEA_LEVEL.stem: SeaLevel, NO_SEARCH.stem: NoSearch}
+    kind = kinds.get(given.get("protocol", 1), Protocol1)
+    if "chosen" in given:
+        files.append(path.parent / given["chosen"])
+        given["chosen"] = _read_chosen(files[-1])
+    told = {each.name: given[each.name] for each in fields(kind) if each.name in given}
     made = {"name": path.stem, "tables": tables, "conditions": tuple(conditions)}
     checksum = " ".join(sha256_of(file) for file in [*files, listed])
     return kind(**{**told, **made, "rates": tuple(given["rates"]), "checksum": checksum})
+
+
+def _read_chosen(path: Path) -> dict[tuple[str, str, int], tuple[float, float]]:
+    """Return what ERM's tuning chose, of a CSV file with a line for each table, setting and split."""
+    with path.open(newline="") as file:
+        return {
+            (row["table"], row["condition"], int(row["split"])): (float(row["lr"]), float(row["weight_decay"]))
+            for row in csv.DictReader(file)
+        }
 
 
 def _table(row: Mapping[str, str]) -> StudyTable:

@@ -10,6 +10,7 @@ import torch
 
 from cmixup.methods.base import squared_error
 from cmixup.methods.erm import ERM
+from cmixup.methods.input_noise import InputNoise
 from cmixup.methods.mix import Mix
 from cmixup.methods.regmixup import RegMixup
 from cmixup.methods.resample import Resample
@@ -62,6 +63,29 @@ def test_a_narrow_kernel_and_a_weight_of_one_leave_erm() -> None:
     erm = train_one(ERM(), **SGD)
     for method in (Resample(LabelDistance(1e-9), Beta(2.0)), Resample(LabelDistance(9.0), Constant(1.0), "both")):
         assert_states_close(train_one(method, **SGD).state_dict, erm.state_dict, 1e-6)
+
+
+def test_noise_of_a_width_moves_the_inputs_and_without_width_is_erm() -> None:
+    run, batch = first_batch(InputNoise(0.5))
+    seen: list[torch.Tensor] = []
+    run.model.register_forward_pre_hook(lambda _, given: seen.append(given[0]))
+    loss = run.method.loss(run.model, batch)
+    (noisy,) = seen
+    noise = (noisy - batch.x).flatten()
+    assert abs(float(noise.mean())) < 4 * 0.5 / noise.numel() ** 0.5
+    assert float(noise.std()) == pytest.approx(0.5, abs=4 * 0.5 / (2 * noise.numel()) ** 0.5)
+    torch.testing.assert_close(loss, squared_error(run.model(noisy), batch.y))
+    erm = train_one(ERM(), **SGD)
+    assert_states_close(train_one(InputNoise(0.0), **SGD).state_dict, erm.state_dict, 1e-6)
+    assert states_differ(train_one(InputNoise(0.5), **SGD).state_dict, erm.state_dict)
+
+
+def test_runs_of_a_stack_have_noise_of_their_own_width() -> None:
+    runs = [make_run(InputNoise(std), seed) for std, seed in ((0.0, 0), (0.7, 1))]
+    stacked = train(runs, settings(**SGD))
+    for std, seed, found in zip((0.0, 0.7), (0, 1), stacked, strict=True):
+        alone = train([make_run(InputNoise(std), seed)], settings(**SGD))[0]
+        assert_states_close(found.state_dict, alone.state_dict, 1e-5)
 
 
 def quantile(level: float, tau: float) -> float:

@@ -35,7 +35,7 @@ SEEDS = (0, 1, 5)
 # Adam that starts anew after the annealing moves by lr g / |g|: in float32 that makes steps of the rounding of small g.
 RESTARTS = ("irm", "ib_irm", "vrex")
 # Three steps of Adam leave one weight in 16384 further apart than 1e-5 in float32.
-IN_FLOAT64 = (*RESTARTS, "mixrl_hidden", "coral", "cmixup_xy")
+IN_FLOAT64 = (*RESTARTS, "mixrl_hidden", "coral", "cmixup_xy", "input_noise")
 
 
 @pytest.mark.parametrize("sizes", [THREE_STEPS, ONE_EPOCH], ids=["3 steps", "an epoch"])

@@ -1,0 +1,56 @@
+"""Input noise: every row is fitted with normal noise on its features, anew each epoch.
+
+Little noise acts as Tikhonov regularisation (Bishop 1995, "Training with noise is equivalent to Tikhonov
+regularization", Neural Computation 7). It is the control for mixing: it moves rows as well, but in directions that know
+neither other rows nor labels.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from cmixup.batch import Batch, step_seeds
+from cmixup.data import RegressionData
+from cmixup.errors import InputError, check_nonnegative
+from cmixup.methods.base import Method, squared_error
+from cmixup.order import EpochBatches
+from cmixup.seeding import Streams
+
+
+class InputNoise(Method):
+    """Fits rows whose features have normal noise.
+
+    Args:
+        std: standard deviation of the noise, in units of the features, which datasets of tables standardise; 0 or more,
+            and 0 is ERM.
+    """
+
+    per_run: ClassVar[tuple[str, ...]] = ("std",)  # drawn for each row, so that runs of a stack may differ
+
+    def __init__(self, std: float = 0.1):
+        super().__init__()
+        self.std = check_nonnegative("std", std)
+
+    def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
+        """Refuse inputs that are no real numbers, such as letters of a sequence."""
+        x = data.train.x[torch.arange(min(2, len(data.train)))]
+        if not (isinstance(x, Tensor) and x.is_floating_point()):
+            found = str(x.dtype) if isinstance(x, Tensor) else type(x).__name__
+            raise InputError(f"method InputNoise needs inputs that are real numbers, {data.train.name} has {found}")
+
+    def draw(self, order: EpochBatches, streams: Streams) -> dict[str, np.ndarray]:
+        """Return the width of the noise for each row, and the seed of each batch."""
+        width = np.full(len(order.index), self.std, dtype=np.float32)
+        return {"noise_std": width, "seed": step_seeds(order.sizes, streams.mixing)}
+
+    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        """Return the mean squared error of the noisy rows."""
+        if batch.rng is None:
+            raise InputError("method InputNoise needs the draw 'seed', and the batch has none")
+        width = batch.draws["noise_std"]
+        noise = batch.rng.normal(batch.x) * width.reshape(*width.shape, *[1] * (batch.x.ndim - width.ndim))
+        return squared_error(model(batch.x + noise), batch.y)

@@ -177,10 +177,10 @@ tests-of: $(VENV)/.ready ## Print the tests of a source file and why each is one
 	$(PY) -m tests.tests_of "file=$(FILE)" "run=$(RUN)"
 
 mutants: $(VENV)/.ready ## Make known mistakes in copies of the code and say which the tests miss: ONLY=fish JOBS=2
-	$(PY) -m tests.attacks.mutants only="$(ONLY)" jobs="$(JOBS)"
+	$(PY) -m tests.robustness.mutants only="$(ONLY)" jobs="$(JOBS)"
 
 reliability: $(VENV)/.ready ## Kill, race, damage, fuzz and deceive the code, into results/reliability.md (an hour): ONLY=kills COUNTS="kills=100"
-	$(PY) -m tests.attacks only="$(ONLY)" seed="$(SEED)" out="$(OUT)" $(COUNTS)
+	$(PY) -m tests.robustness only="$(ONLY)" seed="$(SEED)" out="$(OUT)" $(COUNTS)
 
 renew: $(VENV)/.ready ## Renew constraints.txt with the newest versions, dated, if suite and pages pass with them: KEEP=torch,torchvision (needs the network)
 	$(PY) -m tests.renew keep="$(KEEP)"
@@ -195,7 +195,7 @@ types: $(VENV)/.ready ## Check types
 check: lint types test ## Lint, types and tests
 
 wheel-check: $(VENV)/.ready ## Install the wheel into empty environments with numpy and torch and run README's first lines: PYTHONS=python3.12,...
-	$(PY) -m tests.attacks.wheel_check pythons="$(PYTHONS)"
+	$(PY) -m tests.robustness.wheel_check pythons="$(PYTHONS)"
 
 docs: $(VENV)/.ready ## Build README, docs/ and results/ as one site in outputs/site (the first time: installs the extra `docs`)
 	$(PY) -c 'import furo, myst_parser, sphinx_copybutton' 2>/dev/null || \
@@ -207,7 +207,7 @@ test-site: docs ## Walk the site's links and anchors, and its pages in Chromium;
 
 verify-pages: $(VENV)/.ready ## Fail if a rendered file is not what the records render to, a claim fails or a picture misleads
 	$(PY) -m scripts.render check=1
-	$(PY) -m tests.attacks.pictures
+	$(PY) -m tests.robustness.pictures
 
 bench-train: $(VENV)/.ready ## Measure training speed against a straightforward loop, into results/benchmarks
 	$(PY) -m scripts.bench train

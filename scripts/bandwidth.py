@@ -20,11 +20,11 @@ from cmixup.sampling.bandwidth import SUGGESTED_FRACTIONS, BandwidthReport, band
 from datasets.common.fetch import FetchError
 from datasets.common.table.labels import file_labels
 from scripts.claims.prose import splice
+from scripts.driver.arguments import OUT, Args, parse_args
 from scripts.driver.cli import user_errors
 from scripts.driver.compose import compose_train, part_file
 from scripts.driver.compose import names as options
 from scripts.driver.config import check_part, resolved
-from scripts.driver.words import OUT, Words, parse_words
 from scripts.records import names
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv, to_csv
@@ -164,7 +164,7 @@ def page(rows: Sequence[Mapping[str, str]]) -> str:
     return splice((RESULTS / PAGE).read_text(), parts)
 
 
-def look(given: Words) -> None:
+def look(given: Args) -> None:
     """Print and draw what bandwidths do to the labels that the words name."""
     if given.get("dataset") == "csv" and "table" in given:
         del given["dataset"]
@@ -193,7 +193,7 @@ def look(given: Words) -> None:
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
-        given = parse_words(argv, KEYS, __doc__)
+        given = parse_args(argv, KEYS, __doc__)
         if given.switch("check"):
             print(check())
         else:

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
+from scripts.driver.arguments import OUT, parse_args
 from scripts.driver.cli import user_errors
-from scripts.driver.words import OUT, parse_words
 from scripts.records import names
 from scripts.report.collected import collect, collected_page, find_reports, narrowed, to_html, to_rows
 from scripts.report.figures import to_png
@@ -36,7 +36,7 @@ KEYS = {
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
-        given = parse_words(argv, KEYS, __doc__, names=("folders",))
+        given = parse_args(argv, KEYS, __doc__, names=("folders",))
         if not (over := given.get("over")):
             raise InputError("over must name an option, such as over=method.bandwidth")
         folders = [Path(folder) for folder in given.get("folders", str(given.out / "runs")).split(",")]

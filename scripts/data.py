@@ -21,10 +21,10 @@ from cmixup.files import write_atomically
 from datasets.common.fetch import FetchError, data_root, fetch, present, without_user
 from datasets.common.pose.rendered import RenderedDataset
 from datasets.common.pose.views import Views
+from scripts.driver.arguments import parse_args
 from scripts.driver.cli import user_errors
 from scripts.driver.compose import names
 from scripts.driver.config import dataset_class
-from scripts.driver.words import parse_words
 from scripts.records.experiment import RESULTS
 from scripts.report.terminal import print_table
 
@@ -112,7 +112,7 @@ def contact_sheet(views: Views) -> bytes:
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
-        given = parse_words(argv, KEYS, __doc__, ["action"])
+        given = parse_args(argv, KEYS, __doc__, ["action"])
         action = check_choice("action", given.get("action", ""), ACTIONS)
         if action == "status":
             status()

@@ -21,8 +21,8 @@ from cmixup.files import write_atomically
 from cmixup.saved_run import SavedRun, load_run
 from datasets.common.table.columns import as_numbers
 from datasets.common.table.reading import Format, nearest, read_table
+from scripts.driver.arguments import parse_args
 from scripts.driver.cli import user_errors
-from scripts.driver.words import parse_words
 from scripts.records.records import plain_cell
 
 KEYS = {
@@ -84,7 +84,7 @@ def predict_table(run: SavedRun, table: Path, out: Path, ids: Sequence[str] = ()
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
-        given = parse_words(argv, KEYS, __doc__, names=("run",))
+        given = parse_args(argv, KEYS, __doc__, names=("run",))
         if "run" not in given:
             raise InputError("run must name the folder of a finished run: run=outputs/runs/.../seed=0")
         if "table" not in given:

@@ -11,13 +11,13 @@ from pathlib import Path
 
 from cmixup.done import checked
 from cmixup.errors import InputError
+from scripts.driver.arguments import OUT, parse_args
 from scripts.driver.cli import user_errors
 from scripts.driver.compose import TUNE_SEED
 from scripts.driver.locks import LOCKS, alone
 from scripts.driver.predictions import PREDICTIONS, read_predictions
 from scripts.driver.provenance import check_committed
 from scripts.driver.runs import HISTORY, load_reports
-from scripts.driver.words import OUT, parse_words
 from scripts.records.curves import keep_curves
 from scripts.records.experiment import NOT_PUBLISHED, RESULTS
 from scripts.records.published import keep_predictions, write_reports
@@ -55,7 +55,7 @@ def publish(out: Path, results: Path) -> list[Path]:
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
-        given = parse_words(argv, {"out": OUT}, __doc__)
+        given = parse_args(argv, {"out": OUT}, __doc__)
         print(f"{len(publish(given.out, RESULTS))} files written to {RESULTS / 'runs'}")
 
 

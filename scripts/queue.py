@@ -14,10 +14,10 @@ import math
 import sys
 from collections.abc import Sequence
 
+from scripts.driver.arguments import OUT, parse_args
 from scripts.driver.cli import user_errors
 from scripts.driver.devices import pick_device
 from scripts.driver.provenance import note_commit
-from scripts.driver.words import OUT, parse_words
 from scripts.plan.missing import remembered
 from scripts.plan.slices import QUEUE, SUFFIX, Missing, forecast, left, speed_of, work
 
@@ -55,7 +55,7 @@ def show_absent(items: Sequence[Missing], speed: float) -> None:
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
-        given = parse_words(argv, KEYS, __doc__)
+        given = parse_args(argv, KEYS, __doc__)
         out, device, minutes = given.out, given.get("device", "auto"), given.number("minutes", math.inf)
         dry, jobs = given.switch("dry_run"), given.count("jobs", 1)
         kind = pick_device(device).type

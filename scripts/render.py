@@ -23,8 +23,8 @@ from scripts.claims.evidence import Evidence
 from scripts.claims.map import map_lines, short_lines
 from scripts.claims.paper_verdict import agreement_lines, authors_table
 from scripts.claims.prose import pages, places, sentence, splice
+from scripts.driver.arguments import parse_args
 from scripts.driver.cli import user_errors
-from scripts.driver.words import parse_words
 from scripts.measure import invariance, task_errors
 from scripts.measure.spurious import render_tables as spurious_tables
 from scripts.measure.task_errors import render_tables as paired_tables
@@ -188,7 +188,7 @@ def print_claims(chosen: Sequence[str], *, failing: bool) -> None:
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
-        given = parse_words(argv, KEYS, __doc__, names=("what",))
+        given = parse_args(argv, KEYS, __doc__, names=("what",))
         what = check_choice("what", given.get("what", "files"), ("files", "claims"))
         if what == "claims":
             print_claims(given.get("names", "").split(",") if "names" in given else [], failing=given.switch("failing"))

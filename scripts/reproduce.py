@@ -23,10 +23,10 @@ from rich.console import Console
 
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
+from scripts.driver.arguments import OUT, Args, parse_args
 from scripts.driver.cli import user_errors, warnings
 from scripts.driver.devices import pick_device
 from scripts.driver.runs import load_reports
-from scripts.driver.words import OUT, Words, parse_words
 from scripts.plan.cells import TOO_LONG, Choice, collect, plan_cells, published_lines, train_cells
 from scripts.plan.costs import estimate_minutes
 from scripts.plan.schedule import Planned
@@ -63,7 +63,7 @@ KEYS = {
 OF_ALL = ("experiment", "seeds", "out", "minutes", "dry_run")  # keys that `all` takes; the last two are its own
 
 
-def choice_of(experiment: Experiment, given: Words) -> Choice:
+def choice_of(experiment: Experiment, given: Args) -> Choice:
     """Return what the command line narrows an experiment to."""
     device, known = given.get("device", "auto"), [d for d in (*experiment.datasets, experiment.fallback) if d]
     small = pick_device(device).type == "cpu" and experiment.cpu_preset
@@ -206,7 +206,7 @@ class Step:
         return bool(self.artefact.experiment) and not self.pending
 
 
-def steps(given: Words) -> list[Step]:
+def steps(given: Args) -> list[Step]:
     """Return every artefact with its cost, the cheapest first."""
     found, artefacts = [], load()
     for k, artefact in enumerate(artefacts, 1):
@@ -221,7 +221,7 @@ def steps(given: Words) -> list[Step]:
     return sorted(found, key=lambda step: step.minutes)
 
 
-def reproduce_all(given: Words) -> None:
+def reproduce_all(given: Args) -> None:
     """Say what all artefacts cost, then make them; ends with 1 if a command failed, after the others."""
     found, limit = steps(given), given.number("minutes", math.inf)
     for step in found:
@@ -245,7 +245,7 @@ def reproduce_all(given: Words) -> None:
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
-        given = parse_words(argv, KEYS, __doc__, names=("experiment",))
+        given = parse_args(argv, KEYS, __doc__, names=("experiment",))
         name = given.get("experiment", "")
         if wrong := set(given) - set(OF_ALL) if name == "all" else set(given) & set(OF_ALL[3:]):
             raise InputError(f"{sorted(wrong)[0]}= is not for {name!r}, see --help")

@@ -24,6 +24,7 @@ from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from cmixup.errors import InputError
+from scripts.driver.arguments import as_options
 from scripts.driver.cli import guarded, in_sweep, label, user_errors, warnings
 from scripts.driver.compose import CONFIG_DIR, compose_train, in_words, is_tuned, with_tuned
 from scripts.driver.devices import device_word, tell, together
@@ -33,7 +34,6 @@ from scripts.driver.logger import log_done
 from scripts.driver.predictions import PREDICTIONS, read_predictions
 from scripts.driver.progress import ProgressDisplay
 from scripts.driver.runs import read_report
-from scripts.driver.words import as_options
 from scripts.driver.workers import apart
 from scripts.plan.costs import run_minutes
 

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from cmixup.errors import InputError, check_choice
+from scripts.driver.arguments import OUT, as_options, parse_args
 from scripts.driver.cli import user_errors
 from scripts.driver.compose import (
     CONFIG_DIR,
@@ -42,7 +43,6 @@ from scripts.driver.compose import (
 )
 from scripts.driver.job import Job, plan
 from scripts.driver.runs import is_done, read_report
-from scripts.driver.words import OUT, as_options, parse_words
 from scripts.plan.schedule import items_of, stacks_of, train
 from scripts.records.experiment import RESULTS
 from scripts.records.layer_choice import Report, validation
@@ -211,7 +211,7 @@ def tune(cells: Sequence[tuple[str, str]], given: Sequence[str], folder: Path | 
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
-        given = parse_words(argv, KEYS, __doc__)
+        given = parse_args(argv, KEYS, __doc__)
         own = [as_options(f"{key}={value}") for key, value in given.items()]
         own = [word for word in own if word.startswith(OWN)]
         if "table" in given:

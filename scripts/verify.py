@@ -19,13 +19,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cmixup.errors import InputError, check_choice
+from scripts.driver.arguments import Args, parse_args
 from scripts.driver.cli import user_errors
 from scripts.driver.compose import command, compose_train, names
 from scripts.driver.config import GROUPS
 from scripts.driver.job import Job, plan
 from scripts.driver.kernels import asking, kernels_of, what_is_here, word_for
 from scripts.driver.runs import is_done, read_report
-from scripts.driver.words import Words, parse_words
 from scripts.plan.schedule import Item, Planned, Problem, items_of, train
 from scripts.plan.verification import (
     QUICK,
@@ -169,7 +169,7 @@ def say_scores(results: Path) -> bool:
     return runs > 0 and not wrong
 
 
-def say_cells(results: Path, given: Words) -> bool:
+def say_cells(results: Path, given: Args) -> bool:
     """Train published cells again, print what differs, and return whether there is something and nothing differs."""
     known = [name for name in names("experiment") if name not in NOT_PUBLISHED]
     datasets, experiments = given.listed("datasets", names("dataset")), given.listed("experiments", known)
@@ -231,7 +231,7 @@ def say_within_noise(cells: Sequence[Cell], workers: int) -> tuple[int, Wrong]:
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
-        given = parse_words(argv, KEYS, __doc__, names=("what",))
+        given = parse_args(argv, KEYS, __doc__, names=("what",))
         what = check_choice("what", given.get("what", ""), ("scores", "cells"))
         results = Path(given.get("results", RESULTS))
         if not (say_scores(results) if what == "scores" else say_cells(results, given)):

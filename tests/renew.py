@@ -17,8 +17,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cmixup.files import write_atomically
+from scripts.driver.arguments import parse_args
 from scripts.driver.cli import user_errors
-from scripts.driver.words import parse_words
 
 ROOT = Path(__file__).resolve().parents[1]
 CONSTRAINTS = ROOT / "constraints.txt"
@@ -30,7 +30,7 @@ CHECKS = {
     "types": "mypy",
     "the suite": "pytest -n 2 --dist loadfile",
     "what is rendered": "scripts.render check=1",
-    "what misleads in pictures": "tests.attacks.pictures",
+    "what misleads in pictures": "tests.robustness.pictures",
 }
 KEYS = {"keep": "packages that stay at their versions, separated by commas; default none"}
 
@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Entry point; exit status 1 if a check fails, and then nothing changes."""
     with user_errors(), tempfile.TemporaryDirectory(prefix="renew-") as folder:
         before = dict(PINNED.findall(CONSTRAINTS.read_text()))
-        given = parse_words(argv, KEYS, __doc__)
+        given = parse_args(argv, KEYS, __doc__)
         kept = given.listed("keep", list(before)) if "keep" in given else []
         (Path(folder) / "kept.txt").write_text("".join(f"{name}=={before[name]}\n" for name in kept))
         venv.create(folder, with_pip=True)

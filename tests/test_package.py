@@ -111,7 +111,7 @@ def test_the_wheel_ships_the_library_alone(tmp_path: Path) -> None:
 @pytest.mark.timeout(900)
 def test_the_wheel_runs_beside_numpy_and_torch_alone() -> None:
     """In an empty environment with links to torch and numpy; `make wheel-check` installs them, on every Python."""
-    command = [sys.executable, "-m", "tests.attacks.wheel_check", "link=1"]
+    command = [sys.executable, "-m", "tests.robustness.wheel_check", "link=1"]
     done = subprocess.run(command, cwd=REPO, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "README's first lines run" in done.stdout

@@ -50,7 +50,7 @@ def workflow_runs():
 
 def test_the_workflow_runs_the_door_and_make_targets():
     runs = workflow_runs()
-    assert runs.pop(0) == ("door", "bash .ci/run")
+    assert runs.pop(0) == ("quickstart", "bash .ci/run")
     assert {"lint", "types", "test", "wheel-check"} <= {word for _, run in runs for word in run.split()}
     for name, run in runs:
         make, *targets = run.split()

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from functools import cache
 
 from cmixup.errors import InputError
+from scripts.driver.arguments import near, parse_args
 from scripts.driver.cli import user_errors
-from scripts.driver.words import near, parse_words
-from tests.attacks.mutants import MUTANTS, read_mutants
 from tests.modules import EVERY, NAMES, PACKAGES, REPO, imports
+from tests.robustness.mutants import MUTANTS, read_mutants
 
 KEYS = {"file": "a source file, from the root of the checkout", "run": "1 runs the tests, too; default 0"}
 TESTS = [name for name in EVERY if name.rpartition(".")[2].startswith("test_")]
@@ -57,7 +57,7 @@ def importing(name: str) -> dict[str, int]:
 
 
 def targets(name: str) -> list[str]:
-    """The `make` targets that run `-m module` or `-m room stem`; tests/door/targets.yaml says how each is tried."""
+    """The `make` targets that run `-m module` or `-m room stem`; tests/quickstart/targets.yaml tries each."""
     found, target = [], ""
     commands = f"-m {name} ", f"-m {' '.join(name.rsplit('.', 1))} "
     for line in (REPO / "Makefile").read_text().splitlines():
@@ -97,7 +97,7 @@ def find_tests(file: str) -> dict[str, str]:
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
-        given = parse_words(argv, KEYS, __doc__)
+        given = parse_args(argv, KEYS, __doc__)
         found = find_tests(given.get("file", ""))
     width = max(map(len, found), default=0)
     for test, reason in found.items():

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 import torch
 
 from scripts.bench import estimators, kernels, sampling, train
+from scripts.driver.arguments import parse_command
 from scripts.driver.cli import user_errors
-from scripts.driver.words import parse_command
 
 MODULES = (train, sampling, kernels, estimators)
 BENCHMARKS = {module.__name__.rpartition(".")[2]: module for module in MODULES}

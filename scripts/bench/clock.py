@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 
 from cmixup.files import write_atomically
+from scripts.driver.arguments import Args
 from scripts.driver.provenance import environment
-from scripts.driver.words import Words
 from scripts.records.experiment import RESULTS
 
 Work = Callable[[], object]
@@ -37,7 +37,7 @@ def in_turn(ways: Mapping[str, Work], repeats: int, device: torch.device = CPU) 
     return {name: [one[name] for one in rounds[1:]] for name in ways}
 
 
-def put(given: Words, name: str, title: str, parts: Sequence[str | list[str]], device: torch.device = CPU) -> None:
+def put(given: Args, name: str, title: str, parts: Sequence[str | list[str]], device: torch.device = CPU) -> None:
     """Print a page, and write it to results/benchmarks/NAME.md unless everything was only tried.
 
     Args:
@@ -57,7 +57,7 @@ def put(given: Words, name: str, title: str, parts: Sequence[str | list[str]], d
     store(given, f"{name}.md", text)
 
 
-def store(given: Words, name: str, text: str) -> None:
+def store(given: Args, name: str, text: str) -> None:
     """Write a file of results/benchmarks unless everything was only tried."""
     if not given.switch("short"):
         write_atomically(RESULTS / "benchmarks" / name, text)

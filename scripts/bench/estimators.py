@@ -16,8 +16,8 @@ import pandas as pd
 from sklearn.multioutput import MultiOutputRegressor
 
 from scripts.bench.clock import SHORT, put, seconds, store
+from scripts.driver.arguments import Args
 from scripts.driver.compose import CONFIG_DIR
-from scripts.driver.words import Words
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv, to_csv
 from scripts.records.stats import Interval, clustered
@@ -97,7 +97,7 @@ def report(rows: Sequence[Mapping[str, str]]) -> list[str]:
     return markdown_rows(head, sorted(body, key=lambda row: row[0].partition(",")[0] == "chosen_on"))
 
 
-def run(given: Words) -> None:
+def run(given: Args) -> None:
     """Fit the models that are installed, and put their lines in place of those of the record."""
     short, tables = given.switch("short"), [t for part in given.listed("tables", tuple(PARTS)) for t in PARTS[part]]
     path = RESULTS / "benchmarks" / "estimators.csv"

@@ -22,8 +22,8 @@ from cmixup.pairing.label import LabelDistance
 from models.fcn3 import FCN3
 from models.lstnet import LSTNet
 from scripts.bench.clock import CPU, SHORT, Work, put, seconds
+from scripts.driver.arguments import Args
 from scripts.driver.kernels import asking, check_kernels
-from scripts.driver.words import Words
 from scripts.driver.workers import Worker
 from scripts.records.tables import markdown_rows
 
@@ -59,7 +59,7 @@ def measure(task: tuple[str, int, int], tell: Callable[[Any], None]) -> None:
     tell(seconds(lambda: [step() for _ in range(steps)]) / steps)
 
 
-def run(given: Words) -> None:
+def run(given: Args) -> None:
     """Measure a step of each network with this machine's kernels and with those of Intel.
 
     Raises:

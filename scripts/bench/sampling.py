@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 
 from scripts.bench.clock import SHORT, put, store
 from scripts.bench.sampling_case import FEATURES, ORIGINAL
-from scripts.driver.words import Words
+from scripts.driver.arguments import Args
 from scripts.records.experiment import RESULTS
 from scripts.records.records import to_csv
 from scripts.records.tables import markdown_rows
@@ -36,7 +36,7 @@ SHOWN = {
 }
 
 
-def run(given: Words) -> None:
+def run(given: Args) -> None:
     """Measure all cases and write the report."""
     rows = []
     for case in list_cases(1000 if given.switch("short") else 10**7, given.switch("huge")):

@@ -26,7 +26,7 @@ from cmixup.training.trainer import Run, train
 from datasets.airfoil import Airfoil
 from models.fcn3 import FCN3
 from scripts.bench.clock import SHORT, Work, in_turn, put
-from scripts.driver.words import Words
+from scripts.driver.arguments import Args
 from scripts.records.tables import markdown_rows
 
 KEYS = SHORT
@@ -108,7 +108,7 @@ def loaders(rows: int) -> dict[str, Work]:
     return ways
 
 
-def run(given: Words) -> None:
+def run(given: Args) -> None:
     """Measure training of Airfoil in three ways, and loaders."""
     epochs, repeats = (1, 1) if given.switch("short") else (EPOCHS, 3)
     data = [Airfoil("all").load(seed) for seed in range(STACK)]

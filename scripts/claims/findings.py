@@ -13,7 +13,7 @@ from cmixup.errors import InputError
 from cmixup.metrics import lower_is_better
 from scripts.claims.evidence import Evidence, Query, difference, experiment_of
 from scripts.claims.states import IDLE, OPEN, UNKNOWN, Effect, alike, gain, of_interval, unpaired
-from scripts.driver.words import parse_seeds
+from scripts.driver.arguments import parse_seeds
 from scripts.records import names
 from scripts.records.artefacts import Artefact, Comparison
 from scripts.records.stats import Interval

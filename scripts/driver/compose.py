@@ -24,7 +24,7 @@ from omegaconf import DictConfig, OmegaConf, _utils, base
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, InterpolationKeyError, OmegaConfBaseException
 
 from cmixup.errors import InputError, shown
-from scripts.driver.words import near
+from scripts.driver.arguments import near
 
 CONFIG_DIR = Path(__file__).resolve().parents[2] / "configs"
 TUNED, TUNED_DEFAULT = "tuned", "tuned_default"  # presets, and the folders of the values that make them

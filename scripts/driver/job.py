@@ -16,6 +16,7 @@ from cmixup.errors import InputError, check_choice, check_count
 from cmixup.label_scaling import check_label_scaling
 from cmixup.methods.base import per_run
 from cmixup.training.settings import TrainSettings
+from scripts.driver.arguments import parse_seeds
 from scripts.driver.compose import base_preset, is_tuned
 from scripts.driver.config import (
     NOT_ARGUMENTS,
@@ -29,7 +30,6 @@ from scripts.driver.config import (
 )
 from scripts.driver.devices import pick_device
 from scripts.driver.runs import folder_name, is_done, read_report
-from scripts.driver.words import parse_seeds
 
 MOST_THREADS = 1024  # PyTorch crashes where the system cannot start as many
 

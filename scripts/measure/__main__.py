@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from scripts.driver.arguments import parse_command
 from scripts.driver.cli import user_errors
-from scripts.driver.words import parse_command
 from scripts.measure import invariance, pairs, rcf_mnist, spurious, task_errors, theory
 
 MEASUREMENTS = {

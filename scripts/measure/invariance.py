@@ -23,8 +23,8 @@ from cmixup.backbone import Backbone
 from cmixup.data import RegressionData
 from cmixup.training.loader import BatchLoader
 from cmixup.training.predict import predict
+from scripts.driver.arguments import Args
 from scripts.driver.devices import pick_device
-from scripts.driver.words import Words
 from scripts.measure.divergence import COMPONENTS, learned_invariance
 from scripts.measure.load_run import KEYS as COMMON
 from scripts.measure.load_run import Report, dataset_of, model_of, results_of, runs_of, saved, write
@@ -101,7 +101,7 @@ def wanted(dataset: str, preset: str, report: Report) -> bool:
     return (report["dataset"], report["preset"], report["options"]) == (dataset, preset, {})
 
 
-def run(given: Words) -> None:
+def run(given: Args) -> None:
     """Measure the runs that the words say, one dataset and method after another."""
     results, device = results_of(given), pick_device(given.get("device", "auto"))
     datasets = [d for d in given.get("datasets", DATASETS).split(",") if d]

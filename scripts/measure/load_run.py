@@ -23,10 +23,10 @@ from cmixup.training.loader import BatchLoader
 from cmixup.training.predict import predict
 from datasets.common.base import Dataset
 from datasets.common.damaged import naming
+from scripts.driver.arguments import OUT, Args
 from scripts.driver.config import check_part
 from scripts.driver.provenance import check_committed
 from scripts.driver.runs import load_reports
-from scripts.driver.words import OUT, Words
 from scripts.records.experiment import RESULTS
 from scripts.records.layer_choice import choose_variants
 from scripts.records.records import read_csv
@@ -43,7 +43,7 @@ KEYS = {
 
 
 def runs_of(
-    given: Words, experiments: Sequence[str], wanted: Callable[[Report], bool], about: str
+    given: Args, experiments: Sequence[str], wanted: Callable[[Report], bool], about: str
 ) -> list[dict[str, Any]]:
     """Return the reports of finished runs that a measurement is of, the better layer of each method chosen.
 
@@ -58,7 +58,7 @@ def runs_of(
     return found
 
 
-def check_publishable(given: Words, reports: Sequence[Report]) -> None:
+def check_publishable(given: Args, reports: Sequence[Report]) -> None:
     """Raise `InputError` for runs of edited or unknown code or on synthetic data, which results/ does not hold."""
     if "results" in given:
         return
@@ -144,7 +144,7 @@ def check_score(report: Report, metric: str, again: float) -> None:
         raise InputError(f"run {report['run']} was recorded with {metric} {recorded:.4f}, but has {again:.4f} here")
 
 
-def results_of(given: Words) -> Path:
+def results_of(given: Args) -> Path:
     """Return the folder that a measurement writes into: the word `results=`, else the project's own."""
     return Path(given.get("results", RESULTS))
 

@@ -22,9 +22,9 @@ from cmixup.sampling import PartnerSampler
 from datasets.common.pose.rendered import RenderedDataset
 from datasets.common.pose.tasks import SCALE
 from datasets.common.pose.views import Views
+from scripts.driver.arguments import Args
 from scripts.driver.compose import part_file
 from scripts.driver.config import dataset_class
-from scripts.driver.words import Words
 from scripts.measure.load_run import RESULTS_KEY, results_of, write
 
 #: Bandwidth of d(x): its square is this share of the median squared distance. The paper gives none.
@@ -217,7 +217,7 @@ def draw_colours() -> Figure:
 PICTURES = {"objects": draw_objects, "rcf_mnist": draw_colours}
 
 
-def run(given: Words) -> None:
+def run(given: Args) -> None:
     """Draw both pictures, each even where the other one's files are not there.
 
     Raises:

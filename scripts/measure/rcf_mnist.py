@@ -10,8 +10,8 @@ import torch
 from matplotlib.figure import Figure
 
 from cmixup.data import RegressionData, Split
+from scripts.driver.arguments import Args
 from scripts.driver.config import dataset_class
-from scripts.driver.words import Words
 from scripts.measure.load_run import RESULTS_KEY, results_of, write
 from scripts.report.figures import angle_figure
 
@@ -65,7 +65,7 @@ def rule(split: Split) -> str:
     return f"{', '.join(parts)}; correlation of rho and g {correlation:+.2f}"
 
 
-def run(given: Words) -> None:
+def run(given: Args) -> None:
     """Write results/figures/rcf_mnist.png."""
     data = dataset_class("rcf_mnist")(scaling="unit").load(0)  # type: ignore[call-arg]
     write(results_of(given), {}, {"figures/rcf_mnist.png": illustration(data)})

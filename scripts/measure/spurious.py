@@ -17,9 +17,9 @@ from typing import Any
 import torch
 
 from cmixup.metrics import METRICS
+from scripts.driver.arguments import Args
 from scripts.driver.compose import compose_train
 from scripts.driver.devices import pick_device
-from scripts.driver.words import Words
 from scripts.measure.load_run import KEYS as COMMON
 from scripts.measure.load_run import (
     Report,
@@ -114,7 +114,7 @@ def table(rows: Sequence[Mapping[str, str]], preset: str) -> str:
     )
 
 
-def run(given: Words) -> None:
+def run(given: Args) -> None:
     """Score all finished runs of a preset."""
     results, preset, device = results_of(given), given.get("preset", "paper"), given.get("device", "auto")
     about = f"{METHOD} on {DATASET}, preset {preset!r}; make reproduce-table-spurious PRESET={preset}"

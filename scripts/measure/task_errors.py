@@ -22,8 +22,8 @@ from matplotlib.figure import Figure
 
 from cmixup.data import RegressionData
 from cmixup.errors import InputError
+from scripts.driver.arguments import Args
 from scripts.driver.devices import pick_device
-from scripts.driver.words import Words
 from scripts.measure.load_run import KEYS as COMMON
 from scripts.measure.load_run import (
     Report,
@@ -204,7 +204,7 @@ def figures(results: Path = RESULTS) -> dict[str, Figure]:
     return found
 
 
-def run(given: Words) -> None:
+def run(given: Args) -> None:
     """Measure the runs of each dataset and preset, then render what all files say."""
     results, device, preset = results_of(given), pick_device(given.get("device", "auto")), given.get("preset", "")
     about = f"{EXPERIMENT}{f', preset {preset!r}' if preset else ''}; make reproduce-{EXPERIMENT}"

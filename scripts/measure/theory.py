@@ -11,7 +11,7 @@ import sys
 import time
 
 from cmixup.errors import InputError
-from scripts.driver.words import Words
+from scripts.driver.arguments import Args
 from scripts.measure.load_run import RESULTS_KEY, results_of, write
 from scripts.records.records import to_csv
 from scripts.theory.numbers import COLUMNS, FILE, settings
@@ -20,7 +20,7 @@ from scripts.theory.page import figures, render
 KEYS = {"seeds": "a count, list or range; default 20", "results": RESULTS_KEY}
 
 
-def run(given: Words) -> None:
+def run(given: Args) -> None:
     """Simulate every point of the grid for the seeds that the words say."""
     seeds, results = given.seeds(20), results_of(given)
     if len(seeds) < 2:

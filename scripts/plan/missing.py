@@ -14,13 +14,13 @@ from omegaconf import OmegaConf
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from datasets.common.fetch import lacking
+from scripts.driver.arguments import parse_seeds
 from scripts.driver.compose import compose_train, part_file
 from scripts.driver.compose import names as options
 from scripts.driver.config import dataset_class
 from scripts.driver.job import Job, plan
 from scripts.driver.provenance import sources_digest
 from scripts.driver.runs import folder_name
-from scripts.driver.words import parse_seeds
 from scripts.plan.cells import Choice, changes, overrides
 from scripts.plan.costs import run_minutes
 from scripts.plan.slices import Missing

@@ -20,8 +20,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cmixup.errors import InputError, check_choice
+from scripts.driver.arguments import OUT, Args, parse_args
 from scripts.driver.cli import user_errors
-from scripts.driver.words import OUT, Words, parse_words
 from scripts.records.experiment import RESULTS
 from scripts.study.advise import advise
 from scripts.study.door import LITE, RANDOM, Entry, check_entry, publish_entry, try_method
@@ -53,13 +53,13 @@ ACTIONS = ("train", "publish", "restore", "advise", "check")
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
-        given = parse_words(argv, KEYS, __doc__, names=("what",))
+        given = parse_args(argv, KEYS, __doc__, names=("what",))
         if problems := (run if "what" in given else enter)(given):
             print("\n".join(f"error: {problem}" for problem in problems), file=sys.stderr)
             sys.exit(1)
 
 
-def enter(given: Words) -> list[str]:
+def enter(given: Args) -> list[str]:
     """Try a method; return a line for what went wrong."""
     if "method" not in given:
         raise InputError(f"the first word must be one of {', '.join(ACTIONS)}, or method= must be given")
@@ -68,7 +68,7 @@ def enter(given: Words) -> list[str]:
     return try_method(given["method"], *where, load_protocol2(), out=given.out, jobs=jobs, within=within)
 
 
-def run(given: Words) -> list[str]:
+def run(given: Args) -> list[str]:
     """Do what the first word says; return a line for what went wrong."""
     what, store = check_choice("what", given["what"], ACTIONS), given.out / "study"
     rules = load_rules(FOLDER / f"{given.get('rules', PROTOCOL2.stem)}.yaml")

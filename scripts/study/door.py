@@ -21,10 +21,10 @@ from cmixup.errors import InputError
 from cmixup.training.trainer import RunResult
 from datasets.common.damaged import naming
 from datasets.common.fetch import sha256_of
+from scripts.driver.arguments import near
 from scripts.driver.compose import compose_train
 from scripts.driver.job import plan
 from scripts.driver.kernels import asking, kernels_of, what_is_here, word_for
-from scripts.driver.words import near
 from scripts.plan.schedule import workers_at_once
 from scripts.records.experiment import RESULTS
 from scripts.records.published import published_reports

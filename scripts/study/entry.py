@@ -27,8 +27,8 @@ from cmixup.methods.base import Method, squared_error
 from cmixup.order import EpochBatches
 from cmixup.seeding import Streams
 from datasets.common.fetch import sha256_of
+from scripts.driver.arguments import near
 from scripts.driver.compose import CONFIG_DIR, names, part_file
-from scripts.driver.words import near
 from scripts.study.protocols import PATH, Protocol2
 from scripts.study.rules import BASE
 

@@ -13,9 +13,9 @@ import pytest
 import scripts
 from cmixup.errors import InputError
 from scripts import train as train_module
+from scripts.driver.arguments import parse_args
 from scripts.driver.compose import compose_train
 from scripts.driver.interrupted import INTERRUPTED, hear_sigterm, say_interrupted
-from scripts.driver.words import parse_words
 
 REPO = Path(__file__).resolve().parents[2]
 COMMANDS = sorted(path.stem for path in Path(train_module.__file__).parent.glob("[a-z]*.py"))
@@ -135,7 +135,7 @@ KEYS = {"dataset": "the table; default all", "out": "folder; default outputs", "
 
 def test_help_prints_the_docstring_and_every_key(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
-        parse_words(["--help"], KEYS, "Does a thing.")
+        parse_args(["--help"], KEYS, "Does a thing.")
     printed = (
         "Does a thing.\n\n  dataset= the table; default all\n  out=     folder; default outputs\n"
         "  dry_run= 1 trains nothing\n"
@@ -144,13 +144,13 @@ def test_help_prints_the_docstring_and_every_key(capsys: pytest.CaptureFixture[s
 
 
 def test_words_are_read_by_key_and_the_first_ones_by_place() -> None:
-    given = parse_words(["table1", "dataset=a,b", "out=", "dry_run=1"], {"table": "", **KEYS}, None, ["table"])
+    given = parse_args(["table1", "dataset=a,b", "out=", "dry_run=1"], {"table": "", **KEYS}, None, ["table"])
     assert given == {"table": "table1", "dataset": "a,b", "dry_run": "1"}
     assert given.listed("dataset", ["a", "b", "c"]) == ["a", "b"]
     assert (given.switch("dry_run"), given.switch("out"), given.number("out", 2.5)) == (True, False, 2.5)
-    assert parse_words(["more.of=1"], {"more.": "options"}, None) == {"more.of": "1"}
+    assert parse_args(["more.of=1"], {"more.": "options"}, None) == {"more.of": "1"}
     folder = "outputs/runs/bandwidth=0.1,lr=3/seed=0"  # a name with = in it
-    assert parse_words([folder, "dataset=a"], KEYS | {"run": ""}, None, ["run"]) == {"run": folder, "dataset": "a"}
+    assert parse_args([folder, "dataset=a"], KEYS | {"run": ""}, None, ["run"]) == {"run": folder, "dataset": "a"}
 
 
 @pytest.mark.parametrize(
@@ -165,4 +165,4 @@ def test_words_are_read_by_key_and_the_first_ones_by_place() -> None:
 )
 def test_a_word_that_is_none_is_refused_with_a_hint(words: list[str], said: str) -> None:
     with pytest.raises(InputError, match=said.replace("?", r"\?")):
-        parse_words(words, KEYS, None)
+        parse_args(words, KEYS, None)

@@ -9,8 +9,8 @@ from itertools import takewhile
 
 import pytest
 
+from scripts.driver.arguments import parse_args
 from scripts.driver.compose import CONFIG_DIR, compose_train
-from scripts.driver.words import parse_words
 from scripts.train import spell_out
 
 ROOT = CONFIG_DIR.parent
@@ -57,13 +57,13 @@ def test_the_command_takes_every_line(module, lines, monkeypatch):
     command = importlib.import_module(f"{module}.__main__" if room else module)
 
     def only_parse(words, keys, about=None, names=()):
-        for key, value in parse_words(words, keys, about, names).items():
+        for key, value in parse_args(words, keys, about, names).items():
             own = "/" in value or (CONFIG_DIR / "experiment" / f"{value}.yaml").exists()
             assert key not in names or own or value in re.findall(r"\w+", keys[key]), f"{key}={value}"
         raise SystemExit(0)
 
-    monkeypatch.setattr(command, "parse_words", only_parse, raising=False)
-    monkeypatch.setattr("scripts.driver.words.parse_words", only_parse)
+    monkeypatch.setattr(command, "parse_args", only_parse, raising=False)
+    monkeypatch.setattr("scripts.driver.arguments.parse_args", only_parse)
     for page, *words in lines:
         if module == "scripts.train":
             compose_train([re.sub(r"range\((\d+).*|,(?!.*\]).*", r"\1", word) for word in spell_out(words)])

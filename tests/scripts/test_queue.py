@@ -24,7 +24,7 @@ from scripts.plan.slices import QUEUE, Missing, work
 from scripts.queue import main
 from scripts.records.artefacts import Artefact
 from scripts.records.experiment import load_experiment
-from tests.attacks.disk_full import SIZE, mounted
+from tests.robustness.disk_full import SIZE, mounted
 from tests.scripts.jobs import planned, report_of
 from tests.scripts.plan.test_slices import one_after_another
 

@@ -10,10 +10,10 @@ import pytest
 from cmixup.errors import InputError
 from datasets.common.fetch import FetchError
 from scripts import reproduce
+from scripts.driver.arguments import Args
 from scripts.driver.compose import compose_train, names
 from scripts.driver.config import dataset_class
 from scripts.driver.job import plan
-from scripts.driver.words import Words
 from scripts.plan import cells
 from scripts.records.artefacts import Artefact
 from scripts.records.experiment import load_experiment, make_table
@@ -321,7 +321,7 @@ def test_the_cheapest_comes_first_and_costs_are_those_of_the_cells(monkeypatch, 
     job = SimpleNamespace(pending=[0, 1])
     monkeypatch.setattr(reproduce, "plan_cells", lambda *_: ([([], job)], ["x: why"]))
     monkeypatch.setattr(reproduce, "estimate_minutes", lambda _: 3.0)
-    first, second = reproduce.steps(Words(out=str(tmp_path)))
+    first, second = reproduce.steps(Args(out=str(tmp_path)))
     assert (first.artefact.name, first.done) == ("cheap", False)
     assert (second.minutes, second.pending, second.left_out, second.done) == (3.0, 2, 1, False)
 

@@ -13,11 +13,11 @@ import pytest
 
 from cmixup.errors import InputError
 from scripts import train as train_module
+from scripts.driver.arguments import parse_args, parse_seeds
 from scripts.driver.cli import user_errors
 from scripts.driver.compose import compose_train
 from scripts.driver.execute import Diverged
 from scripts.driver.runs import load_reports
-from scripts.driver.words import parse_seeds, parse_words
 
 REPO = Path(__file__).resolve().parents[2]
 
@@ -142,7 +142,7 @@ def test_a_table_has_the_same_words_everywhere() -> None:
     assert found == ["dataset.path=my.csv", "dataset.target=price", "method=erm", "dataset=csv"]
     keys = {"table": "", "target": ""}
     for words in (["dataset.path=a", "dataset.target=b"], ["labels=a", "column=b"], ["table=a", "target=b"]):
-        assert dict(parse_words(words, keys)) == {"table": "a", "target": "b"}
+        assert dict(parse_args(words, keys)) == {"table": "a", "target": "b"}
 
 
 def test_a_sweep_of_hours_says_so(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,10 +9,10 @@ import pytest
 
 from scripts.bench import clock, estimators
 from scripts.bench.sampling import as_csv, figures, report
-from scripts.driver.words import parse_words
+from scripts.driver.arguments import parse_args
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv
-from tests.attacks.pictures import faults_of
+from tests.robustness.pictures import faults_of
 
 MEASURED = RESULTS / "benchmarks" / "sampling.csv"
 
@@ -45,10 +45,10 @@ def test_a_short_try_writes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(clock, "RESULTS", tmp_path)
-    clock.put(parse_words(["short=1"], clock.SHORT, ""), "train_gpu", "Steps", [["| a |"]])
+    clock.put(parse_args(["short=1"], clock.SHORT, ""), "train_gpu", "Steps", [["| a |"]])
     assert "# Steps\n\n| a |\n\nMeasured by `python -m scripts.bench train`." in capsys.readouterr().out
     assert not list(tmp_path.iterdir())
-    clock.put(parse_words([], clock.SHORT, ""), "train_gpu", "Steps", [["| a |"]])
+    clock.put(parse_args([], clock.SHORT, ""), "train_gpu", "Steps", [["| a |"]])
     assert [path.name for path in tmp_path.rglob("*.md")] == ["train_gpu.md"]
 
 

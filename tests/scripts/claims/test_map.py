@@ -14,7 +14,7 @@ from scripts.records import artefacts as artefact_list
 from scripts.records.artefacts import Artefact, load
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv, records_frame
-from tests.door.targets import targets
+from tests.quickstart.targets import targets
 from tests.scripts.reports import report
 
 ARTEFACT = Artefact("x", "Table 1", "gains", "reproduce-table1", "table1", ["paper"], gain=[["cmixup", "erm"]])

@@ -12,10 +12,10 @@ from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
 from cmixup.errors import InputError
+from scripts.driver.arguments import parse_seeds
 from scripts.driver.compose import CONFIG_DIR, compose_train, names
 from scripts.driver.config import GROUPS, arguments, check_type, target
 from scripts.driver.job import Job, plan
-from scripts.driver.words import parse_seeds
 from tests.scripts.cover import (
     DATASETS,
     METHODS,

@@ -12,10 +12,10 @@ import torch
 from cmixup.errors import InputError
 from cmixup.metrics import rmse
 from scripts.driver import execute as run_module
+from scripts.driver.arguments import Args
 from scripts.driver.compose import compose_train
 from scripts.driver.execute import execute
 from scripts.driver.job import plan
-from scripts.driver.words import Words
 from scripts.measure.__main__ import main
 from scripts.measure.divergence import learned_invariance
 from scripts.measure.invariance import INVARIANCE_COLUMNS, figures, measure, merged, wanted
@@ -110,7 +110,7 @@ def test_runs_are_those_of_table_3_that_follow_the_preset(tmp_path: Path) -> Non
     leave("a")
     leave("b", method="cmixup", options={"method.bandwidth": 3.0})
     leave("c", preset="released")
-    given = Words(out=str(tmp_path), results="elsewhere")
+    given = Args(out=str(tmp_path), results="elsewhere")
     found = runs_of(given, ["table3"], partial(wanted, "crime", "paper"), "")
     assert [r["run"] for r in found] == ["table3/a"]
     with pytest.raises(InputError, match="holds no finished run of table3 on skillcraft"):
@@ -123,10 +123,10 @@ def test_runs_are_those_of_table_3_that_follow_the_preset(tmp_path: Path) -> Non
 )
 def test_numbers_of_uncommitted_code_or_twins_are_refused(changes: dict, message: str) -> None:
     config = {"dataset": {"synthetic": changes.pop("synthetic", False)}}
-    check_publishable(Words(), [report(config={"dataset": {"synthetic": False}})])
-    check_publishable(Words(results="elsewhere"), [report(config=config, **changes)])
+    check_publishable(Args(), [report(config={"dataset": {"synthetic": False}})])
+    check_publishable(Args(results="elsewhere"), [report(config=config, **changes)])
     with pytest.raises(InputError, match=message):
-        check_publishable(Words(), [report(config=config, **changes)])
+        check_publishable(Args(), [report(config=config, **changes)])
 
 
 def test_a_mistake_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

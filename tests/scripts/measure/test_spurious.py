@@ -14,10 +14,10 @@ from cmixup.metrics import rmse
 from datasets import rcf_mnist as module
 from datasets.rcf_mnist import RCFMNIST, Coloured
 from scripts.driver import execute as run_module
+from scripts.driver.arguments import Args
 from scripts.driver.compose import compose_train
 from scripts.driver.execute import execute
 from scripts.driver.job import plan
-from scripts.driver.words import Words
 from scripts.measure import spurious
 from scripts.measure.__main__ import main
 from scripts.measure.load_run import runs_of
@@ -111,7 +111,7 @@ def test_runs_may_differ_from_the_preset_in_ratio_and_epochs_alone(tmp_path: Pat
     leave("e", "table3", method="cmixup")
     leave("f", "table3", preset="released")
     leave("g", "adhoc")
-    given = Words(out=str(tmp_path), results="elsewhere")
+    given = Args(out=str(tmp_path), results="elsewhere")
     found = runs_of(given, ["table3", "table_spurious"], lambda r: wanted(r, "paper"), "")
     assert [r["run"] for r in found] == ["table3/a", "table3/b", "table_spurious/c"]
 

@@ -30,7 +30,7 @@ from scripts.report.figures import (
     write_figures,
 )
 from scripts.report.table_figure import table_figure
-from tests.attacks.pictures import faults
+from tests.robustness.pictures import faults
 
 SEEDS = {"erm": [2.0, 3.0, 7.0], "cmixup": [1.0, 1.5, 2.0]}  # the mean of ERM is 4, its maximum 7
 

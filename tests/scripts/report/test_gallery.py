@@ -4,7 +4,7 @@ import pytest
 
 from scripts.report.figures import stale_figures
 from scripts.report.gallery import DRAWN, ROOT, figures
-from tests.attacks.pictures import faults_of
+from tests.robustness.pictures import faults_of
 
 PAGE = (ROOT / "docs" / "gallery.md").read_text()
 

@@ -16,7 +16,7 @@ from scripts.study.protocols import Protocol2, load_protocol2
 from scripts.study.published import FOLDER
 from scripts.study.rows import head, row
 from scripts.study.verdicts import chance, direction_text, mean_text
-from tests.attacks.pictures import faults_of
+from tests.robustness.pictures import faults_of
 
 SHIFTS = {"mixup": 0.0, "cmixup": 0.1, "regmixup": -0.1, "resample": 0.0}  # of an error of 1
 

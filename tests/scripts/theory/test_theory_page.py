@@ -16,7 +16,7 @@ from scripts.theory import numbers as theory
 from scripts.theory.numbers import BASE, COLUMNS, QUANTITIES, THIRD, Numbers, base, settings, standing, swept
 from scripts.theory.page import PAGE, figure, figures, ordering_rows, points, render
 from scripts.theory.simulations import Theorem1, Theorem2
-from tests.attacks.pictures import faults
+from tests.robustness.pictures import faults
 
 
 def row(value: float, seed: int = 0, **changes: object) -> dict[str, str]:

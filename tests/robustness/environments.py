@@ -1,0 +1,284 @@
+"""One command in environments that nobody has at home: it ends as it does everywhere, or says in a line why not."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import os
+import resource
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from scripts.driver.provenance import CODE
+from scripts.driver.runs import REPORT
+from tests.robustness.base import MOST, Trial, note_progress
+from tests.robustness.commands import TINY, Command, content, differences, half_files, import_all, tail
+
+WHAT = (
+    "a run in an environment that is cut down: it ends as undisturbed, or with one line and status 2, and then ends as "
+    "undisturbed outside it; what it writes lies below its folder"
+)
+CLONE_NEWNS, MS_RDONLY, MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 0x20000, 1, 32, 4096, 16384, 1 << 18
+FILES_OF_OTHERS, PROCESSES_OF_OTHERS = (1, 2, 3), (19,)  # capabilities: to write, read and own the ones, see the others
+NEW_EPOCH = 3  # of 4: when a folder is taken away
+GIVEN = ("dataset=no2", "method=cmixup", "train.epochs=4", "seeds=0..1")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """An environment.
+
+    Attributes:
+        make: makes it, in the process of the command, of the trial's folder.
+        works: whether the command must end well; otherwise one line is as good.
+        logger: what hears of the run.
+        simulated: whether functions of Python stand for what the machine would do.
+        kernels: PyTorch's own, as `ATEN_CPU_CAPABILITY` names them, where they are not those of the machine.
+    """
+
+    make: Callable[[Path], object]
+    works: bool = True
+    logger: str = "none"
+    simulated: bool = False
+    kernels: str = ""
+
+
+def _called(name: str, *given: Any) -> None:
+    """Call a function of the C library.
+
+    Raises:
+        OSError: it failed.
+    """
+    if getattr(ctypes.CDLL(None, use_errno=True), name)(*given):
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), name)
+
+
+def _mount(*mounts: tuple[Any, ...]) -> None:
+    """Mount what this process alone sees: device, place, kind, flags and options of each."""
+    _called("unshare", CLONE_NEWNS)
+    for mount in ((None, b"/", None, MS_REC | MS_PRIVATE, None), *mounts):
+        _called("mount", *mount)
+
+
+def _read_only(place: Path) -> None:
+    where = str(place).encode()
+    _mount((where, where, None, MS_BIND, None), (None, where, None, MS_BIND | MS_REMOUNT | MS_RDONLY, None))
+
+
+def _drop(capabilities: tuple[int, ...]) -> None:
+    """Give up what root may do, here and in what is started."""
+    for capability in capabilities:
+        _called("prctl", 24, capability, 0, 0, 0)  # PR_CAPBSET_DROP
+    header, sets = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
+    _called("capget", header, sets)
+    for k in range(3):
+        sets[k] &= ~sum(1 << capability for capability in capabilities)
+    _called("capset", header, sets)
+
+
+def _as_a_user(folder: Path) -> None:
+    """Give up what root may do to the files of others, with a home that is read-only."""
+    home = folder / "home"
+    home.mkdir(exist_ok=True)
+    home.chmod(0o555)
+    os.environ["HOME"] = str(home)
+    _drop(FILES_OF_OTHERS)
+
+
+def _hidden_processes(_: Path) -> None:
+    """Mount /proc as machines with many users do, and give up the group and right of root that show all the same."""
+    _mount((b"proc", b"/proc", b"proc", 0, b"hidepid=2,gid=65534"))
+    _drop(PROCESSES_OF_OTHERS)
+    if Path("/proc/1/stat").exists():
+        raise AssertionError("the processes of others are seen")
+
+
+def _refusing(number: int) -> Callable[..., NoReturn]:
+    def refuse(*_: object, **__: object) -> NoReturn:
+        raise OSError(number, os.strerror(number))
+
+    return refuse
+
+
+def _patched(module: Any, name: str, number: int) -> Callable[[Path], None]:
+    return lambda _: setattr(module, name, _refusing(number))
+
+
+def _output_to(path: str) -> Callable[[Path], None]:
+    def make(_: Path) -> None:
+        if path:
+            os.dup2(os.open(path, os.O_WRONLY), 1)
+            return
+        reading, writing = os.pipe()
+        os.close(reading)
+        os.dup2(writing, 1)
+
+    return make
+
+
+def _closed(*handles: int) -> Callable[[Path], None]:
+    def make(_: Path) -> None:
+        for handle in handles:
+            os.close(handle)
+        if 1 in handles:
+            sys.stdout = sys.stderr = None
+
+    return make
+
+
+def _taken_away(folder: Path) -> None:
+    """Remove the out folder while it trains."""
+    job: Any = sys.modules["scripts.driver.execute"]
+    train = job.train
+
+    def training(*given: Any, on_epoch: Callable[..., None], **more: Any) -> Any:
+        def each(epoch: int, rows: Any) -> None:
+            if epoch == NEW_EPOCH:
+                shutil.rmtree(folder / "out")
+            on_epoch(epoch, rows)
+
+        return train(*given, on_epoch=each, **more)
+
+    job.train = training
+
+
+def _set(**variables: str) -> Callable[[Path], None]:
+    return lambda _: os.environ.update(variables)
+
+
+def _limit(kind: int, number: int) -> Callable[[Path], None]:
+    return lambda _: resource.setrlimit(kind, (number, number))
+
+
+def _out_read_only(folder: Path) -> None:
+    (folder / "out").mkdir()
+    _read_only(folder / "out")
+
+
+SETTINGS = {
+    "home read-only, as a user": Setting(_as_a_user, logger="wandb"),
+    "home is no folder": Setting(_set(HOME="/dev/null/home"), logger="wandb"),
+    "home unset": Setting(lambda _: os.environ.pop("HOME", None), logger="wandb"),
+    "TMPDIR gone": Setting(_set(TMPDIR="/nowhere"), logger="wandb"),
+    "checkout read-only": Setting(lambda _: _read_only(CODE)),
+    "out read-only": Setting(_out_read_only, works=False),
+    "out is a file": Setting(lambda folder: (folder / "out").touch(), works=False),
+    "out removed while it trains": Setting(_taken_away),
+    "processes of others hidden": Setting(_hidden_processes),
+    # PyTorch reads the instructions of the processor in /proc/cpuinfo; its report names the kernels.
+    "no /proc": Setting(lambda _: _mount((b"tmpfs", b"/proc", b"tmpfs", 0, None)), kernels="default"),
+    "umask 077": Setting(lambda _: os.umask(0o077)),
+    "umask 000": Setting(lambda _: os.umask(0o000)),
+    "no hard links": Setting(_patched(os, "link", errno.EPERM), simulated=True),
+    "no locks": Setting(_patched(fcntl, "flock", errno.EOPNOTSUPP), simulated=True),
+    "no fsync": Setting(_patched(os, "fsync", errno.EINVAL), simulated=True),
+    "closed pipe": Setting(_output_to("")),
+    "full stdout": Setting(_output_to("/dev/full"), works=False),
+    "stdin closed": Setting(_closed(0)),
+    "stdin, stdout and stderr closed": Setting(_closed(0, 1, 2)),
+    "64 open files": Setting(_limit(resource.RLIMIT_NOFILE, 64)),
+    "files of 4 kB at most": Setting(_limit(resource.RLIMIT_FSIZE, 4096), works=False),
+    "no more processes": Setting(_patched(os, "fork", errno.EAGAIN), simulated=True),
+    "a tag of 70 letters": Setting(_set(WANDB_TAGS="x" * 70), works=False, logger="wandb"),
+    "a time that is none": Setting(_set(WANDB_INIT_TIMEOUT="abc"), works=False, logger="wandb"),
+    "a switch that is none": Setting(_set(WANDB_SILENT="maybe"), works=False, logger="wandb"),
+}
+
+
+def command(out: Path, setting: Setting | None = None, kernels: str = "") -> Command:
+    """Return the command, in a setting or with kernels that PyTorch would not take."""
+    logger = setting.logger if setting else "none"
+    words = (*TINY[:1], f"logger={logger}", *GIVEN, f"out={out}")
+
+    def make() -> None:
+        for name in [name for name in os.environ if name.startswith("WANDB_")]:
+            del os.environ[name]
+        if kernels:
+            os.environ["ATEN_CPU_CAPABILITY"] = kernels
+        if setting:
+            setting.make(out.parent)
+
+    return Command("scripts.train", words, make)
+
+
+def runs(out: Path) -> dict[str, Any]:
+    """Return what runs hold below a folder, but for how they were logged."""
+    found = content(out / "runs")
+    for name, value in found.items():
+        if name.endswith(".yaml"):
+            found[name] = value.replace(b"logger: wandb", b"logger: none").replace(str(out).encode(), b"OUT")
+        if name.endswith(REPORT):
+            value["config"]["logger"] = "none"
+    return found
+
+
+def undisturbed(folder: Path, kernels: str) -> dict[str, Any]:
+    """Return what the command gives in no setting.
+
+    Raises:
+        RuntimeError: it does not end well.
+    """
+    if code := command(folder / "out", kernels=kernels).run(folder / "log"):
+        raise RuntimeError(f"the undisturbed command ended with {code}: {tail(folder / 'log')}")
+    return runs(folder / "out")
+
+
+def attempt(name: str, reference: dict[str, Any], folder: Path) -> str:
+    """Run the command in a setting; return what was wrong, "-" where it cannot be made here, or an empty text."""
+    setting, out, log = SETTINGS[name], folder / "out", folder / "log"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    code, text = command(out, setting).run(log), log.read_text()
+    if "Operation not permitted" in text and "OSError" in text:
+        return "-"
+    said = [line for line in text.splitlines() if line.startswith("error: ")]
+    wrong = []
+    if "Traceback" in text or "Logging error" in text:
+        wrong.append(f"a traceback: {tail(log)}")
+    if (code or said) and (setting.works or code != 2 or len(said) != 1):
+        wrong.append(f"ended with {code} and {len(said)} lines: {tail(log)}")
+    if beside := sorted(path.name for path in folder.iterdir() if path.name not in ("out", "log", "home")):
+        wrong.append(f"wrote beside its folder: {beside}")
+    if out.is_file():
+        out.unlink()
+    if not code:
+        wrong += [f"not as undisturbed: {one}" for one in differences(runs(out), reference)]
+        modes = {path.stat().st_mode & 0o777 for path in out.rglob("seed=*/*")}
+        if modes - {{"umask 077": 0o600, "umask 000": 0o666}.get(name, 0o644)}:
+            wrong.append(f"files have the modes {[f'{mode:o}' for mode in modes]}")
+    wrong += [f"half a file: {path}" for path in half_files(out / "runs")]
+    if code := command(out).run(log):
+        wrong.append(f"ended with {code} outside it: {tail(log)}")
+    wrong += [f"not as undisturbed outside it: {one}" for one in differences(runs(out), reference)]
+    return f"{name}: {'; '.join(wrong)}" if wrong else ""
+
+
+def run(count: int, seed: int, folder: Path) -> Trial:
+    """Run the command `count` times, in turns over all settings."""
+    began, failures, left_out = time.perf_counter(), list[str](), set[str]()
+    import_all()
+    os.umask(0o022)
+    kernels = {setting.kernels for setting in SETTINGS.values()}
+    references, tried = {each: undisturbed(folder / f"whole{each}", each) for each in kernels}, 0
+    for k in range(count):
+        name = list(SETTINGS)[(k + seed) % len(SETTINGS)]
+        wrong = attempt(name, references[SETTINGS[name].kernels], folder / "cut")
+        left_out |= {name} if wrong == "-" else set()
+        tried += wrong != "-"
+        failures += [wrong] if wrong not in ("", "-") else []
+        note_progress(folder, k + 1, count)
+    simulated = [name for name, setting in SETTINGS.items() if setting.simulated]
+    notes = f"{len(SETTINGS)} settings in turns: {', '.join(SETTINGS)}; simulated by a function: {', '.join(simulated)}"
+    others = [f"{name}, whose undisturbed run has kernels {setting.kernels}"
+              for name, setting in SETTINGS.items() if setting.kernels]  # fmt: skip
+    notes += f"; {'; '.join(others)}, as its report says"
+    notes += f"; not tried, as it takes root: {', '.join(sorted(left_out))}" if left_out else ""
+    return Trial("environments", WHAT, tried, tried - len(failures), tuple(failures[:MOST]),
+                 time.perf_counter() - began, notes)  # fmt: skip

@@ -1,0 +1,105 @@
+"""The mutants apply to today's code, and the command that runs them tells the killed from those that survive."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from cmixup.errors import InputError
+from tests.robustness.mutants import (
+    BROKEN,
+    KILLED,
+    MUTANTS,
+    NO_MATCH,
+    ROOT,
+    SURVIVES,
+    UNUSABLE,
+    Mutant,
+    judge_all,
+    read_mutants,
+    summary,
+)
+
+LISTED = read_mutants(MUTANTS)
+
+
+@pytest.mark.parametrize("mutant", LISTED, ids=lambda m: f"{m.file}: {m.why}")
+def test_a_mutant_applies_to_the_code_and_its_tests_are_there(mutant: Mutant) -> None:
+    assert mutant.problem(ROOT) == ""
+
+
+def test_no_mutant_is_listed_twice() -> None:
+    changes = [(m.file, m.old, m.new) for m in LISTED]
+    assert len(set(changes)) == len(changes)
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout with one package, one test that looks at `add` alone, and one that always fails."""
+    files = {
+        "sums/__init__.py": "def add(a, b):\n    return a + b\n\n\ndef twice(a):\n    return 2 * a\n",
+        "tests/test_add.py": "from sums import add\n\n\ndef test_add():\n    assert add(2, 3) == 5\n",
+        "tests/test_no.py": "def test_no():\n    assert False\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # importing plugins is most of the time
+    return tmp_path
+
+
+def mutant(old: str, new: str, test: str = "tests/test_add.py", equivalent: str = "") -> Mutant:
+    return Mutant("sums/__init__.py", old, new, (test,), "a mistake", equivalent)
+
+
+def test_every_outcome_is_reported(project: Path) -> None:
+    killed, equivalent = mutant("a + b", "a - b"), mutant("2 * a", "a * 2", equivalent="multiplication commutes")
+    mutants = {
+        killed: KILLED,
+        equivalent: SURVIVES,
+        mutant("2 * a", "3 * a"): SURVIVES,
+        mutant("2 * a", "4 * a", "tests/test_no.py"): BROKEN,
+        mutant("def add", "def plus"): UNUSABLE,  # the file of tests cannot be imported, so no test has seen anything
+        mutant("return", "yield"): NO_MATCH,
+    }
+    before = (project / "sums" / "__init__.py").read_text()
+    said: list[str] = []
+    verdicts = judge_all(list(mutants), project, 1, said.append, preload=())
+    assert {v.mutant: v.outcome for v in verdicts} == mutants
+    assert {v.mutant for v in verdicts if v.expected} == {killed, equivalent}
+    assert (project / "sums" / "__init__.py").read_text() == before
+    assert any("min left] killed" in line for line in said)
+    lines = summary(verdicts).splitlines()
+    assert lines[0] == "score: 1 of 5 mutants killed; 1 said to be equivalent"
+    assert len(lines) == 5  # every other one is named
+    assert "'return' occurs 2 times in the file, not once" in "\n".join(lines)
+
+
+def test_an_equivalent_mutant_that_is_killed_is_no_success(project: Path) -> None:
+    (verdict,) = judge_all([mutant("a + b", "a", equivalent="nobody adds")], project, 2, lambda _: None, ())
+    assert not verdict.expected
+    assert "so it is not equivalent" in str(verdict)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        (Mutant("sums/no.py", "a", "b", (), ""), "the file is not there"),
+        (mutant("a * b", "a"), "occurs 0 times"),
+        (mutant("a + b", "a + b"), "it changes nothing"),
+        (mutant("a + b", "a +"), "no Python"),
+        (mutant("a + b", "a", "tests/test_gone.py"), "tests/test_gone.py is not there"),
+        (mutant("a + b", "a", "tests/test_add.py::test_sub"), "has no test test_sub"),
+    ],
+)
+def test_what_does_not_apply_says_why(project: Path, changed: Mutant, message: str) -> None:
+    assert message in changed.problem(project)
+
+
+def test_an_entry_with_another_key_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("- {file: a, old: b, new: c, test: [d], why: e}\n")
+    with pytest.raises(InputError, match=r"a\.yaml: a mutant has the keys file, new, old, tests, why"):
+        read_mutants(tmp_path)

@@ -1,0 +1,220 @@
+"""What is wrong with a picture is said, nothing is said of a right one, and a published one with a fault is named."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from cmixup.sampling.bandwidth import diagnose
+from scripts.measure.pairs import Pool, candidates, pairings, pairs_figure
+from scripts.records.stats import summarise
+from scripts.records.tables import Block, ResultTable, Score
+from scripts.report import table_figure
+from scripts.report.figures import angle_figure, bandwidth_figure, invariance_figure, looks, objects_figure
+from scripts.report.sweep_figure import draw_panels, panel
+from tests.robustness import pictures
+from tests.robustness.pictures import faults
+from tests.scripts.report.test_sweep import sweep
+
+METHODS = ("erm", "mixup", "manifold_mixup", "cmixup")
+
+
+def plot() -> tuple[Figure, Axes]:
+    """A figure with two series of three marks and a legend, without a fault."""
+    figure = Figure(figsize=(4, 3))
+    axes = figure.subplots()
+    for k, look in enumerate(looks(2)):
+        axes.plot([1, 2, 3], [k + 1, k + 3, k + 2], label=f"series {k}", **look)
+    axes.legend(loc="upper left")
+    axes.set_title("a panel")
+    figure.tight_layout()
+    return figure, axes
+
+
+def presets(n: int) -> Figure:
+    """The picture of a table with `n` presets."""
+    random = np.random.default_rng(0)
+    shown, records = {}, []
+    for preset in (f"number {k}" for k in range(n)):
+        cells = {}
+        for method in METHODS:
+            seeds = random.normal(2, 1, 5)
+            cells[method] = {"rmse": Score(summarise(list(seeds)), 2.5, 0.2)}
+            records += [
+                {"experiment": "table1", "preset": preset, "dataset": "airfoil", "method": method, "metric": "rmse",
+                 "split": "test", "seed": seed, "value": value} for seed, value in enumerate(seeds)
+            ]  # fmt: skip
+        shown[preset] = ResultTable("T", [Block("airfoil", ["rmse"], cells)])
+    return table_figure.table_figure(shown, pd.DataFrame(records, dtype=object))
+
+
+@pytest.mark.parametrize("n", [1, 5, 14])
+def test_any_number_of_presets_is_drawn_without_a_fault(n: int) -> None:
+    figure = presets(n)
+    assert faults(figure) == []
+    assert len(figure.legends[0].get_texts()) == n + 1
+
+
+def test_two_presets_of_one_colour_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    green = [{"color": "C2", "marker": "o"}, {"color": "C0", "marker": "s"}, {"color": "#2ca530", "marker": "^"}]
+    monkeypatch.setattr(table_figure, "looks", lambda _: green)
+    assert faults(presets(3)) == [
+        "in 'Airfoil' 'ours, preset number 0' and 'ours, preset number 2' have the same colour and mark"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("marker", "series"),
+    [("D", "the paper, mean ± std of 3 seeds"), ("P", "ours, preset number 4"), (".", "ours, preset number 0")],
+)
+def test_a_mark_in_the_next_row_is_named(marker: str, series: str) -> None:
+    figure = presets(5)
+    moved = next(line for line in figure.axes[0].lines if line.get_marker() == marker and line.get_gid() == "mixup")
+    moved.set_ydata(moved.get_ydata() + np.float64(1))
+    (fault,) = faults(figure)
+    assert fault == f"in 'Airfoil' a mark of {series!r} is outside its row, 'mixup'"
+
+
+def test_an_error_bar_in_the_next_row_and_a_mark_that_says_no_row_are_named() -> None:
+    figure, axes = plot()
+    axes.get_legend().remove()
+    axes.set_yticks([1, 2, 3, 4], ["one", "two", "three", "four"])
+    axes.set(xlim=(0.5, 4.5), ylim=(0.5, 4.5))
+    axes.lines[0].set_gid("three")
+    axes.lines[1].remove()
+    axes.errorbar([2.0], [1.4], xerr=0.5, yerr=0.3, gid="one", label="wide")
+    assert faults(figure) == [
+        "in 'a panel' a mark of 'series 0' is outside its row, 'three'",
+        "in 'a panel' a mark of 'wide' is outside its row, 'one'",
+    ]
+    axes.lines[0].set_gid(None)
+    assert "in 'a panel' a mark of 'series 0' does not say which row it belongs to (its gid)" in faults(figure)
+    axes.lines[0].set_data([1, 2, 3, 4], [1.1, 2.2, 3, 3.8])  # a mark a row
+    assert faults(figure) == ["in 'a panel' a mark of 'wide' is outside its row, 'one'"]
+
+
+def test_marks_and_error_bars_that_leave_their_panel_are_named() -> None:
+    cut = "is cut by the edge of the panel, or outside it"
+    figure, axes = plot()
+    axes.set_xlim(1, 3.5)
+    assert faults(figure) == [f"in 'a panel' a mark of 'series {k}' {cut}" for k in (0, 1)]
+    for line in axes.lines:
+        line.set_clip_on(False)  # half of each mark is beyond the edge, and drawn
+    assert faults(figure) == []
+    axes.plot([0, 3], [0, 2], label="no marks")
+    assert faults(figure) == []
+    axes.errorbar([2], [3], yerr=[[0.1], [9]], label="long", clip_on=False)
+    axes.set_ylim(0, 5)
+    assert faults(figure) == [f"in 'a panel' a mark of 'long' {cut}"]
+
+
+def test_ticks_that_touch_are_named() -> None:
+    figure, axes = plot()
+    axes.set_xticks([1, 2, 2.04, 3, 99], ["1", "2.000", "2.040", "3", "99.000"])
+    axes.set_xlim(0.5, 3.5)
+    assert faults(figure) == ["text '2.000' touches '2.040'"]
+    axes.set_xticks([1, 1.2, 1.4, 3], ["first word", "second word", "third word", "last"], rotation=40, ha="right")
+    axes.set_xlim(0.5, 3.5)
+    figure.tight_layout()
+    found = faults(figure)  # turned boxes overlap, the words in them do not
+    assert [fault for fault in found if "touches" in fault] == []
+    assert "in 'a panel' a mark of 'series 0' does not say which row it belongs to (its gid)" in found
+
+
+def test_a_legend_that_is_cut_is_named() -> None:
+    figure, axes = plot()
+    labels = ["a label that is as long as the figure", "another one, which is not shorter"]
+    figure.legend(axes.lines, labels, loc="lower center", ncols=2)
+    axes.set_position((0.2, 0.4, 0.7, 0.4))
+    assert faults(figure) == [f"text {label!r} is cut by the edge of the figure" for label in labels]
+
+
+def test_a_legend_that_says_something_else_than_the_panel_is_named() -> None:
+    figure, axes = plot()
+    for line in axes.get_legend().get_lines():
+        line.set_color("C5")
+        line.set_marker("o")
+    assert faults(figure) == [
+        "in the legend 'series 0' and 'series 1' have the same colour and mark",
+        "'series 0' has another colour than in the legend",
+        "'series 1' has another colour than in the legend",
+    ]
+
+
+def test_text_over_a_mark_and_text_in_another_panel_are_named() -> None:
+    figure, axes = plot()
+    axes.text(2, 3, "note", ha="center", va="center")
+    figure.text(0.5, 0.5, "watermark")
+    assert faults(figure) == ["text 'note' covers a mark", "text 'watermark' stands in a panel that is not its own"]
+
+
+def test_a_series_without_a_place_and_one_line_style_each_are_no_faults() -> None:
+    figure, axes = plot()
+    axes.plot([1, 2], [math.nan, math.nan], "o", color="C4", label="empty")
+    axes.plot([1, 3], [1, 2], "--", color="C0", label="extrapolated")
+    assert faults(figure) == []
+
+
+def sweep_panels() -> Figure:
+    found = sweep()
+    lines = {"ERM": found.lines["erm"]}
+    panels = {"a": panel(found.points, {**lines, "mixup": found.lines["manifold_mixup"]}),
+              "b": panel(found.points, {**lines, "Manifold Mixup": found.lines["manifold_mixup"]})}  # fmt: skip
+    return draw_panels(panels, "bandwidth", "test RMSE", "C-Mixup")
+
+
+def invariance() -> Figure:
+    rows = [
+        {"dataset": dataset, "domains": "all", "method": method, "preset": "paper", "value": str(value),
+         "valid_fraction": "0.5"}
+        for dataset in ("crime", "skillcraft") for method in METHODS for value in (-0.1, 0.0, 0.1, 0.9)
+    ]  # fmt: skip
+    return invariance_figure(rows, METHODS)
+
+
+def pairs() -> Figure:
+    random = np.random.default_rng(0)
+    pool = Pool(random.random((60, 4, 4)), random.random(60), np.arange(60) % 2, 1.0)
+    shown = candidates(pool, 0, (-20.0, 5.0, 30.0, 60.0, 90.0), [[0], [1]])
+    return pairs_figure(pool, 0, shown, pairings(pool, 0.2), group="domain", title_of_all="x")
+
+
+def objects() -> Figure:
+    means = {m: {o: 1.0 + k for k, o in enumerate(("a", "b", "c"))} for m in ("constant", *METHODS)}
+    return objects_figure(means, "constant", "title")
+
+
+def bandwidths() -> Figure:
+    labels = np.linspace(0, 1, 50)
+    along, marked = [diagnose(labels, b) for b in (0.01, 0.1, 1.0)], [diagnose(labels, 0.05)]
+    return bandwidth_figure({name: (along, marked, spread) for name, spread in (("Airfoil", 0.2), ("NO2", 0.3))})
+
+
+def angles() -> Figure:
+    return angle_figure({"a": np.zeros((20, 90, 3)), "b": np.ones((20, 90, 3))}, "title")
+
+
+@pytest.mark.parametrize("drawn", [sweep_panels, invariance, pairs, objects, bandwidths, angles])
+def test_what_the_project_draws_has_no_fault(drawn: Any) -> None:
+    assert faults(drawn()) == []
+
+
+def test_the_command_draws_every_picture_and_names_its_faults(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    figure, _ = plot()
+    monkeypatch.setattr("scripts.records.published.published_records", lambda: None)
+    monkeypatch.setattr("scripts.records.curves.published_curves", list)
+    monkeypatch.setattr("scripts.render.render_figures", lambda *_: {"figures/a.png": figure})
+    pictures.main([])
+    assert capsys.readouterr().out == "no published picture misleads\n"
+    figure.text(0.5, 0.5, "watermark")
+    with pytest.raises(SystemExit):
+        pictures.main([])
+    assert capsys.readouterr().err.startswith("error: pictures that mislead: figures/a.png: text 'watermark'")

@@ -1,0 +1,125 @@
+"""Build the wheel, install it into empty environments beside numpy and torch alone, and run README's first lines there.
+
+Each interpreter gets a new environment in a temporary folder; pip installs the wheel and its requirements there, in the
+versions of constraints.txt. Example: `python -m tests.robustness.wheel_check pythons=python3.12,python3.13`.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from importlib import metadata
+from pathlib import Path
+
+from cmixup.errors import InputError
+from scripts.driver.arguments import parse_args
+from scripts.driver.cli import user_errors
+
+ROOT = Path(__file__).resolve().parents[2]
+KEYS = {
+    "pythons": "interpreters, separated by commas; default the running one",
+    "link": "1 fetches nothing: torch, numpy and what they require are links to those of this interpreter; default 0",
+}
+SOURCES = ("cmixup", "pyproject.toml", "README.md", "LICENSE")
+# Runs in the new environment, outside the checkout. The time is printed for a reader; what is checked are modules.
+CHECK = """
+import importlib.metadata as metadata, sys, time
+import torch
+before, start = set(sys.modules), time.perf_counter()
+import cmixup
+seconds = time.perf_counter() - start
+new = {name.partition(".")[0] for name in set(sys.modules) - before}
+strange = {name for name in new if "cython" not in name}  # which are parts of numpy.random
+strange -= {"cmixup", "numpy", "torch", *sys.stdlib_module_names}
+assert not strange, f"import cmixup imports {sorted(strange)}"
+tops = {str(file).partition("/")[0] for file in metadata.files("cmixup") if not str(file).startswith("..")}
+assert {top for top in tops if not top.endswith(".dist-info")} == {"cmixup"}, tops
+assert "site-packages" in cmixup.__file__, cmixup.__file__
+space = {}
+exec(BLOCK, space)
+assert space["loss"].item() >= 0
+version = ".".join(map(str, sys.version_info[:3]))
+print(f"Python {version}, torch {torch.__version__}: README's first lines run; "
+      f"import cmixup takes {seconds:.3f} s beyond torch and imports {len(set(sys.modules) - before)} modules")
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Check the wheel with every interpreter that is asked for."""
+    with user_errors(), tempfile.TemporaryDirectory() as folder:
+        given = parse_args(argv, KEYS, __doc__)
+        link = given.switch("link")
+        wheel = build(Path(folder))
+        pythons = [python for python in given.get("pythons", "").split(",") if python] or [sys.executable]
+        if link and pythons != [sys.executable]:
+            raise InputError(f"pythons must be left out with link=1, got {pythons}")
+        for number, python in enumerate(pythons):
+            start = time.monotonic()
+            said = check(python, wheel, Path(folder) / f"environment{number}", link=link)
+            print(f"{said} (environment and check: {time.monotonic() - start:.0f} s)", flush=True)
+
+
+def build(folder: Path) -> Path:
+    """Return the wheel, built below `folder` from a copy of the sources, so that nothing is left in the checkout."""
+    source = folder / "source"
+    source.mkdir()
+    run(["cp", "-r", *(str(ROOT / name) for name in SOURCES), str(source)], ROOT)
+    command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "--no-index"]
+    run([*command, "-w", str(folder), str(source)], folder)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+def check(python: str, wheel: Path, environment: Path, *, link: bool) -> str:
+    """Install the wheel into a new environment, run the check there and return what it printed."""
+    run([python, "-m", "venv", "--without-pip", str(environment)], environment.parent)
+    new = str(environment / "bin" / "python")
+    install = [sys.executable, "-m", "pip", "-q", "--disable-pip-version-check", "--python", new, "install"]
+    if link:
+        (site,) = environment.glob("lib/python*/site-packages")
+        link_packages(("torch", "numpy"), site)
+        run([*install, "--no-index", str(wheel)], environment)
+    else:
+        run([*install, "-c", str(ROOT / "constraints.txt"), str(wheel)], environment)
+    return run([new, "-I", "-c", f"BLOCK = {first_lines()!r}\n{CHECK}"], environment).strip()
+
+
+def link_packages(names: tuple[str, ...], site: Path) -> None:
+    """Link installed distributions and all that they require into another `site-packages`."""
+    pending, met = list(names), set()
+    while pending:
+        name = pending.pop()
+        try:
+            found = metadata.distribution(name)
+        except metadata.PackageNotFoundError:  # required on other platforms only, or by an extra
+            continue
+        if found.name.lower() in met:
+            continue
+        met.add(found.name.lower())
+        pending += [re.split(r"[^\w.-]", required, maxsplit=1)[0] for required in found.requires or ()]
+        for top in {Path(str(file)).parts[0] for file in found.files or ()} - {"..", "__pycache__"}:
+            place = Path(str(found.locate_file(top)))
+            if place.exists() and not (site / top).exists():
+                (site / top).symlink_to(place)
+
+
+def first_lines() -> str:
+    """Return README's first block of Python."""
+    return re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)[0]
+
+
+def run(command: list[str], folder: Path) -> str:
+    """Run a command and return what it printed, or raise `InputError` with its last lines."""
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode:
+        said = " | ".join((done.stderr or done.stdout).strip().splitlines()[-3:])
+        raise InputError(f"{' '.join(command)[:80]} must end well, got exit status {done.returncode}: {said}")
+    return done.stdout
+
+
+if __name__ == "__main__":
+    main()

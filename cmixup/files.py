@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import glob
 import hashlib
 import os
@@ -16,6 +17,8 @@ from pathlib import Path
 from cmixup.processes import is_alive, place
 
 DAMAGED = ".damaged"  # ends the name of a file that was set aside
+#: Of `fsync`: the file system has no such thing. Any other error says that what was written may be lost.
+NOT_SUPPORTED = (errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EROFS)
 DAY = 86_400.0  # seconds after which a temporary file of another machine is nobody's
 
 
@@ -39,11 +42,18 @@ def put(part: Path, path: Path) -> None:
 
 
 def sync(path: Path) -> None:
-    """Wait until a file's content, or a folder's names, are on the disk; file systems that cannot do not."""
+    """Wait until a file's content, or a folder's names, are on the disk; file systems that cannot do not.
+
+    Raises:
+        OSError: the disk could not write it, such as EIO, ENOSPC or EDQUOT, which network file systems report here.
+            Linux reports such an error once, so what was written must be written anew.
+    """
     handle = os.open(path, os.O_RDONLY)
     try:
-        with contextlib.suppress(OSError):  # a folder on some network file systems
-            os.fsync(handle)
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in NOT_SUPPORTED:
+            raise OSError(error.errno, os.strerror(error.errno or errno.EIO), str(path)) from None
     finally:
         os.close(handle)
 

@@ -20,7 +20,8 @@ def place() -> str:
     with contextlib.suppress(OSError):
         space = os.readlink("/proc/self/ns/pid")  # noqa: PTH115 - no path, but `pid:[number]`
         started = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    return hashlib.sha256(f"{platform.node()} {space} {started}".encode()).hexdigest()[:8]
+    named = os.fsencode(platform.node())  # a name need not be text
+    return hashlib.sha256(named + f" {space} {started}".encode()).hexdigest()[:8]
 
 
 def is_alive(pid: int) -> bool:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
@@ -25,6 +24,7 @@ from scripts.driver.cli import user_errors
 from scripts.driver.compose import compose_train, part_file
 from scripts.driver.compose import names as options
 from scripts.driver.config import check_part, resolved
+from scripts.driver.progress import Console
 from scripts.records import names
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv, to_csv

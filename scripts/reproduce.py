@@ -19,13 +19,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from scripts.driver.arguments import OUT, Args, parse_args
 from scripts.driver.cli import user_errors, warnings
 from scripts.driver.devices import pick_device
+from scripts.driver.progress import Console
 from scripts.driver.runs import load_reports
 from scripts.plan.cells import TOO_LONG, Choice, collect, plan_cells, published_lines, train_cells
 from scripts.plan.costs import estimate_minutes

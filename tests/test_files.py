@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 from pathlib import Path
@@ -128,3 +129,29 @@ def test_temporary_files_of_the_dead_go(tmp_path: Path) -> None:
     os.utime(tmp_path / gone[2], (1, 1))
     write_atomically(path, "text")
     assert sorted(os.listdir(tmp_path)) == sorted([*stay, "file"])  # noqa: PTH208
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC, errno.EDQUOT])
+def test_an_error_of_fsync_is_an_error(tmp_path: Path, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(handle: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    (tmp_path / "file").write_text("before")
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match=str(tmp_path)) as raised:
+        write_atomically(tmp_path / "file", "after")
+    assert raised.value.errno == number
+    assert (tmp_path / "file").read_text() == "before"
+    assert os.listdir(tmp_path) == ["file"]  # noqa: PTH208
+
+
+@pytest.mark.parametrize("number", files.NOT_SUPPORTED)
+def test_a_file_system_without_fsync_is_written_to(
+    tmp_path: Path, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(handle: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "fsync", fail)
+    write_atomically(tmp_path / "file", "after")
+    assert (tmp_path / "file").read_text() == "after"

@@ -7,7 +7,9 @@ in the first process once all jobs have ended, reads them.
 
 from __future__ import annotations
 
+import codecs
 import contextlib
+import io
 import logging
 import math
 import os
@@ -50,6 +52,8 @@ def warnings(job: Job) -> list[str]:
     return [f"warning: {label(job)}: bandwidth {bandwidth:g}: {verdict}" for bandwidth, verdict in sorted(found)]
 
 
+#: Signs of tables and messages for an output whose encoding lacks them.
+SPELT = {"±": "+-", "\u2212": "-", "\u2013": "-", "\u00d7": "x", "≤": "<=", "≥": ">=", "→": "->", "…": "..."}
 #: What a user can mend.
 USER_ERRORS = (InputError, OSError, Diverged)
 
@@ -58,9 +62,11 @@ USER_ERRORS = (InputError, OSError, Diverged)
 def user_errors() -> Iterator[None]:
     """Turn an error that a user can mend into one line on stderr and exit code 2, and Ctrl-C into one and 130.
 
-    SIGTERM is one line, too, and 143. A command whose output nobody reads any more ends without a word, and 0.
+    SIGTERM is one line, too, and 143. A command whose output nobody reads any more ends without a word, and 0. Where
+    output is in an encoding without some sign, such as ASCII without "±", the sign is spelt in another way.
     """
     hear_sigterm()
+    spell_in_any_encoding()
     logging.raiseExceptions = False  # what cannot be logged, as nobody reads on, is no traceback
     try:
         check_kernels()
@@ -78,6 +84,20 @@ def user_errors() -> Iterator[None]:
             raise
         print(f"error: {error}", file=sys.stderr)
         raise SystemExit(2) from None
+
+
+def spell_in_any_encoding() -> None:
+    """Let standard output and standard error print every text, whatever their encoding: "±" as "+-", others as "?"."""
+    codecs.register_error("spelt", lambda error: (_spelt(error), error.end))  # type: ignore[attr-defined]
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="spelt")
+
+
+def _spelt(error: UnicodeError) -> str:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return "".join(SPELT.get(sign, "?") for sign in error.object[error.start : error.end])
 
 
 def unread(error: Exception) -> bool:

@@ -89,6 +89,8 @@ def plan(cfg: DictConfig) -> Job:
         if isinstance(path := plain["dataset"].get(key), str) and path:
             plain["dataset"][key] = os.path.realpath(Path(path).expanduser())  # however it is spelt, it is one table
     seeds = parse_seeds([plain["seed"]], "seed") if plain["seeds"] is None else parse_seeds(plain["seeds"])
+    if not plain["out"]:
+        raise InputError(f"out must be a folder, got {plain['out']!r}")
     check_choice("logger", plain["logger"], ("wandb", "none"))
     check_count("threads", plain["threads"], 1, most=MOST_THREADS)
     check_count("checkpoint_every", plain["checkpoint_every"], what="0 (never) or a whole number of epochs")

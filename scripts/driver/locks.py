@@ -43,7 +43,7 @@ def holding(folder: Path, names: Sequence[str]) -> Iterator[list[str]]:
                 if (handle := _locked(path_of(folder, name))) is not None:
                     taken[name] = handle
                     os.ftruncate(handle, 0)
-                    os.write(handle, f"process {os.getpid()} on {platform.node()}".encode())
+                    os.write(handle, os.fsencode(f"process {os.getpid()} on {platform.node()}"))
         yield list(taken)
     finally:
         with contextlib.suppress(OSError), _guarded(folder):
@@ -87,7 +87,7 @@ def wait_for(folder: Path, names: Sequence[str]) -> None:
             with contextlib.suppress(OSError):
                 handle = _locked(path, os.O_RDWR)
                 if handle is None:
-                    owner = path.read_text()
+                    owner = path.read_text(errors="backslashreplace")
                     if owner not in said:
                         said.add(owner)
                         print(f"{name} is being made by {owner}: waiting for it", file=sys.stderr)

@@ -2,21 +2,25 @@
 
 `WANDB_MODE`, `WANDB_PROJECT`, `WANDB_ENTITY`, `WANDB_RUN_GROUP`, `WANDB_DIR` and `WANDB_TAGS` are wandb's own. wandb
 starts to report on itself when it is imported, before any run says offline, so what keeps it quiet is set before that.
+Where it cannot start and no variable of wandb's asks for anything, the run trains without it, and a line says so.
 """
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import hashlib
 import os
+import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from cmixup.errors import InputError, check_choice
+from cmixup.files import make_folder
 from cmixup.training.settings import TrainSettings
 from scripts.driver.predictions import PREDICTIONS, Parts, calibration, read_predictions
 from scripts.driver.runs import HISTORY, folder_name, read_report
@@ -24,7 +28,12 @@ from scripts.driver.runs import HISTORY, folder_name, read_report
 MODES = ("online", "offline", "disabled", "dryrun", "run", "shared")
 #: Said before wandb is imported, where the environment says nothing.
 QUIET = {"WANDB_MODE": "offline", "WANDB_ERROR_REPORTING": "false"}
-PLACES = {"WANDB_DATA_DIR": "wandb", "WANDB_CACHE_DIR": ""}  # of what it otherwise writes in the home directory
+PLACES = {
+    "WANDB_DATA_DIR": "wandb",
+    "WANDB_CACHE_DIR": "",
+    "WANDB_CONFIG_DIR": "wandb",
+}  # of what it otherwise writes in the home directory
+HOMES = ("XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")  # of folders below a home, where there is none
 LONGEST_NAME, LONGEST_TAG = 128, 64  # that wandb's server takes
 MOST_ROWS = 1000  # of a scatter
 INIT_TIMEOUT = 30.0  # seconds until a server counts as unreachable; wandb waits 90
@@ -42,9 +51,38 @@ def import_wandb(folder: Path) -> Any:
     check_choice("WANDB_MODE", os.environ["WANDB_MODE"], MODES)
     for key, place in PLACES.items():
         os.environ[key] = os.environ.get(key) or str(folder / place)
+    try:
+        Path.home()
+    except RuntimeError:  # no HOME, and a user without an entry, as in a container: wandb asks for it all the same
+        for key in HOMES:
+            os.environ[key] = os.environ.get(key) or str(folder / "wandb")
     import wandb
 
     return wandb
+
+
+def is_asked_for(folder: Path) -> bool:
+    """Return whether the environment asks something of wandb: a variable of it that this module has not set itself."""
+    own = QUIET | {key: str(folder / place) for key, place in PLACES.items()}
+    return any(key.startswith("WANDB_") and value and own.get(key) != value for key, value in os.environ.items())
+
+
+@contextlib.contextmanager
+def _without_stderr() -> Iterator[None]:
+    """Let what starts here, such as wandb's service, print no errors: it dumps pages where it cannot run."""
+    try:
+        kept = os.dup(2)
+    except OSError:  # it is closed
+        yield
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
 
 
 def group_of(plain: Mapping[str, Any], options: Mapping[str, Any]) -> str:
@@ -92,7 +130,9 @@ class WandbLogger(Logger):
 
     def __init__(self, plain: Mapping[str, Any], options: Mapping[str, Any], seed: int):
         self._folder = Path(os.environ.get("WANDB_DIR") or plain["out"]).resolve()
+        self._asked = is_asked_for(self._folder)
         self._wandb = import_wandb(self._folder)
+        self._run: Any = None  # of wandb; none where it could not start
         self._plain, self._options, self._seed = plain, options, seed
 
     def start(self) -> None:
@@ -101,29 +141,38 @@ class WandbLogger(Logger):
         Raises:
             InputError: wandb wants a key, its server cannot be reached, or one of its variables has a wrong value.
         """
-        self._folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self._folder)
+        try:
+            with _without_stderr():
+                self._run = self._begin()
+        except (self._wandb.errors.Error, OSError, RuntimeError, ValueError) as error:
+            reason = " ".join(str(error).split()).rstrip(".")[:200]
+            if self._asked:
+                raise InputError(f"wandb: {reason} ({REMEDY})") from None
+            print(f"wandb cannot start here, so this run is not logged: {reason}", file=sys.stderr)
+        self._since, self._logged = time.perf_counter(), set[str]()
+
+    def _begin(self) -> Any:
+        """Return the run of wandb; whatever it raises is raised."""
         group = group_of(self._plain, self._options)
         given = {} if os.environ.get("WANDB_INIT_TIMEOUT") else {"init_timeout": INIT_TIMEOUT}
-        try:
-            self._run = self._wandb.init(
-                project=os.environ.get("WANDB_PROJECT") or "cmixup",
-                dir=str(self._folder),
-                mode=os.environ["WANDB_MODE"],
-                group=os.environ.get("WANDB_RUN_GROUP") or group,
-                job_type=self._plain["experiment"],
-                name=f"{group}-{self._seed}",
-                tags=tags_of(self._plain, self._options),
-                config={**self._plain, "seed": self._seed, "seeds": None, "options": dict(self._options)},
-                reinit="create_new",
-                settings=self._wandb.Settings(silent=True, console="off", x_disable_stats=True, **given),
-            )
-        except (self._wandb.errors.Error, OSError, ValueError) as error:
-            reason = " ".join(str(error).split()).rstrip(".")
-            raise InputError(f"wandb: {reason[:200]} ({REMEDY})") from None
-        self._since, self._logged = time.perf_counter(), set[str]()
+        return self._wandb.init(
+            project=os.environ.get("WANDB_PROJECT") or "cmixup",
+            dir=str(self._folder),
+            mode=os.environ["WANDB_MODE"],
+            group=os.environ.get("WANDB_RUN_GROUP") or group,
+            job_type=self._plain["experiment"],
+            name=f"{group}-{self._seed}",
+            tags=tags_of(self._plain, self._options),
+            config={**self._plain, "seed": self._seed, "seeds": None, "options": dict(self._options)},
+            reinit="create_new",
+            settings=self._wandb.Settings(silent=True, console="off", x_disable_stats=True, **given),
+        )
 
     def epoch(self, epoch: int, row: Mapping[str, float]) -> None:
         """Log an epoch: see `curves`, and `epoch_seconds`, how long it took for all runs that train together."""
+        if self._run is None:
+            return
         before, self._since = self._since, time.perf_counter()
         self._log(curves(self._plain, row) | {"epoch_seconds": self._since - before})
 
@@ -137,6 +186,8 @@ class WandbLogger(Logger):
     def replay(self, folder: Path) -> None:
         """Log a run that is done from its folder: its curves, record and predictions."""
         self.start()
+        if self._run is None:
+            return
         with (folder / HISTORY).open(newline="") as file:
             for row in csv.DictReader(file):
                 self._log(curves(self._plain, {name: float(value) for name, value in row.items()}))
@@ -145,6 +196,8 @@ class WandbLogger(Logger):
 
     def finish(self, report: Mapping[str, Any], predictions: Parts | None) -> None:
         """Put the record into the run's summary, and predictions against truth into tables and plots; close it."""
+        if self._run is None:
+            return
         self._run.summary.update(summary(report))
         if predictions:
             self._run.log(self._plots(predictions))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping
+from typing import NoReturn
 
-from rich.console import Console
+import rich.console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -18,6 +19,18 @@ from rich.progress import (
 )
 
 EVERY = 15  # seconds between lines where there is no terminal
+
+
+class Console(rich.console.Console):
+    """rich's console, but for an output that nobody reads any more, as in `| head -1`: that is no error of its own."""
+
+    def on_broken_pipe(self) -> NoReturn:
+        """Let `scripts.driver.cli.user_errors` end the command, with status 0.
+
+        Raises:
+            BrokenPipeError: always; this is called while it is handled.
+        """
+        raise  # noqa: PLE0704
 
 
 class ProgressDisplay:

@@ -9,7 +9,9 @@ import io
 import json
 import os
 import platform
+import signal
 import subprocess
+import sys
 import tarfile
 from collections.abc import Mapping
 from importlib import metadata
@@ -30,6 +32,8 @@ NUMBERS_FROM = ("cmixup", "datasets", "models")  # folders of sources
 SOURCES = (".py", ".yaml")
 PACKAGES = ("torch", "numpy", "scikit-learn", "hydra-core", "torchvision", "wilds", "PyTDC")
 NAMED = 3  # runs in a line that refuses them
+GIT_SECONDS = 10.0  # that git may take to answer; a disk or a helper that it waits for may never do so
+_SILENT = set[Path]()  # checkouts in which git did not answer
 
 
 def environment(device: torch.device, code: Path = CODE) -> dict[str, Any]:
@@ -138,18 +142,39 @@ def git_environment() -> dict[str, str]:
 def _head(code: Path) -> str:
     """Return the commit of the repository whose root is `code`, or nothing: one around it does not hold this code."""
     top = _git(code, "rev-parse", "--show-toplevel")
-    if not top or Path(os.fsdecode(top.rstrip(b"\n"))).resolve() != code.resolve():
+    try:
+        if not top or Path(os.fsdecode(top.rstrip(b"\n"))).resolve() != code.resolve():
+            return ""
+        head = (_git(code, "rev-parse", "HEAD") or b"").decode().strip()
+    except ValueError:  # NUL in a path, or bytes that are no text: this is no git
         return ""
-    return (_git(code, "rev-parse", "HEAD") or b"").decode().strip()
+    return head if head.isalnum() else ""
 
 
 def _git(code: Path, *command: str) -> bytes | None:
-    """Return what git says, or None where it fails or is not installed."""
-    try:
-        done = subprocess.run([*GIT, str(code), *command], capture_output=True, check=True, env=git_environment())
-    except (OSError, subprocess.CalledProcessError):
+    """Return what git says, or None where it fails, is not installed, or does not answer, which a line says once."""
+    if code in _SILENT:
         return None
-    return done.stdout
+    words = [*GIT, str(code), *command]
+    try:
+        with subprocess.Popen(
+            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=git_environment(),
+            process_group=0,
+        ) as process:  # fmt: skip
+            try:
+                said, _ = process.communicate(timeout=GIT_SECONDS)
+            except BaseException as error:
+                with contextlib.suppress(OSError):  # what git has started holds the pipe, too
+                    os.killpg(process.pid, signal.SIGKILL)
+                if not isinstance(error, subprocess.TimeoutExpired):
+                    raise
+                _SILENT.add(code)
+                line = f"git does not answer within {GIT_SECONDS:g} s: the commit of the code counts as unknown"
+                print(line, file=sys.stderr)
+                return None
+    except OSError:
+        return None
+    return said if process.returncode == 0 else None
 
 
 def _files(code: Path, folders: tuple[str, ...], suffixes: tuple[str, ...]) -> dict[str, bytes]:

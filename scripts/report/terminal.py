@@ -6,9 +6,10 @@ import sys
 from collections.abc import Sequence
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from scripts.driver.progress import Console
 
 WIDE = 1000  # columns of what is no terminal: a file or a pipe takes lines of any length
 GAP = 2  # columns between two of a table's

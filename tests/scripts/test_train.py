@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import subprocess
@@ -17,6 +18,7 @@ from scripts.driver.arguments import parse_args, parse_seeds
 from scripts.driver.cli import user_errors
 from scripts.driver.compose import compose_train
 from scripts.driver.execute import Diverged
+from scripts.driver.progress import Console
 from scripts.driver.runs import load_reports
 
 REPO = Path(__file__).resolve().parents[2]
@@ -157,3 +159,21 @@ def test_a_sweep_of_hours_says_so(capsys: pytest.CaptureFixture[str]) -> None:
 def test_scores_of_any_unit_are_printed_with_digits() -> None:
     shown = [train_module.digits(value) for value in (0.0, 2.71828, 66781.08262, 1.5e-30, 8.853e29, -0.5, 0.001234567)]
     assert shown == ["0.0000", "2.7183", "66781.0826", "1.5e-30", "8.853e+29", "-0.5000", "0.0012346"]
+
+
+def test_every_sign_is_printed_in_any_encoding() -> None:
+    code = "from scripts.driver.cli import user_errors\nwith user_errors():\n    print('0.5 ± 0.1 λ')\n"
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
+    assert done.stdout == "0.5 +- 0.1 ?\n"
+
+
+def test_rich_prints_into_a_pipe_that_nobody_reads_as_others_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    console = Console(file=io.StringIO())
+
+    def broken() -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr(console, "_write_buffer", broken)
+    with pytest.raises(BrokenPipeError):
+        console.print("a table")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
+import time
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ import pytest
 import torch
 
 from cmixup.errors import InputError
+from scripts.driver import provenance
 from scripts.driver.kernels import kernels
 from scripts.driver.provenance import (
     CARRIED,
@@ -252,3 +255,18 @@ def test_runs_of_edited_or_unknown_code_are_named(changes: dict[str, Any], said:
     runs = {"fine": clean, **{f"run {k}": clean | changes for k in range(5)}}
     with pytest.raises(InputError, match=rf"^5 runs cannot be published \(run 0, run 1, run 2 and 2 more\): .*{said}"):
         check_committed(runs, checkout)
+
+
+@pytest.mark.parametrize("script", ["sleep 100", "sleep 100 & wait", r"printf 'a\\000b\\n'", r"printf '\\377\\n'"])
+def test_a_git_that_does_not_answer_or_answers_nonsense_leaves_the_commit_unknown(
+    script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "git").write_text(f"#!/bin/sh\n{script}\n")
+    (tmp_path / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(provenance, "GIT_SECONDS", 0.3)
+    monkeypatch.setattr(provenance, "_SILENT", set())
+    began = time.monotonic()
+    said = provenance.environment(torch.device("cpu"), tmp_path)
+    assert (said["commit"], said["dirty"]) == ("", True)
+    assert time.monotonic() - began < 20  # seconds: it did not wait for the script

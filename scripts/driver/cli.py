@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import codecs
 import contextlib
+import hashlib
 import io
 import logging
 import math
@@ -16,7 +17,7 @@ import os
 import select
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from scripts.driver.job import Job
 from scripts.driver.kernels import check_kernels
 from scripts.driver.runs import is_done, read_report
 
+SAID = "said"  # folder below a sweep's, of a file for each line that is printed once
 FAILED = "failed"  # folder below a sweep's, of its jobs that did
 # Verdicts on a bandwidth with which C-Mixup is another method.
 NO_EFFECT = ("self-pairing only: this is ERM", "indistinguishable from mixup")
@@ -102,6 +104,8 @@ def _spelt(error: UnicodeError) -> str:
 
 def unread(error: Exception) -> bool:
     """Return whether an error says that whoever read what this command prints has gone, as in `| head -1`."""
+    if not isinstance(error, OSError) or not hasattr(select, "poll"):  # Windows has none
+        return isinstance(error, BrokenPipeError)
     looking = select.poll()
     looking.register(1, 0)
     return isinstance(error, BrokenPipeError) and any(event & select.POLLERR for _, event in looking.poll(0))
@@ -110,6 +114,19 @@ def unread(error: Exception) -> bool:
 def in_sweep() -> bool:
     """Return whether this process runs a job of a sweep."""
     return bool(HydraConfig.initialized() and HydraConfig.get().mode == RunMode.MULTIRUN)
+
+
+def say_once(lines: Iterable[str]) -> None:
+    """Print lines on stderr, each once a command: the jobs of a sweep leave in its folder what has been printed."""
+    for line in dict.fromkeys(lines):
+        if in_sweep():
+            mark = Path(HydraConfig.get().sweep.dir) / SAID / hashlib.sha256(line.encode()).hexdigest()[:24]
+            mark.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                mark.touch(exist_ok=False)
+            except FileExistsError:
+                continue
+        print(line, file=sys.stderr)
 
 
 def guarded(job: Callable[[], float]) -> float:

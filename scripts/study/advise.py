@@ -26,9 +26,11 @@ def advise(table: str, target: str, options: Sequence[str] = ()) -> str:
         InputError: the table cannot be read, or the study has fewer than two published tables.
     """
     words = ["dataset=csv", override("dataset.path", table), override("dataset.target", target), *options]
-    plan(compose_train(words)).dataset.load(seed=0)
+    dataset = plan(compose_train(words)).dataset
+    dataset.load(seed=0)
     given = shlex.join(words)
-    return f"""{expected()}
+    found = "".join(f"Look first: {line}\n" for line in dataset.problems())
+    return f"""{found}{expected()}
 
 Nothing measured on training rows foretold the sign on those tables. Find out on yours (test rows, 10 seeds):
 python -m scripts.train -m {given} method=erm,cmixup seeds=0..9 logger=none

@@ -234,7 +234,7 @@ def fit_number(values: pd.Series, scaling: str, keep: bool, source: str) -> Numb
         return "nothing known in training"
     if known.min() == known.max() and not missing:
         return "constant in training"
-    if not keep and not missing and _numbers_rows(known):
+    if not keep and not missing and numbers_rows(known):
         return "numbers the rows"
     median = float(np.median(known))
     filled = np.where(np.isnan(numbers), median, numbers)
@@ -247,7 +247,8 @@ def fit_number(values: pd.Series, scaling: str, keep: bool, source: str) -> Numb
     return Number(str(values.name), median, shift, 1.0 if flat else scale, missing)
 
 
-def _numbers_rows(known: np.ndarray) -> bool:
+def numbers_rows(known: np.ndarray) -> bool:
+    """Return whether whole numbers are all different, and in order or within a span of twice their count."""
     if len(known) < MIN_ID_ROWS or not (known == np.floor(known)).all():
         return False
     steps = np.diff(known)

@@ -15,7 +15,8 @@ import torch
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError, check_choice, check_count, shown
 from datasets.common.base import SPLITS, Dataset, Indices, permuted, smooth_labels
-from datasets.common.table.columns import Date, as_words, cell, checked_numbers, date_form, holds_categories
+from datasets.common.table.columns import Date, as_days, as_words, cell, checked_numbers, date_form, holds_categories
+from datasets.common.table.findings import equal_groups, find_problems
 from datasets.common.table.preprocessing import PREPROCESSING, Preprocessing, fit
 from datasets.common.table.reading import nearest, shortened
 
@@ -81,6 +82,7 @@ class OwnTable(Dataset):
         max_rows: use so many rows at most, drawn by the run seed before the split.
         train_rows: train on so many of the training rows at most, drawn by the run seed; the other parts stay.
         val_rows: validate on so many of the validation rows at most, drawn by the run seed; the other parts stay.
+        together: rows with equal features go to the same part of a split; where a group is given, its rows do.
         synthetic: use the twin; its target and group have the names given.
 
     Raises:
@@ -103,9 +105,11 @@ class OwnTable(Dataset):
         max_rows: int | None = None,
         train_rows: int | None = None,
         val_rows: int | None = None,
+        together: bool = False,
         synthetic: bool = False,
     ):
         super().__init__(synthetic)
+        self.together = together
         self.max_rows = max_rows if max_rows is None else check_count("max_rows", max_rows, len(SPLITS))
         self.train_rows = train_rows if train_rows is None else check_count("train_rows", train_rows, 1)
         self.val_rows = val_rows if val_rows is None else check_count("val_rows", val_rows, 1)
@@ -131,12 +135,23 @@ class OwnTable(Dataset):
         """The rows that can be used; the twin's, if that is asked for."""
         return self._twin() if self.synthetic else self._usable(self.read())
 
+    def problems(self) -> tuple[str, ...]:
+        """Return a line for each problem that the table seems to have, see `find_problems`; the twin has none."""
+        if self.synthetic:
+            return ()
+        table, labels = self.table, np.exp(self.table.y) if self.log_target else self.table.y
+        return tuple(find_problems(_in_days(table), labels, self.targets, table.categorical, self.keep))
+
     def load(self, seed: int) -> RegressionData:
         """Split the table by run seed, 60 / 20 / 20, and make features of it; it is read once."""
         table = self._drawn(self.table, seed)
         rng, source = np.random.default_rng(seed), table.source.name
         targets = self.targets or ("y",)  # the twin's
-        rows = split_groups(table.domain, rng, source) if self.group else split_rows(len(table.y), rng, source)
+        if self.group or self.together:
+            parts = table.domain if self.group else equal_groups(_in_days(table), table.categorical)
+            rows = split_groups(parts, rng, source)
+        else:
+            rows = split_rows(len(table.y), rng, source)
         for part, limit, stream in (("train", self.train_rows, 1), ("val", self.val_rows, 3)):  # 2 draws `max_rows`
             if limit is not None:
                 few = np.random.default_rng([seed, stream]).permutation(rows[part])[:limit]
@@ -224,6 +239,11 @@ class OwnTable(Dataset):
         y = np.column_stack([smooth_labels(x, rng, 200, 40) for _ in self.targets or "y"])
         domain = rng.integers(0, 12 if self.group else 1, TWIN_ROWS)
         return Table(frame, y, domain, frozenset({"heating", "country"}), Source(frame, "the twin", {}), ())
+
+
+def _in_days(table: Table) -> pd.DataFrame:
+    """Return a table's features, those that hold dates as days."""
+    return table.features.assign(**{c: as_days(table.features[c], form) for c, form in table.dates.items()})
 
 
 def labels_seen(targets: tuple[str, ...], y: np.ndarray, source: str, *, log: bool) -> list[str]:

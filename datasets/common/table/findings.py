@@ -1,0 +1,123 @@
+"""What a table may hide, in a line each, with the option that mends it; nothing is left out because of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from cmixup.sampling.inputs import Floats, Ints
+from cmixup.table_checks import MIN_ROWS, NEARLY, far_labels, groups_of, leak_score, looks_like_id
+from datasets.common.table.columns import as_numbers, as_words, numbers_rows
+
+#: Names by which a column calls itself an ID.
+ID_NAME = re.compile(r"(^|[\W_])(id|ids|uuid|guid|nr|no|index|rownames?|rownumber)$", re.IGNORECASE)
+#: Equal rows are said if they are this many times as many pairs as labels that are drawn anew would give.
+BY_CHANCE, FEWEST = 20.0, 3
+#: Rows are only equal by mistake in columns of which one differs in half of the rows; scores of a test repeat.
+CONTINUOUS = 0.5
+MOST_NAMED = 8  # rows in a line
+
+
+def find_problems(
+    features: pd.DataFrame, y: Floats, targets: Sequence[str], categorical: frozenset[str], keep: Sequence[str] = ()
+) -> list[str]:
+    """Return a line for each problem that a table of features and labels seems to have.
+
+    Args:
+        features: (N, ...) columns that become features, dates as numbers; the index names rows.
+        y: (N, d_y) float64 labels.
+        targets: their names.
+        categorical: names of the columns that hold categories.
+        keep: columns of which the user says that they number no rows.
+    """
+    if len(y) < MIN_ROWS:
+        return []
+    values = {str(c): _numbers(features[c], levels=c in categorical) for c in features}
+    lines, leaks = list[str](), set[str]()
+    for name, column in values.items():
+        scores = [leak_score(column, label, levels=name in categorical) for label in y.T]
+        best = int(np.argmax(scores))
+        if scores[best] >= NEARLY and len(values) > 1:
+            leaks.add(name)
+            lines.append(
+                f"{name} alone predicts {targets[best]} nearly (rank correlation {scores[best]:.3f}): if it is known "
+                f"only once {targets[best]} is, dataset.drop=[{name}]"
+            )
+    numbered = {name for name, column in values.items() if name not in categorical and _is_id(name, column)}
+    for name, column in values.items():
+        # What numbers every row is dropped by fitting, which says so.
+        if name in numbered and name not in leaks and name not in keep and not numbers_rows(column):
+            lines.append(f"{name} looks like an ID (nearly as many values as rows): dataset.drop=[{name}]")
+    own = [column for name, column in values.items() if name not in numbered]
+    return [*lines, *_equal(own, y), *_far(features.index, y, targets)]
+
+
+def equal_groups(features: pd.DataFrame, categorical: frozenset[str]) -> Ints:
+    """Return (N,) the number of each row's group: rows of one group have equal features, IDs apart."""
+    values = {str(c): _numbers(features[c], levels=c in categorical) for c in features}
+    own = [column for name, column in values.items() if name in categorical or not _is_id(name, column)]
+    return groups_of(own) if own else np.arange(len(features))
+
+
+def _is_id(name: str, column: Floats) -> bool:
+    return looks_like_id(column, named=bool(ID_NAME.search(name))) or numbers_rows(column)
+
+
+def _numbers(values: pd.Series, *, levels: bool) -> Floats:
+    """Return a column as numbers (N,), NaN where nothing is known; categories as codes of their levels."""
+    if not levels:
+        return as_numbers(values)[0]
+    codes, words = as_words(values)
+    order = {word: float(k) for k, word in enumerate(sorted({word for word in words if word is not None}))}
+    return np.array([np.nan if word is None else order[word] for word in (*words, None)])[codes]
+
+
+def _equal(columns: list[Floats], y: Floats) -> list[str]:
+    """Return a line on rows that equal others, and one on rows that equal others but for their labels."""
+    if not columns:
+        return []
+    n, group = len(y), groups_of(columns)
+    whole = groups_of([group.astype(np.float64), *y.T])
+    pairs, same = _pairs(group), _pairs(whole)
+    label = groups_of(list(y.T))
+    chance = _pairs(label) / (n * (n - 1) / 2) * pairs
+    repeated = n - len(np.unique(whole))
+    lines = list[str]()
+    if repeated >= FEWEST and same >= BY_CHANCE * chance:
+        lines.append(
+            f"{repeated} rows equal others in features and label; split at random, about {in_both(whole):.0f} test "
+            "rows have their equal in training: dataset.together=true splits by them, or group= by who they are of"
+        )
+    continuous = max(len(np.unique(column[~np.isnan(column)])) for column in columns) >= CONTINUOUS * n
+    other = len(np.unique(whole)) - len(np.unique(group))
+    if continuous and other >= FEWEST:
+        lines.append(
+            f"{other} rows equal others in all features and have another label, which no model can tell apart: "
+            "look for a missing column; dataset.together=true keeps them in one part"
+        )
+    return lines
+
+
+def in_both(group: Ints) -> float:
+    """Return how many test rows are expected to have one of their group in training, split 60 / 20 / 20 at random."""
+    size = np.bincount(group)
+    return float((0.2 * size * (1 - 0.4 ** (size - 1.0)))[size > 1].sum())
+
+
+def _pairs(group: Ints) -> float:
+    count = np.bincount(group).astype(np.float64)
+    return float((count * (count - 1) / 2).sum())
+
+
+def _far(index: pd.Index, y: Floats, targets: Sequence[str]) -> list[str]:
+    lines = list[str]()
+    for name, labels in zip(targets, y.T, strict=True):
+        if len(rows := far_labels(labels)):
+            each = ", ".join(f"{index[row]} ({labels[row]:g})" for row in rows[:MOST_NAMED])
+            more = f" and {len(rows) - MOST_NAMED} more" if len(rows) > MOST_NAMED else ""
+            cure = " or try dataset.log_target=true" if labels.min() > 0 else ""
+            lines.append(f"{name} lies far outside in rows {each}{more}: mend the file if these are mistakes{cure}")
+    return lines

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from cmixup.processes import is_alive, place
 
+WINDOWS = sys.platform == "win32"
 DAMAGED = ".damaged"  # ends the name of a file that was set aside
 #: Of `fsync`: the file system has no such thing. Any other error says that what was written may be lost.
 NOT_SUPPORTED = (errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EROFS)
@@ -48,7 +49,12 @@ def sync(path: Path) -> None:
         OSError: the disk could not write it, such as EIO, ENOSPC or EDQUOT, which network file systems report here.
             Linux reports such an error once, so what was written must be written anew.
     """
-    handle = os.open(path, os.O_RDONLY)
+    try:
+        handle = os.open(path, os.O_RDWR if WINDOWS and path.is_file() else os.O_RDONLY)
+    except PermissionError:
+        if WINDOWS:  # which opens no folders, and writes names down with them
+            return
+        raise
     try:
         os.fsync(handle)
     except OSError as error:

@@ -10,7 +10,6 @@ Example: python -m scripts.reproduce table1 seeds=10 datasets=airfoil,no2 method
 from __future__ import annotations
 
 import math
-import os
 import shlex
 import subprocess
 import sys
@@ -22,6 +21,7 @@ from typing import Any
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from scripts.driver.arguments import OUT, Args, parse_args
+from cmixup.processes import core_count
 from scripts.driver.cli import user_errors, warnings
 from scripts.driver.devices import pick_device
 from scripts.driver.progress import Console
@@ -227,7 +227,7 @@ def reproduce_all(given: Args) -> None:
         cost = "done" if step.done else f"{step.minutes:.1f} min" + (" (not now)" if step.minutes > limit else "")
         print(f"make {step.artefact.command}: {step.pending} runs, {cost}; {step.left_out} cells left out")
     todo = [step for step in found if not step.done and step.minutes <= limit]
-    total, cores = sum(step.minutes for step in todo), len(os.sched_getaffinity(0))
+    total, cores = sum(step.minutes for step in todo), core_count()
     print(f"in all about {total:.0f} minutes on one core, {total / cores:.0f} on the {cores} here", flush=True)
     failed = []
     for step in [] if given.switch("dry_run") else todo:

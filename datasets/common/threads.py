@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from torch.utils.data import get_worker_info
 
-N_CORES = min(8, len(os.sched_getaffinity(0)))
+from cmixup.processes import core_count
+
+N_CORES = min(8, core_count())
 WORKERS = N_CORES if N_CORES > 1 else 0  # processes that read ahead for training, see `cmixup.training.loader`
 
 

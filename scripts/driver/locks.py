@@ -2,20 +2,25 @@
 
 Locks are `flock`'s, which see processes in other containers and, through NFS, on other machines. Several are taken at
 once, so that two commands train what one after the other would. A file system that cannot lock keeps nobody apart, and
-a line says so.
+a line says so. Where there is no `flock` (Windows), `scripts.driver.portable_locks` keeps them.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import os
-import platform
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+
+from scripts.driver import portable_locks
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 LOCKS = ".locks"  # of the out folder; gone when nobody works there
 WAIT = 0.3  # seconds between two looks at a lock that another process holds
@@ -35,6 +40,10 @@ def holding(folder: Path, names: Sequence[str]) -> Iterator[list[str]]:
     Raises:
         OSError: the folder cannot be written.
     """
+    if fcntl is None:
+        with portable_locks.holding({name: path_of(folder, name) for name in names}) as mine:
+            yield mine
+        return
     taken: dict[str, int] = {}
     try:
         with _guarded(folder):
@@ -43,7 +52,7 @@ def holding(folder: Path, names: Sequence[str]) -> Iterator[list[str]]:
                 if (handle := _locked(path_of(folder, name))) is not None:
                     taken[name] = handle
                     os.ftruncate(handle, 0)
-                    os.write(handle, os.fsencode(f"process {os.getpid()} on {platform.node()}"))
+                    os.write(handle, os.fsencode(portable_locks.me()))
         yield list(taken)
     finally:
         with contextlib.suppress(OSError), _guarded(folder):
@@ -55,7 +64,9 @@ def holding(folder: Path, names: Sequence[str]) -> Iterator[list[str]]:
 
 def clean(folder: Path) -> None:
     """Remove the locks of processes that were killed when their work was done, and the folder if no other is held."""
-    if folder.is_dir():
+    if fcntl is None:
+        portable_locks.clean(folder)
+    elif folder.is_dir():
         with contextlib.suppress(OSError), _guarded(folder):
             _clean(folder)
             folder.rmdir()
@@ -85,15 +96,21 @@ def wait_for(folder: Path, names: Sequence[str]) -> None:
         for name in names:
             path = path_of(folder, name)
             with contextlib.suppress(OSError):
-                handle = _locked(path, os.O_RDWR)
+                handle = _locked(path, os.O_RDWR) if fcntl else portable_locks.free(path)
                 if handle is None:
-                    owner = path.read_text(errors="backslashreplace")
+                    owner = owner_of(path)
                     if owner not in said:
                         said.add(owner)
                         print(f"{name} is being made by {owner}: waiting for it", file=sys.stderr)
                     continue
-                _release(handle)
+                if fcntl:
+                    _release(handle)
             return
+
+
+def owner_of(path: Path) -> str:
+    """Return what the holder of a lock has written of itself."""
+    return (path if fcntl else portable_locks.owner_path(path)).read_text(errors="backslashreplace")
 
 
 def _locked(path: Path, flags: int = os.O_RDWR | os.O_CREAT) -> int | None:

@@ -17,6 +17,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkContext, SpawnContext
 from typing import Any
 
+from cmixup.processes import is_alive
 from scripts.driver.cli import USER_ERRORS
 
 PR_SET_PDEATHSIG = 1  # of Linux: the signal that a process gets when its parent ends
@@ -61,7 +62,7 @@ class Worker:
             self._process.join()
             code = self._process.exitcode or 0
             how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
-            memory = ", as it is where memory runs out" if code == -signal.SIGKILL else ""
+            memory = ", as it is where memory runs out" if code == -9 else ""
             raise Died(f"its process {how}{memory}; the same command trains it again") from None
 
     def end(self) -> None:
@@ -126,7 +127,8 @@ def apart(job: Callable[[], float]) -> float:
         Died: it was killed.
     """
     command = multiprocessing.parent_process()
-    if command is None or not multiprocessing.current_process().name.startswith("Loky"):
+    forks = "fork" in multiprocessing.get_all_start_methods()  # Windows does not: a killed job ends the sweep there
+    if command is None or not forks or not multiprocessing.current_process().name.startswith("Loky"):
         return job()
     end_with(command.pid or 0)
 
@@ -201,7 +203,10 @@ def end_with(parent: int) -> None:
         return
 
     def watch() -> None:
-        while os.getppid() == parent:
+        started_by = multiprocessing.parent_process()
+        if started_by is not None and started_by.pid == parent:
+            started_by.join()
+        while os.getppid() == parent and is_alive(parent):
             time.sleep(PARENT_LOOK)
         os._exit(1)
 

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import torch
 
 from cmixup.errors import InputError
+from cmixup.processes import core_count
 from datasets.common.fetch import FetchError
 from scripts.driver.cli import label
 from scripts.driver.compose import compose_train
@@ -141,7 +142,7 @@ def own_device(command: Sequence[str], worker: str) -> list[str]:
 def workers_at_once(*, cpu: bool) -> int:
     """Return how many processes train at a time: one a core, or CMIXUP_WORKERS_PER_GPU (1) on every GPU."""
     if cpu:
-        return len(os.sched_getaffinity(0))
+        return core_count()
     each = os.environ.get("CMIXUP_WORKERS_PER_GPU") or "1"
     if not each.isdecimal() or not int(each):
         raise InputError(f"CMIXUP_WORKERS_PER_GPU must be a whole number, 1 or more, got {each!r}")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 import time
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+from cmixup.processes import core_count
 from scripts.driver.compose import compose_train
 from scripts.driver.job import plan
 from scripts.driver.locks import LOCKS, alone
@@ -55,7 +55,7 @@ def train_missing(
     print(f"{len(cells) - todo} of {len(cells)} cells are done; training {todo}", flush=True)
     call = partial(train_group, folder, stored=stored or folder)
     items = [Item(" ".join(group[0].key[:2]), (), len(group), call=partial(call, group, rules)) for group in groups]
-    workers = jobs or len(os.sched_getaffinity(0))
+    workers = jobs or core_count()
     return train(items, "study", workers=workers, minutes=minutes or math.inf, unit="cells")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import zlib
 from abc import abstractmethod
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from cmixup.errors import InputError
+from cmixup.processes import core_count
 from datasets.common.fetch import data_root
 from datasets.common.pose import rendering
 from datasets.common.pose.meshes import Mesh
@@ -80,7 +80,7 @@ def _render_all(meshes: list[Mesh], y: np.ndarray, workers: int, name: str) -> I
     from rich.console import Console
     from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    workers = min(workers or len(os.sched_getaffinity(0)), len(meshes))
+    workers = min(workers or core_count(), len(meshes))
     columns = (TextColumn("{task.description}"), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as progress:
         task = progress.add_task(f"rendering {name}: objects", total=len(meshes))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.driver import locks
+from scripts.driver import locks, portable_locks
 from scripts.driver.locks import alone, clean, holding, path_of, wait_for
 
 
@@ -114,3 +114,18 @@ def test_alone_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with alone(tmp_path, "results"):
         assert path_of(tmp_path, "results").read_text().startswith(f"process {os.getpid()} ")
     assert waited == [locks.WAIT]
+
+
+def test_without_flock_locks_are_kept_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(locks, "fcntl", None)
+    folder = tmp_path / "out" / ".locks"
+    with holding(folder, ["a", "b"]) as mine, holding(folder, ["b", "c"]) as yours:
+        assert (mine, yours) == (["a", "b"], ["c"])
+        assert locks.owner_of(path_of(folder, "b")).startswith(f"process {os.getpid()} on ")
+        assert portable_locks.free(path_of(folder, "b")) is None
+        clean(folder)
+        assert portable_locks.free(path_of(folder, "a")) is None
+    assert not folder.exists()
+    with holding(folder, ["a"]):
+        monkeypatch.setattr(locks.time, "sleep", lambda _: None)
+        wait_for(folder, ["a", "free"])

@@ -20,8 +20,8 @@ from typing import Any
 
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
-from scripts.driver.arguments import OUT, Args, parse_args
 from cmixup.processes import core_count
+from scripts.driver.arguments import OUT, Args, parse_args
 from scripts.driver.cli import user_errors, warnings
 from scripts.driver.devices import pick_device
 from scripts.driver.progress import Console

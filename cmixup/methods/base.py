@@ -182,7 +182,7 @@ def squared_error(prediction: Tensor, target: Tensor, weight: Tensor | None = No
     """Return the mean squared error over rows and label dimensions, `(...)`: one value a model.
 
     Args:
-        prediction, target: `(..., B, d_y)`.
+        prediction, target: `(..., B, d_y)`; a prediction `(..., k, B, d_y)` is of k members, each with its own error.
         weight: `(..., B)`, 0 or more; rows count by their weight, and where all are 0 the error is 0.
 
     Raises:
@@ -204,6 +204,9 @@ def _forward(model: nn.Module, x: Tensor) -> Tensor:
 
 
 def _squares(prediction: Tensor, target: Tensor) -> Tensor:
+    """Return squared errors `(..., B, d_y)`; of members `(..., k, B, d_y)`, as TabM's, the mean over members."""
+    if prediction.ndim == target.ndim + 1 and prediction.shape[-2:] == target.shape[-2:]:
+        return (prediction - target.unsqueeze(-3)).square().mean(dim=-3)
     if prediction.shape != target.shape:
         raise InputError(
             f"prediction and target must have the same shape, got {tuple(prediction.shape)} and {tuple(target.shape)}"

@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 from cmixup.backbone import resolve_layer
+from cmixup.errors import InputError
 from cmixup.model_stack import stack_modules
 from models.fcn3 import FCN3
 from tests.helpers import forward_mixed
@@ -31,6 +32,26 @@ def test_it_is_the_network_of_the_card() -> None:
     hidden = leaky(nn.functional.linear(hidden, b.weight, b.bias), 0.1)
     torch.testing.assert_close(model(x), nn.functional.linear(hidden, c.weight, c.bias))
     torch.testing.assert_close(model.features(x), hidden)
+
+
+@pytest.mark.parametrize(("width", "depth"), [(512, 2), (64, 1), (32, 4)])
+def test_width_and_depth_are_options(width: int, depth: int) -> None:
+    torch.manual_seed(0)
+    model, x = FCN3((5,), 2, width=width, depth=depth), torch.randn(7, 5)
+    blocks = [getattr(model, f"linear{k}") for k in range(1, depth + 1)]
+    assert [tuple(each.weight.shape) for each in blocks] == [(width, 5), *[(width, width)] * (depth - 1)]
+    expected = x
+    for each in blocks:
+        expected = nn.functional.leaky_relu(nn.functional.linear(expected, each.weight, each.bias), 0.1)
+    torch.testing.assert_close(model(x), nn.functional.linear(expected, model.out.weight, model.out.bias))
+    assert model.layers == ("input", *(f"block{k}" for k in range(1, depth + 1)))
+    for layer in model.layers:
+        assert torch.equal(model.decode(model.encode(x, layer), layer), model(x))
+    with pytest.raises(InputError, match=rf"layer must be one of input.*, got 'block{depth + 1}'"):
+        model.encode(x, f"block{depth + 1}")
+    for bad in ({"width": 0}, {"depth": 0}):
+        with pytest.raises(InputError, match="must be"):
+            FCN3((5,), 2, **bad)
 
 
 def test_initialisation_is_pytorchs_default() -> None:

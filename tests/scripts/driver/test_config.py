@@ -123,14 +123,14 @@ def test_seeds_override_seed() -> None:
 BAD = [
     # ---- misspelt
     ("method.bandwith=1", "bandwith"), ("train.epoch=3", "epoch"), ("dataset.scalling=all", "scalling"),
-    ("sed=1", "sed"), ("model.width=64", "width"), ("dataset=airfoils", "airfoils"), ("method=cmix", "cmix"),
+    ("sed=1", "sed"), ("model.units=64", "units"), ("dataset=airfoils", "airfoils"), ("method=cmix", "cmix"),
     ("model=fcn", "fcn"), ("debug=small", "small"),
     # ---- added by force
     ("+method.bandwith=1", r"method\.bandwith is not known; method takes pairing, lam, layer, mixing, .*alpha, band"),
     ("+method/no_such=noise", r"method/no_such is not a group of options: there is no folder configs/method/no_such"),
     ("+train.epoch=3", r"train\.epoch is not known"),
     ("+dataset.scalling=all", r"dataset\.scalling is not known"),
-    ("+model.width=64", r"model\.width is not known"),
+    ("+model.units=64", r"model\.units is not known"),
     ("+model.in_shape=[3]", r"model\.in_shape"),
     ("+sed=1", "sed"),
     # ---- values of another type

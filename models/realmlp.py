@@ -1,0 +1,153 @@
+"""RealMLP's network (Holzmüller, Grinsztajn and Steinwart 2024, NeurIPS, arXiv 2407.04491), from its Appendix A.
+
+Numeric features pass embeddings (PBLD): `[W2 cos(2 pi w1 x + b1) + b2, x]` for each feature by itself. Then come a
+scale for each embedded feature and three hidden layers `x W / sqrt(fan_in) + b` ("NTK" form) with the parametric
+activation `x + a (mish(x) - x)` and dropout, and a linear output in the same form.
+
+The paper gives groups of parameters rates of their own: 6 times the rate for the scale, a tenth for biases, activations
+and embeddings. Steps of Adam do not depend on the size of a gradient, so a parameter that is stored divided by c learns
+at c times the rate: that is how the factors are kept here, with any optimiser of the driver that is Adam.
+
+Differences from RealMLP-TD: weights and biases begin as in its simplified form (normal, the output at 0), since those
+of the full one read the training rows. The driver's rate is constant (no coslog4), beta2 is 0.999 and dropout does not
+fade. Features are scaled as the dataset says (no robust scaling with a smooth clip), and predictions are not clamped to
+the range of the training labels.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import dropout, mish
+
+from cmixup.backbone import Backbone
+from cmixup.errors import InputError, check_count, check_nonnegative
+
+SCALE_RATE, SLOW_RATE = 6.0, 0.1  # times the learning rate: of the scale; of biases, activations and embeddings
+FREQUENCIES, EMBEDDED = 16, 4  # of a feature's embedding, the feature itself included in the latter
+SIGMA = 0.1  # of the frequencies at the beginning
+
+
+class Rated(nn.Module):
+    """A parameter that learns at a multiple of the learning rate under Adam.
+
+    Args:
+        value: at the beginning.
+        factor: of the rate, above 0.
+    """
+
+    def __init__(self, value: Tensor, factor: float):
+        super().__init__()
+        self.factor, self.stored = factor, nn.Parameter(value / factor)
+
+    def forward(self) -> Tensor:
+        """Return the parameter's value."""
+        return self.factor * self.stored
+
+
+class Embeddings(nn.Module):
+    """PBLD embeddings of numeric features, `(B, d)` to `(B, 4 d)`: three numbers for each feature, then all features.
+
+    Args:
+        features: d.
+    """
+
+    def __init__(self, features: int):
+        super().__init__()
+        bound = 1 / math.sqrt(FREQUENCIES)
+        wide, narrow = (features, 1, FREQUENCIES), (features, 1, EMBEDDED - 1)
+        self.weight1 = Rated(SIGMA * torch.randn(wide), SLOW_RATE)
+        self.bias1 = Rated(math.pi * (2 * torch.rand(wide) - 1), SLOW_RATE)
+        self.weight2 = Rated(bound * (2 * torch.rand(features, FREQUENCIES, EMBEDDED - 1) - 1), SLOW_RATE)
+        self.bias2 = Rated(bound * (2 * torch.rand(narrow) - 1), SLOW_RATE)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the embedded features."""
+        waves = torch.cos(2 * math.pi * x.T[..., None] * self.weight1() + self.bias1())
+        embedded = torch.baddbmm(self.bias2(), waves, self.weight2()).transpose(0, 1)
+        return torch.cat([embedded.flatten(start_dim=1), x], dim=-1)
+
+
+class Layer(nn.Module):
+    """A linear layer in NTK form, `x W / sqrt(fan_in) + b`.
+
+    Args:
+        fan_in, fan_out: widths.
+        zero: whether weights and biases begin at 0, not standard normal.
+    """
+
+    def __init__(self, fan_in: int, fan_out: int, *, zero: bool = False):
+        super().__init__()
+        make = torch.zeros if zero else torch.randn
+        self.weight = nn.Parameter(make(fan_in, fan_out))
+        self.bias = Rated(make(fan_out), SLOW_RATE)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return `(B, fan_out)`."""
+        return x @ self.weight / math.sqrt(len(self.weight)) + self.bias()
+
+
+class RealMLP(Backbone):
+    """Embeddings, a scale, and hidden layers with a parametric Mish.
+
+    Args:
+        in_shape: shape of one input, `(d,)`.
+        out_features: label width d_y.
+        width, depth: of the hidden layers; mix points are `input` and `block1` to `block{depth}`.
+        dropout: share of hidden units that are dropped in training, from 0 to below 1.
+    """
+
+    default_layer: ClassVar[str | None] = "block1"
+
+    def __init__(
+        self, in_shape: tuple[int, ...], out_features: int, width: int = 256, depth: int = 3, dropout: float = 0.15
+    ):
+        super().__init__()
+        if len(in_shape) != 1:
+            raise InputError(f"in_shape must be (features,) for RealMLP, got {tuple(in_shape)}")
+        for name, value in (("width", width), ("depth", depth)):
+            check_count(name, value, 1)
+        if check_nonnegative("dropout", dropout) >= 1:
+            raise InputError(f"dropout must be below 1, got {dropout!r}")
+        self.depth, self.dropout = depth, dropout
+        self.layers = ("input", *(f"block{n}" for n in range(1, depth + 1)))  # type: ignore[misc] # of this depth
+        (features,) = in_shape
+        self.embeddings = Embeddings(features)
+        self.scale = Rated(torch.ones(EMBEDDED * features), SCALE_RATE)
+        fans = [EMBEDDED * features, *[width] * depth]
+        self.hidden = nn.ModuleList(Layer(*fan) for fan in pairwise(fans))
+        self.activations = nn.ModuleList(Rated(torch.ones(width), SLOW_RATE) for _ in range(depth))
+        self.out = Layer(width, out_features, zero=True)
+
+    def encode(self, x: Tensor, layer: str) -> Tensor:
+        """Run inputs `(B, d)` to the mix point `layer`, `(B, width)` after a block."""
+        return self._run(x, 0, self._place(layer))
+
+    def decode(self, state: Tensor, layer: str) -> Tensor:
+        """Run from the mix point `layer` to predictions `(B, d_y)`."""
+        return self.out(self._run(state, self._place(layer), self.depth))
+
+    def features(self, x: Tensor) -> Tensor:
+        """Return the last hidden state, `(B, width)`."""
+        return self._run(x, 0, self.depth)
+
+    def head(self, features: Tensor) -> Tensor:
+        """Return predictions `(B, d_y)`."""
+        return self.out(features)
+
+    def _run(self, state: Tensor, first: int, last: int) -> Tensor:
+        if first == 0 and last > 0:
+            state = self.embeddings(state) * self.scale()
+        for k in range(first, last):
+            sums = self.hidden[k](state)
+            state = dropout(sums + (mish(sums) - sums) * self.activations[k](), self.dropout, self.training)
+        return state
+
+    def _place(self, layer: str) -> int:
+        if layer not in self.layers:
+            raise InputError(f"layer must be one of {', '.join(self.layers)}, got {layer!r}")
+        return self.layers.index(layer)

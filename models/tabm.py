@@ -1,0 +1,112 @@
+"""TabM: k networks as one, by adapters of rank one (Gorishniy, Kotelnikov and Babenko 2025, ICLR, arXiv 2410.24210).
+
+A hidden layer of member i is `s_i * (W (r_i * x)) + b_i` with W shared (BatchEnsemble), then ReLU and dropout; the last
+layer is each member's own. Only the first adapter r begins at random signs, all others at 1, so members differ from the
+first layer on. Written from the paper's equations (Section 3); a test compares it with the authors' package `tabm`
+where that is installed.
+
+Members are trained by the mean of their own losses and averaged in prediction. So the output is `(k, B, d_y)` while
+training, which `cmixup.methods.base.squared_errors` means over members, and the mean `(B, d_y)` in evaluation.
+Differences from the paper: no embeddings of numeric features (its plain variant), and the driver's optimiser (Adam, not
+AdamW).
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import dropout, relu
+
+from cmixup.backbone import Backbone
+from cmixup.errors import InputError, check_count, check_nonnegative
+
+
+class AdaptedLinear(nn.Module):
+    """A linear layer that k members share but for adapters and biases.
+
+    Args:
+        fan_in, fan_out: widths.
+        k: members.
+        random: whether the adapter of the inputs begins at random signs, not at 1.
+    """
+
+    def __init__(self, fan_in: int, fan_out: int, k: int, *, random: bool):
+        super().__init__()
+        bound = 1 / math.sqrt(fan_in)
+        self.weight = nn.Parameter(torch.empty(fan_out, fan_in).uniform_(-bound, bound))
+        signs = torch.randint(0, 2, (k, fan_in)).float() * 2 - 1
+        self.r = nn.Parameter(signs if random else torch.ones(k, fan_in))
+        self.s = nn.Parameter(torch.ones(k, fan_out))
+        self.bias = nn.Parameter(torch.empty(fan_out).uniform_(-bound, bound).repeat(k, 1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return `(B, k, fan_out)` of `(B, k, fan_in)`."""
+        return (x * self.r) @ self.weight.T * self.s + self.bias
+
+
+class TabM(Backbone):
+    """k members of one network of ReLU layers.
+
+    Args:
+        in_shape: shape of one input, `(d,)`.
+        out_features: label width d_y.
+        k: members; the paper has 32.
+        width, depth: of the hidden layers; mix points are `input` and `block1` to `block{depth}`.
+        dropout: share of hidden units that are dropped in training, from 0 to below 1.
+    """
+
+    default_layer: ClassVar[str | None] = "block1"
+
+    def __init__(
+        self, in_shape: tuple[int, ...], out_features: int, k: int = 32, width: int = 512, *, depth: int = 3,
+        dropout: float = 0.1,
+    ):  # fmt: skip
+        super().__init__()
+        if len(in_shape) != 1:
+            raise InputError(f"in_shape must be (features,) for TabM, got {tuple(in_shape)}")
+        for name, value in (("k", k), ("width", width), ("depth", depth)):
+            check_count(name, value, 1)
+        if check_nonnegative("dropout", dropout) >= 1:
+            raise InputError(f"dropout must be below 1, got {dropout!r}")
+        self.k, self.depth, self.dropout = k, depth, dropout
+        self.layers = ("input", *(f"block{n}" for n in range(1, depth + 1)))  # type: ignore[misc] # of this depth
+        fans = [*in_shape, *[width] * depth]
+        self.blocks = nn.ModuleList(
+            AdaptedLinear(fan_in, fan_out, k, random=n == 0) for n, (fan_in, fan_out) in enumerate(pairwise(fans))
+        )
+        bound = 1 / math.sqrt(width)
+        self.weight = nn.Parameter(torch.empty(k, width, out_features).uniform_(-bound, bound))
+        self.bias = nn.Parameter(torch.empty(k, out_features).uniform_(-bound, bound))
+
+    def encode(self, x: Tensor, layer: str) -> Tensor:
+        """Run inputs `(B, d)` to a mix point: `(B, d)` at the input, `(B, k, width)` after a block."""
+        return self._run(x, 0, self._place(layer))
+
+    def decode(self, state: Tensor, layer: str) -> Tensor:
+        """Run from a mix point to the members' predictions `(k, B, d_y)`, in evaluation their mean `(B, d_y)`."""
+        return self.head(self._run(state, self._place(layer), self.depth))
+
+    def features(self, x: Tensor) -> Tensor:
+        """Return the last hidden states, `(B, k, width)`."""
+        return self._run(x, 0, self.depth)
+
+    def head(self, features: Tensor) -> Tensor:
+        """Return the members' predictions `(k, B, d_y)`, in evaluation their mean `(B, d_y)`."""
+        each = torch.baddbmm(self.bias[:, None], features.transpose(0, 1), self.weight)
+        return each if self.training else each.mean(dim=0)
+
+    def _run(self, state: Tensor, first: int, last: int) -> Tensor:
+        if first == 0 and last > 0:
+            state = state[:, None].expand(-1, self.k, -1)
+        for block in list(self.blocks)[first:last]:
+            state = dropout(relu(block(state)), self.dropout, self.training)
+        return state
+
+    def _place(self, layer: str) -> int:
+        if layer not in self.layers:
+            raise InputError(f"layer must be one of {', '.join(self.layers)}, got {layer!r}")
+        return self.layers.index(layer)

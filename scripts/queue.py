@@ -19,7 +19,7 @@ from scripts.driver.cli import user_errors
 from scripts.driver.devices import pick_device
 from scripts.driver.provenance import note_commit
 from scripts.plan.missing import remembered
-from scripts.plan.slices import QUEUE, SUFFIX, Missing, forecast, left, speed_of, work
+from scripts.plan.time_budget import QUEUE, SUFFIX, Missing, forecast, left, speed_of, work
 
 KEYS = {
     "minutes": "how long it may take; default: until all is done",

@@ -17,6 +17,9 @@ OUT = "folder of runs and of what is made of them; default CMIXUP_OUT, else outp
 #: Other keys for a table of one's own and for its label, which every command takes.
 SAME = {"dataset.path": "table", "dataset.target": "target", "labels": "table", "column": "target"}
 
+#: Keys with another name in the last version, by that name: it still works, and a line says the new one.
+RENAMED = {"entry": "submission"}
+
 
 class Args(dict[str, str]):
     """The values of a command line by their keys, as text; a key without a value is absent."""
@@ -102,6 +105,9 @@ def parse_args(
     given, left = Args(), list(names)
     for word in argv:
         key, found, value = word.partition("=")
+        if key not in keys and RENAMED.get(key) in keys:
+            print(f"{key}= is now {RENAMED[key]}=, and will be unknown in the next version", file=sys.stderr)
+            key = RENAMED[key]
         if left and not word.startswith("-") and (not found or "/" in key):  # a run's folder is named by its options
             key, value = left.pop(0), word
         elif not (

@@ -23,7 +23,7 @@ from scripts.driver.provenance import sources_digest
 from scripts.driver.runs import folder_name
 from scripts.plan.cells import Choice, changes, overrides
 from scripts.plan.costs import run_minutes
-from scripts.plan.slices import Missing
+from scripts.plan.time_budget import Missing
 from scripts.records.artefacts import Artefact, load
 from scripts.records.experiment import RESULTS, Experiment, load_experiment
 from scripts.records.published import published_seeds

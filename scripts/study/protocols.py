@@ -20,7 +20,7 @@ FOLDER = CONFIG_DIR / "study"
 RULES = FOLDER / "rules.yaml"
 SMALL = FOLDER / "small_validation.yaml"
 PROTOCOL2 = FOLDER / "protocol2.yaml"
-SEA_LEVEL = FOLDER / "sea_level.yaml"
+SEA_LEVEL = FOLDER / "baselines.yaml"
 NO_SEARCH = FOLDER / "no_search.yaml"
 #: What brought rules, by their name, before the first run by them; the first the list of tables, too.
 COMMITS = {RULES.stem: "ec82211", SMALL.stem: "44c6435", PROTOCOL2.stem: "b41ae54",
@@ -213,7 +213,7 @@ def load_rules(path: Path) -> Rules:
             raise InputError(f"condition {name} of {path} has a method {wrong[0]!r} that the rules do not have")
         conditions.append(Condition(name, **{**about, "methods": tuple(methods)}))
     check_choice(f"draws of {path}", given.get("draws", "split"), ("split", "table"))
-    kinds = {2: Protocol2, SEA_LEVEL.stem: SeaLevel, NO_SEARCH.stem: NoSearch}
+    kinds = {2: Protocol2, "sea_level": SeaLevel, NO_SEARCH.stem: NoSearch}
     kind = kinds.get(given.get("protocol", 1), Protocol1)
     if "chosen" in given:
         files.append(path.parent / given["chosen"])

@@ -34,6 +34,7 @@ from scripts.study.rules import BASE, Rules, Run
 
 FOLDER = RESULTS / "study"
 NRMSE = "nrmse"
+OLD_NAMES = {"baselines": "sea_level"}  # of rules, as the experiments of their published records are called
 OF_CELL = ("table", "condition", "method")
 OF_RUN = ("experiment", "dataset", "model", "method", "preset", "options", "seed", "run", "words", "scores", "facts",
           "best_epoch", "split")  # fmt: skip
@@ -44,7 +45,8 @@ Key = tuple[str, str, str]
 
 def experiment_of(rules: Rules) -> str:
     """Return the experiment that runs by these rules belong to."""
-    return "study" if rules.name == RULES.stem else f"study_{rules.name}"
+    name = OLD_NAMES.get(rules.name, rules.name)
+    return "study" if name == RULES.stem else f"study_{name}"
 
 
 def to_runs(

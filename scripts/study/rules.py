@@ -110,7 +110,7 @@ class Rules:
         name: of the file.
         tables, conditions: in the order of the files.
         methods: of each name, `method`, `fixed` and `grid` or `space`; and `file`, of a method that is none of
-            configs/method (`scripts.study.entry`).
+            configs/method (`scripts.study.submission`).
         max_rows: of a table.
         level: below which a corrected p value counts.
         checksum: SHA-256 of the rules, of those that they are like, and of the list of tables.

@@ -23,7 +23,7 @@ from cmixup.mixing.lam import Beta
 from cmixup.mixing.puzzlemix import PuzzleMix
 from cmixup.pairing.label import LabelDistance
 from cmixup.training.trainer import Run, train
-from scripts.study.entry import ENTRIES, load_module
+from scripts.study.submission import SUBMISSIONS, load_module
 from tests.helpers import (
     assert_states_close,
     assert_states_equal,
@@ -39,9 +39,9 @@ from tests.helpers import (
 )
 from tests.training.test_checkpoint import assert_same, checkpoints, interrupted
 
-LearnedBandwidth: Any = load_module(ENTRIES / "learned_bandwidth.py").LearnedBandwidth
-Centres: Any = load_module(ENTRIES / "centres.py").Centres
-Noise: Any = load_module(ENTRIES / "feature_noise.py").Noise
+LearnedBandwidth: Any = load_module(SUBMISSIONS / "learned_bandwidth.py").LearnedBandwidth
+Centres: Any = load_module(SUBMISSIONS / "centres.py").Centres
+Noise: Any = load_module(SUBMISSIONS / "feature_noise.py").Noise
 IDEAS: dict[str, Callable[[], Method]] = {
     "learned bandwidth": lambda: LearnedBandwidth([0.05, 0.3, 2.0], 0.5),
     "learned bandwidth, hidden": lambda: LearnedBandwidth([0.05, 0.3, 2.0], 0.5, "hidden"),

@@ -166,3 +166,13 @@ def test_words_are_read_by_key_and_the_first_ones_by_place() -> None:
 def test_a_word_that_is_none_is_refused_with_a_hint(words: list[str], said: str) -> None:
     with pytest.raises(InputError, match=said.replace("?", r"\?")):
         parse_args(words, KEYS, None)
+
+
+def test_a_key_of_the_last_version_still_works_and_the_new_one_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    keys = {"submission": "folder"}
+    assert parse_args(["entry=out/mine"], keys, None) == {"submission": "out/mine"}
+    assert "entry= is now submission=" in capsys.readouterr().err
+    assert parse_args(["submission=out/mine"], keys, None) == {"submission": "out/mine"}
+    assert capsys.readouterr().err == ""
+    with pytest.raises(InputError, match=r"submission must be given once, got 'entry=b' too"):
+        parse_args(["submission=a", "entry=b"], keys, None)

@@ -20,13 +20,13 @@ from scripts.driver.config import dataset_class
 from scripts.driver.execute import Diverged
 from scripts.plan import schedule
 from scripts.plan.missing import fingerprint, missing, published_seeds, remembered
-from scripts.plan.slices import QUEUE, Missing, work
+from scripts.plan.time_budget import QUEUE, Missing, work
 from scripts.queue import main
 from scripts.records.artefacts import Artefact
 from scripts.records.experiment import load_experiment
 from tests.robustness.disk_full import SIZE, mounted
 from tests.scripts.jobs import planned, report_of
-from tests.scripts.plan.test_slices import one_after_another
+from tests.scripts.plan.test_time_budget import one_after_another
 
 WORDS = ("dataset=no2", "method=mixup", "debug=tiny", "train.epochs=3", "train.batch_size=100")
 

@@ -15,9 +15,11 @@ from cmixup.errors import InputError
 from scripts.driver.compose import compose_train
 from scripts.driver.job import plan
 from scripts.records.scores import verify_scores
+from scripts.study import __main__ as command
 from scripts.study import cell as cells
 from scripts.study import published, work
 from scripts.study.protocols import SEA_LEVEL, Protocol2, SeaLevel, load_protocol2, load_rules
+from scripts.study.published import experiment_of
 from tests.scripts.study.test_protocol2 import twin_words
 
 
@@ -77,3 +79,15 @@ def test_a_package_that_is_not_installed_is_named_before_any_work(
     with pytest.raises(InputError, match="methods has catboost, whose package is not installed: pip install catboost"):
         work.train_missing(tmp_path, rules.cells(["penguin_mass"]), rules)
     cells.check_packages(rules.cells(methods=["ridge", "lightgbm"]), rules)
+
+
+def test_the_name_of_the_last_version_still_works(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(command, "copy", lambda *where, **_: asked.append(where[2].name) or 0)
+    command.main(["publish", "rules=sea_level"])
+    command.main(["publish", "rules=baselines"])
+    assert asked == ["baselines", "baselines"]
+    assert capsys.readouterr().err.count("rules=sea_level is now rules=baselines") == 1
+    assert experiment_of(load_rules(SEA_LEVEL)) == "study_sea_level"  # as published records say

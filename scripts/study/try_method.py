@@ -1,7 +1,7 @@
 """The way into the study for a method that it does not have: try it beside what is stored, and check what others tried.
 
-An entry is a store of its own below the out folder: the method's file, its cells and their predictions. Whoever is to
-believe it trains some of its tables again (`check`); `publish` takes it into results/, its file into examples/entries.
+A submission is a store of its own below the out folder: the method's file, its cells and their predictions. Whoever is
+to believe it trains some of its tables again (`check`); `publish` takes it into results/, its file into examples/entries.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from scripts.records.experiment import RESULTS
 from scripts.records.published import published_reports
 from scripts.records.scores import verify_scores
 from scripts.study.cell import train_runs
-from scripts.study.entry import ENTRIES, entered
 from scripts.study.protocols import Protocol2
 from scripts.study.published import copy, done, experiment_of, key_of, key_of_record, numbers_of, read
 from scripts.study.rules import BASE, Run, StudyCell
+from scripts.study.submission import SUBMISSIONS, with_submission
 from scripts.study.verdicts import verdict
 from scripts.study.work import train_missing
 
@@ -49,7 +49,7 @@ def try_method(
     """Train a method where no cell of it is stored, print what comes of it, and return a line for what went wrong.
 
     Args:
-        method: a name of configs/method, or the path of a file; see `scripts.study.entry`.
+        method: a name of configs/method, or the path of a file; see `scripts.study.submission`.
         tables: lite, all, or names between commas.
         conditions: settings of the rules.
         rules: of protocol 2.
@@ -61,7 +61,7 @@ def try_method(
     Raises:
         InputError: a wrong name, a method that cannot be trained or does not repeat, or a table without ERM.
     """
-    entry, name = entered(rules, method)
+    entry, name = with_submission(rules, method)
     file = Path(entry.methods[name].get("file", ""))
     digest = sha256_of(file) if file.name else None
     folder = out / "entries" / (f"{name}-{digest[:8]}" if digest else name)
@@ -77,7 +77,7 @@ def try_method(
     if digest:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / file.name).write_bytes(file.read_bytes())
-        entry, _ = entered(rules, str(folder / file.name))  # a copy, which nobody edits meanwhile
+        entry, _ = with_submission(rules, str(folder / file.name))  # a copy, which nobody edits meanwhile
     published = {key_of_record(r) for r in stored}
     todo = [cell for cell in cells if cell.key not in published | done(folder, entry)]
     wait = max(1, minutes(todo, stored, entry, jobs) * steps) if todo else 0
@@ -149,39 +149,40 @@ def minutes(cells: Sequence[StudyCell], stored: Sequence[Record], rules: Protoco
     return max(sum(costs) / (jobs or workers_at_once(cpu=True)), *costs) / 60
 
 
-class Entry:
+class Submission:
     """What a folder holds of one method: its `name`, its `file` or None, the `rules` with it, and its `records`.
 
     Args:
-        folder: an entry, or results/.
+        folder: a submission, or results/.
         method: its name, where the folder has several.
         rules: of protocol 2.
 
     Raises:
-        InputError: no entry, several methods and no name, or another file than the cells were made with.
+        InputError: no submission, several methods and no name, or another file than the cells were made with.
     """
 
     def __init__(self, folder: Path, method: str, rules: Protocol2):
-        with naming(folder, "an entry"):
+        with naming(folder, "a submission"):
             every = read(rules, folder, entries=True)
         names = sorted({record["method"] for record in every})
         self.folder, self.name = folder, method or (names[0] if len(names) == 1 else "")
         if self.name not in names:
-            raise InputError(f"entry {folder} has cells of {', '.join(names) or 'no method'}: say which with method=")
+            listed = ", ".join(names) or "no method"
+            raise InputError(f"submission {folder} has cells of {listed}: say which with method=")
         self.records = [record for record in every if record["method"] == self.name]
         self.file, (told, *more) = None, {tuple(record.get("entry", {}).values()) for record in self.records}
         if told:
-            places = [parent / told[0] for parent in (folder, ENTRIES)]
+            places = [parent / told[0] for parent in (folder, SUBMISSIONS)]
             self.file = next((path for path in places if path.is_file()), places[0])
             if more or not self.file.is_file() or sha256_of(self.file) != told[1]:
-                raise InputError(f"entry {folder} was made with another {told[0]} than {self.file}")
-        self.rules = rules if self.name in rules.methods else entered(rules, str(self.file or self.name))[0]
+                raise InputError(f"submission {folder} was made with another {told[0]} than {self.file}")
+        self.rules = rules if self.name in rules.methods else with_submission(rules, str(self.file or self.name))[0]
 
 
-def check_entry(
-    entry: Entry, count: int = 3, seed: int | None = None, jobs: int = 0, results: Path = RESULTS
+def check_submission(
+    entry: Submission, count: int = 3, seed: int | None = None, jobs: int = 0, results: Path = RESULTS
 ) -> list[str]:
-    """Train an entry again on some of its tables, drawn, and return a line for whatever is not as it says.
+    """Train a submission again on some of its tables, drawn, and return a line for whatever is not as it says.
 
     Scores must follow from predictions, options from the rules, the trials that all methods share from ERM's.
 
@@ -240,8 +241,8 @@ def compare_runs(folder: Path, again: Path, cell: StudyCell, rules: Protocol2) -
         print(f"{'/'.join(cell.key)}: {len(old)} runs equal to the last bit")
 
 
-def publish_entry(entry: Entry, why: str = "", results: Path = RESULTS, entries: Path = ENTRIES) -> int:
-    """Take an entry into a store, and its file into the folder of those; return how many cells it has.
+def publish_submission(entry: Submission, why: str = "", results: Path = RESULTS, entries: Path = SUBMISSIONS) -> int:
+    """Take a submission into a store, and its file into the folder of those; return how many cells it has.
 
     Args:
         entry: which.
@@ -257,7 +258,7 @@ def publish_entry(entry: Entry, why: str = "", results: Path = RESULTS, entries:
         there = {key for key in done(results, entry.rules) if key[2] == entry.name}
         if lacking := there - {key_of_record(record) for record in entry.records}:
             raise InputError(
-                f"entry {entry.folder} lacks {len(lacking)} cells that another {target.name} has published"
+                f"submission {entry.folder} lacks {len(lacking)} cells that another {target.name} has published"
             )
         if not why:
             raise InputError(f"{target} is another file: corrects='what was wrong' replaces it")

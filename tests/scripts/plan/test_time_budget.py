@@ -22,9 +22,9 @@ from datasets.common.fetch import FetchError
 from scripts.driver.locks import LOCKS, holding
 from scripts.driver.runs import is_done
 from scripts.driver.workspace import mark_done, write_report
-from scripts.plan import schedule, slices
+from scripts.plan import schedule, time_budget
 from scripts.plan.schedule import RESERVE, OutOfTime, fitting
-from scripts.plan.slices import QUEUE, Missing, failure, forecast, left, speed_of, work
+from scripts.plan.time_budget import QUEUE, Missing, failure, forecast, left, speed_of, work
 
 
 class Clock:
@@ -314,8 +314,8 @@ def test_a_device_s_speed_is_measured(tmp_path: Path, monkeypatch: pytest.Monkey
         {"run": "b/seed=0", "seconds": 1.0, "device": "cuda: H100"},
     ]
     (tmp_path / "runs").mkdir()
-    monkeypatch.setattr(slices, "load_reports", lambda _: reports)
+    monkeypatch.setattr(time_budget, "load_reports", lambda _: reports)
     assert speed_of("cuda", tmp_path, [item("a", 2.0)]) == 20.0
     assert speed_of("cpu", tmp_path, [item("a", 2.0)]) == 1.0
-    assert speed_of("cuda", tmp_path, []) == slices.ASSUMED
+    assert speed_of("cuda", tmp_path, []) == time_budget.ASSUMED
     assert QUEUE == "queue"

@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from scripts.driver.compose import compose_train
 from scripts.driver.job import plan
 from scripts.records.published import published_reports, write_reports
 from scripts.study import cell as cells
-from scripts.study import door, entry, published, work
+from scripts.study import published, submission, try_method, work
 from scripts.study.cell import train_cell
 from scripts.study.protocols import Protocol2, load_protocol2
 from scripts.study.rules import Rules, StudyCell
@@ -34,6 +35,7 @@ def batch(x, y, rng, share=0.5):
     return x * keep, y
 """
 TABLES = ["penguin_mass", "gilgai_soil"]
+WHY = "it dropped the wrong share"
 
 
 def twin_words(self: Rules, cell: StudyCell) -> list[str]:
@@ -55,7 +57,7 @@ def rules() -> Iterator[Protocol2]:
         patch.setattr(cells, "environment", lambda _: {"commit": "", "dirty": False, "device": "", "kernels": ""})
         patch.setattr(published, "check_committed", lambda _: None)
         patch.setattr(work, "train", in_this_process)
-        patch.setattr(door, "PROBE_EPOCHS", 1)
+        patch.setattr(try_method, "PROBE_EPOCHS", 1)
         some = tuple(table for table in every.tables if table.name in [*TABLES, "meat_spectra"])
         yield replace(every, tables=some, splits=2, trials_each=3, lite=3, ensemble={**every.ensemble, "methods": []})
 
@@ -63,7 +65,7 @@ def rules() -> Iterator[Protocol2]:
 @pytest.fixture(scope="module")
 def made(rules: Protocol2, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Cells of ERM and, under its name, of mixup."""
-    results = tmp_path_factory.mktemp("door") / "results"
+    results = tmp_path_factory.mktemp("try_method") / "results"
     for erm in rules.cells(TABLES, ["random"], ["erm"]):
         dataset = plan(compose_train(rules.words(erm))).dataset
         record, parts = train_cell(erm, rules, dataset.load, dataset.table.y.std(axis=0))
@@ -91,7 +93,7 @@ def once(rules: Protocol2, made: Path, tmp_path_factory: pytest.TempPathFactory)
     path = tmp_path_factory.mktemp("elsewhere") / "flip.py"
     path.write_text(FLIP)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(door, "probe", lambda *_: 1.0)
+        patch.setattr(try_method, "probe", lambda *_: 1.0)
         return tried(path, rules, made)
 
 
@@ -102,7 +104,7 @@ def folder(once: Path, tmp_path: Path) -> Path:
 
 def tried(mine: Path, rules: Protocol2, stored: Path) -> Path:
     where = {"out": stored.parent / "out", "results": stored}
-    assert door.try_method(str(mine), ",".join(TABLES), ["random"], rules, **where) == []  # type: ignore[arg-type]
+    assert try_method.try_method(str(mine), ",".join(TABLES), ["random"], rules, **where) == []  # type: ignore[arg-type]
     (folder,) = (stored.parent / "out" / "entries").iterdir()
     return folder
 
@@ -111,10 +113,10 @@ def test_within_the_minutes_that_are_given_it_says_what_is_left_and_no_verdict(
     mine: Path, rules: Protocol2, stored: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     given: list[float] = []
-    monkeypatch.setattr(door, "probe", lambda *_: 1.0)
-    monkeypatch.setattr(door, "train_missing", lambda *words, **_: given.append(words[4]) or [])
+    monkeypatch.setattr(try_method, "probe", lambda *_: 1.0)
+    monkeypatch.setattr(try_method, "train_missing", lambda *words, **_: given.append(words[4]) or [])
     where = {"out": stored.parent / "out", "results": stored, "within": 2.5}
-    assert door.try_method(str(mine), ",".join(TABLES), ["random"], rules, **where) == []  # type: ignore[arg-type]
+    assert try_method.try_method(str(mine), ",".join(TABLES), ["random"], rules, **where) == []  # type: ignore[arg-type]
     assert given == [2.5]
     assert capsys.readouterr().out.endswith(
         "\n2 cells are left: the same command goes on with them, and says in the end what came of all\n"
@@ -124,7 +126,7 @@ def test_within_the_minutes_that_are_given_it_says_what_is_left_and_no_verdict(
 def test_a_method_of_a_folder_outside_has_its_verdict_and_trains_nothing_of_erm(
     mine: Path, rules: Protocol2, stored: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(door, "probe", lambda *_: 2.0)
+    monkeypatch.setattr(try_method, "probe", lambda *_: 2.0)
     trained: list[tuple[str, int]] = []
     make = cells.make_run
 
@@ -159,7 +161,7 @@ def test_an_entry_is_checked_and_one_that_was_changed_fails_with_a_line(
     folder: Path, rules: Protocol2, made: Path, tmp_path: Path
 ) -> None:
     def problems() -> list[str]:
-        return door.check_entry(door.Entry(folder, "", rules), count=1, seed=0, results=made)
+        return try_method.check_submission(try_method.Submission(folder, "", rules), count=1, seed=0, results=made)
 
     assert problems() == []
     reports = published_reports(folder, ["study_protocol2"], ["penguin_mass"])  # which is drawn
@@ -185,33 +187,35 @@ def test_an_entry_is_checked_and_one_that_was_changed_fails_with_a_line(
         problems()
     write_reports(folder, [{**r, "entry": {"file": "flip.py", "sha256": "0"}} for r in reports[final : final + 1]])
     with pytest.raises(InputError, match="has cells of no method"):
-        door.Entry(tmp_path / "nothing", "", rules)
+        try_method.Submission(tmp_path / "nothing", "", rules)
 
 
 def test_an_entry_is_published_beside_others_and_a_correction_says_why(
     folder: Path, rules: Protocol2, stored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(door, "probe", lambda *_: 1.0)
+    monkeypatch.setattr(try_method, "probe", lambda *_: 1.0)
     entries, mine = tmp_path / "entries", tmp_path / "flip.py"
     before = published.read(rules, stored)
-    assert door.publish_entry(door.Entry(folder, "", rules), results=stored, entries=entries) == 2
+    assert try_method.publish_submission(try_method.Submission(folder, "", rules), results=stored, entries=entries) == 2
     after = published.read(rules, stored, entries=True)
     assert [r for r in after if r["method"] != "flip"] == before
-    assert [r for r in after if r["method"] == "flip"] == published.read(door.Entry(folder, "", rules).rules, folder)
+    assert [r for r in after if r["method"] == "flip"] == published.read(
+        try_method.Submission(folder, "", rules).rules, folder
+    )
     assert (entries / "flip.py").read_text() == FLIP
     mine.write_text(FLIP.replace("< share", "> share"))
     where = {"out": tmp_path / "second", "results": stored}
-    assert door.try_method(str(mine), "penguin_mass", ["random"], rules, **where) == []  # type: ignore[arg-type]
+    assert try_method.try_method(str(mine), "penguin_mass", ["random"], rules, **where) == []  # type: ignore[arg-type]
     (other,) = (tmp_path / "second" / "entries").iterdir()
     with pytest.raises(InputError, match=r"lacks 1 cells that another flip\.py has published"):
-        door.publish_entry(door.Entry(other, "", rules), "it dropped the wrong share", stored, entries)
-    assert door.try_method(str(mine), ",".join(TABLES), ["random"], rules, **where) == []  # type: ignore[arg-type]
+        try_method.publish_submission(try_method.Submission(other, "", rules), WHY, stored, entries)
+    assert try_method.try_method(str(mine), ",".join(TABLES), ["random"], rules, **where) == []  # type: ignore[arg-type]
     with pytest.raises(InputError, match="is another file: corrects="):
-        door.publish_entry(door.Entry(other, "", rules), "", stored, entries)
-    assert door.publish_entry(door.Entry(other, "", rules), "it dropped the wrong share", stored, entries) == 2
+        try_method.publish_submission(try_method.Submission(other, "", rules), "", stored, entries)
+    assert try_method.publish_submission(try_method.Submission(other, "", rules), WHY, stored, entries) == 2
     (record,) = (r for r in published.read(rules, stored, entries=True)
                  if (r["table"], r["method"]) == ("penguin_mass", "flip"))  # fmt: skip
-    assert record["corrects"]["why"] == "it dropped the wrong share"
+    assert record["corrects"]["why"] == WHY
     assert record["entry"]["sha256"][:8] == other.name[-8:]
 
 
@@ -223,13 +227,13 @@ def test_a_function_gets_each_networks_rows_options_and_generator(tmp_path: Path
         return torch.cat([x, scale * x]), torch.cat([y, y + torch.from_numpy(rng.normal(size=y.shape)).to(y)])
 
     points = [{"scale": 0.5}, {"scale": 2.0}]
-    made = [entry.BatchMethod(batch, point, points) for point in (*points, points[0])]
+    made = [submission.BatchMethod(batch, point, points) for point in (*points, points[0])]
 
     together = train([make_run(one, seed) for seed, one in enumerate(made)], settings(epochs=2, optimizer="sgd"))
     assert {scale for _, scale in seen} == {0.5, 2.0}
     for seed, result in enumerate(together):
         assert result.stack == 3
-        alone = train_one(entry.BatchMethod(batch, made[seed].options, points), seed, epochs=2, optimizer="sgd")
+        alone = train_one(submission.BatchMethod(batch, made[seed].options, points), seed, epochs=2, optimizer="sgd")
         assert all(torch.allclose(v, result.state_dict[name], atol=1e-5) for name, v in alone.state_dict.items())
 
 
@@ -252,7 +256,7 @@ def test_a_file_that_cannot_be_tried_is_refused_before_anything_is_written(
     path = tmp_path / "mine.py"
     path.write_text(code)
     with pytest.raises(InputError, match=message):
-        door.try_method(str(path), "penguin_mass", ["random"], rules, out=tmp_path / "out", results=made)
+        try_method.try_method(str(path), "penguin_mass", ["random"], rules, out=tmp_path / "out", results=made)
     assert not (tmp_path / "out").exists()
 
 
@@ -268,13 +272,13 @@ def test_a_file_that_cannot_be_tried_is_refused_before_anything_is_written(
 )
 def test_wrong_names_are_refused(method: str, tables: str, message: str, rules: Protocol2, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=message):
-        door.try_method(method, tables, ["random"], rules, out=tmp_path, results=tmp_path)
+        try_method.try_method(method, tables, ["random"], rules, out=tmp_path, results=tmp_path)
 
 
 def test_a_method_of_the_configurations_has_the_space_of_the_rules_or_its_own_grid(rules: Protocol2) -> None:
-    own, _ = entry.entered(rules, "cmixup")
+    own, _ = submission.with_submission(rules, "cmixup")
     assert own.trials("cmixup", 0, "t") == rules.trials("cmixup", 0, "t")
-    more, name = entry.entered(rules, "local_mixup")  # whose grid is a union
+    more, name = submission.with_submission(rules, "local_mixup")  # whose grid is a union
     assert more.trials(name, 0, "t")[:2] == rules.trials("erm", 0, "t")[:2]
     (cell,) = more.cells(["penguin_mass"], ["random"], [name])
     for split in range(2):
@@ -285,27 +289,31 @@ def test_a_method_of_the_configurations_has_the_space_of_the_rules_or_its_own_gr
 
 
 def test_the_five_entries_can_be_tried(rules: Protocol2) -> None:
-    found = sorted(entry.ENTRIES.glob("*.py"))
+    found = sorted(submission.SUBMISSIONS.glob("*.py"))
     assert {path.stem for path in found} >= {
         "mix_then_stop", "variance_mixup", "learned_bandwidth", "centres", "feature_noise"
     }  # fmt: skip
     for path in found:
         assert len(path.read_text().splitlines()) <= 100
-        more, name = entry.entered(rules, str(path))
+        more, name = submission.with_submission(rules, str(path))
         (cell,) = more.cells(["penguin_mass"], ["random"], [name])
         method = plan(compose_train(more.command(cell, more.trials(name, 1, "t")[2]))).make_method()
-        assert isinstance(method, entry.Method)
+        assert isinstance(method, submission.Method)
 
 
 def test_variance_mixup_keeps_the_variance_and_mixing_stops() -> None:
-    batch = entry.load_module(entry.ENTRIES / "variance_mixup.py").batch
+    batch = submission.load_module(submission.SUBMISSIONS / "variance_mixup.py").batch
     x = 3 + 2 * torch.randn(20_000, 1, generator=torch.Generator().manual_seed(0))
     mixed, label = batch(x, x, np.random.default_rng(0), alpha=2.0)
     assert mixed.std().item() == pytest.approx(2, rel=0.02)
     assert torch.equal(mixed, label)
-    kind = entry.load_module(entry.ENTRIES / "mix_then_stop.py").MixThenStop
+    kind = submission.load_module(submission.SUBMISSIONS / "mix_then_stop.py").MixThenStop
     data = make_data(0)
     never, plain, erm = (train_one(m, 0, data, epochs=3) for m in (kind(0), kind(9), ERM()))
     for name, value in never.state_dict.items():
         assert torch.allclose(value, erm.state_dict[name], atol=1e-6)
         assert not torch.equal(plain.state_dict[name], value)
+
+
+def test_published_records_find_the_function_by_its_old_name() -> None:
+    assert import_module(submission.FROM_FILE.rpartition(".")[0]).from_file is submission.from_file

@@ -1,7 +1,8 @@
 """The way into the study for a method that it does not have: try it beside what is stored, and check what others tried.
 
 A submission is a store of its own below the out folder: the method's file, its cells and their predictions. Whoever is
-to believe it trains some of its tables again (`check`); `publish` takes it into results/, its file into examples/entries.
+to believe it trains some of its tables again (`check`); `publish` takes it into results/, its file into
+examples/entries.
 """
 
 from __future__ import annotations

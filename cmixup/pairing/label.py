@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from cmixup.data import Split
+from cmixup.errors import InputError, shown
 from cmixup.order import EpochBatches
 from cmixup.pairing.base import Pairing
 from cmixup.sampling.bandwidth import diagnose, parse_bandwidth
+from cmixup.sampling.choice import ALGORITHMS
 from cmixup.sampling.sampler import PartnerSampler
 
 
@@ -18,15 +20,23 @@ class LabelDistance(Pairing):
         bandwidth: sigma in label units, 0 or more (0 pairs equal labels only; infinity is plain mixup), "auto",
             ("fraction", f) for the sigma at which the median effective-partner fraction is f, ("std", c) for c
             standard deviations of the training labels, or ("median", c), see `parse_bandwidth`.
+        samplers: pairs of a bandwidth and the algorithm of `PartnerSampler` that draws with it. Other bandwidths are
+            drawn by the fastest algorithm. Draws of two algorithms differ, so published runs name theirs.
 
     Raises:
-        InputError: any other bandwidth.
+        InputError: any other bandwidth, or an entry of `samplers` that names no algorithm.
     """
 
-    def __init__(self, bandwidth: float | str | list | tuple):
+    def __init__(self, bandwidth: float | str | list | tuple, samplers: list | None = None):
         super().__init__()
         parse_bandwidth(bandwidth)  # refuses a bad value before any data is read
         self.bandwidth = bandwidth
+        self.algorithm = "auto"
+        for pair in samplers or []:
+            if not (isinstance(pair, (list, tuple)) and len(pair) == 2 and pair[1] in ALGORITHMS):
+                raise InputError(f"samplers must be pairs of a bandwidth and an algorithm, got {shown(pair)}")
+            if pair[0] == bandwidth:
+                self.algorithm = pair[1]
 
     def fit(self, train: Split) -> None:
         """Build the sampler from the training labels."""
@@ -35,7 +45,7 @@ class LabelDistance(Pairing):
     def fit_labels(self, labels: np.ndarray) -> None:
         """Build the sampler from labels `(N, d_y)`; rows drawn are rows of this array."""
         self._labels = labels
-        self.sampler = PartnerSampler(labels, self.bandwidth)
+        self.sampler = PartnerSampler(labels, self.bandwidth, method=self.algorithm)
 
     def draw(self, order: EpochBatches, rng: np.random.Generator) -> np.ndarray:
         """Return partners `(M,)` int64, drawn for the whole epoch in one call."""

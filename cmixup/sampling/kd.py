@@ -9,6 +9,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cmixup.errors import InputError
 from cmixup.sampling.inputs import Floats, Ints, Labels
@@ -72,12 +73,10 @@ class KDCells(SamplingAlgorithm):
         """Return the table row (N,) int64 of each label."""
         return self._leaf
 
-    def pilot(self, proposals: int = 1000) -> float:
-        """Return the mean acceptance of one round over a fixed choice of anchors."""
-        rng = np.random.default_rng(0)  # fixed: the algorithm chosen must not vary
-        anchors = rng.integers(len(self._leaf), size=proposals)
-        points = self._streamed.distances.at(anchors)
-        return self.table.acceptance(self._leaf[anchors], points, rng)
+    def propose(self, anchors: Ints, rng: np.random.Generator) -> tuple[Ints, NDArray[np.bool_]]:
+        """Play one round; return the partners proposed, (B,) int64, and whether each is refused, (B,) bool."""
+        position, refused = self.table.propose(self._leaf[anchors], self._streamed.distances.at(anchors), rng)
+        return self.order[position], refused
 
 
 def n_leaves(n: int) -> int:

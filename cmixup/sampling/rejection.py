@@ -8,7 +8,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from cmixup.sampling.distance import pair_distance
 from cmixup.sampling.inputs import Ints, Labels
 from cmixup.sampling.kernels import Kernel
 from cmixup.sampling.stream import Rejection, StreamedSampler
@@ -37,11 +36,3 @@ class UniformRejection(Rejection):
         proposal = rng.integers(len(self._streamed.labels), size=len(anchors))
         distance = self._streamed.distances.between(proposal, anchors)
         return proposal, rng.standard_exponential(len(anchors)) < self.kernel.excess(distance, 0.0)
-
-
-def pilot(labels: Labels, kernel: Kernel, proposals: int = 1000) -> float:
-    """Return the mean weight of uniform pairs: the fraction of proposals that uniform rejection would accept."""
-    rng = np.random.default_rng(0)  # a fixed choice of pairs: the algorithm chosen must not vary
-    first, second = rng.integers(len(labels), size=(2, proposals))
-    a, b = (np.asarray(labels[i], dtype=np.float64) for i in (first, second))
-    return float(np.exp(-kernel.excess(pair_distance(a, b, labels.ndim), 0.0)).mean())

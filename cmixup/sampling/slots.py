@@ -112,11 +112,14 @@ class SlotTable:
             self._draw_chunk(rows[part], points[part], rng, position[part])
         return position
 
-    def acceptance(self, rows: Ints, points: Floats, rng: np.random.Generator) -> float:
-        """Return the fraction of points (arguments as for `draw`) that one round accepts."""
+    def propose(self, rows: Ints, points: Floats, rng: np.random.Generator) -> tuple[Ints, NDArray[np.bool_]]:
+        """Play one round for points (arguments as for `draw`).
+
+        Returns:
+            (B,) int64 positions proposed, and (B,) bool, whether each is refused.
+        """
         first = self.row_start[rows]
-        _, refused = self._propose(first, self.row_start[rows + 1] - first, points, rng)
-        return 1 - float(refused.mean())
+        return self._propose(first, self.row_start[rows + 1] - first, points, rng)
 
     def _propose(
         self, first: Ints, width: Ints, points: Floats, rng: np.random.Generator

@@ -40,7 +40,7 @@ def test_blocks_merge_to_the_dense_row(monkeypatch):
     [
         ((500,), 0.1, 1 << 30, "cells"),
         ((500,), 0.1, 0, "rows"),
-        ((500, 2), 1.0, 1 << 30, "uniform"),
+        ((500, 2), 3.0, 1 << 30, "uniform"),
         ((4000, 2), 0.05, 1 << 30, "kd"),
         ((300, 20), 0.5, 1 << 30, "rows"),
     ],

@@ -9,6 +9,8 @@ import torch
 
 from cmixup import PartnerSampler
 from cmixup.errors import InputError
+from cmixup.sampling.choice import EPOCHS, expected_seconds
+from cmixup.sampling.stream import round_limit
 from tests.sampling.goodness import exact_row, label_sets, typical_spread
 
 ALGORITHMS = ("cells", "uniform", "kd", "cdf", "sparse", "rows")
@@ -189,8 +191,8 @@ def test_cosine_is_the_kernel_of_the_angle():
     ("method", "labels", "bandwidth", "budget"),
     [
         ("cells", lambda rng: rng.normal(size=500), 0.1, 1 << 30),
-        ("uniform", lambda rng: rng.normal(size=(500, 2)), 1.0, 1 << 30),
-        ("kd", lambda rng: rng.normal(size=(4000, 2)), 0.05, 1 << 30),
+        ("uniform", lambda rng: rng.normal(size=(4000, 2)), 3.0, 1 << 30),
+        ("kd", lambda rng: rng.normal(size=(20_000, 2)), 0.42, 1 << 30),
         ("cdf", lambda rng: rng.normal(size=(300, 20)), 0.5, 1 << 30),
         ("sparse", lambda rng: rng.normal(size=(300, 20)), 0.5, 200_000),
         ("rows", lambda rng: rng.normal(size=(300, 20)), 0.5, 5_000),
@@ -202,6 +204,34 @@ def test_auto_crosses_every_branch_and_says_why(method, labels, bandwidth, budge
     assert built.nbytes <= budget
     assert re.search(rf"method='{method}': \w+", repr(built))
     assert built.epoch(np.random.default_rng(0)).shape == (len(built),)
+
+
+class Stages:
+    """Stands for an algorithm: refuses the rows below `tail` always, and others at a fixed rate."""
+
+    def __init__(self, tail, accepted):
+        self.tail, self.accepted = tail, accepted
+
+    def propose(self, anchors, rng):
+        return anchors, (anchors < self.tail) | (rng.random(len(anchors)) >= self.accepted)
+
+
+@pytest.mark.parametrize("n", [4000, 200_000])
+@pytest.mark.parametrize("tail", [0, 0.02])
+def test_the_expected_seconds_of_a_training_count_rounds_and_rows_that_are_refused_to_the_end(n, tail):
+    labels = np.zeros((n, 2))
+    rounds = round_limit(labels)
+    count, accepted, proposal, row = int(tail * n), 0.25, 1e-5, 1e-2
+    found = expected_seconds(labels, Stages(count, accepted).propose, proposal, row)
+    wanted = (n - count) / accepted * proposal + count * (rounds * proposal + row)
+    assert found == pytest.approx(EPOCHS * wanted, rel=0.2 if tail else 0.05)
+
+
+def test_auto_does_not_draw_uniformly_where_the_tails_would_read_every_label():
+    labels = np.random.default_rng(0).normal(size=(20_000, 2))
+    assert PartnerSampler(labels, 0.42).method == "kd"  # uniform proposals are accepted at 0.08 on average
+    assert PartnerSampler(labels, 3.0).method == "uniform"
+    assert PartnerSampler(np.random.default_rng(0).normal(size=(3000, 5)), 0.3).method == "cdf"
 
 
 def test_auto_bandwidth_is_resolved_once():

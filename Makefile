@@ -198,7 +198,7 @@ wheel-check: $(VENV)/.ready ## Install the wheel into empty environments with nu
 	$(PY) -m tests.robustness.wheel_check pythons="$(PYTHONS)"
 
 docs: $(VENV)/.ready ## Build README, docs/ and results/ as one site in outputs/site (the first time: installs the extra `docs`)
-	$(PY) -c 'import furo, myst_parser, sphinx_copybutton' 2>/dev/null || \
+	$(PY) -c 'import furo, latex2mathml, myst_parser, sphinx_copybutton' 2>/dev/null || \
 	    $(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
 	$(PY) -m sphinx -q -W --keep-going -b html -c docs . outputs/site
 

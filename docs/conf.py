@@ -24,7 +24,9 @@ CLAIMS = {claim.name for claim in load(ROOT / "results" / FILE)}
 
 project = "cmixup"
 root_doc = "README"
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton", "mathml"]
+myst_enable_extensions = ["dollarmath"]
+html_math_renderer = "mathml"  # mathml.py, beside this file
 include_patterns = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/*.md", "results/**.md", "tests/README.md"]
 exclude_patterns = [".*", "outputs", "data", "build", "dist", "wandb", "results/predictions", "results/runs"]
 html_theme = "furo"
@@ -44,13 +46,12 @@ suppress_warnings = ["toc.not_included", "myst.header"]  # tables are reached fr
 
 #: The pages of the navigation by kind.
 NAVIGATION = {
-    "Start": ["docs/index", "docs/gallery"],
-    "How to": ["docs/recipes", "docs/scikit_learn", "docs/bandwidth", "docs/bench", "docs/new_method",
-               "docs/reproducing", "docs/processes"],
-    "Results": ["results/study/when", "results/README", "results/theory", "results/crime_and_skillcraft",
-                "results/reliability"],
-    "Reference": ["docs/command_line", "docs/api", "CHANGELOG"],
-    "Explanation": ["docs/design", "CONTRIBUTING"],
+    "Learn": ["docs/concepts", "docs/tutorial", "docs/bandwidth", "docs/gallery", "docs/faq", "docs/comparison"],
+    "Use": ["docs/index", "docs/recipes", "docs/scikit_learn", "docs/command_line", "docs/bench", "docs/processes"],
+    "Evidence": ["results/README", "results/study/when", "results/theory", "results/crime_and_skillcraft",
+                 "docs/reproducing", "results/reliability"],
+    "Reference": ["docs/api", "CHANGELOG"],
+    "Develop": ["docs/new_method", "docs/design", "CONTRIBUTING"],
 }  # fmt: skip
 
 

@@ -1,0 +1,46 @@
+"""The tutorial: its blocks run one after another, print what the page shows, and are the notebook's cells."""
+
+import contextlib
+import io
+import json
+import re
+import runpy
+
+import pytest
+
+pytest.importorskip("sklearn")
+from tests.test_blocks import ROOT
+
+MAKER = runpy.run_path(str(ROOT / "docs" / "notebook.py"), run_name="notebook")
+PAGE = (ROOT / "docs" / "tutorial.md").read_text()
+NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?")
+
+
+def code_cells(notebook):
+    return ["".join(cell["source"]) for cell in json.loads(notebook)["cells"] if cell["cell_type"] == "code"]
+
+
+def test_the_notebook_is_made_from_the_page_and_its_cells_print_what_the_page_shows():
+    notebook = (ROOT / "examples" / "tutorial.ipynb").read_text()
+    assert notebook == MAKER["make_notebook"](PAGE, MAKER["read_address"]())
+    install, *cells = code_cells(notebook)
+    shown = [block[2] for block in MAKER["CODE"].finditer(PAGE)]
+    assert len(cells) == len(shown) >= 4
+    names = {"__name__": "__main__"}
+    exec(compile(install, "install", "exec"), names)  # noqa: S102 - our own page; does nothing where cmixup imports
+    for code, text in zip(cells, shown, strict=True):
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(code, "cell", "exec"), names)  # noqa: S102
+        assert NUMBER.sub("#", printed.getvalue()) == NUMBER.sub("#", text)
+        pairs = zip(NUMBER.findall(printed.getvalue()), NUMBER.findall(text), strict=True)
+        for ours, page in pairs:  # other processors round differently, and training amplifies that
+            assert float(ours) == pytest.approx(float(page), rel=0.03, abs=1.0)
+
+
+def test_the_first_cell_installs_from_the_address_of_the_project_and_invents_none():
+    install = MAKER["write_install"]
+    assert "git+https://example.org/cmixup" in install("https://example.org/cmixup")
+    assert "git+" not in install("")
+    for address in ("", "https://example.org/cmixup"):
+        compile(install(address), "cell", "exec")

@@ -158,6 +158,13 @@ render: $(VENV)/.ready ## Render records.csv, tables, figures and README from re
 claims: $(VENV)/.ready ## Print every sentence of the pages with its numbers and whether the records support it
 	$(PY) -m scripts.render claims
 
+verify: $(VENV)/.ready ## Check the whole chain, a line a link: seal, code and packages, scores, pages, then cells trained again (minutes)
+	$(PY) -m scripts.verify seal "results=$(RESULTS)"
+	$(PY) -m scripts.verify code
+	$(PY) -m scripts.verify scores "results=$(RESULTS)"
+	$(PY) -m scripts.render check=1
+	$(PY) -m scripts.verify cells "count=$(CELLS)" "seed=$(SEED)" "datasets=$(DATASETS)" "experiments=$(EXPERIMENTS)" "models=$(MODELS)"
+
 verify-results: $(VENV)/.ready ## Train CELLS=12 published cells again and compare every number, or means where kernels differ: SEED= DATASETS= EXPERIMENTS= MODELS=fcn3
 	$(PY) -m scripts.verify cells "count=$(CELLS)" "seed=$(SEED)" "datasets=$(DATASETS)" "experiments=$(EXPERIMENTS)" "models=$(MODELS)"
 

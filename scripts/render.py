@@ -33,6 +33,7 @@ from scripts.records.curves import Curve, published_curves
 from scripts.records.experiment import RESULTS, experiments, load_experiment, make_table
 from scripts.records.published import published_records
 from scripts.records.records import read_csv, records_csv
+from scripts.records.seal import check_seal, seal_files
 from scripts.records.tables import table_page, to_table_csv
 from scripts.report import ablation, gallery
 from scripts.report.figures import overfitting_figure, stale_figures, write_figures
@@ -157,12 +158,18 @@ def check() -> None:
 def write() -> None:
     """Write every rendered file, and name the claims that no longer hold."""
     records, curves = published_records(), published_curves()
-    for path, text in render_texts(records).items():
+    texts, figures = render_texts(records), render_figures(records, curves)
+    folder = f"{RESULTS.name}/"
+    drawn = {*texts, *figures, *(f"{page.relative_to(RESULTS)}" for page in pages(RESULTS) if RESULTS in page.parents)}
+    check_seal(RESULTS, drawn)  # what is drawn from must be what was published
+    for path, text in texts.items():
         write_atomically(RESULTS / path, text)
     verdicts = check_all(Evidence(records))
-    for name, text in render_pages(records, curves, verdicts).items():
+    rendered = render_pages(records, curves, verdicts)
+    for name, text in rendered.items():
         write_atomically(RESULTS.parent / name, text)
-    write_figures(render_figures(records, curves))
+    write_figures(figures)
+    seal_files(RESULTS, {*drawn, *(name.removeprefix(folder) for name in rendered if name.startswith(folder))})
     print(f"rendered {len(records)} records into {RESULTS} and {README}")
     if failing := [verdict.claim.name for verdict in verdicts if not verdict.holds]:
         print(f"{len(failing)} claims no longer hold (python -m scripts.render claims failing=1): {', '.join(failing)}")

@@ -1,11 +1,12 @@
 """Hold published numbers to what is found again: compute scores from predictions, or train cells.
 
-`scores` computes every published score from the predictions that are kept. `cells` draws published cells (an
-experiment, dataset, method, preset and options, with all seeds of their stack) and trains each anew on the CPU in a
-temporary folder, with the kernels that its record names (`scripts.driver.kernels`). Where these cannot be had a cell is
-trained with those here and compared within noise (`scripts.plan.within_noise`). What differs is named, a preset whose
-values have changed too; the status is then 1, and also where nothing could be decided.
-Example: `python -m scripts.verify cells count=12 seed=5`.
+`seal` compares every file of results/ with results/SEAL. `code` says which code and packages run here, and whether
+bytecode or a file of a package differs from what it claims to be. `scores` computes every published score from the
+predictions that are kept. `cells` draws published cells (an experiment, dataset, method, preset and options, with all
+seeds of their stack) and trains each anew on the CPU in a temporary folder, with the kernels that its record names
+(`scripts.driver.kernels`). Where these cannot be had a cell is trained with those here and compared within noise
+(`scripts.plan.within_noise`). What differs is named, a preset whose values have changed too; the status is then 1, and
+also where nothing could be decided. Example: `python -m scripts.verify cells count=12 seed=5`.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+
+import torch
 
 from cmixup.errors import InputError, check_choice
 from scripts.driver.arguments import Args, parse_args
@@ -25,6 +28,7 @@ from scripts.driver.compose import command, compose_train, names
 from scripts.driver.config import GROUPS
 from scripts.driver.job import Job, plan
 from scripts.driver.kernels import asking, kernels_of, what_is_here, word_for
+from scripts.driver.provenance import HASHED, changed_files, environment, unchecked_bytecode
 from scripts.driver.runs import is_done, read_report
 from scripts.plan.schedule import Item, Planned, Problem, items_of, train
 from scripts.plan.verification import (
@@ -41,9 +45,11 @@ from scripts.plan.verification import (
 from scripts.plan.within_noise import Paired, beyond_noise
 from scripts.records.experiment import NOT_PUBLISHED, RESULTS
 from scripts.records.scores import verify_scores
+from scripts.records.seal import SEAL, broken_files, read_seal, seal_files
 
 KEYS = {
-    "what": "scores or cells",
+    "what": "seal, scores, cells or code",
+    "new": "of seal: seal these files as they are, paths below results/ between commas, or all; default none",
     "count": "cells to draw; default 12",
     "seed": "of the drawing; default: a new one, which is printed",
     "datasets": "whose cells, names between commas; default all",
@@ -157,6 +163,46 @@ def verify(cells: Sequence[Cell], workers: int = 0, scores: Scores | None = None
     return wrong
 
 
+def say_seal(results: Path, new: str) -> bool:
+    """Print whether every file of results/ is what was sealed, name those that are not, and return whether all hold.
+
+    Args:
+        results: the folder results/.
+        new: paths to seal as they are, between commas, or "all".
+
+    Raises:
+        InputError: there is no seal, or with `new` another file does not hold either.
+    """
+    if new:
+        named = [part.strip() for part in new.split(",") if part.strip()]
+        print(f"sealed: root {seal_files(results, named, first=named == ['all'])}")
+    if not (sealed := read_seal(results)):
+        raise InputError(f"{results / SEAL} is not there: python -m scripts.verify seal new=all makes the first one")
+    wrong = broken_files(results)
+    for line in wrong:
+        print(f"DIFFERS {line}", file=sys.stderr)
+    root = (results / SEAL).read_text().partition("\n")[0]
+    print(f"seal: {len(sealed)} files, {len(wrong)} differ; {root}")
+    return not wrong
+
+
+def say_code() -> bool:
+    """Print which code runs here, whether it is that of its commit, and which packages; return whether all is clean."""
+    about, wrong = environment(torch.device("cpu")), list[str]()
+    if about["dirty"]:
+        wrong.append("code: edited, or of unknown commit, so that what runs is not what was committed")
+    wrong += [
+        f"code: {path} is bytecode that Python runs without a look at its source" for path in unchecked_bytecode()
+    ]
+    for package in HASHED:
+        wrong += [f"packages: {path} is not what {package}'s own RECORD says" for path in changed_files(package)]
+    for line in wrong:
+        print(f"DIFFERS {line}", file=sys.stderr)
+    versions = ", ".join(f"{name} {about['versions'][name]} (RECORD {about['installed'][name]})" for name in HASHED)
+    print(f"code: commit {about['commit'][:12] or 'unknown'}, digest {about['code']}; packages: {versions}")
+    return not wrong
+
+
 def say_scores(results: Path) -> bool:
     """Compute every published score again, print what differs, and return whether there is one and none does."""
     runs, scores, wrong, without = verify_scores(results)
@@ -232,9 +278,15 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
         given = parse_args(argv, KEYS, __doc__, names=("what",))
-        what = check_choice("what", given.get("what", ""), ("scores", "cells"))
+        what = check_choice("what", given.get("what", ""), ("seal", "scores", "cells", "code"))
         results = Path(given.get("results", RESULTS))
-        if not (say_scores(results) if what == "scores" else say_cells(results, given)):
+        links: dict[str, Callable[[], bool]] = {
+            "seal": lambda: say_seal(results, given.get("new", "")),
+            "scores": lambda: say_scores(results),
+            "cells": lambda: say_cells(results, given),
+            "code": say_code,
+        }
+        if not links[what]():
             raise SystemExit(1)
 
 

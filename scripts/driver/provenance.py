@@ -1,10 +1,15 @@
-"""Which code made a run: its commit, whether it was edited, and a digest of its sources."""
+"""Which code made a run: its commit, whether it was edited, a digest of its sources, and the files of its packages.
+
+Python runs bytecode with unchecked hashes in the place of the source; such code counts as edited.
+"""
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import functools
 import hashlib
+import importlib.util
 import io
 import json
 import os
@@ -21,7 +26,7 @@ from typing import Any
 import torch
 
 from cmixup.errors import InputError
-from cmixup.files import write_atomically
+from cmixup.files import sha256_of, write_atomically
 from scripts.driver.kernels import kernels
 
 CODE = Path(__file__).resolve().parents[2]  # the checkout that runs
@@ -31,6 +36,7 @@ GIT = ("git", "--no-replace-objects", "--no-optional-locks", "-C")  # the commit
 NUMBERS_FROM = ("cmixup", "datasets", "models")  # folders of sources
 SOURCES = (".py", ".yaml")
 PACKAGES = ("torch", "numpy", "scikit-learn", "hydra-core", "torchvision", "wilds", "PyTDC")
+HASHED = ("torch", "numpy")  # whose installed files a report names by a digest
 NAMED = 3  # runs in a line that refuses them
 GIT_SECONDS = 10.0  # that git may take to answer; a disk or a helper that it waits for may never do so
 _SILENT = set[Path]()  # checkouts in which git did not answer
@@ -57,6 +63,7 @@ def environment(device: torch.device, code: Path = CODE) -> dict[str, Any]:
         "dirty": is_dirty(code) if commit else not carried_commit(code),
         "code": code_digest(code),
         "versions": {"python": platform.python_version(), **versions},
+        "installed": {package: record_digest(package) for package in HASHED},
         "device": device_name(device),
         "kernels": kernels() if device.type == "cpu" else "",
         "threads": torch.get_num_threads(),
@@ -131,7 +138,47 @@ def is_dirty(code: Path) -> bool:
     """Return whether the code differs from its commit, or git cannot say; see `environment`."""
     changed = _git(code, "status", "--porcelain", "--untracked-files=no")
     untracked = _git(code, "ls-files", "--others", "--exclude-standard", "--", *CODE_FOLDERS)
-    return changed != b"" or untracked != b""
+    return changed != b"" or untracked != b"" or bool(unchecked_bytecode(code))
+
+
+def unchecked_bytecode(code: Path = CODE) -> list[Path]:
+    """Return files of bytecode that Python runs in the place of a source, whatever the source says now (PEP 552).
+
+    Bit 0 of the flags says that a hash is kept, and bit 1 that it is compared. Bytecode with time and size is compared
+    by Python itself.
+    """
+    found = []
+    for folder in CODE_FOLDERS:
+        for source in (code / folder).rglob("*.py"):
+            path = Path(importlib.util.cache_from_source(str(source)))
+            with contextlib.suppress(OSError), path.open("rb") as stream:
+                head = stream.read(8)
+                if len(head) == 8 and head[4] & 0b11 == 0b01:
+                    found.append(path)
+    return found
+
+
+@functools.cache
+def record_digest(package: str) -> str:
+    """Return a digest of an installed package's RECORD, which lists SHA-256 of its files; empty where it has none."""
+    try:
+        text = metadata.distribution(package).read_text("RECORD")
+    except metadata.PackageNotFoundError:
+        return ""
+    return hashlib.sha256(text.encode()).hexdigest()[:12] if text else ""
+
+
+def changed_files(package: str) -> list[Path]:
+    """Return the files of an installed package that are gone or have another SHA-256 than its RECORD says."""
+    found = []
+    for file in metadata.files(package) or ():
+        if file.hash is None or file.hash.mode != "sha256":
+            continue
+        path = Path(str(file.locate()))
+        said = base64.urlsafe_b64decode(file.hash.value + "=" * (-len(file.hash.value) % 4)).hex()
+        if not path.is_file() or sha256_of(path) != said:
+            found.append(path)
+    return found
 
 
 def git_environment() -> dict[str, str]:

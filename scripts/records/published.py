@@ -13,12 +13,14 @@ from __future__ import annotations
 import functools
 import gzip
 import json
-from collections.abc import Collection, Iterable, Mapping
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from scripts.driver.predictions import Parts, read_cells, write_cells
 from scripts.driver.runs import parse_report, strict
@@ -71,7 +73,7 @@ def published_reports(
     """
     files = report_files(results, experiments)
     files = [path for path in files if not tables or path.name.partition(".")[0] in tables]
-    reports = (parse_report(line) for path in files for line in _lines(path))
+    reports = (report for path in files for report in _reports(path))
     return [report for report in reports if not experiments or report["experiment"] in experiments]
 
 
@@ -86,7 +88,24 @@ def _lines(path: Path) -> list[str]:
     if not path.is_file():
         return []
     content = path.read_bytes()
-    return (gzip.decompress(content) if path.suffix == ".gz" else content).decode().splitlines()
+    try:
+        return (gzip.decompress(content) if path.suffix == ".gz" else content).decode().splitlines()
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is damaged: {' '.join(str(error).split())}") from None
+
+
+def _reports(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the reports of a file.
+
+    Raises:
+        InputError: a line that is no report, by its file and number.
+    """
+    for n, line in enumerate(_lines(path), 1):
+        try:
+            yield parse_report(line)
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            reason = " ".join(f"{type(error).__name__}: {error}".split())[:120]
+            raise InputError(f"{path}, line {n} is no report of a run: {reason}") from None
 
 
 def published_seeds(cell: str, results: Path = RESULTS) -> set[int]:

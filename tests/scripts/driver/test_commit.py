@@ -270,3 +270,16 @@ def test_a_git_that_does_not_answer_or_answers_nonsense_leaves_the_commit_unknow
     said = provenance.environment(torch.device("cpu"), tmp_path)
     assert (said["commit"], said["dirty"]) == ("", True)
     assert time.monotonic() - began < 20  # seconds: it did not wait for the script
+
+
+def test_files_of_a_package_are_held_to_its_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    about = tmp_path / "small-1.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: small\nVersion: 1\n")
+    (tmp_path / "small.py").write_text("")
+    (about / "RECORD").write_text("small.py,sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU,0\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert provenance.changed_files("small") == []
+    assert len(provenance.record_digest("small")) == 12
+    (tmp_path / "small.py").write_text("edited = 1\n")
+    assert provenance.changed_files("small") == [tmp_path / "small.py"]

@@ -211,7 +211,10 @@ def _git(code: Path, *command: str) -> bytes | None:
             try:
                 said, _ = process.communicate(timeout=GIT_SECONDS)
             except BaseException as error:
-                with contextlib.suppress(OSError):  # what git has started holds the pipe, too
+                process.kill()
+                with contextlib.suppress(
+                    OSError, AttributeError
+                ):  # what git has started holds the pipe; not on Windows
                     os.killpg(process.pid, signal.SIGKILL)
                 if not isinstance(error, subprocess.TimeoutExpired):
                     raise

@@ -19,8 +19,8 @@ SIGNALS = ("SIGKILL", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGSTOP", "SIG
 #: Files whose tests are about POSIX systems: locks of the kernel, forked processes, signals.
 POSIX_TESTS = (
     "tests/scripts/driver/test_workers.py", "tests/scripts/driver/test_locks.py", "tests/test_files.py",
-    "tests/test_connections.py", "tests/scripts/plan/test_slices.py", "tests/scripts/test_sweeps.py",
-    "tests/attacks", "tests/door",
+    "tests/test_connections.py", "tests/scripts/plan/test_time_budget.py", "tests/scripts/test_sweeps.py",
+    "tests/robustness", "tests/quickstart",
 )  # fmt: skip
 
 

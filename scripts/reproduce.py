@@ -137,7 +137,8 @@ def show_variants(experiment: Experiment, choice: Choice, missing: Sequence[str]
 
 def show_figure(experiment: Experiment, choice: Choice, reports: Sequence[dict[str, Any]], missing: list[str]) -> None:
     """Write the figure of an experiment's curves."""
-    from scripts.report.figures import overfitting_figure, to_png
+    from scripts.report.figures import to_png
+    from scripts.report.overfitting import overfitting_figure
 
     for line in missing:
         print(f"- {line}")

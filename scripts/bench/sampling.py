@@ -21,7 +21,8 @@ from scripts.bench.clock import SHORT, put, store
 from scripts.bench.sampling_case import FEATURES, ORIGINAL
 from scripts.driver.arguments import Args
 from scripts.records.experiment import RESULTS
-from scripts.records.records import to_csv
+from scripts.records.records import read_csv, to_csv
+from scripts.records.register import draws
 from scripts.records.tables import markdown_rows
 from scripts.report.figures import write_figures
 
@@ -115,6 +116,13 @@ def report(rows: list[dict[str, Any]]) -> list[str | list[str]]:
 def figures(rows: list[dict[str, Any]]) -> dict[str, Figure]:
     """Return the figures of measurements, also of those that were read from the CSV, by the names of their files."""
     return {"sampling.png": plot_growth(rows), "sampling_distance.png": plot_distance(rows)}
+
+
+@draws("results/benchmarks/sampling.csv")
+def published_figures() -> dict[str, Figure]:
+    """Return the figures of the published measurements, by their paths below results/."""
+    found = figures(read_csv(RESULTS / "benchmarks" / "sampling.csv"))
+    return {f"benchmarks/{name}": figure for name, figure in found.items()}
 
 
 def plot_growth(rows: list[dict[str, Any]]) -> Figure:

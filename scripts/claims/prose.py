@@ -21,6 +21,7 @@ ROOMS = ("configs", "docs", "examples", "results", "tests")
 #: Pages of results/ whose numbers no claim gives: commands write them or fill them in. A README.md is none.
 RENDERED = ("bandwidth.md", "reliability.md", "theory.md", "tables/*.md", "benchmarks/*.md", "study/*.md")
 WIDTH = 120
+UNSUPPORTED = re.compile(r"\*\*\[([\w-]+): the records no longer support")
 MARKED = re.compile(r"(<!-- (\w+):begin [^\n]*-->\n)(.*?)(<!-- \2:end -->)", re.DOTALL)
 BLOCK = re.compile(r"<!-- (\w+):begin .*?<!-- \1:end -->|^```.*?^```", re.DOTALL | re.MULTILINE)
 
@@ -45,12 +46,17 @@ def splice(page: str, parts: Mapping[str, str]) -> str:
     """
     if wrong := sorted(set(places(page)) ^ set(parts)):
         raise InputError(f"every place of a page must have its part, and every part a place: not so {', '.join(wrong)}")
-    page = MARKED.sub(lambda found: f"{found[1]}{parts[found[2]]}\n{found[4]}", page)
+    return fill_places(page, parts)
+
+
+def fill_places(page: str, parts: Mapping[str, str]) -> str:
+    """Return a page with these parts in their places, and all other places as they are; see `splice`."""
+    page = MARKED.sub(lambda m: f"{m[1]}{parts[m[2]]}\n{m[4]}" if m[2] in parts else m[0], page)
     return "".join(_fill(one, parts) if SPAN.search(one) else one for one in paragraphs(page))
 
 
 def _fill(paragraph: str, parts: Mapping[str, str]) -> str:
-    filled = SPAN.sub(lambda found: f'<span id="{found[1]}">{parts[found[1]]}</span>', paragraph)
+    filled = SPAN.sub(lambda found: f'<span id="{found[1]}">{parts.get(found[1], found[2])}</span>', paragraph)
     return filled if paragraph.lstrip().startswith("|") else _wrap(filled)  # a table's rows stay lines
 
 

@@ -22,6 +22,7 @@ from cmixup.done import checked
 from cmixup.files import write_atomically
 from cmixup.training.trainer import RunResult
 from datasets.common.damaged import naming
+from scripts.driver.reads import note_read
 
 PREDICTIONS = "predictions.h5"
 COMPRESSION = {"compression": "gzip", "compression_opts": 9, "shuffle": True}
@@ -125,6 +126,7 @@ def read_cells(path: Path, names: Collection[str] = ()) -> dict[str, dict[int, d
 
     if not path.is_file():
         return {}
+    note_read(path)
     with naming(path, "a file of predictions"), h5py.File(path) as file:
         return {name: _get(group) for name, group in file.items() if not names or name in names}
 

@@ -16,6 +16,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from matplotlib.figure import Figure
 
@@ -28,10 +29,12 @@ from scripts.driver.devices import pick_device
 from scripts.measure.divergence import COMPONENTS, learned_invariance
 from scripts.measure.load_run import KEYS as COMMON
 from scripts.measure.load_run import Report, dataset_of, model_of, results_of, runs_of, saved, write
+from scripts.records import names
 from scripts.records.experiment import RESULTS, load_experiment
 from scripts.records.records import to_csv
+from scripts.records.register import draws
 from scripts.records.stats import summarise
-from scripts.report.figures import invariance_figure
+from scripts.report.figures import subplots
 
 CPU = torch.device("cpu")
 EXPERIMENT, FILE = "table3", "invariance.csv"
@@ -87,6 +90,50 @@ def merged(old: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]) 
     return to_csv(together, INVARIANCE_COLUMNS)
 
 
+def invariance_figure(rows: Sequence[Mapping[str, str]], order: Sequence[str]) -> Figure:
+    """Draw, for each dataset and choice of domains, every method's divergence between domains.
+
+    Seeds are dots with their mean ± standard deviation; a value below 0, which an estimate may have, is drawn at 0.
+
+    Args:
+        rows: of results/invariance.csv, of one preset.
+        order: of the methods, from above; others follow, and the dotted line is at the first.
+    """
+    panels = sorted({(r["dataset"], r["domains"]) for r in rows})
+    methods = names.in_order((r["method"] for r in rows), order)
+    height = 1.4 + 0.27 * len(methods)
+    figure, axes = subplots(1, len(panels), figsize=(4.2 * len(panels), height), sharey=True)
+    for axis, (dataset, domains) in zip(axes[0], panels, strict=True):
+        mine = [r for r in rows if (r["dataset"], r["domains"]) == (dataset, domains)]
+        for row, method in enumerate(methods):
+            seeds = [max(float(r["value"]), 0.0) for r in mine if r["method"] == method]
+            if not seeds:
+                continue
+            colour, title = "C3" if method == "cmixup" else "C0", names.method_title(method)
+            axis.plot(seeds, [row + 0.2] * len(seeds), ".", color=colour, alpha=0.35, gid=title)
+            spread = np.std(seeds, ddof=1) if len(seeds) > 1 else None
+            axis.errorbar(np.mean(seeds), row - 0.1, xerr=spread, fmt="D", color=colour, capsize=3, markersize=5,
+                          gid=title)  # fmt: skip
+            if method == methods[0]:
+                axis.axvline(np.mean(seeds), color="black", linewidth=0.8, linestyle=":")
+        which = "" if domains == "all" else f", {domains} domains"
+        counts = sorted({sum(r["method"] == m for r in mine) for m in methods} - {0})
+        share = f"{100 * float(mine[0]['valid_fraction']):.0f} % of the pairs have enough points"
+        axis.set_title(f"{names.dataset_title(dataset)}{which}\n{share}", fontsize=10)
+        axis.set_xlabel(f"mean KL between domains (n = {'/'.join(map(str, counts))})")
+        axis.set_xlim(left=min(0.0, axis.get_xlim()[0]))
+        axis.grid(axis="x", alpha=0.3)
+    axes[0][0].set_yticks(range(len(methods)), [names.method_title(m) for m in methods])
+    axes[0][0].set_ylim(len(methods) - 0.4, -0.6)
+    figure.suptitle(
+        f"Divergence of representations given the label, preset {rows[0]['preset']}: seeds, mean ± std; "
+        f"dotted: {names.method_title(methods[0])}", fontsize=10,
+    )  # fmt: skip
+    figure.tight_layout()
+    return figure
+
+
+@draws("results/invariance.csv")
 def figures(results: Path = RESULTS) -> dict[str, Figure]:
     """Return the figure of every preset that `results/invariance.csv` holds, by its path below `results`."""
     rows, order = saved(results / FILE), load_experiment(EXPERIMENT).methods

@@ -5,6 +5,8 @@ Example: python -m scripts.measure rcf_mnist
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import torch
 from matplotlib.figure import Figure
@@ -13,7 +15,7 @@ from cmixup.data import RegressionData, Split
 from scripts.driver.arguments import Args
 from scripts.driver.config import dataset_class
 from scripts.measure.load_run import RESULTS_KEY, results_of, write
-from scripts.report.figures import angle_figure
+from scripts.report.figures import subplots
 
 KEYS = {"results": RESULTS_KEY}
 IMAGES_PER_ANGLE, N_ANGLES = 4, 18  # of each split
@@ -36,6 +38,26 @@ def mosaic(split: Split, rows: np.ndarray) -> np.ndarray:
     _, _, height, width = images.shape
     grid = images.reshape(n, n_angles, 3, height, width).permute(0, 3, 1, 4, 2)
     return grid.reshape(n * height, n_angles * width, 3).clamp(0, 1).numpy()
+
+
+def angle_figure(pictures: Mapping[str, np.ndarray], title: str) -> Figure:
+    """Draw pictures, one below the other, over an axis of 0 to 360 degrees.
+
+    Args:
+        pictures: by title, `(H, W, 3)` in [0, 1].
+        title: of all of them.
+    """
+    figure, axes = subplots(len(pictures), 1, figsize=(9, 2.4 * len(pictures)))
+    for axis, (shown, picture) in zip(axes[:, 0], pictures.items(), strict=True):
+        height = 360 * picture.shape[0] / picture.shape[1]
+        axis.imshow(picture, extent=(0, 360, 0, height), interpolation="nearest")
+        axis.set_title(shown, fontsize=10, loc="left")
+        axis.set_yticks([])
+        axis.set_xticks(range(0, 361, 45))
+    axes[-1, 0].set_xlabel("rotation in degrees (label g = rotation / 360)")
+    figure.suptitle(title, fontsize=11)
+    figure.tight_layout()
+    return figure
 
 
 def illustration(data: RegressionData) -> Figure:

@@ -34,6 +34,7 @@ from scripts.measure.load_run import (
 from scripts.records import names
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv, to_csv
+from scripts.records.register import writes
 from scripts.records.stats import summarise
 from scripts.records.tables import Score, difference_text, markdown_rows, ours_text, paper_text
 
@@ -73,6 +74,7 @@ def wanted(report: Report, preset: str) -> bool:
     return cell == (DATASET, METHOD, preset) and set(report["options"]) <= MAY_DIFFER
 
 
+@writes("results/spurious.csv", "results/paper")
 def render_tables(results: Path = RESULTS) -> dict[str, str]:
     """Return the tables that `results/spurious.csv` gives, one a preset, by their paths below results/."""
     rows = saved(results / FILE)

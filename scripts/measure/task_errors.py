@@ -38,9 +38,10 @@ from scripts.measure.load_run import (
 from scripts.records import names
 from scripts.records.experiment import RESULTS, load_experiment
 from scripts.records.records import read_csv, to_csv
+from scripts.records.register import draws, writes
 from scripts.records.stats import Interval, clustered, summarise
 from scripts.records.tables import markdown_rows
-from scripts.report.figures import objects_figure
+from scripts.report.figures import looks, subplots
 
 EXPERIMENT, FOLDER, METRIC = "table2", "task_errors", "mse"
 KEYS = COMMON | {"preset": "whose runs; default all presets that were run"}
@@ -180,6 +181,7 @@ def saved_rows(results: Path = RESULTS) -> dict[tuple[str, str], list[dict[str, 
     return found
 
 
+@writes("results/task_errors")
 def render_tables(results: Path = RESULTS) -> dict[str, str]:
     """Return the tables that the files of task errors give, by their paths below results/."""
     return {
@@ -188,6 +190,34 @@ def render_tables(results: Path = RESULTS) -> dict[str, str]:
     }
 
 
+def objects_figure(means: Mapping[str, Mapping[str, float]], constant: str, title: str) -> Figure:
+    """Draw each method's error on each object, objects in the order of their mean error.
+
+    Args:
+        means: error by method and object.
+        constant: the method that is drawn as a grey line.
+        title: of the figure.
+    """
+    methods = [m for m in means if m != constant]
+    objects = sorted(means[methods[0]], key=lambda o: np.mean([means[m][o] for m in methods]))
+    figure, axes = subplots(1, 1, figsize=(2.5 + 0.62 * len(objects), 4.2))
+    axis = axes[0][0]
+    at = np.arange(len(objects))
+    axis.plot(at, [means[constant][o] for o in objects], "--", color="grey", linewidth=1.2, label=constant)
+    for k, (method, look) in enumerate(zip(methods, looks(len(methods)), strict=True)):
+        offset = 0.63 / len(methods) * (k - (len(methods) - 1) / 2)
+        axis.plot(at + offset, [means[method][o] for o in objects], linestyle="", **look, markersize=5, label=method)
+    axis.set_xticks(at, objects, rotation=35, ha="right")
+    axis.set_ylim(bottom=0)
+    axis.set_ylabel("MSE of 10 x azimuth")
+    axis.grid(axis="y", alpha=0.3)
+    axis.set_title(title, fontsize=11)
+    figure.legend(*axis.get_legend_handles_labels(), loc="center right", frameon=False, fontsize=9)
+    figure.tight_layout(rect=(0, 0, 1 - 1.9 / figure.get_figwidth(), 1))
+    return figure
+
+
+@draws("results/task_errors")
 def figures(results: Path = RESULTS) -> dict[str, Figure]:
     """Return the figure of every file of task errors, by its path below `results`."""
     found = {}

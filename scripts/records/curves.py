@@ -9,6 +9,7 @@ from typing import Any
 
 from cmixup.done import checked
 from cmixup.files import write_atomically
+from scripts.driver.reads import remembered
 from scripts.driver.runs import HISTORY
 from scripts.records.experiment import RESULTS
 from scripts.records.published import curves_file, published_reports
@@ -41,6 +42,7 @@ def read_curves(reports: Sequence[Mapping[str, Any]], root: Path) -> list[Curve]
     return [_curve(report, read_csv(checked(root / report["run"] / HISTORY))) for report in reports]
 
 
+@remembered
 def published_curves(results: Path = RESULTS) -> list[Curve]:
     """Return the curves of all published runs that tracked a split."""
     tracked = [r for r in published_reports(results) if r["config"]["train"].get("track")]

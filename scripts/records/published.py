@@ -23,6 +23,7 @@ import pandas as pd
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from scripts.driver.predictions import Parts, read_cells, write_cells
+from scripts.driver.reads import remembered
 from scripts.driver.runs import parse_report, strict
 from scripts.records.experiment import RESULTS
 from scripts.records.layer_choice import choose_variants
@@ -123,6 +124,7 @@ def _seeds(path: Path, written: int) -> dict[str, set[int]]:  # noqa: ARG001, a 
     return found
 
 
+@remembered
 def published_records(results: Path = RESULTS) -> pd.DataFrame:
     """Return the tidy records of all published runs, each method at the layer that is better on validation.
 

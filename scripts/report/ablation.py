@@ -7,17 +7,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pandas as pd
+from matplotlib.figure import Figure
 
 from scripts.driver.compose import compose_train
 from scripts.records import names
 from scripts.records.curves import Curve
-from scripts.records.experiment import Experiment, paper_rows
+from scripts.records.experiment import Experiment, experiments, paper_rows
+from scripts.records.published import published_records
 from scripts.records.records import by_seed, select
+from scripts.records.register import draws
 from scripts.records.stats import paired
 from scripts.records.tables import interval_text, markdown_rows, mean_text
 from scripts.records.variants import Variant, identity, variants
 from scripts.report.sweep import Point
-from scripts.report.sweep_figure import Panel, panel
+from scripts.report.sweep_figure import Panel, draw_panels, panel
 
 
 def variant_tables(experiment: Experiment, records: pd.DataFrame, curves: Sequence[Curve]) -> str:
@@ -123,4 +126,16 @@ def panels(experiment: Experiment, records: pd.DataFrame) -> dict[str, Panel]:
         }
         shown = panel([Point(value, swept[value]) for value in sorted(swept)], lines)
         found[names.dataset_title(dataset)] = replace(shown, marks=marks)
+    return found
+
+
+@draws("results/runs", "results/paper")
+def figures() -> dict[str, Figure]:
+    """Return the figure of every ablation that is published."""
+    records, found = published_records(), {}
+    for experiment in experiments():
+        if experiment.variants and (drawn := panels(experiment, records)):
+            score = f"test {names.metric_title(experiment.metrics[0])}, 95 % t band"
+            label = "bandwidth, in units of the label"
+            found[f"figures/{experiment.name}.png"] = draw_panels(drawn, label, score, "C-Mixup")
     return found

@@ -9,11 +9,13 @@ from matplotlib import pyplot
 from matplotlib.figure import Figure
 
 from scripts.records.experiment import RESULTS
+from scripts.records.register import draws
 
 ROOT = RESULTS.parent
 DRAWN = re.compile(r"```python\n((?:(?!```).)*?)```\n\n!\[[^]]*\]\((figures/[\w.]+)\)", re.DOTALL)
 
 
+@draws("docs/gallery.md", "cmixup", "results/records.csv", "results/curves", "results/runs")
 def figures() -> dict[str, Figure]:
     """Return what every block of the page calls `figure`, by the path of the picture below it, below results/."""
     found = {}

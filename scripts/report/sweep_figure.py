@@ -13,8 +13,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FormatStrFormatter, LogLocator
 
 from scripts.records import names
+from scripts.records.register import draws
 from scripts.records.stats import Interval
 from scripts.report.figures import legend_below
+from scripts.report.shown import published_sweeps
 from scripts.report.sweep import Point, Sweep, interval, number, shown
 
 #: The doctor's verdicts from ERM to mixup, with the colours of their strips.
@@ -140,3 +142,12 @@ def draw_sweeps(sweeps: Sequence[Sweep], method: str) -> Figure:
     units = ", in units of the label" if option == "bandwidth" else ""
     return draw_panels(panels, f"{option}{units}", f"test {names.metric_title(sweeps[0].metric)}, 95 % t band",
                        names.method_title(method))  # fmt: skip
+
+
+@draws("results/runs", "results/paper")
+def sweep_figures() -> dict[str, Figure]:
+    """Return the figure of every sweep and preset that is published."""
+    return {
+        f"figures/{experiment.name}_{preset}.png": draw_sweeps(swept, experiment.sweep["method"])
+        for experiment, preset, swept in published_sweeps()
+    }

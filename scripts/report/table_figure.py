@@ -11,9 +11,13 @@ from matplotlib.figure import Figure
 
 from cmixup.metrics import lower_is_better
 from scripts.records import names
+from scripts.records.experiment import load_experiment, make_table
+from scripts.records.published import published_records
 from scripts.records.records import by_seed
+from scripts.records.register import draws
 from scripts.records.tables import Block, ResultTable
 from scripts.report.figures import legend_below, looks, subplots
+from scripts.report.shown import presets, standard
 
 
 def table_figure(tables: Mapping[str, ResultTable], records: pd.DataFrame, metric: str = "rmse") -> Figure:
@@ -65,3 +69,11 @@ def table_figure(tables: Mapping[str, ResultTable], records: pd.DataFrame, metri
     shown = {label: handles[label] for label in (paper, *own.values()) if label in handles}
     legend_below(figure, shown, "large: mean over seeds; small: every seed")
     return figure
+
+
+@draws("results/runs", "results/paper")
+def figures() -> dict[str, Figure]:
+    """Return the figure of Table 1."""
+    table1, records = load_experiment("table1"), published_records()
+    tables = {p: make_table(table1, standard(records), p) for p in presets(records, "table1")}
+    return {"figures/table1.png": table_figure(tables, standard(records))}

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from scripts.driver.predictions import Scored, read_cells
+from scripts.driver.reads import remembered
 from scripts.records.experiment import RESULTS
 from scripts.records.published import cell_name, predictions_file
 from scripts.study.protocols import SEA_LEVEL, WEIGHTS, Protocol2, load_protocol2, load_rules
@@ -117,6 +118,7 @@ class Setting:
         return effect(errors, AGAIN, rules.level, rules.equal)
 
 
+@remembered
 def settings(store: Path = RESULTS) -> list[Setting]:
     """Return what a store has of every setting of protocol 2."""
     rules, found = load_protocol2(), []

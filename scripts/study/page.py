@@ -10,6 +10,8 @@ from matplotlib.figure import Figure
 
 from scripts.claims.check import joined
 from scripts.claims.prose import splice
+from scripts.records.experiment import RESULTS
+from scripts.records.register import draws, fills, writes
 from scripts.records.stats import Interval
 from scripts.records.tables import interval_text, markdown_rows
 from scripts.report.effect_figures import draw_costs, draw_forest, draw_wins
@@ -46,6 +48,7 @@ OTHERS = {"test_balanced": "label-balanced", "test_worst": "worst group"}
 FEWEST = 2  # tables that a picture or a mean over tables needs
 
 
+@writes("results/runs/study", "results/predictions/study", "results/study/*.md")
 def texts() -> dict[str, str]:
     """Return the text of the pages by their paths below results/."""
     rules, found = load_protocol2(), settings()
@@ -53,22 +56,19 @@ def texts() -> dict[str, str]:
     return {f"study/{page}": splice((FOLDER / page).read_text(), each) for page, each in made.items()}
 
 
-def readme() -> str:
-    """Return what README says of the published study, with its picture."""
-    return front.lines(settings(), load_protocol2())
+@fills("results/runs/study", "results/predictions/study")
+def front_pages() -> dict[str, dict[str, str]]:
+    """Return what README, results/README.md and docs/bench.md say of the study, by page and place."""
+    rules, found = load_protocol2(), settings()
+    lines = front.lines(found, rules)
+    return {
+        "README.md": {"study": lines, "helps": front.short(found, rules)},
+        f"{RESULTS.name}/README.md": {"study": lines.replace(f"({RESULTS.name}/", "(")},
+        "docs/bench.md": {"entry": entries.shown(entries.lite_records(rules), rules)},
+    }
 
 
-def short() -> str:
-    """Return README's answer to whether mixing helps."""
-    return front.short(settings(), load_protocol2())
-
-
-def bench() -> str:
-    """Return the verdict that docs/bench.md shows."""
-    rules = load_protocol2()
-    return entries.shown(entries.lite_records(rules), rules)
-
-
+@draws("results/runs/study", "results/predictions/study")
 def figures() -> dict[str, Figure]:
     """Return the pictures by their paths below results/."""
     rules, every = load_protocol2(), settings()

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 
 from scripts.claims.prose import splice
 from scripts.records.experiment import RESULTS
+from scripts.records.register import draws, writes
 from scripts.records.tables import interval_text, markdown_rows, mean_text
 from scripts.report.figures import legend_below
 from scripts.report.sweep import interval
@@ -135,6 +136,7 @@ def parts(numbers: Numbers) -> dict[str, str]:
     return found
 
 
+@writes("results/theory.*")
 def render(results: Path = RESULTS) -> dict[str, str]:
     """Return the page with the numbers of `results/theory.csv`, by its path below results/; nothing without numbers.
 
@@ -204,6 +206,7 @@ def _xlabel(theorem: int, name: str) -> str:
     return "p = p1 + p2" if theorem == 3 else "p"
 
 
+@draws("results/theory.csv")
 def figures(results: Path = RESULTS) -> dict[str, Figure]:
     """Return a figure a theorem from `results/theory.csv`, by its path below `results`; none without it."""
     numbers = read(results)

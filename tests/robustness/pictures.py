@@ -228,13 +228,12 @@ def _outline(text: Text, renderer: Any) -> Outline:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point: draw every published picture, and fail by name for those that mislead."""
-    from scripts.records.curves import published_curves
-    from scripts.records.published import published_records
-    from scripts.render import render_figures
+    from scripts.records.register import FIGURES
+    from scripts.report.rendering import run_all
 
     with user_errors():
         parse_args(argv, {}, __doc__)
-        if found := faults_of(render_figures(published_records(), published_curves())):
+        if found := faults_of(run_all(FIGURES).figures):
             raise InputError(f"pictures that mislead: {'; '.join(found)}")
         print("no published picture misleads")
 

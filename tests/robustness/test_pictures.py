@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cmixup.sampling.bandwidth import diagnose
+from scripts.measure.invariance import invariance_figure
 from scripts.measure.pairs import Pool, candidates, pairings, pairs_figure
+from scripts.measure.rcf_mnist import angle_figure
+from scripts.measure.task_errors import objects_figure
 from scripts.records.stats import summarise
 from scripts.records.tables import Block, ResultTable, Score
 from scripts.report import table_figure
-from scripts.report.figures import angle_figure, bandwidth_figure, invariance_figure, looks, objects_figure
+from scripts.report.figures import bandwidth_figure, looks
 from scripts.report.sweep_figure import draw_panels, panel
 from tests.robustness import pictures
 from tests.robustness.pictures import faults
@@ -209,9 +213,9 @@ def test_the_command_draws_every_picture_and_names_its_faults(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     figure, _ = plot()
-    monkeypatch.setattr("scripts.records.published.published_records", lambda: None)
-    monkeypatch.setattr("scripts.records.curves.published_curves", list)
-    monkeypatch.setattr("scripts.render.render_figures", lambda *_: {"figures/a.png": figure})
+    monkeypatch.setattr(
+        "scripts.report.rendering.run_all", lambda *_: SimpleNamespace(figures={"figures/a.png": figure})
+    )
     pictures.main([])
     assert capsys.readouterr().out == "no published picture misleads\n"
     figure.text(0.5, 0.5, "watermark")

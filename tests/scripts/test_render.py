@@ -23,10 +23,10 @@ from scripts.records.experiment import RESULTS, experiments, load_experiment, ma
 from scripts.records.published import published_records, published_reports
 from scripts.records.records import check_unique, read_csv, records_csv, records_frame
 from scripts.records.stats import Summary, summarise
-from scripts.render import stale_files
 from scripts.report import ablation
 from scripts.report.ablation import panels
-from scripts.report.figures import overfitting_figure
+from scripts.report.overfitting import overfitting_figure
+from scripts.report.rendering import stale_files
 from scripts.report.shown import missing_lines, standard
 
 
@@ -277,7 +277,7 @@ def test_verdicts_follow_the_rule():
 def test_committed_files_are_what_the_reports_render_to(tmp_path):
     records = published_records()
     assert len(records), "no published runs"
-    assert stale_files(records) == []
+    assert stale_files() == []
     moved = shutil.copytree(
         RESULTS, tmp_path / "results", ignore=shutil.ignore_patterns("runs", "predictions", "*.png")
     )
@@ -287,7 +287,7 @@ def test_committed_files_are_what_the_reports_render_to(tmp_path):
         shutil.copy(page, place)
     for old in (moved / "theory.md", tmp_path / "docs/bandwidth.md"):
         old.write_text("old")
-    assert stale_files(records, tmp_path) == ["results/theory.md", "docs/bandwidth.md"]
+    assert stale_files(tmp_path) == ["results/theory.md", "docs/bandwidth.md"]
 
 
 def test_every_claim_stands_in_one_page():

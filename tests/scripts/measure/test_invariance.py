@@ -18,11 +18,11 @@ from scripts.driver.execute import execute
 from scripts.driver.job import plan
 from scripts.measure.__main__ import main
 from scripts.measure.divergence import learned_invariance
-from scripts.measure.invariance import INVARIANCE_COLUMNS, figures, measure, merged, wanted
+from scripts.measure.invariance import INVARIANCE_COLUMNS, figures, invariance_figure, measure, merged, wanted
 from scripts.measure.load_run import check_publishable, dataset_of, labels_of, model_of, runs_of
 from scripts.records.experiment import load_experiment
 from scripts.records.records import read_csv
-from scripts.report.figures import invariance_figure, to_png
+from scripts.report.figures import to_png
 from tests.scripts.test_render import leave_run, report
 
 

@@ -15,20 +15,20 @@ from matplotlib.image import imread
 
 from cmixup.errors import InputError
 from cmixup.sampling.bandwidth import diagnose
+from scripts.measure.invariance import invariance_figure
+from scripts.measure.rcf_mnist import angle_figure
+from scripts.measure.task_errors import objects_figure
 from scripts.records.curves import Curve
 from scripts.records.experiment import load_experiment
 from scripts.records.stats import summarise
 from scripts.records.tables import Block, ResultTable, Score
 from scripts.report.figures import (
-    angle_figure,
     bandwidth_figure,
-    invariance_figure,
-    objects_figure,
-    overfitting_figure,
     stale_figures,
     to_png,
     write_figures,
 )
+from scripts.report.overfitting import overfitting_figure
 from scripts.report.table_figure import table_figure
 from tests.robustness.pictures import faults
 

@@ -262,5 +262,5 @@ def test_pictures_have_no_faults(rules: Protocol2, monkeypatch: pytest.MonkeyPat
     assert [label.get_text() for label in shown.get_yticklabels()] == [
         "one", "three", "two", "mean over tables", "a new table",
     ]  # fmt: skip
-    assert page.readme() == front.lines(found, rules)
-    assert page.short() == front.short(found, rules)
+    parts = page.front_pages()
+    assert parts["README.md"] == {"study": front.lines(found, rules), "helps": front.short(found, rules)}

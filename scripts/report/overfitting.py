@@ -1,0 +1,73 @@
+"""The figure of training and test error over epochs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from cmixup.errors import InputError
+from scripts.records import names
+from scripts.records.curves import Curve, published_curves
+from scripts.records.experiment import Experiment, experiments
+from scripts.records.register import draws
+from scripts.report.figures import subplots
+
+
+@draws("results/runs", "results/curves")
+def figures() -> dict[str, Figure]:
+    """Return the figure of every experiment and preset whose curves are published."""
+    curves, found = published_curves(), {}
+    for experiment in experiments():
+        for preset in sorted({c.preset for c in curves if c.experiment == experiment.name and experiment.figure}):
+            found[f"figures/{experiment.name}_{preset}.png"] = overfitting_figure(experiment, curves, preset)
+    return found
+
+
+def overfitting_figure(experiment: Experiment, curves: Sequence[Curve], preset: str) -> Figure:
+    """Draw test error, and its gap to the training error, over epochs; a line and band (± std) a method.
+
+    Args:
+        experiment: the order of datasets and methods.
+        curves: with columns `train_*` and `test_*` of the selection metric, scored on whole splits; those of other
+            experiments and presets are left out.
+        preset: whose curves are drawn.
+
+    Raises:
+        InputError: no curve belongs to it.
+    """
+    curves = [
+        c for c in curves if c.experiment == experiment.recorded_under(c.method, c.dataset) and c.preset == preset
+    ]
+    if not curves:
+        raise InputError(f"experiment {experiment.name} has no finished run of preset {preset!r} to draw")
+    present = [d for d in experiment.datasets if any(c.dataset == d for c in curves)]
+    figure, axes = subplots(len(present), 2, figsize=(10, 3.2 * len(present)))
+    for (left, right), dataset in zip(axes, present, strict=True):
+        for k, method in enumerate(experiment.methods_for(dataset, experiment.methods)):
+            mine = [c.columns for c in curves if (c.dataset, c.method) == (dataset, method)]
+            if not mine:
+                continue
+            metric = next(name for name in mine[0] if name.startswith("test_")).removeprefix("test_")
+            epochs = mine[0]["epoch"]
+            test, train = (np.array([c[f"{split}_{metric}"] for c in mine]) for split in ("test", "train"))
+            label = f"{names.method_title(method)} (n = {len(mine)})"
+            for axis, values in ((left, test), (right, test - train)):
+                mean, spread = values.mean(axis=0), values.std(axis=0, ddof=1) if len(mine) > 1 else 0.0
+                axis.plot(epochs, mean, color=f"C{k}", label=label)
+                axis.fill_between(epochs, mean - spread, mean + spread, color=f"C{k}", alpha=0.2, linewidth=0)
+            shown = names.metric_title(metric)
+            left.set_ylabel(f"test {shown}")
+            right.set_ylabel(f"test {shown} - training {shown}")
+        for axis in (left, right):
+            axis.set_title(names.dataset_title(dataset))
+            axis.set_xlabel("epoch")
+            axis.grid(alpha=0.3)
+        # The first epochs are far off and would flatten what matters.
+        later = np.concatenate([line.get_ydata()[len(line.get_ydata()) // 10 :] for line in left.lines])
+        left.set_ylim(0, 1.5 * np.quantile(later, 0.99))
+        left.legend(frameon=False, fontsize=9)
+    figure.suptitle("Scores of whole splits, nothing mixed, in evaluation mode; band: ± standard deviation over seeds")
+    figure.tight_layout()
+    return figure

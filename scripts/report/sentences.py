@@ -1,0 +1,48 @@
+"""What pages say of records: the sentences of the claims, the map of what reproduces, and the tables of an ablation."""
+
+from __future__ import annotations
+
+from scripts.claims.check import check_all, intervals
+from scripts.claims.evidence import Evidence
+from scripts.claims.map import map_lines, short_lines
+from scripts.claims.paper_verdict import agreement_lines, authors_table
+from scripts.claims.prose import pages, places, sentence
+from scripts.records.curves import published_curves
+from scripts.records.experiment import RESULTS, experiments, load_experiment, make_table
+from scripts.records.published import published_records
+from scripts.records.register import fills
+from scripts.report import ablation
+from scripts.report.shown import standard
+
+README = f"{RESULTS.name}/README.md"
+PAGES = ("*.md", "docs", "examples", "results/*.md", "results/*/README.md", "tests")
+SOURCES = ("results/runs", "results/paper", "results/*.csv", "results/*.yaml", "results/curves", "results/task_errors",
+           "results/tuned.jsonl", "results/study", "results/benchmarks", "results/tables")  # fmt: skip
+
+
+@fills(*PAGES, *SOURCES)
+def parts() -> dict[str, dict[str, str]]:
+    """Return every part that the claims and their evidence give, by page and place."""
+    records, curves = published_records(), published_curves()
+    evidence = Evidence(records)
+    verdicts = check_all(evidence)
+    short = short_lines(evidence, RESULTS)
+    table = make_table(load_experiment("table1"), standard(records), "released")
+    agreement = "\n".join(agreement_lines(table, evidence, "released", intervals(verdicts)))
+    found = {
+        "README.md": {"reproduces": short},
+        README: {"reproduces": short, "map": map_lines(evidence, RESULTS), "agreement": agreement},
+    }
+    for experiment in experiments():
+        if experiment.page:
+            mine = [c for c in curves if c.experiment == experiment.name]
+            found[f"{RESULTS.name}/{experiment.page}"] = {
+                experiment.name: ablation.variant_tables(experiment, records, mine),
+                "authors": authors_table(load_experiment("table3"), experiment.datasets, evidence),
+            }
+    said = {verdict.claim.name: sentence(verdict) for verdict in verdicts}
+    for path in pages():
+        mine_said = {name: said[name] for name in places(path.read_text()) if name in said}
+        if mine_said:
+            found.setdefault(str(path.relative_to(RESULTS.parent)), {}).update(mine_said)
+    return found

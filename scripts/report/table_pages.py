@@ -1,0 +1,37 @@
+"""The files that show tables: every table of the paper, sweep and ladder with published runs, and records.csv."""
+
+from __future__ import annotations
+
+from scripts.records.published import published_records
+from scripts.records.records import records_csv
+from scripts.records.register import writes
+from scripts.records.tables import table_page, to_table_csv
+from scripts.report.ladder import ladder_page
+from scripts.report.shown import published_ladders, published_sweeps, shown_tables
+from scripts.report.sweep import sweep_page
+
+
+@writes("results/runs", "results/paper")
+def table_files() -> dict[str, str]:
+    """Return records.csv, and every table as a page and as CSV."""
+    records = published_records()
+    texts = {"records.csv": records_csv(records)}
+    for experiment, preset, table in shown_tables(records):
+        page = table_page(table, linked=True) + made_by(experiment.name, preset)
+        for suffix, text in ((".md", page), (".csv", to_table_csv(table))):
+            texts[f"tables/{experiment.name}_{preset}{suffix}"] = text
+    return texts
+
+
+@writes("results/runs", "results/paper")
+def sweep_files() -> dict[str, str]:
+    """Return the page of every sweep and ladder."""
+    texts = {(e.name, preset): sweep_page(e, found, preset) for e, preset, found in published_sweeps()}
+    texts |= {(e.name, preset): ladder_page(e, found, preset) for e, preset, found in published_ladders()}
+    return {f"tables/{name}_{preset}.md": text + made_by(name, preset) for (name, preset), text in texts.items()}
+
+
+def made_by(experiment: str, preset: str) -> str:
+    """Return the last line of a page: the commands that make it."""
+    trained = f"python -m scripts.reproduce {experiment} preset={preset}"
+    return f"\n`{trained}` trains these runs, `make publish` renders this page.\n"

@@ -32,15 +32,18 @@ from cmixup.mixing.lam import Beta
 from cmixup.sampling.bandwidth import Bandwidth, parse_bandwidth, resolve_bandwidth
 from cmixup.sampling.batch import BatchPartnerSampler
 from cmixup.sampling.inputs import MAX_LABEL, Given, as_labels, to_numpy
-from cmixup.sampling.kernels import OwnPartners
+from cmixup.sampling.kernels import OwnPartners, make_kernel
+from cmixup.sampling.rejection import draw_once
 from cmixup.sampling.sampler import PartnerSampler
 from cmixup.sampling.space import LabelSpace, as_space
 from cmixup.tree import Entry, leaves
 
 #: A bandwidth that depends on the labels is found again each time their number has doubled, up to so many.
 MAX_LABELS_SEEN = 512
-#: From so many rows on partners are drawn by a `PartnerSampler` made for the batch, which needs no B x B weights.
-LARGE_BATCH = 512
+#: Below so many rows all B x B weights of a batch are the fastest way to its partners.
+SMALL_BATCH = 128
+#: From so many rows on the set-up of a `PartnerSampler` pays for one draw, if labels are one number.
+LARGE_BATCH = 1024
 
 
 class CMixup(nn.Module):
@@ -263,9 +266,10 @@ class CMixup(nn.Module):
 
     def _partners(self, points: np.ndarray) -> np.ndarray:
         """Draw a row of the batch for each of its points `(B, d)`."""
-        rng = self._streams["partners"]
-        if len(points) < LARGE_BATCH:
+        rng, period = self._streams["partners"], self._coordinates.period
+        if len(points) < SMALL_BATCH:
             return self._sampler.draw(points, points, rng)
-        period = self._coordinates.period
-        space = None if period is None else LabelSpace(period=period.tolist())
-        return PartnerSampler(points, self._sampler.bandwidth, space=space).epoch(rng)
+        labels = points[:, 0] if points.shape[1] == 1 else points
+        if labels.ndim == 1 and period is None and len(points) >= LARGE_BATCH:
+            return PartnerSampler(labels, self._sampler.bandwidth).epoch(rng)
+        return draw_once(labels, make_kernel("gaussian", self._sampler.bandwidth), rng, period)

@@ -18,6 +18,7 @@ from cmixup.sampling.cdf import CdfRows
 from cmixup.sampling.cells import Cells
 from cmixup.sampling.inputs import Ints, Labels
 from cmixup.sampling.kernels import Kernel
+from cmixup.sampling.rejection import SECONDS_A_COORDINATE, SECONDS_A_PROPOSAL, SECONDS_A_ROUND
 from cmixup.sampling.stream import SamplingAlgorithm, StreamedSampler, round_limit
 
 ALGORITHMS = ("auto", "cells", "uniform", "kd", "cdf", "sparse", "rows")
@@ -31,7 +32,6 @@ MAX_KD_DIMENSIONS = 16
 # for all: rare rows in the tails can cost more than all others.
 PILOT_ROWS, PILOT_KEPT, WHOLE_ROUNDS = 1 << 14, 512, 8
 # Seconds on one core (`results/benchmarks/partners.md`); only their ratios decide.
-SECONDS_A_ROUND, SECONDS_A_PROPOSAL, SECONDS_A_COORDINATE = 15e-6, 60e-9, 10e-9
 KD_SECONDS_A_SLOT, KD_SECONDS_A_ROW, KD_SECONDS_A_PROPOSAL = 0.17e-6, 2e-6, 90e-9
 CDF_SECONDS_A_PAIR, CDF_SECONDS_A_DRAW, SPARSE_SECONDS_A_PAIR = 20e-9, 250e-9, 27e-9
 #: Tables of all pairs have to be faster by this factor than what needs less memory.

@@ -223,14 +223,15 @@ def test_a_loader_may_hand_batches_out_whole(keep: Any) -> None:
         assert all(torch.equal(a, b) and a.dtype == b.dtype for a, b in zip(whole, parts, strict=True))
 
 
-def test_large_batches_follow_the_same_law(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One sampler for the whole batch draws by the same probabilities as weights of every row."""
+def test_batches_of_every_size_follow_the_same_law(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All weights, rounds of proposals and a sampler for the batch draw by the same probabilities."""
     y = torch.rand(600, 1, generator=torch.Generator().manual_seed(0))
     report = diagnose(y, 0.1)
     gaps = []
-    for least in (512, 10**6):
-        monkeypatch.setattr(batch_module, "LARGE_BATCH", least)
+    for small, large in ((10**6, 10**6), (128, 10**6), (128, 512)):
+        monkeypatch.setattr(batch_module, "SMALL_BATCH", small)
+        monkeypatch.setattr(batch_module, "LARGE_BATCH", large)
         mixing = CMixup(0.1, seed=0)
         gaps.append(np.mean([float((y[mixing.draw(y).partner] - y).abs().mean()) for _ in range(20)]))
-    assert gaps == pytest.approx([report.pair_gap] * 2, rel=0.02)
-    assert gaps[0] != gaps[1]
+    assert gaps == pytest.approx([report.pair_gap] * 3, rel=0.02)
+    assert len(set(gaps)) == 3

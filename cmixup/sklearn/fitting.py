@@ -18,8 +18,9 @@ from cmixup.methods.mix import Mix
 from cmixup.mixing.lam import Beta
 from cmixup.model_stack import ModelStack, stack_modules
 from cmixup.order import EpochBatches
-from cmixup.sampling.inputs import Floats, Ints
+from cmixup.sampling.inputs import Floats
 from cmixup.seeding import Streams, torch_seed
+from cmixup.sklearn.held_out import Part
 from cmixup.sklearn.network import MLP, Pieces
 from cmixup.sklearn.rows import Rows, WeightedLabels, epoch_batches
 from cmixup.training.loader import BatchLoader
@@ -64,7 +65,7 @@ class Trained:
 
 def train_networks(
     rows: Rows,
-    held_out: Sequence[Ints],
+    parts: Sequence[Part],
     nets: Sequence[tuple[float, int]],
     settings: Settings,
     *,
@@ -75,8 +76,9 @@ def train_networks(
 
     Args:
         rows: standardised rows.
-        held_out: the rows that each member is not trained on, as many for each: they choose the epoch, or score the
-            last one where it is not chosen.
+        parts: the rows that each member is trained on, and those that it holds out: they choose the epoch, or score the
+            last one where it is not chosen. Where members train on different numbers of rows, an epoch of each is as
+            long as that of the largest.
         nets: bandwidth, in units of the standardised labels, and member of each network.
         settings: how to train.
         pieces: the table of `Pieces`.
@@ -84,7 +86,8 @@ def train_networks(
     """
     data, mixed = _data(rows), any(bandwidth > 0 for bandwidth, _ in nets)
     streams = [Streams(int(np.random.default_rng([seed, member]).integers(2**62))) for _, member in nets]
-    trained_on = [np.setdiff1d(np.arange(len(rows)), held_out[member]) for _, member in nets]
+    trained_on = [parts[member].train for _, member in nets]
+    length = max(map(len, trained_on))
     encoding = Pieces(pieces, settings.device, torch.float32)
     models: list[MLP] = []
     methods: list[Method] = []
@@ -97,8 +100,10 @@ def train_networks(
     stack = ModelStack(models, settings.device, "adam", settings.lr, settings.weight_decay)
     method = stack_modules(methods)
     loader = BatchLoader([data.train] * stack.size, settings.device)
-    scored = np.stack([held_out[member] for _, member in nets])
-    weight = torch.from_numpy(rows.weight[scored] / rows.weight[scored].sum(axis=1, keepdims=True))
+    held = [parts[member].held for _, member in nets]
+    scored, counted = padded(held), padded([np.ones(len(own)) for own in held])
+    weight = rows.weight[scored] * counted
+    weight = torch.from_numpy(weight / weight.sum(axis=1, keepdims=True))
     score = torch.full((stack.size,), torch.inf, dtype=torch.float64)
     kept = torch.full(scored.shape, torch.inf, dtype=torch.float64)
     best_epoch, stopped = torch.zeros(stack.size, dtype=torch.int64), torch.zeros(stack.size, dtype=torch.bool)
@@ -108,7 +113,7 @@ def train_networks(
         for epoch in range(1, settings.epochs + 1):
             orders, draws = [], []
             for own_method, own, index in zip(methods, streams, trained_on, strict=True):
-                order = epoch_batches(rows.weight[index], settings.batch_size, own.order)
+                order = epoch_batches(rows.weight[index], settings.batch_size, own.order, length)
                 drawn = own_method.draw(order, own)
                 draws.append(drawn | ({"partner": index[drawn["partner"]]} if mixed else {}))
                 orders.append(EpochBatches(index[order.index], order.sizes))
@@ -131,7 +136,10 @@ def train_networks(
             if bool(stopped.all()):
                 break
     curves = torch.stack(losses, dim=1).tolist()
-    return [Trained(stack.best_weights(e), kept[e].numpy(), int(best_epoch[e]), curves[e]) for e in range(stack.size)]
+    return [
+        Trained(stack.best_weights(e), kept[e, : len(held[e])].numpy(), int(best_epoch[e]), curves[e])
+        for e in range(stack.size)
+    ]
 
 
 def choose(errors: Floats, weight: Floats) -> int:
@@ -150,6 +158,14 @@ def choose(errors: Floats, weight: Floats) -> int:
         variance = np.average((gains - mean[:, None]) ** 2, axis=1, weights=weight)
     wins = mean > np.sqrt(variance * (weight**2).sum()) / weight.sum()
     return int(np.where(wins, means, np.where(np.arange(len(means)) == 0, means, np.inf)).argmin())
+
+
+def padded(arrays: Sequence[np.ndarray]) -> np.ndarray:
+    """Return one-dimensional arrays as rows of one, with 0 behind the shorter ones."""
+    found = np.zeros((len(arrays), max(map(len, arrays))), dtype=arrays[0].dtype)
+    for row, array in zip(found, arrays, strict=True):
+        row[: len(array)] = array
+    return found
 
 
 @contextmanager

@@ -15,13 +15,15 @@ from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from cmixup.sklearn.network import networks_of
 
-FORMAT = "cmixup.sklearn.CMixupRegressor/2"
+FORMAT = "cmixup.sklearn.CMixupRegressor/3"
+NO_RESIDUALS = "cmixup.sklearn.CMixupRegressor/2"  # without the residuals that make intervals
 ONE_NETWORK = "cmixup.sklearn.CMixupRegressor/1"  # the format before, of one network and columns of numbers alone
 NUMBERS = (
     "bandwidth_", "best_epoch_", "n_epochs_", "loss_curve_", "n_features_in_", "_one_dimensional", "_levels",
 )  # fmt: skip
 MOMENTS = ("x_mean_", "x_scale_", "y_mean_", "y_scale_")
-ARRAYS = ("bandwidths_", "validation_scores_", *MOMENTS, "_indicators", "_pieces")
+RESIDUALS = ("_residuals", "_residual_weights", "_residual_members")
+ARRAYS = ("bandwidths_", "validation_scores_", *MOMENTS, "_indicators", "_pieces", *RESIDUALS)
 
 AnyEstimator = TypeVar("AnyEstimator", bound=Any)
 
@@ -35,7 +37,7 @@ def write_estimator(estimator: Any, path: str | PathLike[str]) -> None:
     names = getattr(estimator, "feature_names_in_", None)
     told = {
         "format": FORMAT,
-        "params": {name: _plain(name, value) for name, value in estimator.get_params(deep=False).items()},
+        "params": {name: _param(name, value) for name, value in estimator.get_params(deep=False).items()},
         "numbers": {name: getattr(estimator, name) for name in NUMBERS},
         "feature_names": None if names is None else names.tolist(),
         "layers": len(estimator.coefs_),
@@ -62,6 +64,8 @@ def read_estimator(kind: type[AnyEstimator], path: str | PathLike[str]) -> AnyEs
             told, arrays = json.loads(str(file["json"])), dict(file)
             if told["format"] == ONE_NETWORK:
                 told, arrays = _of_one_network(told, arrays)
+            if told["format"] == NO_RESIDUALS:
+                told, arrays = _without_residuals(told, arrays)
             if told["format"] != FORMAT:
                 raise InputError(f"path must be a file of the format {FORMAT}, got {told['format']!r}")
             estimator = kind(**{name: _tuples(value) for name, value in told["params"].items()})
@@ -92,7 +96,14 @@ def _of_one_network(told: dict[str, Any], arrays: dict[str, Any]) -> tuple[dict[
     }
     layers = {name: value[None] for name, value in arrays.items() if name.startswith(("coef", "intercept"))}
     empty = {"_indicators": np.empty((0, 2)), "_pieces": np.empty((0, 5))}
-    return {**told, "format": FORMAT, "params": before | told["params"]}, arrays | layers | empty
+    return {**told, "format": NO_RESIDUALS, "params": before | told["params"]}, arrays | layers | empty
+
+
+def _without_residuals(told: dict[str, Any], arrays: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what a file of format 2 holds, as this format has it: no row was held out that it knows of."""
+    members, outputs = arrays["intercept0"].shape[0], arrays["y_mean_"].shape[0]
+    shapes = zip(RESIDUALS, ((0, outputs), (0,), (0, members)), strict=True)
+    return {**told, "format": FORMAT}, arrays | {name: np.empty(shape) for name, shape in shapes}
 
 
 def _check(estimator: Any) -> None:
@@ -119,11 +130,17 @@ def _check(estimator: Any) -> None:
         (outputs,),
         (len(indicators), 2),
         (len(pieces), 5),
+        (len(vars(estimator)["_residuals"]), outputs),
+        (len(vars(estimator)["_residuals"]),),
+        (len(vars(estimator)["_residuals"]), len(estimator.coefs_[0])),
     ]
     for name, shape in zip(ARRAYS, shapes, strict=True):
         value = getattr(estimator, name)
         if value.dtype != np.float64 or value.shape != shape:
             raise ValueError(f"{name} must be float64 {shape}, got {value.dtype} {value.shape}")
+    sizes, weight, members = (vars(estimator)[name] for name in RESIDUALS)
+    if not ((sizes >= 0) | np.isnan(sizes)).all() or not (weight > 0).all() or not members.any(axis=1).all():
+        raise ValueError("its residuals must be 0 or more, of rows that a member held out")
     moments = [getattr(estimator, name) for name in MOMENTS]
     if not all(np.isfinite(value).all() for value in (*moments, pieces, *estimator.coefs_, *estimator.intercepts_)):
         raise ValueError("its weights and scales must be finite")
@@ -131,6 +148,11 @@ def _check(estimator: Any) -> None:
         raise ValueError("its columns must be those of the features")
     if not (pieces[:, [2, 4]] > 0).all():
         raise ValueError("its pieces must have a width and a scale above 0")
+
+
+def _param(name: str, value: Any) -> Any:
+    """Return an argument as JSON holds it; of `cv` a number alone, since a splitter may be any object."""
+    return (value if isinstance(value, int) else None) if name == "cv" else _plain(name, value)
 
 
 def _plain(name: str, value: Any) -> Any:

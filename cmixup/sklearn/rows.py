@@ -28,35 +28,40 @@ class Rows:
         x: (N, d) float64 inputs.
         y: (N, d_y) float64 labels.
         weight: (N,) float64 above 0.
+        apart: (N,) int64, by which equal rows are kept apart: their group or place; None where they are not.
     """
 
     x: Floats
     y: Floats
     weight: Floats
+    apart: Ints | None = None
 
     def __len__(self) -> int:
         return len(self.weight)
 
     def take(self, index: Ints) -> Rows:
         """Return the rows `index`."""
-        return Rows(self.x[index], self.y[index], self.weight[index])
+        return Rows(self.x[index], self.y[index], self.weight[index], None if self.apart is None else self.apart[index])
 
 
-def merged(x: Floats, y: Floats, weight: Floats) -> Rows:
+def merged(x: Floats, y: Floats, weight: Floats, apart: Ints | None = None) -> Rows:
     """Return the rows of weight above 0, in an order of their own, equal ones as one with the sum of their weights.
 
     Args:
         x: (N, d) float64.
         y: (N, d_y) float64.
         weight: (N,) float64, 0 or more.
+        apart: (N,) int64; rows that differ in it are different.
     """
-    kept = weight > 0
-    both = np.concatenate([x[kept], y[kept]], axis=1) + 0.0  # -0.0 becomes 0.0
+    kept, d = weight > 0, x.shape[1]
+    more = [] if apart is None else [apart[kept, None]]
+    both = np.concatenate([x[kept], y[kept], *more], axis=1) + 0.0  # -0.0 becomes 0.0
     both[np.isnan(both)] = np.nan  # of which there are many
     rows = both.view(np.dtype((np.void, both.itemsize * both.shape[1])))[:, 0]  # compared byte by byte
     _, first, group = np.unique(rows, return_index=True, return_inverse=True)
     sums = np.bincount(group, weights=weight[kept]).astype(np.float64)
-    return Rows(both[first, : x.shape[1]], both[first, x.shape[1] :], sums)
+    labels = both[first, d : d + y.shape[1]]
+    return Rows(both[first, :d], labels, sums, None if apart is None else both[first, -1].astype(np.int64))
 
 
 def moments(values: Floats, weight: Floats) -> tuple[Floats, Floats]:
@@ -84,16 +89,23 @@ def standardised(values: Floats, mean: Floats, deviation: Floats) -> Floats:
     return (values - mean) / np.where(deviation > 0, deviation, np.inf)
 
 
-def epoch_batches(weight: Floats, batch_size: int, rng: np.random.Generator) -> EpochBatches:
-    """Return an epoch of N rows in random order, row i of N as often as its share N w_i / sum(w), up or down to whole.
+def epoch_batches(weight: Floats, batch_size: int, rng: np.random.Generator, length: int | None = None) -> EpochBatches:
+    """Return an epoch of M rows in random order, row i of N as often as its share M w_i / sum(w), up or down to whole.
 
-    The expected number is the share itself (systematic sampling); with equal weights each row comes once.
+    The expected number is the share itself (systematic sampling); with equal weights and M = N each row comes once.
+
+    Args:
+        weight: (N,) of the rows.
+        batch_size: rows a step.
+        rng: draws the order.
+        length: M, N where it is left out.
     """
-    epoch = shuffled(len(weight), batch_size, rng)
-    if (weight == weight[0]).all():
+    length = length or len(weight)
+    epoch = shuffled(length, batch_size, rng)
+    if length == len(weight) and (weight == weight[0]).all():
         return epoch
-    ends = np.cumsum(weight) * (len(weight) / weight.sum())
-    chosen = np.searchsorted(ends, np.arange(len(weight)) + rng.random(), side="right").clip(max=len(weight) - 1)
+    ends = np.cumsum(weight) * (length / weight.sum())
+    chosen = np.searchsorted(ends, np.arange(length) + rng.random(), side="right").clip(max=len(weight) - 1)
     return EpochBatches(chosen[epoch.index], epoch.sizes)
 
 

@@ -175,3 +175,20 @@ def test_a_file_that_unpacks_to_more_than_it_is_and_deep_json_are_refused(tmp_pa
     np.savez(path, **{**arrays, "json": np.array("[" * 10**5 + "]" * 10**5)})
     with pytest.raises(InputError, match="recursion"):
         CMixupRegressor.load(path)
+
+
+def test_an_estimator_of_cdaf1c7c_is_read() -> None:
+    """The file was written by that commit's code; it knows nothing of residuals and of `cv`."""
+    rng = np.random.default_rng(7)
+    columns = {"a": rng.normal(size=150), "b": rng.normal(size=150), "c": pd.Categorical(rng.choice(list("uvw"), 150))}
+    x = pd.DataFrame(columns)
+    x.loc[3, "a"] = np.nan
+    model = CMixupRegressor.load(Path(__file__).parent / "saved_cdaf1c7c.npz")
+    expected = [
+        [4.709415975069198, 0.7023917190620854], [4.8897921436258285, 0.6641351127022463],
+        [4.762774041919419, 0.6727149119563165], [4.939410646356693, 0.7184859928231573],
+    ]  # fmt: skip
+    np.testing.assert_allclose(model.predict(x.iloc[:20])[:4], expected, rtol=1e-13)  # the same bits, but for BLAS
+    assert model.cv is None
+    with pytest.raises(InputError, match="needs a fit that held rows out"):
+        model.predict_interval(x)

@@ -173,8 +173,8 @@ def test_held_out_rows_choose_and_are_not_trained_on(
     seen, weight, rows_of = [], np.random.default_rng(0).uniform(0.1, 4, len(X)), []
     original, labels = regressor.train_networks, fitting.WeightedLabels
 
-    def spied(rows: Any, held_out: Any, *rest: Any, **more: Any) -> Any:
-        seen.append((rows, held_out, rest[0], original(rows, held_out, *rest, **more)))
+    def spied(rows: Any, parts: Any, *rest: Any, **more: Any) -> Any:
+        seen.append((rows, [part.held for part in parts], rest[0], original(rows, parts, *rest, **more)))
         return seen[-1][-1]
 
     monkeypatch.setattr(regressor, "train_networks", spied)

@@ -1,0 +1,150 @@
+"""Which rows each member of `CMixupRegressor` trains on, and which it holds out: by chance, by group, or as asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import check_cv
+from sklearn.utils.validation import _num_samples
+
+from cmixup.errors import InputError, shown
+from cmixup.sampling.inputs import Floats, Ints
+
+#: The sides of a split.
+TRAIN, HELD = 1, 2
+
+
+@dataclass(frozen=True)
+class Part:
+    """The rows of one member.
+
+    Attributes:
+        train: (n,) int64 rows that it is trained on, in rising order.
+        held: (k,) int64 rows that choose its epoch and score it, in rising order; none of `train`.
+    """
+
+    train: Ints
+    held: Ints
+
+
+def group_codes(groups: Any, n: int) -> Ints | None:
+    """Return the number of each row's group (n,) int64, or None where no groups are given.
+
+    Raises:
+        InputError: groups have another length, gaps or a single value.
+    """
+    if groups is None:
+        return None
+    values = np.asarray(groups, dtype=object)
+    if values.shape != (n,):
+        raise InputError(f"groups must have shape ({n},) as the rows of X, got {values.shape}")
+    missing = [value is None or value != value for value in values.tolist()]  # noqa: PLR0124 - NaN
+    if any(missing):
+        raise InputError(
+            f"groups must have no gaps, got {values[int(np.argmax(missing))]!r} in row {np.argmax(missing)}"
+        )
+    names = {name: code for code, name in enumerate(sorted(set(values.tolist()), key=lambda v: (str(type(v)), v)))}
+    if len(names) < 2:
+        raise InputError(f"groups must have two values or more, got only {shown(next(iter(names)))}")
+    return np.array([names[value] for value in values.tolist()], dtype=np.int64)
+
+
+def parts_by_chance(n: int, members: int, share: float, seed: int) -> list[Part]:
+    """Return a random share of the rows for each member to hold out, other ones for each until all have been."""
+    order, every = np.random.default_rng([seed, 0]).permutation(n), np.arange(n)
+    count = min(max(1, round(share * n)), n - 1)
+    held = [np.sort(np.roll(order, -member * count)[:count]) for member in range(members)]
+    return [Part(np.setdiff1d(every, out), out) for out in held]
+
+
+def parts_by_group(group: Ints | None, weight: Floats, members: int, share: float, seed: int) -> list[Part]:
+    """Return whole groups for each member to hold out: about `share` of the weight, at least one group.
+
+    Args:
+        group: (n,) number of each row's group.
+        weight: (n,) of the rows.
+        members, share, seed: as in `CMixupRegressor`.
+    """
+    assert group is not None
+    names, code = np.unique(group, return_inverse=True)
+    sums = np.bincount(code, weights=weight)
+    count = int(np.clip(round(1 / share), 2, len(names)))
+    fold, filled = np.empty(len(names), dtype=np.int64), np.zeros(count)
+    order = np.random.default_rng([seed, 0]).permutation(len(names))
+    for place in order[np.argsort(-sums[order], kind="stable")]:  # the heaviest first, each where there is least
+        fold[place] = filled.argmin()
+        filled[fold[place]] += sums[place]
+    every = fold[code]
+    return [Part(*(np.flatnonzero(mask) for mask in (every != m % count, every == m % count))) for m in range(members)]
+
+
+def sides_by_splitter(cv: Any, x: Any, y: Any, groups: Any, codes: Ints | None) -> tuple[Ints, Ints]:
+    """Return which rows the splits of a scikit-learn splitter train on and hold out.
+
+    Rows on the same sides of all splits are alike, so that equal ones of them may be taken as one.
+
+    Args:
+        cv: a splitter, a number of folds, or splits, as `check_cv` takes them.
+        x, y, groups: what is split, as `fit` was given them.
+        codes: see `group_codes`.
+
+    Returns:
+        The different patterns of sides (P, splits): `TRAIN`, `HELD` or 0 for neither; and the pattern of each row (n,).
+
+    Raises:
+        InputError: no splits, one without rows on either side, or a group on both sides.
+    """
+    if isinstance(cv, str | bool) or not (isinstance(cv, int) or hasattr(cv, "split") or hasattr(cv, "__iter__")):
+        raise InputError(f"cv must be a splitter of scikit-learn, a number of folds or splits, got {shown(cv)}")
+    n = _num_samples(x)
+    columns = []
+    try:
+        for split in check_cv(cv).split(x, y, groups):
+            train, held = (np.isin(np.arange(n), np.arange(n)[np.asarray(side)]) for side in split)
+            columns.append(np.where(train, TRAIN, 0) + np.where(held, HELD, 0))
+    except (TypeError, ValueError, IndexError) as error:
+        raise InputError(f"cv must split the {n} rows, got {shown(cv)}: {error}") from None
+    if not columns:
+        raise InputError(f"cv must give at least one split, got none from {shown(cv)}")
+    for side in columns:
+        counts = [int((side == one).sum()) for one in (TRAIN, HELD, TRAIN + HELD)]
+        if not (counts[0] and counts[1]) or counts[2]:
+            what = f"{counts[0]} and {counts[1]} rows, and {counts[2]} on both sides"
+            raise InputError(f"cv must give rows to train on and others to hold out, got {what}")
+        both = np.intersect1d(codes[side == TRAIN], codes[side == HELD]) if codes is not None else np.arange(0)
+        if len(both):
+            name = np.asarray(groups, dtype=object)[codes == both[0]][0]
+            raise InputError(f"cv must hold whole groups out, got the group {shown(name)} on both sides")
+    patterns, code = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
+    return patterns, code.reshape(-1)
+
+
+def parts_by_sides(sides: Ints, members: int) -> list[Part]:
+    """Return the splits, taken in turn by the members, of rows that stand on these sides (N, splits).
+
+    Raises:
+        InputError: a split without rows on either side, as others have weight 0.
+    """
+    found = []
+    for side in sides.T[:members]:
+        found.append(Part(np.flatnonzero(side == TRAIN), np.flatnonzero(side == HELD)))
+        if not (len(found[-1].train) and len(found[-1].held)):
+            raise InputError("cv must leave rows of weight above 0 on both sides of each split, got none on one")
+    return [found[member % len(found)] for member in range(members)]
+
+
+def check_validation(X_val: Any, y_val: Any, **others: Any) -> bool:
+    """Return whether rows to hold out were given.
+
+    Raises:
+        InputError: X_val without y_val, or the other way round, or together with another way to hold out rows.
+    """
+    if (X_val is None) != (y_val is None):
+        given, missing = ("X_val", "y_val") if y_val is None else ("y_val", "X_val")
+        raise InputError(f"{missing} must be given with {given}, got None")
+    for name, value in others.items():
+        if X_val is not None and value is not None:
+            raise InputError(f"{name} must be None where X_val is given, got {shown(value)}")
+    return X_val is not None

@@ -167,7 +167,8 @@ class PairBatchSampler(Sampler[list[Pair]]):
     """Batches of rows with partners from everything, drawn in the main process, for `DataLoader(batch_sampler=...)`.
 
     An epoch is a permutation of the rows, a partner for each and a lambda for each, all seeded by the seed and the
-    number of the epoch. The number goes up by itself; `set_epoch` sets it, as a run does that goes on. In distributed
+    number of the epoch. The number goes up by itself; `set_epoch` sets it, as a run does that goes on. `state_dict`
+    holds the place within an epoch, too: torchdata's `StatefulDataLoader` saves and loads it by itself. In distributed
     training each rank takes every world-th row of the same epoch, so that k ranks with batches of b see in each step
     what one process with batches of k b does; where the rows do not divide, the first ones are taken again with their
     partners, as `DistributedSampler` takes them again.
@@ -211,22 +212,51 @@ class PairBatchSampler(Sampler[list[Pair]]):
         self.drop_last = check_flag("drop_last", drop_last)
         self.batch_size = check_count("batch_size", batch_size, 1)
         self.off_epoch = None if off_epoch is None else check_count("off_epoch", off_epoch)
-        self.seed, self.epoch = own_seed(seed), 0
+        self.seed, self.epoch, self._first, self._place = own_seed(seed), 0, 0, (0, 0)
         if len(self) == 0:
             raise InputError(f"batch_size must leave a whole batch with drop_last, got {shown(batch_size)}")
 
     def set_epoch(self, epoch: int) -> None:
-        """Set the number of the next epoch, 0 or more."""
+        """Set the number of the next epoch, 0 or more, which starts with its first batch."""
         self.epoch = check_count("epoch", epoch)
+        self._first, self._place = 0, (self.epoch, 0)
+
+    def state_dict(self) -> dict[str, int]:
+        """Return the place from which `load_state_dict` goes on: the epoch, and the batches of it handed out so far.
+
+        A plain `DataLoader` with workers takes batches ahead of the training: then write the number of batches trained
+        into "batch". `StatefulDataLoader` knows it.
+        """
+        epoch, batch = self._place
+        return {"seed": self.seed, "epoch": epoch, "batch": batch, "batch_size": self.batch_size, "world": self.world}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        """Go on from what `state_dict` returned: the next iteration hands out the rest of that epoch, batch for batch.
+
+        Raises:
+            InputError: `state` is not of such batches, or is of another batch size or number of processes.
+        """
+        try:
+            seed, epoch, batch, size, world = (
+                check_count(key, state[key]) for key in ("seed", "epoch", "batch", "batch_size", "world")
+            )
+        except (KeyError, TypeError):
+            raise InputError(f"state must be that of a PairBatchSampler, got {shown(state)}") from None
+        if (size, world) != (self.batch_size, self.world) or batch > len(self):
+            raise InputError(
+                f"state must be of batch_size={self.batch_size}, world={self.world} and at most {len(self)} batches, "
+                f"got batch_size={size}, world={world} and batch={batch}"
+            )
+        self.seed, self.epoch, self._first, self._place = seed, epoch, batch, (epoch, batch)
 
     def __len__(self) -> int:
         full, rest = divmod(self._rows_a_rank(), self.batch_size)
         return full + (rest > 0 and not self.drop_last)
 
     def __iter__(self) -> Iterator[list[Pair]]:
-        """Yield the batches of the next epoch, and count it."""
-        epoch, n = self.epoch, len(self.pairs)
-        self.epoch += 1
+        """Yield the batches of the next epoch, and count it; after `load_state_dict` those that are left of it."""
+        epoch, first, n = self.epoch, self._first, len(self.pairs)
+        self.epoch, self._first = epoch + 1, 0
         order = stream("order", self.seed, epoch).permutation(n) if self.shuffle else np.arange(n)
         partners = self.pairs.sampler.draw(order, stream("partners", self.seed, epoch))
         lam = self.pairs.lam.draw(np.array([len(order)]), stream("lam", self.seed, epoch))
@@ -234,10 +264,12 @@ class PairBatchSampler(Sampler[list[Pair]]):
             partners, lam = order, np.ones_like(lam)
         mine = np.resize(np.arange(n), self._rows_a_rank() * self.world)[self.rank :: self.world]
         order, partners, lam = order[mine], partners[mine], lam[mine]
-        for number in range(len(self)):
+        for number in range(first, len(self)):
+            self._place = (epoch, number + 1)
             part = slice(number * self.batch_size, (number + 1) * self.batch_size)
             columns = (order[part].tolist(), partners[part].tolist(), lam[part].tolist())
             yield list(map(Pair, *columns))
+        self._place = (epoch + 1, 0)
 
     def _rows_a_rank(self) -> int:
         return -(-len(self.pairs) // self.world)

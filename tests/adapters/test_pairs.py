@@ -169,3 +169,73 @@ def test_persistent_workers_see_new_epochs() -> None:
     alone, read = run(), run(num_workers=1, persistent_workers=True)
     assert alone == read
     assert alone[0] != alone[1]
+
+
+def batches_of(*, drop_last: bool = False, seed: int = 3) -> PairBatchSampler:
+    return PairBatchSampler(pairs(), 7, drop_last=drop_last, seed=seed)
+
+
+@pytest.mark.parametrize("done", [0, 2, 5])
+@pytest.mark.parametrize("drop_last", [False, True])
+def test_the_rest_of_an_epoch_is_handed_out_after_its_state(done: int, drop_last: bool) -> None:
+    straight = batches_of(drop_last=drop_last)
+    done = min(done, len(straight))
+    list(straight)
+    running = iter(straight)
+    [next(running) for _ in range(done)]
+    resumed = batches_of(drop_last=drop_last, seed=4)
+    resumed.load_state_dict(straight.state_dict())
+    assert list(resumed) == list(running)
+    assert straight.state_dict() == resumed.state_dict() == {**straight.state_dict(), "epoch": 2, "batch": 0}
+    assert list(resumed) == list(straight)
+    assert len(list(resumed)) == len(resumed)
+
+
+def test_an_epoch_that_is_set_begins_with_its_first_batch() -> None:
+    batches = batches_of()
+    batches.load_state_dict({**batches.state_dict(), "epoch": 1, "batch": 3})
+    batches.set_epoch(0)
+    assert list(batches) == list(batches_of())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"batch": 6}, r"at most 5 batches, got .*batch=6"),
+        ({"batch_size": 8}, r"batch_size=7.*got batch_size=8"),
+        ({"world": 2}, r"world=1.*got .*world=2"),
+        ({"epoch": -1}, r"epoch .*-1"),
+    ],
+)
+def test_a_state_of_other_batches_is_refused(change: dict[str, int], message: str) -> None:
+    batches = batches_of()
+    before = batches.state_dict()
+    with pytest.raises(InputError, match=message):
+        batches.load_state_dict({**before, **change})
+    with pytest.raises(InputError, match="state must be that of a PairBatchSampler, got"):
+        batches.load_state_dict({"epoch": 1})
+    assert batches.state_dict() == before
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_torchdata_resumes_in_the_middle_of_an_epoch(workers: int) -> None:
+    loaders = pytest.importorskip("torchdata.stateful_dataloader")
+
+    def loader() -> Any:
+        data = pairs()
+        batches = PairBatchSampler(data, 7, seed=3)
+        return loaders.StatefulDataLoader(data, batch_sampler=batches, num_workers=workers)
+
+    straight = loader()
+    list(straight)
+    running = iter(straight)
+    next(running), next(running)
+    state = straight.state_dict()
+    wanted = [*running, *straight]
+    resumed = loader()
+    resumed.load_state_dict(state)
+    found = [*resumed, *resumed]
+    assert len(found) == len(wanted) == 3 + 5
+    assert all(
+        torch.equal(a, b) for one, other in zip(found, wanted, strict=True) for a, b in zip(one, other, strict=True)
+    )

@@ -31,7 +31,7 @@ MAX_KD_DIMENSIONS = 16
 # A pilot begins with so many rows. From the ninth round on it keeps so many of those that are refused, and weighs them
 # for all: rare rows in the tails can cost more than all others.
 PILOT_ROWS, PILOT_KEPT, WHOLE_ROUNDS = 1 << 14, 512, 8
-# Seconds on one core (`results/benchmarks/partners.md`); only their ratios decide.
+# Seconds on one core, of which only the ratios decide.
 KD_SECONDS_A_SLOT, KD_SECONDS_A_ROW, KD_SECONDS_A_PROPOSAL = 0.17e-6, 2e-6, 90e-9
 CDF_SECONDS_A_PAIR, CDF_SECONDS_A_DRAW, SPARSE_SECONDS_A_PAIR = 20e-9, 250e-9, 27e-9
 #: Tables of all pairs have to be faster by this factor than what needs less memory.

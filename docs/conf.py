@@ -27,7 +27,7 @@ root_doc = "README"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton", "mathml"]
 myst_enable_extensions = ["dollarmath"]
 html_math_renderer = "mathml"  # mathml.py, beside this file
-include_patterns = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/*.md", "results/**.md", "tests/README.md"]
+include_patterns = ["*.md", "docs/*.md", "results/**.md", "tests/README.md"]
 exclude_patterns = [".*", "outputs", "data", "build", "dist", "wandb", "results/predictions", "results/runs"]
 html_theme = "furo"
 html_static_path, html_css_files, html_js_files = ["site.css", "site.js"], ["site.css"], ["site.js"]
@@ -49,7 +49,7 @@ NAVIGATION = {
     "Learn": ["docs/concepts", "docs/tutorial", "docs/bandwidth", "docs/gallery", "docs/faq", "docs/comparison"],
     "Use": ["docs/index", "docs/recipes", "docs/scikit_learn", "docs/command_line", "docs/bench", "docs/processes"],
     "Evidence": ["results/README", "results/study/when", "results/theory", "results/crime_and_skillcraft",
-                 "docs/reproducing", "results/reliability"],
+                 "docs/reproducing", "docs/data", "results/reliability"],
     "Reference": ["docs/api", "CHANGELOG"],
     "Develop": ["docs/new_method", "docs/design", "CONTRIBUTING"],
 }  # fmt: skip

@@ -74,7 +74,9 @@ def _train(
     first = jobs[0]
     torch.set_num_threads(first.config["threads"])
     asked = [(job, seed) for job in jobs for seed in job.pending]
-    loggers = [make_logger(job.config, job.options, seed) for job, seed in asked]  # refuse before data are read
+    loggers = [
+        make_logger(job.config, job.options, seed, job.run_folder(seed)) for job, seed in asked
+    ]  # refuse before data are read
     members = [(job, make_run(job, seed), logger) for (job, seed), logger in zip(asked, loggers, strict=True)]
     waiting = iter(members)
     # Before training: what is committed or edited meanwhile is not what runs.

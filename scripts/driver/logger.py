@@ -11,6 +11,7 @@ import contextlib
 import csv
 import hashlib
 import os
+import secrets
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -20,10 +21,10 @@ from typing import Any
 import numpy as np
 
 from cmixup.errors import InputError, check_choice
-from cmixup.files import make_folder
+from cmixup.files import make_folder, write_atomically
 from cmixup.training.settings import TrainSettings
 from scripts.driver.predictions import PREDICTIONS, Parts, calibration, read_predictions
-from scripts.driver.runs import HISTORY, folder_name, read_report
+from scripts.driver.runs import HISTORY, folder_name, is_done, read_report
 
 MODES = ("online", "offline", "disabled", "dryrun", "run", "shared")
 #: Said before wandb is imported, where the environment says nothing.
@@ -34,6 +35,7 @@ PLACES = {
     "WANDB_CONFIG_DIR": "wandb",
 }  # of what it otherwise writes in the home directory
 HOMES = ("XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")  # of folders below a home, where there is none
+RUN_ID = ".wandb_run"  # in a run's folder: its id, by which the run goes on after it was killed
 LONGEST_NAME, LONGEST_TAG = 128, 64  # that wandb's server takes
 MOST_ROWS = 1000  # of a scatter
 INIT_TIMEOUT = 30.0  # seconds until a server counts as unreachable; wandb waits 90
@@ -123,17 +125,19 @@ class WandbLogger(Logger):
         plain: the resolved configuration.
         options: what it changes of its preset.
         seed: of the run.
+        run_folder: the run's, which keeps its id; None for a run that is only logged again.
 
     Raises:
         InputError: WANDB_MODE is none of wandb's modes.
     """
 
-    def __init__(self, plain: Mapping[str, Any], options: Mapping[str, Any], seed: int):
+    def __init__(self, plain: Mapping[str, Any], options: Mapping[str, Any], seed: int, run_folder: Path | None = None):
         self._folder = Path(os.environ.get("WANDB_DIR") or plain["out"]).resolve()
         self._asked = is_asked_for(self._folder)
         self._wandb = import_wandb(self._folder)
         self._run: Any = None  # of wandb; none where it could not start
         self._plain, self._options, self._seed = plain, options, seed
+        self._run_folder = run_folder
 
     def start(self) -> None:
         """Open the run.
@@ -156,7 +160,8 @@ class WandbLogger(Logger):
         """Return the run of wandb; whatever it raises is raised."""
         group = group_of(self._plain, self._options)
         given = {} if os.environ.get("WANDB_INIT_TIMEOUT") else {"init_timeout": INIT_TIMEOUT}
-        return self._wandb.init(
+        run_id = self._run_id()
+        run = self._wandb.init(
             project=os.environ.get("WANDB_PROJECT") or "cmixup",
             dir=str(self._folder),
             mode=os.environ["WANDB_MODE"],
@@ -165,9 +170,25 @@ class WandbLogger(Logger):
             name=f"{group}-{self._seed}",
             tags=tags_of(self._plain, self._options),
             config={**self._plain, "seed": self._seed, "seeds": None, "options": dict(self._options)},
+            id=run_id,
+            resume="allow" if run_id else None,
             reinit="create_new",
             settings=self._wandb.Settings(silent=True, console="off", x_disable_stats=True, **given),
         )
+        if run_id and self._run_folder:
+            write_atomically(self._run_folder / RUN_ID, run_id)
+        return run
+
+    def _run_id(self) -> str | None:
+        """Return the id of the run: that of its folder where it goes on, else a new one; None where an agent gives it.
+
+        A run that is trained again (`rerun`) is another one of the same group.
+        """
+        if self._run_folder is None or os.environ.get("WANDB_RUN_ID"):
+            return None
+        kept = self._run_folder / RUN_ID
+        goes_on = kept.is_file() and not self._plain["rerun"] and not is_done(self._run_folder)
+        return kept.read_text().strip() if goes_on else secrets.token_hex(4)
 
     def epoch(self, epoch: int, row: Mapping[str, float]) -> None:
         """Log an epoch: see `curves`, and `epoch_seconds`, how long it took for all runs that train together."""
@@ -221,9 +242,11 @@ class WandbLogger(Logger):
         }
 
 
-def make_logger(plain: Mapping[str, Any], options: Mapping[str, Any], seed: int) -> Logger:
-    """Return the logger of a run that the configuration names."""
-    return Logger() if plain["logger"] == "none" else WandbLogger(plain, options, seed)
+def make_logger(
+    plain: Mapping[str, Any], options: Mapping[str, Any], seed: int, run_folder: Path | None = None
+) -> Logger:
+    """Return the logger of a run that the configuration names; see `WandbLogger`."""
+    return Logger() if plain["logger"] == "none" else WandbLogger(plain, options, seed, run_folder)
 
 
 def log_done(plain: Mapping[str, Any], options: Mapping[str, Any], seed: int, folder: Path) -> None:

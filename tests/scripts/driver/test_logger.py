@@ -107,8 +107,52 @@ def test_a_run_that_is_done_is_logged_for_an_agent_and_for_nobody_else(
         (k, {**row, "epoch_seconds": 0}) for k, row in first.logged
     ]
     assert first.logged[1][1]["train/lr"] == first.logged[0][1]["train/lr"] / 2
-    assert (again.summary, again.given, again.finished) == (first.summary, first.given, True)
+    given = {**first.given, "id": None, "resume": None}  # the agent gives the id
+    assert (again.summary, again.given, again.finished) == (first.summary, given, True)
     assert again.media["test/predictions"].data == first.media["test/predictions"].data
+
+
+def killed_after(epoch: int) -> Callable[[int, Any], None]:
+    def hear(now: int, _: object) -> None:
+        if now == epoch:
+            raise KeyboardInterrupt
+
+    return hear
+
+
+@pytest.mark.usefixtures("no_git")
+def test_a_killed_run_goes_on_as_itself_and_another_training_is_another_run(
+    tmp_path: Path, runs: list[FakeRun]
+) -> None:
+    words = ("method=erm", "logger=wandb", "train.epochs=4", "checkpoint_every=2")
+    with pytest.raises(KeyboardInterrupt):
+        execute(planned(tmp_path, *words), killed_after(3))
+    execute(planned(tmp_path, *words))
+    execute(planned(tmp_path, *words, "rerun=true"))
+    killed, went_on, again = runs
+    assert [[step for step, _ in run.logged] for run in runs] == [[1, 2, 3], [3, 4], [1, 2, 3, 4]]
+    assert killed.given["id"] == went_on.given["id"] != again.given["id"]
+    assert killed.given["group"] == again.given["group"]
+    assert {run.given["resume"] for run in runs} == {"allow"}
+    assert killed.logged[2][1]["val/rmse"] == went_on.logged[0][1]["val/rmse"]  # what is logged twice is the same
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("no_git")
+def test_a_killed_offline_run_is_one_run_in_its_files(tmp_path: Path) -> None:
+    import wandb
+
+    words = ("method=erm", "logger=wandb", "train.epochs=4", "checkpoint_every=2")
+    with pytest.raises(KeyboardInterrupt):
+        execute(planned(tmp_path, *words), killed_after(3))
+    wandb.teardown()
+    execute(planned(tmp_path, *words))
+    found = [read_offline(path) for path in sorted((tmp_path / "wandb").rglob("*.wandb"))]
+    assert len({run.settings["run_id"] for run in found}) == 1
+    curve = {row["epoch"]: row["val/rmse"] for run in found for row in run.history if "epoch" in row}
+    (report,) = load_reports(tmp_path / "runs")
+    assert sorted(curve) == [1, 2, 3, 4]
+    assert report["run"] in [run.summary.get("run") for run in found]
 
 
 @pytest.mark.usefixtures("no_git")

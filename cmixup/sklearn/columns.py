@@ -11,6 +11,7 @@ from scipy.sparse import issparse
 
 from cmixup.errors import InputError, shown
 from cmixup.sampling.inputs import Floats
+from cmixup.sklearn.frames import as_frame, in_numbers
 
 #: The levels of a column of categories, or None for a column of numbers.
 Levels = list[str | float] | None
@@ -26,6 +27,7 @@ def categorical_columns(given: Any, X: Any) -> list[int]:
     Raises:
         InputError: `given` is none of these.
     """
+    X = as_frame(X)
     names = list(getattr(X, "columns", ()))
     if given is None:
         return []
@@ -45,7 +47,7 @@ def categorical_columns(given: Any, X: Any) -> list[int]:
 
 def levels_of(X: Any, categorical: Sequence[int], count: int) -> list[Levels]:
     """Return the levels of each of so many columns, sorted, numbers before text."""
-    found: list[Levels] = [None] * count
+    X, found = as_frame(X), list[Levels]([None] * count)
     for place in categorical:
         words = {word for word in _words(X, place) if word is not None}
         found[place] = sorted(words, key=lambda word: (isinstance(word, str), word))
@@ -53,8 +55,15 @@ def levels_of(X: Any, categorical: Sequence[int], count: int) -> list[Levels]:
 
 
 def coded(X: Any, levels: Sequence[Levels]) -> Any:
-    """Return the table with the number of its level for each category, NaN for a missing one, -1 for one not known."""
-    X = X.toarray() if issparse(X) else X
+    """Return the table with the number of its level for each category, NaN for a missing one, -1 for one not known.
+
+    Dates are days since 1970.
+
+    Raises:
+        InputError: a column of a frame holds text and is no category.
+    """
+    X = X.toarray() if issparse(X) else as_frame(X)
+    X = in_numbers(X, [place for place, own in enumerate(levels) if own is not None])
     if all(own is None for own in levels):
         return X
     X = X.copy(deep=False) if hasattr(X, "iloc") else np.array(X, dtype=object)

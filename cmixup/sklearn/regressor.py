@@ -26,6 +26,7 @@ from cmixup.sampling.bandwidth import Bandwidth, parse_bandwidth, resolve_bandwi
 from cmixup.sampling.inputs import Floats, Ints
 from cmixup.sklearn.columns import categorical_columns, coded, indicators_of, levels_of, pieces_of, widened
 from cmixup.sklearn.fitting import Settings, choose, threads, train_networks
+from cmixup.sklearn.frames import check_numbers
 from cmixup.sklearn.held_out import (
     Part,
     check_validation,
@@ -374,6 +375,7 @@ class CMixupRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):
 
     def _read(self, X: Any, y: Any, sample_weight: Any, apart: Ints | None = None) -> Rows:
         """Return the different rows of a table, categories as numbers of their levels."""
+        check_numbers(y)
         categorical = categorical_columns(self.categorical_features, X)
         self._levels = levels_of(X, categorical, np.shape(X)[1]) if categorical else []
         X, y = validate_data(

@@ -38,6 +38,8 @@ KEEP     ?=
 RULES    ?=
 FILE     ?=
 RUN      ?=
+PORTABLE := tests/sampling tests/mixing tests/pairing tests/adapters/test_batch.py tests/datasets/common/table \
+	tests/scripts/driver tests/scripts/test_train.py
 INVARIANCE := crime,skillcraft
 RATIOS := "seeds=$(or $(SEEDS),3)" "preset=$(or $(PRESET),paper)" "device=$(or $(DEVICE),auto)" "out=$(or $(OUT),outputs)"
 NARROW = "seeds=$(SEEDS)" "methods=$(METHODS)" "preset=$(PRESET)" "device=$(DEVICE)" "out=$(OUT)" "rerun=$(RERUN)"
@@ -173,6 +175,9 @@ verify-metrics: $(VENV)/.ready ## Compute every published score again from the p
 
 test: $(VENV)/.ready ## Run the default test suite (no network, no GPU)
 	$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+
+test-portable: $(VENV)/.ready ## Run tests of library and training with fcntl, fork and POSIX signals hidden, as on Windows
+	$(PY) -m pytest -p tests.portable -n 0 $(PORTABLE)
 
 test-data: $(VENV)/.ready ## Run the tests that read raw files, where CMIXUP_MIRROR or ../shared/data has them
 	$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m 'data and not slow and not gpu' --timeout 600

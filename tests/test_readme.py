@@ -53,10 +53,20 @@ def test_the_workflow_runs_the_door_and_make_targets():
     assert runs.pop(0) == ("quickstart", "bash .ci/run")
     assert {"lint", "types", "test", "wheel-check"} <= {word for _, run in runs for word in run.split()}
     for name, run in runs:
+        if name == "platforms":  # Windows has no make
+            continue
         make, *targets = run.split()
         assert make == "make", f"{name}: {run}"
         for target in (word for word in targets if "=" not in word):
             assert re.search(rf"^{target}:.*## ", MAKEFILE, re.MULTILINE), f"{name}: {target}"
+
+
+def test_library_and_a_training_run_on_every_platform():
+    job = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())["jobs"]["platforms"]
+    assert [name.partition("-")[0] for name in job["strategy"]["matrix"]["os"]] == ["ubuntu", "macos", "windows"]
+    _, tests, trained = [step["run"] for step in job["steps"] if "run" in step]
+    assert all((ROOT / word).exists() for word in tests.split() if word.startswith("tests/"))
+    assert trained.startswith("python -m scripts.train dataset=airfoil dataset.synthetic=true ")
 
 
 def test_the_workflow_tests_every_python_that_is_declared():

@@ -54,6 +54,7 @@ def test_errors_of_the_user_are_one_line(
         raise error
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 def test_a_command_whose_output_nobody_reads_ends_without_a_word(capfd: pytest.CaptureFixture[str]) -> None:
     """As in `| head -1`: no error, also where Python itself prints what is left at its end."""
 

@@ -1,4 +1,7 @@
-"""Scores that compare a prediction with its target.
+"""Scores that compare a prediction with its target, each a function registered with `@metric`.
+
+To add a metric, write its function here. Published runs get it from their stored predictions:
+`python -m scripts.render tables metrics=NAME`. Runs of a dataset whose `metrics` name it report it.
 
 Every function takes `prediction` and `target` of shape `(..., N, d_y)`, computes in float64 and returns `(...)`:
 leading axes are models of a stack. Sums and roots are exactly rounded (`math`), so a score depends on nothing but its
@@ -9,7 +12,7 @@ not finite.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -17,18 +20,73 @@ from torch import Tensor
 
 from cmixup.errors import InputError
 
+Function = Callable[[Tensor, Tensor], Tensor]
 
+
+@dataclass(frozen=True)
+class Metric:
+    """A score, how it is printed, and its direction.
+
+    Attributes:
+        score: takes `prediction` and `target`, `(..., N, d_y)` each, and returns `(...)` float64.
+        title: how tables print it.
+        unit: of its values: "label", "label^2", "%" or "" for none.
+        lower_is_better: whether a lower value is better.
+        everywhere: whether runs that do not report it get it from their predictions (`scripts.records.rescored`).
+    """
+
+    score: Function
+    title: str = ""
+    unit: str = ""
+    lower_is_better: bool = True
+    everywhere: bool = True
+
+    def better(self, value: Tensor, than: Tensor) -> Tensor:
+        """Return elementwise whether `value` is strictly better than `than`; NaN never is."""
+        return value < than if self.lower_is_better else value > than
+
+    @property
+    def worst(self) -> float:
+        """Return a value that every finite score beats."""
+        return float("inf") if self.lower_is_better else float("-inf")
+
+
+METRICS: dict[str, Metric] = {}
+
+
+def metric(
+    title: str, unit: str, *, lower_is_better: bool = True, everywhere: bool = True
+) -> Callable[[Function], Function]:
+    """Return a decorator that registers a function as the metric of its name; see `Metric` for the arguments."""
+
+    def register(function: Function) -> Function:
+        METRICS[function.__name__] = Metric(function, title, unit, lower_is_better, everywhere)
+        return function
+
+    return register
+
+
+@metric("MSE", "label^2", everywhere=False)
 def mse(prediction: Tensor, target: Tensor) -> Tensor:
     """Return the mean squared error over all rows and label dimensions, in squared label units."""
     prediction, target = _matched(prediction, target)
     return _mean((prediction - target).square().flatten(start_dim=-2))
 
 
+@metric("RMSE", "label", everywhere=False)
 def rmse(prediction: Tensor, target: Tensor) -> Tensor:
     """Return the square root of `mse`, in label units."""
     return _sqrt(mse(prediction, target))
 
 
+@metric("MAE", "label")
+def mae(prediction: Tensor, target: Tensor) -> Tensor:
+    """Return the mean of |f - y| over all rows and label dimensions, in label units."""
+    prediction, target = _matched(prediction, target)
+    return _mean((prediction - target).abs().flatten(start_dim=-2))
+
+
+@metric("MAPE(%)", "%", everywhere=False)
 def mape(prediction: Tensor, target: Tensor) -> Tensor:
     """Return 100 * mean |f - y| / |y| over the entries with y != 0, in percent; NaN where every entry is 0."""
     prediction, target = _matched(prediction, target)
@@ -38,6 +96,7 @@ def mape(prediction: Tensor, target: Tensor) -> Tensor:
     return 100 * total / counted.sum(dim=(-2, -1))
 
 
+@metric("R", "", lower_is_better=False, everywhere=False)
 def r(prediction: Tensor, target: Tensor) -> Tensor:
     """Return the Pearson correlation of each label dimension, averaged over the dimensions whose labels vary.
 
@@ -53,6 +112,7 @@ def r(prediction: Tensor, target: Tensor) -> Tensor:
     return _sum(torch.where(varies, each, 0.0)) / varies.sum(dim=-1)
 
 
+@metric("95 % interval over tasks ±", "label^2", everywhere=False)
 def mse_ci95(prediction: Tensor, target: Tensor) -> Tensor:
     """Return half the width of the 95 % interval of the mean squared error over rows, 1.96 std / sqrt(N).
 
@@ -66,37 +126,6 @@ def mse_ci95(prediction: Tensor, target: Tensor) -> Tensor:
     each = _mean((prediction - target).square())
     variance = _sum((each - _mean(each)[..., None]).square()) / (n - 1)
     return 1.96 * _sqrt(variance / n)
-
-
-@dataclass(frozen=True)
-class Metric:
-    """A score and its direction.
-
-    Attributes:
-        score: takes `prediction` and `target`, `(..., N, d_y)` each, and returns `(...)` float64.
-        lower_is_better: whether a lower value is better.
-    """
-
-    score: Callable[[Tensor, Tensor], Tensor]
-    lower_is_better: bool = True
-
-    def better(self, value: Tensor, than: Tensor) -> Tensor:
-        """Return elementwise whether `value` is strictly better than `than`; NaN never is."""
-        return value < than if self.lower_is_better else value > than
-
-    @property
-    def worst(self) -> float:
-        """Return a value that every finite score beats."""
-        return float("inf") if self.lower_is_better else float("-inf")
-
-
-METRICS: dict[str, Metric] = {
-    "rmse": Metric(rmse),
-    "mse": Metric(mse),
-    "mse_ci95": Metric(mse_ci95),
-    "mape": Metric(mape),
-    "r": Metric(r, lower_is_better=False),
-}
 
 
 # These prefixes of a metric's name say that it is computed for each domain, and how the domains are summarised.
@@ -144,9 +173,30 @@ def score(name: str, prediction: Tensor, target: Tensor, domain: Tensor) -> Tens
     return each.max() if metric.lower_is_better else each.min()
 
 
+def parse_score(score: str) -> tuple[str, str, str]:
+    """Return the prefix, the metric and the predictor of a reported score.
+
+    "worst_r" is ("worst_", "r", ""), and "mse_ci95_20_steps" is ("", "mse_ci95", "20_steps").
+
+    Raises:
+        InputError: no metric begins the score's name.
+    """
+    base = _base(score)
+    known = [name for name in METRICS if base == name or base.startswith(f"{name}_")]
+    if not known:
+        raise InputError(f"metric must be one of {', '.join(METRICS)}, got {score!r}")
+    name = max(known, key=len)
+    return score.removesuffix(base), name, base.removeprefix(name).removeprefix("_")
+
+
 def lower_is_better(score: str) -> bool:
     """Return whether lower values of a reported score are better, such as "worst_r", "mse_ci95" or "mse_20_steps"."""
-    return METRICS[_base(score).partition("_")[0]].lower_is_better
+    return METRICS[parse_score(score)[1]].lower_is_better
+
+
+def with_everywhere(metrics: Iterable[str]) -> list[str]:
+    """Return names of metrics, followed by those that every run has."""
+    return list(dict.fromkeys([*metrics, *(name for name, each in METRICS.items() if each.everywhere)]))
 
 
 def evaluate(

@@ -3,9 +3,11 @@
 Nothing here is typed by hand; a test compares the committed files with a fresh rendering. Only what changed since the
 last rendering is drawn again: the code that draws it, or a file that it reads. A sentence that the records no longer
 support (results/claims.yaml) leaves its page, and the command names it. `claims` prints every such sentence with its
-numbers, and its exit status is 1 if one is not supported. `make docs` makes one site of all pages.
+numbers, and its exit status is 1 if one is not supported. `tables` prints published tables with other metrics, computed
+from the stored predictions. `make docs` makes one site of all pages.
 
 python -m scripts.render claims failing=1
+python -m scripts.render tables names=table1 metrics=rmse,mae
 """
 
 from __future__ import annotations
@@ -13,19 +15,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cmixup.errors import InputError, check_choice
+from cmixup.metrics import parse_score
 from scripts.claims.check import check_all
 from scripts.claims.evidence import Evidence
 from scripts.driver.arguments import parse_args
 from scripts.driver.cli import user_errors
 from scripts.records.experiment import RESULTS
 from scripts.records.published import published_records
+from scripts.records.rescored import filled_records
+from scripts.records.tables import table_page
 from scripts.report import rendering
+from scripts.report.shown import shown_tables
 
 KEYS = {
-    "what": "files or claims; default files",
+    "what": "files, claims or tables; default files",
     "all": "of files: 1 renders all of them, changed or not; default 0",
     "check": "of files: 1 writes nothing, names what is stale, and fails if anything is; default 0",
-    "names": "of claims: only these, between commas; default all",
+    "names": "of claims or tables: only these, between commas; default all",
+    "metrics": "of tables: their columns; default those of the page",
     "failing": "of claims: 1 prints the ones alone that do not hold; default 0",
 }
 
@@ -66,13 +73,35 @@ def print_claims(chosen: Sequence[str], *, failing: bool) -> None:
         raise SystemExit(1)
 
 
+def print_tables(chosen: Sequence[str], metrics: Sequence[str]) -> None:
+    """Print published tables as Markdown.
+
+    Args:
+        chosen: names of experiments; all if empty.
+        metrics: columns; those of the page if empty.
+
+    Raises:
+        InputError: no metric has one of the names, or no published table is of one of `chosen`.
+    """
+    for metric in metrics:
+        parse_score(metric)
+    found = shown_tables(filled_records(RESULTS), metrics)
+    known = tuple(dict.fromkeys(experiment.name for experiment, _, _ in found))
+    for name in chosen:
+        check_choice("names", name, known)
+    print("\n".join(table_page(table) for experiment, _, table in found if experiment.name in (chosen or known)))
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
         given = parse_args(argv, KEYS, __doc__, names=("what",))
-        what = check_choice("what", given.get("what", "files"), ("files", "claims"))
+        what = check_choice("what", given.get("what", "files"), ("files", "claims", "tables"))
+        chosen = given["names"].split(",") if "names" in given else []
         if what == "claims":
-            print_claims(given.get("names", "").split(",") if "names" in given else [], failing=given.switch("failing"))
+            print_claims(chosen, failing=given.switch("failing"))
+        elif what == "tables":
+            print_tables(chosen, given["metrics"].split(",") if "metrics" in given else [])
         elif given.switch("check"):
             check()
         else:

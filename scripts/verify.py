@@ -44,7 +44,7 @@ from scripts.plan.verification import (
 )
 from scripts.plan.within_noise import Paired, beyond_noise
 from scripts.records.experiment import NOT_PUBLISHED, RESULTS
-from scripts.records.scores import verify_scores
+from scripts.records.rescored import verify_scores
 from scripts.records.seal import SEAL, broken_files, read_seal, seal_files
 
 KEYS = {

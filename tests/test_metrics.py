@@ -7,7 +7,22 @@ import pytest
 import torch
 
 from cmixup.errors import InputError
-from cmixup.metrics import METRICS, evaluate, lower_is_better, mape, metric_of, mse, mse_ci95, r, rmse, score
+from cmixup.metrics import (
+    METRICS,
+    evaluate,
+    lower_is_better,
+    mae,
+    mape,
+    metric,
+    metric_of,
+    mse,
+    mse_ci95,
+    parse_score,
+    r,
+    rmse,
+    score,
+    with_everywhere,
+)
 
 
 def column(*values: float) -> torch.Tensor:
@@ -18,6 +33,7 @@ def test_closed_forms() -> None:
     prediction, target = column(1, 2, 6), column(1, 4, 2)
     assert mse(prediction, target).item() == pytest.approx(20 / 3)
     assert rmse(prediction, target).item() == pytest.approx(math.sqrt(20 / 3))
+    assert mae(prediction, target).item() == 6 / 3
     assert mape(prediction, target).item() == pytest.approx(100 * (0 + 0.5 + 2) / 3)
     assert r(prediction, target).item() == pytest.approx(np.corrcoef([1, 2, 6], [1, 4, 2])[0, 1])
     assert mse_ci95(prediction, target).item() == pytest.approx(1.96 * np.std([0, 4, 16], ddof=1) / math.sqrt(3))
@@ -140,7 +156,7 @@ def test_scores_by_name_and_of_the_worst_domain(name: str) -> None:
         assert score(f"mean_{name}", prediction, target, domain)[e].item() == pytest.approx(sum(each) / 3)
         assert reported[f"worst_{name}"] == pytest.approx(found[e].item())
     assert metric_of(f"worst_{name}") is metric_of(name) is metric
-    with pytest.raises(InputError, match="metric must be one of rmse, mse, mse_ci95, mape, r, got 'worst_rsme'"):
+    with pytest.raises(InputError, match="metric must be one of mse, rmse, mae, mape, r, mse_ci95, got 'worst_rsme'"):
         metric_of("worst_rsme")
 
 
@@ -175,8 +191,8 @@ def test_scores_do_not_depend_on_the_order_of_the_rows() -> None:
     target = torch.randn(500, 1, generator=generator) * 1e6
     prediction = target + torch.randn(500, 1, generator=generator)
     order = torch.randperm(500, generator=generator)
-    for metric in METRICS.values():
-        assert metric.score(prediction, target) == metric.score(prediction[order], target[order])
+    for each in METRICS.values():
+        assert each.score(prediction, target) == each.score(prediction[order], target[order])
 
 
 def test_constant_labels_that_are_no_binary_fraction_do_not_vary() -> None:
@@ -189,3 +205,19 @@ def test_roots_are_exactly_rounded() -> None:
     target = torch.zeros(2000, 3, 1)
     prediction = torch.rand(2000, 3, 1, generator=torch.Generator().manual_seed(0))
     assert rmse(prediction, target).tolist() == [math.sqrt(error) for error in mse(prediction, target).tolist()]
+
+
+def test_a_metric_is_registered_by_its_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its name may hold another's, and it is reported by every run unless it says that datasets name it."""
+    monkeypatch.setattr("cmixup.metrics.METRICS", dict(METRICS))
+
+    @metric("largest error", "label")
+    def mse_largest(prediction: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        return (prediction - target).abs().amax(dim=(-2, -1)).double()
+
+    assert with_everywhere(["r"]) == ["r", "mae", "mse_largest"]
+    assert parse_score("worst_mse_largest_20_steps") == ("worst_", "mse_largest", "20_steps")
+    assert score("mse_largest", column(1, 5), column(1, 2), torch.zeros(2, dtype=torch.int64)) == 3
+    assert lower_is_better("mse_largest")
+    with pytest.raises(InputError, match="got 'nrmse'"):
+        parse_score("nrmse")

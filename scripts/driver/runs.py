@@ -90,8 +90,8 @@ def strict(value: Any) -> Any:
 def parse_report(text: str) -> dict[str, Any]:
     """Return a report from its JSON text; a score that is null is NaN again."""
     report: dict[str, Any] = json.loads(text)
-    scores = {part: {name: _number(v) for name, v in each.items()} for part, each in report["scores"].items()}
-    return {**report, "scores": scores, "facts": {name: _number(v) for name, v in report["facts"].items()}}
+    scores = {part: {name: number_of(v) for name, v in each.items()} for part, each in report["scores"].items()}
+    return {**report, "scores": scores, "facts": {name: number_of(v) for name, v in report["facts"].items()}}
 
 
 def read_report(folder: Path) -> dict[str, Any]:
@@ -99,7 +99,8 @@ def read_report(folder: Path) -> dict[str, Any]:
     return parse_report(checked(folder / REPORT).read_text())
 
 
-def _number(value: float | str | None) -> float:
+def number_of(value: float | str | None) -> float:
+    """Return a number that `strict` has made a value of JSON."""
     return math.nan if value is None else float(value) if isinstance(value, str) else value
 
 

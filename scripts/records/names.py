@@ -9,15 +9,9 @@ import functools
 from collections.abc import Iterable
 
 from cmixup.errors import InputError
+from cmixup.metrics import METRICS, parse_score
 from scripts.driver.compose import names as options
 from scripts.driver.compose import part_file
-
-METRICS = {
-    "rmse": "RMSE", "mape": "MAPE(%)", "r": "R", "mse": "MSE", "worst_rmse": "worst RMSE", "worst_r": "worst R",
-    "mean_rmse": "mean RMSE over domains", "mean_r": "mean R over domains",
-    "mse_ci95": "95 % interval over tasks ±", "mse_20_steps": "MSE, 20 steps",
-    "mse_ci95_20_steps": "95 % interval over tasks ±, 20 steps",
-}  # fmt: skip
 
 
 @functools.cache
@@ -37,8 +31,13 @@ def method_title(name: str) -> str:
 
 
 def metric_title(name: str) -> str:
-    """Return how tables print a metric; one that is not listed goes by its name."""
-    return METRICS.get(name, name)
+    """Return how tables print a score, such as "worst_rmse"; one that is of no metric goes by its name."""
+    try:
+        over, metric, predictor = parse_score(name)
+    except InputError:
+        return name
+    title = {"": "{}", "worst_": "worst {}", "mean_": "mean {} over domains"}[over].format(METRICS[metric].title)
+    return f"{title}, {predictor.replace('_', ' ')}" if predictor else title
 
 
 def metric_spelling(title: str) -> str:
@@ -47,7 +46,7 @@ def metric_spelling(title: str) -> str:
     Raises:
         InputError: no metric has this title.
     """
-    return _the_one("metric", title, [name for name, shown in METRICS.items() if shown == title])
+    return _the_one("metric", title, [name for name, metric in METRICS.items() if metric.title == title])
 
 
 def spelling(group: str, title: str, among: Iterable[str] = ()) -> str:

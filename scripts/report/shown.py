@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +20,16 @@ from scripts.records.tables import ResultTable
 from scripts.report.sweep import Sweep, sweeps
 
 
-def shown_tables(records: pd.DataFrame) -> list[tuple[Experiment, str, ResultTable]]:
-    """Return every table of the paper, or of the same with options changed, that has published records."""
+def shown_tables(records: pd.DataFrame, metrics: Sequence[str] = ()) -> list[tuple[Experiment, str, ResultTable]]:
+    """Return every table of the paper, or of the same with options changed, that has published records.
+
+    Args:
+        records: of all published runs.
+        metrics: the columns; those of the experiment if empty.
+    """
     found = []
-    for experiment in experiments():
+    for each in experiments():
+        experiment = replace(each, metrics=list(metrics), metrics_of={}) if metrics else each
         changed = experiment.overrides and not experiment.figure
         if not (experiment.paper_table or changed) or experiment.variants:
             continue

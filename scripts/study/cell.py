@@ -29,9 +29,9 @@ from scripts.driver.job import Job, plan
 from scripts.driver.predictions import Parts, Scored, scored
 from scripts.driver.provenance import environment
 from scripts.plan.schedule import stacks_of
+from scripts.records.study_errors import rounded, scores
 from scripts.study.protocols import Protocol2, SeaLevel
 from scripts.study.rules import Run, StudyCell
-from scripts.study.score import rounded, scores
 
 PARTS = ("val", "test")
 Load = Callable[[int], RegressionData]  # the rows of a split

@@ -17,10 +17,10 @@ from scripts.driver.predictions import Scored, read_cells
 from scripts.driver.reads import remembered
 from scripts.records.experiment import RESULTS
 from scripts.records.published import cell_name, predictions_file
+from scripts.records.study_errors import scores
 from scripts.study.protocols import SEA_LEVEL, WEIGHTS, Protocol2, load_protocol2, load_rules
 from scripts.study.published import experiment_of, read
 from scripts.study.rules import BASE, Condition
-from scripts.study.score import scores
 from scripts.study.verdicts import OVERLAP, Effect, Errors, effect, errors_of, is_erm
 
 Record = Mapping[str, Any]

@@ -29,7 +29,7 @@ from scripts.driver.kernels import asking, kernels_of, what_is_here, word_for
 from scripts.plan.schedule import workers_at_once
 from scripts.records.experiment import RESULTS
 from scripts.records.published import published_reports
-from scripts.records.scores import verify_scores
+from scripts.records.rescored import verify_scores
 from scripts.study.cell import train_runs
 from scripts.study.protocols import Protocol2
 from scripts.study.published import copy, done, experiment_of, key_of, key_of_record, numbers_of, read

@@ -1,7 +1,8 @@
-"""Published scores are what the kept predictions give, computed by code of its own."""
+"""Published scores are what the kept predictions give, by the library's metrics and by a second implementation."""
 
 from __future__ import annotations
 
+import json
 import math
 import shutil
 from collections.abc import Callable
@@ -23,8 +24,9 @@ from scripts.records.published import (
     published_reports,
     write_reports,
 )
-from scripts.records.scores import score
+from scripts.records.rescored import CACHE, compute_score, fill_metrics
 from scripts.verify import main
+from tests.scripts.records.metrics_again import score
 
 CELLS = {"crime": 2, "dti_davis": 1}  # RMSE, MAPE with zeros left out and worst domains; R, and its worst domain
 
@@ -65,6 +67,52 @@ def test_all_scores_repeat_bit_for_bit(published: Path, capsys: pytest.CaptureFi
     names = {name for r in reports for name in r["scores"]["test"]}
     assert {"rmse", "mape", "mape_skipped", "worst_rmse", "mean_rmse", "r", "worst_r", "mean_r"} <= names
     assert f"{n} of {n} scores of 3 runs are what their predictions give" in capsys.readouterr().out
+
+
+def test_a_second_implementation_gives_the_same_scores_to_the_last_bit(published: Path) -> None:
+    n = 0
+    for report in published_reports(published):
+        kept = read_cells(predictions_file(published, report))[cell_name(report)][report["seed"]]
+        for part, own in report["scores"].items():
+            for name, value in own.items():
+                again = score(name, kept[part])
+                assert value == again or math.isnan(value) is math.isnan(again) is True, name
+                n += 1
+    assert n > 20
+
+
+def test_errors_of_the_study_are_those_of_a_second_implementation() -> None:
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=(200, 2)).astype(np.float32)
+    one = Scored({"": y + rng.normal(size=y.shape).astype(np.float32)}, y, rng.integers(5, size=200))
+    for name in ("nrmse", "nrmse_balanced", "nrmse_worst"):
+        assert compute_score(name, one, [0.7, 1.3]) == pytest.approx(score(name, one, [0.7, 1.3]), rel=1e-14)
+    failed = Scored({"": np.full_like(y, np.nan)}, y, np.zeros(200, int))
+    assert compute_score("nrmse", failed, [1.0, 1.0]) == score("nrmse", failed, [1.0, 1.0]) == math.inf
+
+
+def test_a_metric_reaches_runs_that_were_published_without_it(published: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is computed once, and again where predictions change; runs without predictions stay as they are."""
+    old = published_reports(published)
+    filled = fill_metrics(old, published)
+    kept = read_cells(predictions_file(published, old[0]))[cell_name(old[0])][old[0]["seed"]]
+    assert filled[0]["scores"]["test"]["mae"] == score("mae", kept["test"])
+    assert filled[0]["scores"]["test"]["worst_mae"] == score("worst_mae", kept["test"])
+    assert {"mae", "worst_mae", "mean_mae"} <= filled[0]["scores"]["test"].keys()
+    assert published_reports(published) == old
+    cache = json.loads((published / CACHE).read_text())
+    with monkeypatch.context() as patch:
+        patch.setattr("scripts.records.rescored.compute_score", lambda *_: pytest.fail("it is computed again"))
+        assert fill_metrics(published_reports(published), published) == filled
+    kept["test"].prediction[""][0] += 1
+    keep_predictions(published, [(old[0], kept)])
+    changed = fill_metrics(published_reports(published), published)
+    assert changed[0]["scores"]["test"]["mae"] != filled[0]["scores"]["test"]["mae"]
+    assert changed[1:] == filled[1:]
+    assert json.loads((published / CACHE).read_text())["metrics"] == cache["metrics"]
+    predictions_file(published, old[-1]).unlink()
+    (published / CACHE).write_text("no JSON")
+    assert fill_metrics(published_reports(published), published)[-1] == old[-1]
 
 
 @pytest.mark.parametrize(
@@ -112,6 +160,8 @@ def given(prediction: Any, target: Any, domain: Any = None) -> Scored:
 
 def test_scores_by_hand() -> None:
     one = given([1, 2, 4, 9], [1, 0, 2, 5], [0, 0, 1, 1])
+    assert score("mae", one) == compute_score("mae", one) == 2
+    assert compute_score("mse_ci95_20_steps", one) == score("mse_ci95_20_steps", one)
     assert score("mse", one) == (0 + 4 + 4 + 16) / 4
     assert score("rmse", one) == math.sqrt(6)
     assert score("mse_20_steps", one) == (1 + 9 + 9 + 25) / 4

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from scripts.driver.predictions import Scored
+from scripts.records.study_errors import nrmse
 from scripts.study import evidence, published
 from scripts.study.evidence import ENSEMBLES, Setting, seconds, settings
 from scripts.study.protocols import SEA_LEVEL, WEIGHTS, Protocol2, load_protocol2, load_rules
 from scripts.study.rules import StudyCell
-from scripts.study.score import nrmse
 
 TARGET = np.array([[0.0], [1.0], [2.0], [4.0]], dtype=np.float32)
 

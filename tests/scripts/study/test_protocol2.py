@@ -13,13 +13,13 @@ from cmixup.errors import InputError
 from scripts.driver.compose import compose_train
 from scripts.driver.job import plan
 from scripts.driver.predictions import Scored
-from scripts.records.scores import verify_scores
+from scripts.records.rescored import verify_scores
+from scripts.records.study_errors import balanced, rounded, scores
 from scripts.study import cell as cells
 from scripts.study import published
 from scripts.study.cell import train_cell
 from scripts.study.protocols import FOLDER, Protocol2, load_protocol2, load_rules
 from scripts.study.rules import Run, StudyCell
-from scripts.study.score import balanced, rounded, scores
 
 METHODS = ["mixup", "cmixup", "regmixup", "resample", "vrex", "coral", "group_dro"]
 

@@ -14,7 +14,7 @@ from cmixup.data import RegressionData
 from cmixup.errors import InputError
 from scripts.driver.compose import compose_train
 from scripts.driver.job import plan
-from scripts.records.scores import verify_scores
+from scripts.records.rescored import verify_scores
 from scripts.study import __main__ as command
 from scripts.study import cell as cells
 from scripts.study import published, work

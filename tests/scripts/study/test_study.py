@@ -16,7 +16,8 @@ import pytest
 from cmixup.errors import InputError
 from scripts.driver.predictions import Scored
 from scripts.records.published import published_reports
-from scripts.records.scores import verify_scores
+from scripts.records.rescored import verify_scores
+from scripts.records.study_errors import nrmse
 from scripts.study import published, work
 from scripts.study.__main__ import main
 from scripts.study.cell import PARTS
@@ -33,7 +34,6 @@ from scripts.study.protocols import (
     load_rules,
 )
 from scripts.study.rules import StudyCell
-from scripts.study.score import nrmse
 from tests.scripts.study.test_protocol2 import twin_words
 
 

@@ -1,21 +1,16 @@
-"""Scores computed again from the predictions that are kept, to compare with the published ones to the last bit.
+"""The metrics of cmixup/metrics.py and the errors of the study once more, in NumPy and by code that shares nothing.
 
-The formulas are written out here in NumPy and share no code with cmixup/metrics.py. Sums are exactly rounded
-(`math.fsum`), so nothing but the numbers themselves can differ.
+Sums are exactly rounded (`math.fsum`), so that both must agree to the last bit.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from scripts.driver.predictions import Scored, read_cells
-from scripts.records.published import STUDIES, Report, cell_name, predictions_file, published_reports
+from scripts.driver.predictions import Scored
 
 
 def mse(f: np.ndarray, y: np.ndarray) -> float:
@@ -31,6 +26,11 @@ def mse_ci95(f: np.ndarray, y: np.ndarray) -> float:
     mean = math.fsum(errors) / len(errors)
     variance = math.fsum((error - mean) ** 2 for error in errors) / (len(errors) - 1)
     return 1.96 * math.sqrt(variance / len(errors))
+
+
+def mae(f: np.ndarray, y: np.ndarray) -> float:
+    """Return the mean of |f - y| over all entries."""
+    return math.fsum(np.abs(f - y).ravel()) / f.size
 
 
 def mape(f: np.ndarray, y: np.ndarray) -> float:
@@ -59,6 +59,7 @@ METRICS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
     "rmse": lambda f, y: math.sqrt(mse(f, y)),
     "mse": mse,
     "mse_ci95": mse_ci95,
+    "mae": mae,
     "mape": mape,
     "r": pearson,
     "mape_skipped": lambda _, y: float((y == 0).sum()),
@@ -91,7 +92,7 @@ def score(name: str, kept: Scored, std: Sequence[float] = (1.0,)) -> float:
 
 
 def study_error(name: str, kept: Scored, std: np.ndarray) -> float:
-    """Return an error of the study, in standard deviations of the label; see `scripts.study.score`."""
+    """Return an error of the study, in standard deviations of the label; see `scripts.records.study_errors`."""
     y, f = kept.target.astype(np.float64), kept.prediction[""].astype(np.float64)
     squares = ((f - y) / std) ** 2
     if not np.isfinite(squares).all():
@@ -107,34 +108,3 @@ def study_error(name: str, kept: Scored, std: np.ndarray) -> float:
         tenths = np.array([min(int(10 * (value - low) / width), 9) for value in label])
         targets.append(np.mean([own[tenths == tenth].mean() for tenth in range(10) if (tenths == tenth).any()]))
     return math.sqrt(float(np.mean(targets)))
-
-
-def wrong_scores(report: Report, kept: Mapping[str, Scored]) -> Iterator[str]:
-    """Yield a line for each score of a report that its predictions do not give to the last bit."""
-    for part in report["scores"].keys() & kept.keys():
-        for name, published in report["scores"][part].items():
-            again = score(name, kept[part], report.get("std", ()))
-            if published != again and not (math.isnan(published) and math.isnan(again)):
-                yield f"{report['run']}: {part} {name} {published!r}, its predictions give {again!r}"
-
-
-def verify_scores(results: Path) -> tuple[int, int, list[str], Counter[str]]:
-    """Compute every published score again.
-
-    Returns:
-        How many runs and scores were verified, a line for each score that differs, and how many runs have scores
-        without predictions, by experiment and dataset.
-    """
-    runs, scores, wrong, without = 0, 0, list[str](), Counter[str]()
-    every = [*published_reports(results), *published_reports(results, STUDIES)]
-    for path, reports in itertools.groupby(every, lambda r: predictions_file(results, r)):
-        cells = read_cells(path)
-        for report in reports:
-            kept = cells.get(cell_name(report), {}).get(report["seed"], {})
-            if report["scores"].keys() - kept.keys():
-                of_study = report["experiment"] in STUDIES
-                without[f"{report['experiment']} {'(trials, validation)' if of_study else report['dataset']}"] += 1
-            wrong += wrong_scores(report, kept)
-            runs += bool(kept)
-            scores += sum(len(report["scores"].get(part, ())) for part in kept)
-    return runs, scores, wrong, without

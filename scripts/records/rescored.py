@@ -1,0 +1,174 @@
+"""Scores from the predictions that are kept: published ones are verified, and metrics that a run lacks are filled in.
+
+A metric of `cmixup.metrics` with `everywhere` reaches published runs here (`filled_records`). What is computed is kept
+in <results>/.rescored.json, which git ignores, until the predictions or the metrics change.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import itertools
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+
+import cmixup.metrics
+from cmixup.files import write_atomically
+from cmixup.metrics import METRICS, OVER_DOMAINS, parse_score, with_everywhere
+from cmixup.metrics import score as metric_score
+from scripts.driver.predictions import Parts, Scored, read_cells
+from scripts.driver.runs import number_of, strict
+from scripts.records.layer_choice import choose_variants
+from scripts.records.published import (
+    STUDIES,
+    Report,
+    cell_name,
+    predictions_file,
+    published_reports,
+)
+from scripts.records.records import check_unique, records_frame
+from scripts.records.study_errors import scores as study_scores
+
+CACHE = ".rescored.json"
+SKIPPED = "mape_skipped"  # how many targets of 0 MAPE leaves out
+Found = dict[str, dict[str, float]]  # scores by split and name
+
+
+def compute_score(name: str, kept: Scored, std: Sequence[float] = (1.0,)) -> float:
+    """Return the score that a report calls `name`, such as "worst_rmse", "mse_20_steps" or the study's "nrmse".
+
+    Args:
+        name: of the score.
+        kept: what it is computed from.
+        std: standard deviations of the targets, the unit of "nrmse".
+
+    Raises:
+        InputError: no metric begins the name.
+    """
+    if name.startswith("nrmse"):
+        value = study_scores(kept, np.array(std), grouped=name == "nrmse_worst")[name]
+        return value if math.isfinite(value) else math.inf
+    if name == SKIPPED:
+        return float((kept.target == 0).sum())
+    over, metric, predictor = parse_score(name)
+    arrays = kept.prediction[predictor], kept.target, kept.domain.astype(np.int64)
+    return float(metric_score(over + metric, *map(torch.from_numpy, arrays)))
+
+
+def wrong_scores(report: Report, kept: Parts) -> Iterator[str]:
+    """Yield a line for each score of a report that its predictions do not give to the last bit."""
+    for part in report["scores"].keys() & kept.keys():
+        for name, published in report["scores"][part].items():
+            again = compute_score(name, kept[part], report.get("std", ()))
+            if published != again and not (math.isnan(published) and math.isnan(again)):
+                yield f"{report['run']}: {part} {name} {published!r}, its predictions give {again!r}"
+
+
+def verify_scores(results: Path) -> tuple[int, int, list[str], Counter[str]]:
+    """Compute every published score again.
+
+    Returns:
+        How many runs and scores were verified, a line for each score that differs, and how many runs have scores
+        without predictions, by experiment and dataset.
+    """
+    runs, scores, wrong, without = 0, 0, list[str](), Counter[str]()
+    every = [*published_reports(results), *published_reports(results, STUDIES)]
+    for path, reports in itertools.groupby(every, lambda r: predictions_file(results, r)):
+        cells = read_cells(path)
+        for report in reports:
+            kept = cells.get(cell_name(report), {}).get(report["seed"], {})
+            if report["scores"].keys() - kept.keys():
+                of_study = report["experiment"] in STUDIES
+                without[f"{report['experiment']} {'(trials, validation)' if of_study else report['dataset']}"] += 1
+            wrong += wrong_scores(report, kept)
+            runs += bool(kept)
+            scores += sum(len(report["scores"].get(part, ())) for part in kept)
+    return runs, scores, wrong, without
+
+
+def fill_metrics(reports: Iterable[Report], results: Path) -> list[dict[str, Any]]:
+    """Return reports with the metrics that every run has, those that they lack from their predictions.
+
+    Runs whose predictions are not kept stay as they are.
+
+    Args:
+        reports: of runs, in order of their files.
+        results: the folder that holds their predictions.
+    """
+    cache, made = _read_cache(results), list[dict[str, Any]]()
+    found: dict[str, dict[str, Any]] = {}
+    for path, group in itertools.groupby(reports, lambda r: predictions_file(results, r)):
+        own = [dict(report) for report in group]
+        if path.is_file():
+            name, digest = str(path.relative_to(results)), hashlib.sha256(path.read_bytes()).hexdigest()
+            known = cache.get(name, {})
+            if known.get("sha256") != digest:
+                known = {"sha256": digest, "runs": _lacking(own, path)}
+            found[name] = known
+            own = [_filled(report, known["runs"].get(_key(report), {})) for report in own]
+        made += own
+    if any(cache.get(name) != each for name, each in found.items()):
+        text = json.dumps(strict({"metrics": _metrics_digest(), "files": {**cache, **found}}))
+        with contextlib.suppress(OSError):  # a folder that cannot be written to has no cache
+            write_atomically(results / CACHE, text)
+    return made
+
+
+def filled_records(results: Path) -> pd.DataFrame:
+    """Return the tidy records of all published runs with the metrics that every run has.
+
+    Raises:
+        InputError: two runs that differ in nothing but their values.
+    """
+    records = records_frame(choose_variants(fill_metrics(published_reports(results), results)))
+    check_unique(records)
+    return records
+
+
+def _key(report: Report) -> str:
+    return f"{cell_name(report)} seed={report['seed']}"
+
+
+def _filled(report: Report, more: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
+    scores = {
+        part: {**own, **{name: number_of(value) for name, value in more.get(part, {}).items()}}
+        for part, own in report["scores"].items()
+    }
+    return {**report, "scores": scores}
+
+
+def _lacking(reports: Sequence[Report], path: Path) -> dict[str, Found]:
+    """Return the scores that reports lack of the metrics that every run has, by run."""
+    cells, found = read_cells(path), dict[str, Found]()
+    for report in reports:
+        kept = cells.get(cell_name(report), {}).get(report["seed"], {})
+        for part, one in kept.items():
+            own = report["scores"].get(part, {})
+            names = [f"{name}_{of}" if of else name for name in with_everywhere(()) for of in one.prediction]
+            if any(name.startswith(OVER_DOMAINS) for name in own):
+                names += [over + name for name in with_everywhere(()) for over in OVER_DOMAINS]
+            new = {name: compute_score(name, one) for name in names if name not in own}
+            if new:
+                found.setdefault(_key(report), {})[part] = new
+    return found
+
+
+def _metrics_digest() -> str:
+    return hashlib.sha256(Path(str(cmixup.metrics.__file__)).read_bytes() + repr(sorted(METRICS)).encode()).hexdigest()
+
+
+def _read_cache(results: Path) -> dict[str, Any]:
+    """Return what was computed by these metrics, by the file of its predictions."""
+    try:
+        found = json.loads((results / CACHE).read_text())
+        return dict(found["files"]) if found["metrics"] == _metrics_digest() else {}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}

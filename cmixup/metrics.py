@@ -83,7 +83,7 @@ def rmse(prediction: Tensor, target: Tensor) -> Tensor:
 def mae(prediction: Tensor, target: Tensor) -> Tensor:
     """Return the mean of |f - y| over all rows and label dimensions, in label units."""
     prediction, target = _matched(prediction, target)
-    return _mean((prediction - target).abs().flatten(start_dim=-2))
+    return _mean((target - prediction).abs().flatten(start_dim=-2))
 
 
 @metric("MAPE(%)", "%", everywhere=False)

@@ -32,6 +32,8 @@ from scripts.records.records import check_unique, options_text, records_frame
 Report = Mapping[str, Any]
 #: Experiments of the study of when mixing helps. What they say is read where they are asked for, and no table has it.
 STUDIES = ("study", "study_small_validation", "study_protocol2", "study_sea_level")
+#: Its later parts: a file for each table and method, so that a publication rewrites no file of another.
+LATER_STUDIES = ("study_more_splits", "study_no_search")
 
 
 def cell_of(report: Report) -> str:
@@ -81,8 +83,9 @@ def published_reports(
 def report_files(results: Path, experiments: Collection[str] = ()) -> list[Path]:
     """Return the files with published reports of some experiments, of all but the study's by default, in order."""
     folders = {STUDIES[0] if name in STUDIES else name for name in experiments}
+    apart = {STUDIES[0], *LATER_STUDIES}
     every = {path: path.relative_to(results / "runs").parts[0] for path in (results / "runs").rglob("*.jsonl*")}
-    return sorted(path for path, own in every.items() if (own in folders if folders else own != STUDIES[0]))
+    return sorted(path for path, own in every.items() if (own in folders if folders else own not in apart))
 
 
 def _lines(path: Path) -> list[str]:

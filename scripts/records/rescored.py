@@ -28,6 +28,7 @@ from scripts.driver.predictions import Parts, Scored, read_cells
 from scripts.driver.runs import number_of, strict
 from scripts.records.layer_choice import choose_variants
 from scripts.records.published import (
+    LATER_STUDIES,
     STUDIES,
     Report,
     cell_name,
@@ -80,7 +81,7 @@ def verify_scores(results: Path) -> tuple[int, int, list[str], Counter[str]]:
         without predictions, by experiment and dataset.
     """
     runs, scores, wrong, without = 0, 0, list[str](), Counter[str]()
-    every = [*published_reports(results), *published_reports(results, STUDIES)]
+    every = [*published_reports(results), *published_reports(results, (*STUDIES, *LATER_STUDIES))]
     for path, reports in itertools.groupby(every, lambda r: predictions_file(results, r)):
         cells = read_cells(path)
         for report in reports:

@@ -40,6 +40,7 @@ FILE     ?=
 RUN      ?=
 PORTABLE := tests/sampling tests/mixing tests/pairing tests/adapters/test_batch.py tests/datasets/common/table \
 	tests/scripts/driver tests/scripts/test_train.py
+export TAG ?=
 INVARIANCE := crime,skillcraft
 RATIOS := "seeds=$(or $(SEEDS),3)" "preset=$(or $(PRESET),paper)" "device=$(or $(DEVICE),auto)" "out=$(or $(OUT),outputs)"
 NARROW = "seeds=$(SEEDS)" "methods=$(METHODS)" "preset=$(PRESET)" "device=$(DEVICE)" "out=$(OUT)" "rerun=$(RERUN)"
@@ -208,6 +209,11 @@ check: lint types test ## Lint, types and tests
 
 wheel-check: $(VENV)/.ready ## Install the wheel into empty environments with numpy and torch and run README's first lines: PYTHONS=python3.12,...
 	$(PY) -m tests.robustness.wheel_check pythons="$(PYTHONS)"
+
+release-check: $(VENV)/.ready ## Run a release's steps up to the upload, wheel and sdist into outputs/dist: TAG=v0.1.0 (the first time: installs the extra `release`)
+	@$(PY) -c 'import twine' 2>/dev/null || \
+	    $(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[release]'
+	$(PY) -m tests.robustness.release_check "tag=$$TAG"
 
 docs: $(VENV)/.ready ## Build README, docs/ and results/ as one site in outputs/site (the first time: installs the extra `docs`)
 	$(PY) -c 'import furo, latex2mathml, myst_parser, sphinx_copybutton' 2>/dev/null || \

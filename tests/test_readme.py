@@ -1,5 +1,6 @@
 """README and docs/ name files and names that exist; tests/test_blocks.py runs their code."""
 
+import json
 import re
 import runpy
 import tomllib
@@ -88,7 +89,14 @@ def test_commit_hooks_call_what_make_calls():
 
 
 def test_no_file_of_the_forge_names_a_package_registry():
-    files = (".github/workflows/ci.yml", ".pre-commit-config.yaml", "docs/conf.py", "CITATION.cff", "pyproject.toml")
+    files = (
+        ".github/workflows/ci.yml",
+        ".github/workflows/release.yml",
+        ".pre-commit-config.yaml",
+        "docs/conf.py",
+        "CITATION.cff",
+        "pyproject.toml",
+    )
     for name in files:
         assert not re.search(r"pypi|index-url|pythonhosted|conda-forge", (ROOT / name).read_text()), name
 
@@ -103,3 +111,37 @@ def test_the_citation_names_the_version_and_the_paper():
     paper = citation["preferred-citation"]
     assert paper["title"] in " ".join(README.split())
     assert [author["family-names"] for author in paper["authors"]] == ["Yao", "Wang", "Zhang", "Zou", "Finn"]
+
+
+def test_an_archive_gets_what_the_citation_says():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    archive = json.loads((ROOT / ".zenodo.json").read_text())
+    assert archive["license"] == citation["license"]
+    assert [one["name"] for one in archive["creators"]] == [author["name"] for author in citation["authors"]]
+    paper = citation["preferred-citation"]
+    assert [one["identifier"] for one in archive["related_identifiers"]] == [paper["identifiers"][0]["value"]]
+
+
+def test_only_the_job_that_a_person_approves_may_publish():
+    release = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())
+    build, publish = release["jobs"]["build"], release["jobs"]["publish"]
+    assert release[True] == {"push": {"tags": ["v*"]}}  # YAML reads `on` as true
+    assert release["permissions"] == {"contents": "read"}
+    assert "permissions" not in build
+    assert publish["needs"] == "build"
+    assert publish["environment"] == "release"
+    assert publish["permissions"] == {"id-token": "write", "attestations": "write", "contents": "read"}
+    assert [step["run"] for step in build["steps"] if "run" in step] == ["make check", "make release-check"]
+    uploads = [step["run"] for job in (build, publish) for step in job["steps"] if " upload " in step.get("run", "")]
+    assert uploads == ["python -m twine upload --non-interactive dist/*"]
+
+
+@pytest.mark.parametrize(
+    "form", sorted((ROOT / ".github/ISSUE_TEMPLATE").glob("[!c]*.yml")), ids=lambda path: path.stem
+)
+def test_a_form_of_an_issue_has_what_a_forge_needs(form):
+    given = yaml.safe_load(form.read_text())
+    assert {"name", "description", "body"} <= set(given)
+    fields = [field for field in given["body"] if field["type"] != "markdown"]
+    assert len({field["id"] for field in fields}) == len(fields)
+    assert all(field["attributes"]["label"] for field in fields)

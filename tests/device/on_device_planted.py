@@ -72,7 +72,7 @@ PLANTS: dict[str, Plant] = {
     "labels": after(BatchLoader, "batches", in_batch("y")),
     "draws": after(BatchLoader, "_aligned", lambda drawn, _: drawn.cpu()),
     "the target of the loss": after(mix_module, "interpolate", lambda mixed, _: mixed.cpu()),
-    "a constant of the model": after(FCN3, "block2", lambda state, _: state * torch.ones(128)),
+    "a constant of the model": after(FCN3, "_run", lambda state, _: state * torch.ones(state.shape[-1])),
     "the optimiser's moments": after(Adam, "__init__", fields(_mean="")),
     "the optimiser's counts": after(Adam, "__init__", fields(_counts="")),
     "the loss": after(Mix, "loss", lambda loss, _: loss + torch.zeros(2)),

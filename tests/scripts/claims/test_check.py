@@ -19,7 +19,6 @@ from scripts.claims.paper_verdict import agree, authors_table
 from scripts.claims.prose import sentence, splice
 from scripts.claims.statistic import Number, evaluate, holds
 from scripts.records.experiment import RESULTS, load_experiment
-from scripts.records.records import records_csv
 from scripts.records.stats import Summary
 
 QUERY = {"experiment": "e", "dataset": "airfoil", "preset": "paper", "metric": "rmse"}
@@ -280,7 +279,7 @@ def test_the_command_prints_all_and_its_status_says_if_one_fails(
 ) -> None:
     monkeypatch.setattr(command, "RESULTS", tmp_path)
     columns = {"layer": "", "model": "", "alpha": None, "run": ""}
-    (tmp_path / "records.csv").write_text(records_csv(frame().assign(**columns)))
+    monkeypatch.setattr(command, "published_records", lambda _: frame().assign(**columns))
     write(tmp_path, {"good": BETTER})
     command.main(["claims"])
     assert "HOLDS good" in capsys.readouterr().out

@@ -1,0 +1,97 @@
+"""The page of the study without a search: every method trains with the rate and decay that ERM's tuning chose.
+
+Rules: configs/study/no_search.yaml, committed before the first run. Methods are paired by split and initial weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from scripts.records.experiment import RESULTS
+from scripts.records.published import published_reports
+from scripts.records.register import writes
+from scripts.records.tables import interval_text, markdown_rows
+from scripts.study.protocols import FOLDER, load_rules
+from scripts.study.verdicts import VERDICTS, Effect, Errors, chance, direction_text, effect, named
+
+EXPERIMENT, PAGE = "study_no_search", "study/no_search.md"
+SETTINGS = {
+    "rows100": "100 training rows",
+    "rows100_noise": "100 training rows, noisy labels",
+    "random": "all rows, split at random",
+}
+TITLES = {
+    "cmixup_alpha02": "C-Mixup, alpha 0.2",
+    "cmixup_alpha2": "C-Mixup, alpha 2",
+    "mixup_alpha02": "mixup, alpha 0.2",
+    "input_noise": "Gaussian noise on inputs",
+}
+EQUAL = 1.0  # percent of ERM's error that counts as no difference
+
+
+def errors_of_reports(reports: Iterable[Mapping[str, Any]], setting: str) -> Errors:
+    """Return the test errors of one setting by table, method and split, each the mean over initial weights.
+
+    Args:
+        reports: of published runs, see `scripts.records.published.published_reports`.
+        setting: a key of `SETTINGS`.
+    """
+    found: dict[str, dict[str, dict[int, list[float]]]] = {}
+    for report in reports:
+        if report["options"]["condition"] == setting:
+            of_table = found.setdefault(report["dataset"], {}).setdefault(report["method"], {})
+            of_table.setdefault(report["split"], []).append(report["scores"]["test"]["nrmse"])
+    return {
+        table: {name: {split: float(np.mean(errors)) for split, errors in own.items()} for name, own in methods.items()}
+        for table, methods in found.items()
+    }
+
+
+def describe_effect(name: str, found: Effect) -> list[str]:
+    """Return the row of a method in the page's table."""
+    counts, new = found.counts(), found.posterior.new.chances
+    model, plain = interval_text(found.overall, 1), interval_text(found.plain, 1)
+    chances = f"{chance(new.gain)} / {chance(new.loss)}"
+    return [name, model, plain, direction_text(found), *(str(counts[kind]) for kind in VERDICTS), chances]
+
+
+@writes("results/runs/study_no_search")
+def write_page() -> dict[str, str]:
+    """Return the page by its path below results/."""
+    rules = load_rules(FOLDER / "no_search.yaml")
+    reports = published_reports(RESULTS, (EXPERIMENT,))
+    lines = [
+        "# The study without a search",
+        "",
+        "Does mixing lower the error where nothing is tuned for it? Every method trains with the learning rate and",
+        "weight decay that ERM's tuning chose on the split, and with options that were fixed before the first run",
+        "([rules](../../configs/study/no_search.yaml)). The rules ask two questions: is C-Mixup better than ERM with",
+        "100 training rows, and is mixup better with 100 training rows and noisy labels?",
+        "",
+    ]
+    head = ["", "change by a model of all tables, %", "all tables alike, %", "direction of the mean"]
+    head += [f"tables: {named(kind, EQUAL)}" for kind in VERDICTS] + ["a new table gains / loses 1 %"]
+    for setting, title in SETTINGS.items():
+        errors = errors_of_reports(reports, setting)
+        found = {name: effect(errors, name, rules.level, EQUAL) for name in TITLES}
+        lines += [f"## {title[0].upper()}{title[1:]}", ""]
+        rows = [describe_effect(TITLES[name], own) for name, own in found.items() if own is not None]
+        if len(errors) < len(rules.tables) or len(rows) < len(TITLES):
+            lines += ["Not run yet.", ""]
+            continue
+        splits = {len(own) for methods in errors.values() for own in methods.values()}
+        lines += markdown_rows(head, rows)
+        lines += [
+            "",
+            f"{len(errors)} tables, {max(splits)} splits, five sets of initial weights a split. Test error minus ERM's in",
+            "percent of ERM's, paired by split and weights, with 95 % intervals; below 0 is better. [When does mixing",
+            "help?](when.md) has the model and the rule of each verdict.",
+            "Noise on inputs is the control that mixes nothing.",
+            "",
+        ]
+    train, write = "python -m scripts.study train rules=no_search", "python -m scripts.render"
+    lines += [f"`{train}` trains these cells; `{write}` writes this page.", ""]
+    return {PAGE: "\n".join(lines)}

@@ -1,0 +1,41 @@
+"""The page of the study without a search: errors are means over weights, and only whole settings have a table."""
+
+import pytest
+
+from scripts.study import no_search
+
+
+def report(table, method, split, error, setting="rows100"):
+    return {
+        "dataset": table,
+        "method": method,
+        "split": split,
+        "options": {"condition": setting},
+        "scores": {"test": {"nrmse": error}},
+    }
+
+
+def test_errors_are_means_over_weights_of_one_setting():
+    reports = [report("a", "erm", 0, 1.0), report("a", "erm", 0, 3.0), report("a", "erm", 1, 5.0)]
+    reports += [report("a", "erm", 0, 100.0, "random"), report("b", "cmixup_alpha2", 0, 7.0)]
+    found = no_search.errors_of_reports(reports, "rows100")
+    assert found == {"a": {"erm": {0: 2.0, 1: 5.0}}, "b": {"cmixup_alpha2": {0: 7.0}}}
+
+
+@pytest.mark.parametrize("missing", ["a table", "a method", ""])
+def test_only_a_whole_setting_has_a_table(missing, monkeypatch):
+    names = [table.name for table in no_search.load_rules(no_search.FOLDER / "no_search.yaml").tables]
+    methods = ["erm", *no_search.TITLES]
+    names = names[1:] if missing == "a table" else names
+    methods = methods[:-1] if missing == "a method" else methods
+    change = {"erm": 1.0}
+    made = [
+        report(table, method, split, change.get(method, 0.9) + 0.01 * split * (k + 1) % 0.07)
+        for table in names
+        for k, method in enumerate(methods)
+        for split in range(5)
+    ]
+    monkeypatch.setattr(no_search, "published_reports", lambda *_: made)
+    page = no_search.write_page()[no_search.PAGE]
+    assert page.count("Not run yet.") == (3 if missing else 2)
+    assert ("the mean error is lower" in page) == (not missing)

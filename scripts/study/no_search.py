@@ -87,8 +87,8 @@ def write_page() -> dict[str, str]:
         lines += [
             "",
             f"{len(errors)} tables, {max(splits)} splits, five sets of initial weights a split. Test error minus",
-            "ERM's in percent of ERM's, paired by split and weights, with 95 % intervals; below 0 is better. [When does mixing",
-            "help?](when.md) has the model and the rule of each verdict.",
+            "ERM's in percent of ERM's, paired by split and weights, with 95 % intervals; below 0 is better.",
+            "[When does mixing help?](when.md) has the model and the rule of each verdict.",
             "Noise on inputs is the control that mixes nothing.",
             "",
         ]

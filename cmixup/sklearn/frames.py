@@ -38,6 +38,8 @@ def as_frame(X: Any) -> Any:
         column = frame[name]
         if isinstance(column.dtype, narwhals.Categorical | narwhals.Enum):
             columns[name] = pd.Categorical(column.cast(narwhals.String).to_list())
+        elif column.dtype.is_integer() and column.is_null().any():
+            columns[name] = pd.array(column.to_list(), dtype="Int64")
         elif column.dtype.is_numeric():
             columns[name] = column.to_numpy()
         else:
@@ -45,6 +47,44 @@ def as_frame(X: Any) -> Any:
             if column.dtype.is_temporal():
                 columns[name] = pd.to_datetime(columns[name])
     return pd.DataFrame(columns)
+
+
+def take_rows(X: Any, rows: Any, changed: Any) -> Any:
+    """Return rows of a frame of another library than pandas, with other values in some columns, in the frame's types.
+
+    Args:
+        X: the frame (n, d).
+        rows: (m,) which rows.
+        changed: a frame of pandas with m rows of some of its columns: numbers or dates, a missing one as pandas has it.
+    """
+    import narwhals
+
+    frame = narwhals.from_native(X, eager_only=True)
+    new = {}
+    for name in changed.columns:
+        values, missing = changed[name].tolist(), changed[name].isna()
+        filled = [None if gone else value for value, gone in zip(values, missing, strict=True)]
+        dtype = frame[name].dtype
+        at_first = None if dtype.is_temporal() else dtype
+        new[name] = narwhals.new_series(name, filled, at_first, backend=frame.implementation).cast(dtype)
+    return frame[rows.tolist()].with_columns(**new).to_native()
+
+
+def like_labels(y: Any, values: Any) -> Any | None:
+    """Return labels (n,) or (n, d_y) as a series or frame of the library of `y`; None for pandas, arrays and lists."""
+    if hasattr(y, "iloc") or isinstance(y, np.ndarray | list | tuple):
+        return None
+    try:
+        import narwhals
+    except ImportError:
+        return None
+    given = narwhals.from_native(y, eager_only=True, allow_series=True, pass_through=True)
+    if given is y:
+        return None
+    if not hasattr(given, "columns"):
+        return narwhals.new_series(given.name, values, backend=given.implementation).to_native()
+    columns = dict(zip(given.columns, values.T, strict=True))
+    return narwhals.from_dict(columns, backend=given.implementation).to_native()
 
 
 def in_numbers(X: Any, categorical: Collection[int]) -> Any:
@@ -59,7 +99,7 @@ def in_numbers(X: Any, categorical: Collection[int]) -> Any:
     """
     if not hasattr(X, "iloc"):
         kind = getattr(getattr(X, "dtype", None), "kind", "")
-        return _days(np.asarray(X)) if kind == "M" else X
+        return days_of(np.asarray(X)) if kind == "M" else X
     found = X
     for place, name in enumerate(X.columns):
         if place in categorical:
@@ -67,15 +107,34 @@ def in_numbers(X: Any, categorical: Collection[int]) -> Any:
         column = X.iloc[:, place]
         if getattr(column.dtype, "kind", "O") == "M":
             found = X.copy(deep=False) if found is X else found
-            naive = column.dt.tz_convert("UTC").dt.tz_localize(None) if getattr(column.dtype, "tz", None) else column
-            found.isetitem(place, _days(naive.to_numpy(dtype="datetime64[ns]")))
+            found.isetitem(place, days_of(column))
         elif (text := _text_of(column)) is not None:
-            raise InputError(
-                f"column {shown(str(name))} of X holds text, such as {shown(text)}: make it categories by "
-                f'X[{str(name)!r}].astype("category") (polars: cast(pl.Categorical)), or name it in '
-                "categorical_features"
-            )
+            raise _refused(name, text, "categorical_features")
     return found
+
+
+def check_text(X: Any, categorical: Collection[int]) -> None:
+    """Check that no other column than the categories holds text, not even text that reads as numbers.
+
+    Args:
+        X: an array or a frame of pandas (n, d).
+        categorical: positions of the columns that hold categories.
+
+    Raises:
+        InputError: one does; the message names it and the remedy.
+    """
+    for place in range(X.shape[1]):
+        column = X.iloc[:, place] if hasattr(X, "iloc") else X[:, place]
+        if place not in categorical and (text := _text_of(column, any_text=True)) is not None:
+            raise _refused(X.columns[place] if hasattr(X, "iloc") else place, text, "categorical")
+
+
+def _refused(name: Any, text: str, option: str) -> InputError:
+    """Return the error that a column holds text."""
+    return InputError(
+        f"column {shown(str(name))} of X holds text, such as {shown(text)}: make it categories by "
+        f'X[{str(name)!r}].astype("category") (polars: cast(pl.Categorical)), or name it in {option}'
+    )
 
 
 def check_numbers(y: Any) -> Any:
@@ -93,18 +152,36 @@ def check_numbers(y: Any) -> Any:
     return y
 
 
-def _days(values: Any) -> Any:
-    """Return dates as days since 1970 in float64, NaN for none."""
-    days = (values - np.datetime64("1970-01-01")) / DAY
-    return np.where(np.isnat(values), np.nan, days)
+def days_of(column: Any) -> Any:
+    """Return a column of dates (n,) of pandas or NumPy as days since 1970 in float64, NaN where one is missing."""
+    if hasattr(column, "iloc"):
+        naive = column.dt.tz_convert("UTC").dt.tz_localize(None) if getattr(column.dtype, "tz", None) else column
+        column = naive.to_numpy(dtype="datetime64[ns]")
+    return np.where(np.isnat(column), np.nan, (column - np.datetime64("1970-01-01")) / DAY)
 
 
-def _text_of(column: Any) -> str | None:
-    """Return the first text in a column of pandas that is no number; None if there is none."""
+def dates_like(column: Any, days: Any) -> Any:
+    """Return days since 1970 (m,) as dates of the kind of a column; whole days where the column has only these."""
+    known = days_of(column)
+    if np.array_equal(known, np.rint(known), equal_nan=True):
+        days = np.rint(days)
+    unit: Any = column.dt.unit if hasattr(column, "iloc") else np.datetime_data(column.dtype)[0]
+    ticks = np.rint(np.nan_to_num(days) * (DAY / np.timedelta64(1, unit))).astype(np.int64)
+    dates = np.where(np.isnan(days), np.datetime64("NaT", unit), ticks.astype(f"M8[{unit}]"))
+    if not hasattr(column, "iloc"):
+        return dates
+    naive = type(column)(dates)
+    return naive.dt.tz_localize("UTC").dt.tz_convert(column.dtype.tz) if getattr(column.dtype, "tz", None) else naive
+
+
+def _text_of(column: Any, *, any_text: bool = False) -> str | None:
+    """Return the first text in a column that is no number, or any text; None if there is none."""
     if getattr(column.dtype, "kind", "O") not in "OUT" or str(column.dtype) == "category":
         return None
     for value in column:
         if isinstance(value, str):
+            if any_text:
+                return value
             try:
                 float(value)
             except ValueError:

@@ -17,6 +17,7 @@ from cmixup.sampling.inputs import Floats, Ints
 from cmixup.sampling.sampler import PartnerSampler
 from cmixup.sampling.space import LabelSpace
 from cmixup.seeding import Streams
+from cmixup.sklearn.frames import as_frame, check_numbers, check_text, dates_like, days_of, like_labels, take_rows
 from cmixup.sklearn.options import RandomState, seed_of
 
 #: From here on float64 does not hold every whole number.
@@ -35,9 +36,10 @@ class CMixupResampler(BaseEstimator):
     - Floats are mixed.
     - Whole numbers are mixed and rounded to the nearest, and keep their dtype. Those of a column that holds one of 2^53
       or more, which float64 cannot tell apart, are taken as categories.
-    - Everything else (booleans, text, pandas' categories, dates) and the columns named in `categorical` take the value
+    - Dates are mixed as days and stay dates, whole days where the column has only these.
+    - Everything else (booleans, categories of pandas and polars) and the columns named in `categorical` take the value
       of row i with probability lam, else of row j: all these columns of a new row from the same one, so that no
-      combination of categories arises that the data do not hold.
+      combination of categories arises that the data do not hold. A column of text has to be one of these.
     - So does a number that is missing or infinite in either row.
 
     Args:
@@ -74,7 +76,7 @@ class CMixupResampler(BaseEstimator):
         """Return the given rows, if they are kept, and the new ones.
 
         Args:
-            X: (n, d) array or pandas frame.
+            X: (n, d) array or frame, of pandas or of a library that narwhals reads (polars, ...).
             y: (n,) or (n, d_y) real finite labels: an array, series or frame.
 
         Returns:
@@ -82,10 +84,13 @@ class CMixupResampler(BaseEstimator):
             become float64.
 
         Raises:
-            InputError: an argument cannot be used; a ValueError.
+            InputError: an argument cannot be used, a column holds text and is no category, or labels are text; a
+                ValueError.
         """
         ratio, keep = check_nonnegative("ratio", self.ratio), check_flag("keep_original", self.keep_original)
         beta, streams = Beta(self.alpha), Streams(seed_of(self.random_state))
+        given, X = X, as_frame(X)
+        foreign = X is not given
         X = X if hasattr(X, "iloc") else _array("X", X)
         if X.ndim != 2:
             raise InputError(f"X must have shape (n, d), got {X.shape}")
@@ -94,6 +99,7 @@ class CMixupResampler(BaseEstimator):
         if not (count or keep):
             raise InputError(f"ratio must leave rows where none are kept, got {self.ratio!r}")
         categorical = self._categorical(X)
+        check_text(X, categorical)
         sampler = PartnerSampler(
             labels, self.bandwidth, space=LabelSpace(scale="std" if labels.ndim == 2 and labels.shape[1] > 1 else None)
         )
@@ -102,22 +108,36 @@ class CMixupResampler(BaseEstimator):
         self.lam_ = beta.sample(count, streams.lam).numpy()
         self.bandwidth_ = sampler.bandwidth
         chosen = np.where(streams.mixing.random(count) < self.lam_, self.rows_, self.partners_)
-        new = X.iloc[chosen].reset_index(drop=True) if hasattr(X, "iloc") else X[chosen]
+        new, changed = X.iloc[chosen].reset_index(drop=True) if hasattr(X, "iloc") else X[chosen], list[int]()
         for place in range(X.shape[1]):
             column = X.iloc[:, place] if hasattr(X, "iloc") else X[:, place]
-            if place in categorical or column.dtype.kind not in "iuf":
+            if place in categorical or (mixed := self._column(column, chosen)) is None:
                 continue
-            values, whole = _numbers(column), column.dtype.kind in "iu"
-            if whole and (np.abs(values) >= EXACT).any():
-                continue
-            mixed = self._mixed(values, chosen)
-            mixed = np.rint(mixed) if whole else mixed
+            changed.append(place)
             if hasattr(X, "iloc"):
-                new.isetitem(place, type(column)(mixed, dtype=column.dtype))
+                new.isetitem(place, mixed)
             else:
                 new[:, place] = mixed
-        new_y = _like(y, self._mixed(labels, self.rows_))
-        return (_joined(X, new), _joined(_like(y, labels), new_y)) if keep else (new, new_y)
+        more_y = self._mixed(labels, self.rows_)
+        if keep:
+            new, more_y = _joined(X, new), np.concatenate([labels, more_y])
+        if foreign:
+            rows = np.concatenate([np.arange(len(X)), chosen]) if keep else chosen
+            new = take_rows(given, rows, new.iloc[:, changed])
+        return new, _like(y, more_y)
+
+    def _column(self, column: Any, chosen: Ints) -> Any | None:
+        """Return a column of the new rows as its own kind; None where its values are not to be mixed."""
+        if column.dtype.kind == "M":
+            return dates_like(column, self._mixed(days_of(column), chosen))
+        if column.dtype.kind not in "iuf":
+            return None
+        values, whole = _numbers(column), column.dtype.kind in "iu"
+        if whole and (np.abs(values) >= EXACT).any():
+            return None
+        mixed = self._mixed(values, chosen)
+        mixed = np.rint(mixed) if whole else mixed
+        return type(column)(mixed, dtype=column.dtype) if hasattr(column, "iloc") else mixed
 
     def _mixed(self, values: Floats, chosen: Ints) -> Floats:
         """Return values (n, ...) mixed for the new rows, or of the rows `chosen` where one of both is not finite."""
@@ -153,8 +173,8 @@ def _array(name: str, values: Any) -> np.ndarray:
 
 def _labels(y: Any, n: int) -> Floats:
     """Return labels as float64 (n,) or (n, d_y), checked but for being finite, which the sampler asks for."""
-    values = _array("y", y)
-    if values.dtype.kind not in "iuf" and not hasattr(y, "iloc"):
+    values = _array("y", check_numbers(y))
+    if values.dtype.kind not in "iuf" and not (hasattr(y, "iloc") and values.dtype.kind in "Ob"):
         raise InputError(f"y must be real numbers, got dtype {values.dtype}")
     try:
         found = np.array(values, dtype=np.float64)
@@ -180,6 +200,8 @@ def _repeated(n: int, count: int, rng: np.random.Generator) -> Ints:
 
 def _like(y: Any, values: Floats) -> Any:
     """Return labels as the kind and floating dtype of `y`."""
+    if (found := like_labels(y, values)) is not None:
+        return found
     if hasattr(y, "columns"):
         return type(y)(values, columns=y.columns)
     if hasattr(y, "iloc"):

@@ -22,7 +22,7 @@ FRAME = pd.DataFrame(
         "half": RNG.normal(size=N).astype(np.float32),
         "count": RNG.integers(0, 100, N),
         "code": RNG.integers(0, 5, N),
-        "text": [f"text {i}" for i in range(N)],
+        "text": pd.Categorical([f"text {i}" for i in range(N)]),
         "category": pd.Categorical([f"kind {i}" for i in range(N)]),
         "flag": RNG.random(N) < 0.5,
         "day": pd.date_range("2020-01-01", periods=N),
@@ -76,14 +76,16 @@ def test_columns_by_their_dtype() -> None:
         np.testing.assert_allclose(new[name], closed_form(sampler, FRAME[name].to_numpy()), atol=atol)
     assert np.array_equal(new["count"], np.rint(closed_form(sampler, FRAME["count"].to_numpy())))
     # One of the two rows gives all categories; which of them, by its weight.
-    took = new["text"].str.removeprefix("text ").astype(int).to_numpy()
+    took = new["text"].astype(str).str.removeprefix("text ").astype(int).to_numpy()
     own = took == sampler.rows_
     assert (own | (took == sampler.partners_)).all()
     other = sampler.rows_ != sampler.partners_
     assert sampler.lam_[other & own].mean() > 0.55
     assert sampler.lam_[other & ~own].mean() < 0.45
-    for name in ("code", "category", "flag", "day"):
+    for name in ("code", "category", "flag"):
         assert np.array_equal(new[name], FRAME[name].iloc[took]), name
+    days = (FRAME["day"] - pd.Timestamp(0)).dt.days.to_numpy().astype(float)
+    assert np.array_equal(new["day"], pd.to_datetime(np.rint(closed_form(sampler, days)), unit="D"))
     missing = (sampler.rows_ == 0) | (sampler.partners_ == 0)
     assert missing.any()
     assert np.array_equal(new["nullable"].isna(), missing & (took == 0))
@@ -182,8 +184,9 @@ def test_pipeline_of_imbalanced_learn() -> None:
         ({"random_state": 1.5}, X, Y, "random_state must be None, a NumPy generator or a whole number"),
         ({}, X[:, 0], Y, r"X must have shape \(n, d\), got \(40,\)"),
         ({}, X, Y[:-1], r"y must have shape \(n,\) or \(n, d_y\) with the 40 rows of X, got \(39,\)"),
-        ({}, X, list("ab") * 20, "y must be real numbers, got dtype <U1"),
-        ({}, X, pd.Series(list("ab") * 20), "y must be real numbers, got Series"),
+        ({}, X, list("ab") * 20, "y must be numbers, got text such as 'a'"),
+        ({}, X, pd.Series(Y.astype(str)), "y must be numbers, got text such as '.*': y.astype"),
+        ({}, X, pd.Series([pd.Timestamp(0)] * N), "y must be real numbers"),
         ({}, X, np.where(np.arange(N) == 3, np.nan, Y), "labels must be finite .*, got nan in row 3"),
         ({}, X[:0], Y[:0], "labels must not be empty"),
     ],
@@ -197,3 +200,65 @@ def test_sparse_rows_are_refused() -> None:
     sparse = pytest.importorskip("scipy.sparse")
     with pytest.raises(InputError, match="X must be dense, got csr_array: sparse data are not supported"):
         CMixupResampler().fit_resample(sparse.csr_array(X), Y)
+
+
+DATES = np.datetime64("2024-03-01T12:00") + RNG.integers(0, 3000, N).astype("m8[h]")
+
+
+def test_dates_are_mixed_as_days_and_stay_dates() -> None:
+    gone = np.where(np.arange(N) == 3, np.datetime64("NaT"), DATES).astype("M8[us]")
+    frame = pd.DataFrame({"plain": gone, "there": pd.Series(gone).dt.tz_localize("UTC").dt.tz_convert("Asia/Tokyo")})
+    sampler = CMixupResampler(keep_original=False, bandwidth=np.inf, random_state=0)
+    new, _ = sampler.fit_resample(frame, Y)
+    assert new.dtypes.equals(frame.dtypes)
+    seconds = closed_form(sampler, gone.astype("M8[us]").astype(np.int64) / 1e6)
+    both = (sampler.rows_ != 3) & (sampler.partners_ != 3)
+    found = new["plain"].to_numpy("M8[us]").astype(np.int64) / 1e6
+    np.testing.assert_allclose(found[both], seconds[both], atol=1e-3)
+    assert (found[both] % 3600 != 0).any()  # not one of the two
+    assert new["there"].dt.tz_convert("UTC").dt.tz_localize(None).equals(new["plain"])
+    array, _ = sampler.fit_resample(gone[:, None], Y)
+    assert array.dtype == gone.dtype
+    np.testing.assert_array_equal(array[:, 0], new["plain"].to_numpy())
+
+
+def test_a_polars_frame_gives_the_rows_of_a_pandas_frame_in_its_own_types() -> None:
+    pl = pytest.importorskip("polars")
+    small = FRAME.drop(columns=["text"]).reset_index(drop=True)
+    day = pl.Series(small["day"].to_numpy()).cast(pl.Date)
+    kind = pl.Series(small["category"].astype(str).tolist(), dtype=pl.Categorical)
+    given = pl.DataFrame({name: small[name].to_numpy() for name in ("float", "half", "count", "code", "flag")})
+    nullable = pl.Series([None, *range(1, N)], dtype=pl.Int16)
+    frame = given.with_columns(category=kind, day=day, nullable=nullable).select(small.columns)
+    for keep in (True, False):
+        sampler = CMixupResampler(categorical=["code"], keep_original=keep, bandwidth=np.inf, random_state=0)
+        expected, expected_y = sampler.fit_resample(small, pd.Series(Y, name="label"))
+        found, found_y = sampler.fit_resample(frame, pl.Series("label", Y))
+        assert found.schema == frame.schema
+        assert (found_y.name, found_y.dtype) == ("label", pl.Float64)
+        np.testing.assert_array_equal(found_y.to_numpy(), expected_y)
+        for name in ("float", "half", "count", "code", "flag", "day"):
+            np.testing.assert_array_equal(found[name].to_numpy(), expected[name].to_numpy())
+        assert found["category"].cast(pl.String).to_list() == expected["category"].tolist()
+        assert found["nullable"].to_list() == [None if v is pd.NA else v for v in expected["nullable"]]
+    two = pl.DataFrame({"a": Y, "b": Y**2})
+    _, mixed = CMixupResampler(random_state=0).fit_resample(frame, two)
+    assert mixed.schema == two.schema
+    assert mixed.shape == (2 * N, 2)
+    with pytest.raises(InputError, match=r"column 'category' of X holds text, such as 'kind 0'.*pl.Categorical"):
+        sampler.fit_resample(frame.with_columns(pl.col("category").cast(pl.String)), Y)
+
+
+@pytest.mark.parametrize("values", [["a", "b"], ["1.5", "2"]])
+def test_text_names_the_remedies_and_both_work(values: list[str]) -> None:
+    text = pd.DataFrame({"x": X[:, 0], "kind": pd.Series(values * (N // 2), dtype=object)})
+    said = (
+        rf"column 'kind' of X holds text, such as '{values[0]}': .*X\['kind'\]\.astype\(\"category\"\).*in categorical$"
+    )
+    for given in (text, text.to_numpy()):
+        with pytest.raises(InputError, match=said if given is text else "column '1' of X holds text"):
+            CMixupResampler().fit_resample(given, Y)
+    named, _ = CMixupResampler(categorical=["kind"], random_state=0).fit_resample(text, Y)
+    coded, _ = CMixupResampler(random_state=0).fit_resample(text.assign(kind=text["kind"].astype("category")), Y)
+    assert named["kind"].tolist() == coded["kind"].tolist()
+    assert set(named["kind"]) == set(values)

@@ -147,6 +147,18 @@ def read_mutants(folder: Path) -> list[Mutant]:
     return found
 
 
+def matches(mutants: Sequence[Mutant], only: str) -> list[Mutant]:
+    """Return the mutants whose file, text or reason contains `only`.
+
+    Raises:
+        InputError: there is none.
+    """
+    found = [m for m in mutants if only.lower() in f"{m.file} {m.old} {m.new} {m.why}".lower()]
+    if not found:
+        raise InputError(f"only must be part of a mutant's file, text or reason, got {only!r}")
+    return found
+
+
 class Copy:
     """A copy of a checkout, with a commit of its own, whose tests import the copy's packages.
 
@@ -180,12 +192,14 @@ class Copy:
         self._server = subprocess.Popen(command, cwd=folder, env=environment, stdin=pipe, stdout=pipe, text=True)
 
     def test(self, tests: Sequence[str]) -> tuple[int, str]:
-        """Run tests until one fails; return pytest's exit code and the last lines it wrote."""
+        """Run tests until one fails; return pytest's exit code, and which failed or the last lines it wrote."""
         assert self._server.stdin
         assert self._server.stdout
         print(*tests, file=self._server.stdin, flush=True)
         code = int(self._server.stdout.readline())
-        return code, " / ".join(self._said.read_text().strip().splitlines()[-2:])
+        text = self._said.read_text(errors="replace")
+        failed = re.findall(r"^(?:FAILED|ERROR) (.*?)(?: - .*)?$", text, re.MULTILINE)
+        return code, failed[0] if code == FAILED and failed else " / ".join(text.strip().splitlines()[-2:])
 
     def close(self) -> None:
         """End the process that runs the tests."""
@@ -202,7 +216,7 @@ class Copy:
         finally:
             _write(path, whole)
         outcome = {PASSED: SURVIVES, FAILED: KILLED}.get(code, UNUSABLE)
-        return Verdict(mutant, outcome, time.monotonic() - started, said if outcome == UNUSABLE else "")
+        return Verdict(mutant, outcome, time.monotonic() - started, "" if outcome == SURVIVES else said)
 
 
 def judge_all(
@@ -292,10 +306,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the copies are removed
     with user_errors():
         given = parse_args(argv, KEYS, __doc__)
-        only = given.get("only", "")
-        mutants = [m for m in read_mutants(MUTANTS) if only.lower() in f"{m.file} {m.old} {m.new} {m.why}".lower()]
-        if not mutants:
-            raise InputError(f"only must be part of a mutant's file, text or reason, got {only!r}")
+        mutants = matches(read_mutants(MUTANTS), given.get("only", ""))
         jobs = given.count("jobs") or len(os.sched_getaffinity(0))
         verdicts = judge_all(mutants, ROOT, jobs, lambda line: print(line, flush=True))
     print(summary(verdicts))

@@ -21,18 +21,20 @@ from tests.robustness.mutants import (
     read_mutants,
     summary,
 )
+from tests.robustness.planted_faults import read_faults
 
-LISTED = read_mutants(MUTANTS)
+LISTED, FAULTS = read_mutants(MUTANTS), read_faults()
 
 
-@pytest.mark.parametrize("mutant", LISTED, ids=lambda m: f"{m.file}: {m.why}")
+@pytest.mark.parametrize("mutant", [*LISTED, *FAULTS], ids=lambda m: f"{m.file}: {m.why}")
 def test_a_mutant_applies_to_the_code_and_its_tests_are_there(mutant: Mutant) -> None:
     assert mutant.problem(ROOT) == ""
 
 
 def test_no_mutant_is_listed_twice() -> None:
-    changes = [(m.file, m.old, m.new) for m in LISTED]
+    changes = [(m.file, m.old, m.new) for m in [*LISTED, *FAULTS]]
     assert len(set(changes)) == len(changes)
+    assert len(FAULTS) == 20
 
 
 @pytest.fixture

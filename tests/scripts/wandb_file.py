@@ -69,7 +69,7 @@ def read_offline(path: Path) -> OfflineRun:
         kind = record.WhichOneof("record_type")
         if kind == "run":
             made = record.run
-            names = ("run_id", "run_group", "display_name", "project", "job_type")
+            names = ("run_id", "sweep_id", "run_group", "display_name", "project", "job_type")
             run.settings |= {name: getattr(made, name) for name in names} | {"tags": list(made.tags)}
             run.config |= nested(made.config.update)
         elif kind == "config":

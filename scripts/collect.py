@@ -1,10 +1,10 @@
 """Average the runs of a sweep over their seeds, by the value of one option, and print, write and draw what they say.
 
 Every finished run below the folders is taken, such as those of a Hydra sweep (`python -m scripts.train -m
-method.bandwidth=0.1,1,10 'seed=range(0,3)'`); runs that differ in other options are separate groups. Each value's
-paired difference from ERM is shown where ERM was trained with the same options.
+dataset=airfoil,no2 method.bandwidth=0.1,1,10 'seed=range(0,3)'`); datasets, and runs that differ in other options, are
+separate groups. Each value's paired difference from ERM is shown where ERM was trained with the same options.
 
-python -m scripts.collect outputs/runs/adhoc/no2 over=method.bandwidth
+python -m scripts.collect outputs/runs/adhoc over=method.bandwidth
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from scripts.report.collected import collect, collected_page, find_reports, narr
 from scripts.report.figures import to_png
 from scripts.report.sweep_figure import draw_panels, panel
 
+MOST_NAMED = 4  # datasets in the name of a file
 WHERE = ("dataset", "method", "preset", "experiment")
 KEYS = {
     "folders": "where finished runs are, between commas; default the folder of runs",
@@ -45,12 +46,14 @@ def main(argv: Sequence[str] | None = None) -> None:
         groups, left_out = collect(mine, over, given.get("metric", ""), method := given.get("method", ""))
         mine = [r for r in mine if method in ("", r["method"])]
         datasets, methods = (sorted({str(r[key]) for r in mine}) for key in ("dataset", "method"))
-        text, title = collected_page(groups), f"test {names.metric_title(groups[0].metric)}, 95 % t band"
+        score = ", ".join(dict.fromkeys(names.metric_title(group.metric) for group in groups))
+        text, title = collected_page(groups), f"test {score}, 95 % t band"
         panels = {g.title: panel(g.points, {names.method_title(m): v for m, v in g.lines.items()}) for g in groups}
         swept = [name for name in methods if name != "erm"] or methods
         drawn = names.method_title(swept[0]) if len(swept) == 1 else "mean"
         plot = to_png(draw_panels(panels, over, title, drawn))
-        path = given.out / "collected" / re.sub(r"[^\w.+-]", "_", "-".join([*datasets, *methods, over]))
+        which = datasets if len(datasets) <= MOST_NAMED else [f"{len(datasets)}_datasets"]
+        path = given.out / "collected" / re.sub(r"[^\w.+-]", "_", "-".join([*which, *methods, over]))
         page = to_html(f"{', '.join(datasets)}: {over}", text, plot)
         made: dict[str, str | bytes] = {".md": text, ".csv": to_rows(groups), ".png": plot, ".html": page}
         for suffix, content in made.items():

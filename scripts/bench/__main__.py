@@ -2,6 +2,7 @@
 
   train      training against a straightforward loop
   sampling   partner sampling against the original's way: set-up, draws and memory over N
+  partners   the choice of the sampling algorithm, and C-Mixup in a batch
   kernels    an AMD machine's kernels beside those of Intel
   estimators the default CMixupRegressor beside the defaults of others
 
@@ -14,11 +15,11 @@ from collections.abc import Sequence
 
 import torch
 
-from scripts.bench import estimators, kernels, sampling, train
+from scripts.bench import estimators, kernels, partners, sampling, train
 from scripts.driver.arguments import parse_command
 from scripts.driver.cli import user_errors
 
-MODULES = (train, sampling, kernels, estimators)
+MODULES = (train, sampling, partners, kernels, estimators)
 BENCHMARKS = {module.__name__.rpartition(".")[2]: module for module in MODULES}
 
 

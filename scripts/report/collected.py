@@ -75,7 +75,7 @@ def collect(
 ) -> tuple[list[Sweep], list[str]]:
     """Return a sweep for all runs that differ only in `option` and their seeds, and what was left out.
 
-    Runs of ERM that differ in nothing else are what the others are compared with.
+    Each dataset has sweeps of its own. Runs of ERM that differ in nothing else are what the others are compared with.
 
     Args:
         reports: of finished runs.
@@ -84,8 +84,8 @@ def collect(
         method: whose runs are meant, where there are others; ERM's are compared with all the same.
 
     Raises:
-        InputError: an option that is no run's, several datasets or methods, one value only, an unknown metric, or two
-            runs that differ in nothing.
+        InputError: an option that is no run's, several methods, one value only, an unknown metric, or two runs that
+            differ in nothing.
     """
     if option in ("seed", "seeds"):
         raise InputError("over must be an option, got 'seed': scores are averaged over seeds")
@@ -93,10 +93,9 @@ def collect(
     reports = narrowed(reports, {"method": method})
     if option.startswith("method."):
         reports = [r for r in reports if r["method"] != ERM] or reports
-    for whole in ("dataset", "method"):
-        found = sorted({str(r[whole]) for r in reports})
-        if len(found) > 1 and option != whole:
-            raise InputError(f"these runs are of several {whole}s, {', '.join(found)}: say which with {whole}=")
+    found = sorted({str(r["method"]) for r in reports})
+    if len(found) > 1 and option != "method":
+        raise InputError(f"these runs are of several methods, {', '.join(found)}: say which with method=")
     groups: dict[str, list[dict[str, Any]]] = {}
     for report in reports:
         groups.setdefault(json.dumps(_rest(report, option), sort_keys=True), []).append(report)
@@ -145,6 +144,8 @@ def _rest(report: Mapping[str, Any], option: str) -> dict[str, Any]:
 def _label(rest: Mapping[str, Any], every: Sequence[Mapping[str, Any]]) -> str:
     """Return what tells one group from the others, or dataset, method and preset where it is alone."""
     keys = sorted({key for one in every for key in one if any(other.get(key) != one[key] for other in every)})
+    if len({one.get("dataset") for one in every}) == len({(one.get("dataset"), one.get("data")) for one in every}):
+        keys = [key for key in keys if key != "data"]  # the dataset says it
     telling = [f"{key}={shown(rest[key])}" if key in rest else f"{key} as the preset" for key in keys]
     return ", ".join(telling) or " ".join(str(rest[key]) for key in ("dataset", "method", "preset") if key in rest)
 

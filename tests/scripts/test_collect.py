@@ -125,6 +125,21 @@ def test_runs_whose_other_options_differ_are_groups_of_their_own() -> None:
     assert left_out == ["train.lr=0.5: method.bandwidth has one value, 3, in 1 runs"]
 
 
+def test_each_dataset_is_a_group_with_its_own_erm() -> None:
+    """Also where their metrics and their files differ, which the name of a dataset says."""
+    there = [report(0, score, b, dataset="no2", selection="r", checksums={"no2.csv": "ab"})
+             for b, score in ((0.1, 0.25), (10.0, 0.5))]  # fmt: skip
+    theirs = report(0, 0.125, method="erm", dataset="no2", selection="r", checksums={"no2.csv": "ab"})
+    groups, left_out = collect([*SWEEP, *ERM, *there, theirs], "method.bandwidth")
+    assert left_out == []
+    assert [(g.title, g.metric, len(g.points)) for g in groups] == [
+        ("dataset=airfoil", "rmse", 3), ("dataset=no2", "r", 2),
+    ]  # fmt: skip
+    assert [p.erm for p in groups[1].points] == [{0: 0.875}] * 2
+    (group,), _ = collect([*SWEEP, report(5, 1.0, dataset="no2")], "method.bandwidth")  # one value of a dataset is none
+    assert group.title == "dataset=airfoil"
+
+
 def test_methods_datasets_and_parts_can_be_swept_over() -> None:
     methods = [report(0, 1.0), report(0, 2.0, method="erm")]
     (group,), _ = collect(methods, "method")
@@ -142,8 +157,6 @@ def test_methods_datasets_and_parts_can_be_swept_over() -> None:
     [
         (SWEEP[:2], "method.bandwidth", "",
          "no sweep over method.bandwidth here; airfoil cmixup paper: method.bandwidth has one value, 0.1, in 2 runs"),
-        ([*SWEEP, report(5, 1.0, dataset="no2")], "method.bandwidth", "",
-         "several datasets, airfoil, no2: say which with dataset="),
         ([*SWEEP, report(5, 1.0, method="mixup")], "method.bandwidth", "",
          "several methods, cmixup, mixup: say which with method="),
         (SWEEP, "method.bandwith", "",
@@ -197,6 +210,20 @@ def test_the_command_prints_and_writes(runs: Path, tmp_path: Path, capsys: pytes
     assert float(rows[1]["high"]) == pytest.approx(1.5 + T2, rel=1e-9)
 
 
+def test_one_command_collects_several_datasets(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for seed in (0, 1):
+        put(tmp_path / "runs" / "three", report(seed, 1.0 + seed, 0.1, dataset="no2"))
+    put(tmp_path / "runs" / "three", report(1, 5.0, dataset="no2"))
+    main([str(runs), "over=method.bandwidth", f"out={tmp_path / 'o'}"])
+    out = capsys.readouterr().out
+    assert out.index("## dataset=airfoil") < out.index("## dataset=no2")
+    rows = list(csv.DictReader((tmp_path / "o" / "collected" / "airfoil-no2-cmixup-method.bandwidth.csv").open()))
+    assert [(row["group"], row["value"], float(row["mean"])) for row in rows] == [
+        ("dataset=airfoil", "0.1", 2.0), ("dataset=airfoil", "1.75", 1.5), ("dataset=airfoil", "10", 3.0),
+        ("dataset=no2", "0.1", 1.5), ("dataset=no2", "1.75", 3.0),
+    ]  # fmt: skip
+
+
 def test_values_stay_cells_and_text(tmp_path: Path) -> None:
     hostile = ('=cmd|"/C calc"!A0', "<img src=x onerror=alert(1)>", "a|b\nc", -0.5)
     made = [report(seed, 1.0 + seed, value) for value in hostile for seed in (0, 1)]
@@ -216,7 +243,6 @@ def test_values_stay_cells_and_text(tmp_path: Path) -> None:
     [
         (["{tmp}/nothing"], "folder must exist, got"),
         (["{tmp}/runs/one/broken"], "no finished run below {tmp}/runs/one/broken; 1 are not finished"),
-        (["{tmp}/runs"], "several datasets, airfoil, no2: say which with dataset="),
         (["{tmp}/runs", "dataset=crime"], "dataset must be one of airfoil, no2 in these runs, got 'crime'"),
         (["{tmp}/runs", "dataset=no2"], "method.bandwidth has one value, 1.75, in 1 runs"),
     ],

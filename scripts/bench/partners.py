@@ -1,0 +1,148 @@
+"""The choice of the sampling algorithm against every one of them, and `CMixup` in a batch against the dense form.
+
+Every case has a process of its own with one thread; CPU seconds. `before=` names a checkout of an older commit, which
+is measured in turn with this one: git worktree add ../before COMMIT.
+
+Example: python -m scripts.bench partners before=../before
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from cmixup.errors import InputError
+from scripts.bench import partners_case
+from scripts.bench.clock import SHORT, put, store
+from scripts.driver.arguments import Args
+from scripts.records.records import to_csv
+from scripts.records.tables import markdown_rows
+
+KEYS = SHORT | {"before": "a checkout of an older commit to compare with; default none", "sizes": "N of the grid"}
+SIZES, OUTPUTS, BANDWIDTHS = (1000, 10_000, 100_000, 1_000_000), (2, 5, 8), (0.05, 0.42, 3.0)
+LAWS = ("normal", "clustered", "heavy", "duplicates")
+TABLES = 16_000  # rows up to which a table of all pairs fits the budget of a sampler
+TURNS = 3
+COMPARED = [(2000, 2, 0.42), (20_000, 2, 0.42), (100_000, 2, 0.42), (10_000, 5, 0.67)]
+BATCHES = [(n, d) for d in (1, 2, 8) for n in (64, 128, 256, 511, 512, 1024, 4096)]
+
+
+def run(given: Args) -> None:
+    """Measure the grid and the comparison, and write the page."""
+    short, before = given.switch("short"), given.get("before", "")
+    if before and not (Path(before) / "cmixup").is_dir():
+        raise InputError(f"before must be a checkout of this repository, got {before!r}")
+    sizes = [int(float(n)) for n in given.get("sizes", "").split(",") if n] or list(SIZES[:1] if short else SIZES)
+    cells = list(itertools.product(sizes, OUTPUTS, BANDWIDTHS, LAWS))[: 2 if short else None]
+    grid = [row for cell in cells for row in measure_cell(*cell)]
+    compared = compare(Path(before) if before else None, BATCHES[:1] if short else BATCHES, short)
+    store(given, "partners.csv", as_csv([*grid, *compared]))
+    put(given, "partners", "Partners: the choice of the algorithm, and batches", report(grid, compared))
+
+
+def measure_cell(n: int, d: int, bandwidth: float, law: str) -> list[dict[str, Any]]:
+    """Return the seconds of a training with every algorithm that these labels allow."""
+    methods = ["auto", "uniform", "kd", *(["cdf"] if n <= TABLES else []), "rows"]
+    case = {"law": law, "n": n, "d": d, "bandwidth": bandwidth, "method": methods}
+    rows = in_process(case, Path())
+    print(f"{law} {n} x {d}, {bandwidth}: {[(r['used'], round(r['seconds'], 3)) for r in rows]}", file=sys.stderr)
+    return [{"of": "grid", **row} for row in rows]
+
+
+def compare(before: Path | None, batches: Sequence[tuple[int, int]], short: bool) -> list[dict[str, Any]]:
+    """Return the medians of cases over `TURNS`, of this commit and of the one before, in turn."""
+    samplers = [{"law": "normal", "n": n, "d": d, "bandwidth": s, "method": ["auto"]} for n, d, s in COMPARED]
+    cases = samplers[: 1 if short else None]
+    cases += [{"law": "batch", "n": n, "d": d, "bandwidth": "auto", "method": ["cmixup", "dense"]} for n, d in batches]
+    found = []
+    for case in cases:
+        turns: dict[tuple[str, str], list[dict[str, Any]]] = {}
+        for _ in range(1 if short else TURNS):
+            for of, folder in (("before", before), ("now", Path())):
+                for row in in_process(case, folder) if folder is not None else []:
+                    turns.setdefault((of, row["method"]), []).append(row)
+        for (of, _), rows in turns.items():
+            found.append({"of": of, **rows[0], **{key: median(r[key] for r in rows) for key in ("setup", "seconds")}})
+            print(f"{of}: {found[-1]}", file=sys.stderr)
+    return found
+
+
+def in_process(case: dict[str, Any], checkout: Path) -> list[dict[str, Any]]:
+    """Return what a case measures with the library of a checkout, in a process with one thread."""
+    one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    command = [sys.executable, partners_case.__file__, json.dumps(case)]
+    environment = {**os.environ, **one, "PYTHONPATH": str(checkout.resolve())}
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True, text=True)
+    rows: list[dict[str, Any]] = json.loads(done.stdout)
+    return rows
+
+
+def as_csv(rows: Sequence[dict[str, Any]]) -> str:
+    """Return all measurements, one line a way and case."""
+    columns = ("of", "law", "n", "d", "bandwidth", "method", "used", "setup", "seconds")
+    return to_csv([{k: f"{v:.4g}" if isinstance(v, float) else v for k, v in row.items()} for row in rows], columns)
+
+
+def ratios_of(grid: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return each cell of the grid: what "auto" took, the best algorithm, and the ratio of their seconds."""
+    cells: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in grid:
+        cells.setdefault((row["n"], row["d"], row["bandwidth"], row["law"]), []).append(row)
+    found = []
+    for rows in cells.values():
+        (auto,) = [row for row in rows if row["method"] == "auto"]
+        best = min((row for row in rows if row["method"] != "auto"), key=lambda row: float(row["seconds"]))
+        found.append({**auto, "best": best["used"], "ratio": float(auto["seconds"]) / float(best["seconds"])})
+    return found
+
+
+def report(grid: Sequence[dict[str, Any]], compared: Sequence[dict[str, Any]]) -> list[str | list[str]]:
+    """Return the page: the choice by N, its worst cells, and this commit against the one before."""
+    cells = ratios_of(grid)
+    by_size = []
+    for n in sorted({cell["n"] for cell in cells}):
+        mine = sorted(cell["ratio"] for cell in cells if cell["n"] == n)
+        by_size.append([f"{n:,}", str(len(mine)), f"{median(mine):.2f}", f"{mine[-1]:.2f}",
+                        str(sum(ratio > 2 for ratio in mine))])  # fmt: skip
+    worst = sorted((cell for cell in cells if cell["ratio"] > 2), key=lambda cell: -cell["ratio"])
+    lines = [[f"{c['law']}, {c['n']:,} x {c['d']}", f"{c['bandwidth']:g}", c["used"], c["best"], f"{c['seconds']:.3g}",
+              f"{c['ratio']:.2f}"] for c in worst]  # fmt: skip
+    about = (
+        f"A training is the set-up of a sampler and {partners_case.EPOCHS} epochs of draws, in CPU seconds of one core; "
+        'of large tables some rows are drawn. `method="auto"` is compared with the best algorithm that is asked for by '
+        "name, and pays for its choice. Bandwidths are in standard deviations. Every number is in `partners.csv`."
+    )
+    parts: list[str | list[str]] = [about, markdown_rows(["N", "cells", "median ratio", "worst", "above 2"], by_size)]
+    if lines:
+        parts += ["The cells above 2:",
+                  markdown_rows(["labels", "bandwidth", "auto took", "best", "auto, s", "ratio"], lines)]  # fmt: skip
+    return [*parts, *comparison(compared)]
+
+
+def comparison(compared: Sequence[dict[str, Any]]) -> list[str | list[str]]:
+    """Return this commit against the one before and against the dense form."""
+    cases: dict[tuple[Any, ...], dict[str, dict[str, Any]]] = {}
+    for row in compared:
+        way = "dense" if row["method"] == "dense" else str(row["of"])
+        cases.setdefault((row["law"], row["n"], row["d"], row["bandwidth"]), {})[way] = row
+    rows = []
+    for (law, n, d, s), found in cases.items():
+        now = float(found["now"]["seconds"])
+        before, dense = (float(found[key]["seconds"]) if key in found else None for key in ("before", "dense"))
+        what = f"`CMixup`, a batch of {n:,} x {d}" if law == "batch" else f"`PartnerSampler`, {n:,} x {d}, {s:g}"
+        unit, scale = ("ms", 1e3) if law == "batch" else ("s", 1.0)
+        shown = [f"{v * scale:.3g} {unit}" if v is not None else "-" for v in (before, now, dense)]
+        shares = [f"{v / now:.1f}" if v is not None else "-" for v in (before, dense)]
+        rows.append([what, *shown, *shares])
+    about = (
+        f"The commit before (b2acfbc1) and this one in turn, medians of {TURNS}. The dense form computes all B x B "
+        "weights in PyTorch and draws by `torch.multinomial`. A call of `CMixup` checks, draws and mixes."
+    )
+    return [about, markdown_rows(["case", "before", "now", "dense", "before / now", "dense / now"], rows)]

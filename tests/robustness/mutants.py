@@ -59,7 +59,7 @@ for line in sys.stdin:
 """
 KILLED, SURVIVES, NO_MATCH = "killed", "SURVIVES", "does not apply"
 BROKEN, UNUSABLE = "its tests fail without it", "its tests do not run"
-PASSED, FAILED = 0, 1  # exit codes of pytest; all others say that it could not run the tests
+PASSED, FAILED, EMPTY = 0, 1, 5  # exit codes of pytest; all others say that it could not run the tests
 
 
 @dataclass(frozen=True)
@@ -235,9 +235,9 @@ def judge_all(
         clock = _Clock(len(tests) + len(left))
         broken = {}
         for test, (code, said) in _spread(copies, tests, lambda copy, test: (test, copy.test([test]))):
-            if code != PASSED:
+            if code not in (PASSED, EMPTY):  # a file of slow tests alone sees nothing, and is no fault
                 broken[test] = said
-            say(f"{clock.tick()} {f'FAILS ({said})' if code != PASSED else 'passes'} without mutants: {test}")
+            say(f"{clock.tick()} {f'FAILS ({said})' if test in broken else 'passes'} without mutants: {test}")
         judged = [m for m in left if not broken.keys() & set(m.tests)]
         verdicts += [Verdict(m, BROKEN) for m in left if m not in judged]
         for verdict in _spread(copies, judged, Copy.judge):

@@ -220,6 +220,11 @@ docs: $(VENV)/.ready ## Build README, docs/ and results/ as one site in outputs/
 	    $(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
 	$(PY) -m sphinx -q -W --keep-going -b html -c docs . outputs/site
 
+report: $(VENV)/.ready ## Make docs/report.md a PDF, outputs/report.pdf (the first time: installs the extra `report`)
+	@$(PY) -c 'import pypandoc, typst' 2>/dev/null || \
+	    $(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[report]'
+	$(PY) docs/report_pdf.py outputs/report.pdf
+
 test-site: docs ## Walk the site's links and anchors, and its pages in Chromium; it says where there is none
 	$(PY) -m pytest -q -rs -m slow --timeout 600 tests/test_site.py tests/scripts/report/test_gallery.py
 

@@ -48,8 +48,8 @@ suppress_warnings = ["toc.not_included", "myst.header"]  # tables are reached fr
 NAVIGATION = {
     "Learn": ["docs/concepts", "docs/tutorial", "docs/bandwidth", "docs/gallery", "docs/faq", "docs/comparison"],
     "Use": ["docs/index", "docs/recipes", "docs/scikit_learn", "docs/command_line", "docs/bench", "docs/processes"],
-    "Evidence": ["results/README", "results/study/when", "results/theory", "results/crime_and_skillcraft",
-                 "docs/reproducing", "docs/data", "results/reliability"],
+    "Evidence": ["docs/report", "results/README", "results/study/when", "results/theory",
+                 "results/crime_and_skillcraft", "docs/reproducing", "docs/data", "results/reliability"],
     "Reference": ["docs/api", "CHANGELOG"],
     "Develop": ["docs/new_method", "docs/design", "CONTRIBUTING"],
 }  # fmt: skip

@@ -31,6 +31,7 @@ def parts() -> dict[str, dict[str, str]]:
     agreement = "\n".join(agreement_lines(table, evidence, "released", intervals(verdicts)))
     found = {
         "README.md": {"reproduces": short},
+        "docs/report.md": {"reproduces": short},
         README: {"reproduces": short, "map": map_lines(evidence, RESULTS), "agreement": agreement},
     }
     for experiment in experiments():

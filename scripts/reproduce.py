@@ -26,13 +26,14 @@ from scripts.driver.cli import user_errors, warnings
 from scripts.driver.devices import pick_device
 from scripts.driver.progress import Console
 from scripts.driver.runs import load_reports
-from scripts.plan.cells import TOO_LONG, Choice, collect, plan_cells, published_lines, train_cells
+from scripts.plan.asked import Choice
+from scripts.plan.cells import TOO_LONG, collect, plan_cells, published_lines, train_cells
 from scripts.plan.costs import estimate_minutes
 from scripts.plan.schedule import Planned
 from scripts.records import names
 from scripts.records.artefacts import Artefact, load
 from scripts.records.curves import read_curves
-from scripts.records.experiment import RESULTS, Experiment, load_experiment, make_table
+from scripts.records.experiment import RESULTS, Experiment, load_experiment
 from scripts.records.records import records_frame
 from scripts.records.tables import (
     ResultTable,
@@ -44,6 +45,7 @@ from scripts.records.tables import (
 )
 from scripts.report.ladder import ladder_page
 from scripts.report.sweep import sweep_page, sweeps
+from scripts.report.table import make_table
 from scripts.report.terminal import print_table
 
 KEYS = {

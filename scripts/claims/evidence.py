@@ -17,7 +17,8 @@ from typing import Any
 import pandas as pd
 
 from cmixup.errors import InputError
-from scripts.records.experiment import RESULTS, Experiment, load_experiment, paper_rows
+from scripts.records.experiment import RESULTS, Experiment, load_experiment
+from scripts.records.paper import paper_rows, stands_for
 from scripts.records.records import options_text, read_csv
 from scripts.records.stats import Interval, Summary, clustered, paired, summarise, welch
 
@@ -157,7 +158,7 @@ class Evidence:
         return next(iter(found.values()), {})
 
     def _of_paper(self, query: Query) -> Sample:
-        ours = experiment_of(query["experiment"]).stands_for(query["dataset"], query["method"])
+        ours = stands_for(experiment_of(query["experiment"]), query["dataset"], query["method"])
         wanted = (query["dataset"], ours, query["metric"])
         for row in _paper(query["experiment"], self.results):
             if (row["dataset"], row["method"], row["metric"]) == wanted:

@@ -14,8 +14,10 @@ from cmixup.metrics import lower_is_better
 from scripts.claims.evidence import Evidence, Query, difference, experiment_of
 from scripts.claims.states import IDLE, OPEN, UNKNOWN, Effect, alike, gain, of_interval, unpaired
 from scripts.driver.arguments import parse_seeds
+from scripts.plan.asked import asked_seeds, recorded_under, swept_values
 from scripts.records import names
 from scripts.records.artefacts import Artefact, Comparison
+from scripts.records.paper import stands_for
 from scripts.records.stats import Interval
 
 SELF = 0.99  # every row is its own partner where more of the draws than this are the row itself
@@ -114,7 +116,7 @@ def _of_sweep(name: str, dataset: str, preset: str, title: str, evidence: Eviden
     same = {"dataset": dataset, "preset": preset, "metric": experiment.metrics[0]}
     second = recorded(name, {**same, "method": "erm", "options": {}})
     pairs = []
-    for value in experiment.swept(dataset, method):
+    for value in swept_values(experiment, dataset, method):
         first = recorded(name, {**same, "method": method, "options": {option: value}})
         if not evidence.find(first):
             first = {**first, "options": {}}  # the preset's own value
@@ -175,7 +177,7 @@ def _is_idle(pair: Pair, evidence: Evidence) -> bool:
 def _planned(name: str, dataset: str) -> int:
     """Return how many seeds the file of an experiment plans on a dataset."""
     experiment = experiment_of(name)
-    return len(experiment.seeds_for(dataset, parse_seeds(experiment.seeds)))
+    return len(asked_seeds(experiment, dataset, parse_seeds(experiment.seeds)))
 
 
 def _margin(experiment: str, dataset: str, metric: str, evidence: Evidence) -> float:
@@ -188,5 +190,5 @@ def _margin(experiment: str, dataset: str, metric: str, evidence: Evidence) -> f
 def recorded(name: str, query: Query) -> Query:
     """Return the query of our runs that an experiment's row of a method is about."""
     experiment, dataset = experiment_of(name), query["dataset"]
-    ours = experiment.stands_for(dataset, query["method"])
-    return {**query, "method": ours, "experiment": experiment.recorded_under(ours, dataset)}
+    ours = stands_for(experiment, dataset, query["method"])
+    return {**query, "method": ours, "experiment": recorded_under(experiment, ours, dataset)}

@@ -12,6 +12,7 @@ from scripts.claims.evidence import Evidence, experiment_of
 from scripts.claims.findings import Finding, findings, recorded
 from scripts.claims.states import DIFFERS, IDLE, OPEN, REPRODUCES, UNKNOWN
 from scripts.driver.compose import part_file
+from scripts.plan.asked import asked_methods
 from scripts.records import names
 from scripts.records.artefacts import Artefact, load
 from scripts.records.experiment import RESULTS
@@ -82,7 +83,7 @@ def missing(artefact: Artefact, evidence: Evidence) -> list[str]:
         queries = [
             recorded(experiment.name, {**same, "preset": preset, "method": method})
             for preset in artefact.presets
-            for method in experiment.methods_for(dataset, experiment.methods)
+            for method in asked_methods(experiment, dataset, experiment.methods)
         ]
         if not any(evidence.find(query) for query in queries):
             lines.append(f"{names.dataset_title(dataset)} ({reason(dataset)})")

@@ -21,7 +21,7 @@ from scripts.driver.config import dataset_class
 from scripts.driver.job import Job, plan
 from scripts.driver.provenance import sources_digest
 from scripts.driver.runs import folder_name
-from scripts.plan.cells import Choice, changes, overrides
+from scripts.plan.asked import AskedCell, Choice, asked_cells, shared_options
 from scripts.plan.costs import run_minutes
 from scripts.plan.time_budget import Missing
 from scripts.records.artefacts import Artefact, load
@@ -60,38 +60,36 @@ def missing(artefacts: Sequence[Artefact] | None = None, results: Path = RESULTS
 
 def _cells(artefact: Artefact, experiment: Experiment) -> Iterable[tuple[tuple[str, ...], Job, list[int]]]:
     """Yield the command line of each cell of an artefact, the job of its seed 0 on the CPU, and all of its seeds."""
+    methods = [m for m in experiment.methods if m in options("method")]
     for preset in dict.fromkeys([*artefact.presets, "paper"]):
-        for dataset in experiment.datasets:
-            seeds = experiment.seeds_for(dataset, parse_seeds(experiment.seeds))
-            choice = Choice([dataset], list(experiment.methods), seeds, preset, NOWHERE, "cpu", rerun=False)
-            if dataset not in options("dataset") or preset not in part_file("dataset", dataset)["presets"]:
-                continue
-            for method in experiment.methods_for(dataset, choice.methods):
-                for change in changes(experiment, choice, dataset, method) if method in options("method") else []:
-                    if _is_complete(experiment, choice, method, change):
-                        continue
-                    words = overrides(experiment, replace(choice, seeds=[0]), dataset, method, change)
-                    try:
-                        job = plan(compose_train(words))
-                    except InputError:
-                        continue  # a preset of another size of network, or a value that this dataset does not take
-                    yield tuple(w for w in words if not w.startswith(MACHINE)), job, seeds
+        datasets = [d for d in experiment.datasets if d in options("dataset")]
+        datasets = [d for d in datasets if preset in part_file("dataset", d)["presets"]]
+        choice = Choice(datasets, methods, parse_seeds(experiment.seeds), preset, NOWHERE, "cpu", rerun=False)
+        for cell in asked_cells(experiment, choice):
+            for change in cell.changes:
+                if _is_complete(cell, preset, change, shared_options(experiment)):
+                    continue
+                words = cell.command(choice, change, [0])
+                try:
+                    job = plan(compose_train(words))
+                except InputError:
+                    continue  # a preset of another size of network, or a value that this dataset does not take
+                yield tuple(w for w in words if not w.startswith(MACHINE)), job, cell.seeds
 
 
-def _is_complete(experiment: Experiment, choice: Choice, method: str, change: str) -> bool:
+def _is_complete(cell: AskedCell, preset: str, change: str, shared: Mapping[str, Any]) -> bool:
     """Return whether files show that a cell is published with all seeds, which spares the third of a second of a plan.
 
     A layer is named in a file only where it is not the preset's: with the other layer and a file without one, both are.
     """
     changed = OmegaConf.from_dotlist(change.splitlines())
     own = {key: OmegaConf.select(changed, key) for key in (line.partition("=")[0] for line in change.splitlines())}
-    dataset = choice.datasets[0]
-    model = compose_train([f"dataset={dataset}"]).model.name
-    cells = f"{experiment.recorded_under(method, dataset)}/{dataset}/{model}/{method}"
+    model = compose_train([f"dataset={cell.dataset}"]).model.name
+    cells = f"{cell.recorded}/{cell.dataset}/{model}/{cell.method}"
 
     def there(more: Mapping[str, Any]) -> bool:
-        name = folder_name(choice.preset, experiment.own_options() | dict(more))
-        return set(choice.seeds) <= published_seeds(f"{cells}/{name}")
+        name = folder_name(preset, {**shared, **more})
+        return set(cell.seeds) <= published_seeds(f"{cells}/{name}")
 
     other = {"input": "hidden", "hidden": "input"}.get(str(own.get("method.layer")))
     return there(own) or (len(own) == 1 and other is not None and there({}) and there({"method.layer": other}))

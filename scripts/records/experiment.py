@@ -1,25 +1,13 @@
-"""What a table of the paper consists of, and how it is made from records."""
+"""What a file of configs/experiment may say of a table or figure, and what is checked of it."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
-
-import pandas as pd
-from omegaconf import OmegaConf
 
 from cmixup.errors import InputError
 from scripts.driver.compose import CONFIG_DIR, read_part
 from scripts.driver.compose import names as options
 from scripts.driver.config import arguments
-from scripts.driver.runs import LEARNED_NOTHING
-from scripts.records import names
-from scripts.records.ranks import rank_lines
-from scripts.records.records import read_csv
-from scripts.records.tables import Block, ResultTable, make_block
 
 RESULTS = CONFIG_DIR.parent / "results"
 NOT_PUBLISHED = ("adhoc", "debug", "tune")  # names of runs that belong to no table or figure
@@ -93,46 +81,6 @@ class Experiment:
     seeds_of: dict = field(default_factory=dict)
     account: dict = field(default_factory=dict)
 
-    def recorded_under(self, method: str, dataset: str) -> str:
-        """Return the experiment that the runs of `method` on `dataset` are recorded under."""
-        found = self.runs_from.get(method, self.name)
-        return str(found.get(dataset, self.name) if isinstance(found, dict) else found)
-
-    def swept(self, dataset: str, method: str) -> list[Any]:
-        """Return the values of the swept option that `method` is trained with; empty if it is trained as its preset."""
-        return list(self.sweep["values"][dataset]) if self.sweep and method == self.sweep["method"] else []
-
-    def seeds_for(self, dataset: str, seeds: Sequence[int]) -> list[int]:
-        """Return those of `seeds` that are trained on `dataset`."""
-        return list(seeds[: self.seeds_of.get(dataset)])
-
-    def points(self, dataset: str) -> list[dict[str, Any]]:
-        """Return every combination of a ladder's options on `dataset`, by option; empty if it is none."""
-        grid = self.grid_of.get(dataset, self.grid)
-        return [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())] if grid else []
-
-    def methods_for(self, dataset: str, methods: Sequence[str]) -> list[str]:
-        """Return the ones among `methods` that this experiment trains on `dataset`, each after what stands for it."""
-        mine = [m for m in methods if m in self.methods_of.get(dataset, self.methods)]
-        stand_in = self.paper_trains.get(dataset, {})
-        return list(dict.fromkeys(each for m in mine for each in (stand_in.get(m, m), m)))
-
-    def stands_for(self, dataset: str, method: str) -> str:
-        """Return which of our methods the paper's row of `method` is about on `dataset`."""
-        return str(self.paper_trains.get(dataset, {}).get(method, method))
-
-    def own_options(self) -> dict[str, Any]:
-        """Return the options that all its runs change, by key."""
-        changed = OmegaConf.from_dotlist(list(self.overrides))
-        return {key: OmegaConf.select(changed, key) for key in (word.partition("=")[0] for word in self.overrides)}
-
-    def records_of(self, records: pd.DataFrame, preset: str) -> pd.DataFrame:
-        """Return the records of one preset that this experiment shows."""
-        mine = records[records["preset"] == preset]
-        pairs = list(zip(mine["method"], mine["dataset"], strict=True))
-        where = {pair: self.recorded_under(*pair) for pair in set(pairs)}
-        return mine[mine["experiment"] == [where[pair] for pair in pairs]]
-
 
 def load_experiment(name: str) -> Experiment:
     """Read and check configs/experiment/<name>.yaml.
@@ -168,103 +116,3 @@ def _check_sweep(experiment: Experiment) -> None:
 def experiments() -> list[Experiment]:
     """Return every table and figure, in order of their names."""
     return [load_experiment(name) for name in options("experiment") if name not in NOT_PUBLISHED]
-
-
-def paper_rows(experiment: Experiment, results: Path = RESULTS) -> list[dict[str, str]]:
-    """Return the paper's numbers for this table, with our spellings of dataset, method and metric.
-
-    The worst domain is a setting in the paper's file and a metric of ours.
-
-    Raises:
-        InputError: a row names a dataset, method or metric that is none of ours.
-    """
-    rows = [
-        r
-        for r in read_csv(results / "paper" / "results.csv")
-        if r["table"] == experiment.paper_table and r["setting"] in experiment.setting.split()
-    ]
-    datasets = {r["dataset"]: names.spelling("dataset", r["dataset"], experiment.datasets) for r in rows}
-    return [
-        {
-            **r,
-            "dataset": datasets[r["dataset"]],
-            "method": experiment.stands_for(datasets[r["dataset"]], _method(experiment, datasets[r["dataset"]], r)),
-            "metric": ("worst_" if r["setting"] == "ood-worst" else "") + names.metric_spelling(r["metric"]),
-        }
-        for r in rows
-    ]
-
-
-def _method(experiment: Experiment, dataset: str, row: Mapping[str, str]) -> str:
-    """Return which of our methods a row of the paper is about on a dataset."""
-    here = experiment.methods_of.get(dataset, experiment.methods)
-    meant = [method for method in experiment.paper_methods.get(row["method"], []) if method in here]
-    return str(meant[0]) if meant else names.spelling("method", row["method"], here)
-
-
-def layer_notes(records: pd.DataFrame, methods: Sequence[str]) -> list[str]:
-    """Return a sentence that says where each method mixes."""
-    layers = {m: sorted(set(records["layer"][records["method"] == m]) - {""}) for m in methods}
-    parts = [f"{names.method_title(method)} {' and '.join(found)}" for method, found in layers.items() if found]
-    return [f"Mixed at: {', '.join(parts)}."] if parts else []
-
-
-def nothing_learned_notes(records: pd.DataFrame, methods: Sequence[str]) -> list[str]:
-    """Return a sentence that names methods and seeds with runs that learned nothing."""
-    found = records[records["metric"] == LEARNED_NOTHING]
-    seeds = {m: sorted(set(found["seed"][found["method"] == m])) for m in methods}
-    parts = [f"{names.method_title(m)} (seeds {', '.join(map(str, s))})" for m, s in seeds.items() if s]
-    said = "By validation no better than the mean of the training labels"
-    return [f"{said}: {', '.join(parts)}."] if parts else []
-
-
-def make_table(
-    experiment: Experiment,
-    records: pd.DataFrame,
-    preset: str,
-    methods: Sequence[str] | None = None,
-    missing: Sequence[str] = (),
-) -> ResultTable:
-    """Return the table of one preset: a block for every dataset that has records.
-
-    Args:
-        experiment: which table.
-        records: of any experiments and presets.
-        preset: which of them.
-        methods: its rows; default all of the experiment.
-        missing: lines on what is not in it.
-    """
-    mine = experiment.records_of(records, preset)
-    paper = paper_rows(experiment)
-    known = {r["dataset"] for r in read_csv(RESULTS / "paper" / "results.csv")}
-    order = [*experiment.datasets, experiment.fallback]
-    present = names.in_order((d for d in mine["dataset"].unique() if d in order), order)
-    chosen = methods or experiment.methods
-    blocks: list[Block] = []
-    for dataset in present:
-        rows = experiment.methods_for(dataset, chosen)
-        own = mine[mine["dataset"] == dataset]
-        notes = [*layer_notes(own, rows), *nothing_learned_notes(own, rows)]
-        notes += [
-            f"The paper's {names.method_title(theirs)} is {names.method_title(ours)} on this dataset."
-            for theirs, ours in experiment.paper_trains.get(dataset, {}).items()
-        ]
-        if not any(r["dataset"] == dataset for r in paper):
-            elsewhere = names.dataset_title(dataset) in known
-            notes.append("Not in the paper's table: our addition." if elsewhere else "Not in the paper: a stand-in.")
-        block = make_block(
-            mine,
-            paper,
-            dataset=dataset,
-            methods=rows,
-            metrics=experiment.metrics_of.get(dataset, experiment.metrics),
-            compare=experiment.stands_for(dataset, experiment.compare),
-            notes=notes,
-        )
-        blocks.append(block)
-    about = f" ({experiment.about_preset[preset]})" if preset in experiment.about_preset else ""
-    title = f"{experiment.title}, preset {preset}{about}"
-    notes = [*experiment.notes, *rank_lines(blocks, experiment.metrics[0])]
-    if experiment.own_options().get("train.select") == "last":
-        return ResultTable(title, blocks, missing, notes, epoch="of the last epoch")
-    return ResultTable(title, blocks, missing, notes)

@@ -104,7 +104,7 @@ def make_block(
 
     Args:
         records: of one experiment and preset.
-        paper: its rows, from `scripts.records.experiment.paper_rows`.
+        paper: its rows, from `scripts.records.paper.paper_rows`.
         dataset, methods, metrics: our spellings; one row a method, one group of columns a metric.
         compare: the method whose paired differences to the others are computed.
         notes: passed on.

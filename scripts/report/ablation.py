@@ -10,15 +10,16 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from scripts.driver.compose import compose_train
+from scripts.plan.variants import Variant, identity, variants
 from scripts.records import names
 from scripts.records.curves import Curve
-from scripts.records.experiment import Experiment, experiments, paper_rows
+from scripts.records.experiment import Experiment, experiments
+from scripts.records.paper import paper_rows
 from scripts.records.published import published_records
 from scripts.records.records import by_seed, select
 from scripts.records.register import draws
 from scripts.records.stats import paired
 from scripts.records.tables import interval_text, markdown_rows, mean_text
-from scripts.records.variants import Variant, identity, variants
 from scripts.report.sweep import Point
 from scripts.report.sweep_figure import Panel, draw_panels, panel
 

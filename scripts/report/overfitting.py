@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from cmixup.errors import InputError
+from scripts.plan.asked import asked_methods, recorded_under
 from scripts.records import names
 from scripts.records.curves import Curve, published_curves
 from scripts.records.experiment import Experiment, experiments
@@ -38,14 +39,14 @@ def overfitting_figure(experiment: Experiment, curves: Sequence[Curve], preset: 
         InputError: no curve belongs to it.
     """
     curves = [
-        c for c in curves if c.experiment == experiment.recorded_under(c.method, c.dataset) and c.preset == preset
+        c for c in curves if c.experiment == recorded_under(experiment, c.method, c.dataset) and c.preset == preset
     ]
     if not curves:
         raise InputError(f"experiment {experiment.name} has no finished run of preset {preset!r} to draw")
     present = [d for d in experiment.datasets if any(c.dataset == d for c in curves)]
     figure, axes = subplots(len(present), 2, figsize=(10, 3.2 * len(present)))
     for (left, right), dataset in zip(axes, present, strict=True):
-        for k, method in enumerate(experiment.methods_for(dataset, experiment.methods)):
+        for k, method in enumerate(asked_methods(experiment, dataset, experiment.methods)):
             mine = [c.columns for c in curves if (c.dataset, c.method) == (dataset, method)]
             if not mine:
                 continue

@@ -8,11 +8,12 @@ from scripts.claims.map import map_lines, short_lines
 from scripts.claims.paper_verdict import agreement_lines, authors_table
 from scripts.claims.prose import pages, places, sentence
 from scripts.records.curves import published_curves
-from scripts.records.experiment import RESULTS, experiments, load_experiment, make_table
+from scripts.records.experiment import RESULTS, experiments, load_experiment
 from scripts.records.published import published_records
 from scripts.records.register import fills
 from scripts.report import ablation
 from scripts.report.shown import standard
+from scripts.report.table import make_table
 
 README = f"{RESULTS.name}/README.md"
 PAGES = ("*.md", "docs", "examples", "results/*.md", "results/*/README.md", "tests")

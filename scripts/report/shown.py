@@ -11,13 +11,15 @@ import pandas as pd
 
 from scripts.driver.compose import names as options
 from scripts.driver.compose import part_file
+from scripts.plan.asked import asked_methods, recorded_under, shared_options
 from scripts.records import names
-from scripts.records.experiment import RESULTS, Experiment, experiments, make_table
+from scripts.records.experiment import RESULTS, Experiment, experiments
 from scripts.records.layer_choice import choose_variants
 from scripts.records.published import published_reports
 from scripts.records.records import select
 from scripts.records.tables import ResultTable
 from scripts.report.sweep import Sweep, sweeps
+from scripts.report.table import experiment_records, make_table
 
 
 def shown_tables(records: pd.DataFrame, metrics: Sequence[str] = ()) -> list[tuple[Experiment, str, ResultTable]]:
@@ -34,7 +36,7 @@ def shown_tables(records: pd.DataFrame, metrics: Sequence[str] = ()) -> list[tup
         if not (experiment.paper_table or changed) or experiment.variants:
             continue
         for preset in presets(records, experiment.name):
-            own = experiment.records_of(standard(records, experiment), preset)
+            own = experiment_records(experiment, standard(records, experiment), preset)
             missing = missing_lines(experiment, own, preset)
             found.append((experiment, preset, make_table(experiment, own, preset, missing=missing)))
     return found
@@ -45,7 +47,7 @@ def published_sweeps(results: Path = RESULTS) -> list[tuple[Experiment, str, lis
     shown = []
     for experiment in experiments():
         if experiment.sweep and (own := published_reports(results, [experiment.name])):
-            sources = {experiment.recorded_under(m, d) for m in experiment.methods for d in experiment.datasets}
+            sources = {recorded_under(experiment, m, d) for m in experiment.methods for d in experiment.datasets}
             reports = choose_variants([*own, *published_reports(results, sources - {experiment.name})])
             swept = [(preset, sweeps(experiment, reports, preset)) for preset in sorted({r["preset"] for r in own})]
             shown += [(experiment, preset, found) for preset, found in swept if found]
@@ -70,7 +72,7 @@ def presets(records: pd.DataFrame, experiment: str) -> list[str]:
 
 def standard(records: pd.DataFrame, experiment: Experiment | None = None) -> pd.DataFrame:
     """Return the records of runs that follow their preset: nothing was changed but what all runs of `experiment` do."""
-    own = experiment.own_options() if experiment else {}
+    own = shared_options(experiment) if experiment else {}
     return records[[options in ({}, own) for options in records["options"]]]
 
 
@@ -80,7 +82,7 @@ def missing_lines(experiment: Experiment, records: pd.DataFrame, preset: str = "
     found = []
     for dataset in experiment.datasets:
         reasons: dict[str, list[str]] = {}
-        cells = experiment.methods_for(dataset, experiment.methods)
+        cells = asked_methods(experiment, dataset, experiment.methods)
         for method in cells:
             if (dataset, method) not in there:
                 reasons.setdefault(why_missing(dataset, method, preset), []).append(names.method_title(method))

@@ -11,6 +11,7 @@ from typing import Any
 
 from cmixup.errors import InputError
 from scripts.driver.compose import part_file
+from scripts.plan.asked import asked_methods, recorded_under, shared_options
 from scripts.records import names
 from scripts.records.experiment import Experiment
 from scripts.records.stats import Interval, clustered, paired, summarise
@@ -144,7 +145,7 @@ def shown(value: Any) -> str:
 def sweeps(experiment: Experiment, reports: Sequence[Report], preset: str) -> list[Sweep]:
     """Return the sweep of every dataset that has runs of a preset, from reports of any runs."""
     option, method, metric = experiment.sweep["option"], experiment.sweep["method"], experiment.metrics[0]
-    shared = experiment.own_options()
+    shared = shared_options(experiment)
     found = []
     for dataset in experiment.datasets:
         here = [r for r in reports if (r["dataset"], r["preset"]) == (dataset, preset)]
@@ -153,8 +154,8 @@ def sweeps(experiment: Experiment, reports: Sequence[Report], preset: str) -> li
         if len(swept) < 2:
             continue
         lines, seeds = {}, {seed for point in swept for seed in point.scores}  # others' means are of the same seeds
-        for other in experiment.methods_for(dataset, [m for m in experiment.methods if m != method]):
-            where = (experiment.recorded_under(other, dataset), other)
+        for other in asked_methods(experiment, dataset, [m for m in experiment.methods if m != method]):
+            where = (recorded_under(experiment, other, dataset), other)
             runs = [r for r in here if (r["experiment"], r["method"]) == where and r["options"] in ({}, shared)]
             if runs := [r for r in runs if r["seed"] in seeds]:
                 lines[other] = scores_by_seed(runs, metric)

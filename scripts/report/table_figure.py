@@ -11,13 +11,14 @@ from matplotlib.figure import Figure
 
 from cmixup.metrics import lower_is_better
 from scripts.records import names
-from scripts.records.experiment import load_experiment, make_table
+from scripts.records.experiment import load_experiment
 from scripts.records.published import published_records
 from scripts.records.records import by_seed
 from scripts.records.register import draws
 from scripts.records.tables import Block, ResultTable
 from scripts.report.figures import legend_below, looks, subplots
 from scripts.report.shown import presets, standard
+from scripts.report.table import make_table
 
 
 def table_figure(tables: Mapping[str, ResultTable], records: pd.DataFrame, metric: str = "rmse") -> Figure:

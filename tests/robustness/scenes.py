@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,9 @@ def _tune(out: Path) -> Command:
 def _shorten() -> None:
     """Let `scripts.reproduce` train twins for three epochs."""
     cells: Any = sys.modules["scripts.plan.cells"]
-    full = cells.overrides
-    cells.overrides = lambda *given: [*full(*given), "dataset.synthetic=true", "train.epochs=3"]
+    full = cells.asked_cells
+    short = ["dataset.synthetic=true", "train.epochs=3"]
+    cells.asked_cells = lambda *given: [replace(cell, shared=[*cell.shared, *short]) for cell in full(*given)]
     cells.estimate_minutes = lambda *_: 0.0
     no2: Any = sys.modules["datasets.no2"]
     no2.NO2.fetch = lambda _: None

@@ -12,9 +12,9 @@ import pytest
 from cmixup.errors import InputError
 from scripts.driver.compose import compose_train
 from scripts.driver.job import plan
+from scripts.plan.variants import Variant, identity, variants
 from scripts.records.curves import Curve
 from scripts.records.experiment import Experiment, load_experiment
-from scripts.records.variants import Variant, identity, variants
 from scripts.report.ablation import variant_tables
 
 SMALL = replace(

@@ -15,10 +15,11 @@ from scripts.driver.compose import compose_train, names
 from scripts.driver.config import dataset_class
 from scripts.driver.job import plan
 from scripts.plan import cells
+from scripts.plan.variants import variants
 from scripts.records.artefacts import Artefact
-from scripts.records.experiment import load_experiment, make_table
+from scripts.records.experiment import load_experiment
 from scripts.records.tables import table_page
-from scripts.records.variants import variants
+from scripts.report.table import make_table
 from tests.scripts.sweeps import report
 
 EXPERIMENT = load_experiment("table1")
@@ -96,7 +97,9 @@ def test_a_sweep_trains_its_values_and_takes_published_lines(tmp_path, monkeypat
     assert sorted([len(job.seeds) for job in item.jobs] for item in trained) == [[1], [1], [3, 3, 3]]
     for item in trained:
         assert [compose_train(words).seeds for words in item.commands] == [job.seeds for job in item.jobs]
-    assert cells.to_train(experiment, replace(given, rerun=True), "airfoil", "erm").seeds == [0, 1, 2]
+    (erm,) = (cell for cell in cells.asked_cells(experiment, given) if cell.method == "erm")
+    assert cells.to_train(experiment, given, erm) == [2]
+    assert cells.to_train(experiment, replace(given, rerun=True), erm) == [0, 1, 2]
 
 
 @pytest.mark.usefixtures("here")

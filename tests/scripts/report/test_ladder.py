@@ -12,7 +12,7 @@ import pytest
 from cmixup.errors import InputError
 from scripts.driver.compose import compose_train
 from scripts.driver.job import plan
-from scripts.plan import cells
+from scripts.plan.asked import Choice, asked_cells, grid_points
 from scripts.records.experiment import load_experiment
 from scripts.report.ladder import account, ladder_page, scores_of, shapley
 from tests.scripts.reports import report
@@ -104,15 +104,13 @@ def test_the_page_shows_differences_in_a_row_and_the_account() -> None:
 
 
 def test_every_combination_is_a_job_and_the_presets_own_has_no_options() -> None:
-    choice = cells.Choice(["airfoil"], ["erm"], [0], "paper", "o", "cpu", False)
+    choice = Choice(["airfoil"], ["erm"], [0], "paper", "o", "cpu", False)
     small = replace(LADDER, grid={**LADDER.grid, "train.epochs": [100]})
-    planned = [
-        plan(compose_train(cells.overrides(small, choice, "airfoil", "erm", change)))
-        for change in cells.changes(small, choice, "airfoil", "erm")
-    ]
+    (cell,) = asked_cells(small, choice)
+    planned = [plan(compose_train(cell.command(choice, change))) for change in cell.changes]
     assert len(planned) == len({job.folder for job in planned}) == 6
     assert planned[0].options == {}
     assert planned[-1].options == {"train.label_scaling": "standard", "train.lr": 0.003}
     assert planned[-1].settings.label_scaling == "standard"
     assert all(set(LADDER.grid_of[d]) == set(LADDER.grid) for d in LADDER.grid_of)
-    assert len(LADDER.points("no2")) == 2
+    assert len(grid_points(LADDER, "no2")) == 2

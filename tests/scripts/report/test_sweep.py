@@ -13,7 +13,7 @@ import yaml
 from cmixup.errors import InputError
 from scripts.driver.compose import TUNED, compose_train, part_file
 from scripts.driver.job import plan
-from scripts.plan import cells
+from scripts.plan.asked import Choice, asked_cells, asked_methods, swept_values
 from scripts.records import experiment as experiment_module
 from scripts.records import names
 from scripts.records.experiment import Experiment, load_experiment
@@ -163,20 +163,17 @@ def test_the_grids_hold_the_preset_s_value_and_mixup_mixes_where_cmixup_does(exp
             own = part_file("dataset", dataset)["presets"][preset]
             assert own[key] in values
             other = "mixup" if own["layer"] == "input" else "manifold_mixup"
-            assert experiment.methods_for(dataset, experiment.methods) == ["erm", other, "cmixup"]
+            assert asked_methods(experiment, dataset, experiment.methods) == ["erm", other, "cmixup"]
 
 
 def test_a_swept_method_with_two_layers_is_trained_at_both() -> None:
-    choice = cells.Choice(["no2"], ["erm", "mixrl"], [0], "paper", "o", "cpu", False)
+    choice = Choice(["no2"], ["erm", "mixrl", "cmixup"], [0], "paper", "o", "cpu", False)
     for experiment, method, count in ((SEARCH, "mixrl", 6), (SEARCH, "erm", 1), (ALPHA, "cmixup", 6)):
-        planned = [
-            plan(compose_train(cells.overrides(experiment, choice, "no2", method, change)))
-            for change in cells.changes(experiment, choice, "no2", method)
-        ]
+        (cell,) = (cell for cell in asked_cells(experiment, choice) if cell.method == method)
+        planned = [plan(compose_train(cell.command(choice, change))) for change in cell.changes]
         assert len({job.folder for job in planned}) == len(planned) == count
-    found = {
-        change: cells.changes(SEARCH, replace(choice, preset=change), "no2", "mixrl") for change in ("paper", TUNED)
-    }
+    choices = {preset: replace(choice, methods=["mixrl"], preset=preset) for preset in ("paper", TUNED)}
+    found = {preset: asked_cells(SEARCH, one)[0].changes for preset, one in choices.items()}
     assert found["paper"] == [
         f"method.outer={n}\nmethod.layer={layer}" for n in (0, 25, 200) for layer in ("input", "hidden")
     ]
@@ -216,7 +213,7 @@ def test_a_sweep_that_is_none_is_refused(
     monkeypatch.setattr(experiment_module, "CONFIG_DIR", tmp_path)
     path = tmp_path / "experiment" / "mine.yaml"
     path.write_text(yaml.safe_dump({**node, "sweep": sweep}))
-    assert load_experiment("mine").swept("airfoil", "cmixup") == [1.0, 2.0]
+    assert swept_values(load_experiment("mine"), "airfoil", "cmixup") == [1.0, 2.0]
     path.write_text(yaml.safe_dump({**node, "sweep": {**sweep, **change}}))
     with pytest.raises(InputError, match=named):
         load_experiment("mine")

@@ -2,9 +2,9 @@
 
 import pytest
 
-from scripts.records.ranks import rank_lines, ranks_beside_paper
 from scripts.records.stats import Summary
 from scripts.records.tables import Block, Score
+from scripts.report.table import rank_lines, ranks_beside_paper
 
 
 def block(dataset: str, metric: str, ours: dict, paper: dict) -> Block:

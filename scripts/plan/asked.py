@@ -1,0 +1,125 @@
+"""What an experiment asks for: its cells with their seeds and command lines, and where their runs are recorded."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from omegaconf import OmegaConf
+
+from scripts.driver.compose import command, is_tuned, override
+from scripts.plan.variants import variants
+from scripts.records.experiment import Experiment
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the command line narrows an experiment to."""
+
+    datasets: list[str]
+    methods: list[str]
+    seeds: list[int]
+    preset: str
+    out: str
+    device: str
+    rerun: bool
+
+
+@dataclass(frozen=True)
+class AskedCell:
+    """A dataset and a method of an experiment.
+
+    Attributes:
+        dataset, method: their names.
+        recorded: the experiment that its runs are recorded under.
+        seeds: those that are trained, unless they are published already.
+        changes: what each of its jobs changes of the preset, an override on each line; "" changes nothing.
+        swept: whether these are the values of a sweep.
+        shared: the options that all runs of the experiment change.
+    """
+
+    dataset: str
+    method: str
+    recorded: str
+    seeds: list[int]
+    changes: list[str]
+    swept: bool
+    shared: list[str]
+
+    def command(self, choice: Choice, change: str = "", seeds: Sequence[int] = ()) -> list[str]:
+        """Return the command line of `scripts.train` for one of `changes`, by default for all seeds."""
+        return [
+            *self.shared,
+            f"dataset={self.dataset}", f"method={self.method}", f"preset={choice.preset}",
+            f"experiment={self.recorded}", f"seeds=[{','.join(map(str, seeds or self.seeds))}]", "logger=none",
+            f"out={choice.out}", f"device={choice.device}", f"rerun={str(choice.rerun).lower()}", *change.splitlines(),
+        ]  # fmt: skip
+
+
+def asked_cells(experiment: Experiment, choice: Choice) -> list[AskedCell]:
+    """Return the cells that a choice leaves of an experiment, a dataset after another."""
+    return [
+        AskedCell(
+            dataset,
+            method,
+            recorded_under(experiment, method, dataset),
+            asked_seeds(experiment, dataset, choice.seeds),
+            _changes(experiment, choice.preset, dataset, method),
+            bool(swept_values(experiment, dataset, method)),
+            list(experiment.overrides),
+        )
+        for dataset in choice.datasets
+        for method in asked_methods(experiment, dataset, choice.methods)
+    ]
+
+
+def _changes(experiment: Experiment, preset: str, dataset: str, method: str) -> list[str]:
+    """Return what is changed of a preset, a job each: a variant, the layer, a swept option or a ladder's options."""
+    if experiment.variants:
+        mine = [v for v in variants(experiment) if (v.dataset, v.method) == (dataset, method)]
+        return ["\n".join(v.overrides) for v in mine]
+    if points := grid_points(experiment, dataset):
+        return ["\n".join(command(point)) for point in points]
+    values = [override(experiment.sweep["option"], value) for value in swept_values(experiment, dataset, method)]
+    # A tuned preset has its layer, chosen on validation with everything else.
+    both = method in experiment.choose_layer and not is_tuned(preset)
+    layers = ["method.layer=input", "method.layer=hidden"] if both else [""]
+    return ["\n".join(filter(None, pair)) for pair in itertools.product(values or [""], layers)]
+
+
+def recorded_under(experiment: Experiment, method: str, dataset: str) -> str:
+    """Return the experiment that the runs of `method` on `dataset` are recorded under."""
+    found = experiment.runs_from.get(method, experiment.name)
+    return str(found.get(dataset, experiment.name) if isinstance(found, dict) else found)
+
+
+def swept_values(experiment: Experiment, dataset: str, method: str) -> list[Any]:
+    """Return the values of the swept option that `method` is trained with; empty if it is trained as its preset."""
+    sweep = experiment.sweep
+    return list(sweep["values"][dataset]) if sweep and method == sweep["method"] else []
+
+
+def asked_seeds(experiment: Experiment, dataset: str, seeds: Sequence[int]) -> list[int]:
+    """Return those of `seeds` that are trained on `dataset`."""
+    return list(seeds[: experiment.seeds_of.get(dataset)])
+
+
+def grid_points(experiment: Experiment, dataset: str) -> list[dict[str, Any]]:
+    """Return every combination of a ladder's options on `dataset`, by option; empty if it is none."""
+    grid = experiment.grid_of.get(dataset, experiment.grid)
+    return [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())] if grid else []
+
+
+def asked_methods(experiment: Experiment, dataset: str, methods: Sequence[str]) -> list[str]:
+    """Return the ones among `methods` that are trained on `dataset`, each after the one that stands for it."""
+    mine = [m for m in methods if m in experiment.methods_of.get(dataset, experiment.methods)]
+    stand_in = experiment.paper_trains.get(dataset, {})
+    return list(dict.fromkeys(each for m in mine for each in (stand_in.get(m, m), m)))
+
+
+def shared_options(experiment: Experiment) -> dict[str, Any]:
+    """Return the options that all runs of an experiment change, by key."""
+    changed = OmegaConf.from_dotlist(list(experiment.overrides))
+    return {key: OmegaConf.select(changed, key) for key in (word.partition("=")[0] for word in experiment.overrides)}

@@ -1,0 +1,47 @@
+"""The numbers that the paper prints for a table, with our spellings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from scripts.records import names
+from scripts.records.experiment import RESULTS, Experiment
+from scripts.records.records import read_csv
+
+
+def paper_rows(experiment: Experiment, results: Path = RESULTS) -> list[dict[str, str]]:
+    """Return the paper's numbers for this table, with our spellings of dataset, method and metric.
+
+    The worst domain is a setting in the paper's file and a metric of ours.
+
+    Raises:
+        InputError: a row names a dataset, method or metric that is none of ours.
+    """
+    rows = [
+        r
+        for r in read_csv(results / "paper" / "results.csv")
+        if r["table"] == experiment.paper_table and r["setting"] in experiment.setting.split()
+    ]
+    datasets = {r["dataset"]: names.spelling("dataset", r["dataset"], experiment.datasets) for r in rows}
+    return [
+        {
+            **r,
+            "dataset": datasets[r["dataset"]],
+            "method": stands_for(experiment, datasets[r["dataset"]], _method(experiment, datasets[r["dataset"]], r)),
+            "metric": ("worst_" if r["setting"] == "ood-worst" else "") + names.metric_spelling(r["metric"]),
+        }
+        for r in rows
+    ]
+
+
+def _method(experiment: Experiment, dataset: str, row: Mapping[str, str]) -> str:
+    """Return which of our methods a row of the paper is about on a dataset."""
+    here = experiment.methods_of.get(dataset, experiment.methods)
+    meant = [method for method in experiment.paper_methods.get(row["method"], []) if method in here]
+    return str(meant[0]) if meant else names.spelling("method", row["method"], here)
+
+
+def stands_for(experiment: Experiment, dataset: str, method: str) -> str:
+    """Return which of our methods the paper's row of `method` is about on `dataset`."""
+    return str(experiment.paper_trains.get(dataset, {}).get(method, method))

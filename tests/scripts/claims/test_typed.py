@@ -76,13 +76,11 @@ def test_the_docstring_says_how_much_is_found() -> None:
     sizes = {name: len(sentences) for name, sentences in SETS.items()}
     assert all(len(set(sentences)) == len(sentences) for sentences in SETS.values())
     expected = (
-        f"Of {sizes['planted']} planted sentences {found['planted']} are found, of {sizes['tuned']} by which the rule "
-        f"was mended {found['tuned']}, of {sizes['held_out']} that were written afterwards {found['held_out']}; of "
-        f"{sizes['plain_tuned']} plain ones by which it was mended {found['plain_tuned']} are, of "
-        f"{sizes['plain_held_out']} that were written afterwards {found['plain_held_out']}."
+        f"Of {sizes['planted']} planted sentences {found['planted']} are found, of {sizes['held_out']} that were written "
+        f"after the rule {found['held_out']}, and of {sizes['plain']} plain ones {found['plain']}."
     )
     assert found["held_out"] >= 0.75 * sizes["held_out"]
-    assert found["plain_held_out"] <= 0.1 * sizes["plain_held_out"]
+    assert found["plain"] <= 0.1 * sizes["plain"]
     assert expected in " ".join(str(typed.__doc__).split())
 
 

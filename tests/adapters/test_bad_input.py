@@ -301,10 +301,6 @@ TABLE: dict[str, tuple[Callable[[], Any], str]] = {
 }
 
 
-def test_there_are_a_hundred() -> None:
-    assert len(TABLE) >= 100
-
-
 @pytest.mark.parametrize("case", TABLE)
 def test_one_clear_line(case: str) -> None:
     call, message = TABLE[case]

@@ -76,8 +76,8 @@ def test_the_docstring_says_how_much_is_found() -> None:
     sizes = {name: len(sentences) for name, sentences in SETS.items()}
     assert all(len(set(sentences)) == len(sentences) for sentences in SETS.values())
     expected = (
-        f"Of {sizes['planted']} planted sentences {found['planted']} are found, of {sizes['held_out']} that were written "
-        f"after the rule {found['held_out']}, and of {sizes['plain']} plain ones {found['plain']}."
+        f"Of {sizes['planted']} planted sentences {found['planted']} are found, of {sizes['held_out']} that were "
+        f"written after the rule {found['held_out']}, and of {sizes['plain']} plain ones {found['plain']}."
     )
     assert found["held_out"] >= 0.75 * sizes["held_out"]
     assert found["plain"] <= 0.1 * sizes["plain"]

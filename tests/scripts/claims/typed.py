@@ -11,8 +11,8 @@ Rendered blocks, code, addresses and claimed sentences are left out, and so are 
   language, and a verb that nobody thought of ("outscores") is found because no docstring has it.
 - On pages of results (README.md, and those in results/), in every sentence: the words and numbers of `STATES`.
 
-The sentences of tests/scripts/claims/typed.yaml say what that is worth. Of 20 planted sentences 20 are found, of 30 that
-were written after the rule 25, and of 30 plain ones 0. Common words that judge nothing by themselves are missed
+The sentences of tests/scripts/claims/typed.yaml say what that is worth. Of 20 planted sentences 20 are found, of 30
+that were written after the rule 25, and of 30 plain ones 0. Common words that judge nothing by themselves are missed
 ("makes the same mistakes").
 """
 

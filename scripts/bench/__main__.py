@@ -5,6 +5,7 @@
   partners   the choice of the sampling algorithm, and C-Mixup in a batch
   kernels    an AMD machine's kernels beside those of Intel
   estimators the default CMixupRegressor beside the defaults of others
+  ablation   what each part of that default is worth
 
 Example: python -m scripts.bench train
 """
@@ -15,11 +16,11 @@ from collections.abc import Sequence
 
 import torch
 
-from scripts.bench import estimators, kernels, partners, sampling, train
+from scripts.bench import ablation, estimators, kernels, partners, sampling, train
 from scripts.driver.arguments import parse_command
 from scripts.driver.cli import user_errors
 
-MODULES = (train, sampling, partners, kernels, estimators)
+MODULES = (train, sampling, partners, kernels, estimators, ablation)
 BENCHMARKS = {module.__name__.rpartition(".")[2]: module for module in MODULES}
 
 

@@ -60,25 +60,45 @@ def read(name: str) -> tuple[pd.DataFrame, np.ndarray]:
     return x.assign(**{c: word.astype("category") for c, word in words.items()}), np.log(y) if row["log_target"] else y
 
 
-def score(name: str, split: int, model: str) -> dict[str, Any]:
-    """Return a line of the record: the mean log of the outputs' test errors in standard deviations, and fit seconds."""
-    part = next(part for part, names in PARTS.items() if name in names)
-    module, kind, options = MODELS[model]
+def halves(name: str, split: int) -> tuple[pd.DataFrame, np.ndarray, pd.DataFrame, np.ndarray]:
+    """Return a table's features and labels to train on, and those to test on."""
     x, y = read(name)
     order = np.random.default_rng([split, zlib.crc32(name.encode())]).permutation(len(x))
     train, test = order[: min(ROWS, len(x) * 3 // 4)], order[max(-ROWS, -(len(x) // 4)) :]
-    estimator = getattr(importlib.import_module(module), kind)(random_state=split, **options)
-    more = {}
-    if model == BASE:  # takes text without gaps
-        words = {c: x[c].astype(object).where(x[c].notna(), "(missing)") for c in x.select_dtypes("category")}
-        x, more = x.assign(**words), {"cat_features": list(words)}
+    return x.iloc[train], y[train], x.iloc[test], y[test]
+
+
+def fitted(model: str, x: pd.DataFrame, y: np.ndarray, split: int, **options: Any) -> tuple[Any, float]:
+    """Return a regressor by its defaults, fitted to labels (n, d_y), and the process seconds that the fit took."""
+    module, kind, own = MODELS[model]
+    estimator = getattr(importlib.import_module(module), kind)(random_state=split, **own | options)
+    more = {"cat_features": list(x.select_dtypes("category"))} if model == BASE else {}
     if model != "cmixup" and y.shape[1] > 1:
         estimator = MultiOutputRegressor(estimator)
     labels = y if y.shape[1] > 1 else y[:, 0]
-    taken = seconds(lambda: estimator.fit(x.iloc[train], labels[train], **more))
-    errors = np.sqrt(np.mean((estimator.predict(x.iloc[test]).reshape(len(test), -1) - y[test]) ** 2, axis=0))
-    told = float(np.log(errors / y[test].std(axis=0)).mean())
-    version = importlib.import_module(module.partition(".")[0]).__version__
+    x = as_taken(model, x)
+    return estimator, seconds(lambda: estimator.fit(x, labels, **more))
+
+
+def as_taken(model: str, x: pd.DataFrame) -> pd.DataFrame:
+    """Return features as a regressor takes them: CatBoost takes categories as text without gaps."""
+    words = x.select_dtypes("category") if model == BASE else x.iloc[:, :0]
+    return x.assign(**{c: words[c].astype(object).where(words[c].notna(), "(missing)") for c in words})
+
+
+def mean_log_error(predicted: np.ndarray, y: np.ndarray) -> float:
+    """Return the mean over outputs of the log of the error (RMSE) in standard deviations of the labels (n, d_y)."""
+    errors = np.sqrt(np.mean((predicted.reshape(len(y), -1) - y) ** 2, axis=0))
+    return float(np.log(errors / y.std(axis=0)).mean())
+
+
+def score(name: str, split: int, model: str) -> dict[str, Any]:
+    """Return a line of the record: the mean log of the outputs' test errors in standard deviations, and fit seconds."""
+    part = next(part for part, names in PARTS.items() if name in names)
+    x, y, test, target = halves(name, split)
+    estimator, taken = fitted(model, x, y, split)
+    told = mean_log_error(estimator.predict(as_taken(model, test)), target)
+    version = importlib.import_module(MODELS[model][0].partition(".")[0]).__version__
     found = (part, name, split, model, round(told, 5), "", round(taken, 2), version)
     return {column: str(value) for column, value in zip(COLUMNS, found, strict=True)}
 

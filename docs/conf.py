@@ -49,7 +49,8 @@ NAVIGATION = {
     "Learn": ["docs/concepts", "docs/tutorial", "docs/bandwidth", "docs/gallery", "docs/faq", "docs/comparison"],
     "Use": ["docs/index", "docs/recipes", "docs/scikit_learn", "docs/command_line", "docs/bench", "docs/processes"],
     "Evidence": ["docs/report", "results/README", "results/study/when", "results/theory",
-                 "results/crime_and_skillcraft", "docs/reproducing", "docs/data", "results/reliability"],
+                 "results/crime_and_skillcraft", "docs/reproducing", "docs/data", "docs/checklist",
+                 "results/reliability"],
     "Reference": ["docs/api", "CHANGELOG"],
     "Develop": ["docs/new_method", "docs/design", "CONTRIBUTING"],
 }  # fmt: skip

@@ -7,6 +7,7 @@ Example: python -m scripts.bandwidth table=my.csv target=price bandwidth=0.1,1
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,12 +25,11 @@ from scripts.driver.cli import user_errors
 from scripts.driver.compose import compose_train, part_file
 from scripts.driver.compose import names as options
 from scripts.driver.config import check_part, resolved
-from scripts.driver.progress import Console
 from scripts.records import names
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv, to_csv
 from scripts.records.tables import markdown_rows
-from scripts.report.figures import bandwidth_figure, to_png, write_figures
+from scripts.report.figures import bandwidth_figure, labels_figure, to_png, write_figures
 from scripts.report.terminal import print_table
 
 GRID = np.logspace(-3, 2, 16)  # multiples of the labels' pooled standard deviation
@@ -37,11 +37,12 @@ KEYS = {
     "dataset": "whose training labels; or",
     "table": "a file of labels, .npy or .csv",
     "target": "their column in a .csv file; default its only one",
-    "bandwidth": "numbers between commas beside those of the grid; default none",
+    "bandwidth": "numbers between commas, added to the grid; default none",
     "out": f"{OUT}; the plot goes into its bandwidth/",
     "check": "1 measures the published bandwidths of all datasets at hand, into results/bandwidth.md; default 0",
 }
 PAGE = "bandwidth.md"
+SHORT_HEAD = ("bandwidth", "partners", "itself", "pair gap", "verdict", "")  # of a terminal, in label units
 HEAD = ("bandwidth", "effective fraction", "self-pairing", "pair gap", "uniform gap", "verdict", "where from")
 
 
@@ -51,6 +52,14 @@ def cells(report: Mapping[str, Any], source: str) -> list[str]:
         "bandwidth", "effective_fraction", "self_probability", "pair_gap", "uniform_gap"))  # fmt: skip
     return [f"{bandwidth:.4g}", percent(fraction), percent(itself), f"{pair:.4g}", f"{uniform:.4g}",
             report["verdict"], source]  # fmt: skip
+
+
+def short_cells(report: BandwidthReport, source: str, low: float, high: float) -> list[str]:
+    """Return a row of a terminal's table: its last cell marks what was asked for, and else what is worth a search."""
+    row = cells(vars(report), source)
+    mark = source.split(maxsplit=1)[0] if source != "grid" else "*" if low <= report.bandwidth <= high else ""
+    shares = (f"{100 * share:.3g} %" for share in (report.effective_fraction, report.self_probability))
+    return [row[0], *shares, f"{report.pair_gap:.3g}", row[5], mark]
 
 
 def percent(share: float) -> str:
@@ -179,12 +188,18 @@ def look(given: Args) -> None:
         raise InputError(f"labels of {title} must differ, got {labels.min():g} in all {len(labels)} rows")
     asked = [(b, "asked for") for b in given.numbers("bandwidth")]
     rows = examine(labels, [*((b, "grid") for b in grid(labels)), *asked, *wanted])
+    low, high = suggested(labels)
     styles = ["bold" if source != "grid" else None for _, source in rows]
-    shown = f"{title}: {len(labels)} labels, standard deviation {labels.std():.4g}"
-    print_table(HEAD, [cells(vars(report), source) for report, source in rows], shown, left=len(HEAD), styles=styles)
-    Console(highlight=False).print(searching(*suggested(labels)), markup=False)
+    shown = f"{Path(title).name}: {len(labels)} labels, standard deviation {labels.std():.4g}"
+    body = [short_cells(report, source, low, high) for report, source in rows]
+    print_table(SHORT_HEAD, body, shown, left=len(SHORT_HEAD), styles=styles)
+    print(
+        "partners: share of all rows that are partners in effect. itself: pairs of a row\n"
+        f"with itself. pair gap: mean distance of two mixed labels, {rows[0][0].uniform_gap:.4g} under mixup.\n"
+        f"* {textwrap.fill(searching(low, high), 77)}"
+    )
     marked = [report for report, source in rows if source != "grid"]
-    figure = bandwidth_figure({title: ([report for report, _ in rows], marked, float(labels.std()) or 1.0)})
+    figure = labels_figure(Path(title).name, [report for report, _ in rows], marked, (low, high))
     path = given.out / "bandwidth" / f"{Path(title).stem}.png"
     write_atomically(path, to_png(figure))
     print(f"Plot: {path}")

@@ -11,9 +11,12 @@ import contextlib
 import itertools
 import math
 import os
+import statistics
 import sys
+from collections.abc import Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from pathlib import Path
+from typing import Any
 
 import hydra
 import numpy as np
@@ -24,11 +27,13 @@ from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from cmixup.errors import InputError
+from cmixup.metrics import METRICS
 from scripts.driver.arguments import as_options
 from scripts.driver.cli import guarded, in_sweep, label, say_once, user_errors, warnings
-from scripts.driver.compose import CONFIG_DIR, compose_train, in_words, is_tuned, with_tuned
+from scripts.driver.compose import CONFIG_DIR, compose_train, in_words, is_tuned, names, with_tuned
 from scripts.driver.devices import device_word, tell, together
 from scripts.driver.execute import execute, train_along
+from scripts.driver.help_text import train_help
 from scripts.driver.job import Job, plan
 from scripts.driver.logger import log_done
 from scripts.driver.predictions import PREDICTIONS, read_predictions
@@ -60,7 +65,7 @@ def lead(job: Job) -> float:
     epochs, name = job.settings.epochs, job.config["dataset"]["name"]
     if job.pending:
         say_once(f"{name}: {line}" for line in job.dataset.problems())
-    with ProgressDisplay(job.epochs, f"training {len(job.pending)} seeds") as board:
+    with ProgressDisplay(job.epochs, f"training {counted(job.pending)}") as board:
         if job.pending:
             board.begin(label(job))
         execute(
@@ -73,13 +78,41 @@ def lead(job: Job) -> float:
     reports = [read_report(job.run_folder(seed)) for seed in job.seeds]
     say_once(f"{name}: {note}" for report in reports for note in report["notes"])
     for seed, report in zip(job.seeds, reports, strict=True):
-        folder = job.run_folder(seed)
-        scores = "  ".join(f"{name} {digits(value)}" for name, value in report["scores"]["test"].items())
-        state = "" if seed in job.pending else "  (already done; rerun=true trains it again)"
-        if state:
+        folder, done = job.run_folder(seed), seed not in job.pending
+        if done:
             log_done(job.config, job.options, seed, folder)
-        print(f"{label(job)} seed {seed}: test {scores}{in_label_units(folder, job)}  -> {folder}{state}")
+        print(
+            f"{label(job)} seed {seed}: test {said_scores(report['scores']['test'])}{in_label_units(folder, job)}"
+            f"{'  (already done; rerun=true trains it again)' if done else ''}"
+        )
+    if len(reports) > 1:
+        print(f"{label(job)} mean of {len(reports)} seeds: test {mean_scores(reports)}")
+    print(f"Runs: {job.folder}")
     return math.fsum(r["scores"]["val"][r["selection"]] for r in reports) / len(reports)
+
+
+def counted(seeds: Sequence[int]) -> str:
+    """Return how many seeds there are, in words."""
+    return f"{len(seeds)} seed{'s' * (len(seeds) != 1)}"
+
+
+def said_scores(scores: Mapping[str, float]) -> str:
+    """Return scores by name with their units where these are percent."""
+    return "  ".join(f"{name} {digits(value)}{percent(name)}" for name, value in scores.items())
+
+
+def mean_scores(reports: Sequence[Mapping[str, Any]]) -> str:
+    """Return each test score's mean over seeds, and their standard deviation behind +-."""
+    parts = []
+    for name in reports[0]["scores"]["test"]:
+        values = [report["scores"]["test"][name] for report in reports]
+        parts.append(f"{name} {digits(statistics.fmean(values))} ± {digits(statistics.stdev(values))}{percent(name)}")
+    return "  ".join(parts) + "  (± std)"
+
+
+def percent(metric: str) -> str:
+    """Return the sign of a metric in percent, or nothing."""
+    return " %" if metric in METRICS and METRICS[metric].unit == "%" else ""
 
 
 def digits(value: float) -> str:
@@ -142,6 +175,9 @@ def say_hours(words: list[str]) -> None:
 
 
 if __name__ == "__main__":
+    if {"-h", "--help"} & set(sys.argv[1:]):
+        print(train_help(names))
+        raise SystemExit(0)
     with user_errors():
         sys.argv[1:] = spell_out(sys.argv[1:])
         os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # so that its errors come here

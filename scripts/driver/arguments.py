@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cmixup.errors import MAX_SEED, InputError, check_choice, check_count, check_positive, shown
+from scripts.driver.help_text import lay_out
 
 MOST_SEEDS = 100_000  # of one command
 SWITCH = {"0": False, "false": False, "1": True, "true": True}
@@ -97,10 +98,7 @@ def parse_args(
     """
     argv = sys.argv[1:] if argv is None else argv
     if {"-h", "--help"} & set(argv):
-        width = max(map(len, keys), default=0)
-        print(f"{(about or '').strip()}\n")
-        for key, what in keys.items():
-            print(f"  {key + ('*=' if key.endswith('.') else '='):<{width + 1}} {what}".rstrip())
+        print(lay_out(about or "", keys))
         raise SystemExit(0)
     given, left = Args(), list(names)
     for word in argv:
@@ -138,7 +136,7 @@ def parse_command(argv: Sequence[str] | None, parts: Mapping[str, Any], about: s
     """
     name, *rest = (sys.argv[1:] if argv is None else argv) or ["--help"]
     if name in ("-h", "--help"):
-        print((about or "").strip())
+        print(lay_out(about or "", {}))
         raise SystemExit(0)
     if name not in parts:
         raise InputError(f"the first word must be one of {', '.join(parts)}, got {name!r}{near(name, list(parts))}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import difflib
 import functools
 import hashlib
 import json
@@ -29,7 +30,7 @@ from scripts.driver.arguments import near
 CONFIG_DIR = Path(__file__).resolve().parents[2] / "configs"
 TUNED, TUNED_DEFAULT = "tuned", "tuned_default"  # presets, and the folders of the values that make them
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same, ten times as fast
-MOST_NAMES = 12  # of what is known, in such a line
+MOST_NAMES, NEAREST = 12, 5  # names of what is known that a line holds: all of so many, else so many that are like
 LONGEST_LINE = 300  # characters of what Hydra says of bad words
 OWN_TABLE = ("path", "package", "item", "target")  # what names a table of one's own, in a dataset that leaves it open
 ADDED = "method/transform"  # the group that no method has by default, so that Hydra wants a + before it
@@ -85,15 +86,23 @@ def in_words(error: BaseException) -> str:
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
         group, _, name = error.missing_cfg_file.rpartition("/")
         known = [str(option) for option in error.options or ()]
-        return f"{group} must be one of {', '.join(known[:MOST_NAMES])}, got {shown(name)}{near(name, known)}"
+        return f"{group} must be one of {listed(known, name)}, got {shown(name)}{near(name, known)}"
     if isinstance(inner, InterpolationKeyError) and (found := re.search(r"key '([^']+)'", str(inner))):
         return f"{inner.full_key} has no value here, since there is no {found[1]}: give {inner.full_key}=..."
     if isinstance(inner, ConfigKeyError | ConfigAttributeError) and isinstance(inner.parent_node, DictConfig):
         known = [str(key) for key in inner.parent_node]
-        hint = near(str(inner.key), known) or f"; there are {', '.join(known[:MOST_NAMES])}"
+        hint = near(str(inner.key), known) or f"; there are {listed(known, str(inner.key))}"
         return f"{inner.full_key} is not known{hint}"
     said = " ".join(str(error).split()) or type(error).__name__
     return said if len(said) <= LONGEST_LINE else f"{said[:LONGEST_LINE]}..."
+
+
+def listed(known: Sequence[str], name: str) -> str:
+    """Return all known names, or, of many, those most like `name` and how many there are."""
+    if len(known) <= MOST_NAMES:
+        return ", ".join(known)
+    nearest = difflib.get_close_matches(name, known, NEAREST, cutoff=0.0)
+    return f"{', '.join(nearest)}, ... ({len(known)} in all: python -m scripts.train --help)"
 
 
 def _compose(words: list[str]) -> DictConfig:

@@ -17,6 +17,7 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.table import Column
 
 EVERY = 15  # seconds between lines where there is no terminal
 
@@ -45,9 +46,9 @@ class ProgressDisplay:
     def __init__(self, total: int, title: str, unit: str = "epochs"):
         self._console = Console(file=sys.stderr)
         self._progress = Progress(
-            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-            TimeRemainingColumn(),
-            console=self._console, transient=True, disable=not self._console.is_terminal,
+            TextColumn("{task.description}", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis")),
+            BarColumn(16), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn(),
+            console=self._console, transient=True, expand=True, disable=not self._console.is_terminal,
         )  # fmt: skip
         self._all = self._progress.add_task(title, total=total)
         self._title, self._unit, self._total, self._done = title, unit, total, 0
@@ -90,7 +91,7 @@ class ProgressDisplay:
             self._progress.reset(self._tasks[job], total=epochs)
             self._before += epoch - 1
             self._progress.update(self._all, advance=epoch - 1)
-        self._progress.update(self._tasks[job], completed=epoch, description=f"{job}  {scores}")
+        self._progress.update(self._tasks[job], completed=epoch, description=f"{scores}  {job}")
         if epoch == epochs:
             self._progress.remove_task(self._tasks.pop(job))
         self._done += 1

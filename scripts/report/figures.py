@@ -17,6 +17,7 @@ from matplotlib.image import imread
 from cmixup.files import write_atomically
 from cmixup.sampling.bandwidth import BandwidthReport
 from scripts.records.experiment import RESULTS
+from scripts.report.palette import COLOURS
 
 VISIBLE = 0.1  # of a pixel's colour, which is in [0, 1]
 MARKERS = "os^vPX<>dph*"  # of series; "D" is the paper's own value
@@ -82,6 +83,44 @@ def bandwidth_figure(
         axis.set_ylabel(label)
         axis.grid(alpha=0.3)
     left.legend(frameon=False, title="dots: published or asked for", fontsize=9, title_fontsize=9)
+    figure.tight_layout()
+    return figure
+
+
+def labels_figure(
+    title: str,
+    along: Sequence[BandwidthReport],
+    marked: Sequence[BandwidthReport],
+    searched: tuple[float, float],
+) -> Figure:
+    """Draw what bandwidths do to one set of labels, over the bandwidth in label units.
+
+    Args:
+        title: name of the labels.
+        along: reports in ascending order of the bandwidth.
+        marked: those that were asked for or published.
+        searched: the bandwidths between which a search is worth it.
+    """
+    figure, ((axis,),) = subplots(1, 1, figsize=(7, 4))
+    x = [r.bandwidth for r in along]
+    axis.axvspan(*searched, color="0.9", label=f"worth searching: {searched[0]:.3g} to {searched[1]:.3g}")
+    for values, label, line in (
+        ([r.effective_fraction for r in along], "effective partners / N (1: mixup)", "-"),
+        ([r.self_probability for r in along], "probability of oneself (1: ERM)", "--"),
+    ):
+        axis.plot(x, values, line, color=COLOURS["cmixup"], label=label)
+    if marked:
+        at = [r.bandwidth for r in marked]
+        axis.plot(
+            at, [r.effective_fraction for r in marked], "o", color=COLOURS["cmixup"], label="asked for or published"
+        )
+    axis.set_xscale("log")
+    axis.set_xlabel("bandwidth, in label units")
+    axis.set_ylabel("share")
+    axis.set_ylim(-0.03, 1.03)
+    axis.set_title(title)
+    axis.grid(alpha=0.3)
+    axis.legend(frameon=False, fontsize=9)
     figure.tight_layout()
     return figure
 

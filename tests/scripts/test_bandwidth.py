@@ -100,12 +100,14 @@ def test_the_command_prints_a_table_and_writes_a_plot(
     np.save(tmp_path / "mine.npy", np.linspace(0, 1, 100))
     main([f"labels={tmp_path / 'mine.npy'}", "bandwidth=0.5", f"out={tmp_path}"])
     printed = capsys.readouterr().out
-    assert "asked for" in printed
+    marks = {words[0]: words[-1] for line in printed.splitlines() if (words := line.split())}
+    assert (marks["0.5"], marks["0.0135"]) == ("asked", "*")
+    assert max(map(len, printed.partition("partners:")[0].splitlines())) <= 80
     assert "self-pairing only: this is ERM" in printed
     assert "Worth searching" in printed
     assert (tmp_path / "bandwidth/mine.png").read_bytes() == b"a picture"
-    _, mark = drawn[0].axes[0].lines
-    assert list(mark.get_xdata()) == pytest.approx([0.5 / np.linspace(0, 1, 100).std()])
+    *_, mark = drawn[0].axes[0].lines
+    assert (list(mark.get_xdata()), mark.get_label()) == ([0.5], "asked for or published")
 
 
 def test_the_check_renders_what_is_at_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import statistics
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -28,16 +29,21 @@ REPO = Path(__file__).resolve().parents[2]
 def test_one_line_a_seed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given = ["dataset=no2", "method=erm", "debug=tiny", "train.batch_size=100", f"out={tmp_path}", "seeds=0..1"]
     train_module.run(compose_train(given))
-    lines = capsys.readouterr().out.splitlines()
+    *lines, mean, folder = capsys.readouterr().out.splitlines()
     assert len(lines) == 2
+    scores = []
     for seed, line in enumerate(lines):
         (report,) = [r for r in load_reports(tmp_path) if r["seed"] == seed]
         assert line.startswith("no2 erm default dataset.synthetic=True")
         assert f"seed {seed}: test rmse {report['scores']['test']['rmse']:.4f}" in line
-        assert str(tmp_path / "runs" / report["run"]) in line
+        assert f"mape {report['scores']['test']['mape']:.4f} %" in line
+        assert str((tmp_path / "runs" / report["run"]).parent) in folder
         assert "already done" not in line
+        scores.append(report["scores"]["test"]["rmse"])
+    spread = statistics.stdev(scores)
+    assert f"mean of 2 seeds: test rmse {statistics.fmean(scores):.4f} ± {spread:.4f}" in mean
     train_module.run(compose_train(given))
-    assert all("already done; rerun=true" in line for line in capsys.readouterr().out.splitlines())
+    assert all("already done; rerun=true" in line for line in capsys.readouterr().out.splitlines()[:2])
 
 
 @pytest.mark.parametrize("error", [InputError("alpha must be"), OSError(28, "No space left"), Diverged("no finite")])

@@ -181,6 +181,7 @@ if __name__ == "__main__":
     with user_errors():
         sys.argv[1:] = spell_out(sys.argv[1:])
         os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # so that its errors come here
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray's launcher reports to nobody
         try:
             say_hours(sys.argv[1:])
             main()

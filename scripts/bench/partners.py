@@ -115,7 +115,7 @@ def report(grid: Sequence[dict[str, Any]], compared: Sequence[dict[str, Any]]) -
     lines = [[f"{c['law']}, {c['n']:,} x {c['d']}", f"{c['bandwidth']:g}", c["used"], c["best"], f"{c['seconds']:.3g}",
               f"{c['ratio']:.2f}"] for c in worst]  # fmt: skip
     about = (
-        f"A training is the set-up of a sampler and {partners_case.EPOCHS} epochs of draws, in CPU seconds of one core; "
+        f"A training is the set-up of a sampler and {partners_case.EPOCHS} epochs of draws, in CPU seconds of a core; "
         'of large tables some rows are drawn. `method="auto"` is compared with the best algorithm that is asked for by '
         "name, and pays for its choice. Bandwidths are in standard deviations. Every number is in `partners.csv`."
     )

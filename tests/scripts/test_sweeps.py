@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import hydra
 import pytest
 import yaml
 from omegaconf import OmegaConf
@@ -20,8 +21,9 @@ from omegaconf import OmegaConf
 from cmixup.errors import InputError
 from scripts import train as train_module
 from scripts.driver import cli
-from scripts.driver.compose import compose_train
+from scripts.driver.compose import CONFIG_DIR, compose_train
 from scripts.driver.runs import load_reports
+from tests.scripts.pretended_slurm import commands
 
 REPO = Path(__file__).resolve().parents[2]
 TINY = ("dataset=no2", "debug=tiny", "train.batch_size=100")
@@ -116,6 +118,53 @@ def test_a_sweep_of_four_goes_on_past_bad_jobs(launcher: str, tmp_path: Path) ->
     assert sorted((r["bandwidth"], r["seed"]) for r in load_reports(tmp_path / "runs")) == [(2, 0), (2, 1)]
     again = swept(tmp_path, "method.bandwidth=2", "seed=range(0,2)", f"hydra/launcher={launcher}", *options)
     assert again.returncode == 0, again.stderr
+
+
+@pytest.mark.slow
+def test_a_sweep_over_slurm_asks_for_what_is_configured_and_comes_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """submitit's own code writes the script; SLURM's commands are pretended, and run it here."""
+    if not installed(LAUNCHERS["submitit_local"][0]):
+        pytest.skip("hydra_submitit_launcher is not installed: pip install '.[sweep]'")
+    slurm = commands(tmp_path / "slurm")
+    monkeypatch.setenv("PRETENDED_SLURM", str(slurm))
+    monkeypatch.setenv("PATH", f"{slurm}{os.pathsep}{os.environ['PATH']}")
+    words = ["hydra/launcher=slurm", "hydra.launcher.partition=long", "hydra.launcher.timeout_min=90",
+             "hydra.launcher.mem_gb=3", "hydra.launcher.setup=['export SET_UP=1']", "seed=range(0,2)"]  # fmt: skip
+    out = tmp_path / "out"
+    done = swept(out, *words, "method.bandwidth=-1,2")
+    sent = (slurm / "sent.sh").read_text()
+    asked = dict(
+        line.removeprefix("#SBATCH --").split("=") for line in sent.splitlines() if "#SBATCH" in line and "=" in line
+    )
+    assert (asked["partition"], asked["time"], asked["mem"], asked["array"]) == ("long", "90", "3GB", "0-3%4")
+    assert asked["cpus-per-task"] == "1"
+    assert sent.index("export SET_UP=1") < sent.index("srun")
+    assert done.returncode == 1, done.stderr
+    assert "2 of the sweep's jobs failed" in done.stderr
+    assert sorted((r["bandwidth"], r["seed"]) for r in load_reports(out / "runs")) == [(2, 0), (2, 1)]
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "expected"),
+    [
+        ("slurm", "hydra_submitit_launcher", {"partition": None, "timeout_min": 240, "mem_gb": 8, "cpus_per_task": 1}),
+        ("ray_cluster", "hydra_ray_launcher", {"ray": {"init": {"address": None, "include_dashboard": False,
+                                                                "num_cpus": None},
+                                                       "remote": {"num_cpus": 1, "num_gpus": 0}}}),
+    ],
+)  # fmt: skip
+def test_the_clusters_configurations_are_what_their_plugins_take(
+    name: str, module: str, expected: dict[str, Any]
+) -> None:
+    if not installed(f"hydra_plugins.{module}"):
+        pytest.skip(f"{module} is not installed")
+    with hydra.initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
+        cfg = hydra.compose("train", overrides=[f"hydra/launcher={name}"], return_hydra_config=True)
+    launcher = OmegaConf.to_container(cfg.hydra.launcher)
+    assert launcher["_target_"].startswith(f"hydra_plugins.{module}.")
+    assert {key: launcher[key] for key in expected} == expected
 
 
 @pytest.mark.slow

@@ -105,9 +105,9 @@ def _train(
             written.append(_write(job, run, result, more))
             failed.extend([(job, f"seed {run.streams.seed}: {result.failure}")] if result.failure else [])
         workspace.end([folder for folder, _, kept in written if kept is not None])
-        for (_, _, logger), (folder, report, kept) in zip(training, written, strict=True):
+        for (_, run, logger), (folder, report, kept) in zip(training, written, strict=True):
             (folder / RESUME_FILE).unlink(missing_ok=True)
-            logger.finish(report, kept)
+            logger.finish(report, kept, run.data)
 
     saving = checkpoints(first)
     tell([seed for _, seed in asked])

@@ -28,7 +28,7 @@ KEYS = {
     "table": "your own CSV file, with target=COLUMN",
     "device": "auto, cpu, cuda or cuda:0",
     "out": "folder of runs; default CMIXUP_OUT, else outputs",
-    "logger": "wandb (offline by default) or none",
+    "logger": "wandb (offline by default), wandb_files (each run's files, too) or none",
     "rerun": "true trains again what is done",
 }
 EXAMPLES = (

@@ -29,6 +29,7 @@ from scripts.driver.config import (
     target,
 )
 from scripts.driver.devices import pick_device
+from scripts.driver.logger import LOGGERS
 from scripts.driver.runs import folder_name, is_done, read_report
 
 MOST_THREADS = 1024  # PyTorch crashes where the system cannot start as many
@@ -91,7 +92,7 @@ def plan(cfg: DictConfig) -> Job:
     seeds = parse_seeds([plain["seed"]], "seed") if plain["seeds"] is None else parse_seeds(plain["seeds"])
     if not plain["out"]:
         raise InputError(f"out must be a folder, got {plain['out']!r}")
-    check_choice("logger", plain["logger"], ("wandb", "none"))
+    check_choice("logger", plain["logger"], LOGGERS)
     check_count("threads", plain["threads"], 1, most=MOST_THREADS)
     check_count("checkpoint_every", plain["checkpoint_every"], what="0 (never) or a whole number of epochs")
     check_choice("resume", plain["resume"], ("same", "any"))

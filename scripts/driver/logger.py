@@ -18,14 +18,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from cmixup.data import RegressionData
 from cmixup.errors import InputError, check_choice
 from cmixup.files import make_folder, write_atomically
 from cmixup.training.settings import TrainSettings
-from scripts.driver.predictions import PREDICTIONS, Parts, calibration, read_predictions
+from scripts.driver.predictions import PREDICTIONS, Parts, read_predictions
 from scripts.driver.runs import HISTORY, folder_name, is_done, read_report
+from scripts.driver.wandb_media import image_examples, prediction_plots, run_artifact
 
+LOGGERS = ("wandb", "wandb_files", "none")  # the second one also keeps each run's files, as an artifact
 MODES = ("online", "offline", "disabled", "dryrun", "run", "shared")
 #: Said before wandb is imported, where the environment says nothing.
 QUIET = {"WANDB_MODE": "offline", "WANDB_ERROR_REPORTING": "false"}
@@ -37,8 +38,8 @@ PLACES = {
 HOMES = ("XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")  # of folders below a home, where there is none
 RUN_ID = ".wandb_run"  # in a run's folder: its id, by which the run goes on after it was killed
 LONGEST_NAME, LONGEST_TAG = 128, 64  # that wandb's server takes
-MOST_ROWS = 1000  # of a scatter
 INIT_TIMEOUT = 30.0  # seconds until a server counts as unreachable; wandb waits 90
+_SAID = set[Path]()
 REMEDY = "WANDB_MODE=offline logs into a folder, logger=none does not log"
 
 
@@ -114,8 +115,8 @@ class Logger:
     def epoch(self, epoch: int, row: Mapping[str, float]) -> None:
         """Take the history row of an epoch."""
 
-    def finish(self, report: Mapping[str, Any], predictions: Parts | None) -> None:
-        """Take the run's report and, unless it failed, its predictions; the last that is heard of it."""
+    def finish(self, report: Mapping[str, Any], predictions: Parts | None, data: RegressionData | None = None) -> None:
+        """Take the run's report and, unless it failed, its predictions and data; the last that is heard of it."""
 
 
 class WandbLogger(Logger):
@@ -213,33 +214,25 @@ class WandbLogger(Logger):
             for row in csv.DictReader(file):
                 self._log(curves(self._plain, {name: float(value) for name, value in row.items()}))
         ((_, kept),) = read_predictions(folder / PREDICTIONS).items()
+        self._run_folder = folder
         self.finish(read_report(folder), kept)
 
-    def finish(self, report: Mapping[str, Any], predictions: Parts | None) -> None:
-        """Put the record into the run's summary, and predictions against truth into tables and plots; close it."""
+    def finish(self, report: Mapping[str, Any], predictions: Parts | None, data: RegressionData | None = None) -> None:
+        """Put the record into the run's summary, and predictions into tables, plots and pictures; close it.
+
+        Where somebody asked something of wandb, and it is offline, a line says how to upload.
+        """
         if self._run is None:
             return
         self._run.summary.update(summary(report))
         if predictions:
-            self._run.log(self._plots(predictions))
+            pictures = image_examples(self._wandb, data.test, predictions) if data is not None else {}
+            self._run.log(prediction_plots(self._wandb, predictions) | pictures)
+            if self._plain["logger"] == "wandb_files" and self._run_folder is not None:
+                self._run.log_artifact(run_artifact(self._wandb, f"run-{self._run.id}", self._run_folder, report))
         self._run.finish()
-
-    def _plots(self, predictions: Parts) -> dict[str, Any]:
-        """Return prediction against truth, residuals (at most `MOST_ROWS` points) and calibration of the test rows."""
-        test = predictions["test"]
-        truth, found = test.target.reshape(-1), test.prediction[""].reshape(-1)
-        rows = np.unique(np.linspace(0, len(truth) - 1, min(len(truth), MOST_ROWS)).astype(np.int64))
-        data = [[float(t), float(p), float(t - p)] for t, p in zip(truth[rows], found[rows], strict=True)]
-        table = self._wandb.Table(columns=["truth", "prediction", "residual"], data=data)
-        bins = [[float(p), float(t)] for p, t in zip(*calibration(truth, found), strict=True)]
-        means = self._wandb.Table(columns=["mean prediction", "mean truth"], data=bins)
-        scatter, line = self._wandb.plot.scatter, self._wandb.plot.line
-        return {
-            "test/predictions": table,
-            "test/prediction_against_truth": scatter(table, "truth", "prediction", "Test: prediction against truth"),
-            "test/residuals": scatter(table, "prediction", "residual", "Test: residual against prediction"),
-            "test/calibration": line(means, "mean prediction", "mean truth", "Test: calibration, bins of equal size"),
-        }
+        if self._asked and os.environ["WANDB_MODE"] in ("offline", "dryrun"):
+            say_sync(self._folder)
 
 
 def make_logger(
@@ -251,8 +244,15 @@ def make_logger(
 
 def log_done(plain: Mapping[str, Any], options: Mapping[str, Any], seed: int, folder: Path) -> None:
     """Log a run that was done before where wandb's agent asked for it, which would wait for its score in vain."""
-    if plain["logger"] == "wandb" and os.environ.get("WANDB_SWEEP_ID"):
+    if plain["logger"] != "none" and os.environ.get("WANDB_SWEEP_ID"):
         WandbLogger(plain, options, seed).replay(folder)
+
+
+def say_sync(folder: Path) -> None:
+    """Say once a process how offline runs of a folder are uploaded."""
+    if folder not in _SAID:
+        _SAID.add(folder)
+        print(f"wandb is offline; upload by: wandb sync {folder}/wandb/offline-run-*", file=sys.stderr)
 
 
 def curves(plain: Mapping[str, Any], row: Mapping[str, float]) -> dict[str, float]:

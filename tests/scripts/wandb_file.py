@@ -15,12 +15,13 @@ FULL, FIRST, LAST = 1, 2, 4
 
 @dataclass
 class OfflineRun:
-    """What wandb would upload: `settings` of the run, its configuration, history rows in order, and summary."""
+    """What wandb would upload: `settings` of the run, its configuration, history rows, summary and artifacts."""
 
     settings: dict[str, Any]
     config: dict[str, Any] = field(default_factory=dict)
     history: list[dict[str, Any]] = field(default_factory=list)
     summary: dict[str, Any] = field(default_factory=dict)
+    artifacts: dict[str, list[str]] = field(default_factory=dict)
     folder: Path = Path()
 
     def table(self, key: str) -> list[dict[str, Any]]:
@@ -76,6 +77,8 @@ def read_offline(path: Path) -> OfflineRun:
             run.config |= nested(record.config.update)
         elif kind == "history":
             run.history.append(nested(record.history.item))
+        elif kind == "artifact" and record.artifact.type == "run":
+            run.artifacts[record.artifact.name] = [entry.path for entry in record.artifact.manifest.contents]
         elif kind == "summary":
             run.summary |= nested(record.summary.update)
     return run

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scripts.bench import clock, estimators
+from scripts.bench import clock, estimators, partners, partners_case
 from scripts.bench.sampling import as_csv, figures, report
 from scripts.driver.arguments import parse_args
 from scripts.records.experiment import RESULTS
@@ -84,3 +84,33 @@ def test_the_page_of_regressors_is_that_of_its_record() -> None:
             float(row["log_error"]) - base[row["table"], row["split"]], abs=2e-5
         )
     assert "\n".join(estimators.report(rows)) in path.with_suffix(".md").read_text()
+
+
+def row(method: str, seconds: float, of: str = "grid", **changes: object) -> dict[str, object]:
+    case = {"of": of, "law": "normal", "n": 1000, "d": 2, "bandwidth": 0.42, "method": method, "used": method}
+    return {**case, "setup": 0.0, "seconds": seconds, **changes}
+
+
+def test_the_choice_is_compared_with_the_best_that_was_asked_for_by_name() -> None:
+    grid = [row("auto", 3.0, used="kd"), row("kd", 2.0), row("uniform", 1.25)]
+    grid += [row("auto", 0.5, n=10_000), row("kd", 1.0, n=10_000)]
+    assert [(cell["best"], cell["ratio"]) for cell in partners.ratios_of(grid)] == [("uniform", 2.4), ("kd", 0.5)]
+    now = [row("auto", 2.0, "before"), row("auto", 0.5, "now")]
+    now += [row("cmixup", 0.002, "now", law="batch"), row("dense", 0.005, "now", law="batch")]
+    _, by_size, _, above, _, compared = partners.report(grid, now)
+    assert by_size[2:] == ["| 1,000 | 1 | 2.40 | 2.40 | 1 |", "| 10,000 | 1 | 0.50 | 0.50 | 0 |"]
+    assert above[2:] == ["| normal, 1,000 x 2 | 0.42 | kd | uniform | 3 | 2.40 |"]
+    assert compared[2:] == [
+        "| `PartnerSampler`, 1,000 x 2, 0.42 | 2 s | 0.5 s | - | 4.0 | - |",
+        "| `CMixup`, a batch of 1,000 x 2 | - | 2 ms | 5 ms | - | 2.5 |",
+    ]
+
+
+def test_the_labels_of_a_case_are_of_their_law_and_both_ways_are_measured() -> None:
+    assert len(np.unique(partners_case.make_labels("duplicates", 1000, 1))) < 100
+    assert np.abs(partners_case.make_labels("heavy", 1000, 1)).max() > 10
+    case = {"law": "normal", "n": 300, "d": 2, "bandwidth": 0.4, "method": "kd"}
+    found = partners_case.run_sampler(case)
+    assert found["used"] == "kd"
+    assert 0 < found["setup"] < found["seconds"]
+    assert partners_case.run_batch({"law": "batch", "n": 64, "d": 2, "method": "dense"})["seconds"] > 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import os
 import subprocess
 import sys
@@ -9,14 +11,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 
+from cmixup.data import Split
 from cmixup.errors import InputError
 from scripts.driver import logger
 from scripts.driver.execute import execute
-from scripts.driver.predictions import read_predictions
+from scripts.driver.predictions import Scored, read_predictions
 from scripts.driver.provenance import CODE
 from scripts.driver.runs import load_reports
+from scripts.driver.wandb_media import image_examples
 from scripts.train import lead
 from tests.scripts.jobs import planned
 from tests.scripts.wandb_file import read_offline
@@ -39,6 +45,11 @@ class FakeRun:
             self.media = row
         else:
             self.logged.append((step, row))
+
+    id = "abcd"
+
+    def log_artifact(self, artifact: Any) -> None:
+        self.artifact = artifact
 
     def finish(self) -> None:
         self.finished = True
@@ -135,6 +146,59 @@ def test_a_killed_run_goes_on_as_itself_and_another_training_is_another_run(
     assert killed.given["group"] == again.given["group"]
     assert {run.given["resume"] for run in runs} == {"allow"}
     assert killed.logged[2][1]["val/rmse"] == went_on.logged[0][1]["val/rmse"]  # what is logged twice is the same
+
+
+@pytest.mark.usefixtures("no_git")
+def test_files_go_along_where_they_are_asked_for(tmp_path: Path, runs: list[FakeRun]) -> None:
+    job = planned(tmp_path, "method=erm", "logger=wandb_files")
+    execute(job)
+    (run,) = runs
+    folder = job.run_folder(0)
+    kept = {path: entry.digest for path, entry in run.artifact.manifest.entries.items()}
+    assert {"report.json", "config.yaml", "predictions.h5", "checkpoint.pt", "history.csv"} <= set(kept)
+    for name, digest in kept.items():  # wandb's digests are MD5 in base64
+        assert base64.b64decode(digest) == hashlib.md5((folder / name).read_bytes()).digest()  # noqa: S324
+    (report,) = load_reports(tmp_path / "runs")
+    assert {key: run.artifact.metadata[key] for key in ("checksums", "seed", "run")} == {
+        "checksums": report["checksums"], "seed": 0, "run": report["run"],
+    }  # fmt: skip
+    assert (run.artifact.name, run.artifact.type) == ("run-abcd", "run")
+
+
+def test_images_and_the_middle_of_videos_are_shown_with_their_labels() -> None:
+    import wandb
+
+    rng = np.random.default_rng(0)
+    images = torch.from_numpy(rng.random((40, 3, 5, 6), dtype=np.float32))
+    videos = torch.stack([images * 0, images, images * 2], dim=2)
+    labels = torch.arange(40.0)[:, None]
+    kept = {"test": Scored({"": labels.numpy() + 0.5}, labels.numpy(), np.zeros(40, np.int64))}
+    shown = {}
+    for name, x in (("images", images), ("videos", videos)):
+        found = image_examples(wandb, Split(x, labels, torch.zeros(40, dtype=torch.int64)), kept)["test/images"]
+        assert len(found) == 16
+        assert found[-1]._caption == "truth 39, prediction 39.5"
+        shown[name] = [np.asarray(each.image) for each in found]
+    assert np.array_equal(shown["images"], shown["videos"])
+    rows = np.linspace(0, 39, 16).astype(int)
+    scaled = images.numpy()[rows].transpose(0, 2, 3, 1)
+    scaled = (scaled - scaled.min()) / (scaled.max() - scaled.min()) * 255
+    assert np.abs(np.array(shown["images"])[..., :3] - scaled).max() <= 0.51
+    for x in (images[:, 0, 0], images.repeat(1, 2, 1, 1)):  # a table, and more channels than a picture has
+        assert image_examples(wandb, Split(x, labels, torch.zeros(40, dtype=torch.int64)), kept) == {}
+
+
+@pytest.mark.usefixtures("no_git", "runs")
+def test_who_uses_wandb_offline_learns_how_to_upload(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in [name for name in os.environ if name.startswith("WANDB_")]:
+        monkeypatch.delenv(name)
+    execute(planned(tmp_path, "logger=wandb", "seeds=2"))
+    assert "upload" not in capsys.readouterr().err  # nobody has asked
+    monkeypatch.setenv("WANDB_PROJECT", "mine")
+    execute(planned(tmp_path, "logger=wandb", "seeds=2", "rerun=true"))
+    assert capsys.readouterr().err.count(f"upload by: wandb sync {tmp_path}/wandb/offline-run-*") == 1
 
 
 @pytest.mark.slow
@@ -259,7 +323,7 @@ def test_wandb_is_told_to_be_quiet_before_it_is_imported() -> None:
 @pytest.mark.slow
 def test_an_offline_run_reads_back_as_its_record(tmp_path: Path) -> None:
     """Every value that wandb would upload is the record's."""
-    job = planned(tmp_path, "method=cmixup", "logger=wandb", "method.bandwidth=0.5", "seeds=2")
+    job = planned(tmp_path, "method=cmixup", "logger=wandb_files", "method.bandwidth=0.5", "seeds=2")
     execute(job)
     found = [read_offline(path) for path in (tmp_path / "wandb").rglob("*.wandb")]
     assert len(found) == 2
@@ -279,6 +343,9 @@ def test_an_offline_run_reads_back_as_its_record(tmp_path: Path) -> None:
         assert {name: run.summary[f"options/{name}"] for name in report["options"]} == report["options"]
         for key in ("verdict", "best_epoch", "run", "commit", "dirty", "seconds", "notes", "status", "unit"):
             assert run.summary[key] == report[key]
+        ((name, files),) = run.artifacts.items()
+        assert name == f"run-{run.settings['run_id']}"
+        assert {"checkpoint.pt", "predictions.h5", "report.json"} <= set(files)
         (kept,) = read_predictions(folder / "predictions.h5").values()
         table = run.table("test/predictions")
         assert [row["truth"] for row in table] == kept["test"].target[:, 0].tolist()

@@ -6,7 +6,7 @@ To add a metric, write its function here. Published runs get it from their store
 Every function takes `prediction` and `target` of shape `(..., N, d_y)`, computes in float64 and returns `(...)`:
 leading axes are models of a stack. Sums and roots are exactly rounded (`math`), so a score depends on nothing but its
 predictions and targets: not on the order of the rows, the device or the library. A score is NaN where a prediction is
-not finite.
+not finite. Metrics of normal distributions (`normal=True`) take `(..., N, 2 d_y)`: means, then standard deviations.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ class Metric:
         unit: of its values: "label", "label^2", "%" or "" for none.
         lower_is_better: whether a lower value is better.
         everywhere: whether runs that do not report it get it from their predictions (`scripts.records.rescored`).
+        normal: whether it scores normal distributions, so that only runs with `train.loss=gaussian` have it.
     """
 
     score: Function
@@ -40,6 +41,7 @@ class Metric:
     unit: str = ""
     lower_is_better: bool = True
     everywhere: bool = True
+    normal: bool = False
 
     def better(self, value: Tensor, than: Tensor) -> Tensor:
         """Return elementwise whether `value` is strictly better than `than`; NaN never is."""
@@ -52,15 +54,18 @@ class Metric:
 
 
 METRICS: dict[str, Metric] = {}
+HALF_LOG = 0.5 * math.log(2 * math.pi)
+NINETY = 1.6448536269514722  # standard deviations to either side that hold 90 % of a normal distribution
+RESCALED = "rescaled"  # ends the name of a score after one factor on all standard deviations, from validation
 
 
 def metric(
-    title: str, unit: str, *, lower_is_better: bool = True, everywhere: bool = True
+    title: str, unit: str, *, lower_is_better: bool = True, everywhere: bool = True, normal: bool = False
 ) -> Callable[[Function], Function]:
     """Return a decorator that registers a function as the metric of its name; see `Metric` for the arguments."""
 
     def register(function: Function) -> Function:
-        METRICS[function.__name__] = Metric(function, title, unit, lower_is_better, everywhere)
+        METRICS[function.__name__] = Metric(function, title, unit, lower_is_better, everywhere, normal)
         return function
 
     return register
@@ -126,6 +131,49 @@ def mse_ci95(prediction: Tensor, target: Tensor) -> Tensor:
     each = _mean((prediction - target).square())
     variance = _sum((each - _mean(each)[..., None]).square()) / (n - 1)
     return 1.96 * _sqrt(variance / n)
+
+
+@metric("NLL", "nats", everywhere=False, normal=True)
+def nll(prediction: Tensor, target: Tensor) -> Tensor:
+    """Return the mean negative log likelihood of the labels over all rows and label dimensions, in nats.
+
+    A label in another unit shifts it by a constant.
+    """
+    z, std = _standardised(prediction, target)
+    return _mean((HALF_LOG + _each(math.log, std) + 0.5 * z.square()).flatten(start_dim=-2))
+
+
+@metric("CRPS", "label", everywhere=False, normal=True)
+def crps(prediction: Tensor, target: Tensor) -> Tensor:
+    """Return the mean continuous ranked probability score, in label units (Gneiting and Raftery 2007, Section 4.2).
+
+    For a normal distribution it is `std (z (2 Phi(z) - 1) + 2 phi(z) - 1 / sqrt(pi))`; of a std of 0 it is the MAE.
+    """
+    z, std = _standardised(prediction, target)
+    density = _each(math.exp, -0.5 * z.square()) * math.sqrt(2 / math.pi)
+    each = std * (z * _each(math.erf, z / math.sqrt(2)) + density - 1 / math.sqrt(math.pi))
+    return _mean(each.flatten(start_dim=-2))
+
+
+@metric("coverage of 90 %", "", lower_is_better=False, everywhere=False, normal=True)
+def coverage90(prediction: Tensor, target: Tensor) -> Tensor:
+    """Return the share of labels in the central interval that should hold 90 % of them; nearer to 0.9 is better."""
+    z, _ = _standardised(prediction, target)
+    inside = torch.where(z.isnan(), z, (z.abs() <= NINETY).double())
+    return _mean(inside.flatten(start_dim=-2))
+
+
+def std_factor(prediction: Tensor, target: Tensor) -> Tensor:
+    """Return the number by which standard deviations must be multiplied so that the labels are most likely, `(...)`.
+
+    It is the root of the mean squared standardised error, for all label dimensions together.
+
+    Args:
+        prediction: of normal distributions, `(..., N, 2 d_y)`.
+        target: `(..., N, d_y)`, of rows that the distributions were not fitted to.
+    """
+    z, _ = _standardised(prediction, target)
+    return _sqrt(_mean(z.square().flatten(start_dim=-2)))
 
 
 # These prefixes of a metric's name say that it is computed for each domain, and how the domains are summarised.
@@ -226,6 +274,29 @@ def evaluate(
     return scores
 
 
+def evaluate_normal(
+    prediction: Tensor, target: Tensor, validation: tuple[Tensor, Tensor], suffix: str = ""
+) -> dict[str, float]:
+    """Score one model's normal distributions as they are, and after one factor on all of their standard deviations.
+
+    Args:
+        prediction: `(N, 2 d_y)`, means and standard deviations.
+        target: `(N, d_y)`.
+        validation: the same two of the validation rows, which the factor is chosen on (`std_factor`).
+        suffix: of the predictor, such as "20_steps".
+
+    Returns:
+        `nll`, `crps`, `coverage90`, and `nll_rescaled` and so on.
+    """
+    factor = float(std_factor(*validation))
+    mean, std = prediction.double().chunk(2, dim=-1)
+    found = {}
+    for end, each in (("", prediction), (RESCALED, torch.cat([mean, factor * std], dim=-1))):
+        for name in (name for name, metric in METRICS.items() if metric.normal):
+            found["_".join(filter(None, [name, suffix, end]))] = float(METRICS[name].score(each, target))
+    return found
+
+
 def _matched(prediction: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     """Return both in float64; the predictions of a model that has one which is not finite are all NaN."""
     # A (N,) target against a (N, 1) prediction would silently broadcast to (N, N).
@@ -235,6 +306,28 @@ def _matched(prediction: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
         )
     finite = torch.isfinite(prediction).all(dim=-1, keepdim=True).all(dim=-2, keepdim=True)
     return torch.where(finite, prediction.double(), float("nan")), target.double()
+
+
+def _standardised(prediction: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Return `(target - mean) / std` and the standard deviations of normal distributions, `(..., N, d_y)` float64.
+
+    All of a model are NaN where one is not finite or a standard deviation is not above 0.
+    """
+    if prediction.shape != (*target.shape[:-1], 2 * target.shape[-1]):
+        raise InputError(
+            "prediction must hold a mean and a standard deviation for each target, got shapes "
+            f"{tuple(prediction.shape)} and {tuple(target.shape)}"
+        )
+    sound = torch.isfinite(prediction).chunk(2, dim=-1)
+    both = sound[0] & sound[1] & (prediction.chunk(2, dim=-1)[1] > 0)
+    whole = both.all(dim=-1, keepdim=True).all(dim=-2, keepdim=True)
+    mean, std = torch.where(whole, prediction.double(), float("nan")).chunk(2, dim=-1)
+    return (target.double() - mean) / std, std
+
+
+def _each(function: Callable[[float], float], values: Tensor) -> Tensor:
+    """Return a function of every value: the C library's, as PyTorch's own depends on the processor."""
+    return values.new_tensor(list(map(function, values.flatten().tolist()))).reshape(values.shape)
 
 
 def _same(values: Tensor) -> Tensor:

@@ -42,6 +42,7 @@ class SavedRun:
         table: how columns become inputs (`apply`) and predictions a data frame (`predictions`); None if the run was not
             trained on a table.
         shift, scale: `(1, d_y)`, by which the network's outputs become labels.
+        width: d_y; of `train.loss=gaussian` the network has as many outputs more.
     """
 
     folder: Path
@@ -50,6 +51,7 @@ class SavedRun:
     table: Any = field(repr=False)
     shift: Tensor = field(repr=False)
     scale: Tensor = field(repr=False)
+    width: int
 
     def predict(self, rows: Any, batch_size: int = 4096, source: str = "table") -> Any:
         """Return the predictions for new rows.
@@ -63,7 +65,8 @@ class SavedRun:
         Returns:
             For a data frame another, with its index and a column for every target, in the target's own unit
             (`log_target` is undone). Else a tensor `(N, d_y)` float32 on the CPU. On the rows of the run both are its
-            own predictions up to rounding: a run that was trained in a stack was scored by batched kernels.
+            own predictions up to rounding: a run that was trained in a stack was scored by batched kernels. Of a run
+            with `train.loss=gaussian` they are the means.
 
         Raises:
             InputError: columns that are missing, a cell that is no number where one belongs, inputs of another shape,
@@ -98,7 +101,7 @@ class SavedRun:
         starts = range(0, max(len(x), 1), batch_size)  # a table without rows gives one empty batch
         with torch.no_grad():
             outputs = torch.cat([self.model(x[k : k + batch_size].to(device)).float().cpu() for k in starts])
-        return outputs * self.scale + self.shift
+        return outputs[:, : self.width] * self.scale + self.shift
 
 
 def load_run(folder: str | Path, device: torch.device | str = "cpu") -> SavedRun:
@@ -137,7 +140,7 @@ def load_run(folder: str | Path, device: torch.device | str = "cpu") -> SavedRun
         table = _read_table(path)
         if (len(table.features), len(table.targets)) != (in_shape[0], given["out_features"]):
             raise InputError(f"{path} is of another table than {MODEL}: {shown(table.targets)}")
-    return SavedRun(folder, model.to(place).eval(), in_shape, table, shift, scale)
+    return SavedRun(folder, model.to(place).eval(), in_shape, table, shift, scale, given["out_features"])
 
 
 def _read_model(folder: Path, given: Mapping[str, Any]) -> tuple[tuple[int, ...], nn.Module, Tensor, Tensor]:
@@ -177,6 +180,7 @@ def model_json(
     *,
     tasks: bool,
     label_scaling: Mapping[str, Sequence[float]] | None = None,
+    outputs: int = 1,
 ) -> str:
     """Return the description of a model for `load_run`, as JSON.
 
@@ -187,11 +191,12 @@ def model_json(
         tasks: whether a row of its data is a task.
         label_scaling: `mean` and `std` of the labels, `out_features` numbers each, by which outputs of the
             network become labels; nothing where they are labels.
+        outputs: of the network for each label dimension (`cmixup.losses`).
     """
     # What it started from is in the weights' past, and the file need not be here.
     options = {key: None if key == "weights" else value for key, value in node.items()}
     given = {"model": options, "in_shape": list(in_shape), "out_features": out_features, "tasks": tasks,
-             "label_scaling": dict(label_scaling or {})}  # fmt: skip
+             "label_scaling": dict(label_scaling or {}), **({"outputs": outputs} if outputs > 1 else {})}  # fmt: skip
     return json.dumps({"format": FORMAT, **given}, indent=1) + "\n"
 
 
@@ -202,7 +207,7 @@ def _make_model(given: Mapping[str, Any], folder: Path) -> nn.Module:
     if not (inspect.isclass(kind) and issubclass(kind, nn.Module)):  # before anything is called
         raise InputError(f"{folder / MODEL} must name a model, got {given['model']['_target_']!r}")
     with torch.random.fork_rng(devices=[]):  # its first weights are drawn, and replaced
-        model = function(tuple(given["in_shape"]), given["out_features"], **options)
+        model = function(tuple(given["in_shape"]), given["out_features"] * given.get("outputs", 1), **options)
     assert isinstance(model, nn.Module)
     return model
 

@@ -9,7 +9,10 @@ import torch
 from cmixup.errors import InputError
 from cmixup.metrics import (
     METRICS,
+    coverage90,
+    crps,
     evaluate,
+    evaluate_normal,
     lower_is_better,
     mae,
     mape,
@@ -17,16 +20,23 @@ from cmixup.metrics import (
     metric_of,
     mse,
     mse_ci95,
+    nll,
     parse_score,
     r,
     rmse,
     score,
+    std_factor,
     with_everywhere,
 )
 
 
 def column(*values: float) -> torch.Tensor:
     return torch.tensor(values, dtype=torch.float32)[:, None]
+
+
+def suited(name: str, prediction: torch.Tensor) -> torch.Tensor:
+    """Return predictions as a metric takes them: with standard deviations where it scores distributions."""
+    return torch.cat([prediction, torch.full_like(prediction, 0.5)], dim=-1) if METRICS[name].normal else prediction
 
 
 def test_closed_forms() -> None:
@@ -92,6 +102,7 @@ def test_a_stack_scores_as_its_members_do(name: str) -> None:
     generator = torch.Generator().manual_seed(0)
     prediction = torch.randn(3, 11, 2, generator=generator)
     target = torch.randn(3, 11, 2, generator=generator)
+    prediction = suited(name, prediction)
     together = METRICS[name].score(prediction, target)
     assert together.shape == (3,)
     alone = torch.stack([METRICS[name].score(p, t) for p, t in zip(prediction, target, strict=True)])
@@ -156,7 +167,7 @@ def test_scores_by_name_and_of_the_worst_domain(name: str) -> None:
         assert score(f"mean_{name}", prediction, target, domain)[e].item() == pytest.approx(sum(each) / 3)
         assert reported[f"worst_{name}"] == pytest.approx(found[e].item())
     assert metric_of(f"worst_{name}") is metric_of(name) is metric
-    with pytest.raises(InputError, match="metric must be one of mse, rmse, mae, mape, r, mse_ci95, got 'worst_rsme'"):
+    with pytest.raises(InputError, match="metric must be one of mse, .*coverage90, got 'worst_rsme'"):
         metric_of("worst_rsme")
 
 
@@ -176,13 +187,13 @@ def test_predictions_that_are_not_finite_make_every_metric_nan(name: str, bad: f
     target = torch.arange(8.0).reshape(4, 2) + 1
     prediction = target.flip(0).clone()
     prediction[1, 0] = bad
-    domain = torch.tensor([0, 0, 1, 1])
+    domain, prediction = torch.tensor([0, 0, 1, 1]), suited(name, prediction)
     for score_name in (name, f"worst_{name}", f"mean_{name}"):
         value = score(score_name, prediction, target, domain)
         assert value.isnan()
         for other in (-1.0, 0.0, 1e30):
             assert not METRICS[name].better(value, torch.tensor(other))
-    stack = METRICS[name].score(torch.stack([prediction, target.flip(0)]), torch.stack([target, target]))
+    stack = METRICS[name].score(torch.stack([prediction, suited(name, target.flip(0))]), torch.stack([target, target]))
     assert stack.isnan().tolist() == [True, False]
 
 
@@ -191,8 +202,9 @@ def test_scores_do_not_depend_on_the_order_of_the_rows() -> None:
     target = torch.randn(500, 1, generator=generator) * 1e6
     prediction = target + torch.randn(500, 1, generator=generator)
     order = torch.randperm(500, generator=generator)
-    for each in METRICS.values():
-        assert each.score(prediction, target) == each.score(prediction[order], target[order])
+    for name, each in METRICS.items():
+        whole = suited(name, prediction)
+        assert each.score(whole, target) == each.score(whole[order], target[order])
 
 
 def test_constant_labels_that_are_no_binary_fraction_do_not_vary() -> None:
@@ -221,3 +233,47 @@ def test_a_metric_is_registered_by_its_function(monkeypatch: pytest.MonkeyPatch)
     assert lower_is_better("mse_largest")
     with pytest.raises(InputError, match="got 'nrmse'"):
         parse_score("nrmse")
+
+
+def normals(n: int = 50, d_y: int = 2) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return means and standard deviations side by side, and labels."""
+    rng = torch.Generator().manual_seed(0)
+    std = 0.2 + torch.rand(n, d_y, generator=rng)
+    return torch.cat([torch.randn(n, d_y, generator=rng), std], dim=1), torch.randn(n, d_y, generator=rng)
+
+
+def test_likelihood_and_crps_are_those_of_their_definitions() -> None:
+    both, y = normals()
+    mean, std = both.double().chunk(2, dim=1)
+    assert nll(both, y).item() == pytest.approx(-torch.distributions.Normal(mean, std).log_prob(y).mean().item())
+    grid = torch.linspace(-30, 30, 60001, dtype=torch.float64)
+    below = torch.distributions.Normal(mean[..., None], std[..., None]).cdf(grid)
+    squares = (below - (grid >= y[..., None]).double()).square().sum(dim=-1) * 0.001  # Gneiting and Raftery's (20)
+    assert crps(both, y).item() == pytest.approx(squares.mean().item(), abs=1e-3)
+
+
+def test_coverage_counts_the_labels_inside() -> None:
+    both = torch.tensor([[0.0, 1.0]] * 4)
+    assert coverage90(both, column(0, 1.6, -1.7, 9)).item() == 0.5
+
+
+def test_the_factor_on_standard_deviations_is_the_most_likely_one() -> None:
+    both, y = normals()
+    mean, std = both.double().chunk(2, dim=1)
+    best = float(std_factor(both, y))
+    at = {c: nll(torch.cat([mean, c * std], dim=1), y).item() for c in (0.99 * best, best, 1.01 * best)}
+    assert min(at, key=lambda c: at[c]) == best
+    found = evaluate_normal(both, y, (both, y), "steps")
+    assert found["nll_steps_rescaled"] == at[best]
+    assert found["nll_steps"] == nll(both, y).item()
+
+
+@pytest.mark.parametrize(("place", "value"), [((1, 1), 0.0), ((1, 1), -1.0), ((1, 0), math.nan), ((1, 1), math.inf)])
+def test_distributions_that_are_none_score_nan_and_other_shapes_are_refused(
+    place: tuple[int, int], value: float
+) -> None:
+    both, y = normals(3, 1)
+    both[place] = value
+    assert all(math.isnan(METRICS[name].score(both, y).item()) for name in ("nll", "crps", "coverage90"))
+    with pytest.raises(InputError, match="prediction must hold a mean and a standard deviation for each target"):
+        nll(y, y)

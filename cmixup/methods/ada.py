@@ -13,7 +13,7 @@ hidden layer clusters are still those of labels (and inputs), and the layer is t
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -24,7 +24,8 @@ from cmixup.batch import Batch
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError, check_choice, check_count, check_positive
 from cmixup.groups import Means, k_means
-from cmixup.methods.base import Method, squared_error
+from cmixup.losses import LOSSES
+from cmixup.methods.base import Method
 from cmixup.order import EpochBatches
 from cmixup.pairing.flat import Standardised
 from cmixup.seeding import Streams
@@ -40,6 +41,8 @@ class ADA(Method):
         layer: "input", "hidden" for the backbone's own mix point, or the name of one.
         by: cluster by "labels" (tables) or "both" inputs and labels (series).
     """
+
+    losses: ClassVar[tuple[str, ...]] = tuple(LOSSES)
 
     def __init__(self, clusters: int = 8, a: float = 2.0, n: int = 10, layer: str = "input", *, by: str = "labels"):
         super().__init__()
@@ -87,7 +90,7 @@ class ADA(Method):
         means, gamma = Means(batch.draws["cluster"], batch.y.dtype), batch.draws["gamma"]
         y = moved(batch.y, means, gamma)
         state = moved(encode_to(model, batch.x, self.point), means, gamma)
-        return squared_error(decode_from(model, state, self.point), y)
+        return self.error(decode_from(model, state, self.point), y)
 
     def _points(self, rows: np.ndarray) -> np.ndarray:
         """Return the values that cluster the rows `(n_batches, B)`: `(n_batches, B, D)`."""

@@ -14,17 +14,17 @@ parameters, and numbers that draws or steps count are its extra state (`get_extr
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
-import torch
 from torch import Tensor, nn
 
 from cmixup.batch import Batch, PredictFn
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
 from cmixup.handle import Training
+from cmixup.losses import SQUARED, Loss, squared_error, squared_errors
 from cmixup.model_stack import ModelStack
 from cmixup.optim import descend
 from cmixup.order import EpochBatches, sequential, shuffled
@@ -43,6 +43,19 @@ class Method(nn.Module):
     """
 
     selects_from: int = 1
+
+    #: The error of a batch and of each of its rows, see `cmixup.losses`: the squared error, unless `fit_by` is called.
+    error: Callable[..., Tensor] = staticmethod(squared_error)
+    errors: Callable[[Tensor, Tensor], Tensor] = staticmethod(squared_errors)
+
+    def fit_by(self, loss: Loss) -> None:
+        """Take the errors of a loss.
+
+        Raises:
+            InputError: a loss that the method does not take.
+        """
+        check_loss(loss.name, type(self))
+        self.error, self.errors = loss.error, loss.errors
 
     def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
         """Prepare for one run: read the training data and the model's shape, and refuse data that do not suit.
@@ -63,7 +76,7 @@ class Method(nn.Module):
         return {}
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Return the training loss, a scalar, or `(E,)` for a stack of E models."""
+        """Return the training loss, a scalar, or `(E,)` for a stack of E models; its errors are `self.error`'s."""
         raise InputError(f"method {type(self).__name__} defines no loss")
 
     def diagnostics(self) -> dict[str, float | str]:
@@ -112,12 +125,14 @@ class Method(nn.Module):
         """
         return {"": _forward}
 
-    # Only for speed, several processes, tasks or domains:
+    # Only for speed, several processes, tasks, domains or other losses:
     #   stackable: whether `loss` and `step` work on a stack of models; otherwise seeds train one after another.
     #   tasks: whether a row of its data is a task (`cmixup.tasks.Tasks`).
     #   domains: whether it needs a training split with two domains or more.
+    #   losses: names of `cmixup.losses` that it takes; all, where `loss` calls `self.error` or `self.errors` alone.
     #   per_run: attributes that are used for drawing alone. They alone may differ between the runs of a stack. Every
     #       class lists its own, since a subclass may read them elsewhere.
+    losses: ClassVar[tuple[str, ...]] = (SQUARED.name,)
     stackable: ClassVar[bool] = True
     tasks: ClassVar[bool] = False
     domains: ClassVar[bool] = False
@@ -130,6 +145,12 @@ class Method(nn.Module):
 
     def check_batch(self, batch_size: int) -> None:
         """Raise `InputError` if full batches of `batch_size` rows do not suit the method; no data has been read yet."""
+
+
+def check_loss(loss: str, method: type[Method]) -> None:
+    """Raise `InputError` if methods of a class do not take a loss of `cmixup.losses`, by its name."""
+    if loss not in method.losses:
+        raise InputError(f"loss must be {' or '.join(method.losses)} for {method.__name__}, got {loss!r}")
 
 
 def check_data(method: Method, data: RegressionData) -> None:
@@ -178,37 +199,5 @@ def _plain(whole: object, left_out: Sequence[str] = ()) -> Iterator[tuple[str, o
             yield from ((f"{name}.{key}", inside) for key, inside in _plain(value))
 
 
-def squared_error(prediction: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:
-    """Return the mean squared error over rows and label dimensions, `(...)`: one value a model.
-
-    Args:
-        prediction, target: `(..., B, d_y)`; a prediction `(..., k, B, d_y)` is of k members, each with its own error.
-        weight: `(..., B)`, 0 or more; rows count by their weight, and where all are 0 the error is 0.
-
-    Raises:
-        InputError: shapes that differ (a (B,) target would silently broadcast to (B, B)).
-    """
-    if weight is None:
-        return _squares(prediction, target).mean(dim=(-2, -1))
-    error = squared_errors(prediction, target)
-    return (weight * error).sum(dim=-1) / weight.sum(dim=-1).clamp_min(torch.finfo(weight.dtype).tiny)
-
-
-def squared_errors(prediction: Tensor, target: Tensor) -> Tensor:
-    """Return the squared error of each row, averaged over label dimensions, `(..., B)`; see `squared_error`."""
-    return _squares(prediction, target).mean(dim=-1)
-
-
 def _forward(model: nn.Module, x: Tensor) -> Tensor:
     return model(x)
-
-
-def _squares(prediction: Tensor, target: Tensor) -> Tensor:
-    """Return squared errors `(..., B, d_y)`; of members `(..., k, B, d_y)`, as TabM's, the mean over members."""
-    if prediction.ndim == target.ndim + 1 and prediction.shape[-2:] == target.shape[-2:]:
-        return (prediction - target.unsqueeze(-3)).square().mean(dim=-3)
-    if prediction.shape != target.shape:
-        raise InputError(
-            f"prediction and target must have the same shape, got {tuple(prediction.shape)} and {tuple(target.shape)}"
-        )
-    return (prediction - target).square()

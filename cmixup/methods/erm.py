@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 from torch import Tensor, nn
 
 from cmixup.backbone import decode_from, encode_to, resolve_layer
 from cmixup.batch import Batch, step_seeds
 from cmixup.data import RegressionData
-from cmixup.methods.base import Method, squared_error
+from cmixup.losses import LOSSES
+from cmixup.methods.base import Method
 from cmixup.mixing.base import Transform
 from cmixup.order import EpochBatches
 from cmixup.seeding import Streams
 
 
 class ERM(Method):
-    """Train on the mean squared error of the training rows as they are, or as a transformation makes them.
+    """Train on the mean error of the training rows as they are, or as a transformation makes them.
 
     Args:
         transform: changes the states of rows; None fits the rows as they are.
         layer: where: "input", "hidden" for the backbone's own mix point, or the name of one.
     """
+
+    losses: ClassVar[tuple[str, ...]] = tuple(LOSSES)
 
     def __init__(self, transform: Transform | None = None, layer: str = "input"):
         super().__init__()
@@ -37,6 +42,6 @@ class ERM(Method):
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Return the mean squared error of the batch."""
         if self.transform is None:
-            return squared_error(model(batch.x), batch.y)
+            return self.error(model(batch.x), batch.y)
         state = self.transform.of(encode_to(model, batch.x, self.point), batch, batch.rng)
-        return squared_error(decode_from(model, state, self.point), batch.y)
+        return self.error(decode_from(model, state, self.point), batch.y)

@@ -8,13 +8,15 @@ outer steps.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor, nn
 
 from cmixup.batch import Batch
 from cmixup.data import Split
 from cmixup.errors import check_between, check_count
-from cmixup.methods.base import squared_error
+from cmixup.losses import LOSSES
 from cmixup.methods.domains import DomainMethod
 from cmixup.model_stack import ModelStack
 from cmixup.optim import descend
@@ -30,6 +32,8 @@ class Fish(DomainMethod):
         meta_lr: epsilon, the share of the way that is kept, in [0, 1].
     """
 
+    losses: ClassVar[tuple[str, ...]] = tuple(LOSSES)
+
     def __init__(self, groups: int, meta_lr: float = 0.5):
         super().__init__()
         self.groups, self.meta_lr = check_count("groups", groups, 1), check_between("meta_lr", meta_lr, 0, 1)
@@ -42,7 +46,7 @@ class Fish(DomainMethod):
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Return the mean squared error of an inner step."""
-        return squared_error(model(batch.x), batch.y)
+        return self.error(model(batch.x), batch.y)
 
     def step(self, stack: ModelStack, batch: Batch) -> Tensor:
         """Take the inner steps and move towards where they lead; returns the mean of their losses.

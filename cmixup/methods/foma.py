@@ -15,7 +15,7 @@ with which `leading` shrinks the last direction here, too.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -25,7 +25,8 @@ from cmixup.backbone import decode_from, encode_to, resolve_layer
 from cmixup.batch import Batch
 from cmixup.data import RegressionData, Split
 from cmixup.errors import check_between, check_choice, check_positive
-from cmixup.methods.base import Method, squared_error
+from cmixup.losses import LOSSES
+from cmixup.methods.base import Method
 from cmixup.mixing.lam import Beta
 from cmixup.order import EpochBatches
 from cmixup.pairing.label import LabelDistance
@@ -45,6 +46,8 @@ class FOMA(Method):
         bandwidth: of that kernel, see `LabelDistance`.
         scale_labels: whether the labels are taken from the changed matrix, too.
     """
+
+    losses: ClassVar[tuple[str, ...]] = tuple(LOSSES)
 
     def __init__(
         self,
@@ -99,7 +102,7 @@ class FOMA(Method):
         made = tuple(flat.reshape(leaf.shape) for flat, leaf in zip(new, leaves, strict=True))
         mixed: Any = made if isinstance(state, tuple) else made[0]
         target = y if self.scale_labels else batch.y
-        return squared_error(decode_from(model, mixed, self.point), target)
+        return self.error(decode_from(model, mixed, self.point), target)
 
     def _near(self, row: int, size: int, streams: Streams) -> np.ndarray:
         """Return `row` and `size - 1` rows with labels near its own."""

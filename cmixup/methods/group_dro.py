@@ -9,6 +9,7 @@ batch.
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +18,7 @@ from torch.nn.functional import one_hot
 from cmixup.batch import Batch
 from cmixup.data import RegressionData, Split
 from cmixup.errors import check_nonnegative
-from cmixup.methods.base import squared_errors
+from cmixup.losses import LOSSES
 from cmixup.methods.domains import DomainMethod
 from cmixup.model_stack import ModelStack
 from cmixup.optim import descend
@@ -38,6 +39,8 @@ class GroupDRO(DomainMethod):
     """
 
     log_q: Tensor
+
+    losses: ClassVar[tuple[str, ...]] = tuple(LOSSES)
 
     def __init__(self, eta: float = 0.01):
         super().__init__()
@@ -69,7 +72,7 @@ class GroupDRO(DomainMethod):
         return super().diagnostics() | {"largest_weight": float(self.log_q.exp().max())}
 
     def _weigh(self, model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
-        errors = squared_errors(model(batch.x), batch.y)
+        errors = self.errors(model(batch.x), batch.y)
         rows = one_hot(self.domain_index(batch.domain), self.domain_ids.shape[-1]).to(errors.dtype)
         risk = (errors.unsqueeze(-2) @ rows).squeeze(-2) / rows.sum(dim=-2).clamp_min(1)
         log_q = (self.log_q + self.eta * risk.detach()).log_softmax(dim=-1)

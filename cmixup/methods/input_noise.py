@@ -16,7 +16,8 @@ from torch import Tensor, nn
 from cmixup.batch import Batch, step_seeds
 from cmixup.data import RegressionData
 from cmixup.errors import InputError, check_nonnegative
-from cmixup.methods.base import Method, squared_error
+from cmixup.losses import LOSSES
+from cmixup.methods.base import Method
 from cmixup.order import EpochBatches
 from cmixup.seeding import Streams
 
@@ -30,6 +31,7 @@ class InputNoise(Method):
     """
 
     per_run: ClassVar[tuple[str, ...]] = ("std",)  # drawn for each row, so that runs of a stack may differ
+    losses: ClassVar[tuple[str, ...]] = tuple(LOSSES)
 
     def __init__(self, std: float = 0.1):
         super().__init__()
@@ -53,4 +55,4 @@ class InputNoise(Method):
             raise InputError("method InputNoise needs the draw 'seed', and the batch has none")
         width = batch.draws["noise_std"]
         noise = batch.rng.normal(batch.x) * width.reshape(*width.shape, *[1] * (batch.x.ndim - width.ndim))
-        return squared_error(model(batch.x + noise), batch.y)
+        return self.error(model(batch.x + noise), batch.y)

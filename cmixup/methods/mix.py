@@ -13,7 +13,8 @@ from cmixup.batch import Batch, join_draws, step_seeds
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
 from cmixup.handle import Training
-from cmixup.methods.base import Method, squared_error
+from cmixup.losses import LOSSES
+from cmixup.methods.base import Method
 from cmixup.mixing.base import Mixing, Transform, printed_options
 from cmixup.mixing.lam import Lam
 from cmixup.mixing.linear import Linear, interpolate
@@ -36,6 +37,7 @@ class Mix(Method):
     """
 
     per_run: ClassVar[tuple[str, ...]] = ("pairing", "lam")  # they only draw
+    losses: ClassVar[tuple[str, ...]] = tuple(LOSSES)
 
     def __init__(
         self,
@@ -120,7 +122,7 @@ class Mix(Method):
             states = [self.transform.of(s, rows, batch.rng) for s, rows in zip(states, (batch, partner), strict=True)]
         mixed, weight = self.mixing(*states, batch.draws)
         target = interpolate(batch.y, partner.y, batch.draws.get("label_lam", weight))
-        return squared_error(decode_from(model, mixed, layer), target, batch.draws.get("weight"))
+        return self.error(decode_from(model, mixed, layer), target, batch.draws.get("weight"))
 
     def step(self, stack: ModelStack, batch: Batch) -> Tensor:
         """Take the mixing's step on the loss, with the partners that the pairing chooses by the current weights."""

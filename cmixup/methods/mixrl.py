@@ -11,10 +11,13 @@ says what a longer one is worth.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from cmixup.errors import check_choice
 from cmixup.handle import Training
+from cmixup.losses import SQUARED
 from cmixup.methods.mix import Mix
 from cmixup.methods.mixrl_search import PolicySearch, Search
 from cmixup.mixing.base import Mixing
@@ -36,6 +39,8 @@ class MixRL(Mix):
     """
 
     pairing: Neighbours
+
+    losses: ClassVar[tuple[str, ...]] = (SQUARED.name,)
 
     def __init__(
         self,

@@ -29,6 +29,7 @@ from cmixup.batch import PARTNERS
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError, check_count
 from cmixup.handle import Training
+from cmixup.losses import SQUARED
 from cmixup.methods.base import squared_errors
 from cmixup.methods.mix import Mix
 from cmixup.metrics import metric_of
@@ -57,6 +58,7 @@ class RCMixup(Mix):
     """
 
     stackable: ClassVar[bool] = False
+    losses: ClassVar[tuple[str, ...]] = (SQUARED.name,)
     pairing: LabelDistance
 
     def __init__(

@@ -15,7 +15,6 @@ from torch import Tensor, nn
 
 from cmixup.batch import Batch
 from cmixup.errors import check_nonnegative
-from cmixup.methods.base import squared_error
 from cmixup.methods.mix import Mix
 from cmixup.mixing.base import Mixing
 from cmixup.mixing.lam import Lam
@@ -40,4 +39,4 @@ class RegMixup(Mix):
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Return the mean squared error of the rows plus `eta` times that of the mixed ones."""
-        return squared_error(model(batch.x), batch.y) + self.eta * super().loss(model, batch)
+        return self.error(model(batch.x), batch.y) + self.eta * super().loss(model, batch)

@@ -13,7 +13,6 @@ from torch import Tensor, nn
 
 from cmixup.batch import Batch
 from cmixup.errors import check_choice
-from cmixup.methods.base import squared_error, squared_errors
 from cmixup.methods.mix import Mix
 from cmixup.mixing.lam import Lam
 from cmixup.pairing.base import Pairing
@@ -38,7 +37,7 @@ class Resample(Mix):
         """Return the mean squared error of the partners, or of both ends by their weights."""
         partner = batch.rows("partner", "method Resample")
         if self.ends == "partner":
-            return squared_error(model(partner.x), partner.y)
+            return self.error(model(partner.x), partner.y)
         lam = batch.draws["lam"]
-        own, other = squared_errors(model(batch.x), batch.y), squared_errors(model(partner.x), partner.y)
+        own, other = self.errors(model(batch.x), batch.y), self.errors(model(partner.x), partner.y)
         return (lam * own + (1 - lam) * other).mean(dim=-1)

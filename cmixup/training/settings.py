@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from cmixup.errors import InputError, check_choice, check_count, check_positive
 from cmixup.label_scaling import FORMS
+from cmixup.losses import LOSSES, SQUARED, Loss
 from cmixup.optim import check_optimizer
 
 MOST = 2**31 - 1  # epochs, and rows of a batch
@@ -38,6 +39,8 @@ class TrainSettings:
         domains_per_batch: batches hold as many rows of each of so many training domains (`order.domain_batches`), as
             methods for several domains draw them; 0 draws rows whatever their domain. Methods for several domains have
             an option of their own and ignore this one.
+        loss: "squared", or "gaussian": a mean and a variance for every label, fitted and selected by likelihood
+            (`cmixup.losses`).
     """
 
     epochs: int
@@ -55,6 +58,7 @@ class TrainSettings:
     patience: int | None = None
     select: str = "best"
     domains_per_batch: int = 0
+    loss: str = SQUARED.name
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "eval_batch_size", "lr_decay_every"):
@@ -76,6 +80,14 @@ class TrainSettings:
         if math.log(self.lr) + math.log(self.lr_decay) * ((self.epochs - 1) // self.lr_decay_every) > LARGEST_LOG:
             raise InputError(f"lr_decay must keep lr finite over {self.epochs} epochs, got {self.lr_decay!r}")
         check_choice("label_scaling", self.label_scaling, FORMS)
+        check_choice("loss", self.loss, tuple(LOSSES))
+        if self.label_scaling == "loss" and self.loss != SQUARED.name:
+            raise InputError(f"label_scaling must be standard, centre or none for loss {self.loss}, got 'loss'")
+
+    @property
+    def fitted_by(self) -> Loss:
+        """The loss by that name."""
+        return LOSSES[self.loss]
 
     def lr_at(self, epoch: int, lr: float | None = None) -> float:
         """Return the learning rate of an epoch, counted from 1, for that of the settings or another one."""

@@ -56,7 +56,8 @@ class StackTraining(Training):
         models = [run.model for run in runs]
         self.models = ModelStack(models, device, settings.optimizer, self.rates, decays, labels=labels)
         self.stack, self.method = self.models.seen_by_loss(), stack_modules(self.methods).to(device)
-        self.selection = self.data[0].selection
+        self.fitted_by = settings.fitted_by
+        self.selection = self.fitted_by.selection or self.data[0].selection
         self.rows: dict[str, BatchLoader] = {}
         for name in ("train", "val", *settings.track):
             self.load(name)
@@ -96,12 +97,12 @@ class StackTraining(Training):
         return agree(self.models.model, losses)
 
     def predict(self, split: str, predictor: str = "") -> Tensor:
-        """Return the predictions for a split, by one of the method's predictors."""
-        how = self.method.predictors()[predictor]
-        return predict(how, self.models.model, self.rows[split], self.settings.eval_batch_size)
+        """Return the predictions for a split, by one of the method's predictors; see `cmixup.training.predict`."""
+        how, size = self.method.predictors()[predictor], self.settings.eval_batch_size
+        return predict(how, self.models.model, self.rows[split], size, self.fitted_by)
 
     def score(self, split: str, prediction: Tensor) -> Tensor:
-        """Return the selection score of each run's predictions for a split, `(E,)` float64 on the CPU."""
+        """Return the selection score of each run's `predict` for a split, `(E,)` float64 on the CPU."""
         rows = self.rows[split]
         return score(self.selection, prediction, rows.y, rows.domain).reshape(-1).cpu()
 

@@ -13,8 +13,9 @@ from torch import Tensor
 from cmixup.data import RegressionData, Split
 from cmixup.handle import SearchCallback
 from cmixup.label_scaling import check_label_scaling
+from cmixup.losses import joined, mean_names
 from cmixup.methods.base import check_alike, check_data
-from cmixup.metrics import evaluate, metric_of
+from cmixup.metrics import evaluate, evaluate_normal, metric_of
 from cmixup.model_stack import unstack_modules
 from cmixup.seeding import torch_seed
 from cmixup.training.checkpoint import Checkpoints
@@ -32,7 +33,7 @@ class RunResult:
         scores: metric name to value, for "val" and "test", with the selected checkpoint; for "test" by the method's
             other predictors, too, as `<metric>_<predictor>`. Empty if the run failed.
         predictions: those that the scores were computed from, `(N, d_y)` float32 on the CPU, by split and the name of
-            the predictor ("" is the method's own).
+            the predictor: "" is the method's own, "std" of a loss that fits variances its standard deviations.
         best_epoch: the selected epoch, counted from 1; 0 if the selection metric was never finite.
         history: one dict an epoch: `epoch`, `train_loss` in the loss's units, and the selection metric as `val_<name>`
             and for each tracked split.
@@ -106,6 +107,7 @@ def train(
     for run in runs:
         check_data(run.method, run.data)
         check_label_scaling(settings.label_scaling, type(run.method).__name__, domains=run.method.domains)
+        run.method.fit_by(settings.fitted_by)
         run.method.check_batch(check_share(run.method, settings, saves=checkpoints is not None))
     together = all(run.method.stackable and getattr(run.model, "stackable", False) for run in runs)
     shapes = [_shapes(run) for run in runs]
@@ -246,17 +248,20 @@ def _predict_all(training: StackTraining) -> list[dict[str, dict[str, Tensor]]]:
     for split, name in [("val", ""), *(("test", name) for name in training.method.predictors())]:
         prediction = training.predict(split, name).float().cpu()
         for e, own in enumerate(prediction.reshape(len(found), *prediction.shape[-2:])):
-            found[e][split][name] = own
+            found[e][split] |= training.fitted_by.by_predictor(name, own)
     return found
 
 
 def _score_run(data: RegressionData, predictions: Mapping[str, Mapping[str, Tensor]]) -> dict[str, dict[str, float]]:
     """Return the scores of one run's predictions, both as in `RunResult`."""
+    normal = {part: joined(each) for part, each in predictions.items()}
     scores: dict[str, dict[str, float]] = {}
     for part, each in predictions.items():
         split: Split = getattr(data, part)
         scores[part] = {}
-        for name, prediction in each.items():
-            found = evaluate(prediction, split.y, split.domain, data.metrics, data.worst)
+        for name, both in normal[part].items():
+            scores[part] |= evaluate_normal(both, split.y, (normal["val"][""], data.val.y), name)
+        for name in mean_names(each):
+            found = evaluate(each[name], split.y, split.domain, data.metrics, data.worst)
             scores[part] |= {f"{metric}_{name}" if name else metric: value for metric, value in found.items()}
     return scores

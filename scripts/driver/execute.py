@@ -154,7 +154,8 @@ def make_run(job: Job, seed: int, data: RegressionData | None = None) -> Run:
     loaded: Any = job.dataset.load(seed) if data is None else data
     streams = Streams(seed, distributed_place()[0])
     with torch_seed(streams.init):
-        model = job.make_model(tuple(loaded.train.x.shape[1:]), loaded.train.y.shape[1])
+        width = job.settings.fitted_by.outputs * loaded.train.y.shape[1]
+        model = job.make_model(tuple(loaded.train.x.shape[1:]), width)
     return Run(loaded, job.make_method(), model, streams, job.settings.lr, job.settings.weight_decay)
 
 

@@ -14,7 +14,7 @@ from omegaconf import DictConfig
 
 from cmixup.errors import InputError, check_choice, check_count
 from cmixup.label_scaling import check_label_scaling
-from cmixup.methods.base import per_run
+from cmixup.methods.base import check_loss, per_run
 from cmixup.training.settings import TrainSettings
 from scripts.driver.arguments import parse_seeds
 from scripts.driver.compose import base_preset, is_tuned
@@ -112,6 +112,7 @@ def plan(cfg: DictConfig) -> Job:
     try:
         made.check_batch(settings.batch_size)
         check_label_scaling(settings.label_scaling, plain["method"]["name"], domains=made.domains)
+        check_loss(settings.loss, type(made))
     except InputError as error:
         raise InputError(f"train.{error} (method {plain['method']['name']})") from None
     options = changed_options(plain)

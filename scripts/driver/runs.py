@@ -21,6 +21,7 @@ from typing import Any
 from cmixup.data import RegressionData
 from cmixup.done import DONE, FORMAT, checked, listed_files
 from cmixup.errors import InputError
+from cmixup.losses import LOSSES, SQUARED
 from cmixup.metrics import metric_of, score
 from cmixup.saved_run import MODEL, model_json
 from cmixup.training.trainer import Run, RunResult
@@ -156,7 +157,7 @@ def make_report(
         "facts": numbers | ({LEARNED_NOTHING: 1.0} if nothing else {}),
         "verdict": words.get("verdict", ""),
         "learned_nothing": nothing,
-        "selection": data.selection,
+        "selection": LOSSES[config["train"].get("loss", SQUARED.name)].selection or data.selection,
         "selection_rule": SELECTION_RULES[config["train"].get("select", "best")],
         "best_epoch": result.best_epoch,
         "epochs": config["train"]["epochs"],
@@ -222,5 +223,7 @@ def kept_texts(config: Mapping[str, Any], run: Run, result: RunResult) -> dict[s
     x: Any = run.data.train.x
     scaling = result.label_scaling if config["train"]["label_scaling"] in ("centre", "standard") else {}
     width = run.data.train.y.shape[1]
-    made = model_json(config["model"], x.shape[1:], width, tasks=run.method.tasks, label_scaling=scaling)
+    of_loss = LOSSES[config["train"].get("loss", SQUARED.name)].outputs
+    tasks = run.method.tasks
+    made = model_json(config["model"], x.shape[1:], width, tasks=tasks, label_scaling=scaling, outputs=of_loss)
     return {**run.data.extras, MODEL: made}

@@ -22,7 +22,8 @@ import torch
 
 import cmixup.metrics
 from cmixup.files import write_atomically
-from cmixup.metrics import METRICS, OVER_DOMAINS, parse_score, with_everywhere
+from cmixup.losses import joined, mean_names
+from cmixup.metrics import METRICS, OVER_DOMAINS, RESCALED, evaluate_normal, parse_score, with_everywhere
 from cmixup.metrics import score as metric_score
 from scripts.driver.predictions import Parts, Scored, read_cells
 from scripts.driver.runs import number_of, strict
@@ -36,6 +37,7 @@ from scripts.records.published import (
     published_reports,
 )
 from scripts.records.records import check_unique, records_frame
+from scripts.records.study_errors import normal_scores
 from scripts.records.study_errors import scores as study_scores
 
 CACHE = ".rescored.json"
@@ -43,32 +45,47 @@ SKIPPED = "mape_skipped"  # how many targets of 0 MAPE leaves out
 Found = dict[str, dict[str, float]]  # scores by split and name
 
 
-def compute_score(name: str, kept: Scored, std: Sequence[float] = (1.0,)) -> float:
+def compute_score(name: str, kept: Scored, std: Sequence[float] = (), val: Scored | None = None) -> float:
     """Return the score that a report calls `name`, such as "worst_rmse", "mse_20_steps" or the study's "nrmse".
 
     Args:
         name: of the score.
         kept: what it is computed from.
-        std: standard deviations of the targets, the unit of "nrmse".
+        std: standard deviations of the targets, the unit of the study's scores.
+        val: of the validation rows, which the factor of `_rescaled` scores is chosen on.
 
     Raises:
         InputError: no metric begins the name.
     """
     if name.startswith("nrmse"):
-        value = study_scores(kept, np.array(std), grouped=name == "nrmse_worst")[name]
+        value = study_scores(kept, np.array(std or (1.0,)), grouped=name == "nrmse_worst")[name]
         return value if math.isfinite(value) else math.inf
     if name == SKIPPED:
         return float((kept.target == 0).sum())
     over, metric, predictor = parse_score(name)
+    if METRICS[metric].normal:
+        return _normal_score(name, predictor, kept, std, val)
     arrays = kept.prediction[predictor], kept.target, kept.domain.astype(np.int64)
     return float(metric_score(over + metric, *map(torch.from_numpy, arrays)))
+
+
+def _normal_score(name: str, predictor: str, kept: Scored, std: Sequence[float], val: Scored | None) -> float:
+    """Return a score of normal distributions; those of `std` are of the study, which has one predictor."""
+    assert val is not None, name
+    if std:
+        value = normal_scores(kept, val, np.array(std))[name]
+        return value if math.isfinite(value) else math.inf
+    suffix = predictor.removesuffix(RESCALED).removesuffix("_")
+    own, theirs = (joined({key: torch.from_numpy(each) for key, each in one.prediction.items()}) for one in (kept, val))
+    validation = theirs[""], torch.from_numpy(val.target)
+    return evaluate_normal(own[suffix], torch.from_numpy(kept.target), validation, suffix)[name]
 
 
 def wrong_scores(report: Report, kept: Parts) -> Iterator[str]:
     """Yield a line for each score of a report that its predictions do not give to the last bit."""
     for part in report["scores"].keys() & kept.keys():
         for name, published in report["scores"][part].items():
-            again = compute_score(name, kept[part], report.get("std", ()))
+            again = compute_score(name, kept[part], report.get("std", ()), kept.get("val"))
             if published != again and not (math.isnan(published) and math.isnan(again)):
                 yield f"{report['run']}: {part} {name} {published!r}, its predictions give {again!r}"
 
@@ -153,7 +170,8 @@ def _lacking(reports: Sequence[Report], path: Path) -> dict[str, Found]:
         kept = cells.get(cell_name(report), {}).get(report["seed"], {})
         for part, one in kept.items():
             own = report["scores"].get(part, {})
-            names = [f"{name}_{of}" if of else name for name in with_everywhere(()) for of in one.prediction]
+            means = mean_names(one.prediction)
+            names = [f"{name}_{of}" if of else name for name in with_everywhere(()) for of in means]
             if any(name.startswith(OVER_DOMAINS) for name in own):
                 names += [over + name for name in with_everywhere(()) for over in OVER_DOMAINS]
             new = {name: compute_score(name, one) for name in names if name not in own}

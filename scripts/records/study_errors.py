@@ -6,11 +6,15 @@ import math
 from collections.abc import Mapping
 
 import numpy as np
+import torch
 
+from cmixup.losses import STD
+from cmixup.metrics import evaluate_normal
 from scripts.driver.predictions import Scored
 
 BINS = 10  # of the label, as wide as each other
 LEAST_ROWS = 30  # of a domain that counts as the worst
+NRMSE = "nrmse"
 BITS = 12  # of a prediction's mantissa that are kept
 
 
@@ -29,6 +33,39 @@ def scores(one: Scored, std: np.ndarray, *, grouped: bool = False) -> dict[str, 
         rows = (one.domain == domain for domain in large)
         found["nrmse_worst"] = max(nrmse(prediction[own], target[own], std) for own in rows)
     return found
+
+
+def row_key(part: str, score: str) -> str:
+    """Return how a row of a cell's record calls a score of a part: `test` for `nrmse`, `test_nll` for `nll`."""
+    if score == NRMSE or score.startswith(f"{NRMSE}_"):
+        return score.replace(NRMSE, part, 1)
+    return f"{part}_{score}"
+
+
+def score_of(part: str, key: str) -> str:
+    """Return the score that a row calls `key`, the reverse of `row_key`."""
+    short = key.removeprefix(part).removeprefix("_")
+    return f"{NRMSE}_{short}".removesuffix("_") if short in ("", "balanced", "worst") else short
+
+
+def normal_scores(one: Scored, val: Scored, std: np.ndarray) -> dict[str, float]:
+    """Return the scores of normal distributions, of labels in standard deviations; nothing where none are predicted.
+
+    Args:
+        one: predictions and labels `(n, d_y)`.
+        val: those of the validation rows, which the factor of `_rescaled` scores is chosen on.
+        std: `(d_y,)`, of the labels.
+    """
+    if STD not in one.prediction:
+        return {}
+    (both, target), validation = (_in_std(each, std) for each in (one, val))
+    return evaluate_normal(both, target, validation)
+
+
+def _in_std(one: Scored, std: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return means and standard deviations side by side and labels, all in standard deviations of the labels."""
+    both = np.concatenate([one.prediction[name] / std for name in ("", STD)], axis=1)
+    return torch.from_numpy(both), torch.from_numpy(one.target / std)
 
 
 def nrmse(prediction: np.ndarray, target: np.ndarray, std: np.ndarray) -> float:

@@ -21,6 +21,7 @@ import torch
 
 from cmixup.data import RegressionData
 from cmixup.errors import InputError
+from cmixup.losses import Loss
 from cmixup.training.trainer import RunResult, train
 from datasets.common.fetch import sha256_of
 from scripts.driver.compose import compose_train
@@ -29,7 +30,7 @@ from scripts.driver.job import Job, plan
 from scripts.driver.predictions import Parts, Scored, scored
 from scripts.driver.provenance import environment
 from scripts.plan.schedule import stacks_of
-from scripts.records.study_errors import rounded, scores
+from scripts.records.study_errors import normal_scores, rounded, row_key, scores
 from scripts.study.protocols import Protocol2, SeaLevel
 from scripts.study.rules import Run, StudyCell
 
@@ -77,7 +78,8 @@ def train_cell(
         results = train_runs([(make(words), run) for run, words in new], load, apart=cell.condition.grouped)
         found = dict(known)
         for (run, words), result in zip(new, results, strict=True):
-            found[run, words] = _ended(result, load(run.split), std, grouped=cell.condition.grouped)
+            loss = make(words).settings.fitted_by
+            found[run, words] = _ended(result, load(run.split), std, loss, grouped=cell.condition.grouped)
         return [found[one] for one in asked]
 
     searched = [tuning for tuning in tunings if len(tuning.trials) > 1]  # a trial alone is chosen without training it
@@ -87,10 +89,12 @@ def train_cell(
         if tuning not in searched:
             finals += [(run, tuple(tuning.trials[0])) for run in tuning.finals]
             continue
-        values = [tried[len(trials) + k].row["val"] for k in range(len(tuning.trials))]
+        by = row_key("val", rules.selection)
+        values = [tried[len(trials) + k].row[by] for k in range(len(tuning.trials))]
         if not np.isfinite(values).any():
             raise InputError(f"every trial on split {tuning.at.split} diverged")
-        chosen = tuple(tuning.trials[int(np.argmin(values))])
+        best = tuning.trials[int(np.argmin(values))]
+        chosen = tuple(rules.final_words(cell.method, best))
         finals += [(run, chosen) for run in tuning.finals]
         trials += [
             {"seed": tuning.at.seed, "options": words, "val": val}
@@ -133,10 +137,11 @@ def _without_test_labels(data: RegressionData) -> RegressionData:
     return replace(data, test=replace(data.test, y=torch.zeros_like(data.test.y)))
 
 
-def _ended(result: RunResult, data: RegressionData, std: np.ndarray, *, grouped: bool) -> Ended:
+def _ended(result: RunResult, data: RegressionData, std: np.ndarray, loss: Loss, *, grouped: bool) -> Ended:
     """Return the scores of a run and the predictions that are kept; of one that failed NaN and infinity."""
     if result.failure:
-        result = replace(result, predictions={p: {"": torch.full_like(getattr(data, p).y, math.nan)} for p in PARTS})
+        nothing = {p: torch.full_like(getattr(data, p).y, math.nan).repeat(1, loss.outputs) for p in PARTS}
+        result = replace(result, predictions={p: loss.by_predictor("", each) for p, each in nothing.items()})
     return _told(scored(data, result), result.best_epoch, std, grouped=grouped)
 
 
@@ -144,8 +149,8 @@ def _told(parts: Mapping[str, Scored], best_epoch: int, std: np.ndarray, *, grou
     kept = {part: rounded(one) for part, one in parts.items()}
     row: dict[str, Any] = {"best_epoch": best_epoch}
     for part, one in kept.items():
-        each = scores(one, std, grouped=grouped)
-        row |= {name.replace("nrmse", part, 1): v if math.isfinite(v) else math.inf for name, v in each.items()}
+        each = scores(one, std, grouped=grouped) | normal_scores(one, kept["val"], std)
+        row |= {row_key(part, name): v if math.isfinite(v) else math.inf for name, v in each.items()}
     return Ended(row, kept)
 
 

@@ -7,14 +7,15 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from cmixup.errors import InputError, check_choice
+from cmixup.losses import LOSSES, SQUARED
 from datasets.common.fetch import sha256_of
 from scripts.driver.compose import CONFIG_DIR, override, read_part
-from scripts.study.rules import Condition, Rules, Run, StudyCell, StudyTable, Tuning
+from scripts.study.rules import BASE, Condition, Rules, Run, StudyCell, StudyTable, Tuning
 
 FOLDER = CONFIG_DIR / "study"
 RULES = FOLDER / "rules.yaml"
@@ -60,6 +61,8 @@ class Protocol2(Rules):
         ensemble: the `methods` that have more `weights` in some `settings`.
         equal: percent of ERM's error within which an effect is neither a gain nor a loss.
         first_split: the number of the first split.
+        loss: `train.loss` of every run; the metric that it selects by picks among trials.
+        network: words of the configuration that choose a network other than `fcn3` and its options, by key.
         draws: what the draws of rates, decays and points depend on beside the split: "split", nothing, so that they are
             the same on all tables, or "table".
     """
@@ -77,7 +80,18 @@ class Protocol2(Rules):
     equal: float
     first_split: int = 0
     draws: str = "split"
-    backbone: ClassVar[str] = "fcn3"  # of the networks; "" where there are none
+    loss: str = SQUARED.name
+    network: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def backbone(self) -> str:
+        """The network; "" where there are none."""
+        return str(self.network.get("model", "fcn3"))
+
+    @property
+    def selection(self) -> str:
+        """The metric on validation that picks among trials, as reports name it."""
+        return LOSSES[self.loss].selection or "nrmse"
 
     def lite_tables(self) -> list[str]:
         """Return the names of the tables with the fewest rows."""
@@ -130,6 +144,8 @@ class Protocol2(Rules):
             noise.append("dataset.label_noise_per=target")  # they may have units of their own
         loaded = ["dataset=rdataset", *cell.table.words_of(grouped=condition.grouped)]
         training = [f"train.epochs={self.epochs}", f"train.patience={self.patience}"]
+        training += [f"train.loss={self.loss}"] if self.loss != SQUARED.name else []
+        training += [override(key, value) for key, value in self.network.items()]
         return [*loaded, f"dataset.max_rows={self.max_rows}", *rows, *noise, *SHARED_WORDS, *training]
 
     def command(self, cell: StudyCell, words: Sequence[str]) -> list[str]:
@@ -137,6 +153,10 @@ class Protocol2(Rules):
         found = [*self.words(cell), *words]
         file = self.methods[cell.method].get("file")
         return [override(PATH, file) if word.startswith(f"{PATH}=") else word for word in found]
+
+    def final_words(self, method: str, chosen: Sequence[str]) -> list[str]:
+        """Return the words of the runs of a method whose tuning has chosen those of a trial."""
+        return list(chosen)
 
     def method_words(self, method: str) -> list[str]:
         """Return the words that choose a method and what is fixed of it."""
@@ -148,7 +168,10 @@ class Protocol2(Rules):
 class SeaLevel(Protocol2):
     """Models that are fitted once on each split of protocol 2, without trials; of each, `methods` has the `model`."""
 
-    backbone: ClassVar[str] = ""
+    @property
+    def backbone(self) -> str:
+        """No network."""
+        return ""
 
     def tunings(self, cell: StudyCell) -> list[Tuning]:
         """Return a fit for each split, under the seed of protocol 2's first initial weights."""
@@ -174,6 +197,23 @@ class NoSearch(Protocol2):
             finals = [Run(split, WEIGHTS * split + number) for number in range(1, self.weights + 1)]
             found.append(Tuning(Run(split, WEIGHTS * split), [[*self.method_words(cell.method), *rates]], finals))
         return found
+
+
+@dataclass(frozen=True)
+class ErmTuned(Protocol2):
+    """ERM alone is tuned; every method trains with the rate and decay that ERM's tuning chose on the split.
+
+    Where a network has no published runs of ERM this is the study without a search: all trials are ERM's.
+    """
+
+    def trials(self, method: str, split: int, table: str) -> list[list[str]]:
+        """Return the words of ERM's trials on a split, whatever the method."""
+        return super().trials(BASE, split, table)
+
+    def final_words(self, method: str, chosen: Sequence[str]) -> list[str]:
+        """Return a method's own words with rate and decay of ERM's best trial."""
+        rates = [word for word in chosen if word.startswith(("train.lr=", "train.weight_decay="))]
+        return [*self.method_words(method), *rates]
 
 
 def load_protocol1(path: Path = RULES) -> Protocol1:
@@ -213,7 +253,8 @@ def load_rules(path: Path) -> Rules:
             raise InputError(f"condition {name} of {path} has a method {wrong[0]!r} that the rules do not have")
         conditions.append(Condition(name, **{**about, "methods": tuple(methods)}))
     check_choice(f"draws of {path}", given.get("draws", "split"), ("split", "table"))
-    kinds = {2: Protocol2, "sea_level": SeaLevel, NO_SEARCH.stem: NoSearch}
+    check_choice(f"loss of {path}", given.get("loss", SQUARED.name), tuple(LOSSES))
+    kinds = {2: Protocol2, "sea_level": SeaLevel, NO_SEARCH.stem: NoSearch, "erm_tuned": ErmTuned}
     kind = kinds.get(given.get("protocol", 1), Protocol1)
     if "chosen" in given:
         files.append(path.parent / given["chosen"])

@@ -28,12 +28,12 @@ from scripts.records.published import (
     published_reports,
     write_reports,
 )
+from scripts.records.study_errors import NRMSE, row_key, score_of
 from scripts.study.cell import PARTS, Asked, Ended
 from scripts.study.protocols import RULES, WEIGHTS, Protocol2
 from scripts.study.rules import BASE, Rules, Run
 
 FOLDER = RESULTS / "study"
-NRMSE = "nrmse"
 OLD_NAMES = {"baselines": "sea_level"}  # of rules, as the experiments of their published records are called
 OF_CELL = ("table", "condition", "method")
 OF_RUN = ("experiment", "dataset", "model", "method", "preset", "options", "seed", "run", "words", "scores", "facts",
@@ -78,14 +78,14 @@ def to_runs(
         trials.append(
             {**own, "options": {"condition": condition, "trial": k}, "seed": seed,
              "run": f"{run}/trial={k:02}/seed={seed}", "words": trial["options"],
-             "scores": {"val": {NRMSE: trial["val"]}}, "facts": {}}
+             "scores": {"val": {rules.selection: trial["val"]}}, "facts": {}}
         )  # fmt: skip
     return [*zip(finals, predictions, strict=True), *((trial, None) for trial in trials)]
 
 
 def _scores(row: Mapping[str, Any], part: str) -> dict[str, float]:
-    """Return the scores of a part by name: `test` of a row is its `nrmse`, `test_balanced` its `nrmse_balanced`."""
-    return {key.replace(part, NRMSE, 1): value for key, value in row.items() if key.partition("_")[0] == part}
+    """Return the scores of a part by name: `test` of a row is its `nrmse`, `test_nll` its `nll`."""
+    return {score_of(part, key): value for key, value in row.items() if key.partition("_")[0] == part}
 
 
 def to_record(reports: Iterable[Mapping[str, Any]]) -> Record:
@@ -95,7 +95,7 @@ def to_record(reports: Iterable[Mapping[str, Any]]) -> Record:
     first = finals[0]
     return {
         **dict(zip(OF_CELL, key_of(first), strict=True)),
-        "trials": [{"seed": r["seed"], "options": r["words"], "val": r["scores"]["val"][NRMSE]} for r in trials],
+        "trials": [{"seed": r["seed"], "options": r["words"], "val": _only(r)} for r in trials],
         "seeds": [_row(r) for r in finals],
         **{key: value for key, value in first.items() if key not in OF_RUN},
     }
@@ -107,8 +107,14 @@ def _row(report: Mapping[str, Any]) -> Record:
     return {
         "seed": report["seed"], "split": report.get("split", report["seed"]), "options": report["words"],
         "best_epoch": report["best_epoch"],
-        **{name.replace(NRMSE, part, 1): value for part, name, value in each},
+        **{row_key(part, name): value for part, name, value in each},
     }  # fmt: skip
+
+
+def _only(trial: Mapping[str, Any]) -> float:
+    """Return the score of a trial on validation."""
+    (value,) = trial["scores"]["val"].values()
+    return float(value)
 
 
 def key_of(report: Mapping[str, Any]) -> Key:
@@ -188,7 +194,7 @@ def known_runs(store: Path, rules: Protocol2, table: str, condition: str) -> dic
     for report in own:
         if "trial" in report["options"]:
             found[Run(report["seed"] // WEIGHTS, report["seed"]), tuple(report["words"])] = Ended(
-                {"val": report["scores"]["val"][NRMSE]}, {}
+                {row_key("val", rules.selection): _only(report)}, {}
             )
             continue
         kept = kept or read_cells(predictions_file(store, report))[cell_name(report)]

@@ -23,7 +23,8 @@ from torch import Tensor, nn
 
 from cmixup.batch import Batch, step_seeds
 from cmixup.errors import InputError, shown
-from cmixup.methods.base import Method, squared_error
+from cmixup.losses import LOSSES
+from cmixup.methods.base import Method
 from cmixup.order import EpochBatches
 from cmixup.seeding import Streams
 from datasets.common.fetch import sha256_of
@@ -49,6 +50,7 @@ class BatchMethod(Method):
     """
 
     per_run: ClassVar[tuple[str, ...]] = ("options",)  # each network's own, as its number of the points is drawn
+    losses: ClassVar[tuple[str, ...]] = tuple(LOSSES)
 
     def __init__(self, function: Callable[..., Any], options: Point, points: Sequence[Point]):
         super().__init__()
@@ -68,7 +70,7 @@ class BatchMethod(Method):
         if len({len(x) for x, _ in found}) > 1:
             raise InputError("batch must return as many rows for every network, got several numbers")
         x, y = (rows[0] if alone else torch.stack(rows) for rows in zip(*found, strict=True))
-        return squared_error(model(x), y)
+        return self.error(model(x), y)
 
     def _changed(self, x: Tensor, y: Tensor, point: int, seed: int) -> tuple[Tensor, Tensor]:
         found = self.function(x, y, np.random.default_rng(seed), **self.points[point])

@@ -66,6 +66,31 @@ METRICS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
 }
 
 
+def normal_score(name: str, kept: Scored, val: Scored, unit: Sequence[float]) -> float:
+    """Return a score of normal distributions, such as "nll_rescaled", of labels in units of `unit`."""
+
+    def parts(one: Scored) -> tuple[list[float], list[float]]:
+        width = np.tile(np.array(unit, dtype=np.float64), (len(one.target), 1)).ravel()
+        f, s, y = (each.astype(np.float64).ravel() / width for each in
+                   (one.prediction[""], one.prediction["std"], one.target))  # fmt: skip
+        return ((y - f) / s).tolist(), s.tolist()
+
+    z, s = parts(kept)
+    base, _, scaled = name.partition("_")
+    if scaled:
+        theirs = parts(val)[0]
+        factor = math.sqrt(math.fsum(each * each for each in theirs) / len(theirs))
+        z, s = [each / factor for each in z], [factor * each for each in s]
+    if base == "coverage90":
+        return sum(abs(each) <= 1.6448536269514722 for each in z) / len(z)
+    if base == "nll":
+        each = [0.5 * math.log(2 * math.pi) + math.log(b) + a * a / 2 for a, b in zip(z, s, strict=True)]
+    else:
+        each = [b * (a * math.erf(a / math.sqrt(2)) + 2 * math.exp(-a * a / 2) / math.sqrt(2 * math.pi)
+                     - 1 / math.sqrt(math.pi)) for a, b in zip(z, s, strict=True)]  # fmt: skip
+    return math.fsum(each) / len(each)
+
+
 def score(name: str, kept: Scored, std: Sequence[float] = (1.0,)) -> float:
     """Return the score that a report calls `name`, such as "worst_rmse" or "mse_20_steps".
 

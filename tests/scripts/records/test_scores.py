@@ -26,7 +26,7 @@ from scripts.records.published import (
 )
 from scripts.records.rescored import CACHE, compute_score, fill_metrics
 from scripts.verify import main
-from tests.scripts.records.metrics_again import score
+from tests.scripts.records.metrics_again import normal_score, score
 
 CELLS = {"crime": 2, "dti_davis": 1}  # RMSE, MAPE with zeros left out and worst domains; R, and its worst domain
 
@@ -89,6 +89,22 @@ def test_errors_of_the_study_are_those_of_a_second_implementation() -> None:
         assert compute_score(name, one, [0.7, 1.3]) == pytest.approx(score(name, one, [0.7, 1.3]), rel=1e-14)
     failed = Scored({"": np.full_like(y, np.nan)}, y, np.zeros(200, int))
     assert compute_score("nrmse", failed, [1.0, 1.0]) == score("nrmse", failed, [1.0, 1.0]) == math.inf
+
+
+def test_likelihoods_are_those_of_a_second_implementation() -> None:
+    rng = np.random.default_rng(0)
+
+    def drawn(n: int) -> Scored:
+        y, mean = (rng.normal(size=(n, 2)).astype(np.float32) for _ in range(2))
+        width = rng.uniform(0.2, 2, size=(n, 2)).astype(np.float32)
+        return Scored({"": mean, "std": width}, y, np.zeros(n, int))
+
+    test, val = drawn(200), drawn(50)
+    for base in ("nll", "crps", "coverage90"):
+        for name in (base, f"{base}_rescaled"):
+            for unit in ((), (0.7, 1.3)):
+                ours = compute_score(name, test, unit, val)
+                assert ours == pytest.approx(normal_score(name, test, val, unit or (1.0, 1.0)), rel=1e-13), name
 
 
 def test_a_metric_reaches_runs_that_were_published_without_it(published: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +18,7 @@ from scripts.records.study_errors import balanced, rounded, scores
 from scripts.study import cell as cells
 from scripts.study import published
 from scripts.study.cell import train_cell
-from scripts.study.protocols import FOLDER, Protocol2, load_protocol2, load_rules
+from scripts.study.protocols import FOLDER, ErmTuned, Protocol2, load_protocol2, load_rules
 from scripts.study.rules import Run, StudyCell
 
 METHODS = ["mixup", "cmixup", "regmixup", "resample", "vrex", "coral", "group_dro"]
@@ -216,3 +216,59 @@ def test_other_test_rows_are_refused_where_groups_are_held_out_as_well(rules: Pr
     for condition, value in (("random", 2.0), ("grouped", 1.0)):
         with pytest.raises(InputError, match="other test rows of dutch_school_tests"):
             made(condition, "mixup", value)
+
+
+def test_rules_of_likelihood_choose_by_it_and_their_scores_follow_from_what_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules = load_rules(FOLDER / "likelihood.yaml")
+    assert isinstance(rules, Protocol2)
+    (cell,) = rules.cells(["penguin_mass"], ["rows100"], ["cmixup"])
+    assert "train.loss=gaussian" in rules.words(cell)
+    monkeypatch.setattr(Protocol2, "words", lambda self, cell: [*twin_words(self, cell), "train.loss=gaussian"])
+    monkeypatch.setattr(cells, "environment", lambda _: {"commit": "c0ffee", "dirty": False})
+    short = replace(rules, splits=2, trials_each=3)
+    erm, ours = short.cells(["penguin_mass"], ["rows100"], ["erm", "cmixup"])
+    dataset = plan(compose_train(short.words(erm))).dataset
+    std = dataset.table.y.std(axis=0)
+    record, parts = train_cell(erm, short, dataset.load, std)
+    assert all(set(one) == {"val", "test"} and set(one["val"].prediction) == {"", "std"} for one in parts)
+    published.write(tmp_path, published.to_runs(record, parts, short))
+    known = published.known_runs(tmp_path, short, "penguin_mass", "rows100")
+    second, more = train_cell(ours, short, dataset.load, std, known)
+    published.write(tmp_path, published.to_runs(second, more, short))
+    assert published.read(short, tmp_path) == [record, second]
+    for tuning in short.tunings(ours):
+        own = [trial for trial in second["trials"] if trial["seed"] == tuning.at.seed]
+        assert (
+            [trial["val"] for trial in own[:2]]
+            == [  # ERM's, by likelihood
+                trial["val"] for trial in record["trials"] if trial["seed"] == tuning.at.seed
+            ][:2]
+        )
+        best = min(own, key=lambda trial: trial["val"])["options"]
+        assert {tuple(r["options"]) for r in second["seeds"] if r["split"] == tuning.at.split} == {tuple(best)}
+    assert {"test", "test_nll", "test_nll_rescaled", "test_crps", "test_coverage90"} <= second["seeds"][0].keys()
+    runs, scores_checked, wrong, _ = verify_scores(tmp_path)
+    assert (runs, wrong) == (len(record["seeds"]) + len(second["seeds"]), [])
+    assert scores_checked == runs * 2 * 8  # nrmse, balanced, and three of likelihood as they are and rescaled
+
+
+def test_a_network_of_its_own_is_tuned_for_erm_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = replace(load_protocol2(), network={"model": "fcn3", "model.width": 16}, name="more_splits")
+    own = ErmTuned(**{field.name: getattr(rules, field.name) for field in fields(rules)})
+    erm, mixup = own.cells(["penguin_mass"], ["random"], ["erm", "mixup"])
+    assert own.words(mixup)[-2:] == ["model=fcn3", "model.width=16"]
+    assert own.trials("mixup", 1, "t") == own.trials("erm", 1, "t")
+    monkeypatch.setattr(ErmTuned, "words", lambda self, cell: [*twin_words(self, cell), "model.width=16"])
+    monkeypatch.setattr(cells, "environment", lambda _: {"commit": "c0ffee", "dirty": False})
+    short = replace(own, splits=1, trials_each=3)
+    dataset = plan(compose_train(short.words(erm))).dataset
+    std = dataset.table.y.std(axis=0)
+    record, parts = train_cell(erm, short, dataset.load, std)
+    published.write(tmp_path, published.to_runs(record, parts, short))
+    known = published.known_runs(tmp_path, short, "penguin_mass", "random")
+    second, _ = train_cell(mixup, short, dataset.load, std, known)
+    assert second["trials"] == record["trials"]
+    chosen = min(record["trials"], key=lambda trial: trial["val"])["options"]
+    assert {tuple(row["options"]) for row in second["seeds"]} == {("method=mixup", *drawn(chosen))}

@@ -1,0 +1,149 @@
+"""What outputs are fitted by: the squared error, or the likelihood of a normal distribution for every label.
+
+`train.loss=gaussian` gives a model two outputs for each label, the mean and a raw number r of the variance,
+`softplus(r) + 1e-6` (Lakshminarayanan, Pritzel and Blundell 2017, "Simple and scalable predictive uncertainty
+estimation using deep ensembles", Section 2.4), and fits the negative log likelihood. Mixed labels are fitted as any
+others. What a run then predicts is means and standard deviations side by side, `(..., N, 2 d_y)` in label units.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import softplus
+
+from cmixup.errors import InputError
+from cmixup.label_scaling import LabelScaling
+
+LEAST_VARIANCE = 1e-6  # in the loss's units
+STD = "std"  # the predictor of standard deviations
+HALF_LOG = 0.5 * math.log(2 * math.pi)
+
+
+def squared_error(prediction: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:
+    """Return the mean squared error over rows and label dimensions, `(...)`: one value a model.
+
+    Args:
+        prediction, target: `(..., B, d_y)`; a prediction `(..., k, B, d_y)` is of k members, each with its own error.
+        weight: `(..., B)`, 0 or more; rows count by their weight, and where all are 0 the error is 0.
+
+    Raises:
+        InputError: shapes that differ (a (B,) target would silently broadcast to (B, B)).
+    """
+    return _mean(_squares(prediction, target), weight)
+
+
+def squared_errors(prediction: Tensor, target: Tensor) -> Tensor:
+    """Return the squared error of each row, averaged over label dimensions, `(..., B)`; see `squared_error`."""
+    return _squares(prediction, target).mean(dim=-1)
+
+
+def gaussian_error(prediction: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:
+    """Return the mean negative log likelihood over rows and label dimensions in nats, `(...)`: one value a model.
+
+    Args:
+        prediction: `(..., B, 2 d_y)`, means and then raw numbers of variances; members as in `squared_error`.
+        target, weight: see there.
+    """
+    return _mean(_surprise(prediction, target), weight)
+
+
+def gaussian_errors(prediction: Tensor, target: Tensor) -> Tensor:
+    """Return the negative log likelihood of each row, averaged over label dimensions, `(..., B)`."""
+    return _surprise(prediction, target).mean(dim=-1)
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A way to fit outputs.
+
+    Attributes:
+        name: the value of `train.loss`.
+        outputs: of the model for each label dimension.
+        error, errors: of a batch, and of each of its rows.
+        selection: the metric on validation that picks the checkpoint; "" is the dataset's own.
+    """
+
+    name: str
+    outputs: int
+    error: Callable[..., Tensor]
+    errors: Callable[[Tensor, Tensor], Tensor]
+    selection: str = ""
+
+    def to_labels(self, outputs: Tensor, labels: LabelScaling) -> Tensor:
+        """Return outputs `(..., N, outputs * d_y)` in label units: means, and standard deviations if there are any."""
+        if self.outputs == 1:
+            return labels.to_labels(outputs)
+        mean, raw = outputs.chunk(2, dim=-1)
+        return torch.cat([labels.to_labels(mean), variance_of(raw).sqrt() * labels.std], dim=-1)
+
+    def by_predictor(self, name: str, prediction: Tensor) -> dict[str, Tensor]:
+        """Return what `to_labels` gave by the name of the predictor: `name`, and that of its standard deviations."""
+        if self.outputs == 1:
+            return {name: prediction}
+        mean, std = prediction.chunk(2, dim=-1)
+        return {name: mean.contiguous(), std_name(name): std.contiguous()}
+
+
+def std_name(name: str) -> str:
+    """Return the name of the predictor of the standard deviations that belong to the means of another."""
+    return f"{name}_{STD}" if name else STD
+
+
+def mean_names(names: Iterable[str]) -> list[str]:
+    """Return the names of the predictors of means among those of a run."""
+    return [name for name in names if name != STD and not name.endswith(f"_{STD}")]
+
+
+def joined(predictions: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return means and standard deviations side by side, `(N, 2 d_y)`, of each predictor that has both."""
+    both = {name: std_name(name) for name in mean_names(predictions) if std_name(name) in predictions}
+    return {name: torch.cat([predictions[name], predictions[std]], dim=-1) for name, std in both.items()}
+
+
+SQUARED = Loss("squared", 1, squared_error, squared_errors)
+GAUSSIAN = Loss("gaussian", 2, gaussian_error, gaussian_errors, "nll")
+LOSSES = {each.name: each for each in (SQUARED, GAUSSIAN)}
+
+
+def variance_of(raw: Tensor) -> Tensor:
+    """Return the variances, in the loss's units, that a model's raw outputs stand for."""
+    return softplus(raw) + LEAST_VARIANCE
+
+
+def _mean(errors: Tensor, weight: Tensor | None) -> Tensor:
+    """Return the mean of errors `(..., B, d_y)` over rows and label dimensions, rows by their weight."""
+    if weight is None:
+        return errors.mean(dim=(-2, -1))
+    rows = errors.mean(dim=-1)
+    return (weight * rows).sum(dim=-1) / weight.sum(dim=-1).clamp_min(torch.finfo(weight.dtype).tiny)
+
+
+def _squares(prediction: Tensor, target: Tensor) -> Tensor:
+    """Return squared errors `(..., B, d_y)`; of members `(..., k, B, d_y)`, as TabM's, the mean over members."""
+    if prediction.ndim == target.ndim + 1 and prediction.shape[-2:] == target.shape[-2:]:
+        return (prediction - target.unsqueeze(-3)).square().mean(dim=-3)
+    if prediction.shape != target.shape:
+        raise InputError(
+            f"prediction and target must have the same shape, got {tuple(prediction.shape)} and {tuple(target.shape)}"
+        )
+    return (prediction - target).square()
+
+
+def _surprise(prediction: Tensor, target: Tensor) -> Tensor:
+    """Return negative log likelihoods `(..., B, d_y)` in nats, of members their mean."""
+    members = prediction.ndim == target.ndim + 1
+    wanted = (*target.shape[:-1], 2 * target.shape[-1])
+    if tuple(prediction.shape[-2:]) != wanted[-2:] or (not members and tuple(prediction.shape) != wanted):
+        raise InputError(
+            f"prediction must have a mean and a variance for each label, shape {wanted}, got {tuple(prediction.shape)}"
+        )
+    mean, raw = prediction.chunk(2, dim=-1)
+    variance = variance_of(raw)
+    square = (mean - (target.unsqueeze(-3) if members else target)).square()
+    each = HALF_LOG + 0.5 * (variance.log() + square / variance)
+    return each.mean(dim=-3) if members else each

@@ -64,7 +64,10 @@ def front_pages() -> dict[str, dict[str, str]]:
     return {
         "README.md": {"study": lines, "helps": front.short(found, rules)},
         f"{RESULTS.name}/README.md": {"study": lines.replace(f"({RESULTS.name}/", "(")},
-        "docs/report.md": {"study": lines.replace(f"({RESULTS.name}/", f"(../{RESULTS.name}/")},
+        "docs/report.md": {
+            "study": lines.replace(f"({RESULTS.name}/", f"(../{RESULTS.name}/"),
+            "helps": front.short(found, rules),
+        },
         "docs/bench.md": {"entry": entries.shown(entries.lite_records(rules), rules)},
     }
 

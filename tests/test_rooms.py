@@ -137,7 +137,7 @@ def test_every_source_file_with_code_has_tests() -> None:
 
 def test_tests_are_found_by_name_mutant_import_and_target() -> None:
     assert find_tests("scripts/train.py")["tests/scripts/test_train.py"] == "has its name"
-    assert find_tests("cmixup/pairing/label.py")["tests/methods/test_equivalence.py"] == "kills its mutants"
+    assert find_tests("cmixup/methods/irm.py")["tests/methods/test_penalties.py"] == "kills its mutants"
     assert find_tests("cmixup/pairing/label.py")["tests/mixing/test_puzzlemix.py"] == "imports it"
     assert find_tests("cmixup/sampling/sparse.py")["tests/sampling/test_space.py"] == "imports it over 3 imports"
     assert find_tests("datasets/shapenet1d.py")["tests/datasets/test_datasets.py"] == "names it"

@@ -37,6 +37,8 @@ COUNTS   ?=
 KEEP     ?=
 RULES    ?=
 FILE     ?=
+NAME     ?=
+AGAIN    ?=
 RUN      ?=
 PORTABLE := tests/sampling tests/mixing tests/pairing tests/adapters/test_batch.py tests/datasets/common/table \
 	tests/scripts/driver tests/scripts/test_train.py
@@ -45,10 +47,12 @@ INVARIANCE := crime,skillcraft
 RATIOS := "seeds=$(or $(SEEDS),3)" "preset=$(or $(PRESET),paper)" "device=$(or $(DEVICE),auto)" "out=$(or $(OUT),outputs)"
 NARROW = "seeds=$(SEEDS)" "methods=$(METHODS)" "preset=$(PRESET)" "device=$(DEVICE)" "out=$(OUT)" "rerun=$(RERUN)"
 NARROW_ALL = "datasets=$(DATASETS)" $(NARROW)
+QUEUE = "seeds=$(SEEDS)" "jobs=$(JOBS)" "device=$(DEVICE)" "out=$(OUT)"
 MEASURED = "out=$(OUT)" "results=$(RESULTS)" "preset=$(PRESET)" "device=$(DEVICE)"
 
 .DEFAULT_GOAL := help
-.PHONY: $(shell grep -hoE '^[a-z0-9-]+:' $(MAKEFILE_LIST) | tr -d :)
+# No target of `reproduce-` is phony: make looks for no pattern rule of a phony one.
+.PHONY: $(shell grep -hoE '^[a-z0-9-]+:' $(MAKEFILE_LIST) | grep -v ^reproduce- | tr -d :)
 
 # The lines of help: (1) marks of the targets shown, (2) whether their arguments are.
 define listed
@@ -85,7 +89,6 @@ data: $(VENV)/.ready ## Fetch raw files and check their checksums [DATASETS=airf
 	$(PY) -m scripts.data fetch "datasets=$(DATASETS)"
 
 reproduce-table1: $(VENV)/.ready ## Train Table 1 and print it (2 minutes) [SEEDS=10 DATASETS= METHODS= PRESET=paper|released|tuned]
-	$(PY) -m scripts.reproduce table1 $(NARROW_ALL)
 
 test: $(VENV)/.ready ## Run the tests (2 minutes, no network, no GPU)
 	$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
@@ -102,40 +105,45 @@ report: $(VENV)/.ready ## Make docs/report.md a PDF: outputs/report.pdf
 
 ##@ Reproduce the paper
 
+reproduce: ## Make the table, figure or theorem NAME, such as table3 [NAME= SEEDS= DATASETS= METHODS= PRESET=]
+	@$(MAKE) --no-print-directory reproduce-$(subst _,-,$(or $(NAME),$(error NAME= must be that of a target reproduce-NAME of make help-all)))
+
+reproduce-%: $(VENV)/.ready
+	$(PY) -m scripts.reproduce $(subst -,_,$*) $(NARROW_ALL)
+
 reproduce-table2: $(VENV)/.ready ## Table 2: tasks, 8 minutes a method [SEEDS=2 DATASETS= METHODS= PRESET=paper|released|cpu]
 	-$(PY) -m scripts.data render datasets=pascal1d_rendered
 	$(PY) -m scripts.reproduce table2 $(NARROW_ALL)
 
 reproduce-table3: $(VENV)/.ready ## Table 3: out of distribution [SEEDS=10 DATASETS= METHODS= PRESET=paper|released|default|tuned]
-	$(PY) -m scripts.reproduce table3 $(NARROW_ALL)
 
 reproduce-table4: $(VENV)/.ready ## Table 4: image mixings, alone and with C-Mixup [SEEDS=10 METHODS= PRESET=]
-	$(PY) -m scripts.reproduce table4 $(NARROW_ALL)
 
 reproduce-table5: $(VENV)/.ready ## Table 5: distance of inputs, states or labels [SEEDS=10 DATASETS= METHODS= PRESET=]
-	$(PY) -m scripts.reproduce table5 $(NARROW_ALL)
 
 reproduce-table-noise: $(VENV)/.ready ## Table of noise on the training labels [SEEDS=10 DATASETS= METHODS= PRESET=]
-	$(PY) -m scripts.reproduce table_noise $(NARROW_ALL)
 
 reproduce-theory: $(VENV)/.ready ## Theorems 1 to 3, simulated (6 minutes) [SEEDS=20 RESULTS=]
 	$(PY) -m scripts.measure theory "seeds=$(SEEDS)" "results=$(RESULTS)"
 
 reproduce-figure-bandwidth: $(VENV)/.ready ## Error over the bandwidth of C-Mixup [SEEDS=10 DATASETS= PRESET=paper|released|cpu]
-	$(PY) -m scripts.reproduce figure_bandwidth $(NARROW_ALL)
 
 reproduce-figure-alpha: $(VENV)/.ready ## Error over alpha [SEEDS=10 DATASETS= PRESET=paper|released|cpu]
-	$(PY) -m scripts.reproduce figure_alpha $(NARROW_ALL)
 
 reproduce-figure-overfitting: $(VENV)/.ready ## Error over epochs (40 minutes) [SEEDS=3 DATASETS= METHODS=]
-	$(PY) -m scripts.reproduce figure_overfitting $(NARROW_ALL)
 
 reproduce-figure-invariance: $(VENV)/.ready ## Learned invariance on Crime and SkillCraft [SEEDS=10 DATASETS= PRESET=]
 	$(PY) -m scripts.reproduce table3 $(NARROW) "datasets=$(or $(DATASETS),$(INVARIANCE))"
 	$(PY) -m scripts.measure invariance $(MEASURED) "datasets=$(DATASETS)"
 
-reproduce-all: $(VENV)/.ready ## All of them, cheapest first; prints the cost [DRY_RUN=1 MINUTES= SEEDS= OUT=]
-	$(PY) -m scripts.reproduce all "dry_run=$(DRY_RUN)" "minutes=$(MINUTES)" "seeds=$(SEEDS)" "out=$(OUT)"
+queue: $(VENV)/.ready ## Train what tables and figures lack for MINUTES; can go on [MINUTES=9 DRY_RUN=1 AGAIN=1 SEEDS= JOBS= DEVICE= OUT=]
+	$(PY) -m scripts.queue $(QUEUE) "minutes=$(or $(MINUTES),$(if $(AGAIN),,9))" "again=$(AGAIN)" "dry_run=$(DRY_RUN)"
+
+reproduce-all: $(VENV)/.ready ## queue AGAIN=1: train all anew, then make every table and figure [DRY_RUN=1 MINUTES= SEEDS= OUT=]
+	$(PY) -m scripts.queue $(QUEUE) again=1 "minutes=$(MINUTES)" "dry_run=$(DRY_RUN)"
+
+missing: $(VENV)/.ready ### queue DRY_RUN=1: the runs that tables and figures lack; their cost [DEVICE= OUT=]
+	$(PY) -m scripts.queue $(QUEUE) dry_run=1
 
 reproduce-figure-pairs: $(VENV)/.ready ### Who is mixed with whom: objects and RCF-MNIST [RESULTS=]
 	$(PY) -m scripts.measure pairs "results=$(RESULTS)"
@@ -147,16 +155,12 @@ reproduce-table2-paired: reproduce-table2 ### Table 2, compared on the same test
 	$(PY) -m scripts.measure task_errors $(MEASURED)
 
 reproduce-table3-last-epoch: $(VENV)/.ready ### RCF-MNIST with the weights of the last epoch [SEEDS=10 METHODS= PRESET=]
-	$(PY) -m scripts.reproduce table3_last_epoch $(NARROW_ALL)
 
 reproduce-table3-balanced: $(VENV)/.ready ### RCF-MNIST, half a batch of each colour direction [SEEDS=10 METHODS= PRESET=]
-	$(PY) -m scripts.reproduce table3_balanced $(NARROW_ALL)
 
 reproduce-table-batch-id: $(VENV)/.ready ### C-Mixup against C-Mixup-batch, in distribution [SEEDS=10 DATASETS=]
-	$(PY) -m scripts.reproduce table_batch_id $(NARROW_ALL)
 
 reproduce-table-batch-ood: $(VENV)/.ready ### The same, out of distribution [SEEDS=10 DATASETS= METHODS=]
-	$(PY) -m scripts.reproduce table_batch_ood $(NARROW_ALL)
 
 reproduce-table-spurious: $(VENV)/.ready ### RCF-MNIST's ERM at three ratios (GPU) [SEEDS=3 PRESET=]
 	$(PY) -m scripts.reproduce table3 "seeds=$(or $(SEEDS),3)" "preset=$(PRESET)" "device=$(DEVICE)" "out=$(OUT)" datasets=rcf_mnist methods=erm
@@ -164,22 +168,14 @@ reproduce-table-spurious: $(VENV)/.ready ### RCF-MNIST's ERM at three ratios (GP
 	$(PY) -m scripts.measure spurious $(MEASURED)
 
 reproduce-ablation-ood: $(VENV)/.ready ### What moves the scores on Crime and SkillCraft [SEEDS=10 DATASETS= METHODS=]
-	$(PY) -m scripts.reproduce ablation_ood $(NARROW_ALL)
 
 reproduce-ladder: $(VENV)/.ready ### Label scale x epochs x rate x method [SEEDS=20 DATASETS=airfoil METHODS=]
-	$(PY) -m scripts.reproduce ladder $(NARROW_ALL)
 
 reproduce-bandwidth-check: $(VENV)/.ready ### What the published bandwidths do to the pairs
 	$(PY) -m scripts.bandwidth check=1
 
 render-pascal1d: $(VENV)/.ready ### Render the views of two datasets (2 minutes)
 	$(PY) -m scripts.data render
-
-missing: $(VENV)/.ready ### Runs that tables and figures lack; their cost [DEVICE= OUT=]
-	$(PY) -m scripts.queue dry_run=1 "device=$(DEVICE)" "out=$(OUT)"
-
-queue: $(VENV)/.ready ### Train what is missing for MINUTES; can go on [MINUTES=9 DRY_RUN=1 DEVICE= OUT=]
-	$(PY) -m scripts.queue "minutes=$(or $(MINUTES),9)" "dry_run=$(DRY_RUN)" "device=$(DEVICE)" "out=$(OUT)"
 
 ##@ Check the published results
 

@@ -1,8 +1,6 @@
 """Train every cell of a table or figure that can be trained here, then print and write it.
 
-`all` walks every artefact of results/artefacts.yaml by its own make target, the cheapest first, and says before what it
-costs. What is done is skipped; what a target leaves out (files that are not at hand, runs that take too long here) is
-counted, and the target itself says why.
+All of them: `python -m scripts.queue again=1`.
 
 Example: python -m scripts.reproduce table1 seeds=10 datasets=airfoil,no2 methods=erm,cmixup preset=paper
 """
@@ -14,13 +12,12 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
-from cmixup.processes import core_count
 from scripts.driver.arguments import OUT, Args, parse_args
 from scripts.driver.cli import user_errors, warnings
 from scripts.driver.devices import pick_device
@@ -28,12 +25,10 @@ from scripts.driver.progress import Console
 from scripts.driver.runs import load_reports
 from scripts.plan.asked import Choice
 from scripts.plan.cells import TOO_LONG, collect, plan_cells, published_lines, train_cells
-from scripts.plan.costs import estimate_minutes
 from scripts.plan.schedule import Planned
 from scripts.records import names
-from scripts.records.artefacts import Artefact, load
 from scripts.records.curves import read_curves
-from scripts.records.experiment import RESULTS, Experiment, load_experiment
+from scripts.records.experiment import Experiment, load_experiment
 from scripts.records.records import records_frame
 from scripts.records.tables import (
     ResultTable,
@@ -49,7 +44,7 @@ from scripts.report.table import make_table
 from scripts.report.terminal import print_table
 
 KEYS = {
-    "experiment": "a file of configs/experiment, such as table1, or all; may stand alone",
+    "experiment": "a file of configs/experiment, such as table1; may stand alone",
     "seeds": "a count (10 means 0..9), a list 0,3,5 or a range 0..9; default the experiment's",
     "datasets": "names between commas; default all of the experiment",
     "methods": "names between commas; default all of the experiment",
@@ -57,11 +52,8 @@ KEYS = {
     "device": "auto, cpu, cuda or cuda:1; default auto",
     "rerun": "1: train again what is done",
     "budget": "minutes that a cell may take, 0: any; default the experiment's",
-    "minutes": "of all: leave out what takes longer on one core; default nothing",
-    "dry_run": "of all: 1 says what it would do, and stops",
     "out": OUT,
 }
-OF_ALL = ("experiment", "seeds", "out", "minutes", "dry_run")  # keys that `all` takes; the last two are its own
 
 
 def choice_of(experiment: Experiment, given: Args) -> Choice:
@@ -187,78 +179,21 @@ def reproduce(experiment: Experiment, choice: Choice, more: str) -> None:
     print(more, end="\n" if more else "")
 
 
-@dataclass(frozen=True)
-class Step:
-    """One artefact on the way through all of them.
-
-    Attributes:
-        minutes: what it costs on one core here.
-        pending: runs that are trained.
-        left_out: cells that its command names and does not train.
-    """
-
-    artefact: Artefact
-    minutes: float
-    pending: int = 0
-    left_out: int = 0
-
-    @property
-    def done(self) -> bool:
-        """Whether nothing is left to train; what trains nothing is always made again."""
-        return bool(self.artefact.experiment) and not self.pending
-
-
-def steps(given: Args) -> list[Step]:
-    """Return every artefact with its cost, the cheapest first."""
-    found, artefacts = [], load()
-    for k, artefact in enumerate(artefacts, 1):
-        print(f"[{k}/{len(artefacts)}] looking at what make {artefact.command} has left", file=sys.stderr, flush=True)
-        if artefact.experiment:
-            experiment = load_experiment(artefact.experiment)
-            cells, missing = plan_cells(experiment, choice_of(experiment, given))
-            pending = sum(len(job.pending) for _, job in cells)
-            found.append(Step(artefact, sum(estimate_minutes(job) for _, job in cells), pending, len(missing)))
-        else:
-            found.append(Step(artefact, artefact.minutes))
-    return sorted(found, key=lambda step: step.minutes)
-
-
-def reproduce_all(given: Args) -> None:
-    """Say what all artefacts cost, then make them; ends with 1 if a command failed, after the others."""
-    found, limit = steps(given), given.number("minutes", math.inf)
-    for step in found:
-        cost = "done" if step.done else f"{step.minutes:.1f} min" + (" (not now)" if step.minutes > limit else "")
-        print(f"make {step.artefact.command}: {step.pending} runs, {cost}; {step.left_out} cells left out")
-    todo = [step for step in found if not step.done and step.minutes <= limit]
-    total, cores = sum(step.minutes for step in todo), core_count()
-    print(f"in all about {total:.0f} minutes on one core, {total / cores:.0f} on the {cores} here", flush=True)
-    failed = []
-    for step in [] if given.switch("dry_run") else todo:
-        own = [f"{key.upper()}={given.get(key, '')}" for key in ("seeds", "out")]
-        command = ["make", step.artefact.command, *step.artefact.arguments.split(), *own]
-        print(f"\n{' '.join(command)}", flush=True)
-        if subprocess.run(command, cwd=RESULTS.parent, check=False).returncode:
-            failed.append(step.artefact.command)
-    if failed:
-        print(f"error: {len(failed)} commands failed: {', '.join(failed)}", file=sys.stderr)
-        raise SystemExit(1)
-
-
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
-        given = parse_args(argv, KEYS, __doc__, names=("experiment",))
+        words = list(sys.argv[1:] if argv is None else argv)
+        if words[:1] == ["all"]:  # the last version's word
+            print("scripts.reproduce all is now scripts.queue again=1, and will end with this version", file=sys.stderr)
+            queue = [sys.executable, "-m", "scripts.queue", "again=1", *words[1:]]
+            sys.exit(subprocess.run(queue, check=False).returncode)
+        given = parse_args(words, KEYS, __doc__, names=("experiment",))
         name = given.get("experiment", "")
-        if wrong := set(given) - set(OF_ALL) if name == "all" else set(given) & set(OF_ALL[3:]):
-            raise InputError(f"{sorted(wrong)[0]}= is not for {name!r}, see --help")
-        if name == "all":
-            reproduce_all(given)
-            return
         experiment = load_experiment(name)
         unlimited = given.get("budget") == "0"
         budget = math.inf if unlimited else given.number("budget", experiment.budget_minutes)
-        words = [f"{key}={value}" for key, value in given.items() if key not in ("experiment", "budget")]
-        more = f"python -m scripts.reproduce {shlex.join([name, *words])} budget=0    trains all of these"
+        kept = [f"{key}={value}" for key, value in given.items() if key not in ("experiment", "budget")]
+        more = f"python -m scripts.reproduce {shlex.join([name, *kept])} budget=0    trains all of these"
         reproduce(replace(experiment, budget_minutes=budget), choice_of(experiment, given), more)
 
 

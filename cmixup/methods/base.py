@@ -107,15 +107,16 @@ class Method(nn.Module):
         """
         return descend(self.loss(stack.model, batch), stack.optimizer)
 
-    def end_epoch(self, epoch: int, validation: float) -> None:
+    def end_epoch(self, epoch: int, error: float) -> None:
         """Hear how an epoch of this run went, after validation and before the state is saved.
 
-        What is learned here must be extra state or buffers, so that a run that goes on has it.
+        What is learned here must be extra state or buffers, so that a run that goes on has it. A method whose second
+        argument is called `validation` gets the score as it is, with a warning, for one more version.
 
         Args:
             epoch: counted from 1.
-            validation: the selection score on the validation split, whose name is `RegressionData.selection`; it is not
-                finite where the run has failed.
+            error: the selection score on the validation split (`RegressionData.selection`), negated where a higher
+                score is better: lower is always better. It is not finite where the run has failed.
         """
 
     def predictors(self) -> Mapping[str, PredictFn]:

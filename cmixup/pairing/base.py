@@ -65,6 +65,17 @@ class Pairing(nn.Module, ABC):
     def check_batch(self, batch_size: int) -> None:
         """Raise `InputError` if full batches of `batch_size` rows do not suit the pairing."""
 
+    def set_bandwidth(self, bandwidth: float | str | list | tuple) -> None:
+        """Draw with another bandwidth from the next epoch on; a checkpoint keeps it.
+
+        Args:
+            bandwidth: in any form that the constructor takes.
+
+        Raises:
+            InputError: the pairing has no bandwidth that can change once it is fitted, or does not take this one.
+        """
+        raise InputError(f"pairing {type(self).__name__} has no bandwidth that can change between epochs")
+
     def diagnostics(self) -> dict[str, float | str]:
         """Return facts about this pairing for a record (`effective_fraction`, `self_probability`, `verdict`)."""
         return {}

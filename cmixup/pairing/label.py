@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from cmixup.data import Split
@@ -46,6 +49,23 @@ class LabelDistance(Pairing):
         """Build the sampler from labels `(N, d_y)`; rows drawn are rows of this array."""
         self._labels = labels
         self.sampler = PartnerSampler(labels, self.bandwidth, method=self.algorithm)
+
+    def set_bandwidth(self, bandwidth: float | str | list | tuple) -> None:
+        """Draw with another bandwidth from the next epoch on; the algorithm is then the fastest."""
+        parse_bandwidth(bandwidth)
+        if repr(bandwidth) == repr(self.bandwidth):
+            return
+        self.bandwidth, self.algorithm = bandwidth, "auto"
+        if hasattr(self, "_labels"):
+            self.fit_labels(self._labels)
+
+    def get_extra_state(self) -> dict[str, Any]:
+        """Return the bandwidth in use."""
+        return {"bandwidth": self.bandwidth}
+
+    def set_extra_state(self, state: Mapping[str, Any]) -> None:
+        """Load the result of `get_extra_state`."""
+        self.set_bandwidth(state["bandwidth"])
 
     def draw(self, order: EpochBatches, rng: np.random.Generator) -> np.ndarray:
         """Return partners `(M,)` int64, drawn for the whole epoch in one call."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import functools
+import inspect
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +15,7 @@ from torch import Tensor
 from cmixup.batch import Batch
 from cmixup.handle import SearchCallback, Training
 from cmixup.label_scaling import LabelScaling
-from cmixup.metrics import score
+from cmixup.metrics import lower_is_better, score
 from cmixup.model_stack import ModelStack, stack_modules
 from cmixup.order import EpochBatches
 from cmixup.training.checkpoint import random_state, set_random_state
@@ -111,9 +114,10 @@ class StackTraining(Training):
         return self.score("val", self.predict("val"))
 
     def end_epoch(self, epoch: int, validation: Tensor) -> None:
-        """Tell the method of each run its selection score, of `validation: (E,)`."""
+        """Tell the method of each run its error, of the selection scores `validation: (E,)`."""
+        sign = 1 if lower_is_better(self.selection) else -1
         for method, value in zip(self.methods, validation.tolist(), strict=True):
-            method.end_epoch(epoch, value)
+            method.end_epoch(epoch, value if _takes_score(type(method).end_epoch) else sign * value)
 
     def state_dict(self) -> dict[str, Any]:
         """Return what a run needs to go on, beside the trainer's state."""
@@ -134,3 +138,13 @@ class StackTraining(Training):
         self.method.load_state_dict(saved["stacked_method"])
         self.models.load_state_dict(saved["models"])
         set_random_state(saved["random"], self.stack.device)
+
+
+@functools.cache
+def _takes_score(end_epoch: Callable[..., None]) -> bool:
+    """Return whether a method's `end_epoch` is of the old form, whose argument `validation` is the score as it is."""
+    old = "validation" in inspect.signature(end_epoch).parameters
+    if old:
+        text = f"{end_epoch.__qualname__}(epoch, validation) becomes end_epoch(epoch, error), of which lower is better"
+        warnings.warn(text, FutureWarning, stacklevel=2)
+    return old

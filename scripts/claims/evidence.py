@@ -20,7 +20,7 @@ from cmixup.errors import InputError
 from scripts.records.experiment import RESULTS, Experiment, load_experiment
 from scripts.records.paper import paper_rows, stands_for
 from scripts.records.records import options_text, read_csv
-from scripts.records.stats import Interval, Summary, clustered, paired, summarise, welch
+from scripts.records.stats import Interval, Summary, clustered, paired_or_none, summarise, welch
 
 Query = Mapping[str, Any]
 CELL = ("experiment", "dataset", "preset", "method", "options", "split", "metric")
@@ -79,7 +79,7 @@ def difference(first: Sample, second: Sample) -> Interval | None:
     if not (first.units and first.units == second.units):
         return welch(first.summary, second.summary)
     if first.clusters is None:
-        return paired(first.values, second.values)
+        return paired_or_none(first.values, second.values)
     shared = sorted(set(first.values) & set(second.values))
     return clustered([first.values[u] - second.values[u] for u in shared], [first.clusters[u] for u in shared])
 

@@ -126,7 +126,9 @@ class Part:
         """Return what the function makes of the arguments, after the parts below it are built."""
         given = {key: value.build() if isinstance(value, Part) else value for key, value in self.given.items()}
         try:
-            inspect.signature(self.function).bind(*more, **given)
+            signature = call_signature(self.function)
+            if not (more and any(each.kind is each.VAR_POSITIONAL for each in signature.parameters.values())):
+                signature.bind(*more, **given)
         except TypeError as error:
             raise InputError(f"_target_ {self.function.__name__} cannot be called: {error}") from None
         except ValueError:  # a builtin that does not say what it takes
@@ -147,7 +149,43 @@ def is_part(value: Any) -> bool:
 
 def parameters(node: Mapping[str, Any]) -> list[str]:
     """Return the names of the arguments of what a node calls."""
-    return list(inspect.signature(target(node)).parameters)
+    return parameter_names(call_signature(target(node)))
+
+
+def parameter_names(signature: inspect.Signature) -> list[str]:
+    """Return the names that can be given, so neither `*args` nor `**more`."""
+    starred = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [name for name, each in signature.parameters.items() if each.kind not in starred]
+
+
+def call_signature(function: Callable[..., Any]) -> inspect.Signature:
+    """Return what a class or function takes, each argument with its type; `Any` where it has none.
+
+    A constructor that hands `**more` on takes the arguments of its parent's by name, too, and so on up.
+
+    Raises:
+        ValueError: a builtin that does not say what it takes.
+    """
+    if not inspect.isclass(function):
+        return _typed_signature(function)
+    own, *parents = [_typed_signature(vars(kind)["__init__"]) for kind in function.__mro__ if "__init__" in vars(kind)]
+    found = dict(list(own.parameters.items())[1:])  # without self
+    for parent in parents:
+        handed_on = [name for name, each in found.items() if each.kind is each.VAR_KEYWORD]
+        if not handed_on:
+            break
+        found.pop(handed_on[0])
+        theirs = list(parent.parameters.values())[1:]
+        found |= {each.name: each if each.kind is each.VAR_KEYWORD else each.replace(kind=each.KEYWORD_ONLY)
+                  for each in theirs if each.name not in found and each.kind is not each.VAR_POSITIONAL}  # fmt: skip
+    return own.replace(parameters=list(found.values()))
+
+
+def _typed_signature(function: Callable[..., Any]) -> inspect.Signature:
+    hints = typing.get_type_hints(function)
+    signature = inspect.signature(function)
+    typed = [each.replace(annotation=hints.get(name, Any)) for name, each in signature.parameters.items()]
+    return signature.replace(parameters=typed)
 
 
 def check_part(
@@ -169,8 +207,9 @@ def check_part(
         InputError: an unknown key, a value of another type, or a part of another kind, named with its path.
     """
     function = function or target(node)
-    hints = typing.get_type_hints(function.__init__ if inspect.isclass(function) else function)
-    known = [name for name in inspect.signature(function).parameters if name not in ("self", *reserved)]
+    signature = call_signature(function)
+    known = [name for name in parameter_names(signature) if name not in reserved]
+    hints = {name: signature.parameters[name].annotation for name in known}
     shared = typing.get_type_hints(function.with_options) if hasattr(function, "with_options") else {}
     shared.pop("return", None)
     hints, known = hints | shared, [*known, *shared]

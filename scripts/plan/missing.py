@@ -42,7 +42,7 @@ def missing(artefacts: Sequence[Artefact] | None = None, results: Path = RESULTS
         if not artefact.experiment:
             continue
         experiment = load_experiment(artefact.experiment)
-        for words, job, asked in _cells(artefact, experiment):
+        for words, job, asked in _cells(artefact, experiment, results):
             cell = job.folder.relative_to(f"{NOWHERE}/runs").as_posix()
             known = cells.setdefault(cell, (words, job, set(), []))
             known[2].update(asked)
@@ -58,7 +58,9 @@ def missing(artefacts: Sequence[Artefact] | None = None, results: Path = RESULTS
     return found
 
 
-def _cells(artefact: Artefact, experiment: Experiment) -> Iterable[tuple[tuple[str, ...], Job, list[int]]]:
+def _cells(
+    artefact: Artefact, experiment: Experiment, results: Path
+) -> Iterable[tuple[tuple[str, ...], Job, list[int]]]:
     """Yield the command line of each cell of an artefact, the job of its seed 0 on the CPU, and all of its seeds."""
     methods = [m for m in experiment.methods if m in options("method")]
     for preset in dict.fromkeys([*artefact.presets, "paper"]):
@@ -67,7 +69,7 @@ def _cells(artefact: Artefact, experiment: Experiment) -> Iterable[tuple[tuple[s
         choice = Choice(datasets, methods, parse_seeds(experiment.seeds), preset, NOWHERE, "cpu", rerun=False)
         for cell in asked_cells(experiment, choice):
             for change in cell.changes:
-                if _is_complete(cell, preset, change, shared_options(experiment)):
+                if _is_complete(cell, preset, change, shared_options(experiment), results):
                     continue
                 words = cell.command(choice, change, [0])
                 try:
@@ -77,7 +79,7 @@ def _cells(artefact: Artefact, experiment: Experiment) -> Iterable[tuple[tuple[s
                 yield tuple(w for w in words if not w.startswith(MACHINE)), job, cell.seeds
 
 
-def _is_complete(cell: AskedCell, preset: str, change: str, shared: Mapping[str, Any]) -> bool:
+def _is_complete(cell: AskedCell, preset: str, change: str, shared: Mapping[str, Any], results: Path) -> bool:
     """Return whether files show that a cell is published with all seeds, which spares the third of a second of a plan.
 
     A layer is named in a file only where it is not the preset's: with the other layer and a file without one, both are.
@@ -89,7 +91,7 @@ def _is_complete(cell: AskedCell, preset: str, change: str, shared: Mapping[str,
 
     def there(more: Mapping[str, Any]) -> bool:
         name = folder_name(preset, {**shared, **more})
-        return set(cell.seeds) <= published_seeds(f"{cells}/{name}")
+        return set(cell.seeds) <= published_seeds(f"{cells}/{name}", results)
 
     other = {"input": "hidden", "hidden": "input"}.get(str(own.get("method.layer")))
     return there(own) or (len(own) == 1 and other is not None and there({}) and there({"method.layer": other}))
@@ -105,7 +107,7 @@ def _wanting(dataset: str, *, fetching: bool) -> str:
 def fingerprint(results: Path = RESULTS) -> str:
     """Return what the list depends on, as a short text: sources, configurations, the map and what is published."""
     digest = hashlib.sha256(sources_digest().encode())
-    for path in (results / "artefacts.yaml", results / "records.csv"):
+    for path in (RESULTS / "artefacts.yaml", results / "records.csv"):
         digest.update(path.read_bytes() if path.is_file() else b"")
     return digest.hexdigest()[:16]
 

@@ -62,6 +62,24 @@ def by_seed(records: pd.DataFrame, **where: Any) -> dict[int, float]:
     """Return test values by seed of the records whose columns equal `where`.
 
     Raises:
+        InputError: there are none, and which of the columns has no such value; or two records are of one seed.
+    """
+    found = by_seed_or_none(records, **where)
+    if not found:
+        left = select(records, split="test")
+        for column, value in where.items():
+            fewer = select(left, **{column: value})
+            if fewer.empty:
+                there = ", ".join(dict.fromkeys(map(str, left[column]))) or "nothing"
+                raise InputError(f"no run is recorded for {where}: {column} is {there} there, got {value!r}")
+            left = fewer
+    return found
+
+
+def by_seed_or_none(records: pd.DataFrame, **where: Any) -> dict[int, float]:
+    """Return what `by_seed` does; nothing where there are no such records.
+
+    Raises:
         InputError: two records of one seed.
     """
     found = select(records, split="test", **where)

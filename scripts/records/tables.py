@@ -14,8 +14,8 @@ import pandas as pd
 
 from cmixup.metrics import lower_is_better
 from scripts.records import names
-from scripts.records.records import by_seed, select
-from scripts.records.stats import Interval, Summary, paired, summarise
+from scripts.records.records import by_seed_or_none, select
+from scripts.records.stats import Interval, Summary, paired_or_none, summarise
 
 Row = Mapping[str, Any]
 FEW = 3  # with fewer seeds no method is marked as the best and no interval over seeds is printed
@@ -110,7 +110,7 @@ def make_block(
         notes: passed on.
     """
     mine = select(records, dataset=dataset, split="test")
-    values = {m: {s: by_seed(mine, method=m, metric=s) for s in metrics} for m in methods}
+    values = {m: {s: by_seed_or_none(mine, method=m, metric=s) for s in metrics} for m in methods}
     # The width of an interval is no score to win by.
     best = {s: _best({m: values[m][s] for m in methods}, s) for s in metrics if "ci95" not in s}
     cells = {
@@ -119,7 +119,7 @@ def make_block(
     }
     intervals: dict[str, dict[str, Interval]] = {}
     for method in methods:
-        pairs = {s: paired(values[compare][s], values[method][s]) for s in metrics} if compare in values else {}
+        pairs = {s: paired_or_none(values[compare][s], values[method][s]) for s in metrics} if compare in values else {}
         found = {s: one for s, one in pairs.items() if one and one.n >= FEW and method != compare}
         if found:
             intervals[method] = found

@@ -16,9 +16,9 @@ from scripts.records.curves import Curve
 from scripts.records.experiment import Experiment, experiments
 from scripts.records.paper import paper_rows
 from scripts.records.published import published_records
-from scripts.records.records import by_seed, select
+from scripts.records.records import by_seed_or_none, select
 from scripts.records.register import draws
-from scripts.records.stats import paired
+from scripts.records.stats import paired_or_none
 from scripts.records.tables import interval_text, markdown_rows, mean_text
 from scripts.report.sweep import Point
 from scripts.report.sweep_figure import Panel, draw_panels, panel
@@ -40,7 +40,7 @@ def variant_tables(experiment: Experiment, records: pd.DataFrame, curves: Sequen
 
 
 def _values(records: pd.DataFrame, experiment: Experiment, variant: Variant, metric: str) -> dict[int, float]:
-    return by_seed(records, metric=metric, **identity(experiment.name, variant))
+    return by_seed_or_none(records, metric=metric, **identity(experiment.name, variant))
 
 
 def _line(experiment: Experiment, records: pd.DataFrame, variant: Variant, mine: Sequence[Variant]) -> list[str] | None:
@@ -50,11 +50,13 @@ def _line(experiment: Experiment, records: pd.DataFrame, variant: Variant, mine:
         return None
     scores = [_values(records, experiment, variant, metric) for metric in (first, *others)]
     base = next(v for v in mine if v.method == variant.method)
-    change = paired(values, _values(records, experiment, base, first)) if variant != base else None
+    change = paired_or_none(values, _values(records, experiment, base, first)) if variant != base else None
     # The same change of the first method, or its first row where there is none.
     plain = [v for v in mine if v.method == experiment.methods[0]]
     rival = next((v for v in plain if v.label == variant.label), plain[0])
-    lead = paired(values, _values(records, experiment, rival, first)) if variant.method != rival.method else None
+    lead = (
+        paired_or_none(values, _values(records, experiment, rival, first)) if variant.method != rival.method else None
+    )
     where = identity(experiment.name, variant)
     fractions = select(records, metric="effective_fraction", **where)["value"].tolist()
     return [
@@ -119,7 +121,7 @@ def panels(experiment: Experiment, records: pd.DataFrame) -> dict[str, Panel]:
         lines = {
             f"{names.method_title(m)} (Table 3)": scores
             for m in ("erm", "mixup", "manifold_mixup")
-            if (scores := by_seed(records, method=m, **table3))
+            if (scores := by_seed_or_none(records, method=m, **table3))
         }
         marks = {
             f"preset {preset}": float(compose_train([f"dataset={dataset}", f"preset={preset}"]).method.bandwidth)

@@ -18,7 +18,7 @@ from cmixup.metrics import lower_is_better
 from scripts.driver.runs import is_done, read_report
 from scripts.records import names
 from scripts.records.records import plain_cell, to_csv
-from scripts.records.stats import paired, summarise
+from scripts.records.stats import paired_or_none, summarise
 from scripts.records.tables import interval_text, markdown_rows, mean_text
 from scripts.report.sweep import Point, Sweep, decimals_for, option_value, points, shown
 
@@ -174,7 +174,7 @@ def collected_page(groups: Sequence[Sweep]) -> str:
         for p in group.points:
             mark = "**{}**" if p == chosen else "{}"
             other = p.erm if with_erm else chosen.scores if chosen else {}
-            change = paired(p.scores, other) if other and other != p.scores else None
+            change = paired_or_none(p.scores, other) if other and other != p.scores else None
             value, mean = _escaped(shown(p.value)), mean_text(p.scores, decimals)
             rows.append([mark.format(value), str(len(p.scores)), mark.format(mean),
                          interval_text(change, decimals), f"{p.on_val:.{decimals}f}"])  # fmt: skip
@@ -204,7 +204,7 @@ def to_rows(groups: Sequence[Sweep]) -> str:
             found = p.interval
             low, high = (found.low, found.high) if found.n > 1 else (None, None)
             std = summarise(list(p.scores.values())).std
-            change = paired(p.scores, p.erm) if p.erm and p.erm != p.scores else None
+            change = paired_or_none(p.scores, p.erm) if p.erm and p.erm != p.scores else None
             minus = (change.mean, change.low, change.high) if change else (None, None, None)
             line = (group.title, group.option, shown(p.value), found.n, group.metric, found.mean, std, low, high,
                     p.on_val, p == chosen, *minus)  # fmt: skip

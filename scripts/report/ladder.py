@@ -14,7 +14,7 @@ from typing import Any
 
 from scripts.records import names
 from scripts.records.experiment import Experiment
-from scripts.records.stats import Interval, clustered, paired
+from scripts.records.stats import Interval, clustered, paired_or_none
 from scripts.records.tables import interval_text, markdown_rows, mean_text
 from scripts.report.sweep import decimals_for, option_value, scores_by_seed
 
@@ -111,7 +111,7 @@ def _block(experiment: Experiment, scores: Scores) -> list[str]:
     body = []
     for point in points:
         erm = scores.get((BASE, point), {})
-        minus = [interval_text(paired(scores.get((m, point), {}), erm), decimals) for m in methods]
+        minus = [interval_text(paired_or_none(scores.get((m, point), {}), erm), decimals) for m in methods]
         body.append([*map(str, point), str(len(erm)), mean_text(erm, decimals), *minus])
     head = [*(_short(option) for option in experiment.grid), "n", names.method_title(BASE)]
     return markdown_rows([*head, *(f"{names.method_title(m)} minus" for m in methods)], body)

@@ -14,7 +14,7 @@ from scripts.driver.compose import part_file
 from scripts.plan.asked import asked_methods, recorded_under, shared_options
 from scripts.records import names
 from scripts.records.experiment import Experiment
-from scripts.records.stats import Interval, clustered, paired, summarise
+from scripts.records.stats import Interval, clustered, paired_or_none, summarise
 from scripts.records.tables import interval_text, markdown_rows, mean_text
 
 Report = Mapping[str, Any]
@@ -190,7 +190,7 @@ def sweep_page(experiment: Experiment, found: Sequence[Sweep], preset: str, miss
                 for m, s in sweep.lines.items()]  # fmt: skip
         for p in sweep.points:
             value = f"**{shown(p.value)}**" if p.value == sweep.published else shown(p.value)
-            differences = [interval_text(paired(p.scores, line), d) for line in sweep.lines.values()]
+            differences = [interval_text(paired_or_none(p.scores, line), d) for line in sweep.lines.values()]
             partners = "" if math.isnan(p.fraction) else f"{p.fraction:.3g}"
             rows.append([value, partners, p.verdict, str(len(p.scores)), mean_text(p.scores, d), *differences])
         head += [f"minus {names.method_title(m)}" for m in sweep.lines]
@@ -205,7 +205,7 @@ def limit_lines(sweep: Sweep) -> list[str]:
     lines = []
     ends = [("smallest", sweep.points[0]), ("largest", sweep.points[-1])]
     for (word, point), method in zip(ends, sweep.lines, strict=False):  # lines may be missing
-        found = paired(point.scores, sweep.lines[method])
+        found = paired_or_none(point.scores, sweep.lines[method])
         if found is None:
             continue
         inside = "contains" if found.low <= 0 <= found.high else "excludes"

@@ -13,7 +13,7 @@ from cmixup.metrics import lower_is_better
 from scripts.records import names
 from scripts.records.experiment import load_experiment
 from scripts.records.published import published_records
-from scripts.records.records import by_seed
+from scripts.records.records import by_seed_or_none
 from scripts.records.register import draws
 from scripts.records.tables import Block, ResultTable
 from scripts.report.figures import legend_below, looks, subplots
@@ -50,7 +50,7 @@ def table_figure(tables: Mapping[str, ResultTable], records: pd.DataFrame, metri
                 handles[paper] = axis.errorbar(cell.paper, heights[0], xerr=cell.paper_std, fmt="D", color="black",
                                                capsize=2, markersize=5, gid=title, label=paper)  # fmt: skip
             for (preset, label), height, look in zip(own.items(), heights[1:], looks(len(tables)), strict=True):
-                values = by_seed(records, preset=preset, dataset=dataset, method=method, metric=metric,
+                values = by_seed_or_none(records, preset=preset, dataset=dataset, method=method, metric=metric,
                                  experiment="table1")  # fmt: skip
                 seeds = list(values.values())
                 if not seeds:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv
-from scripts.records.stats import Interval, paired
+from scripts.records.stats import Interval, paired_or_none
 from scripts.theory.simulations import FEATURE, METHODS, Theorem1, Theorem2, Theorem3
 
 FILE = "theory.csv"
@@ -156,7 +156,7 @@ class Numbers:
     def differences(self, at: Setting, metric: str, theta: str) -> dict[str, Interval]:
         """Return the paired 95 % intervals of C-Mixup minus each method that the theorem compares it with."""
         mine = self.values(at, "cmixup", metric, theta)
-        found = {m: paired(mine, self.values(at, m, metric, theta)) for m in COMPARED}
+        found = {m: paired_or_none(mine, self.values(at, m, metric, theta)) for m in COMPARED}
         return {m: interval for m, interval in found.items() if interval}
 
 

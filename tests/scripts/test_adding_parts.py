@@ -200,7 +200,7 @@ def trained(folder: Path, *words: str) -> dict[str, Any]:
         (["method=erm", "+method/transform=noise"], {"method.transform": "noise"}),
         (["method=cmixup", "method/pairing=centres"], {"method.pairing": "centres"}),
         (["method=centres", "method.pairing.clusters=3"], {"method.pairing.clusters": 3}),
-        (["method=learned_bandwidth", "method.rate=0.2"], {"method.rate": 0.2}),
+        (["method=halving", "method.patience=1", "method.layer=hidden"], {"method.patience": 1}),
         (["dataset=wave", "method=cmixup"], {}),
     ],
 )
@@ -222,6 +222,14 @@ def test_new_parts_are_listed_and_refuse_misspelt_options(parts: Path) -> None:
     assert "my_pairing" in config.names("method/pairing")
     with pytest.raises(config.InputError, match=r"method\.detla is not known; method takes delta"):
         trained(parts / "out", "dataset=my_dataset", "method=my_method", "+method.detla=1")
+    with pytest.raises(
+        config.InputError, match=r"method\.patince is not known; method takes patience, pairing, lam, lay"
+    ):
+        trained(parts / "out", "dataset=my_dataset", "method=halving", "+method.patince=1")
+    with pytest.raises(config.InputError, match=r"method\.layer must be a word, got 3"):
+        trained(parts / "out", "dataset=my_dataset", "method=halving", "method.layer=3")
+    with pytest.raises(config.InputError, match=r"_target_ Halving cannot be called: missing .*'lam'"):
+        trained(parts / "out", "dataset=my_dataset", "method=halving", "~method/lam")
     with pytest.raises(config.InputError, match=r"method\.pairing\.step must be a whole number, got 'two'"):
         trained(parts / "out", "dataset=my_dataset", "method/pairing=my_pairing", "method.pairing.step=two")
     with pytest.raises(config.InputError, match=r"method\.pairing must be a Pairing here, got support_uniform"):

@@ -19,9 +19,9 @@ from datasets.common.fetch import FetchError
 from scripts.driver.config import dataset_class
 from scripts.driver.execute import Diverged
 from scripts.plan import schedule
-from scripts.plan.missing import fingerprint, missing, published_seeds, remembered
+from scripts.plan.missing import NOWHERE, fingerprint, missing, published_seeds, remembered
 from scripts.plan.time_budget import QUEUE, Missing, work
-from scripts.queue import main
+from scripts.queue import AGAIN, main
 from scripts.records.artefacts import Artefact
 from scripts.records.experiment import load_experiment
 from tests.robustness.disk_full import SIZE, mounted
@@ -216,3 +216,57 @@ def test_what_is_missing_are_the_seeds_that_are_not_published(monkeypatch: pytes
         assert published_seeds(item.cell) == set(range(10))
         assert item.value == pytest.approx(1 / 11 + 1 / 12)
         assert (item.epochs, item.shown_in, item.wanting) == (100, ("mine",), "")
+
+
+def test_what_is_published_is_missing_where_nothing_counts_as_published(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = replace(load_experiment("table_batch_id"), datasets=["no2"], methods=["cmixup_batch"], seeds=3)
+    monkeypatch.setattr("scripts.plan.missing.load_experiment", lambda _: whole)
+    artefact = Artefact("mine", "Table 1", "gains", "reproduce-table1", experiment="table_batch_id", presets=["paper"])
+    assert missing([artefact]) == []
+    (item,) = missing([artefact], Path(NOWHERE))
+    assert (item.seeds, item.published) == ((0, 1, 2), 0)
+
+
+@pytest.mark.usefixtures("no_git")
+def test_all_is_trained_again_and_then_every_artefact_that_lacks_no_run_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    mine = replace(HERE, seeds=(0, 1, 2, 3), shown_in=("done",))
+    away = replace(
+        HERE, name="away", cell=HERE.cell.replace("no2", "crime"), shown_in=("whole", "lacks"), wanting="no files"
+    )
+    artefacts = [
+        Artefact("lacks", "", "", "reproduce-lacks", experiment="table1"),
+        Artefact("dear", "", "", "reproduce-dear", minutes=50),
+        Artefact("cheap", "", "", "reproduce-cheap", minutes=2),
+        Artefact("done", "", "", "reproduce-done", experiment="table1", arguments="PRESET=cpu"),
+    ]
+    monkeypatch.setattr("scripts.queue.load", lambda: artefacts)
+    monkeypatch.setattr("scripts.queue.remembered", lambda path, *_, **__: [mine, away] if path.name == AGAIN else [])
+    trained: list[Missing] = []
+
+    def pretended(items: Sequence[Missing], out: Path, *_: Any, **more: Any) -> dict[str, int]:
+        trained.extend(items)
+        return {"done": 2, "failed": 0, "put off": 0, "stopped": 0}
+
+    commands: list[list[str]] = []
+
+    def run(command: list[str], **_: Any) -> SimpleNamespace:
+        commands.append(command)
+        return SimpleNamespace(returncode=int("cheap" in command[1]))
+
+    monkeypatch.setattr("scripts.queue.work", pretended)
+    monkeypatch.setattr("scripts.queue.left", lambda *_: [])
+    monkeypatch.setattr("scripts.queue.subprocess.run", run)
+    with pytest.raises(SystemExit) as stop:
+        main(["again=1", "seeds=2", "minutes=10", f"out={tmp_path}", "device=cpu"])
+    assert stop.value.code == 1
+    assert [item.seeds for item in trained if not item.wanting] == [(0, 1)]
+    assert commands == [
+        ["make", "reproduce-done", "PRESET=cpu", "SEEDS=2", f"OUT={tmp_path}"],
+        ["make", "reproduce-cheap", "SEEDS=2", f"OUT={tmp_path}"],
+    ]
+    printed = capsys.readouterr()
+    assert "error: 1 commands failed: reproduce-cheap" in printed.err
+    assert "not made: make reproduce-lacks; runs are missing" in printed.out
+    assert "not made: make reproduce-dear; it takes 50 minutes" in printed.out

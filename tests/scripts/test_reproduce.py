@@ -1,6 +1,7 @@
 """The table command: what it plans, and a whole small run of it."""
 
 import re
+import sys
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -10,13 +11,11 @@ import pytest
 from cmixup.errors import InputError
 from datasets.common.fetch import FetchError
 from scripts import reproduce
-from scripts.driver.arguments import Args
 from scripts.driver.compose import compose_train, names
 from scripts.driver.config import dataset_class
 from scripts.driver.job import plan
 from scripts.plan import cells
 from scripts.plan.variants import variants
-from scripts.records.artefacts import Artefact
 from scripts.records.experiment import load_experiment
 from scripts.records.tables import table_page
 from scripts.report.table import make_table
@@ -182,7 +181,6 @@ def test_without_any_data_the_stand_in_is_trained_and_it_says_so(tmp_path, capsy
     ("words", "named"),
     [("table1 methods=erm,foo", "methods must be among .*'foo'"), ("table1 datasets=foo", "'foo'"),
      ("table1 seeds=x", "'x'"), ("table1 preset=foo", "'foo'"), ("table1 budget=x", "budget must be a number"),
-     ("table1 minutes=3", "minutes= is not for 'table1'"), ("all methods=erm", "methods= is not for 'all'"),
      ("ablation_ood preset=tuned", "preset must be paper"), ("", "experiment must be one of")],
 )  # fmt: skip
 @pytest.mark.usefixtures("here")
@@ -268,65 +266,16 @@ def test_no_number_of_a_wide_table_is_cut(capsys):
     assert line.split()[2:6] == ["10", "9.623", "\u00b1", "3.028"]
 
 
-# ---- all artefacts
-
-
-def artefact(name: str, **changes) -> Artefact:
-    return Artefact(name, name, name, f"reproduce-{name}", **changes)
-
-
-@pytest.fixture
-def walked(monkeypatch):
-    """Four artefacts; returns the commands that were run. The second has nothing left to train, the third fails."""
-    found = [
-        reproduce.Step(artefact("a", arguments="PRESET=cpu"), 1.0, 0, 0),
-        reproduce.Step(artefact("b", experiment="table1"), 0.0, 0, 2),
-        reproduce.Step(artefact("c", experiment="table3"), 5.0, 4, 0),
-        reproduce.Step(artefact("d", experiment="table2"), 50.0, 1, 0),
-    ]
-    commands: list[list[str]] = []
-
-    def run(command, **_):
-        commands.append(command)
-        return SimpleNamespace(returncode=int(command[1] == "reproduce-c"))
-
-    monkeypatch.setattr(reproduce, "steps", lambda *_: found)
-    monkeypatch.setattr(reproduce.subprocess, "run", run)
-    return commands
-
-
-def test_what_is_done_is_skipped_and_a_failure_stops_nothing(walked, capsys):
+def test_the_old_word_all_is_the_queue_s(monkeypatch, capsys):
+    asked = []
+    monkeypatch.setattr(
+        reproduce.subprocess, "run", lambda command, **_: (asked.append(command), SimpleNamespace(returncode=3))[1]
+    )
     with pytest.raises(SystemExit) as stop:
-        reproduce.main(["all", "seeds=2", "out=/o"])
-    assert stop.value.code == 1
-    assert walked == [
-        ["make", "reproduce-a", "PRESET=cpu", "SEEDS=2", "OUT=/o"],
-        ["make", "reproduce-c", "SEEDS=2", "OUT=/o"],
-        ["make", "reproduce-d", "SEEDS=2", "OUT=/o"],
-    ]
-    printed = capsys.readouterr()
-    assert "error: 1 commands failed: reproduce-c" in printed.err
-    assert printed.out.index("in all about 56 minutes on one core") < printed.out.index("make reproduce-a PRESET")
-
-
-def test_a_limit_leaves_the_dear_out_and_a_dry_run_does_nothing(walked, capsys):
-    reproduce.main(["all", "dry_run=1", "minutes=10"])
-    assert not walked
-    printed = capsys.readouterr().out
-    assert "in all about 6 minutes on one core" in printed
-    assert "50.0 min (not now)" in printed
-    assert "make reproduce-b: 0 runs, done; 2 cells left out" in printed
-
-
-def test_the_cheapest_comes_first_and_costs_are_those_of_the_cells(monkeypatch, tmp_path):
-    cheap, dear = artefact("cheap", minutes=0.5), artefact("dear", experiment="table1")
-    monkeypatch.setattr(reproduce, "load", lambda: [dear, cheap])
-    job = SimpleNamespace(pending=[0, 1])
-    monkeypatch.setattr(reproduce, "plan_cells", lambda *_: ([([], job)], ["x: why"]))
-    monkeypatch.setattr(reproduce, "estimate_minutes", lambda _: 3.0)
-    first, second = reproduce.steps(Args(out=str(tmp_path)))
-    assert (first.artefact.name, first.done) == ("cheap", False)
-    assert (second.minutes, second.pending, second.left_out, second.done) == (3.0, 2, 1, False)
+        reproduce.main(["all", "dry_run=1", "seeds=2"])
+    assert stop.value.code == 3
+    assert asked == [[sys.executable, "-m", "scripts.queue", "again=1", "dry_run=1", "seeds=2"]]
+    assert capsys.readouterr().err.startswith("scripts.reproduce all is now scripts.queue again=1")
 
 
 # ---- an ablation

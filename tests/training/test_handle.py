@@ -9,8 +9,15 @@ import numpy as np
 import pytest
 import torch
 
+from cmixup.errors import InputError
 from cmixup.handle import Training
 from cmixup.methods.erm import ERM
+from cmixup.methods.mix import Mix
+from cmixup.mixing.lam import Beta
+from cmixup.order import shuffled
+from cmixup.pairing.label import LabelDistance
+from cmixup.pairing.uniform import Uniform
+from cmixup.seeding import Streams
 from cmixup.training.trainer import Run, train
 from tests.helpers import assert_states_equal, make_data, make_run, make_training, settings
 from tests.training.test_checkpoint import assert_same, checkpoints, interrupted
@@ -62,8 +69,8 @@ class Listening(ERM):
     def loss(self, model: Any, batch: Any) -> torch.Tensor:
         return super().loss(model, batch) * batch.draws["weight_of_all"].mean(dim=-1)
 
-    def end_epoch(self, epoch: int, validation: float) -> None:
-        self.heard.append((epoch, validation))
+    def end_epoch(self, epoch: int, error: float) -> None:
+        self.heard.append((epoch, error))
 
     def get_extra_state(self) -> dict[str, Any]:
         return {"heard": self.heard}
@@ -99,3 +106,56 @@ def test_a_handle_that_is_kept_keeps_no_rows() -> None:
     ours, plain = (train([make_run(method, 1, make_data(1))], settings())[0] for method in (Keeping(), ERM()))
     assert_states_equal(ours.state_dict, plain.state_dict)
     assert kept[0].rows == {}  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("selection", "sign"), [("rmse", 1), ("r", -1)])
+def test_a_lower_error_is_better_whatever_the_score_is(selection: str, sign: int) -> None:
+    run = make_run(Listening(), data=make_data(metrics=("rmse", "r"), selection=selection))
+    (result,) = train([run], settings(epochs=2))
+    method: Any = run.method
+    assert method.heard == [(row["epoch"], sign * row[f"val_{selection}"]) for row in result.history]
+
+
+def test_a_method_of_the_old_form_gets_the_score_as_it_is_with_a_warning() -> None:
+    class Old(Listening):
+        def end_epoch(self, epoch: int, validation: float) -> None:  # type: ignore[override]
+            self.heard.append((epoch, validation))
+
+    run = make_run(Old(), data=make_data(metrics=("rmse", "r"), selection="r"))
+    with pytest.warns(FutureWarning, match=r"Old\.end_epoch\(epoch, validation\) becomes end_epoch\(epoch, error\)"):
+        (result,) = train([run], settings(epochs=2))
+    method: Any = run.method
+    assert method.heard == [(row["epoch"], row["val_r"]) for row in result.history]
+
+
+class Narrowing(Mix):
+    """Halves its bandwidth with every epoch."""
+
+    def end_epoch(self, epoch: int, error: float) -> None:
+        self.pairing.set_bandwidth(self.pairing.sampler.bandwidth / 2)  # type: ignore[union-attr, operator]
+
+
+def test_a_bandwidth_that_changes_between_epochs_is_drawn_with_and_kept_by_a_checkpoint(tmp_path: Path) -> None:
+    def make() -> list[Run]:
+        return [make_run(Narrowing(LabelDistance(["std", 1.0]), Beta(2.0)), seed) for seed in (0, 1)]
+
+    straight = train(runs := make(), settings(epochs=5))
+    assert_same(interrupted(make, checkpoints(tmp_path), 2), straight)
+    for run, result in zip(runs, straight, strict=True):
+        sigma = float(run.data.train.y.std(correction=0)) / 2**5
+        assert result.diagnostics["bandwidth"] == pytest.approx(sigma, rel=1e-3)
+        again, order = (
+            LabelDistance(result.diagnostics["bandwidth"]),
+            shuffled(48, 16, Streams(0).order, drop_last=False),
+        )
+        again.fit(run.data.train)
+        method: Any = run.method
+        drawn = [each.draw(order, np.random.default_rng(1)).tolist() for each in (method.pairing, again)]
+        assert drawn[0] == drawn[1]
+
+
+def test_a_pairing_without_a_bandwidth_and_a_bad_bandwidth_are_refused() -> None:
+    with pytest.raises(InputError, match="pairing Uniform has no bandwidth that can change between epochs"):
+        Uniform().set_bandwidth(1.0)
+    with pytest.raises(InputError, match="bandwidth must be 0 or more"):
+        LabelDistance(1.0).set_bandwidth(-1.0)

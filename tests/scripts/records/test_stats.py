@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cmixup.errors import InputError
-from scripts.records.stats import Summary, clustered, holm, paired, standard_error, summarise, welch
+from scripts.records.stats import Summary, clustered, holm, paired, paired_or_none, standard_error, summarise, welch
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
@@ -44,7 +44,9 @@ def test_paired_interval_takes_shared_seeds_only():
 
 
 def test_paired_interval_needs_two_seeds():
-    assert paired({0: 1.0, 1: 2.0}, {1: 3.0}) is None
+    assert paired_or_none({0: 1.0, 1: 2.0}, {1: 3.0}) is None
+    with pytest.raises(InputError, match=r"must share two seeds or more, got seeds \[0, 1\] and \[1\]"):
+        paired({0: 1.0, 1: 2.0}, {1: 3.0})
 
 
 def test_clustered_interval_by_hand():

@@ -67,7 +67,7 @@ def show_absent(items: Sequence[Missing], speed: float) -> None:
 
 
 def make_artefacts(items: Sequence[Missing], out: Path, until: float, seeds: str = "") -> list[str]:
-    """Make every table, figure and theorem that lacks no run by its own command; return the commands that failed.
+    """Make every table, figure and theorem that lacks no run that can be trained here; return the commands that failed.
 
     Args:
         items: what was to be trained.
@@ -75,7 +75,9 @@ def make_artefacts(items: Sequence[Missing], out: Path, until: float, seeds: str
         until: when to stop, in seconds of `time.monotonic`: what trains nothing and would end later is not made.
         seeds: of its runs, as the command line gives them; empty are those of each experiment.
     """
-    lacking = {name for item in [*left(items, out), *(i for i in items if i.wanting)] for name in item.shown_in}
+    lacking = {name for item in items if item.wanting for name in item.shown_in}  # files, of some or all of its runs
+    lacking -= {name for item in items if not item.wanting for name in item.shown_in}
+    lacking |= {name for item in left(items, out) for name in item.shown_in}
     failed = []
     for artefact in sorted(load(), key=lambda one: one.minutes):
         if artefact.name in lacking or time.monotonic() + 60 * artefact.minutes > until:

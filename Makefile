@@ -77,12 +77,12 @@ help-all: ## Show every target and its arguments
 
 setup: $(VENV)/.ready ## Make .venv (every target does it by itself)
 
-$(VENV)/.ready: pyproject.toml constraints.txt
+$(VENV)/.ready: pyproject.toml constraints.txt constraints.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	    { echo "error: Python 3.11 or newer is needed; $(PYTHON) is $$($(PYTHON) -V). Set PYTHON=..." >&2; exit 1; }
 	@echo "setting up $(VENV) (about a minute)" >&2
 	$(PYTHON) -m venv $(VENV)
-	$(PY) -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[repro,dev]'
+	$(PY) -m scripts.setup
 	@touch $@
 
 data: $(VENV)/.ready ## Fetch raw files and check their checksums [DATASETS=airfoil,no2 (default: all)]
@@ -183,11 +183,7 @@ claims: $(VENV)/.ready ## Every sentence with its numbers: HOLDS or FAILS
 	$(PY) -m scripts.render claims
 
 verify: $(VENV)/.ready ## The whole chain, from files to trained cells [CELLS=12 SEED= DATASETS= EXPERIMENTS= MODELS= RESULTS=]
-	$(PY) -m scripts.verify seal "results=$(RESULTS)"
-	$(PY) -m scripts.verify code
-	$(PY) -m scripts.verify scores "results=$(RESULTS)"
-	$(PY) -m scripts.render check=1
-	$(PY) -m scripts.verify cells "count=$(CELLS)" "seed=$(SEED)" "datasets=$(DATASETS)" "experiments=$(EXPERIMENTS)" "models=$(MODELS)"
+	$(PY) -m scripts.verify all "results=$(RESULTS)" "count=$(CELLS)" "seed=$(SEED)" "datasets=$(DATASETS)" "experiments=$(EXPERIMENTS)" "models=$(MODELS)"
 
 verify-metrics: $(VENV)/.ready ## Compute every score again from its predictions [RESULTS=]
 	$(PY) -m scripts.verify scores "results=$(RESULTS)"
@@ -265,7 +261,7 @@ mutants: $(VENV)/.ready ### Make known mistakes; the tests must see each [ONLY=f
 reliability: $(VENV)/.ready ### Kill, race, damage and fuzz for real (an hour) [ONLY=kills COUNTS="kills=100"]
 	$(PY) -m tests.robustness only="$(ONLY)" seed="$(SEED)" out="$(OUT)" $(COUNTS)
 
-renew: $(VENV)/.ready ### Newest versions into constraints.txt [KEEP=torch,torchvision]
+renew: $(VENV)/.ready ### Newest versions into constraints.txt and constraints.lock [KEEP=torch,torchvision]
 	$(PY) -m tests.renew keep="$(KEEP)"
 
 wheel-check: $(VENV)/.ready ### Try the wheel in empty environments [PYTHONS=python3.12,...]

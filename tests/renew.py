@@ -1,7 +1,9 @@
 """Renew constraints.txt: the newest versions that go together, where the whole suite passes and no page changes.
 
 They are installed into an environment of their own, so that nothing changes here unless the tests pass there; on a
-machine with a GPU whose tests need one, run those beside it. Example: `python -m tests.renew keep=torch,torchvision`.
+machine with a GPU whose tests need one, run those beside it. constraints.lock is made anew with them: uv finds every
+package that is needed and the hashes of its files, and pip adds those of the files that it takes here, such as a build
+of PyTorch for CPUs. Examples: `python -m tests.renew keep=torch,torchvision`, `python -m tests.renew lock=1`.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 import venv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,6 +22,7 @@ from pathlib import Path
 from cmixup.files import write_atomically
 from scripts.driver.arguments import parse_args
 from scripts.driver.cli import user_errors
+from scripts.driver.packages import CUDA, LOCK, Locked, parse_lock, plain_name, requirements_of
 
 ROOT = Path(__file__).resolve().parents[1]
 CONSTRAINTS = ROOT / "constraints.txt"
@@ -32,7 +36,14 @@ CHECKS = {
     "what is rendered": "scripts.render check=1",
     "what misleads in pictures": "tests.robustness.pictures",
 }
-KEYS = {"keep": "packages that stay at their versions, separated by commas; default none"}
+KEYS = {
+    "keep": "packages that stay at their versions, separated by commas; default none",
+    "lock": "1 makes constraints.lock anew for the versions of constraints.txt, and tries nothing; default 0",
+}
+LOCKED_EXTRAS = ("repro", "dev")  # what make setup installs
+HEAD = """# The files of all packages that make setup installs on Linux, x86-64 and CPython 3.11, by SHA-256.
+# `make renew` makes it; python -m scripts.setup installs it. Those of CUDA are for the index's own PyTorch alone.
+"""
 
 
 def renewed(text: str, installed: Mapping[str, str], date: str) -> str:
@@ -40,14 +51,65 @@ def renewed(text: str, installed: Mapping[str, str], date: str) -> str:
 
     def line(found: re.Match[str]) -> str:
         name, version = found.groups()
-        return f"{name}=={versions.get(_plain(name), version)}"
+        return f"{name}=={versions.get(plain_name(name), version)}"
 
-    versions = {_plain(name): version.partition("+")[0] for name, version in installed.items()}
+    versions = {plain_name(name): version.partition("+")[0] for name, version in installed.items()}
     return re.sub(r"as of \d{4}-\d\d-\d\d", f"as of {date}", PINNED.sub(line, text))
 
 
-def _plain(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
+def fits_here(file: str) -> bool:
+    """Return whether a wheel of this name is for Linux on x86-64 with glibc and CPython 3.11."""
+    pythons, abis, platforms = (part.split(".") for part in file.removesuffix(".whl").split("-")[-3:])
+    stable = "abi3" in abis and any(re.fullmatch(r"cp3[0-9]{1,2}", one) and int(one[3:]) <= 11 for one in pythons)
+    return (
+        (stable or bool({"py3", "cp311"} & {*pythons}))
+        and bool({"none", "abi3", "cp311"} & {*abis})
+        and any(one == "any" or re.fullmatch(r"(many)?linux.*x86_64", one) for one in platforms)
+    )
+
+
+def lock_of(found: Mapping[str, object], taken: Mapping[str, Locked]) -> str:
+    """Return the text of a lock.
+
+    Args:
+        found: what uv resolved, as a pylock.toml (PEP 751): wheels that fit are locked, or else the source.
+        taken: the files that pip takes here, which are locked, too.
+    """
+    lock = {}
+    for package in found["packages"]:  # type: ignore[attr-defined]
+        wheels = [one for one in package.get("wheels", ()) if fits_here(one["url"].rpartition("/")[2])]
+        files = wheels or [package["sdist"]]
+        name = plain_name(package["name"])
+        more = taken[name].hashes if name in taken and taken[name].version == package["version"] else ()
+        lock[name] = Locked(package["version"], tuple(sorted({*(one["hashes"]["sha256"] for one in files), *more})))
+    return HEAD + requirements_of(lock, lock)
+
+
+def make_lock(python: Sequence[str], folder: Path) -> str:
+    """Return a lock for the versions of constraints.txt.
+
+    Args:
+        python: the command that runs modules in an environment, into which uv is installed.
+        folder: for what is in between.
+    """
+    subprocess.run([*python, "pip", "install", "--quiet", "uv"], check=True)
+    extras = [word for extra in LOCKED_EXTRAS for word in ("--extra", extra)]
+    asked = ["--python-version", "3.11", "--python-platform", "x86_64-manylinux_2_28", "-c", str(CONSTRAINTS)]
+    out = ["--format", "pylock.toml", "--quiet", "--output-file", str(folder / "pylock.toml")]
+    words = ["uv", "pip", "compile", "--native-tls", str(ROOT / "pyproject.toml"), *extras, *asked, *out]
+    subprocess.run([*python, *words], check=True)
+    found = tomllib.loads((folder / "pylock.toml").read_text())
+    pins = [f"{one['name']}=={one['version']}\n" for one in found["packages"] if not CUDA.fullmatch(one["name"])]
+    (folder / "pins.txt").write_text("".join(pins))
+    report = ["--dry-run", "--ignore-installed", "--no-deps", "--quiet", "--report", str(folder / "taken.json")]
+    subprocess.run([*python, "pip", "install", *report, "-r", str(folder / "pins.txt")], check=True)
+    taken = {}
+    for one in json.loads((folder / "taken.json").read_text())["install"]:
+        version = one["metadata"]["version"].partition("+")[0]
+        taken[plain_name(one["metadata"]["name"])] = Locked(
+            version, (one["download_info"]["archive_info"]["hashes"]["sha256"],)
+        )
+    return lock_of(found, taken)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -56,6 +118,11 @@ def main(argv: Sequence[str] | None = None) -> None:
         before = dict(PINNED.findall(CONSTRAINTS.read_text()))
         given = parse_args(argv, KEYS, __doc__)
         kept = given.listed("keep", list(before)) if "keep" in given else []
+        if given.switch("lock"):
+            venv.create(folder, with_pip=True)
+            write_atomically(LOCK, make_lock([f"{folder}/bin/python", "-m"], Path(folder)))
+            print(f"{LOCK.name}: {len(parse_lock(LOCK.read_text()))} packages")
+            return
         (Path(folder) / "kept.txt").write_text("".join(f"{name}=={before[name]}\n" for name in kept))
         venv.create(folder, with_pip=True)
         python = [f"{folder}/bin/python", "-m"]
@@ -77,7 +144,8 @@ def main(argv: Sequence[str] | None = None) -> None:
             print(f"{' and '.join(failed)} fail with these: {CONSTRAINTS.name} stays as it is", file=sys.stderr)
             raise SystemExit(1)
         write_atomically(CONSTRAINTS, after)
-        print(f"{CONSTRAINTS.name} renewed")
+        write_atomically(LOCK, make_lock(python, Path(folder)))
+        print(f"{CONSTRAINTS.name} and {LOCK.name} renewed")
 
 
 if __name__ == "__main__":

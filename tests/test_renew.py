@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
+from scripts.driver.packages import LOCK, Locked, parse_lock, plain_name
 from tests import renew
-from tests.renew import CONSTRAINTS, ROOT, renewed
+from tests.renew import CONSTRAINTS, LOCKED_EXTRAS, ROOT, fits_here, lock_of, renewed
 
 PINNING = {"wilds": "datasets/poverty_map.py", "tdc": "datasets/dti.py"}
 
@@ -46,6 +47,8 @@ def test_constraints_change_where_every_check_passes_and_what_is_kept_is_asked_f
         return SimpleNamespace(returncode=int(command[2] == failing), stdout=json.dumps(listed))
 
     monkeypatch.setattr(renew, "CONSTRAINTS", tmp_path / "constraints.txt")
+    monkeypatch.setattr(renew, "LOCK", tmp_path / "constraints.lock")
+    monkeypatch.setattr(renew, "make_lock", lambda *_: "a lock")
     monkeypatch.setattr(renew.venv, "create", lambda *_, **__: None)
     monkeypatch.setattr(renew.subprocess, "run", run)
     with pytest.raises(SystemExit) if failing else nullcontext():
@@ -55,6 +58,7 @@ def test_constraints_change_where_every_check_passes_and_what_is_kept_is_asked_f
     assert tried == ["pip"] * 3 + ["ruff", "ruff", "mypy", "pytest", "scripts.render", "tests.robustness.pictures"]
     assert said.out.startswith("newer: PyYAML 6.0\n")
     assert (after == text) == bool(failing)
+    assert (tmp_path / "constraints.lock").exists() == (not failing)
     if not failing:
         assert after == f"# as of {time.strftime('%Y-%m-%d')}\ntorch==1.0\nPyYAML==6.0\n"
 
@@ -68,6 +72,56 @@ def test_the_constraints_have_a_date_and_cover_what_is_installed() -> None:
         re.split(r"[=<>;\[ ]", one)[0].lower() for extra in ("repro", "splits", "docs", "dev") for one in extras[extra]
     }
     assert named <= {re.split(r"[=<>]", line)[0].lower() for line in text.splitlines() if line[:1] != "#"}
+
+
+def test_the_lock_holds_all_that_the_project_names_in_the_versions_of_the_constraints() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    named = [
+        *project["dependencies"],
+        *(one for extra in LOCKED_EXTRAS for one in project["optional-dependencies"][extra]),
+    ]
+    lock = parse_lock(LOCK.read_text())
+    names = {plain_name(re.split(r"[=<>;\[ ]", one)[0]) for one in named} | {"setuptools"}
+    assert names <= set(lock), "make renew, or python -m tests.renew lock=1"
+    pinned = {plain_name(name): version for name, version in renew.PINNED.findall(CONSTRAINTS.read_text())}
+    assert {name: one.version for name, one in lock.items() if name in pinned} == {
+        name: version for name, version in pinned.items() if name in lock
+    }
+
+
+@pytest.mark.parametrize(
+    ("file", "fits"),
+    [
+        ("six-1.16.0-py2.py3-none-any.whl", True),
+        ("numpy-2.4-cp311-cp311-manylinux_2_27_x86_64.manylinux_2_28_x86_64.whl", True),
+        ("librt-0.1-cp39-abi3-manylinux2014_x86_64.whl", True),
+        ("torch-2.13.0+cpu-cp311-cp311-linux_x86_64.whl", True),
+        ("ruff-0.1-py3-none-manylinux_2_17_x86_64.whl", True),
+        ("a-1-cp312-abi3-manylinux2014_x86_64.whl", False),
+        ("a-1-cp312-cp312-manylinux2014_x86_64.whl", False),
+        ("a-1-cp311-cp311-musllinux_1_2_x86_64.whl", False),
+        ("a-1-cp311-cp311-manylinux_2_17_aarch64.whl", False),
+        ("a-1-cp311-cp311-macosx_10_9_x86_64.whl", False),
+        ("a-1-py2-none-any.whl", False),
+    ],
+)
+def test_files_of_this_platform_are_locked(file: str, fits: bool) -> None:
+    assert fits_here(file) == fits
+
+
+def test_a_lock_has_the_files_that_uv_finds_and_those_that_pip_takes() -> None:
+    def file(name: str, digit: str) -> dict[str, Any]:
+        return {"url": f"https://an.index/packages/{name}", "hashes": {"sha256": digit * 64}}
+
+    found = {"packages": [
+        {"name": "torch", "version": "2.0", "sdist": file("torch-2.0.tar.gz", "f"),
+         "wheels": [file("torch-2.0-cp311-cp311-manylinux_2_28_x86_64.whl", "b"),
+                    file("torch-2.0-cp312-cp312-manylinux_2_28_x86_64.whl", "e")]},
+        {"name": "antlr4", "version": "4.9", "sdist": file("antlr4-4.9.tar.gz", "c")},
+    ]}  # fmt: skip
+    text = lock_of(found, {"torch": Locked("2.0", ("a" * 64,)), "antlr4": Locked("5", ("d" * 64,))})
+    assert parse_lock(text) == {"torch": Locked("2.0", ("a" * 64, "b" * 64)), "antlr4": Locked("4.9", ("c" * 64,))}
+    assert "://" not in text
 
 
 @pytest.mark.parametrize(("package", "reader"), PINNING.items())

@@ -13,13 +13,14 @@ import numpy as np
 import pytest
 
 from cmixup.errors import InputError
-from scripts import verify as verify_module
 from scripts.driver.compose import compose_train
 from scripts.driver.execute import execute, execute_together
 from scripts.driver.job import plan
 from scripts.driver.kernels import VARIABLE, kernels_of
 from scripts.driver.runs import read_report
+from scripts.plan import trained_again
 from scripts.plan.schedule import items_of
+from scripts.plan.trained_again import training_commands
 from scripts.plan.verification import (
     Difference,
     config_differences,
@@ -31,7 +32,7 @@ from scripts.plan.verification import (
 from scripts.plan.within_noise import Paired, beyond_noise
 from scripts.records.experiment import RESULTS
 from scripts.records.published import published_reports, write_reports
-from scripts.verify import main, training_commands
+from scripts.verify import main
 
 CELL = "table1/airfoil/fcn3/cmixup/paper,dataset.synthetic=True,train.epochs=2"
 ERM = CELL.replace("cmixup", "erm")
@@ -63,7 +64,7 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
             execute_together(item.jobs)
             assert item.jobs[0].config["method"]["name"] in on_finish(item, None)
 
-    monkeypatch.setattr(verify_module, "train", train)
+    monkeypatch.setattr(trained_again, "train", train)
 
 
 def change(results: Path, method: str, seed: int, edit: Any) -> None:
@@ -110,9 +111,9 @@ def test_cells_of_kernels_that_cannot_be_had_are_compared_within_noise_and_the_o
     published: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = list[str]()
-    monkeypatch.setattr(verify_module, "word_for", {"there": "intel", "nowhere": None}.get)
+    monkeypatch.setattr(trained_again, "word_for", {"there": "intel", "nowhere": None}.get)
     monkeypatch.setattr(
-        verify_module, "items_of", lambda work: asked.append(os.environ.get(VARIABLE, "")) or items_of(work)
+        trained_again, "items_of", lambda work: asked.append(os.environ.get(VARIABLE, "")) or items_of(work)
     )
     for seed in SEEDS:
         change(published, "erm", seed, lambda report: report.update(kernels="nowhere"))
@@ -143,7 +144,7 @@ def test_cells_of_kernels_that_cannot_be_had_are_compared_within_noise_and_the_o
 def test_other_kernels_excuse_no_changed_preset_and_no_lost_seed_and_decide_nothing_by_two_seeds(
     published: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(verify_module, "word_for", lambda _: None)
+    monkeypatch.setattr(trained_again, "word_for", lambda _: None)
     for path in (published / "runs").rglob("erm.jsonl"):
         path.unlink()
     change(published, "cmixup", 1, lambda report: report["config"]["train"].update(lr=0.5))
@@ -154,7 +155,7 @@ def test_other_kernels_excuse_no_changed_preset_and_no_lost_seed_and_decide_noth
     (path,) = (published / "runs").rglob("cmixup.jsonl")
     path.write_text("".join(path.read_text().splitlines(keepends=True)[:2]))
     status, out, wrong = verify(published, capsys)
-    assert (status, wrong) == (1, "")  # nothing was verified
+    assert (status, wrong) == (1, "DIFFERS nothing could be decided\n")
     assert re.search(f"not decided: {CELL}: 2 seeds, mean .*; not decided by fewer than 3 seeds", out)
     assert "0 of 0 cells agree within noise" in out
 
@@ -244,13 +245,13 @@ def test_a_cell_of_a_stack_of_several_is_trained_again_with_all_of_them(
     jobs = [plan(compose_train([*words, f"method.bandwidth={b}", "seeds=[1,0]", f"out={tmp_path}"])) for b in (0.1, 3)]
     write_reports(tmp_path / "results", [read_report(run) for run in execute_together(jobs)])
     trained: list[list[Any]] = []
-    together: Any = verify_module.train
+    together: Any = trained_again.train
 
     def noting(items: Any, *given: Any, **more: Any) -> None:
         trained[:] = [[(job.options["method.bandwidth"], job.seeds) for job in item.jobs] for item in items]
         together(items, *given, **more)
 
-    monkeypatch.setattr(verify_module, "train", noting)
+    monkeypatch.setattr(trained_again, "train", noting)
     for options, found in ((("all=1",), "2 of 2"), (("count=1", "seed=4"), "1 of 1")):
         status, out, wrong = verify(tmp_path / "results", capsys, *options)
         assert trained == [[(0.1, [1, 0]), (3.0, [1, 0])]]  # once, and whole for one cell too

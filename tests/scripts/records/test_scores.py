@@ -163,7 +163,7 @@ def test_runs_without_predictions_are_counted_and_none_at_all_is_no_success(
     files = sorted((published / "predictions").rglob("*.h5"))
     files[0].unlink()
     assert verify(published) == 0
-    assert "no predictions are kept of 2 runs: table3 crime" in capsys.readouterr().out
+    assert "no predictions are kept of 2 runs: table3 crime" in capsys.readouterr().err
     for path in files[1:]:
         path.unlink()
     assert verify(published) == 1

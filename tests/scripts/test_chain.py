@@ -1,0 +1,143 @@
+"""The chain of `make verify`: a line a link, the first that does not hold is named, and the root stands at the end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from cmixup.errors import InputError
+from scripts import verify
+from scripts.records.seal import seal_files
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "a.csv").write_text("1\n")
+    seal_files(tmp_path / "results", first=True)
+    return tmp_path / "results"
+
+
+def chain(results: Path, monkeypatch: pytest.MonkeyPatch, *words: str, **links: Any) -> int:
+    """Run all links, those named here instead of the real ones, and return the exit status."""
+    for name in ("code", "packages", "data", "scores", "pages", "cells"):
+        monkeypatch.setattr(verify, f"check_{name}", links.get(name, lambda *_: "as published"))
+    try:
+        verify.main(["all", f"results={results}", *words])
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    return 0
+
+
+def test_a_chain_that_holds_ends_with_the_root(
+    results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert chain(results, monkeypatch) == 0
+    head, *lines, ended, root = capsys.readouterr().out.splitlines()
+    assert head.startswith("7 links, about ")
+    assert [line.split()[0] for line in lines] == list(verify.LINKS)
+    assert ended.startswith("the chain holds")
+    assert root == (results / "SEAL").read_text().splitlines()[0]
+
+
+def raising(error: Exception) -> Any:
+    def link(*_: Any) -> str:
+        raise error
+
+    return link
+
+
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [("code", verify.Broken("commit abc")), ("data", InputError("a.csv has SHA-256 1")), ("cells", verify.Broken("x"))],
+)
+def test_the_first_link_that_does_not_hold_is_named_and_ends_it(
+    name: str, error: Exception, results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert chain(results, monkeypatch, **{name: raising(error)}) == 1
+    printed = capsys.readouterr()
+    assert printed.out.splitlines()[-1].split() == [name, *str(error).split()]
+    assert printed.err == f"the link `{name}` does not hold\n"
+    assert "root" not in printed.out.splitlines()[-1]
+
+
+def test_a_flipped_bit_of_results_breaks_the_seal_first(
+    results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (results / "a.csv").write_text("3\n")
+    assert chain(results, monkeypatch) == 1
+    printed = capsys.readouterr()
+    assert f"DIFFERS {results / 'a.csv'} has other bytes than its seal" in printed.err
+    assert printed.err.endswith("the link `seal` does not hold\n")
+    (results / "SEAL").unlink()
+    assert chain(results, monkeypatch) == 1
+    assert "SEAL is not there" in capsys.readouterr().out
+
+
+def test_raw_files_of_other_bytes_are_named_in_data_root_and_mirror(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    digest = "a" * 64
+    file = SimpleNamespace(path="a/b.csv", sha256=digest)
+    kind = SimpleNamespace(files=((file,), (SimpleNamespace(path="c.csv", sha256=digest),)), folders=(1,))
+    monkeypatch.setattr(verify, "names", lambda _: ["a"])
+    monkeypatch.setattr(verify, "dataset_class", lambda _: kind)
+    monkeypatch.setenv("CMIXUP_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("CMIXUP_MIRROR", str(tmp_path / "mirror"))
+    assert verify.check_data() == ("0 raw files have their SHA-256; 2 are not here, 1 folders have no public checksum")
+    for root in ("data", "mirror"):
+        (tmp_path / root / "a").mkdir(parents=True)
+        (tmp_path / root / "a" / "b.csv").write_bytes(b"raw")
+    file.sha256 = verify.sha256_of(tmp_path / "data" / "a" / "b.csv")
+    assert verify.check_data().startswith("2 raw files have their SHA-256; 1 are not here")
+    (tmp_path / "mirror" / "a" / "b.csv").write_bytes(b"rau")
+    with pytest.raises(verify.Broken):
+        verify.check_data()
+    assert str(tmp_path / "mirror" / "a" / "b.csv") in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("found", "here", "line"),
+    [
+        ((3, [], []), "", "locked: 3 packages, installed by the hashes of constraints.lock"),
+        ((3, [], ["a", "b"]), "", "the versions of constraints.lock; 2 of 3 were not installed by their hashes"),
+        ((3, ["torch 2.14 (lock: 2.13)"], []), "", "other: torch 2.14 (lock: 2.13)"),
+        (
+            (0, [], []),
+            "Darwin arm64, CPython 3.13",
+            "other: constraints.lock is for Linux x86_64, CPython 3.11, and this",
+        ),
+    ],
+)
+def test_packages_are_said_to_be_the_lock_s_or_others_and_changed_files_are_refused(
+    found: Any, here: str, line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(verify, "compare_with_lock", lambda *_: found)
+    monkeypatch.setattr(verify, "lock_is_for_here", lambda: here)
+    monkeypatch.setattr(verify, "changed_files", lambda _: [])
+    assert verify.check_packages().startswith(line)
+    monkeypatch.setattr(verify, "changed_files", lambda name: [Path("x.so")] if name == "torch" else [])
+    with pytest.raises(verify.Broken):
+        verify.check_packages()
+    assert capsys.readouterr().err == "DIFFERS x.so is not what torch's own RECORD says\n"
+
+
+def test_cells_are_compared_within_noise_where_torch_has_another_version(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    why = list[str]()
+
+    def train_cells(_cells: Any, _workers: int, *, within_noise: str) -> tuple[int, dict[str, list[str]], str]:
+        why.append(within_noise)
+        return 1, {}, "1 of 1"
+
+    monkeypatch.setattr(verify, "train_cells", train_cells)
+    monkeypatch.setattr(verify, "published_cells", lambda *_: [])
+    for other in (["torch 2.14 (lock: 2.13)"], ["tqdm 5 (lock: 4)"], []):
+        monkeypatch.setattr(verify, "compare_with_lock", lambda *_, words=other: (9, words, []))
+        verify.main(["cells"])
+    assert why == ["packages: other: torch 2.14 (lock: 2.13)", "", ""]
+    assert "cells: 1 of 1" in capsys.readouterr().out

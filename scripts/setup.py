@@ -2,7 +2,7 @@
 
 On Linux, x86-64 and CPython 3.11 the packages of constraints.lock are installed by their hashes, then the project
 without asking for anything more. Anywhere else, or where an index serves other files, a line says so, and pip installs
-by constraints.txt: a hash never stops a command. The extras are `repro` and `dev`.
+by constraints.txt: a hash never stops a command.
 """
 
 from __future__ import annotations
@@ -11,13 +11,24 @@ import re
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 
-from scripts.driver.packages import CUDA, LOCK, ROOT, lock_is_for_here, parse_lock, requirements_of, write_receipt
+from scripts.driver.packages import (
+    CUDA,
+    LOCK,
+    ROOT,
+    lock_is_for_here,
+    parse_lock,
+    plain_name,
+    requirements_of,
+    write_receipt,
+)
 
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-compile")
+EXTRAS = ("repro", "dev")
 BACKEND, TORCH = "setuptools", "torch"
 CPU = "+cpu"  # how a build of PyTorch for CPUs ends its version
 LONGEST = 200  # characters of pip's reason
@@ -27,6 +38,14 @@ class Refused(Exception):
     """The packages of the lock cannot be installed; the message says why in a line."""
 
 
+def named_packages(project: str) -> set[str]:
+    """Return the normalised names of what a pyproject.toml requires, for the library, `EXTRAS` and to be built."""
+    given = tomllib.loads(project)
+    wanted = [*given["build-system"]["requires"], *given["project"]["dependencies"]]
+    wanted += [one for extra in EXTRAS for one in given["project"]["optional-dependencies"][extra]]
+    return {plain_name(re.split(r"[^\w.-]", one, maxsplit=1)[0]) for one in wanted}
+
+
 def install_locked(lock: str) -> None:
     """Install the packages of a lock by their hashes, then the project, and leave a receipt in the environment.
 
@@ -34,6 +53,8 @@ def install_locked(lock: str) -> None:
         Refused: pip fails, as where an index serves files of other hashes.
     """
     locked = parse_lock(lock)
+    if lacking := sorted(named_packages((ROOT / "pyproject.toml").read_text()) - locked.keys()):
+        raise Refused(f"it lacks {', '.join(lacking)} (python -m tests.renew lock=1 makes it anew)")
     torch = requirements_of(locked, [TORCH])
     backend = requirements_of(locked, [BACKEND])
     try:  # pip itself goes by hashes that an index tells, and so would pass over a file of a folder
@@ -85,7 +106,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         install_locked(LOCK.read_text())
     except Refused as why:
         print(f"installing by constraints.txt, not by the hashes of {LOCK.name}: {why}", file=sys.stderr)
-        command = [*PIP, "-c", str(ROOT / "constraints.txt"), "-e", f"{ROOT}[repro,dev]"]
+        command = [*PIP, "-c", str(ROOT / "constraints.txt"), "-e", f"{ROOT}[{','.join(EXTRAS)}]"]
         raise SystemExit(subprocess.run(command, check=False).returncode) from None
 
 

@@ -23,6 +23,7 @@ from cmixup.files import write_atomically
 from scripts.driver.arguments import parse_args
 from scripts.driver.cli import user_errors
 from scripts.driver.packages import CUDA, LOCK, Locked, parse_lock, plain_name, requirements_of
+from scripts.setup import EXTRAS as LOCKED_EXTRAS
 
 ROOT = Path(__file__).resolve().parents[1]
 CONSTRAINTS = ROOT / "constraints.txt"
@@ -40,7 +41,6 @@ KEYS = {
     "keep": "packages that stay at their versions, separated by commas; default none",
     "lock": "1 makes constraints.lock anew for the versions of constraints.txt, and tries nothing; default 0",
 }
-LOCKED_EXTRAS = ("repro", "dev")  # what make setup installs
 HEAD = """# The files of all packages that make setup installs on Linux, x86-64 and CPython 3.11, by SHA-256.
 # `make renew` makes it; python -m scripts.setup installs it. Those of CUDA are for the index's own PyTorch alone.
 """

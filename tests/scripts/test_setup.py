@@ -42,6 +42,7 @@ def pip(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
     monkeypatch.setattr(setup, "write_receipt", lambda lock, _: state.update(receipt=lock))
     monkeypatch.setattr(setup, "lock_is_for_here", lambda: state.get("here", ""))
     monkeypatch.setattr(setup.sys, "prefix", str(tmp_path))
+    monkeypatch.setattr(setup, "named_packages", lambda _: state.get("named", {"numpy", "torch"}))
     (tmp_path / "lock").write_text(LOCK)
     monkeypatch.setattr(setup, "LOCK", tmp_path / "lock")
     return state
@@ -71,6 +72,7 @@ def test_the_index_s_own_torch_comes_with_cuda(pip: dict[str, Any]) -> None:
     ("change", "said"),
     [
         ({"here": "Darwin arm64, CPython 3.13"}, "this is Darwin arm64, CPython 3.13"),
+        ({"named": {"numpy", "new"}}, "it lacks new (python -m tests.renew lock=1 makes it anew)"),
         ({"fails": {"numpy==": MISMATCH}}, "the index serves another file of numpy==1.0"),
         ({"fails": {"numpy==": "WARNING: x\nERROR: No matching distribution found for numpy==1.0\n"}},
          "No matching distribution found for numpy==1.0"),

@@ -67,9 +67,9 @@ class Embeddings(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the embedded features."""
-        waves = torch.cos(2 * math.pi * x.T[..., None] * self.weight1() + self.bias1())
-        embedded = torch.baddbmm(self.bias2(), waves, self.weight2()).transpose(0, 1)
-        return torch.cat([embedded.flatten(start_dim=1), x], dim=-1)
+        waves = torch.cos(2 * math.pi * x.mT[..., None] * self.weight1() + self.bias1())
+        embedded = (waves @ self.weight2() + self.bias2()).transpose(-3, -2)
+        return torch.cat([embedded.flatten(start_dim=-2), x], dim=-1)
 
 
 class Layer(nn.Module):
@@ -87,8 +87,8 @@ class Layer(nn.Module):
         self.bias = Rated(make(fan_out), SLOW_RATE)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return `(B, fan_out)`."""
-        return x @ self.weight / math.sqrt(len(self.weight)) + self.bias()
+        """Return `(..., B, fan_out)`."""
+        return x @ self.weight / math.sqrt(self.weight.shape[-2]) + self.bias()[..., None, :]
 
 
 class RealMLP(Backbone):
@@ -102,6 +102,7 @@ class RealMLP(Backbone):
     """
 
     default_layer: ClassVar[str | None] = "block1"
+    stackable: ClassVar[bool] = True
 
     def __init__(
         self, in_shape: tuple[int, ...], out_features: int, width: int = 256, depth: int = 3, dropout: float = 0.15
@@ -124,27 +125,28 @@ class RealMLP(Backbone):
         self.out = Layer(width, out_features, zero=True)
 
     def encode(self, x: Tensor, layer: str) -> Tensor:
-        """Run inputs `(B, d)` to the mix point `layer`, `(B, width)` after a block."""
+        """Run inputs `(..., B, d)` to the mix point `layer`, `(..., B, width)` after a block."""
         return self._run(x, 0, self._place(layer))
 
     def decode(self, state: Tensor, layer: str) -> Tensor:
-        """Run from the mix point `layer` to predictions `(B, d_y)`."""
+        """Run from the mix point `layer` to predictions `(..., B, d_y)`."""
         return self.out(self._run(state, self._place(layer), self.depth))
 
     def features(self, x: Tensor) -> Tensor:
-        """Return the last hidden state, `(B, width)`."""
+        """Return the last hidden state, `(..., B, width)`."""
         return self._run(x, 0, self.depth)
 
     def head(self, features: Tensor) -> Tensor:
-        """Return predictions `(B, d_y)`."""
+        """Return predictions `(..., B, d_y)`."""
         return self.out(features)
 
     def _run(self, state: Tensor, first: int, last: int) -> Tensor:
         if first == 0 and last > 0:
-            state = self.embeddings(state) * self.scale()
+            state = self.embeddings(state) * self.scale()[..., None, :]
         for k in range(first, last):
             sums = self.hidden[k](state)
-            state = dropout(sums + (mish(sums) - sums) * self.activations[k](), self.dropout, self.training)
+            bent = sums + (mish(sums) - sums) * self.activations[k]()[..., None, :]
+            state = dropout(bent, self.dropout, self.training)
         return state
 
     def _place(self, layer: str) -> int:

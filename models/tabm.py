@@ -5,8 +5,8 @@ layer is each member's own. Only the first adapter r begins at random signs, all
 first layer on. Written from the paper's equations (Section 3); a test compares it with the authors' package `tabm`
 where that is installed.
 
-Members are trained by the mean of their own losses and averaged in prediction. So the output is `(k, B, d_y)` while
-training, which `cmixup.methods.base.squared_errors` means over members, and the mean `(B, d_y)` in evaluation.
+Members are trained by the mean of their own losses and averaged in prediction. So the output is `(..., k, B, d_y)`
+while training, which `cmixup.losses` means over members, and the mean `(..., B, d_y)` in evaluation.
 Differences from the paper: no embeddings of numeric features (its plain variant), and the driver's optimiser (Adam, not
 AdamW).
 """
@@ -44,8 +44,10 @@ class AdaptedLinear(nn.Module):
         self.bias = nn.Parameter(torch.empty(fan_out).uniform_(-bound, bound).repeat(k, 1))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return `(B, k, fan_out)` of `(B, k, fan_in)`."""
-        return (x * self.r) @ self.weight.T * self.s + self.bias
+        """Return `(..., B, k, fan_out)` of `(..., B, k, fan_in)`."""
+        rows, members = x.shape[-3:-1]
+        sums = (x * self.r.unsqueeze(-3)).flatten(-3, -2) @ self.weight.mT
+        return sums.unflatten(-2, (rows, members)) * self.s.unsqueeze(-3) + self.bias.unsqueeze(-3)
 
 
 class TabM(Backbone):
@@ -60,6 +62,7 @@ class TabM(Backbone):
     """
 
     default_layer: ClassVar[str | None] = "block1"
+    stackable: ClassVar[bool] = True
 
     def __init__(
         self, in_shape: tuple[int, ...], out_features: int, k: int = 32, width: int = 512, *, depth: int = 3,
@@ -83,25 +86,25 @@ class TabM(Backbone):
         self.bias = nn.Parameter(torch.empty(k, out_features).uniform_(-bound, bound))
 
     def encode(self, x: Tensor, layer: str) -> Tensor:
-        """Run inputs `(B, d)` to a mix point: `(B, d)` at the input, `(B, k, width)` after a block."""
+        """Run inputs `(..., B, d)` to a mix point: `(..., B, d)` at the input, `(..., B, k, width)` after a block."""
         return self._run(x, 0, self._place(layer))
 
     def decode(self, state: Tensor, layer: str) -> Tensor:
-        """Run from a mix point to the members' predictions `(k, B, d_y)`, in evaluation their mean `(B, d_y)`."""
+        """Run from a mix point to predictions: the members' `(..., k, B, d_y)`, in evaluation their mean."""
         return self.head(self._run(state, self._place(layer), self.depth))
 
     def features(self, x: Tensor) -> Tensor:
-        """Return the last hidden states, `(B, k, width)`."""
+        """Return the last hidden states, `(..., B, k, width)`."""
         return self._run(x, 0, self.depth)
 
     def head(self, features: Tensor) -> Tensor:
-        """Return the members' predictions `(k, B, d_y)`, in evaluation their mean `(B, d_y)`."""
-        each = torch.baddbmm(self.bias[:, None], features.transpose(0, 1), self.weight)
-        return each if self.training else each.mean(dim=0)
+        """Return the members' predictions `(..., k, B, d_y)`, in evaluation their mean `(..., B, d_y)`."""
+        each = features.transpose(-3, -2) @ self.weight + self.bias[..., None, :]
+        return each if self.training else each.mean(dim=-3)
 
     def _run(self, state: Tensor, first: int, last: int) -> Tensor:
         if first == 0 and last > 0:
-            state = state[:, None].expand(-1, self.k, -1)
+            state = state.unsqueeze(-2).expand(*state.shape[:-1], self.k, state.shape[-1])
         for block in list(self.blocks)[first:last]:
             state = dropout(relu(block(state)), self.dropout, self.training)
         return state

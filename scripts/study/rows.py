@@ -24,16 +24,17 @@ def four(own: Effect | None) -> str:
     return " / ".join(map(str, own.counts().values())) if own else "—"
 
 
-def head(rules: Protocol2) -> list[str]:
-    """Return the heads of the columns of `row`."""
-    sizes = f"gains / loses / within {rules.equal:g} % / cannot be told"
-    new = f"a new table gains {rules.equal:g} %, loses {rules.equal:g} %"
-    return ["mean effect, %", "each table alike, %", "direction", "between tables, %", f"tables: {sizes}", new]
+def head(rules: Protocol2, unit: str = "%") -> list[str]:
+    """Return the heads of the columns of `row`, of effects in a unit."""
+    sizes = f"gains / loses / within {rules.equal:g} {unit} / cannot be told"
+    new = f"a new table gains {rules.equal:g} {unit}, loses {rules.equal:g} {unit}"
+    of = [f"{what}, {unit}" for what in ("mean effect", "each table alike", "between tables")]
+    return [*of[:2], "direction", of[2], f"tables: {sizes}", new]
 
 
-def row(own: Effect) -> list[str]:
+def row(own: Effect, digits: int = 1) -> list[str]:
     """Return the mean by the model and the plain one, the direction, the spread, the tables and a new one."""
     new, spread = own.posterior.new.chances, own.posterior.spread
-    of_spread = interval_text(Interval(*spread, len(own.means)), 1).replace("+", "")
-    means = [interval_text(own.overall, 1), interval_text(own.plain, 1)]
+    of_spread = interval_text(Interval(*spread, len(own.means)), digits).replace("+", "")
+    means = [interval_text(own.overall, digits), interval_text(own.plain, digits)]
     return [*means, own.direction(), of_spread, four(own), f"{chance(new.gain)}, {chance(new.loss)}"]

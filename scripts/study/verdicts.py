@@ -128,25 +128,29 @@ def errors_of(records: Iterable[Mapping[str, Any]], condition: str, score: str =
     return found
 
 
-def differences(errors: Errors, method: str, base: str = BASE) -> dict[str, dict[int, float]]:
+def differences(
+    errors: Errors, method: str, base: str = BASE, *, relative: bool = True
+) -> dict[str, dict[int, float]]:
     """Return a method's error minus that of `base` by table and split, in percent of the mean of `base` on the table.
 
-    Tables without two splits of both are left out.
+    Tables without two splits of both are left out. Without `relative` they are in the unit of the errors, such as nats.
     """
     found = {}
     for table, methods in errors.items():
         if {method, base} <= methods.keys():
             ours, theirs = methods[method], methods[base]
-            whole = mean_error(theirs)
-            own = {s: 100 * (ours[s] - theirs[s]) / whole for s in sorted(ours.keys() & theirs.keys())}
+            both = sorted(ours.keys() & theirs.keys())
+            share, whole = (100, mean_error(theirs)) if relative else (1, 1.0)
+            own = {s: share * (ours[s] - theirs[s]) / whole for s in both}
             if len(own) > 1:
                 found[table] = own
     return found
 
 
 def effect(
-    errors: Errors, method: str, level: float, equal: float, *, base: str = BASE, overlap: float = OVERLAP
-) -> Effect | None:
+    errors: Errors, method: str, level: float, equal: float, *, base: str = BASE, overlap: float = OVERLAP,
+    relative: bool = True,
+) -> Effect | None:  # fmt: skip
     """Return what a method changes on the tables that have it and `base` on two splits or more; None without any.
 
     Args:
@@ -156,8 +160,9 @@ def effect(
         equal: percent of the error of `base`; an effect within is no gain and no loss.
         base: what it is compared with.
         overlap: test rows for each training row, see `scripts.study.effects.fit`.
+        relative: see `differences`; without it `equal` is in the unit of the errors.
     """
-    found = differences(errors, method, base)
+    found = differences(errors, method, base, relative=relative)
     if not found:
         return None
     values = {table: tuple(own.values()) for table, own in found.items()}
@@ -180,9 +185,9 @@ def chance(p: float) -> str:
     return "below 0.01" if p < 0.01 else "above 0.99" if p > 0.99 else f"{p:.2f}"
 
 
-def named(kind: str, equal: float) -> str:
+def named(kind: str, equal: float, unit: str = "%") -> str:
     """Return how pages and pictures name a verdict, with the size that counts."""
-    return f"within {equal:g} %" if kind == EQUAL else kind
+    return f"within {equal:g} {unit}" if kind == EQUAL else kind
 
 
 def mean_text(found: Effect) -> str:

@@ -14,7 +14,7 @@ from cmixup.methods.mix import Mix
 from cmixup.mixing.lam import Beta
 from cmixup.optim import Adam
 from cmixup.pairing.label import LabelDistance
-from cmixup.training.trainer import train
+from cmixup.training.trainer import Run, train
 from models.realmlp import Rated, RealMLP
 from tests.helpers import make_run, settings
 
@@ -120,6 +120,22 @@ def test_hidden_units_are_dropped_in_training_alone() -> None:
     share = float((model.features(x) == 0).float().mean())
     assert share == pytest.approx(0.5, abs=0.15)
     assert torch.equal(model.eval().features(x), model.features(x))
+
+
+def test_a_stack_gives_the_numbers_of_each_alone() -> None:
+    def run(seed: int) -> Run:
+        torch.manual_seed(seed)
+        return make_run(
+            Mix(LabelDistance(0.5), Beta(2.0), "block1"),
+            seed,
+            model=lambda d, d_y: RealMLP((d,), d_y, 16, 2, dropout=0.0),
+        )
+
+    together = train([run(1), run(2)], settings(epochs=3))
+    for seed, one in zip((1, 2), together, strict=True):
+        (alone,) = train([run(seed)], settings(epochs=3))
+        assert (one.stack, alone.stack) == (2, 1)
+        torch.testing.assert_close(one.predictions["test"][""], alone.predictions["test"][""], atol=1e-4, rtol=1e-4)
 
 
 test_bad_arguments = check_bad_arguments(RealMLP)

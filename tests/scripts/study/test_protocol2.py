@@ -272,3 +272,18 @@ def test_a_network_of_its_own_is_tuned_for_erm_alone(tmp_path: Path, monkeypatch
     assert second["trials"] == record["trials"]
     chosen = min(record["trials"], key=lambda trial: trial["val"])["options"]
     assert {tuple(row["options"]) for row in second["seeds"]} == {("method=mixup", *drawn(chosen))}
+
+
+@pytest.mark.parametrize("name", ["wide", "realmlp", "tabm"])
+def test_rules_of_networks_tune_erm_within_their_rates_and_plan_runs(name: str) -> None:
+    rules = load_rules(FOLDER / f"network_{name}.yaml")
+    assert isinstance(rules, ErmTuned)
+    (cell,) = rules.cells(["penguin_mass"], ["rows100"], ["cmixup_alpha2"])
+    for split, tuning in enumerate(rules.tunings(cell)):
+        for words in tuning.trials:
+            assert rules.rates[0] <= float(drawn(words)[0].partition("=")[2]) <= rules.rates[1]
+        assert tuning.finals == [Run(split, 10 * split + 1), Run(split, 10 * split + 2)]
+    words = rules.final_words("cmixup_alpha2", tuning.trials[0])
+    job = plan(compose_train(rules.command(cell, words)))
+    assert (job.config["model"]["name"], job.config["method"]["alpha"]) == (rules.backbone, 2.0)
+    assert job.stackable

@@ -268,6 +268,6 @@ wheel-check: $(VENV)/.ready ### Try the wheel in empty environments [PYTHONS=pyt
 	$(PY) -m tests.robustness.wheel_check pythons="$(PYTHONS)"
 
 release-check: $(VENV)/.ready ### A release's steps up to the upload [TAG=v0.1.0]
-	@$(PY) -c 'import twine' 2>/dev/null || \
+	@$(PY) -c 'import mlcroissant, twine' 2>/dev/null || \
 	    $(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[release]'
 	$(PY) -m tests.robustness.release_check "tag=$$TAG"

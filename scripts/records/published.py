@@ -76,7 +76,7 @@ def published_reports(
         tables: of the study alone, on which; default all.
     """
     files = report_files(results, experiments)
-    files = [path for path in files if not tables or path.name.partition(".")[0] in tables]
+    files = [p for p in files if not tables or {p.name.partition(".")[0], p.parent.name} & set(tables)]
     reports = (report for path in files for report in _reports(path))
     return [report for report in reports if not experiments or report["experiment"] in experiments]
 

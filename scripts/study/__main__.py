@@ -9,6 +9,7 @@ are done into results/, where other cells stay; `restore` copies those that are 
 another machine. `advise` says what C-Mixup did on those tables and how to find out on your own; words `dataset.NAME=`
 are options of `dataset=csv`.
 Examples: `python -m scripts.study method=mine.py tables=lite`,
+`python -m scripts.study method=mine.py model=realmlp tables=lite`,
 `python -m scripts.study train tables=penguin_mass minutes=60`,
 `python -m scripts.study advise table=my.csv target=price`.
 """
@@ -32,6 +33,7 @@ from scripts.study.work import train_missing
 KEYS = {
     "what": "train, publish, restore, advise or check; none with method=",
     "method": "of configs/method, or the path of a Python file, to try",
+    "model": "that a method is tried on: fcn3, or realmlp, tabm or wide, where ERM alone is tuned; default fcn3",
     "submission": "folder, to check or to publish",
     "corrects": "to publish other numbers than those that stand there: what was wrong with these",
     "count": "tables that are checked, drawn; default 3",
@@ -39,7 +41,7 @@ KEYS = {
     "tables": "lite, all or names between commas; default lite with method=, else all",
     "conditions": "names of the rules; default random with method=, else all",
     "methods": "names of the rules; default all",
-    "rules": "protocol2, more_splits, no_search or baselines of configs/study; default protocol2",
+    "rules": "a file of configs/study, such as no_search, likelihood or baselines; default protocol2",
     "jobs": "processes at a time; default one a core",
     "minutes": "begin no cell after so long",
     "out": OUT,
@@ -47,6 +49,7 @@ KEYS = {
     "target": "the column to predict",
     "dataset.": "options of that table, such as dataset.categorical=[city]",
 }
+NETWORK = "network_"  # begins the name of rules of another network
 RENAMED_RULES = {"sea_level": "baselines"}  # names of the last version still work
 ACTIONS = ("train", "publish", "restore", "advise", "check")
 
@@ -64,9 +67,20 @@ def enter(given: Args) -> list[str]:
     """Try a method; return a line for what went wrong."""
     if "method" not in given:
         raise InputError(f"the first word must be one of {', '.join(ACTIONS)}, or method= must be given")
-    where = given.get("tables", LITE), given.get("conditions", RANDOM).split(",")
+    rules = rules_of_network(given)
+    usual = RANDOM if rules.name == PROTOCOL2.stem else rules.conditions[0].name
+    where = given.get("tables", LITE), given.get("conditions", usual).split(",")
     jobs, within = given.count("jobs"), given.number("minutes", 0)
-    return try_method(given["method"], *where, load_protocol2(), out=given.out, jobs=jobs, within=within)
+    return try_method(given["method"], *where, rules, out=given.out, jobs=jobs, within=within)
+
+
+def rules_of_network(given: Args) -> Protocol2:
+    """Return the rules of protocol 2, or those of the network that `model=` asks for."""
+    known = ["fcn3", *(path.stem.removeprefix(NETWORK) for path in sorted(FOLDER.glob(f"{NETWORK}*.yaml")))]
+    name = check_choice("model", given.get("model", known[0]), tuple(known))
+    rules = load_protocol2() if name == known[0] else load_rules(FOLDER / f"{NETWORK}{name}.yaml")
+    assert isinstance(rules, Protocol2)
+    return rules
 
 
 def run(given: Args) -> list[str]:
@@ -82,7 +96,7 @@ def run(given: Args) -> list[str]:
     if what == "check" or (what == "publish" and "submission" in given):
         if "submission" not in given:
             raise InputError("submission must be given: submission=outputs/entries/mine-1a2b3c4d")
-        submission = Submission(Path(given["submission"]), given.get("method", ""), load_protocol2())
+        submission = Submission(Path(given["submission"]), given.get("method", ""), rules_of_network(given))
         if what == "check":
             seed = given.count("seed") if "seed" in given else None
             return check_submission(submission, given.count("count", 3), seed, given.count("jobs"))

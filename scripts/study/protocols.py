@@ -89,6 +89,11 @@ class Protocol2(Rules):
         return str(self.network.get("model", "fcn3"))
 
     @property
+    def takes_over(self) -> bool:
+        """Whether cells take over the runs that ERM's has: those of two rules train them again, as their first did."""
+        return self.name not in ("more_splits", "likelihood")
+
+    @property
     def selection(self) -> str:
         """The metric on validation that picks among trials, as reports name it."""
         return LOSSES[self.loss].selection or "nrmse"
@@ -203,7 +208,8 @@ class NoSearch(Protocol2):
 class ErmTuned(Protocol2):
     """ERM alone is tuned; every method trains with the rate and decay that ERM's tuning chose on the split.
 
-    Where a network has no published runs of ERM this is the study without a search: all trials are ERM's.
+    Where a network has no published runs of ERM this is the study without a search: all trials are ERM's. A method that
+    has a space, as submissions may, trains with the first value of each of its arguments.
     """
 
     def trials(self, method: str, split: int, table: str) -> list[list[str]]:
@@ -213,7 +219,9 @@ class ErmTuned(Protocol2):
     def final_words(self, method: str, chosen: Sequence[str]) -> list[str]:
         """Return a method's own words with rate and decay of ERM's best trial."""
         rates = [word for word in chosen if word.startswith(("train.lr=", "train.weight_decay="))]
-        return [*self.method_words(method), *rates]
+        space = self.methods[method].get("space", {})
+        first = {key: values[0] for key, values in (space[0] if isinstance(space, list) else space).items()}
+        return [*self.method_words(method), *(override(key, value) for key, value in first.items()), *rates]
 
 
 def load_protocol1(path: Path = RULES) -> Protocol1:

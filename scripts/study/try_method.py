@@ -121,7 +121,7 @@ def probe(cells: Sequence[StudyCell], rules: Protocol2) -> float:
     short = [f"train.epochs={PROBE_EPOCHS}", "train.patience=null"]
 
     def timed(method: str) -> tuple[float, list[RunResult]]:
-        trials = rules.trials(method, 0, cell.table.name)[rules.shared :]
+        trials = [rules.final_words(method, each) for each in rules.trials(method, 0, cell.table.name)[rules.shared :]]
         own = [(plan(compose_train(rules.command(cell, [*words, *short]))), Run(0, 0)) for words in trials]
         started = time.perf_counter()
         results = train_runs(own, load)
@@ -228,7 +228,8 @@ def breaches(record: Record, cell: StudyCell, erm: Record, rules: Protocol2) -> 
             continue
         if any(trial["val"] != known.get((trial["seed"], *trial["options"]), trial["val"]) for trial in own):
             yield f"trials of split {tuning.at.split} have other scores than those published of ERM"
-        if rows != [(run.seed, own[int(np.argmin([t["val"] for t in own]))]["options"]) for run in tuning.finals]:
+        best = rules.final_words(cell.method, own[int(np.argmin([trial["val"] for trial in own]))]["options"])
+        if rows != [(run.seed, best) for run in tuning.finals]:
             yield f"the runs of split {tuning.at.split} are not of its best trial"
 
 

@@ -312,6 +312,10 @@ def verdict(records: Sequence[Mapping[str, Any]], condition: str, method: str, l
     width = max(map(len, found.means))
     told = found.counts()
     erm, splits = chosen_erm(records, condition, method)
+    own = [trial["options"] for r in records if r["method"] == method for trial in r["trials"]]
+    tuned = f"Tuning chose ERM itself on {erm} of {splits} splits."
+    if own and all(map(is_erm, own)):
+        tuned = "Rate and decay are those that tuning chose for ERM; the method was not tuned."
     tables = "".join(
         f"  {table:<{width}}  {interval_text(own, 1):>20}  {named(kind, equal)}\n"
         for table, (own, kind) in found.tables.items()
@@ -324,7 +328,7 @@ def verdict(records: Sequence[Mapping[str, Any]], condition: str, method: str, l
         f"{wrapped(f'Mean over tables: {mean_text(found)}; {direction_text(found)}.', WIDTH)}\n"
         f"Size: gains {equal:g} % or more on {told[GAINS]} tables, loses as much on {told[LOSES]}, lies within on "
         f"{told[EQUAL]}, cannot be told on {told[UNTOLD]}.\n"
-        f"{new_text(found, equal)}\nTuning chose ERM itself on {erm} of {splits} splits."
+        f"{new_text(found, equal)}\n{tuned}"
     )
 
 

@@ -84,7 +84,8 @@ def train_group(
                 if isinstance(rules, SeaLevel):
                     made = fit_cell(cell, rules, load, std)
                 else:
-                    known = known_runs(stored, rules, *cell.key[:2]) if cell.method != BASE else {}
+                    takes = cell.method != BASE and rules.takes_over
+                    known = known_runs(stored, rules, *cell.key[:2]) if takes else {}
                     made = train_cell(cell, rules, load, std, known)
                 runs = to_runs(*made, rules)
                 check_rows(stored, [(report, parts) for report, parts in runs if parts])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from scripts.records.published import published_reports, write_reports
 from scripts.study import cell as cells
 from scripts.study import published, submission, try_method, work
 from scripts.study.cell import train_cell
-from scripts.study.protocols import Protocol2, load_protocol2
+from scripts.study.protocols import ErmTuned, Protocol2, load_protocol2
 from scripts.study.rules import Rules, StudyCell
 from tests.helpers import make_data, make_run, settings, train_one
 
@@ -317,3 +317,38 @@ def test_variance_mixup_keeps_the_variance_and_mixing_stops() -> None:
 
 def test_published_records_find_the_function_by_its_old_name() -> None:
     assert import_module(submission.FROM_FILE.rpartition(".")[0]).from_file is submission.from_file
+
+
+def test_on_a_network_with_rules_of_its_own_a_method_takes_the_rates_of_erm_and_is_checked_and_published(
+    mine: Path, rules: Protocol2, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    same = {field.name: getattr(rules, field.name) for field in fields(rules)}
+    network = {"model": "fcn3", "model.width": 8}
+    own, results = ErmTuned(**{**same, "name": "network_realmlp", "network": network}), tmp_path / "results"
+    for erm in own.cells(TABLES, ["random"], ["erm"]):
+        dataset = plan(compose_train(own.words(erm))).dataset
+        record, parts = train_cell(erm, own, dataset.load, dataset.table.y.std(axis=0))
+        published.write(results, published.to_runs(record, parts, own))
+    folder = tried(mine, own, results)
+    said = capsys.readouterr().out
+    assert "Verdict on flip, setting random, 2 tables" in said
+    assert "Rate and decay are those that tuning chose for ERM; the method was not tuned." in said
+    made = try_method.Submission(folder, "", own)
+    for record in made.records:
+        erm = next(r for r in published.read(own, results) if r["table"] == record["table"])
+        assert record["trials"] == erm["trials"]  # read, not trained
+        best = {t["seed"]: min((o for o in erm["trials"] if o["seed"] == t["seed"]), key=lambda o: o["val"])
+                for t in erm["trials"]}  # fmt: skip
+        for row in record["seeds"]:
+            assert row["options"][-2:] == best[10 * row["split"]]["options"][-2:]
+            assert "+method.options.share=0.1" in row["options"]  # the first value of its space
+    assert try_method.check_submission(made, 1, 0, results=results) == []
+    changed = json.loads(json.dumps(made.records[0]))
+    changed["seeds"][0]["options"] = changed["seeds"][0]["options"][:-2]
+    erm = next(r for r in published.read(own, results) if r["table"] == changed["table"])
+    (cell,) = (c for c in made.rules.cells(methods=["flip"]) if c.key == published.key_of_record(changed))
+    assert list(try_method.breaches(changed, cell, erm, made.rules)) == [
+        "the runs of split 0 are not of its best trial"
+    ]
+    assert try_method.publish_submission(made, results=results, entries=tmp_path / "entries") == 2
+    assert ("penguin_mass", "random", "flip") in published.done(results, made.rules)

@@ -46,7 +46,8 @@ suppress_warnings = ["toc.not_included", "myst.header"]  # tables are reached fr
 
 #: The pages of the navigation by kind.
 NAVIGATION = {
-    "Learn": ["docs/concepts", "docs/tutorial", "docs/bandwidth", "docs/gallery", "docs/faq", "docs/comparison"],
+    "Learn": ["docs/concepts", "docs/tutorial", "docs/bandwidth", "docs/gallery", "docs/glossary", "docs/faq",
+              "docs/comparison"],
     "Use": ["docs/index", "docs/recipes", "docs/scikit_learn", "docs/command_line", "docs/bench", "docs/processes"],
     "Evidence": ["docs/report", "results/README", "results/study/when", "results/theory",
                  "results/crime_and_skillcraft", "docs/reproducing", "docs/data", "docs/checklist",

@@ -22,28 +22,11 @@ from cmixup.sampling.inputs import Floats
 from cmixup.seeding import Streams, torch_seed
 from cmixup.sklearn.held_out import Part
 from cmixup.sklearn.network import MLP, Pieces
+from cmixup.sklearn.options import Settings
 from cmixup.sklearn.rows import Rows, WeightedLabels, epoch_batches
 from cmixup.training.loader import BatchLoader
 
 EVAL_BATCH = 4096
-
-
-@dataclass(frozen=True)
-class Settings:
-    """The checked arguments of `CMixupRegressor` that training reads; see there."""
-
-    hidden: tuple[int, ...]
-    epochs: int
-    batch_size: int
-    lr: float
-    weight_decay: float
-    alpha: float
-    layer: str
-    early_stopping: bool
-    patience: int
-    device: torch.device
-    threads: int | None
-    verbose: bool
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,13 @@ def group_codes(groups: Any, n: int) -> Ints | None:
     return np.array([names[value] for value in values.tolist()], dtype=np.int64)
 
 
+def parts_by_share(group: Ints | None, weight: Floats, members: int, share: float, seed: int) -> list[Part]:
+    """Return what `parts_by_group` does, or without groups what `parts_by_chance` does."""
+    if group is None:
+        return parts_by_chance(len(weight), members, share, seed)
+    return parts_by_group(group, weight, members, share, seed)
+
+
 def parts_by_chance(n: int, members: int, share: float, seed: int) -> list[Part]:
     """Return a random share of the rows for each member to hold out, other ones for each until all have been."""
     order, every = np.random.default_rng([seed, 0]).permutation(n), np.arange(n)
@@ -59,7 +66,7 @@ def parts_by_chance(n: int, members: int, share: float, seed: int) -> list[Part]
     return [Part(np.setdiff1d(every, out), out) for out in held]
 
 
-def parts_by_group(group: Ints | None, weight: Floats, members: int, share: float, seed: int) -> list[Part]:
+def parts_by_group(group: Ints, weight: Floats, members: int, share: float, seed: int) -> list[Part]:
     """Return whole groups for each member to hold out: about `share` of the weight, at least one group.
 
     Args:
@@ -67,7 +74,6 @@ def parts_by_group(group: Ints | None, weight: Floats, members: int, share: floa
         weight: (n,) of the rows.
         members, share, seed: as in `CMixupRegressor`.
     """
-    assert group is not None
     names, code = np.unique(group, return_inverse=True)
     sums = np.bincount(code, weights=weight)
     count = int(np.clip(round(1 / share), 2, len(names)))

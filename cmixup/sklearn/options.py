@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 
-from cmixup.errors import InputError, check_count
+from cmixup.errors import (
+    InputError,
+    as_number,
+    check_count,
+    check_flag,
+    check_nonnegative,
+    check_positive,
+    shown,
+)
+from cmixup.sampling.bandwidth import parse_bandwidth
 from cmixup.sampling.inputs import MAX_LABEL, Floats
+from cmixup.sklearn.network import mix_points
 
 #: What sets the random numbers of an estimator.
 RandomState = int | np.random.RandomState | np.random.Generator | None
@@ -56,3 +67,76 @@ def check_size(name: str, values: Floats) -> Floats:
     if largest > MAX_LABEL:
         raise InputError(f"{name} must be within +-{MAX_LABEL:g}, got {largest!r}")
     return values
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The checked arguments of `CMixupRegressor` that training reads; see there."""
+
+    hidden: tuple[int, ...]
+    epochs: int
+    batch_size: int
+    lr: float
+    weight_decay: float
+    alpha: float
+    layer: str
+    early_stopping: bool
+    patience: int
+    device: torch.device
+    threads: int | None
+    verbose: bool
+
+
+def settings_of(estimator: Any) -> Settings:
+    """Return the checked arguments that training needs.
+
+    Raises:
+        InputError: one of them cannot be used.
+    """
+    given = estimator.hidden_layer_sizes
+    sizes: Any = [given] if isinstance(given, int | np.integer) else given
+    if isinstance(sizes, str) or not hasattr(sizes, "__iter__"):
+        raise InputError(f"hidden_layer_sizes must be whole numbers, got {given!r}")
+    hidden = tuple(check_count("hidden_layer_sizes", size, 1, "whole numbers") for size in sizes)
+    layer = "block1" if estimator.layer == "hidden" else estimator.layer
+    names = mix_points(len(hidden))
+    if layer not in names:
+        raise InputError(f"layer must be one of hidden, {', '.join(names)}, got {estimator.layer!r}")
+    threads = estimator.n_threads
+    return Settings(
+        hidden,
+        epochs=check_count("epochs", estimator.epochs, 1),
+        batch_size=check_count("batch_size", estimator.batch_size, 1),
+        lr=check_positive("lr", estimator.lr),
+        weight_decay=check_nonnegative("weight_decay", estimator.weight_decay),
+        alpha=check_positive("alpha", estimator.alpha),
+        layer=layer,
+        early_stopping=check_flag("early_stopping", estimator.early_stopping),
+        patience=check_count("patience", estimator.patience, 1),
+        device=device_of(estimator.device),
+        threads=None if threads is None else check_count("n_threads", threads, 1),
+        verbose=check_flag("verbose", estimator.verbose),
+    )
+
+
+def check_share(share: float) -> float:
+    """Return the share of rows to hold out if it lies between 0 and 1, else raise `InputError`."""
+    number = as_number("validation_fraction", share)
+    if not 0 < number < 1:
+        raise InputError(f"validation_fraction must lie between 0 and 1, got {number!r}")
+    return number
+
+
+def is_auto(bandwidth: Any) -> bool:
+    """Return whether a bandwidth is "auto"; another one is checked by `parse_bandwidth`."""
+    auto = isinstance(bandwidth, str) and bandwidth == "auto"
+    if not auto:
+        parse_bandwidth(bandwidth)
+    return auto
+
+
+def is_blend(blend: Any) -> bool:
+    """Return whether trees stand beside the networks; raise `InputError` for what is neither None nor "trees"."""
+    if not (blend is None or (isinstance(blend, str) and blend == "trees")):
+        raise InputError(f'blend must be "trees" or None, got {shown(blend)}')
+    return blend is not None

@@ -14,8 +14,10 @@ import numpy as np
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from cmixup.sklearn.network import networks_of
+from cmixup.sklearn.trees import Trees, check_trees, level_sets, no_trees
 
-FORMAT = "cmixup.sklearn.CMixupRegressor/3"
+FORMAT = "cmixup.sklearn.CMixupRegressor/4"
+NO_TREES = "cmixup.sklearn.CMixupRegressor/3"  # networks alone
 NO_RESIDUALS = "cmixup.sklearn.CMixupRegressor/2"  # without the residuals that make intervals
 ONE_NETWORK = "cmixup.sklearn.CMixupRegressor/1"  # the format before, of one network and columns of numbers alone
 NUMBERS = (
@@ -23,7 +25,8 @@ NUMBERS = (
 )  # fmt: skip
 MOMENTS = ("x_mean_", "x_scale_", "y_mean_", "y_scale_")
 RESIDUALS = ("_residuals", "_residual_weights", "_residual_members")
-ARRAYS = ("bandwidths_", "validation_scores_", *MOMENTS, "_indicators", "_pieces", *RESIDUALS)
+ARRAYS = ("bandwidths_", "validation_scores_", *MOMENTS, "_indicators", "_pieces", *RESIDUALS, "tree_weight_")
+TREES = tuple(f"tree_{name}" for name in Trees._fields)
 
 AnyEstimator = TypeVar("AnyEstimator", bound=Any)
 
@@ -45,6 +48,7 @@ def write_estimator(estimator: Any, path: str | PathLike[str]) -> None:
     arrays = {name: getattr(estimator, name) for name in ARRAYS}
     arrays |= {f"coef{k}": coef for k, coef in enumerate(estimator.coefs_)}
     arrays |= {f"intercept{k}": intercept for k, intercept in enumerate(estimator.intercepts_)}
+    arrays |= dict(zip(TREES, vars(estimator)["_trees"], strict=True))
     content = io.BytesIO()
     np.savez(content, json=np.array(json.dumps(told)), **arrays)
     write_atomically(Path(path), content.getvalue())
@@ -62,10 +66,9 @@ def read_estimator(kind: type[AnyEstimator], path: str | PathLike[str]) -> AnyEs
                 raise ValueError("it is packed")
         with np.load(Path(path), allow_pickle=False) as file:
             told, arrays = json.loads(str(file["json"])), dict(file)
-            if told["format"] == ONE_NETWORK:
-                told, arrays = _of_one_network(told, arrays)
-            if told["format"] == NO_RESIDUALS:
-                told, arrays = _without_residuals(told, arrays)
+            for before, renewed in OLDER.items():
+                if told["format"] == before:
+                    told, arrays = renewed(told, arrays)
             if told["format"] != FORMAT:
                 raise InputError(f"path must be a file of the format {FORMAT}, got {told['format']!r}")
             estimator = kind(**{name: _tuples(value) for name, value in told["params"].items()})
@@ -73,6 +76,7 @@ def read_estimator(kind: type[AnyEstimator], path: str | PathLike[str]) -> AnyEs
                 setattr(estimator, name, told["numbers"][name])
             for name in ARRAYS:
                 setattr(estimator, name, arrays[name])
+            vars(estimator)["_trees"] = Trees(*(arrays[name] for name in TREES))
             estimator.coefs_ = [arrays[f"coef{k}"] for k in range(told["layers"])]
             estimator.intercepts_ = [arrays[f"intercept{k}"] for k in range(told["layers"])]
         if told["feature_names"] is not None:
@@ -103,7 +107,19 @@ def _without_residuals(told: dict[str, Any], arrays: dict[str, Any]) -> tuple[di
     """Return what a file of format 2 holds, as this format has it: no row was held out that it knows of."""
     members, outputs = arrays["intercept0"].shape[0], arrays["y_mean_"].shape[0]
     shapes = zip(RESIDUALS, ((0, outputs), (0,), (0, members)), strict=True)
-    return {**told, "format": FORMAT}, arrays | {name: np.empty(shape) for name, shape in shapes}
+    return {**told, "format": NO_TREES}, arrays | {name: np.empty(shape) for name, shape in shapes}
+
+
+def _without_trees(told: dict[str, Any], arrays: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what a file of format 3 holds, as this format has it: networks alone."""
+    members, outputs = arrays["intercept0"].shape[0], arrays["y_mean_"].shape[0]
+    trees = dict(zip(TREES, no_trees(members, outputs), strict=True))
+    params = {**told["params"], "blend": None}
+    return {**told, "format": FORMAT, "params": params}, arrays | trees | {"tree_weight_": np.zeros(outputs)}
+
+
+#: What reads each format before, the oldest first; each makes the next of it.
+OLDER = {ONE_NETWORK: _of_one_network, NO_RESIDUALS: _without_residuals, NO_TREES: _without_trees}
 
 
 def _check(estimator: Any) -> None:
@@ -133,6 +149,7 @@ def _check(estimator: Any) -> None:
         (len(vars(estimator)["_residuals"]), outputs),
         (len(vars(estimator)["_residuals"]),),
         (len(vars(estimator)["_residuals"]), len(estimator.coefs_[0])),
+        (outputs,),
     ]
     for name, shape in zip(ARRAYS, shapes, strict=True):
         value = getattr(estimator, name)
@@ -141,6 +158,7 @@ def _check(estimator: Any) -> None:
     sizes, weight, members = (vars(estimator)[name] for name in RESIDUALS)
     if not ((sizes >= 0) | np.isnan(sizes)).all() or not (weight > 0).all() or not members.any(axis=1).all():
         raise ValueError("its residuals must be 0 or more, of rows that a member held out")
+    _check_blend(estimator, len(estimator.coefs_[0]), outputs)
     moments = [getattr(estimator, name) for name in MOMENTS]
     if not all(np.isfinite(value).all() for value in (*moments, pieces, *estimator.coefs_, *estimator.intercepts_)):
         raise ValueError("its weights and scales must be finite")
@@ -148,6 +166,25 @@ def _check(estimator: Any) -> None:
         raise ValueError("its columns must be those of the features")
     if not (pieces[:, [2, 4]] > 0).all():
         raise ValueError("its pieces must have a width and a scale above 0")
+
+
+def _check_blend(estimator: Any, members: int, outputs: int) -> None:
+    """Raise `ValueError` for trees that `fit` never leaves."""
+    trees, levels, weight = vars(estimator)["_trees"], vars(estimator)["_levels"], estimator.tree_weight_
+    in_sets = sum(len(levels[place]) for place in level_sets(levels)) if weight.any() else trees.codes.shape[1]
+    shapes = [
+        (len(trees.nodes), 8),
+        (len(trees.sets), 8),
+        (len(trees.sizes), 4),
+        (members, outputs),
+        (members, in_sets),
+    ]
+    if [value.shape for value in trees] != shapes or any(value.dtype != np.float64 for value in trees):
+        raise ValueError("its trees must be arrays of its members, outputs and levels")
+    if not ((weight >= 0) & (weight <= 1)).all():
+        raise ValueError("its trees must have a weight between 0 and 1")
+    if weight.any():
+        check_trees(trees, len(levels))
 
 
 def _param(name: str, value: Any) -> Any:

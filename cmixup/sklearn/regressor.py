@@ -3,59 +3,52 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from itertools import zip_longest
 from os import PathLike
 from typing import Any, Self
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import _check_sample_weight, _num_samples, check_array, check_is_fitted, validate_data
+from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.metrics import r2_score
+from sklearn.utils.validation import _num_samples, check_is_fitted
 from torch import Tensor
 
-from cmixup.errors import (
-    MIN_BANDWIDTH,
-    InputError,
-    as_number,
-    check_count,
-    check_flag,
-    check_nonnegative,
-    check_positive,
-)
+from cmixup.errors import MIN_BANDWIDTH, InputError, check_count, check_flag
 from cmixup.sampling.bandwidth import Bandwidth, parse_bandwidth, resolve_bandwidth
-from cmixup.sampling.inputs import Floats, Ints
-from cmixup.sklearn.columns import categorical_columns, coded, indicators_of, levels_of, pieces_of, widened
-from cmixup.sklearn.fitting import Settings, choose, threads, train_networks
-from cmixup.sklearn.frames import check_numbers
+from cmixup.sampling.inputs import Floats
+from cmixup.sklearn.fitting import choose, threads, train_networks
 from cmixup.sklearn.held_out import (
     Part,
     check_validation,
     group_codes,
-    parts_by_chance,
-    parts_by_group,
+    parts_by_share,
     parts_by_sides,
     sides_by_splitter,
 )
 from cmixup.sklearn.intervals import Residuals, check_coverage, interval, residuals_of
-from cmixup.sklearn.network import arrays_of, mix_points, networks_of
-from cmixup.sklearn.options import RandomState, check_size, device_of, seed_of
+from cmixup.sklearn.network import arrays_of, networks_of
+from cmixup.sklearn.options import RandomState, check_share, device_of, is_auto, is_blend, seed_of, settings_of
 from cmixup.sklearn.persistence import read_estimator, write_estimator
-from cmixup.sklearn.rows import Rows, merged, moments, standardised
+from cmixup.sklearn.rows import Rows
+from cmixup.sklearn.table import Inputs, TableEstimator
+from cmixup.sklearn.trees import Trees, fit_trees, no_trees, predict_trees, weigh_trees
 
-#: Up to so many rows "auto" compares all bandwidths on the rows that every member holds out.
+#: Without trees "auto" compares all bandwidths on the rows that every member holds out, up to so many rows.
 CROSS_VALIDATED = 1000
 #: What `bandwidth="auto"` tries, in standard deviations of the labels: from no mixing (ERM) to any partner (mixup).
 BANDWIDTHS = (0.0, 0.1, 0.3, 1.0, np.inf)
 PREDICTED_AT_ONCE = 1 << 14
-NUMBERS: dict[str, Any] = {"dtype": np.float64, "ensure_all_finite": "allow-nan", "order": "C"}
 
 
-class CMixupRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):
+class CMixupRegressor(RegressorMixin, MultiOutputMixin, TableEstimator):
     """Fully connected networks with ReLU, trained by Adam on rows mixed with partners of near labels (C-Mixup).
 
         CMixupRegressor(random_state=0).fit(X, y).predict(X_new)
 
-    The prediction is the mean of several networks, which are trained as one stack and each hold other rows out. A row
+    The prediction is the mean of several members, which each hold other rows out. A member is a network, all being
+    trained as one stack, and gradient-boosted trees of the same rows (`blend`). A row
     is mixed with one of all rows that its network is trained on, drawn with
     P(j|i) ~ w_j exp(-|y_i - y_j|^2 / 2 bandwidth^2) exactly (Yao et al. 2022, Eq. 6), and the loss is the squared error
     of the mixed label. Inputs and labels are standardised; a column that is constant in training is ignored, a missing
@@ -69,12 +62,13 @@ class CMixupRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):
 
     Args:
         hidden_layer_sizes: units of each hidden layer; () is a linear model of columns and pieces.
-        members: networks that are averaged.
-        bandwidth: s of the kernel. "auto" compares 0, 0.1, 0.3, 1 standard deviations and infinity on the rows that all
-            members hold out, or above 1,000 different rows 0, 0.3 and infinity on those of the first member, and takes
-            another one than 0 only if it is better by a standard error. Else what `parse_bandwidth` takes: a number in
-            label units, ("std", c), ("fraction", f) or ("median", c). 0 mixes nothing (ERM), infinity mixes any two
-            rows (mixup). Several outputs are compared each in its standard deviations, and a number is in these.
+        members: networks that are averaged, each with its trees.
+        bandwidth: s of the kernel. "auto" compares 0, 0.3 standard deviations and infinity on the rows that the first
+            member holds out, and takes another one than 0 only if it is better by a standard error. With `blend=None`
+            it compares 0, 0.1, 0.3, 1 and infinity on the rows of all members, up to 1,000 different rows. Else what
+            `parse_bandwidth` takes: a number in label units, ("std", c), ("fraction", f) or ("median", c). 0 mixes
+            nothing (ERM), infinity mixes any two rows (mixup). Several outputs are compared each in its standard
+            deviations, and a number is in these.
         alpha: lambda is drawn from Beta(alpha, alpha) for each row.
         layer: "input", "hidden" (behind the first hidden layer, Manifold Mixup) or "block1", "block2", ...
         epochs: passes over the training rows, at most.
@@ -82,7 +76,8 @@ class CMixupRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):
         lr: learning rate of Adam.
         weight_decay: L2 penalty on weights and biases.
         early_stopping: whether to hold out rows, keep the epoch that predicts them best, and stop after `patience`
-            epochs without a better one. Otherwise the last epoch is kept, and rows are held out for "auto" alone.
+            epochs without a better one. Otherwise the last epoch is kept, and rows are held out for "auto" and `blend`
+            alone.
         validation_fraction: share of different rows that a member holds out, between 0 and 1; one row at least.
         patience: see `early_stopping`.
         n_pieces: each column of numbers is also given to the networks as so many pieces between its quantiles, behind
@@ -90,6 +85,9 @@ class CMixupRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):
             see `pieces_of`; 0 for none.
         categorical_features: columns that hold categories, as in `HistGradientBoostingRegressor`: "from_dtype" for
             pandas' category columns, None, or names, positions or a mask. A level that training has not seen is none.
+        blend: "trees" gives each member scikit-learn's `HistGradientBoostingRegressor` beside its network, trained on
+            the same rows and without mixing. Held-out rows say by least squares what weight in [0, 1] trees have, one
+            for each output (stacking, Wolpert 1992). None is the networks alone.
         cv: which rows the members hold out, in turn: a splitter of scikit-learn, a number of folds, or splits. A member
             is trained on the rows that its split trains on. None takes a share of the rows by chance, or whole groups
             (`fit(groups=)`).
@@ -105,6 +103,7 @@ class CMixupRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):
         bandwidths_: (k,) those tried, in the same units.
         validation_scores_: (k,) root mean squared error of single networks with each on the rows held out, in standard
             deviations of the labels; NaN where none are.
+        tree_weight_: (d_y,) weight of the trees beside the networks, between 0 and 1.
         best_epoch_: the epoch that each member kept.
         n_epochs_: how many were trained, at most.
         loss_curve_: mean squared error of each epoch's mixed rows, in squared standard deviations, over the members
@@ -115,6 +114,8 @@ class CMixupRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):
             of numbers, then those of gaps and levels.
         n_features_in_, feature_names_in_: as everywhere in scikit-learn.
     """
+
+    _trees: Trees
 
     def __init__(
         self,
@@ -133,6 +134,7 @@ class CMixupRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):
         patience: int = 20,
         n_pieces: int = 32,
         categorical_features: Any = "from_dtype",
+        blend: str | None = "trees",
         cv: Any = None,
         verbose: bool = False,
         random_state: RandomState = None,
@@ -153,6 +155,7 @@ class CMixupRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):
         self.patience = patience
         self.n_pieces = n_pieces
         self.categorical_features = categorical_features
+        self.blend = blend
         self.cv = cv
         self.verbose = verbose
         self.random_state = random_state
@@ -177,7 +180,8 @@ class CMixupRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):
         Args:
             X: real numbers, NaN where one is missing, and categories: an array, a frame or a sparse matrix, which is
                 made dense.
-            y: real finite labels in their own units.
+            y: real labels in their own units; NaN where one of several outputs is missing. Partners are then compared
+                by the outputs that both rows have, and the loss leaves out what is missing.
             sample_weight: (n,) 0 or more, not all 0; equal if left out.
             X_val: (k, d) rows that every member holds out, and that none is trained on.
             y_val: their labels, (k,) or (k, d_y) as `y`.
@@ -187,8 +191,8 @@ class CMixupRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):
             InputError: an argument cannot be used, or training diverged; a ValueError.
             ValueError: data that scikit-learn refuses.
         """
-        settings, share = self._settings(), self._share()
-        members, auto = check_count("members", self.members, 1), self._auto()
+        settings, share = settings_of(self), check_share(self.validation_fraction)
+        members, auto, blend = check_count("members", self.members, 1), is_auto(self.bandwidth), is_blend(self.blend)
         given = check_validation(X_val, y_val, groups=groups, cv=self.cv)
         seed = seed_of(self.random_state)
         apart = codes = None if groups is None else group_codes(groups, _num_samples(X))
@@ -196,20 +200,19 @@ class CMixupRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):
             patterns, apart = sides_by_splitter(self.cv, X, y, groups, codes)
         raw = self._read(X, y, sample_weight, apart)
         rows = self._encoded(raw)
+        every = np.arange(len(rows))
         if given:
-            n, raw = len(rows), self._with_validation(raw, X_val, y_val)
+            raw = self._with_validation(raw, X_val, y_val)
             rows = self._standardised(raw)
-            parts = [Part(np.arange(n), np.arange(n, len(rows)))] * members
+            parts = [Part(every, np.arange(len(every), len(rows)))] * members
         elif self.cv is not None:
             parts = parts_by_sides(patterns[raw.apart], members)
-        elif not (auto or settings.early_stopping) or len(rows) == 1:
-            parts = [Part(np.arange(len(rows)), np.arange(0))] * members
-        elif codes is not None:
-            parts = parts_by_group(raw.apart, rows.weight, members, share, seed)
+        elif not (auto or blend or settings.early_stopping) or len(rows) == 1:
+            parts = [Part(every, every[:0])] * members
         else:
-            parts = parts_by_chance(len(rows), members, share, seed)
+            parts = parts_by_share(raw.apart, rows.weight, members, share, seed)
         trained = rows if not given else rows.take(parts[0].train)
-        few = len(trained) <= CROSS_VALIDATED
+        few = len(trained) <= CROSS_VALIDATED and not blend
         tried = list(BANDWIDTHS if few else BANDWIDTHS[::2]) if auto else [self._in_deviations(trained.y)]
         compared = members if few or not auto else 1
         with warnings.catch_warnings():
@@ -234,7 +237,9 @@ class CMixupRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):
         curves = list(zip_longest(*(network.losses for network in found), fillvalue=np.nan))
         self.n_epochs_, self.loss_curve_ = len(curves), np.nanmean(curves, axis=1).tolist()
         self.coefs_, self.intercepts_ = arrays_of([network.weights for network in found])
-        held = [self._of_members(rows.x[part.held], member) for member, part in enumerate(parts)]
+        inputs = [Inputs(raw.x[part.held], rows.x[part.held]) for part in parts]
+        self._fit_trees(raw.x, rows, parts, inputs, blend=blend and len(rows) > 1)
+        held = [self._of_members(own, member) for member, own in enumerate(inputs)]
         found_sizes = residuals_of(rows.weight, parts, held, raw.y)
         self._residuals, self._residual_weights, self._residual_members = found_sizes
         return self
@@ -259,6 +264,31 @@ class CMixupRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):
             return self._shaped(predicted)
         deviation = np.concatenate([part.std(dim=0, correction=0).numpy() for part in parts]) * self.y_scale_
         return self._shaped(predicted), self._shaped(deviation)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return R^2 of the predictions, the mean over outputs, each over the rows whose label is there.
+
+        Args:
+            X: rows as in `fit`.
+            y: their labels; NaN where one of several outputs is missing.
+            sample_weight: (n,) 0 or more; equal if left out.
+
+        Raises:
+            ValueError: rows or labels that scikit-learn refuses, such as an output with fewer than two labels.
+        """
+        labels = np.asarray(y)
+        if labels.ndim != 2 or labels.dtype.kind not in "iuf" or not np.isnan(labels).any():
+            return float(super().score(X, y, sample_weight))
+        predicted, known = self.predict(X), ~np.isnan(labels)
+        weight = None if sample_weight is None else np.asarray(sample_weight)
+        return float(
+            np.mean(
+                [
+                    r2_score(labels[k, c], predicted[k, c], sample_weight=None if weight is None else weight[k])
+                    for c, k in enumerate(known.T)
+                ]
+            )
+        )
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> Floats:
         """Return the lower and upper ends of intervals that hold a new label in `coverage` of cases, (n, 2, ...).
@@ -307,124 +337,50 @@ class CMixupRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):
         """
         return read_estimator(cls, path)
 
-    def _settings(self) -> Settings:
-        """Return the checked arguments that training needs."""
-        given = self.hidden_layer_sizes
-        sizes = [given] if isinstance(given, int | np.integer) else given
-        if isinstance(sizes, str) or not hasattr(sizes, "__iter__"):
-            raise InputError(f"hidden_layer_sizes must be whole numbers, got {given!r}")
-        hidden = tuple(check_count("hidden_layer_sizes", size, 1, "whole numbers") for size in sizes)
-        layer = "block1" if self.layer == "hidden" else self.layer
-        names = mix_points(len(hidden))
-        if layer not in names:
-            raise InputError(f"layer must be one of hidden, {', '.join(names)}, got {self.layer!r}")
-        return Settings(
-            hidden,
-            epochs=check_count("epochs", self.epochs, 1),
-            batch_size=check_count("batch_size", self.batch_size, 1),
-            lr=check_positive("lr", self.lr),
-            weight_decay=check_nonnegative("weight_decay", self.weight_decay),
-            alpha=check_positive("alpha", self.alpha),
-            layer=layer,
-            early_stopping=check_flag("early_stopping", self.early_stopping),
-            patience=check_count("patience", self.patience, 1),
-            device=device_of(self.device),
-            threads=None if self.n_threads is None else check_count("n_threads", self.n_threads, 1),
-            verbose=check_flag("verbose", self.verbose),
-        )
+    def _fit_trees(self, x: Floats, rows: Rows, parts: Sequence[Part], held: Sequence[Inputs], *, blend: bool) -> None:
+        """Train the trees of all members, and weigh them beside the networks on the rows that these hold out.
 
-    def _share(self) -> float:
-        share = as_number("validation_fraction", self.validation_fraction)
-        if not 0 < share < 1:
-            raise InputError(f"validation_fraction must lie between 0 and 1, got {share!r}")
-        return share
+        Args:
+            x: (N, d) columns of the rows as they came.
+            rows: the same, standardised.
+            parts, held: which rows each member holds out, and their inputs.
+            blend: whether there are trees at all.
+        """
+        outputs = rows.y.shape[1]
+        self._trees, self.tree_weight_ = no_trees(len(parts), outputs), np.zeros(outputs)
+        if not blend:
+            return
+        trees = fit_trees(Rows(x, rows.y, rows.weight), self._levels, parts, self.n_threads)
+        nets = [torch.cat(self._outputs(own, member), dim=1)[0].numpy() for member, own in enumerate(held)]
+        grown = [predict_trees(trees, own.x, self._levels, [m], self.n_threads or 1)[0] for m, own in enumerate(held)]
+        weight = rows.weight[np.concatenate([part.held for part in parts])]
+        self._trees = trees
+        self.tree_weight_ = weigh_trees(nets, grown, [rows.y[part.held] for part in parts], weight)
 
-    def _auto(self) -> bool:
-        auto = isinstance(self.bandwidth, str) and self.bandwidth == "auto"
-        if not auto:
-            parse_bandwidth(self.bandwidth)
-        return auto
-
-    def _inputs(self, X: Any) -> Floats:
-        """Return rows as the networks take them."""
-        if any(levels is not None for levels in self._levels):
-            validate_data(self, X, reset=False, skip_check_array=True)
-        X = validate_data(self, coded(X, self._levels), reset=False, **NUMBERS)
-        x = widened(check_size("X", X), self._levels, self._indicators)
-        return np.nan_to_num(standardised(x, self.x_mean_, self.x_scale_))
-
-    def _outputs(self, inputs: Floats, member: int | None = None) -> list[Tensor]:
+    def _outputs(self, inputs: Inputs, member: int | None = None) -> list[Tensor]:
         """Return what all members, or one, predict for inputs, in deviations: `(M, n, d_y)` float64 in parts of n."""
         device, places = device_of(self.device), slice(None) if member is None else slice(member, member + 1)
         coefs, intercepts = ([layer[places] for layer in layers] for layers in (self.coefs_, self.intercepts_))
         networks = [network.to(device) for network in networks_of(coefs, intercepts, self._pieces)]
+        found = []
         with threads(self.n_threads), torch.inference_mode():
-            return [
-                torch.stack([network(part.to(device)) for network in networks]).cpu()
-                for part in torch.split(torch.from_numpy(inputs), PREDICTED_AT_ONCE)
-            ]
+            for start in range(0, max(1, len(inputs.z)), PREDICTED_AT_ONCE):
+                part = slice(start, start + PREDICTED_AT_ONCE)
+                z = torch.from_numpy(inputs.z[part]).to(device)
+                nets = torch.stack([network(z) for network in networks]).cpu()
+                if self.tree_weight_.any():
+                    members = range(len(self.coefs_[0]))[places]
+                    trees = predict_trees(self._trees, inputs.x[part], self._levels, members, self.n_threads or 1)
+                    nets += (torch.from_numpy(trees) - nets) * torch.from_numpy(self.tree_weight_)
+                found.append(nets)
+        return found
 
-    def _of_members(self, inputs: Floats, member: int) -> Floats:
+    def _of_members(self, inputs: Inputs, member: int) -> Floats:
         """Return what a member predicts for inputs, (n, d_y) in label units."""
-        return (
-            np.concatenate([part[0].numpy() for part in self._outputs(inputs, member)]) * self.y_scale_ + self.y_mean_
-        )
+        return torch.cat(self._outputs(inputs, member), dim=1)[0].numpy() * self.y_scale_ + self.y_mean_
 
     def _shaped(self, values: Floats) -> Floats:
         return values[:, 0] if self._one_dimensional else values
-
-    def _read(self, X: Any, y: Any, sample_weight: Any, apart: Ints | None = None) -> Rows:
-        """Return the different rows of a table, categories as numbers of their levels."""
-        check_numbers(y)
-        categorical = categorical_columns(self.categorical_features, X)
-        self._levels = levels_of(X, categorical, np.shape(X)[1]) if categorical else []
-        X, y = validate_data(
-            self, coded(X, self._levels), y, multi_output=True, y_numeric=True, ensure_min_samples=2, **NUMBERS
-        )
-        self._levels, self._one_dimensional = self._levels or [None] * X.shape[1], y.ndim == 1
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        if not weight.any():
-            raise InputError("Sample weights must contain at least one non-zero number.")
-        labels = check_size("y", np.asarray(y, dtype=np.float64).reshape(len(y), -1))
-        return merged(check_size("X", X), labels, weight, apart)
-
-    def _with_validation(self, rows: Rows, X_val: Any, y_val: Any) -> Rows:
-        """Return rows with those of `X_val` behind them, each of weight 1.
-
-        Raises:
-            InputError: other columns or outputs than `rows` have, or no rows.
-        """
-        try:
-            if any(levels is not None for levels in self._levels):
-                validate_data(self, X_val, reset=False, skip_check_array=True)
-            x = check_size("X_val", validate_data(self, coded(X_val, self._levels), reset=False, **NUMBERS))
-        except (TypeError, ValueError, IndexError) as error:
-            raise InputError(f"X_val must have rows, and the columns of X: {error}") from None
-        try:
-            y = check_array(y_val, ensure_2d=False, dtype=np.float64, input_name="y_val")
-        except (TypeError, ValueError) as error:
-            raise InputError(f"y_val must be labels of {len(x)} rows: {error}") from None
-        outputs = () if self._one_dimensional else (rows.y.shape[1],)
-        if y.shape != (len(x), *outputs):
-            raise InputError(f"y_val must have shape {(len(x), *outputs)} as X_val and y, got {y.shape}")
-        y = check_size("y_val", y.reshape(len(x), -1))
-        weight = np.concatenate([rows.weight, np.ones(len(x))])
-        return Rows(np.concatenate([rows.x, x]), np.concatenate([rows.y, y]), weight)
-
-    def _encoded(self, rows: Rows) -> Rows:
-        """Fit to rows how inputs and labels become those of the networks, and return them as such."""
-        self._indicators = indicators_of(rows.x, self._levels)
-        x = widened(rows.x, self._levels, self._indicators)
-        self.x_mean_, self.x_scale_ = moments(x, rows.weight)
-        self.y_mean_, self.y_scale_ = moments(rows.y, rows.weight)
-        x = standardised(x, self.x_mean_, self.x_scale_)
-        self._pieces = pieces_of(x[:, : self._levels.count(None)], rows.weight, check_count("n_pieces", self.n_pieces))
-        return self._standardised(rows)
-
-    def _standardised(self, rows: Rows) -> Rows:
-        """Return rows as the networks take them, with labels in standard deviations."""
-        x = standardised(widened(rows.x, self._levels, self._indicators), self.x_mean_, self.x_scale_)
-        return Rows(np.nan_to_num(x), standardised(rows.y, self.y_mean_, self.y_scale_), rows.weight, rows.apart)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -6,6 +6,7 @@
   kernels    an AMD machine's kernels beside those of Intel
   estimators the default CMixupRegressor beside the defaults of others
   ablation   what each part of that default is worth
+  intervals  how many labels its intervals hold, and how wide they are
 
 Example: python -m scripts.bench train
 """
@@ -16,11 +17,11 @@ from collections.abc import Sequence
 
 import torch
 
-from scripts.bench import ablation, estimators, kernels, partners, sampling, train
+from scripts.bench import ablation, estimators, intervals, kernels, partners, sampling, train
 from scripts.driver.arguments import parse_command
 from scripts.driver.cli import user_errors
 
-MODULES = (train, sampling, partners, kernels, estimators, ablation)
+MODULES = (train, sampling, partners, kernels, estimators, ablation, intervals)
 BENCHMARKS = {module.__name__.rpartition(".")[2]: module for module in MODULES}
 
 

@@ -28,13 +28,17 @@ BY_HASH = sorted(TABLES.index, key=lambda name: hashlib.sha256(name.encode()).he
 CHOSEN_ON, RESERVED = tuple(BY_HASH[:20]), tuple(BY_HASH[20:])
 PARTS = {"chosen_on": CHOSEN_ON, "reserved": RESERVED}
 ROWS, SPLITS = 4_000, 3
+COVERAGE = 0.9
 BASE = "catboost"
+#: The default of the commit cdaf1c7c: five networks, and all bandwidths tried on up to 1,000 rows.
+BEFORE = "cmixup_before"
 ABOUT = (
     f"Each regressor as it is constructed, on real tables: three random splits, up to {ROWS} rows train (3/4 of small "
     f"tables), as many others to test. Log error: log of the test error (RMSE) less that of {BASE}, the mean over "
     "outputs, splits and tables, with its 95 % interval over tables. All get the same frame with gaps and categories. "
     "Which tables the default was chosen on was fixed by a hash of their names before any run; the others (reserved) "
-    "were opened once. Fits: process seconds on one thread. `estimators.csv` has every fit."
+    "were opened once. Fits: process seconds on one thread, of the regressors of a run in turn on "
+    "each split. `estimators.csv` has every fit."
 )
 MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "cmixup": ("cmixup.sklearn", "CMixupRegressor", {}),
@@ -42,7 +46,7 @@ MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "lightgbm": ("lightgbm", "LGBMRegressor", {"n_jobs": 1, "verbose": -1}),
     "hist_gradient_boosting": ("sklearn.ensemble", "HistGradientBoostingRegressor", {}),
 }
-COLUMNS = ("part", "table", "split", "model", "log_error", "behind", "seconds", "version")
+COLUMNS = ("part", "table", "split", "model", "log_error", "behind", "seconds", "version", "mixed", "coverage", "width")
 KEYS = SHORT | {"tables": "chosen_on or reserved; default both", "models": f"among {', '.join(MODELS)}; default all"}
 
 
@@ -92,14 +96,30 @@ def mean_log_error(predicted: np.ndarray, y: np.ndarray) -> float:
     return float(np.log(errors / y.std(axis=0)).mean())
 
 
+def inside(ends: np.ndarray, y: np.ndarray) -> tuple[float, float]:
+    """Return the share of labels (n, d_y) in intervals (n, 2, ...), and the mean width in standard deviations of these.
+
+    Both are means over outputs.
+    """
+    low, high = ends.reshape(len(y), 2, -1).transpose(1, 0, 2)
+    width = (high - low).mean(axis=0) / y.std(axis=0)
+    return round(float(((low <= y) & (y <= high)).mean()), 4), round(float(width.mean()), 4)
+
+
 def score(name: str, split: int, model: str) -> dict[str, Any]:
-    """Return a line of the record: the mean log of the outputs' test errors in standard deviations, and fit seconds."""
+    """Return a line of the record: the mean log of the outputs' test errors in standard deviations, and fit seconds.
+
+    Of CMixupRegressor also whether it mixes, and how many test labels its intervals hold and how wide they are.
+    """
     part = next(part for part, names in PARTS.items() if name in names)
     x, y, test, target = halves(name, split)
     estimator, taken = fitted(model, x, y, split)
     told = mean_log_error(estimator.predict(as_taken(model, test)), target)
     version = importlib.import_module(MODELS[model][0].partition(".")[0]).__version__
-    found = (part, name, split, model, round(told, 5), "", round(taken, 2), version)
+    more: tuple[Any, ...] = ("", "", "")
+    if model == "cmixup":
+        more = (int(estimator.bandwidth_ > 0), *inside(estimator.predict_interval(test, COVERAGE), target))
+    found = (part, name, split, model, round(told, 5), "", round(taken, 2), version, *more)
     return {column: str(value) for column, value in zip(COLUMNS, found, strict=True)}
 
 
@@ -111,9 +131,18 @@ def report(rows: Sequence[Mapping[str, str]]) -> list[str]:
         gaps = own.groupby("table")["behind"].mean()
         found = clustered(gaps.to_list(), range(len(gaps))) or Interval(gaps.mean(), np.nan, np.nan, len(gaps))
         mean, low, high = (f"{100 * value:+.1f}" for value in (found.mean, found.low, found.high))
-        times = [f"{own['seconds'].median():.1f}", f"{own['seconds'].max():.1f}"]
+        base = frame[(frame["part"] == part) & (frame["model"] == BASE)]
+        ratio = f"{own['seconds'].median() / base['seconds'].median():.1f}" if len(base) else ""
+        times = [f"{own['seconds'].median():.1f}", f"{own['seconds'].max():.1f}", ratio]
         body.append([f"{part}, {len(gaps)} tables: {model}", f"{mean} [{low}, {high}]", str((gaps < 0).sum()), *times])
-    head = ["", f"log error beside {BASE}, in 1/100", "tables below it", "median fit, s", "longest, s"]
+    head = [
+        "",
+        f"log error beside {BASE}, in 1/100",
+        "tables below it",
+        "median fit, s",
+        "longest, s",
+        f"median, times {BASE}'s",
+    ]
     return markdown_rows(head, sorted(body, key=lambda row: row[0].partition(",")[0] == "chosen_on"))
 
 
@@ -122,19 +151,21 @@ def run(given: Args) -> None:
     short, tables = given.switch("short"), [t for part in given.listed("tables", tuple(PARTS)) for t in PARTS[part]]
     path = RESULTS / "benchmarks" / "estimators.csv"
     rows = {tuple(r[c] for c in COLUMNS[1:4]): r for r in (read_csv(path) if path.exists() and not short else [])}
+    models = []
     for model in given.listed("models", tuple(MODELS)):
         try:
             importlib.import_module(MODELS[model][0])
+            models.append(model)
         except ImportError:
             print(f"{model} is skipped: it is not installed")
-            continue
-        for name in tables[:1] if short else tables:
-            for split in map(str, range(1 if short else SPLITS)):
+    for name in tables[:1] if short else tables:
+        for split in map(str, range(1 if short else SPLITS)):
+            for model in models:
                 rows[name, split, model] = score(name, int(split), model)
                 print(", ".join(rows[name, split, model].values()), flush=True)
-    for (name, split, _), row in rows.items():
-        base = rows.get((name, split, BASE))
-        row["behind"] = f"{float(row['log_error']) - float(base['log_error']):.5f}" if base else ""
-    store(given, "estimators.csv", to_csv(rows.values(), COLUMNS))
+        for (table, split, _), row in rows.items():
+            base = rows.get((table, split, BASE))
+            row["behind"] = f"{float(row['log_error']) - float(base['log_error']):.5f}" if base else ""
+        store(given, "estimators.csv", to_csv(rows.values(), COLUMNS))
     if not short:
         put(given, "estimators", "Regressors by their defaults", [ABOUT, report(list(rows.values()))])

@@ -58,14 +58,14 @@ def test_categories_gaps_and_pieces_come_back(tmp_path: Path) -> None:
 
 
 def test_a_file_of_the_format_before_is_read(tmp_path: Path) -> None:
-    """One network, and no arguments, pieces and categories that came later."""
-    model = fitted(members=1, n_pieces=0, categorical_features=None, bandwidth=0)
+    """One network, and no arguments, pieces, categories and trees that came later."""
+    model = fitted(members=1, n_pieces=0, categorical_features=None, bandwidth=0, blend=None)
     model.save(tmp_path / "model.npz")
     with np.load(tmp_path / "model.npz") as file:
         arrays = {name: value for name, value in file.items() if name not in ("_indicators", "_pieces")}
     told = json.loads(str(arrays.pop("json")))
     arrays |= {name: value[0] for name, value in arrays.items() if name.startswith(("coef", "intercept"))}
-    later = ("members", "n_pieces", "categorical_features", "verbose")
+    later = ("members", "n_pieces", "categorical_features", "verbose", "blend")
     told["params"] = {name: value for name, value in told["params"].items() if name not in later}
     numbers = {n: v for n, v in told["numbers"].items() if n not in ("loss_curve_", "_levels")}
     before = {**told, "format": "cmixup.sklearn.CMixupRegressor/1", "numbers": {**numbers, "best_epoch_": 2}}

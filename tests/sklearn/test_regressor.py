@@ -25,7 +25,7 @@ from cmixup.sklearn.network import MLP, networks_of
 from cmixup.sklearn.regressor import BANDWIDTHS
 
 QUICK = {"hidden_layer_sizes": (16,), "epochs": 6, "patience": 3, "lr": 0.02, "batch_size": 32, "members": 2,
-         "random_state": 0}  # fmt: skip
+         "random_state": 0, "blend": None}  # fmt: skip
 #: What is most easily broken; the slow test runs all of scikit-learn's checks, on the defaults.
 CHECKS = (
     "check_dont_overwrite_parameters",

@@ -70,7 +70,7 @@ def test_regressors_stand_beside_the_base_table_by_table() -> None:
     mean = np.mean([3, -1.5, -5])
     assert (
         line
-        == f"| reserved, 3 tables: cmixup | {mean:+.1f} [{mean - half:+.1f}, {mean + half:+.1f}] | 2 | 10.0 | 10.0 |"
+        == f"| reserved, 3 tables: cmixup | {mean:+.1f} [{mean - half:+.1f}, {mean + half:+.1f}] | 2 | 10.0 | 10.0 |  |"
     )
 
 

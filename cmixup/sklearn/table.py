@@ -1,0 +1,145 @@
+"""Tables as the rows that networks and trees take: columns checked, categories as numbers, everything standardised."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
+
+from cmixup.errors import InputError, check_count
+from cmixup.sampling.inputs import Floats, Ints
+from cmixup.sklearn.columns import Levels, categorical_columns, coded, indicators_of, levels_of, pieces_of, widened
+from cmixup.sklearn.frames import check_numbers
+from cmixup.sklearn.options import check_size
+from cmixup.sklearn.rows import Rows, merged, moments, standardised
+
+NUMBERS: dict[str, Any] = {"dtype": np.float64, "ensure_all_finite": "allow-nan", "order": "C"}
+
+
+class Inputs(NamedTuple):
+    """Rows without labels.
+
+    Attributes:
+        x: (n, d) columns as they came, NaN for gaps and the numbers of levels for categories.
+        z: (n, .) what networks take: standardised numbers and a column for each level and gap.
+    """
+
+    x: Floats
+    z: Floats
+
+
+class TableEstimator(BaseEstimator):
+    """Reads tables: what `fit` has seen of columns and labels says how the rows of `predict` are read."""
+
+    categorical_features: Any
+    n_pieces: int
+    n_features_in_: int
+    x_mean_: Floats
+    x_scale_: Floats
+    y_mean_: Floats
+    y_scale_: Floats
+    _levels: list[Levels]
+    _one_dimensional: bool
+    _indicators: Floats
+    _pieces: Floats
+
+    def _read(self, X: Any, y: Any, sample_weight: Any, apart: Ints | None = None) -> Rows:
+        """Return the different rows of a table, categories as numbers of their levels."""
+        check_numbers(y)
+        categorical = categorical_columns(self.categorical_features, X)
+        self._levels = levels_of(X, categorical, np.shape(X)[1]) if categorical else []
+        filled, gaps = _without_gaps(y)
+        X, y = validate_data(
+            self, coded(X, self._levels), filled, multi_output=True, y_numeric=True, ensure_min_samples=2, **NUMBERS
+        )
+        self._levels, self._one_dimensional = self._levels or [None] * X.shape[1], y.ndim == 1
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        if not weight.any():
+            raise InputError("Sample weights must contain at least one non-zero number.")
+        labels = check_size("y", np.asarray(y, dtype=np.float64).reshape(len(y), -1))
+        if gaps is not None:
+            labels = np.where(gaps.reshape(labels.shape), np.nan, labels)
+            _check_gaps(labels, weight)
+        return merged(check_size("X", X), labels, weight, apart)
+
+    def _with_validation(self, rows: Rows, X_val: Any, y_val: Any) -> Rows:
+        """Return rows with those of `X_val` behind them, each of weight 1.
+
+        Raises:
+            InputError: other columns or outputs than `rows` have, or no rows.
+        """
+        try:
+            if any(levels is not None for levels in self._levels):
+                validate_data(self, X_val, reset=False, skip_check_array=True)
+            x = check_size("X_val", validate_data(self, coded(X_val, self._levels), reset=False, **NUMBERS))
+        except (TypeError, ValueError, IndexError) as error:
+            raise InputError(f"X_val must have rows, and the columns of X: {error}") from None
+        outputs = () if self._one_dimensional else (rows.y.shape[1],)
+        finite: Any = "allow-nan" if outputs > (1,) else True
+        try:
+            y = check_array(y_val, ensure_2d=False, dtype=np.float64, ensure_all_finite=finite, input_name="y_val")
+        except (TypeError, ValueError) as error:
+            raise InputError(f"y_val must be labels of {len(x)} rows: {error}") from None
+        if y.shape != (len(x), *outputs):
+            raise InputError(f"y_val must have shape {(len(x), *outputs)} as X_val and y, got {y.shape}")
+        y = check_size("y_val", y.reshape(len(x), -1))
+        if (empty := np.isnan(y).all(axis=1)).any():
+            raise InputError(f"y_val must have a label in each row, got none in row {int(empty.argmax())}")
+        weight = np.concatenate([rows.weight, np.ones(len(x))])
+        return Rows(np.concatenate([rows.x, x]), np.concatenate([rows.y, y]), weight)
+
+    def _encoded(self, rows: Rows) -> Rows:
+        """Fit to rows how inputs and labels become those of the networks, and return them as such."""
+        self._indicators = indicators_of(rows.x, self._levels)
+        x = widened(rows.x, self._levels, self._indicators)
+        self.x_mean_, self.x_scale_ = moments(x, rows.weight)
+        self.y_mean_, self.y_scale_ = moments(rows.y, rows.weight)
+        x = standardised(x, self.x_mean_, self.x_scale_)
+        self._pieces = pieces_of(x[:, : self._levels.count(None)], rows.weight, check_count("n_pieces", self.n_pieces))
+        return self._standardised(rows)
+
+    def _standardised(self, rows: Rows) -> Rows:
+        """Return rows as the networks take them, with labels in standard deviations."""
+        return Rows(
+            self._inputs_of(rows.x).z, standardised(rows.y, self.y_mean_, self.y_scale_), rows.weight, rows.apart
+        )
+
+    def _inputs(self, X: Any) -> Inputs:
+        """Return rows as networks and trees take them.
+
+        Raises:
+            ValueError: rows that scikit-learn refuses, such as another number of features.
+        """
+        if any(levels is not None for levels in self._levels):
+            validate_data(self, X, reset=False, skip_check_array=True)
+        return self._inputs_of(check_size("X", validate_data(self, coded(X, self._levels), reset=False, **NUMBERS)))
+
+    def _inputs_of(self, x: Floats) -> Inputs:
+        """Return columns (n, d) that are numbers already as networks and trees take them."""
+        wide = widened(x, self._levels, self._indicators)
+        return Inputs(x, np.nan_to_num(standardised(wide, self.x_mean_, self.x_scale_)))
+
+
+def _without_gaps(y: Any) -> tuple[Any, np.ndarray | None]:
+    """Return labels with 0 where one of several outputs is missing, and which these are; None where none is."""
+    try:
+        values = np.array(y.to_numpy(dtype=np.float64, na_value=np.nan) if hasattr(y, "iloc") else y, dtype=np.float64)
+    except (TypeError, ValueError, RuntimeError):  # for scikit-learn to say what is wrong
+        return y, None
+    gaps = np.isnan(values)
+    return (np.where(gaps, 0.0, values), gaps) if values.ndim == 2 and values.shape[1] > 1 and gaps.any() else (y, None)
+
+
+def _check_gaps(labels: Floats, weight: Floats) -> None:
+    """Raise `InputError` unless each row of weight has a label, each output one, and some output two."""
+    known = ~np.isnan(labels) & (weight > 0)[:, None]
+    empty = ~known.any(axis=1) & (weight > 0)
+    if empty.any():
+        raise InputError(f"y must have a label in each row, got none in row {int(empty.argmax())}")
+    counts = known.sum(axis=0)
+    if not counts.all():
+        raise InputError(f"y must have a label of each output, got none of output {int(counts.argmin())}")
+    if counts.max() < 2:
+        raise InputError(f"y must have an output that two rows have, got one label of each of {len(counts)} outputs")

@@ -1,0 +1,189 @@
+"""Gradient-boosted trees beside the networks of `CMixupRegressor`: each on a member's rows, and kept as arrays.
+
+scikit-learn's `HistGradientBoostingRegressor` trains them, with its defaults but without its own early stopping, which
+would hold out other rows than the member. Its `TreePredictor` runs the trees that a saved estimator holds, so that
+nothing has to be unpickled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.ensemble._hist_gradient_boosting.common import PREDICTOR_RECORD_DTYPE
+from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
+from threadpoolctl import threadpool_limits
+
+from cmixup.sampling.inputs import Floats, Ints
+from cmixup.sklearn.columns import Levels
+from cmixup.sklearn.held_out import Part
+from cmixup.sklearn.rows import Rows
+
+#: Columns of so many levels are split by sets of levels; of more, by the order of the levels.
+MOST_LEVELS = 255
+#: A node's fields, in the order of the columns of `Trees.nodes`.
+FIELDS = ("value", "is_leaf", "feature_idx", "num_threshold", "left", "right", "missing_go_to_left", "bitset_idx")
+LEAF, COLUMN, THRESHOLD, LEFT, RIGHT, SET = 1, 2, 3, 4, 5, 7
+
+
+class Trees(NamedTuple):
+    """The trees of all members and outputs, in standard deviations of the labels.
+
+    Attributes:
+        nodes: (n, 8) float64 `FIELDS` of the nodes, tree after tree, each from its root; the last is the set of levels
+            that go left, -1 where a threshold decides.
+        sets: (s, 8) float64, the sets as 8 words of 32 bits, tree after tree.
+        sizes: (T, 4) float64 member, output, nodes and sets of each tree.
+        starts: (M, d_y) float64, to which the trees of a member and output are added.
+        codes: (M, L) float64 number of each level among those that a member is trained on, NaN for one that is not.
+    """
+
+    nodes: Floats
+    sets: Floats
+    sizes: Floats
+    starts: Floats
+    codes: Floats
+
+
+def level_sets(levels: Sequence[Levels]) -> list[int]:
+    """Return the columns whose levels are split by sets."""
+    return [place for place, own in enumerate(levels) if own is not None and len(own) <= MOST_LEVELS]
+
+
+def no_trees(members: int, outputs: int) -> Trees:
+    """Return what stands for no trees."""
+    nodes, sets, sizes = (np.empty((0, width)) for width in (8, 8, 4))
+    return Trees(nodes, sets, sizes, np.zeros((members, outputs)), np.empty((members, 0)))
+
+
+def fit_trees(rows: Rows, levels: Sequence[Levels], parts: Sequence[Part], threads: int | None) -> Trees:
+    """Train the trees of every member on the rows that its network is trained on.
+
+    Args:
+        rows: columns as they came, with the numbers of levels for categories, and standardised labels; NaN for gaps.
+        levels: of the columns.
+        parts: of the members; equal ones are trained once.
+        threads: of scikit-learn in training; None leaves their number.
+    """
+    own: dict[bytes, Trees] = {}
+    found = []
+    with nullcontext() if threads is None else threadpool_limits(threads, user_api="openmp"):
+        for part in parts:
+            key = part.train.tobytes()
+            own[key] = own[key] if key in own else _of_member(rows.take(part.train), levels)
+            found.append(own[key])
+    places = [np.column_stack([np.full(len(t.sizes), m), t.sizes[:, 1:]]) for m, t in enumerate(found)]
+    joined = [np.concatenate([trees[field] for trees in found]) for field in (0, 1, 3, 4)]
+    return Trees(joined[0], joined[1], np.concatenate(places), joined[2], joined[3])
+
+
+def predict_trees(trees: Trees, x: Floats, levels: Sequence[Levels], members: Sequence[int], threads: int) -> Floats:
+    """Return what trees predict for rows (n, d), as `fit_trees` takes them: `(members, n, d_y)` float64."""
+    records = np.zeros(len(trees.nodes), dtype=PREDICTOR_RECORD_DTYPE)
+    for name, column in zip(FIELDS, trees.nodes.T, strict=True):
+        records[name] = np.maximum(column, 0) if name == "bitset_idx" else column
+    records["is_categorical"] = trees.nodes[:, SET] >= 0
+    sizes, sets = trees.sizes.astype(np.int64), trees.sets.astype(np.uint32)
+    first_node, first_set = (np.cumsum(sizes[:, column]) - sizes[:, column] for column in (2, 3))
+    known = np.full((len(level_sets(levels)), 8), 2**32 - 1, dtype=np.uint32)  # a level that is not is NaN by now
+    places = np.arange(len(levels), dtype=np.uint32)
+    found = np.empty((len(members), len(x), trees.starts.shape[1]))
+    for out, member in zip(found, members, strict=True):
+        out[:] = trees.starts[member]
+        inputs = np.ascontiguousarray(_in_codes(x, levels, trees.codes[member]))
+        for tree in np.flatnonzero(sizes[:, 0] == member):
+            nodes = records[first_node[tree] : first_node[tree] + sizes[tree, 2]]
+            own = sets[first_set[tree] : first_set[tree] + sizes[tree, 3]]
+            out[:, sizes[tree, 1]] += TreePredictor(nodes, own, own).predict(inputs, known, places, threads)
+    return found
+
+
+def weigh_trees(held: Sequence[Floats], trees: Sequence[Floats], labels: Sequence[Floats], weight: Floats) -> Floats:
+    """Return the weight of trees beside networks, (d_y,) in [0, 1]: least squares on the rows that members held out.
+
+    Stacking (Wolpert 1992; Breiman 1996) of two predictors whose weights sum to 1.
+
+    Args:
+        held, trees: of each member, predictions (k_m, d_y) of its networks and trees for the rows that it holds out.
+        labels: their labels, NaN where one is missing.
+        weight: (sum of k_m,) of all these rows.
+    """
+    of_nets, of_trees, y = (np.concatenate(values) for values in (held, trees, labels))
+    gap, rest = (np.where(np.isnan(y), 0.0, values) for values in (of_trees - of_nets, y - of_nets))
+    squares = weight @ gap**2
+    return (weight @ (gap * rest) / np.maximum(squares, np.finfo(np.float64).tiny)).clip(0, 1)
+
+
+def check_trees(trees: Trees, columns: int) -> None:
+    """Raise `ValueError` for trees that a walk could leave or never end in."""
+    nodes, sets, sizes = trees.nodes, trees.sets, trees.sizes
+    counts = sizes.astype(np.int64)
+    if not (np.isfinite(sizes).all() and (counts == sizes).all() and (counts >= 0).all() and (counts[:, 2] > 0).all()):
+        raise ValueError("its trees must have whole numbers of nodes")
+    if counts[:, 2].sum() != len(nodes) or counts[:, 3].sum() != len(sets):
+        raise ValueError("its trees must hold all nodes")
+    members, outputs = trees.starts.shape
+    if not ((counts[:, 0] < members) & (counts[:, 1] < outputs)).all():
+        raise ValueError("its trees must be of its members and outputs")
+    tree = np.repeat(np.arange(len(counts)), counts[:, 2])
+    place = np.arange(len(nodes)) - (np.cumsum(counts[:, 2]) - counts[:, 2])[tree]
+    inner = nodes[nodes[:, LEAF] != 1]
+    size, own = counts[tree, 2], counts[tree, 3]
+    at = nodes[:, LEAF] != 1
+    whole = inner[:, [COLUMN, LEFT, RIGHT, SET]]
+    ahead = all(((inner[:, side] > place[at]) & (inner[:, side] < size[at])).all() for side in (LEFT, RIGHT))
+    if not (ahead and (whole == np.floor(whole)).all() and not np.isnan(nodes).any()):
+        raise ValueError("its trees must lead from the root to leaves")
+    if not ((inner[:, COLUMN] >= 0) & (inner[:, COLUMN] < columns) & (inner[:, SET] < own[at])).all():
+        raise ValueError("its trees must split the columns of the features")
+    if not (((sets >= 0) & (sets < 2**32)).all() and np.isfinite(trees.starts).all()):
+        raise ValueError("its trees must have sets of levels and finite starts")
+
+
+def _in_codes(x: Floats, levels: Sequence[Levels], codes: Floats) -> Floats:
+    """Return columns as the trees of a member take them: first categories, as numbers among its levels, then others."""
+    sets = level_sets(levels)
+    found, first = [], 0
+    for place in sets:
+        own = codes[first : first + len(levels[place] or ())]
+        first += len(own)
+        known = x[:, place] >= 0  # neither missing nor new
+        found.append(np.where(known, np.append(own, np.nan)[np.where(known, x[:, place], -1).astype(np.int64)], np.nan))
+    return np.column_stack([*found, np.delete(x, sets, axis=1)])
+
+
+def _of_member(rows: Rows, levels: Sequence[Levels]) -> Trees:
+    """Return the trees of one member, as member 0, trained on all rows given."""
+    x, y, weight = rows.x, rows.y, rows.weight
+    codes = []
+    for place in level_sets(levels):
+        own = np.full(len(levels[place] or ()), np.nan)
+        seen = np.unique(x[x[:, place] >= 0, place]).astype(np.int64)
+        own[seen] = np.arange(len(seen))
+        codes.append(own)
+    all_codes = np.concatenate([np.empty(0), *codes])
+    inputs, even = _in_codes(x, levels, all_codes), bool((weight == weight[0]).all())
+    nodes: list[Floats] = [np.empty((0, 8))]
+    sets: list[Floats] = [np.empty((0, 8))]
+    sizes: list[Floats] = [np.empty((0, 4))]
+    starts = np.zeros((1, y.shape[1]))
+    for output, labels in enumerate(y.T):
+        known: Ints = np.flatnonzero(~np.isnan(labels))
+        if not len(known):
+            continue
+        model = HistGradientBoostingRegressor(
+            categorical_features=list(range(len(codes))) or None, early_stopping=False, random_state=0
+        )
+        share = None if even else weight[known] / weight[known].mean()
+        model.fit(inputs[known], labels[known], sample_weight=share)
+        starts[0, output] = float(np.ravel(model._baseline_prediction)[0])  # noqa: SLF001 - kept nowhere else
+        for (tree,) in model._predictors:  # noqa: SLF001
+            own = np.column_stack([tree.nodes[name].astype(np.float64) for name in FIELDS])
+            own[tree.nodes["is_categorical"] == 0, SET] = -1
+            nodes.append(own)
+            sets.append(tree.raw_left_cat_bitsets.astype(np.float64).reshape(-1, 8))
+            sizes.append(np.array([[0.0, output, len(own), len(sets[-1])]]))
+    return Trees(np.concatenate(nodes), np.concatenate(sets), np.concatenate(sizes), starts, all_codes[None])

@@ -1,0 +1,87 @@
+"""The choice of the regressor's default, and what intervals are compared by, on numbers made up here."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from cmixup.sklearn.trees import weigh_trees
+from scripts.bench import ablation, intervals
+from scripts.bench.estimators import inside
+from scripts.bench.recipes import RECIPES, prepared
+from tests.robustness.pictures import faults_of
+
+
+def test_the_quickest_enough_with_the_lowest_mean_is_chosen_and_each_table_is_left_out() -> None:
+    errors = pd.DataFrame(
+        [[0.1, 0.1, -0.9], [0.0, 0.0, 0.0], [-1.0, -1.0, -1.0]], index=["lucky", "steady", "slow"], columns=list("abc")
+    )
+    best, without, left_out = ablation.chosen(errors, pd.Series({"lucky": 2.0, "steady": 1.0, "slow": 3.1}))
+    assert (best, without) == ("lucky", ["lucky", "lucky", "steady"])
+    assert left_out == pytest.approx((0.1 + 0.1 + 0.0) / 3)
+
+
+def test_the_blend_of_the_ablation_is_that_of_the_library() -> None:
+    rng = np.random.default_rng(0)
+    nets, trees, held, grown, labels = rng.normal(size=(5, 30, 2))
+    weight = weigh_trees([held], [grown], [labels], np.ones(30))
+    np.testing.assert_allclose(ablation.stacked(nets, trees, held, grown, labels), nets + (trees - nets) * weight)
+
+
+def test_the_page_of_the_ablation_names_each_candidate() -> None:
+    rng, names = np.random.default_rng(0), [*ablation.WHOLE, "clamped", *RECIPES, ablation.BASE]
+    rows = [
+        {"table": table, "candidate": name, "log_error": f"{rng.normal():.5f}", "seconds": "2.0"}
+        for table in "abcd" for name in names
+    ]  # fmt: skip
+    _, table, choice = ablation.report(rows)
+    assert len(table) == 2 + len(names) - 1
+    assert str(choice).startswith("**The choice**")
+
+
+def test_recipes_change_what_they_say() -> None:
+    frame = pd.DataFrame({"a": [0.0, 1, 2, 3, 1000], "b": pd.Categorical(list("uvuvu"))})
+    squeezed, _ = prepared("robust", frame, np.zeros((5, 1)), frame)
+    z = (frame["a"] - 2) / 2
+    np.testing.assert_allclose(squeezed["a"], z / np.sqrt(1 + (z / 3) ** 2))
+    assert squeezed["a"].max() < 3
+    many = pd.DataFrame({"a": np.arange(40.0), "b": pd.Categorical([str(k % 10) for k in range(40)])})
+    train, test = prepared("target", many, np.arange(40.0)[:, None], many)
+    assert list(train) == list(test) == ["a", "b|0"]
+    scaled = RECIPES["scaled"].network((3, 4, 1))
+    plain = ablation.PLAIN.network((3, 4, 1))
+    plain.load_state_dict({name: value for name, value in scaled.state_dict().items() if name != "scale"})
+    x = torch.randn(5, 3)
+    assert torch.equal(scaled(x), plain(x))
+    with torch.no_grad():
+        scaled.scale.fill_(1 / 6)
+    assert torch.allclose(scaled(x), plain(2 * x))
+
+
+def test_coverage_and_width_are_means_over_outputs() -> None:
+    y = np.array([[0.0, 0.0], [1.0, 2.0], [2.0, 4.0]])
+    half = np.array([1.0, 3.0])
+    ends = np.stack([y - half, y + half], axis=1)
+    ends[0, :, 0] = [5.0, 7.0]
+    width = (2 / y[:, 0].std() + 6 / y[:, 1].std()) / 2
+    assert inside(ends, y) == (pytest.approx(5 / 6, abs=1e-4), pytest.approx(width, abs=1e-4))
+    assert inside(ends[:, :, 0], y[:, :1])[0] == pytest.approx(2 / 3, abs=1e-4)
+
+
+def test_the_conformal_quantile_is_that_of_the_definition() -> None:
+    scores = np.random.default_rng(0).permutation(np.arange(1.0, 20))  # 19 of them: the 18th
+    assert intervals.quantile(scores) == 18
+    assert intervals.quantile(np.arange(5.0)) == 4
+
+
+def test_the_picture_of_intervals_misleads_nobody() -> None:
+    rng = np.random.default_rng(0)
+    rows = [
+        {"table": str(t), "model": name, "coverage": str(rng.uniform(0.8, 0.99)), "width": str(rng.uniform(1, 3))}
+        for name in intervals.WORDS for t in range(30)
+    ]  # fmt: skip
+    assert faults_of({"intervals.png": intervals.picture(rows)}) == []
+    table = intervals.report(rows)
+    assert len(table) == 2 + len(intervals.WORDS)

@@ -1,0 +1,189 @@
+"""Trees beside networks: the same bits as scikit-learn's, on the members' rows, weighed by held-out rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import HistGradientBoostingRegressor
+
+from cmixup import InputError
+from cmixup.sklearn import CMixupRegressor, regressor, trees
+from cmixup.sklearn.held_out import Part, parts_by_chance
+from cmixup.sklearn.rows import Rows
+from cmixup.sklearn.trees import check_trees, fit_trees, no_trees, predict_trees, weigh_trees
+from tests.sklearn.test_regressor import X, Y, quick
+
+RNG = np.random.default_rng(0)
+N = 200
+LEVELS: list[Any] = [None, list("uvwxyz"), None, list("ab")]
+COLUMNS = np.column_stack([RNG.normal(size=N), RNG.integers(0, 5, N), RNG.normal(size=N), RNG.integers(0, 2, N)])
+COLUMNS[::7, 0], COLUMNS[::11, 1] = np.nan, np.nan
+LABELS = np.column_stack(
+    [np.nan_to_num(COLUMNS[:, 1]) % 3 + COLUMNS[:, 2], COLUMNS[:, 3] * np.nan_to_num(COLUMNS[:, 0])]
+)
+PARTS = parts_by_chance(N, 3, 0.1, 0)
+#: Labels in steps, which trees learn faster than networks.
+STEPS = np.floor(2 * COLUMNS[:, 2]) + 0.3 * RNG.normal(size=N)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_trees_are_those_of_scikit_learn_to_the_last_bit(weighted: bool) -> None:
+    weight = RNG.uniform(0.5, 2, N) if weighted else np.ones(N)
+    found = fit_trees(Rows(COLUMNS, LABELS, weight), LEVELS, PARTS, 1)
+    check_trees(found, 4)
+    predicted = predict_trees(found, COLUMNS, LEVELS, range(3), 1)
+    for member, part in enumerate(PARTS):
+        for output in range(2):
+            model = HistGradientBoostingRegressor(categorical_features=[1, 3], early_stopping=False)
+            share = weight[part.train] / weight[part.train].mean() if weighted else None
+            model.fit(COLUMNS[part.train], LABELS[part.train, output], sample_weight=share)
+            np.testing.assert_array_equal(predicted[member, :, output], model.predict(COLUMNS))
+    (last,) = predict_trees(found, COLUMNS[:5], LEVELS, [2], 1)
+    np.testing.assert_array_equal(last, predicted[2, :5])
+    new = COLUMNS.copy()
+    missing = COLUMNS.copy()
+    new[:, 1], missing[:, 1] = 5.0, np.nan  # a level of the table that no row has
+    np.testing.assert_array_equal(*(predict_trees(found, x, LEVELS, [0], 1) for x in (new, missing)))
+    new[:, 1] = -1.0  # a level that is not of the table
+    np.testing.assert_array_equal(*(predict_trees(found, x, LEVELS, [0], 1) for x in (new, missing)))
+
+
+def test_equal_parts_are_trained_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    fits: list[int] = []
+    original = trees.HistGradientBoostingRegressor.fit
+    monkeypatch.setattr(
+        trees.HistGradientBoostingRegressor, "fit", lambda self, *a, **k: fits.append(1) or original(self, *a, **k)
+    )
+    part = Part(np.arange(50), np.arange(50, 60))
+    found = fit_trees(Rows(COLUMNS, LABELS[:, :1], np.ones(N)), LEVELS, [part, part, PARTS[0]], 1)
+    assert len(fits) == 2
+    first, second, third = predict_trees(found, COLUMNS, LEVELS, range(3), 1)
+    np.testing.assert_array_equal(first, second)
+    assert not np.allclose(first, third)
+
+
+def test_the_weight_is_that_of_least_squares_for_each_output() -> None:
+    nets, grown, weight = RNG.normal(size=(40, 4)), RNG.normal(size=(40, 4)), RNG.uniform(1, 3, 40)
+    y = nets + (grown - nets) * [0.3, 0.8, 1.7, -0.4] + 0.1 * RNG.normal(size=(40, 4))
+    y[:9, 1] = np.nan
+    found = weigh_trees([nets[:15], nets[15:]], [grown[:15], grown[15:]], [y[:15], y[15:]], weight)
+    for output in range(4):
+        known = ~np.isnan(y[:, output])
+        gap, rest = (values[known, output] for values in (grown - nets, y - nets))
+        root = np.sqrt(weight[known])
+        slope = np.linalg.lstsq((root * gap)[:, None], root * rest, rcond=None)[0][0]
+        assert found[output] == pytest.approx(np.clip(slope, 0, 1))
+    assert found[2:].tolist() == [1.0, 0.0]
+    np.testing.assert_array_equal(weigh_trees([nets], [nets], [y], weight), np.zeros(4))
+
+
+def test_a_prediction_is_the_weighed_mean_of_networks_and_trees() -> None:
+    x = COLUMNS
+    both, alone = (quick(blend=blend).fit(x, STEPS) for blend in ("trees", None))
+    (weight,) = both.tree_weight_
+    assert 0 < weight < 1
+    assert alone.tree_weight_.tolist() == [0.0]
+    grown = predict_trees(both._trees, x, [None] * 4, range(2), 1).mean(axis=0)[:, 0] * both.y_scale_ + both.y_mean_
+    np.testing.assert_allclose(both.predict(x), (1 - weight) * alone.predict(x) + weight * grown, rtol=1e-12)
+
+
+def test_no_held_out_row_is_trained_on_by_its_members_trees(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With groups, too; a column says which row it is."""
+    seen: list[Any] = []
+    monkeypatch.setattr(regressor, "fit_trees", lambda *a: seen.append(a) or fit_trees(*a))
+    groups = np.arange(60) % 6
+    quick(blend="trees", epochs=1, members=4).fit(np.column_stack([X, groups]), Y, groups=groups)
+    ((rows, _, parts, _),) = seen
+    assert len(parts) == 4
+    for part in parts:
+        assert not set(rows.x[part.train, 4]) & set(rows.x[part.held, 4])
+        assert len(part.train) + len(part.held) == 60
+
+
+def test_rows_are_held_out_for_the_weight_alone() -> None:
+    model = quick(blend="trees", early_stopping=False, epochs=2).fit(X, Y)
+    assert model._residuals.shape == (12, 1)
+    assert quick(blend=None, early_stopping=False, epochs=2).fit(X, Y)._residuals.shape == (0, 1)
+
+
+@pytest.mark.parametrize(("blend", "few"), [("trees", 3), (None, 5)])
+def test_auto_costs_at_most_a_third_of_the_fit(monkeypatch: pytest.MonkeyPatch, blend: str | None, few: int) -> None:
+    """Of the networks trained, two of seven are for bandwidths that are not taken; without trees as before."""
+    nets: list[Any] = []
+    original = regressor.train_networks
+    monkeypatch.setattr(
+        regressor, "train_networks", lambda r, p, n, *a, **k: nets.extend(n) or original(r, p, n, *a, **k)
+    )
+    model = quick(blend=blend, bandwidth="auto", members=5, epochs=1).fit(X, Y)
+    assert len(model.bandwidths_) == few
+    assert len(nets) == (7 if blend else 25)
+
+
+@pytest.mark.parametrize("levels", [2, 300])
+def test_a_saved_estimator_predicts_the_same_bits(tmp_path: Path, levels: int) -> None:
+    """300 levels are more than trees split by sets."""
+    x = pd.DataFrame({"a": RNG.normal(size=600), "b": pd.Categorical([f"level {k % levels}" for k in range(600)])})
+    y = np.column_stack([np.arange(600) % levels % 7 + x["a"], x["a"] ** 2])
+    x.loc[::9, "a"] = np.nan
+    model = CMixupRegressor((4,), epochs=2, members=2, bandwidth=0, random_state=0).fit(x, y)
+    assert model.tree_weight_.min() > 0.1
+    model.save(tmp_path / "model")
+    again = CMixupRegressor.load(tmp_path / "model")
+    assert np.array_equal(again.predict(x), model.predict(x))
+    assert np.array_equal(again.predict_interval(x), model.predict_interval(x))
+    again.save(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
+
+
+def spoilt(name: str, place: tuple[int, int], value: float) -> Callable[[dict[str, Any]], None]:
+    def change(arrays: dict[str, Any]) -> None:
+        arrays[name] = arrays[name].copy()
+        arrays[name][place] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        spoilt("tree_nodes", (0, trees.LEFT), 0), spoilt("tree_nodes", (0, trees.RIGHT), 1e6),
+        spoilt("tree_nodes", (0, trees.COLUMN), 4), spoilt("tree_nodes", (0, trees.COLUMN), -1),
+        spoilt("tree_nodes", (0, trees.SET), 0), spoilt("tree_nodes", (0, trees.LEFT), 1.5),
+        spoilt("tree_nodes", (0, 0), np.nan), spoilt("tree_sizes", (0, 0), 7), spoilt("tree_sizes", (0, 2), 1),
+        spoilt("tree_sizes", (0, 1), -1), spoilt("tree_starts", (0, 0), np.inf),
+        lambda arrays: arrays.update(tree_weight_=np.array([1.5])),
+        lambda arrays: arrays.update(tree_codes=np.zeros((2, 3))),
+        lambda arrays: arrays.update(tree_nodes=arrays["tree_nodes"].astype(np.float32)),
+        lambda arrays: arrays.pop("tree_sets"),
+    ],
+)  # fmt: skip
+def test_trees_that_fit_never_leaves_are_refused(tmp_path: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """A walk through the trees never leaves them, and always ends."""
+    quick(blend="trees", epochs=1).fit(COLUMNS, STEPS).save(tmp_path / "model.npz")
+    with np.load(tmp_path / "model.npz") as file:
+        arrays = dict(file)
+    np.savez(tmp_path / "same.npz", **arrays)
+    assert CMixupRegressor.load(tmp_path / "same.npz").tree_weight_ > 0
+    change(arrays)
+    np.savez(tmp_path / "spoilt.npz", **arrays)
+    with pytest.raises(InputError, match="path must be a file that CMixupRegressor"):
+        CMixupRegressor.load(tmp_path / "spoilt.npz")
+
+
+def test_few_rows() -> None:
+    model = quick(blend="trees", epochs=1).fit(X[:2], Y[:2])
+    assert np.isfinite(model.predict(X)).all()
+    model = quick(blend="trees", epochs=1).fit(X[[0, 0]], Y[[0, 0]])  # one row that is different
+    np.testing.assert_allclose(model.predict(X[:1]), Y[:1])
+    assert np.array_equal(model._trees.starts, no_trees(2, 1).starts)
+
+
+@pytest.mark.parametrize("blend", ["tree", True, 1, ["trees"]])
+def test_another_blend_is_refused(blend: Any) -> None:
+    with pytest.raises(InputError, match='blend must be "trees" or None, got'):
+        quick(blend=blend).fit(None, None)

@@ -67,8 +67,8 @@ def test_the_command_takes_every_line(module, lines, monkeypatch):
     monkeypatch.setattr("scripts.driver.arguments.parse_args", only_parse)
     for page, *words in lines:
         if module == "scripts.train":
-            words = [word for word in words if not word.startswith(("hydra/launcher", "hydra.launcher"))]  # plugins
-            compose_train([re.sub(r"range\((\d+).*|,(?!.*\]).*", r"\1", word) for word in spell_out(words)])
+            own = [word for word in words if not word.startswith(("hydra/launcher", "hydra.launcher"))]  # of plugins
+            compose_train([re.sub(r"range\((\d+).*|,(?!.*\]).*", r"\1", word) for word in spell_out(own)])
             continue
         for first in words[0].split("|") if words else [""]:
             with pytest.raises(SystemExit) as stop:

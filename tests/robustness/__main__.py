@@ -27,7 +27,6 @@ from tests.robustness.page import write_page, write_records
 COUNTS = {
     "kills": 1000,
     "fuzz_files": 10_000,
-    "fuzz_api": 20_000,
     "fuzz_config": 5000,
     "races": 100,
     "crash_points": 1000,  # at most; every one there is
@@ -37,7 +36,6 @@ COUNTS = {
     "environments": 50,  # every setting twice
     "bit_rot": 2000,  # 250 of every file
     "provenance": 48,  # every way twice
-    "foreign_tables": 10_000,
 }
 OTHERS = {
     "only": "the trials that run, separated by commas; default all",

@@ -49,7 +49,6 @@ def test_a_few(name: str, count: int, tmp_path: Path) -> None:
         ("environments", 25),
         ("bit_rot", 80),
         ("provenance", 24),
-        ("foreign_tables", 500),
     ],
 )
 @pytest.mark.timeout(1800)
@@ -116,11 +115,6 @@ def _any_repository(patch: pytest.MonkeyPatch) -> None:
     _no_digest(patch)
 
 
-def _any_header(patch: pytest.MonkeyPatch) -> None:
-    for name in ("LONGEST_NAME", "CUT"):
-        patch.setattr(f"datasets.common.table.reading.{name}", 10**9)
-
-
 def _home(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("scripts.driver.logger.PLACES", {})
 
@@ -141,7 +135,6 @@ def _modes(patch: pytest.MonkeyPatch) -> None:
     [
         ("bit_rot", _no_checksums, 40), ("provenance", _any_git, 24), ("provenance", _no_digest, 24),
         ("provenance", _replaced_commits, 24), ("provenance", _any_repository, 24),
-        ("foreign_tables", _any_header, 400),
         ("environments", _home, 2), ("environments", _pipes, 25), ("environments", _modes, 25),
     ],
 )  # fmt: skip

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -12,6 +14,8 @@ MIN_BANDWIDTH = 1e-150
 MAX_SEED = 2**32 - 1
 #: So many characters of a value stand in a message.
 MAX_SHOWN = 80
+#: So many characters of a name among others stand in a message.
+CUT = 24
 
 
 class InputError(ValueError):
@@ -22,6 +26,20 @@ def shown(value: object) -> str:
     """Return `repr(value)` for a message: on one line, and cut after `MAX_SHOWN` characters."""
     text = " ".join(line.strip() for line in repr(value).splitlines())
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
+
+
+def nearest(name: str, known: Sequence[str]) -> str:
+    """Return the known name that is like `name`, or else the known names, in words that end an error."""
+    lower = {each.lower(): each for each in known}
+    found = difflib.get_close_matches(name.lower(), list(lower), 1)
+    return f"; the nearest name is {shown(lower[found[0]])}" if found else f"; there are {shortened(known)}"
+
+
+def shortened(names: Sequence[str], most: int = 12) -> str:
+    """Return names in one line, not all if there are many."""
+    return ", ".join(name if len(name) <= CUT else f"{name[:CUT]}..." for name in names[:most]) + (
+        f", ... ({len(names)} in all)" if len(names) > most else ""
+    )
 
 
 def check_positive(name: str, value: float) -> float:

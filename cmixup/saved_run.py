@@ -2,8 +2,8 @@
 
 A run's folder holds the weights of its best epoch (`checkpoint.pt`), their model (`model.json`) and, of a
 table, how its columns become inputs (`preprocessing.json`). The classes that read them are named there and imported
-when a run is loaded: the wheel holds neither the models nor the datasets of the reproduction, so a run is loaded in a
-checkout or with one on PYTHONPATH.
+when a run is loaded. Those of a table and of its network (`fcn3`) are part of the library. The wheel holds neither the
+other models nor the datasets of the reproduction, whose runs are loaded in a checkout or with one on PYTHONPATH.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import inspect
 import itertools
 import json
 import os
+import sys
 import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,10 +24,14 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.done import DONE, checked, read_tensors
-from cmixup.errors import MAX_SHOWN, InputError, check_count, shown
+from cmixup.errors import MAX_SHOWN, InputError, check_count, check_flag, shown
 
 WEIGHTS, MODEL, PREPROCESSING = "checkpoint.pt", "model.json", "preprocessing.json"
-FORMAT = "cmixup model 1"
+FORMAT, TABLE_FORMAT = "cmixup model 1", "cmixup table preprocessing 1"  # first keys of MODEL and PREPROCESSING
+READER = "cmixup.tables.preprocessing.Preprocessing"  # reads PREPROCESSING
+#: Where classes are that runs name by an earlier place, or by one in folders that the wheel does not hold.
+MOVED = {"datasets.common.table.preprocessing.Preprocessing": READER, "models.fcn3.FCN3": "cmixup.fcn3.FCN3"}
+KNOWN = ("cmixup", "datasets", "models")  # packages whose classes a run may name
 MOST_CHARACTERS = 4096  # of a path
 MOST_FOLDERS = 5000  # that are looked into for runs where there is none
 
@@ -104,20 +109,23 @@ class SavedRun:
         return outputs[:, : self.width] * self.scale + self.shift
 
 
-def load_run(folder: str | Path, device: torch.device | str = "cpu") -> SavedRun:
+def load_run(folder: str | Path, device: torch.device | str = "cpu", *, trust: bool = False) -> SavedRun:
     """Return a finished run, ready to predict.
 
-    Weights are read as tensors alone (`weights_only=True`). The files that stand beside them name classes, which are
-    imported: load only runs whose code you trust.
+    Weights are read as tensors alone (`weights_only=True`). The files next to them name classes of this project, which
+    are imported; a class of any other module is refused.
 
     Args:
         folder: of one run, such as `outputs/runs/adhoc/airfoil/fcn3/cmixup/default/seed=0`.
         device: where the model goes.
+        trust: whether classes of other modules are imported, too. Their code runs: ask for it where you trust the run.
 
     Raises:
         InputError: no path, no such device, no finished run there, a file that is damaged, weights that were not kept
-            or do not fit, a run of an earlier version or on tasks, or a class that cannot be imported.
+            or do not fit, a run of an earlier version or on tasks, a class of another module without `trust`, or one
+            that cannot be imported.
     """
+    check_flag("trust", trust)
     try:
         folder = Path(folder)
     except TypeError:
@@ -134,19 +142,21 @@ def load_run(folder: str | Path, device: torch.device | str = "cpu") -> SavedRun
         raise InputError(f"run {folder} was trained on tasks: it predicts from a support, which predict does not take")
     if not (folder / WEIGHTS).is_file():
         raise InputError(f"run {folder} has no {WEIGHTS}: it was trained with weights=false")
-    in_shape, model, shift, scale = _read_model(folder, given)
+    in_shape, model, shift, scale = _read_model(folder, given, trust=trust)
     table = None
     if (path := folder / PREPROCESSING).is_file():
-        table = _read_table(path)
+        table = _read_table(path, trust=trust)
         if (len(table.features), len(table.targets)) != (in_shape[0], given["out_features"]):
             raise InputError(f"{path} is of another table than {MODEL}: {shown(table.targets)}")
     return SavedRun(folder, model.to(place).eval(), in_shape, table, shift, scale, given["out_features"])
 
 
-def _read_model(folder: Path, given: Mapping[str, Any]) -> tuple[tuple[int, ...], nn.Module, Tensor, Tensor]:
+def _read_model(
+    folder: Path, given: Mapping[str, Any], *, trust: bool
+) -> tuple[tuple[int, ...], nn.Module, Tensor, Tensor]:
     """Return the shape of an input, the model with its weights, and mean and standard deviation of scaled labels."""
     try:
-        in_shape, model = tuple(given["in_shape"]), _make_model(given, folder)
+        in_shape, model = tuple(given["in_shape"]), _make_model(given, folder, trust=trust)
         labels = given.get("label_scaling") or {"mean": [0.0], "std": [1.0]}
         shift, scale = (torch.tensor([labels[key]], dtype=torch.float32) for key in ("mean", "std"))
         if {shift.shape, scale.shape} - {(1, 1), (1, given["out_features"])}:
@@ -164,10 +174,10 @@ def _read_model(folder: Path, given: Mapping[str, Any]) -> tuple[tuple[int, ...]
     return in_shape, model, shift, scale
 
 
-def _read_table(path: Path) -> Any:
+def _read_table(path: Path, *, trust: bool) -> Any:
     """Return what reads the columns of a table."""
-    name = str(_read_json(path).get("read_by", "datasets.common.table.preprocessing.Preprocessing"))
-    reader = _imported(name, path)
+    name = str(_read_json(path).get("read_by", READER))
+    reader = _imported(name, path, trust=trust)
     if not hasattr(reader, "from_json"):
         raise InputError(f"{path} must name a class that reads it, got {name!r}")
     return reader.from_json(path.read_text(), str(path))
@@ -200,9 +210,9 @@ def model_json(
     return json.dumps({"format": FORMAT, **given}, indent=1) + "\n"
 
 
-def _make_model(given: Mapping[str, Any], folder: Path) -> nn.Module:
+def _make_model(given: Mapping[str, Any], folder: Path, *, trust: bool) -> nn.Module:
     options = {key: value for key, value in given["model"].items() if key not in ("_target_", "name")}
-    function = _imported(given["model"]["_target_"], folder / MODEL)
+    function = _imported(given["model"]["_target_"], folder / MODEL, trust=trust)
     kind = function if inspect.isclass(function) else typing.get_type_hints(function).get("return")
     if not (inspect.isclass(kind) and issubclass(kind, nn.Module)):  # before anything is called
         raise InputError(f"{folder / MODEL} must name a model, got {given['model']['_target_']!r}")
@@ -212,12 +222,20 @@ def _make_model(given: Mapping[str, Any], folder: Path) -> nn.Module:
     return model
 
 
-def _imported(name: str, source: Path) -> Any:
+def _imported(name: str, source: Path, *, trust: bool) -> Any:
+    """Return the class or function of this name; `source` is the file that names it."""
+    name = MOVED.get(name, name)
     module, _, attribute = name.rpartition(".")
+    package = name.partition(".")[0]
+    if not trust and package not in KNOWN:
+        what = f"{source} names {name[:MAX_SHOWN]}, which is no class of this project"
+        raise InputError(f"{what}: trust=True imports it, and runs its code")
     try:
         return getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError, ValueError, SystemExit) as error:
         remedy = "load the run in a checkout of cmixup, or with one on PYTHONPATH; the wheel holds the library alone"
+        if (other := getattr(sys.modules.get(package), "__file__", None)) and package in KNOWN[1:]:
+            remedy += f"; here {package} is {other}, which must be that of the checkout"
         what = f"{source} names {name[:MAX_SHOWN]}, which cannot be imported here ({str(error)[:MAX_SHOWN]})"
         raise InputError(f"{what}: {remedy}") from None
 

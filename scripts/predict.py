@@ -16,11 +16,11 @@ import pandas as pd
 import yaml
 
 from cmixup.done import checked
-from cmixup.errors import InputError
+from cmixup.errors import InputError, nearest
 from cmixup.files import write_atomically
 from cmixup.saved_run import SavedRun, load_run
-from datasets.common.table.columns import as_numbers
-from datasets.common.table.reading import Format, nearest, read_table
+from cmixup.tables.columns import as_numbers
+from datasets.common.table.reading import Format, read_table
 from scripts.driver.arguments import parse_args
 from scripts.driver.cli import user_errors
 from scripts.records.records import plain_cell
@@ -30,6 +30,7 @@ KEYS = {
     "table": "text file with a header, whose rows are predicted",
     "id": "columns between commas that go into the predictions; a formula of a spreadsheet as text",
     "out": "file of the predictions; default predictions.csv",
+    "trust": "1 runs code outside this project that the run names, such as a model of your own; default 0",
 }
 
 
@@ -90,9 +91,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         if "table" not in given:
             raise InputError("table must name a file to predict: table=new.csv")
         ids = [name.strip() for name in given.get("id", "").split(",") if name.strip()]
-        predict_table(
-            load_run(Path(given["run"])), Path(given["table"]), Path(given.get("out", "predictions.csv")), ids
-        )
+        run = load_run(Path(given["run"]), trust=given.switch("trust"))
+        predict_table(run, Path(given["table"]), Path(given.get("out", "predictions.csv")), ids)
 
 
 if __name__ == "__main__":

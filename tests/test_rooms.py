@@ -20,6 +20,7 @@ from tests.tests_of import FILES, find_tests
 #: on the library and not on each other.
 ROOMS = (
     "cmixup.ground",
+    "cmixup.tables",
     "cmixup.sampling",
     "cmixup.mixing",
     "cmixup.pairing",

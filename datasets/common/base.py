@@ -13,9 +13,10 @@ import torch
 
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError, check_choice
+from cmixup.saved_run import PREPROCESSING
 from datasets.common.fetch import RawFile, RawFolder, fetch
 from datasets.common.label_noise import LabelNoise
-from datasets.common.scaling import PREPROCESSING, fill_missing, min_max, scaling_json, standardise
+from datasets.common.scaling import fill_missing, min_max, scaling_json, standardise
 
 Indices = dict[str, np.ndarray]
 SPLITS = ("train", "val", "test")

@@ -1,6 +1,6 @@
 """How the features of the tables that ship with the project are scaled, and what a run keeps of it.
 
-What is kept is the JSON that `datasets.common.table.preprocessing.Preprocessing` reads, so that a run on such a table
+What is kept is the JSON that `cmixup.tables.preprocessing.Preprocessing` reads, so that a run on such a table
 predicts new rows as a run on an own table does. This file writes it without pandas, whose import would delay every run.
 """
 
@@ -12,11 +12,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from cmixup.errors import InputError
+from cmixup.saved_run import READER, TABLE_FORMAT
 
-#: Name of the file in a run's folder, what its first key says, and the class that reads it.
-PREPROCESSING, FORMAT = "preprocessing.json", "cmixup table preprocessing 1"
 VANISH = 1e300  # what is divided by it is 0 in float32
-READER = "datasets.common.table.preprocessing.Preprocessing"
 
 
 def min_max(x: np.ndarray, fit_rows: np.ndarray | None) -> np.ndarray:
@@ -72,7 +70,10 @@ def scaling_json(
         for k, name in enumerate(names)
     ]
     given = {"targets": list(labels), "group": "", "log_target": False, "scaling": form, "columns": columns}
-    return json.dumps({"format": FORMAT, "read_by": READER, **given, "dropped": {}}, indent=1, allow_nan=False) + "\n"
+    return (
+        json.dumps({"format": TABLE_FORMAT, "read_by": READER, **given, "dropped": {}}, indent=1, allow_nan=False)
+        + "\n"
+    )
 
 
 def _extent(x: np.ndarray, fit_rows: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:

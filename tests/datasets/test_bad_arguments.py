@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from cmixup.tables.preprocessing import Preprocessing
 from datasets.airfoil import Airfoil
 from datasets.common.base import check_shape, fill_missing, permuted
 from datasets.common.domain_table import split_by_domain
 from datasets.common.label_noise import LabelNoise
 from datasets.common.pose.meshes import parse_obj
 from datasets.common.pose.tasks import draw_tasks
-from datasets.common.table.preprocessing import Preprocessing
 from datasets.common.table.reading import Format
 from datasets.common.video.clips import ClipSpec
 from datasets.common.windows import Windows

@@ -12,7 +12,7 @@ import torch
 
 from cmixup.done import DONE
 from cmixup.saved_run import MODEL, PREPROCESSING, WEIGHTS, model_json
-from datasets.common.table.preprocessing import fit
+from cmixup.tables.preprocessing import fit
 from models.fcn3 import FCN3
 
 

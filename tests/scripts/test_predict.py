@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import json
 import math
@@ -19,6 +20,7 @@ import torch
 
 import cmixup
 from cmixup import InputError, load_run
+from cmixup.saved_run import KNOWN, MOVED, READER
 from datasets.no2 import NO2
 from scripts import predict
 from scripts.driver.execute import execute
@@ -27,6 +29,8 @@ from scripts.driver.predictions import calibration, read_predictions
 from scripts.driver.runs import is_done, load_reports, read_report
 from scripts.measure.load_run import model_of
 from scripts.records.curves import read_curves
+from scripts.records.experiment import RESULTS
+from scripts.records.published import published_reports
 from tests.scripts.jobs import FILES, planned
 
 pytestmark = pytest.mark.usefixtures("no_git_session")
@@ -182,10 +186,11 @@ DEEP = "[" * 10**5 + "]" * 10**5
         ("checkpoint.pt", b"", "does not hold the weights"),
         ("checkpoint.pt", other_weights(), "does not hold the weights"),
         ("preprocessing.json", "{}", "does not hold what a run kept of its table"),
-        ("preprocessing.json", '{"read_by": "nowhere.Reader"}', "cannot be imported here"),
+        ("preprocessing.json", '{"read_by": "datasets.nowhere.Reader"}', "cannot be imported here"),
+        ("preprocessing.json", '{"read_by": "nowhere.Reader"}', r"no class of this project: trust=True imports it"),
         ("preprocessing.json", b"\xff", "does not hold what a run keeps there"),
         ("preprocessing.json", DEEP, "does not hold what a run keeps there"),
-        ("preprocessing.json", '{"read_by": "json.dumps"}', "must name a class that reads it, got 'json.dumps'"),
+        ("preprocessing.json", '{"read_by": "cmixup.mix"}', "must name a class that reads it, got 'cmixup.mix'"),
     ],
 )
 def test_a_damaged_run_is_one_line(
@@ -226,7 +231,7 @@ def test_a_run_that_names_what_ends_python_is_one_line(
     (tmp_path / "ends.py").write_text("raise SystemExit(3)")
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(InputError, match=r"names ends\.Reader, which cannot be imported here"):
-        load_run(damaged(no2[1] / "seed=3", tmp_path, "preprocessing.json", '{"read_by": "ends.Reader"}'))
+        load_run(damaged(no2[1] / "seed=3", tmp_path, "preprocessing.json", '{"read_by": "ends.Reader"}'), trust=True)
 
 
 def test_weights_that_are_not_finite_are_one_line(no2: tuple[Job, Path], tmp_path: Path) -> None:
@@ -303,27 +308,38 @@ def test_weights_without_their_checksum_are_checked_by_their_own(no2: tuple[Job,
         model_of(report, no2[0].dataset.load(3), tmp_path)
 
 
-def test_without_a_checkout_one_line_says_what_is_missing_and_with_one_on_the_path_it_predicts(
-    no2: tuple[Job, Path], tmp_path: Path
+def test_the_library_alone_predicts_with_runs_on_tables_and_names_another_datasets_in_the_way(
+    no2: tuple[Job, Path], own: tuple[Job, Path], tmp_path: Path
 ) -> None:
-    """The interpreter is as `pip install cmixup` leaves it: `models` and `datasets` cannot be imported."""
+    """Python is as `pip install cmixup datasets` leaves it: `datasets` is another one, and there is no `models`."""
     root = str(Path(cmixup.__file__).parents[1])
-    load = f"cmixup.load_run({str(no2[1] / 'seed=3')!r})"
+    rows = pd.DataFrame({"size": [1.25, 4.25], "age": [3, 30], "state": ["s1", "s8"]})
+    expected = load_run(own[0].run_folder(0)).predict(rows).to_numpy().tobytes()
+    given = json.loads((no2[1] / "seed=3" / "model.json").read_text())
+    given["model"]["_target_"] = "models.lstnet.LSTNet"
+    needs_checkout = damaged(no2[1] / "seed=3", tmp_path / "run", "model.json", json.dumps(given))
+    given["model"]["_target_"] = "datasets.nowhere.Net"
+    collides = damaged(no2[1] / "seed=3", tmp_path / "other", "model.json", json.dumps(given))
+    (tmp_path / "datasets").mkdir()
+    (tmp_path / "datasets" / "__init__.py").write_text("")
     code = f"""
 import sys
 sys.path.append({root!r}); import cmixup; sys.path.remove({root!r})
-try: {load}
-except cmixup.errors.InputError as error: print(error)
-sys.path.append({root!r})
-print({load}.predict([[0.0] * 7]).shape)
+import datasets, pandas
+rows = pandas.DataFrame({rows.to_dict("list")!r})
+print(cmixup.load_run({str(own[0].run_folder(0))!r}).predict(rows).to_numpy().tobytes() == {expected!r})
+for folder in ({str(needs_checkout)!r}, {str(collides)!r}):
+    try: cmixup.load_run(folder)
+    except cmixup.errors.InputError as error: print(error)
 """
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, env={**os.environ, "PYTHONPATH": f"{root}/tests/guard"},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    alone, beside = done.stdout.splitlines() or [done.stderr, ""]
-    assert "models.fcn3.FCN3, which cannot be imported here (No module named 'models'): load the run" in alone
-    assert beside == "torch.Size([1, 1])", done.stderr
+    same, alone, beside = done.stdout.splitlines() or [done.stderr, "", ""]
+    assert same == "True"
+    assert "models.lstnet.LSTNet, which cannot be imported here (No module named 'models'): load the run" in alone
+    assert f"; here datasets is {tmp_path / 'datasets' / '__init__.py'}, which must be that of the checkout" in beside
 
 
 def test_what_is_no_model_is_never_called(no2: tuple[Job, Path], tmp_path: Path) -> None:
@@ -331,8 +347,47 @@ def test_what_is_no_model_is_never_called(no2: tuple[Job, Path], tmp_path: Path)
     for target in ("os.mkdir", "subprocess.Popen", "pathlib.Path"):
         given["model"]["_target_"] = target
         copy = damaged(no2[1] / "seed=3", tmp_path / target, "model.json", json.dumps(given))
-        with pytest.raises(InputError, match=f"must name a model, got '{target}'"):
+        with pytest.raises(InputError, match=f"names {target}, which is no class of this project: trust=True"):
             load_run(copy)
+        with pytest.raises(InputError, match=f"must name a model, got '{target}'"):
+            load_run(copy, trust=True)
+
+
+def test_no_module_outside_this_project_is_imported_but_by_one_who_trusts_it(
+    no2: tuple[Job, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine.py").write_text(
+        f"open({str(tmp_path / 'ran')!r}, 'a').write('.')\nfrom cmixup.fcn3 import FCN3 as Net\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    given = json.loads((no2[1] / "seed=3" / "model.json").read_text())
+    given["model"]["_target_"] = "mine.Net"
+    copy = damaged(no2[1] / "seed=3", tmp_path / "copy", "model.json", json.dumps(given))
+    with pytest.raises(InputError, match=r"names mine\.Net, which is no class of this project: trust=True imports it"):
+        load_run(copy)
+    assert not (tmp_path / "ran").exists()
+    rows = [[0.5] * 7]
+    assert torch.equal(load_run(copy, trust=True).predict(rows), load_run(no2[1] / "seed=3").predict(rows))
+    with pytest.raises(InputError, match="trust must be True or False"):
+        load_run(copy, trust=1)  # type: ignore[arg-type]
+
+
+def test_published_runs_name_what_loads_without_trust() -> None:
+    named = {(report["model"], report["config"]["model"]["_target_"]) for report in published_reports(RESULTS)}
+    assert len(named) >= 4
+    for _, target in named:
+        assert target.partition(".")[0] in KNOWN
+        module, _, name = MOVED.get(target, target).rpartition(".")
+        assert hasattr(importlib.import_module(module), name)
+
+
+def test_runs_of_earlier_versions_name_places_that_have_moved(no2: tuple[Job, Path], tmp_path: Path) -> None:
+    folder = no2[1] / "seed=3"
+    given = json.loads((folder / "preprocessing.json").read_text())
+    assert given["read_by"] == READER
+    given["read_by"] = "datasets.common.table.preprocessing.Preprocessing"
+    old = load_run(damaged(folder, tmp_path, "preprocessing.json", json.dumps(given)))
+    assert old.table == load_run(folder).table
 
 
 def test_a_folder_of_several_runs_names_them(no2: tuple[Job, Path]) -> None:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from cmixup.sampling.inputs import Floats, Ints
 from cmixup.table_checks import MIN_ROWS, NEARLY, far_labels, groups_of, leak_score, looks_like_id
-from datasets.common.table.columns import as_numbers, as_words, numbers_rows
+from cmixup.tables.columns import as_numbers, as_words, numbers_rows
 
 #: Names by which a column calls itself an ID.
 ID_NAME = re.compile(r"(^|[\W_])(id|ids|uuid|guid|nr|no|index|rownames?|rownumber)$", re.IGNORECASE)

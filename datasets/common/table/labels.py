@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from cmixup.errors import InputError, shown
+from cmixup.errors import InputError, nearest, shown
+from cmixup.tables.columns import checked_numbers
 from datasets.common.damaged import naming
-from datasets.common.table.columns import checked_numbers
-from datasets.common.table.reading import Format, nearest, read_table
+from datasets.common.table.reading import Format, read_table
 
 LONGEST = 200  # characters of the names of columns in a message
 

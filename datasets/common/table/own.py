@@ -13,12 +13,12 @@ import pandas as pd
 import torch
 
 from cmixup.data import RegressionData, Split
-from cmixup.errors import InputError, check_choice, check_count, shown
+from cmixup.errors import InputError, check_choice, check_count, nearest, shortened, shown
+from cmixup.saved_run import PREPROCESSING
+from cmixup.tables.columns import Date, as_days, as_words, cell, checked_numbers, date_form, holds_categories
+from cmixup.tables.preprocessing import Preprocessing, fit
 from datasets.common.base import SPLITS, Dataset, Indices, permuted, smooth_labels
-from datasets.common.table.columns import Date, as_days, as_words, cell, checked_numbers, date_form, holds_categories
 from datasets.common.table.findings import equal_groups, find_problems
-from datasets.common.table.preprocessing import PREPROCESSING, Preprocessing, fit
-from datasets.common.table.reading import nearest, shortened
 
 TRAIN_SHARE, VAL_SHARE = 0.6, 0.2
 TWIN_ROWS = 400
@@ -68,7 +68,7 @@ class OwnTable(Dataset):
     Columns of numbers are numeric features, dates become days since 1970 where `reads_dates`, and columns of which half
     or more of the known values are no numbers hold categories. Rows without a target or group are left out and counted.
     All else is fitted on the training rows alone (medians, scales, levels, which columns are of no use:
-    `datasets.common.table.columns`), and the run keeps it as preprocessing.json.
+    `cmixup.tables.columns`), and the run keeps it as preprocessing.json.
 
     Args:
         target: the label column, or a list of several.

@@ -15,7 +15,6 @@
 from __future__ import annotations
 
 import csv
-import difflib
 import io
 import re
 import warnings
@@ -27,15 +26,14 @@ from typing import Any
 import pandas as pd
 
 from cmixup.errors import InputError, check_choice, shown
+from cmixup.tables.columns import MISSING
 
 #: By name, in order of preference where the header holds several as often.
 SEPARATORS = {"tab": "\t", "semicolon": ";", "bar": "|", "comma": ","}
 DECIMALS = {"point": ".", "comma": ","}
-#: Cells that stand for an unknown value.
-MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None", "?")
 CURE = "encoding= names another, such as cp1252 or utf-16"
 SAMPLE_ROWS = 1000
-LONGEST_NAME, CUT = 1000, 24  # characters of a column's name, and of one among others in a line
+LONGEST_NAME = 1000  # characters of a column's name
 NUMBER = r"[+-]?(?:\d+{0}?\d*|{0}\d+)(?:[eE][+-]?\d+)?"
 
 
@@ -110,20 +108,6 @@ def read_table(path: Path, form: Format, text: Sequence[str] = ()) -> pd.DataFra
         raise InputError(f"{path} has a header and no rows")
     frame.index = pd.RangeIndex(1, len(frame) + 1)
     return frame
-
-
-def nearest(name: str, known: Sequence[str]) -> str:
-    """Return the known name that is like `name`, or else the known names, in words that end an error."""
-    lower = {each.lower(): each for each in known}
-    found = difflib.get_close_matches(name.lower(), list(lower), 1)
-    return f"; the nearest name is {shown(lower[found[0]])}" if found else f"; there are {shortened(known)}"
-
-
-def shortened(names: Sequence[str], most: int = 12) -> str:
-    """Return names in one line, not all if there are many."""
-    return ", ".join(name if len(name) <= CUT else f"{name[:CUT]}..." for name in names[:most]) + (
-        f", ... ({len(names)} in all)" if len(names) > most else ""
-    )
 
 
 def _parse(path: Path, options: dict[str, Any], as_text: Sequence[str]) -> pd.DataFrame:

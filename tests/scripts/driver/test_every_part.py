@@ -9,9 +9,9 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
+from cmixup.tables.preprocessing import PREPROCESSING
 from datasets.common.base import TabularDataset
 from datasets.common.table.own import OwnTable
-from datasets.common.table.preprocessing import PREPROCESSING
 from scripts.driver.compose import compose_train
 from scripts.driver.execute import execute
 from scripts.driver.job import plan

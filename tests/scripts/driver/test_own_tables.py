@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from datasets.common.table.preprocessing import PREPROCESSING
+from cmixup.tables.preprocessing import PREPROCESSING
 from scripts.driver.execute import execute
 from tests.scripts.jobs import FILES, planned, report_of
 

@@ -15,9 +15,9 @@ import torch
 
 from cmixup.data import RegressionData
 from cmixup.errors import InputError
+from cmixup.tables.preprocessing import PREPROCESSING, Preprocessing
 from datasets.common.fetch import sha256_of
 from datasets.common.table.own import OwnTable, split_groups, split_rows
-from datasets.common.table.preprocessing import PREPROCESSING, Preprocessing
 from datasets.common.table.reading import Format, read_table
 from datasets.csv import Csv
 from datasets.rdataset import Rdataset

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cmixup.errors import InputError
-from datasets.common.table.reading import Format, nearest, read_table
+from cmixup.errors import InputError, nearest
+from datasets.common.table.reading import Format, read_table
 
 
 def table(folder: Path, content: str | bytes, text: tuple[str, ...] = (), **form: object) -> pd.DataFrame:

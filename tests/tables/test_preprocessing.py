@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from cmixup.errors import InputError
-from datasets.common.table.columns import Category, Number, as_numbers, fit_category, fit_number, holds_categories
-from datasets.common.table.preprocessing import Preprocessing, fit
+from cmixup.tables.columns import Category, Number, as_numbers, fit_category, fit_number, holds_categories
+from cmixup.tables.preprocessing import Preprocessing, fit
 
 NAN = float("nan")
 

@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from cmixup.errors import MAX_SHOWN, InputError, shown
-from datasets.common.table.reading import MISSING, shortened
+from cmixup.errors import MAX_SHOWN, InputError, shortened, shown
 
+#: Cells that stand for an unknown value.
+MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None", "?")
 #: Text that is meant as a number: one with another decimal sign, or with groups of thousands.
 NUMERAL = re.compile(r"[+-]?(?:\d*[.,]\d+|\d{1,3}(?:[.,' ]\d{3})+(?:[.,]\d+)?)")
 #: Whole numbers are looked at for row numbers, and a rare level is one of fewer rows than these.

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cmixup.errors import InputError, shown
-from datasets.common.scaling import FORMAT, PREPROCESSING, READER
-from datasets.common.table.columns import Category, Date, Number, as_days, fit_category, fit_number
-from datasets.common.table.reading import nearest, shortened
+from cmixup.errors import InputError, nearest, shortened, shown
+from cmixup.saved_run import PREPROCESSING, READER, TABLE_FORMAT
+from cmixup.tables.columns import Category, Date, Number, as_days, fit_category, fit_number
 
 KINDS = {kind.kind: kind for kind in (Number, Date, Category)}
 #: What a value of a field may be, by the field's type as it is written.
@@ -93,7 +92,7 @@ class Preprocessing:
     def to_json(self) -> str:
         """Return it as JSON text."""
         given = {**asdict(self), "columns": [{"kind": column.kind, **asdict(column)} for column in self.columns]}
-        whole = {"format": FORMAT, "read_by": READER, **given}
+        whole = {"format": TABLE_FORMAT, "read_by": READER, **given}
         return json.dumps(whole, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
     @classmethod
@@ -109,7 +108,7 @@ class Preprocessing:
         """
         try:
             given: dict[str, Any] = json.loads(text)
-            if given.pop("format") != FORMAT:
+            if given.pop("format") != TABLE_FORMAT:
                 raise ValueError
             given.pop("read_by", None)
             columns = tuple(KINDS[column.pop("kind")](**_tuples(column)) for column in given.pop("columns"))
@@ -118,7 +117,7 @@ class Preprocessing:
                 raise ValueError
             return made
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
-            raise InputError(f"{source} does not hold what a run kept of its table ({FORMAT})") from None
+            raise InputError(f"{source} does not hold what a run kept of its table ({TABLE_FORMAT})") from None
 
 
 def _is_right(part: Any) -> bool:

@@ -1,7 +1,9 @@
 """Build the wheel, install it into empty environments beside numpy and torch alone, and run README's first lines there.
 
 Each interpreter gets a new environment in a temporary folder; pip installs the wheel and its requirements there, in the
-versions of constraints.txt. Example: `python -m tests.robustness.wheel_check pythons=python3.12,python3.13`.
+versions of constraints.txt. Then pandas and Hugging Face's `datasets` come, too, and a saved run on a table predicts
+there what it predicts in the checkout, to the last bit.
+Example: `python -m tests.robustness.wheel_check pythons=python3.12,python3.13`.
 """
 
 from __future__ import annotations
@@ -15,14 +17,17 @@ from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 
+import pandas as pd
+
 from cmixup.errors import InputError
+from cmixup.saved_run import load_run
 from scripts.driver.arguments import parse_args
 from scripts.driver.cli import user_errors
 
 ROOT = Path(__file__).resolve().parents[2]
 KEYS = {
     "pythons": "interpreters, separated by commas; default the running one",
-    "link": "1 fetches nothing: torch, numpy and what they require are links to those of this interpreter; default 0",
+    "link": "1 fetches nothing: packages are links to those of this interpreter, `datasets` is an empty one; default 0",
 }
 SOURCES = ("cmixup", "pyproject.toml", "README.md", "LICENSE")
 # Runs in the new environment, outside the checkout. The time is printed for a reader; what is checked are modules.
@@ -45,6 +50,17 @@ assert space["loss"].item() >= 0
 version = ".".join(map(str, sys.version_info[:3]))
 print(f"Python {version}, torch {torch.__version__}: README's first lines run; "
       f"import cmixup takes {seconds:.3f} s beyond torch and imports {len(set(sys.modules) - before)} modules")
+"""
+
+#: A table, and rows of the same columns.
+TABLE = "size;state;price\n" + "".join(f"{k % 13};{'abc'[k % 3]};{k % 7 + 1}\n" for k in range(60))
+ROWS = {"size": [1, 2, 40], "state": ["a", "c", "d"]}
+PREDICT = """
+import datasets, pandas, cmixup
+assert "site-packages" in cmixup.__file__ and "site-packages" in datasets.__file__, datasets.__file__
+found = cmixup.load_run(RUN).predict(pandas.DataFrame(ROWS))
+assert found.to_numpy().tobytes().hex() == EXPECTED, found
+print("a saved run predicts to the last bit beside datasets", getattr(datasets, "__version__", "(empty)"))
 """
 
 
@@ -76,6 +92,7 @@ def build(folder: Path) -> Path:
 
 def check(python: str, wheel: Path, environment: Path, *, link: bool) -> str:
     """Install the wheel into a new environment, run the check there and return what it printed."""
+    saved, expected = trained(environment.parent / f"{environment.name}-run")
     run([python, "-m", "venv", "--without-pip", str(environment)], environment.parent)
     new = str(environment / "bin" / "python")
     install = [sys.executable, "-m", "pip", "-q", "--disable-pip-version-check", "--python", new, "install"]
@@ -85,7 +102,25 @@ def check(python: str, wheel: Path, environment: Path, *, link: bool) -> str:
         run([*install, "--no-index", str(wheel)], environment)
     else:
         run([*install, "-c", str(ROOT / "constraints.txt"), str(wheel)], environment)
-    return run([new, "-I", "-c", f"BLOCK = {first_lines()!r}\n{CHECK}"], environment).strip()
+    said = run([new, "-I", "-c", f"BLOCK = {first_lines()!r}\n{CHECK}"], environment).strip()
+    if link:
+        link_packages(("pandas",), site)
+        (site / "datasets").mkdir()
+        (site / "datasets" / "__init__.py").write_text("")
+    else:
+        run([*install, "-c", str(ROOT / "constraints.txt"), "pandas", "datasets"], environment)
+    given = f"RUN, ROWS, EXPECTED = {str(saved)!r}, {ROWS!r}, {expected!r}\n"
+    return f"{said}; {run([new, '-I', '-c', given + PREDICT], environment).strip()}"
+
+
+def trained(folder: Path) -> tuple[Path, str]:
+    """Train a run on a table; return its folder and the bits of what it predicts here for `ROWS`."""
+    folder.mkdir()
+    (folder / "table.csv").write_text(TABLE)
+    words = [f"table={folder / 'table.csv'}", "target=price", "method=cmixup", "train.epochs=2", "train.batch_size=12"]
+    run([sys.executable, "-m", "scripts.train", *words, "logger=none", f"out={folder / 'out'}"], ROOT)
+    (done,) = (folder / "out" / "runs").rglob("DONE")
+    return done.parent, load_run(done.parent).predict(pd.DataFrame(ROWS)).to_numpy().tobytes().hex()
 
 
 def link_packages(names: tuple[str, ...], site: Path) -> None:

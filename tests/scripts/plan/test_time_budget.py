@@ -159,8 +159,10 @@ def test_epochs_that_take_longer_than_estimated_end_in_time(tmp_path: Path) -> N
 def test_a_queue_killed_anywhere_loses_no_finished_run(at: int, tmp_path: Path) -> None:
     items = [item("a", 1.0), item("b", 1.5), item("c", 2.0, (0, 1))]
     if not (child := os.fork()):
-        run(items, tmp_path, 20.0, Trainer(tmp_path, Clock(last=at)))
-        os._exit(0)
+        try:
+            run(items, tmp_path, 20.0, Trainer(tmp_path, Clock(last=at)))
+        finally:
+            os._exit(0)  # whatever happens: a child that went on would run the tests after this one, too
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
     done = {path: path.stat().st_mtime_ns for path in (tmp_path / "runs").rglob("DONE")}
     train = Trainer(tmp_path, Clock())

@@ -47,7 +47,11 @@ MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "hist_gradient_boosting": ("sklearn.ensemble", "HistGradientBoostingRegressor", {}),
 }
 COLUMNS = ("part", "table", "split", "model", "log_error", "behind", "seconds", "version", "mixed", "coverage", "width")
-KEYS = SHORT | {"tables": "chosen_on or reserved; default both", "models": f"among {', '.join(MODELS)}; default all"}
+KEYS = SHORT | {
+    "tables": "chosen_on or reserved; default both",
+    "models": f"among {', '.join(MODELS)}; default all",
+    "splits": f"of 0 to {SPLITS - 1}; default all",
+}
 
 
 def read(name: str) -> tuple[pd.DataFrame, np.ndarray]:
@@ -151,7 +155,7 @@ def run(given: Args) -> None:
     short, tables = given.switch("short"), [t for part in given.listed("tables", tuple(PARTS)) for t in PARTS[part]]
     path = RESULTS / "benchmarks" / "estimators.csv"
     rows = {tuple(r[c] for c in COLUMNS[1:4]): r for r in (read_csv(path) if path.exists() and not short else [])}
-    models = []
+    models, splits = [], given.listed("splits", tuple(map(str, range(SPLITS))))
     for model in given.listed("models", tuple(MODELS)):
         try:
             importlib.import_module(MODELS[model][0])
@@ -159,7 +163,7 @@ def run(given: Args) -> None:
         except ImportError:
             print(f"{model} is skipped: it is not installed")
     for name in tables[:1] if short else tables:
-        for split in map(str, range(1 if short else SPLITS)):
+        for split in splits[:1] if short else splits:
             for model in models:
                 rows[name, split, model] = score(name, int(split), model)
                 print(", ".join(rows[name, split, model].values()), flush=True)

@@ -14,7 +14,6 @@ from torch import nn
 from torch.utils.data import DataLoader
 
 from cmixup import CMixup, InputError, LabelSpace, bandwidth_for_fraction
-from cmixup.adapters.labels import Mix
 
 
 def rows(n: int = 64, d: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
@@ -244,7 +243,3 @@ def test_another_number_of_outputs_is_refused() -> None:
     mixing.draw(torch.rand(4, 2))
     with pytest.raises(InputError, match="2 outputs as before, got 3"):
         mixing.draw(torch.rand(4, 3))
-
-
-def test_mix_is_a_pair() -> None:
-    assert Mix._fields == ("partner", "lam")

@@ -184,10 +184,6 @@ def cover() -> list[tuple[str, tuple[str, ...], int]]:
 RESTARTED = {("small", "maml"), *(("fcn3", name) for name in ("cmixup", "mixrl", "rc_mixup", "foma", "fish"))}
 
 
-#: Backbones whose steps take long: one epoch of them, without a restart, in the default suite.
-LARGE = [("resnet50", "erm"), ("r2plus1d_18", "cmixup")]
-
-
 def product() -> list[tuple[str, tuple[str, ...], int]]:
     """Return every method with every backbone that it suits, alone and as a stack of two."""
     return [(b, (name,), seeds) for b in BACKBONES for name in methods_of(b) for seeds in (1, 2)]

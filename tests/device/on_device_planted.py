@@ -13,8 +13,6 @@ import torch
 from torch import Tensor
 
 from cmixup import PartnerSampler, mix
-from cmixup.label_scaling import LabelScaling
-from cmixup.methods import mix as mix_module
 from cmixup.methods.mix import Mix
 from cmixup.model_stack import ModelStack
 from cmixup.optim import Adam
@@ -69,17 +67,11 @@ def restored(_: None, stack: ModelStack) -> None:
 PLANTS: dict[str, Plant] = {
     "the index of a gathering": after(BatchLoader, "__init__", fields(_start="")),
     "inputs": after(BatchLoader, "batches", in_batch("x")),
-    "labels": after(BatchLoader, "batches", in_batch("y")),
-    "draws": after(BatchLoader, "_aligned", lambda drawn, _: drawn.cpu()),
-    "the target of the loss": after(mix_module, "interpolate", lambda mixed, _: mixed.cpu()),
     "a constant of the model": after(FCN3, "_run", lambda state, _: state * torch.ones(state.shape[-1])),
     "the optimiser's moments": after(Adam, "__init__", fields(_mean="")),
-    "the optimiser's counts": after(Adam, "__init__", fields(_counts="")),
     "the loss": after(Mix, "loss", lambda loss, _: loss + torch.zeros(2)),
     "the weights that are kept": after(ModelStack, "__init__", restored),
-    "what is restored": after(ModelStack, "load_state_dict", restored),
     "predictions": after(stack_training, "predict", lambda found, _: found.cpu()),
-    "the scale of labels": after(LabelScaling, "to_labels", lambda found, _: found * torch.ones(2, 1, 2)),
     "labels to score with": after(BatchLoader, "_shaped", lambda rows, _: rows.cpu()),
 }
 

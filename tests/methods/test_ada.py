@@ -12,7 +12,6 @@ from cmixup.groups import Means, k_means
 from cmixup.methods.ada import ADA, moved
 from cmixup.methods.base import squared_error
 from cmixup.methods.erm import ERM
-from cmixup.training.trainer import train
 from tests.helpers import (
     Lazy,
     assert_states_close,
@@ -20,7 +19,6 @@ from tests.helpers import (
     make_data,
     make_run,
     refuses,
-    settings,
     states_differ,
     train_one,
 )
@@ -118,13 +116,6 @@ def test_the_unit_of_labels_does_not_weigh_them_against_inputs() -> None:
         order, _ = epoch_batches(run)
         drawn.append(run.method.draw(order, run.streams)["cluster"].tolist())
     assert drawn[0] == drawn[1]
-
-
-def test_a_stack_trains_as_alone() -> None:
-    together = train([make_run(ADA(4, layer="hidden"), seed) for seed in range(2)], settings())
-    for seed, ours in enumerate(together):
-        assert ours.stack == 2
-        assert_states_close(ours.state_dict, train_one(ADA(4, layer="hidden"), seed).state_dict, 1e-5)
 
 
 test_bad_values_are_refused = refuses(

@@ -153,18 +153,6 @@ def test_the_weight_of_labels_goes_by_their_own_distance() -> None:
     assert not np.allclose(drawn["inputs"]["lam"], drawn["inputs"]["label_lam"])
 
 
-@pytest.mark.parametrize(
-    "make",
-    [lambda: RegMixup(Uniform(), Beta(10.0)), lambda: Resample(LabelDistance(0.2), Beta(2.0), "both"),
-     lambda: SKMixup(Uniform(), Beta(1.0), "hidden", tau_std=0.5, label_tau_max=2.0, label_tau_std=1.0)],
-)  # fmt: skip
-def test_a_stack_trains_as_alone(make: Any) -> None:
-    together = train([make_run(make(), seed) for seed in range(2)], settings())
-    for seed, ours in enumerate(together):
-        assert ours.stack == 2
-        assert_states_close(ours.state_dict, train_one(make(), seed).state_dict, 1e-5)
-
-
 test_bad_values_are_refused = refuses(
     [
         (lambda: RegMixup(Uniform(), Beta(1.0), eta=-1.0), "eta must be a finite number, 0 or more, got -1.0"),

@@ -98,12 +98,3 @@ def test_without_weight_the_classifier_stays() -> None:
     for batch in batches:
         method.step(stack, batch)
     assert_states_equal(before, method.classifier.state_dict())
-
-
-def test_classifiers_of_a_stack_are_those_of_its_runs() -> None:
-    _, stacked = make_stack([make_run(DRNN(2), seed) for seed in range(2)])
-    for seed in range(2):
-        alone = DRNN(2)
-        make_stack([make_run(alone, seed)])
-        for name, value in alone.classifier.state_dict().items():
-            assert torch.equal(stacked.classifier.state_dict()[name][seed], value)

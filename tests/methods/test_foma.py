@@ -11,14 +11,12 @@ import torch
 from cmixup.methods.base import squared_error
 from cmixup.methods.erm import ERM
 from cmixup.methods.foma import FOMA, shrunk
-from cmixup.training.trainer import train
 from tests.helpers import (
     assert_states_close,
     epoch_batches,
     make_data,
     make_run,
     refuses,
-    settings,
     states_differ,
     train_one,
 )
@@ -119,14 +117,6 @@ def test_batches_of_the_kernel_have_labels_near_each_other() -> None:
         order, _ = epoch_batches(run)
         spread[batches] = max(np.ptp(run.data.train.y.numpy()[rows]) for rows in order.batches())
     assert spread["kernel"] < 0.5 * spread["shuffled"]
-
-
-def test_a_stack_trains_as_alone() -> None:
-    together = train([make_run(FOMA(layer="hidden"), seed) for seed in range(2)], settings(optimizer="sgd"))
-    for seed, ours in enumerate(together):
-        assert ours.stack == 2
-        alone = train_one(FOMA(layer="hidden"), seed, optimizer="sgd")
-        assert_states_close(ours.state_dict, alone.state_dict, 1e-4)
 
 
 test_bad_values_are_refused = refuses(

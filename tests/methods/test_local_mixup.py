@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from cmixup.batch import Batch
-from cmixup.data import RegressionData, Split
+from cmixup.data import Split
 from cmixup.methods.base import squared_error
 from cmixup.methods.local_mixup import LocalMixup
 from cmixup.mixing.lam import Constant
@@ -23,7 +23,6 @@ from cmixup.seeding import Streams
 from cmixup.training.trainer import train
 from tests.helpers import (
     CPU,
-    Lazy,
     Own,
     assert_states_close,
     assert_states_equal,
@@ -193,15 +192,6 @@ def test_no_survivors_at_all_leaves_the_model_as_it_was_made() -> None:
     (result,) = train([run], settings(epochs=2))
     assert_states_equal(result.state_dict, before)
     assert result.diagnostics == {"kept_fraction": 0.0, "empty_steps": 1.0}
-
-
-@pytest.mark.parametrize("form", ["threshold", "exponential", "knn"])
-def test_inputs_read_on_demand_give_the_same_numbers(form: str) -> None:
-    data = make_data(3)
-    lazy = Split(Lazy(data.train.x), data.train.y, data.train.domain)
-    other = RegressionData("data", lazy, data.val, data.test, unit="none")
-    one = train_one(composed("local_mixup", form=form), 3, data)
-    assert_states_close(one.state_dict, train_one(composed("local_mixup", form=form), 3, other).state_dict, 1e-6)
 
 
 test_bad_values_are_refused_by_name = refuses(

@@ -21,10 +21,8 @@ from cmixup.pairing.decay import Threshold
 from cmixup.pairing.label import LabelDistance
 from cmixup.pairing.representation import RepresentationDistance
 from cmixup.pairing.uniform import Permutation, Uniform
-from cmixup.training.loader import BatchLoader
 from models.fcn3 import FCN3
 from tests.helpers import (
-    CPU,
     METHODS,
     composed,
     epoch_batches,
@@ -235,18 +233,3 @@ def test_a_step_returns_the_loss_before_the_update(name: str) -> None:
     assert loss.item() == pytest.approx(expected)
     assert not loss.requires_grad
     assert run.method.loss(run.model, batches[0]).item() < expected
-
-
-@pytest.mark.parametrize("name", WITH_LOSS)
-def test_losses_of_a_stack_are_those_of_its_runs(name: str) -> None:
-    runs = [make_run(METHODS[name](), seed) for seed in range(3)]
-    stack, method = make_stack(runs)
-    orders = [run.method.order(run.data.train, 16, run.streams, drop_last=False) for run in runs]
-    draws = [run.method.draw(order, run.streams) for run, order in zip(runs, orders, strict=True)]
-    together = next(BatchLoader([run.data.train for run in runs], CPU).batches(orders, draws))
-    losses = method.loss(stack.model, together)
-    assert losses.shape == (3,)
-    for e, run in enumerate(make_run(METHODS[name](), seed) for seed in range(3)):
-        make_stack([run])
-        alone = next(BatchLoader([run.data.train], CPU).batches([orders[e]], [draws[e]]))
-        torch.testing.assert_close(losses[e], run.method.loss(run.model, alone), atol=1e-6, rtol=1e-5)

@@ -43,11 +43,8 @@ LearnedBandwidth: Any = load_module(SUBMISSIONS / "learned_bandwidth.py").Learne
 Centres: Any = load_module(SUBMISSIONS / "centres.py").Centres
 Noise: Any = load_module(SUBMISSIONS / "feature_noise.py").Noise
 IDEAS: dict[str, Callable[[], Method]] = {
-    "learned bandwidth": lambda: LearnedBandwidth([0.05, 0.3, 2.0], 0.5),
     "learned bandwidth, hidden": lambda: LearnedBandwidth([0.05, 0.3, 2.0], 0.5, "hidden"),
-    "centres": lambda: Mix(Centres(), Beta(0.5)),
     "centres, hidden": lambda: Mix(Centres(), Beta(0.5), "hidden"),
-    "noise": lambda: ERM(Noise(0.1)),
     "noise, hidden": lambda: ERM(Noise(0.1), "hidden"),
     "noise and C-Mixup, hidden": lambda: Mix(LabelDistance(0.3), Beta(0.5), "hidden", transform=Noise(0.1)),
 }

@@ -22,12 +22,8 @@ from cmixup.pairing.inputs import InputDistance
 from cmixup.pairing.representation import RepresentationDistance, encode
 from cmixup.pairing.whole_pool import WholePool
 from cmixup.sampling.bandwidth import resolve_bandwidth
-from cmixup.training.checkpoint import Checkpoints
-from cmixup.training.trainer import train
 from models.fcn3 import FCN3
 from tests.helpers import (
-    Lazy,
-    assert_states_close,
     assert_states_equal,
     composed,
     epoch_batches,
@@ -37,7 +33,6 @@ from tests.helpers import (
     make_stack,
     make_training,
     refuses,
-    settings,
 )
 
 
@@ -98,13 +93,6 @@ def test_limits_of_the_bandwidth_for_inputs() -> None:
         narrow, _ = fitted(bandwidth=bandwidth)
         np.testing.assert_array_equal(narrow.probabilities().argmax(axis=1), distance.argmin(dim=1).numpy())
         assert narrow.probabilities().max(axis=1).min() == 1.0
-
-
-def test_inputs_that_are_read_on_demand_give_the_same_p() -> None:
-    pairing, split = fitted()
-    lazy = InputDistance(0.3)
-    lazy.fit(replace(split, x=Lazy(split.x)))
-    np.testing.assert_array_equal(pairing.probabilities(), lazy.probabilities())
 
 
 def test_the_median_form_is_a_share_of_the_median_squared_distance() -> None:
@@ -313,37 +301,6 @@ def test_the_step_uses_the_weights_of_the_step() -> None:
             parameter.copy_(torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1)))
     after = method.pairing.with_partners(stack.model, batches[0]).partner
     assert not torch.equal(before.x, after.x)
-
-
-@pytest.mark.parametrize("options", [{}, {"distance": "cosine"}, {"labels": True}])
-def test_a_stack_equals_its_runs_alone(options: dict[str, Any]) -> None:
-    data = [make_data(seed) for seed in range(3)]
-    together = train([make_run(mix(**options), seed, data[seed]) for seed in range(3)], settings(epochs=2))
-    for seed, result in enumerate(together):
-        (alone,) = train([make_run(mix(**options), seed, data[seed])], settings(epochs=2))
-        assert_states_close(alone.state_dict, result.state_dict, 1e-5)
-
-
-@pytest.mark.parametrize("pairing", [InputDistance(0.3), RepresentationDistance(["median", 0.1])])
-def test_a_run_that_goes_on_equals_one_that_was_not_interrupted(pairing: Any, tmp_path: Any) -> None:
-    def run() -> Any:
-        return make_run(Mix(type(pairing)(pairing.bandwidth), Beta(2.0)), 4)
-
-    (whole,) = train([run()], settings(epochs=4))
-    checkpoints = Checkpoints(lambda seed: tmp_path / str(seed), 1, "key")
-
-    class Stopped(Exception):
-        pass
-
-    def stop(epoch: int, _: Any) -> None:
-        if epoch == 2:
-            raise Stopped
-
-    with pytest.raises(Stopped):
-        train([run()], settings(epochs=4), checkpoints=checkpoints, on_epoch=stop)
-    (resumed,) = train([run()], settings(epochs=4), checkpoints=checkpoints)
-    assert_states_equal(whole.state_dict, resumed.state_dict)
-    assert [row["train_loss"] for row in whole.history] == [row["train_loss"] for row in resumed.history]
 
 
 def test_a_model_without_hidden_states_and_local_mixup_are_refused_in_one_line() -> None:

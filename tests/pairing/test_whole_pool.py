@@ -19,7 +19,7 @@ from cmixup.pairing import whole_pool
 from cmixup.pairing.representation import RepresentationDistance
 from cmixup.pairing.whole_pool import WholePool
 from cmixup.training.trainer import train
-from tests.helpers import Lazy, assert_states_close, make_data, make_run, make_split, make_training, settings
+from tests.helpers import make_data, make_run, make_split, make_training, settings
 from tests.pairing.test_distances import Straight, chi_square
 
 N = 12
@@ -74,21 +74,6 @@ def test_representations_are_as_old_as_the_last_encoding() -> None:
     torch.testing.assert_close(pairing.encoded, 2 * first)
 
 
-@pytest.mark.parametrize("options", [{}, {"labels": True, "distance": "cosine"}])
-def test_a_stack_equals_its_runs_alone(options: dict[str, Any]) -> None:
-    def run(seed: int) -> Any:
-        return make_run(
-            Mix(WholePool(["median", 0.1], every=2, **options), Beta(2.0), layer="hidden"), seed, data[seed]
-        )
-
-    data = [make_data(seed) for seed in range(3)]
-    how = settings(epochs=2, label_scaling="standard")
-    together = train([run(seed) for seed in range(3)], how)
-    for seed, result in enumerate(together):
-        (alone,) = train([run(seed)], how)
-        assert_states_close(alone.state_dict, result.state_dict, 1e-5)
-
-
 def test_labels_of_partners_have_the_unit_of_the_batch() -> None:
     data = make_data(0)
     shifted = replace(data, train=replace(data.train, y=100 + 10 * data.train.y))
@@ -105,12 +90,6 @@ def test_labels_of_partners_have_the_unit_of_the_batch() -> None:
     labels = torch.cat(seen)
     assert abs(float(labels.mean())) < 0.5
     assert 0.5 < float(labels.std()) < 2
-
-
-def test_inputs_that_are_read_on_demand_are_the_same_pool() -> None:
-    split = make_split(N)
-    one, other = fitted(split), fitted(replace(split, x=Lazy(split.x)))
-    assert torch.equal(one.pool.x, other.pool.x)
 
 
 def test_what_does_not_suit_it_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,19 +11,12 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from cmixup.sampling.bandwidth import diagnose
-from scripts.measure.invariance import invariance_figure
-from scripts.measure.pairs import Pool, candidates, pairings, pairs_figure
-from scripts.measure.rcf_mnist import angle_figure
-from scripts.measure.task_errors import objects_figure
 from scripts.records.stats import summarise
 from scripts.records.tables import Block, ResultTable, Score
 from scripts.report import table_figure
-from scripts.report.figures import bandwidth_figure, looks
-from scripts.report.sweep_figure import draw_panels, panel
+from scripts.report.figures import looks
 from tests.robustness import pictures
 from tests.robustness.pictures import faults
-from tests.scripts.report.test_sweep import sweep
 
 METHODS = ("erm", "mixup", "manifold_mixup", "cmixup")
 
@@ -163,50 +155,6 @@ def test_a_series_without_a_place_and_one_line_style_each_are_no_faults() -> Non
     axes.plot([1, 2], [math.nan, math.nan], "o", color="C4", label="empty")
     axes.plot([1, 3], [1, 2], "--", color="C0", label="extrapolated")
     assert faults(figure) == []
-
-
-def sweep_panels() -> Figure:
-    found = sweep()
-    lines = {"ERM": found.lines["erm"]}
-    panels = {"a": panel(found.points, {**lines, "mixup": found.lines["manifold_mixup"]}),
-              "b": panel(found.points, {**lines, "Manifold Mixup": found.lines["manifold_mixup"]})}  # fmt: skip
-    return draw_panels(panels, "bandwidth", "test RMSE", "C-Mixup")
-
-
-def invariance() -> Figure:
-    rows = [
-        {"dataset": dataset, "domains": "all", "method": method, "preset": "paper", "value": str(value),
-         "valid_fraction": "0.5"}
-        for dataset in ("crime", "skillcraft") for method in METHODS for value in (-0.1, 0.0, 0.1, 0.9)
-    ]  # fmt: skip
-    return invariance_figure(rows, METHODS)
-
-
-def pairs() -> Figure:
-    random = np.random.default_rng(0)
-    pool = Pool(random.random((60, 4, 4)), random.random(60), np.arange(60) % 2, 1.0)
-    shown = candidates(pool, 0, (-20.0, 5.0, 30.0, 60.0, 90.0), [[0], [1]])
-    return pairs_figure(pool, 0, shown, pairings(pool, 0.2), group="domain", title_of_all="x")
-
-
-def objects() -> Figure:
-    means = {m: {o: 1.0 + k for k, o in enumerate(("a", "b", "c"))} for m in ("constant", *METHODS)}
-    return objects_figure(means, "constant", "title")
-
-
-def bandwidths() -> Figure:
-    labels = np.linspace(0, 1, 50)
-    along, marked = [diagnose(labels, b) for b in (0.01, 0.1, 1.0)], [diagnose(labels, 0.05)]
-    return bandwidth_figure({name: (along, marked, spread) for name, spread in (("Airfoil", 0.2), ("NO2", 0.3))})
-
-
-def angles() -> Figure:
-    return angle_figure({"a": np.zeros((20, 90, 3)), "b": np.ones((20, 90, 3))}, "title")
-
-
-@pytest.mark.parametrize("drawn", [sweep_panels, invariance, pairs, objects, bandwidths, angles])
-def test_what_the_project_draws_has_no_fault(drawn: Any) -> None:
-    assert faults(drawn()) == []
 
 
 def test_the_command_draws_every_picture_and_names_its_faults(

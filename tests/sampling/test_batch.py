@@ -5,7 +5,6 @@ import pytest
 import torch
 
 from cmixup import BatchPartnerSampler, PartnerSampler
-from tests.helpers import refuses
 from tests.sampling.goodness import exact_row, p_value
 
 
@@ -53,23 +52,3 @@ def test_cosine_form_matches_the_full_one():
     h = np.random.default_rng(0).normal(size=(12, 4))
     full = PartnerSampler(h, 0.4, kernel="cosine").probabilities(3)
     np.testing.assert_allclose(BatchPartnerSampler(0.4, kernel="cosine").probabilities(h, h)[3], full, rtol=1e-9)
-
-
-test_bad_arguments_are_refused_by_name = refuses(
-    [
-        (lambda: BatchPartnerSampler(-1), r"bandwidth .*-1"),
-        (lambda: BatchPartnerSampler(1, candidates="b3"), r"candidates .*'b3'"),
-        (lambda: BatchPartnerSampler(1, kernel="box"), r"kernel .*'box'"),
-        (lambda: BatchPartnerSampler(1).draw([1.0], [np.nan], np.random.default_rng(0)), r"second .*nan"),
-        (lambda: BatchPartnerSampler(1).draw([], [1.0], np.random.default_rng(0)), r"first .*empty"),
-        (
-            lambda: BatchPartnerSampler(1).draw([[1.0, 2.0]], [1.0], np.random.default_rng(0)),
-            r"first and second",
-        ),
-        (
-            lambda: BatchPartnerSampler(1).draw(torch.ones(2), [1.0], np.random.default_rng(0)),
-            r"first and second",
-        ),
-        (lambda: BatchPartnerSampler(1).draw([1.0], [1.0], 3), r"rng .*3"),
-    ]
-)

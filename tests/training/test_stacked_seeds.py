@@ -26,6 +26,9 @@ from tests.helpers import (
 )
 
 THREE_STEPS, ONE_EPOCH = (48, 20, 17), (203, 20, 17)
+LENGTHS = pytest.mark.parametrize(
+    "sizes", [pytest.param(THREE_STEPS, id="3 steps"), pytest.param(ONE_EPOCH, id="an epoch", marks=pytest.mark.slow)]
+)
 SEEDS = (0, 1, 5)
 
 
@@ -38,7 +41,7 @@ RESTARTS = ("irm", "ib_irm", "vrex")
 IN_FLOAT64 = (*RESTARTS, "mixrl_hidden", "coral", "cmixup_xy", "input_noise")
 
 
-@pytest.mark.parametrize("sizes", [THREE_STEPS, ONE_EPOCH], ids=["3 steps", "an epoch"])
+@LENGTHS
 @pytest.mark.parametrize("name", IN_FLOAT64)
 def test_a_stack_equals_separate_runs_in_float64(
     name: str, sizes: tuple[int, int, int], float64: None, monkeypatch: pytest.MonkeyPatch
@@ -59,7 +62,7 @@ def test_a_stack_equals_separate_runs_in_float64(
         assert ours.diagnostics == alone.diagnostics
 
 
-@pytest.mark.parametrize("sizes", [THREE_STEPS, ONE_EPOCH], ids=["3 steps", "an epoch"])
+@LENGTHS
 @pytest.mark.parametrize("name", [name for name in METHODS if name not in IN_FLOAT64])
 def test_a_stack_equals_separate_runs(name: str, sizes: tuple[int, int, int]) -> None:
     data = {seed: make_data(seed, sizes) for seed in SEEDS}

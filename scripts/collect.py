@@ -47,11 +47,11 @@ def main(argv: Sequence[str] | None = None) -> None:
         mine = [r for r in mine if method in ("", r["method"])]
         datasets, methods = (sorted({str(r[key]) for r in mine}) for key in ("dataset", "method"))
         score = ", ".join(dict.fromkeys(names.metric_title(group.metric) for group in groups))
-        text, title = collected_page(groups), f"test {score}, 95 % t band"
+        text = collected_page(groups)
         panels = {g.title: panel(g.points, {names.method_title(m): v for m, v in g.lines.items()}) for g in groups}
         swept = [name for name in methods if name != "erm"] or methods
         drawn = names.method_title(swept[0]) if len(swept) == 1 else "mean"
-        plot = to_png(draw_panels(panels, over, title, drawn))
+        plot = to_png(draw_panels(panels, over, f"test {score}", drawn))
         which = datasets if len(datasets) <= MOST_NAMED else [f"{len(datasets)}_datasets"]
         path = given.out / "collected" / re.sub(r"[^\w.+-]", "_", "-".join([*which, *methods, over]))
         page = to_html(f"{', '.join(datasets)}: {over}", text, plot)

@@ -8,7 +8,6 @@ Example: python -m scripts.data fetch datasets=airfoil,no2
 
 from __future__ import annotations
 
-import io
 import itertools
 import os
 import time
@@ -26,6 +25,7 @@ from scripts.driver.cli import user_errors
 from scripts.driver.compose import names
 from scripts.driver.config import dataset_class
 from scripts.records.experiment import RESULTS
+from scripts.records.names import dataset_title
 from scripts.report.terminal import print_table
 
 ACTIONS = ("status", "fetch", "render")
@@ -90,23 +90,34 @@ def render(chosen: Sequence[str], workers: int = 0) -> None:
         seconds = time.perf_counter() - started
         print(f"{name}: {n_objects} objects x {n_views} views in {seconds:.0f} s -> {dataset.rendered()}")
         sheet = RESULTS / "figures" / f"{name}.png"
-        write_atomically(sheet, contact_sheet(views))
+        write_atomically(sheet, contact_sheet(views, dataset_title(name)))
         print(f"contact sheet: {sheet}")
 
 
-def contact_sheet(views: Views) -> bytes:
-    """Return a PNG of views of some of the objects, one a row, the azimuth rising from left to right."""
-    from PIL import Image
+def contact_sheet(views: Views, title: str) -> bytes:
+    """Return a PNG of views of some of the objects, a named row each, the azimuth rising from left to right.
+
+    Args:
+        views: images, azimuths in turns, and names of the objects.
+        title: of the dataset.
+    """
+    from scripts.report.figures import subplots, to_png
 
     objects = np.unique(np.linspace(0, len(views.names) - 1, SHEET_OBJECTS).astype(int))
-    lines = []
-    for k in objects:
+    figure, axes = subplots(len(objects), SHEET_VIEWS, (8.4, 0.75 + 0.62 * len(objects)))
+    for row, k in zip(axes, objects, strict=True):
         order = np.argsort(views.y[k])
         chosen = order[np.linspace(0, len(order) - 1, SHEET_VIEWS).astype(int)]
-        lines.append(np.concatenate(list(views.x[k][chosen]), axis=1))
-    stream = io.BytesIO()
-    Image.fromarray(np.concatenate(lines)).save(stream, "PNG", optimize=True)
-    return stream.getvalue()
+        for axis, view in zip(row, chosen, strict=True):
+            axis.imshow(views.x[k][view], cmap="gray", vmin=0, vmax=255)
+            axis.set_xticks([])
+            axis.set_yticks([])
+            axis.set_xlabel(f"{360 * views.y[k][view]:.0f}°", fontsize=6, labelpad=1)
+        row[0].set_ylabel(views.names[k], rotation=0, ha="right", va="center", fontsize=8)
+    figure.suptitle(f"{title}: {len(objects)} of {len(views.names)} objects, azimuth from left to right", fontsize=10)
+    figure.subplots_adjust(left=0.16, right=0.99, top=1 - 0.45 / figure.get_figheight(), bottom=0.02, wspace=0.05,
+                           hspace=0.3)  # fmt: skip
+    return to_png(figure)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

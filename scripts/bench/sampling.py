@@ -25,6 +25,7 @@ from scripts.records.records import read_csv, to_csv
 from scripts.records.register import draws
 from scripts.records.tables import markdown_rows
 from scripts.report.figures import write_figures
+from scripts.report.palette import BLUE, COLOURS, GREEN, GREY
 
 KEYS = SHORT | {"huge": "1 measures N = 1e8, too, which takes about 3 GB; default 0"}
 SHOWN = {
@@ -128,15 +129,19 @@ def published_figures() -> dict[str, Figure]:
 def plot_growth(rows: list[dict[str, Any]]) -> Figure:
     """Draw set-up and draw time over N, log-log, ours and the original's (dashed where extrapolated)."""
     figure = Figure(figsize=(10, 4), layout="constrained")
-    for axes, key, power, title in zip(
-        figure.subplots(1, 2), ("setup_s", "ns_per_draw"), (2, 1), ("set-up, s", "a draw, ns"), strict=True
-    ):
-        for curve, colour in (("cells", "C0"), (ORIGINAL, "C1")):
+    for axes, key, power, label in zip(
+        figure.subplots(1, 2), ("setup_s", "ns_per_draw"), (2, 1), ("set-up, seconds", "a draw, nanoseconds"),
+        strict=True,
+    ):  # fmt: skip
+        ends = []
+        for curve, colour in (("cells", COLOURS["cmixup"]), (ORIGINAL, GREY)):
             n, value = curve_of(rows, curve, key)
             axes.loglog(n, value, "o-", color=colour, label="ours (cells)" if curve == "cells" else curve)
+            ends.append(f"{value[-1]:.3g} at N = {n[-1]:.0e}".replace("e+0", "e"))
         far = np.array([n[-1], max(float(r["n"]) for r in rows)])
-        axes.loglog(far, value[-1] * (far / n[-1]) ** power, "--", color="C1", label="original, extrapolated")
-        axes.set(xlabel="N", title=title)
+        axes.loglog(far, value[-1] * (far / n[-1]) ** power, "--", color=GREY, label="original, extrapolated")
+        axes.set(xlabel="N, rows of the table", ylabel=label)
+        axes.set_title(f"ours {ends[0]}; original {ends[1]}", fontsize=10)
         axes.grid(visible=True, alpha=0.3)
         axes.legend(fontsize=8)
     return figure
@@ -146,14 +151,14 @@ def plot_distance(rows: list[dict[str, Any]]) -> Figure:
     """Draw the cost of the first epoch (set-up and draws) on labels and on features over N, log-log."""
     figure = Figure(figsize=(6, 4), layout="constrained")
     axes = figure.subplots()
-    for curve, label in (
-        ("label, cells", "label distance, d = 1, cells"),
-        ("label, rows", "label distance, d = 1, all N x N rows"),
-        ("features, rows", f"feature distance, d = {FEATURES}, all N x N rows"),
+    for curve, label, colour in (
+        ("label, cells", "label distance, d = 1, cells", COLOURS["cmixup"]),
+        ("label, rows", "label distance, d = 1, all N x N rows", BLUE),
+        ("features, rows", f"feature distance, d = {FEATURES}, all N x N rows", GREEN),
     ):
         n, setup = curve_of(rows, curve, "setup_s")
-        axes.loglog(n, setup + curve_of(rows, curve, "epoch_s")[1], "o-", label=label)
-    axes.set(xlabel="N", title="set-up and one epoch of draws, s")
+        axes.loglog(n, setup + curve_of(rows, curve, "epoch_s")[1], "o-", color=colour, label=label)
+    axes.set(xlabel="N, rows of the table", ylabel="set-up and one epoch of draws, seconds")
     axes.grid(visible=True, alpha=0.3)
     axes.legend(fontsize=8)
     return figure

@@ -35,6 +35,7 @@ from scripts.records.records import to_csv
 from scripts.records.register import draws
 from scripts.records.stats import summarise
 from scripts.report.figures import subplots
+from scripts.report.palette import COLOURS, GREY
 
 CPU = torch.device("cpu")
 EXPERIMENT, FILE = "table3", "invariance.csv"
@@ -109,7 +110,7 @@ def invariance_figure(rows: Sequence[Mapping[str, str]], order: Sequence[str]) -
             seeds = [max(float(r["value"]), 0.0) for r in mine if r["method"] == method]
             if not seeds:
                 continue
-            colour, title = "C3" if method == "cmixup" else "C0", names.method_title(method)
+            colour, title = COLOURS.get(method, GREY), names.method_title(method)
             axis.plot(seeds, [row + 0.2] * len(seeds), ".", color=colour, alpha=0.35, gid=title)
             spread = np.std(seeds, ddof=1) if len(seeds) > 1 else None
             axis.errorbar(np.mean(seeds), row - 0.1, xerr=spread, fmt="D", color=colour, capsize=3, markersize=5,

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from cmixup.data import Split
 from cmixup.errors import InputError
@@ -26,6 +27,7 @@ from scripts.driver.arguments import Args
 from scripts.driver.compose import part_file
 from scripts.driver.config import dataset_class
 from scripts.measure.load_run import RESULTS_KEY, results_of, write
+from scripts.report.palette import ORANGE, SKY
 
 #: Bandwidth of d(x): its square is this share of the median squared distance. The paper gives none.
 FEATURE_SHARE = 0.1
@@ -129,7 +131,7 @@ def pairs_figure(
     n = len(shown)
     figure = Figure(figsize=(1.6 + 1.1 * n, 2.2 + 1.35 * len(samplers)))
     ratios = {"height_ratios": [1.1, *([1.0] * len(samplers))], "width_ratios": [1.0, 0.45, *([1.0] * n)]}
-    grid = figure.add_gridspec(1 + len(samplers), n + 2, left=0.02, right=0.98, top=0.82, bottom=0.03, wspace=0.08,
+    grid = figure.add_gridspec(1 + len(samplers), n + 2, left=0.02, right=0.98, top=0.86, bottom=0.03, wspace=0.08,
                                hspace=0.45, **ratios)  # fmt: skip
     same = pool.group[shown] == pool.group[anchor]
     for k, row in enumerate([anchor, *shown]):
@@ -142,11 +144,12 @@ def pairs_figure(
     shares = {title: among(sampler, anchor, shown) for title, sampler in samplers.items()}
     for line, (title, sampler) in enumerate(samplers.items(), start=1):
         axis = figure.add_subplot(grid[line, 2:])
-        axis.bar(range(n), shares[title], color=["C3" if s else "C0" for s in same], width=0.6)
+        axis.bar(range(n), shares[title], color=[ORANGE if s else SKY for s in same], width=0.6)
         axis.axhline(1 / n, color="grey", linestyle=":", linewidth=1)
         axis.set_xlim(-0.5, n - 0.5)
         axis.set_ylim(0, 1.05 * max(values.max() for values in shares.values()))
         axis.set_xticks([])
+        axis.yaxis.set_major_locator(MaxNLocator(2))
         away = expected(sampler, anchor, pool.group != pool.group[anchor])
         gap = expected(sampler, anchor, np.abs(pool.degrees - pool.degrees[anchor]))
         axis.set_title(
@@ -155,7 +158,7 @@ def pairs_figure(
             fontsize=9, loc="left",
         )  # fmt: skip
     figure.suptitle(
-        f"{title_of_all}\nP of each partner, given that it is one of those shown; red: same {group}, blue: another, "
+        f"{title_of_all}\nP of each partner, given that it is one of those shown; orange: same {group}, blue: another, "
         "dotted: uniform", fontsize=10,
     )  # fmt: skip
     return figure

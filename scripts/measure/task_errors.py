@@ -41,7 +41,8 @@ from scripts.records.records import read_csv, to_csv
 from scripts.records.register import draws, writes
 from scripts.records.stats import Interval, clustered, summarise
 from scripts.records.tables import markdown_rows
-from scripts.report.figures import looks, subplots
+from scripts.report.figures import subplots
+from scripts.report.palette import method_look
 
 EXPERIMENT, FOLDER, METRIC = "table2", "task_errors", "mse"
 KEYS = COMMON | {"preset": "whose runs; default all presets that were run"}
@@ -203,13 +204,14 @@ def objects_figure(means: Mapping[str, Mapping[str, float]], constant: str, titl
     figure, axes = subplots(1, 1, figsize=(2.5 + 0.62 * len(objects), 4.2))
     axis = axes[0][0]
     at = np.arange(len(objects))
-    axis.plot(at, [means[constant][o] for o in objects], "--", color="grey", linewidth=1.2, label=constant)
-    for k, (method, look) in enumerate(zip(methods, looks(len(methods)), strict=True)):
+    axis.plot(at, [means[constant][o] for o in objects], "_", color="grey", markersize=26, label=constant)
+    for k, method in enumerate(methods):
+        look = method_look(method)
         offset = 0.63 / len(methods) * (k - (len(methods) - 1) / 2)
         axis.plot(at + offset, [means[method][o] for o in objects], linestyle="", **look, markersize=5, label=method)
     axis.set_xticks(at, objects, rotation=35, ha="right")
     axis.set_ylim(bottom=0)
-    axis.set_ylabel("MSE of 10 x azimuth")
+    axis.set_ylabel("MSE of the label, 10 x azimuth in turns")
     axis.grid(axis="y", alpha=0.3)
     axis.set_title(title, fontsize=11)
     figure.legend(*axis.get_legend_handles_labels(), loc="center right", frameon=False, fontsize=9)
@@ -224,12 +226,15 @@ def figures(results: Path = RESULTS) -> dict[str, Figure]:
     for (dataset, preset), rows in saved_rows(results).items():
         means: dict[str, dict[str, float]] = {}
         for method in [c for c in columns(rows) if c not in TASK_KEY]:
-            values, objects, _ = over_seeds(rows, method)
+            values, objects, seeds = over_seeds(rows, method)
             means[_name(method)] = {
                 o: summarise([v for v, other in zip(values, objects, strict=True) if other == o]).mean
                 for o in dict.fromkeys(objects)
             }
-        title = f"{names.dataset_title(dataset)}, preset {preset}: MSE on the test tasks of each object"
+        title = (
+            f"{names.dataset_title(dataset)}, preset {preset}: error on the test tasks of each object, "
+            f"mean over {seeds} seeds"
+        )
         found[f"figures/{EXPERIMENT}_objects_{dataset}_{preset}.png"] = objects_figure(means, _name(CONSTANT), title)
     return found
 

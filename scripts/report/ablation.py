@@ -101,7 +101,7 @@ def _selection(experiment: Experiment, curves: Sequence[Curve]) -> list[str]:
 
 
 def panels(experiment: Experiment, records: pd.DataFrame) -> dict[str, Panel]:
-    """Return a panel a dataset, by title: C-Mixup over the bandwidth beside methods of Table 3, with presets marked."""
+    """Return a panel a dataset, by title: C-Mixup less ERM of Table 3 over the bandwidth, with presets marked."""
     found = {}
     metric = experiment.metrics[0]
     records = select(records[records["experiment"].isin([experiment.name, "table3"])], split="test", metric=metric)
@@ -119,7 +119,7 @@ def panels(experiment: Experiment, records: pd.DataFrame) -> dict[str, Panel]:
             continue
         table3 = {"experiment": "table3", "preset": "paper", "options": {}, "dataset": dataset}
         lines = {
-            f"{names.method_title(m)} (Table 3)": scores
+            names.method_title(m): scores
             for m in ("erm", "mixup", "manifold_mixup")
             if (scores := by_seed_or_none(records, method=m, **table3))
         }
@@ -138,7 +138,6 @@ def figures() -> dict[str, Figure]:
     records, found = published_records(), {}
     for experiment in experiments():
         if experiment.variants and (drawn := panels(experiment, records)):
-            score = f"test {names.metric_title(experiment.metrics[0])}, 95 % t band"
-            label = "bandwidth, in units of the label"
+            score, label = f"test {names.metric_title(experiment.metrics[0])}", "bandwidth, in units of the label"
             found[f"figures/{experiment.name}.png"] = draw_panels(drawn, label, score, "C-Mixup")
     return found

@@ -7,14 +7,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import torch
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedFormatter, FixedLocator, FormatStrFormatter, LogLocator, NullLocator
+from scipy.stats import binom
 
+from cmixup import CMixup
 from scripts.records.stats import Interval
-from scripts.report.figures import legend_below, looks, subplots
+from scripts.records.tables import interval_text
+from scripts.report.figures import legend_below, subplots
+from scripts.report.palette import BY_TITLE, COLOURS, GREEN, GREY, PURPLE, method_look
 
-# Of verdicts, in their order; blue and orange for the blind to red.
-COLOURS = ("#0072B2", "#D55E00", "#222222", "#9a9a9a")
+# Of verdicts, in their order: no method's.
+OF_VERDICTS = (GREEN, PURPLE, "#4d4d4d", "#b0b0b0")
 MARKS = ("v", "^", "s", "o")
 OVERALL, NEW = "mean over tables", "a new table"
 PERCENT = (-1000, -100, -10, -3, -1, 0, 1, 3, 10, 100, 1000)  # that an axis may name; those of 3 where it is short
@@ -34,30 +40,44 @@ def percent_axis(axis: Any, values: Sequence[float]) -> None:
     axis.set_minor_locator(NullLocator())
 
 
-def _draw_rows(axis: Any, rows: Rows, verdicts: Sequence[str], equal: float) -> dict[str, Any]:
+def _draw_rows(axis: Any, rows: Rows, verdicts: Sequence[str], equal: float, method: str) -> dict[str, Any]:
     """Draw an interval a row, from above, and the band within which an effect is no gain and no loss.
 
-    Returns what stands for each verdict in the legend.
+    The mean and what a new table may expect have the method's colour. Returns what stands for each in the legend.
     """
-    axis.axvspan(-equal, equal, color="0.9", linewidth=0, zorder=0)
-    axis.axvline(0, color="0.5", linewidth=0.8, zorder=1)
+    axis.axvspan(-equal, equal, color="0.92", linewidth=0, zorder=0)
+    axis.axvline(0, color="black", linewidth=0.8, zorder=1)
     axis.grid(axis="x", alpha=0.25)
-    look = zip((*MARKS, "D", "*"), (*COLOURS, "#7b3294", "#7b3294"), strict=True)
+    own = method_look(method)["color"]
+    look = zip((*MARKS, "D", "*"), (*OF_VERDICTS, own, own), strict=True)
     looks_of, handles = dict(zip((*verdicts, OVERALL, NEW), look, strict=True)), dict[str, Any]()
     for place, (table, (found, verdict)) in enumerate(rows.items()):
         mark, colour = looks_of[verdict]
         ends = [[found.mean - found.low], [found.high - found.mean]]
-        handles[verdict] = axis.errorbar(found.mean, place, xerr=ends, fmt=mark, color=colour, markersize=4.5,
-                                         linewidth=1.2, gid=table, label=verdict)  # fmt: skip
+        whole = verdict in (OVERALL, NEW)
+        handles[verdict] = axis.errorbar(found.mean, place, xerr=ends, fmt=mark, color=colour, gid=table,
+                                         markersize=6.5 if whole else 4.5, linewidth=2 if whole else 1.2,
+                                         label=f"_{verdict}" if whole else verdict)  # fmt: skip
     return handles
 
 
+def spoken(table: str) -> str:
+    """Return how pictures spell a table's name."""
+    return table.replace("_", " ")
+
+
 def draw_forest(
-    methods: Mapping[str, Rows], means: Mapping[str, Interval], verdicts: Sequence[str], equal: float, title: str
+    methods: Mapping[str, Rows],
+    means: Mapping[str, Interval],
+    verdicts: Sequence[str],
+    equal: float,
+    title: str,
+    *,
+    first: str = "",
 ) -> Figure:
     """Draw a panel a method and a row a table: the change in percent of the other's error, with its interval.
 
-    Tables stand in the order of their intervals' mean width, the narrowest above.
+    Tables stand in the order of one method's effect, the lowest above.
 
     Args:
         methods: changes by title and table; every method has the same tables.
@@ -65,33 +85,35 @@ def draw_forest(
         verdicts: all that there are, in the order of the legend.
         equal: the band within which an effect is neither a gain nor a loss, in percent.
         title: of the figure.
+        first: title of the method that gives the order; the first one where it is not there.
     """
-    tables = list(next(iter(methods.values())))
-    width = {table: np.mean([math.log(rows[table][0].high - rows[table][0].low + 1e-9) for rows in methods.values()])
-             for table in tables}  # fmt: skip
-    order = [*sorted(tables, key=lambda table: width[table]), OVERALL]
+    lead = methods.get(first) or next(iter(methods.values()))
+    order = [*sorted(lead, key=lambda table: lead[table][0].mean), OVERALL]
     across = min(4, len(methods))
     down = math.ceil(len(methods) / across)
-    figure, axes = subplots(down, across, (2.2 + 1.75 * across, 0.7 + down * (0.9 + 0.2 * len(order))), sharey=True)
+    figure, axes = subplots(down, across, (2.2 + 1.75 * across, 0.9 + down * (1.1 + 0.2 * len(order))), sharey=True)
     every = [*means.values(), *(found for rows in methods.values() for found, _ in rows.values())]
     handles: dict[str, Any] = {}
     for axis in axes.flatten()[len(methods) :]:
         axis.set_axis_off()
     for axis, (name, rows) in zip(axes.flatten(), methods.items(), strict=False):
-        drawn = {table: rows[table] for table in tables} | {OVERALL: (means[name], OVERALL)}
-        handles |= _draw_rows(axis, {table: drawn[table] for table in order}, verdicts, equal)
+        drawn = {**rows, OVERALL: (means[name], OVERALL)}
+        handles |= _draw_rows(axis, {spoken(table): drawn[table] for table in order}, verdicts, equal, name)
         percent_axis(axis.xaxis, [end for found in every for end in (found.low, found.high)])
         axis.tick_params("x", labelsize=6.5)
         axis.tick_params("y", labelsize=8)
-        axis.set_title(name, fontsize=10)
-    axes[0][0].set_yticks(range(len(order)), order, fontsize=8)
+        axis.set_title(f"{name}\n{interval_text(means[name], 1)} %", fontsize=9)
+    axes[0][0].set_yticks(range(len(order)), list(map(spoken, order)), fontsize=8)
     axes[0][0].set_ylim(len(order) - 0.4, -0.6)
     figure.suptitle(title, fontsize=11)
+    handles[OVERALL] = Line2D([], [], linestyle="", marker="D", color="0.4", markersize=6.5)
     legend_below(figure, {name: handles[name] for name in (*verdicts, OVERALL) if name in handles})
     return figure
 
 
-def draw_ordered(rows: Rows, more: Mapping[str, Interval], verdicts: Sequence[str], equal: float, title: str) -> Figure:
+def draw_ordered(
+    rows: Rows, more: Mapping[str, Interval], verdicts: Sequence[str], equal: float, *, method: str, title: str
+) -> Figure:
     """Draw one method's change on every table, a row each from the lowest to the highest, to be read on a phone.
 
     Args:
@@ -99,46 +121,115 @@ def draw_ordered(rows: Rows, more: Mapping[str, Interval], verdicts: Sequence[st
         more: rows below: `OVERALL` and `NEW`.
         verdicts: all that there are, in the order of the legend.
         equal: the band within which an effect is neither a gain nor a loss, in percent.
-        title: of the axis.
+        method: title of the method, which gives the colour of the mean.
+        title: of the figure: its finding.
     """
-    figure, axes = subplots(1, 1, (4.9, 1.1 + 0.165 * (len(rows) + len(more))))
+    figure, axes = subplots(1, 1, (4.9, 1.5 + 0.165 * (len(rows) + len(more))))
     axis = axes[0][0]
     order = sorted(rows, key=lambda table: rows[table][0].mean)
-    drawn = {table.replace("_", " "): rows[table] for table in order} | {k: (own, k) for k, own in more.items()}
-    handles = _draw_rows(axis, drawn, verdicts, equal)
+    drawn = {spoken(table): rows[table] for table in order} | {k: (own, k) for k, own in more.items()}
+    handles = _draw_rows(axis, drawn, verdicts, equal, method)
     percent_axis(axis.xaxis, [end for found, _ in drawn.values() for end in (found.low, found.high)])
-    order = list(drawn)
-    axis.set_yticks(range(len(order)), order, fontsize=9)
-    axis.set_ylim(len(order) - 0.4, -0.6)
-    axis.set_xlabel(title, fontsize=9)
+    axis.set_yticks(range(len(drawn)), list(drawn), fontsize=9)
+    axis.set_ylim(len(drawn) - 0.4, -0.6)
+    axis.set_xlabel(f"{method}'s test error against ERM's, %", fontsize=9)
+    figure.suptitle(title, fontsize=10)
     legend_below(figure, {name: handles[name] for name in (*verdicts, *more) if name in handles})
     return figure
 
 
-def draw_wins(panels: Mapping[str, tuple[Sequence[str], Mapping[tuple[str, str], float]]]) -> Figure:
-    """Draw on how many percent of tables the method of a row has the lower error than that of a column.
+def draw_first(rows: Rows, more: Mapping[str, Interval], equal: float, method: str, title: str) -> Figure:
+    """Draw what C-Mixup does, on rows of a curve, and what it changes on real tables: the project's first picture.
 
     Args:
-        panels: titles of methods, and the share of each pair, by the panel's title.
+        rows: changes in percent of the other's error, by table.
+        more: of the mean and of a new table, in the colour of the method.
+        equal: the band within which an effect is neither a gain nor a loss, in percent.
+        method: title of the method.
+        title: of the right panel: its finding.
     """
-    across = min(2, len(panels))
-    down = math.ceil(len(panels) / across)
-    size = max(len(names) for names, _ in panels.values())
-    figure, axes = subplots(down, across, (across * (1.9 + 0.37 * size), down * (1.9 + 0.3 * size)))
-    for axis in axes.flatten()[len(panels) :]:
-        axis.set_axis_off()
-    for axis, (title, (names, shares)) in zip(axes.flatten(), panels.items(), strict=False):
-        values = np.array([[100 * shares.get((one, other), math.nan) for other in names] for one in names])
-        axis.imshow(values, cmap="PuOr_r", vmin=0, vmax=100, aspect="auto")
-        for (i, j), value in np.ndenumerate(values):
-            if np.isfinite(value):
-                colour = "white" if abs(value - 50) > 35 else "black"
-                axis.text(j, i, f"{value:.0f}", ha="center", va="center", fontsize=8, color=colour)
-        axis.set_xticks(range(len(names)), names, rotation=40, ha="right", rotation_mode="anchor", fontsize=8)
-        axis.set_yticks(range(len(names)), names, fontsize=8)
-        axis.set_title(title, fontsize=10)
+    figure, ((left, right),) = subplots(1, 2, (10.4, 3.9))
+    rng = np.random.default_rng(0)
+    x = np.sort(3 * rng.random((60, 1), dtype=np.float32), axis=0)
+    data = torch.from_numpy(x), torch.from_numpy(np.exp(x))
+    left.plot(x, np.exp(x), ".", color="0.45", markersize=5, label="rows", zorder=3)
+    for name, bandwidth in (("mixup", math.inf), ("C-Mixup", 1.0)):
+        mixed = CMixup(bandwidth, alpha=1.0, seed=0)(*data)
+        look = method_look(name) | {"markersize": 5, "alpha": 0.8, "linestyle": ""}
+        left.plot(mixed[0][:, 0], mixed[1][:, 0], label=f"mixed by {name}", **look)
+    left.set(xlabel="input", ylabel="label")
+    left.set_title("mixup leaves the curve, C-Mixup stays on it", fontsize=11)
+    left.legend(frameon=False, fontsize=9)
+    order = [*sorted((own for own, _ in rows.values()), key=lambda own: own.mean), *more.values()]
+    right.axvspan(-equal, equal, color="0.92", linewidth=0, zorder=0)
+    right.axvline(0, color=COLOURS["erm"], linewidth=1)
+    for k, own in enumerate(order):
+        whole = k >= len(rows)
+        place = k + 2 * (k - len(rows) + 1) * whole  # more room below the tables
+        look = {"color": method_look(method)["color"], "linewidth": 2.2} if whole else {"color": "0.6", "linewidth": 1}
+        ends = [[own.mean - own.low], [own.high - own.mean]]
+        right.errorbar(own.mean, place, xerr=ends, markersize=6 if whole else 3, fmt="D" if whole else "o", **look)
+        if whole:
+            name = list(more)[k - len(rows)]
+            right.annotate(name, (own.low, place), (-5, 0), textcoords="offset points", ha="right", va="center")
+    percent_axis(right.xaxis, [end for own in order for end in (own.low, own.high)])
+    right.set_yticks([])
+    right.set_ylim(len(order) + 2 * len(more), -1)
+    right.set_ylabel("tables, a row each")
+    right.set_xlabel(f"{method}'s test error against training without mixing, %")
+    right.set_title(title, fontsize=11)
     figure.tight_layout()
     return figure
+
+
+def draw_wins(panels: Mapping[str, tuple[int, Mapping[str, float]]], base: str) -> Figure:
+    """Draw on how many percent of tables each method has a lower error than `base`: a row a method, a panel a setting.
+
+    Args:
+        panels: number of tables, and the share of them by the method's title, by the panel's title.
+        base: the method against which all are counted.
+    """
+    order = list(dict.fromkeys(name for _, shares in panels.values() for name in shares))
+    figure, axes = subplots(1, len(panels), (2.2 + 2.0 * len(panels), 1.3 + 0.24 * len(order)), sharey=True)
+    handles: dict[str, Any] = {}
+    for axis, (title, (n, shares)) in zip(axes.flatten(), panels.items(), strict=True):
+        low, high = (100 * binom.ppf(p, n, 0.5) / n for p in (0.025, 0.975))
+        chance = "what chance alone gives in 95 % of studies"
+        handles[chance] = axis.axvspan(low, high, color="0.9", linewidth=0, zorder=0, label=chance)
+        axis.axvline(50, color="black", linewidth=0.8)
+        for name, share in shares.items():
+            look = method_look(name)
+            axis.plot(
+                [100 * share], [order.index(name)], linestyle="", markersize=6.5, gid=name, label=f"_{name}", **look
+            )
+        axis.set_xlim(-4, 104)
+        axis.set_xticks([0, 25, 50, 75, 100])
+        axis.tick_params(labelsize=8)
+        axis.set_title(title, fontsize=9)
+        axis.grid(axis="x", alpha=0.25)
+    axes[0][0].set_yticks(range(len(order)), order, fontsize=8)
+    axes[0][0].set_ylim(len(order) - 0.4, -0.6)
+    figure.suptitle(f"Tables on which each has a lower error than {base}, %", fontsize=11)
+    legend_below(figure, handles)
+    return figure
+
+
+def cost_looks(names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return the look of each: a network's own, an ensemble's hollow and larger, and grey for models of other kinds.
+
+    An ensemble has the colour of the method that it is of; one of two methods is purple.
+    """
+    found, marks, grey = dict[str, dict[str, Any]](), iter("h8pPdH<>"), iter("v^<>pPdX")
+    for name in names:
+        parts = {part.partition(" x ")[0] for part in name.split(" + ")}
+        if name in BY_TITLE:
+            found[name] = method_look(name) | {"markersize": 6}
+        elif parts <= BY_TITLE.keys():
+            colour = BY_TITLE[next(iter(parts))][0] if len(parts) == 1 else PURPLE
+            found[name] = {"color": colour, "marker": next(marks), "markerfacecolor": "white", "markersize": 8}
+        else:
+            found[name] = {"color": GREY, "marker": next(grey), "markersize": 6}
+    return found
 
 
 def draw_costs(panels: Mapping[str, Mapping[str, tuple[float, Interval]]], base: str) -> Figure:
@@ -150,7 +241,7 @@ def draw_costs(panels: Mapping[str, Mapping[str, tuple[float, Interval]]], base:
     """
     across = min(2, len(panels))
     names = list(dict.fromkeys(name for each in panels.values() for name in each))
-    look = dict(zip(names, looks(len(names)), strict=True))
+    look = cost_looks(names)
     figure, axes = subplots(
         math.ceil(len(panels) / across), across, (4.4 * across, 3.4 * math.ceil(len(panels) / across))
     )
@@ -161,7 +252,7 @@ def draw_costs(panels: Mapping[str, Mapping[str, tuple[float, Interval]]], base:
         axis.axhline(0, color="0.5", linewidth=0.8)
         for name, (cost, change) in each.items():
             ends = [[change.mean - change.low], [change.high - change.mean]]
-            own = look[name] | {"label": name, "markersize": 6, "linewidth": 1, "linestyle": "none"}
+            own = look[name] | {"label": name, "linewidth": 1, "linestyle": "none"}
             handles[name] = axis.errorbar(cost, change.mean, yerr=ends, **own)
         percent_axis(axis.yaxis, [end for _, change in each.values() for end in (change.low, change.high)])
         axis.set_xscale("log")
@@ -171,8 +262,8 @@ def draw_costs(panels: Mapping[str, Mapping[str, tuple[float, Interval]]], base:
         costs = [cost for cost, _ in each.values()]
         axis.set_xlim(min(costs) / 2, 2 * max(costs))
         axis.set_title(title, fontsize=10)
-        axis.set_xlabel("seconds of a core for a model")
-        axis.set_ylabel(f"error against {base}, %")
+        axis.set_xlabel("CPU seconds to train a model")
+        axis.set_ylabel(f"error against {base}'s, %")
         axis.grid(alpha=0.25)
     legend_below(figure, handles)
     return figure

@@ -17,7 +17,7 @@ from matplotlib.image import imread
 from cmixup.files import write_atomically
 from cmixup.sampling.bandwidth import BandwidthReport
 from scripts.records.experiment import RESULTS
-from scripts.report.palette import COLOURS
+from scripts.report.palette import COLOURS, SERIES
 
 VISIBLE = 0.1  # of a pixel's colour, which is in [0, 1]
 MARKERS = "os^vPX<>dph*"  # of series; "D" is the paper's own value
@@ -30,11 +30,13 @@ def subplots(n_rows: int, n_columns: int, figsize: tuple[float, float], **shared
 
 
 def looks(n: int) -> list[dict[str, Any]]:
-    """Return colours and markers of `n` series, as options of `Axes.plot`: no two colours are the same.
+    """Return colours and markers of `n` series that are no methods: no two colours are the same.
 
-    Of more than ten the later ones are hollow, since the colours at both ends are dark.
+    Up to six have colours of the palette other than ERM's and C-Mixup's. Of more than ten the later ones are hollow,
+    since the colours at both ends of a colour map are dark.
     """
-    colours = [f"C{k}" for k in range(n)] if n <= 10 else [to_hex(colormaps["turbo"](k / (n - 1))) for k in range(n)]
+    spread = [to_hex(colormaps["turbo"](k / max(n - 1, 1))) for k in range(n)]
+    colours = SERIES[:n] if n <= len(SERIES) else spread
     filled = [{"color": colour, "marker": MARKERS[k % len(MARKERS)]} for k, colour in enumerate(colours)]
     return [look | ({"markerfacecolor": "white"} if n > 10 and k > 8 else {}) for k, look in enumerate(filled)]
 
@@ -70,19 +72,18 @@ def bandwidth_figure(
         datasets: by title: reports along a grid, reports to mark, and the labels' standard deviation.
     """
     figure, ((left, right),) = subplots(1, 2, figsize=(10.5, 3.6), sharex=True)
-    for title, (along, marked, spread) in datasets.items():
-        x = [r.bandwidth / spread for r in along]
-        (line,) = left.plot(x, [r.effective_fraction for r in along], label=title)
-        right.plot(x, [r.self_probability for r in along], color=line.get_color(), label=title)
-        at = [r.bandwidth / spread for r in marked]
-        left.plot(at, [r.effective_fraction for r in marked], "o", color=line.get_color())
-        right.plot(at, [r.self_probability for r in marked], "o", color=line.get_color())
+    for (title, (along, marked, spread)), look in zip(datasets.items(), looks(len(datasets)), strict=True):
+        every = sorted([*along, *marked], key=lambda report: report.bandwidth)
+        x, at = ([r.bandwidth / spread for r in reports] for reports in (every, marked))
+        for axis, name in ((left, "effective_fraction"), (right, "self_probability")):
+            axis.plot(x, [getattr(r, name) for r in every], color=look["color"])
+            axis.plot(at, [getattr(r, name) for r in marked], linestyle="", label=title, **look)
     for axis, label in ((left, "effective partners / N (1: mixup)"), (right, "probability of oneself (1: ERM)")):
         axis.set_xscale("log")
         axis.set_xlabel("bandwidth / standard deviation of the labels")
         axis.set_ylabel(label)
         axis.grid(alpha=0.3)
-    left.legend(frameon=False, title="dots: published or asked for", fontsize=9, title_fontsize=9)
+    left.legend(frameon=False, title="marks: published bandwidths", fontsize=9, title_fontsize=9)
     figure.tight_layout()
     return figure
 

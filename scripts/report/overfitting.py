@@ -14,6 +14,7 @@ from scripts.records.curves import Curve, published_curves
 from scripts.records.experiment import Experiment, experiments
 from scripts.records.register import draws
 from scripts.report.figures import subplots
+from scripts.report.palette import COLOURS, GREY
 
 
 @draws("results/runs", "results/curves")
@@ -46,29 +47,34 @@ def overfitting_figure(experiment: Experiment, curves: Sequence[Curve], preset: 
     present = [d for d in experiment.datasets if any(c.dataset == d for c in curves)]
     figure, axes = subplots(len(present), 2, figsize=(10, 3.2 * len(present)))
     for (left, right), dataset in zip(axes, present, strict=True):
-        for k, method in enumerate(asked_methods(experiment, dataset, experiment.methods)):
+        gaps: dict[str, float] = {}
+        for method in asked_methods(experiment, dataset, experiment.methods):
             mine = [c.columns for c in curves if (c.dataset, c.method) == (dataset, method)]
             if not mine:
                 continue
             metric = next(name for name in mine[0] if name.startswith("test_")).removeprefix("test_")
             epochs = mine[0]["epoch"]
             test, train = (np.array([c[f"{split}_{metric}"] for c in mine]) for split in ("test", "train"))
-            label = f"{names.method_title(method)} (n = {len(mine)})"
+            label, colour = f"{names.method_title(method)} (n = {len(mine)})", COLOURS.get(method, GREY)
+            gaps[label] = float((test - train).mean(axis=0)[-1])
             for axis, values in ((left, test), (right, test - train)):
                 mean, spread = values.mean(axis=0), values.std(axis=0, ddof=1) if len(mine) > 1 else 0.0
-                axis.plot(epochs, mean, color=f"C{k}", label=label)
-                axis.fill_between(epochs, mean - spread, mean + spread, color=f"C{k}", alpha=0.2, linewidth=0)
+                axis.plot(epochs, mean, color=colour, label=label)
+                axis.fill_between(epochs, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0)
             shown = names.metric_title(metric)
             left.set_ylabel(f"test {shown}")
-            right.set_ylabel(f"test {shown} - training {shown}")
+            right.set_ylabel(f"test minus training {shown}")
+        left.set_title(f"{names.dataset_title(dataset)}: test error", fontsize=10)
+        right.set_title(
+            f"gap at the end, in the legend's order: {', '.join(f'{gap:.4f}' for gap in gaps.values())}", fontsize=10
+        )
         for axis in (left, right):
-            axis.set_title(names.dataset_title(dataset))
             axis.set_xlabel("epoch")
             axis.grid(alpha=0.3)
         # The first epochs are far off and would flatten what matters.
         later = np.concatenate([line.get_ydata()[len(line.get_ydata()) // 10 :] for line in left.lines])
         left.set_ylim(0, 1.5 * np.quantile(later, 0.99))
         left.legend(frameon=False, fontsize=9)
-    figure.suptitle("Scores of whole splits, nothing mixed, in evaluation mode; band: ± standard deviation over seeds")
+    figure.suptitle("Whole splits, not mixed, in evaluation mode; band: ± standard deviation over seeds", fontsize=10)
     figure.tight_layout()
     return figure

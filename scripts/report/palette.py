@@ -56,13 +56,8 @@ LOOKS: dict[str, tuple[str, str, bool]] = {
     "local_metamix": (ORANGE, "<", True),
 }
 COLOURS = {name: colour for name, (colour, _, _) in LOOKS.items()}
-#: Splits and other pairs that are no methods.
-FIRST, SECOND = BLUE, ORANGE
-#: Presets of a dataset, in the tables' order.
-PRESETS = {
-    "paper": (BLUE, "o"), "released": (ORANGE, "s"), "default": (GREEN, "^"), "tuned": (PURPLE, "v"),
-    "tuned_default": (SKY, "P"), "cpu": (GREY, "X"),
-}  # fmt: skip
+#: Of series that are no methods, such as presets and datasets.
+SERIES = [BLUE, ORANGE, GREEN, PURPLE, SKY, GREY]
 
 
 def method_look(name: str) -> dict[str, Any]:

@@ -1,10 +1,13 @@
-"""Figures of sweeps; what is drawn is computed apart from the drawing, so that it can be tested as numbers."""
+"""Figures of sweeps: paired differences from ERM over an option, or scores where no run of ERM belongs to them.
+
+What is drawn is computed apart from the drawing, so that it can be tested as numbers.
+"""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,17 +17,20 @@ from matplotlib.ticker import FormatStrFormatter, LogLocator
 
 from scripts.records import names
 from scripts.records.register import draws
-from scripts.records.stats import Interval
+from scripts.records.stats import Interval, paired
 from scripts.report.figures import legend_below
+from scripts.report.palette import COLOURS, method_look
 from scripts.report.shown import published_sweeps
 from scripts.report.sweep import Point, Sweep, interval, number, shown
 
-#: The doctor's verdicts from ERM to mixup, with the colours of their strips.
-SHADES = {
-    "self-pairing only: this is ERM": "#969696", "equal labels only": "#9e9ac8", "local": "#74c476",
-    "moderately local": "#fed976", "close to mixup": "#fd8d3c", "indistinguishable from mixup": "#e31a1c",
-}  # fmt: skip
-LINES = ("black", "C3", "C1", "C4", "C5", "C6", "C8", "C9")  # of the other methods; the swept one is C0
+ERM, ERM_TITLE = "erm", "ERM"
+#: Verdicts with which C-Mixup is another method: how the legend names them, and the shade of their range.
+OTHERS = {
+    "self-pairing only: this is ERM": ("no mixing: this is ERM", "#c8c8c8"),
+    "indistinguishable from mixup": ("as plain mixup", "#d6eaf8"),
+}
+MOST_NAMED = 3  # values that a title names
+FEWEST_SEEDS, FEWEST_VALUES = 5, 4  # a published sweep with fewer has a table and no figure
 
 
 @dataclass(frozen=True)
@@ -35,11 +41,12 @@ class Panel:
         x: ascending values, or places 0, 1, ... where they are no finite numbers.
         ticks: their labels then; empty for numbers.
         log: whether the axis is logarithmic.
-        scores: mean and 95 % t interval over seeds of each value.
-        lines: the same of every other method, by title.
-        fractions: effective-partner fraction of each value; empty where they are all the same or not known.
-        bands: left end, right end and verdict of ranges with one verdict; ranges meet in the (geometric) middle of two
-            values.
+        scores: of each value the mean and 95 % t interval over seeds, of paired differences where there is a base.
+        lines: means of every other method, less the base's where there is one, by title.
+        bands: left end, right end and verdict of the ranges in which C-Mixup is another method; ranges meet in the
+            (geometric) middle of two values.
+        base: title of the method from which differences are taken, or "".
+        finding: at which values the interval excludes 0, in words; "" without a base.
         marks: values that are marked, by what they are.
     """
 
@@ -47,25 +54,46 @@ class Panel:
     ticks: list[str]
     log: bool
     scores: list[Interval]
-    lines: dict[str, Interval]
-    fractions: list[float]
+    lines: dict[str, float]
     bands: list[tuple[float, float, str]]
+    base: str = ""
+    finding: str = ""
     marks: dict[str, float] = field(default_factory=dict)
 
 
-def panel(points: Sequence[Point], lines: dict[str, dict[int, float]] | None = None) -> Panel:
-    """Return what a panel of these points and lines (scores by seed) shows."""
+def panel(points: Sequence[Point], lines: Mapping[str, Mapping[int, float]] | None = None) -> Panel:
+    """Return what a panel shows of points and of other methods' scores by seed, by title.
+
+    With scores of ERM among them, and of two seeds or more, everything is a paired difference from these.
+    """
     values = [number(p.value) for p in points]
     numeric = all(v is not None and math.isfinite(v) for v in values)
     x = [float(v) for v in values if v is not None] if numeric else [float(k) for k in range(len(points))]
     log = numeric and x[0] > 0 and x[-1] >= 10 * x[0]
-    fractions = [p.fraction for p in points]
-    varies = not any(map(math.isnan, fractions)) and max(fractions) - min(fractions) > 0.02
-    return Panel(
-        x, [] if numeric else [shown(p.value) for p in points], log, [p.interval for p in points],
-        {name: interval(scores) for name, scores in (lines or {}).items()}, fractions if varies else [],
-        _bands(x, [p.verdict for p in points], log) if varies else [],
-    )  # fmt: skip
+    others = {name: scores for name, scores in (lines or {}).items() if scores}
+    erm = others.get(ERM_TITLE, {})
+    differences = [paired(p.scores, erm) for p in points]
+    bands = _bands(x, [p.verdict for p in points], log)
+    ticks = [] if numeric else [shown(p.value) for p in points]
+    if not all(differences):
+        means = {name: interval(scores).mean for name, scores in others.items()}
+        return Panel(x, ticks, log, [p.interval for p in points], means, bands)
+    found = [each for each in differences if each]
+    less = {name: each.mean for name, scores in others.items() if name != ERM_TITLE and (each := paired(scores, erm))}
+    return Panel(x, ticks, log, found, less, bands, ERM_TITLE, finding([p.value for p in points], found))
+
+
+def finding(values: Sequence[Any], differences: Sequence[Interval]) -> str:
+    """Return at which values of an option a difference's interval excludes 0, in words."""
+    parts = []
+    for word, found in (
+        ("lower", [v for v, d in zip(values, differences, strict=True) if d.high < 0]),
+        ("higher", [v for v, d in zip(values, differences, strict=True) if d.low > 0]),
+    ):
+        if found:
+            some = ", ".join(map(shown, found)) if len(found) <= MOST_NAMED else f"{len(found)} of {len(values)}"
+            parts.append(f"{word} at {some}")
+    return "; ".join(parts) or f"no clear difference at any of {len(values)}"
 
 
 def _bands(x: Sequence[float], verdicts: Sequence[str], log: bool) -> list[tuple[float, float, str]]:
@@ -75,55 +103,69 @@ def _bands(x: Sequence[float], verdicts: Sequence[str], log: bool) -> list[tuple
     for left, right, verdict in zip(edges[:-1], edges[1:], verdicts, strict=True):
         begins = bands.pop()[0] if bands and bands[-1][2] == verdict else left
         bands.append((begins, right, verdict))
-    return bands
+    return [band for band in bands if band[2] in OTHERS] if len(bands) > 1 else []
 
 
-def draw_panels(panels: dict[str, Panel], xlabel: str, ylabel: str, label: str) -> Figure:
-    """Draw panels, by title; `label` is what the swept line is called."""
+def draw_panels(panels: Mapping[str, Panel], xlabel: str, score: str, label: str) -> Figure:
+    """Draw panels, by title.
+
+    Args:
+        panels: by title, which their finding follows.
+        xlabel: of every panel.
+        score: what is measured, such as "test RMSE".
+        label: title of the swept method, which gives its colour.
+    """
     across = len(panels) if len(panels) < 4 else 2
     down = math.ceil(len(panels) / across)
-    figure = Figure(figsize=(5.6 * across, 1.0 + 3.4 * down))
+    figure = Figure(figsize=(5.6 * across, 1.0 + 3.2 * down))
     axes = figure.subplots(down, across, squeeze=False).flatten()
     for unused in axes[len(panels) :]:
         unused.set_axis_off()
-    others = dict(zip(dict.fromkeys(name for p in panels.values() for name in p.lines), LINES, strict=False))
-    lines: dict[str, Any] = {}
-    strips: dict[str, Any] = {}
+    handles: dict[str, Any] = {}
     for axis, (title, shows) in zip(axes, panels.items(), strict=False):
-        for left, right, verdict in shows.bands:
-            # A strip above the panel, where nothing else is drawn.
-            strips[verdict] = axis.axvspan(left, right, 1.01, 1.05, color=SHADES.get(verdict, "white"), linewidth=0,
-                                           clip_on=False, label=verdict)  # fmt: skip
-        mean, low, high = (np.array([getattr(s, part) for s in shows.scores]) for part in ("mean", "low", "high"))
-        if shows.ticks:
-            lines[label] = axis.errorbar(shows.x, mean, yerr=(mean - low, high - mean), fmt="o", color="C0", capsize=4,
-                                         label=label)  # fmt: skip
-            axis.set_xticks(shows.x, shows.ticks, rotation=30, ha="right")
-        else:
-            axis.fill_between(shows.x, low, high, color="C0", alpha=0.25, linewidth=0)
-            (lines[label],) = axis.plot(shows.x, mean, "o-", color="C0", markersize=4, label=label)
-        for name, level in shows.lines.items():
-            lines[name] = axis.axhline(level.mean, color=others[name], linestyle="--", linewidth=1.4, label=name)
-            axis.axhspan(level.low, level.high, color=others[name], alpha=0.1, linewidth=0)
-        for style, (name, at) in zip(itertools.cycle((":", "-.")), shows.marks.items(), strict=False):
-            lines[name] = axis.axvline(at, color="grey", linestyle=style, linewidth=1.5, label=name)
-        if shows.fractions:
-            other = axis.twinx()
-            (lines["effective partners"],) = other.plot(shows.x, shows.fractions, ":", color="black", linewidth=1.2)
-            other.set_ylim(0, 1.02)
-            other.set_ylabel("effective partners / N")
-        if shows.log:
-            _log(axis, shows.x)
-        axis.set_title(title, fontsize=11, pad=14 if shows.bands else None)
+        handles |= _draw(axis, shows, label)
+        axis.set_title(f"{title}: {shows.finding}" if shows.finding else title, fontsize=10)
         axis.set_xlabel(xlabel)
-        axis.set_ylabel(ylabel)
-        axis.grid(alpha=0.3)
-    lines |= {verdict: strips[verdict] for verdict in sorted(strips, key=[*SHADES, *strips].index)}
-    if len(lines) > 1:
-        legend_below(figure, lines)
+        axis.set_ylabel(f"{score} minus {shows.base}'s" if shows.base else f"{score}, 95 % t band")
+    if len(handles) > 1:
+        legend_below(figure, handles)
     else:
         figure.tight_layout()
     return figure
+
+
+def _draw(axis: Any, shows: Panel, label: str) -> dict[str, Any]:
+    """Draw one panel, and return what its legend shows."""
+    colour, handles = method_look(label)["color"], dict[str, Any]()
+    for left, right, verdict in shows.bands:
+        name, shade = OTHERS[verdict]
+        handles[name] = axis.axvspan(left, right, color=shade, linewidth=0, label=name, zorder=0)
+    if shows.base:
+        handles[shows.base] = axis.axhline(0, color=COLOURS[ERM], linewidth=1, label=shows.base)
+    mean, low, high = (np.array([getattr(s, part) for s in shows.scores]) for part in ("mean", "low", "high"))
+    name = f"{label} minus {shows.base}, paired over seeds" if shows.base else label
+    if shows.ticks:
+        handles[name] = axis.errorbar(shows.x, mean, yerr=(mean - low, high - mean), fmt="o", color=colour, capsize=4,
+                                      label=name)  # fmt: skip
+        axis.set_xticks(shows.x, shows.ticks, rotation=30, ha="right")
+    else:
+        axis.fill_between(shows.x, low, high, color=colour, alpha=0.2, linewidth=0)
+        (handles[name],) = axis.plot(shows.x, mean, "o-", color=colour, markersize=5, markerfacecolor="white",
+                                     label=name)  # fmt: skip
+    apart = (low > 0) | (high < 0)
+    if shows.base and apart.any():
+        sure = "95 % interval excludes 0 (uncorrected)"
+        (handles[sure],) = axis.plot(np.array(shows.x)[apart], mean[apart], "o", color=colour, markersize=7, label=sure)
+    for other, level in shows.lines.items():
+        whole = f"{other} minus {shows.base}" if shows.base else other
+        handles[whole] = axis.axhline(level, color=method_look(other)["color"], linestyle="--", linewidth=1.4,
+                                      label=whole)  # fmt: skip
+    for style, (what, at) in zip(itertools.cycle((":", "-.")), shows.marks.items(), strict=False):
+        handles[what] = axis.axvline(at, color="grey", linestyle=style, linewidth=1.5, label=what)
+    if shows.log:
+        _log(axis, shows.x)
+    axis.grid(alpha=0.3)
+    return handles
 
 
 def _log(axis: Any, x: Sequence[float]) -> None:
@@ -136,18 +178,24 @@ def _log(axis: Any, x: Sequence[float]) -> None:
 
 
 def draw_sweeps(sweeps: Sequence[Sweep], method: str) -> Figure:
-    """Draw a panel a dataset: score over the option with its 95 % t band, the other methods as lines with theirs."""
+    """Draw a panel a dataset: the method's score less ERM's over the option, with its paired 95 % t interval."""
     panels = {s.title: panel(s.points, {names.method_title(m): v for m, v in s.lines.items()}) for s in sweeps}
     (option,) = {s.option.rpartition(".")[2] for s in sweeps}
     units = ", in units of the label" if option == "bandwidth" else ""
-    return draw_panels(panels, f"{option}{units}", f"test {names.metric_title(sweeps[0].metric)}, 95 % t band",
+    return draw_panels(panels, f"{option}{units}", f"test {names.metric_title(sweeps[0].metric)}",
                        names.method_title(method))  # fmt: skip
+
+
+def is_drawn(sweeps: Sequence[Sweep]) -> bool:
+    """Return whether a published sweep has values and seeds enough for a figure."""
+    return all(len(s.points) >= FEWEST_VALUES and min(len(p.scores) for p in s.points) >= FEWEST_SEEDS for s in sweeps)
 
 
 @draws("results/runs", "results/paper")
 def sweep_figures() -> dict[str, Figure]:
-    """Return the figure of every sweep and preset that is published."""
+    """Return the figure of every sweep and preset that is published with values and seeds enough."""
     return {
         f"figures/{experiment.name}_{preset}.png": draw_sweeps(swept, experiment.sweep["method"])
         for experiment, preset, swept in published_sweeps()
+        if is_drawn(swept)
     }

@@ -82,6 +82,12 @@ class Setting:
         """The heading of its part of a page."""
         return f"{self.title} ({self.progress})"
 
+    @property
+    def wrapped(self) -> str:
+        """The heading in two lines, for narrow panels."""
+        first, comma, rest = self.title.partition(", ")
+        return f"{first}{comma}\n{rest + ' ' if rest else ''}({self.progress})"
+
     def has(self, method: str) -> bool:
         """Return whether there is a network, model or ensemble of a name."""
         return any(record["method"] == method for record in (*self.records, *self.others))

@@ -8,8 +8,9 @@ from textwrap import fill
 from matplotlib.figure import Figure
 
 from scripts.claims.prose import WIDTH
+from scripts.records.names import method_title
 from scripts.records.tables import interval_text
-from scripts.report.effect_figures import NEW, OVERALL, draw_ordered
+from scripts.report.effect_figures import NEW, OVERALL, draw_first, draw_ordered
 from scripts.study.evidence import Setting
 from scripts.study.protocols import Protocol2, load_protocol1
 from scripts.study.published import read
@@ -29,7 +30,7 @@ from scripts.study.verdicts import (
 )
 
 METHOD = "cmixup"
-PICTURE = "front.png"
+PICTURE, FIRST = "front.png", "first.png"
 ENSEMBLE = "ERM x 5"
 WHO = {METHOD: "C-Mixup changes the test error", ENSEMBLE: "Averaging five networks of ERM changes it"}
 
@@ -103,4 +104,27 @@ def figure(found: Sequence[Setting], rules: Protocol2) -> Figure:
     assert own is not None
     more = {OVERALL: own.overall, NEW: own.of_new}
     rows, kinds = own.shown(rules.equal), [named(kind, rules.equal) for kind in VERDICTS]
-    return draw_ordered(rows, more, kinds, rules.equal, "C-Mixup's test error against ERM's, %")
+    said = finding(own, rules.equal)
+    return draw_ordered(rows, more, kinds, rules.equal, method=method_title(METHOD), title=said)
+
+
+def first_figure(found: Sequence[Setting], rules: Protocol2) -> Figure:
+    """Draw the first picture of README: what C-Mixup does to rows, and what that changes on the tables."""
+    own = lead(found).effect(METHOD, rules)
+    assert own is not None
+    size, counts = f"{rules.equal:g} %", own.counts()
+    said = f"{counts[GAINS]} shown to gain {size}, {counts[LOSES]} to lose it"
+    if not counts[GAINS] and not counts[LOSES]:
+        said = f"none is shown to gain or lose {size}"
+    title = f"{len(own.means)} real tables: {said}"
+    more = {OVERALL: own.overall, NEW: own.of_new}
+    return draw_first(own.tables, more, rules.equal, method_title(METHOD), title)
+
+
+def finding(own: Effect, equal: float) -> str:
+    """Return on how many tables C-Mixup gains and loses as much as counts: the title of the picture."""
+    gains, loses, within, untold = (own.counts()[kind] or "none" for kind in (GAINS, LOSES, EQUAL, UNTOLD))
+    return (
+        f"C-Mixup against ERM on {len(own.means)} tables: {equal:g} % or more is gained on\n"
+        f"{gains} and lost on {loses}. {within} stay within {equal:g} %; {untold} cannot be told."
+    )

@@ -77,12 +77,13 @@ def figures() -> dict[str, Figure]:
     """Return the pictures by their paths below results/."""
     rules, every = load_protocol2(), settings()
     found = drawable(every)
-    made = {front.PICTURE: front.figure(every, rules)} | {
+    made = {front.PICTURE: front.figure(every, rules), front.FIRST: front.first_figure(every, rules)} | {
         forest_name(setting): forest(setting, rules) for setting in found
     }
     if found:
-        made |= {"wins.png": draw_wins({s.heading: wins(s) for s in found}),
-                 "cost.png": draw_costs({s.heading: costs(s, rules) for s in found}, title(BASE))}  # fmt: skip
+        led = [found[-1], *found[:-1]]  # the setting that the text leads with is the last
+        made |= {"wins.png": draw_wins({s.wrapped: wins(s) for s in led}, title(BASE)),
+                 "cost.png": draw_costs({s.heading: costs(s, rules) for s in led}, title(BASE))}  # fmt: skip
     return {f"study/{name}": figure for name, figure in made.items()}
 
 
@@ -173,7 +174,8 @@ def forest(setting: Setting, rules: Protocol2) -> Figure:
     rows = {name: own.shown(rules.equal) for name, own in each.items()}
     means = {name: own.overall for name, own in each.items()}
     kinds = [named(kind, rules.equal) for kind in VERDICTS]
-    return draw_forest(rows, means, kinds, rules.equal, f"{setting.heading}: test error against ERM's, %")
+    what = f"{setting.heading}: test error against ERM's, %"
+    return draw_forest(rows, means, kinds, rules.equal, what, first=title(METHOD))
 
 
 def shown(setting: Setting) -> list[str]:
@@ -183,11 +185,11 @@ def shown(setting: Setting) -> list[str]:
     return sorted(here, key=lambda method: found.get(method, 0.0))
 
 
-def wins(setting: Setting) -> tuple[list[str], dict[tuple[str, str], float]]:
-    """Return the titles of all that compete in a setting, and the share of tables that each pair's first wins."""
+def wins(setting: Setting) -> tuple[int, dict[str, float]]:
+    """Return the number of tables, and by title the share of them on which each has a lower error than ERM."""
     methods = shown(setting)
     rates = win_rates(setting.errors(), methods)
-    return list(map(title, methods)), {(title(a), title(b)): share for (a, b), share in rates.items()}
+    return len(setting.tables), {title(one): rates[one, BASE] for one in methods if (one, BASE) in rates}
 
 
 def costs(setting: Setting, rules: Protocol2) -> dict[str, tuple[float, Interval]]:

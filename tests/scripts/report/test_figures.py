@@ -29,6 +29,7 @@ from scripts.report.figures import (
     write_figures,
 )
 from scripts.report.overfitting import overfitting_figure
+from scripts.report.palette import COLOURS
 from scripts.report.table_figure import table_figure
 from tests.robustness.pictures import faults
 
@@ -54,8 +55,9 @@ def bars(axis: Axes, vertical: int = 0) -> list[tuple[float, float]]:
     ]
 
 
-def table(paper: tuple[float | None, ...] = (3.5, None)) -> tuple[dict[str, ResultTable], pd.DataFrame]:
-    stds = (0.25, None)
+def table(
+    paper: tuple[float | None, ...] = (3.5, None), stds: tuple[float | None, ...] = (0.25, None)
+) -> tuple[dict[str, ResultTable], pd.DataFrame]:
     cells = {
         method: {"rmse": Score(summarise(values), mean, std)}
         for (method, values), mean, std in zip(SEEDS.items(), paper, stds, strict=True)
@@ -68,46 +70,48 @@ def table(paper: tuple[float | None, ...] = (3.5, None)) -> tuple[dict[str, Resu
     return {"paper": ResultTable("T", [Block("airfoil", ["rmse"], cells)])}, pd.DataFrame(records, dtype=object)
 
 
-def test_table_figure_has_every_seed_the_mean_and_the_papers_bar() -> None:
-    (axis,) = table_figure(*table()).axes
-    assert dots(axis) == [[2.0, 3.0, 7.0], [1.0, 1.5, 2.0]]
-    assert marks(axis, "o") == pytest.approx([4.0, 1.5])
-    assert marks(axis, "D") == [3.5]
-    assert bars(axis) == [(3.25, 3.75)]
-    assert [label.get_text() for label in axis.get_yticklabels()] == ["ERM", "C-Mixup"]
-    assert (axis.get_title(), axis.get_xlabel()) == ("Airfoil", "test RMSE, lower is better")
+HALF = 4.302652729911275 * np.std([-1.0, -1.5, -5.0], ddof=1) / math.sqrt(3)  # of C-Mixup minus ERM, t of 2 degrees
 
 
-def test_every_preset_of_a_table_has_its_own_seeds_colour_and_name() -> None:
-    tables, records = table()
-    other = records.assign(preset="released", value=records["value"] + 10)
+def test_table_figure_has_paired_differences_from_erm_and_the_papers() -> None:
+    (axis,) = table_figure(*table((3.5, 2.5), (0.25, 0.5))).axes
+    assert marks(axis, "o") == pytest.approx([-2.5])
+    assert marks(axis, "D") == [-1.0]
+    paper, ours = bars(axis)
+    assert ours == pytest.approx((-2.5 - HALF, -2.5 + HALF))
+    assert (paper[0] + paper[1]) / 2 == pytest.approx(-1.0)
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["C-Mixup"]
+    assert axis.get_title() == "Airfoil\nC-Mixup lower under 0 of 1 presets"
+    assert axis.get_xlabel() == "test RMSE minus ERM's"
+
+
+def test_every_preset_of_a_table_has_its_own_difference_colour_and_name() -> None:
+    tables, records = table((3.5, 2.5), (0.25, 0.5))
+    sure = {("erm", k): 3.0 + 0.01 * k for k in range(3)} | {("cmixup", k): 1.0 for k in range(3)}
+    other = records.assign(preset="released")
+    other["value"] = [sure[method, seed] for method, seed in zip(other["method"], other["seed"], strict=True)]
     figure = table_figure({**tables, "released": tables["paper"]}, pd.concat([records, other]))
     (axis,) = figure.axes
-    seeds = [line for line in axis.lines if line.get_marker() == "."]
-    assert [tuple(map(list, line.get_data())) for line in seeds] == [
-        ([2.0, 3.0, 7.0], [0.0] * 3), ([12.0, 13.0, 17.0], [0.25] * 3),
-        ([1.0, 1.5, 2.0], [1.0] * 3), ([11.0, 11.5, 12.0], [1.25] * 3),
-    ]  # fmt: skip
-    assert (marks(axis, "D", 1), marks(axis, "o", 1), marks(axis, "s", 1)) == ([-0.25], [0.0, 1.0], [0.25, 1.25])
+    assert (marks(axis, "D", 1), marks(axis, "o", 1), marks(axis, "s", 1)) == ([-0.25], [0.0], [0.25])
+    assert marks(axis, "s") == pytest.approx([-2.01])
+    assert axis.get_title().endswith("lower under 1 of 2 presets")
     colours = [line.get_color() for line in axis.lines if line.get_marker() in ("o", "s")]
-    assert [line.get_color() for line in seeds] == colours == colours[:2] * 2
     assert colours[0] != colours[1]
     first, *named = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert first == "the paper, mean ± std of 3 seeds"
+    assert first.startswith("the paper")
     assert named == [f"ours, preset {preset}" for preset in ("paper", "released")]
-    assert [line.get_color() for line in figure.legends[0].get_lines()] == colours[:2]
 
 
-def test_a_preset_of_the_second_panel_alone_is_in_the_legend_and_a_method_without_runs_leaves_its_row_empty() -> None:
+def test_a_preset_of_the_second_panel_alone_is_in_the_legend() -> None:
     tables, records = table()
     (block,) = tables["paper"].blocks
-    cpu = ResultTable("T", [replace(block, dataset="no2", cells={"cmixup": block.cells["cmixup"]})])
-    other = records[records["method"] == "cmixup"].assign(preset="cpu", dataset="no2")
+    cpu = ResultTable("T", [replace(block, dataset="no2")])
+    other = records.assign(preset="cpu", dataset="no2")
     figure = table_figure({**tables, "cpu": cpu}, pd.concat([records, other]))
-    assert [text.get_text() for text in figure.legends[0].get_texts()][1:] == ["ours, preset paper", "ours, preset cpu"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["ours, preset paper", "ours, preset cpu"]
     _, right = figure.axes
-    assert (right.get_title(), dots(right)) == ("NO2", [[1.0, 1.5, 2.0]])
-    assert {line.get_gid() for line in right.lines if line.get_marker() == "."} == {"C-Mixup"}
+    assert right.get_title().startswith("NO2\n")
+    assert marks(right, "s") == pytest.approx([-2.5])
     assert faults(figure) == []
 
 
@@ -162,8 +166,10 @@ def test_overfitting_shows_the_mean_the_band_and_the_gap() -> None:
         assert len(axis.collections) == 2
         heights = axis.collections[0].get_paths()[0].vertices[:, 1]
         assert (heights.min(), heights.max()) == pytest.approx((low, high))
-    assert (left.get_ylabel(), right.get_ylabel()) == ("test RMSE", "test RMSE - training RMSE")
-    assert left.get_title() == right.get_title() == "Exchange-Rate"
+    assert (left.get_ylabel(), right.get_ylabel()) == ("test RMSE", "test minus training RMSE")
+    assert left.get_title() == "Exchange-Rate: test error"
+    assert right.get_title() == "gap at the end, in the legend's order: 2.5000, 0.0000"
+    assert [line.get_color() for line in left.lines] == [COLOURS["erm"], COLOURS["cmixup"]]
     other = replace(curves[0], experiment="adhoc")
     assert len(overfitting_figure(experiment, [curves[2], other], "paper").axes[0].lines) == 1
     with pytest.raises(InputError, match="figure_overfitting has no finished run of preset 'released'"):
@@ -174,7 +180,7 @@ def test_objects_are_in_the_order_of_their_mean_error() -> None:
     means = {"constant": {"boat": 9.0, "car": 8.0}, "MAML": {"boat": 5.0, "car": 2.0}, "C": {"boat": 1.0, "car": 1.5}}
     (axis,) = objects_figure(means, "constant", "title").axes
     assert [label.get_text() for label in axis.get_xticklabels()] == ["car", "boat"]
-    assert axis.get_ylabel() == "MSE of 10 x azimuth"
+    assert axis.get_ylabel() == "MSE of the label, 10 x azimuth in turns"
     assert [np.rint(line.get_xdata()).tolist() for line in axis.lines] == [[0, 1]] * 3
     assert {line.get_label(): line.get_ydata().tolist() if hasattr(line.get_ydata(), "tolist") else line.get_ydata()
             for line in axis.lines} == {"constant": [8.0, 9.0], "MAML": [2.0, 5.0], "C": [1.5, 1.0]}  # fmt: skip
@@ -188,11 +194,12 @@ def test_bandwidth_figure_is_in_units_of_the_spread() -> None:
     assert right.get_ylabel().startswith("probability of oneself")
     assert [text.get_text() for text in left.get_legend().get_texts()] == ["mine"]
     line, mark = left.lines
-    assert (list(line.get_xdata()), list(mark.get_xdata())) == ([0.4, 4.0], [2.0])
-    assert list(line.get_ydata()) == [r.effective_fraction for r in along]
+    assert (list(line.get_xdata()), list(mark.get_xdata())) == ([0.4, 2.0, 4.0], [2.0])
+    every = [along[0], marked[0], along[1]]  # the line passes through the marks
+    assert list(line.get_ydata()) == [r.effective_fraction for r in every]
     assert list(mark.get_ydata()) == [marked[0].effective_fraction]
     assert [list(found.get_ydata()) for found in right.lines] == [
-        [r.self_probability for r in along], [marked[0].self_probability],
+        [r.self_probability for r in every], [marked[0].self_probability],
     ]  # fmt: skip
 
 

@@ -18,9 +18,10 @@ from scripts.records import experiment as experiment_module
 from scripts.records import names
 from scripts.records.experiment import Experiment, load_experiment
 from scripts.records.published import write_reports
+from scripts.records.stats import Interval, paired
 from scripts.report.shown import published_sweeps
-from scripts.report.sweep import Sweep, limit_lines, points, shown, sweep_page, sweeps
-from scripts.report.sweep_figure import draw_sweeps, panel
+from scripts.report.sweep import Point, Sweep, limit_lines, points, shown, sweep_page, sweeps
+from scripts.report.sweep_figure import draw_sweeps, finding, is_drawn, panel
 from tests.scripts.sweeps import report
 
 BANDWIDTH, ALPHA = load_experiment("figure_bandwidth"), load_experiment("figure_alpha")
@@ -83,19 +84,15 @@ def test_the_panel_shows_means_t_bands_lines_and_verdicts() -> None:
     assert (first.mean, first.low, first.high) == pytest.approx((2.0, 2 - half, 2 + half), rel=1e-9)
     assert (last.mean, last.high - last.mean) == pytest.approx((5.0, T3 * math.sqrt(3) / math.sqrt(3)), rel=1e-9)
     assert (shows.scores[2].low, shows.scores[2].high) == (2.0, 2.0)  # one seed has no interval
-    mixup = shows.lines["manifold_mixup"]
-    assert (mixup.mean, mixup.low) == pytest.approx((2.0, 2 - T2 * math.sqrt(2) / math.sqrt(2)), rel=1e-9)
-    assert shows.lines["erm"].mean == pytest.approx(2.0)
-    assert shows.fractions == [0.001, 0.25, 0.5, 1.0]
+    assert shows.lines == {"manifold_mixup": pytest.approx(2.0), "erm": pytest.approx(2.0)}
     middles = [math.sqrt(0.01 * 1.75), math.sqrt(5.0 * 1000.0)]
-    assert shows.bands == [
-        (0.01, middles[0], VERDICTS[0.01]), (middles[0], middles[1], "local"), (middles[1], 1000.0, VERDICTS[1000.0]),
-    ]  # fmt: skip
+    assert shows.bands == [(0.01, middles[0], VERDICTS[0.01]), (middles[1], 1000.0, VERDICTS[1000.0])]
+    assert (shows.base, shows.finding) == ("", "")  # no scores by the title of ERM
 
 
 def test_an_axis_is_logarithmic_from_a_decade_on_and_words_stand_side_by_side() -> None:
     near = panel(points([report(0, 1.0, b) for b in (0.2, 1.9)], "method.bandwidth", "rmse"))
-    assert (near.log, near.fractions, near.bands) == (False, [], [])
+    assert (near.log, near.bands) == (False, [])
     assert panel(points([report(0, 1.0, b) for b in (0.2, 2.0)], "method.bandwidth", "rmse")).log
     assert not panel(points([report(0, 1.0, b) for b in (0.0, 2.0)], "method.bandwidth", "rmse")).log
     mixed = [report(0, 1.0, b) for b in (["std", 0.3], "auto", 2.0, 10.0, "inf")]
@@ -104,21 +101,50 @@ def test_an_axis_is_logarithmic_from_a_decade_on_and_words_stand_side_by_side() 
     assert words.ticks == ["2", "10", "inf", "std 0.3", "auto"]
 
 
-def test_the_figure_draws_what_its_panel_says() -> None:
-    figure = draw_sweeps([sweep()], "cmixup")
-    axis, partners = figure.axes
+def test_the_figure_draws_differences_from_erm() -> None:
+    found = sweep()
+    seeds = {point.value: point.scores for point in found.points}
+    whole = replace(found, points=[p for p in found.points if len(seeds[p.value]) > 1])
+    figure = draw_sweeps([whole], "cmixup")
+    (axis,) = figure.axes
     assert axis.get_xscale() == "log"
-    drawn = {line.get_linestyle(): list(line.get_ydata()) for line in axis.lines}
-    assert drawn["-"] == pytest.approx([2.0, 3.0, 2.0, 5.0])
-    assert [float(line.get_ydata()[0]) for line in axis.lines if line.get_linestyle() == "--"] == [2.0, 2.0]
-    assert list(partners.lines[0].get_ydata()) == [0.001, 0.25, 0.5, 1.0]
+    own = next(line for line in axis.lines if line.get_linestyle() == "-" and line.get_marker() == "o")
+    expected = [paired(point.scores, found.lines["erm"]) for point in whole.points]
+    assert list(own.get_ydata()) == pytest.approx([each.mean for each in expected if each])
+    zero = next(line for line in axis.lines if line.get_label() == "ERM")
+    assert list(zero.get_ydata()) == [0, 0]
+    assert axis.get_ylabel() == "test RMSE minus ERM's"
     legend = {text.get_text() for text in figure.legends[0].get_texts()}
-    assert legend == {*VERDICTS.values(), "effective partners", "ERM", "Manifold Mixup", "C-Mixup"}
+    assert {"ERM", "C-Mixup minus ERM, paired over seeds", "Manifold Mixup minus ERM"} <= legend
+
+
+def test_without_erm_of_the_same_seeds_the_scores_are_drawn() -> None:
+    figure = draw_sweeps([sweep()], "cmixup")  # one value has one seed
+    (axis,) = figure.axes
+    own = next(line for line in axis.lines if line.get_marker() == "o")
+    assert list(own.get_ydata()) == pytest.approx([2.0, 3.0, 2.0, 5.0])
+    assert axis.get_ylabel() == "test RMSE, 95 % t band"
+
+
+def test_a_title_names_the_values_whose_interval_excludes_0() -> None:
+    below, above, around = Interval(-2, -3, -1, 9), Interval(2, 1, 3, 9), Interval(0, -1, 1, 9)
+    assert finding([1, 3, 6], [around, below, below]) == "lower at 3, 6"
+    assert finding([1, 3, 6], [above, around, below]) == "lower at 6; higher at 1"
+    assert finding([1, 2, 3, 4, 5], [above] * 4 + [around]) == "higher at 4 of 5"
+    assert finding([1, 2], [around] * 2) == "no clear difference at any of 2"
+
+
+def test_a_published_sweep_with_few_values_or_seeds_has_no_figure() -> None:
+    point = Point(1.0, dict.fromkeys(range(5), 1.0))
+    whole = Sweep("a", "method.alpha", "rmse", [replace(point, value=float(k)) for k in range(4)])
+    assert is_drawn([whole])
+    assert not is_drawn([replace(whole, points=whole.points[:3])])
+    assert not is_drawn([replace(whole, points=[replace(p, scores={0: 1.0, 1: 1.0}) for p in whole.points])])
 
 
 def test_five_datasets_are_five_panels() -> None:
     figure = draw_sweeps([replace(sweep(), title=names.dataset_title(d)) for d in BANDWIDTH.datasets], "cmixup")
-    titles = [axis.get_title() for axis in figure.axes if axis.axison and axis.get_title()]
+    titles = [axis.get_title().partition(":")[0] for axis in figure.axes if axis.axison and axis.get_title()]
     assert titles == ["Airfoil", "NO2", "Crime", "SkillCraft", "Exchange-Rate"]
 
 

@@ -17,7 +17,7 @@ from matplotlib.ticker import FormatStrFormatter, LogLocator
 
 from scripts.records import names
 from scripts.records.register import draws
-from scripts.records.stats import Interval, paired
+from scripts.records.stats import Interval, paired_or_none
 from scripts.report.figures import legend_below
 from scripts.report.palette import COLOURS, method_look
 from scripts.report.shown import published_sweeps
@@ -72,14 +72,15 @@ def panel(points: Sequence[Point], lines: Mapping[str, Mapping[int, float]] | No
     log = numeric and x[0] > 0 and x[-1] >= 10 * x[0]
     others = {name: scores for name, scores in (lines or {}).items() if scores}
     erm = others.get(ERM_TITLE, {})
-    differences = [paired(p.scores, erm) for p in points]
+    differences = [paired_or_none(p.scores, erm) for p in points]
     bands = _bands(x, [p.verdict for p in points], log)
     ticks = [] if numeric else [shown(p.value) for p in points]
     if not all(differences):
         means = {name: interval(scores).mean for name, scores in others.items()}
         return Panel(x, ticks, log, [p.interval for p in points], means, bands)
     found = [each for each in differences if each]
-    less = {name: each.mean for name, scores in others.items() if name != ERM_TITLE and (each := paired(scores, erm))}
+    pairs = {name: paired_or_none(scores, erm) for name, scores in others.items() if name != ERM_TITLE}
+    less = {name: each.mean for name, each in pairs.items() if each}
     return Panel(x, ticks, log, found, less, bands, ERM_TITLE, finding([p.value for p in points], found))
 
 

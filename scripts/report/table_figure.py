@@ -14,7 +14,7 @@ from scripts.records.experiment import load_experiment
 from scripts.records.published import published_records
 from scripts.records.records import by_seed_or_none
 from scripts.records.register import draws
-from scripts.records.stats import Summary, paired, welch
+from scripts.records.stats import Summary, paired_or_none, welch
 from scripts.records.tables import Block, ResultTable
 from scripts.report.figures import legend_below, looks, subplots
 from scripts.report.palette import COLOURS
@@ -61,7 +61,7 @@ def table_figure(tables: Mapping[str, ResultTable], records: pd.DataFrame, metri
                 handles[PAPER] = axis.errorbar(own.mean, heights[0], xerr=[[own.mean - own.low], [own.high - own.mean]],
                                                fmt="D", color="0.25", markersize=4, gid=title, label=PAPER)  # fmt: skip
             for preset, height, look in zip(tables, heights[1:], looks(len(tables)), strict=True):
-                difference = paired(scores[preset, method], scores[preset, ERM])
+                difference = paired_or_none(scores[preset, method], scores[preset, ERM])
                 if difference is None:
                     continue
                 label = f"ours, preset {preset}"

@@ -167,7 +167,7 @@ def test_scores_by_name_and_of_the_worst_domain(name: str) -> None:
         assert score(f"mean_{name}", prediction, target, domain)[e].item() == pytest.approx(sum(each) / 3)
         assert reported[f"worst_{name}"] == pytest.approx(found[e].item())
     assert metric_of(f"worst_{name}") is metric_of(name) is metric
-    with pytest.raises(InputError, match="metric must be one of mse, .*coverage90, got 'worst_rsme'"):
+    with pytest.raises(InputError, match=r"metric must be one of mse, .*coverage90, got 'worst_rsme'"):
         metric_of("worst_rsme")
 
 

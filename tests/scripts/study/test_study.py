@@ -83,7 +83,7 @@ def test_other_rules_are_like_the_rules_but_for_what_they_say() -> None:
         "small_validation", rules.tables, rules.methods, rules.seeds
     )  # fmt: skip
     assert small.checksum.split()[1:] == rules.checksum.split()
-    with pytest.raises(InputError, match="one of baselines, .*, protocol2, rules, small_validation, got 'tables'"):
+    with pytest.raises(InputError, match=r"one of baselines, .*, protocol2, rules, small_validation, got 'tables'"):
         load_rules(FOLDER / "tables.yaml")
 
 

@@ -5,7 +5,6 @@ They are made as the site is built, so that a number leads to the seeds behind i
 
 from __future__ import annotations
 
-import gzip
 import math
 import re
 from collections import defaultdict
@@ -14,17 +13,14 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from scripts.claims.check import Verdict, check_all
 from scripts.claims.evidence import Evidence
 from scripts.claims.prose import pages as pages_with_prose
 from scripts.claims.prose import places
-from scripts.driver.runs import parse_report
 from scripts.records import names
 from scripts.records.experiment import RESULTS
-from scripts.records.published import STUDIES, cell_of, report_files
-from scripts.records.records import options_text, read_csv
+from scripts.records.published import EVERY_STUDY, cell_of, published_records, read_reports, report_files
+from scripts.records.records import options_text
 
 #: What is said of runs beside their scores: above their table where they share it, and else in a column of its own.
 FACTS = ("method", "layer", "bandwidth", "alpha", "options", "words", "epochs", "stack_seeds", "verdict", "commit")
@@ -38,7 +34,7 @@ Report = Mapping[str, Any]
 def pages() -> Iterator[tuple[str, dict[str, Any], str]]:
     """Yield name, content and template of every page: of each file of runs, of their folders, and of the claims."""
     listed: dict[str, list[str]] = defaultdict(list)
-    for path in [*report_files(RESULTS), *report_files(RESULTS, STUDIES)]:
+    for path in [*report_files(RESULTS), *report_files(RESULTS, EVERY_STUDY)]:
         name = str(path.relative_to(RESULTS.parent)).partition(".")[0]
         _, _, folder, *rest = name.split("/")
         title = " / ".join(map(names.method_title, rest[1:])) or rest[0]
@@ -49,7 +45,7 @@ def pages() -> Iterator[tuple[str, dict[str, Any], str]]:
         yield _page(f"results/runs/{folder}/index", f"Runs of {folder}", f"<ul>{''.join(items)}</ul>")
     links = "".join(f'<li><a href="{folder}/index.html">{folder}</a></li>' for folder in listed)
     yield _page("results/runs/index", "Every published run, by its experiment", f"<ul>{links}</ul>")
-    verdicts = check_all(Evidence(pd.DataFrame(read_csv(RESULTS / "records.csv")), RESULTS))
+    verdicts = check_all(Evidence(published_records(), RESULTS))
     yield _page("results/claims", "Claims, and what they rest on", f'<div id="claims">{_claims(verdicts)}</div>')
 
 
@@ -60,12 +56,10 @@ def _page(name: str, title: str, body: str) -> tuple[str, dict[str, Any], str]:
 
 def _runs(path: Path) -> str:
     """Return the runs of a file, a table a cell; those of the study a table an experiment and setting."""
-    raw = path.read_bytes()
-    text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode()
     cells: dict[str, list[Report]] = defaultdict(list)
-    for report in map(parse_report, text.splitlines()):
+    for report in read_reports(path):
         setting = f"{report['experiment']} {report['options'].get('condition', '')}"
-        cells[setting if report["experiment"] in STUDIES else cell_of(report)].append(report)
+        cells[setting if "condition" in report["options"] else cell_of(report)].append(report)
     file = path.relative_to(RESULTS.parent)
     return f"<p>With this page you see every run of <code>{file}</code>, a row each, in tables by cell.</p>" + "".join(
         f"<h2>{escape(name).replace('/', '/<wbr>')}</h2>{_facts(runs)}{_table(runs)}" for name, runs in cells.items()

@@ -20,7 +20,7 @@ from scripts.driver.provenance import check_committed
 from scripts.driver.runs import HISTORY, load_reports
 from scripts.records.curves import keep_curves
 from scripts.records.experiment import NOT_PUBLISHED, RESULTS
-from scripts.records.published import curves_file, keep_predictions, predictions_file, write_reports
+from scripts.records.published import keep_predictions, stored_files, write_reports
 from scripts.records.records import read_csv
 from scripts.records.seal import check_seal, seal_files
 
@@ -53,8 +53,8 @@ def publish(out: Path, results: Path) -> list[Path]:
         tracked = [r for r in reports if r["config"]["train"].get("track")]  # they are there for their curves
         keep_curves(results, ((r, read_csv(checked(out / "runs" / r["run"] / HISTORY))) for r in tracked))
         written = write_reports(results, reports)
-        more = (place(results, report) for place in (predictions_file, curves_file) for report in reports)
-        seal_files(results, {path.relative_to(results).as_posix() for path in (*written, *more)})
+        stored = {path for report in reports for path in stored_files(results, report)}
+        seal_files(results, {path.relative_to(results).as_posix() for path in stored})
         return written
 
 

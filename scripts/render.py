@@ -1,10 +1,11 @@
-"""Render everything that shows numbers from results/runs: records.csv, tables, figures, and sentences of the pages.
+"""Render everything that shows numbers from results/runs: tables, figures, and sentences of the pages.
 
 Nothing here is typed by hand; a test compares the committed files with a fresh rendering. Only what changed since the
 last rendering is drawn again: the code that draws it, or a file that it reads. A sentence that the records no longer
 support (results/claims.yaml) leaves its page, and the command names it. `claims` prints every such sentence with its
 numbers, and its exit status is 1 if one is not supported. `tables` prints published tables with other metrics, computed
-from the stored predictions. `make docs` makes one site of all pages.
+from the stored predictions. `records` writes every score of every run as one CSV file, which any spreadsheet opens.
+`make docs` makes one site of all pages.
 
 python -m scripts.render claims failing=1
 python -m scripts.render tables names=table1 metrics=rmse,mae
@@ -15,24 +16,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cmixup.errors import InputError, check_choice
+from cmixup.files import write_atomically
 from cmixup.metrics import parse_score
 from scripts.claims.check import check_all
 from scripts.claims.evidence import Evidence
-from scripts.driver.arguments import parse_args
+from scripts.driver.arguments import OUT, parse_args
 from scripts.driver.cli import user_errors
 from scripts.records.experiment import RESULTS
 from scripts.records.published import published_records
+from scripts.records.records import records_csv
 from scripts.records.rescored import filled_records
 from scripts.records.tables import table_page
 from scripts.report import rendering
 from scripts.report.shown import shown_tables
 
 KEYS = {
-    "what": "files, claims or tables; default files",
+    "what": "files, claims, tables or records; default files",
     "all": "of files: 1 renders all of them, changed or not; default 0",
     "check": "of files: 1 writes nothing, names what is stale, and fails if anything is; default 0",
     "names": "of claims or tables: only these, between commas; default all",
     "metrics": "of tables: their columns; default those of the page",
+    "out": f"{OUT}; records.csv goes into it",
     "failing": "of claims: 1 prints the ones alone that do not hold; default 0",
 }
 
@@ -96,12 +100,16 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
         given = parse_args(argv, KEYS, __doc__, names=("what",))
-        what = check_choice("what", given.get("what", "files"), ("files", "claims", "tables"))
+        what = check_choice("what", given.get("what", "files"), ("files", "claims", "tables", "records"))
         chosen = given["names"].split(",") if "names" in given else []
         if what == "claims":
             print_claims(chosen, failing=given.switch("failing"))
         elif what == "tables":
             print_tables(chosen, given["metrics"].split(",") if "metrics" in given else [])
+        elif what == "records":
+            path = given.out / "records.csv"
+            write_atomically(path, records_csv(filled_records(RESULTS)))
+            print(f"written to {path}")
         elif given.switch("check"):
             check()
         else:

@@ -38,7 +38,7 @@ from scripts.driver.provenance import HASHED, changed_files, environment, unchec
 from scripts.plan.trained_again import train_cells
 from scripts.plan.verification import QUICK, draw_cells, published_cells
 from scripts.records.experiment import NOT_PUBLISHED, RESULTS
-from scripts.records.rescored import verify_scores
+from scripts.records.rescored import NEAR, NEAR_R, verify_scores
 from scripts.records.seal import SEAL, broken_files, read_seal, seal_files
 from scripts.report import rendering
 
@@ -137,11 +137,15 @@ def check_scores(results: Path) -> str:
     Raises:
         Broken: a score differs, or there is none.
     """
-    runs, scores, wrong, without = verify_scores(results)
-    for group, n in sorted(without.items()):
+    again = verify_scores(results)
+    for group, n in sorted(again.without.items()):
         print(f"no predictions are kept of {n} runs: {group}", file=sys.stderr)
-    same = f"{scores - len(wrong)} of {scores} scores of {runs} runs are what their predictions give, bit for bit"
-    return found(wrong if runs else ["no run has predictions"], same)
+    near = again.scores - again.exact - len(again.wrong)
+    line = (
+        f"{again.scores - len(again.wrong)} of {again.scores} scores of {again.runs} runs are what their predictions "
+        f"give: {again.exact} to the last bit, {near} within {NEAR:.3%} (R within {NEAR_R:g})"
+    )
+    return found(again.wrong if again.runs else ["no run has predictions"], line)
 
 
 def check_pages(results: Path) -> str:

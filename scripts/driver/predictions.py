@@ -2,15 +2,14 @@
 
 An HDF5 file holds those of one run. `seeds: (E,)` lists its seeds; below `val` and `test` lie `rows: (E,)`, how many
 rows each seed has there, and, seed after seed, `target` and `prediction`, both `(M, d_y)` float32, and `domain: (M,)`.
-Predictions of a method's other predictors are called `prediction_<name>`. A file of published cells holds a group of
-this form for every cell, by its name; arrays that several of its cells share are kept once.
+Predictions of a method's other predictors are called `prediction_<name>`. Published cells are kept in another form
+(`scripts.records.packed`).
 """
 
 from __future__ import annotations
 
-import hashlib
 import io
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,8 @@ from scripts.driver.reads import note_read
 PREDICTIONS = "predictions.h5"
 COMPRESSION = {"compression": "gzip", "compression_opts": 9, "shuffle": True}
 OWN = "prediction"
+SPREAD = 16  # steps that the standard deviation of predictions must have
+MANTISSA = 2**24  # steps that a float32 can count
 BINS = 10  # of the calibration: as many rows in each
 
 
@@ -60,48 +61,28 @@ def scored(data: RegressionData, result: RunResult) -> dict[str, Scored]:
 
 def write_predictions(path: Path, seeds: Mapping[int, Parts]) -> None:
     """Write the predictions of some seeds of one configuration, whole or not at all."""
-    _write(path, lambda file: _put(file, seeds, {}))
-
-
-def write_cells(path: Path, cells: Mapping[str, Mapping[int, Parts]]) -> None:
-    """Write the predictions of some cells by name and seed, whole or not at all; the same cells give the same bytes."""
-
-    def fill(file: Any) -> None:
-        shared: dict[bytes, Any] = {}
-        for name in sorted(cells):
-            _put(file.create_group(name), cells[name], shared)
-
-    _write(path, fill, ("v110", "v110"))  # whose groups are small
-
-
-def _write(path: Path, fill: Callable[[Any], None], version: tuple[str, str] | None = None) -> None:
     import h5py
 
     buffer = io.BytesIO()
-    with h5py.File(buffer, "w", libver=version) as file:
-        fill(file)
+    with h5py.File(buffer, "w") as file:
+        _put(file, seeds)
     write_atomically(path, buffer.getvalue())
 
 
-def _put(group: Any, seeds: Mapping[int, Parts], shared: dict[bytes, Any]) -> None:
-    """Put the predictions of some seeds into a group; `shared` holds the arrays of its file by their content."""
+def _put(group: Any, seeds: Mapping[int, Parts]) -> None:
     order = sorted(seeds)
     group["seeds"] = np.array(order, dtype=np.int64)
     for part in seeds[order[0]]:
         each = [seeds[seed][part] for seed in order]
         own = group.create_group(part)
         own["rows"] = np.array([len(one.target) for one in each], dtype=np.int64)
-        arrays = {"target": [one.target for one in each], "domain": [_small(one.domain) for one in each]}
+        arrays = {"target": [one.target for one in each], "domain": [smallest(one.domain) for one in each]}
         for name in each[0].prediction:
             arrays[f"{OWN}_{name}" if name else OWN] = [one.prediction[name] for one in each]
         for name, values in arrays.items():
             whole = np.concatenate(values)
-            content = hashlib.sha256(repr((whole.dtype, whole.shape)).encode() + whole.tobytes()).digest()
-            if content in shared:
-                own[name] = shared[content]  # a second name of the same data
-            else:
-                # One chunk: repeated labels, the same for every seed, compress well.
-                shared[content] = own.create_dataset(name, data=whole, chunks=whole.shape, **COMPRESSION)
+            # One chunk: repeated labels, the same for every seed, compress well.
+            own.create_dataset(name, data=whole, chunks=whole.shape, **COMPRESSION)
 
 
 def read_predictions(path: Path) -> dict[int, dict[str, Scored]]:
@@ -116,8 +97,8 @@ def read_predictions(path: Path) -> dict[int, dict[str, Scored]]:
         return _get(file)
 
 
-def read_cells(path: Path, names: Collection[str] = ()) -> dict[str, dict[int, dict[str, Scored]]]:
-    """Return what `write_cells` wrote, by name and seed, all or those of some names; nothing if there is no file.
+def read_old_cells(path: Path, names: Collection[str] = ()) -> dict[str, dict[int, dict[str, Scored]]]:
+    """Return what a store kept before `scripts.records.packed`: a group of the above form for every cell, by its name.
 
     Raises:
         InputError: the file is not one of these.
@@ -145,9 +126,38 @@ def _get(group: Any) -> dict[int, dict[str, Scored]]:
     return found
 
 
-def _small(values: np.ndarray) -> np.ndarray:
+def step_sizes(target: np.ndarray) -> np.ndarray:
+    """Return the size of the steps that predictions of some rows are kept in, `(d_y,)`, powers of two.
+
+    It is at most 1/500 of the labels' standard deviation, and less where rows are few: rounding changes a mean over n
+    rows by some n^-1/2 of a step, so that scores of all sizes of data keep as many digits. It is 0, and nothing is
+    rounded, where the labels do not vary.
+    """
+    std = target.astype(np.float64).std(axis=0) if len(target) else np.zeros(target.shape[1])
+    if not ((std > 1e-30).all() and (std < 1e30).all()):
+        return np.zeros(target.shape[1])
+    found: np.ndarray = 2.0 ** np.floor(np.log2(min(2.55e-5 * len(target) ** 0.5, 2e-3) * std))
+    return found
+
+
+def in_steps(values: np.ndarray, steps: np.ndarray) -> np.ndarray | None:
+    """Return predictions `(n, d_y)` in whole steps as float32, None where steps would say them badly.
+
+    Steps do so where a prediction is not finite or too far for them, and where all are so much alike that a step is
+    more than `1 / SPREAD` of their standard deviation: a correlation would be that of the rounding.
+    """
+    if not (steps.all() and np.isfinite(values).all()):
+        return None
+    whole = np.rint(values.astype(np.float64) / steps)
+    if (whole.std(axis=0) < SPREAD).any():
+        return None
+    return (whole * steps + 0.0).astype(np.float32) if np.abs(whole).max(initial=0) <= MANTISSA else None
+
+
+def smallest(values: np.ndarray) -> np.ndarray:
     """Return whole numbers in the smallest type that holds them."""
-    return values.astype(np.result_type(np.min_scalar_type(values.min()), np.min_scalar_type(values.max())))
+    ends = (values.min(), values.max()) if len(values) else (0, 0)
+    return values.astype(np.result_type(*map(np.min_scalar_type, ends)))
 
 
 def calibration(target: np.ndarray, prediction: np.ndarray, bins: int = BINS) -> tuple[np.ndarray, np.ndarray]:

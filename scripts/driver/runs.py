@@ -90,7 +90,11 @@ def strict(value: Any) -> Any:
 
 def parse_report(text: str) -> dict[str, Any]:
     """Return a report from its JSON text; a score that is null is NaN again."""
-    report: dict[str, Any] = json.loads(text)
+    return with_numbers(json.loads(text))
+
+
+def with_numbers(report: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a report that JSON gave with numbers for what `strict` made of those that are not finite."""
     scores = {part: {name: number_of(v) for name, v in each.items()} for part, each in report["scores"].items()}
     return {**report, "scores": scores, "facts": {name: number_of(v) for name, v in report["facts"].items()}}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import statistics
 from collections import defaultdict
 from collections.abc import Mapping
@@ -15,6 +14,7 @@ from scripts.driver.config import GROUPS, leaves
 from scripts.driver.job import Job
 from scripts.driver.provenance import device_name
 from scripts.records.experiment import RESULTS
+from scripts.records.published import read_reports
 
 LEAST = 0.1  # of the epochs asked for: a shorter run is mostly its start and its test, and says little of a long one
 
@@ -65,7 +65,7 @@ def _like(job: Job, runs: list[tuple[frozenset[tuple[str, str]], dict[str, Any]]
 def _published(results: Path, dataset: str, method: str) -> list[tuple[frozenset[tuple[str, str]], dict[str, Any]]]:
     """Return the reports of published CPU runs of a dataset and method, each after `_leaves`, read once a process."""
     files = sorted((results / "runs").glob(f"*/{dataset}/{method}.jsonl"))
-    reports = (json.loads(line) for path in files for line in path.read_text().splitlines())
+    reports = (report for path in files for report in read_reports(path))
     return [(_leaves(r["config"]), r) for r in reports if str(r["device"]).startswith("cpu")]
 
 

@@ -1,20 +1,21 @@
-"""The published runs, their reports as JSON lines and their predictions as HDF5: of each method on a dataset a file.
+"""The published runs: their reports as lines of text and their predictions, of each method on a dataset a file.
 
-<results>/runs/<experiment>/<dataset>/<method>.jsonl        a line for each run, its report as it was made
-<results>/predictions/<experiment>/<dataset>/<method>.h5    a group for each cell: all seeds of one configuration
-<results>/runs/study/<table>.jsonl.gz                       the study's, of all methods on a table
-<results>/predictions/study/<table>.h5
+<results>/runs/<experiment>/<dataset>/<method>.jsonl         reports (`scripts.records.lines`)
+<results>/predictions/<experiment>/<dataset>/<method>.xz     predictions (`scripts.records.packed`)
+<results>/runs/study/<table>.jsonl                           those of the study that most cells are of, a file a table:
+<results>/predictions/study/<table>.xz                       its methods share many runs
 
-A line or prediction takes the place of the one of the same run, and all others stay.
+A run takes the place of the one of the same cell and seed, and all others stay. Stores of earlier versions, whose lines
+are whole reports and whose predictions are HDF5, are read; a file is written anew when a run comes into it.
 """
 
 from __future__ import annotations
 
 import functools
 import gzip
-import json
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -22,36 +23,35 @@ import pandas as pd
 
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
-from scripts.driver.predictions import Parts, read_cells, write_cells
+from scripts.driver.predictions import Parts
 from scripts.driver.reads import remembered
-from scripts.driver.runs import parse_report, strict
+from scripts.driver.runs import strict, with_numbers
 from scripts.records.experiment import RESULTS
 from scripts.records.layer_choice import choose_variants
+from scripts.records.lines import cell_of, from_lines, to_lines
+from scripts.records.packed import read_cells, targets_file, write_cells
 from scripts.records.records import check_unique, options_text, records_frame
 
 Report = Mapping[str, Any]
-#: Experiments of the study of when mixing helps. What they say is read where they are asked for, and no table has it.
-STUDIES = ("study", "study_small_validation", "study_protocol2", "study_sea_level")
-#: Its later parts: a file for each table and method, so that a publication rewrites no file of another.
-LATER_STUDIES = ("study_more_splits", "study_no_search", "study_likelihood", "study_network_wide",
-                 "study_network_realmlp", "study_network_tabm")  # fmt: skip
-
-
-def cell_of(report: Report) -> str:
-    """Return the name of a report's cell: its run without the seed."""
-    return str(report["run"]).rpartition("/")[0]
+#: Experiments of the study of when mixing helps begin so. What they say is read where it is asked for: no table has it.
+STUDY = "study"
+EVERY_STUDY = (f"{STUDY}*",)
+#: Those of them that share a file for each table. Others have one for each method, as all experiments do, so that a
+#: publication rewrites no file of another.
+TOGETHER = ("study_protocol2", "study_sea_level")
+OLD_ENDING = ".jsonl.gz"  # of files of `TOGETHER` in earlier versions
 
 
 def cell_name(report: Report) -> str:
     """Return how a report's cell is called among the predictions of its file: by model, preset and options."""
-    shared = [report["experiment"], report["method"]] if report["experiment"] in STUDIES else []
+    shared = [report["experiment"], report["method"]] if report["experiment"] in TOGETHER else []
     found = " ".join([*shared, report["model"], report["preset"], options_text(report["options"])])
-    return found.strip().replace("/", "|")  # h5py would make a group for every part
+    return found.strip().replace("/", "|")  # as earlier versions had to
 
 
 def _place(report: Report) -> str:
-    if report["experiment"] in STUDIES:
-        return f"{STUDIES[0]}/{report['dataset']}"
+    if report["experiment"] in TOGETHER:
+        return f"{STUDY}/{report['dataset']}"
     return "/".join(str(report[key]) for key in ("experiment", "dataset", "method"))
 
 
@@ -60,9 +60,21 @@ def curves_file(results: Path, report: Report) -> Path:
     return results / "curves" / f"{_place(report)}.csv"
 
 
+def reports_file(results: Path, report: Report) -> Path:
+    """Return where a report is kept."""
+    return results / "runs" / f"{_place(report)}.jsonl"
+
+
 def predictions_file(results: Path, report: Report) -> Path:
     """Return where the predictions of a report's cell are kept."""
-    return results / "predictions" / f"{_place(report)}.h5"
+    return results / "predictions" / f"{_place(report)}.xz"
+
+
+def stored_files(results: Path, report: Report) -> list[Path]:
+    """Return the files that publishing a run may write or remove."""
+    files = [place(results, report) for place in (reports_file, predictions_file, curves_file)]
+    old = files[0].with_suffix(OLD_ENDING), files[1].with_suffix(".h5")
+    return [*files, *old, targets_file(results, report["dataset"])]
 
 
 def published_reports(
@@ -75,42 +87,53 @@ def published_reports(
         experiments: whose; default all but the study's.
         tables: of the study alone, on which; default all.
     """
-    files = report_files(results, experiments)
-    files = [p for p in files if not tables or {p.name.partition(".")[0], p.parent.name} & set(tables)]
-    reports = (report for path in files for report in _reports(path))
-    return [report for report in reports if not experiments or report["experiment"] in experiments]
+    files = [p for p in report_files(results, experiments) if not tables or _table_of(results, p) in tables]
+    reports = (report for path in files for report in read_reports(path))
+    return [r for r in reports if not experiments or any(fnmatchcase(r["experiment"], each) for each in experiments)]
 
 
 def report_files(results: Path, experiments: Collection[str] = ()) -> list[Path]:
-    """Return the files with published reports of some experiments, of all but the study's by default, in order."""
-    folders = {STUDIES[0] if name in STUDIES else name for name in experiments}
-    apart = {STUDIES[0], *LATER_STUDIES}
-    every = {path: path.relative_to(results / "runs").parts[0] for path in (results / "runs").rglob("*.jsonl*")}
-    return sorted(path for path, own in every.items() if (own in folders if folders else own not in apart))
+    """Return the files with published reports of some experiments, of all but the study's by default, in order.
+
+    Args:
+        results: the folder results/.
+        experiments: names, in which `*` stands for any letters.
+    """
+    files = [path for ending in (".jsonl", OLD_ENDING) for path in (results / "runs").rglob(f"*{ending}")]
+    folders = {STUDY if name in TOGETHER else name for name in experiments or EVERY_STUDY}
+    found = {path: any(fnmatchcase(path.relative_to(results / "runs").parts[0], each) for each in folders)
+             for path in files}  # fmt: skip
+    return sorted(path for path, asked in found.items() if asked == bool(experiments))
 
 
-def _lines(path: Path) -> list[str]:
-    if not path.is_file():
-        return []
-    content = path.read_bytes()
-    try:
-        return (gzip.decompress(content) if path.suffix == ".gz" else content).decode().splitlines()
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is damaged: {' '.join(str(error).split())}") from None
+def _table_of(results: Path, path: Path) -> str:
+    return path.relative_to(results / "runs").parts[1].partition(".")[0]
 
 
-def _reports(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the reports of a file.
+def _read(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the reports of a file as JSON has them, in the order of its lines.
 
     Raises:
         InputError: a line that is no report, by its file and number.
     """
-    for n, line in enumerate(_lines(path), 1):
-        try:
-            yield parse_report(line)
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            reason = " ".join(f"{type(error).__name__}: {error}".split())[:120]
-            raise InputError(f"{path}, line {n} is no report of a run: {reason}") from None
+    try:
+        content = path.read_bytes() if path.is_file() else b""
+        text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode()
+        for report in from_lines(text.splitlines()):
+            with_numbers(report)
+            yield report
+    except (ValueError, TypeError, KeyError, AttributeError, OSError, EOFError, zlib.error) as error:
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:120]
+        raise InputError(f"{path} is no file of reports: {reason}") from None
+
+
+def read_reports(path: Path) -> list[dict[str, Any]]:
+    """Return the reports of a file in the order of their cells and seeds.
+
+    Raises:
+        InputError: a line that is no report, by its file and number.
+    """
+    return sorted(map(with_numbers, _read(path)), key=lambda report: (cell_of(report), report["seed"]))
 
 
 def published_seeds(cell: str, results: Path = RESULTS) -> set[int]:
@@ -123,7 +146,7 @@ def published_seeds(cell: str, results: Path = RESULTS) -> set[int]:
 @functools.lru_cache(maxsize=256)
 def _seeds(path: Path, written: int) -> dict[str, set[int]]:  # noqa: ARG001, a key
     found: dict[str, set[int]] = {}
-    for report in map(json.loads, _lines(path)):
+    for report in _read(path):
         found.setdefault(cell_of(report), set()).add(report["seed"])
     return found
 
@@ -144,13 +167,12 @@ def write_reports(results: Path, reports: Iterable[Report]) -> list[Path]:
     """Write reports into their files, beside other runs that are there; return the files."""
     files: dict[Path, list[Report]] = {}
     for report in reports:
-        ending = ".jsonl.gz" if report["experiment"] in STUDIES else ".jsonl"
-        files.setdefault(results / "runs" / f"{_place(report)}{ending}", []).append(report)
+        files.setdefault(reports_file(results, report), []).append(strict(report))
     for path, new in files.items():
-        lines = {(cell_of(r), r["seed"]): line for line in _lines(path) for r in [json.loads(line)]}
-        lines |= {(cell_of(r), r["seed"]): json.dumps(strict(r), allow_nan=False) for r in new}
-        text = "".join(f"{lines[key]}\n" for key in sorted(lines))
-        write_atomically(path, gzip.compress(text.encode(), mtime=0) if path.suffix == ".gz" else text)
+        old = path.with_suffix(OLD_ENDING)
+        every = {(cell_of(report), report["seed"]): report for report in (*_read(old), *_read(path), *new)}
+        write_atomically(path, to_lines(every.values()))
+        old.unlink(missing_ok=True)
     return list(files)
 
 
@@ -163,3 +185,4 @@ def keep_predictions(results: Path, kept: Iterable[tuple[Report, Parts]]) -> Non
     for path, new in files.items():
         old = read_cells(path)
         write_cells(path, {name: {**old.get(name, {}), **new.get(name, {})} for name in {*old, *new}})
+        path.with_suffix(".h5").unlink(missing_ok=True)  # the same in the form of earlier versions

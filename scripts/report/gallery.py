@@ -15,7 +15,7 @@ ROOT = RESULTS.parent
 DRAWN = re.compile(r"```python\n((?:(?!```).)*?)```\n\n!\[[^]]*\]\((figures/[\w.]+)\)", re.DOTALL)
 
 
-@draws("docs/gallery.md", "cmixup", "results/records.csv", "results/curves", "results/runs")
+@draws("docs/gallery.md", "cmixup", "results/curves", "results/runs", "results/predictions")
 def figures() -> dict[str, Figure]:
     """Return what every block of the page calls `figure`, by the path of the picture below it, below results/."""
     found = {}

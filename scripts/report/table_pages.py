@@ -1,9 +1,8 @@
-"""The files that show tables: every table of the paper, sweep and ladder with published runs, and records.csv."""
+"""The files that show tables: every table of the paper, sweep and ladder with published runs."""
 
 from __future__ import annotations
 
 from scripts.records.published import published_records
-from scripts.records.records import records_csv
 from scripts.records.register import writes
 from scripts.records.tables import table_page, to_table_csv
 from scripts.report.ladder import ladder_page
@@ -13,9 +12,9 @@ from scripts.report.sweep import sweep_page
 
 @writes("results/runs", "results/paper")
 def table_files() -> dict[str, str]:
-    """Return records.csv, and every table as a page and as CSV."""
+    """Return every table as a page and as CSV."""
     records = published_records()
-    texts = {"records.csv": records_csv(records)}
+    texts = {}
     for experiment, preset, table in shown_tables(records):
         page = table_page(table, linked=True) + made_by(experiment.name, preset)
         for suffix, text in ((".md", page), (".csv", to_table_csv(table))):

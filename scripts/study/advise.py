@@ -9,8 +9,8 @@ from cmixup.errors import InputError
 from scripts.driver.compose import compose_train, override
 from scripts.driver.job import plan
 from scripts.study.evidence import settings
-from scripts.study.front import ENSEMBLE, METHOD, lead
-from scripts.study.protocols import load_protocol1, load_protocol2
+from scripts.study.front import ENSEMBLE, METHOD
+from scripts.study.protocols import load_protocol2
 from scripts.study.verdicts import EQUAL, GAINS, LOSES, UNTOLD, Effect, direction_text, mean_text, new_text
 
 
@@ -42,25 +42,19 @@ python -m scripts.tune {given} method=erm,cmixup preset=default"""
 def expected() -> str:
     """Return the sentences on C-Mixup, and on an ensemble, over tables with all of their rows, split at random.
 
-    They are of protocol 2 once this setting of it is whole, until then of protocol 1, by the same model.
-
     Raises:
         InputError: fewer than two tables are published.
     """
-    rules, earlier = load_protocol2(), load_protocol1()
-    setting = (found := settings())[-1]
-    own = lead(found).effect(METHOD, rules)
+    rules, setting = load_protocol2(), settings()[-1]
+    own = setting.effect(METHOD, rules)
     if own is None or len(own.means) < 2:
-        raise InputError("results/runs/study must hold ERM and C-Mixup on two tables or more; it does not")
-    how = (
-        f"each of {rules.splits} splits tuned by itself"
-        if setting.whole
-        else f"tuned once for {earlier.seeds} splits (the study's earlier protocol; of the present one "
-        f"{len(setting.tables)} of {setting.of} tables are trained)"
-    )
+        raise InputError("results/runs must hold ERM and C-Mixup on two tables or more; it does not")
     told, size, ensemble = own.counts(), f"{rules.equal:g} %", setting.effect(ENSEMBLE, rules)
     lines = [
-        f"On {len(own.means)} real tables, {how}, by a model of all tables (results/study/when.md):",
+        (
+            f"On {len(own.means)} real tables, each of {rules.splits} splits tuned by itself, by a model of all tables "
+            "(results/study/when.md):"
+        ),
         f"C-Mixup's test error minus ERM's, in % of ERM's: mean {mean_text(own)}; {direction_text(own)}.",
         (
             f"It gains {size} or more on {told[GAINS]} tables, loses as much on {told[LOSES]}, lies within on "

@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from scripts.driver.predictions import Scored, read_cells
+from scripts.driver.predictions import Scored
 from scripts.driver.reads import remembered
 from scripts.records.experiment import RESULTS
+from scripts.records.packed import read_cells
 from scripts.records.published import cell_name, predictions_file
 from scripts.records.study_errors import scores
 from scripts.study.protocols import SEA_LEVEL, WEIGHTS, Protocol2, load_protocol2, load_rules
@@ -37,7 +38,6 @@ ENSEMBLES: Mapping[str, Mapping[str, tuple[int, ...]]] = {
 TITLES = {
     "rows100": "100 training rows", "rows100_noise": "100 training rows, noisy labels",
     "grouped": "Whole groups held out", "random": "All rows, split at random",
-    "all": "All rows, split at random, by protocol 1",
 }  # fmt: skip
 
 

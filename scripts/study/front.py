@@ -12,8 +12,7 @@ from scripts.records.names import method_title
 from scripts.records.tables import interval_text
 from scripts.report.effect_figures import NEW, OVERALL, draw_first, draw_ordered
 from scripts.study.evidence import Setting
-from scripts.study.protocols import Protocol2, load_protocol1
-from scripts.study.published import read
+from scripts.study.protocols import Protocol2
 from scripts.study.verdicts import (
     EQUAL,
     GAINS,
@@ -35,19 +34,9 @@ ENSEMBLE = "ERM x 5"
 WHO = {METHOD: "C-Mixup changes the test error", ENSEMBLE: "Averaging five networks of ERM changes it"}
 
 
-def lead(found: Sequence[Setting]) -> Setting:
-    """Return the setting that README shows: rows at random of protocol 2 once it is whole, of protocol 1 before."""
-    if found[-1].whole:
-        return found[-1]
-    rules = load_protocol1()
-    (condition,) = (each for each in rules.conditions if each.name == "all")
-    records = [record for record in read(rules) if record["condition"] == condition.name]
-    return Setting(condition, len(rules.tables), records)
-
-
 def short(found: Sequence[Setting], rules: Protocol2) -> str:
     """Return whether C-Mixup helps, in a sentence: the direction of its mean effect, and what a new table may gain."""
-    own = lead(found).effect(METHOD, rules)
+    own = found[-1].effect(METHOD, rules)
     assert own is not None
     said = {LOWER: "On average it does", HIGHER: "On average it does not"}.get(
         own.direction(), "On average that cannot be told"
@@ -74,7 +63,7 @@ def headline(own: Effect, who: str, equal: float, part: str = "") -> str:
 
 def lines(found: Sequence[Setting], rules: Protocol2) -> str:
     """Return the picture and what C-Mixup does on its tables, and an ensemble on those that have one, by one rule."""
-    first = lead(found)
+    first = found[-1]
     own, size = first.effect(METHOD, rules), f"{rules.equal:g} %"
     assert own is not None
     said = [headline(own, WHO[METHOD], rules.equal)]
@@ -100,7 +89,7 @@ def lines(found: Sequence[Setting], rules: Protocol2) -> str:
 
 def figure(found: Sequence[Setting], rules: Protocol2) -> Figure:
     """Draw C-Mixup's effect on every table, its mean, and what to expect of a new table."""
-    own = lead(found).effect(METHOD, rules)
+    own = found[-1].effect(METHOD, rules)
     assert own is not None
     more = {OVERALL: own.overall, NEW: own.of_new}
     rows, kinds = own.shown(rules.equal), [named(kind, rules.equal) for kind in VERDICTS]

@@ -1,4 +1,4 @@
-"""What `scripts.render` makes of the published study: the pages of both protocols, pictures, and README's lines."""
+"""What `scripts.render` makes of the published study: its page, pictures, and README's lines."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from scripts.study.checks import calibration, controls, traits
 from scripts.study.evidence import ENSEMBLES, Setting, seconds, settings
 from scripts.study.front import ENSEMBLE, METHOD, WHO, headline
 from scripts.study.objections import came_out
-from scripts.study.protocols import COMMITS, SEA_LEVEL, SMALL, Protocol2, load_protocol1, load_protocol2, load_rules
+from scripts.study.protocols import COMMITS, SEA_LEVEL, Protocol2, load_protocol2, load_rules
 from scripts.study.published import FOLDER, read
 from scripts.study.rows import TITLES, four, head, row, title
 from scripts.study.rules import BASE, Rules
@@ -34,8 +34,6 @@ from scripts.study.verdicts import (
     chosen_erm,
     critical_difference,
     differences,
-    effect,
-    errors_of,
     friedman,
     mean_ranks,
     named,
@@ -45,18 +43,18 @@ from scripts.study.verdicts import (
 
 CONTROL = "resample"  # which mixes nothing
 OTHERS = {"test_balanced": "label-balanced", "test_worst": "worst group"}
+READS = ("results/runs/study", "results/predictions/study", "results/predictions/targets")
 FEWEST = 2  # tables that a picture or a mean over tables needs
 
 
-@writes("results/runs/study", "results/predictions/study", "results/study/*.md")
+@writes(*READS, "results/study/*.md")
 def texts() -> dict[str, str]:
     """Return the text of the pages by their paths below results/."""
     rules, found = load_protocol2(), settings()
-    made = {"when.md": parts(found, rules), "protocol1.md": earlier()}
-    return {f"study/{page}": splice((FOLDER / page).read_text(), each) for page, each in made.items()}
+    return {"study/when.md": splice((FOLDER / "when.md").read_text(), parts(found, rules))}
 
 
-@fills("results/runs/study", "results/predictions/study")
+@fills(*READS)
 def front_pages() -> dict[str, dict[str, str]]:
     """Return what README, results/README.md and docs/bench.md say of the study, by page and place."""
     rules, found = load_protocol2(), settings()
@@ -72,7 +70,7 @@ def front_pages() -> dict[str, dict[str, str]]:
     }
 
 
-@draws("results/runs/study", "results/predictions/study")
+@draws(*READS)
 def figures() -> dict[str, Figure]:
     """Return the pictures by their paths below results/."""
     rules, every = load_protocol2(), settings()
@@ -255,21 +253,3 @@ def ensemble_table(found: Sequence[Setting], rules: Protocol2) -> list[str]:
             if name != control and (more := setting.effect(name, rules, base=control)):
                 body.append([setting.heading, name, control, *row(more)])
     return markdown_rows(["setting", "networks", "against", *head(rules)], body) if body else []
-
-
-def earlier() -> dict[str, str]:
-    """Return what is filled into the page of protocol 1, by its place; its effects are told by protocol 2's model."""
-    rules, other, judge = load_protocol1(), load_protocol1(SMALL), load_protocol2()
-    whole, small = read(rules), read(other)
-    rows = []
-    for condition in (*rules.conditions, *other.conditions):
-        errors = errors_of([*whole, *small], condition.name)
-        for method in (m for m in condition.methods if m != BASE):
-            name = {"cmixup": "C-Mixup, input", "cmixup_hidden": "C-Mixup, hidden"}.get(method) or title(method)
-            if own := effect(errors, method, judge.level, judge.equal):
-                rows.append([condition.name, name, str(len(own.means)), *row(own)])
-    return {
-        **origin(rules, whole), **origin(other, small, "small_"), "budget": str(len(rules.rates) * rules.points),
-        "seeds": str(rules.seeds),
-        "effects": "\n".join(markdown_rows(["setting", "method", "tables", *head(judge)], rows)),
-    }  # fmt: skip

@@ -1,4 +1,4 @@
-"""The two protocols of the study, each a file of configs/study, and how such a file is read."""
+"""The rules of the study, each a file of configs/study, and how such a file is read."""
 
 from __future__ import annotations
 
@@ -18,32 +18,15 @@ from scripts.driver.compose import CONFIG_DIR, override, read_part
 from scripts.study.rules import BASE, Condition, Rules, Run, StudyCell, StudyTable, Tuning
 
 FOLDER = CONFIG_DIR / "study"
-RULES = FOLDER / "rules.yaml"
-SMALL = FOLDER / "small_validation.yaml"
 PROTOCOL2 = FOLDER / "protocol2.yaml"
 SEA_LEVEL = FOLDER / "baselines.yaml"
 NO_SEARCH = FOLDER / "no_search.yaml"
-#: What brought rules, by their name, before the first run by them; the first the list of tables, too.
-COMMITS = {RULES.stem: "ec82211", SMALL.stem: "44c6435", PROTOCOL2.stem: "b41ae54",
-           SEA_LEVEL.stem: "eaae21c"}  # fmt: skip
+#: What brought rules, by their name, before the first run by them.
+COMMITS = {PROTOCOL2.stem: "b41ae54", SEA_LEVEL.stem: "eaae21c"}
 #: Words of every trial of the study. Jobs that save checkpoints would share no stack: a cell is done or it is not.
 SHARED_WORDS = ("preset=default", "logger=none", "checkpoint_every=0")
 PATH = "+method.path"  # begins the word for the file of a method that is none of configs/method
 WEIGHTS = 10  # a seed of protocol 2 is so many times its split, plus the number of its initial weights
-
-
-@dataclass(frozen=True)
-class Protocol1(Rules):
-    """Options were tuned once, on a split that is none of the seeds'. Its cells are read; commit 983b86f1 trains them.
-
-    Attributes:
-        rates, points: of the trials.
-        seeds: of the runs; each is its split, too.
-    """
-
-    rates: tuple[float, ...]
-    points: int
-    seeds: int
 
 
 @dataclass(frozen=True)
@@ -224,21 +207,12 @@ class ErmTuned(Protocol2):
         return [*self.method_words(method), *(override(key, value) for key, value in first.items()), *rates]
 
 
-def load_protocol1(path: Path = RULES) -> Protocol1:
-    """Read rules of protocol 1; see `load_rules`."""
-    rules = load_rules(path)
-    assert isinstance(rules, Protocol1)
-    return rules
-
-
 def load_protocol2() -> Protocol2:
     """Read the rules of protocol 2."""
-    rules = load_rules(PROTOCOL2)
-    assert isinstance(rules, Protocol2)
-    return rules
+    return load_rules(PROTOCOL2)
 
 
-def load_rules(path: Path) -> Rules:
+def load_rules(path: Path) -> Protocol2:
     """Read rules, those that they are `like` in what they do not say, and the tables beside them.
 
     Raises:
@@ -262,8 +236,8 @@ def load_rules(path: Path) -> Rules:
         conditions.append(Condition(name, **{**about, "methods": tuple(methods)}))
     check_choice(f"draws of {path}", given.get("draws", "split"), ("split", "table"))
     check_choice(f"loss of {path}", given.get("loss", SQUARED.name), tuple(LOSSES))
-    kinds = {2: Protocol2, "sea_level": SeaLevel, NO_SEARCH.stem: NoSearch, "erm_tuned": ErmTuned}
-    kind = kinds.get(given.get("protocol", 1), Protocol1)
+    kinds = {"2": Protocol2, "sea_level": SeaLevel, NO_SEARCH.stem: NoSearch, "erm_tuned": ErmTuned}
+    kind = kinds[check_choice(f"protocol of {path}", str(given.get("protocol")), tuple(kinds))]
     if "chosen" in given:
         files.append(path.parent / given["chosen"])
         given["chosen"] = _read_chosen(files[-1])

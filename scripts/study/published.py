@@ -18,9 +18,10 @@ import numpy as np
 
 from cmixup.errors import InputError
 from scripts.driver.locks import LOCKS, alone
-from scripts.driver.predictions import Parts, Scored, read_cells
+from scripts.driver.predictions import Parts, Scored
 from scripts.driver.provenance import check_committed
 from scripts.records.experiment import RESULTS
+from scripts.records.packed import read_cells, read_rows, rows_key
 from scripts.records.published import (
     cell_name,
     keep_predictions,
@@ -30,7 +31,7 @@ from scripts.records.published import (
 )
 from scripts.records.study_errors import NRMSE, row_key, score_of
 from scripts.study.cell import PARTS, Asked, Ended
-from scripts.study.protocols import RULES, WEIGHTS, Protocol2
+from scripts.study.protocols import WEIGHTS, Protocol2
 from scripts.study.rules import BASE, Rules, Run
 
 FOLDER = RESULTS / "study"
@@ -45,8 +46,7 @@ Key = tuple[str, str, str]
 
 def experiment_of(rules: Rules) -> str:
     """Return the experiment that runs by these rules belong to."""
-    name = OLD_NAMES.get(rules.name, rules.name)
-    return "study" if name == RULES.stem else f"study_{name}"
+    return f"study_{OLD_NAMES.get(rules.name, rules.name)}"
 
 
 def to_runs(
@@ -171,12 +171,12 @@ def write(store: Path, runs: Iterable[tuple[Record, Parts | None]]) -> None:
 
 def check_rows(store: Path, kept: Sequence[tuple[Record, Parts]]) -> None:
     """Raise `InputError` if runs of a table have other test rows than the cells of a store."""
-    there: dict[tuple[str, bool, int], np.ndarray] = {}
-    for name, seeds in read_cells(predictions_file(store, kept[0][0])).items() if kept else ():
-        there |= {(*_rows_of(name), seed): parts["test"].target for seed, parts in seeds.items()}
+    there: dict[tuple[str, bool, int], str] = {}
+    for (name, seed, part), key in read_rows(predictions_file(store, kept[0][0])).items() if kept else ():
+        there |= {(*_rows_of(name), seed): key} if part == "test" else {}
     for report, parts in kept:
-        own = parts["test"].target
-        if not np.array_equal(there.setdefault((*_rows_of(cell_name(report)), report["seed"]), own), own):
+        own = rows_key(parts["test"])
+        if there.setdefault((*_rows_of(cell_name(report)), report["seed"]), own) != own:
             raise InputError(f"{report['run']} has other test rows of {report['dataset']} than {store}")
 
 

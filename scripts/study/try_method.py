@@ -194,7 +194,7 @@ def check_submission(
         jobs: processes at a time; 0 is one a core.
         results: the store with ERM.
     """
-    rules, wrong = entry.rules, [] if entry.folder.samefile(results) else verify_scores(entry.folder)[2]
+    rules, wrong = entry.rules, [] if entry.folder.samefile(results) else verify_scores(entry.folder).wrong
     erm = {key_of_record(r)[:2]: r for r in read(rules, results) if r["method"] == BASE}
     cells = {cell.key: cell for cell in rules.cells(methods=[entry.name])}
     for record in entry.records:

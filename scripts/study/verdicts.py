@@ -128,9 +128,7 @@ def errors_of(records: Iterable[Mapping[str, Any]], condition: str, score: str =
     return found
 
 
-def differences(
-    errors: Errors, method: str, base: str = BASE, *, relative: bool = True
-) -> dict[str, dict[int, float]]:
+def differences(errors: Errors, method: str, base: str = BASE, *, relative: bool = True) -> dict[str, dict[int, float]]:
     """Return a method's error minus that of `base` by table and split, in percent of the mean of `base` on the table.
 
     Tables without two splits of both are left out. Without `relative` they are in the unit of the errors, such as nats.

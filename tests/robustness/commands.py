@@ -27,6 +27,7 @@ from cmixup.done import DONE
 from scripts.driver.compose import compose_train
 from scripts.driver.runs import REPORT, damage
 from scripts.driver.workers import end_with
+from scripts.records.lines import from_lines
 
 TINY = ("dataset.synthetic=true", "logger=none")
 MODULES = (
@@ -168,8 +169,8 @@ def _content(path: Path, root: Path) -> Any:
     if path.name == REPORT:
         return {key: value for key, value in json.loads(path.read_text()).items() if key not in CHANGES}
     if path.suffix == ".jsonl":
-        lines = [json.loads(line) for line in path.read_text().splitlines()]
-        return [{key: value for key, value in line.items() if key not in CHANGES} for line in lines]
+        reports = from_lines(path.read_text().splitlines())
+        return [{key: value for key, value in report.items() if key not in CHANGES} for report in reports]
     return path.read_bytes().replace(str(root).encode(), b"OUT")
 
 

@@ -22,8 +22,8 @@ from scripts.publish import publish
 from scripts.records.curves import published_curves, read_curves
 from scripts.records.experiment import RESULTS, experiments, load_experiment
 from scripts.records.paper import paper_rows
-from scripts.records.published import published_records, published_reports
-from scripts.records.records import check_unique, read_csv, records_csv, records_frame
+from scripts.records.published import published_records, published_reports, read_reports
+from scripts.records.records import check_unique, records_csv, records_frame
 from scripts.records.stats import Summary, summarise
 from scripts.report import ablation
 from scripts.report.ablation import panels
@@ -251,8 +251,8 @@ def test_a_row_of_the_paper_that_is_none_of_ours_is_an_error(tmp_path):
 def test_a_list_as_an_option_is_rendered_like_any_other():
     """One such record in Table 3 used to stop the rendering of the ablation."""
     experiment = load_experiment("ablation_ood")
-    lines = (RESULTS / "runs/table3/crime/cmixup.jsonl").read_text().splitlines()
-    given = next(r for r in map(json.loads, lines) if r["run"] == "table3/crime/fcn3/cmixup/paper/seed=0")
+    reports = read_reports(RESULTS / "runs/table3/crime/cmixup.jsonl")
+    given = next(r for r in reports if r["run"] == "table3/crime/fcn3/cmixup/paper/seed=0")
     changed = {**given, "options": {"method.bandwidth": ["std", 0.3]}}
     plain, both = records_frame([given]), records_frame([given, changed])
     check_unique(both)
@@ -307,9 +307,9 @@ def test_no_page_calls_a_part_absent_that_is_there():
 def test_a_tables_numbers_are_means_of_the_records():
     rows = [
         float(r["value"])
-        for r in read_csv(RESULTS / "records.csv")
+        for r in published_records().to_dict("records")
         if (r["experiment"], r["dataset"], r["method"], r["preset"], r["split"], r["metric"], r["options"])
-        == ("table1", "airfoil", "cmixup", "released", "test", "rmse", "")
+        == ("table1", "airfoil", "cmixup", "released", "test", "rmse", {})
     ]
     (line,) = re.findall(
         r"^\| \[C-Mixup\].* 2\.717 .*$", (RESULTS / "tables/table1_released.md").read_text(), re.MULTILINE

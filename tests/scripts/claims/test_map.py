@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import pandas as pd
 import pytest
 
 from cmixup.errors import InputError
@@ -13,6 +12,7 @@ from scripts.claims.states import DIFFERS, IDLE, OPEN, REPRODUCES, UNKNOWN, of_i
 from scripts.records import artefacts as artefact_list
 from scripts.records.artefacts import Artefact, load
 from scripts.records.experiment import RESULTS
+from scripts.records.published import published_records
 from scripts.records.records import read_csv, records_frame
 from tests.quickstart.targets import targets
 from tests.scripts.reports import report
@@ -41,7 +41,7 @@ WIDE = [0.1, 2.0, 1.5, 0.4, 1.9, 0.3, 1.8, 0.6, 1.4, 1.5]
 
 @pytest.fixture(scope="module")
 def published() -> Evidence:
-    return Evidence(pd.DataFrame(read_csv(RESULTS / "records.csv")))
+    return Evidence(published_records())
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scripts.driver.predictions import Scored, read_cells, read_predictions, write_cells, write_predictions
+from scripts.driver.predictions import Scored, read_predictions, write_predictions
 
 
 def parts(seed: int, n: int) -> dict[str, Scored]:
@@ -53,20 +53,3 @@ def test_the_same_predictions_make_the_same_file(tmp_path: Path) -> None:
     for name in ("a.h5", "b.h5"):
         write_predictions(tmp_path / name, {0: parts(0, 4)})
     assert (tmp_path / "a.h5").read_bytes() == (tmp_path / "b.h5").read_bytes()
-
-
-def test_cells_with_the_same_rows_keep_their_labels_once(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    target, domain = rng.normal(size=(1000, 1)).astype(np.float32), np.repeat(np.arange(10), 100)
-    cells = {
-        f"fcn3 paper a={k}": {0: {"test": Scored({"": np.full((1000, 1), k, np.float32)}, target, domain)}}
-        for k in range(10)
-    }
-    write_cells(tmp_path / "all.h5", cells)
-    write_cells(tmp_path / "one.h5", dict(list(cells.items())[:1]))
-    assert (tmp_path / "all.h5").stat().st_size < (tmp_path / "one.h5").stat().st_size + 9 * 0.75 * target.nbytes
-    back = read_cells(tmp_path / "all.h5")
-    assert back.keys() == cells.keys()
-    for k, seeds in enumerate(back.values()):
-        np.testing.assert_array_equal(seeds[0]["test"].prediction[""], np.full((1000, 1), k))
-        np.testing.assert_array_equal(seeds[0]["test"].target, target)

@@ -27,7 +27,7 @@ from scripts.measure.task_errors import (
     score,
     table,
 )
-from scripts.records.experiment import RESULTS
+from scripts.records.published import published_records
 from scripts.records.records import read_csv, to_csv
 from tests.helpers import CPU
 
@@ -114,9 +114,9 @@ def test_what_other_runs_left_stays(trained: list, runs: Path) -> None:
 
 def test_published_task_errors_are_those_of_the_published_runs() -> None:
     records = {
-        (r["dataset"], r["preset"], r["seed"], r["method"]): float(r["value"])
-        for r in read_csv(RESULTS / "records.csv")
-        if (r["experiment"], r["split"], r["metric"], r["options"]) == ("table2", "test", "mse", "")
+        (r["dataset"], r["preset"], str(r["seed"]), r["method"]): float(r["value"])
+        for r in published_records().to_dict("records")
+        if (r["experiment"], r["split"], r["metric"], r["options"]) == ("table2", "test", "mse", {})
     }
     means = {}
     for (dataset, preset), rows in saved_rows().items():

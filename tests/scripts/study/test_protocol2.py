@@ -197,8 +197,8 @@ def test_a_cell_trains_nothing_that_erm_has_trained_and_its_scores_follow_from_w
     published.write(tmp_path, published.to_runs(second, more, short))
     assert published.read(short, tmp_path) == [record, second]
     runs = 2 * weights + 4
-    assert verify_scores(tmp_path)[0] == runs
-    assert not verify_scores(tmp_path)[2]
+    assert verify_scores(tmp_path).runs == runs
+    assert not verify_scores(tmp_path).wrong
 
 
 def test_other_test_rows_are_refused_where_groups_are_held_out_as_well(rules: Protocol2, tmp_path: Path) -> None:

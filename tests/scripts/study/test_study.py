@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import subprocess
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,17 +18,13 @@ from scripts.records.published import published_reports
 from scripts.records.rescored import verify_scores
 from scripts.records.study_errors import nrmse
 from scripts.study import published, work
-from scripts.study.__main__ import main
 from scripts.study.cell import PARTS
 from scripts.study.protocols import (
     COMMITS,
     FOLDER,
     PROTOCOL2,
-    RULES,
     SEA_LEVEL,
-    SMALL,
     Protocol2,
-    load_protocol1,
     load_protocol2,
     load_rules,
 )
@@ -42,24 +37,15 @@ def rules() -> Protocol2:
     return load_protocol2()
 
 
-def test_cells_of_the_earlier_protocol_are_all_methods_on_all_rows_and_four_on_fewer() -> None:
-    rules = load_protocol1()
-    found = Counter(cell.condition.name for cell in rules.cells())
-    assert found["all"] == 30 * 11
-    for name, condition in {c.name: c for c in rules.conditions}.items():
-        if name != "all":
-            big = [t for t in rules.tables if 0.6 * min(t.rows, rules.max_rows) > condition.train_rows]
-            assert found[name] == 4 * len(big)
+def test_cells_are_found_by_name_where_the_table_has_rows_enough(rules: Protocol2) -> None:
     (one,) = rules.cells(["penguin_mass"], ["rows100"], ["cmixup"])
     assert one.key == ("penguin_mass", "rows100", "cmixup")
-    assert not rules.cells(["penguin_mass"], ["rows300"])
+    assert not rules.cells(["penguin_mass"], ["grouped"])
     with pytest.raises(InputError, match=r"tables must be among .*, got 'penguins'"):
         rules.cells(["penguins"])
 
 
-@pytest.mark.parametrize(
-    ("path", "names"), [(RULES, ["rules"]), (SMALL, ["small_validation", "rules"]), (PROTOCOL2, ["protocol2"])]
-)
+@pytest.mark.parametrize(("path", "names"), [(PROTOCOL2, ["protocol2"]), (SEA_LEVEL, ["baselines", "protocol2"])])
 def test_the_rules_are_those_of_the_commit_that_the_page_quotes(path: Path, names: list[str]) -> None:
     """They came before the first run and have stood since; a copy without history cannot tell."""
     files = [*(f"{name}.yaml" for name in names), "tables.csv"]
@@ -77,22 +63,12 @@ def test_the_rules_are_those_of_the_commit_that_the_page_quotes(path: Path, name
     assert " ".join(hashlib.sha256(each.stdout).hexdigest() for each in shown) == load_rules(path).checksum
 
 
-def test_other_rules_are_like_the_rules_but_for_what_they_say() -> None:
-    rules, small = load_protocol1(), load_protocol1(SMALL)
-    assert (small.name, small.tables, small.methods, small.seeds) == (
-        "small_validation", rules.tables, rules.methods, rules.seeds
-    )  # fmt: skip
-    assert small.checksum.split()[1:] == rules.checksum.split()
-    with pytest.raises(InputError, match=r"one of baselines, .*, protocol2, rules, small_validation, got 'tables'"):
+def test_other_rules_are_like_the_rules_but_for_what_they_say(rules: Protocol2) -> None:
+    more = load_rules(FOLDER / "more_splits.yaml")
+    assert (more.name, more.tables, more.methods, more.first_split) == ("more_splits", rules.tables, rules.methods, 5)
+    assert more.checksum.split()[1:] == rules.checksum.split()
+    with pytest.raises(InputError, match=r"one of baselines, .*, protocol2, got 'tables'"):
         load_rules(FOLDER / "tables.yaml")
-
-
-def test_the_earlier_protocol_is_read_and_says_which_commit_trains_it(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["train", "rules=rules"])
-    said = "error: rules must be of protocol 2, got 'rules': commit 983b86f1 trains those\n"
-    assert capsys.readouterr().err == said
-    assert "983b86f1, which trains its cells" in (published.FOLDER / "protocol1.md").read_text()
 
 
 def made(store: Path, rules: Protocol2, cell: StudyCell, value: float, rows: float = 0.0, **about: Any) -> None:
@@ -142,8 +118,8 @@ def test_publishing_replaces_cells_by_key_and_keeps_the_others(rules: Protocol2,
     part = [r for r in published_reports(stores[2], ["study_protocol2"]) if r["seed"] <= 1]
     with pytest.raises(InputError, match=r"penguin_mass/random/mixup is published with more runs, such as .*seed=11"):
         published.corrected(part, published_reports(into, ["study_protocol2"]), "fewer")
-    assert verify_scores(into)[:3] == (6, 12, [])
-    assert files_of(into)["gilgai_soil.h5"] == kept["gilgai_soil.h5"]
+    assert verify_scores(into)[:4] == (6, 12, 12, [])
+    assert files_of(into)["gilgai_soil.xz"] == kept["gilgai_soil.xz"]
     assert published.copy(stores[0], into, rules, replace=False) == 0
     made(stores[3], rules, first, 1.0, rows=5.0)
     with pytest.raises(InputError, match="other test rows of penguin_mass"):
@@ -155,7 +131,7 @@ def test_publishing_replaces_cells_by_key_and_keeps_the_others(rules: Protocol2,
     made(stores[1], sea, sea.cells(["penguin_mass"])[0], 4.0)
     assert published.copy(stores[1], into, sea) == 1
     assert [len(published.read(each, into)) for each in (rules, sea)] == [3, 1]
-    assert verify_scores(into)[:3] == (8, 16, [])
+    assert verify_scores(into)[:4] == (8, 16, 16, [])
     assert not published_reports(into)  # no table is about the study
 
 

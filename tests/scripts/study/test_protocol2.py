@@ -249,7 +249,7 @@ def test_rules_of_likelihood_choose_by_it_and_their_scores_follow_from_what_is_k
         best = min(own, key=lambda trial: trial["val"])["options"]
         assert {tuple(r["options"]) for r in second["seeds"] if r["split"] == tuning.at.split} == {tuple(best)}
     assert {"test", "test_nll", "test_nll_rescaled", "test_crps", "test_coverage90"} <= second["seeds"][0].keys()
-    runs, scores_checked, wrong, _ = verify_scores(tmp_path)
+    runs, scores_checked, _, wrong, _ = verify_scores(tmp_path)
     assert (runs, wrong) == (len(record["seeds"]) + len(second["seeds"]), [])
     assert scores_checked == runs * 2 * 8  # nrmse, balanced, and three of likelihood as they are and rescaled
 

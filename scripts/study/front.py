@@ -99,7 +99,7 @@ def figure(found: Sequence[Setting], rules: Protocol2) -> Figure:
 
 def first_figure(found: Sequence[Setting], rules: Protocol2) -> Figure:
     """Draw the first picture of README: what C-Mixup does to rows, and what that changes on the tables."""
-    own = lead(found).effect(METHOD, rules)
+    own = found[-1].effect(METHOD, rules)
     assert own is not None
     size, counts = f"{rules.equal:g} %", own.counts()
     said = f"{counts[GAINS]} shown to gain {size}, {counts[LOSES]} to lose it"

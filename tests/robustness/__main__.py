@@ -31,7 +31,6 @@ COUNTS = {
     "races": 100,
     "crash_points": 1000,  # at most; every one there is
     "determinism": 20,
-    "damage": 60,
     "disk_full": 10,
     "environments": 50,  # every setting twice
     "bit_rot": 2000,  # 250 of every file

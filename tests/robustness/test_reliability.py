@@ -44,7 +44,6 @@ def test_a_few(name: str, count: int, tmp_path: Path) -> None:
         ("kills", 20),
         ("crash_points", 1000),
         ("races", 16),
-        ("damage", 15),
         ("disk_full", 4),
         ("environments", 25),
         ("bit_rot", 80),

@@ -1,7 +1,8 @@
 """The choice of the sampling algorithm against every one of them, and `CMixup` in a batch against the dense form.
 
 Every case has a process of its own with one thread; CPU seconds. `before=` names a checkout of an older commit, which
-is measured in turn with this one: git worktree add ../before COMMIT.
+is measured in turn with this one: git worktree add ../before COMMIT. Cells of the grid that partners.csv in
+results/benchmarks has are not measured again; remove it to measure all.
 
 Example: python -m scripts.bench partners before=../before
 """
@@ -13,7 +14,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -22,7 +23,8 @@ from cmixup.errors import InputError
 from scripts.bench import partners_case
 from scripts.bench.clock import SHORT, put, store
 from scripts.driver.arguments import Args
-from scripts.records.records import to_csv
+from scripts.records.experiment import RESULTS
+from scripts.records.records import read_csv, to_csv
 from scripts.records.tables import markdown_rows
 
 KEYS = SHORT | {"before": "a checkout of an older commit to compare with; default none", "sizes": "N of the grid"}
@@ -30,6 +32,7 @@ SIZES, OUTPUTS, BANDWIDTHS = (1000, 10_000, 100_000, 1_000_000), (2, 5, 8), (0.0
 LAWS = ("normal", "clustered", "heavy", "duplicates")
 TABLES = 16_000  # rows up to which a table of all pairs fits the budget of a sampler
 TURNS = 3
+KEPT, NUMBERS = RESULTS / "benchmarks" / "partners.csv", ("bandwidth", "setup", "seconds")
 COMPARED = [(2000, 2, 0.42), (20_000, 2, 0.42), (100_000, 2, 0.42), (10_000, 5, 0.67)]
 BATCHES = [(n, d) for d in (1, 2, 8) for n in (64, 128, 256, 511, 512, 1024, 4096)]
 
@@ -40,11 +43,22 @@ def run(given: Args) -> None:
     if before and not (Path(before) / "cmixup").is_dir():
         raise InputError(f"before must be a checkout of this repository, got {before!r}")
     sizes = [int(float(n)) for n in given.get("sizes", "").split(",") if n] or list(SIZES[:1] if short else SIZES)
-    cells = list(itertools.product(sizes, OUTPUTS, BANDWIDTHS, LAWS))[: 2 if short else None]
-    grid = [row for cell in cells for row in measure_cell(*cell)]
+    kept = [] if short or not KEPT.is_file() else [row for row in read_csv(KEPT) if row["of"] == "grid"]
+    grid = [{**row, "n": int(row["n"]), **{key: float(row[key]) for key in NUMBERS}} for row in kept]
+    known = {(row["n"], int(row["d"]), row["bandwidth"], row["law"]) for row in grid}
+    for cell in list(grid_of(sizes))[: 2 if short else None]:
+        if cell not in known:
+            grid += measure_cell(*cell)
+            store(given, KEPT.name, as_csv(grid))
     compared = compare(Path(before) if before else None, BATCHES[:1] if short else BATCHES, short)
-    store(given, "partners.csv", as_csv([*grid, *compared]))
+    store(given, KEPT.name, as_csv([*grid, *compared]))
     put(given, "partners", "Partners: the choice of the algorithm, and batches", report(grid, compared))
+
+
+def grid_of(sizes: Sequence[int]) -> Iterator[tuple[int, int, float, str]]:
+    """Yield N, outputs, bandwidth and law of the cells; of large tables the laws that differ most."""
+    for n in sizes:
+        yield from itertools.product([n], OUTPUTS, BANDWIDTHS, LAWS if n <= TABLES else LAWS[:2])
 
 
 def measure_cell(n: int, d: int, bandwidth: float, law: str) -> list[dict[str, Any]]:

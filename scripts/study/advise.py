@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from cmixup.errors import InputError
 from scripts.driver.compose import compose_train, override
 from scripts.driver.job import plan
-from scripts.study.evidence import settings
-from scripts.study.front import ENSEMBLE, METHOD
-from scripts.study.protocols import load_protocol2
-from scripts.study.verdicts import EQUAL, GAINS, LOSES, UNTOLD, Effect, direction_text, mean_text, new_text
+from scripts.records.experiment import RESULTS
+
+EXPECTED = RESULTS / "study" / "expected.txt"
 
 
 def advise(table: str, target: str, options: Sequence[str] = ()) -> str:
@@ -23,14 +22,14 @@ def advise(table: str, target: str, options: Sequence[str] = ()) -> str:
         options: words such as `dataset.categorical=[city]`.
 
     Raises:
-        InputError: the table cannot be read, or the study has fewer than two published tables.
+        InputError: the table cannot be read.
     """
     words = ["dataset=csv", override("dataset.path", table), override("dataset.target", target), *options]
     dataset = plan(compose_train(words)).dataset
     dataset.load(seed=0)
     given = shlex.join(words)
     found = "".join(f"Look first: {line}\n" for line in dataset.problems())
-    return f"""{found}{expected()}
+    return f"""{found}{published_text()}
 
 Nothing measured on training rows foretold the sign on those tables. Find out on yours (test rows, 10 seeds):
 python -m scripts.train -m {given} method=erm,cmixup seeds=0..9 logger=none
@@ -39,36 +38,12 @@ python -m scripts.collect over=method dataset=csv experiment=adhoc
 python -m scripts.tune {given} method=erm,cmixup preset=default"""
 
 
-def expected() -> str:
-    """Return the sentences on C-Mixup, and on an ensemble, over tables with all of their rows, split at random.
+def published_text() -> str:
+    """Return the sentences on what to expect, which `scripts.render` has made: `scripts.study.expectation`.
 
     Raises:
-        InputError: fewer than two tables are published.
+        InputError: they are not there.
     """
-    rules, setting = load_protocol2(), settings()[-1]
-    own = setting.effect(METHOD, rules)
-    if own is None or len(own.means) < 2:
-        raise InputError("results/runs must hold ERM and C-Mixup on two tables or more; it does not")
-    told, size, ensemble = own.counts(), f"{rules.equal:g} %", setting.effect(ENSEMBLE, rules)
-    lines = [
-        (
-            f"On {len(own.means)} real tables, each of {rules.splits} splits tuned by itself, by a model of all tables "
-            "(results/study/when.md):"
-        ),
-        f"C-Mixup's test error minus ERM's, in % of ERM's: mean {mean_text(own)}; {direction_text(own)}.",
-        (
-            f"It gains {size} or more on {told[GAINS]} tables, loses as much on {told[LOSES]}, lies within on "
-            f"{told[EQUAL]}, and on {told[UNTOLD]} that cannot be told."
-        ),
-        advice(own, rules.equal),
-    ]
-    if ensemble:
-        lines += [f"Five averaged networks of ERM: mean {mean_text(ensemble)}; {direction_text(ensemble)}.",
-                  advice(ensemble, rules.equal)]  # fmt: skip
-    return "\n".join(lines)
-
-
-def advice(own: Effect, equal: float) -> str:
-    """Return what to expect on a table that nobody has seen."""
-    new = own.of_new
-    return f"{new_text(own, equal)} Its effect lies between {new.low:+.1f} and {new.high:+.1f} % with probability 0.95."
+    if not EXPECTED.is_file():
+        raise InputError(f"{EXPECTED} is missing: python -m scripts.render makes it")
+    return EXPECTED.read_text().rstrip()

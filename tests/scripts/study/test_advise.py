@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,8 @@ import pytest
 from cmixup.errors import InputError
 from scripts.driver.compose import compose_train
 from scripts.driver.job import plan
-from scripts.study import advise, front
+from scripts.driver.provenance import CODE
+from scripts.study import advise, expectation, front
 from scripts.study.__main__ import main
 from scripts.study.evidence import Setting
 from scripts.study.protocols import load_protocol2
@@ -34,8 +37,8 @@ def test_effects_and_the_range_are_those_of_the_records(monkeypatch: pytest.Monk
         for m in ("erm", "cmixup")
     ]
     setting = Setting(random, 4, records)
-    monkeypatch.setattr(advise, "settings", lambda: [setting])
-    said = advise.expected()
+    monkeypatch.setattr(expectation, "settings", lambda: [setting])
+    said = expectation.expected()
     own = setting.effect("cmixup", rules)
     assert own is not None
     assert own.means == {t: pytest.approx(200 * s, abs=1e-6) for t, s in shifts.items()}
@@ -50,22 +53,22 @@ def test_effects_and_the_range_are_those_of_the_records(monkeypatch: pytest.Monk
     )
     assert "averaged networks" not in said
     five = [{**r, "method": front.ENSEMBLE} for r in records if r["method"] == "cmixup"]
-    monkeypatch.setattr(advise, "settings", lambda: [Setting(random, 4, records, five)])
-    assert f"\nFive averaged networks of ERM: mean {mean_text(own)}; the direction" in advise.expected()
+    monkeypatch.setattr(expectation, "settings", lambda: [Setting(random, 4, records, five)])
+    assert f"\nFive averaged networks of ERM: mean {mean_text(own)}; the direction" in expectation.expected()
 
 
 def test_without_two_published_tables_nothing_is_advised(monkeypatch: pytest.MonkeyPatch) -> None:
     random = next(c for c in load_protocol2().conditions if c.name == "random")
     one = [record("one", m, 0.5, "random") for m in ("erm", "cmixup")]
-    monkeypatch.setattr(advise, "settings", lambda: [Setting(random, 1, one)])
+    monkeypatch.setattr(expectation, "settings", lambda: [Setting(random, 1, one)])
     with pytest.raises(InputError, match="on two tables or more; it does not"):
-        advise.expected()
+        expectation.expected()
 
 
 def test_the_printed_commands_train_on_the_table_that_was_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(advise, "expected", lambda: "")
+    monkeypatch.setattr(advise, "published_text", lambda: "")
     path = tmp_path / "my table, 1.csv"
     path.write_text("\n".join(["a,my price", *(f"{k % 7},{k}" for k in range(40))]))
     main(["advise", f"table={path}", "target=my price", "dataset.drop=[]"])
@@ -90,10 +93,25 @@ def test_the_printed_commands_train_on_the_table_that_was_named(
 def test_a_missing_file_or_column_is_one_line_before_any_work(
     words: list[str], problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(advise, "expected", lambda: pytest.fail("worked first"))
+    monkeypatch.setattr(advise, "published_text", lambda: pytest.fail("worked first"))
     path = tmp_path / "my.csv"
     path.write_text("a,price\n1,2\n3,4\n")
     with pytest.raises(SystemExit):
         main(["advise", *(word.format(path) for word in words)])
     (line,) = capsys.readouterr().err.splitlines()
     assert problem in line
+
+
+def test_what_is_printed_is_rendered_and_needs_no_pictures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "my.csv"
+    path.write_text("a,price\n" + "".join(f"{k % 7},{k}\n" for k in range(40)))
+    main(["advise", f"table={path}", "target=price"])
+    assert capsys.readouterr().out.startswith(advise.EXPECTED.read_text().rstrip() + "\n\nNothing measured")
+    code = "import sys; import scripts.study.__main__; print(*sorted({'matplotlib', 'sklearn'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=CODE, capture_output=True, text=True, check=True)
+    assert done.stdout == "\n"
+    monkeypatch.setattr(advise, "EXPECTED", tmp_path / "none")
+    with pytest.raises(InputError, match=r"none is missing: python -m scripts.render makes it"):
+        advise.published_text()

@@ -42,6 +42,19 @@ def squared_errors(prediction: Tensor, target: Tensor) -> Tensor:
     return _squares(prediction, target).mean(dim=-1)
 
 
+def known_squared_error(prediction: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:
+    """Return the mean squared error over the labels that are there, `(...)`: one value a model.
+
+    Args:
+        prediction, target: `(..., B, d_y)`; NaN in the target is a missing label. Without any, all are 0.
+        weight: `(..., B)`, 0 or more; labels count by the weight of their row.
+    """
+    known = (~target.isnan()).to(prediction.dtype) * (1.0 if weight is None else weight.unsqueeze(-1))
+    squares = _squares(prediction, torch.where(target.isnan(), prediction.detach(), target))
+    total = known.sum(dim=(-2, -1)).clamp_min(torch.finfo(prediction.dtype).tiny)
+    return (known * squares).sum(dim=(-2, -1)) / total
+
+
 def gaussian_error(prediction: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:
     """Return the mean negative log likelihood over rows and label dimensions in nats, `(...)`: one value a model.
 

@@ -31,7 +31,7 @@ from cmixup.errors import InputError, check_count, check_flag, shown
 from cmixup.mixing.lam import Beta
 from cmixup.sampling.bandwidth import Bandwidth, parse_bandwidth, resolve_bandwidth
 from cmixup.sampling.batch import BatchPartnerSampler
-from cmixup.sampling.inputs import MAX_LABEL, Given, as_labels, to_numpy
+from cmixup.sampling.inputs import MAX_LABEL, Given, as_labels, check_common, to_numpy
 from cmixup.sampling.kernels import OwnPartners, make_kernel
 from cmixup.sampling.rejection import draw_once
 from cmixup.sampling.sampler import PartnerSampler
@@ -57,6 +57,9 @@ class CMixup(nn.Module):
     Row i becomes `lam_i x_i + (1 - lam_i) x_j`, and its label `lam_i y_i + (1 - lam_i) y_j`: one label to compare with,
     no triple. j is drawn with `P(j|i) ~ exp(-|y_i - y_j|^2 / 2 s^2)` among the batch (i may draw itself), lam_i from
     Beta(alpha, alpha). Nothing is mixed after `.eval()`. For partners from the whole training set see `PairDataset`.
+
+    NaN among several outputs is a missing label: rows are compared by the outputs that both have, a row without any in
+    common with others is its own partner, and a mixed label is NaN where either is missing; your loss leaves it out.
 
     Args:
         bandwidth: s as `parse_bandwidth` takes it: a number in label units; "auto" for the one at which the median row
@@ -116,7 +119,8 @@ class CMixup(nn.Module):
         self._fitted_to = 0
         self._final = labels is not None
         if labels is not None:
-            given = to_numpy(as_labels("labels", labels)).astype(np.float64)
+            given = to_numpy(as_labels("labels", labels, gaps=True)).astype(np.float64)
+            check_common("labels", given)
             self._fit(given.reshape(len(given), -1))
 
     @property
@@ -196,9 +200,12 @@ class CMixup(nn.Module):
         if not self.training or self.off:
             return no_mix(labels)
         values = label_matrix(labels)
-        bad = ~(np.abs(values) <= MAX_LABEL).all(axis=1)
+        bad = (np.abs(values) > MAX_LABEL).any(axis=1) | np.isnan(values).all(axis=1)
         if bad.any():
-            raise InputError(f"labels must be finite, got {values[bad][0].tolist()!r} in row {int(bad.argmax())}")
+            missing = "" if values.shape[1] == 1 else " (NaN where some outputs of a row are missing)"
+            raise InputError(
+                f"labels must be finite{missing}, got {values[bad][0].tolist()!r} in row {int(bad.argmax())}"
+            )
         if self._fitted_to and values.shape[1] != self._coordinates.d:
             raise InputError(f"labels must have {self._coordinates.d} outputs as before, got {values.shape[1]}")
         self._look_at(values)

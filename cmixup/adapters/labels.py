@@ -76,7 +76,7 @@ def check_keep(keep: Any) -> tuple[Entry, ...]:
         isinstance(key, str) or (isinstance(key, tuple) and key and all(isinstance(k, (str, int)) for k in key))
         for key in keep
     ):
-        raise InputError(f"keep must be a sequence of keys, or of places such as (0, 1), got {shown(keep)}")
+        raise InputError(f"keep must be a sequence of keys, or of places, as in keep=((0, 0),), got {shown(keep)}")
     return tuple(keep)
 
 
@@ -204,11 +204,13 @@ def mix_rows(
             if not (leaf.is_floating_point() or leaf.is_complex()):
                 leaf = leaf.to(torch.get_default_dtype())
         elif not isinstance(leaf, Tensor):
-            raise InputError(f"{where} must be a tensor to be mixed, or named in keep=(...), got {shown(leaf)}")
+            raise InputError(
+                f"{where} must be a tensor to be mixed, or named in keep, as in keep=((0, 0),), got {shown(leaf)}"
+            )
         elif not leaf.is_floating_point():
             raise InputError(
                 f"{where} must be of a floating dtype to be mixed (convert it with .float(), mix a hidden layer by "
-                f"mixing_at, or name its key or its place in keep=(...)), got {leaf.dtype}"
+                f"mixing_at, or name its key or its place in keep, as in keep=((0, 0),)), got {leaf.dtype}"
             )
         return how(where, leaf, mixed)
 

@@ -54,7 +54,8 @@ class PairDataset(Dataset[Any]):
     Args:
         dataset: map-style, with rows such as (x, y), or dictionaries. Rows are read through `default_collate`: arrays
             and numbers become tensors.
-        labels: (N,) or (N, d) values to compare, row for row. The labels that are mixed are the rows' own.
+        labels: (N,) or (N, d) values to compare, row for row; NaN is a missing output, see `PartnerSampler`. The labels
+            that are mixed are the rows' own, and NaN where either is missing.
         bandwidth: see `PartnerSampler`.
         alpha: see `Beta`; one lambda a row.
         seed: see `WorkerStreams`.
@@ -90,7 +91,7 @@ class PairDataset(Dataset[Any]):
         if rows is None:
             raise InputError(f"dataset must have __getitem__ and __len__, got {type(dataset).__name__}")
         # NumPy labels: workers cannot hold tensors of a device, and rows are drawn by number.
-        self.sampler = PartnerSampler(to_numpy(as_labels("labels", labels)), bandwidth, space=space)
+        self.sampler = PartnerSampler(to_numpy(as_labels("labels", labels, gaps=True)), bandwidth, space=space)
         if len(self.sampler) != rows:
             raise InputError(f"labels must have a row for each of the dataset's {rows}, got {len(self.sampler)}")
         self.dataset, self.lam = dataset, Beta(alpha)

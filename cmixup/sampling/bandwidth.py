@@ -20,8 +20,8 @@ from cmixup.errors import (
     check_positive,
     shown,
 )
-from cmixup.sampling.distance import Distances
-from cmixup.sampling.inputs import Floats, Given, Ints, Labels, as_labels, for_kernel, to_numpy
+from cmixup.sampling.distance import FAR, Distances
+from cmixup.sampling.inputs import Floats, Given, Ints, Labels, as_labels, for_kernel, has_gaps, to_numpy
 from cmixup.sampling.kernels import KERNELS, Kernel, make_kernel
 from cmixup.sampling.space import LabelSpace, as_space
 from cmixup.sampling.stream import StreamedSampler
@@ -193,12 +193,15 @@ def resolve_bandwidth(
     form, value = parsed
     if form == "fraction":
         check_choice("kernel", kernel, KERNELS)
-        return _search(to_numpy(for_kernel("labels", as_labels("labels", labels), kernel)), value, kernel, seed, period)
+        checked = as_labels("labels", labels, gaps=kernel != "cosine")
+        return _search(to_numpy(for_kernel("labels", checked, kernel)), value, kernel, seed, period)
     if period is not None:
         raise InputError(f'bandwidth must be a number, "auto" or ("fraction", f) on a circle, got {shown(bandwidth)}')
     if form == "median":
         return float(np.sqrt(value * median_squared_distance(labels, seed=seed)))
-    return check_bandwidth(value * float(np.std(to_numpy(as_labels("labels", labels)), dtype=np.float64)))
+    values = to_numpy(as_labels("labels", labels, gaps=True))
+    deviation = np.nanstd if has_gaps(values) else np.std
+    return check_bandwidth(value * float(deviation(values, dtype=np.float64)))
 
 
 def bandwidth_for_fraction(
@@ -245,6 +248,7 @@ def _search(data: Labels, fraction: float, kernel: str, seed: int, period: Float
     rows = Distances(sample, Kernel("laplace", 1.0), period)  # laplace: differences, no matrix product
     distance = rows.to(rows.at(anchors), 0, len(sample))
     distance[distance < MIN_BANDWIDTH] = 0.0
+    longest = float(distance[distance < FAR].max())
 
     def is_wide_enough(bandwidth: float) -> bool:
         weight = np.exp(-make_kernel(kernel, bandwidth).excess(distance, 0.0))
@@ -255,10 +259,10 @@ def _search(data: Labels, fraction: float, kernel: str, seed: int, period: Float
         return 0.0
     if fraction == 1:  # rounding would be satisfied earlier
         return np.inf
-    high = float(distance.max())
+    high = longest
     while not is_wide_enough(high):
         high *= 2
-        if high > 1e9 * distance.max():
+        if high > 1e9 * longest:
             return np.inf
     low = high
     while is_wide_enough(low):
@@ -278,9 +282,13 @@ def median_squared_distance(labels: Given, *, seed: int = 0) -> float:
         labels: (N,) or (N, d) array or tensor, N of 2 or more.
         seed: a whole number that chooses the subsample.
     """
-    data = to_numpy(as_labels("labels", labels))
+    data = to_numpy(as_labels("labels", labels, gaps=True))
     rows = np.sort(np.random.default_rng(seed).permutation(len(data))[:MAX_MEDIAN_LABELS])
     points = np.asarray(data[rows], dtype=np.float64).reshape(len(rows), -1)
+    if has_gaps(points):
+        pairs = np.triu_indices(len(rows), 1)
+        distance = Distances(points, Kernel("laplace", 1.0)).to(points, 0, len(rows))[pairs]
+        return float(np.median(distance[distance < FAR] ** 2))
     points -= points.mean(axis=0)
     norm = np.einsum("nd,nd->n", points, points)
     squared = (norm[:, None] + norm - 2 * points @ points.T)[np.triu_indices(len(rows), 1)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,8 @@ import torch
 from torch import Tensor
 
 from cmixup.errors import InputError, check_bandwidth, check_choice
-from cmixup.sampling.distance import pair_distance
-from cmixup.sampling.inputs import ArrayT, Floats, Given, Rng, as_labels, for_kernel, numpy_rng, torch_rng
+from cmixup.sampling.distance import WIDEST, pair_distance
+from cmixup.sampling.inputs import ArrayT, Floats, Given, Rng, as_labels, for_kernel, has_gaps, numpy_rng, torch_rng
 from cmixup.sampling.kernels import KERNELS, make_kernel
 from cmixup.sampling.space import positive_numbers
 
@@ -50,7 +51,7 @@ class BatchPartnerSampler:
         """Return the exact rows P over the candidates, `second` or [first; second].
 
         Args:
-            first: (B1,) or (B1, d) labels of the anchors.
+            first: (B1,) or (B1, d) labels of the anchors; in arrays NaN is a missing output, as in `PartnerSampler`.
             second: (B2,) or (B2, d) labels, of the same kind, device and d.
 
         Returns:
@@ -88,7 +89,10 @@ class BatchPartnerSampler:
 
     def _weights(self, first: Given, second: Given) -> Floats | Tensor:
         """Return weights (B1, C) float64 relative to each anchor's nearest candidate."""
-        a, b = as_labels("first", first), as_labels("second", second)
+        a, b = (
+            as_labels(name, given, gaps=not isinstance(given, Tensor) and self.kernel != "cosine")
+            for name, given in (("first", first), ("second", second))
+        )
         if a.shape[1:] == b.shape[1:]:
             if isinstance(a, Tensor) and isinstance(b, Tensor) and a.device == b.device:
                 x, y = self._points("first", a.double()), self._points("second", b.double())
@@ -97,7 +101,12 @@ class BatchPartnerSampler:
             if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
                 u, v = (self._points(n, x.astype(np.float64)) for n, x in (("first", a), ("second", b)))
                 gap = _distances(u, v if self.candidates == "b2" else np.concatenate([u, v]), self._period)
-                return np.exp(-self._kernel.excess(gap, gap.min(1)[:, None]))
+                kernel = (
+                    replace(self._kernel, bandwidth=min(self._kernel.bandwidth, WIDEST))
+                    if has_gaps(v)
+                    else self._kernel
+                )
+                return np.exp(-kernel.excess(gap, gap.min(1)[:, None]))
         raise InputError(
             f"first and second must be alike, got {type(a).__name__} {tuple(a.shape)} "
             f"and {type(b).__name__} {tuple(b.shape)}"
@@ -114,10 +123,11 @@ class BatchPartnerSampler:
 
 def _distances(points: ArrayT, pool: ArrayT, period: Floats | None) -> ArrayT:
     """Return the distances (B, C) of points (B, d) and candidates (C, d)."""
-    if period is not None:
+    gaps = isinstance(points, np.ndarray) and (has_gaps(points) or has_gaps(pool))
+    if period is not None or gaps:
         if isinstance(points, Tensor):
             raise InputError("circular labels are compared in NumPy, got tensors")
-        return pair_distance(points[:, None, :], pool[None, :, :], points.shape[1] + 1, period)
+        return pair_distance(points[:, None, :], pool[None, :, :], points.shape[1] + 1, period, gaps=gaps)
     difference = points[:, None, :] - pool[None, :, :]
     if difference.shape[2] == 1:
         return abs(difference[:, :, 0])  # whose square could underflow

@@ -36,8 +36,8 @@ class CdfRows(Rejection):
         n = len(labels)
         if 4 * n * n > memory_budget:
             raise InputError(f"method cdf needs {4 * n * n} bytes, above memory_budget={memory_budget}")
-        self.kernel = kernel
         self._streamed = StreamedSampler(labels, kernel)
+        self.kernel = self._streamed.kernel
         self._cumulative = np.empty((n, n), dtype=np.uint32)
         self._scale = np.empty(n)
         for s in range(0, n, ROWS_PER_CHUNK):

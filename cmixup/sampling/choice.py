@@ -16,7 +16,7 @@ from cmixup.errors import InputError
 from cmixup.sampling import kd, rejection, sparse
 from cmixup.sampling.cdf import CdfRows
 from cmixup.sampling.cells import Cells
-from cmixup.sampling.inputs import Ints, Labels
+from cmixup.sampling.inputs import Ints, Labels, has_gaps
 from cmixup.sampling.kernels import Kernel
 from cmixup.sampling.rejection import SECONDS_A_COORDINATE, SECONDS_A_PROPOSAL, SECONDS_A_ROUND
 from cmixup.sampling.stream import SamplingAlgorithm, StreamedSampler, round_limit
@@ -65,6 +65,8 @@ def choose(
 
 
 def _asked(labels: Labels, kernel: Kernel, name: str, budget: int) -> SamplingAlgorithm:
+    if name in ("kd", "sparse") and has_gaps(labels):
+        raise InputError(f"method must be auto, uniform, cdf or rows for labels with gaps (NaN), got {name!r}")
     if name == "cells" and labels.ndim == 2:
         raise InputError(f"method 'cells' needs one-dimensional labels, got shape {tuple(labels.shape)}")
     if name == "uniform":
@@ -95,14 +97,14 @@ def _suited(labels: Labels, kernel: Kernel, budget: int, slots_alone: bool) -> t
     }
     if 4 * n * n <= budget and not slots_alone:
         costs["cdf"] = PREFERRED * (CDF_SECONDS_A_PAIR * n * n + CDF_SECONDS_A_DRAW * an_epoch)
-    elif not slots_alone and SPARSE_SECONDS_A_PAIR * n * n < min(costs.values()):
+    elif not slots_alone and not has_gaps(labels) and SPARSE_SECONDS_A_PAIR * n * n < min(costs.values()):
         accepted = max(sparse.pilot(labels, kernel, budget), 1e-9)
         draw = min(CDF_SECONDS_A_DRAW / accepted, a_row)
         costs["sparse"] = PREFERRED * (SPARSE_SECONDS_A_PAIR * n * n + an_epoch * draw)
     leaves: SamplingAlgorithm | None = None
     setup = KD_SECONDS_A_SLOT * kd.n_leaves(n) ** 2 + KD_SECONDS_A_ROW * n
     a_proposal = KD_SECONDS_A_PROPOSAL + coordinates
-    fits = d <= MAX_KD_DIMENSIONS and kd.bytes_needed(labels) <= budget
+    fits = d <= MAX_KD_DIMENSIONS and kd.bytes_needed(labels) <= budget and not has_gaps(labels)
     if fits and setup + an_epoch * a_proposal < min(costs.values()):
         leaves = kd.KDCells(labels, kernel, budget)
         costs["kd"] = setup + expected_seconds(labels, leaves.propose, a_proposal, a_row)

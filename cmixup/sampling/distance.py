@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import numpy as np
 
-from cmixup.sampling.inputs import Floats, Ints, Labels
+from cmixup.sampling.inputs import Floats, Ints, Labels, has_gaps
 from cmixup.sampling.kernels import Kernel
 
 # A temporary block holds (points x labels x dimensions) coordinate differences: 16 MiB in float64.
 COORDINATES_PER_BLOCK = 1 << 21
+#: The distance of two rows with no output in common: no kernel gives it weight, and it is not infinite, so that
+#: differences of energies stay numbers. Bandwidths are at most `WIDEST` where labels have gaps.
+FAR, WIDEST = 1e200, 1e190
 # A matrix product may leave no larger error in an energy.
 MAX_ENERGY_ERROR = 1e-10
 
 
-def pair_distance(a: Labels, b: Floats, d: int, period: Floats | None = None) -> Floats:
+def pair_distance(a: Labels, b: Floats, d: int, period: Floats | None = None, *, gaps: bool = False) -> Floats:
     """Return the distances (...) float64 of `a` and `b`, (..., d) each or, with d = 1, (...); broadcasts.
 
-    `period` (d,) is the length of the circle that an output in [0, period) goes round, 0 for one that does not.
+    Args:
+        a, b: labels.
+        d: number of outputs.
+        period: (d,) the length of the circle that an output in [0, period) goes round, 0 for one that does not.
+        gaps: whether NaN stands for a missing output. The mean square of the c differences in outputs that both have is
+            then taken for all: sqrt(d / c * sum), as scikit-learn's `nan_euclidean_distances` does; `FAR` for c = 0.
     """
     difference: Floats = np.subtract(a, b)
     if period is not None:
@@ -25,6 +33,12 @@ def pair_distance(a: Labels, b: Floats, d: int, period: Floats | None = None) ->
         difference -= np.rint(turns, out=turns) * period
     if d == 1:
         return np.abs(difference, out=difference)
+    if gaps:
+        d = difference.shape[-1]
+        common = d - np.isnan(difference).sum(axis=-1)
+        np.nan_to_num(difference, copy=False)
+        squares = np.einsum("...d,...d->...", difference, difference)
+        return np.where(common > 0, np.sqrt(squares * (d / np.maximum(common, 1))), FAR)
     # Pairs, rows and boxes are summed in one order, since a tophat's edge must not depend on the algorithm.
     return np.sqrt(np.einsum("...d,...d->...", difference, difference))
 
@@ -37,6 +51,7 @@ class Distances:
 
     Args:
         labels: (N,) or (N, d) float32 or float64, possibly a memory map; they are read in blocks, never copied whole.
+            NaN stands for a missing output.
         kernel: the kernel, which decides how accurate distances have to be.
         period: see `pair_distance`.
     """
@@ -44,7 +59,9 @@ class Distances:
     def __init__(self, labels: Labels, kernel: Kernel, period: Floats | None = None) -> None:
         self.labels, self.period = labels, period
         self.d = 1 if labels.ndim == 1 else int(labels.shape[1])
-        self._product = self.d > 3 and kernel.name == "gaussian" and kernel.bandwidth > 0 and period is None
+        self.gaps = has_gaps(labels)
+        exact = kernel.name == "gaussian" and kernel.bandwidth > 0 and period is None and not self.gaps
+        self._product = self.d > 3 and exact
         self._max_squared_norm = 0.0
         if self._product:
             squared_bandwidth = kernel.bandwidth * kernel.bandwidth  # infinite above 1e154, where ** would raise
@@ -67,7 +84,7 @@ class Distances:
 
     def between(self, first: Ints, second: Ints) -> Floats:
         """Return the distance of label first[b] and label second[b] for each b, (B,) float64."""
-        return pair_distance(self.at(first), self.at(second), self.d, self.period)
+        return pair_distance(self.at(first), self.at(second), self.d, self.period, gaps=self.gaps)
 
     def to(self, points: Floats, start: int, stop: int, anchors: Ints | None = None) -> Floats:
         """Return the distances (B, stop - start) float64 from points to labels start..stop-1.
@@ -89,7 +106,7 @@ class Distances:
         rows = max(1, COORDINATES_PER_BLOCK // block.size)
         return np.concatenate(
             [
-                pair_distance(points[r : r + rows, None, :], block, self.d, self.period)
+                pair_distance(points[r : r + rows, None, :], block, self.d, self.period, gaps=self.gaps)
                 for r in range(0, len(points), rows)
             ]
         )

@@ -31,7 +31,7 @@ MAX_LABEL = 1e150
 TINY = 1e-140  # below it squares lose digits
 
 
-def as_labels(name: str, labels: Given) -> Labels | Tensor:
+def as_labels(name: str, labels: Given, *, gaps: bool = False) -> Labels | Tensor:
     """Return labels as a float array or tensor of the same kind and device, checked.
 
     float32 and float64 are passed on without a copy (memory maps stay memory maps); everything else is
@@ -40,12 +40,14 @@ def as_labels(name: str, labels: Given) -> Labels | Tensor:
     Args:
         name: the caller's name of the argument, for error messages.
         labels: (N,) or (N, d) real array, sequence or tensor.
+        gaps: whether NaN stands for a missing output of a row that has others.
 
     Returns:
         (N,) or (N, d) array or tensor, float32 or float64; (N, 1) is returned as (N,).
 
     Raises:
-        InputError: the shape or type is wrong, there are no labels, or one is NaN, infinite or above `MAX_LABEL`.
+        InputError: the shape or type is wrong, there are no labels, or one is NaN, infinite or above `MAX_LABEL`; with
+            `gaps`, a row has no output at all.
     """
     checked = _float_tensor(name, labels) if isinstance(labels, Tensor) else _float_array(name, labels)
     shape = tuple(checked.shape)
@@ -55,8 +57,16 @@ def as_labels(name: str, labels: Given) -> Labels | Tensor:
         raise InputError(f"{name} must not be empty, got shape {shape}")
     lowest, highest = float(checked.min()), float(checked.max())  # either is NaN if any label is
     if not (lowest >= -MAX_LABEL and highest <= MAX_LABEL):
-        flat = to_numpy(checked).astype(np.float64).reshape(-1)
-        first = int((~((flat >= -MAX_LABEL) & (flat <= MAX_LABEL))).argmax())
+        values = to_numpy(checked).astype(np.float64)
+        flat = values.reshape(-1)
+        allowed = np.isnan(flat) if gaps and len(shape) == 2 and shape[1] > 1 else np.zeros(len(flat), dtype=bool)
+        bad = ~((flat >= -MAX_LABEL) & (flat <= MAX_LABEL) | allowed)
+        if not bad.any():
+            empty = np.isnan(values).all(axis=1)
+            if empty.any():
+                raise InputError(f"{name} must have an output in each row, got only NaN in row {int(empty.argmax())}")
+            return checked
+        first = int(bad.argmax())
         raise InputError(
             f"{name} must be finite (and within +-{MAX_LABEL:g}), got {float(flat[first])!r} "
             f"in row {first // (shape[1] if len(shape) == 2 else 1)}"
@@ -89,6 +99,17 @@ def as_queries(name: str, labels: Given, like: Labels | Tensor) -> Floats | Tens
         row = "".join(f" {d}" for d in like.shape[1:])
         raise InputError(f"{name} must have shape (B,{row}) as the data, got {tuple(queries.shape)}")
     return queries
+
+
+def has_gaps(labels: Labels | Tensor) -> bool:
+    """Return whether an output of a row is missing, in labels (N, d) that `as_labels` has checked."""
+    return labels.ndim == 2 and len(labels) > 0 and bool(labels.min() != labels.min())  # NaN if any label is
+
+
+def check_common(name: str, labels: Labels | Tensor) -> None:
+    """Raise `InputError` if labels (N, d) have gaps, and no output is common to any two rows."""
+    if len(labels) > 1 and has_gaps(labels) and int((~np.isnan(to_numpy(labels))).sum(axis=0).max()) < 2:
+        raise InputError(f"{name} must have an output that two rows have, got none among {labels.shape[1]} outputs")
 
 
 @overload

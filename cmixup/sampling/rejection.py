@@ -25,8 +25,8 @@ class UniformRejection(Rejection):
     name = "uniform"
 
     def __init__(self, labels: Labels, kernel: Kernel) -> None:
-        self.kernel = kernel
         self._streamed = StreamedSampler(labels, kernel)
+        self.kernel = self._streamed.kernel
 
     def draw(self, anchors: Ints, rng: np.random.Generator) -> Ints:
         """Return partners (B,) int64 for `anchors` (B,), indices of labels."""
@@ -62,7 +62,7 @@ def draw_once(labels: Labels, kernel: Kernel, rng: np.random.Generator, period: 
     while pending.size:
         proposal = rng.integers(n, size=len(pending))
         distance = streamed.distances.between(proposal, pending)
-        refused = rng.standard_exponential(len(pending)) < kernel.excess(distance, 0.0)
+        refused = rng.standard_exponential(len(pending)) < streamed.kernel.excess(distance, 0.0)
         partners[pending] = proposal
         cost = SECONDS_A_ROUND + len(pending) * (SECONDS_A_PROPOSAL + a_coordinate)
         saved = (len(pending) - np.count_nonzero(refused)) * n * SECONDS_A_WEIGHT

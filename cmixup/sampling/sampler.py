@@ -20,6 +20,7 @@ from cmixup.sampling.inputs import (
     as_anchors,
     as_labels,
     as_queries,
+    check_common,
     for_kernel,
     numpy_rng,
     to_numpy,
@@ -40,7 +41,9 @@ class PartnerSampler:
 
     Args:
         labels: (N,) or (N, d) array, tensor or memory map of the values to compare: labels, inputs or
-            representations. They are held by reference where they are float32 or float64: do not change them.
+            representations. They are held by reference where they are float32 or float64: do not change them. NaN is a
+            missing output: rows are compared by the outputs that both have (see `pair_distance`), and rows without a
+            common one are never partners. Such labels are drawn in NumPy.
         bandwidth: s in label units, 0 and infinity allowed; or "auto", ("fraction", f), ("std", c) or ("median", c),
             see `parse_bandwidth`.
         method: the sampling algorithm, one of `ALGORITHMS`; "auto" takes the one that suits.
@@ -76,7 +79,8 @@ class PartnerSampler:
         check_choice("kernel", kernel, KERNELS)
         budget = int(check_nonnegative("memory_budget", memory_budget, "a finite number of bytes"))
         self.kernel = kernel
-        checked = as_labels("labels", labels)
+        checked = as_labels("labels", labels, gaps=kernel != "cosine")
+        check_common("labels", checked)
         self._coordinates = as_space(space).fit(checked)
         period = self._coordinates.period
         self._given = given = for_kernel("labels", self._coordinates.of("labels", checked), kernel)
@@ -85,13 +89,17 @@ class PartnerSampler:
         inner = make_kernel(kernel, self.bandwidth)
         self._streamed = StreamedSampler(data, inner, period)
         on_device = isinstance(given, Tensor) and given.device.type != "cpu"
+        if self._streamed.distances.gaps and (on_device or torch_form):
+            raise InputError("labels with gaps (NaN) go with CPU draws in NumPy, got torch_form or another device")
         if torch_form is None:
             torch_form = on_device
         elif on_device > check_flag("torch_form", torch_form) or not isinstance(given, Tensor):
             raise InputError(f"torch_form={torch_form!r} does not go with labels of {type(labels).__name__}")
         self._algorithm: SamplingAlgorithm
         self._device: torch.device | None = None  # where draws are made in torch
-        if period is not None:
+        if period is not None and self._streamed.distances.gaps:
+            self._algorithm, self.reason = self._streamed, "circular labels with gaps"
+        elif period is not None:
             if kernel == "cosine" or torch_form or on_device:
                 raise InputError("circular labels go with CPU draws and kernels that are not 'cosine', got otherwise")
             self._algorithm = Circular(data, period, inner, method, budget)
@@ -166,7 +174,7 @@ class PartnerSampler:
             (B,) int64 indices into the stored labels, of the kind that `draw` returns.
 
         Raises:
-            InputError: labels cannot be used or differ from the stored ones in d, or `rng` is no generator.
+            InputError: labels cannot be used, have gaps or differ from the stored ones in d, or `rng` is no generator.
         """
         placed = self._coordinates.of("labels", as_queries("labels", labels, self._given))
         queries = for_kernel("labels", placed, self.kernel)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from cmixup.errors import InputError, check_flag, shown
-from cmixup.sampling.inputs import MAX_LABEL, Floats, Labels, to_numpy
+from cmixup.sampling.inputs import MAX_LABEL, Floats, Labels, has_gaps, to_numpy
 
 
 class LabelSpace:
@@ -66,7 +66,8 @@ class LabelSpace:
         values = to_numpy(labels).reshape(len(labels), d)
         scale: Floats | None
         if isinstance(self.scale, str):
-            deviation = np.std(values, axis=0, dtype=np.float64)
+            of = np.nanstd if has_gaps(values) else np.std
+            deviation = of(values, axis=0, dtype=np.float64)
             scale = np.where(deviation > 0, deviation, 1.0)
         else:
             scale = _per_output("scale", self.scale, d)
@@ -125,9 +126,9 @@ class Coordinates:
         if self.scale is not None:
             with np.errstate(over="ignore"):
                 values /= self.scale
-            if not (np.abs(values) <= MAX_LABEL).all():
+            if (np.abs(values) > MAX_LABEL).any():
                 raise InputError(
-                    f"{name} divided by scale must be within +-{MAX_LABEL:g}, got {np.abs(values).max()!r}"
+                    f"{name} divided by scale must be within +-{MAX_LABEL:g}, got {np.nanmax(np.abs(values))!r}"
                 )
         values = values[:, 0] if labels.ndim == 1 else values
         return torch.from_numpy(values).to(labels.device) if isinstance(labels, Tensor) else values
@@ -171,7 +172,8 @@ def _per_output(name: str, given: Floats | None, d: int) -> Floats | None:
 
 def _rank_table(column: NDArray[Any]) -> tuple[Floats, Floats]:
     """Return the different values (u,) of a column (N,), ascending, and (mean rank - 1/2) / N of each."""
-    values, counts = np.unique(column.astype(np.float64), return_counts=True)
+    column = column[~np.isnan(column)].astype(np.float64)
+    values, counts = np.unique(column, return_counts=True)
     before = np.cumsum(counts) - counts
     return values, (before + counts / 2) / len(column)
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from cmixup.sampling.distance import Distances
+from cmixup.sampling.distance import WIDEST, Distances
 from cmixup.sampling.inputs import Floats, Ints, Labels
 from cmixup.sampling.kernels import Kernel
 
@@ -107,8 +108,10 @@ class StreamedSampler(SamplingAlgorithm):
     name = "rows"
 
     def __init__(self, labels: Labels, kernel: Kernel, period: Floats | None = None) -> None:
-        self.labels, self.kernel = labels, kernel
         self.distances = Distances(labels, kernel, period)
+        if self.distances.gaps:
+            kernel = replace(kernel, bandwidth=min(kernel.bandwidth, WIDEST))
+        self.labels, self.kernel = labels, kernel
 
     def draw(self, anchors: Ints, rng: np.random.Generator) -> Ints:
         """Return partners (B,) int64 for `anchors` (B,), indices of labels."""

@@ -12,13 +12,14 @@ from torch import Tensor
 
 from cmixup.data import RegressionData, Split
 from cmixup.errors import check_count
+from cmixup.losses import known_squared_error, squared_error
 from cmixup.methods.base import Method
 from cmixup.methods.erm import ERM
 from cmixup.methods.mix import Mix
 from cmixup.mixing.lam import Beta
 from cmixup.model_stack import ModelStack, stack_modules
 from cmixup.order import EpochBatches
-from cmixup.sampling.inputs import Floats
+from cmixup.sampling.inputs import Floats, Ints
 from cmixup.seeding import Streams, torch_seed
 from cmixup.sklearn.held_out import Part
 from cmixup.sklearn.network import MLP, Pieces
@@ -68,6 +69,7 @@ def train_networks(
         seed: of all random streams.
     """
     data, mixed = _data(rows), any(bandwidth > 0 for bandwidth, _ in nets)
+    error = known_squared_error if np.isnan(rows.y).any() else squared_error
     streams = [Streams(int(np.random.default_rng([seed, member]).integers(2**62))) for _, member in nets]
     trained_on = [parts[member].train for _, member in nets]
     length = max(map(len, trained_on))
@@ -79,14 +81,13 @@ def train_networks(
             models.append(MLP((rows.x.shape[1], *settings.hidden, rows.y.shape[1]), encoding))
         pairing = WeightedLabels(rows.y[index], rows.weight[index], bandwidth)
         methods.append(Mix(pairing, Beta(settings.alpha), settings.layer) if mixed else ERM())
+        methods[-1].error = error
         methods[-1].fit(data, models[-1], own)
     stack = ModelStack(models, settings.device, "adam", settings.lr, settings.weight_decay)
     method = stack_modules(methods)
     loader = BatchLoader([data.train] * stack.size, settings.device)
     held = [parts[member].held for _, member in nets]
-    scored, counted = padded(held), padded([np.ones(len(own)) for own in held])
-    weight = rows.weight[scored] * counted
-    weight = torch.from_numpy(weight / weight.sum(axis=1, keepdims=True))
+    scored, weight = padded(held), torch.from_numpy(_shares(rows.weight, held))
     score = torch.full((stack.size,), torch.inf, dtype=torch.float64)
     kept = torch.full(scored.shape, torch.inf, dtype=torch.float64)
     best_epoch, stopped = torch.zeros(stack.size, dtype=torch.int64), torch.zeros(stack.size, dtype=torch.bool)
@@ -143,6 +144,13 @@ def choose(errors: Floats, weight: Floats) -> int:
     return int(np.where(wins, means, np.where(np.arange(len(means)) == 0, means, np.inf)).argmin())
 
 
+def _shares(weights: Floats, held: Sequence[Ints]) -> Floats:
+    """Return what each member's held-out rows count for, with sum 1, as `padded` rows."""
+    scored, counted = padded(held), padded([np.ones(len(own)) for own in held])
+    weight = weights[scored] * counted
+    return np.asarray(weight / weight.sum(axis=1, keepdims=True))
+
+
 def padded(arrays: Sequence[np.ndarray]) -> np.ndarray:
     """Return one-dimensional arrays as rows of one, with 0 behind the shorter ones."""
     found = np.zeros((len(arrays), max(map(len, arrays))), dtype=arrays[0].dtype)
@@ -164,17 +172,18 @@ def threads(count: int | None) -> Iterator[None]:
 
 def _data(rows: Rows) -> RegressionData:
     x, y = (torch.from_numpy(values.astype(np.float32)) for values in (rows.x, rows.y))
-    split = Split(x, y, torch.zeros(len(rows), dtype=torch.int64), "X")
+    split = Split(x, y.nan_to_num(), torch.zeros(len(rows), dtype=torch.int64), "X")
+    split.y.copy_(y)  # a data set has no gaps, so the labels that are missing come back behind its check
     return RegressionData("X", split, split, split, unit="standard deviations")
 
 
 def _errors(stack: ModelStack, loader: BatchLoader, index: Tensor) -> Tensor:
-    """Return squared errors `(E, n)` float64 on the CPU of the rows `index: (E, n)`, averaged over outputs."""
+    """Return squared errors `(E, n)` float64 on the CPU of the rows `index: (E, n)`, averaged over known outputs."""
     stack.model.eval()
     found = []
     with torch.no_grad():
         for part in torch.split(index.to(loader.index_device), EVAL_BATCH, dim=1):
             batch = loader.fetch(part)
-            squares = (stack.model(batch.x).double() - batch.y.double()).square().mean(dim=-1)
+            squares = (stack.model(batch.x).double() - batch.y.double()).square().nanmean(dim=-1)
             found.append(squares.reshape(len(part), -1).cpu())
     return torch.cat(found, dim=1)

@@ -10,6 +10,7 @@ from collections.abc import Collection
 from typing import Any
 
 import numpy as np
+import torch
 
 from cmixup.errors import InputError, shown
 
@@ -85,6 +86,21 @@ def like_labels(y: Any, values: Any) -> Any | None:
         return narwhals.new_series(given.name, values, backend=given.implementation).to_native()
     columns = dict(zip(given.columns, values.T, strict=True))
     return narwhals.from_dict(columns, backend=given.implementation).to_native()
+
+
+def as_array(name: str, values: Any) -> Any:
+    """Return a tensor of PyTorch, of any device and layout, with or without gradient, as an array; others as they are.
+
+    Raises:
+        InputError: a tensor of complex numbers, or one without values.
+    """
+    if not isinstance(values, torch.Tensor):
+        return values
+    if values.is_complex() or values.is_meta:
+        raise InputError(f"{name} must be a tensor of real numbers with values, got {values.dtype} on {values.device}")
+    values = values.detach().to("cpu")
+    values = values if values.layout == torch.strided else values.to_dense()
+    return (values.float() if values.is_floating_point() and values.itemsize < 4 else values).numpy()
 
 
 def in_numbers(X: Any, categorical: Collection[int]) -> Any:

@@ -11,6 +11,7 @@ from sklearn.utils.validation import _num_samples
 
 from cmixup.errors import InputError, shown
 from cmixup.sampling.inputs import Floats, Ints
+from cmixup.sklearn.frames import as_array
 
 #: The sides of a split.
 TRAIN, HELD = 1, 2
@@ -37,7 +38,7 @@ def group_codes(groups: Any, n: int) -> Ints | None:
     """
     if groups is None:
         return None
-    values = np.asarray(groups, dtype=object)
+    values = np.asarray(as_array("groups", groups), dtype=object)
     if values.shape != (n,):
         raise InputError(f"groups must have shape ({n},) as the rows of X, got {values.shape}")
     missing = [value is None or value != value for value in values.tolist()]  # noqa: PLR0124 - NaN

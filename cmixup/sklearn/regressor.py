@@ -19,6 +19,7 @@ from cmixup.errors import MIN_BANDWIDTH, InputError, check_count, check_flag
 from cmixup.sampling.bandwidth import Bandwidth, parse_bandwidth, resolve_bandwidth
 from cmixup.sampling.inputs import Floats
 from cmixup.sklearn.fitting import choose, threads, train_networks
+from cmixup.sklearn.frames import as_array
 from cmixup.sklearn.held_out import (
     Part,
     check_validation,
@@ -276,9 +277,9 @@ class CMixupRegressor(RegressorMixin, MultiOutputMixin, TableEstimator):
         Raises:
             ValueError: rows or labels that scikit-learn refuses, such as an output with fewer than two labels.
         """
-        labels = np.asarray(y)
+        labels = np.asarray(as_array("y", y))
         if labels.ndim != 2 or labels.dtype.kind not in "iuf" or not np.isnan(labels).any():
-            return float(super().score(X, y, sample_weight))
+            return float(super().score(X, as_array("y", y), sample_weight))
         predicted, known = self.predict(X), ~np.isnan(labels)
         weight = None if sample_weight is None else np.asarray(sample_weight)
         return float(

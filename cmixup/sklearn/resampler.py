@@ -17,7 +17,16 @@ from cmixup.sampling.inputs import Floats, Ints
 from cmixup.sampling.sampler import PartnerSampler
 from cmixup.sampling.space import LabelSpace
 from cmixup.seeding import Streams
-from cmixup.sklearn.frames import as_frame, check_numbers, check_text, dates_like, days_of, like_labels, take_rows
+from cmixup.sklearn.frames import (
+    as_array,
+    as_frame,
+    check_numbers,
+    check_text,
+    dates_like,
+    days_of,
+    like_labels,
+    take_rows,
+)
 from cmixup.sklearn.options import RandomState, seed_of
 
 #: From here on float64 does not hold every whole number.
@@ -89,6 +98,7 @@ class CMixupResampler(BaseEstimator):
         """
         ratio, keep = check_nonnegative("ratio", self.ratio), check_flag("keep_original", self.keep_original)
         beta, streams = Beta(self.alpha), Streams(seed_of(self.random_state))
+        X, y = as_array("X", X), as_array("y", y)
         given, X = X, as_frame(X)
         foreign = X is not given
         X = X if hasattr(X, "iloc") else _array("X", X)

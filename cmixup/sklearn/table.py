@@ -11,7 +11,7 @@ from sklearn.utils.validation import _check_sample_weight, check_array, validate
 from cmixup.errors import InputError, check_count
 from cmixup.sampling.inputs import Floats, Ints
 from cmixup.sklearn.columns import Levels, categorical_columns, coded, indicators_of, levels_of, pieces_of, widened
-from cmixup.sklearn.frames import check_numbers
+from cmixup.sklearn.frames import as_array, check_numbers
 from cmixup.sklearn.options import check_size
 from cmixup.sklearn.rows import Rows, merged, moments, standardised
 
@@ -47,6 +47,7 @@ class TableEstimator(BaseEstimator):
 
     def _read(self, X: Any, y: Any, sample_weight: Any, apart: Ints | None = None) -> Rows:
         """Return the different rows of a table, categories as numbers of their levels."""
+        X, y, sample_weight = as_array("X", X), as_array("y", y), as_array("sample_weight", sample_weight)
         check_numbers(y)
         categorical = categorical_columns(self.categorical_features, X)
         self._levels = levels_of(X, categorical, np.shape(X)[1]) if categorical else []
@@ -70,6 +71,7 @@ class TableEstimator(BaseEstimator):
         Raises:
             InputError: other columns or outputs than `rows` have, or no rows.
         """
+        X_val, y_val = as_array("X_val", X_val), as_array("y_val", y_val)
         try:
             if any(levels is not None for levels in self._levels):
                 validate_data(self, X_val, reset=False, skip_check_array=True)
@@ -112,6 +114,7 @@ class TableEstimator(BaseEstimator):
         Raises:
             ValueError: rows that scikit-learn refuses, such as another number of features.
         """
+        X = as_array("X", X)
         if any(levels is not None for levels in self._levels):
             validate_data(self, X, reset=False, skip_check_array=True)
         return self._inputs_of(check_size("X", validate_data(self, coded(X, self._levels), reset=False, **NUMBERS)))

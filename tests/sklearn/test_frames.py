@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 from cmixup.errors import InputError
-from cmixup.sklearn import CMixupRegressor
+from cmixup.sklearn import CMixupRegressor, CMixupResampler
 from cmixup.sklearn.frames import as_frame, in_numbers
 
 N = 60
@@ -82,3 +83,37 @@ def test_text_names_the_remedy_and_where_it_works(kind: Any) -> None:
 def test_labels_that_are_text_are_refused(labels: Any) -> None:
     with pytest.raises(InputError, match="y must be numbers, got text such as '"):
         quick().fit(FRAME, labels)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda t: t.clone().requires_grad_(),
+        lambda t: t.to_sparse(),
+        lambda t: t.half(),
+        lambda t: t.bfloat16(),
+        lambda t: t.to(torch.float8_e4m3fn),
+    ],
+    ids=["grad", "sparse", "half", "bfloat16", "float8"],
+)  # fmt: skip
+def test_tensors_of_every_kind_are_read(change: Any) -> None:
+    rng = np.random.default_rng(0)
+    x, y = (torch.from_numpy(rng.integers(-4, 5, shape).astype(np.float32)) for shape in ((60, 3), (60, 2)))
+    expected = quick().fit(x.numpy(), y.numpy()).predict(x.numpy())
+    model = quick().fit(change(x), change(y))  # small whole numbers are the same in all of them
+    assert np.array_equal(model.predict(change(x)), expected)
+    assert model.score(change(x), change(y)) == quick().fit(x.numpy(), y.numpy()).score(x.numpy(), y.numpy())
+    found = [CMixupResampler(random_state=0).fit_resample(a, b) for a, b in ((x, y), (change(x), change(y)))]
+    for mine, theirs in zip(*found, strict=True):
+        assert np.array_equal(mine, theirs)
+
+
+@pytest.mark.parametrize("name", ["X", "y", "sample_weight", "X_val", "y_val", "groups"])
+def test_tensors_without_real_numbers_are_refused_by_name(name: str) -> None:
+    rng = np.random.default_rng(0)
+    given = {"X": rng.normal(size=(60, 3)), "y": rng.normal(size=60)}
+    if "val" in name:
+        given |= {"X_val": given["X"][:5], "y_val": given["y"][:5]}
+    for bad in (torch.zeros(60, 3, dtype=torch.complex64), torch.zeros(60, 3, device="meta")):
+        with pytest.raises(InputError, match=f"^{name} must be a tensor of real numbers with values, got"):
+            quick().fit(**given | {name: bad})

@@ -11,16 +11,27 @@ from cmixup.sklearn.trees import weigh_trees
 from scripts.bench import ablation, intervals
 from scripts.bench.estimators import inside
 from scripts.bench.recipes import RECIPES, prepared
+from scripts.records.records import read_csv
 from tests.robustness.pictures import faults_of
 
 
-def test_the_quickest_enough_with_the_lowest_mean_is_chosen_and_each_table_is_left_out() -> None:
+def test_the_cheapest_within_a_standard_error_of_the_best_is_chosen() -> None:
+    """Ten networks are better by less than a standard error, trees worse by more; without table "d" ten are chosen."""
     errors = pd.DataFrame(
-        [[0.1, 0.1, -0.9], [0.0, 0.0, 0.0], [-1.0, -1.0, -1.0]], index=["lucky", "steady", "slow"], columns=list("abc")
-    )
-    best, without, left_out = ablation.chosen(errors, pd.Series({"lucky": 2.0, "steady": 1.0, "slow": 3.1}))
-    assert (best, without) == ("lucky", ["lucky", "lucky", "steady"])
-    assert left_out == pytest.approx((0.1 + 0.1 + 0.0) / 3)
+        [[0.0, 0.0, 0.0, 0.0], [-0.1, -0.1, -0.1, 0.1], [0.5, 0.6, 0.4, 0.5]],
+        index=["networks_5", "networks_10", "trees_1"], columns=list("abcd"),
+    )  # fmt: skip
+    best, without, left_out = ablation.chosen(errors)
+    assert (best, without) == ("networks_5", ["networks_5", "networks_5", "networks_5", "networks_10"])
+    assert left_out == pytest.approx(0.1 / 4)
+
+
+def test_the_page_of_the_ablation_is_that_of_its_record() -> None:
+    path = ablation.RESULTS / "benchmarks" / "ablation.csv"
+    _, table, choice = ablation.report(read_csv(path))
+    text = path.with_suffix(".md").read_text()
+    assert "\n".join(table) in text
+    assert choice in text
 
 
 def test_the_blend_of_the_ablation_is_that_of_the_library() -> None:

@@ -1,0 +1,213 @@
+"""Labels with gaps: partners are compared by the outputs that both rows have, in every place that draws them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sklearn.metrics.pairwise import nan_euclidean_distances
+from torch.utils.data import DataLoader, TensorDataset
+
+from cmixup import CMixup, InputError, PairBatchSampler, PairDataset, PartnerSampler
+from cmixup.losses import known_squared_error, squared_error
+from cmixup.sampling.bandwidth import median_squared_distance, resolve_bandwidth
+from cmixup.sampling.batch import BatchPartnerSampler
+from cmixup.sampling.kernels import make_kernel
+from cmixup.sampling.rejection import draw_once
+from cmixup.sampling.space import LabelSpace
+from cmixup.sklearn import CMixupRegressor
+
+
+def with_gaps(n: int, d: int, share: float, seed: int = 0) -> np.ndarray:
+    """Return labels (n, d) of which so many are missing, but of each row at most d - 1."""
+    rng = np.random.default_rng(seed)
+    labels = rng.normal(size=(n, d))
+    gaps = rng.random((n, d)) < share
+    gaps[np.arange(n), rng.integers(0, d, n)] = False
+    labels[gaps] = np.nan
+    return labels
+
+
+#: The two tables of the issue: few rows, and one in the shape of chemistry.
+SMALL, CHEMISTRY = with_gaps(10, 3, 0.3), with_gaps(2000, 12, 0.7)
+
+
+def law(labels: np.ndarray, bandwidth: float) -> np.ndarray:
+    """Return P (N, N) by scikit-learn's distances; rows without a common output never meet."""
+    distance = nan_euclidean_distances(labels)
+    alone = np.isnan(distance)
+    weight = np.where(alone, 0.0, np.exp(-(np.where(alone, 0, distance) ** 2) / (2 * bandwidth**2)))
+    return weight / weight.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("labels", [SMALL, CHEMISTRY[:60]], ids=["small", "chemistry"])
+@pytest.mark.parametrize("bandwidth", [0.5, np.inf])
+@pytest.mark.parametrize("method", ["auto", "rows", "uniform", "cdf"])
+def test_probabilities_and_draws_are_those_of_the_law(labels: np.ndarray, bandwidth: float, method: str) -> None:
+    sampler, expected = PartnerSampler(labels, bandwidth, method=method), law(labels, bandwidth)
+    found = np.stack([sampler.probabilities(row) for row in range(len(labels))])
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+    rng, repeats = np.random.default_rng(0), 400
+    drawn = np.concatenate([sampler.epoch(rng) for _ in range(repeats)]).reshape(repeats, -1)
+    counts = np.stack([np.bincount(column, minlength=len(labels)) for column in drawn.T]) / repeats
+    assert not counts[expected == 0].any()
+    np.testing.assert_allclose(counts, expected, atol=5.5 * 0.5 / np.sqrt(repeats))
+
+
+def test_a_batch_draws_by_the_same_law() -> None:
+    expected = law(SMALL, 0.5)
+    np.testing.assert_allclose(BatchPartnerSampler(0.5).probabilities(SMALL, SMALL), expected, atol=1e-12)
+    wide = BatchPartnerSampler(np.inf).probabilities(SMALL, SMALL)
+    np.testing.assert_allclose(wide, law(SMALL, np.inf), atol=1e-12)
+    kernel, rng = make_kernel("gaussian", 0.5), np.random.default_rng(0)
+    drawn = np.stack([draw_once(SMALL, kernel, rng) for _ in range(4000)])
+    counts = np.stack([np.bincount(column, minlength=10) for column in drawn.T]) / 4000
+    np.testing.assert_allclose(counts, expected, atol=0.04)
+
+
+def test_rows_in_blocks_and_with_no_common_output_in_a_block() -> None:
+    """Above 4,096 rows a row is read in blocks; the first 5,000 rows share nothing with the others."""
+    labels = np.full((9000, 2), np.nan)
+    labels[:5000, 0], labels[5000:, 1] = np.linspace(0, 1, 5000), np.linspace(0, 1, 4000)
+    drawn = PartnerSampler(labels, 0.2, method="rows").draw([0, 4999, 5000, 8999] * 50, np.random.default_rng(0))
+    drawn = drawn.reshape(50, 4)
+    assert drawn[:, :2].max() < 5000
+    assert drawn[:, 2:].min() >= 5000
+    assert len(np.unique(drawn)) > 150
+
+
+def test_bandwidths_look_at_what_is_there() -> None:
+    assert resolve_bandwidth(SMALL, ("std", 2.0)) == pytest.approx(2 * np.nanstd(SMALL))
+    distance = nan_euclidean_distances(SMALL)[np.triu_indices(10, 1)]
+    assert median_squared_distance(SMALL) == pytest.approx(np.nanmedian(distance**2))
+    sampler = PartnerSampler(CHEMISTRY[:300], ("fraction", 0.2))
+    assert np.median(sampler.effective_partners()) == pytest.approx(60, rel=0.05)
+
+
+def test_spaces_compare_what_is_there() -> None:
+    scaled = LabelSpace(scale="std").fit(SMALL).of("labels", SMALL)
+    np.testing.assert_allclose(np.nanstd(scaled, axis=0), 1)
+    ranks = LabelSpace(ranks=True).fit(SMALL).of("labels", SMALL)
+    for values, found in zip(SMALL.T, ranks.T, strict=True):
+        known = ~np.isnan(values)
+        np.testing.assert_allclose(found[known], (values[known].argsort().argsort() + 0.5) / known.sum())
+        assert np.isnan(found[~known]).all()
+    angles = np.array([[1.0, 5.0], [359.0, np.nan], [np.nan, 7.0]])
+    circular = PartnerSampler(angles, 10.0, space=LabelSpace(period=(360, None)))
+    weight = np.exp(-2 * 2.0**2 / 200)  # two degrees in one of two outputs
+    np.testing.assert_allclose(circular.probabilities(1), [weight / (1 + weight), 1 / (1 + weight), 0])
+
+
+@pytest.mark.parametrize("labels", [SMALL, CHEMISTRY], ids=["small", "chemistry"])
+def test_they_train_in_all_four_places(labels: np.ndarray) -> None:
+    x = np.random.default_rng(1).normal(size=(len(labels), 50)).astype(np.float32)
+    y = torch.from_numpy(labels).float()
+    sampler, rng = PartnerSampler(labels, "auto"), np.random.default_rng(0)
+    rows, partners = np.arange(len(labels)), sampler.epoch(rng)
+    assert (~np.isnan(labels[rows]) & ~np.isnan(labels[partners])).any(axis=1).all()
+
+    mixing = CMixup("auto", seed=0, return_mix=True)
+    (_, mixed_y), mix = _split(mixing(torch.from_numpy(x), y))
+    assert torch.equal(mixed_y.isnan(), y.isnan() | y[mix.partner].isnan())
+    assert (~mixed_y.isnan()).any(dim=1).all()
+
+    pairs = PairDataset(TensorDataset(torch.from_numpy(x), y), labels, seed=0)
+    model = torch.nn.Linear(50, labels.shape[1])
+    optimizer = torch.optim.Adam(model.parameters(), 0.01)
+    losses = []
+    for _ in range(10):
+        for a, b in DataLoader(pairs, batch_sampler=PairBatchSampler(pairs, 64, seed=0)):
+            optimizer.zero_grad()
+            loss = known_squared_error(model(a), b)
+            loss.backward()
+            optimizer.step()
+        losses.append(loss.item())
+    assert np.isfinite(losses).all()
+    assert all(torch.isfinite(p).all() for p in model.parameters())
+
+    estimator = CMixupRegressor((8,), bandwidth=("std", 0.5), members=2, epochs=3, random_state=0).fit(x, labels)
+    assert estimator.predict(x).shape == labels.shape
+    assert np.isfinite(estimator.predict(x)).all()
+    assert np.isfinite(estimator.score(x, labels))
+
+
+def _split(found: Any) -> Any:
+    return found[:2], found[2]
+
+
+def test_the_loss_and_its_gradient_leave_out_what_is_missing() -> None:
+    prediction = torch.randn(2, 5, 3, requires_grad=True)
+    target, weight = torch.randn(2, 5, 3), torch.rand(2, 5)
+    torch.testing.assert_close(known_squared_error(prediction, target), squared_error(prediction, target))
+    torch.testing.assert_close(
+        known_squared_error(prediction, target, weight), squared_error(prediction, target, weight)
+    )
+    target[0, 1, 2] = target[1, :, 0] = torch.nan
+    loss = known_squared_error(prediction, target)
+    for model in range(2):
+        known = ~target[model].isnan()
+        torch.testing.assert_close(loss[model], (prediction[model] - target[model])[known].square().mean())
+    (slope,) = torch.autograd.grad(loss.sum(), prediction)
+    assert torch.isfinite(slope).all()
+    assert not slope[target.isnan()].any()
+    assert known_squared_error(torch.ones(4, 2), torch.full((4, 2), torch.nan)) == 0
+
+
+@pytest.mark.parametrize("outputs", [1, 2, 8])
+def test_without_gaps_nothing_changes(outputs: int) -> None:
+    """A gap in a row that is not drawn from leaves the other rows' distances as they are."""
+    labels = np.random.default_rng(0).normal(size=(200, outputs))
+    sampler = PartnerSampler(labels if outputs > 1 else labels[:, 0], 0.4)
+    assert not sampler._streamed.distances.gaps
+    if outputs > 1:
+        gap = np.concatenate([labels, np.full((1, outputs), np.nan)])
+        gap[-1, 0] = 1e9
+        found = PartnerSampler(gap, 0.4, method="rows").probabilities(3)
+        np.testing.assert_allclose(found[:-1], sampler.probabilities(3), rtol=1e-9, atol=1e-300)
+
+
+BAD: list[tuple[Any, str]] = [
+    ([[1.0, np.nan], [np.nan, np.nan]], "labels must have an output in each row, got only NaN in row 1"),
+    ([[1.0, np.nan, np.nan], [np.nan, 2.0, np.nan], [np.nan, np.nan, 3.0]], "labels must have an output that two rows"),
+    ([1.0, np.nan], r"labels must be finite \(and within .*\), got nan in row 1"),
+    ([[1.0], [np.nan]], r"labels must be finite \(and within .*\), got nan in row 1"),
+    ([[1.0, np.inf], [np.nan, 1.0]], "got inf in row 0"),
+]
+
+
+@pytest.mark.parametrize(("labels", "message"), BAD)
+def test_labels_that_cannot_be_compared_are_refused(labels: Any, message: str) -> None:
+    labels = np.array(labels)
+    for refused in (
+        lambda: PartnerSampler(labels, 0.3),
+        lambda: PairDataset(TensorDataset(torch.zeros(len(labels))), labels, 0.3),
+        lambda: CMixup(labels=labels),
+    ):
+        with pytest.raises(InputError, match=message):
+            refused()
+
+
+def test_what_else_is_refused() -> None:
+    for method in ("kd", "sparse"):
+        with pytest.raises(
+            InputError, match=f"method must be auto, uniform, cdf or rows for labels with gaps.*{method}"
+        ):
+            PartnerSampler(SMALL, 0.3, method=method)
+    with pytest.raises(InputError, match="labels must be finite"):
+        PartnerSampler(SMALL, 0.3, kernel="cosine")
+    with pytest.raises(InputError, match="labels with gaps"):
+        PartnerSampler(torch.from_numpy(SMALL), 0.3, torch_form=True)
+    with pytest.raises(InputError, match="labels must be finite"):
+        PartnerSampler(SMALL, 0.3).draw_labels([[0.0, np.nan, 1.0]], np.random.default_rng(0))
+    with pytest.raises(InputError, match=r"labels must be finite \(NaN where some outputs .*got \[nan, nan\] in row 1"):
+        CMixup(0.3)(torch.zeros(2, 1), torch.tensor([[1.0, torch.nan], [torch.nan, torch.nan]]))
+
+
+def test_rows_of_a_batch_that_share_no_output_stay_as_they_are() -> None:
+    """A last batch of few rows may be such; the whole table is not."""
+    y = torch.tensor([[1.0, torch.nan], [torch.nan, 2.0]])
+    x, mixed = CMixup(np.inf, seed=0)(torch.eye(2), y)
+    assert torch.equal(x, torch.eye(2))
+    assert torch.equal(mixed.nan_to_num(), y.nan_to_num())

@@ -1,0 +1,110 @@
+"""`CMixupRegressor` on labels with gaps: what is missing is left out of moments, loss, partners, trees and scores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.metrics import r2_score
+
+from cmixup import InputError
+from tests.sklearn.test_regressor import X, Y, quick, table
+
+RNG = np.random.default_rng(5)
+PAIR = np.column_stack([Y, Y[::-1] ** 2])
+GAPS = PAIR.copy()
+GAPS[::3, 1] = np.nan
+GAPS[1::4, 0] = np.nan
+GAPS[np.isnan(GAPS).all(axis=1), 0] = 100.0
+
+
+@pytest.mark.parametrize("bandwidth", [0, 0.5, np.inf, "auto", ("fraction", 0.3)])
+def test_every_bandwidth_trains_and_says_finite_numbers(bandwidth: Any) -> None:
+    model = quick(bandwidth=bandwidth, blend="trees").fit(X, GAPS)
+    for found in (model.predict(X), model.predict_interval(X, 0.8), model.validation_scores_, model.loss_curve_):
+        assert np.isfinite(found).all()
+    np.testing.assert_allclose(model.y_mean_, np.nanmean(GAPS, axis=0))
+    np.testing.assert_allclose(model.y_scale_, np.nanstd(GAPS, axis=0))
+
+
+def test_an_output_learns_from_its_own_labels_alone() -> None:
+    """Of a linear model without mixing the two outputs share nothing, so the other one's gaps change nothing."""
+    line = X @ [1.0, -2.0, 3.0, 0.0]
+    y = np.column_stack([line, line])
+    y[:30, 1] = np.nan
+    model = quick(hidden_layer_sizes=(), bandwidth=0, epochs=300, batch_size=64, lr=0.05, early_stopping=False)
+    np.testing.assert_allclose(model.fit(X, y).predict(X), np.column_stack([line, line]), atol=0.02)
+
+
+def test_what_stands_for_a_gap_does_not_matter() -> None:
+    """Frames of pandas with their own missing values, and lists."""
+    frame = pd.DataFrame(GAPS, columns=["a", "b"])
+    expected = quick().fit(X, GAPS).predict(X)
+    for y in (frame, frame.convert_dtypes(), GAPS.tolist(), np.asfortranarray(GAPS)):
+        assert np.array_equal(quick().fit(X, y).predict(X), expected)
+
+
+def test_trees_learn_each_output_from_its_own_rows() -> None:
+    x, y = RNG.normal(size=(150, 2)), RNG.normal(size=(150, 2))
+    y[:, 0] = np.floor(2 * x[:, 0])
+    y[::3, 1] = np.nan
+    model = quick(blend="trees", epochs=1, members=1).fit(x, y)
+    held = np.flatnonzero(np.isin(x[:, 0], x[:, 0]))  # all rows
+    assert model.tree_weight_.shape == (2,)
+    assert model.tree_weight_[0] > 0.5
+    alone = HistGradientBoostingRegressor(early_stopping=False).fit(x[held], y[held, 0])
+    np.testing.assert_allclose(model.predict(x)[:, 0], alone.predict(x), atol=1.0)
+
+
+def test_residuals_and_scores_leave_gaps_out() -> None:
+    model = quick(members=10, validation_fraction=0.1).fit(X, GAPS)
+    assert np.array_equal(np.isnan(model._residuals).sum(axis=0), np.isnan(GAPS).sum(axis=0))
+    predicted, known = model.predict(X), ~np.isnan(GAPS)
+    weight = RNG.uniform(1, 2, len(X))
+    each = [r2_score(GAPS[k, c], predicted[k, c], sample_weight=weight[k]) for c, k in enumerate(known.T)]
+    assert model.score(X, GAPS, weight) == pytest.approx(np.mean(each))
+    assert model.score(X, PAIR) == pytest.approx(r2_score(PAIR, predicted))
+
+
+def test_rows_of_one_s_own_may_have_gaps() -> None:
+    model = quick(blend="trees").fit(X[:40], GAPS[:40], X_val=X[40:], y_val=GAPS[40:])
+    assert model._residuals.shape == (20, 2)
+    assert np.isfinite(model.predict(X)).all()
+
+
+def test_without_gaps_a_table_is_read_as_before() -> None:
+    x, y = table(outputs=2)
+    assert np.array_equal(quick().fit(x, y).predict(x), quick().fit(x, pd.DataFrame(y)).predict(x))
+
+
+NAN = np.nan
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        ([[1, 2], [NAN, NAN], [1, 3]], "y must have a label in each row, got none in row 1"),
+        ([[1, NAN], [2, NAN], [3, NAN]], "y must have a label of each output, got none of output 1"),
+        ([[1, NAN, NAN], [NAN, 2, NAN], [NAN, NAN, 3]], "y must have an output that two rows have, got one label"),
+        ([1, NAN, 2], "Input y contains NaN"),
+        ([[1], [NAN], [2]], "Input y contains NaN"),
+        ([[1, np.inf], [NAN, 2], [1, 3]], "Input y contains infinity"),
+    ],
+)  # fmt: skip
+def test_labels_that_say_too_little_are_refused(y: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        quick().fit(X[:3], y)
+
+
+def test_a_row_of_weight_0_may_be_empty_and_one_of_y_val_may_not() -> None:
+    y = GAPS.copy()
+    y[7] = np.nan
+    weight = np.ones(len(X))
+    weight[7] = 0
+    expected = quick().fit(np.delete(X, 7, axis=0), np.delete(y, 7, axis=0)).predict(X)
+    assert np.array_equal(quick().fit(X, y, sample_weight=weight).predict(X), expected)
+    with pytest.raises(InputError, match="y_val must have a label in each row, got none in row 7"):
+        quick().fit(X, GAPS, X_val=X, y_val=y)

@@ -32,8 +32,10 @@ COUNTS = {
     "crash_points": 1000,  # at most; every one there is
     "determinism": 20,
     "disk_full": 10,
-    "environments": 50,  # every setting twice
+    "environments": 82,  # every command in every setting
+    "nth_call": 1000,  # at most; every one there is
     "bit_rot": 2000,  # 250 of every file
+    "chain": 1000,
     "provenance": 48,  # every way twice
 }
 OTHERS = {

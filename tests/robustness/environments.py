@@ -1,4 +1,8 @@
-"""One command in environments that nobody has at home: it ends as it does everywhere, or says in a line why not."""
+"""Commands in environments that nobody has at home: they end as they do everywhere, or say in a line why not.
+
+README's first command is among them (`scripts.reproduce table1`, one method and two seeds of few epochs of a twin), and
+a run with the default logger.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,11 @@ import ctypes
 import errno
 import fcntl
 import os
+import pwd
 import resource
 import shutil
 import sys
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,10 +25,12 @@ from scripts.driver.provenance import CODE
 from scripts.driver.runs import REPORT
 from tests.robustness.base import MOST, Trial, note_progress
 from tests.robustness.commands import TINY, Command, content, differences, half_files, import_all, tail
+from tests.robustness.scenes import shorten
 
 WHAT = (
-    "a run in an environment that is cut down: it ends as undisturbed, or with one line and status 2, and then ends as "
-    "undisturbed outside it; what it writes lies below its folder"
+    "a run, with and without the default logger, and the first command in an environment that is cut down: it ends "
+    "as undisturbed, or with one line and status 2, and then ends as undisturbed outside it; what it writes lies below "
+    "its folder"
 )
 CLONE_NEWNS, MS_RDONLY, MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 0x20000, 1, 32, 4096, 16384, 1 << 18
 FILES_OF_OTHERS, PROCESSES_OF_OTHERS = (1, 2, 3), (19,)  # capabilities: to write, read and own the ones, see the others
@@ -37,14 +45,16 @@ class Setting:
     Attributes:
         make: makes it, in the process of the command, of the trial's folder.
         works: whether the command must end well; otherwise one line is as good.
-        logger: what hears of the run.
+        logger: whether the setting is of the default logger, without which it changes nothing.
+        alone: whether a run must end well where the first command may end with a line: it needs other processes.
         simulated: whether functions of Python stand for what the machine would do.
         kernels: PyTorch's own, as `ATEN_CPU_CAPABILITY` names them, where they are not those of the machine.
     """
 
     make: Callable[[Path], object]
     works: bool = True
-    logger: str = "none"
+    logger: bool = False
+    alone: bool = False
     simulated: bool = False
     kernels: str = ""
 
@@ -157,16 +167,39 @@ def _limit(kind: int, number: int) -> Callable[[Path], None]:
     return lambda _: resource.setrlimit(kind, (number, number))
 
 
+def _no_threads(_: Path) -> None:
+    def refuse(*_: object) -> NoReturn:
+        raise RuntimeError("can't start new thread")
+
+    thread: Any = threading.Thread
+    thread.start = refuse
+
+
+def _nobody(_: Path) -> None:
+    """Leave a user that no file of the machine knows, as containers do."""
+
+    def refuse(user: int) -> NoReturn:
+        raise KeyError(f"getpwuid(): uid not found: {user}")
+
+    os.environ.pop("HOME", None)
+    pwd.getpwuid = refuse
+
+
+def _ascii(_: Path) -> None:
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(encoding="ascii", errors="strict")  # type: ignore[union-attr]
+
+
 def _out_read_only(folder: Path) -> None:
     (folder / "out").mkdir()
     _read_only(folder / "out")
 
 
 SETTINGS = {
-    "home read-only, as a user": Setting(_as_a_user, logger="wandb"),
-    "home is no folder": Setting(_set(HOME="/dev/null/home"), logger="wandb"),
-    "home unset": Setting(lambda _: os.environ.pop("HOME", None), logger="wandb"),
-    "TMPDIR gone": Setting(_set(TMPDIR="/nowhere"), logger="wandb"),
+    "home read-only, as a user": Setting(_as_a_user, logger=True),
+    "home is no folder": Setting(_set(HOME="/dev/null/home"), logger=True),
+    "home unset": Setting(lambda _: os.environ.pop("HOME", None), logger=True),
+    "TMPDIR gone": Setting(_set(TMPDIR="/nowhere"), logger=True),
     "checkout read-only": Setting(lambda _: _read_only(CODE)),
     "out read-only": Setting(_out_read_only, works=False),
     "out is a file": Setting(lambda folder: (folder / "out").touch(), works=False),
@@ -185,27 +218,39 @@ SETTINGS = {
     "stdin, stdout and stderr closed": Setting(_closed(0, 1, 2)),
     "64 open files": Setting(_limit(resource.RLIMIT_NOFILE, 64)),
     "files of 4 kB at most": Setting(_limit(resource.RLIMIT_FSIZE, 4096), works=False),
-    "no more processes": Setting(_patched(os, "fork", errno.EAGAIN), simulated=True),
-    "a tag of 70 letters": Setting(_set(WANDB_TAGS="x" * 70), works=False, logger="wandb"),
-    "a time that is none": Setting(_set(WANDB_INIT_TIMEOUT="abc"), works=False, logger="wandb"),
-    "a switch that is none": Setting(_set(WANDB_SILENT="maybe"), works=False, logger="wandb"),
+    "no more processes": Setting(_patched(os, "fork", errno.EAGAIN), simulated=True, alone=True),
+    "no more threads": Setting(_no_threads, simulated=True, alone=True),
+    "no home and no such user": Setting(_nobody, simulated=True),
+    "a stdout of ASCII": Setting(_ascii),
+    "a tag of 70 letters": Setting(_set(WANDB_TAGS="x" * 70), works=False, logger=True),
+    "a time that is none": Setting(_set(WANDB_INIT_TIMEOUT="abc"), works=False, logger=True),
+    "a switch that is none": Setting(_set(WANDB_SILENT="maybe"), works=False, logger=True),
 }
 
 
-def command(out: Path, setting: Setting | None = None, kernels: str = "") -> Command:
-    """Return the command, in a setting or with kernels that PyTorch would not take."""
-    logger = setting.logger if setting else "none"
-    words = (*TINY[:1], f"logger={logger}", *GIVEN, f"out={out}")
+#: What is run, by name.
+RUN, LOGGED, FIRST = "a run", "a run with the default logger", "the first command"
+
+
+def command(out: Path, kind: str, setting: Setting | None = None, kernels: str = "") -> Command:
+    """Return a command, in a setting or with kernels that PyTorch would not take."""
+    logger = ("logger=none",) if kind == RUN else ()
+    words = (*TINY[:1], *logger, *GIVEN, f"out={out}")
+    module = "scripts.train"
+    if kind == FIRST:
+        module, words = "scripts.reproduce", ("table1", "seeds=2", "datasets=no2", "methods=erm", f"out={out}")
 
     def make() -> None:
         for name in [name for name in os.environ if name.startswith("WANDB_")]:
             del os.environ[name]
         if kernels:
             os.environ["ATEN_CPU_CAPABILITY"] = kernels
+        if kind == FIRST:
+            shorten()
         if setting:
             setting.make(out.parent)
 
-    return Command("scripts.train", words, make)
+    return Command(module, words, make)
 
 
 def runs(out: Path) -> dict[str, Any]:
@@ -219,63 +264,69 @@ def runs(out: Path) -> dict[str, Any]:
     return found
 
 
-def undisturbed(folder: Path, kernels: str) -> dict[str, Any]:
-    """Return what the command gives in no setting.
+def undisturbed(folder: Path, kind: str, kernels: str) -> dict[str, Any]:
+    """Return what a command gives in no setting.
 
     Raises:
         RuntimeError: it does not end well.
     """
-    if code := command(folder / "out", kernels=kernels).run(folder / "log"):
+    if code := command(folder / "out", kind, kernels=kernels).run(folder / "log"):
         raise RuntimeError(f"the undisturbed command ended with {code}: {tail(folder / 'log')}")
     return runs(folder / "out")
 
 
-def attempt(name: str, reference: dict[str, Any], folder: Path) -> str:
-    """Run the command in a setting; return what was wrong, "-" where it cannot be made here, or an empty text."""
+def attempt(name: str, kind: str, reference: dict[str, Any], folder: Path) -> str:
+    """Run a command in a setting; return what was wrong, "-" where it cannot be made here, or an empty text."""
     setting, out, log = SETTINGS[name], folder / "out", folder / "log"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    code, text = command(out, setting).run(log), log.read_text()
+    code, text = command(out, kind, setting).run(log), log.read_text()
     if "Operation not permitted" in text and "OSError" in text:
         return "-"
     said = [line for line in text.splitlines() if line.startswith("error: ")]
+    works = setting.works and not (setting.alone and kind == FIRST)
     wrong = []
     if "Traceback" in text or "Logging error" in text:
         wrong.append(f"a traceback: {tail(log)}")
-    if (code or said) and (setting.works or code != 2 or len(said) != 1):
+    if (code or said) and (works or code != 2 or len(said) != 1):
         wrong.append(f"ended with {code} and {len(said)} lines: {tail(log)}")
-    if beside := sorted(path.name for path in folder.iterdir() if path.name not in ("out", "log", "home")):
-        wrong.append(f"wrote beside its folder: {beside}")
+    if more := sorted(path.name for path in folder.iterdir() if path.name not in ("out", "log", "home")):
+        wrong.append(f"wrote outside its folder: {more}")
     if out.is_file():
         out.unlink()
     if not code:
         wrong += [f"not as undisturbed: {one}" for one in differences(runs(out), reference)]
-        modes = {path.stat().st_mode & 0o777 for path in out.rglob("seed=*/*")}
+        modes = {path.stat().st_mode & 0o777 for path in out.rglob("seed=*/*") if path.is_file()}
         if modes - {{"umask 077": 0o600, "umask 000": 0o666}.get(name, 0o644)}:
             wrong.append(f"files have the modes {[f'{mode:o}' for mode in modes]}")
     wrong += [f"half a file: {path}" for path in half_files(out / "runs")]
-    if code := command(out).run(log):
+    if code := command(out, kind if kind == FIRST else RUN).run(log):
         wrong.append(f"ended with {code} outside it: {tail(log)}")
     wrong += [f"not as undisturbed outside it: {one}" for one in differences(runs(out), reference)]
-    return f"{name}: {'; '.join(wrong)}" if wrong else ""
+    return f"{kind}, {name}: {'; '.join(wrong)}" if wrong else ""
 
 
 def run(count: int, seed: int, folder: Path) -> Trial:
-    """Run the command `count` times, in turns over all settings."""
+    """Run a command `count` times, in turns over all commands and settings."""
     began, failures, left_out = time.perf_counter(), list[str](), set[str]()
     import_all()
     os.umask(0o022)
-    kernels = {setting.kernels for setting in SETTINGS.values()}
-    references, tried = {each: undisturbed(folder / f"whole{each}", each) for each in kernels}, 0
+    pairs = [(name, kind) for kind in (LOGGED, RUN, FIRST) for name, setting in SETTINGS.items()
+             if kind == LOGGED or not setting.logger]  # fmt: skip
+    references, tried = dict[tuple[str, str], dict[str, Any]](), 0
     for k in range(count):
-        name = list(SETTINGS)[(k + seed) % len(SETTINGS)]
-        wrong = attempt(name, references[SETTINGS[name].kernels], folder / "cut")
+        name, kind = pairs[(k + seed) % len(pairs)]
+        kernels, own = SETTINGS[name].kernels, FIRST if kind == FIRST else RUN
+        if (own, kernels) not in references:
+            references[own, kernels] = undisturbed(folder / f"whole {own} {kernels}", own, kernels)
+        wrong = attempt(name, kind, references[own, kernels], folder / "cut")
         left_out |= {name} if wrong == "-" else set()
         tried += wrong != "-"
         failures += [wrong] if wrong not in ("", "-") else []
         note_progress(folder, k + 1, count)
     simulated = [name for name, setting in SETTINGS.items() if setting.simulated]
-    notes = f"{len(SETTINGS)} settings in turns: {', '.join(SETTINGS)}; simulated by a function: {', '.join(simulated)}"
+    notes = f"{len(pairs)} pairs of three commands and {len(SETTINGS)} settings in turns: {', '.join(SETTINGS)}; "
+    notes += f"simulated by a function: {', '.join(simulated)}"
     others = [f"{name}, whose undisturbed run has kernels {setting.kernels}"
               for name, setting in SETTINGS.items() if setting.kernels]  # fmt: skip
     notes += f"; {'; '.join(others)}, as its report says"

@@ -26,7 +26,7 @@ def _tune(out: Path) -> Command:
     return Command("scripts.tune", ("dataset=no2", "method=erm", "debug=tiny", "jobs=2", f"out={out}"))
 
 
-def _shorten() -> None:
+def shorten() -> None:
     """Let `scripts.reproduce` train twins for three epochs."""
     cells: Any = sys.modules["scripts.plan.cells"]
     full = cells.asked_cells
@@ -39,7 +39,7 @@ def _shorten() -> None:
 
 def _reproduce(out: Path) -> Command:
     given = ("table1", "seeds=2", "datasets=no2", "methods=erm,mixup", f"out={out}")
-    return Command("scripts.reproduce", given, _shorten)
+    return Command("scripts.reproduce", given, shorten)
 
 
 def to_publish(out: Path) -> Command:

@@ -45,8 +45,10 @@ def test_a_few(name: str, count: int, tmp_path: Path) -> None:
         ("crash_points", 1000),
         ("races", 16),
         ("disk_full", 4),
-        ("environments", 25),
+        ("environments", 82),
+        ("nth_call", 60),
         ("bit_rot", 80),
+        ("chain", 100),
         ("provenance", 24),
     ],
 )
@@ -105,6 +107,10 @@ def _replaced_commits(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(provenance.provenance, "GIT", ("git", "-C"))
 
 
+def _no_checksum(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("scripts.records.seal.sha256_of", lambda _: "0" * 64)
+
+
 def _any_repository(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
         provenance.provenance,
@@ -134,6 +140,7 @@ def _modes(patch: pytest.MonkeyPatch) -> None:
     [
         ("bit_rot", _no_checksums, 40), ("provenance", _any_git, 24), ("provenance", _no_digest, 24),
         ("provenance", _replaced_commits, 24), ("provenance", _any_repository, 24),
+        ("chain", _no_checksum, 60),
         ("environments", _home, 2), ("environments", _pipes, 25), ("environments", _modes, 25),
     ],
 )  # fmt: skip

@@ -109,7 +109,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         with tempfile.TemporaryDirectory(prefix="reliability-", dir=memory) as temporary:
             folder = Path(given.get("out") or temporary).resolve()
             trials = run_trials(counts, seed, folder, jobs)
-        write_records(results, trials, counts, seed)
+        write_records(results, trials, counts, seed, known=COUNTS)
         print(f"{write_page(results)} written")
         if any(trial.held < trial.tried for trial in trials):
             raise SystemExit(1)

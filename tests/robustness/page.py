@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -25,11 +25,20 @@ def read_records(results: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
 
 
-def write_records(results: Path, trials: Sequence[Trial], counts: Mapping[str, int], seed: int) -> None:
-    """Write a line for every trial, with commit, machine, count and seed, beside those of trials that did not run."""
+def write_records(
+    results: Path, trials: Sequence[Trial], counts: Mapping[str, int], seed: int, known: Collection[str] = ()
+) -> None:
+    """Write a line for every trial, with commit, machine, count and seed, and keep those of trials that did not run.
+
+    Args:
+        results: the folder of the records.
+        trials, counts, seed: what was found, and how it was asked for.
+        known: names of the trials that there are; records of others are left out. All are kept if empty.
+    """
     shared = {"date": time.strftime("%Y-%m-%d", time.gmtime()), **environment(torch.device("cpu")), "seed": seed}
     new = {trial.name: {**asdict(trial), "count": counts[trial.name], **shared} for trial in trials}
     kept = {record["name"]: record for record in read_records(results)} | new
+    kept = {name: record for name, record in kept.items() if name in (known or kept)}
     write_atomically(results / RECORDS, "".join(json.dumps(record) + "\n" for record in kept.values()))
 
 
@@ -39,6 +48,33 @@ With this page you know which promises of this project were tried for real, how 
 (`results/reliability.jsonl` has the records). Commands are forked from a process that has imported the code, since 3 s
 of imports would be most of every start; signals, files, locks and processes are real. Runs are tiny, on synthetic data.
 "As undisturbed" is byte for byte: weights, predictions, history, configuration, and reports but for their times.
+
+## What is promised
+
+- **A run is whole or absent**, however its process ends, and a stack is so as one. Started again, it ends as
+  undisturbed (kills, crash_points, races, disk_full).
+- **An error of the disk is an error.** Where a write, fsync, rename or close fails, the command ends with one line, and
+  nothing is called done that may be lost (nth_call).
+- **A changed bit is named.** Of a run by the checksums in its `DONE` (bit_rot), of the published results by
+  `results/SEAL` (chain), of raw files and of installed packages by their SHA-256 (`make verify`).
+- **A command ends as it does at home, or says in one line why not** (environments).
+- **A published run was made by the code of its commit** (provenance).
+- **One command checks all of it, from the pages down to the packages**: `make verify` names the first link that does
+  not hold, and ends with the root of the published results.
+
+## What is not promised
+
+- The seal is no signature: whoever can write results/ can seal anew. Compare the root with one that you have from
+  elsewhere.
+- The page that people edit (`README.md`) is outside the seal. What is rendered into it is compared by `make verify`.
+- Not seen: bytecode whose source was given its old size and time again, a package that was edited together with its
+  RECORD, and a start-up file of Python that patches what it imports.
+- Hashes of packages hold on Linux, x86-64 and CPython 3.11. Elsewhere constraints.txt names versions, and packages that
+  these need in turn may differ.
+- Not tried: power cuts (files and folders are synced before a name counts), NFS, Windows, macOS, GPUs, and errors of
+  what the C library's own streams write.
+
+## What was tried
 """
 #: From their documentation and sources, as read for this page; cells say what was found there.
 OTHERS = """## Beside others

@@ -172,7 +172,7 @@ def test_commands_say_what_they_take_and_refuse_the_rest(
             module.main(given)
         assert stop.value.code == code
     printed = capsys.readouterr()
-    assert "Example: `python -m tests." in printed.out
+    assert "Example: `python -m tests." in " ".join(printed.out.split())
     assert said in printed.err
 
 
@@ -201,6 +201,8 @@ def test_trials_that_do_not_run_keep_their_records(tmp_path: Path) -> None:
     page.write_records(tmp_path, [Trial("b", "x", 5, 4, ("why",), 1.0)], {"b": 5}, 7)
     found = {r["name"]: (r["tried"], r["held"], r["count"], r["seed"]) for r in page.read_records(tmp_path)}
     assert found == {"a": (1, 1, 1, 0), "b": (5, 4, 5, 7)}
+    page.write_records(tmp_path, [], {}, 0, known=["b"])
+    assert [r["name"] for r in page.read_records(tmp_path)] == ["b"]
 
 
 @pytest.mark.slow

@@ -22,6 +22,7 @@ from scripts.records.curves import keep_curves
 from scripts.records.experiment import NOT_PUBLISHED, RESULTS
 from scripts.records.published import keep_predictions, stored_files, write_reports
 from scripts.records.records import read_csv
+from scripts.records.rescored import settle_scores
 from scripts.records.seal import check_seal, seal_files
 
 
@@ -52,7 +53,7 @@ def publish(out: Path, results: Path) -> list[Path]:
         keep_predictions(results, kept)
         tracked = [r for r in reports if r["config"]["train"].get("track")]  # they are there for their curves
         keep_curves(results, ((r, read_csv(checked(out / "runs" / r["run"] / HISTORY))) for r in tracked))
-        written = write_reports(results, reports)
+        written = write_reports(results, settle_scores(results, reports))
         stored = {path for report in reports for path in stored_files(results, report)}
         seal_files(results, {path.relative_to(results).as_posix() for path in stored})
         return written

@@ -23,7 +23,6 @@ from scripts.claims.evidence import Evidence
 from scripts.driver.arguments import OUT, parse_args
 from scripts.driver.cli import user_errors
 from scripts.records.experiment import RESULTS
-from scripts.records.published import published_records
 from scripts.records.records import records_csv
 from scripts.records.rescored import filled_records
 from scripts.records.tables import table_page
@@ -66,7 +65,7 @@ def print_claims(chosen: Sequence[str], *, failing: bool) -> None:
     Raises:
         SystemExit: one of all claims does not hold.
     """
-    verdicts = check_all(Evidence(published_records(RESULTS), RESULTS))
+    verdicts = check_all(Evidence(filled_records(), RESULTS))
     wrong = [verdict.claim.name for verdict in verdicts if not verdict.holds]
     for verdict in verdicts:
         if (not chosen or verdict.claim.name in chosen) and not (failing and verdict.holds):
@@ -89,7 +88,7 @@ def print_tables(chosen: Sequence[str], metrics: Sequence[str]) -> None:
     """
     for metric in metrics:
         parse_score(metric)
-    found = shown_tables(filled_records(RESULTS), metrics)
+    found = shown_tables(filled_records(), metrics)
     known = tuple(dict.fromkeys(experiment.name for experiment, _, _ in found))
     for name in chosen:
         check_choice("names", name, known)
@@ -108,7 +107,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             print_tables(chosen, given["metrics"].split(",") if "metrics" in given else [])
         elif what == "records":
             path = given.out / "records.csv"
-            write_atomically(path, records_csv(filled_records(RESULTS)))
+            write_atomically(path, records_csv(filled_records()))
             print(f"written to {path}")
         elif given.switch("check"):
             check()

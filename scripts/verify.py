@@ -14,6 +14,8 @@ The links of the chain, which `all` (`make verify`) checks in this order and nam
 
 What differs is named, a preset whose values have changed too; the status is then 1, and also where nothing could be
 decided. Example: `python -m scripts.verify cells count=12 seed=5`.
+
+`rescore metric=mae` computes any metric of `cmixup.metrics` of all published runs from their stored predictions.
 """
 
 from __future__ import annotations
@@ -27,9 +29,9 @@ from pathlib import Path
 import torch
 
 from cmixup.errors import InputError, check_choice
-from cmixup.files import sha256_of
+from cmixup.files import sha256_of, write_atomically
 from datasets.common.fetch import data_root, mirror_folders
-from scripts.driver.arguments import Args, parse_args
+from scripts.driver.arguments import OUT, Args, parse_args
 from scripts.driver.cli import user_errors
 from scripts.driver.compose import names
 from scripts.driver.config import dataset_class
@@ -38,14 +40,17 @@ from scripts.driver.provenance import HASHED, changed_files, environment, unchec
 from scripts.plan.trained_again import train_cells
 from scripts.plan.verification import QUICK, draw_cells, published_cells
 from scripts.records.experiment import NOT_PUBLISHED, RESULTS
-from scripts.records.rescored import NEAR, NEAR_R, verify_scores
+from scripts.records.records import to_csv
+from scripts.records.rescored import NEAR, NEAR_R, rescore, verify_scores
 from scripts.records.seal import SEAL, broken_files, read_seal, seal_files
 from scripts.report import rendering
 
 LINKS = ("seal", "code", "packages", "data", "scores", "pages", "cells")
 MINUTES = 8  # that all links take on two cores with the default count
 KEYS = {
-    "what": f"all, {', '.join(LINKS)}",
+    "what": f"all, {', '.join(LINKS)}, or rescore",
+    "metric": "of rescore: the score that is computed of all published runs, such as mae or worst_mae",
+    "out": f"{OUT}; of rescore: rescored_<metric>.csv goes into it",
     "new": "of seal: seal these files as they are, paths below results/ between commas, or all; default none",
     "count": "cells to draw; default 12",
     "seed": "of the drawing; default: a new one, which is printed",
@@ -216,11 +221,19 @@ def check_chain(links: dict[str, Callable[[], str]], results: Path) -> None:
     print(f"the chain holds ({(time.perf_counter() - began) / 60:.1f} minutes)\n{root_line(results)}")
 
 
+def write_scores(metric: str, results: Path, out: Path) -> None:
+    """Write one score of all published runs, computed from their predictions, as a CSV file below `out`."""
+    rows, path = rescore(metric, results), out / f"rescored_{metric}.csv"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, to_csv(rows, list(rows[0]) if rows else ()))
+    print(f"{metric} of {len({row['run'] for row in rows})} runs on validation and test: {path}")
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
         given = parse_args(argv, KEYS, __doc__, names=("what",))
-        what = check_choice("what", given.get("what", ""), ("all", *LINKS))
+        what = check_choice("what", given.get("what", ""), ("all", *LINKS, "rescore"))
         results = Path(given.get("results") or RESULTS)
         links: dict[str, Callable[[], str]] = {
             "seal": lambda: check_sealed(results, given.get("new", "")),
@@ -233,6 +246,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         }
         if what == "all":
             return check_chain(links, results)
+        if what == "rescore":
+            return write_scores(given.get("metric", ""), results, given.out)
         try:
             print(f"{what}: {links[what]()}")
         except Broken as error:

@@ -30,6 +30,7 @@ REPORT, HISTORY, CONFIG = "report.json", "history.csv", "config.yaml"
 LONGEST_NAME = 120  # of a folder
 SELECTION_RULES = {"best": "best on val over epochs, first of ties", "last": "the last epoch"}  # by train.select
 MACHINE_KEYS = ("out", "weights", "resume")  # of a configuration: where a run is kept, how much of it, and from where
+UNROUNDED = "unrounded_scores"  # of a published run: those of predictions that were not rounded to steps
 LEARNED_NOTHING = "learned_nothing"  # a fact of such a run, 1; its report says it in words under the same name
 
 
@@ -95,8 +96,12 @@ def parse_report(text: str) -> dict[str, Any]:
 
 def with_numbers(report: Mapping[str, Any]) -> dict[str, Any]:
     """Return a report that JSON gave with numbers for what `strict` made of those that are not finite."""
-    scores = {part: {name: number_of(v) for name, v in each.items()} for part, each in report["scores"].items()}
-    return {**report, "scores": scores, "facts": {name: number_of(v) for name, v in report["facts"].items()}}
+    of_parts = {
+        key: {part: {name: number_of(v) for name, v in each.items()} for part, each in report[key].items()}
+        for key in ("scores", UNROUNDED)
+        if key in report or key == "scores"
+    }
+    return {**report, **of_parts, "facts": {name: number_of(v) for name, v in report["facts"].items()}}
 
 
 def read_report(folder: Path) -> dict[str, Any]:

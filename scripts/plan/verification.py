@@ -13,7 +13,7 @@ from typing import Any
 from cmixup.errors import InputError
 from scripts.driver.config import GROUPS, leaves
 from scripts.driver.runs import strict
-from scripts.records.published import cell_of, published_reports
+from scripts.records.published import cell_of, published_reports, unrounded_scores
 
 Report = Mapping[str, Any]
 QUICK = "fcn3"  # its stacks of ten train in seconds, those of other networks in minutes to an hour
@@ -129,14 +129,14 @@ def config_differences(recorded: Mapping[str, Any], composed: Mapping[str, Any])
 
 def compared(report: Report) -> dict[str, Any]:
     """Return the numbers of a report that must repeat, by name."""
-    scores = {f"{split} {name}": v for split, each in report["scores"].items() for name, v in each.items()}
+    scores = {f"{split} {name}": v for split, each in unrounded_scores(report).items() for name, v in each.items()}
     facts = {f"fact {name}": value for name, value in report["facts"].items()}
     return {**scores, "best_epoch": report["best_epoch"], **facts}
 
 
 def own_score(report: Report) -> float:
     """Return the test score of a report by the metric that chose its epoch."""
-    return float(report["scores"]["test"][report["selection"]])
+    return float(unrounded_scores(report)["test"][report["selection"]])
 
 
 def report_differences(published: Report, again: Report) -> list[Difference]:

@@ -25,7 +25,7 @@ from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from scripts.driver.predictions import Parts
 from scripts.driver.reads import remembered
-from scripts.driver.runs import strict, with_numbers
+from scripts.driver.runs import UNROUNDED, strict, with_numbers
 from scripts.records.experiment import RESULTS
 from scripts.records.layer_choice import choose_variants
 from scripts.records.lines import cell_of, from_lines, to_lines
@@ -47,6 +47,11 @@ def cell_name(report: Report) -> str:
     shared = [report["experiment"], report["method"]] if report["experiment"] in TOGETHER else []
     found = " ".join([*shared, report["model"], report["preset"], options_text(report["options"])])
     return found.strip().replace("/", "|")  # as earlier versions had to
+
+
+def unrounded_scores(report: Report) -> Any:
+    """Return the scores that a run itself has computed, of predictions that were not rounded to steps yet."""
+    return report.get(UNROUNDED, report["scores"])
 
 
 def _place(report: Report) -> str:

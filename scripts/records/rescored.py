@@ -1,7 +1,7 @@
 """Scores from the predictions that are kept: published ones are verified, and metrics that a run lacks are filled in.
 
 A metric of `cmixup.metrics` with `everywhere` reaches published runs here (`filled_records`). What is computed is kept
-in <results>/.rescored.json, which git ignores, until the predictions or the metrics change.
+in outputs/.rescored.json until the predictions or the metrics change. Any metric is computed of all runs by `rescore`.
 """
 
 from __future__ import annotations
@@ -26,17 +26,29 @@ from cmixup.losses import joined, mean_names
 from cmixup.metrics import METRICS, OVER_DOMAINS, RESCALED, evaluate_normal, parse_score, with_everywhere
 from cmixup.metrics import score as metric_score
 from scripts.driver.predictions import Parts, Scored
-from scripts.driver.runs import number_of, strict
+from scripts.driver.reads import remembered
+from scripts.driver.runs import UNROUNDED, number_of, strict
+from scripts.records.experiment import RESULTS
 from scripts.records.layer_choice import choose_variants
 from scripts.records.packed import read_cells
-from scripts.records.published import EVERY_STUDY, STUDY, Report, cell_name, predictions_file, published_reports
-from scripts.records.records import check_unique, records_frame
+from scripts.records.published import (
+    EVERY_STUDY,
+    STUDY,
+    Report,
+    cell_name,
+    predictions_file,
+    published_reports,
+    read_reports,
+    reports_file,
+    unrounded_scores,
+)
+from scripts.records.records import check_unique, options_text, records_frame
 from scripts.records.study_errors import normal_scores
 from scripts.records.study_errors import scores as study_scores
 
-CACHE = ".rescored.json"
-#: How far a score of a run from before predictions were stored in steps may lie from what these give: a correlation by
-#: `NEAR_R`, any other by this share of itself.
+CACHE = "outputs/.rescored.json"  # beside results/
+#: How far a score that was published before predictions were stored in steps may lie from what these give: a
+#: correlation by `NEAR_R`, any other by this share of itself. Scores that were published since are equal.
 NEAR, NEAR_R = 2.5e-4, 1e-4
 SKIPPED = "mape_skipped"  # how many targets of 0 MAPE leaves out
 Found = dict[str, dict[str, float]]  # scores by split and name
@@ -110,7 +122,7 @@ def compare_scores(report: Report, kept: Parts) -> Iterator[tuple[bool, str]]:
         for name, published in report["scores"][part].items():
             again = compute_score(name, kept[part], report.get("std", ()), kept.get("val"))
             exact = published == again or (math.isnan(published) and math.isnan(again))
-            near = exact or is_near(name, published, again)
+            near = exact or (UNROUNDED not in report and is_near(name, published, again))
             yield exact, "" if near else f"{report['run']}: {part} {name} {published!r}, its predictions give {again!r}"
 
 
@@ -129,6 +141,37 @@ def verify_scores(results: Path) -> Verified:
                 scores, exact, wrong = scores + 1, exact + same, [*wrong, line] if line else wrong
             runs += bool(kept)
     return Verified(runs, scores, exact, wrong, without)
+
+
+def settle_scores(results: Path, reports: Iterable[Report]) -> list[dict[str, Any]]:
+    """Return reports with the scores that their stored predictions give, so that these are found again to the last bit.
+
+    What a run itself has computed, before its predictions were rounded to steps, is kept as `unrounded_scores` where
+    it is something else. A run that is published already, by these, keeps the scores that were published.
+
+    Args:
+        results: where the predictions are stored; of the reports that are there some may be of the same runs.
+        reports: of runs that are to be published; those without predictions stay as they are.
+    """
+    made = list[dict[str, Any]]()
+    for path, group in itertools.groupby(reports, lambda r: predictions_file(results, r)):
+        cells, there = read_cells(path), dict[str, Report]()
+        for report in group:
+            there = there or {one["run"]: one for one in read_reports(reports_file(results, report))}
+            old, parts = there.get(report["run"]), cells.get(cell_name(report), {}).get(report["seed"], {})
+            plain = {key: value for key, value in report.items() if key != UNROUNDED}
+            if old and strict(unrounded_scores(old)) == strict(unrounded_scores(report)):
+                kept = {key: old[key] for key in ("scores", UNROUNDED) if key in old}
+                made.append(plain | kept)
+            elif parts and UNROUNDED not in report and parts.keys() >= report["scores"].keys():
+                std, val = report.get("std", ()), parts.get("val")
+                again = {part: {name: compute_score(name, parts[part], std, val) for name in own}
+                         for part, own in report["scores"].items()}  # fmt: skip
+                rounded = strict(again) != strict(report["scores"])
+                made.append(plain | {"scores": again, UNROUNDED: report["scores"]} if rounded else plain)
+            else:
+                made.append(dict(report))
+    return made
 
 
 def fill_metrics(reports: Iterable[Report], results: Path) -> list[dict[str, Any]]:
@@ -155,11 +198,41 @@ def fill_metrics(reports: Iterable[Report], results: Path) -> list[dict[str, Any
     if any(cache.get(name) != each for name, each in found.items()):
         text = json.dumps(strict({"metrics": _metrics_digest(), "files": {**cache, **found}}))
         with contextlib.suppress(OSError):  # a folder that cannot be written to has no cache
-            write_atomically(results / CACHE, text)
+            (results.parent / CACHE).parent.mkdir(exist_ok=True)
+            write_atomically(results.parent / CACHE, text)
     return made
 
 
-def filled_records(results: Path) -> pd.DataFrame:
+def rescore(metric: str, results: Path) -> list[dict[str, Any]]:
+    """Return one score of all published runs, the study's too, from their predictions: a row for each run and split.
+
+    Args:
+        metric: such as "mae" or "worst_mae".
+        results: the folder of the runs and predictions.
+
+    Raises:
+        InputError: no metric has that name.
+    """
+    _, name, predictor = parse_score(metric)
+    rows = list[dict[str, Any]]()
+    every = [*published_reports(results), *published_reports(results, EVERY_STUDY)]
+    for path, reports in itertools.groupby(every, lambda r: predictions_file(results, r)):
+        cells = read_cells(path)
+        for report in reports:
+            for part, one in cells.get(cell_name(report), {}).get(report["seed"], {}).items():
+                if predictor not in one.prediction or (METRICS[name].normal and len(one.prediction) == 1):
+                    continue
+                val = cells[cell_name(report)][report["seed"]].get("val")
+                value = compute_score(metric, one, report.get("std", ()), val)
+                about = {key: report[key] for key in ("experiment", "dataset", "model", "method", "preset")}
+                options = options_text(report["options"])
+                rows.append({**about, "options": options, "seed": report["seed"], "split": part, "metric": metric,
+                             "value": value, "run": report["run"]})  # fmt: skip
+    return rows
+
+
+@remembered
+def filled_records(results: Path = RESULTS) -> pd.DataFrame:
     """Return the tidy records of all published runs with the metrics that every run has.
 
     Raises:
@@ -206,7 +279,7 @@ def _metrics_digest() -> str:
 def _read_cache(results: Path) -> dict[str, Any]:
     """Return what was computed by these metrics, by the file of its predictions."""
     try:
-        found = json.loads((results / CACHE).read_text())
+        found = json.loads((results.parent / CACHE).read_text())
         return dict(found["files"]) if found["metrics"] == _metrics_digest() else {}
     except (OSError, ValueError, KeyError, TypeError):
         return {}

@@ -9,22 +9,23 @@ from scripts.claims.paper_verdict import agreement_lines, authors_table
 from scripts.claims.prose import pages, places, sentence
 from scripts.records.curves import published_curves
 from scripts.records.experiment import RESULTS, experiments, load_experiment
-from scripts.records.published import published_records
 from scripts.records.register import fills
+from scripts.records.rescored import filled_records
 from scripts.report import ablation
 from scripts.report.shown import standard
 from scripts.report.table import make_table
 
 README = f"{RESULTS.name}/README.md"
 PAGES = ("*.md", "docs", "examples", "results/*.md", "results/*/README.md", "tests")
-SOURCES = ("results/runs", "results/paper", "results/*.csv", "results/*.yaml", "results/curves", "results/task_errors",
-           "results/tuned.jsonl", "results/study", "results/benchmarks", "results/tables")  # fmt: skip
+SOURCES = ("results/runs", "results/predictions", "results/paper", "results/*.csv", "results/*.yaml", "results/curves",
+           "results/task_errors", "results/tuned.jsonl", "results/study", "results/benchmarks",
+           "results/tables")  # fmt: skip
 
 
 @fills(*PAGES, *SOURCES)
 def parts() -> dict[str, dict[str, str]]:
     """Return every part that the claims and their evidence give, by page and place."""
-    records, curves = published_records(), published_curves()
+    records, curves = filled_records(), published_curves()
     evidence = Evidence(records)
     verdicts = check_all(evidence)
     short = short_lines(evidence, RESULTS)

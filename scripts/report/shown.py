@@ -22,16 +22,20 @@ from scripts.report.sweep import Sweep, sweeps
 from scripts.report.table import experiment_records, make_table
 
 
-def shown_tables(records: pd.DataFrame, metrics: Sequence[str] = ()) -> list[tuple[Experiment, str, ResultTable]]:
+def shown_tables(
+    records: pd.DataFrame, metrics: Sequence[str] = (), more: Sequence[str] = ()
+) -> list[tuple[Experiment, str, ResultTable]]:
     """Return every table of the paper, or of the same with options changed, that has published records.
 
     Args:
         records: of all published runs.
         metrics: the columns; those of the experiment if empty.
+        more: further columns.
     """
     found = []
     for each in experiments():
-        experiment = replace(each, metrics=list(metrics), metrics_of={}) if metrics else each
+        columns = {name: [*own, *more] for name, own in ({} if metrics else each.metrics_of).items()}
+        experiment = replace(each, metrics=[*(metrics or each.metrics), *more], metrics_of=columns)
         changed = experiment.overrides and not experiment.figure
         if not (experiment.paper_table or changed) or experiment.variants:
             continue

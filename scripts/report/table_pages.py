@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from scripts.records.published import published_records
+from cmixup.metrics import with_everywhere
 from scripts.records.register import writes
+from scripts.records.rescored import filled_records
 from scripts.records.tables import table_page, to_table_csv
 from scripts.report.ladder import ladder_page
 from scripts.report.shown import published_ladders, published_sweeps, shown_tables
 from scripts.report.sweep import sweep_page
 
 
-@writes("results/runs", "results/paper")
+@writes("results/runs", "results/predictions", "results/paper")
 def table_files() -> dict[str, str]:
-    """Return every table as a page and as CSV."""
-    records = published_records()
-    texts = {}
+    """Return every table as a page, and as CSV with the metrics that every run has, too."""
+    records, texts = filled_records(), dict[str, str]()
     for experiment, preset, table in shown_tables(records):
         page = table_page(table, linked=True) + made_by(experiment.name, preset)
-        for suffix, text in ((".md", page), (".csv", to_table_csv(table))):
-            texts[f"tables/{experiment.name}_{preset}{suffix}"] = text
+        texts[f"tables/{experiment.name}_{preset}.md"] = page
+    for experiment, preset, table in shown_tables(records, more=with_everywhere(())):
+        texts[f"tables/{experiment.name}_{preset}.csv"] = to_table_csv(table)
     return texts
 
 

@@ -20,6 +20,7 @@ from cmixup.errors import InputError
 from scripts.driver.locks import LOCKS, alone
 from scripts.driver.predictions import Parts, Scored
 from scripts.driver.provenance import check_committed
+from scripts.driver.runs import UNROUNDED
 from scripts.records.experiment import RESULTS
 from scripts.records.packed import read_cells, read_rows, rows_key
 from scripts.records.published import (
@@ -27,8 +28,10 @@ from scripts.records.published import (
     keep_predictions,
     predictions_file,
     published_reports,
+    unrounded_scores,
     write_reports,
 )
+from scripts.records.rescored import settle_scores
 from scripts.records.study_errors import NRMSE, row_key, score_of
 from scripts.study.cell import PARTS, Asked, Ended
 from scripts.study.protocols import WEIGHTS, Protocol2
@@ -38,7 +41,7 @@ FOLDER = RESULTS / "study"
 OLD_NAMES = {"baselines": "sea_level"}  # of rules, as the experiments of their published records are called
 OF_CELL = ("table", "condition", "method")
 OF_RUN = ("experiment", "dataset", "model", "method", "preset", "options", "seed", "run", "words", "scores", "facts",
-          "best_epoch", "split")  # fmt: skip
+          "best_epoch", "split", UNROUNDED)  # fmt: skip
 
 Record = dict[str, Any]
 Key = tuple[str, str, str]
@@ -68,7 +71,7 @@ def to_runs(
     finals = [
         {**own, "options": {"condition": condition}, "seed": row["seed"], "run": f"{run}/seed={row['seed']}",
          "words": row["options"], "scores": {part: _scores(row, part) for part in PARTS}, "facts": {},
-         "best_epoch": row["best_epoch"], "split": row["split"], **shared}
+         "best_epoch": row["best_epoch"], "split": row["split"], **_unrounded(row), **shared}
         for row in record["seeds"]
     ]  # fmt: skip
     trials, places = [], Counter[int]()
@@ -107,8 +110,12 @@ def _row(report: Mapping[str, Any]) -> Record:
     return {
         "seed": report["seed"], "split": report.get("split", report["seed"]), "options": report["words"],
         "best_epoch": report["best_epoch"],
-        **{row_key(part, name): value for part, name, value in each},
+        **{row_key(part, name): value for part, name, value in each}, **_unrounded(report),
     }  # fmt: skip
+
+
+def _unrounded(about: Mapping[str, Any]) -> Record:
+    return {UNROUNDED: about[UNROUNDED]} if UNROUNDED in about else {}
 
 
 def _only(trial: Mapping[str, Any]) -> float:
@@ -166,7 +173,7 @@ def write(store: Path, runs: Iterable[tuple[Record, Parts | None]]) -> None:
         with alone(store / LOCKS, f"study {table}"):
             check_rows(store, kept)
             keep_predictions(store, kept)
-            write_reports(store, [report for report, _ in own])
+            write_reports(store, settle_scores(store, [report for report, _ in own]))
 
 
 def check_rows(store: Path, kept: Sequence[tuple[Record, Parts]]) -> None:
@@ -230,7 +237,8 @@ def copy(source: Path, target: Path, rules: Rules, *, replace: bool = True, why:
 
 def numbers_of(report: Mapping[str, Any]) -> str:
     """Return as text what must be equal where a run is the same."""
-    return json.dumps({key: report.get(key) for key in ("words", "scores", "best_epoch")}, sort_keys=True)
+    about = {"words": report["words"], "scores": unrounded_scores(report), "best_epoch": report.get("best_epoch")}
+    return json.dumps(about, sort_keys=True)
 
 
 def corrected(new: Sequence[Record], old: Iterable[Record], why: str) -> list[Record]:

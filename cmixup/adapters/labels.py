@@ -97,7 +97,8 @@ def label_matrix(labels: Any) -> np.ndarray:
     """Return all outputs of a batch's labels side by side, (B, d) float64.
 
     Raises:
-        InputError: a label is no dense real tensor with values, has no rows, or they differ in number.
+        InputError: a label is no dense real tensor with values, has no rows, is in `torch.func.vmap`, or they differ
+            in number.
     """
     columns: list[np.ndarray] = []
 
@@ -105,6 +106,8 @@ def label_matrix(labels: Any) -> np.ndarray:
         if not isinstance(leaf, Tensor) or leaf.layout != torch.strided or leaf.is_complex() or leaf.is_meta:
             what = f"{leaf.dtype} {leaf.layout}" if isinstance(leaf, Tensor) else type(leaf).__name__
             raise InputError(f"{path} must be a dense tensor of real numbers, got {what}")
+        if torch._C._functorch.is_batchedtensor(leaf):  # noqa: SLF001 - the only way to ask
+            raise InputError(f"{path} are inside torch.func.vmap: mix before it, and map over what is mixed")
         if leaf.ndim == 0 or leaf.numel() == 0:
             raise InputError(f"{path} must have shape (B, ...) with B rows and no empty axis, got {tuple(leaf.shape)}")
         if columns and len(columns[0]) != len(leaf):

@@ -27,14 +27,17 @@ from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv, to_csv
 from scripts.records.tables import markdown_rows
 
-KEYS = SHORT | {"before": "a checkout of an older commit to compare with; default none", "sizes": "N of the grid"}
+KEYS = SHORT | {
+    "before": "a checkout of an older commit to compare with; default none",
+    "sizes": "N of the grid; default all",
+    "turns": "of the comparison; default 3",
+}
 SIZES, OUTPUTS, BANDWIDTHS = (1000, 10_000, 100_000, 1_000_000), (2, 5, 8), (0.05, 0.42, 3.0)
 LAWS = ("normal", "clustered", "heavy", "duplicates")
 TABLES = 16_000  # rows up to which a table of all pairs fits the budget of a sampler
-TURNS = 3
-KEPT, NUMBERS = RESULTS / "benchmarks" / "partners.csv", ("bandwidth", "setup", "seconds")
+KEPT = RESULTS / "benchmarks" / "partners.csv"
 COMPARED = [(2000, 2, 0.42), (20_000, 2, 0.42), (100_000, 2, 0.42), (10_000, 5, 0.67)]
-BATCHES = [(n, d) for d in (1, 2, 8) for n in (64, 128, 256, 511, 512, 1024, 4096)]
+BATCHES = [(n, d) for d in (1, 8) for n in (64, 256, 511, 1024, 4096)]
 
 
 def run(given: Args) -> None:
@@ -44,13 +47,17 @@ def run(given: Args) -> None:
         raise InputError(f"before must be a checkout of this repository, got {before!r}")
     sizes = [int(float(n)) for n in given.get("sizes", "").split(",") if n] or list(SIZES[:1] if short else SIZES)
     kept = [] if short or not KEPT.is_file() else [row for row in read_csv(KEPT) if row["of"] == "grid"]
-    grid = [{**row, "n": int(row["n"]), **{key: float(row[key]) for key in NUMBERS}} for row in kept]
-    known = {(row["n"], int(row["d"]), row["bandwidth"], row["law"]) for row in grid}
+    numbers = {"n": int, "d": int, "bandwidth": float, "seconds": float}
+    grid: list[dict[str, Any]] = [
+        {**row, **{key: kind(str(row[key])) for key, kind in numbers.items()}} for row in kept
+    ]
+    known = {(row["n"], row["d"], row["bandwidth"], row["law"]) for row in grid}
     for cell in list(grid_of(sizes))[: 2 if short else None]:
         if cell not in known:
             grid += measure_cell(*cell)
             store(given, KEPT.name, as_csv(grid))
-    compared = compare(Path(before) if before else None, BATCHES[:1] if short else BATCHES, short)
+    turns = 1 if short else given.count("turns", 3)
+    compared = compare(Path(before) if before else None, BATCHES[:1] if short else BATCHES, turns, short)
     store(given, KEPT.name, as_csv([*grid, *compared]))
     put(given, "partners", "Partners: the choice of the algorithm, and batches", report(grid, compared))
 
@@ -70,20 +77,20 @@ def measure_cell(n: int, d: int, bandwidth: float, law: str) -> list[dict[str, A
     return [{"of": "grid", **row} for row in rows]
 
 
-def compare(before: Path | None, batches: Sequence[tuple[int, int]], short: bool) -> list[dict[str, Any]]:
-    """Return the medians of cases over `TURNS`, of this commit and of the one before, in turn."""
+def compare(before: Path | None, batches: Sequence[tuple[int, int]], count: int, short: bool) -> list[dict[str, Any]]:
+    """Return the medians of cases over so many turns, of this commit and of the one before, in turn."""
     samplers = [{"law": "normal", "n": n, "d": d, "bandwidth": s, "method": ["auto"]} for n, d, s in COMPARED]
     cases = samplers[: 1 if short else None]
     cases += [{"law": "batch", "n": n, "d": d, "bandwidth": "auto", "method": ["cmixup", "dense"]} for n, d in batches]
     found = []
     for case in cases:
         turns: dict[tuple[str, str], list[dict[str, Any]]] = {}
-        for _ in range(1 if short else TURNS):
+        for _ in range(count):
             for of, folder in (("before", before), ("now", Path())):
                 for row in in_process(case, folder) if folder is not None else []:
                     turns.setdefault((of, row["method"]), []).append(row)
         for (of, _), rows in turns.items():
-            found.append({"of": of, **rows[0], **{key: median(r[key] for r in rows) for key in ("setup", "seconds")}})
+            found.append({"of": of, **rows[0], "seconds": median(r["seconds"] for r in rows)})
             print(f"{of}: {found[-1]}", file=sys.stderr)
     return found
 
@@ -100,7 +107,7 @@ def in_process(case: dict[str, Any], checkout: Path) -> list[dict[str, Any]]:
 
 def as_csv(rows: Sequence[dict[str, Any]]) -> str:
     """Return all measurements, one line a way and case."""
-    columns = ("of", "law", "n", "d", "bandwidth", "method", "used", "setup", "seconds")
+    columns = ("of", "law", "n", "d", "bandwidth", "method", "used", "seconds")
     return to_csv([{k: f"{v:.4g}" if isinstance(v, float) else v for k, v in row.items()} for row in rows], columns)
 
 
@@ -156,7 +163,7 @@ def comparison(compared: Sequence[dict[str, Any]]) -> list[str | list[str]]:
         shares = [f"{v / now:.1f}" if v is not None else "-" for v in (before, dense)]
         rows.append([what, *shown, *shares])
     about = (
-        f"The commit before (b2acfbc1) and this one in turn, medians of {TURNS}. The dense form computes all B x B "
+        "The commit before (b2acfbc1) and this one in turn. The dense form computes all B x B "
         "weights in PyTorch and draws by `torch.multinomial`. A call of `CMixup` checks, draws and mixes."
     )
     return [about, markdown_rows(["case", "before", "now", "dense", "before / now", "dense / now"], rows)]

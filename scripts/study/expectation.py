@@ -10,7 +10,7 @@ from scripts.study.protocols import load_protocol2
 from scripts.study.verdicts import EQUAL, GAINS, LOSES, UNTOLD, Effect, direction_text, mean_text, new_text
 
 
-@writes("results/runs/study", "results/predictions/study")
+@writes("results/runs/study", "results/predictions/study", "results/predictions/targets")
 def expectation_text() -> dict[str, str]:
     """Return the sentences by their path below results/."""
     return {"study/expected.txt": expected() + "\n"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shutil
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,26 @@ from cmixup.adapters.pairs import Pair
 from tests.adapters.test_hidden import net, rows
 
 
+def test_vmap_is_refused_in_one_line_and_maps_over_what_is_mixed() -> None:
+    x, y = torch.randn(4, 8, 3), torch.randn(4, 8, 1)
+    mixing = CMixup(1.0, seed=0)
+    with pytest.raises(InputError, match=r"labels are inside torch.func.vmap: mix before it"):
+        torch.func.vmap(mixing, randomness="different")(x, y)
+    mixed, labels = zip(*(mixing(*rows) for rows in zip(x, y, strict=True)), strict=True)
+    summed = torch.func.vmap(lambda a, b: a.sum() + b.sum())(torch.stack(mixed), torch.stack(labels))
+    assert summed.shape == (4,)
+    weight = torch.ones(3, requires_grad=True)
+    (slope,) = torch.autograd.grad((mixing(x[0], y[0])[0] @ weight).sum(), weight)
+    assert slope.isfinite().all()
+
+
+COMPILED = [(where, bandwidth, "eager") for where in ("input", "dictionary", "hidden") for bandwidth in (0.7, "auto")]
+
+
 @pytest.mark.slow  # the import of the compiler alone takes seconds
-@pytest.mark.parametrize("where", ["input", "dictionary", "hidden"])
-@pytest.mark.parametrize("bandwidth", [0.7, "auto"])
-def test_a_compiled_step_mixes_as_the_same_step_does(where: str, bandwidth: Any) -> None:
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(("where", "bandwidth", "backend"), [*COMPILED, ("input", 0.7, "inductor")])
+def test_a_compiled_step_mixes_as_the_same_step_does(where: str, bandwidth: Any, backend: str) -> None:
     model, (x, y) = net(), rows()
 
     def step(mixing: CMixup) -> Tensor:
@@ -31,7 +48,9 @@ def test_a_compiled_step_mixes_as_the_same_step_does(where: str, bandwidth: Any)
         mixed_x, mixed_y = found.values() if isinstance(found, dict) else found
         return (model(mixed_x) - mixed_y).square().mean()
 
-    compiled = torch.compile(step, backend="eager")
+    if backend == "inductor" and not (shutil.which("g++") or shutil.which("clang++")):
+        pytest.skip("inductor needs a C++ compiler")
+    compiled = torch.compile(step, backend=backend)
     one, other = CMixup(bandwidth, seed=0), CMixup(bandwidth, seed=0)
     losses = [(step(one).item(), compiled(other).item()) for _ in range(4)]
     assert [a for a, _ in losses] == pytest.approx([b for _, b in losses])

@@ -169,7 +169,7 @@ class Boxes(Pascal1DRendered):
 
 def test_views_are_rendered_once_and_split_by_objects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CMIXUP_DATA", str(tmp_path))
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0}, raising=False)
     monkeypatch.setattr(rendered.rendering, "render", lambda _, y: np.zeros((len(y), 16, 16), np.uint8))
     train, test = Boxes().views()
     assert (len(train.names), len(test.names)) == (2, 2)

@@ -40,8 +40,8 @@ FILE     ?=
 NAME     ?=
 AGAIN    ?=
 RUN      ?=
-PORTABLE := tests/sampling tests/mixing tests/pairing tests/adapters/test_batch.py tests/datasets/common/table \
-	tests/scripts/driver tests/scripts/test_train.py
+PORTABLE := tests/sampling tests/mixing tests/pairing tests/methods tests/models tests/datasets tests/adapters \
+	tests/training tests/sklearn tests/device tests/scripts/driver tests/scripts/test_train.py
 export TAG ?=
 INVARIANCE := crime,skillcraft
 RATIOS := "seeds=$(or $(SEEDS),3)" "preset=$(or $(PRESET),paper)" "device=$(or $(DEVICE),auto)" "out=$(or $(OUT),outputs)"
@@ -250,7 +250,7 @@ test-data: $(VENV)/.ready ### The tests that read raw files
 	$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m 'data and not slow and not gpu' --timeout 600
 
 test-portable: $(VENV)/.ready ### Tests without fcntl, fork and POSIX signals
-	$(PY) -m pytest -p tests.portable -n 0 $(PORTABLE)
+	$(PY) -m pytest -p tests.portable -n 0 --timeout 0 $(PORTABLE)
 
 test-site: docs ### The site: links, anchors and pages in Chromium
 	$(PY) -m pytest -q -rs -m slow --timeout 600 tests/test_site.py tests/scripts/report/test_gallery.py

@@ -28,6 +28,7 @@ from scripts.driver.config import check_part, resolved
 from scripts.records import names
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv, to_csv
+from scripts.records.seal import seal_measured
 from scripts.records.tables import markdown_rows
 from scripts.report.figures import bandwidth_figure, labels_figure, to_png, write_figures
 from scripts.report.terminal import print_table
@@ -138,6 +139,7 @@ def check(results: Path = RESULTS) -> str:
     write_figures({"figures/bandwidth.png": bandwidth_figure(curves)}, results)
     write_atomically(file, to_csv(records, list(records[0])))
     write_atomically(results / PAGE, text)
+    seal_measured(results, ["figures/bandwidth.png", file.name, PAGE])
     return text
 
 

@@ -12,6 +12,7 @@ from cmixup.files import write_atomically
 from scripts.driver.arguments import Args
 from scripts.driver.provenance import environment
 from scripts.records.experiment import RESULTS
+from scripts.records.seal import seal_measured
 
 Work = Callable[[], object]
 CPU = torch.device("cpu")
@@ -61,3 +62,4 @@ def store(given: Args, name: str, text: str) -> None:
     """Write a file of results/benchmarks unless everything was only tried."""
     if not given.switch("short"):
         write_atomically(RESULTS / "benchmarks" / name, text)
+        seal_measured(RESULTS, [f"benchmarks/{name}"])

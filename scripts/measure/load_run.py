@@ -30,6 +30,7 @@ from scripts.driver.runs import load_reports
 from scripts.records.experiment import RESULTS
 from scripts.records.layer_choice import choose_variants
 from scripts.records.records import read_csv
+from scripts.records.seal import seal_measured
 from scripts.report.figures import write_figures
 
 Report = Mapping[str, Any]
@@ -161,3 +162,4 @@ def write(results: Path, texts: Mapping[str, str], figures: Mapping[str, Figure]
         print(text if name.endswith(".md") else f"numbers: {results / name}")
     for path in write_figures(figures or {}, results):
         print(f"figure: {path}")
+    seal_measured(results, [*texts, *(figures or {})])

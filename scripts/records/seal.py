@@ -1,8 +1,9 @@
 """The seal of results/: every file with its size and SHA-256, and one root over all of them, in `results/SEAL`.
 
 A line is `<sha256> <size> <path>`, sorted by path; the first line is `root <sha256>` of all lines below it. Pages that
-people edit (README.md) and hidden files are outside. `publish` and `render` seal what they write. A file that changed
-in any other way is refused and never sealed again, unless somebody names it: `python -m scripts.verify seal new=PATH`.
+people edit (README.md) and hidden files are outside. Commands that write there (`publish`, `render`, `measure`,
+`bench`) seal what they write. A file that changed in any other way is refused and never sealed again, unless somebody
+names it: `python -m scripts.verify seal new=PATH`.
 
 Two branches that publish make a conflict in SEAL. Leave Git's conflict markers in the file: lines of both sides count,
 a file may match either, and the next command that writes makes SEAL anew.
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import sys
 from collections.abc import Collection
 from pathlib import Path
 
@@ -107,6 +109,19 @@ def seal_files(results: Path, written: Collection[str] = (), *, first: bool = Fa
     lines = [f"{sha256_of(path)} {path.stat().st_size} {name}" for name, path in files.items()]
     write_atomically(results / SEAL, "".join(f"{line}\n" for line in [f"root {root_of(lines)}", *lines]))
     return root_of(lines)
+
+
+def seal_measured(results: Path, written: Collection[str]) -> None:
+    """Seal what a measurement has just written; where another file does not hold, a line says so and nothing is sealed.
+
+    Args:
+        results: the folder results/.
+        written: paths below it.
+    """
+    try:
+        seal_files(results, written)
+    except InputError as error:
+        print(f"not sealed (python -m scripts.verify seal new={','.join(written)}): {error}", file=sys.stderr)
 
 
 def _refuse(wrong: list[str]) -> None:

@@ -13,6 +13,7 @@ import torch
 
 from cmixup.files import write_atomically
 from scripts.driver.provenance import environment
+from scripts.records.seal import seal_measured
 from tests.robustness.base import Trial
 
 RECORDS, PAGE = "reliability.jsonl", "reliability.md"
@@ -120,4 +121,5 @@ def write_page(results: Path) -> Path:
     """Render the page from its records."""
     path = results / PAGE
     write_atomically(path, to_markdown(read_records(results)))
+    seal_measured(results, [RECORDS, PAGE])
     return path

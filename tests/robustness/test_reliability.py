@@ -172,7 +172,7 @@ def test_commands_say_what_they_take_and_refuse_the_rest(
             module.main(given)
         assert stop.value.code == code
     printed = capsys.readouterr()
-    assert "Example: `python -m tests." in " ".join(printed.out.split())
+    assert "Example: python -m tests." in " ".join(printed.out.split())
     assert said in printed.err
 
 

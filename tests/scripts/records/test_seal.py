@@ -9,7 +9,7 @@ import pytest
 
 from cmixup.errors import InputError
 from scripts.records.published import published_reports
-from scripts.records.seal import SEAL, broken_files, check_seal, read_seal, seal_files
+from scripts.records.seal import SEAL, broken_files, check_seal, read_seal, seal_files, seal_measured
 
 FILES = {"runs/a/x.jsonl": '{"lr": 0.001}\n', "predictions/a.h5": "bytes", "figures/one.png": "png", "paper/t.csv": "1"}
 
@@ -88,3 +88,19 @@ def test_a_damaged_archive_of_records_is_one_line_that_names_its_file(tmp_path: 
     path.write_bytes(b"\x1f\x8b no archive")
     with pytest.raises(InputError, match=r"cars\.jsonl\.gz is no file of reports"):
         published_reports(tmp_path, ("study_protocol2",))
+
+
+def test_a_measurement_seals_what_it_wrote_and_stops_at_no_other_change(
+    results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (results / "figures/one.png").write_text("measured again")
+    seal_measured(results, ["figures/one.png"])
+    check_seal(results)
+    (results / "paper/t.csv").write_text("by hand")
+    (results / "figures/one.png").write_text("and again")
+    before = (results / SEAL).read_bytes()
+    seal_measured(results, ["figures/one.png"])
+    assert (results / SEAL).read_bytes() == before
+    said = capsys.readouterr().err
+    assert said.startswith("not sealed (python -m scripts.verify seal new=figures/one.png): ")
+    assert "t.csv has other bytes" in said

@@ -168,8 +168,10 @@ def test_an_infinite_bandwidth_is_metamix_with_uniform_partners() -> None:
     assert torch.equal(one.method.loss(one.model, one_batch(one)), other.method.loss(other.model, one_batch(other)))
     uniform = SupportUniform()
     uniform.fit(make_split(3000))
-    counts = np.bincount(uniform.draw(np.arange(3000), np.random.default_rng(0)).ravel(), minlength=SHOTS)
-    assert np.abs(counts - 3000).max() < 5 * np.sqrt(3000)
+    drawn = uniform.draw(np.arange(3000), np.random.default_rng(0))
+    assert np.abs(np.bincount(drawn.ravel(), minlength=SHOTS) - 3000).max() < 5 * np.sqrt(3000)
+    same = float((drawn[:, :1] == drawn[:, 1:]).mean())  # each query of a task draws for itself
+    assert same == pytest.approx(1 / SHOTS, abs=5 * np.sqrt(1 / SHOTS / (3000 * (SHOTS - 1))))
 
 
 def test_a_bandwidth_of_zero_takes_the_nearest_label() -> None:

@@ -25,7 +25,7 @@ from cmixup.distributed import distributed_place
 from cmixup.errors import InputError, check_count, check_flag, shown
 from cmixup.mixing.lam import Beta
 from cmixup.sampling.bandwidth import Bandwidth
-from cmixup.sampling.inputs import Given, as_labels, to_numpy
+from cmixup.sampling.inputs import Given, as_labels, own_numpy
 from cmixup.sampling.sampler import PartnerSampler
 from cmixup.sampling.space import LabelSpace
 from cmixup.tree import Entry, unbind
@@ -91,7 +91,7 @@ class PairDataset(Dataset[Any]):
         if rows is None:
             raise InputError(f"dataset must have __getitem__ and __len__, got {type(dataset).__name__}")
         # NumPy labels: workers cannot hold tensors of a device, and rows are drawn by number.
-        self.sampler = PartnerSampler(to_numpy(as_labels("labels", labels, gaps=True)), bandwidth, space=space)
+        self.sampler = PartnerSampler(own_numpy(as_labels("labels", labels, gaps=True)), bandwidth, space=space)
         if len(self.sampler) != rows:
             raise InputError(f"labels must have a row for each of the dataset's {rows}, got {len(self.sampler)}")
         self.dataset, self.lam = dataset, Beta(alpha)

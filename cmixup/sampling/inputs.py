@@ -156,6 +156,16 @@ def to_numpy(values: Given) -> NDArray[Any]:
     return np.asarray(values)
 
 
+def own_numpy(values: Given) -> NDArray[Any]:
+    """Return an array or tensor as a NumPy array of its own; a memory map stays one.
+
+    PyTorch moves the memory of tensors that it hands to spawned workers (macOS, Windows), and an array that shared it
+    would read what has been freed.
+    """
+    found = to_numpy(values)
+    return found if isinstance(values, np.memmap) else np.array(found)
+
+
 def numpy_rng(rng: Rng) -> np.random.Generator:
     """Return `rng`, or a NumPy generator seeded by (and so advancing) a torch one.
 

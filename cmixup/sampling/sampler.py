@@ -23,6 +23,7 @@ from cmixup.sampling.inputs import (
     check_common,
     for_kernel,
     numpy_rng,
+    own_numpy,
     to_numpy,
     torch_rng,
 )
@@ -84,7 +85,7 @@ class PartnerSampler:
         self._coordinates = as_space(space).fit(checked)
         period = self._coordinates.period
         self._given = given = for_kernel("labels", self._coordinates.of("labels", checked), kernel)
-        data = to_numpy(given)
+        data = own_numpy(given) if isinstance(given, Tensor) else to_numpy(given)
         self.bandwidth = resolve_bandwidth(data, bandwidth, kernel, period=period)
         inner = make_kernel(kernel, self.bandwidth)
         self._streamed = StreamedSampler(data, inner, period)

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
-from cmixup import InputError, LabelSpace, PairBatchSampler, PairDataset
+from cmixup import InputError, LabelSpace, PairBatchSampler, PairDataset, PartnerSampler
 from cmixup.adapters.pairs import Pair
 
 
@@ -156,6 +156,31 @@ def test_it_can_be_iterated_over() -> None:
     with pytest.raises(IndexError):
         pairs(5)[5]
     assert pairs(5)[-1][0][4] > 0
+
+
+@pytest.mark.parametrize("kind", ["tensor", "array"])
+@pytest.mark.parametrize("bandwidth", [0.1, 0.0])
+def test_labels_are_read_once_whatever_becomes_of_the_tensor(kind: str, bandwidth: float) -> None:
+    """PyTorch moves the memory of tensors that go to spawned workers; an array that shares it reads freed memory."""
+    y = torch.rand(500)
+    x = torch.utils.data.TensorDataset(torch.zeros(500, 1), y)
+    data = PairDataset(x, y if kind == "tensor" else y.numpy(), bandwidth)
+    sampler = PartnerSampler(y, bandwidth)
+    before = [each.draw(np.arange(500), np.random.default_rng(0)).tolist() for each in (data.sampler, sampler)]
+    y.zero_()
+    after = [each.draw(np.arange(500), np.random.default_rng(0)).tolist() for each in (data.sampler, sampler)]
+    assert after == before
+
+
+@pytest.mark.slow  # a worker imports PyTorch anew
+def test_spawned_workers_read_what_none_reads() -> None:
+    data = pairs(24)
+    options: dict[str, Any] = {"num_workers": 1, "multiprocessing_context": "spawn", "persistent_workers": True}
+    found = []
+    for more in ({}, options):
+        loader = DataLoader(data, batch_sampler=PairBatchSampler(data, 8, seed=0), **more)
+        found.append([torch.cat([y for _, y in loader]).flatten().tolist() for _ in range(2)])
+    assert found[0] == found[1]
 
 
 def test_persistent_workers_see_new_epochs() -> None:

@@ -141,8 +141,17 @@ def picture(rows: Sequence[Mapping[str, str]]) -> Figure:
             word = name.replace("_", " ")
             values = frame.loc[frame["model"] == name, column].to_numpy() * (100 if column == "coverage" else 1)
             shift = np.linspace(-0.25, 0.25, len(values))
-            axes.plot(values, place + shift, "o", ms=3.5, alpha=0.7, color=SERIES[place % len(SERIES)], label=word, gid=word)
-            axes.plot([values.mean()] * 2, [place - 0.35, place + 0.35], "-", color=SERIES[place % len(SERIES)], lw=2, gid=word)
+            axes.plot(
+                values, place + shift, "o", ms=3.5, alpha=0.7, color=SERIES[place % len(SERIES)], label=word, gid=word
+            )
+            axes.plot(
+                [values.mean()] * 2,
+                [place - 0.35, place + 0.35],
+                "-",
+                color=SERIES[place % len(SERIES)],
+                lw=2,
+                gid=word,
+            )
         axes.set(xlabel=f"{column}, {unit}", title=f"{column}: a point a table, the bar is the mean")
         axes.grid(visible=True, axis="x", alpha=0.3)
     sides[0].axvline(100 * COVERAGE, color="0.4", ls="--", lw=1)

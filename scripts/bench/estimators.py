@@ -38,8 +38,8 @@ ABOUT = (
     "outputs, splits and tables, with its 95 % interval over tables. All get the same frame with gaps and categories. "
     "Which tables the default was chosen on was fixed by a hash of their names before any run; the others (reserved) "
     f"were opened once, for the default before: `{BEFORE}`, networks alone. Fits: process seconds on one thread, of "
-    "the regressors of a run in turn on each split. `estimators.csv` has every fit, [ablation](ablation.md) what led to "
-    "today's default."
+    "the regressors of a run in turn on each split. `estimators.csv` has every fit, [ablation](ablation.md) what led "
+    "to today's default."
 )
 MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "cmixup": ("cmixup.sklearn", "CMixupRegressor", {}),

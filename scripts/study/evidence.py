@@ -168,6 +168,19 @@ def ensembles(records: Sequence[Record], rules: Protocol2, store: Path = RESULTS
                 yield {"table": first["table"], "condition": first["condition"], "method": name, "seeds": rows}
 
 
+def whole_records(records: Sequence[Record], rules: Protocol2, condition: str) -> tuple[list[Record], str]:
+    """Return the records of a setting on all tables, or the lite ones, that have all methods, and which those are."""
+    (methods,) = (set(c.methods) for c in rules.conditions if c.name == condition)
+    there: dict[str, set[str]] = {}
+    for record in (r for r in records if r["condition"] == condition):
+        there.setdefault(record["table"], set()).add(record["method"])
+    tables = {table for table, own in there.items() if own >= methods}
+    every, lite = {cell.table.name for cell in rules.cells(conditions=[condition])}, set(rules.lite_tables())
+    kept = every if tables >= every else lite if tables >= lite else set()
+    said = f"{len(kept)} tables" if kept == every else f"the {len(kept)} tables with the fewest rows"
+    return [r for r in records if r["condition"] == condition and r["table"] in kept], said
+
+
 def seconds(setting: Setting, rules: Protocol2) -> dict[str, float]:
     """Return what a model for one split costs in seconds of a core, the geometric mean over tables.
 

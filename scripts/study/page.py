@@ -15,11 +15,10 @@ from scripts.records.register import draws, fills, writes
 from scripts.records.stats import Interval
 from scripts.records.tables import interval_text, markdown_rows
 from scripts.report.effect_figures import draw_costs, draw_forest, draw_wins
-from scripts.study import entries, front
+from scripts.study import answers, entries, front
 from scripts.study.checks import calibration, controls, traits
 from scripts.study.evidence import ENSEMBLES, Setting, seconds, settings
 from scripts.study.front import ENSEMBLE, METHOD, WHO, headline
-from scripts.study.objections import came_out
 from scripts.study.protocols import COMMITS, SEA_LEVEL, Protocol2, load_protocol2, load_rules
 from scripts.study.published import FOLDER, read
 from scripts.study.rows import TITLES, four, head, row, title
@@ -130,7 +129,7 @@ def parts(found: Sequence[Setting], rules: Protocol2) -> dict[str, str]:
         "verdict": verdict(found, rules), "tables": str(len(rules.tables)), "splits": str(rules.splits),
         "trials": str(rules.trials_each), "shared": str(rules.shared), "epochs": str(rules.epochs),
         "patience": str(rules.patience), "weights": str(rules.weights),
-        **dict.fromkeys(("equal", "equal_again"), f"{rules.equal:g}"), "sure": f"{1 - rules.level:g}",
+        "equal": f"{rules.equal:g}", "sure": f"{1 - rules.level:g}",
         "controls": "\n".join(controls(seen, rules)), "calibration": "\n".join(calibration(seen)),
         "traits": "\n".join(traits(seen, rules)),
         "settings": "\n\n".join(section(setting, rules) for setting in found),
@@ -138,7 +137,8 @@ def parts(found: Sequence[Setting], rules: Protocol2) -> dict[str, str]:
                                  (("wins.png", "win rates"), ("cost.png", "error against cost"))] if seen else []),
         "ranks": "\n".join(ranks(seen, rules)), "errors": "\n".join(other_errors(seen, rules)),
         "level_table": "\n".join(level_table(seen)), "ensembles": "\n".join(ensemble_table(seen, rules)),
-        "entries": entries.table(entries.lite_records(rules), rules), **came_out(found, rules, title),
+        "entries": entries.table(entries.lite_records(rules), rules),
+        "answers": answers.first_lines(found, rules),
     }  # fmt: skip
 
 

@@ -36,6 +36,22 @@ def test_only_a_whole_setting_has_a_table(missing, monkeypatch):
         for split in range(5)
     ]
     monkeypatch.setattr(no_search, "published_reports", lambda *_: made)
+    monkeypatch.setattr(no_search, "lead", lambda *_: (0.57, 21, 30))
     page = no_search.write_page()[no_search.PAGE]
     assert page.count("Not run yet.") == (3 if missing else 2)
     assert ("the mean error is lower" in page) == (not missing)
+    assert page.count("five sets of initial weights a split") == int(not missing)
+    said = " ".join(page.split())
+    assert said.count("On test rows: not run yet.") == (2 if missing else 1)
+    assert ("On test rows: with alpha 0.2 its mean error changes by -" in said) == (not missing)
+
+
+def test_the_lead_on_validation_counts_own_trials_beside_erms_of_the_same_rate():
+    def cell(table, method, *values):
+        return {"table": table, "method": method, "condition": "rows100", "trials": [{"val": v} for v in values]}
+
+    records = [cell("a", "erm", 1, 1, 1, 1, 1, 1), cell("a", "cmixup", 0, 0.9, 2, 0, 0.9, 0.8)]
+    records += [cell("b", "erm", 1, 1, 1, 1, 1, 1), cell("b", "cmixup", 0, 2, 2, 0, 2, 2)]
+    records += [{**cell("b", "cmixup", 0, 0, 0, 0, 0, 0), "condition": "random"}]
+    share, tables, of = no_search.lead(records, "rows100", "cmixup", shared=1, each=3)
+    assert (share, tables, of) == ((3 / 4 + 0) / 2, 1, 2)

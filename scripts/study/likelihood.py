@@ -1,0 +1,132 @@
+"""The page of likelihood: does mixing give better distributions, beyond one factor on all variances?
+
+Rules: configs/study/likelihood.yaml, committed before the first run. Every arm is rescaled on validation, ERM too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from cmixup.losses import STD
+from scripts.driver.predictions import Scored, read_cells
+from scripts.records.experiment import RESULTS
+from scripts.records.published import cell_name, predictions_file
+from scripts.records.register import writes
+from scripts.records.study_errors import normal_scores, row_key
+from scripts.records.tables import interval_text, markdown_rows
+from scripts.study.evidence import whole_records
+from scripts.study.protocols import FOLDER, WEIGHTS, Protocol2, load_rules
+from scripts.study.published import experiment_of, read
+from scripts.study.rows import head, row
+from scripts.study.rules import BASE
+from scripts.study.verdicts import Effect, effect, errors_of
+
+PAGE, SCORE, DIGITS, UNIT = "study/likelihood.md", "test_nll_rescaled", 3, "nats"
+SETTINGS = {"rows100": "100 training rows", "random": "all rows, split at random"}
+TITLES = {"mixup": "mixup", "cmixup": "C-Mixup", "regmixup": "RegMixup", "input_noise": "Gaussian noise on inputs"}
+ENSEMBLE, AGAIN = "ERM x 5, positive control", "ERM with other weights, negative control"
+OTHERS = {"test_nll": ("likelihood as it is, nats", False), "test_crps_rescaled": ("CRPS, %", True),
+          "test": ("RMSE, %", True)}  # fmt: skip
+Record = Mapping[str, Any]
+
+
+def mixture(members: Sequence[Scored]) -> Scored:
+    """Return the normal distribution with the moments of the members' mixture (Lakshminarayanan 2017)."""
+    means, stds = (np.stack([m.prediction[name].astype(np.float64) for m in members]) for name in ("", STD))
+    mean = means.mean(axis=0)
+    variance = (stds**2 + means**2).mean(axis=0) - mean**2
+    return Scored({"": mean, STD: np.sqrt(variance)}, members[0].target, members[0].domain)
+
+
+def ensembles(records: Sequence[Record], rules: Protocol2) -> Iterator[Record]:
+    """Yield a record of five networks of ERM as one distribution, for each of ERM's records with so many."""
+    for record in (r for r in records if r["method"] == BASE):
+        about = {"experiment": experiment_of(rules), "dataset": record["table"], "method": BASE,
+                 "model": rules.backbone, "preset": "default",
+                 "options": {"condition": record["condition"]}}  # fmt: skip
+        name, rows = cell_name(about), []
+        runs = read_cells(predictions_file(RESULTS, about), {name}).get(name, {})
+        for split in rules.split_numbers:
+            members = [runs.get(WEIGHTS * split + number) for number in range(1, 6)]
+            if all(members):
+                val, test = (mixture([m[part] for m in members if m]) for part in ("val", "test"))
+                found = normal_scores(test, val, np.array(record["std"]))
+                rows.append({"seed": split, "split": split, **{row_key("test", k): v for k, v in found.items()}})
+        if rows:
+            yield {"table": record["table"], "condition": record["condition"], "method": ENSEMBLE, "seeds": rows}
+
+
+def again(records: Sequence[Record]) -> Iterator[Record]:
+    """Yield ERM's third and fourth networks of each split as another method, which changes nothing."""
+    for record in (r for r in records if r["method"] == BASE):
+        later = [row for row in record["seeds"] if row["seed"] % WEIGHTS in (3, 4)]
+        yield {**record, "method": AGAIN, "seeds": later}
+
+
+def effect_of(records: Sequence[Record], condition: str, name: str, rules: Protocol2, score: str = SCORE) -> Effect:
+    """Return what a method changes of a score, in its own unit or in percent of ERM's."""
+    relative = OTHERS.get(score, ("", False))[1]
+    found = effect(errors_of(records, condition, score), name, rules.level, rules.equal, relative=relative)
+    assert found is not None
+    return found
+
+
+def coverage(records: Sequence[Record], name: str) -> list[str]:
+    """Return the mean coverage of 90 % intervals over tables, as they are and rescaled."""
+    own = [r for r in records if r["method"] == name]
+    keys = ("test_coverage90", "test_coverage90_rescaled")
+    return [f"{np.mean([np.mean([row[key] for row in r['seeds']]) for r in own]):.3f}" for key in keys]
+
+
+def section(condition: str, records: Sequence[Record], said: str, rules: Protocol2) -> list[str]:
+    """Return the part of the page on one setting: the score that was asked for, then what describes it."""
+    known = [*records, *ensembles(records, rules), *again(records)]
+    names = {**TITLES, ENSEMBLE: ENSEMBLE, AGAIN: AGAIN}
+    body = [[title, *row(effect_of(known, condition, name, rules), DIGITS)] for name, title in names.items()]
+    others = []
+    for name, title in {BASE: "ERM", **TITLES}.items():
+        cells = ["" if name == BASE else interval_text(
+            effect_of(known, condition, name, rules, score).overall, 1 if relative else DIGITS)
+            for score, (_, relative) in OTHERS.items()]  # fmt: skip
+        others.append([title, *cells, *coverage(known, name)])
+    heads = ["", *(title for title, _ in OTHERS.values()), "coverage of 90 %", "coverage, rescaled"]
+    splits = len({row["split"] for r in records for row in r["seeds"]})
+    return [
+        *markdown_rows(["rescaled likelihood", *head(rules, UNIT)], body), "",
+        f"{said[0].upper()}{said[1:]}, {splits} splits. Negative log likelihood of a test label minus ERM's, both",
+        "rescaled; below 0 is better.", "", *markdown_rows(heads, others), "",
+    ]  # fmt: skip
+
+
+@writes("results/runs/study_likelihood", "results/predictions/study_likelihood")
+def write_page() -> dict[str, str]:
+    """Return the page by its path below results/."""
+    rules = load_rules(FOLDER / "likelihood.yaml")
+    assert isinstance(rules, Protocol2)
+    records = read(rules)
+    lines = [
+        "# Likelihood",
+        "",
+        "Does mixing give better distributions? Every network predicts a mean and a variance for each label, and is",
+        "trained, stopped and tuned by likelihood ([rules](../../configs/study/likelihood.yaml), fixed before the",
+        "first run). One number for each network, chosen on validation, rescales its standard deviations. So a gain",
+        "is more than what rescaling gives to ERM.",
+        "",
+    ]
+    for condition, title in SETTINGS.items():
+        own, said = whole_records(records, rules, condition)
+        lines += [f"## {title[0].upper()}{title[1:]}", ""]
+        lines += section(condition, own, said, rules) if own else ["Not run yet.", ""]
+    lines += [
+        f"An effect of {rules.equal:g} nats is what 1 % of error is where variances are right.",
+        "[When does mixing help?](when.md) has the model of effects and the rule of each verdict.",
+        "The positive control is the normal distribution with mean and variance of five networks' mixture.",
+        "",
+        "`python -m scripts.study train rules=likelihood` trains these cells; `python -m scripts.render` writes this",
+        "page.",
+        "",
+    ]
+    return {PAGE: "\n".join(lines)}

@@ -1,0 +1,158 @@
+"""The pages of networks, of likelihood and of the referee: what is told, and that only whole parts are told of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from scripts.claims.prose import places, splice
+from scripts.driver.predictions import Scored
+from scripts.study import answers, likelihood, networks, referee
+from scripts.study.protocols import Protocol2, load_protocol2
+from scripts.study.published import FOLDER
+from scripts.study.rules import Rules
+from tests.scripts.study.test_page import everything
+
+Records = list[dict[str, Any]]
+
+
+def cells_of(rules: Protocol2, condition: str, tables: Sequence[str], change: float) -> Records:
+    """Return records of all methods on some tables, whose scores differ from ERM's by `change` and a little noise."""
+    (methods,) = (c.methods for c in rules.conditions if c.name == condition)
+    rng, found = np.random.default_rng(0), Records()
+    for table in tables:
+        hard = rng.uniform(1, 2, size=5)
+        for method in methods:
+            seeds = []
+            for split in range(rules.splits):
+                for number in (1, 2):
+                    value = hard[split % 5] + (method != "erm") * (change + rng.normal(0, 0.001))
+                    scores = dict.fromkeys(
+                        ("test_nll", "test_nll_rescaled", "test_crps_rescaled", "test"), float(value)
+                    )
+                    covered = {"test_coverage90": 0.8, "test_coverage90_rescaled": 0.9}
+                    seeds.append({"seed": 10 * split + number, "split": split, "options": [], **scores, **covered})
+            found.append({"table": table, "condition": condition, "method": method, "seeds": seeds, "trials": []})
+    return found
+
+
+@pytest.fixture
+def stored(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, Records], None]:
+    """Let the pages read records of rules by name, and nothing of others."""
+    by_name: dict[str, Records] = {}
+
+    def read(rules: Rules, *_: object, **__: object) -> Records:
+        return by_name.get(rules.name, [])
+
+    for module in (answers, likelihood, networks):
+        monkeypatch.setattr(module, "read", read)
+    monkeypatch.setattr(answers, "published_reports", lambda *_: [])
+    return by_name.__setitem__
+
+
+@pytest.mark.parametrize(("part", "whole"), [("lite", True), ("all", True), ("nine", False), ("a method", False)])
+def test_a_network_is_told_of_on_the_lite_tables_or_all_of_them(
+    stored: Callable[[str, Records], None], part: str, whole: bool
+) -> None:
+    rules = networks.network_rules("network_realmlp")
+    tables = {"all": [t.name for t in rules.tables], "nine": rules.lite_tables()[:9]}.get(part, rules.lite_tables())
+    records = cells_of(rules, "rows100", tables, 0.2)
+    stored("network_realmlp", records[:-1] if part == "a method" else records)
+    page = networks.write_page()[networks.PAGE]
+    assert page.count("### 100 training rows") == int(whole)
+    assert page.count("Not run yet: 100 training rows; all rows") == 3 - whole
+    assert page.count("Not run yet: all rows, split at random.") == int(whole)
+    if whole:
+        expected = "30 tables" if part == "all" else "the 10 tables with the fewest rows"
+        assert f"### 100 training rows ({expected})" in page
+        (line,) = (line for line in page.splitlines() if line.startswith("| C-Mixup, alpha 2 |"))
+        assert "| higher |" in line
+
+
+def test_likelihood_has_a_positive_and_a_negative_control_and_is_told_in_nats(
+    stored: Callable[[str, Records], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules = likelihood.load_rules(likelihood.FOLDER / "likelihood.yaml")
+    assert isinstance(rules, Protocol2)
+    records = cells_of(rules, "rows100", rules.lite_tables(), -0.05)
+    erm = [record for record in records if record["method"] == "erm"]
+    for record in erm:  # a third and a fourth network, as good as the first two
+        later = [{**row, "seed": row["seed"] + 2} for row in record["seeds"]]
+        record["seeds"] += later
+    better = [{**r, "method": likelihood.ENSEMBLE, "seeds": [
+        {**row, "test_nll_rescaled": row["test_nll_rescaled"] - 0.1} for row in r["seeds"]]} for r in erm]  # fmt: skip
+    monkeypatch.setattr(likelihood, "ensembles", lambda *_: better)
+    stored("likelihood", records)
+    lines = likelihood.write_page()[likelihood.PAGE].splitlines()
+    row = {line.split("|")[1].strip(): line.split("|") for line in lines if line.startswith("| ")}
+    assert row["rescaled likelihood"][2].strip() == "mean effect, nats"
+    assert row[likelihood.ENSEMBLE][2].strip() == "-0.100 [-0.100, -0.100]"
+    assert row[likelihood.ENSEMBLE][4].strip() == "lower"
+    assert row[likelihood.AGAIN][4].strip() == "cannot be told"
+    assert lines.count("Not run yet.") == 1
+    (told,) = (line for line in answers.of_likelihood() if line.arm == "C-Mixup")
+    assert told.own.overall.mean == pytest.approx(-0.05, abs=0.002)
+    assert told.size.endswith(" nats")
+
+
+def test_the_mixture_of_distributions_has_its_moments() -> None:
+    rng = np.random.default_rng(0)
+    y = np.zeros((4, 2), np.float32)
+    members = [Scored({"": rng.normal(size=(4, 2)).astype(np.float32), "std": rng.uniform(0.5, 2, (4, 2)).astype(
+        np.float32)}, y, np.zeros(4)) for _ in range(3)]  # fmt: skip
+    found = likelihood.mixture(members).prediction
+    drawn = np.concatenate([rng.normal(m.prediction[""], m.prediction["std"], size=(200_000, 4, 2)) for m in members])
+    np.testing.assert_allclose(found[""], drawn.mean(axis=0), atol=0.01)
+    np.testing.assert_allclose(found["std"], drawn.std(axis=0), atol=0.01)
+
+
+def test_the_first_lines_and_the_referee_say_what_is_not_run_and_order_by_the_chance_of_a_gain(
+    stored: Callable[[str, Records], None],
+) -> None:
+    rules = load_protocol2()
+    found = everything(rules, ["one", "two", "three"])
+    lines = answers.first_lines(found, rules).splitlines()
+    assert len(lines) == 5
+    assert "More splits: not run yet (0 of 60 cells are published)." in lines[0]
+    assert [line.endswith("Not run yet.") for line in lines[1:]] == [True] * 4
+    tabm = networks.network_rules("network_tabm")
+    stored("network_tabm", cells_of(tabm, "rows100", tabm.lite_tables(), -0.3))
+    assert "C-Mixup, alpha 2 -" in answers.first_lines(found, rules).splitlines()[3]
+    made = referee.results(found, rules)
+    text = (FOLDER / "referee.md").read_text()
+    assert set(made) == set(places(text))
+    page = splice(text, made)
+    table = page.partition('## "C-Mixup helps"')[0].splitlines()
+    assert {line.count("|") for line in table if line.startswith("| ")} == {4}
+    rows = made["best"].splitlines()[2:]
+    assert [row.split("|")[1].strip() for row in rows[:2]] == ["[TabM](networks.md)"] * 2
+    assert made["gains"] == (
+        f"Of {len(rows)} pairs of a setting and a form of C-Mixup, the mean error is lower in 2, and a new table is more "
+        "likely than not to gain in 2."
+    )
+
+
+def test_later_splits_join_those_of_protocol_2_once_both_methods_have_all_tables(
+    stored: Callable[[str, Records], None],
+) -> None:
+    rules = load_protocol2()
+    (random,) = (s for s in everything(rules, [t.name for t in rules.tables]) if s.condition.name == "random")
+    more = answers.load_rules(answers.FOLDER / "more_splits.yaml")
+    assert isinstance(more, Protocol2)
+    later = [
+        r for r in cells_of(more, "random", [t.name for t in rules.tables], 0.2) if r["method"] in ("erm", "cmixup")
+    ]
+    for record in later:
+        for row in record["seeds"]:
+            row["split"] += 5
+    stored("more_splits", later)
+    own, there, of = answers.with_more_splits(random, rules)
+    assert (there, of) == (60, 60)
+    assert own is not None
+    expected = [np.mean([100 * 0.1 / 1.2] * 5 + [100 * 0.2 / 1.5] * 20)]
+    assert own.overall.mean == pytest.approx(expected[0], abs=2.0)
+    stored("more_splits", later[1:])
+    assert answers.with_more_splits(random, rules) == (None, 59, 60)

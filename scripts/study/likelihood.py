@@ -22,7 +22,7 @@ from scripts.study.protocols import FOLDER, WEIGHTS, Protocol2, load_rules
 from scripts.study.published import experiment_of, read
 from scripts.study.rows import head, row
 from scripts.study.rules import BASE
-from scripts.study.verdicts import Effect, effect, errors_of
+from scripts.study.verdicts import LOWER, Effect, effect, errors_of, sign_text
 
 PAGE, SCORE, DIGITS, UNIT = "study/likelihood.md", "test_nll_rescaled", 3, "nats"
 SETTINGS = {"rows100": "100 training rows", "random": "all rows, split at random"}
@@ -85,19 +85,24 @@ def section(condition: str, records: Sequence[Record], said: str, rules: Protoco
     """Return the part of the page on one setting: the score that was asked for, then what describes it."""
     known = [*records, *ensembles(records, rules), *again(records)]
     names = {**TITLES, ENSEMBLE: ENSEMBLE, AGAIN: AGAIN}
-    body = [[title, *row(effect_of(known, condition, name, rules), DIGITS)] for name, title in names.items()]
+    effects = {name: effect_of(known, condition, name, rules) for name in names}
+    body = [[names[name], *row(own, DIGITS), sign_text(own.means)] for name, own in effects.items()]
     others = []
     for name, title in {BASE: "ERM", **TITLES}.items():
         cells = ["" if name == BASE else interval_text(
             effect_of(known, condition, name, rules, score).overall, 1 if relative else DIGITS)
             for score, (_, relative) in OTHERS.items()]  # fmt: skip
         others.append([title, *cells, *coverage(known, name)])
+    blind = [] if effects[ENSEMBLE].direction() == LOWER else [
+        "The rule cannot tell the direction of the positive control here, so it says nothing of the other directions.",
+        "",
+    ]  # fmt: skip
     heads = ["", *(title for title, _ in OTHERS.values()), "coverage of 90 %", "coverage, rescaled"]
     splits = len({row["split"] for r in records for row in r["seeds"]})
     return [
-        *markdown_rows(["rescaled likelihood", *head(rules, UNIT)], body), "",
+        *markdown_rows(["rescaled likelihood", *head(rules, UNIT), "below 0 (sign test)"], body), "",
         f"{said[0].upper()}{said[1:]}, {splits} splits. Negative log likelihood of a test label minus ERM's, both",
-        "rescaled; below 0 is better.", "", *markdown_rows(heads, others), "",
+        "rescaled; below 0 is better.", "", *blind, *markdown_rows(heads, others), "",
     ]  # fmt: skip
 
 

@@ -130,16 +130,17 @@ def write_page() -> dict[str, str]:
     head = ["", "change by a model of all tables, %", "all tables alike, %", "direction of the mean"]
     head += [f"tables: {named(kind, EQUAL)}" for kind in VERDICTS] + ["a new table gains / loses 1 %"]
     every = {setting: errors_of_reports(reports, setting) for setting in SETTINGS}
-    effects = {
-        setting: {name: own for name in TITLES if (own := effect(errors, name, rules.level, EQUAL))}
-        for setting, errors in every.items() if len(errors) == len(rules.tables)
-    }  # fmt: skip
+    effects = {}
+    for setting, errors in every.items():
+        found = {name: own for name in TITLES if (own := effect(errors, name, rules.level, EQUAL))}
+        if len(errors) == len(rules.tables) and len(found) == len(TITLES):
+            effects[setting] = found
     lines += ["What the two leads on validation became:", "", *answer(records, effects, rules), ""]
     for setting, title in SETTINGS.items():
         errors, found = every[setting], effects.get(setting, {})
         lines += [f"## {title[0].upper()}{title[1:]}", ""]
         rows = [describe_effect(TITLES[name], own) for name, own in found.items()]
-        if len(rows) < len(TITLES):
+        if not rows:
             lines += ["Not run yet.", ""]
             continue
         splits = {len(own) for methods in errors.values() for own in methods.values()}

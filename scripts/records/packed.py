@@ -87,7 +87,9 @@ def read_cells(path: Path, names: Collection[str] = ()) -> Cells:
         InputError: the file is not one of these, or its labels are not there.
     """
     if not path.is_file():
-        return read_old_cells(path.with_suffix(OLD_ENDING), names)
+        old = path.with_suffix(OLD_ENDING)
+        whole = old.with_name(old.name.partition("-")[0]).with_suffix(OLD_ENDING)  # of all settings of its part
+        return read_old_cells(old if old.is_file() else whole, names)
     note_read(path)
     with naming(path, "a file of predictions"):
         head, rest = _read(path)

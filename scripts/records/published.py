@@ -39,6 +39,9 @@ EVERY_STUDY = (f"{STUDY}*",)
 #: Those of them that share a file for each table. Others have one for each method, as all experiments do, so that a
 #: publication rewrites no file of another.
 TOGETHER = ("study_protocol2", "study_sea_level")
+#: Parts of the study with several settings, by the one that came first: later ones have files of their own.
+FIRST = {"study_no_search": "rows100", "study_likelihood": "rows100", "study_network_wide": "rows100",
+         "study_network_realmlp": "rows100", "study_network_tabm": "rows100"}  # fmt: skip
 OLD_ENDING = ".jsonl.gz"  # of files of `TOGETHER` in earlier versions
 
 
@@ -57,7 +60,9 @@ def unrounded_scores(report: Report) -> Any:
 def _place(report: Report) -> str:
     if report["experiment"] in TOGETHER:
         return f"{STUDY}/{report['dataset']}"
-    return "/".join(str(report[key]) for key in ("experiment", "dataset", "method"))
+    later = report["options"].get("condition") if report["experiment"] in FIRST else None
+    setting = f"-{later}" if later not in (None, FIRST.get(report["experiment"])) else ""
+    return "/".join(str(report[key]) for key in ("experiment", "dataset", "method")) + setting
 
 
 def curves_file(results: Path, report: Report) -> Path:

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from cmixup.losses import STD
-from scripts.driver.predictions import Scored, read_cells
+from scripts.driver.predictions import Scored
 from scripts.records.experiment import RESULTS
+from scripts.records.packed import read_cells
 from scripts.records.published import cell_name, predictions_file
 from scripts.records.register import writes
 from scripts.records.study_errors import normal_scores, row_key
@@ -106,7 +107,7 @@ def section(condition: str, records: Sequence[Record], said: str, rules: Protoco
     ]  # fmt: skip
 
 
-@writes("results/runs/study_likelihood", "results/predictions/study_likelihood")
+@writes("results/runs/study_likelihood", "results/predictions/study_likelihood", "results/predictions/targets")
 def write_page() -> dict[str, str]:
     """Return the page by its path below results/."""
     rules = load_rules(FOLDER / "likelihood.yaml")

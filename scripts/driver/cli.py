@@ -93,7 +93,8 @@ def spell_in_any_encoding() -> None:
     codecs.register_error("spelt", lambda error: (_spelt(error), error.end))  # type: ignore[attr-defined]
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="spelt")
+            with contextlib.suppress(OSError):  # a file of the past that is a pipe now keeps its errors
+                stream.reconfigure(errors="spelt")
 
 
 def _spelt(error: UnicodeError) -> str:

@@ -17,7 +17,7 @@ GAP = 2  # columns between two of a table's
 
 def width_here() -> int:
     """Return the columns of the terminal, or `WIDE` where standard output is none."""
-    return Console().width if sys.stdout.isatty() else WIDE
+    return Console().width if sys.stdout and sys.stdout.isatty() else WIDE
 
 
 def parts_that_fit(widths: Sequence[int], width: int) -> list[list[int]]:

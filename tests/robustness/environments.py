@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+from scripts.driver.logger import RUN_ID
 from scripts.driver.provenance import CODE
 from scripts.driver.runs import REPORT
 from tests.robustness.base import MOST, Trial, note_progress
@@ -255,7 +256,7 @@ def command(out: Path, kind: str, setting: Setting | None = None, kernels: str =
 
 def runs(out: Path) -> dict[str, Any]:
     """Return what runs hold below a folder, but for how they were logged."""
-    found = content(out / "runs")
+    found = {name: value for name, value in content(out / "runs").items() if Path(name).name != RUN_ID}
     for name, value in found.items():
         if name.endswith(".yaml"):
             found[name] = value.replace(b"logger: wandb", b"logger: none").replace(str(out).encode(), b"OUT")

@@ -34,3 +34,9 @@ def test_every_column_stands_in_one_part_in_order() -> None:
 
 def test_a_pipe_takes_lines_of_any_length() -> None:
     assert width_here() == 1000
+
+
+def test_a_table_is_printed_into_nothing_where_stdout_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout", None)
+    print_table(("a", "b"), [["1", "2"]], "a title")
+    assert width_here() == 1000

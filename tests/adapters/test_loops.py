@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import shutil
 from typing import Any
 
 import numpy as np
@@ -31,13 +30,10 @@ def test_vmap_is_refused_in_one_line_and_maps_over_what_is_mixed() -> None:
     assert slope.isfinite().all()
 
 
-COMPILED = [(where, bandwidth, "eager") for where in ("input", "dictionary", "hidden") for bandwidth in (0.7, "auto")]
-
-
 @pytest.mark.slow  # the import of the compiler alone takes seconds
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize(("where", "bandwidth", "backend"), [*COMPILED, ("input", 0.7, "inductor")])
-def test_a_compiled_step_mixes_as_the_same_step_does(where: str, bandwidth: Any, backend: str) -> None:
+@pytest.mark.parametrize("where", ["input", "dictionary", "hidden"])
+@pytest.mark.parametrize("bandwidth", [0.7, "auto"])
+def test_a_compiled_step_mixes_as_the_same_step_does(where: str, bandwidth: Any) -> None:
     model, (x, y) = net(), rows()
 
     def step(mixing: CMixup) -> Tensor:
@@ -48,9 +44,7 @@ def test_a_compiled_step_mixes_as_the_same_step_does(where: str, bandwidth: Any,
         mixed_x, mixed_y = found.values() if isinstance(found, dict) else found
         return (model(mixed_x) - mixed_y).square().mean()
 
-    if backend == "inductor" and not (shutil.which("g++") or shutil.which("clang++")):
-        pytest.skip("inductor needs a C++ compiler")
-    compiled = torch.compile(step, backend=backend)
+    compiled = torch.compile(step, backend="eager")
     one, other = CMixup(bandwidth, seed=0), CMixup(bandwidth, seed=0)
     losses = [(step(one).item(), compiled(other).item()) for _ in range(4)]
     assert [a for a, _ in losses] == pytest.approx([b for _, b in losses])

@@ -19,6 +19,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from scripts.driver.locks import LOCKS
 from tests.robustness.base import MOST, Trial, note_progress
 from tests.robustness.commands import Command, content, differences, finished, half_files, import_all, tail, words
 
@@ -175,7 +176,9 @@ def attempts(library: ctypes.CDLL, count: int, seed: int, folder: Path) -> Itera
             wrong.append(f"ended with {code} and {len(lines)} lines: {tail(log)}")
         wrong += [f"half a file: {path}" for path in half_files(out)]
         if not code:
-            wrong += [f"not as undisturbed: {name}" for name in differences(content(out), reference)]
+            # A lock's file may stay where its close fails: the kernel holds the lock, and the next start removes it.
+            found = [name for name in differences(content(out), reference) if not name.startswith(LOCKS)]
+            wrong += [f"not as undisturbed: {name}" for name in found]
         before = finished(out)
         if code := command(out).run(log):
             wrong.append(f"the second start ended with {code}: {tail(log)}")

@@ -235,6 +235,7 @@ def test_all_is_trained_again_and_then_every_artefact_that_lacks_no_run_is_made(
     away = replace(HERE, name="away", seeds=(0, 1), shown_in=("done", "lacks"), wanting="no files")
     artefacts = [
         Artefact("lacks", "", "", "reproduce-lacks", experiment="table1"),
+        Artefact("late", "", "", "reproduce-late", experiment="table1"),
         Artefact("dear", "", "", "reproduce-dear", minutes=50),
         Artefact("cheap", "", "", "reproduce-cheap", minutes=2),
         Artefact("done", "", "", "reproduce-done", experiment="table1", arguments="PRESET=cpu"),
@@ -254,7 +255,7 @@ def test_all_is_trained_again_and_then_every_artefact_that_lacks_no_run_is_made(
         return SimpleNamespace(returncode=int("cheap" in command[1]))
 
     monkeypatch.setattr("scripts.queue.work", pretended)
-    monkeypatch.setattr("scripts.queue.left", lambda *_: [])
+    monkeypatch.setattr("scripts.queue.left", lambda *_: [replace(HERE, shown_in=("late",))])  # the time was up
     monkeypatch.setattr("scripts.queue.subprocess.run", run)
     with pytest.raises(SystemExit) as stop:
         main(["again=1", "seeds=2", "minutes=10", f"out={tmp_path}", "device=cpu"])
@@ -266,5 +267,6 @@ def test_all_is_trained_again_and_then_every_artefact_that_lacks_no_run_is_made(
     ]
     printed = capsys.readouterr()
     assert "error: 1 commands failed: reproduce-cheap" in printed.err
-    assert "not made: make reproduce-lacks; runs are missing" in printed.out
+    for name in ("lacks", "late"):
+        assert f"not made: make reproduce-{name}; runs are missing" in printed.out
     assert "not made: make reproduce-dear; it takes 50 minutes" in printed.out

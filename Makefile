@@ -105,7 +105,7 @@ report: $(VENV)/.ready ## Make docs/report.md a PDF: outputs/report.pdf
 
 ##@ Reproduce the paper
 
-reproduce: ## Make the table, figure or theorem NAME, such as table3 [NAME= SEEDS= DATASETS= METHODS= PRESET=]
+reproduce: ## Make one of them by its name: NAME=table3 [NAME= SEEDS= DATASETS= METHODS= PRESET=]
 	@$(MAKE) --no-print-directory reproduce-$(subst _,-,$(or $(NAME),$(error NAME= must be that of a target reproduce-NAME of make help-all)))
 
 reproduce-%: $(VENV)/.ready
@@ -136,13 +136,13 @@ reproduce-figure-invariance: $(VENV)/.ready ## Learned invariance on Crime and S
 	$(PY) -m scripts.reproduce table3 $(NARROW) "datasets=$(or $(DATASETS),$(INVARIANCE))"
 	$(PY) -m scripts.measure invariance $(MEASURED) "datasets=$(DATASETS)"
 
-queue: $(VENV)/.ready ## Train what tables and figures lack for MINUTES; can go on [MINUTES=9 DRY_RUN=1 AGAIN=1 SEEDS= JOBS= DEVICE= OUT=]
+queue: $(VENV)/.ready ## Train what is missing within MINUTES; can go on [MINUTES=9 DRY_RUN=1 AGAIN=1 SEEDS= JOBS= DEVICE= OUT=]
 	$(PY) -m scripts.queue $(QUEUE) "minutes=$(or $(MINUTES),$(if $(AGAIN),,9))" "again=$(AGAIN)" "dry_run=$(DRY_RUN)"
 
-reproduce-all: $(VENV)/.ready ## queue AGAIN=1: train all anew, then make every table and figure [DRY_RUN=1 MINUTES= SEEDS= OUT=]
+reproduce-all: $(VENV)/.ready ## queue AGAIN=1: train all, then make all of them [DRY_RUN=1 MINUTES= SEEDS= OUT=]
 	$(PY) -m scripts.queue $(QUEUE) again=1 "minutes=$(MINUTES)" "dry_run=$(DRY_RUN)"
 
-missing: $(VENV)/.ready ### queue DRY_RUN=1: the runs that tables and figures lack; their cost [DEVICE= OUT=]
+missing: $(VENV)/.ready ### queue DRY_RUN=1: what is missing; its cost [DEVICE= OUT=]
 	$(PY) -m scripts.queue $(QUEUE) dry_run=1
 
 reproduce-figure-pairs: $(VENV)/.ready ### Who is mixed with whom: objects and RCF-MNIST [RESULTS=]
@@ -263,7 +263,7 @@ mutants: $(VENV)/.ready ### Make known mistakes; the tests must see each [ONLY=f
 reliability: $(VENV)/.ready ### Kill, race, damage and fuzz for real (an hour) [ONLY=kills COUNTS="kills=100"]
 	$(PY) -m tests.robustness only="$(ONLY)" seed="$(SEED)" out="$(OUT)" $(COUNTS)
 
-renew: $(VENV)/.ready ### Newest versions into constraints.txt and constraints.lock [KEEP=torch,torchvision]
+renew: $(VENV)/.ready ### Newest versions: constraints.txt and .lock [KEEP=torch,torchvision]
 	$(PY) -m tests.renew keep="$(KEEP)"
 
 wheel-check: $(VENV)/.ready ### Try the wheel in empty environments [PYTHONS=python3.12,...]

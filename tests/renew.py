@@ -42,7 +42,7 @@ KEYS = {
     "lock": "1 makes constraints.lock anew for the versions of constraints.txt, and tries nothing; default 0",
 }
 HEAD = """# The files of all packages that make setup installs on Linux, x86-64 and CPython 3.11, by SHA-256.
-# `make renew` makes it; `make setup` installs it. Those of CUDA are for PyTorch of the index alone.
+# `make renew` makes it; `make setup` installs it. Those of CUDA are for PyTorch's own builds alone.
 """
 
 

@@ -45,5 +45,5 @@ def published_text() -> str:
         InputError: they are not there.
     """
     if not EXPECTED.is_file():
-        raise InputError(f"{EXPECTED} is missing: python -m scripts.render makes it")
+        raise InputError(f"{EXPECTED} is missing; make it by `python -m scripts.render`")
     return EXPECTED.read_text().rstrip()

@@ -1,6 +1,6 @@
 """Every write, fsync, rename and close of a small run fails in turn, below Python: a library comes before that of C.
 
-The library is loaded by LD_PRELOAD into a process of its own (`python -m tests.robustness.nth_call`), which forks a
+The library is loaded by LD_PRELOAD into a process of its own, which forks a
 command for every call. Calls count on files below the run's folder alone. What C's own streams write inside libc is not
 seen.
 """

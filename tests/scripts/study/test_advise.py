@@ -113,5 +113,5 @@ def test_what_is_printed_is_rendered_and_needs_no_pictures(
     done = subprocess.run([sys.executable, "-c", code], cwd=CODE, capture_output=True, text=True, check=True)
     assert done.stdout == "\n"
     monkeypatch.setattr(advise, "EXPECTED", tmp_path / "none")
-    with pytest.raises(InputError, match=r"none is missing: python -m scripts.render makes it"):
+    with pytest.raises(InputError, match=r"none is missing; make it by `python -m scripts.render`"):
         advise.published_text()

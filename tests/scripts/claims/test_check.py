@@ -280,7 +280,7 @@ def test_the_command_prints_all_and_its_status_says_if_one_fails(
 ) -> None:
     monkeypatch.setattr(command, "RESULTS", tmp_path)
     columns = {"layer": "", "model": "", "alpha": None, "run": ""}
-    monkeypatch.setattr(command, "published_records", lambda _: frame().assign(**columns))
+    monkeypatch.setattr(command, "filled_records", lambda: frame().assign(**columns))
     write(tmp_path, {"good": BETTER})
     command.main(["claims"])
     assert "HOLDS good" in capsys.readouterr().out

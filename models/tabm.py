@@ -47,7 +47,8 @@ class AdaptedLinear(nn.Module):
         """Return `(..., B, k, fan_out)` of `(..., B, k, fan_in)`."""
         rows, members = x.shape[-3:-1]
         sums = (x * self.r.unsqueeze(-3)).flatten(-3, -2) @ self.weight.mT
-        return sums.unflatten(-2, (rows, members)) * self.s.unsqueeze(-3) + self.bias.unsqueeze(-3)
+        apart = sums.reshape(*sums.shape[:-2], rows, members, sums.shape[-1])
+        return apart * self.s.unsqueeze(-3) + self.bias.unsqueeze(-3)
 
 
 class TabM(Backbone):

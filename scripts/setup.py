@@ -1,8 +1,10 @@
-"""Install what the project needs into the environment that runs this; `make setup` calls it.
+"""Install what the project needs into the environment that runs this; `make
+setup` calls it.
 
-On Linux, x86-64 and CPython 3.11 the packages of constraints.lock are installed by their hashes, then the project
-without asking for anything more. Anywhere else, or where an index serves other files, a line says so, and pip installs
-by constraints.txt: a hash never stops a command.
+On Linux, x86-64 and CPython 3.11 the packages of constraints.lock are
+installed by their hashes, then the project without asking for anything more.
+Anywhere else, or where an index serves other files, a line says so, and pip
+installs by constraints.txt: a hash never stops a command.
 """
 
 from __future__ import annotations

@@ -88,8 +88,8 @@ def read_cells(path: Path, names: Collection[str] = ()) -> Cells:
     """
     if not path.is_file():
         old = path.with_suffix(OLD_ENDING)
-        whole = old.with_name(old.name.partition("-")[0]).with_suffix(OLD_ENDING)  # of all settings of its part
-        return read_old_cells(old if old.is_file() else whole, names)
+        table = old.with_name(old.name.partition("-")[0]).with_suffix(OLD_ENDING)  # of all settings of its part
+        return read_old_cells(old if old.is_file() else table, names)
     note_read(path)
     with naming(path, "a file of predictions"):
         head, rest = _read(path)

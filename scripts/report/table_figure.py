@@ -55,8 +55,8 @@ def table_figure(tables: Mapping[str, ResultTable], records: pd.DataFrame, metri
             if row % 2:
                 axis.axhspan(row - 0.5, row + 0.5, color="0.95", linewidth=0, zorder=0)
             title = names.method_title(method)
-            block = next((b for b in blocks if method in b.cells), None)
-            pair = [_printed(block, name, metric) for name in (method, ERM)] if block else []
+            shown = next((each for each in blocks if method in each.cells), None)
+            pair = [_printed(shown, name, metric) for name in (method, ERM)] if shown else []
             if all(pair) and (own := welch(*pair)):  # type: ignore[arg-type]
                 handles[PAPER] = axis.errorbar(own.mean, heights[0], xerr=[[own.mean - own.low], [own.high - own.mean]],
                                                fmt="D", color="0.25", markersize=4, gid=title, label=PAPER)  # fmt: skip

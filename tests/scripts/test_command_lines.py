@@ -27,7 +27,8 @@ SHOWN = [
 LISTED = subprocess.run(["git", "ls-files", *SHOWN], cwd=ROOT, check=True, capture_output=True, text=True).stdout
 TEXTS = {page: (ROOT / page).read_text() for page in LISTED.split() if (ROOT / page).is_file()}
 LINE = r"`(?:python|torchrun.*?) -m ((?:scripts|tests)\.\w[^`]*)`|python -m ((?:scripts|tests)\.\w[^`\n;\"]*)"
-OWN = r"[A-Z.]+(?:=[A-Z]+)?|key=value|-m|--\w+|\{.*|\$\(.*"  # what readers and make fill in, and options of Hydra and of Python
+#: What readers and make fill in, and options of Hydra and of Python.
+OWN = r"[A-Z.]+(?:=[A-Z]+)?|key=value|-m|--\w+|\{.*|\$\(.*"
 
 
 def recipes() -> str:

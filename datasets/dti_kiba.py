@@ -12,7 +12,7 @@ class DTIKiba(MatrixDrugTarget):
     """Combined bioactivity of kinase inhibitors; domains are groups of kinases.
 
     Origin: Tang et al. 2014, filtered by He et al. 2017, as in the repository of DeepDTA. Not in the paper: another
-    task than its DTI, so results on it never stand in the paper's column.
+    task than its DTI, so results on it never enter the paper's column.
     y: KIBA score, 0 to 17.2, which combines Ki, Kd and IC50; higher binds better. x: two one-hot strings, flat: SMILES
     (63 symbols, 100 positions), then amino acids (26 symbols, 1000 positions).
     Shapes: x (N, 32300), y (N, 1); 118254 known pairs of 2111 drugs x 229 proteins. The proteins are dealt out to ten

@@ -28,8 +28,8 @@ FILE = RawFile(
 class ElectricityFragment(SeriesDataset):
     """The first 1000 hours of 203 of Electricity's 321 clients.
 
-    Origin: a copy in suncy998/MELLM-DW-Suppression-Evaluation of the hourly series that Electricity uses, too. Not in
-    the paper: 2 % of its data and another task, so results on it never stand in the paper's column.
+    Origin: a copy in suncy998/MELLM-DW-Suppression-Evaluation of the hourly series that Electricity also uses. Not in
+    the paper: 2 % of its data and another task, so results on it never enter the paper's column.
     y: the 203 clients' use 24 hours ahead, in kWh, each divided by its largest value. x: the same 203 series over 168
     hours; rows t - 191 to t - 24 predict row t.
     Shapes: x (N, 168, 203), y (N, 203); 1000 hours, split 409 / 200 / 200 in time order, the same for every run seed;

@@ -46,13 +46,13 @@ TSV = RawFile(
 
 
 class NO2(TabularDataset):
-    """Hourly NO2 beside a road in Oslo, explained by traffic and weather.
+    """Hourly NO2 at a road in Oslo, explained by traffic and weather.
 
     Origin: StatLib (http://lib.stat.cmu.edu/datasets/NO2.dat), Norwegian Public Roads Administration, October 2001
     to August 2003. Read from a CSV copy, or from PMLB's file (same rows in the same order, labels equal to 2.4e-7).
     y: log of the NO2 concentration (particles), 1.22378 to 6.39509. x: log cars per hour, temperature (C), wind
     speed (m/s), temperature difference 25 m - 2 m (C), wind direction (degrees), hour, day number.
-    Shapes: x (N, 7), y (N, 1); 500 rows, split 200 / 200 / 100. The paper's split files are not public: ours is one
+    Shapes: x (N, 7), y (N, 1); 500 rows, split 200 / 200 / 100. The paper's split files are not public. Ours is one
     split, drawn once with `split_seed` 0 (as the released code draws Airfoil's) and the same for every run seed; how
     much scores move from split to split was not measured. No domains.
     Licence: none stated. Citation: Aldrin, StatLib, 2004.

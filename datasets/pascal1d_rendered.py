@@ -40,7 +40,7 @@ class Pascal1DRendered(RenderedDataset):
     Origin: CAD models of PASCAL3D+ (Xiang et al. 2014): aeroplane 7, bicycle 5, boat 6, bus 6, chair 10, diningtable 6,
     sofa 6, tvmonitor 4; car (10) and motorbike (5) could not be had, bottle and train are left out as in the original.
     A real pose task, but not the paper's pixels: camera, light and background are ours
-    (`datasets.common.pose.rendering`), and the objects are fewer. Results on it never stand in the paper's column.
+    (`datasets.common.pose.rendering`), and the objects are fewer. Results on it never enter the paper's column.
     y: 10 x azimuth of the 15 query views, in [0, 10). x: 15 labelled support views and 15 query views of one object.
     Shapes: views (1, 128, 128) grey in [0, 1], y (N, 15); 38 training and 12 test objects, drawn over all categories by
     `split_seed`, 100 views each. No domains but the object of each task.

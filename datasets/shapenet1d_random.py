@@ -26,8 +26,8 @@ class ShapeNet1DRandom(RenderedDataset):
     """Azimuth of 200 random shapes, rendered here.
 
     Origin: 200 of the 1000 random objects that pybullet ships, drawn by seed. Not in the paper: they have no categories
-    and no shared canonical pose, so that the azimuth of a new object can be told from its support views alone: another
-    kind of task than ShapeNet1D, and harder. Results on it never stand in the paper's column.
+    and no shared canonical pose. So the azimuth of a new object can be told from its support views alone, which is
+    another kind of task than ShapeNet1D, and harder. Results on it never enter the paper's column.
     y: 10 x azimuth of the 15 query views, in [0, 10). x: 15 labelled support views and 15 query views of one object.
     Shapes: views (1, 128, 128) grey in [0, 1], y (N, 15); 160 training and 40 test objects, drawn by `split_seed`,
     50 views each. No domains but the object of each task.

@@ -49,7 +49,7 @@ NAVIGATION = {
     "Learn": ["docs/concepts", "docs/tutorial", "docs/bandwidth", "docs/gallery", "docs/glossary", "docs/faq",
               "docs/comparison"],
     "Use": ["docs/index", "docs/recipes", "docs/scikit_learn", "docs/command_line", "docs/bench", "docs/processes"],
-    "Evidence": ["docs/report", "results/README", "results/study/when", "results/theory",
+    "Evidence": ["docs/report", "results/README", "results/findings", "results/study/when", "results/theory",
                  "results/crime_and_skillcraft", "docs/reproducing", "docs/data", "docs/checklist",
                  "results/reliability"],
     "Reference": ["docs/api", "CHANGELOG"],
@@ -60,6 +60,7 @@ NAVIGATION = {
 def prepare(_: Any, name: str, source: list[str]) -> None:
     """Append the navigation to the first page, and lead from numbers to the pages of their records."""
     if name == root_doc:
+        source[0] += "\n```{toctree}\n:hidden:\n\nHome <self>\n```\n"
         for kind, pages in NAVIGATION.items():
             tree = "\n".join(pages)
             source[0] += f"\n```{{toctree}}\n:hidden:\n:caption: {kind}\n\n{tree}\n```\n"

@@ -61,7 +61,7 @@ def _runs(path: Path) -> str:
         setting = f"{report['experiment']} {report['options'].get('condition', '')}"
         cells[setting if "condition" in report["options"] else cell_of(report)].append(report)
     file = path.relative_to(RESULTS.parent)
-    return f"<p>With this page you see every run of <code>{file}</code>, a row each, in tables by cell.</p>" + "".join(
+    return f"<p>Every run of <code>{file}</code>, a row each, in tables by cell.</p>" + "".join(
         f"<h2>{escape(name).replace('/', '/<wbr>')}</h2>{_facts(runs)}{_table(runs)}" for name, runs in cells.items()
     )
 
@@ -114,7 +114,7 @@ def _claims(verdicts: Sequence[Verdict]) -> str:
     stands = {name: page for page, text in texts.items() for name in places(text)}
     files = {tuple(path.relative_to(RESULTS).with_suffix("").parts[1:]) for path in report_files(RESULTS)}
     body = (
-        "<p>With this page you see the numbers that a sentence rests on, and the runs behind them. Each is an entry of "
+        "<p>The numbers that a sentence rests on, and the runs behind them. Each is an entry of "
         "<code>results/claims.yaml</code>, checked by <code>make claims</code>.</p>"
     )
     for verdict in verdicts:

@@ -24,7 +24,7 @@ LEGEND = (
     "**State** of each statement of the paper on a dataset, tried in this order. It **reproduces** if the 95 % t "
     "interval of our paired difference excludes 0 on the published side; levelness if two one-sided tests (5 % each) "
     "put the difference within half of the gain over ERM that the paper prints for C-Mixup on that dataset (Table 1's "
-    "or Table 3's). It **differs** if the 95 % interval of ours minus the paper's difference excludes 0 (the paper's "
+    "or Table 3's). It **differs** if the 95 % interval of our difference minus the paper's excludes 0 (the paper's "
     "standard error is that of two unpaired means, from the standard deviations that it prints, and 0 where it prints "
     "none; degrees of freedom by Welch and Satterthwaite), or, where the paper prints no number, if ours excludes 0 on "
     "the other side. Else it **cannot be told**. **Open** is what has fewer seeds than the file of its experiment "

@@ -24,7 +24,7 @@ RULE = (
     "the same splits, Welch's of two samples elsewhere. {intervals}No interval is corrected for how many there are."
 )
 AUTHORS = (
-    "Authors' code: their release, run by us (results/paper/original_rerun.csv), mean ± std over n seeds; beside it "
+    "Authors' code: their release, run by us (results/paper/original_rerun.csv), mean ± std over n seeds; next to it "
     "our runs of the same seeds, and ours minus theirs with its 95 % interval, bold where that excludes 0."
 )
 AUTHORS_HEAD = ("authors' code", "ours, same seeds", "ours minus theirs")

@@ -38,13 +38,10 @@ def short(found: Sequence[Setting], rules: Protocol2) -> str:
     """Return whether C-Mixup helps, in a sentence: the direction of its mean effect, and what a new table may gain."""
     own = found[-1].effect(METHOD, rules)
     assert own is not None
-    said = {LOWER: "On average it does", HIGHER: "On average it does not"}.get(
-        own.direction(), "On average that cannot be told"
+    said = {LOWER: "On average it lowers the error", HIGHER: "On average it raises the error"}.get(
+        own.direction(), "On average there is no clear change"
     )
-    return (
-        f"{said}: over {len(own.means)} real tables the error changes by {mean_text(own)}. "
-        f"{new_text(own, rules.equal).rstrip('.')}"
-    )
+    return f"{said}: over {len(own.means)} real tables {mean_text(own)}. {new_text(own, rules.equal).rstrip('.')}"
 
 
 def headline(own: Effect, who: str, equal: float, part: str = "") -> str:
@@ -61,8 +58,8 @@ def headline(own: Effect, who: str, equal: float, part: str = "") -> str:
     )
 
 
-def lines(found: Sequence[Setting], rules: Protocol2) -> str:
-    """Return the picture and what C-Mixup does on its tables, and an ensemble on those that have one, by one rule."""
+def sentences(found: Sequence[Setting], rules: Protocol2) -> str:
+    """Return what C-Mixup does on its tables, and an ensemble on those that have one, by one rule."""
     first = found[-1]
     own, size = first.effect(METHOD, rules), f"{rules.equal:g} %"
     assert own is not None
@@ -78,13 +75,18 @@ def lines(found: Sequence[Setting], rules: Protocol2) -> str:
     lines = [f"{s.title} {interval_text(one.overall, 1)} %" for s in others if (one := s.effect(METHOD, rules))]
     if lines:
         said.append(f"C-Mixup in {'other settings' if lines[1:] else 'another setting'}: {'; '.join(lines)}.")
+    return fill(" ".join(said), WIDTH, break_on_hyphens=False)
+
+
+def lines(found: Sequence[Setting], rules: Protocol2) -> str:
+    """Return the sentences, and the picture of every table with its caption."""
     caption = (
         "A point is the estimate of a table with its 95 % interval. Left of 0 C-Mixup has the lower error; the grey "
-        f"band is {size} to either side. One small network; both are tuned with as many trials. Setting: {first.title}."
+        f"band is {rules.equal:g} % to either side. One small network; both are tuned with as many trials. "
+        f"Setting: {found[-1].title}."
     )
     picture = f"![C-Mixup against ERM on every table](results/study/{PICTURE})"
-    text, below = (fill(each, WIDTH, break_on_hyphens=False) for each in (" ".join(said), caption))
-    return f"{text}\n\n{picture}\n\n{below}"
+    return f"{sentences(found, rules)}\n\n{picture}\n\n{fill(caption, WIDTH, break_on_hyphens=False)}"
 
 
 def figure(found: Sequence[Setting], rules: Protocol2) -> Figure:

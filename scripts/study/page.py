@@ -59,7 +59,7 @@ def front_pages() -> dict[str, dict[str, str]]:
     rules, found = load_protocol2(), settings()
     lines = front.lines(found, rules)
     return {
-        "README.md": {"study": lines, "helps": front.short(found, rules)},
+        "README.md": {"study": front.sentences(found, rules), "helps": front.short(found, rules)},
         f"{RESULTS.name}/README.md": {"study": lines.replace(f"({RESULTS.name}/", "(")},
         "docs/report.md": {
             "study": lines.replace(f"({RESULTS.name}/", f"(../{RESULTS.name}/"),

@@ -43,9 +43,9 @@ def write_records(
     write_atomically(results / RECORDS, "".join(json.dumps(record) + "\n" for record in kept.values()))
 
 
-ABOUT = """# What holds when things go wrong
+ABOUT = """# Robustness tests
 
-With this page you know which promises of this project were tried for real, how often, and which held
+Which promises of this project were tried for real, how often, and which held
 (`results/reliability.jsonl` has the records). Commands are forked from a process that has imported the code, since 3 s
 of imports would be most of every start; signals, files, locks and processes are real. Runs are tiny, on synthetic data.
 "As undisturbed" is byte for byte: weights, predictions, history, configuration, and reports but for their times.

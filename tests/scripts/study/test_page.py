@@ -259,4 +259,4 @@ def test_pictures_have_no_faults(rules: Protocol2, monkeypatch: pytest.MonkeyPat
         "one", "three", "two", "mean over tables", "a new table",
     ]  # fmt: skip
     parts = page.front_pages()
-    assert parts["README.md"] == {"study": front.lines(found, rules), "helps": front.short(found, rules)}
+    assert parts["README.md"] == {"study": front.sentences(found, rules), "helps": front.short(found, rules)}

@@ -78,7 +78,7 @@ BAD: Bad = [
     (partial(data, metrics=("rsme",)), "got 'rsme'"),
     (partial(data, worst=("rsme",)), "got 'rsme'"),
     *each(data, ODD, "y must have the same width in every split of toy"),
-    *each(lambda name: METRICS[name].score(torch.zeros(4, 1), torch.zeros(4)), METRICS, "got (4, 1) and (4,)"),
+    *each(lambda name: METRICS[name].score(torch.zeros(4, 1), torch.zeros(4)), METRICS, "(4, 1) and (4,)"),
     *each(partial(map_leaves, max, "batch", {"a": 1}), ({"b": 1}, [1]), "batch must"),
     *each(partial(map_leaves, max, "batch", [1]), ([1, 2], 1), "batch must"),
     # ---- seeds, order and optimisers

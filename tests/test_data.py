@@ -25,7 +25,7 @@ def test_selection_by_the_worst_domain_needs_that_score() -> None:
     splits = (make_split(4), make_split(4), make_split(4))
     data = RegressionData("toy", *splits, unit="none", selection="worst_r", worst=("r",))
     assert data.selection == "worst_r"
-    known = "mse, rmse, mae, mape, r, mse_ci95, worst_rmse"
+    known = "mse, rmse, mae, mape, r, mse_ci95, nll, crps, coverage90, worst_rmse"
     with pytest.raises(InputError, match=f"metric must be one of {known}, got 'worst_r'"):
         RegressionData("toy", *splits, unit="none", selection="worst_r", worst=("rmse",))
     with pytest.raises(InputError, match="got 'worst_r'"):

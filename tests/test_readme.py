@@ -38,7 +38,6 @@ def test_every_page_is_in_the_navigation():
 
 def test_the_api_page_has_every_public_name():
     import cmixup
-
     from cmixup import sklearn
 
     named = set(re.findall(r"^\.\. auto\w+:: cmixup\.(\w+)$", PAGES["docs/api.md"], re.MULTILINE))

@@ -51,7 +51,7 @@ def arm_effect(records: Sequence[Record], condition: str, arm: str, rules: Proto
     return effect(errors_of(records, condition), arm, rules.level, rules.equal)
 
 
-@writes("results/runs/study_network_*")
+@writes("results/runs")
 def write_page() -> dict[str, str]:
     """Return the page by its path below results/."""
     lines = [

@@ -46,7 +46,7 @@ READS = ("results/runs/study", "results/predictions/study", "results/predictions
 FEWEST = 2  # tables that a picture or a mean over tables needs
 
 
-@writes(*READS, "results/runs/study_*", "results/study/*.md")
+@writes(*READS, "results/runs", "results/study/*.md")
 def texts() -> dict[str, str]:
     """Return the text of the pages by their paths below results/."""
     rules, found = load_protocol2(), settings()

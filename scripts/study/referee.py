@@ -66,7 +66,7 @@ def results(found: Sequence[Setting], rules: Protocol2) -> dict[str, str]:
     }  # fmt: skip
 
 
-@writes("results/runs/study*", "results/predictions/study*", "results/predictions/targets", "results/study/referee.md")
+@writes("results/runs", "results/predictions", "results/study/referee.md")
 def write_page() -> dict[str, str]:
     """Return the page by its path below results/."""
     made = results(settings(), load_protocol2())

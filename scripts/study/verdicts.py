@@ -310,7 +310,8 @@ def verdict(records: Sequence[Mapping[str, Any]], condition: str, method: str, l
     width = max(map(len, found.means))
     told = found.counts()
     erm, splits = chosen_erm(records, condition, method)
-    own = [trial["options"] for r in records if r["method"] == method for trial in r["trials"]]
+    trials = [trial for r in records if r["method"] == method for trial in r.get("trials", ())]
+    own = [trial["options"] for trial in trials if "options" in trial]
     tuned = f"Tuning chose ERM itself on {erm} of {splits} splits."
     if own and all(map(is_erm, own)):
         tuned = "Rate and decay are those that tuning chose for ERM; the method was not tuned."

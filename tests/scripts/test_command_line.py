@@ -72,7 +72,7 @@ BAD = [
     bad("measure.__main__", "invarance", said="did you mean invariance?"),
     bad("measure.__main__", "theory", "seed=2", said="did you mean seeds?"),
     bad("train", "weights=maybe", said="weights must be true or false, got 'maybe'"),
-    bad("train", "logger=tensorboard", said="logger must be one of wandb, none"),
+    bad("train", "logger=tensorboard", said="logger must be one of wandb, wandb_files, none"),
     bad("train", "threads=0", said="threads must be a whole number, 1 to 1024"),
     bad("train", "seeds=5..2", said="seeds must be a range"),
     bad("train", "method.bandwidth=-1", said="bandwidth must be 0 or more"),

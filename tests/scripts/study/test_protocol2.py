@@ -283,7 +283,9 @@ def test_a_network_of_its_own_is_tuned_for_erm_alone(tmp_path: Path, monkeypatch
     second, _ = train_cell(mixup, short, dataset.load, std, known)
     assert second["trials"] == record["trials"]
     chosen = min(record["trials"], key=lambda trial: trial["val"])["options"]
-    assert {tuple(row["options"]) for row in second["seeds"]} == {("method=mixup", *drawn(chosen))}
+    assert {tuple(row["options"]) for row in second["seeds"]} == {
+        ("method=mixup", "method.alpha=0.1", 'method.layer="input"', *drawn(chosen))  # the first values of its space
+    }
 
 
 @pytest.mark.parametrize("name", ["wide", "realmlp", "tabm"])

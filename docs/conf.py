@@ -16,11 +16,11 @@ sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
 
 import records  # noqa: E402, beside this file
 
-from scripts.claims.check import FILE, load  # noqa: E402
+from scripts.claims.check import FILE, load_claims  # noqa: E402
 from scripts.claims.prose import SPAN  # noqa: E402
 
 LINK = re.compile(r"\[([^\]]+)\]\(([^)#:]+)\)")
-CLAIMS = {claim.name for claim in load(ROOT / "results" / FILE)}
+CLAIMS = {claim.name for claim in load_claims(ROOT / "results" / FILE)}
 
 project = "cmixup"
 root_doc = "README"

@@ -15,8 +15,8 @@ from typing import Any
 
 from scripts.claims.check import Verdict, check_all
 from scripts.claims.evidence import Evidence
-from scripts.claims.prose import pages as pages_with_prose
-from scripts.claims.prose import places
+from scripts.claims.prose import page_places
+from scripts.claims.prose import prose_pages as pages_with_prose
 from scripts.records import names
 from scripts.records.experiment import RESULTS
 from scripts.records.published import EVERY_STUDY, cell_of, published_records, read_reports, report_files
@@ -111,7 +111,7 @@ def _digits(value: float | None) -> str:
 def _claims(verdicts: Sequence[Verdict]) -> str:
     """Return every claim: its sentence, where it stands, each number with its interval, and the runs behind them."""
     texts = {str(path.relative_to(RESULTS.parent).with_suffix("")): path.read_text() for path in pages_with_prose()}
-    stands = {name: page for page, text in texts.items() for name in places(text)}
+    stands = {name: page for page, text in texts.items() for name in page_places(text)}
     files = {tuple(path.relative_to(RESULTS).with_suffix("").parts[1:]) for path in report_files(RESULTS)}
     body = (
         "<p>The numbers that a sentence rests on, and the runs behind them. Each is an entry of "

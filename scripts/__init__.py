@@ -2,10 +2,10 @@
 
 import sys
 
-from scripts.driver.interrupted import hear_sigterm, say_interrupted
-from scripts.driver.kernels import preload
+from scripts.machine.interrupted import hear_sigterm, say_interrupted
+from scripts.machine.kernels import preload_kernels
 
-preload()  # before anything imports torch
+preload_kernels()  # before anything imports torch
 if sys.argv[0] == "-m":  # what it is while Python looks for the command
     sys.excepthook = say_interrupted
     hear_sigterm()

@@ -19,12 +19,11 @@ from cmixup.files import write_atomically
 from cmixup.sampling.bandwidth import SUGGESTED_FRACTIONS, BandwidthReport, bandwidth_for_fraction, diagnose
 from datasets.common.fetch import FetchError
 from datasets.common.table.labels import file_labels
-from scripts.claims.prose import splice
-from scripts.driver.arguments import OUT, Args, parse_args
+from scripts.claims.prose import splice_page
+from scripts.config.arguments import OUT, Args, parse_args
+from scripts.config.compose import compose_train, option_names, part_file
+from scripts.config.parts import check_part, resolve_config
 from scripts.driver.cli import user_errors
-from scripts.driver.compose import compose_train, part_file
-from scripts.driver.compose import names as options
-from scripts.driver.config import check_part, resolved
 from scripts.records import names
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv, to_csv
@@ -47,23 +46,23 @@ SHORT_HEAD = ("bandwidth", "partners", "itself", "pair gap", "verdict", "")  # o
 HEAD = ("bandwidth", "effective fraction", "self-pairing", "pair gap", "uniform gap", "verdict", "where from")
 
 
-def cells(report: Mapping[str, Any], source: str) -> list[str]:
+def report_row(report: Mapping[str, Any], source: str) -> list[str]:
     """Return a row of the doctor's table: a bandwidth, what it does (the fields of its report), where it is from."""
     bandwidth, fraction, itself, pair, uniform = (float(report[key]) for key in (
         "bandwidth", "effective_fraction", "self_probability", "pair_gap", "uniform_gap"))  # fmt: skip
-    return [f"{bandwidth:.4g}", percent(fraction), percent(itself), f"{pair:.4g}", f"{uniform:.4g}",
+    return [f"{bandwidth:.4g}", percent_text(fraction), percent_text(itself), f"{pair:.4g}", f"{uniform:.4g}",
             report["verdict"], source]  # fmt: skip
 
 
 def short_cells(report: BandwidthReport, source: str, low: float, high: float) -> list[str]:
     """Return a row of a terminal's table: its last cell marks what was asked for, and else what is worth a search."""
-    row = cells(vars(report), source)
+    row = report_row(vars(report), source)
     mark = source.split(maxsplit=1)[0] if source != "grid" else "*" if low <= report.bandwidth <= high else ""
     shares = (f"{100 * share:.3g} %" for share in (report.effective_fraction, report.self_probability))
     return [row[0], *shares, f"{report.pair_gap:.3g}", row[5], mark]
 
 
-def percent(share: float) -> str:
+def percent_text(share: float) -> str:
     """Return a share in percent, with as many digits as tell it from 0 and from 100."""
     return f"{100 * share:.3f} %" if share < 0.001 or share > 0.99 else f"{100 * share:.1f} %"
 
@@ -74,13 +73,13 @@ def dataset_labels(name: str) -> np.ndarray:
     Raises:
         InputError: no such dataset, or its files cannot be had.
     """
-    if name not in options("dataset"):
-        raise InputError(f"dataset must be among {', '.join(options('dataset'))}, got {name!r}")
-    node = resolved(compose_train([f"dataset={name}"]))["dataset"]
+    if name not in option_names("dataset"):
+        raise InputError(f"dataset must be among {', '.join(option_names('dataset'))}, got {name!r}")
+    node = resolve_config(compose_train([f"dataset={name}"]))["dataset"]
     return check_part("dataset", node).build().load(0).train.y.numpy()
 
 
-def published(results: Path = RESULTS) -> dict[str, list[tuple[float, str]]]:
+def published_bandwidths(results: Path = RESULTS) -> dict[str, list[tuple[float, str]]]:
     """Return the bandwidths of results/paper/hyperparameters.csv with their sources, by our name of the dataset.
 
     Raises:
@@ -89,50 +88,55 @@ def published(results: Path = RESULTS) -> dict[str, list[tuple[float, str]]]:
     found: dict[str, list[tuple[float, str]]] = {}
     for r in read_csv(results / "paper" / "hyperparameters.csv"):
         if r["key"] == "bandwidth_sigma":
-            found.setdefault(names.spelling("dataset", r["dataset"]), []).append((float(r["value"]), r["source"]))
+            found.setdefault(names.part_spelling("dataset", r["dataset"]), []).append((float(r["value"]), r["source"]))
     return found
 
 
-def grid(labels: np.ndarray) -> list[float]:
+def bandwidth_grid(labels: np.ndarray) -> list[float]:
     """Return a logarithmic grid of bandwidths around the labels' spread; one value where they are constant."""
     spread = float(np.std(labels))
     return [float(f"{spread * c:.3g}") for c in GRID] if spread > 0 else [1.0]
 
 
-def examine(labels: np.ndarray, bandwidths: Sequence[tuple[float, str]]) -> list[tuple[BandwidthReport, str]]:
+def examine_bandwidths(
+    labels: np.ndarray, bandwidths: Sequence[tuple[float, str]]
+) -> list[tuple[BandwidthReport, str]]:
     """Return what each bandwidth does, in ascending order, with where it is from."""
     return [(diagnose(labels, b), source) for b, source in sorted(bandwidths)]
 
 
-def suggested(labels: np.ndarray) -> tuple[float, float]:
+def suggested_range(labels: np.ndarray) -> tuple[float, float]:
     """Return the bandwidths between which C-Mixup is neither ERM nor mixup."""
     low, high = (bandwidth_for_fraction(labels, f) for f in SUGGESTED_FRACTIONS)
     return low, high
 
 
-def searching(low: float, high: float) -> str:
+def range_sentence(low: float, high: float) -> str:
     """Return these bandwidths as a sentence."""
     shares = " to ".join(f"{100 * f:.0f} %" for f in SUGGESTED_FRACTIONS)
     return f"Worth searching: bandwidths from {low:.3g} to {high:.3g} ({shares} of the data as effective partners)."
 
 
-def check(results: Path = RESULTS) -> str:
+def check_bandwidths(results: Path = RESULTS) -> str:
     """Measure the published bandwidths of all datasets at hand, into results/bandwidth.{md,csv} and its figure.
 
     Nothing is written where a dataset is not at hand that these files have.
     """
     records, curves = [], {}
-    for name, wanted in published().items():
+    for name, wanted in published_bandwidths().items():
         try:
             labels = dataset_labels(name)
         except FetchError:
             continue
-        records += measured(name, labels, wanted)
-        over, marked = ([r for r, _ in examine(labels, b)] for b in ([(b, "grid") for b in grid(labels)], wanted))
+        records += measured_rows(name, labels, wanted)
+        over, marked = (
+            [r for r, _ in examine_bandwidths(labels, b)]
+            for b in ([(b, "grid") for b in bandwidth_grid(labels)], wanted)
+        )
         curves[names.dataset_title(name)] = over, marked, float(labels.std())
     if not records:
         raise InputError("no dataset with a published bandwidth is at hand")
-    text, file = page(records), results / "bandwidth.csv"
+    text, file = bandwidth_page(records), results / "bandwidth.csv"
     there = {r["dataset"] for r in read_csv(file)} if file.is_file() else set()
     if absent := there - {r["dataset"] for r in records}:
         return f"{text}\nNothing is written: it has {', '.join(sorted(absent))}, whose files are not at hand."
@@ -143,39 +147,39 @@ def check(results: Path = RESULTS) -> str:
     return text
 
 
-def measured(name: str, labels: np.ndarray, wanted: Sequence[tuple[float, str]]) -> list[dict[str, str]]:
+def measured_rows(name: str, labels: np.ndarray, wanted: Sequence[tuple[float, str]]) -> list[dict[str, str]]:
     """Return the rows of results/bandwidth.csv for a dataset, numbers to six digits: more depend on the processor."""
-    low, high = suggested(labels)
+    low, high = suggested_range(labels)
     rows = [
         {"dataset": name, "labels": len(labels), "label_std": float(labels.std()), **vars(report),
          "source": source, "suggested_low": low, "suggested_high": high}
-        for report, source in examine(labels, wanted)
+        for report, source in examine_bandwidths(labels, wanted)
     ]  # fmt: skip
     return [{key: f"{v:.6g}" if isinstance(v, float) else str(v) for key, v in row.items()} for row in rows]
 
 
-def page(rows: Sequence[Mapping[str, str]]) -> str:
+def bandwidth_page(rows: Sequence[Mapping[str, str]]) -> str:
     """Return the text of results/bandwidth.md that the rows of results/bandwidth.csv give."""
     body, suggestions = [], {}
     for r in rows:
         shown = names.dataset_title(r["dataset"])
-        body.append([shown, f"{float(r['label_std']):.4g}", *cells(r, r["source"])])
-        suggestions[shown] = searching(float(r["suggested_low"]), float(r["suggested_high"]))
+        body.append([shown, f"{float(r['label_std']):.4g}", *report_row(r, r["source"])])
+        suggestions[shown] = range_sentence(float(r["suggested_low"]), float(r["suggested_high"]))
     there = {r["dataset"] for r in rows}
     absent = [
         f"- Not in this table: {names.dataset_title(name)}: "
         f"{part_file('dataset', name).get('absent', 'its files were not at hand')}."
-        for name in published()
+        for name in published_bandwidths()
         if name not in there
     ]
     parts = {
         "bandwidths": "\n".join(markdown_rows(["dataset", "label std", *HEAD], body)),
         "worth_searching": "\n".join([*(f"- {shown}: {words}" for shown, words in suggestions.items()), *absent]),
     }
-    return splice((RESULTS / PAGE).read_text(), parts)
+    return splice_page((RESULTS / PAGE).read_text(), parts)
 
 
-def look(given: Args) -> None:
+def look_at(given: Args) -> None:
     """Print and draw what bandwidths do to the labels that the words name."""
     if given.get("dataset") == "csv" and "table" in given:
         del given["dataset"]
@@ -183,14 +187,14 @@ def look(given: Args) -> None:
         raise InputError("give either dataset=<name> or table=<file.npy or file.csv>")
     title, wanted = given.get("dataset") or given["table"], []
     if "dataset" in given:
-        labels, wanted = dataset_labels(title), published().get(title, [])
+        labels, wanted = dataset_labels(title), published_bandwidths().get(title, [])
     else:
         labels = file_labels(Path(title), given.get("target", ""))
     if labels.min() == labels.max():
         raise InputError(f"labels of {title} must differ, got {labels.min():g} in all {len(labels)} rows")
     asked = [(b, "asked for") for b in given.numbers("bandwidth")]
-    rows = examine(labels, [*((b, "grid") for b in grid(labels)), *asked, *wanted])
-    low, high = suggested(labels)
+    rows = examine_bandwidths(labels, [*((b, "grid") for b in bandwidth_grid(labels)), *asked, *wanted])
+    low, high = suggested_range(labels)
     styles = ["bold" if source != "grid" else None for _, source in rows]
     shown = f"{Path(title).name}: {len(labels)} labels, standard deviation {labels.std():.4g}"
     body = [short_cells(report, source, low, high) for report, source in rows]
@@ -198,7 +202,7 @@ def look(given: Args) -> None:
     print(
         "partners: share of all rows that are partners in effect. itself: pairs of a row\n"
         f"with itself. pair gap: mean distance of two mixed labels, {rows[0][0].uniform_gap:.4g} under mixup.\n"
-        f"* {textwrap.fill(searching(low, high), 77)}"
+        f"* {textwrap.fill(range_sentence(low, high), 77)}"
     )
     marked = [report for report, source in rows if source != "grid"]
     figure = labels_figure(Path(title).name, [report for report, _ in rows], marked, (low, high))
@@ -212,9 +216,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     with user_errors():
         given = parse_args(argv, KEYS, __doc__)
         if given.switch("check"):
-            print(check())
+            print(check_bandwidths())
         else:
-            look(given)
+            look_at(given)
 
 
 if __name__ == "__main__":

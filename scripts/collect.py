@@ -16,12 +16,12 @@ from pathlib import Path
 
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
-from scripts.driver.arguments import OUT, parse_args
+from scripts.config.arguments import OUT, parse_args
 from scripts.driver.cli import user_errors
 from scripts.records import names
-from scripts.report.collected import collect, collected_page, find_reports, narrowed, to_html, to_rows
+from scripts.report.collected import collect_sweeps, collected_page, find_reports, narrowed_reports, to_html, to_rows
 from scripts.report.figures import to_png
-from scripts.report.sweep_figure import draw_panels, panel
+from scripts.report.sweep_figure import draw_panels, make_panel
 
 MOST_NAMED = 4  # datasets in the name of a file
 WHERE = ("dataset", "method", "preset", "experiment")
@@ -42,13 +42,13 @@ def main(argv: Sequence[str] | None = None) -> None:
             raise InputError("over must name an option, such as over=method.bandwidth")
         folders = [Path(folder) for folder in given.get("folders", str(given.out / "runs")).split(",")]
         reports, unfinished = find_reports(folders)
-        mine = narrowed(reports, {key: given.get(key, "") for key in WHERE if key != "method"})
-        groups, left_out = collect(mine, over, given.get("metric", ""), method := given.get("method", ""))
+        mine = narrowed_reports(reports, {key: given.get(key, "") for key in WHERE if key != "method"})
+        groups, left_out = collect_sweeps(mine, over, given.get("metric", ""), method := given.get("method", ""))
         mine = [r for r in mine if method in ("", r["method"])]
         datasets, methods = (sorted({str(r[key]) for r in mine}) for key in ("dataset", "method"))
         score = ", ".join(dict.fromkeys(names.metric_title(group.metric) for group in groups))
         text = collected_page(groups)
-        panels = {g.title: panel(g.points, {names.method_title(m): v for m, v in g.lines.items()}) for g in groups}
+        panels = {g.title: make_panel(g.points, {names.method_title(m): v for m, v in g.lines.items()}) for g in groups}
         swept = [name for name in methods if name != "erm"] or methods
         drawn = names.method_title(swept[0]) if len(swept) == 1 else "mean"
         plot = to_png(draw_panels(panels, over, f"test {score}", drawn))

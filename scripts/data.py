@@ -20,10 +20,10 @@ from cmixup.files import write_atomically
 from datasets.common.fetch import FetchError, data_root, fetch, present, without_user
 from datasets.common.pose.rendered import RenderedDataset
 from datasets.common.pose.views import Views
-from scripts.driver.arguments import parse_args
+from scripts.config.arguments import parse_args
+from scripts.config.compose import option_names
+from scripts.config.parts import dataset_class
 from scripts.driver.cli import user_errors
-from scripts.driver.compose import names
-from scripts.driver.config import dataset_class
 from scripts.records.experiment import RESULTS
 from scripts.records.names import dataset_title
 from scripts.report.terminal import print_table
@@ -37,11 +37,11 @@ KEYS = {
 SHEET_OBJECTS, SHEET_VIEWS = 12, 8  # of the contact sheet: objects, and views in order of their azimuth
 
 
-def status() -> None:
+def print_status() -> None:
     """Print what is here, what can be fetched and from where, with sizes and licences."""
     mirror = without_user(os.environ.get("CMIXUP_MIRROR") or "none")
     rows = []
-    for name in names("dataset"):
+    for name in option_names("dataset"):
         kind = dataset_class(name)
         for folder in kind.folders:
             state = "here" if folder.present() else f"by hand: {folder.page}"
@@ -79,7 +79,7 @@ def fetch_all(chosen: list[str]) -> None:
         raise FetchError("\n".join(problems))
 
 
-def render(chosen: Sequence[str], workers: int = 0) -> None:
+def render_views(chosen: Sequence[str], workers: int = 0) -> None:
     """Render the views of the chosen datasets, and draw a contact sheet of each."""
     for name in chosen:
         dataset = dataset_class(name)()
@@ -101,10 +101,10 @@ def contact_sheet(views: Views, title: str) -> bytes:
         views: images, azimuths in turns, and names of the objects.
         title: of the dataset.
     """
-    from scripts.report.figures import subplots, to_png
+    from scripts.report.figures import new_subplots, to_png
 
     objects = np.unique(np.linspace(0, len(views.names) - 1, SHEET_OBJECTS).astype(int))
-    figure, axes = subplots(len(objects), SHEET_VIEWS, (8.4, 0.75 + 0.62 * len(objects)))
+    figure, axes = new_subplots(len(objects), SHEET_VIEWS, (8.4, 0.75 + 0.62 * len(objects)))
     for row, k in zip(axes, objects, strict=True):
         order = np.argsort(views.y[k])
         chosen = order[np.linspace(0, len(order) - 1, SHEET_VIEWS).astype(int)]
@@ -126,13 +126,13 @@ def main(argv: Sequence[str] | None = None) -> None:
         given = parse_args(argv, KEYS, __doc__, ["action"])
         action = check_choice("action", given.get("action", ""), ACTIONS)
         if action == "status":
-            status()
+            print_status()
         elif action == "fetch":
-            named = given.listed("datasets", names("dataset")) if "datasets" in given else []
-            fetch_all(named or [n for n in names("dataset") if not dataset_class(n).folders])
+            named = given.listed("datasets", option_names("dataset")) if "datasets" in given else []
+            fetch_all(named or [n for n in option_names("dataset") if not dataset_class(n).folders])
         else:
-            rendered = [n for n in names("dataset") if issubclass(dataset_class(n), RenderedDataset)]
-            render(given.listed("datasets", rendered), given.count("workers"))
+            rendered = [n for n in option_names("dataset") if issubclass(dataset_class(n), RenderedDataset)]
+            render_views(given.listed("datasets", rendered), given.count("workers"))
 
 
 if __name__ == "__main__":

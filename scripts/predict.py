@@ -21,7 +21,7 @@ from cmixup.files import write_atomically
 from cmixup.saved_run import SavedRun, load_run
 from cmixup.tables.columns import as_numbers
 from datasets.common.table.reading import Format, read_table
-from scripts.driver.arguments import parse_args
+from scripts.config.arguments import parse_args
 from scripts.driver.cli import user_errors
 from scripts.records.records import plain_cell
 
@@ -45,7 +45,7 @@ def read_new(path: Path, run: SavedRun, text: Sequence[str] = ()) -> pd.DataFram
     return read_table(path, Format(**options, missing=missing), (*text, *(run.table.text if run.table else ())))
 
 
-def errors(frame: pd.DataFrame, found: pd.DataFrame) -> list[str]:
+def error_lines(frame: pd.DataFrame, found: pd.DataFrame) -> list[str]:
     """Return a line for each target that the table has, too, with the error on its rows."""
     lines = []
     for name in found:
@@ -78,7 +78,7 @@ def predict_table(run: SavedRun, table: Path, out: Path, ids: Sequence[str] = ()
     kept = kept.rename(columns=plain_cell)
     write_atomically(out, kept.to_csv(index=False, lineterminator="\n"))
     print(f"{len(found)} rows: {', '.join(found)} -> {out}")
-    for line in errors(frame, found):
+    for line in error_lines(frame, found):
         print(line)
 
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 from cmixup.done import checked
 from cmixup.errors import InputError
-from scripts.driver.arguments import OUT, parse_args
+from scripts.config.arguments import OUT, parse_args
+from scripts.config.compose import TUNE_SEED
 from scripts.driver.cli import user_errors
-from scripts.driver.compose import TUNE_SEED
-from scripts.driver.locks import LOCKS, alone
 from scripts.driver.predictions import PREDICTIONS, read_predictions
-from scripts.driver.provenance import check_committed
 from scripts.driver.runs import HISTORY, load_reports
+from scripts.machine.locks import LOCKS, holding_alone
+from scripts.machine.provenance import check_committed
 from scripts.records.curves import keep_curves
 from scripts.records.experiment import NOT_PUBLISHED, RESULTS
 from scripts.records.published import keep_predictions, stored_files, write_reports
@@ -26,7 +26,7 @@ from scripts.records.rescored import settle_scores
 from scripts.records.seal import check_seal, seal_files
 
 
-def publish(out: Path, results: Path) -> list[Path]:
+def publish_runs(out: Path, results: Path) -> list[Path]:
     """Copy what `out/runs` holds to `results`; returns the files of reports that were written.
 
     Raises:
@@ -47,7 +47,7 @@ def publish(out: Path, results: Path) -> list[Path]:
     tuned_on = [r["run"] for r in reports if r["seed"] == TUNE_SEED]
     if tuned_on:
         raise InputError(f"seed {TUNE_SEED} is what methods are tuned with and must not enter a table: {tuned_on[0]}")
-    with alone(results / LOCKS, "published runs"):  # files are read, and written with what is new
+    with holding_alone(results / LOCKS, "published runs"):  # files are read, and written with what is new
         check_seal(results)
         kept = ((r, read_predictions(out / "runs" / r["run"] / PREDICTIONS)[r["seed"]]) for r in reports)
         keep_predictions(results, kept)
@@ -63,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
         given = parse_args(argv, {"out": OUT}, __doc__)
-        print(f"{len(publish(given.out, RESULTS))} files written to {RESULTS / 'runs'}")
+        print(f"{len(publish_runs(given.out, RESULTS))} files written to {RESULTS / 'runs'}")
 
 
 if __name__ == "__main__":

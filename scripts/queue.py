@@ -21,13 +21,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from scripts.driver.arguments import OUT, parse_args
+from scripts.config.arguments import OUT, parse_args
 from scripts.driver.cli import user_errors
-from scripts.driver.devices import pick_device
-from scripts.driver.provenance import note_commit
-from scripts.plan.missing import NOWHERE, remembered
-from scripts.plan.time_budget import QUEUE, SUFFIX, Missing, forecast, left, speed_of, work
-from scripts.records.artefacts import load
+from scripts.machine.devices import pick_device
+from scripts.machine.provenance import note_commit
+from scripts.plan.missing import NOWHERE, remembered_missing
+from scripts.plan.time_budget import QUEUE, SUFFIX, Missing, forecast_items, items_left, speed_of, work_through
+from scripts.records.artefacts import load_artefacts
 from scripts.records.experiment import RESULTS
 
 KEYS = {
@@ -45,7 +45,7 @@ KEYS = {
 MISSING, AGAIN = "missing.json", "again.json"  # the lists, below `out` and QUEUE
 
 
-def show(items: Sequence[Missing], speed: float, about: str) -> None:
+def show_cells(items: Sequence[Missing], speed: float, about: str) -> None:
     """Print a line a cell with its seeds, minutes and value, the most valuable minute first, and their sum."""
     cells: dict[str, list[Missing]] = {}
     for item in items:
@@ -77,9 +77,9 @@ def make_artefacts(items: Sequence[Missing], out: Path, until: float, seeds: str
     """
     lacking = {name for item in items if item.wanting for name in item.shown_in}  # files, of some or all of its runs
     lacking -= {name for item in items if not item.wanting for name in item.shown_in}
-    lacking |= {name for item in left(items, out) for name in item.shown_in}
+    lacking |= {name for item in items_left(items, out) for name in item.shown_in}
     failed = []
-    for artefact in sorted(load(), key=lambda one: one.minutes):
+    for artefact in sorted(load_artefacts(), key=lambda one: one.minutes):
         if artefact.name in lacking or time.monotonic() + 60 * artefact.minutes > until:
             why = "runs are missing" if artefact.name in lacking else f"it takes {artefact.minutes:g} minutes"
             print(f"not made: make {artefact.command}; {why}")
@@ -101,7 +101,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         kind = pick_device(device).type
         note_commit()
         name, results = (AGAIN, Path(NOWHERE)) if again else (MISSING, RESULTS)
-        everything = remembered(out / QUEUE / name, results, fetching=not dry)
+        everything = remembered_missing(out / QUEUE / name, results, fetching=not dry)
         asked = [item for item in everything if given.get("only", "") in item.cell]
         if wanted is not None:
             narrowed = [replace(item, seeds=tuple(s for s in item.seeds if s in wanted)) for item in asked]
@@ -111,10 +111,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         speed = speed_of(kind, out, everything)
         if dry:
             how = "on one core" if kind == "cpu" else f"on {kind}, taken to be {speed:.0f} times as fast as a core"
-            show(forecast(left(asked, out), minutes * speed), speed, how)
+            show_cells(forecast_items(items_left(asked, out), minutes * speed), speed, how)
             show_absent([item for item in asked if item.wanting], speed)
             return
-        counts = work(asked, out, minutes, device, speed=speed, workers=jobs)
+        counts = work_through(asked, out, minutes, device, speed=speed, workers=jobs)
         print(", ".join(f"{count} runs {what}" for what, count in counts.items()))
         failed = make_artefacts(asked, out, until, given.get("seeds", "")) if again else []
         if failed:

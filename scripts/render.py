@@ -20,7 +20,7 @@ from cmixup.files import write_atomically
 from cmixup.metrics import parse_score
 from scripts.claims.check import check_all
 from scripts.claims.evidence import Evidence
-from scripts.driver.arguments import OUT, parse_args
+from scripts.config.arguments import OUT, parse_args
 from scripts.driver.cli import user_errors
 from scripts.records.experiment import RESULTS
 from scripts.records.records import records_csv
@@ -40,7 +40,7 @@ KEYS = {
 }
 
 
-def check() -> None:
+def check_rendered() -> None:
     """Say that every rendered file is what the records render to and every claim holds.
 
     Raises:
@@ -51,9 +51,9 @@ def check() -> None:
     print("every rendered file is what the records render to, and every claim holds")
 
 
-def write(*, everything: bool) -> None:
+def write_changed(*, everything: bool) -> None:
     """Render what changed, or everything, and name the claims that no longer hold."""
-    changed = rendering.render(everything=everything)
+    changed = rendering.render_changed(everything=everything)
     print(f"rendered into {RESULTS}: {', '.join(changed) or 'nothing, since nothing changed'}")
     if failing := rendering.failing_claims():
         print(f"{len(failing)} claims no longer hold (python -m scripts.render claims failing=1): {', '.join(failing)}")
@@ -110,9 +110,9 @@ def main(argv: Sequence[str] | None = None) -> None:
             write_atomically(path, records_csv(filled_records()))
             print(f"written to {path}")
         elif given.switch("check"):
-            check()
+            check_rendered()
         else:
-            write(everything=given.switch("all"))
+            write_changed(everything=given.switch("all"))
 
 
 if __name__ == "__main__":

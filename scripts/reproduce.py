@@ -18,13 +18,13 @@ from typing import Any
 
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
-from scripts.driver.arguments import OUT, Args, parse_args
-from scripts.driver.cli import user_errors, warnings
-from scripts.driver.devices import pick_device
+from scripts.config.arguments import OUT, Args, parse_args
+from scripts.driver.cli import bandwidth_warnings, user_errors
 from scripts.driver.progress import Console
 from scripts.driver.runs import load_reports
+from scripts.machine.devices import pick_device
 from scripts.plan.asked import Choice
-from scripts.plan.cells import TOO_LONG, collect, plan_cells, published_lines, train_cells
+from scripts.plan.cells import TOO_LONG, collect_reports, plan_cells, published_lines, train_cells
 from scripts.plan.schedule import Planned
 from scripts.records import names
 from scripts.records.curves import read_curves
@@ -32,14 +32,14 @@ from scripts.records.experiment import Experiment, load_experiment
 from scripts.records.records import records_frame
 from scripts.records.tables import (
     ResultTable,
-    header,
+    block_header,
+    block_lines,
     interval_lines,
-    lines,
     table_page,
     to_table_csv,
 )
 from scripts.report.ladder import ladder_page
-from scripts.report.sweep import sweep_page, sweeps
+from scripts.report.sweep import find_sweeps, sweep_page
 from scripts.report.table import make_table
 from scripts.report.terminal import print_table
 
@@ -74,12 +74,12 @@ def choice_of(experiment: Experiment, given: Args) -> Choice:
     return choice
 
 
-def show(table: ResultTable, more: str = "") -> None:
+def show_terminal(table: ResultTable, more: str = "") -> None:
     """Print a table to the terminal; `more` is a command that trains what is not in it."""
     console = Console(highlight=False)
     console.print(f"\n[bold]{table.title}[/bold]", table.legend, sep="\n")
     for block in table.blocks:
-        print_table(header(block), lines(block, "[bold]{}[/bold]"), names.dataset_title(block.dataset))
+        print_table(block_header(block), block_lines(block, "[bold]{}[/bold]"), names.dataset_title(block.dataset))
         for sentence in (*interval_lines(block), *block.notes):
             console.print(sentence, markup=False)
     for note in table.notes:
@@ -101,7 +101,7 @@ def show_sweep(experiment: Experiment, choice: Choice, reports: Sequence[dict[st
     from scripts.report.figures import to_png  # with matplotlib: over a second, which tables do without
     from scripts.report.sweep_figure import draw_sweeps
 
-    found = sweeps(experiment, [*reports, *published_lines(experiment, choice)], choice.preset)
+    found = find_sweeps(experiment, [*reports, *published_lines(experiment, choice)], choice.preset)
     if not found:
         reasons = "; ".join(line.splitlines()[0] for line in missing)
         raise InputError(f"experiment {experiment.name} has no dataset with two values to show: {reasons}")
@@ -147,30 +147,30 @@ def show_table(
     """Write a table as Markdown and CSV, and print it."""
     trained = {job.config["method"]["name"] for _, job in cells}
     built = [method for method in choice.methods if method in trained]
-    table = make_table(experiment, records_frame(collect(cells)), choice.preset, built, missing)
+    table = make_table(experiment, records_frame(collect_reports(cells)), choice.preset, built, missing)
     path = Path(choice.out) / "tables" / f"{experiment.name}_{choice.preset}"
     for suffix, text in ((".md", table_page(table)), (".csv", to_table_csv(table))):
         write_atomically(path.with_name(path.name + suffix), text)
-    show(table, more)
+    show_terminal(table, more)
     print(f"\nWritten: {path}.md, .csv; runs in {choice.out}/runs")
 
 
-def reproduce(experiment: Experiment, choice: Choice, more: str) -> None:
+def reproduce_experiment(experiment: Experiment, choice: Choice, more: str) -> None:
     """Train the cells of one experiment and show it; `more` is the command that trains what takes too long here."""
     cells, missing = plan_cells(experiment, choice)
     if missing:
         print(f"{len(missing)} cells are not trained here; they are listed at the end", file=sys.stderr)
     more = more if any(TOO_LONG in line for line in missing) else ""
     missing += train_cells(experiment, cells)
-    for line in (line for _, job in cells for line in warnings(job)):
+    for line in (line for _, job in cells for line in bandwidth_warnings(job)):
         print(line, file=sys.stderr)
     if experiment.sweep:
-        show_sweep(experiment, choice, collect(cells), missing)
+        show_sweep(experiment, choice, collect_reports(cells), missing)
     elif experiment.grid:
-        text = ladder_page(experiment, collect(cells), choice.preset, missing)
+        text = ladder_page(experiment, collect_reports(cells), choice.preset, missing)
         _show_text(text, choice, f"{experiment.name}_{choice.preset}")
     elif experiment.figure:
-        show_figure(experiment, choice, collect(cells), missing)
+        show_figure(experiment, choice, collect_reports(cells), missing)
     elif experiment.variants:
         show_variants(experiment, choice, missing)
     else:
@@ -194,7 +194,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         budget = math.inf if unlimited else given.number("budget", experiment.budget_minutes)
         kept = [f"{key}={value}" for key, value in given.items() if key not in ("experiment", "budget")]
         more = f"python -m scripts.reproduce {shlex.join([name, *kept])} budget=0    trains all of these"
-        reproduce(replace(experiment, budget_minutes=budget), choice_of(experiment, given), more)
+        reproduce_experiment(replace(experiment, budget_minutes=budget), choice_of(experiment, given), more)
 
 
 if __name__ == "__main__":

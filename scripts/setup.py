@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 
-from scripts.driver.packages import (
+from scripts.machine.packages import (
     CUDA,
     LOCK,
     ROOT,
@@ -66,7 +66,7 @@ def install_locked(lock: str) -> None:
     cpu_build = metadata.version(TORCH).endswith(CPU)
     rest = [name for name in locked if name not in (BACKEND, TORCH) and not (cpu_build and CUDA.fullmatch(name))]
     _install_by_hash(requirements_of(locked, rest))
-    _install("--no-deps", "--no-build-isolation", "-e", str(ROOT))
+    _install_all("--no-deps", "--no-build-isolation", "-e", str(ROOT))
     write_receipt(lock, Path(sys.prefix))
 
 
@@ -74,10 +74,10 @@ def _install_by_hash(requirements: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         chosen = Path(folder) / "requirements.txt"
         chosen.write_text(requirements)
-        _install("--require-hashes", "--no-deps", "--no-build-isolation", "-r", str(chosen))
+        _install_all("--require-hashes", "--no-deps", "--no-build-isolation", "-r", str(chosen))
 
 
-def _install(*given: str) -> None:
+def _install_all(*given: str) -> None:
     done = subprocess.run([*PIP, *given], capture_output=True, text=True, check=False)
     if done.returncode:
         raise Refused(reason_of(done.stderr or done.stdout))

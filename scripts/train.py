@@ -28,52 +28,52 @@ from omegaconf.errors import OmegaConfBaseException
 
 from cmixup.errors import InputError
 from cmixup.metrics import METRICS
-from scripts.driver.arguments import as_options
-from scripts.driver.cli import guarded, in_sweep, label, say_once, user_errors, warnings
-from scripts.driver.compose import CONFIG_DIR, compose_train, in_words, is_tuned, names, with_tuned
-from scripts.driver.devices import device_word, tell, together
-from scripts.driver.execute import execute, train_along
-from scripts.driver.help_text import train_help
-from scripts.driver.job import Job, plan
+from scripts.config.arguments import as_options
+from scripts.config.compose import CONFIG_DIR, compose_train, in_words, is_tuned, option_names, with_tuned
+from scripts.config.help_text import train_help
+from scripts.driver.cli import bandwidth_warnings, guarded_job, in_sweep, job_label, say_once, user_errors
+from scripts.driver.execute import execute_job, train_along
+from scripts.driver.job import Job, plan_job
 from scripts.driver.logger import log_done
 from scripts.driver.predictions import PREDICTIONS, read_predictions
 from scripts.driver.progress import ProgressDisplay
 from scripts.driver.runs import read_report
-from scripts.driver.workers import apart
+from scripts.driver.workers import run_apart
+from scripts.machine.devices import device_word, joined_processes, tell_ranks
 from scripts.plan.costs import run_minutes
 
 
-def run(cfg: DictConfig) -> float:
+def run_training(cfg: DictConfig) -> float:
     """Plan, train what is not done, and print one line a seed.
 
     Returns:
         The validation score that selects checkpoints, the mean over the seeds.
     """
     cfg.device = device_word(cfg.device)
-    job = plan(cfg)
-    with together(str(job.device)) as rank:
+    job = plan_job(cfg)
+    with joined_processes(str(job.device)) as rank:
         if rank:
             train_along(job)
             return math.nan
-        score = lead(job)  # where it fails, torchrun ends the others
-        tell(None)
+        score = lead_training(job)  # where it fails, torchrun ends the others
+        tell_ranks(None)
         return score
 
 
-def lead(job: Job) -> float:
-    """Train a planned job, write it and print it; see `run`."""
+def lead_training(job: Job) -> float:
+    """Train a planned job, write it and print it; see `run_training`."""
     epochs, name = job.settings.epochs, job.config["dataset"]["name"]
     if job.pending:
         say_once(f"{name}: {line}" for line in job.dataset.problems())
-    with ProgressDisplay(job.epochs, f"training {counted(job.pending)}") as board:
+    with ProgressDisplay(job.epochs, f"training {counted_seeds(job.pending)}") as board:
         if job.pending:
-            board.begin(label(job))
-        execute(
+            board.begin(job_label(job))
+        execute_job(
             job,
-            lambda epoch, rows: board.epoch(label(job), epoch, epochs, rows[0]),
-            lambda step, steps: board.search(label(job), step, steps),
+            lambda epoch, rows: board.epoch(job_label(job), epoch, epochs, rows[0]),
+            lambda step, steps: board.search(job_label(job), step, steps),
         )
-    for line in warnings(job):
+    for line in bandwidth_warnings(job):
         print(line, file=sys.stderr)
     reports = [read_report(job.run_folder(seed)) for seed in job.seeds]
     say_once(f"{name}: {note}" for report in reports for note in report["notes"])
@@ -82,23 +82,23 @@ def lead(job: Job) -> float:
         if done:
             log_done(job.config, job.options, seed, folder)
         print(
-            f"{label(job)} seed {seed}: test {said_scores(report['scores']['test'])}{in_label_units(folder, job)}"
+            f"{job_label(job)} seed {seed}: test {said_scores(report['scores']['test'])}{in_label_units(folder, job)}"
             f"{'  (already done; rerun=true trains it again)' if done else ''}"
         )
     if len(reports) > 1:
-        print(f"{label(job)} mean of {len(reports)} seeds: test {mean_scores(reports)}")
+        print(f"{job_label(job)} mean of {len(reports)} seeds: test {mean_scores(reports)}")
     print(f"Runs: {job.folder}")
     return math.fsum(r["scores"]["val"][r["selection"]] for r in reports) / len(reports)
 
 
-def counted(seeds: Sequence[int]) -> str:
+def counted_seeds(seeds: Sequence[int]) -> str:
     """Return how many seeds there are, in words."""
     return f"{len(seeds)} seed{'s' * (len(seeds) != 1)}"
 
 
 def said_scores(scores: Mapping[str, float]) -> str:
     """Return scores by name with their units where these are percent."""
-    return "  ".join(f"{name} {digits(value)}{percent(name)}" for name, value in scores.items())
+    return "  ".join(f"{name} {score_digits(value)}{percent_sign(name)}" for name, value in scores.items())
 
 
 def mean_scores(reports: Sequence[Mapping[str, Any]]) -> str:
@@ -106,16 +106,17 @@ def mean_scores(reports: Sequence[Mapping[str, Any]]) -> str:
     parts = []
     for name in reports[0]["scores"]["test"]:
         values = [report["scores"]["test"][name] for report in reports]
-        parts.append(f"{name} {digits(statistics.fmean(values))} ± {digits(statistics.stdev(values))}{percent(name)}")
+        mean, std = score_digits(statistics.fmean(values)), score_digits(statistics.stdev(values))
+        parts.append(f"{name} {mean} ± {std}{percent_sign(name)}")
     return "  ".join(parts) + "  (± std)"
 
 
-def percent(metric: str) -> str:
+def percent_sign(metric: str) -> str:
     """Return the sign of a metric in percent, or nothing."""
     return " %" if metric in METRICS and METRICS[metric].unit == "%" else ""
 
 
-def digits(value: float) -> str:
+def score_digits(value: float) -> str:
     """Return a score with four decimals, or with five digits where these are few or none."""
     return f"{value:.4f}" if value == 0 or 0.01 <= abs(value) < 1e6 else f"{value:.5g}"
 
@@ -134,10 +135,10 @@ def main(cfg: DictConfig) -> float:
     """Entry point; errors that a user can mend are one line, without a traceback, and end no sweep."""
 
     def one() -> float:
-        return run(compose_train(HydraConfig.get().overrides.task) if is_tuned(cfg.preset) else cfg)
+        return run_training(compose_train(HydraConfig.get().overrides.task) if is_tuned(cfg.preset) else cfg)
 
     with user_errors():
-        return guarded(lambda: apart(lambda: guarded(one))) if in_sweep() else one()
+        return guarded_job(lambda: run_apart(lambda: guarded_job(one))) if in_sweep() else one()
 
 
 def spell_out(words: list[str]) -> list[str]:
@@ -168,7 +169,7 @@ def say_hours(words: list[str]) -> None:
         looked_at = swept if given.get_key_element() in ("dataset", "method", "preset") else swept[:1]
         choices.append([f"{given.get_key_element()}={value}" for value in looked_at])
     with contextlib.suppress(InputError):  # its job says it
-        planned = [plan(compose_train(each)) for each in itertools.product(*choices)]
+        planned = [plan_job(compose_train(each)) for each in itertools.product(*choices)]
         hours = sum(run_minutes(job) * len(job.seeds) for job in planned) / len(planned) * jobs / 60
         if hours >= 1:
             print(f"{jobs} jobs, about {hours:.1f} hours on one core; stopped, the command goes on", file=sys.stderr)
@@ -176,7 +177,7 @@ def say_hours(words: list[str]) -> None:
 
 if __name__ == "__main__":
     if {"-h", "--help"} & set(sys.argv[1:]):
-        print(train_help(names))
+        print(train_help(option_names))
         raise SystemExit(0)
     with user_errors():
         sys.argv[1:] = spell_out(sys.argv[1:])

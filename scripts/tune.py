@@ -24,9 +24,8 @@ from typing import Any
 import numpy as np
 
 from cmixup.errors import InputError, check_choice
-from scripts.driver.arguments import OUT, as_options, parse_args
-from scripts.driver.cli import say_once, user_errors
-from scripts.driver.compose import (
+from scripts.config.arguments import OUT, as_options, parse_args
+from scripts.config.compose import (
     CONFIG_DIR,
     TUNE_SEED,
     TUNED,
@@ -34,19 +33,20 @@ from scripts.driver.compose import (
     base_preset,
     compose_train,
     is_tuned,
-    names,
-    override,
+    option_names,
+    override_word,
     own_table,
     part_file,
     tune_command,
     tuned_path,
 )
-from scripts.driver.job import Job, plan
+from scripts.driver.cli import say_once, user_errors
+from scripts.driver.job import Job, plan_job
 from scripts.driver.runs import is_done, read_report
-from scripts.plan.schedule import items_of, stacks_of, train
+from scripts.plan.schedule import items_of, stacks_of, train_items
 from scripts.records.experiment import RESULTS
-from scripts.records.layer_choice import Report, validation
-from scripts.records.trials import FILE, add, choose, write_values
+from scripts.records.layer_choice import Report, validation_score
+from scripts.records.trials import FILE, add_trial, choose_trial, write_values
 
 TRIALS = 16
 CPU_PRESET = "cpu"  # of datasets whose runs take long: no rates are tried, and no preset is made of it
@@ -99,7 +99,7 @@ class Trial:
         return " ".join(f"{key}={value}" for key, value in self.values.items()) or f"preset {self.job.config['preset']}"
 
 
-def points(dataset: str, method: str, preset: str = TUNED) -> list[dict[str, Any]]:
+def grid_points(dataset: str, method: str, preset: str = TUNED) -> list[dict[str, Any]]:
     """Return every point of a method's grid with every learning rate, keys as on the command line.
 
     For `tuned_default` these are four rates with four weight decays; for `cpu` the rate stays.
@@ -121,7 +121,7 @@ def points(dataset: str, method: str, preset: str = TUNED) -> list[dict[str, Any
 def make_trials(
     dataset: str, method: str, given: Sequence[str] = (), budget: int = TRIALS, preset: str = TUNED
 ) -> list[Trial]:
-    """Return the trials of one method: the preset to start from, then a seeded sample of `points` without repetition.
+    """Return the trials of one method: the preset to start from, then a seeded sample of `grid_points` without return.
 
     Points that this preset or an earlier trial already is, and those that do not fit the dataset (a k above the
     batch size), are passed over; fewer than `budget` trials means that the grid has no more.
@@ -131,14 +131,14 @@ def make_trials(
         f"seed={TUNE_SEED}", "logger=none",
         *given,
     ]  # fmt: skip
-    trials = {(job := plan(compose_train(base))).folder: Trial(base, job, {})}
-    candidates = points(dataset, method, preset)
+    trials = {(job := plan_job(compose_train(base))).folder: Trial(base, job, {})}
+    candidates = grid_points(dataset, method, preset)
     for k in np.random.default_rng(TUNE_SEED).permutation(len(candidates)):
         if len(trials) == budget:
             break
-        command = [*base, *(override(key, value) for key, value in candidates[k].items())]
+        command = [*base, *(override_word(key, value) for key, value in candidates[k].items())]
         try:
-            job = plan(compose_train(command))
+            job = plan_job(compose_train(command))
         except InputError:
             continue
         trials.setdefault(job.folder, Trial(command, job, candidates[k]))
@@ -152,7 +152,7 @@ def record_of(trials: Sequence[Trial], budget: int, preset: str, given: Sequence
         InputError: every trial diverged.
     """
     reports = [trial.report for trial in trials]
-    best = choose(reports)
+    best = choose_trial(reports)
     winner, plain = reports[best], trials[0].job.config
     assert winner is not None
     dataset, method = plain["dataset"]["name"], plain["method"]["name"]
@@ -162,11 +162,11 @@ def record_of(trials: Sequence[Trial], budget: int, preset: str, given: Sequence
         "command": " ".join([tune_command(dataset, method, preset), *given]), "commit": winner["commit"],
         "dirty": winner["dirty"], "model": plain["model"]["name"], "seed": TUNE_SEED, "budget": budget,
         "metric": winner["selection"], "best": best,
-        "trials": [{"options": t.values, "val": validation(report) if report else None} for t, report in tried],
+        "trials": [{"options": t.values, "val": validation_score(report) if report else None} for t, report in tried],
     }  # fmt: skip
 
 
-def tune(cells: Sequence[tuple[str, str]], given: Sequence[str], folder: Path | None = None, jobs: int = 0,
+def tune_cells(cells: Sequence[tuple[str, str]], given: Sequence[str], folder: Path | None = None, jobs: int = 0,
          budget: int = TRIALS, *, preset: str = TUNED) -> None:  # fmt: skip
     """Train all trials of these datasets and methods, and write the winners' values and what was tried.
 
@@ -186,7 +186,7 @@ def tune(cells: Sequence[tuple[str, str]], given: Sequence[str], folder: Path | 
         if not trials[0].job.dataset.synthetic:
             trials[0].job.dataset.fetch()  # once, before several processes ask for the same file
     work = [(trial.command, trial.job) for trials in planned.values() for trial in trials]
-    for problem in train(items_of(stacks_of(work)), "tuning", workers=jobs):
+    for problem in train_items(items_of(stacks_of(work)), "tuning", workers=jobs):
         print(problem, file=sys.stderr)
     for (dataset, method), trials in planned.items():
         own = [word for word in given if word.startswith(OWN)]
@@ -200,11 +200,11 @@ def tune(cells: Sequence[tuple[str, str]], given: Sequence[str], folder: Path | 
             write_values(path, method, best.values)
         else:
             path = CONFIG_DIR / "dataset" / f"{dataset}.yaml"  # where its presets stand
-        add((folder or RESULTS) / FILE, record)
+        add_trial((folder or RESULTS) / FILE, record)
         first, last = ("diverged" if k is None else f"{k:.5g}" for k in (scores[0], scores[record["best"]]))
         print(f"{dataset} {method}: best validation {record['metric']} {last}, {trials[0]} {first}: {best} -> {path}")
         if own and is_tuned(preset):
-            values = [override(key, value) for key, value in best.values.items()]
+            values = [override_word(key, value) for key, value in best.values.items()]
             print("python -m scripts.train", shlex.join([f"dataset={dataset}", f"method={method}", *own, *values]))
 
 
@@ -217,17 +217,20 @@ def main(argv: Sequence[str] | None = None) -> None:
         if "table" in given:
             given.setdefault("dataset", "csv")
         if "dataset" not in given:
-            raise InputError(f"dataset must be among {', '.join(names('dataset'))}, got none")
-        datasets, methods = given.listed("dataset", names("dataset")), given.listed("method", names("method"))
+            raise InputError(f"dataset must be among {', '.join(option_names('dataset'))}, got none")
+        datasets, methods = (
+            given.listed("dataset", option_names("dataset")),
+            given.listed("method", option_names("method")),
+        )
         if own and len(datasets) > 1:
             raise InputError(f"options of a dataset are for one of them, got {' '.join(own)} for {given['dataset']}")
         start = check_choice("preset", given.get("preset", "paper"), ("paper", "default", CPU_PRESET))
         out, rerun = given.out, given.switch("rerun")
         passed = [f"{key}={given[key]}" for key in ("device", "debug") if key in given]
         if own:
-            say_once(plan(compose_train([f"dataset={datasets[0]}", *own])).dataset.problems())
+            say_once(plan_job(compose_train([f"dataset={datasets[0]}", *own])).dataset.problems())
         passed += [f"{EPOCHS}{given.count('epochs')}"] if "epochs" in given else []
-        tune(
+        tune_cells(
             list(itertools.product(datasets, methods)),
             [f"out={out}", f"rerun={str(rerun).lower()}", *passed, *own],
             out if (own and start != CPU_PRESET) or given.get("debug", "none") != "none" else None,

@@ -31,12 +31,12 @@ import torch
 from cmixup.errors import InputError, check_choice
 from cmixup.files import sha256_of, write_atomically
 from datasets.common.fetch import data_root, mirror_folders
-from scripts.driver.arguments import OUT, Args, parse_args
+from scripts.config.arguments import OUT, Args, parse_args
+from scripts.config.compose import option_names
+from scripts.config.parts import dataset_class
 from scripts.driver.cli import user_errors
-from scripts.driver.compose import names
-from scripts.driver.config import dataset_class
-from scripts.driver.packages import LOCK, compare_with_lock, lock_is_for_here
-from scripts.driver.provenance import HASHED, changed_files, environment, unchecked_bytecode
+from scripts.machine.packages import LOCK, compare_with_lock, lock_is_for_here
+from scripts.machine.provenance import HASHED, changed_files, run_environment, unchecked_bytecode
 from scripts.plan.trained_again import train_cells
 from scripts.plan.verification import QUICK, draw_cells, published_cells
 from scripts.records.experiment import NOT_PUBLISHED, RESULTS
@@ -80,7 +80,7 @@ def check_sealed(results: Path, new: str) -> str:
     if not (sealed := read_seal(results)):
         raise InputError(f"{results / SEAL} is not there: python -m scripts.verify seal new=all makes the first one")
     wrong = broken_files(results)
-    return found(wrong, f"{len(sealed)} files, {len(wrong)} differ; {root_line(results)}")
+    return print_wrong(wrong, f"{len(sealed)} files, {len(wrong)} differ; {root_line(results)}")
 
 
 def root_line(results: Path) -> str:
@@ -90,11 +90,11 @@ def root_line(results: Path) -> str:
 
 def check_code() -> str:
     """Name what is not the code of its commit; return commit and digest of what runs here in words."""
-    about, wrong = environment(torch.device("cpu")), list[str]()
+    about, wrong = run_environment(torch.device("cpu")), list[str]()
     if about["dirty"]:
         wrong.append("code that was edited, or of unknown commit, so that what runs is not what was committed")
     wrong += [f"{path} is bytecode that Python runs without a look at its source" for path in unchecked_bytecode()]
-    return found(wrong, f"commit {about['commit'][:12] or 'unknown'}, digest {about['code']}")
+    return print_wrong(wrong, f"commit {about['commit'][:12] or 'unknown'}, digest {about['code']}")
 
 
 def check_packages() -> str:
@@ -109,7 +109,7 @@ def check_packages() -> str:
         line = f"the versions of {LOCK.name}; {len(unhashed)} of {count} were not installed by their hashes"
     else:
         line = f"locked: {count} packages, installed by the hashes of {LOCK.name}"
-    return found(wrong, line)
+    return print_wrong(wrong, line)
 
 
 def other_packages() -> str:
@@ -122,7 +122,7 @@ def other_packages() -> str:
 def check_data() -> str:
     """Name raw files whose SHA-256 is another one; return in words how many were compared."""
     wrong, same, absent, unknown = list[str](), set[Path](), 0, 0
-    for kind in map(dataset_class, names("dataset")):
+    for kind in map(dataset_class, option_names("dataset")):
         unknown += len(kind.folders)
         for file in [file for alternatives in kind.files for file in alternatives]:
             here = [root / file.path for root in (data_root(), *mirror_folders()) if (root / file.path).is_file()]
@@ -133,7 +133,7 @@ def check_data() -> str:
                 else:
                     wrong.append(f"{path} has SHA-256 {sha256_of(path)}, expected {file.sha256}")
     line = f"{len(same)} raw files have their SHA-256; {absent} are not here, {unknown} folders have no public checksum"
-    return found(list(dict.fromkeys(wrong)), line)
+    return print_wrong(list(dict.fromkeys(wrong)), line)
 
 
 def check_scores(results: Path) -> str:
@@ -150,7 +150,7 @@ def check_scores(results: Path) -> str:
         f"{again.scores - len(again.wrong)} of {again.scores} scores of {again.runs} runs are what their predictions "
         f"give: {again.exact} to the last bit, {near} within {NEAR:.3%} (R within {NEAR_R:g})"
     )
-    return found(again.wrong if again.runs else ["no run has predictions"], line)
+    return print_wrong(again.wrong if again.runs else ["no run has predictions"], line)
 
 
 def check_pages(results: Path) -> str:
@@ -162,7 +162,7 @@ def check_pages(results: Path) -> str:
     if results.resolve() != RESULTS.resolve():
         raise InputError(f"pages are those of {RESULTS}, got results={results}")
     stale = [*rendering.stale_files(), *rendering.stale_pictures()]
-    return found(stale, "every rendered file is what the records render to, and every claim holds")
+    return print_wrong(stale, "every rendered file is what the records render to, and every claim holds")
 
 
 def check_cells(results: Path, given: Args) -> str:
@@ -171,9 +171,9 @@ def check_cells(results: Path, given: Args) -> str:
     Raises:
         Broken: a number differs, or nothing could be decided.
     """
-    known = [name for name in names("experiment") if name not in NOT_PUBLISHED]
-    datasets, experiments = given.listed("datasets", names("dataset")), given.listed("experiments", known)
-    models = given.listed("models", names("model")) if given.get("models") else [QUICK]
+    known = [name for name in option_names("experiment") if name not in NOT_PUBLISHED]
+    datasets, experiments = given.listed("datasets", option_names("dataset")), given.listed("experiments", known)
+    models = given.listed("models", option_names("model")) if given.get("models") else [QUICK]
     cells = published_cells(results, datasets, experiments, models)
     if not given.switch("all"):
         seed, n = given.count("seed", random.randrange(10**6)), given.count("count", 12)  # noqa: S311 - no secret
@@ -181,14 +181,14 @@ def check_cells(results: Path, given: Args) -> str:
         cells = draw_cells(cells, n, seed)
     judged, wrong, line = train_cells(cells, given.count("jobs"), within_noise=other_packages())
     lines = [f"{name}: {each}" for name, all_of in wrong.items() for each in all_of]
-    return found(lines if judged or lines else ["nothing could be decided"], line)
+    return print_wrong(lines if judged or lines else ["nothing could be decided"], line)
 
 
 class Broken(Exception):
     """A link does not hold; the message is what was found in words."""
 
 
-def found(wrong: Sequence[str], line: str) -> str:
+def print_wrong(wrong: Sequence[str], line: str) -> str:
     """Print a line for everything that is wrong, and return `line` where nothing is.
 
     Raises:

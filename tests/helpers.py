@@ -29,8 +29,8 @@ from cmixup.training.settings import TrainSettings
 from cmixup.training.stack_training import StackTraining
 from cmixup.training.trainer import Run, RunResult, train
 from models.fcn3 import FCN3
-from scripts.driver.compose import compose_train, names, part_file
-from scripts.driver.config import Part, check_part, resolved, target
+from scripts.config.compose import compose_train, option_names, part_file
+from scripts.config.parts import Part, check_part, resolve_config, target_of
 
 CPU = torch.device("cpu")
 #: What a dataset says to the methods, for data as small as the tests'.
@@ -51,11 +51,11 @@ def _node(name: str, options: str) -> dict[str, Any]:
     whole = copy.deepcopy(whole_small("pascal1d" if method_kind(name).tasks else "airfoil", *SMALL))
     groups, values = {}, {}
     for key, value in json.loads(options).items():
-        (groups if isinstance(value, str) and value in names(f"method/{key}") else values)[key] = value
+        (groups if isinstance(value, str) and value in option_names(f"method/{key}") else values)[key] = value
     whole.method = put_together(name, **groups)
     for key, value in values.items():
         OmegaConf.update(whole, f"method.{key}", value)
-    return resolved(whole)["method"]
+    return resolve_config(whole)["method"]
 
 
 @cache
@@ -83,7 +83,7 @@ def put_together(method: str, **groups: str) -> dict[str, Any]:
 
 def method_kind(method: str) -> type[Method]:
     """The class of what a method's configuration builds; it says which data it is for."""
-    return Part(target(part_file("method", method)), {}).kind
+    return Part(target_of(part_file("method", method)), {}).kind
 
 
 def part_kind(method: str, group: str) -> Any:
@@ -93,7 +93,7 @@ def part_kind(method: str, group: str) -> Any:
     if group not in choices:
         return None
     part = part_file(f"method/{group}", choices[group])
-    return Part(target(part.get(group, part)), {}).kind
+    return Part(target_of(part.get(group, part)), {}).kind
 
 
 def needs_images(method: str) -> bool:
@@ -105,7 +105,9 @@ _BATCH: dict[str, Any] = {"alpha": 2.0, "lam_per": "batch"}
 _HIDDEN: dict[str, Any] = {**_BATCH, "layer": "hidden"}
 #: Every configuration of a method for rows of numbers under its own name, and other options of some.
 METHODS: dict[str, partial[Method]] = {
-    name: partial(composed, name) for name in names("method") if not method_kind(name).tasks and not needs_images(name)
+    name: partial(composed, name)
+    for name in option_names("method")
+    if not method_kind(name).tasks and not needs_images(name)
 } | {
     "mixup_permutation": partial(composed, "mixup", pairing="permutation", **_BATCH),
     "cmixup_hidden": partial(composed, "cmixup", **_HIDDEN),

@@ -20,9 +20,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cmixup.files import write_atomically
-from scripts.driver.arguments import parse_args
+from scripts.config.arguments import parse_args
 from scripts.driver.cli import user_errors
-from scripts.driver.packages import CUDA, LOCK, Locked, parse_lock, plain_name, requirements_of
+from scripts.machine.packages import CUDA, LOCK, Locked, parse_lock, plain_name, requirements_of
 from scripts.setup import EXTRAS as LOCKED_EXTRAS
 
 ROOT = Path(__file__).resolve().parents[1]

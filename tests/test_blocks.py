@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from scripts.driver.compose import CONFIG_DIR
+from scripts.config.compose import CONFIG_DIR
 
 ROOT = CONFIG_DIR.parent
 #: Where it stands before a block, the block runs only where this module is installed.

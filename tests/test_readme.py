@@ -8,7 +8,7 @@ import tomllib
 import pytest
 import yaml
 
-from scripts.driver.compose import CONFIG_DIR
+from scripts.config.compose import CONFIG_DIR
 
 ROOT = CONFIG_DIR.parent
 README = (ROOT / "README.md").read_text()

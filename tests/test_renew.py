@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from scripts.driver.packages import LOCK, Locked, parse_lock, plain_name
+from scripts.machine.packages import LOCK, Locked, parse_lock, plain_name
 from scripts.setup import named_packages
 from tests import renew
 from tests.renew import CONSTRAINTS, ROOT, fits_here, lock_of, renewed

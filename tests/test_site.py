@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from scripts.driver.compose import CONFIG_DIR
+from scripts.config.compose import CONFIG_DIR
 
 ROOT = CONFIG_DIR.parent
 pytestmark = [

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from cmixup.errors import InputError
-from scripts.driver.arguments import near, parse_args
+from scripts.config.arguments import near_hint, parse_args
 from scripts.driver.cli import user_errors
 from tests.modules import EVERY, NAMES, PACKAGES, REPO, imports
 from tests.robustness.mutants import MUTANTS, read_mutants
@@ -74,7 +74,7 @@ def find_tests(file: str) -> dict[str, str]:
         InputError: no source file has this path.
     """
     if file not in FILES:
-        raise InputError(f"file must be one of {', '.join(PACKAGES)}, got {file!r}{near(file, list(FILES))}")
+        raise InputError(f"file must be one of {', '.join(PACKAGES)}, got {file!r}{near_hint(file, list(FILES))}")
     module = FILES[file].removesuffix(".__main__")
     room, _, stem = module.removeprefix("cmixup.").rpartition(".")
     above = importing(FILES[file])

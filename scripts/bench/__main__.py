@@ -18,7 +18,7 @@ from collections.abc import Sequence
 import torch
 
 from scripts.bench import ablation, estimators, intervals, kernels, partners, sampling, train
-from scripts.driver.arguments import parse_command
+from scripts.config.arguments import parse_command
 from scripts.driver.cli import user_errors
 
 MODULES = (train, sampling, partners, kernels, estimators, ablation, intervals)

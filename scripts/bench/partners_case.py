@@ -34,19 +34,19 @@ def run_sampler(case: dict[str, Any]) -> dict[str, Any]:
     bandwidth = case["bandwidth"] * float(labels.std())
     way = partial(PartnerSampler, labels, bandwidth, method=case["method"])
     PartnerSampler(labels[:64], bandwidth)
-    sampler, setup = clocked(way)
+    sampler, setup = clocked_call(way)
     if setup < LONGEST:
-        setup = min(setup, *(clocked(way)[1] for _ in range(3)))
+        setup = min(setup, *(clocked_call(way)[1] for _ in range(3)))
     rng = np.random.default_rng(1)
     rows = rng.permutation(case["n"])
     count = min(len(rows), 256)
     while True:  # more rows, until they take long enough to be measured
-        _, taken = clocked(partial(sampler.draw, rows[:count], rng))
+        _, taken = clocked_call(partial(sampler.draw, rows[:count], rng))
         if taken > LONGEST or count == len(rows):
             break
         count = min(len(rows), count * 4)
     if taken < LONGEST:
-        taken = min(taken, *(clocked(partial(sampler.draw, rows[:count], rng))[1] for _ in range(3)))
+        taken = min(taken, *(clocked_call(partial(sampler.draw, rows[:count], rng))[1] for _ in range(3)))
     return {"used": sampler.method, "setup": setup, "seconds": setup + EPOCHS * taken * len(rows) / count}
 
 
@@ -65,12 +65,12 @@ def run_batch(case: dict[str, Any]) -> dict[str, Any]:
         return lam * x + (1 - lam) * x[j], lam * y + (1 - lam) * y[j]
 
     way = dense if case["method"] == "dense" else lambda: mixing(x, y)
-    taken = [clocked(way)[1] for _ in range(3)]
-    taken += [clocked(way)[1] for _ in range(min(200, int(LONGEST / min(taken))))]
+    taken = [clocked_call(way)[1] for _ in range(3)]
+    taken += [clocked_call(way)[1] for _ in range(min(200, int(LONGEST / min(taken))))]
     return {"used": case["method"], "setup": 0.0, "seconds": min(taken)}
 
 
-def clocked(way: Callable[[], Any]) -> tuple[Any, float]:
+def clocked_call(way: Callable[[], Any]) -> tuple[Any, float]:
     """Return what a way returns, and the CPU seconds it took."""
     start = time.process_time()
     made = way()

@@ -138,7 +138,9 @@ RECIPES: dict[str, Recipe] = {
 }  # fmt: skip
 
 
-def prepared(kind: str, train: pd.DataFrame, y: np.ndarray, test: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+def prepared_columns(
+    kind: str, train: pd.DataFrame, y: np.ndarray, test: pd.DataFrame
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the columns of training and test as a recipe has them.
 
     Args:

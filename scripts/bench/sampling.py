@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from scripts.bench.clock import SHORT, put, store
+from scripts.bench.clock import SHORT, put_page, store_file
 from scripts.bench.sampling_case import FEATURES, ORIGINAL
-from scripts.driver.arguments import Args
+from scripts.config.arguments import Args
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv, to_csv
 from scripts.records.register import draws
@@ -45,10 +45,10 @@ def run(given: Args) -> None:
         print(f"{case['case']}: {case.get('method', 'auto')}", file=sys.stderr)
         rows.append(in_fresh_process(case))
         print(f"    {rows[-1]}", file=sys.stderr)
-    store(given, "sampling.csv", as_csv(rows))
-    put(given, "sampling", "Partner sampling: speed and memory", report(rows))
+    store_file(given, "sampling.csv", as_csv(rows))
+    put_page(given, "sampling", "Partner sampling: speed and memory", report_page(rows))
     if not given.switch("short"):
-        write_figures(figures(rows), RESULTS / "benchmarks")
+        write_figures(sampling_figures(rows), RESULTS / "benchmarks")
 
 
 def list_cases(largest: int, huge: bool) -> list[dict[str, Any]]:
@@ -96,7 +96,7 @@ def as_csv(rows: list[dict[str, Any]]) -> str:
     return to_csv([{k: f"{v:.5g}" if isinstance(v, float) else v for k, v in row.items()} for row in rows], columns)
 
 
-def report(rows: list[dict[str, Any]]) -> list[str | list[str]]:
+def report_page(rows: list[dict[str, Any]]) -> list[str | list[str]]:
     """Return the report: how it was measured, all cases, and the figures that compare with the original's way."""
     body = [[r["case"], r["used"], *(f"{r[key]:.3g}" for key in SHOWN)] for r in rows]
     about = (
@@ -114,7 +114,7 @@ def report(rows: list[dict[str, Any]]) -> list[str | list[str]]:
     ]
 
 
-def figures(rows: list[dict[str, Any]]) -> dict[str, Figure]:
+def sampling_figures(rows: list[dict[str, Any]]) -> dict[str, Figure]:
     """Return the figures of measurements, also of those that were read from the CSV, by the names of their files."""
     return {"sampling.png": plot_growth(rows), "sampling_distance.png": plot_distance(rows)}
 
@@ -122,7 +122,7 @@ def figures(rows: list[dict[str, Any]]) -> dict[str, Figure]:
 @draws("results/benchmarks/sampling.csv")
 def published_figures() -> dict[str, Figure]:
     """Return the figures of the published measurements, by their paths below results/."""
-    found = figures(read_csv(RESULTS / "benchmarks" / "sampling.csv"))
+    found = sampling_figures(read_csv(RESULTS / "benchmarks" / "sampling.csv"))
     return {f"benchmarks/{name}": figure for name, figure in found.items()}
 
 

@@ -55,9 +55,9 @@ def run_case(case: dict[str, Any]) -> dict[str, Any]:
     peak_setup = peak_bytes() - base
     sampler.epoch(rng)
     peak = peak_bytes() - base
-    epoch = float(np.median(repeated(lambda: sampler.epoch(rng))))
+    epoch = float(np.median(repeated_seconds(lambda: sampler.epoch(rng))))
     if setups[0] < 2:
-        setups = repeated(lambda: way(labels, bandwidth))
+        setups = repeated_seconds(lambda: way(labels, bandwidth))
     return {
         "n": n, "d": 1 if labels.ndim == 1 else labels.shape[1], "bandwidth": bandwidth, "used": sampler.method,
         "setup_s": float(np.median(setups)), "epoch_s": epoch, "ns_per_draw": epoch / n * 1e9,
@@ -83,7 +83,7 @@ def make_labels(kind: str, n: int) -> tuple[Any, float]:
     return ExchangeRate().load(0).train.y.double().numpy(), 0.05
 
 
-def repeated(action: Any) -> list[float]:
+def repeated_seconds(action: Any) -> list[float]:
     """Return the seconds of each call: at least 3 calls, more while they take less than half a second in all."""
     seconds: list[float] = []
     while len(seconds) < 3 or (sum(seconds) < 0.5 and len(seconds) < 200):

@@ -25,8 +25,8 @@ from cmixup.training.settings import TrainSettings
 from cmixup.training.trainer import Run, train
 from datasets.airfoil import Airfoil
 from models.fcn3 import FCN3
-from scripts.bench.clock import SHORT, Work, in_turn, put
-from scripts.driver.arguments import Args
+from scripts.bench.clock import SHORT, Work, in_turn, put_page
+from scripts.config.arguments import Args
 from scripts.records.tables import markdown_rows
 
 KEYS = SHORT
@@ -35,7 +35,7 @@ EPOCHS, BATCH, LR = 100, 16, 0.01
 ROWS, LOADED = 20_000, 64  # of an epoch of loaders, and of their batches
 
 
-def straightforward(data: RegressionData, seed: int, epochs: int) -> float:
+def train_plainly(data: RegressionData, seed: int, epochs: int) -> float:
     """Train FCN3 with C-Mixup as the original does; returns the test RMSE."""
     rng = np.random.RandomState(seed)
     assert isinstance(data.train.x, torch.Tensor)
@@ -68,7 +68,7 @@ def straightforward(data: RegressionData, seed: int, epochs: int) -> float:
     return test
 
 
-def ours(data: list[RegressionData], seeds: list[int], epochs: int) -> list[float]:
+def train_stack(data: list[RegressionData], seeds: list[int], epochs: int) -> list[float]:
     """Train the same with this library, all seeds as one stack; returns the test RMSEs."""
     runs = []
     for loaded, seed in zip(data, seeds, strict=True):
@@ -93,7 +93,7 @@ class Rows:
         return self.x[index] + 0, self.y[index]
 
 
-def loaders(rows: int) -> dict[str, Work]:
+def loader_epochs(rows: int) -> dict[str, Work]:
     """Return an epoch of a `DataLoader` by name: plain, and of rows mixed with partners from everything."""
     draws = torch.Generator().manual_seed(0)
     x, y = torch.randn(rows, 10, generator=draws), torch.randn(rows, generator=draws)
@@ -113,9 +113,9 @@ def run(given: Args) -> None:
     epochs, repeats = (1, 1) if given.switch("short") else (EPOCHS, 3)
     data = [Airfoil("all").load(seed) for seed in range(STACK)]
     ways: dict[str, tuple[Work, int]] = {
-        "straightforward loop": (lambda: straightforward(data[0], 0, epochs), 1),
-        "ours, one model": (lambda: ours(data[:1], [0], epochs), 1),
-        f"ours, a stack of {STACK} seeds": (lambda: ours(data, list(range(STACK)), epochs), STACK),
+        "straightforward loop": (lambda: train_plainly(data[0], 0, epochs), 1),
+        "ours, one model": (lambda: train_stack(data[:1], [0], epochs), 1),
+        f"ours, a stack of {STACK} seeds": (lambda: train_stack(data, list(range(STACK)), epochs), STACK),
     }
     taken = in_turn({name: work for name, (work, _) in ways.items()}, repeats)
     times = {name: [t / models for t in taken[name]] for name, (_, models) in ways.items()}
@@ -127,7 +127,7 @@ def run(given: Args) -> None:
         "Ratios are of the fastest repeats. `make bench-train` measures them anew."
     )
     rows = markdown_rows(["way", "fastest, s", "slowest, s", "speed-up"], body)
-    read = {name: min(times) for name, times in in_turn(loaders(ROWS), repeats).items()}
+    read = {name: min(times) for name, times in in_turn(loader_epochs(ROWS), repeats).items()}
     plain = {name: read[f"{name.partition(',')[0]}, plain"] for name in read}
     body = [[name, f"{1e3 * t:.0f}", f"{t / plain[name]:.2f}x"] for name, t in read.items()]
     about = (
@@ -135,4 +135,4 @@ def run(given: Args) -> None:
         "mixed with partners from all rows."
     )
     loaded = markdown_rows(["rows, loader", "fastest, ms", "against plain"], body)
-    put(given, "train", "Training speed", [protocol, rows, about, loaded])
+    put_page(given, "train", "Training speed", [protocol, rows, about, loaded])

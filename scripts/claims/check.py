@@ -14,8 +14,8 @@ import yaml
 
 from cmixup.errors import InputError
 from scripts.claims.evidence import Evidence, as_text
-from scripts.claims.statistic import Number, evaluate, holds
-from scripts.driver.compose import read_part
+from scripts.claims.statistic import Number, evaluate_statistic, rule_holds
+from scripts.config.compose import read_part
 from scripts.records import names
 
 FILE = "claims.yaml"
@@ -52,12 +52,12 @@ class Series:
     def __format__(self, spec: str) -> str:
         if list(self.numbers) == [""]:
             return format(self.numbers[""], spec)
-        return joined([f"{label} {value:{spec}}" for label, value in self.numbers.items()])
+        return joined_words([f"{label} {value:{spec}}" for label, value in self.numbers.items()])
 
     @property
     def where(self) -> str:
         """The combinations in words."""
-        return joined(list(self.numbers))
+        return joined_words(list(self.numbers))
 
     @property
     def least(self) -> Number:
@@ -82,7 +82,7 @@ class Series:
         return only.mean
 
 
-def joined(words: Sequence[str]) -> str:
+def joined_words(words: Sequence[str]) -> str:
     """Return words as a list in a sentence."""
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words) or "none"
 
@@ -115,14 +115,14 @@ class Check:
                 query = {**self.of, **{k: v for k, v in chosen.items() if not k.startswith("$")}}
                 found: dict[str, Number] = {}
                 for name, node in self.numbers.items():
-                    found[name] = evaluate(_put(node, chosen), query, evidence, found)
-                label = _label({k: v for k, v in chosen.items() if k in varying})
-                yield Case(label, found, all(holds(rule, found) for rule in self.rules))
+                    found[name] = evaluate_statistic(_put_values(node, chosen), query, evidence, found)
+                label = _choice_label({k: v for k, v in chosen.items() if k in varying})
+                yield Case(label, found, all(rule_holds(rule, found) for rule in self.rules))
 
     def stands(self, cases: Sequence[Case]) -> bool:
         """Return whether the rules hold as often as they must."""
         held = Number(sum(case.holds for case in cases))
-        return self.times == "any" or holds(f"held {self.times or f'== {len(cases)}'}", {"held": held})
+        return self.times == "any" or rule_holds(f"held {self.times or f'== {len(cases)}'}", {"held": held})
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ class Verdict:
         return found
 
 
-def read(path: Path) -> dict[str, Any]:
+def read_claims(path: Path) -> dict[str, Any]:
     """Return the content of the file of claims.
 
     Raises:
@@ -185,18 +185,18 @@ def read(path: Path) -> dict[str, Any]:
         raise InputError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
 
 
-def load(path: Path) -> list[Claim]:
+def load_claims(path: Path) -> list[Claim]:
     """Return the claims of a file.
 
     Raises:
         InputError: an entry with an unknown key or without text.
     """
-    content = read(path)
+    content = read_claims(path)
     lists = {f"${name}": value for name, value in content["lists"].items()}
-    return [_claim(name, node, lists) for name, node in content["claims"].items()]
+    return [_parse_claim(name, node, lists) for name, node in content["claims"].items()]
 
 
-def _claim(name: str, node: Mapping[str, Any], lists: Mapping[str, Any]) -> Claim:
+def _parse_claim(name: str, node: Mapping[str, Any], lists: Mapping[str, Any]) -> Claim:
     if "text" not in node:
         raise InputError(f"claim {name} must have a text")
     if typed := TYPED.findall(re.sub(r"\{[^}]*\}", "", node["text"])):
@@ -205,11 +205,13 @@ def _claim(name: str, node: Mapping[str, Any], lists: Mapping[str, Any]) -> Clai
     if not single and (unknown := set(node) - CLAIM_KEYS):
         raise InputError(f"claim {name} has checks, so {', '.join(sorted(unknown))} must stand in one of them")
     nodes = [{k: v for k, v in node.items() if k != "text"}] if single else node["checks"]
-    return Claim(name, " ".join(node["text"].split()), [_check(name, n, node.get("of", {}), lists) for n in nodes])
+    return Claim(
+        name, " ".join(node["text"].split()), [_parse_check(name, n, node.get("of", {}), lists) for n in nodes]
+    )
 
 
-def _check(name: str, node: Mapping[str, Any], of: Mapping[str, Any], lists: Mapping[str, Any]) -> Check:
-    node, of = _put(node, lists), _put(of, lists)
+def _parse_check(name: str, node: Mapping[str, Any], of: Mapping[str, Any], lists: Mapping[str, Any]) -> Check:
+    node, of = _put_values(node, lists), _put_values(of, lists)
     numbers = {key: value for key, value in node.items() if key not in CHECK_KEYS}
     if not all(isinstance(value, Mapping) for value in numbers.values()):
         raise InputError(f"claim {name}: every number must be a mapping such as {{mean: erm}}, got {numbers}")
@@ -225,30 +227,30 @@ def _check(name: str, node: Mapping[str, Any], of: Mapping[str, Any], lists: Map
     )
 
 
-def _put(node: Any, values: Mapping[str, Any]) -> Any:
+def _put_values(node: Any, values: Mapping[str, Any]) -> Any:
     """Return a node with `$name` replaced by its value, wherever it stands alone."""
     if isinstance(node, Mapping):
-        return {key: _put(value, values) for key, value in node.items()}
+        return {key: _put_values(value, values) for key, value in node.items()}
     if isinstance(node, list):
-        return [_put(value, values) for value in node]
+        return [_put_values(value, values) for value in node]
     return values.get(node, node) if isinstance(node, str) else node
 
 
-def _label(chosen: Mapping[str, Any]) -> str:
+def _choice_label(chosen: Mapping[str, Any]) -> str:
     titles = {
         "dataset": names.dataset_title, "method": names.method_title, "column": names.method_title,
         "metric": names.metric_title, "preset": "preset {}".format, "bandwidth": "bandwidth {:g}".format,
     }  # fmt: skip
     # What is put in elsewhere belongs to the combination's other keys, and says nothing new.
     said = {k: v for k, v in chosen.items() if not (k.startswith("$") and isinstance(v, Mapping) and len(chosen) > 1)}
-    words = {key: _words(value, titles.get(key.lstrip("$"), as_text)) for key, value in said.items()}
+    words = {key: _value_words(value, titles.get(key.lstrip("$"), as_text)) for key, value in said.items()}
     first, *rest = [words[key] for key in sorted(words, key=lambda k: k not in ("method", "column"))] or [""]
     return f"{first} ({', '.join(rest)})" if rest else first
 
 
-def _words(value: Any, title: Any) -> str:
+def _value_words(value: Any, title: Any) -> str:
     if isinstance(value, list):
-        return " and ".join(_words(v, names.method_title) for v in value)
+        return " and ".join(_value_words(v, names.method_title) for v in value)
     if isinstance(value, Mapping):
         options = {
             key.rpartition(".")[2]: v for key, v in value.items() if key != "train.track"
@@ -257,7 +259,7 @@ def _words(value: Any, title: Any) -> str:
     return str(title(value))
 
 
-def check(claim: Claim, evidence: Evidence) -> Verdict:
+def check_claim(claim: Claim, evidence: Evidence) -> Verdict:
     """Return whether a claim holds, with all numbers; what cannot be checked does not hold."""
     try:
         checks = [(c, list(c.cases(evidence))) for c in claim.checks]
@@ -276,10 +278,10 @@ def check(claim: Claim, evidence: Evidence) -> Verdict:
 
 def check_all(evidence: Evidence) -> list[Verdict]:
     """Return the verdict on every claim of the folder that holds the evidence."""
-    return [check(claim, evidence) for claim in load(evidence.results / FILE)]
+    return [check_claim(claim, evidence) for claim in load_claims(evidence.results / FILE)]
 
 
-def intervals(verdicts: Sequence[Verdict]) -> int:
+def count_intervals(verdicts: Sequence[Verdict]) -> int:
     """Return how many different intervals the claims rest on, over all combinations of all checks."""
     numbers = [n for v in verdicts for _, cases in v.checks for case in cases for n in case.numbers.values()]
     return len({(n.mean, n.low, n.high) for n in numbers if not math.isnan(n.low)})

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 from cmixup.errors import InputError
 from cmixup.metrics import lower_is_better
-from scripts.claims.evidence import Evidence, Query, difference, experiment_of
-from scripts.claims.states import IDLE, OPEN, UNKNOWN, Effect, alike, gain, of_interval, unpaired
-from scripts.driver.arguments import parse_seeds
+from scripts.claims.evidence import Evidence, Query, experiment_of, sample_difference
+from scripts.claims.states import IDLE, OPEN, UNKNOWN, Effect, gain_state, level_state, of_interval, unpaired_effect
+from scripts.config.arguments import parse_seeds
 from scripts.plan.asked import asked_seeds, recorded_under, swept_values
 from scripts.records import names
 from scripts.records.artefacts import Artefact, Comparison
@@ -65,10 +65,10 @@ class Pair:
     planned: int = 0
 
 
-def findings(artefact: Artefact, evidence: Evidence) -> list[Finding]:
+def find_all(artefact: Artefact, evidence: Evidence) -> list[Finding]:
     """Return what our runs say: a finding for every comparison, dataset and preset with runs."""
     found = [_of_comparison(one, evidence) for one in artefact.comparisons]
-    for dataset, preset in itertools.product(_datasets(artefact), artefact.presets):
+    for dataset, preset in itertools.product(_artefact_datasets(artefact), artefact.presets):
         title = names.dataset_title(dataset) + (" (not the paper's)" if dataset in artefact.stand_in else "")
         if artefact.sweep:
             found += _of_sweep(artefact.sweep, dataset, preset, title, evidence)
@@ -77,16 +77,16 @@ def findings(artefact: Artefact, evidence: Evidence) -> list[Finding]:
     return found
 
 
-def _datasets(artefact: Artefact) -> list[str]:
+def _artefact_datasets(artefact: Artefact) -> list[str]:
     name = artefact.experiment or artefact.sweep
     return list(dict.fromkeys([*experiment_of(name).datasets, *artefact.stand_in])) if name else []
 
 
 def _of_comparison(one: Comparison, evidence: Evidence) -> Finding:
     """Return what a comparison of artefacts.yaml says; lower is better in all of them."""
-    runs, planned = ([one.runs], _planned(one.runs["experiment"], one.runs["dataset"])) if one.runs else ([], 0)
+    runs, planned = ([one.runs], _planned_seeds(one.runs["experiment"], one.runs["dataset"])) if one.runs else ([], 0)
     pair = Pair({**one.of, **one.first}, {**one.of, **one.second}, one.paper, runs, planned)
-    found = _judge(pair, evidence, Finding(one.where, UNKNOWN, label=one.label))
+    found = _judge_pair(pair, evidence, Finding(one.where, UNKNOWN, label=one.label))
     if found is None:
         raise InputError(f"comparison {one.where} {one.label} finds nothing")
     return found
@@ -96,16 +96,16 @@ def _of_pairs(artefact: Artefact, dataset: str, preset: str, title: str, evidenc
     """Yield a finding for every pair of methods and score of one dataset and preset that has runs."""
     experiment = experiment_of(artefact.experiment)
     score = (experiment.metrics_of.get(dataset, experiment.metrics) or ["rmse"])[0]
-    pairs, planned = [*artefact.gain, *artefact.level], _planned(artefact.experiment, dataset)
+    pairs, planned = [*artefact.gain, *artefact.level], _planned_seeds(artefact.experiment, dataset)
     for metric, (first, second) in itertools.product([score, *[f"worst_{score}"] * artefact.worst], pairs):
         same = {"dataset": dataset, "preset": preset, "metric": metric, "options": artefact.options}
-        ours = [recorded(artefact.experiment, {**same, "method": method}) for method in (first, second)]
+        ours = [recorded_query(artefact.experiment, {**same, "method": method}) for method in (first, second)]
         paper = [{**query, "experiment": experiment.name, "from": "paper"} for query in ours]
         about = title if metric == score else f"worst domain of {title}"
         label = names.method_title(second) if len(pairs) > 1 else ""
-        margin = None if [first, second] in artefact.gain else _margin(artefact.margin, dataset, metric, evidence)
+        margin = None if [first, second] in artefact.gain else _level_margin(artefact.margin, dataset, metric, evidence)
         blank = Finding(about, UNKNOWN, label=label, preset=preset)
-        if found := _judge(Pair(ours[0], ours[1], paper, ours, planned), evidence, blank, margin=margin):
+        if found := _judge_pair(Pair(ours[0], ours[1], paper, ours, planned), evidence, blank, margin=margin):
             yield found
 
 
@@ -114,21 +114,21 @@ def _of_sweep(name: str, dataset: str, preset: str, title: str, evidence: Eviden
     experiment = experiment_of(name)
     option, method = experiment.sweep["option"], experiment.sweep["method"]
     same = {"dataset": dataset, "preset": preset, "metric": experiment.metrics[0]}
-    second = recorded(name, {**same, "method": "erm", "options": {}})
+    second = recorded_query(name, {**same, "method": "erm", "options": {}})
     pairs = []
     for value in swept_values(experiment, dataset, method):
-        first = recorded(name, {**same, "method": method, "options": {option: value}})
+        first = recorded_query(name, {**same, "method": method, "options": {option: value}})
         if not evidence.find(first):
             first = {**first, "options": {}}  # the preset's own value
         about = Finding(title, UNKNOWN, label=f"{option.rpartition('.')[2]} {value:g}", preset=preset)
-        pairs.append((about, Pair(first, second, (), [first], _planned(name, dataset))))
+        pairs.append((about, Pair(first, second, (), [first], _planned_seeds(name, dataset))))
     mixed = sum(not _is_idle(pair, evidence) for _, pair in pairs)
     for about, pair in pairs:
-        if found := _judge(pair, evidence, about, tests=max(mixed, 1)):
+        if found := _judge_pair(pair, evidence, about, tests=max(mixed, 1)):
             yield found
 
 
-def _judge(
+def _judge_pair(
     pair: Pair, evidence: Evidence, blank: Finding, *, margin: float | None = None, tests: int = 1
 ) -> Finding | None:
     """Return the finding on a pair, or None where a side has no runs.
@@ -146,8 +146,8 @@ def _judge(
     if first.units != second.units:
         raise InputError(f"{blank.where}: both sides of a comparison must share their {first.units}")
     printed = [one for one in (evidence.find(query) for query in pair.paper) if one]
-    paper = unpaired(printed[0].summary, printed[1].summary) if len(printed) == 2 else None
-    ours, shared = difference(first, second), len(set(first.values) & set(second.values))
+    paper = unpaired_effect(printed[0].summary, printed[1].summary) if len(printed) == 2 else None
+    ours, shared = sample_difference(first, second), len(set(first.values) & set(second.values))
     runs = [evidence.find(query) for query in pair.runs]
     if _is_idle(pair, evidence):
         state = IDLE
@@ -156,14 +156,14 @@ def _judge(
     elif ours is None:
         state = UNKNOWN
     elif margin is not None:
-        state = alike(of_interval(ours), paper, margin)
+        state = level_state(of_interval(ours), paper, margin)
     else:
-        state = gain(of_interval(ours), paper, lower=_lower(pair.first), level=1 - 0.05 / tests)
+        state = gain_state(of_interval(ours), paper, lower=_lower_better(pair.first), level=1 - 0.05 / tests)
     decimals = printed[0].decimals if paper else blank.decimals
     return replace(blank, state=state, n=ours.n if ours else shared, ours=ours, paper=paper, decimals=decimals)
 
 
-def _lower(query: Query) -> bool:
+def _lower_better(query: Query) -> bool:
     """Return whether lower is better; so it is of every number that is no score of a method."""
     return "metric" not in query or lower_is_better(query["metric"])
 
@@ -174,20 +174,20 @@ def _is_idle(pair: Pair, evidence: Evidence) -> bool:
     return any(one.summary.mean > SELF for one in own if one)
 
 
-def _planned(name: str, dataset: str) -> int:
+def _planned_seeds(name: str, dataset: str) -> int:
     """Return how many seeds the file of an experiment plans on a dataset."""
     experiment = experiment_of(name)
     return len(asked_seeds(experiment, dataset, parse_seeds(experiment.seeds)))
 
 
-def _margin(experiment: str, dataset: str, metric: str, evidence: Evidence) -> float:
+def _level_margin(experiment: str, dataset: str, metric: str, evidence: Evidence) -> float:
     """Return half of the gain over ERM that the paper prints for C-Mixup; 0 where it prints none."""
     query = {"from": "paper", "experiment": experiment, "dataset": dataset, "metric": metric}
     cmixup, erm = (evidence.find({**query, "method": method}) for method in ("cmixup", "erm"))
     return abs(cmixup.summary.mean - erm.summary.mean) / 2 if cmixup and erm else 0.0
 
 
-def recorded(name: str, query: Query) -> Query:
+def recorded_query(name: str, query: Query) -> Query:
     """Return the query of our runs that an experiment's row of a method is about."""
     experiment, dataset = experiment_of(name), query["dataset"]
     ours = stands_for(experiment, dataset, query["method"])

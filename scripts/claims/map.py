@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from scripts.claims.evidence import Evidence, experiment_of
-from scripts.claims.findings import Finding, findings, recorded
+from scripts.claims.findings import Finding, find_all, recorded_query
 from scripts.claims.states import DIFFERS, IDLE, OPEN, REPRODUCES, UNKNOWN
-from scripts.driver.compose import part_file
+from scripts.config.compose import part_file
 from scripts.plan.asked import asked_methods
 from scripts.records import names
-from scripts.records.artefacts import Artefact, load
+from scripts.records.artefacts import Artefact, load_artefacts
 from scripts.records.experiment import RESULTS
 from scripts.records.tables import interval_text, markdown_rows
 
@@ -36,21 +36,21 @@ ORDER = (REPRODUCES, DIFFERS, UNKNOWN, OPEN, IDLE)
 NO_MIXING = "every row is its own partner: no mixing"
 
 
-def state(found: Sequence[Finding]) -> str:
+def state_words(found: Sequence[Finding]) -> str:
     """Return the states in words, each with what it is of: a dataset, its preset, or how many of its comparisons."""
     groups: dict[str, list[Finding]] = {}
     for finding in found:
         groups.setdefault(finding.where, []).append(finding)
     parts = []
     for word in ORDER:
-        about = [text for where, mine in groups.items() for text in _where(where, mine, word)]
+        about = [text for where, mine in groups.items() for text in _state_places(where, mine, word)]
         shown = f"{word}** ({NO_MIXING})" if word == IDLE else f"{word}**"
         if about:
             parts.append(f"**{shown}: {', '.join(about)}")
     return "; ".join(parts) or "not run"
 
 
-def _where(where: str, mine: Sequence[Finding], word: str) -> list[str]:
+def _state_places(where: str, mine: Sequence[Finding], word: str) -> list[str]:
     """Return how the state of some of the findings of one place is said, or nothing if none has it."""
     held = [f for f in mine if f.state == word]
     if not held or len(held) == len(mine):
@@ -61,7 +61,7 @@ def _where(where: str, mine: Sequence[Finding], word: str) -> list[str]:
     return [f"{where} ({len(held)} of {len(mine)})"]
 
 
-def decided(artefact: Artefact, found: Sequence[Finding]) -> str:
+def decided_by(artefact: Artefact, found: Sequence[Finding]) -> str:
     """Return what decides on an artefact: the methods compared and how many seeds, or what its entry says."""
     seconds: dict[str, list[str]] = {}
     for first, second in [*artefact.gain, *artefact.level]:
@@ -71,7 +71,7 @@ def decided(artefact: Artefact, found: Sequence[Finding]) -> str:
     return f"{artefact.decides or '; '.join(pairs)} (n = {counts})" if found else "—"
 
 
-def missing(artefact: Artefact, evidence: Evidence) -> list[str]:
+def missing_datasets(artefact: Artefact, evidence: Evidence) -> list[str]:
     """Return the datasets of the paper's artefact without runs, each with the reason in brackets."""
     if not artefact.experiment:
         return []
@@ -81,16 +81,16 @@ def missing(artefact: Artefact, evidence: Evidence) -> list[str]:
         metric = (experiment.metrics_of.get(dataset, experiment.metrics) or ["rmse"])[0]
         same = {"dataset": dataset, "metric": metric, "options": artefact.options}
         queries = [
-            recorded(experiment.name, {**same, "preset": preset, "method": method})
+            recorded_query(experiment.name, {**same, "preset": preset, "method": method})
             for preset in artefact.presets
             for method in asked_methods(experiment, dataset, experiment.methods)
         ]
         if not any(evidence.find(query) for query in queries):
-            lines.append(f"{names.dataset_title(dataset)} ({reason(dataset)})")
+            lines.append(f"{names.dataset_title(dataset)} ({missing_reason(dataset)})")
     return lines
 
 
-def reason(dataset: str) -> str:
+def missing_reason(dataset: str) -> str:
     """Return why a dataset has no runs, in a word or two: its files, or the time that a run takes."""
     about = part_file("dataset", dataset)
     if "absent" in about:
@@ -103,12 +103,12 @@ def reason(dataset: str) -> str:
 def map_lines(evidence: Evidence, results: Path = RESULTS) -> str:
     """Return the map as Markdown."""
     body = []
-    for artefact in load(results):
-        found = findings(artefact, evidence)
+    for artefact in load_artefacts(results):
+        found = find_all(artefact, evidence)
         body.append([
             artefact.paper, artefact.what, f"`make {artefact.command}`",
-            artefact.words or state(found), decided(artefact, found),
-            ", ".join(missing(artefact, evidence)) or "—",
+            artefact.words or state_words(found), decided_by(artefact, found),
+            ", ".join(missing_datasets(artefact, evidence)) or "—",
             ", ".join(f"[{text}]({link})" for text, link in artefact.links.items()),
         ])  # fmt: skip
     rows = [row.replace("---:", "---") for row in markdown_rows(HEAD, body)]
@@ -118,10 +118,10 @@ def map_lines(evidence: Evidence, results: Path = RESULTS) -> str:
 def short_lines(evidence: Evidence, results: Path = RESULTS) -> str:
     """Return the artefacts that README names as Markdown: the paper's effects beside ours, a line a dataset."""
     body = []
-    for artefact in load(results):
+    for artefact in load_artefacts(results):
         if artefact.says:
             says = f"{artefact.says} ({artefact.paper.partition(' (')[0]})"
-            for line in effect_lines(findings(artefact, evidence), artefact.decides):
+            for line in effect_lines(find_all(artefact, evidence), artefact.decides):
                 body.append([says, *line])
                 says = ""
     return "\n".join(row.replace("---:", "---") for row in markdown_rows(SHORT_HEAD, body))
@@ -141,7 +141,12 @@ def effect_lines(found: Sequence[Finding], decides: str = "") -> list[list[str]]
     for one in found:
         lines.setdefault((one.where, one.label), []).append(one)
     return [
-        [", ".join(filter(None, key)), _paper(mine[0]), _by_preset(mine, _ours), _by_preset(mine, _state)]
+        [
+            ", ".join(filter(None, key)),
+            _paper_effect(mine[0]),
+            _by_preset(mine, _our_text),
+            _by_preset(mine, _state_text),
+        ]
         for key, mine in lines.items()
     ]
 
@@ -153,15 +158,15 @@ def _by_preset(mine: Sequence[Finding], cell: Callable[[Finding], str]) -> str:
     return "; ".join(f"{one.preset}: {cell(one)}" for one in mine)
 
 
-def _ours(one: Finding) -> str:
+def _our_text(one: Finding) -> str:
     return interval_text(one.ours, one.decimals)
 
 
-def _state(one: Finding) -> str:
+def _state_text(one: Finding) -> str:
     return f"**{IDLE}** ({NO_MIXING})" if one.state == IDLE else f"**{one.state}**"
 
 
-def _paper(one: Finding) -> str:
+def _paper_effect(one: Finding) -> str:
     """Return the paper's effect with its standard error, if it prints a spread."""
     if one.paper is None:
         return "—"

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from cmixup.errors import InputError
 from scripts.claims.evidence import AUTHORS as AUTHORS_FILE
-from scripts.claims.evidence import Absent, Evidence, Query, difference, sample
-from scripts.driver.compose import part_file
+from scripts.claims.evidence import Absent, Evidence, Query, sample_difference, sample_of
+from scripts.config.compose import part_file
 from scripts.records import names
 from scripts.records.experiment import Experiment
 from scripts.records.records import read_csv
@@ -36,7 +36,7 @@ AUTHORS_TABLE = (
 )
 
 
-def agree(first: Summary, second: Summary) -> bool:
+def means_agree(first: Summary, second: Summary) -> bool:
     """Return whether two means differ by at most two standard errors; a spread that is not known counts as none."""
     error = math.sqrt(sum(0 if math.isnan(s.std) else s.std**2 / s.n for s in (first, second)))
     return abs(first.mean - second.mean) <= 2 * error
@@ -46,7 +46,7 @@ def against_paper(ours: Summary, paper: Summary) -> str:
     """Return how ours stands to the paper's mean."""
     if ours.n < 2:
         return "one seed: none"
-    if agree(ours, paper):
+    if means_agree(ours, paper):
         return "agrees"
     return "ours is higher" if ours.mean > paper.mean else "ours is lower"
 
@@ -72,7 +72,13 @@ def agreement_lines(table: ResultTable, evidence: Evidence, preset: str, interva
             query = {"experiment": "table1", "preset": preset, "dataset": block.dataset, "method": method,
                      "metric": "rmse"}  # fmt: skip
             body.append(
-                [names.method_title(method), text(paper, d), text(cell.ours, d), given[-1], *codes(evidence, query, d)]
+                [
+                    names.method_title(method),
+                    mean_std(paper, d),
+                    mean_std(cell.ours, d),
+                    given[-1],
+                    *compare_codes(evidence, query, d),
+                ]
             )
         n = max(c["rmse"].ours.n for c in block.cells.values() if c["rmse"].ours)
         head = [names.dataset_title(block.dataset), "paper", f"ours, n = {n}", "verdict", *AUTHORS_HEAD]
@@ -83,7 +89,7 @@ def agreement_lines(table: ResultTable, evidence: Evidence, preset: str, interva
     return [rule, "", AUTHORS, *parts]
 
 
-def codes(evidence: Evidence, query: Query, decimals: int) -> list[str]:
+def compare_codes(evidence: Evidence, query: Query, decimals: int) -> list[str]:
     """Return the authors' mean, ours over the same seeds, and the difference, as text; dashes without their runs."""
     theirs = {key: query[key] for key in ("dataset", "method", "metric")}
     try:
@@ -99,10 +105,10 @@ def against_authors(evidence: Evidence, ours: Query, theirs: Query, decimals: in
         InputError: a side has no runs, or no seed is shared.
     """
     other, mine = evidence.sample({"from": "authors", **theirs}), evidence.sample(ours)
-    shared = sample({s: v for s, v in mine.values.items() if s in other.values}, mine.units)
-    found = difference(shared, other)
-    first = f"{text(other.summary, decimals)}, n = {other.summary.n}"
-    return [first, text(shared.summary, decimals), interval_text(found, decimals, bold=True)], found
+    shared = sample_of({s: v for s, v in mine.values.items() if s in other.values}, mine.units)
+    found = sample_difference(shared, other)
+    first = f"{mean_std(other.summary, decimals)}, n = {other.summary.n}"
+    return [first, mean_std(shared.summary, decimals), interval_text(found, decimals, bold=True)], found
 
 
 def authors_table(experiment: Experiment, datasets: Sequence[str], evidence: Evidence) -> str:
@@ -133,6 +139,6 @@ def authors_table(experiment: Experiment, datasets: Sequence[str], evidence: Evi
     return "\n".join([AUTHORS_TABLE.format(found=sum(apart), n=len(apart)), *parts])
 
 
-def text(value: Summary, decimals: int) -> str:
+def mean_std(value: Summary, decimals: int) -> str:
     """Return mean ± standard deviation; a mean without one says so."""
     return summary_text(value, decimals) + (" (n = 1)" if math.isnan(value.std) else "")

@@ -68,13 +68,13 @@ def of_interval(interval: Interval) -> Effect:
     return Effect(interval.mean, ((standard_error(interval, LEVEL) ** 2, interval.n - 1),))
 
 
-def unpaired(first: Summary, second: Summary) -> Effect:
+def unpaired_effect(first: Summary, second: Summary) -> Effect:
     """Return the effect of two printed means; a standard deviation that is not printed counts as 0."""
     parts = [(s.std**2 / s.n, s.n - 1) for s in (first, second) if not math.isnan(s.std)]
     return Effect(first.mean - second.mean, tuple(parts))
 
 
-def gain(ours: Effect, paper: Effect | None, *, lower: bool, level: float = LEVEL) -> str:
+def gain_state(ours: Effect, paper: Effect | None, *, lower: bool, level: float = LEVEL) -> str:
     """Return the state of "first is better than second".
 
     Args:
@@ -87,11 +87,11 @@ def gain(ours: Effect, paper: Effect | None, *, lower: bool, level: float = LEVE
     if high < 0 if lower else low > 0:
         return REPRODUCES
     if paper is not None:
-        return DIFFERS if _excludes(ours.minus(paper), level) else UNKNOWN
+        return DIFFERS if _excludes_zero(ours.minus(paper), level) else UNKNOWN
     return DIFFERS if (low > 0 if lower else high < 0) else UNKNOWN
 
 
-def alike(ours: Effect, paper: Effect | None, margin: float) -> str:
+def level_state(ours: Effect, paper: Effect | None, margin: float) -> str:
     """Return the state of "both are level".
 
     Args:
@@ -107,9 +107,9 @@ def alike(ours: Effect, paper: Effect | None, margin: float) -> str:
     low, high = ours.ends(2 * LEVEL - 1)
     if -margin < low and high < margin:
         return REPRODUCES
-    return DIFFERS if _excludes(ours if paper is None else ours.minus(paper), LEVEL) else UNKNOWN
+    return DIFFERS if _excludes_zero(ours if paper is None else ours.minus(paper), LEVEL) else UNKNOWN
 
 
-def _excludes(effect: Effect, level: float) -> bool:
+def _excludes_zero(effect: Effect, level: float) -> bool:
     low, high = effect.ends(level)
     return low > 0 or high < 0

@@ -14,10 +14,10 @@ from typing import Any
 
 from cmixup.errors import InputError
 from cmixup.metrics import lower_is_better
-from scripts.claims.evidence import Evidence, Query, difference
-from scripts.claims.paper_verdict import agree
+from scripts.claims.evidence import Evidence, Query, sample_difference
+from scripts.claims.paper_verdict import means_agree
 from scripts.claims.states import of_interval
-from scripts.records.stats import Summary, clustered
+from scripts.records.stats import Summary, clustered_interval
 
 Node = Mapping[str, Any]
 
@@ -48,43 +48,43 @@ class Number:
         return self.high - self.low
 
 
-def selected(selection: Any, query: Query) -> Query:
+def selected_query(selection: Any, query: Query) -> Query:
     """Return the query that `selection` stands for: `each`, the name of a method, or a mapping of what it changes."""
     if selection == "each":
         return query
     return {**query, **(selection if isinstance(selection, Mapping) else {"method": selection})}
 
 
-def mean(evidence: Evidence, query: Query, of: Any, _: Node) -> Number:
+def mean_of(evidence: Evidence, query: Query, of: Any, _: Node) -> Number:
     """Return the mean over seeds, with the standard deviation (n - 1 in the denominator)."""
-    found = evidence.sample(selected(of, query)).summary
+    found = evidence.sample(selected_query(of, query)).summary
     return Number(found.mean, found.std, found.n)
 
 
-def std(evidence: Evidence, query: Query, of: Any, _: Node) -> Number:
+def std_of(evidence: Evidence, query: Query, of: Any, _: Node) -> Number:
     """Return the standard deviation over seeds."""
-    found = evidence.sample(selected(of, query)).summary
+    found = evidence.sample(selected_query(of, query)).summary
     return Number(found.std, n=found.n)
 
 
-def interval(evidence: Evidence, query: Query, of: Any, _: Node) -> Number:
+def interval_of(evidence: Evidence, query: Query, of: Any, _: Node) -> Number:
     """Return the mean over units with its 95 % t interval, over clusters where the query names some.
 
     Raises:
         InputError: fewer than two units or clusters.
     """
-    found = evidence.sample(selected(of, query))
+    found = evidence.sample(selected_query(of, query))
     groups = found.clusters or {unit: unit for unit in found.values}
-    own = clustered(list(found.values.values()), [groups[unit] for unit in found.values])
+    own = clustered_interval(list(found.values.values()), [groups[unit] for unit in found.values])
     if own is None:
         raise InputError(f"{query} must have two values or more for an interval")
     return Number(own.mean, n=own.n, low=own.low, high=own.high)
 
 
-def minus(evidence: Evidence, query: Query, of: Sequence[Any], _: Node) -> Number:
+def minus_of(evidence: Evidence, query: Query, of: Sequence[Any], _: Node) -> Number:
     """Return first minus second with its 95 % interval; without one where there is one seed."""
-    first, second = (evidence.sample(selected(s, query)) for s in of)
-    found = difference(first, second)
+    first, second = (evidence.sample(selected_query(s, query)) for s in of)
+    found = sample_difference(first, second)
     if found is None:
         return Number(first.summary.mean - second.summary.mean, n=min(first.summary.n, second.summary.n))
     return Number(found.mean, n=found.n, low=found.low, high=found.high)
@@ -96,19 +96,19 @@ def p_value(evidence: Evidence, query: Query, of: Sequence[Any], options: Node) 
     Raises:
         InputError: both sides share no units, or too few.
     """
-    first, second = (evidence.sample(selected(s, query)) for s in of)
-    found = difference(first, second)
+    first, second = (evidence.sample(selected_query(s, query)) for s in of)
+    found = sample_difference(first, second)
     if found is None or not (first.units and first.units == second.units):
         raise InputError("a p value must be of two sides with the same seeds, of two seeds or more")
     return Number(min(1.0, of_interval(found).chance * options.get("tests", 1)), n=found.n)
 
 
-def rank(evidence: Evidence, query: Query, of: Any, options: Node) -> Number:
+def rank_of(evidence: Evidence, query: Query, of: Any, options: Node) -> Number:
     """Return the rank of a method's mean among others', 1 is best; its mean over datasets where the query lists some.
 
     Equal means share the mean of their ranks.
     """
-    wanted = selected(of, query)
+    wanted = selected_query(of, query)
     datasets = wanted["dataset"] if isinstance(wanted["dataset"], list) else [wanted["dataset"]]
     sign = 1 if lower_is_better(wanted["metric"]) else -1
     ranks = []
@@ -124,21 +124,21 @@ def rank(evidence: Evidence, query: Query, of: Any, options: Node) -> Number:
     return Number(sum(ranks) / len(ranks), n=len(ranks))
 
 
-def spread(evidence: Evidence, query: Query, of: Sequence[Any], _: Node) -> Number:
+def spread_of(evidence: Evidence, query: Query, of: Sequence[Any], _: Node) -> Number:
     """Return the distance of the largest mean from the smallest."""
-    means = [evidence.sample(selected(s, query)).summary.mean for s in of]
+    means = [evidence.sample(selected_query(s, query)).summary.mean for s in of]
     return Number(math.nan if any(map(math.isnan, means)) else max(means) - min(means), n=len(means))
 
 
-def count(evidence: Evidence, query: Query, of: Any, options: Node) -> Number:
+def count_of(evidence: Evidence, query: Query, of: Any, options: Node) -> Number:
     """Return how many runs, or rows of a file, have a value above a bound; n is how many there are."""
-    runs = evidence.facts(selected(of, query))
+    runs = evidence.facts(selected_query(of, query))
     return Number(sum(max(values) > options["above"] for values in runs), n=len(runs))
 
 
 STATISTICS: dict[str, Callable[[Evidence, Query, Any, Node], Number]] = {
-    "mean": mean, "std": std, "interval": interval, "difference": minus, "p": p_value, "rank": rank, "spread": spread,
-    "count": count,
+    "mean": mean_of, "std": std_of, "interval": interval_of, "difference": minus_of, "p": p_value, "rank": rank_of,
+    "spread": spread_of, "count": count_of,
 }  # fmt: skip
 #: These are of numbers that the check named before, or of a constant.
 DERIVED: dict[str, Callable[..., float]] = {
@@ -149,7 +149,7 @@ DERIVED: dict[str, Callable[..., float]] = {
 OPTIONS = {"among", "above", "tests"}
 
 
-def evaluate(node: Node, query: Query, evidence: Evidence, before: Mapping[str, Number]) -> Number:
+def evaluate_statistic(node: Node, query: Query, evidence: Evidence, before: Mapping[str, Number]) -> Number:
     """Return the number that a statistic gives.
 
     Args:
@@ -176,7 +176,7 @@ RELATIONS: dict[str, Callable[[Number, Number, float], bool]] = {
     "below": lambda a, b, _: a.high < b.mean,
     "above": lambda a, b, _: a.low > b.mean,
     "contains": lambda a, b, _: a.low <= b.mean <= a.high,
-    "agrees": lambda a, b, _: agree(Summary(a.mean, a.std, a.n), Summary(b.mean, b.std, b.n)),
+    "agrees": lambda a, b, _: means_agree(Summary(a.mean, a.std, a.n), Summary(b.mean, b.std, b.n)),
     "==": lambda a, b, within: abs(a.mean - b.mean) <= within,
     "<=": lambda a, b, _: a.mean <= b.mean,
     ">=": lambda a, b, _: a.mean >= b.mean,
@@ -186,7 +186,7 @@ RELATIONS: dict[str, Callable[[Number, Number, float], bool]] = {
 RULE = re.compile(rf"(\w+)( not)? ({'|'.join(RELATIONS)}) (\S+)(?: within (\S+))?")
 
 
-def holds(rule: str, numbers: Mapping[str, Number]) -> bool:
+def rule_holds(rule: str, numbers: Mapping[str, Number]) -> bool:
     """Return whether a rule holds; never where a number in it is not finite.
 
     Raises:
@@ -196,7 +196,7 @@ def holds(rule: str, numbers: Mapping[str, Number]) -> bool:
     if not parts:
         raise InputError(f"rule must be '<name> [not] below|above|contains|agrees|==|<|<=|>|>= <other>', got {rule!r}")
     name, negated, relation, other, within = parts.groups()
-    first, second = (_operand(word, numbers, rule) for word in (name, other))
+    first, second = (_read_operand(word, numbers, rule) for word in (name, other))
     interval = relation in ("below", "above", "contains")
     if interval and math.isnan(first.low) and math.isfinite(first.mean):
         raise InputError(f"rule {rule!r} is of an interval, but {name} has none: it rests on one value")
@@ -206,7 +206,7 @@ def holds(rule: str, numbers: Mapping[str, Number]) -> bool:
     return bool(RELATIONS[relation](first, second, float(within or 0))) != bool(negated)
 
 
-def _operand(word: str, numbers: Mapping[str, Number], rule: str) -> Number:
+def _read_operand(word: str, numbers: Mapping[str, Number], rule: str) -> Number:
     if word in numbers:
         return numbers[word]
     try:

@@ -29,10 +29,10 @@ from omegaconf import DictConfig
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from scripts.driver.execute import Diverged
-from scripts.driver.interrupted import INTERRUPTED, hear_sigterm
 from scripts.driver.job import Job
-from scripts.driver.kernels import check_kernels
 from scripts.driver.runs import is_done, read_report
+from scripts.machine.interrupted import INTERRUPTED, hear_sigterm
+from scripts.machine.kernels import check_kernels
 
 SAID = "said"  # folder below a sweep's, of a file for each line that is printed once
 FAILED = "failed"  # folder below a sweep's, of its jobs that did
@@ -40,18 +40,18 @@ FAILED = "failed"  # folder below a sweep's, of its jobs that did
 NO_EFFECT = ("self-pairing only: this is ERM", "indistinguishable from mixup")
 
 
-def label(job: Job) -> str:
+def job_label(job: Job) -> str:
     """Return a job in a few words."""
     options = " ".join(f"{key}={value}" for key, value in job.options.items())
     parts = [job.config["dataset"]["name"], job.config["method"]["name"], job.config["preset"], options]
     return " ".join(part for part in parts if part)
 
 
-def warnings(job: Job) -> list[str]:
+def bandwidth_warnings(job: Job) -> list[str]:
     """Return a line for each bandwidth of a job's finished runs with which the method is ERM or mixup."""
     reports = [read_report(job.run_folder(seed)) for seed in job.seeds if is_done(job.run_folder(seed))]
     found = {(r["bandwidth"], r["verdict"]) for r in reports if r["verdict"] in NO_EFFECT}
-    return [f"warning: {label(job)}: bandwidth {bandwidth:g}: {verdict}" for bandwidth, verdict in sorted(found)]
+    return [f"warning: {job_label(job)}: bandwidth {bandwidth:g}: {verdict}" for bandwidth, verdict in sorted(found)]
 
 
 #: Signs of tables and messages for an output whose encoding lacks them.
@@ -79,7 +79,7 @@ def user_errors() -> Iterator[None]:
         print(INTERRUPTED, file=sys.stderr)
         raise SystemExit(130) from None
     except USER_ERRORS as error:
-        if unread(error):
+        if reader_gone(error):
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for what Python still wants to print at its end
             raise SystemExit(0) from None
         if os.environ.get("CMIXUP_TRACEBACK"):
@@ -90,20 +90,20 @@ def user_errors() -> Iterator[None]:
 
 def spell_in_any_encoding() -> None:
     """Let standard output and standard error print every text, whatever their encoding: "±" as "+-", others as "?"."""
-    codecs.register_error("spelt", lambda error: (_spelt(error), error.end))  # type: ignore[attr-defined]
+    codecs.register_error("spelt", lambda error: (_spelt_out(error), error.end))  # type: ignore[attr-defined]
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             with contextlib.suppress(OSError):  # a file of the past that is a pipe now keeps its errors
                 stream.reconfigure(errors="spelt")
 
 
-def _spelt(error: UnicodeError) -> str:
+def _spelt_out(error: UnicodeError) -> str:
     if not isinstance(error, UnicodeEncodeError):
         raise error
     return "".join(SPELT.get(sign, "?") for sign in error.object[error.start : error.end])
 
 
-def unread(error: Exception) -> bool:
+def reader_gone(error: Exception) -> bool:
     """Return whether an error says that whoever read what this command prints has gone, as in `| head -1`."""
     if not isinstance(error, OSError) or not hasattr(select, "poll"):  # Windows has none
         return isinstance(error, BrokenPipeError)
@@ -130,7 +130,7 @@ def say_once(lines: Iterable[str]) -> None:
         print(line, file=sys.stderr)
 
 
-def guarded(job: Callable[[], float]) -> float:
+def guarded_job(job: Callable[[], float]) -> float:
     """Run a job of a sweep; one that fails says so in a line, leaves a file, and returns the worst score there is.
 
     That is infinity, or minus infinity for a sweeper that maximises: Optuna takes no NaN. An error that is not the
@@ -139,7 +139,7 @@ def guarded(job: Callable[[], float]) -> float:
     try:
         return job()
     except Exception as error:
-        if os.environ.get("CMIXUP_TRACEBACK") or unread(error):
+        if os.environ.get("CMIXUP_TRACEBACK") or reader_gone(error):
             raise
         hydra = HydraConfig.get()
         kind = "" if isinstance(error, USER_ERRORS) else f"{type(error).__name__}: "

@@ -19,22 +19,22 @@ from cmixup.handle import SearchCallback
 from cmixup.seeding import Streams, torch_seed
 from cmixup.training.checkpoint import RESUME_FILE, Checkpoints
 from cmixup.training.trainer import EpochCallback, Run, RunResult, train
-from scripts.driver.config import GROUPS
-from scripts.driver.devices import tell, told
+from scripts.config.parts import GROUPS
 from scripts.driver.job import Job
-from scripts.driver.kernels import kernels
 from scripts.driver.logger import Logger, make_logger
-from scripts.driver.predictions import Parts, scored
-from scripts.driver.provenance import code_digest, environment
+from scripts.driver.predictions import Parts, scored_predictions
 from scripts.driver.runs import CONFIG, kept_texts, make_report, stack_report
 from scripts.driver.workspace import Workspace, begin_run, write_report, write_run
+from scripts.machine.devices import tell_ranks, told_seeds
+from scripts.machine.kernels import running_kernels
+from scripts.machine.provenance import code_digest, run_environment
 
 
 class Diverged(RuntimeError):
     """Training gave numbers that are not finite; the seeds' reports say so, and they are not done."""
 
 
-def execute(job: Job, on_epoch: EpochCallback | None = None, on_search: SearchCallback | None = None) -> list[Path]:
+def execute_job(job: Job, on_epoch: EpochCallback | None = None, on_search: SearchCallback | None = None) -> list[Path]:
     """Train the pending seeds of a job as one stack and write a folder for each; see `execute_together`."""
     return execute_together([job], on_epoch, on_search)
 
@@ -60,14 +60,14 @@ def execute_together(
     workspace, failed = Workspace(jobs), list[tuple[Job, str]]()
     with contextlib.closing(workspace.shares()) as shares:
         for share in shares:
-            failed += _train(share, workspace, on_epoch, on_search)
+            failed += _train_locked(share, workspace, on_epoch, on_search)
     if failed:
         each = [(job, [line for one, line in failed if one.folder == job.folder]) for job in jobs]
         raise Diverged("; ".join(_what_diverged(job, lines) for job, lines in each if lines))
     return workspace.done
 
 
-def _train(
+def _train_locked(
     jobs: Sequence[Job], workspace: Workspace, on_epoch: EpochCallback | None, on_search: SearchCallback | None
 ) -> list[tuple[Job, str]]:
     """Train seeds whose locks are held, and write their folders; return of seeds that failed the job and why."""
@@ -80,7 +80,7 @@ def _train(
     members = [(job, make_run(job, seed), logger) for (job, seed), logger in zip(asked, loggers, strict=True)]
     waiting = iter(members)
     # Before training: what is committed or edited meanwhile is not what runs.
-    shared = {"started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **environment(first.device)}
+    shared = {"started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **run_environment(first.device)}
     together = [(job.options, job.pending) for job in jobs]
     training, failed = list[tuple[Job, Run, Logger]](), list[tuple[Job, str]]()
 
@@ -102,15 +102,15 @@ def _train(
         written = list[tuple[Path, dict[str, Any], Parts | None]]()
         for (job, run, _), result in zip(training, results, strict=True):
             more = stack_report(together, job.pending, run.streams.seed, result.stack) | shared
-            written.append(_write(job, run, result, more))
+            written.append(_write_run(job, run, result, more))
             failed.extend([(job, f"seed {run.streams.seed}: {result.failure}")] if result.failure else [])
         workspace.end([folder for folder, _, kept in written if kept is not None])
         for (_, run, logger), (folder, report, kept) in zip(training, written, strict=True):
             (folder / RESUME_FILE).unlink(missing_ok=True)
             logger.finish(report, kept, run.data)
 
-    saving = checkpoints(first)
-    tell([seed for _, seed in asked])
+    saving = job_checkpoints(first)
+    tell_ranks([seed for _, seed in asked])
     hooks: Any = {"on_start": start, "on_search": on_search, "on_epoch": each_epoch, "on_end": end}
     train([run for _, run, _ in members], first.settings, first.device, checkpoints=saving, **hooks)
     return failed
@@ -121,7 +121,9 @@ def config_text(job: Job, seed: int) -> str:
     return yaml.safe_dump({**job.config, "seed": seed, "seeds": None}, sort_keys=False)
 
 
-def _write(job: Job, run: Run, result: RunResult, more: Mapping[str, Any]) -> tuple[Path, dict[str, Any], Parts | None]:
+def _write_run(
+    job: Job, run: Run, result: RunResult, more: Mapping[str, Any]
+) -> tuple[Path, dict[str, Any], Parts | None]:
     """Write what a run gave; return its folder, its report with `more` and, unless it failed, its predictions."""
     folder = job.run_folder(run.streams.seed)
     place = folder.relative_to(job.runs.parent).as_posix()
@@ -129,7 +131,7 @@ def _write(job: Job, run: Run, result: RunResult, more: Mapping[str, Any]) -> tu
     if result.failure:
         write_report(folder, report, result.history)
         return folder, report, None
-    kept, weights = scored(run.data, result), result.state_dict if job.config["weights"] else None
+    kept, weights = scored_predictions(run.data, result), result.state_dict if job.config["weights"] else None
     extras = kept_texts(job.config, run, result)
     if not (folder / CONFIG).is_file():  # somebody has removed the folder while it trained
         extras[CONFIG] = config_text(job, run.streams.seed)
@@ -140,7 +142,7 @@ def _write(job: Job, run: Run, result: RunResult, more: Mapping[str, Any]) -> tu
 def train_along(job: Job) -> None:
     """Train what the first process of several trains, and write nothing."""
     torch.set_num_threads(job.config["threads"])
-    while (seeds := told()) is not None:
+    while (seeds := told_seeds()) is not None:
         train([make_run(job, seed) for seed in seeds], job.settings, job.device)
 
 
@@ -159,7 +161,7 @@ def make_run(job: Job, seed: int, data: RegressionData | None = None) -> Run:
     return Run(loaded, job.make_method(), model, streams, job.settings.lr, job.settings.weight_decay)
 
 
-def checkpoints(job: Job) -> Checkpoints | None:
+def job_checkpoints(job: Job) -> Checkpoints | None:
     """Return where a job's state is saved while it trains, or None if its configuration says never.
 
     With `rerun` whatever an earlier run saved is removed.
@@ -169,6 +171,6 @@ def checkpoints(job: Job) -> Checkpoints | None:
             (job.run_folder(seed) / RESUME_FILE).unlink(missing_ok=True)
     every = job.config["checkpoint_every"]
     key = json.dumps({group: job.config[group] for group in (*GROUPS, "train")}, sort_keys=True)
-    kernels_here = kernels() if job.device.type == "cpu" else ""
+    kernels_here = running_kernels() if job.device.type == "cpu" else ""
     origin = {"code": code_digest(), "torch": str(torch.__version__), "kernels": kernels_here}
     return Checkpoints(job.run_folder, every, key, origin, job.config["resume"] == "any") if every else None

@@ -16,21 +16,21 @@ from cmixup.errors import InputError, check_choice, check_count
 from cmixup.label_scaling import check_label_scaling
 from cmixup.methods.base import check_loss, per_run
 from cmixup.training.settings import TrainSettings
-from scripts.driver.arguments import parse_seeds
-from scripts.driver.compose import base_preset, is_tuned
-from scripts.driver.config import (
+from scripts.config.arguments import parse_seeds
+from scripts.config.compose import base_preset, is_tuned
+from scripts.config.parts import (
     NOT_ARGUMENTS,
-    arguments,
     changed_options,
     check_part,
+    checked_arguments,
     is_part,
-    parameters,
-    resolved,
-    target,
+    parameters_of,
+    resolve_config,
+    target_of,
 )
-from scripts.driver.devices import pick_device
 from scripts.driver.logger import LOGGERS
 from scripts.driver.runs import folder_name, is_done, read_report
+from scripts.machine.devices import pick_device
 
 MOST_THREADS = 1024  # PyTorch crashes where the system cannot start as many
 
@@ -79,14 +79,14 @@ class Job:
         return is_done(folder) and not self.dataset.changed(read_report(folder)["checksums"])
 
 
-def plan(cfg: DictConfig) -> Job:
+def plan_job(cfg: DictConfig) -> Job:
     """Check a composed configuration and say what it would train.
 
     Raises:
         InputError: an unknown key, a wrong type or value, a device that is not there.
     """
-    plain = resolved(cfg)
-    for key in getattr(target(plain["dataset"]), "own_files", ()):
+    plain = resolve_config(cfg)
+    for key in getattr(target_of(plain["dataset"]), "own_files", ()):
         if isinstance(path := plain["dataset"].get(key), str) and path:
             plain["dataset"][key] = os.path.realpath(Path(path).expanduser())  # however it is spelt, it is one table
     seeds = parse_seeds([plain["seed"]], "seed") if plain["seeds"] is None else parse_seeds(plain["seeds"])
@@ -97,7 +97,7 @@ def plan(cfg: DictConfig) -> Job:
     check_count("checkpoint_every", plain["checkpoint_every"], what="0 (never) or a whole number of epochs")
     check_choice("resume", plain["resume"], ("same", "any"))
     device = pick_device(plain["device"])
-    given = arguments("train", plain["train"], TrainSettings)
+    given = checked_arguments("train", plain["train"], TrainSettings)
     for key in ("epochs", "batch_size", "lr"):
         if key not in given:
             raise InputError(f"train.{key} is missing: it cannot be taken out")
@@ -138,7 +138,7 @@ def stack_key(job: Job) -> str:
     method, shared = job.config["method"], {k: v for k, v in job.config.items() if k not in ("seed", "seeds", "method")}
     own = per_run(job.make_method())
     drawing = [key for key in own if is_part(method.get(key))]
-    passed_on = {key for part in drawing for key in method[part]}.difference(NOT_ARGUMENTS, parameters(method))
+    passed_on = {key for part in drawing for key in method[part]}.difference(NOT_ARGUMENTS, parameters_of(method))
     passed_on |= set(own).difference(drawing)
     shared["method"] = {key: value for key, value in method.items() if key not in passed_on}
     shared["method"] |= {part: [method[part].get(name) for name in NOT_ARGUMENTS] for part in drawing}

@@ -192,11 +192,11 @@ class WandbLogger(Logger):
         return kept.read_text().strip() if goes_on else secrets.token_hex(4)
 
     def epoch(self, epoch: int, row: Mapping[str, float]) -> None:
-        """Log an epoch: see `curves`, and `epoch_seconds`, how long it took for all runs that train together."""
+        """Log an epoch: see `curve_row`, and `epoch_seconds`, how long it took for all runs that train together."""
         if self._run is None:
             return
         before, self._since = self._since, time.perf_counter()
-        self._log(curves(self._plain, row) | {"epoch_seconds": self._since - before})
+        self._log(curve_row(self._plain, row) | {"epoch_seconds": self._since - before})
 
     def _log(self, row: Mapping[str, float]) -> None:
         """Log an epoch's row, none of which goes into the summary: that holds the best epoch's scores."""
@@ -212,7 +212,7 @@ class WandbLogger(Logger):
             return
         with (folder / HISTORY).open(newline="") as file:
             for row in csv.DictReader(file):
-                self._log(curves(self._plain, {name: float(value) for name, value in row.items()}))
+                self._log(curve_row(self._plain, {name: float(value) for name, value in row.items()}))
         ((_, kept),) = read_predictions(folder / PREDICTIONS).items()
         self._run_folder = folder
         self.finish(read_report(folder), kept)
@@ -224,7 +224,7 @@ class WandbLogger(Logger):
         """
         if self._run is None:
             return
-        self._run.summary.update(summary(report))
+        self._run.summary.update(run_summary(report))
         if predictions:
             pictures = image_examples(self._wandb, data.test, predictions) if data is not None else {}
             self._run.log(prediction_plots(self._wandb, predictions) | pictures)
@@ -255,14 +255,14 @@ def say_sync(folder: Path) -> None:
         print(f"wandb is offline; upload by: wandb sync {folder}/wandb/offline-run-*", file=sys.stderr)
 
 
-def curves(plain: Mapping[str, Any], row: Mapping[str, float]) -> dict[str, float]:
+def curve_row(plain: Mapping[str, Any], row: Mapping[str, float]) -> dict[str, float]:
     """Return a history row under the names of the summary, `val/rmse` for `val_rmse`, with the rate of its epoch."""
     settings = TrainSettings(**plain["train"])
     found = {name.replace("_", "/", 1): value for name, value in row.items()}
     return found | {"train/lr": settings.lr_at(int(row["epoch"]))}
 
 
-def summary(report: Mapping[str, Any]) -> dict[str, Any]:
+def run_summary(report: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a run's summary says of its report: scores, facts, verdict, options, commit, folder."""
     scores = {f"{split}/{name}": v for split, found in report["scores"].items() for name, v in found.items()}
     options = {f"options/{key}": value for key, value in report["options"].items()}

@@ -21,7 +21,7 @@ from cmixup.done import checked
 from cmixup.files import write_atomically
 from cmixup.training.trainer import RunResult
 from datasets.common.damaged import naming
-from scripts.driver.reads import note_read
+from scripts.machine.reads import note_read
 
 PREDICTIONS = "predictions.h5"
 COMPRESSION = {"compression": "gzip", "compression_opts": 9, "shuffle": True}
@@ -49,7 +49,7 @@ class Scored:
 Parts = Mapping[str, Scored]  # by split
 
 
-def scored(data: RegressionData, result: RunResult) -> dict[str, Scored]:
+def scored_predictions(data: RegressionData, result: RunResult) -> dict[str, Scored]:
     """Return the predictions of a run with the labels and domains of their rows."""
     found = {}
     for part, each in result.predictions.items():
@@ -65,18 +65,18 @@ def write_predictions(path: Path, seeds: Mapping[int, Parts]) -> None:
 
     buffer = io.BytesIO()
     with h5py.File(buffer, "w") as file:
-        _put(file, seeds)
+        _put_group(file, seeds)
     write_atomically(path, buffer.getvalue())
 
 
-def _put(group: Any, seeds: Mapping[int, Parts]) -> None:
+def _put_group(group: Any, seeds: Mapping[int, Parts]) -> None:
     order = sorted(seeds)
     group["seeds"] = np.array(order, dtype=np.int64)
     for part in seeds[order[0]]:
         each = [seeds[seed][part] for seed in order]
         own = group.create_group(part)
         own["rows"] = np.array([len(one.target) for one in each], dtype=np.int64)
-        arrays = {"target": [one.target for one in each], "domain": [smallest(one.domain) for one in each]}
+        arrays = {"target": [one.target for one in each], "domain": [smallest_type(one.domain) for one in each]}
         for name in each[0].prediction:
             arrays[f"{OWN}_{name}" if name else OWN] = [one.prediction[name] for one in each]
         for name, values in arrays.items():
@@ -94,7 +94,7 @@ def read_predictions(path: Path) -> dict[int, dict[str, Scored]]:
     import h5py
 
     with naming(path, "a file of predictions"), h5py.File(checked(path)) as file:
-        return _get(file)
+        return _get_group(file)
 
 
 def read_old_cells(path: Path, names: Collection[str] = ()) -> dict[str, dict[int, dict[str, Scored]]]:
@@ -109,10 +109,10 @@ def read_old_cells(path: Path, names: Collection[str] = ()) -> dict[str, dict[in
         return {}
     note_read(path)
     with naming(path, "a file of predictions"), h5py.File(path) as file:
-        return {name: _get(group) for name, group in file.items() if not names or name in names}
+        return {name: _get_group(group) for name, group in file.items() if not names or name in names}
 
 
-def _get(group: Any) -> dict[int, dict[str, Scored]]:
+def _get_group(group: Any) -> dict[int, dict[str, Scored]]:
     found: dict[int, dict[str, Scored]] = {}
     seeds = group["seeds"][:].tolist()
     for part in (name for name in group if name != "seeds"):
@@ -154,13 +154,13 @@ def in_steps(values: np.ndarray, steps: np.ndarray) -> np.ndarray | None:
     return (whole * steps + 0.0).astype(np.float32) if np.abs(whole).max(initial=0) <= MANTISSA else None
 
 
-def smallest(values: np.ndarray) -> np.ndarray:
+def smallest_type(values: np.ndarray) -> np.ndarray:
     """Return whole numbers in the smallest type that holds them."""
     ends = (values.min(), values.max()) if len(values) else (0, 0)
     return values.astype(np.result_type(*map(np.min_scalar_type, ends)))
 
 
-def calibration(target: np.ndarray, prediction: np.ndarray, bins: int = BINS) -> tuple[np.ndarray, np.ndarray]:
+def calibration_curve(target: np.ndarray, prediction: np.ndarray, bins: int = BINS) -> tuple[np.ndarray, np.ndarray]:
     """Return the mean prediction and the mean truth of rows that are predicted alike.
 
     A regressor is calibrated where both are equal: `E[y | prediction] = prediction`. A slope of truth over prediction

@@ -51,10 +51,10 @@ def folder_name(preset: str, options: Mapping[str, Any]) -> str:
 
 def is_done(folder: Path) -> bool:
     """Return whether a run's folder holds a finished run, with nothing of it damaged."""
-    return (folder / DONE).is_file() and damage(folder) is None
+    return (folder / DONE).is_file() and find_damage(folder) is None
 
 
-def damage(folder: Path) -> tuple[Path, str] | None:
+def find_damage(folder: Path) -> tuple[Path, str] | None:
     """Return the first damaged file of a finished run and what is wrong with it, or None; contents are not read.
 
     A file of another size than `DONE` says is damaged; one that somebody has removed is not, but for the report. Runs
@@ -78,12 +78,12 @@ def damage(folder: Path) -> tuple[Path, str] | None:
     return None
 
 
-def strict(value: Any) -> Any:
+def strict_json(value: Any) -> Any:
     """Return `value` as strict JSON takes it: NaN becomes null, and infinity the word "inf" or "-inf"."""
     if isinstance(value, Mapping):
-        return {key: strict(each) for key, each in value.items()}
+        return {key: strict_json(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [strict(each) for each in value]
+        return [strict_json(each) for each in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None if math.isnan(value) else str(value)
     return value
@@ -95,7 +95,7 @@ def parse_report(text: str) -> dict[str, Any]:
 
 
 def with_numbers(report: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a report that JSON gave with numbers for what `strict` made of those that are not finite."""
+    """Return a report that JSON gave with numbers for what `strict_json` made of those that are not finite."""
     of_parts = {
         key: {part: {name: number_of(v) for name, v in each.items()} for part, each in report[key].items()}
         for key in ("scores", UNROUNDED)
@@ -110,7 +110,7 @@ def read_report(folder: Path) -> dict[str, Any]:
 
 
 def number_of(value: float | str | None) -> float:
-    """Return a number that `strict` has made a value of JSON."""
+    """Return a number that `strict_json` has made a value of JSON."""
     return math.nan if value is None else float(value) if isinstance(value, str) else value
 
 
@@ -121,7 +121,7 @@ def load_reports(root: Path) -> list[dict[str, Any]]:
     """
     reports = []
     for folder in (done.parent for done in sorted(root.rglob(DONE))):
-        if found := damage(folder):
+        if found := find_damage(folder):
             print(f"{found[0]} {found[1]}: the run does not count; its command trains it again", file=sys.stderr)
             continue
         try:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from cmixup.data import Split
-from scripts.driver.predictions import Parts, calibration
+from scripts.driver.predictions import Parts, calibration_curve
 
 MOST_ROWS = 1000  # of a scatter
 MOST_IMAGES = 16
@@ -23,10 +23,10 @@ def prediction_plots(wandb: Any, predictions: Parts) -> dict[str, Any]:
     """Return prediction against truth, residuals (at most `MOST_ROWS` points) and calibration of the test rows."""
     test = predictions["test"]
     truth, found = test.target.reshape(-1), test.prediction[""].reshape(-1)
-    rows = _spread(len(truth), MOST_ROWS)
+    rows = _spread_rows(len(truth), MOST_ROWS)
     data = [[float(t), float(p), float(t - p)] for t, p in zip(truth[rows], found[rows], strict=True)]
     table = wandb.Table(columns=["truth", "prediction", "residual"], data=data)
-    bins = [[float(p), float(t)] for p, t in zip(*calibration(truth, found), strict=True)]
+    bins = [[float(p), float(t)] for p, t in zip(*calibration_curve(truth, found), strict=True)]
     means = wandb.Table(columns=["mean prediction", "mean truth"], data=bins)
     scatter, line = wandb.plot.scatter, wandb.plot.line
     return {
@@ -42,7 +42,7 @@ def image_examples(wandb: Any, test: Split, predictions: Parts) -> dict[str, Any
 
     Inputs are images `(B, C, H, W)` or videos `(B, C, T, H, W)` with one or three channels.
     """
-    rows = _spread(len(test.y), MOST_IMAGES)
+    rows = _spread_rows(len(test.y), MOST_IMAGES)
     x = test.x[torch.from_numpy(rows)]
     if isinstance(x, Tensor) and x.ndim == 5:
         x = x[:, :, x.shape[2] // 2]
@@ -51,7 +51,7 @@ def image_examples(wandb: Any, test: Split, predictions: Parts) -> dict[str, Any
     low, high = float(x.min()), float(x.max())
     pictures = ((x - low) / max(high - low, 1e-12) * 255).round().to(torch.uint8).permute(0, 2, 3, 1).numpy()
     found, truth = predictions["test"].prediction[""], predictions["test"].target
-    said = [f"truth {_short(truth[row])}, prediction {_short(found[row])}" for row in rows]
+    said = [f"truth {_short_text(truth[row])}, prediction {_short_text(found[row])}" for row in rows]
     shown = [p[..., 0] if p.shape[-1] == 1 else p for p in pictures]
     return {"test/images": [wandb.Image(each, caption=caption) for each, caption in zip(shown, said, strict=True)]}
 
@@ -69,10 +69,10 @@ def run_artifact(wandb: Any, name: str, folder: Path, report: Mapping[str, Any])
     return artifact
 
 
-def _spread(count: int, most: int) -> np.ndarray:
+def _spread_rows(count: int, most: int) -> np.ndarray:
     """Return at most so many of `count` rows, evenly spread."""
     return np.unique(np.linspace(0, count - 1, min(count, most)).astype(np.int64))
 
 
-def _short(values: np.ndarray) -> str:
+def _short_text(values: np.ndarray) -> str:
     return " ".join(f"{value:.3g}" for value in values)

@@ -40,7 +40,7 @@ class Worker:
 
     def __init__(self, context: SpawnContext | ForkContext, work: Work):
         self.connection, theirs = context.Pipe()
-        self._process = context.Process(target=serve, args=(theirs, os.getpid(), work))
+        self._process = context.Process(target=serve_tasks, args=(theirs, os.getpid(), work))
         with _deaf_to_interrupts(), _without_the_command():
             self._process.start()
         theirs.close()
@@ -118,7 +118,7 @@ def work_off(
             worker.end()
 
 
-def apart(job: Callable[[], float]) -> float:
+def run_apart(job: Callable[[], float]) -> float:
     """Run a job of a sweep; where joblib's processes run jobs, in one more, as joblib ends a sweep whose process dies.
 
     All of them end with the command.
@@ -169,7 +169,7 @@ def _without_the_command() -> Iterator[None]:
         sys.modules["__main__"] = command
 
 
-def serve(connection: Connection, parent: int, work: Work) -> None:
+def serve_tasks(connection: Connection, parent: int, work: Work) -> None:
     """Do one task after another in a worker; an error ends its task alone, and one that is not the user's is printed.
 
     Ctrl-C is the parent's to hear.

@@ -26,9 +26,9 @@ from cmixup.files import DAMAGED, make_folder, remove_stale, set_aside, sync, wr
 from cmixup.saved_run import WEIGHTS
 from cmixup.training.checkpoint import RESUME_FILE
 from scripts.driver.job import Job, stack_key
-from scripts.driver.locks import LOCKS, clean, holding, wait_for
 from scripts.driver.predictions import PREDICTIONS, Parts, write_predictions
-from scripts.driver.runs import CONFIG, HISTORY, REPORT, damage, is_done, strict
+from scripts.driver.runs import CONFIG, HISTORY, REPORT, find_damage, is_done, strict_json
+from scripts.machine.locks import LOCKS, clean_locks, holding_locks, wait_for
 
 ENDED, PART = ".ended-", ".part"  # folders of stacks whose runs are being marked as done
 
@@ -49,7 +49,7 @@ class Workspace:
 
     def __init__(self, jobs: Sequence[Job]):
         for job in jobs:
-            clean(Path(job.config["out"]) / LOCKS)
+            clean_locks(Path(job.config["out"]) / LOCKS)
             finish_ending(job)
         self.jobs = [job for job in jobs if job.pending]
         self.done: list[Path] = []
@@ -62,13 +62,13 @@ class Workspace:
 
         Seeds that another process trains are waited for, and are yielded if it has ended without them.
         """
-        left = {_name(job, seed): (job, seed) for job in self.jobs for seed in job.pending}
+        left = {_lock_name(job, seed): (job, seed) for job in self.jobs for seed in job.pending}
         for job in self.jobs:
             job.pending.clear()
         rerun = bool(self.jobs) and self.jobs[0].config["rerun"]
         while left:
             locks = Path(self.jobs[0].config["out"]) / LOCKS
-            with holding(locks, list(left)) as taken:
+            with holding_locks(locks, list(left)) as taken:
                 mine = [left.pop(name) for name in taken]
                 here = []
                 for job in self.jobs:
@@ -91,11 +91,11 @@ class Workspace:
 def finish_ending(job: Job) -> None:
     """Finish marking a stack as done if its process died while doing so."""
     if any(job.runs.glob(f"{ENDED}*")):
-        with holding(Path(job.config["out"]) / LOCKS, [_name(job, seed) for seed in job.seeds]) as taken:
-            go_on_ending(job.runs, [job.run_folder(seed) for seed in job.seeds if _name(job, seed) in taken])
+        with holding_locks(Path(job.config["out"]) / LOCKS, [_lock_name(job, seed) for seed in job.seeds]) as taken:
+            go_on_ending(job.runs, [job.run_folder(seed) for seed in job.seeds if _lock_name(job, seed) in taken])
 
 
-def _name(job: Job, seed: int) -> str:
+def _lock_name(job: Job, seed: int) -> str:
     """Return the name of a seed's lock."""
     return job.run_folder(seed).relative_to(job.config["out"]).as_posix()
 
@@ -120,7 +120,7 @@ def end_together(root: Path, folders: Sequence[Path]) -> None:
     if len(folders) == 1 and not (folders[0] / RESUME_FILE).is_file():
         mark_done(folders[0])
         return
-    entries = [_entry(root, folder) for folder in folders]
+    entries = [_ending_entry(root, folder) for folder in folders]
     ended = root / f"{ENDED}{hashlib.sha256(' '.join(entries).encode()).hexdigest()[:16]}"
     part = ended.with_name(ended.name + PART)
     shutil.rmtree(part, ignore_errors=True)
@@ -138,7 +138,7 @@ def go_on_ending(root: Path, folders: Sequence[Path]) -> None:
     if not any(root.glob(f"{ENDED}*")):
         return
     for folder in folders:
-        for entry in root.glob(f"{ENDED}*/{_entry(root, folder)}"):
+        for entry in root.glob(f"{ENDED}*/{_ending_entry(root, folder)}"):
             if entry.parent.suffix == PART:  # whoever made it was killed before it had decided
                 shutil.rmtree(entry.parent, ignore_errors=True)
                 continue
@@ -150,13 +150,13 @@ def go_on_ending(root: Path, folders: Sequence[Path]) -> None:
                 entry.parent.rmdir()
 
 
-def _entry(root: Path, folder: Path) -> str:
+def _ending_entry(root: Path, folder: Path) -> str:
     return hashlib.sha256(folder.relative_to(root).as_posix().encode()).hexdigest()[:24]
 
 
 def set_damage_aside(folder: Path) -> None:
     """Set aside the damaged files of a run that counted as finished, and say so in a line each."""
-    while (folder / DONE).is_file() and (found := damage(folder)):
+    while (folder / DONE).is_file() and (found := find_damage(folder)):
         path, why = found
         if path.is_file():
             set_aside(path, why)
@@ -208,7 +208,7 @@ def mark_done(folder: Path) -> None:
 def write_report(folder: Path, report: Mapping[str, Any], history: Sequence[Mapping[str, float]]) -> None:
     """Write the report and the history of a run; a run that has failed has nothing more."""
     write_atomically(folder / HISTORY, _history_csv(history))
-    write_atomically(folder / REPORT, json.dumps(strict(report), indent=1, allow_nan=False) + "\n")
+    write_atomically(folder / REPORT, json.dumps(strict_json(report), indent=1, allow_nan=False) + "\n")
 
 
 def _history_csv(history: Sequence[Mapping[str, float]]) -> str:

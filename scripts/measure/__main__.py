@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from scripts.driver.arguments import parse_command
+from scripts.config.arguments import parse_command
 from scripts.driver.cli import user_errors
 from scripts.measure import invariance, pairs, rcf_mnist, spurious, task_errors, theory
 

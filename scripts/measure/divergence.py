@@ -80,7 +80,7 @@ def learned_invariance(features: Tensor, y: Tensor, domain: Tensor, *, max_domai
     total = 0.0
     for c in range(BINS):
         here = within // n_domains == c
-        total += float(_divergences(z[here] / scott, within[here], scott))
+        total += float(_bin_divergence(z[here] / scott, within[here], scott))
     return Invariance(total / pairs, pairs, pairs / (BINS * n_domains**2))
 
 
@@ -114,7 +114,7 @@ def _kernel_coordinates(scores: Tensor, cell: Tensor) -> tuple[Tensor, float]:
     return scores / inside.clamp_min(floor if floor > 0 else 1.0), n ** (-1 / (scores.shape[1] + 4))
 
 
-def _divergences(z: Tensor, cell: Tensor, scott: float) -> Tensor:
+def _bin_divergence(z: Tensor, cell: Tensor, scott: float) -> Tensor:
     """Return the sum over ordered pairs of the cells of one bin of the estimated divergence.
 
     A point is left out of its own domain's density where that is evaluated at the point.

@@ -24,17 +24,17 @@ from cmixup.backbone import Backbone
 from cmixup.data import RegressionData
 from cmixup.training.loader import BatchLoader
 from cmixup.training.predict import predict
-from scripts.driver.arguments import Args
-from scripts.driver.devices import pick_device
+from scripts.config.arguments import Args
+from scripts.machine.devices import pick_device
 from scripts.measure.divergence import COMPONENTS, learned_invariance
 from scripts.measure.load_run import KEYS as COMMON
-from scripts.measure.load_run import Report, dataset_of, model_of, results_of, runs_of, saved, write
+from scripts.measure.load_run import Report, dataset_of, model_of, results_of, runs_of, stored_rows, write_measured
 from scripts.records import names
 from scripts.records.experiment import RESULTS, load_experiment
 from scripts.records.records import to_csv
 from scripts.records.register import draws
-from scripts.records.stats import summarise
-from scripts.report.figures import subplots
+from scripts.records.stats import summarise_values
+from scripts.report.figures import new_subplots
 from scripts.report.palette import COLOURS, GREY
 
 CPU = torch.device("cpu")
@@ -49,7 +49,7 @@ INVARIANCE_COLUMNS = (
 LARGEST = 10  # domains of the merged version
 
 
-def measure(report: Report, out: Path, device: torch.device = CPU) -> list[dict[str, Any]]:
+def measure_run(report: Report, out: Path, device: torch.device = CPU) -> list[dict[str, Any]]:
     """Return the rows of one run: over all domains, and over the largest ones where there are more than those.
 
     Args:
@@ -57,7 +57,7 @@ def measure(report: Report, out: Path, device: torch.device = CPU) -> list[dict[
         out: where it lies.
         device: where the representation is computed.
     """
-    data = _load(json.dumps(report["config"]["dataset"]), report["seed"])
+    data = _load_dataset(json.dumps(report["config"]["dataset"]), report["seed"])
     model = model_of(report, data, out).to(device)
     assert isinstance(model, Backbone)
     loader = BatchLoader([data.train], device)
@@ -77,12 +77,12 @@ def measure(report: Report, out: Path, device: torch.device = CPU) -> list[dict[
 
 
 @functools.lru_cache(maxsize=64)
-def _load(dataset: str, seed: int) -> RegressionData:
+def _load_dataset(dataset: str, seed: int) -> RegressionData:
     """Load a dataset by the JSON of its configuration; all methods share it, and reading it takes longest."""
     return dataset_of({"config": {"dataset": json.loads(dataset)}}).load(seed)
 
 
-def merged(old: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]) -> str:
+def merged_csv(old: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]) -> str:
     """Return rows as CSV text beside the old ones, but for those of the same dataset and preset."""
     replaced = {(r["dataset"], r["preset"]) for r in rows}
     kept = [r for r in old if (r["dataset"], r["preset"]) not in replaced]
@@ -103,7 +103,7 @@ def invariance_figure(rows: Sequence[Mapping[str, str]], order: Sequence[str]) -
     panels = sorted({(r["dataset"], r["domains"]) for r in rows})
     methods = names.in_order((r["method"] for r in rows), order)
     height = 1.4 + 0.27 * len(methods)
-    figure, axes = subplots(1, len(panels), figsize=(4.2 * len(panels), height), sharey=True)
+    figure, axes = new_subplots(1, len(panels), figsize=(4.2 * len(panels), height), sharey=True)
     for axis, (dataset, domains) in zip(axes[0], panels, strict=True):
         mine = [r for r in rows if (r["dataset"], r["domains"]) == (dataset, domains)]
         for row, method in enumerate(methods):
@@ -135,16 +135,16 @@ def invariance_figure(rows: Sequence[Mapping[str, str]], order: Sequence[str]) -
 
 
 @draws("results/invariance.csv")
-def figures(results: Path = RESULTS) -> dict[str, Figure]:
+def invariance_figures(results: Path = RESULTS) -> dict[str, Figure]:
     """Return the figure of every preset that `results/invariance.csv` holds, by its path below `results`."""
-    rows, order = saved(results / FILE), load_experiment(EXPERIMENT).methods
+    rows, order = stored_rows(results / FILE), load_experiment(EXPERIMENT).methods
     return {
         f"figures/invariance_{preset}.png": invariance_figure([r for r in rows if r["preset"] == preset], order)
         for preset in sorted({r["preset"] for r in rows})
     }
 
 
-def wanted(dataset: str, preset: str, report: Report) -> bool:
+def is_wanted(dataset: str, preset: str, report: Report) -> bool:
     """Return whether a run is one of a dataset that follows the preset."""
     return (report["dataset"], report["preset"], report["options"]) == (dataset, preset, {})
 
@@ -157,12 +157,12 @@ def run(given: Args) -> None:
     for dataset in datasets:
         make = f"make reproduce-{EXPERIMENT} DATASETS={dataset} PRESET={preset} trains them"
         about = f"{EXPERIMENT} on {dataset}, preset {preset!r}; {make}"
-        reports += runs_of(given, [EXPERIMENT], functools.partial(wanted, dataset, preset), about)
+        reports += runs_of(given, [EXPERIMENT], functools.partial(is_wanted, dataset, preset), about)
     for (dataset, method), group in groupby(reports, key=lambda r: (r["dataset"], r["method"])):
-        new = [row for r in group for row in measure(r, given.out, device)]
+        new = [row for r in group for row in measure_run(r, given.out, device)]
         rows += new
         for domains in dict.fromkeys(row["domains"] for row in new):
-            found = summarise([float(row["value"]) for row in new if row["domains"] == domains])
+            found = summarise_values([float(row["value"]) for row in new if row["domains"] == domains])
             print(f"{dataset} {method}, {domains} domains: {found.mean:.3f} ± {found.std:.3f} (n = {found.n})")
-    write(results, {FILE: merged(saved(results / FILE), rows)})
-    write(results, {}, figures(results))
+    write_measured(results, {FILE: merged_csv(stored_rows(results / FILE), rows)})
+    write_measured(results, {}, invariance_figures(results))

@@ -23,10 +23,10 @@ from cmixup.training.loader import BatchLoader
 from cmixup.training.predict import predict
 from datasets.common.base import Dataset
 from datasets.common.damaged import naming
-from scripts.driver.arguments import OUT, Args
-from scripts.driver.config import check_part
-from scripts.driver.provenance import check_committed
+from scripts.config.arguments import OUT, Args
+from scripts.config.parts import check_part
 from scripts.driver.runs import load_reports
+from scripts.machine.provenance import check_committed
 from scripts.records.experiment import RESULTS
 from scripts.records.layer_choice import choose_variants
 from scripts.records.records import read_csv
@@ -122,7 +122,7 @@ def model_of(report: Report, data: RegressionData, out: Path, method: Method | N
     return model.eval()
 
 
-def predicted(report: Report, data: RegressionData, split: Split, out: Path, device: torch.device) -> Tensor:
+def run_predictions(report: Report, data: RegressionData, split: Split, out: Path, device: torch.device) -> Tensor:
     """Return what a run predicts of a split `(N, d_y)`, on the CPU, in the unit of the labels.
 
     Args:
@@ -150,12 +150,12 @@ def results_of(given: Args) -> Path:
     return Path(given.get("results", RESULTS))
 
 
-def saved(path: Path) -> list[dict[str, str]]:
+def stored_rows(path: Path) -> list[dict[str, str]]:
     """Return the rows of a CSV file, none where there is no such file."""
     return read_csv(path) if path.is_file() else []
 
 
-def write(results: Path, texts: Mapping[str, str], figures: Mapping[str, Figure] | None = None) -> None:
+def write_measured(results: Path, texts: Mapping[str, str], figures: Mapping[str, Figure] | None = None) -> None:
     """Write numbers and tables, then pictures, by their paths below `results`, and print where they are."""
     for name, text in texts.items():
         write_atomically(results / name, text)

@@ -23,10 +23,10 @@ from cmixup.sampling import PartnerSampler
 from datasets.common.pose.rendered import RenderedDataset
 from datasets.common.pose.tasks import SCALE
 from datasets.common.pose.views import Views
-from scripts.driver.arguments import Args
-from scripts.driver.compose import part_file
-from scripts.driver.config import dataset_class
-from scripts.measure.load_run import RESULTS_KEY, results_of, write
+from scripts.config.arguments import Args
+from scripts.config.compose import part_file
+from scripts.config.parts import dataset_class
+from scripts.measure.load_run import RESULTS_KEY, results_of, write_measured
 from scripts.report.palette import ORANGE, SKY
 
 #: Bandwidth of d(x): its square is this share of the median squared distance. The paper gives none.
@@ -60,7 +60,7 @@ class Pool:
         return 360 * self.y / self.turns
 
 
-def pairings(pool: Pool, bandwidth: float) -> dict[str, PartnerSampler]:
+def make_samplers(pool: Pool, bandwidth: float) -> dict[str, PartnerSampler]:
     """Return the samplers of C-Mixup (label distance), of d(x) and of uniform mixing, by title.
 
     Args:
@@ -78,20 +78,20 @@ def pairings(pool: Pool, bandwidth: float) -> dict[str, PartnerSampler]:
     }
 
 
-def among(sampler: PartnerSampler, anchor: int, shown: np.ndarray) -> np.ndarray:
+def partner_probabilities(sampler: PartnerSampler, anchor: int, shown: np.ndarray) -> np.ndarray:
     """Return the probabilities (K,) of the partners `shown` of one row, given that it is one of these."""
     row = sampler.probabilities(anchor)[shown]
     return row / row.sum()
 
 
-def expected(sampler: PartnerSampler, anchor: int, values: np.ndarray) -> float:
+def expected_value(sampler: PartnerSampler, anchor: int, values: np.ndarray) -> float:
     """Return the mean of `values` (N,) over the partners of a row, each by its probability, without the row itself."""
     row = sampler.probabilities(anchor)
     row[anchor] = 0
     return float(row @ values / row.sum())
 
 
-def candidates(pool: Pool, anchor: int, angles: Sequence[float], groups: Sequence[Sequence[int]]) -> np.ndarray:
+def partner_candidates(pool: Pool, anchor: int, angles: Sequence[float], groups: Sequence[Sequence[int]]) -> np.ndarray:
     """Return partners (K,) to show, in the order of their angle: one an angle and set of groups, nearest to the angle.
 
     Args:
@@ -141,7 +141,7 @@ def pairs_figure(
         axis.set_yticks([])
         kind = "anchor" if k == 0 else "same" if same[k - 1] else "other"
         axis.set_title(f"{kind}, {pool.degrees[row]:.0f}°", fontsize=9)
-    shares = {title: among(sampler, anchor, shown) for title, sampler in samplers.items()}
+    shares = {title: partner_probabilities(sampler, anchor, shown) for title, sampler in samplers.items()}
     for line, (title, sampler) in enumerate(samplers.items(), start=1):
         axis = figure.add_subplot(grid[line, 2:])
         axis.bar(range(n), shares[title], color=[ORANGE if s else SKY for s in same], width=0.6)
@@ -150,8 +150,8 @@ def pairs_figure(
         axis.set_ylim(0, 1.05 * max(values.max() for values in shares.values()))
         axis.set_xticks([])
         axis.yaxis.set_major_locator(MaxNLocator(2))
-        away = expected(sampler, anchor, pool.group != pool.group[anchor])
-        gap = expected(sampler, anchor, np.abs(pool.degrees - pool.degrees[anchor]))
+        away = expected_value(sampler, anchor, pool.group != pool.group[anchor])
+        gap = expected_value(sampler, anchor, np.abs(pool.degrees - pool.degrees[anchor]))
         axis.set_title(
             f"{title}; over all {len(pool.y)}: {100 * away:.0f} % of the probability is of another {group}, "
             f"partners are {gap:.0f}° away on average",
@@ -164,7 +164,7 @@ def pairs_figure(
     return figure
 
 
-def bandwidth(dataset: str) -> float:
+def paper_bandwidth(dataset: str) -> float:
     """Return the label bandwidth of a dataset's preset paper."""
     return float(part_file("dataset", dataset)["presets"]["paper"]["bandwidth"])
 
@@ -202,8 +202,8 @@ def draw_objects() -> Figure:
     objects = len(np.unique(pool.group))
     first, *others = (np.linspace(0, objects - 1, len(TURNS) + 1).astype(int)).tolist()
     anchor = anchor_of(pool, first)
-    shown = candidates(pool, anchor, TURNS, [[first], others])
-    return pairs_figure(pool, anchor, shown, pairings(pool, bandwidth(OBJECTS)), group="object",
+    shown = partner_candidates(pool, anchor, TURNS, [[first], others])
+    return pairs_figure(pool, anchor, shown, make_samplers(pool, paper_bandwidth(OBJECTS)), group="object",
                         title_of_all="Rendered objects, label 10 x azimuth")  # fmt: skip
 
 
@@ -212,8 +212,8 @@ def draw_colours() -> Figure:
     data = dataset_class("rcf_mnist")(scaling="unit").load(0)  # type: ignore[call-arg]
     pool = colour_pool(data.train)
     anchor = anchor_of(pool, 0)
-    shown = candidates(pool, anchor, TURNS, [[0], [1]])
-    return pairs_figure(pool, anchor, shown, pairings(pool, bandwidth("rcf_mnist")), group="domain",
+    shown = partner_candidates(pool, anchor, TURNS, [[0], [1]])
+    return pairs_figure(pool, anchor, shown, make_samplers(pool, paper_bandwidth("rcf_mnist")), group="domain",
                         title_of_all="RCF-MNIST, label rotation; domains are colour directions")  # fmt: skip
 
 
@@ -234,6 +234,6 @@ def run(given: Args) -> None:
             print(f"not drawn: {name}: {error}", file=sys.stderr)
             missing = 2
         else:
-            write(results_of(given), {}, {f"figures/pairs_{name}.png": figure})
+            write_measured(results_of(given), {}, {f"figures/pairs_{name}.png": figure})
     if missing:
         raise SystemExit(missing)

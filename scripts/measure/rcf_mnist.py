@@ -12,17 +12,17 @@ import torch
 from matplotlib.figure import Figure
 
 from cmixup.data import RegressionData, Split
-from scripts.driver.arguments import Args
-from scripts.driver.config import dataset_class
-from scripts.measure.load_run import RESULTS_KEY, results_of, write
-from scripts.report.figures import subplots
+from scripts.config.arguments import Args
+from scripts.config.parts import dataset_class
+from scripts.measure.load_run import RESULTS_KEY, results_of, write_measured
+from scripts.report.figures import new_subplots
 
 KEYS = {"results": RESULTS_KEY}
 IMAGES_PER_ANGLE, N_ANGLES = 4, 18  # of each split
 SPLITS = {"train": "training", "val": "validation", "test": "test"}
 
 
-def nearest(split: Split, angles: np.ndarray, n: int) -> np.ndarray:
+def nearest_rows(split: Split, angles: np.ndarray, n: int) -> np.ndarray:
     """Return for each of `angles` (A,) in turns the `n` rows of a split nearest to it, `(A, n)`.
 
     They are in the split's order.
@@ -31,7 +31,7 @@ def nearest(split: Split, angles: np.ndarray, n: int) -> np.ndarray:
     return np.sort(np.argsort(away, axis=1, kind="stable")[:, :n], axis=1)
 
 
-def mosaic(split: Split, rows: np.ndarray) -> np.ndarray:
+def image_mosaic(split: Split, rows: np.ndarray) -> np.ndarray:
     """Return the images of `rows` (A, n) as one picture `(n * height, A * width, 3)` in [0, 1], a column an angle."""
     images = split.x[torch.from_numpy(rows.T.reshape(-1))]
     n_angles, n = rows.shape
@@ -47,7 +47,7 @@ def angle_figure(pictures: Mapping[str, np.ndarray], title: str) -> Figure:
         pictures: by title, `(H, W, 3)` in [0, 1].
         title: of all of them.
     """
-    figure, axes = subplots(len(pictures), 1, figsize=(9, 2.4 * len(pictures)))
+    figure, axes = new_subplots(len(pictures), 1, figsize=(9, 2.4 * len(pictures)))
     for axis, (shown, picture) in zip(axes[:, 0], pictures.items(), strict=True):
         height = 360 * picture.shape[0] / picture.shape[1]
         axis.imshow(picture, extent=(0, 360, 0, height), interpolation="nearest")
@@ -60,7 +60,7 @@ def angle_figure(pictures: Mapping[str, np.ndarray], title: str) -> Figure:
     return figure
 
 
-def illustration(data: RegressionData) -> Figure:
+def draw_splits(data: RegressionData) -> Figure:
     """Draw a block of images for each split, the angle rising from left to right.
 
     Args:
@@ -70,11 +70,11 @@ def illustration(data: RegressionData) -> Figure:
     blocks = {}
     for name, shown in SPLITS.items():
         split: Split = getattr(data, name)
-        blocks[f"{shown}: {rule(split)}"] = mosaic(split, nearest(split, angles, IMAGES_PER_ANGLE))
+        blocks[f"{shown}: {colouring_rule(split)}"] = image_mosaic(split, nearest_rows(split, angles, IMAGES_PER_ANGLE))
     return angle_figure(blocks, "RCF-MNIST: pixels times (rho, 0, 1 - rho), so red is rho = 1 and blue rho = 0")
 
 
-def rule(split: Split) -> str:
+def colouring_rule(split: Split) -> str:
     """Return how a split's images are coloured, in words, from its domains, and the correlation that gives."""
     share = {d: float((split.domain == d).float().mean()) for d in torch.unique(split.domain).tolist()}
     words = {0: "rho = g", 1: "rho = 1 - g", 2: "rho at random"}
@@ -90,4 +90,4 @@ def rule(split: Split) -> str:
 def run(given: Args) -> None:
     """Write results/figures/rcf_mnist.png."""
     data = dataset_class("rcf_mnist")(scaling="unit").load(0)  # type: ignore[call-arg]
-    write(results_of(given), {}, {"figures/rcf_mnist.png": illustration(data)})
+    write_measured(results_of(given), {}, {"figures/rcf_mnist.png": draw_splits(data)})

@@ -17,25 +17,25 @@ from typing import Any
 import torch
 
 from cmixup.metrics import METRICS
-from scripts.driver.arguments import Args
-from scripts.driver.compose import compose_train
-from scripts.driver.devices import pick_device
+from scripts.config.arguments import Args
+from scripts.config.compose import compose_train
+from scripts.machine.devices import pick_device
 from scripts.measure.load_run import KEYS as COMMON
 from scripts.measure.load_run import (
     Report,
     check_score,
     dataset_of,
-    predicted,
     results_of,
+    run_predictions,
     runs_of,
-    saved,
-    write,
+    stored_rows,
+    write_measured,
 )
 from scripts.records import names
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv, to_csv
 from scripts.records.register import writes
-from scripts.records.stats import summarise
+from scripts.records.stats import summarise_values
 from scripts.records.tables import Score, difference_text, markdown_rows, ours_text, paper_text
 
 TABLE, MAIN = "table_spurious", "table3"  # other ratios than the dataset's belong to the first
@@ -47,7 +47,7 @@ MAY_DIFFER = {"dataset.ratio", "train.epochs"}  # from a preset
 SPURIOUS_COLUMNS = ("preset", "ratio", "epochs", "seed", *COLOURS, "notes", "run")
 
 
-def score(reports: Sequence[Report], out: Path, device: torch.device) -> list[dict[str, Any]]:
+def score_runs(reports: Sequence[Report], out: Path, device: torch.device) -> list[dict[str, Any]]:
     """Return a row for every run, with its test error by colouring.
 
     Raises:
@@ -58,7 +58,9 @@ def score(reports: Sequence[Report], out: Path, device: torch.device) -> list[di
         config, found = report["config"]["dataset"], {}
         for colour in COLOURS:
             data = dataset_of(report, test_color=colour).load(report["seed"])
-            found[colour] = METRICS[METRIC].score(predicted(report, data, data.test, out, device), data.test.y).item()
+            found[colour] = (
+                METRICS[METRIC].score(run_predictions(report, data, data.test, out, device), data.test.y).item()
+            )
         check_score(report, METRIC, found[config["test_color"]])
         rows.append(
             {"preset": report["preset"], "ratio": config["ratio"], "epochs": report["epochs"], "seed": report["seed"],
@@ -68,7 +70,7 @@ def score(reports: Sequence[Report], out: Path, device: torch.device) -> list[di
     return rows
 
 
-def wanted(report: Report, preset: str) -> bool:
+def is_wanted(report: Report, preset: str) -> bool:
     """Return whether a run follows the preset but for ratio and epochs."""
     cell = (report["dataset"], report["method"], report["preset"])
     return cell == (DATASET, METHOD, preset) and set(report["options"]) <= MAY_DIFFER
@@ -77,14 +79,14 @@ def wanted(report: Report, preset: str) -> bool:
 @writes("results/spurious.csv", "results/paper")
 def render_tables(results: Path = RESULTS) -> dict[str, str]:
     """Return the tables that `results/spurious.csv` gives, one a preset, by their paths below results/."""
-    rows = saved(results / FILE)
+    rows = stored_rows(results / FILE)
     return {
-        f"tables/{TABLE}_{preset}.md": table([r for r in rows if r["preset"] == preset], preset)
+        f"tables/{TABLE}_{preset}.md": spurious_table([r for r in rows if r["preset"] == preset], preset)
         for preset in sorted({r["preset"] for r in rows})
     }
 
 
-def table(rows: Sequence[Mapping[str, str]], preset: str) -> str:
+def spurious_table(rows: Sequence[Mapping[str, str]], preset: str) -> str:
     """Return the table as Markdown; the paper's numbers stand beside the dataset's own ratio."""
     standard = float(compose_train([f"dataset={DATASET}"]).dataset.ratio)
     paper = {
@@ -104,7 +106,7 @@ def table(rows: Sequence[Mapping[str, str]], preset: str) -> str:
     for ratio, epochs in sorted({(float(r["ratio"]), int(r["epochs"])) for r in rows}):
         mine = [r for r in rows if (float(r["ratio"]), int(r["epochs"])) == (ratio, epochs)]
         scores = [
-            Score(summarise([float(r[colour]) for r in mine]), paper[setting] if ratio == standard else None)
+            Score(summarise_values([float(r[colour]) for r in mine]), paper[setting] if ratio == standard else None)
             for colour, setting in COLOURS.items()
         ]
         line = [f"{ratio:g}", str(epochs), str(len(mine))]
@@ -120,8 +122,8 @@ def run(given: Args) -> None:
     """Score all finished runs of a preset."""
     results, preset, device = results_of(given), given.get("preset", "paper"), given.get("device", "auto")
     about = f"{METHOD} on {DATASET}, preset {preset!r}; make reproduce-table-spurious PRESET={preset}"
-    reports = runs_of(given, [MAIN, TABLE], lambda r: wanted(r, preset), about)
-    rows = sorted(score(reports, given.out, pick_device(device)), key=lambda r: r["run"])
-    old = [r for r in saved(results / FILE) if r["preset"] != preset]
-    write(results, {FILE: to_csv([*old, *rows], SPURIOUS_COLUMNS)})
-    write(results, render_tables(results))
+    reports = runs_of(given, [MAIN, TABLE], lambda r: is_wanted(r, preset), about)
+    rows = sorted(score_runs(reports, given.out, pick_device(device)), key=lambda r: r["run"])
+    old = [r for r in stored_rows(results / FILE) if r["preset"] != preset]
+    write_measured(results, {FILE: to_csv([*old, *rows], SPURIOUS_COLUMNS)})
+    write_measured(results, render_tables(results))

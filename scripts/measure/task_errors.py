@@ -22,26 +22,26 @@ from matplotlib.figure import Figure
 
 from cmixup.data import RegressionData
 from cmixup.errors import InputError
-from scripts.driver.arguments import Args
-from scripts.driver.devices import pick_device
+from scripts.config.arguments import Args
+from scripts.machine.devices import pick_device
 from scripts.measure.load_run import KEYS as COMMON
 from scripts.measure.load_run import (
     Report,
     check_score,
     dataset_of,
-    predicted,
     results_of,
+    run_predictions,
     runs_of,
-    saved,
-    write,
+    stored_rows,
+    write_measured,
 )
 from scripts.records import names
 from scripts.records.experiment import RESULTS, load_experiment
 from scripts.records.records import read_csv, to_csv
 from scripts.records.register import draws, writes
-from scripts.records.stats import Interval, clustered, summarise
+from scripts.records.stats import Interval, clustered_interval, summarise_values
 from scripts.records.tables import markdown_rows
-from scripts.report.figures import subplots
+from scripts.report.figures import new_subplots
 from scripts.report.palette import method_look
 
 EXPERIMENT, FOLDER, METRIC = "table2", "task_errors", "mse"
@@ -51,15 +51,15 @@ CONSTANT = "constant"  # what predicts the mean label of the training objects ev
 Row = Mapping[str, Any]
 
 
-def errors(report: Report, data: RegressionData, out: Path, device: torch.device) -> np.ndarray:
-    """Return one run's mean squared error on the query of each test task, `(N,)`; see `predicted` and `check_score`."""
-    prediction = predicted(report, data, data.test, out, device)
+def task_errors(report: Report, data: RegressionData, out: Path, device: torch.device) -> np.ndarray:
+    """Return one run's mean squared error on the query of each test task, `(N,)`; see `run_predictions`."""
+    prediction = run_predictions(report, data, data.test, out, device)
     each = (prediction - data.test.y).double().square().mean(dim=-1).numpy()
     check_score(report, METRIC, float(each.mean()))
     return each
 
 
-def score(
+def score_runs(
     reports: Sequence[Report], out: Path, device: torch.device, old: Sequence[Mapping[str, str]] = ()
 ) -> list[dict[str, Any]]:
     """Return one row a seed and test task of one dataset: `seed`, `task`, `object`, and the error of each method.
@@ -87,12 +87,12 @@ def score(
         before = [r for r in old if r["seed"] == str(seed)]
         # Checkpoints are not published: what was measured where they lay cannot be measured again elsewhere.
         same = [r[CONSTANT] for r in before] == constant
-        kept = [m for m in columns(before) if m not in TASK_KEY and all(r.get(m) for r in before)] if same else []
+        kept = [m for m in file_columns(before) if m not in TASK_KEY and all(r.get(m) for r in before)] if same else []
         found = {CONSTANT: constant} | {m: [r[m] for r in before] for m in kept}
         for report in group:
             each = np.array(found.get(report["method"], [np.nan]), dtype=float)
             if not math.isclose(each.mean(), report["scores"]["test"][METRIC], rel_tol=1e-4):  # of another run
-                each = errors(report, data, out, device)
+                each = task_errors(report, data, out, device)
             found[report["method"]] = [f"{e:.5g}" for e in each]
             print(f"{report['dataset']} {report['method']} seed {seed}: {METRIC} {each.mean():.3f}", flush=True)
         rows += [
@@ -104,7 +104,7 @@ def score(
     return sorted([*(dict(r) for r in old if r["seed"] not in seeds), *rows], key=lambda r: int(r["seed"]))
 
 
-def columns(rows: Sequence[Row]) -> list[str]:
+def file_columns(rows: Sequence[Row]) -> list[str]:
     """Return the columns of a file of rows: the key, the constant, and the methods in the table's order.
 
     A method that the table does not have comes last.
@@ -125,28 +125,32 @@ def over_seeds(rows: Sequence[Row], first: str, second: str = "") -> tuple[list[
         found.setdefault(int(r["task"]), []).append(float(r[first]) - (float(r[second]) if second else 0.0))
         objects[int(r["task"])] = str(r["object"])
     tasks = sorted(found)
-    return [summarise(found[k]).mean for k in tasks], [objects[k] for k in tasks], len({r["seed"] for r in used})
+    return [summarise_values(found[k]).mean for k in tasks], [objects[k] for k in tasks], len({r["seed"] for r in used})
 
 
-def table(rows: Sequence[Row], dataset: str, preset: str) -> str:
+def paired_table(rows: Sequence[Row], dataset: str, preset: str) -> str:
     """Return the table of one dataset and preset as Markdown."""
     experiment = load_experiment(EXPERIMENT)
     compare = experiment.compare
     shown = names.method_title(compare)
-    methods = [c for c in columns(rows) if c not in TASK_KEY]
+    methods = [c for c in file_columns(rows) if c not in TASK_KEY]
     about = experiment.about_preset.get(preset, "")
     title = f"{names.dataset_title(dataset)}, preset {preset}{f' ({about})' if about else ''}"
     head = ["method", "seeds", "MSE", f"{shown} minus it", "95 % over objects", "95 % over tasks"]
     body = []
     for method in methods:
         values, objects, n = over_seeds(rows, method)
-        line = [_name(method), "—" if method == CONSTANT else str(n), _with_interval(values, objects)]
+        line = [_method_name(method), "—" if method == CONSTANT else str(n), _with_interval(values, objects)]
         values, objects, _ = over_seeds(rows, compare, method) if compare in methods else ([], [], 0)
         if method == compare or not values:
             line += ["—"] * 3
         else:
-            mean = f"{summarise(values).mean:+.3f}"
-            line += [mean, _interval(clustered(values, objects)), _interval(clustered(values, range(len(values))))]
+            mean = f"{summarise_values(values).mean:+.3f}"
+            line += [
+                mean,
+                _signed_interval(clustered_interval(values, objects)),
+                _signed_interval(clustered_interval(values, range(len(values)))),
+            ]
         body.append(line)
     tasks, objects, _ = over_seeds(rows, methods[0])
     legend = (
@@ -160,16 +164,16 @@ def table(rows: Sequence[Row], dataset: str, preset: str) -> str:
     return "\n".join(parts) + "\n"
 
 
-def _name(method: str) -> str:
+def _method_name(method: str) -> str:
     return "mean training label" if method == CONSTANT else names.method_title(method)
 
 
 def _with_interval(values: Sequence[float], clusters: Sequence[str]) -> str:
-    found = clustered(values, clusters)
-    return f"{summarise(values).mean:.3f} {_interval(found, '')}".rstrip()
+    found = clustered_interval(values, clusters)
+    return f"{summarise_values(values).mean:.3f} {_signed_interval(found, '')}".rstrip()
 
 
-def _interval(found: Interval | None, sign: str = "+") -> str:
+def _signed_interval(found: Interval | None, sign: str = "+") -> str:
     return f"[{found.low:{sign}.3f}, {found.high:{sign}.3f}]" if found else "—"
 
 
@@ -186,7 +190,7 @@ def saved_rows(results: Path = RESULTS) -> dict[tuple[str, str], list[dict[str, 
 def render_tables(results: Path = RESULTS) -> dict[str, str]:
     """Return the tables that the files of task errors give, by their paths below results/."""
     return {
-        f"tables/{EXPERIMENT}_paired_{dataset}_{preset}.md": table(rows, dataset, preset)
+        f"tables/{EXPERIMENT}_paired_{dataset}_{preset}.md": paired_table(rows, dataset, preset)
         for (dataset, preset), rows in saved_rows(results).items()
     }
 
@@ -201,7 +205,7 @@ def objects_figure(means: Mapping[str, Mapping[str, float]], constant: str, titl
     """
     methods = [m for m in means if m != constant]
     objects = sorted(means[methods[0]], key=lambda o: np.mean([means[m][o] for m in methods]))
-    figure, axes = subplots(1, 1, figsize=(2.5 + 0.62 * len(objects), 4.2))
+    figure, axes = new_subplots(1, 1, figsize=(2.5 + 0.62 * len(objects), 4.2))
     axis = axes[0][0]
     at = np.arange(len(objects))
     axis.plot(at, [means[constant][o] for o in objects], "_", color="grey", markersize=26, label=constant)
@@ -220,22 +224,24 @@ def objects_figure(means: Mapping[str, Mapping[str, float]], constant: str, titl
 
 
 @draws("results/task_errors")
-def figures(results: Path = RESULTS) -> dict[str, Figure]:
+def task_figures(results: Path = RESULTS) -> dict[str, Figure]:
     """Return the figure of every file of task errors, by its path below `results`."""
     found = {}
     for (dataset, preset), rows in saved_rows(results).items():
         means: dict[str, dict[str, float]] = {}
-        for method in [c for c in columns(rows) if c not in TASK_KEY]:
+        for method in [c for c in file_columns(rows) if c not in TASK_KEY]:
             values, objects, seeds = over_seeds(rows, method)
-            means[_name(method)] = {
-                o: summarise([v for v, other in zip(values, objects, strict=True) if other == o]).mean
+            means[_method_name(method)] = {
+                o: summarise_values([v for v, other in zip(values, objects, strict=True) if other == o]).mean
                 for o in dict.fromkeys(objects)
             }
         title = (
             f"{names.dataset_title(dataset)}, preset {preset}: error on the test tasks of each object, "
             f"mean over {seeds} seeds"
         )
-        found[f"figures/{EXPERIMENT}_objects_{dataset}_{preset}.png"] = objects_figure(means, _name(CONSTANT), title)
+        found[f"figures/{EXPERIMENT}_objects_{dataset}_{preset}.png"] = objects_figure(
+            means, _method_name(CONSTANT), title
+        )
     return found
 
 
@@ -247,6 +253,6 @@ def run(given: Args) -> None:
     reports.sort(key=lambda r: (r["dataset"], r["preset"]))
     for (dataset, of), group in groupby(reports, key=lambda r: (r["dataset"], r["preset"])):
         name = f"{FOLDER}/{dataset}_{of}.csv"
-        rows = score(list(group), given.out, device, saved(results / name))
-        write(results, {name: to_csv(rows, columns(rows))})
-    write(results, render_tables(results), figures(results))
+        rows = score_runs(list(group), given.out, device, stored_rows(results / name))
+        write_measured(results, {name: to_csv(rows, file_columns(rows))})
+    write_measured(results, render_tables(results), task_figures(results))

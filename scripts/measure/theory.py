@@ -11,11 +11,11 @@ import sys
 import time
 
 from cmixup.errors import InputError
-from scripts.driver.arguments import Args
-from scripts.measure.load_run import RESULTS_KEY, results_of, write
+from scripts.config.arguments import Args
+from scripts.measure.load_run import RESULTS_KEY, results_of, write_measured
 from scripts.records.records import to_csv
-from scripts.theory.numbers import COLUMNS, FILE, settings
-from scripts.theory.page import figures, render
+from scripts.theory.numbers import COLUMNS, FILE, all_settings
+from scripts.theory.page import render_theory, theory_figures
 
 KEYS = {"seeds": "a count, list or range; default 20", "results": RESULTS_KEY}
 
@@ -26,9 +26,9 @@ def run(given: Args) -> None:
     if len(seeds) < 2:
         raise InputError(f"seeds must be 2 or more, since differences need intervals, got {given['seeds']!r}")
     rows, start = [], time.monotonic()
-    for setting in settings():
+    for setting in all_settings():
         rows += [row for seed in seeds for row in setting.rows(seed)]
         where = f"Theorem {setting.theorem}, {setting.name}: {setting.simulation}"
         print(f"{time.monotonic() - start:4.0f} s  {where}", file=sys.stderr)
-    write(results, {FILE: to_csv(rows, COLUMNS)})
-    write(results, render(results), figures(results))
+    write_measured(results, {FILE: to_csv(rows, COLUMNS)})
+    write_measured(results, render_theory(results), theory_figures(results))

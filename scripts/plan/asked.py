@@ -9,8 +9,8 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from scripts.driver.compose import command, is_tuned, override
-from scripts.plan.variants import variants
+from scripts.config.compose import is_tuned, override_word, override_words
+from scripts.plan.variants import variant_rows
 from scripts.records.experiment import Experiment
 
 
@@ -66,7 +66,7 @@ def asked_cells(experiment: Experiment, choice: Choice) -> list[AskedCell]:
             method,
             recorded_under(experiment, method, dataset),
             asked_seeds(experiment, dataset, choice.seeds),
-            _changes(experiment, choice.preset, dataset, method),
+            _cell_changes(experiment, choice.preset, dataset, method),
             bool(swept_values(experiment, dataset, method)),
             list(experiment.overrides),
         )
@@ -75,14 +75,14 @@ def asked_cells(experiment: Experiment, choice: Choice) -> list[AskedCell]:
     ]
 
 
-def _changes(experiment: Experiment, preset: str, dataset: str, method: str) -> list[str]:
+def _cell_changes(experiment: Experiment, preset: str, dataset: str, method: str) -> list[str]:
     """Return what is changed of a preset, a job each: a variant, the layer, a swept option or a ladder's options."""
     if experiment.variants:
-        mine = [v for v in variants(experiment) if (v.dataset, v.method) == (dataset, method)]
+        mine = [v for v in variant_rows(experiment) if (v.dataset, v.method) == (dataset, method)]
         return ["\n".join(v.overrides) for v in mine]
     if points := grid_points(experiment, dataset):
-        return ["\n".join(command(point)) for point in points]
-    values = [override(experiment.sweep["option"], value) for value in swept_values(experiment, dataset, method)]
+        return ["\n".join(override_words(point)) for point in points]
+    values = [override_word(experiment.sweep["option"], value) for value in swept_values(experiment, dataset, method)]
     # A tuned preset has its layer, chosen on validation with everything else.
     both = method in experiment.choose_layer and not is_tuned(preset)
     layers = ["method.layer=input", "method.layer=hidden"] if both else [""]

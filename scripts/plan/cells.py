@@ -8,15 +8,14 @@ from dataclasses import replace
 from typing import Any
 
 from datasets.common.fetch import FetchError
-from scripts.driver.cli import label
-from scripts.driver.compose import compose_train, is_tuned, tune_command, tuned_values
-from scripts.driver.compose import names as options
-from scripts.driver.config import target
-from scripts.driver.job import plan
+from scripts.config.compose import compose_train, is_tuned, option_names, tune_command, tuned_values
+from scripts.config.parts import target_of
+from scripts.driver.cli import job_label
+from scripts.driver.job import plan_job
 from scripts.driver.runs import is_done, read_report
 from scripts.plan.asked import AskedCell, Choice, asked_cells, recorded_under
 from scripts.plan.costs import estimate_minutes
-from scripts.plan.schedule import Planned, items_of, stacks_of, train
+from scripts.plan.schedule import Planned, items_of, stacks_of, train_items
 from scripts.records import names
 from scripts.records.experiment import Experiment
 from scripts.records.layer_choice import choose_variants
@@ -49,11 +48,11 @@ _published = functools.cache(published_reports)
 
 def plan_cells(experiment: Experiment, choice: Choice) -> tuple[list[Planned], list[str]]:
     """Return the cells that can be trained here, the longest first, and a line for each other with the reason."""
-    methods = [m for m in choice.methods if m in options("method")]
+    methods = [m for m in choice.methods if m in option_names("method")]
     missing = [f"{names.method_title(m)}: not in this version" for m in choice.methods if m not in methods]
     datasets = []
     for dataset in choice.datasets:
-        if lacks := _lacks(dataset):
+        if lacks := _missing_files(dataset):
             missing.append(f"{names.dataset_title(dataset)}: {lacks}")
         else:
             datasets.append(dataset)
@@ -70,22 +69,22 @@ def plan_cells(experiment: Experiment, choice: Choice) -> tuple[list[Planned], l
         seeds = to_train(experiment, choice, cell)
         for change in cell.changes if seeds else []:
             words = cell.command(choice, change, seeds)
-            job = plan(compose_train(words))
+            job = plan_job(compose_train(words))
             minutes = estimate_minutes(job)
             if minutes > experiment.budget_minutes:
-                missing.append(f"{label(job)}: about {minutes:.0f} {TOO_LONG}")
+                missing.append(f"{job_label(job)}: about {minutes:.0f} {TOO_LONG}")
             else:
                 found.append((minutes, (words, job)))
     # The longest first, so that no core waits for one long cell at the end.
     return [planned for _, planned in sorted(found, key=lambda pair: -pair[0])], missing
 
 
-def _lacks(dataset: str) -> str:
+def _missing_files(dataset: str) -> str:
     """Return why a dataset cannot be trained here, or nothing; files that can be had are fetched."""
-    if dataset not in options("dataset"):
+    if dataset not in option_names("dataset"):
         return "not in this version"
     try:
-        target(compose_train([f"dataset={dataset}"]).dataset)().fetch()
+        target_of(compose_train([f"dataset={dataset}"]).dataset)().fetch()
     except FetchError as error:
         return str(error)
     return ""
@@ -94,10 +93,10 @@ def _lacks(dataset: str) -> str:
 def train_cells(experiment: Experiment, cells: Sequence[Planned]) -> list[str]:
     """Train all pending cells; returns what went wrong. Those of a sweep or a ladder share stacks."""
     alone = not experiment.sweep and not experiment.grid
-    return train(items_of([[cell] for cell in cells] if alone else stacks_of(cells)), experiment.name)
+    return train_items(items_of([[cell] for cell in cells] if alone else stacks_of(cells)), experiment.name)
 
 
-def collect(cells: Sequence[Planned]) -> list[dict[str, Any]]:
+def collect_reports(cells: Sequence[Planned]) -> list[dict[str, Any]]:
     """Return the reports of these cells' finished runs, the better layer of each method chosen."""
     folders = [job.run_folder(seed) for _, job in cells for seed in job.seeds]
     return choose_variants([read_report(f) for f in folders if is_done(f)])

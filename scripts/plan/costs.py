@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from scripts.driver.compose import compose_train
-from scripts.driver.config import GROUPS, leaves
+from scripts.config.compose import compose_train
+from scripts.config.parts import GROUPS, config_leaves
 from scripts.driver.job import Job
-from scripts.driver.provenance import device_name
+from scripts.machine.provenance import device_name
 from scripts.records.experiment import RESULTS
 from scripts.records.published import read_reports
 
@@ -36,7 +36,9 @@ def run_minutes(job: Job, results: Path = RESULTS) -> float:
     if job.device.type != "cpu":
         return 0.0
     epochs = job.settings.epochs
-    seconds = _like(job, _published(results, *(job.config[part]["name"] for part in ("dataset", "method"))))
+    seconds = _similar_seconds(
+        job, _published_cpu(results, *(job.config[part]["name"] for part in ("dataset", "method")))
+    )
     if seconds is not None:
         return seconds / 60
     names = [f"{part}={job.config[part]['name']}" for part in ("dataset", "method")]
@@ -45,9 +47,9 @@ def run_minutes(job: Job, results: Path = RESULTS) -> float:
     return minutes * epochs / composed.train.epochs
 
 
-def _like(job: Job, runs: list[tuple[frozenset[tuple[str, str]], dict[str, Any]]]) -> float | None:
+def _similar_seconds(job: Job, runs: list[tuple[frozenset[tuple[str, str]], dict[str, Any]]]) -> float | None:
     """Return the seconds of one run of a job by the published runs most like it, or None if none is like it."""
-    epochs, mine = job.settings.epochs, _leaves(job.config)
+    epochs, mine = job.settings.epochs, _trained_values(job.config)
     groups: dict[int, list[dict[str, Any]]] = defaultdict(list)
     for own, run in runs:
         differing = {key for key, _ in own ^ mine}
@@ -62,13 +64,15 @@ def _like(job: Job, runs: list[tuple[frozenset[tuple[str, str]], dict[str, Any]]
 
 
 @functools.cache
-def _published(results: Path, dataset: str, method: str) -> list[tuple[frozenset[tuple[str, str]], dict[str, Any]]]:
-    """Return the reports of published CPU runs of a dataset and method, each after `_leaves`, read once a process."""
+def _published_cpu(results: Path, dataset: str, method: str) -> list[tuple[frozenset[tuple[str, str]], dict[str, Any]]]:
+    """Return the reports of published CPU runs of a dataset and method, each after `_trained_values`, read once."""
     files = sorted((results / "runs").glob(f"*/{dataset}/{method}.jsonl"))
     reports = (report for path in files for report in read_reports(path))
-    return [(_leaves(r["config"]), r) for r in reports if str(r["device"]).startswith("cpu")]
+    return [(_trained_values(r["config"]), r) for r in reports if str(r["device"]).startswith("cpu")]
 
 
-def _leaves(config: Mapping[str, Any]) -> frozenset[tuple[str, str]]:
+def _trained_values(config: Mapping[str, Any]) -> frozenset[tuple[str, str]]:
     """Return what a configuration trains as texts, each value with its key."""
-    return frozenset((key, str(value)) for key, value in leaves({part: config[part] for part in (*GROUPS, "train")}))
+    return frozenset(
+        (key, str(value)) for key, value in config_leaves({part: config[part] for part in (*GROUPS, "train")})
+    )

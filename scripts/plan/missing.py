@@ -14,17 +14,16 @@ from omegaconf import OmegaConf
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from datasets.common.fetch import lacking
-from scripts.driver.arguments import parse_seeds
-from scripts.driver.compose import compose_train, part_file
-from scripts.driver.compose import names as options
-from scripts.driver.config import dataset_class
-from scripts.driver.job import Job, plan
-from scripts.driver.provenance import sources_digest
+from scripts.config.arguments import parse_seeds
+from scripts.config.compose import compose_train, option_names, part_file
+from scripts.config.parts import dataset_class
+from scripts.driver.job import Job, plan_job
 from scripts.driver.runs import folder_name
+from scripts.machine.provenance import sources_digest
 from scripts.plan.asked import AskedCell, Choice, asked_cells, shared_options
 from scripts.plan.costs import run_minutes
 from scripts.plan.time_budget import Missing
-from scripts.records.artefacts import Artefact, load
+from scripts.records.artefacts import Artefact, load_artefacts
 from scripts.records.experiment import RESULTS, Experiment, load_experiment
 from scripts.records.published import published_seeds, report_files
 
@@ -32,17 +31,17 @@ MACHINE = ("seeds=", "logger=", "out=", "device=", "rerun=")  # of a command lin
 NOWHERE = "/nowhere"  # a folder without runs
 
 
-def missing(artefacts: Sequence[Artefact] | None = None, results: Path = RESULTS) -> list[Missing]:
+def missing_runs(artefacts: Sequence[Artefact] | None = None, results: Path = RESULTS) -> list[Missing]:
     """Return what is missing of these artefacts, of all of them by default: minutes, as every cell is planned.
 
     Presets are those that decide an artefact and `paper`; a cell that several show is one item.
     """
     cells: dict[str, tuple[tuple[str, ...], Job, set[int], list[str]]] = {}
-    for artefact in load() if artefacts is None else artefacts:
+    for artefact in load_artefacts() if artefacts is None else artefacts:
         if not artefact.experiment:
             continue
         experiment = load_experiment(artefact.experiment)
-        for words, job, asked in _cells(artefact, experiment, results):
+        for words, job, asked in _artefact_cells(artefact, experiment, results):
             cell = job.folder.relative_to(f"{NOWHERE}/runs").as_posix()
             known = cells.setdefault(cell, (words, job, set(), []))
             known[2].update(asked)
@@ -58,13 +57,13 @@ def missing(artefacts: Sequence[Artefact] | None = None, results: Path = RESULTS
     return found
 
 
-def _cells(
+def _artefact_cells(
     artefact: Artefact, experiment: Experiment, results: Path
 ) -> Iterable[tuple[tuple[str, ...], Job, list[int]]]:
     """Yield the command line of each cell of an artefact, the job of its seed 0 on the CPU, and all of its seeds."""
-    methods = [m for m in experiment.methods if m in options("method")]
+    methods = [m for m in experiment.methods if m in option_names("method")]
     for preset in dict.fromkeys([*artefact.presets, "paper"]):
-        datasets = [d for d in experiment.datasets if d in options("dataset")]
+        datasets = [d for d in experiment.datasets if d in option_names("dataset")]
         datasets = [d for d in datasets if preset in part_file("dataset", d)["presets"]]
         choice = Choice(datasets, methods, parse_seeds(experiment.seeds), preset, NOWHERE, "cpu", rerun=False)
         for cell in asked_cells(experiment, choice):
@@ -73,7 +72,7 @@ def _cells(
                     continue
                 words = cell.command(choice, change, [0])
                 try:
-                    job = plan(compose_train(words))
+                    job = plan_job(compose_train(words))
                 except InputError:
                     continue  # a preset of another size of network, or a value that this dataset does not take
                 yield tuple(w for w in words if not w.startswith(MACHINE)), job, cell.seeds
@@ -97,14 +96,14 @@ def _is_complete(cell: AskedCell, preset: str, change: str, shared: Mapping[str,
     return there(own) or (len(own) == 1 and other is not None and there({}) and there({"method.layer": other}))
 
 
-def _wanting(dataset: str, *, fetching: bool) -> str:
+def _why_wanting(dataset: str, *, fetching: bool) -> str:
     """Return why a dataset cannot be trained here, or nothing; see `datasets.common.fetch.lacking`."""
     kind = dataset_class(dataset)
     found = lacking(kind.files, kind.folders, fetching=fetching)
     return f"{dataset}: {found}" if found else ""
 
 
-def fingerprint(results: Path = RESULTS) -> str:
+def state_fingerprint(results: Path = RESULTS) -> str:
     """Return what the list depends on, as a short text: sources, configurations, the map and what is published."""
     digest = hashlib.sha256(sources_digest().encode())
     for path in (RESULTS / "artefacts.yaml", *report_files(results)):
@@ -112,7 +111,7 @@ def fingerprint(results: Path = RESULTS) -> str:
     return digest.hexdigest()[:16]
 
 
-def remembered(path: Path, results: Path = RESULTS, *, fetching: bool = False) -> list[Missing]:
+def remembered_missing(path: Path, results: Path = RESULTS, *, fetching: bool = False) -> list[Missing]:
     """Return what is missing, from a file where it holds the list of this state of the code; else make and keep it.
 
     Args:
@@ -120,25 +119,25 @@ def remembered(path: Path, results: Path = RESULTS, *, fetching: bool = False) -
         results: the folder results/.
         fetching: whether data that can be fetched count as here.
     """
-    state = fingerprint(results)
-    items = _kept(path, state)
+    state = state_fingerprint(results)
+    items = _kept_list(path, state)
     if items is None:
-        items = missing(results=results)
+        items = missing_runs(results=results)
         write_atomically(path, json.dumps({"state": state, "items": [asdict(item) for item in items]}, indent=1) + "\n")
-    wanting = {dataset: _wanting(dataset, fetching=fetching) for dataset in {item.dataset for item in items}}
+    wanting = {dataset: _why_wanting(dataset, fetching=fetching) for dataset in {item.dataset for item in items}}
     return [replace(item, wanting=wanting[item.dataset]) for item in items]
 
 
-def _kept(path: Path, state: str) -> list[Missing] | None:
+def _kept_list(path: Path, state: str) -> list[Missing] | None:
     """Return the list in a file, or None: there is none, it is of another state, or the file is damaged."""
     try:
         kept = json.loads(path.read_text())
-        found = [Missing(**{k: _tupled(v) for k, v in one.items()}) for one in kept["items"]]
+        found = [Missing(**{k: _as_tuple(v) for k, v in one.items()}) for one in kept["items"]]
         return found if kept["state"] == state else None
     except (FileNotFoundError, ValueError, TypeError, KeyError, AttributeError):
         return None
 
 
-def _tupled(value: Any) -> Any:
+def _as_tuple(value: Any) -> Any:
     """Return a value from JSON, which knows no tuples."""
     return tuple(value) if isinstance(value, list) else value

@@ -20,15 +20,15 @@ import torch
 from cmixup.errors import InputError
 from cmixup.processes import core_count
 from datasets.common.fetch import FetchError
-from scripts.driver.cli import label
-from scripts.driver.compose import compose_train
-from scripts.driver.devices import pick_device
+from scripts.config.compose import compose_train
+from scripts.driver.cli import job_label
 from scripts.driver.execute import Diverged, execute_together
-from scripts.driver.job import Job, plan, stack_key
-from scripts.driver.locks import LOCKS, clean, holding
+from scripts.driver.job import Job, plan_job, stack_key
 from scripts.driver.progress import ProgressDisplay
 from scripts.driver.workers import Died, work_off
 from scripts.driver.workspace import finish_ending
+from scripts.machine.devices import pick_device
+from scripts.machine.locks import LOCKS, clean_locks, holding_locks
 
 Planned = tuple[Sequence[str], Job]  # a command line of scripts.train with the job that it plans
 Tell = Callable[[Any], None]
@@ -115,7 +115,7 @@ def items_of(stacks: Iterable[Sequence[Planned]]) -> list[Item]:
     """Return an item for each stack, named by its first job; folder and seeds tell equal names apart."""
     found = []
     stacks = list(stacks)
-    names = [label(s[0][1]) + (f" and {len(s) - 1} more" if len(s) > 1 else "") for s in stacks]
+    names = [job_label(s[0][1]) + (f" and {len(s) - 1} more" if len(s) > 1 else "") for s in stacks]
     counts = Counter(names)
     for name, stack in zip(names, stacks, strict=True):
         commands, jobs = zip(*stack, strict=True)
@@ -160,9 +160,9 @@ def train_item(task: tuple[Item, float], tell: Tell) -> Problem | None:
     tell(("begin",))
     try:
         if not item.lock:
-            return _train(item, until, tell)
-        with holding(Path(item.word("out")) / LOCKS, [item.lock]) as mine:
-            return _train(item, until, tell) if mine else Problem(TAKEN, "another process trains it")
+            return _train_commands(item, until, tell)
+        with holding_locks(Path(item.word("out")) / LOCKS, [item.lock]) as mine:
+            return _train_commands(item, until, tell) if mine else Problem(TAKEN, "another process trains it")
     except OutOfTime:
         return Problem(STOPPED, "the time is up")
     except FetchError as error:
@@ -173,12 +173,12 @@ def train_item(task: tuple[Item, float], tell: Tell) -> Problem | None:
         return Problem(FAILED, str(error))
 
 
-def _train(item: Item, until: float, tell: Tell) -> Problem | None:
+def _train_commands(item: Item, until: float, tell: Tell) -> Problem | None:
     if item.call:
         item.call(until, tell)
         return None
     worker = multiprocessing.current_process().name
-    jobs = [plan(compose_train(own_device(command, worker))) for command in item.commands]
+    jobs = [plan_job(compose_train(own_device(command, worker))) for command in item.commands]
     if item.lock and not any(job.pending for job in jobs):
         return Problem(TAKEN, "another process has trained it")
     epochs, saves = jobs[0].settings.epochs, jobs[0].config["checkpoint_every"]
@@ -195,7 +195,7 @@ def _train(item: Item, until: float, tell: Tell) -> Problem | None:
     return None
 
 
-def fitting(minutes: Sequence[float], left: float) -> int:
+def first_fitting(minutes: Sequence[float], left: float) -> int:
     """Return which of the items that take so long to begin with: the first that fits the time left, else the first."""
     return next((k for k, each in enumerate(minutes) if each <= left), 0)
 
@@ -207,7 +207,7 @@ def _problem_of(told: Any) -> Problem | None:
     return Problem(PUT_OFF if isinstance(told, Died) else FAILED, str(told))
 
 
-def train(
+def train_items(
     items: Sequence[Item],
     title: str,
     *,
@@ -240,7 +240,11 @@ def train(
 
     def choose() -> str | None:
         rest = (until - time.time() - RESERVE) / 60
-        return waiting.pop(fitting([pending[name].minutes for name in waiting], rest)) if waiting and rest > 0 else None
+        return (
+            waiting.pop(first_fitting([pending[name].minutes for name in waiting], rest))
+            if waiting and rest > 0
+            else None
+        )
 
     def tell(name: str, ended: bool, told: Any) -> None:
         if not ended:
@@ -260,7 +264,7 @@ def train(
             display.say(f"{done} runs are done already and are not trained again (RERUN=1 does)")
         if not pending:
             for out in {str(job.config["out"]) for job in jobs}:
-                clean(Path(out) / LOCKS)
+                clean_locks(Path(out) / LOCKS)
             return []
         cpu = all(pick_device(item.word("device", "auto")).type == "cpu" for item in pending.values())
         workers = min(len(pending), workers or workers_at_once(cpu=cpu))

@@ -10,7 +10,7 @@ from typing import Any
 
 from cmixup.files import write_atomically
 from scripts.driver.runs import is_done, load_reports
-from scripts.plan.schedule import FAILED, PUT_OFF, STOPPED, TAKEN, Item, Problem, fitting, train
+from scripts.plan.schedule import FAILED, PUT_OFF, STOPPED, TAKEN, Item, Problem, first_fitting, train_items
 
 LOSS = 0.25  # minutes of training between two checkpoints: the most that a stop may lose
 ASSUMED = 20.0  # times as fast as a core of a CPU is a GPU taken to be until a run has been measured on it
@@ -69,7 +69,7 @@ class Missing:
         )
 
 
-def left(items: Iterable[Missing], out: Path) -> list[Missing]:
+def items_left(items: Iterable[Missing], out: Path) -> list[Missing]:
     """Return the items with what is not done in `out`, the most valuable minute first.
 
     Left out is what cannot be trained here, and what has failed, until its file is removed.
@@ -77,21 +77,21 @@ def left(items: Iterable[Missing], out: Path) -> list[Missing]:
     found = []
     for item in items:
         seeds = tuple(s for s in item.seeds if not is_done(out / "runs" / item.cell / f"seed={s}"))
-        if seeds and not item.wanting and not failure(item, out).exists():
+        if seeds and not item.wanting and not failure_file(item, out).exists():
             found.append(replace(item, seeds=seeds))
     return sorted(found, key=lambda item: (-item.value / item.minutes, item.cell, item.seeds))
 
 
-def failure(item: Missing, out: Path) -> Path:
+def failure_file(item: Missing, out: Path) -> Path:
     """Return the file that says why an item failed, and keeps it from being tried again."""
     return out / QUEUE / f"{item.name}{SUFFIX}"
 
 
-def forecast(items: Sequence[Missing], minutes: float) -> list[Missing]:
+def forecast_items(items: Sequence[Missing], minutes: float) -> list[Missing]:
     """Return what one core would begin in this time, in order; the last may not end in it."""
     todo, found = list(items), list[Missing]()
     while todo and minutes > 0:
-        found.append(todo.pop(fitting([item.minutes for item in todo], minutes)))
+        found.append(todo.pop(first_fitting([item.minutes for item in todo], minutes)))
         minutes -= found[-1].minutes
     return found
 
@@ -115,7 +115,7 @@ def speed_of(device: str, out: Path, items: Sequence[Missing]) -> float:
     return statistics.median(ratios) if ratios else ASSUMED
 
 
-def work(
+def work_through(
     items: Iterable[Missing],
     out: Path,
     minutes: float,
@@ -129,7 +129,7 @@ def work(
 
     A run that is not done when the time is up stays in its checkpoint, and the next slice goes on from it, on this
     machine or on another one with the same `out`. An item that another process has taken is left to it. What fails by
-    its own fault is remembered and not tried again (see `failure`).
+    its own fault is remembered and not tried again (see `failure_file`).
 
     Args:
         items: what is missing.
@@ -143,7 +143,7 @@ def work(
     Returns:
         How many runs are `done`, `failed`, `put off` and `stopped`.
     """
-    todo = {(item := one.item(out, device, speed)).name: (one, item) for one in left(items, out)}
+    todo = {(item := one.item(out, device, speed)).name: (one, item) for one in items_left(items, out)}
     counts = {"done": 0, FAILED: 0, PUT_OFF: 0, STOPPED: 0}
 
     def on_finish(item: Item, problem: Problem | None) -> str:
@@ -153,8 +153,8 @@ def work(
             counts[kind] += len(one.seeds)
             say(f"{kind}: {problem.text if problem else item.name}")
         if problem and kind == FAILED:
-            write_atomically(failure(one, out), f"{problem.text}\n")
+            write_atomically(failure_file(one, out), f"{problem.text}\n")
         return ""
 
-    train([item for _, item in todo.values()], "queue", workers=workers, minutes=minutes, on_finish=on_finish)
+    train_items([item for _, item in todo.values()], "queue", workers=workers, minutes=minutes, on_finish=on_finish)
     return counts

@@ -1,7 +1,7 @@
 """Published cells trained again and compared: to the last bit with the kernels of their records, or within noise.
 
 An experiment, dataset, method, preset and options with all seeds of their stack are a cell. It is trained on the CPU in
-a temporary folder, with the kernels that its record names (`scripts.driver.kernels`). Where these cannot be had, or
+a temporary folder, with the kernels that its record names (`scripts.machine.kernels`). Where these cannot be had, or
 PyTorch has another version, numbers need not repeat: means over seeds are compared (`scripts.plan.within_noise`).
 """
 
@@ -14,16 +14,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cmixup.errors import InputError
-from scripts.driver.compose import command, compose_train
-from scripts.driver.config import GROUPS
-from scripts.driver.job import Job, plan
-from scripts.driver.kernels import asking, kernels_of, what_is_here, word_for
+from scripts.config.compose import compose_train, override_words
+from scripts.config.parts import GROUPS
+from scripts.driver.job import Job, plan_job
 from scripts.driver.runs import is_done, read_report
-from scripts.plan.schedule import Item, Planned, Problem, items_of, train
+from scripts.machine.kernels import asking_kernels, kernels_of, what_is_here, word_for
+from scripts.plan.schedule import Item, Planned, Problem, items_of, train_items
 from scripts.plan.verification import (
     Cell,
     by_stack,
-    compared,
+    compared_numbers,
     config_differences,
     own_score,
     report_differences,
@@ -36,7 +36,10 @@ def training_commands(cell: Cell, out: Path) -> list[list[str]]:
     report = cell.first
     words = [f"{key}={report[key]}" for key in (*GROUPS, "preset", "experiment")]
     own = [f"threads={report['config']['threads']}", "device=cpu", "logger=none", f"out={out}"]
-    return [[*words, *command(options), f"seeds=[{','.join(map(str, seeds))}]", *own] for options, seeds in cell.stack]
+    return [
+        [*words, *override_words(options), f"seeds=[{','.join(map(str, seeds))}]", *own]
+        for options, seeds in cell.stack
+    ]
 
 
 Scores = dict[str, list[tuple[float, float]]]  # by name of a cell: the published score of each seed and the one found
@@ -61,7 +64,7 @@ def compare_cell(cell: Cell, job: Job, scores: Scores | None = None) -> tuple[li
         pairs = scores.setdefault(cell.name, [])
         pairs += [(own_score(published), own_score(report)) for published, report in both]
         return lines, str(Paired(pairs)) if pairs else ""
-    n = sum(len(compared(published)) for published, _ in both)
+    n = sum(len(compared_numbers(published)) for published, _ in both)
     if found := [difference for pair in both for difference in report_differences(*pair)]:
         largest = max(found, key=lambda difference: difference.size)
         lines.append(f"{len(found)} of {n} numbers differ, most: {largest}")
@@ -81,7 +84,7 @@ def plan_stacks(cells: Sequence[Cell], out: Path, wrong: Wrong) -> tuple[list[li
     for number, group in enumerate(by_stack(cells)):
         lines = training_commands(group[0], out / str(number))
         try:
-            stack = [(words, plan(compose_train(words))) for words in lines]
+            stack = [(words, plan_job(compose_train(words))) for words in lines]
         except InputError as error:
             for cell in group:
                 wrong.setdefault(cell.name, []).append(str(error).splitlines()[0])
@@ -129,7 +132,7 @@ def train_again(cells: Sequence[Cell], workers: int = 0, scores: Scores | None =
                 said.append(f"{cell.name}: {state} ({left} of {len(cell_of)} left)")
             return "\n".join(said)
 
-        train(items_of(work), "verifying", workers=workers, on_finish=on_finish)
+        train_items(items_of(work), "verifying", workers=workers, on_finish=on_finish)
     return wrong
 
 
@@ -164,7 +167,7 @@ def train_repeated(by_word: Mapping[str | None, Sequence[Cell]], workers: int) -
     """Train cells, given by the word that asks for their kernels; the results are those of `train_cells`."""
     started, wrong = time.perf_counter(), Wrong()
     for word, group in by_word.items():
-        with asking(str(word)):
+        with asking_kernels(str(word)):
             wrong |= train_again(group, workers)
     tried = sum(map(len, by_word.values()))
     said = f"{tried - len(wrong)} of {tried} cells repeat to the last bit ({time.perf_counter() - started:.0f} s)"

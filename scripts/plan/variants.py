@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from cmixup.errors import InputError
-from scripts.driver.compose import override
+from scripts.config.compose import override_word
 from scripts.records.experiment import Experiment
 
 
@@ -22,7 +22,7 @@ class Variant:
     overrides: tuple[str, ...]
 
 
-def variants(experiment: Experiment) -> list[Variant]:
+def variant_rows(experiment: Experiment) -> list[Variant]:
     """Return the rows of every dataset and method, in the order of the file; a sweep is a row a value.
 
     Raises:
@@ -34,7 +34,7 @@ def variants(experiment: Experiment) -> list[Variant]:
         if unknown or ("sweep" in entry) == ("overrides" in entry):
             raise InputError(f"variants of {experiment.name} must have overrides or a sweep, got {entry!r}")
         each = [(entry["label"], tuple(entry["overrides"]))] if "overrides" in entry else [
-            (f"{entry['sweep'].rpartition('.')[2]} {value:g}", (override(entry["sweep"], value),))
+            (f"{entry['sweep'].rpartition('.')[2]} {value:g}", (override_word(entry["sweep"], value),))
             for value in entry["values"]
         ]  # fmt: skip
         found += [
@@ -46,7 +46,7 @@ def variants(experiment: Experiment) -> list[Variant]:
     return sorted(found, key=lambda v: (experiment.datasets.index(v.dataset), experiment.methods.index(v.method)))
 
 
-def identity(experiment: str, variant: Variant) -> dict[str, Any]:
+def variant_identity(experiment: str, variant: Variant) -> dict[str, Any]:
     """Return the columns of records, with their values, by which a variant's runs are known.
 
     Composing each variant as its runs do would say the same (a test compares) and take seconds.

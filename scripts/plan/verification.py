@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from cmixup.errors import InputError
-from scripts.driver.config import GROUPS, leaves
-from scripts.driver.runs import strict
+from scripts.config.parts import GROUPS, config_leaves
+from scripts.driver.runs import strict_json
 from scripts.records.published import cell_of, published_reports, unrounded_scores
 
 Report = Mapping[str, Any]
@@ -121,13 +121,15 @@ def config_differences(recorded: Mapping[str, Any], composed: Mapping[str, Any])
     Classes (`_target_`) may have moved since and are left out, and so are keys whose shape has changed.
     """
     parts = (*GROUPS, "train")
-    plain = [json.loads(json.dumps(strict({part: config[part] for part in parts}))) for config in (recorded, composed)]
-    then, now = (dict(leaves(config)) for config in plain)
+    plain = [
+        json.loads(json.dumps(strict_json({part: config[part] for part in parts}))) for config in (recorded, composed)
+    ]
+    then, now = (dict(config_leaves(config)) for config in plain)
     both = [key for key in sorted(then.keys() & now.keys()) if not key.endswith("_target_")]
     return [Difference(key, then[key], now[key]) for key in both if then[key] != now[key]]
 
 
-def compared(report: Report) -> dict[str, Any]:
+def compared_numbers(report: Report) -> dict[str, Any]:
     """Return the numbers of a report that must repeat, by name."""
     scores = {f"{split} {name}": v for split, each in unrounded_scores(report).items() for name, v in each.items()}
     facts = {f"fact {name}": value for name, value in report["facts"].items()}
@@ -141,13 +143,13 @@ def own_score(report: Report) -> float:
 
 def report_differences(published: Report, again: Report) -> list[Difference]:
     """Return every published number that the new run does not have to the last bit; None stands for a missing one."""
-    new = compared(again)
+    new = compared_numbers(again)
     return [
         Difference(f"seed {published['seed']} {name}", value, new.get(name))
-        for name, value in compared(published).items()
-        if not _same(value, new.get(name))
+        for name, value in compared_numbers(published).items()
+        if not _same_value(value, new.get(name))
     ]
 
 
-def _same(a: Any, b: Any) -> bool:
+def _same_value(a: Any, b: Any) -> bool:
     return a == b or (isinstance(a, float) and isinstance(b, float) and math.isnan(a) and math.isnan(b))

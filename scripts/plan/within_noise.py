@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from scripts.records.stats import Summary, holm, summarise
+from scripts.records.stats import Summary, holm_adjusted, summarise_values
 
 LEVEL = 0.001  # of the t tests, over all cells that are compared
 CLOSE = 0.02  # of the published mean
@@ -29,12 +29,12 @@ class Paired:
     @cached_property
     def published(self) -> float:
         """The published mean."""
-        return summarise([published for published, _ in self.pairs]).mean
+        return summarise_values([published for published, _ in self.pairs]).mean
 
     @cached_property
     def difference(self) -> Summary:
         """The differences again - published."""
-        return summarise([again - published for published, again in self.pairs])
+        return summarise_values([again - published for published, again in self.pairs])
 
     @property
     def decided(self) -> bool:
@@ -83,7 +83,9 @@ def beyond_noise(cells: Mapping[str, Paired]) -> dict[str, str]:
     """
     decided = {name: cell for name, cell in cells.items() if cell.decided}
     wrong: dict[str, str] = {}
-    for (name, cell), corrected in zip(decided.items(), holm([cell.p for cell in decided.values()]), strict=True):
+    for (name, cell), corrected in zip(
+        decided.items(), holm_adjusted([cell.p for cell in decided.values()]), strict=True
+    ):
         if corrected <= LEVEL:
             wrong[name] = f"{cell}: p = {cell.p:.2g} of the paired t test"
         elif not cell.close:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from cmixup.errors import InputError
-from scripts.driver.compose import read_part
-from scripts.driver.config import arguments
+from scripts.config.compose import read_part
+from scripts.config.parts import checked_arguments
 from scripts.records.experiment import RESULTS
 
 FILE = "artefacts.yaml"
@@ -91,11 +91,13 @@ class Artefact:
         Raises:
             InputError: an unknown key or wrong type.
         """
-        nodes = [Comparison(**arguments(f"{FILE}: {self.name}.compare", node, Comparison)) for node in self.compare]
-        return [one for node in nodes for one in _each(node)]
+        nodes = [
+            Comparison(**checked_arguments(f"{FILE}: {self.name}.compare", node, Comparison)) for node in self.compare
+        ]
+        return [one for node in nodes for one in _each_second(node)]
 
 
-def _each(node: Comparison) -> list[Comparison]:
+def _each_second(node: Comparison) -> list[Comparison]:
     """Return an entry once for every combination of what `second` lists."""
     lists = {key: value for key, value in node.second.items() if isinstance(value, list)}
     chosen = [dict(zip(lists, values, strict=True)) for values in itertools.product(*lists.values())]
@@ -105,7 +107,7 @@ def _each(node: Comparison) -> list[Comparison]:
     ]
 
 
-def load(results: Path = RESULTS) -> list[Artefact]:
+def load_artefacts(results: Path = RESULTS) -> list[Artefact]:
     """Read and check results/artefacts.yaml, in its order.
 
     Raises:
@@ -113,7 +115,9 @@ def load(results: Path = RESULTS) -> list[Artefact]:
             comparison of which the file does not say in words what it is.
     """
     nodes = read_part(results / FILE)
-    found = [Artefact(**arguments(f"{FILE}: {name}", node, Artefact), name=name) for name, node in nodes.items()]
+    found = [
+        Artefact(**checked_arguments(f"{FILE}: {name}", node, Artefact), name=name) for name, node in nodes.items()
+    ]
     for artefact in found:
         if not (artefact.gain or artefact.level or artefact.sweep or artefact.comparisons or artefact.words):
             raise InputError(f"{FILE}: {artefact.name} must have gain, level, sweep, compare or words")

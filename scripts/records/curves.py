@@ -9,8 +9,8 @@ from typing import Any
 
 from cmixup.done import checked
 from cmixup.files import write_atomically
-from scripts.driver.reads import remembered
 from scripts.driver.runs import HISTORY
+from scripts.machine.reads import remember_reads
 from scripts.records.experiment import RESULTS
 from scripts.records.published import curves_file, published_reports
 from scripts.records.records import options_text, read_csv, to_csv
@@ -39,15 +39,15 @@ class Curve:
 
 def read_curves(reports: Sequence[Mapping[str, Any]], root: Path) -> list[Curve]:
     """Return the curves of these reports' runs, from `root/<run>/history.csv`."""
-    return [_curve(report, read_csv(checked(root / report["run"] / HISTORY))) for report in reports]
+    return [_make_curve(report, read_csv(checked(root / report["run"] / HISTORY))) for report in reports]
 
 
-@remembered
+@remember_reads
 def published_curves(results: Path = RESULTS) -> list[Curve]:
     """Return the curves of all published runs that tracked a split."""
     tracked = [r for r in published_reports(results) if r["config"]["train"].get("track")]
-    tables = {path: _table(path) for path in {curves_file(results, report) for report in tracked}}
-    return [_curve(report, tables[curves_file(results, report)][_key(report)]) for report in tracked]
+    tables = {path: _read_table(path) for path in {curves_file(results, report) for report in tracked}}
+    return [_make_curve(report, tables[curves_file(results, report)][_curve_key(report)]) for report in tracked]
 
 
 def keep_curves(results: Path, histories: Iterable[tuple[Mapping[str, Any], Rows]]) -> None:
@@ -55,17 +55,17 @@ def keep_curves(results: Path, histories: Iterable[tuple[Mapping[str, Any], Rows
     tables: dict[Path, dict[tuple[str, ...], Rows]] = {}
     for report, rows in histories:
         path = curves_file(results, report)
-        tables.setdefault(path, _table(path))[_key(report)] = rows
+        tables.setdefault(path, _read_table(path))[_curve_key(report)] = rows
     for path, runs in tables.items():
         lines = [{**dict(zip(RUN, key, strict=True)), **row} for key in sorted(runs) for row in runs[key]]
         write_atomically(path, to_csv(lines, list(dict.fromkeys(name for row in lines for name in row))))
 
 
-def _key(report: Mapping[str, Any]) -> tuple[str, ...]:
+def _curve_key(report: Mapping[str, Any]) -> tuple[str, ...]:
     return report["preset"], options_text(report["options"]), str(report["seed"])
 
 
-def _table(path: Path) -> dict[tuple[str, ...], Rows]:
+def _read_table(path: Path) -> dict[tuple[str, ...], Rows]:
     found: dict[tuple[str, ...], Rows] = {}
     for row in read_csv(path) if path.is_file() else ():
         own = {name: value for name, value in row.items() if name not in RUN}
@@ -73,6 +73,6 @@ def _table(path: Path) -> dict[tuple[str, ...], Rows]:
     return found
 
 
-def _curve(report: Mapping[str, Any], rows: Rows) -> Curve:
+def _make_curve(report: Mapping[str, Any], rows: Rows) -> Curve:
     told = {name: report[name] for name in ("experiment", "dataset", "method", "preset", "seed", "best_epoch")}
     return Curve(**told, columns={name: [float(row[name]) for row in rows] for name in rows[0]})

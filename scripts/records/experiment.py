@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from cmixup.errors import InputError
-from scripts.driver.compose import CONFIG_DIR, read_part
-from scripts.driver.compose import names as options
-from scripts.driver.config import arguments
+from scripts.config.compose import CONFIG_DIR, option_names, read_part
+from scripts.config.parts import checked_arguments
 
 RESULTS = CONFIG_DIR.parent / "results"
 NOT_PUBLISHED = ("adhoc", "debug", "tune")  # names of runs that belong to no table or figure
@@ -90,10 +89,10 @@ def load_experiment(name: str) -> Experiment:
     """
     path = CONFIG_DIR / "experiment" / f"{name}.yaml"
     if not path.is_file():
-        known = ", ".join(options("experiment"))
+        known = ", ".join(option_names("experiment"))
         raise InputError(f"experiment must be one of {known}, got {name!r}")
     node = read_part(path)
-    found = Experiment(**arguments(f"experiment/{name}", node, Experiment), name=node["name"])
+    found = Experiment(**checked_arguments(f"experiment/{name}", node, Experiment), name=node["name"])
     if found.sweep:
         _check_sweep(found)
     return found
@@ -113,6 +112,6 @@ def _check_sweep(experiment: Experiment) -> None:
             raise InputError(f"{where}.values.{dataset} must be two different values or more, got {values!r}")
 
 
-def experiments() -> list[Experiment]:
+def all_experiments() -> list[Experiment]:
     """Return every table and figure, in order of their names."""
-    return [load_experiment(name) for name in options("experiment") if name not in NOT_PUBLISHED]
+    return [load_experiment(name) for name in option_names("experiment") if name not in NOT_PUBLISHED]

@@ -25,10 +25,10 @@ def choose_variants(reports: Sequence[Report]) -> list[dict[str, Any]]:
     """
     groups: dict[tuple, dict[str, list[Report]]] = defaultdict(lambda: defaultdict(list))
     for report in reports:
-        groups[_cell(report)][report["layer"]].append(report)
+        groups[_cell_key(report)][report["layer"]].append(report)
     chosen = []
     for variants in groups.values():
-        best = _best(variants)
+        best = _best_layer(variants)
         for layer, members in variants.items():
             suffix = "" if layer == best else VARIANTS
             for report in members:
@@ -37,20 +37,20 @@ def choose_variants(reports: Sequence[Report]) -> list[dict[str, Any]]:
     return sorted(chosen, key=lambda report: str(report["run"]))
 
 
-def _cell(report: Report) -> tuple:
+def _cell_key(report: Report) -> tuple:
     options = tuple(sorted((k, str(v)) for k, v in report["options"].items() if k != LAYER))
     return (report["experiment"], report["dataset"], report["model"], report["method"], report["preset"], options)
 
 
-def validation(report: Report) -> float:
+def validation_score(report: Report) -> float:
     """Return the validation score that a run's checkpoint was selected by."""
     return float(report["scores"]["val"][report["selection"]])
 
 
-def _best(variants: Mapping[str, Sequence[Report]]) -> str:
+def _best_layer(variants: Mapping[str, Sequence[Report]]) -> str:
     shared = set.intersection(*({report["seed"] for report in members} for members in variants.values()))
     means = {
-        layer: statistics.fmean(validation(r) for r in members if r["seed"] in shared or not shared)
+        layer: statistics.fmean(validation_score(r) for r in members if r["seed"] in shared or not shared)
         for layer, members in variants.items()
     }
     lower = metric_of(next(iter(variants.values()))[0]["selection"]).lower_is_better

@@ -32,27 +32,27 @@ def to_lines(reports: Iterable[Mapping[str, Any]]) -> str:
     blocks: dict[tuple[str, ...], list[Report]] = {}
     for report in sorted(reports, key=lambda r: (cell_of(r), r["seed"])):
         blocks.setdefault((NAME.sub("", report["run"]), *report), []).append(dict(report))
-    made = [_block(own) for own in blocks.values()]
+    made = [_cell_line(own) for own in blocks.values()]
     texts = sorted({text for _, of_texts, rows in made for row in rows for k in of_texts for text in row[k]})
     numbers = {text: k for k, text in enumerate(texts)}
-    lines = [_dumped({"texts": texts})] if texts else []
+    lines = [_dumped_json({"texts": texts})] if texts else []
     for head, of_texts, rows in made:
-        lines.append(_dumped({**head, "of_texts": of_texts} if of_texts else head))
+        lines.append(_dumped_json({**head, "of_texts": of_texts} if of_texts else head))
         for row in rows:
             for k in of_texts:
                 row[k] = [numbers[text] for text in row[k]]
-            lines.append(_dumped(row))
+            lines.append(_dumped_json(row))
     return "".join(f"{line}\n" for line in lines)
 
 
-def _block(own: list[Report]) -> tuple[Report, list[int], list[list[Any]]]:
+def _cell_line(own: list[Report]) -> tuple[Report, list[int], list[list[Any]]]:
     """Return the line of a cell, which of its places have lists of texts, and the values of each run."""
-    name = NAME.sub(_starred, own[0]["run"])
-    if all(_named(name, report) == report["run"] for report in own):
+    name = NAME.sub(_starred_name, own[0]["run"])
+    if all(_run_name(name, report) == report["run"] for report in own):
         own = [{**report, "run": name} for report in own]
     places = list[Place]()
-    shared = _shared(own, [], places)
-    rows = [[_value(report, place) for place in places] for report in own]
+    shared = _shared_values(own, [], places)
+    rows = [[_place_value(report, place) for place in places] for report in own]
     of_texts = [k for k in range(len(places)) if all(_is_texts(row[k]) for row in rows)]
     return {"shared": shared, "own": places}, of_texts, rows
 
@@ -61,7 +61,7 @@ def _is_texts(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(text, str) for text in value)
 
 
-def _dumped(value: Any) -> str:
+def _dumped_json(value: Any) -> str:
     return json.dumps(value, allow_nan=False, separators=(",", ":"))
 
 
@@ -78,7 +78,7 @@ def from_lines(lines: Iterable[str]) -> Iterator[Report]:
             if isinstance(found, list):
                 for k in head.get("of_texts", ()):
                     found[k] = [texts[number] for number in found[k]]
-                yield _report(shared, head["own"], found)
+                yield _whole_report(shared, head["own"], found)
             elif "shared" in found:
                 head, shared = {**found, "own": found["own"]}, json.dumps(found["shared"])
             elif "texts" in found:
@@ -89,7 +89,7 @@ def from_lines(lines: Iterable[str]) -> Iterator[Report]:
             raise ValueError(f"line {n} is no report of a run: {type(error).__name__}: {error}") from None
 
 
-def _report(shared: str, places: Sequence[Place], values: Sequence[Any]) -> Report:
+def _whole_report(shared: str, places: Sequence[Place], values: Sequence[Any]) -> Report:
     report: Report = json.loads(shared)
     for place, value in zip(places, values, strict=True):
         *way, last = place
@@ -98,38 +98,38 @@ def _report(shared: str, places: Sequence[Place], values: Sequence[Any]) -> Repo
             node = node[key]
         node[last] = value
     if "*" in report["run"]:
-        report["run"] = _named(report["run"], report)
+        report["run"] = _run_name(report["run"], report)
     return report
 
 
-def _starred(name: re.Match[str]) -> str:
+def _starred_name(name: re.Match[str]) -> str:
     return re.sub(r"=-?\d+", "=*", name[0])
 
 
-def _named(name: str, report: Mapping[str, Any]) -> str:
+def _run_name(name: str, report: Mapping[str, Any]) -> str:
     """Return the name of a run for its cell's: the stars stand for the numbers of its trial and its seed."""
     trial = name.replace("trial=*", f"trial={report['options'].get('trial', 0):02}")
     return trial.replace("seed=*", f"seed={report['seed']}")
 
 
-def _shared(values: Sequence[Any], way: Place, places: list[Place]) -> Any:
+def _shared_values(values: Sequence[Any], way: Place, places: list[Place]) -> Any:
     """Return what values have in common, null in its place where they differ, and put these places into `places`."""
     if len({json.dumps(value) for value in values}) == 1 and way != ["seed"]:
         return values[0]
     first = values[0]
     if isinstance(first, dict) and all(isinstance(v, dict) and list(v) == list(first) for v in values):
-        return {key: _shared([value[key] for value in values], [*way, key], places) for key in first}
+        return {key: _shared_values([value[key] for value in values], [*way, key], places) for key in first}
     if (
         isinstance(first, list)
         and all(isinstance(v, list) and len(v) == len(first) for v in values)
         and not all(map(_is_texts, values))
     ):
-        return [_shared([value[k] for value in values], [*way, k], places) for k in range(len(first))]
+        return [_shared_values([value[k] for value in values], [*way, k], places) for k in range(len(first))]
     places.append(way)
     return None
 
 
-def _value(report: Any, place: Place) -> Any:
+def _place_value(report: Any, place: Place) -> Any:
     for key in place:
         report = report[key]
     return report

@@ -10,24 +10,23 @@ from collections.abc import Iterable
 
 from cmixup.errors import InputError
 from cmixup.metrics import METRICS, parse_score
-from scripts.driver.compose import names as options
-from scripts.driver.compose import part_file
+from scripts.config.compose import option_names, part_file
 
 
 @functools.cache
-def _title(group: str, name: str) -> str:
+def _part_title(group: str, name: str) -> str:
     # A record may be of a part that is not in this version: it is shown by its own name.
-    return str(part_file(group, name).get("title", name)) if name in options(group) else name
+    return str(part_file(group, name).get("title", name)) if name in option_names(group) else name
 
 
 def dataset_title(name: str) -> str:
     """Return how tables print a dataset; one without a config goes by its name."""
-    return _title("dataset", name)
+    return _part_title("dataset", name)
 
 
 def method_title(name: str) -> str:
     """Return how tables print a method; one without a config goes by its name."""
-    return _title("method", name)
+    return _part_title("method", name)
 
 
 def metric_title(name: str) -> str:
@@ -49,7 +48,7 @@ def metric_spelling(title: str) -> str:
     return _the_one("metric", title, [name for name, metric in METRICS.items() if metric.title == title])
 
 
-def spelling(group: str, title: str, among: Iterable[str] = ()) -> str:
+def part_spelling(group: str, title: str, among: Iterable[str] = ()) -> str:
     """Return our spelling of a dataset or method that the paper prints as `title`; blanks around "+" do not count.
 
     Args:
@@ -61,7 +60,7 @@ def spelling(group: str, title: str, among: Iterable[str] = ()) -> str:
         InputError: no config has this title, or several have it and `among` does not say which is meant.
     """
     wanted = title.replace(" + ", "+")
-    found = [name for name in options(group) if _title(group, name).replace(" + ", "+") == wanted]
+    found = [name for name in option_names(group) if _part_title(group, name).replace(" + ", "+") == wanted]
     return _the_one(group, title, [name for name in found if name in among] or found)
 
 

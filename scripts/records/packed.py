@@ -28,8 +28,8 @@ from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from cmixup.losses import mean_names
 from datasets.common.damaged import naming
-from scripts.driver.predictions import Parts, Scored, in_steps, read_old_cells, smallest, step_sizes
-from scripts.driver.reads import note_read
+from scripts.driver.predictions import Parts, Scored, in_steps, read_old_cells, smallest_type, step_sizes
+from scripts.machine.reads import note_read
 
 FORMAT = "cmixup predictions 1"
 FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 6, "lc": 0, "lp": 0, "pb": 0}]
@@ -75,7 +75,9 @@ def write_cells(path: Path, cells: Mapping[str, Mapping[int, Parts]]) -> None:
             if kind < SAME:
                 (whole if kind == WHOLE else steps).append(numbers)
         listed.append([name, seed, part, order.index(key), list(one.prediction), kinds])
-    _write(path, {"format": FORMAT, "rows": order, "runs": listed}, [_joined(steps), _joined(whole)])
+    _write_numbers(
+        path, {"format": FORMAT, "rows": order, "runs": listed}, [_joined_values(steps), _joined_values(whole)]
+    )
 
 
 def read_cells(path: Path, names: Collection[str] = ()) -> Cells:
@@ -92,7 +94,7 @@ def read_cells(path: Path, names: Collection[str] = ()) -> Cells:
         return read_old_cells(old if old.is_file() else table, names)
     note_read(path)
     with naming(path, "a file of predictions"):
-        head, rest = _read(path)
+        head, rest = _read_whole(path)
         every, found = [Earlier(rows) for rows in _rows_of(path, head["rows"])], Cells()
         sizes = [(every[place].rows.target.size, kind) for *_, place, _, kinds in head["runs"] for kind in kinds]
         steps, rest = _from_planes(rest, sum(size for size, kind in sizes if kind < WHOLE))
@@ -171,7 +173,7 @@ def read_rows(path: Path) -> dict[tuple[str, int, str], str]:
                 for p, one in parts.items()}  # fmt: skip
     note_read(path)
     with naming(path, "a file of predictions"):
-        head = _read(path)[0]
+        head = _read_whole(path)[0]
         return {(name, seed, part): head["rows"][place] for name, seed, part, place, *_ in head["runs"]}
 
 
@@ -181,14 +183,14 @@ def _keep_rows(path: Path, given: Mapping[str, Scored]) -> dict[str, Rows]:
     new = {key: Rows(one.target, one.domain, step_sizes(one.target)) for key, one in given.items() if key not in known}
     every = {key: {**known, **new}[key] for key in sorted({**known, **new})}
     if new:
-        about = {key: [*one.target.shape, _exponents(one.steps)] for key, one in every.items()}
+        about = {key: [*one.target.shape, _step_exponents(one.steps)] for key, one in every.items()}
         numbers = [one.target.astype("<f4").T.ravel().view("<u4") for one in every.values()]
         domains = [one.domain.astype("<i4").view("<u4") for one in every.values()]
-        _write(path, {"format": FORMAT, "targets": about}, [_joined(numbers), _joined(domains)])
+        _write_numbers(path, {"format": FORMAT, "targets": about}, [_joined_values(numbers), _joined_values(domains)])
     return every
 
 
-def _exponents(steps: np.ndarray) -> list[int]:
+def _step_exponents(steps: np.ndarray) -> list[int]:
     return [int(np.log2(step)) if step else 0 for step in steps] if steps.all() else []
 
 
@@ -217,7 +219,7 @@ def _read_targets(path: Path) -> dict[str, Rows]:
 @functools.lru_cache(maxsize=4)
 def _targets(path: Path, written: int, size: int) -> dict[str, Rows]:  # noqa: ARG001, keys
     with naming(path, "a file of labels"):
-        head, rest = _read(path)
+        head, rest = _read_whole(path)
         shapes = [(n, width) for n, width, _ in head["targets"].values()]
         numbers, rest = _from_planes(rest, sum(n * width for n, width in shapes))
         domains, rest = _from_planes(rest, sum(n for n, _ in shapes))
@@ -227,23 +229,23 @@ def _targets(path: Path, written: int, size: int) -> dict[str, Rows]:  # noqa: A
         for key, (n, width, exponents) in head["targets"].items():
             target = np.ascontiguousarray(numbers[at : at + n * width].view("<f4").reshape(width, n).T)
             steps = 2.0 ** np.array(exponents, dtype=np.float64) if exponents else np.zeros(width)
-            found[key] = Rows(target, smallest(domains[row : row + n].view("<i4")), steps)
+            found[key] = Rows(target, smallest_type(domains[row : row + n].view("<i4")), steps)
             at, row = at + n * width, row + n
     return found
 
 
-def _joined(values: list[np.ndarray]) -> np.ndarray:
+def _joined_values(values: list[np.ndarray]) -> np.ndarray:
     return np.concatenate(values) if values else np.zeros(0, "<u4")
 
 
-def _write(path: Path, head: Mapping[str, Any], numbers: list[np.ndarray]) -> None:
+def _write_numbers(path: Path, head: Mapping[str, Any], numbers: list[np.ndarray]) -> None:
     content = json.dumps(head, separators=(",", ":")).encode() + b"\n" + b"".join(map(_to_planes, numbers))
     packed = lzma.compress(content, lzma.FORMAT_XZ, lzma.CHECK_SHA256, filters=FILTERS)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, packed)
 
 
-def _read(path: Path) -> tuple[dict[str, Any], bytes]:
+def _read_whole(path: Path) -> tuple[dict[str, Any], bytes]:
     """Return the first line and the rest of a file's content, which its checksum says is whole."""
     packed = lzma.LZMADecompressor(lzma.FORMAT_XZ)
     content = packed.decompress(path.read_bytes())

@@ -23,23 +23,25 @@ def paper_rows(experiment: Experiment, results: Path = RESULTS) -> list[dict[str
         for r in read_csv(results / "paper" / "results.csv")
         if r["table"] == experiment.paper_table and r["setting"] in experiment.setting.split()
     ]
-    datasets = {r["dataset"]: names.spelling("dataset", r["dataset"], experiment.datasets) for r in rows}
+    datasets = {r["dataset"]: names.part_spelling("dataset", r["dataset"], experiment.datasets) for r in rows}
     return [
         {
             **r,
             "dataset": datasets[r["dataset"]],
-            "method": stands_for(experiment, datasets[r["dataset"]], _method(experiment, datasets[r["dataset"]], r)),
+            "method": stands_for(
+                experiment, datasets[r["dataset"]], _paper_method(experiment, datasets[r["dataset"]], r)
+            ),
             "metric": ("worst_" if r["setting"] == "ood-worst" else "") + names.metric_spelling(r["metric"]),
         }
         for r in rows
     ]
 
 
-def _method(experiment: Experiment, dataset: str, row: Mapping[str, str]) -> str:
+def _paper_method(experiment: Experiment, dataset: str, row: Mapping[str, str]) -> str:
     """Return which of our methods a row of the paper is about on a dataset."""
     here = experiment.methods_of.get(dataset, experiment.methods)
     meant = [method for method in experiment.paper_methods.get(row["method"], []) if method in here]
-    return str(meant[0]) if meant else names.spelling("method", row["method"], here)
+    return str(meant[0]) if meant else names.part_spelling("method", row["method"], here)
 
 
 def stands_for(experiment: Experiment, dataset: str, method: str) -> str:

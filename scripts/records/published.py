@@ -24,8 +24,8 @@ import pandas as pd
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from scripts.driver.predictions import Parts
-from scripts.driver.reads import remembered
-from scripts.driver.runs import UNROUNDED, strict, with_numbers
+from scripts.driver.runs import UNROUNDED, strict_json, with_numbers
+from scripts.machine.reads import remember_reads
 from scripts.records.experiment import RESULTS
 from scripts.records.layer_choice import choose_variants
 from scripts.records.lines import cell_of, from_lines, to_lines
@@ -57,7 +57,7 @@ def unrounded_scores(report: Report) -> Any:
     return report.get(UNROUNDED, report["scores"])
 
 
-def _place(report: Report) -> str:
+def _record_place(report: Report) -> str:
     if report["experiment"] in TOGETHER:
         return f"{STUDY}/{report['dataset']}"
     later = report["options"].get("condition") if report["experiment"] in FIRST else None
@@ -67,17 +67,17 @@ def _place(report: Report) -> str:
 
 def curves_file(results: Path, report: Report) -> Path:
     """Return where the curve of a report's run over its epochs is kept, if it is."""
-    return results / "curves" / f"{_place(report)}.csv"
+    return results / "curves" / f"{_record_place(report)}.csv"
 
 
 def reports_file(results: Path, report: Report) -> Path:
     """Return where a report is kept."""
-    return results / "runs" / f"{_place(report)}.jsonl"
+    return results / "runs" / f"{_record_place(report)}.jsonl"
 
 
 def predictions_file(results: Path, report: Report) -> Path:
     """Return where the predictions of a report's cell are kept."""
-    return results / "predictions" / f"{_place(report)}.xz"
+    return results / "predictions" / f"{_record_place(report)}.xz"
 
 
 def stored_files(results: Path, report: Report) -> list[Path]:
@@ -120,7 +120,7 @@ def _table_of(results: Path, path: Path) -> str:
     return path.relative_to(results / "runs").parts[1].partition(".")[0]
 
 
-def _read(path: Path) -> Iterator[dict[str, Any]]:
+def _read_json(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the reports of a file as JSON has them, in the order of its lines.
 
     Raises:
@@ -143,25 +143,25 @@ def read_reports(path: Path) -> list[dict[str, Any]]:
     Raises:
         InputError: a line that is no report, by its file and number.
     """
-    return sorted(map(with_numbers, _read(path)), key=lambda report: (cell_of(report), report["seed"]))
+    return sorted(map(with_numbers, _read_json(path)), key=lambda report: (cell_of(report), report["seed"]))
 
 
 def published_seeds(cell: str, results: Path = RESULTS) -> set[int]:
     """Return the seeds of a cell, by the name that `cell_of` gives, that are published."""
     experiment, dataset, _, method, _ = cell.split("/")
     path = results / "runs" / experiment / dataset / f"{method}.jsonl"
-    return _seeds(path, path.stat().st_mtime_ns).get(cell, set()) if path.is_file() else set()
+    return _cell_seeds(path, path.stat().st_mtime_ns).get(cell, set()) if path.is_file() else set()
 
 
 @functools.lru_cache(maxsize=256)
-def _seeds(path: Path, written: int) -> dict[str, set[int]]:  # noqa: ARG001, a key
+def _cell_seeds(path: Path, written: int) -> dict[str, set[int]]:  # noqa: ARG001, a key
     found: dict[str, set[int]] = {}
-    for report in _read(path):
+    for report in _read_json(path):
         found.setdefault(cell_of(report), set()).add(report["seed"])
     return found
 
 
-@remembered
+@remember_reads
 def published_records(results: Path = RESULTS) -> pd.DataFrame:
     """Return the tidy records of all published runs, each method at the layer that is better on validation.
 
@@ -177,10 +177,10 @@ def write_reports(results: Path, reports: Iterable[Report]) -> list[Path]:
     """Write reports into their files, beside other runs that are there; return the files."""
     files: dict[Path, list[Report]] = {}
     for report in reports:
-        files.setdefault(reports_file(results, report), []).append(strict(report))
+        files.setdefault(reports_file(results, report), []).append(strict_json(report))
     for path, new in files.items():
         old = path.with_suffix(OLD_ENDING)
-        every = {(cell_of(report), report["seed"]): report for report in (*_read(old), *_read(path), *new)}
+        every = {(cell_of(report), report["seed"]): report for report in (*_read_json(old), *_read_json(path), *new)}
         write_atomically(path, to_lines(every.values()))
         old.unlink(missing_ok=True)
     return list(files)

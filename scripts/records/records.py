@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from cmixup.errors import InputError
-from scripts.driver.reads import note_read
+from scripts.machine.reads import note_read
 
 RECORD_COLUMNS = (
     "experiment", "dataset", "model", "method", "preset", "layer", "bandwidth", "alpha", "options", "seed", "split",
@@ -21,7 +21,7 @@ RECORD_COLUMNS = (
 RECORD_KEY = tuple(c for c in RECORD_COLUMNS if c not in ("value", "run"))
 
 
-def rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:
+def report_rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return a report as tidy rows with `RECORD_COLUMNS`: one a split and metric, and its facts under split "train".
 
     Options stay a mapping from key to value; `records_csv` prints them as text.
@@ -46,10 +46,10 @@ def options_text(options: Mapping[str, Any]) -> str:
 
 def records_frame(reports: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     """Return the tidy rows of reports as one table; options are mappings there, and numbers stay as they are."""
-    return pd.DataFrame([row for r in reports for row in rows(r)], columns=list(RECORD_COLUMNS), dtype=object)
+    return pd.DataFrame([row for r in reports for row in report_rows(r)], columns=list(RECORD_COLUMNS), dtype=object)
 
 
-def select(records: pd.DataFrame, **where: Any) -> pd.DataFrame:
+def select_records(records: pd.DataFrame, **where: Any) -> pd.DataFrame:
     """Return the records whose columns equal `where`."""
     for column, value in where.items():
         found = records[column]
@@ -66,9 +66,9 @@ def by_seed(records: pd.DataFrame, **where: Any) -> dict[int, float]:
     """
     found = by_seed_or_none(records, **where)
     if not found:
-        left = select(records, split="test")
+        left = select_records(records, split="test")
         for column, value in where.items():
-            fewer = select(left, **{column: value})
+            fewer = select_records(left, **{column: value})
             if fewer.empty:
                 there = ", ".join(dict.fromkeys(map(str, left[column]))) or "nothing"
                 raise InputError(f"no run is recorded for {where}: {column} is {there} there, got {value!r}")
@@ -82,7 +82,7 @@ def by_seed_or_none(records: pd.DataFrame, **where: Any) -> dict[int, float]:
     Raises:
         InputError: two records of one seed.
     """
-    found = select(records, split="test", **where)
+    found = select_records(records, split="test", **where)
     for seed in found["seed"][found["seed"].duplicated()]:
         raise InputError(f"records hold seed {seed} twice for {where}: runs that differ were not told apart")
     return {int(seed): float(value) for seed, value in zip(found["seed"], found["value"], strict=True)}
@@ -121,10 +121,10 @@ def read_csv(path: Path) -> list[dict[str, str]]:
     """Return the rows of a CSV file, every value as text; a file is read again only once it has been written."""
     about = path.stat()
     note_read(path)
-    return list(_rows(path, about.st_mtime_ns, about.st_size))
+    return list(_csv_rows(path, about.st_mtime_ns, about.st_size))
 
 
 @functools.lru_cache(maxsize=4)
-def _rows(path: Path, written: int, size: int) -> list[dict[str, str]]:  # noqa: ARG001, keys
+def _csv_rows(path: Path, written: int, size: int) -> list[dict[str, str]]:  # noqa: ARG001, keys
     with path.open(newline="") as stream:
         return list(csv.DictReader(stream))

@@ -36,7 +36,7 @@ F = TypeVar("F", bound=Callable[..., Mapping[str, Any]])
 ENTRIES: dict[str, list[Entry]] = {}  # by module
 
 
-def _enter(kind: str, reads: tuple[str, ...]) -> Callable[[F], F]:
+def _enter_function(kind: str, reads: tuple[str, ...]) -> Callable[[F], F]:
     def add(function: F) -> F:
         ENTRIES.setdefault(function.__module__, []).append(Entry(kind, reads, function))
         return function
@@ -46,14 +46,14 @@ def _enter(kind: str, reads: tuple[str, ...]) -> Callable[[F], F]:
 
 def draws(*reads: str) -> Callable[[F], F]:
     """Register a function that returns figures by the paths of their pictures below results/."""
-    return _enter(FIGURES, reads)
+    return _enter_function(FIGURES, reads)
 
 
 def writes(*reads: str) -> Callable[[F], F]:
     """Register a function that returns texts by the paths of their files below results/."""
-    return _enter(FILES, reads)
+    return _enter_function(FILES, reads)
 
 
 def fills(*reads: str) -> Callable[[F], F]:
     """Register a function that returns texts by page and place: `{"README.md": {"study": ...}}`."""
-    return _enter(PARTS, reads)
+    return _enter_function(PARTS, reads)

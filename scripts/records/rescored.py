@@ -26,8 +26,8 @@ from cmixup.losses import joined, mean_names
 from cmixup.metrics import METRICS, OVER_DOMAINS, RESCALED, evaluate_normal, parse_score, with_everywhere
 from cmixup.metrics import score as metric_score
 from scripts.driver.predictions import Parts, Scored
-from scripts.driver.reads import remembered
-from scripts.driver.runs import UNROUNDED, number_of, strict
+from scripts.driver.runs import UNROUNDED, number_of, strict_json
+from scripts.machine.reads import remember_reads
 from scripts.records.experiment import RESULTS
 from scripts.records.layer_choice import choose_variants
 from scripts.records.packed import read_cells
@@ -43,8 +43,8 @@ from scripts.records.published import (
     unrounded_scores,
 )
 from scripts.records.records import check_unique, options_text, records_frame
+from scripts.records.study_errors import error_scores as study_scores
 from scripts.records.study_errors import normal_scores
-from scripts.records.study_errors import scores as study_scores
 
 CACHE = "outputs/.rescored.json"  # beside results/
 #: How far a score that was published before predictions were stored in steps may lie from what these give: a
@@ -160,14 +160,14 @@ def settle_scores(results: Path, reports: Iterable[Report]) -> list[dict[str, An
             there = there or {one["run"]: one for one in read_reports(reports_file(results, report))}
             old, parts = there.get(report["run"]), cells.get(cell_name(report), {}).get(report["seed"], {})
             plain = {key: value for key, value in report.items() if key != UNROUNDED}
-            if old and strict(unrounded_scores(old)) == strict(unrounded_scores(report)):
+            if old and strict_json(unrounded_scores(old)) == strict_json(unrounded_scores(report)):
                 kept = {key: old[key] for key in ("scores", UNROUNDED) if key in old}
                 made.append(plain | kept)
             elif parts and UNROUNDED not in report and parts.keys() >= report["scores"].keys():
                 std, val = report.get("std", ()), parts.get("val")
                 again = {part: {name: compute_score(name, parts[part], std, val) for name in own}
                          for part, own in report["scores"].items()}  # fmt: skip
-                rounded = strict(again) != strict(report["scores"])
+                rounded = strict_json(again) != strict_json(report["scores"])
                 made.append(plain | {"scores": again, UNROUNDED: report["scores"]} if rounded else plain)
             else:
                 made.append(dict(report))
@@ -191,12 +191,12 @@ def fill_metrics(reports: Iterable[Report], results: Path) -> list[dict[str, Any
             name, digest = str(path.relative_to(results)), hashlib.sha256(path.read_bytes()).hexdigest()
             known = cache.get(name, {})
             if known.get("sha256") != digest:
-                known = {"sha256": digest, "runs": _lacking(own, path)}
+                known = {"sha256": digest, "runs": _lacking_scores(own, path)}
             found[name] = known
-            own = [_filled(report, known["runs"].get(_key(report), {})) for report in own]
+            own = [_filled_report(report, known["runs"].get(_report_key(report), {})) for report in own]
         made += own
     if any(cache.get(name) != each for name, each in found.items()):
-        text = json.dumps(strict({"metrics": _metrics_digest(), "files": {**cache, **found}}))
+        text = json.dumps(strict_json({"metrics": _metrics_digest(), "files": {**cache, **found}}))
         with contextlib.suppress(OSError):  # a folder that cannot be written to has no cache
             (results.parent / CACHE).parent.mkdir(exist_ok=True)
             write_atomically(results.parent / CACHE, text)
@@ -231,7 +231,7 @@ def rescore(metric: str, results: Path) -> list[dict[str, Any]]:
     return rows
 
 
-@remembered
+@remember_reads
 def filled_records(results: Path = RESULTS) -> pd.DataFrame:
     """Return the tidy records of all published runs with the metrics that every run has.
 
@@ -243,11 +243,11 @@ def filled_records(results: Path = RESULTS) -> pd.DataFrame:
     return records
 
 
-def _key(report: Report) -> str:
+def _report_key(report: Report) -> str:
     return f"{cell_name(report)} seed={report['seed']}"
 
 
-def _filled(report: Report, more: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
+def _filled_report(report: Report, more: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
     scores = {
         part: {**own, **{name: number_of(value) for name, value in more.get(part, {}).items()}}
         for part, own in report["scores"].items()
@@ -255,7 +255,7 @@ def _filled(report: Report, more: Mapping[str, Mapping[str, float]]) -> dict[str
     return {**report, "scores": scores}
 
 
-def _lacking(reports: Sequence[Report], path: Path) -> dict[str, Found]:
+def _lacking_scores(reports: Sequence[Report], path: Path) -> dict[str, Found]:
     """Return the scores that reports lack of the metrics that every run has, by run."""
     cells, found = read_cells(path), dict[str, Found]()
     for report in reports:
@@ -268,7 +268,7 @@ def _lacking(reports: Sequence[Report], path: Path) -> dict[str, Found]:
                 names += [over + name for name in with_everywhere(()) for over in OVER_DOMAINS]
             new = {name: compute_score(name, one) for name in names if name not in own}
             if new:
-                found.setdefault(_key(report), {})[part] = new
+                found.setdefault(_report_key(report), {})[part] = new
     return found
 
 

@@ -87,7 +87,7 @@ def check_seal(results: Path, written: Collection[str] = ()) -> None:
         InputError: a file that changed, came or went without publish or render.
     """
     if (results / SEAL).is_file():
-        _refuse(broken_files(results, written))
+        _refuse_seal(broken_files(results, written))
 
 
 def seal_files(results: Path, written: Collection[str] = (), *, first: bool = False) -> str:
@@ -104,7 +104,7 @@ def seal_files(results: Path, written: Collection[str] = (), *, first: bool = Fa
     if not first and not (results / SEAL).is_file():
         return ""
     if not first:
-        _refuse(broken_files(results, written))
+        _refuse_seal(broken_files(results, written))
     files = sealed_files(results)
     lines = [f"{sha256_of(path)} {path.stat().st_size} {name}" for name, path in files.items()]
     write_atomically(results / SEAL, "".join(f"{line}\n" for line in [f"root {root_of(lines)}", *lines]))
@@ -124,7 +124,7 @@ def seal_measured(results: Path, written: Collection[str]) -> None:
         print(f"not sealed (python -m scripts.verify seal new={','.join(written)}): {error}", file=sys.stderr)
 
 
-def _refuse(wrong: list[str]) -> None:
+def _refuse_seal(wrong: list[str]) -> None:
     if wrong:
         more = f"; and {len(wrong) - NAMED} more" if len(wrong) > NAMED else ""
         raise InputError("; ".join(wrong[:NAMED]) + more)

@@ -35,7 +35,7 @@ class Interval:
     n: int
 
 
-def summarise(values: Sequence[float]) -> Summary:
+def summarise_values(values: Sequence[float]) -> Summary:
     """Return the mean, the standard deviation and the number of `values`; NaN for both where one is not finite.
 
     Raises:
@@ -49,7 +49,7 @@ def summarise(values: Sequence[float]) -> Summary:
     return Summary(statistics.fmean(values), std, len(values))
 
 
-def paired(first: Mapping[int, float], second: Mapping[int, float], level: float = 0.95) -> Interval:
+def paired_interval(first: Mapping[int, float], second: Mapping[int, float], level: float = 0.95) -> Interval:
     """Return the interval of `first - second` over the seeds that both have.
 
     Args:
@@ -68,14 +68,14 @@ def paired(first: Mapping[int, float], second: Mapping[int, float], level: float
 
 
 def paired_or_none(first: Mapping[int, float], second: Mapping[int, float], level: float = 0.95) -> Interval | None:
-    """Return what `paired` does, or None where both share fewer than two seeds."""
+    """Return what `paired_interval` does, or None where both share fewer than two seeds."""
     seeds = sorted(set(first) & set(second))
     if len(seeds) < 2:
         return None
-    return clustered([first[s] - second[s] for s in seeds], seeds, level)
+    return clustered_interval([first[s] - second[s] for s in seeds], seeds, level)
 
 
-def clustered(values: Sequence[float], clusters: Sequence[Hashable], level: float = 0.95) -> Interval | None:
+def clustered_interval(values: Sequence[float], clusters: Sequence[Hashable], level: float = 0.95) -> Interval | None:
     """Return the mean of `values` and an interval that allows for dependence inside clusters, or None for one cluster.
 
     The standard error is sqrt(G / (G - 1) sum_g (sum_{i in g} (v_i - mean))^2) / N, the cluster-robust one of a mean
@@ -92,7 +92,7 @@ def clustered(values: Sequence[float], clusters: Sequence[Hashable], level: floa
     """
     if len(values) != len(clusters):
         raise InputError(f"clusters must name one for each of {len(values)} values, got {len(clusters)}")
-    mean = summarise(values).mean
+    mean = summarise_values(values).mean
     sums: dict[Hashable, float] = {}
     for value, cluster in zip(values, clusters, strict=True):
         sums[cluster] = sums.get(cluster, 0.0) + value - mean
@@ -106,7 +106,7 @@ def clustered(values: Sequence[float], clusters: Sequence[Hashable], level: floa
     return Interval(mean, mean - half, mean + half, n)
 
 
-def welch(first: Summary, second: Summary) -> Interval | None:
+def welch_interval(first: Summary, second: Summary) -> Interval | None:
     """Return Welch's 95 % t interval of the difference of two means, or None where a side has no spread.
 
     The number that it names is that of the smaller sample.
@@ -131,7 +131,7 @@ def standard_error(interval: Interval, level: float = 0.95) -> float:
     return (interval.high - interval.low) / 2 / float(stdtrit(interval.n - 1, 0.5 + level / 2))
 
 
-def holm(p: Sequence[float]) -> list[float]:
+def holm_adjusted(p: Sequence[float]) -> list[float]:
     """Return p values after Holm's step-down correction (1979), in the order given."""
     order = sorted(range(len(p)), key=lambda k: p[k])
     found, largest = [0.0] * len(p), 0.0

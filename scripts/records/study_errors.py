@@ -18,7 +18,7 @@ NRMSE = "nrmse"
 BITS = 12  # of a prediction's mantissa that are kept
 
 
-def scores(one: Scored, std: np.ndarray, *, grouped: bool = False) -> dict[str, float]:
+def error_scores(one: Scored, std: np.ndarray, *, grouped: bool = False) -> dict[str, float]:
     """Return the errors of predictions of some rows: `nrmse`, `nrmse_balanced`, and `nrmse_worst` of large domains.
 
     Args:
@@ -27,11 +27,14 @@ def scores(one: Scored, std: np.ndarray, *, grouped: bool = False) -> dict[str, 
         grouped: whether domains count.
     """
     prediction, target = one.prediction[""], one.target
-    found = {"nrmse": nrmse(prediction, target, std), "nrmse_balanced": balanced(prediction, target, std)}
+    found = {
+        "nrmse": normalised_rmse(prediction, target, std),
+        "nrmse_balanced": balanced_rmse(prediction, target, std),
+    }
     ids, counts = np.unique(one.domain, return_counts=True)
     if grouped and (large := ids[counts >= LEAST_ROWS]).size:
         rows = (one.domain == domain for domain in large)
-        found["nrmse_worst"] = max(nrmse(prediction[own], target[own], std) for own in rows)
+        found["nrmse_worst"] = max(normalised_rmse(prediction[own], target[own], std) for own in rows)
     return found
 
 
@@ -68,35 +71,35 @@ def _in_std(one: Scored, std: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.from_numpy(both), torch.from_numpy(one.target / std)
 
 
-def nrmse(prediction: np.ndarray, target: np.ndarray, std: np.ndarray) -> float:
+def normalised_rmse(prediction: np.ndarray, target: np.ndarray, std: np.ndarray) -> float:
     """Return `sqrt(mean over targets of MSE / variance)`.
 
     Args:
         prediction, target: `(n, d_y)`.
         std: `(d_y,)`.
     """
-    return float(np.sqrt(_squares(prediction, target, std).mean()))
+    return float(np.sqrt(_squared_errors(prediction, target, std).mean()))
 
 
-def balanced(prediction: np.ndarray, target: np.ndarray, std: np.ndarray) -> float:
+def balanced_rmse(prediction: np.ndarray, target: np.ndarray, std: np.ndarray) -> float:
     """Return the same where every tenth of the label's range counts alike, rare labels as much as frequent ones.
 
     The squared error is meaned within `BINS` bins of equal width between the lowest and the highest label, then over
     the bins that have rows, then over targets.
     """
     means = []
-    for error, label in zip(_squares(prediction, target, std).T, target.astype(np.float64).T, strict=True):
+    for error, label in zip(_squared_errors(prediction, target, std).T, target.astype(np.float64).T, strict=True):
         place = np.minimum((BINS * (label - label.min()) / (np.ptp(label) or 1.0)).astype(int), BINS - 1)
         means.append(np.mean([error[place == k].mean() for k in np.unique(place)]))
     return math.sqrt(float(np.mean(means)))
 
 
-def _squares(prediction: np.ndarray, target: np.ndarray, std: np.ndarray) -> np.ndarray:
+def _squared_errors(prediction: np.ndarray, target: np.ndarray, std: np.ndarray) -> np.ndarray:
     squares: np.ndarray = np.square((prediction.astype(np.float64) - target.astype(np.float64)) / std)
     return squares
 
 
-def rounded(one: Scored) -> Scored:
+def rounded_predictions(one: Scored) -> Scored:
     """Return predictions to `BITS` bits, an error of 1 in 8,000, which a file keeps in half the room."""
     shift = 24 - BITS
     half, mask = np.int32(1 << (shift - 1)), np.int32(-1 << shift)

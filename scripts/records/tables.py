@@ -14,8 +14,8 @@ import pandas as pd
 
 from cmixup.metrics import lower_is_better
 from scripts.records import names
-from scripts.records.records import by_seed_or_none, select
-from scripts.records.stats import Interval, Summary, paired_or_none, summarise
+from scripts.records.records import by_seed_or_none, select_records
+from scripts.records.stats import Interval, Summary, paired_or_none, summarise_values
 
 Row = Mapping[str, Any]
 FEW = 3  # with fewer seeds no method is marked as the best and no interval over seeds is printed
@@ -109,12 +109,12 @@ def make_block(
         compare: the method whose paired differences to the others are computed.
         notes: passed on.
     """
-    mine = select(records, dataset=dataset, split="test")
+    mine = select_records(records, dataset=dataset, split="test")
     values = {m: {s: by_seed_or_none(mine, method=m, metric=s) for s in metrics} for m in methods}
     # The width of an interval is no score to win by.
-    best = {s: _best({m: values[m][s] for m in methods}, s) for s in metrics if "ci95" not in s}
+    best = {s: _best_methods({m: values[m][s] for m in methods}, s) for s in metrics if "ci95" not in s}
     cells = {
-        m: {s: _cell(values[m][s], _paper_row(paper, dataset, m, s), m == best.get(s)) for s in metrics}
+        m: {s: _make_cell(values[m][s], _paper_row(paper, dataset, m, s), m == best.get(s)) for s in metrics}
         for m in methods
     }
     intervals: dict[str, dict[str, Interval]] = {}
@@ -133,12 +133,12 @@ def make_block(
     return Block(dataset, metrics, cells, compare, intervals, notes, runs)
 
 
-def _best(values: Mapping[str, Mapping[int, float]], metric: str) -> str | None:
+def _best_methods(values: Mapping[str, Mapping[int, float]], metric: str) -> str | None:
     most = max(map(len, values.values()), default=0)
     if most < FEW:
         return None
     # Seeds differ more than methods: a mean over fewer of them could be best by an easy one.
-    means = {m: summarise(list(v.values())).mean for m, v in values.items() if len(v) == most}
+    means = {m: summarise_values(list(v.values())).mean for m, v in values.items() if len(v) == most}
     means = {m: mean for m, mean in means.items() if not math.isnan(mean)}  # a score that is none never beats a number
     if not means:
         return None
@@ -151,8 +151,8 @@ def _paper_row(paper: Sequence[Row], dataset: str, method: str, metric: str) -> 
     return next((r for r in paper if (r["dataset"], r["method"], r["metric"]) == wanted), None)
 
 
-def _cell(values: Mapping[int, float], row: Row | None, best: bool) -> Score:
-    ours = summarise(list(values.values())) if values else None
+def _make_cell(values: Mapping[int, float], row: Row | None, best: bool) -> Score:
+    ours = summarise_values(list(values.values())) if values else None
     if row is None:
         return Score(ours, best=best)
     text = str(row["mean"])
@@ -169,7 +169,7 @@ def summary_text(found: Summary | None, decimals: int) -> str:
 
 def mean_text(values: Mapping[int, float], decimals: int = 3) -> str:
     """Return `summary_text` of values by seed."""
-    return summary_text(summarise(list(values.values())) if values else None, decimals)
+    return summary_text(summarise_values(list(values.values())) if values else None, decimals)
 
 
 def interval_text(found: Interval | None, decimals: int = 3, *, bold: bool = False) -> str:
@@ -195,23 +195,23 @@ def difference_text(cell: Score) -> str:
     return "—" if cell.difference is None else f"{cell.difference:+.{cell.decimals}f}"
 
 
-def header(block: Block) -> list[str]:
+def block_header(block: Block) -> list[str]:
     """Return the column titles of a block."""
     columns: list[str] = []
     for metric in block.metrics:
         columns += [
             f"{names.metric_title(metric)} ours",
-            *(["paper", "diff"] if _shown(block, metric) else []),
+            *(["paper", "diff"] if _shown_columns(block, metric) else []),
         ]
     return ["method", "n", *columns]
 
 
-def _shown(block: Block, metric: str) -> bool:
+def _shown_columns(block: Block, metric: str) -> bool:
     # What the paper does not have needs no columns for it.
     return any(cells[metric].paper is not None for cells in block.cells.values())
 
 
-def lines(block: Block, bold: str = "{}") -> list[list[str]]:
+def block_lines(block: Block, bold: str = "{}") -> list[list[str]]:
     """Return a block's cells as text, one list a method; `bold` wraps the best of ours."""
     table = []
     for method, cells in block.cells.items():
@@ -220,7 +220,7 @@ def lines(block: Block, bold: str = "{}") -> list[list[str]]:
         for metric, cell in cells.items():
             ours = ours_text(cell)
             row.append(bold.format(ours) if cell.best else ours)
-            row += [paper_text(cell), difference_text(cell)] if _shown(block, metric) else []
+            row += [paper_text(cell), difference_text(cell)] if _shown_columns(block, metric) else []
         table.append(row)
     return table
 
@@ -250,11 +250,11 @@ def table_page(table: ResultTable, *, linked: bool = False) -> str:
     parts = [f"## {table.title}", "", table.legend]
     for block in table.blocks:
         parts += ["", f"### {names.dataset_title(block.dataset)}", ""]
-        rows = lines(block, "**{}**")
+        rows = block_lines(block, "**{}**")
         for method, row in zip(block.cells, rows, strict=True):
             if linked and method in block.runs:
                 row[0] = f"[{row[0]}](../runs/{block.runs[method]}.jsonl)"
-        parts += markdown_rows(header(block), rows)
+        parts += markdown_rows(block_header(block), rows)
         for sentence in (*interval_lines(block), *block.notes):
             parts += ["", sentence]
     for note in table.notes:

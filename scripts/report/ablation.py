@@ -9,56 +9,60 @@ from dataclasses import replace
 import pandas as pd
 from matplotlib.figure import Figure
 
-from scripts.driver.compose import compose_train
-from scripts.plan.variants import Variant, identity, variants
+from scripts.config.compose import compose_train
+from scripts.plan.variants import Variant, variant_identity, variant_rows
 from scripts.records import names
 from scripts.records.curves import Curve
-from scripts.records.experiment import Experiment, experiments
+from scripts.records.experiment import Experiment, all_experiments
 from scripts.records.paper import paper_rows
 from scripts.records.published import published_records
-from scripts.records.records import by_seed_or_none, select
+from scripts.records.records import by_seed_or_none, select_records
 from scripts.records.register import draws
 from scripts.records.stats import paired_or_none
 from scripts.records.tables import interval_text, markdown_rows, mean_text
 from scripts.report.sweep import Point
-from scripts.report.sweep_figure import Panel, draw_panels, panel
+from scripts.report.sweep_figure import Panel, draw_panels, make_panel
 
 
 def variant_tables(experiment: Experiment, records: pd.DataFrame, curves: Sequence[Curve]) -> str:
     """Return a table a dataset, and what another selection of the checkpoint would have given."""
-    records = select(records, experiment=experiment.name)
+    records = select_records(records, experiment=experiment.name)
     rival, metrics = names.method_title(experiment.methods[0]), [names.metric_title(m) for m in experiment.metrics]
     parts: list[str] = []
     for dataset in experiment.datasets:
-        mine = [v for v in variants(experiment) if v.dataset == dataset]
-        table = [line for v in mine if (line := _line(experiment, records, v, mine))]
+        mine = [v for v in variant_rows(experiment) if v.dataset == dataset]
+        table = [line for v in mine if (line := _variant_line(experiment, records, v, mine))]
         if table:
             head = [names.dataset_title(dataset), "changed", "n", *metrics, "change", f"minus {rival}", "partners"]
-            parts += ["", *markdown_rows(head, [*_paper(experiment, dataset), *table])]
-            parts += ["", *_selection(experiment, [c for c in curves if c.dataset == dataset])]
+            parts += ["", *markdown_rows(head, [*_paper_lines(experiment, dataset), *table])]
+            parts += ["", *_selection_lines(experiment, [c for c in curves if c.dataset == dataset])]
     return "\n".join(parts[1:])
 
 
-def _values(records: pd.DataFrame, experiment: Experiment, variant: Variant, metric: str) -> dict[int, float]:
-    return by_seed_or_none(records, metric=metric, **identity(experiment.name, variant))
+def _variant_values(records: pd.DataFrame, experiment: Experiment, variant: Variant, metric: str) -> dict[int, float]:
+    return by_seed_or_none(records, metric=metric, **variant_identity(experiment.name, variant))
 
 
-def _line(experiment: Experiment, records: pd.DataFrame, variant: Variant, mine: Sequence[Variant]) -> list[str] | None:
+def _variant_line(
+    experiment: Experiment, records: pd.DataFrame, variant: Variant, mine: Sequence[Variant]
+) -> list[str] | None:
     first, *others = experiment.metrics
-    values = _values(records, experiment, variant, first)
+    values = _variant_values(records, experiment, variant, first)
     if not values:
         return None
-    scores = [_values(records, experiment, variant, metric) for metric in (first, *others)]
+    scores = [_variant_values(records, experiment, variant, metric) for metric in (first, *others)]
     base = next(v for v in mine if v.method == variant.method)
-    change = paired_or_none(values, _values(records, experiment, base, first)) if variant != base else None
+    change = paired_or_none(values, _variant_values(records, experiment, base, first)) if variant != base else None
     # The same change of the first method, or its first row where there is none.
     plain = [v for v in mine if v.method == experiment.methods[0]]
     rival = next((v for v in plain if v.label == variant.label), plain[0])
     lead = (
-        paired_or_none(values, _values(records, experiment, rival, first)) if variant.method != rival.method else None
+        paired_or_none(values, _variant_values(records, experiment, rival, first))
+        if variant.method != rival.method
+        else None
     )
-    where = identity(experiment.name, variant)
-    fractions = select(records, metric="effective_fraction", **where)["value"].tolist()
+    where = variant_identity(experiment.name, variant)
+    fractions = select_records(records, metric="effective_fraction", **where)["value"].tolist()
     return [
         names.method_title(variant.method),
         variant.label,
@@ -69,7 +73,7 @@ def _line(experiment: Experiment, records: pd.DataFrame, variant: Variant, mine:
     ]
 
 
-def _paper(experiment: Experiment, dataset: str) -> list[list[str]]:
+def _paper_lines(experiment: Experiment, dataset: str) -> list[list[str]]:
     lines = []
     for method in experiment.methods:
         found = {
@@ -82,7 +86,7 @@ def _paper(experiment: Experiment, dataset: str) -> list[list[str]]:
     return lines
 
 
-def _selection(experiment: Experiment, curves: Sequence[Curve]) -> list[str]:
+def _selection_lines(experiment: Experiment, curves: Sequence[Curve]) -> list[str]:
     """Return a sentence a method and preset: the score of the selected, the last and the best epoch."""
     sentences = []
     for preset in sorted({c.preset for c in curves}):
@@ -100,17 +104,19 @@ def _selection(experiment: Experiment, curves: Sequence[Curve]) -> list[str]:
     return sentences
 
 
-def panels(experiment: Experiment, records: pd.DataFrame) -> dict[str, Panel]:
+def ablation_panels(experiment: Experiment, records: pd.DataFrame) -> dict[str, Panel]:
     """Return a panel a dataset, by title: C-Mixup less ERM of Table 3 over the bandwidth, with presets marked."""
     found = {}
     metric = experiment.metrics[0]
-    records = select(records[records["experiment"].isin([experiment.name, "table3"])], split="test", metric=metric)
+    records = select_records(
+        records[records["experiment"].isin([experiment.name, "table3"])], split="test", metric=metric
+    )
     for dataset in experiment.datasets:
-        mine = [v for v in variants(experiment) if v.dataset == dataset]
-        where = identity(experiment.name, next(v for v in mine if v.method == "cmixup"))
+        mine = [v for v in variant_rows(experiment) if v.dataset == dataset]
+        where = variant_identity(experiment.name, next(v for v in mine if v.method == "cmixup"))
         cell = {name: where[name] for name in ("experiment", "dataset", "preset")}
         swept: dict[float, dict[int, float]] = {}
-        for r in select(records, method="cmixup", **cell).itertuples():
+        for r in select_records(records, method="cmixup", **cell).itertuples():
             # A bandwidth such as ["std", 0.3] is another one for each seed and has no place on this axis.
             number = isinstance(r.options.get("method.bandwidth", 0.0), (int, float))
             if number and set(r.options) <= {"method.bandwidth", "train.track"}:
@@ -127,17 +133,17 @@ def panels(experiment: Experiment, records: pd.DataFrame) -> dict[str, Panel]:
             f"preset {preset}": float(compose_train([f"dataset={dataset}", f"preset={preset}"]).method.bandwidth)
             for preset in ("paper", "released")
         }
-        shown = panel([Point(value, swept[value]) for value in sorted(swept)], lines)
+        shown = make_panel([Point(value, swept[value]) for value in sorted(swept)], lines)
         found[names.dataset_title(dataset)] = replace(shown, marks=marks)
     return found
 
 
 @draws("results/runs", "results/paper")
-def figures() -> dict[str, Figure]:
+def ablation_figures() -> dict[str, Figure]:
     """Return the figure of every ablation that is published."""
     records, found = published_records(), {}
-    for experiment in experiments():
-        if experiment.variants and (drawn := panels(experiment, records)):
+    for experiment in all_experiments():
+        if experiment.variants and (drawn := ablation_panels(experiment, records)):
             score, label = f"test {names.metric_title(experiment.metrics[0])}", "bandwidth, in units of the label"
             found[f"figures/{experiment.name}.png"] = draw_panels(drawn, label, score, "C-Mixup")
     return found

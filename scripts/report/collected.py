@@ -18,9 +18,9 @@ from cmixup.metrics import lower_is_better
 from scripts.driver.runs import is_done, read_report
 from scripts.records import names
 from scripts.records.records import plain_cell, to_csv
-from scripts.records.stats import paired_or_none, summarise
+from scripts.records.stats import paired_or_none, summarise_values
 from scripts.records.tables import interval_text, markdown_rows, mean_text
-from scripts.report.sweep import Point, Sweep, decimals_for, option_value, points, shown
+from scripts.report.sweep import Point, Sweep, decimals_for, option_value, sweep_points, value_text
 
 ERM = "erm"
 WHOLE = ("dataset", "model", "method", "preset", "experiment")  # what a report names beside its options
@@ -55,7 +55,7 @@ def find_reports(folders: Sequence[Path]) -> tuple[list[dict[str, Any]], int]:
     return [read_report(run) for run in done], len(runs) - len(done)
 
 
-def narrowed(reports: Sequence[dict[str, Any]], where: Mapping[str, str]) -> list[dict[str, Any]]:
+def narrowed_reports(reports: Sequence[dict[str, Any]], where: Mapping[str, str]) -> list[dict[str, Any]]:
     """Return the reports whose dataset, method, ... are as given; an empty text takes all.
 
     Raises:
@@ -70,7 +70,7 @@ def narrowed(reports: Sequence[dict[str, Any]], where: Mapping[str, str]) -> lis
     return kept
 
 
-def collect(
+def collect_sweeps(
     reports: Sequence[dict[str, Any]], option: str, metric: str = "", method: str = ""
 ) -> tuple[list[Sweep], list[str]]:
     """Return a sweep for all runs that differ only in `option` and their seeds, and what was left out.
@@ -90,7 +90,7 @@ def collect(
     if option in ("seed", "seeds"):
         raise InputError("over must be an option, got 'seed': scores are averaged over seeds")
     erm = [r for r in reports if r["method"] == ERM]
-    reports = narrowed(reports, {"method": method})
+    reports = narrowed_reports(reports, {"method": method})
     if option.startswith("method."):
         reports = [r for r in reports if r["method"] != ERM] or reports
     found = sorted({str(r["method"]) for r in reports})
@@ -98,17 +98,17 @@ def collect(
         raise InputError(f"these runs are of several methods, {', '.join(found)}: say which with method=")
     groups: dict[str, list[dict[str, Any]]] = {}
     for report in reports:
-        groups.setdefault(json.dumps(_rest(report, option), sort_keys=True), []).append(report)
+        groups.setdefault(json.dumps(_other_options(report, option), sort_keys=True), []).append(report)
     rests = {key: json.loads(key) for key in groups}
     collected, left_out = [], []
     for key, mine in groups.items():
-        label = _label(rests[key], list(rests.values()))
+        label = _group_label(rests[key], list(rests.values()))
         score = metric or str(mine[0]["selection"])
-        swept = points(mine, option, score)
+        swept = sweep_points(mine, option, score)
         if len(swept) < 2:
-            left_out.append(f"{label}: {option} has one value, {shown(swept[0].value)}, in {len(mine)} runs")
+            left_out.append(f"{label}: {option} has one value, {value_text(swept[0].value)}, in {len(mine)} runs")
             continue
-        beside = [r for r in erm if _rest(r, option) == _of_erm(rests[key], option)]
+        beside = [r for r in erm if _other_options(r, option) == _of_erm(rests[key], option)]
         swept = [replace(p, erm=_scores_at(beside, option, p.value, score)) for p in swept]
         lines = {"erm": dict(swept[0].erm)} if option.startswith("method.") and swept[0].erm else {}
         collected.append(Sweep(label, option, score, swept, lines))
@@ -118,7 +118,7 @@ def collect(
 
 
 def _of_erm(rest: Mapping[str, Any], option: str) -> dict[str, Any]:
-    """Return what `_rest` says of the run of ERM beside a run."""
+    """Return what `_other_options` says of the run of ERM beside a run."""
     kept = {key: value for key, value in rest.items() if not key.startswith("method.")}
     return kept if option == "method" else {**kept, "method": ERM}
 
@@ -129,7 +129,7 @@ def _scores_at(erm: Sequence[Mapping[str, Any]], option: str, value: Any, metric
     return {r["seed"]: r["scores"]["test"][metric] for r in erm if own or option_value(r, option) == value}
 
 
-def _rest(report: Mapping[str, Any], option: str) -> dict[str, Any]:
+def _other_options(report: Mapping[str, Any], option: str) -> dict[str, Any]:
     """Return all that tells a run from others, but for the option, what stands below it, and the seed.
 
     Runs of a table before it changed are others than those after.
@@ -141,16 +141,16 @@ def _rest(report: Mapping[str, Any], option: str) -> dict[str, Any]:
     return {**{key: report[key] for key in WHOLE if key != option}, **data, **options}
 
 
-def _label(rest: Mapping[str, Any], every: Sequence[Mapping[str, Any]]) -> str:
+def _group_label(rest: Mapping[str, Any], every: Sequence[Mapping[str, Any]]) -> str:
     """Return what tells one group from the others, or dataset, method and preset where it is alone."""
     keys = sorted({key for one in every for key in one if any(other.get(key) != one[key] for other in every)})
     if len({one.get("dataset") for one in every}) == len({(one.get("dataset"), one.get("data")) for one in every}):
         keys = [key for key in keys if key != "data"]  # the dataset says it
-    telling = [f"{key}={shown(rest[key])}" if key in rest else f"{key} as the preset" for key in keys]
+    telling = [f"{key}={value_text(rest[key])}" if key in rest else f"{key} as the preset" for key in keys]
     return ", ".join(telling) or " ".join(str(rest[key]) for key in ("dataset", "method", "preset") if key in rest)
 
 
-def best(sweep: Sweep, means: Mapping[Any, float]) -> Point | None:
+def best_point(sweep: Sweep, means: Mapping[Any, float]) -> Point | None:
     """Return the point with the best of the means by value, the first of equals; None where none is finite."""
     sign = 1 if lower_is_better(sweep.metric) else -1
     finite = [p for p in sweep.points if math.isfinite(means[p.value])]
@@ -167,30 +167,37 @@ def collected_page(groups: Sequence[Sweep]) -> str:
     parts = [legend]
     for group in groups:
         means = {p.value: p.interval.mean for p in group.points}
-        chosen = best(group, means)
-        chosen_on_val = best(group, {p.value: p.on_val for p in group.points})
+        chosen = best_point(group, means)
+        chosen_on_val = best_point(group, {p.value: p.on_val for p in group.points})
         decimals = decimals_for([mean for mean in means.values() if math.isfinite(mean)] or [1.0])
         rows, with_erm = [], any(p.erm for p in group.points)
         for p in group.points:
             mark = "**{}**" if p == chosen else "{}"
             other = p.erm if with_erm else chosen.scores if chosen else {}
             change = paired_or_none(p.scores, other) if other and other != p.scores else None
-            value, mean = _escaped(shown(p.value)), mean_text(p.scores, decimals)
+            value, mean = _escaped_cell(value_text(p.value)), mean_text(p.scores, decimals)
             rows.append([mark.format(value), str(len(p.scores)), mark.format(mean),
                          interval_text(change, decimals), f"{p.on_val:.{decimals}f}"])  # fmt: skip
         metric = names.metric_title(group.metric)
         table = markdown_rows([group.option, "n", f"test {metric}",
                                "minus ERM" if with_erm else "minus the best", f"val {metric}"], rows)  # fmt: skip
         told = [
-            f"Best on {split}: {group.option}={_escaped(shown(point.value))}."
+            f"Best on {split}: {group.option}={_escaped_cell(value_text(point.value))}."
             for split, point in (("test", chosen), ("validation, by which options are to be chosen", chosen_on_val))
             if point
         ]
-        parts += ["", f"## {_escaped(group.title)}", "", *table, "", " ".join(told) or "No value has a finite mean."]
+        parts += [
+            "",
+            f"## {_escaped_cell(group.title)}",
+            "",
+            *table,
+            "",
+            " ".join(told) or "No value has a finite mean.",
+        ]
     return "\n".join([*parts, ""])
 
 
-def _escaped(text: str) -> str:
+def _escaped_cell(text: str) -> str:
     """Return a text that stays one cell of a Markdown table, and text."""
     return " ".join(html.escape(text, quote=False).replace("|", r"\|").split())
 
@@ -199,14 +206,14 @@ def to_rows(groups: Sequence[Sweep]) -> str:
     """Return the numbers as CSV, a row a value, with the 95 % t interval of the mean where it has one."""
     rows = []
     for group in groups:
-        chosen = best(group, {p.value: p.interval.mean for p in group.points})
+        chosen = best_point(group, {p.value: p.interval.mean for p in group.points})
         for p in group.points:
             found = p.interval
             low, high = (found.low, found.high) if found.n > 1 else (None, None)
-            std = summarise(list(p.scores.values())).std
+            std = summarise_values(list(p.scores.values())).std
             change = paired_or_none(p.scores, p.erm) if p.erm and p.erm != p.scores else None
             minus = (change.mean, change.low, change.high) if change else (None, None, None)
-            line = (group.title, group.option, shown(p.value), found.n, group.metric, found.mean, std, low, high,
+            line = (group.title, group.option, value_text(p.value), found.n, group.metric, found.mean, std, low, high,
                     p.on_val, p == chosen, *minus)  # fmt: skip
             rows.append(dict(zip(COLUMNS, map(plain_cell, line), strict=True)))
     return to_csv(rows, COLUMNS)

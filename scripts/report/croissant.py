@@ -32,12 +32,12 @@ KINDS = {"i": "sc:Integer", "f": "sc:Float", "b": "sc:Boolean", "O": "sc:Text"}
 
 
 @writes(*(f"results/{name}" for name in TABLES), "pyproject.toml")
-def texts() -> dict[str, str]:
+def croissant_texts() -> dict[str, str]:
     """Return the metadata as JSON-LD, by its path below results/."""
-    return {FILE: json.dumps(describe(RESULTS), indent=1) + "\n"}
+    return {FILE: json.dumps(describe_results(RESULTS), indent=1) + "\n"}
 
 
-def describe(results: Path) -> dict[str, Any]:
+def describe_results(results: Path) -> dict[str, Any]:
     """Return the metadata of a folder of results."""
     version = tomllib.loads((results.parent / "pyproject.toml").read_text())["project"]["version"]
     return {

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 from datasets.common.base import Dataset
 from datasets.common.fetch import RawFile, RawFolder
-from scripts.driver.compose import names, part_file
-from scripts.driver.config import dataset_class
+from scripts.config.compose import option_names, part_file
+from scripts.config.parts import dataset_class
 from scripts.records.register import fills
 
 PAGE = "docs/data.md"
@@ -20,9 +20,9 @@ FIELD = re.compile(r"(?<!\S)(Origin|y|x|Shapes|Licence|Citation): ")
 
 
 @fills("datasets")
-def parts() -> dict[str, dict[str, str]]:
+def card_parts() -> dict[str, dict[str, str]]:
     """Return the parts of docs/data.md: `summary`, `cards` and `checksums`."""
-    kinds = {name: dataset_class(name) for name in names("dataset") if name not in YOURS}
+    kinds = {name: dataset_class(name) for name in option_names("dataset") if name not in YOURS}
     return {
         PAGE: {
             "summary": "\n".join(summary_lines(kinds)),

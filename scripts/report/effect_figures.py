@@ -16,7 +16,7 @@ from scipy.stats import binom
 from cmixup import CMixup
 from scripts.records.stats import Interval
 from scripts.records.tables import interval_text
-from scripts.report.figures import legend_below, subplots
+from scripts.report.figures import legend_below, new_subplots
 from scripts.report.palette import BY_TITLE, COLOURS, GREEN, GREY, PURPLE, method_look
 
 # Of verdicts, in their order: no method's.
@@ -61,7 +61,7 @@ def _draw_rows(axis: Any, rows: Rows, verdicts: Sequence[str], equal: float, met
     return handles
 
 
-def spoken(table: str) -> str:
+def spoken_name(table: str) -> str:
     """Return how pictures spell a table's name."""
     return table.replace("_", " ")
 
@@ -91,19 +91,19 @@ def draw_forest(
     order = [*sorted(lead, key=lambda table: lead[table][0].mean), OVERALL]
     across = min(4, len(methods))
     down = math.ceil(len(methods) / across)
-    figure, axes = subplots(down, across, (2.2 + 1.75 * across, 0.9 + down * (1.1 + 0.2 * len(order))), sharey=True)
+    figure, axes = new_subplots(down, across, (2.2 + 1.75 * across, 0.9 + down * (1.1 + 0.2 * len(order))), sharey=True)
     every = [*means.values(), *(found for rows in methods.values() for found, _ in rows.values())]
     handles: dict[str, Any] = {}
     for axis in axes.flatten()[len(methods) :]:
         axis.set_axis_off()
     for axis, (name, rows) in zip(axes.flatten(), methods.items(), strict=False):
         drawn = {**rows, OVERALL: (means[name], OVERALL)}
-        handles |= _draw_rows(axis, {spoken(table): drawn[table] for table in order}, verdicts, equal, name)
+        handles |= _draw_rows(axis, {spoken_name(table): drawn[table] for table in order}, verdicts, equal, name)
         percent_axis(axis.xaxis, [end for found in every for end in (found.low, found.high)])
         axis.tick_params("x", labelsize=6.5)
         axis.tick_params("y", labelsize=8)
         axis.set_title(f"{name}\n{interval_text(means[name], 1)} %", fontsize=9)
-    axes[0][0].set_yticks(range(len(order)), list(map(spoken, order)), fontsize=8)
+    axes[0][0].set_yticks(range(len(order)), list(map(spoken_name, order)), fontsize=8)
     axes[0][0].set_ylim(len(order) - 0.4, -0.6)
     figure.suptitle(title, fontsize=11)
     handles[OVERALL] = Line2D([], [], linestyle="", marker="D", color="0.4", markersize=6.5)
@@ -124,10 +124,10 @@ def draw_ordered(
         method: title of the method, which gives the colour of the mean.
         title: of the figure: its finding.
     """
-    figure, axes = subplots(1, 1, (4.9, 1.5 + 0.165 * (len(rows) + len(more))))
+    figure, axes = new_subplots(1, 1, (4.9, 1.5 + 0.165 * (len(rows) + len(more))))
     axis = axes[0][0]
     order = sorted(rows, key=lambda table: rows[table][0].mean)
-    drawn = {spoken(table): rows[table] for table in order} | {k: (own, k) for k, own in more.items()}
+    drawn = {spoken_name(table): rows[table] for table in order} | {k: (own, k) for k, own in more.items()}
     handles = _draw_rows(axis, drawn, verdicts, equal, method)
     percent_axis(axis.xaxis, [end for found, _ in drawn.values() for end in (found.low, found.high)])
     axis.set_yticks(range(len(drawn)), list(drawn), fontsize=9)
@@ -148,7 +148,7 @@ def draw_first(rows: Rows, more: Mapping[str, Interval], equal: float, method: s
         method: title of the method.
         title: of the right panel: its finding.
     """
-    figure, ((left, right),) = subplots(1, 2, (10.4, 3.9))
+    figure, ((left, right),) = new_subplots(1, 2, (10.4, 3.9))
     rng = np.random.default_rng(0)
     x = np.sort(3 * rng.random((60, 1), dtype=np.float32), axis=0)
     data = torch.from_numpy(x), torch.from_numpy(np.exp(x))
@@ -190,7 +190,7 @@ def draw_wins(panels: Mapping[str, tuple[int, Mapping[str, float]]], base: str) 
         base: the method against which all are counted.
     """
     order = list(dict.fromkeys(name for _, shares in panels.values() for name in shares))
-    figure, axes = subplots(1, len(panels), (2.2 + 2.0 * len(panels), 1.3 + 0.24 * len(order)), sharey=True)
+    figure, axes = new_subplots(1, len(panels), (2.2 + 2.0 * len(panels), 1.3 + 0.24 * len(order)), sharey=True)
     handles: dict[str, Any] = {}
     for axis, (title, (n, shares)) in zip(axes.flatten(), panels.items(), strict=True):
         low, high = (100 * binom.ppf(p, n, 0.5) / n for p in (0.025, 0.975))
@@ -242,7 +242,7 @@ def draw_costs(panels: Mapping[str, Mapping[str, tuple[float, Interval]]], base:
     across = min(2, len(panels))
     names = list(dict.fromkeys(name for each in panels.values() for name in each))
     look = cost_looks(names)
-    figure, axes = subplots(
+    figure, axes = new_subplots(
         math.ceil(len(panels) / across), across, (4.4 * across, 3.4 * math.ceil(len(panels) / across))
     )
     for axis in axes.flatten()[len(panels) :]:

@@ -23,13 +23,13 @@ VISIBLE = 0.1  # of a pixel's colour, which is in [0, 1]
 MARKERS = "os^vPX<>dph*"  # of series; "D" is the paper's own value
 
 
-def subplots(n_rows: int, n_columns: int, figsize: tuple[float, float], **shared: Any) -> tuple[Figure, Any]:
+def new_subplots(n_rows: int, n_columns: int, figsize: tuple[float, float], **shared: Any) -> tuple[Figure, Any]:
     """Return a new figure and its axes `(n_rows, n_columns)`; no global state of pyplot holds it."""
     figure = Figure(figsize=figsize)
     return figure, figure.subplots(n_rows, n_columns, squeeze=False, **shared)
 
 
-def looks(n: int) -> list[dict[str, Any]]:
+def series_looks(n: int) -> list[dict[str, Any]]:
     """Return colours and markers of `n` series that are no methods: no two colours are the same.
 
     Up to six have colours of the palette other than ERM's and C-Mixup's. Of more than ten the later ones are hollow,
@@ -71,8 +71,8 @@ def bandwidth_figure(
     Args:
         datasets: by title: reports along a grid, reports to mark, and the labels' standard deviation.
     """
-    figure, ((left, right),) = subplots(1, 2, figsize=(10.5, 3.6), sharex=True)
-    for (title, (along, marked, spread)), look in zip(datasets.items(), looks(len(datasets)), strict=True):
+    figure, ((left, right),) = new_subplots(1, 2, figsize=(10.5, 3.6), sharex=True)
+    for (title, (along, marked, spread)), look in zip(datasets.items(), series_looks(len(datasets)), strict=True):
         every = sorted([*along, *marked], key=lambda report: report.bandwidth)
         x, at = ([r.bandwidth / spread for r in reports] for reports in (every, marked))
         for axis, name in ((left, "effective_fraction"), (right, "self_probability")):
@@ -102,7 +102,7 @@ def labels_figure(
         marked: those that were asked for or published.
         searched: the bandwidths between which a search is worth it.
     """
-    figure, ((axis,),) = subplots(1, 1, figsize=(7, 4))
+    figure, ((axis,),) = new_subplots(1, 1, figsize=(7, 4))
     x = [r.bandwidth for r in along]
     axis.axvspan(*searched, color="0.9", label=f"worth searching: {searched[0]:.3g} to {searched[1]:.3g}")
     for values, label, line in (
@@ -146,20 +146,20 @@ def stale_figures(figures: Mapping[str, Figure], results: Path = RESULTS) -> lis
     Pixels are compared, not bytes: another machine may pack the same picture otherwise, round a shade, or put an edge
     that falls between two pixels on the other one. So a shade may be a neighbour's; what is two pixels away is found.
     """
-    return [f"{results.name}/{name}" for name, figure in figures.items() if not _shows(results / name, figure)]
+    return [f"{results.name}/{name}" for name, figure in figures.items() if not _shows_same(results / name, figure)]
 
 
-def _shows(path: Path, figure: Figure) -> bool:
+def _shows_same(path: Path, figure: Figure) -> bool:
     if not path.is_file():
         return False
     there, drawn = imread(path), imread(io.BytesIO(to_png(figure)))
     if there.shape != drawn.shape:
         return False
     changed = (np.abs(there - drawn) >= VISIBLE).any(axis=-1)
-    return _near(there, drawn, changed) and _near(drawn, there, changed)
+    return _near_pixels(there, drawn, changed) and _near_pixels(drawn, there, changed)
 
 
-def _near(picture: np.ndarray, other: np.ndarray, where: np.ndarray) -> bool:
+def _near_pixels(picture: np.ndarray, other: np.ndarray, where: np.ndarray) -> bool:
     """Return whether each pixel of a picture has a shade among those of the other's pixel there and its neighbours.
 
     Args:

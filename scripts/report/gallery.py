@@ -16,7 +16,7 @@ DRAWN = re.compile(r"```python\n((?:(?!```).)*?)```\n\n!\[[^]]*\]\((figures/[\w.
 
 
 @draws("docs/gallery.md", "cmixup", "results/curves", "results/runs", "results/predictions")
-def figures() -> dict[str, Figure]:
+def gallery_figures() -> dict[str, Figure]:
     """Return what every block of the page calls `figure`, by the path of the picture below it, below results/."""
     found = {}
     with contextlib.chdir(ROOT):

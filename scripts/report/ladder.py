@@ -14,7 +14,7 @@ from typing import Any
 
 from scripts.records import names
 from scripts.records.experiment import Experiment
-from scripts.records.stats import Interval, clustered, paired_or_none
+from scripts.records.stats import Interval, clustered_interval, paired_or_none
 from scripts.records.tables import interval_text, markdown_rows, mean_text
 from scripts.report.sweep import decimals_for, option_value, scores_by_seed
 
@@ -37,7 +37,7 @@ def scores_of(experiment: Experiment, reports: Iterable[Report], dataset: str, p
     return {key: scores_by_seed(each, experiment.metrics[0]) for key, each in runs.items()}
 
 
-def shapley(value: Callable[[frozenset[str]], float], factors: Sequence[str]) -> dict[str, float]:
+def shapley_parts(value: Callable[[frozenset[str]], float], factors: Sequence[str]) -> dict[str, float]:
     """Return what each factor adds to `value` of the set of factors that have changed, averaged over all orders.
 
     The parts sum to `value(all) - value(none)`.
@@ -52,7 +52,7 @@ def shapley(value: Callable[[frozenset[str]], float], factors: Sequence[str]) ->
     return parts
 
 
-def account(
+def account_gain(
     scores: Scores, options: Sequence[str], method: str, start: Point, goal: Point
 ) -> dict[str, Interval | None] | None:
     """Return the change of the score from ERM at `start` to `method` at `goal`, and each factor's part of it.
@@ -78,10 +78,10 @@ def account(
     if any(corner(chosen) not in scores for chosen in corners):
         return None
     seeds = sorted(set.intersection(*(set(scores[corner(chosen)]) for chosen in corners)))
-    each = [shapley(lambda chosen, s=seed: scores[corner(chosen)][s], factors) for seed in seeds]  # type: ignore[misc]
+    each = [shapley_parts(lambda chosen, s=seed: scores[corner(chosen)][s], factors) for seed in seeds]  # type: ignore[misc]
     totals = [math.fsum(parts.values()) for parts in each]
     values = {factor: [parts[factor] for parts in each] for factor in factors} | {"total": totals}
-    return {name: clustered(v, seeds) if len(seeds) > 1 else None for name, v in values.items()}
+    return {name: clustered_interval(v, seeds) if len(seeds) > 1 else None for name, v in values.items()}
 
 
 def ladder_page(experiment: Experiment, reports: Sequence[Report], preset: str, missing: Sequence[str] = ()) -> str:
@@ -93,10 +93,10 @@ def ladder_page(experiment: Experiment, reports: Sequence[Report], preset: str, 
     parts = [f"## {experiment.title}, preset {preset}", "", legend]
     for dataset in experiment.datasets:
         if scores := scores_of(experiment, reports, dataset, preset):
-            parts += ["", f"### {names.dataset_title(dataset)}", "", *_block(experiment, scores)]
+            parts += ["", f"### {names.dataset_title(dataset)}", "", *_ladder_block(experiment, scores)]
     about = experiment.account
     if about and (scores := scores_of(experiment, reports, about["dataset"], preset)):
-        parts += _account(experiment, scores)
+        parts += _account_lines(experiment, scores)
     for note in experiment.notes:
         parts += ["", note]
     if missing:
@@ -104,27 +104,29 @@ def ladder_page(experiment: Experiment, reports: Sequence[Report], preset: str, 
     return "\n".join(parts) + "\n"
 
 
-def _block(experiment: Experiment, scores: Scores) -> list[str]:
+def _ladder_block(experiment: Experiment, scores: Scores) -> list[str]:
     methods = [m for m in experiment.methods if m != BASE and any(method == m for method, _ in scores)]
     decimals = decimals_for(value for each in scores.values() for value in each.values())
-    points = sorted({point for _, point in scores}, key=lambda p: [_place(experiment, k, v) for k, v in enumerate(p)])
+    points = sorted(
+        {point for _, point in scores}, key=lambda p: [_value_place(experiment, k, v) for k, v in enumerate(p)]
+    )
     body = []
     for point in points:
         erm = scores.get((BASE, point), {})
         minus = [interval_text(paired_or_none(scores.get((m, point), {}), erm), decimals) for m in methods]
         body.append([*map(str, point), str(len(erm)), mean_text(erm, decimals), *minus])
-    head = [*(_short(option) for option in experiment.grid), "n", names.method_title(BASE)]
+    head = [*(_short_option(option) for option in experiment.grid), "n", names.method_title(BASE)]
     return markdown_rows([*head, *(f"{names.method_title(m)} minus" for m in methods)], body)
 
 
-def _account(experiment: Experiment, scores: Scores) -> list[str]:
+def _account_lines(experiment: Experiment, scores: Scores) -> list[str]:
     about, options = experiment.account, list(experiment.grid)
     start, body = tuple(about["start"]), []
     decimals = decimals_for(value for each in scores.values() for value in each.values())
     for method, goals in about["goals"].items():
         published = f"{about['published'][method] - about['reference']:+.{decimals}f}"
         for goal in map(tuple, goals):
-            found = account(scores, options, method, start, goal)
+            found = account_gain(scores, options, method, start, goal)
             if found:
                 cells = [interval_text(found[o], decimals) if o in found else "" for o in ("total", *options, METHOD)]
                 body.append([names.method_title(method), ", ".join(map(str, goal)), published, *cells])
@@ -136,15 +138,15 @@ def _account(experiment: Experiment, scores: Scores) -> list[str]:
         "the part of every option and of the method, averaged over all orders of changing them (Shapley values), mean "
         f"[95 % t interval over seeds]. Published: the method's printed score minus {about['reference']}."
     )
-    head = ["method", "goal", "published", "here", *(_short(option) for option in options), METHOD]
+    head = ["method", "goal", "published", "here", *(_short_option(option) for option in options), METHOD]
     return ["", "### Where the gains come from", "", told, "", *markdown_rows(head, body)]
 
 
-def _short(option: str) -> str:
+def _short_option(option: str) -> str:
     return option.rpartition(".")[2].replace("_", " ")
 
 
-def _place(experiment: Experiment, k: int, value: Any) -> int:
+def _value_place(experiment: Experiment, k: int, value: Any) -> int:
     """Return the place of a value among those of the k-th option; others come last."""
     values = list(experiment.grid.values())[k]
     return values.index(value) if value in values else len(values)

@@ -11,17 +11,17 @@ from cmixup.errors import InputError
 from scripts.plan.asked import asked_methods, recorded_under
 from scripts.records import names
 from scripts.records.curves import Curve, published_curves
-from scripts.records.experiment import Experiment, experiments
+from scripts.records.experiment import Experiment, all_experiments
 from scripts.records.register import draws
-from scripts.report.figures import subplots
+from scripts.report.figures import new_subplots
 from scripts.report.palette import COLOURS, GREY
 
 
 @draws("results/runs", "results/curves")
-def figures() -> dict[str, Figure]:
+def overfitting_figures() -> dict[str, Figure]:
     """Return the figure of every experiment and preset whose curves are published."""
     curves, found = published_curves(), {}
-    for experiment in experiments():
+    for experiment in all_experiments():
         for preset in sorted({c.preset for c in curves if c.experiment == experiment.name and experiment.figure}):
             found[f"figures/{experiment.name}_{preset}.png"] = overfitting_figure(experiment, curves, preset)
     return found
@@ -45,7 +45,7 @@ def overfitting_figure(experiment: Experiment, curves: Sequence[Curve], preset: 
     if not curves:
         raise InputError(f"experiment {experiment.name} has no finished run of preset {preset!r} to draw")
     present = [d for d in experiment.datasets if any(c.dataset == d for c in curves)]
-    figure, axes = subplots(len(present), 2, figsize=(10, 3.2 * len(present)))
+    figure, axes = new_subplots(len(present), 2, figsize=(10, 3.2 * len(present)))
     for (left, right), dataset in zip(axes, present, strict=True):
         gaps: dict[str, float] = {}
         for method in asked_methods(experiment, dataset, experiment.methods):

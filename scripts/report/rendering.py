@@ -20,8 +20,8 @@ from matplotlib.figure import Figure
 
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
-from scripts.claims.prose import MARKED, SPAN, UNSUPPORTED, fill_places, pages, places
-from scripts.driver.reads import read_once, watch_reads
+from scripts.claims.prose import MARKED, SPAN, UNSUPPORTED, fill_places, page_places, prose_pages
+from scripts.machine.reads import read_once, watch_reads
 from scripts.records.experiment import RESULTS
 from scripts.records.register import ENTRIES, FIGURES, FILES, PARTS, Entry
 from scripts.records.seal import check_seal, seal_files
@@ -68,16 +68,16 @@ def run_entries(modules: list[str], kinds: tuple[str, ...] = (FIGURES, FILES, PA
             import_module(module)
             made = Rendered()
             for entry in (entry for entry in ENTRIES[module] if entry.kind in kinds):
-                _run(entry, made)
+                _run_entry(entry, made)
             yield module, made
 
 
-def _run(entry: Entry, made: Rendered) -> None:
+def _run_entry(entry: Entry, made: Rendered) -> None:
     with watch_reads() as read:
         result = entry.make()
     inside = {path.relative_to(ROOT) for path in read if path.is_relative_to(ROOT)}
     watched = {p for p in inside if p.parts[0] in WATCHED or (len(p.parts) == 1 and p.suffix == ".md")}
-    missed = {p for p in watched if p.suffix != ".py" and not _declared(p, (*entry.reads, *ALWAYS))}
+    missed = {p for p in watched if p.suffix != ".py" and not _is_declared(p, (*entry.reads, *ALWAYS))}
     if missed:
         where = f"{entry.make.__module__}.{entry.make.__name__}"
         raise InputError(f"{where} reads {', '.join(sorted(map(str, missed)))}, which its entry does not declare")
@@ -90,7 +90,7 @@ def _run(entry: Entry, made: Rendered) -> None:
             made.parts.setdefault(page, {}).update(parts)
 
 
-def _declared(path: Path, reads: tuple[str, ...]) -> bool:
+def _is_declared(path: Path, reads: tuple[str, ...]) -> bool:
     return any(
         Path(one) in path.parents or (path.match(one) and len(path.parts) == one.count("/") + 1) for one in reads
     )
@@ -107,7 +107,7 @@ def run_all(*kinds: str) -> Rendered:
     return every
 
 
-def render(*, everything: bool = False) -> list[str]:
+def render_changed(*, everything: bool = False) -> list[str]:
     """Write what changed since the last rendering, or everything; return the modules that were run.
 
     Raises:
@@ -115,7 +115,7 @@ def render(*, everything: bool = False) -> list[str]:
     """
     modules = find_modules()
     known = {} if everything or not STATE.is_file() else json.loads(STATE.read_text())
-    state = {m: known[m] for m in modules if m in known and known[m]["digest"] == _digest(m, known[m])}
+    state = {m: known[m] for m in modules if m in known and known[m]["digest"] == _module_digest(m, known[m])}
     changed = [module for module in modules if module not in state]
     rendered = dict(run_entries(changed))
     for module, made in rendered.items():
@@ -134,9 +134,9 @@ def render(*, everything: bool = False) -> list[str]:
         write_figures(made.figures)
     seal_files(RESULTS, drawn)
     _file_digest.cache_clear()
-    _page.cache_clear()
+    _page_texts.cache_clear()
     for module in changed:
-        state[module]["digest"] = _digest(module, state[module])
+        state[module]["digest"] = _module_digest(module, state[module])
     check_places({output for own in state.values() for output in own["outputs"] if "#" in output})
     write_atomically(STATE, json.dumps(state, indent=1) + "\n")
     return changed
@@ -144,8 +144,8 @@ def render(*, everything: bool = False) -> list[str]:
 
 def check_places(parts: set[str]) -> None:
     """Raise `InputError` unless every place of every page has a part, `page#place`, and every part has a place."""
-    every = {str(path.relative_to(ROOT)) for path in pages()} | {part.partition("#")[0] for part in parts}
-    there = {f"{page}#{place}" for page in every for place in places((ROOT / page).read_text())}
+    every = {str(path.relative_to(ROOT)) for path in prose_pages()} | {part.partition("#")[0] for part in parts}
+    there = {f"{page}#{place}" for page in every for place in page_places((ROOT / page).read_text())}
     if wrong := sorted(there ^ parts):
         raise InputError(f"every place of a page must have its part, and every part a place: not so {', '.join(wrong)}")
 
@@ -154,7 +154,7 @@ def stale_files(root: Path = ROOT) -> list[str]:
     """Return which texts below `root` are not what the entries render, then the claims that the records fail."""
     made = run_all(FILES, PARTS)
     check_places({f"{page}#{place}" for page, parts in made.parts.items() for place in parts})
-    whole = {str(path.relative_to(ROOT)): path.read_text() for path in pages()}
+    whole = {str(path.relative_to(ROOT)): path.read_text() for path in prose_pages()}
     texts = made.files | {page: fill_places(text, made.parts.get(page, {})) for page, text in whole.items()}
     stale = [name for name, text in texts.items() if not (root / name).is_file() or (root / name).read_text() != text]
     return stale + [f"claim {name}" for text in texts.values() for name in UNSUPPORTED.findall(text)]
@@ -167,10 +167,10 @@ def stale_pictures() -> list[str]:
 
 def failing_claims() -> list[str]:
     """Return the claims of which a page says that the records no longer support them."""
-    return [name for path in pages() for name in UNSUPPORTED.findall(path.read_text())]
+    return [name for path in prose_pages() for name in UNSUPPORTED.findall(path.read_text())]
 
 
-def _digest(module: str, about: Mapping[str, Any]) -> str:
+def _module_digest(module: str, about: Mapping[str, Any]) -> str:
     parts = [version(one) for one in LIBRARIES]
     parts += [_file_digest(path) for path in sorted(imported_files(module))]
     for one in about["reads"]:
@@ -184,7 +184,7 @@ def _digest(module: str, about: Mapping[str, Any]) -> str:
         parts += [f"{path} {_file_digest(path)}" for path in sorted(p for p in found if p.is_file())]
     for output in about["outputs"]:
         page, _, place = output.partition("#")
-        parts.append(_page(page).get(place, "") if place else _file_digest(ROOT / page))
+        parts.append(_page_texts(page).get(place, "") if place else _file_digest(ROOT / page))
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
@@ -194,7 +194,7 @@ def _file_digest(path: Path) -> str:
 
 
 @functools.cache
-def _page(page: str) -> dict[str, str]:
+def _page_texts(page: str) -> dict[str, str]:
     """Return the text of every place of a page, its blanks and line ends as one blank."""
     text = (ROOT / page).read_text() if (ROOT / page).is_file() else ""
     found = dict(SPAN.findall(text)) | {name: part for _, name, part, _ in MARKED.findall(text)}
@@ -202,7 +202,7 @@ def _page(page: str) -> dict[str, str]:
 
 
 @functools.cache
-def _imports(path: Path) -> list[Path]:
+def _module_imports(path: Path) -> list[Path]:
     names = set()
     for source, imported, plain in IMPORT.findall(path.read_text()):
         names |= {plain} if plain else {source, *(f"{source}.{one}" for one in re.findall(r"\w+", imported))}
@@ -217,5 +217,5 @@ def imported_files(module: str) -> set[Path]:
         path = todo.pop()
         if path not in found:
             found.add(path)
-            todo += _imports(path)
+            todo += _module_imports(path)
     return found

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from scripts.records.experiment import experiments
+from scripts.records.experiment import all_experiments
 from scripts.records.published import published_reports
 from scripts.records.register import fills
 
@@ -14,9 +14,9 @@ PAGE = "docs/report.md"
 
 
 @fills("results/runs")
-def parts() -> dict[str, dict[str, str]]:
+def report_parts() -> dict[str, dict[str, str]]:
     """Return the parts of docs/report.md: `runs`, a table, and `compute`, a sentence."""
-    reports, titles = published_reports(), {experiment.name: experiment.title for experiment in experiments()}
+    reports, titles = published_reports(), {experiment.name: experiment.title for experiment in all_experiments()}
     return {PAGE: {"runs": "\n".join(run_lines(reports, titles)), "compute": compute_text(reports)}}
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from scripts.claims.check import check_all, intervals
+from scripts.claims.check import check_all, count_intervals
 from scripts.claims.evidence import Evidence
 from scripts.claims.map import map_lines, short_lines
 from scripts.claims.paper_verdict import agreement_lines, authors_table
-from scripts.claims.prose import pages, places, sentence
+from scripts.claims.prose import claim_sentence, page_places, prose_pages
 from scripts.records.curves import published_curves
-from scripts.records.experiment import RESULTS, experiments, load_experiment
+from scripts.records.experiment import RESULTS, all_experiments, load_experiment
 from scripts.records.register import fills
 from scripts.records.rescored import filled_records
 from scripts.report import ablation
-from scripts.report.shown import standard
+from scripts.report.shown import standard_records
 from scripts.report.table import make_table
 
 README = f"{RESULTS.name}/README.md"
@@ -23,29 +23,29 @@ SOURCES = ("results/runs", "results/predictions", "results/paper", "results/*.cs
 
 
 @fills(*PAGES, *SOURCES)
-def parts() -> dict[str, dict[str, str]]:
+def sentence_parts() -> dict[str, dict[str, str]]:
     """Return every part that the claims and their evidence give, by page and place."""
     records, curves = filled_records(), published_curves()
     evidence = Evidence(records)
     verdicts = check_all(evidence)
     short = short_lines(evidence, RESULTS)
-    table = make_table(load_experiment("table1"), standard(records), "released")
-    agreement = "\n".join(agreement_lines(table, evidence, "released", intervals(verdicts)))
+    table = make_table(load_experiment("table1"), standard_records(records), "released")
+    agreement = "\n".join(agreement_lines(table, evidence, "released", count_intervals(verdicts)))
     found = {
         "README.md": {"reproduces": short},
         "docs/report.md": {"reproduces": short},
         README: {"reproduces": short, "map": map_lines(evidence, RESULTS), "agreement": agreement},
     }
-    for experiment in experiments():
+    for experiment in all_experiments():
         if experiment.page:
             mine = [c for c in curves if c.experiment == experiment.name]
             found[f"{RESULTS.name}/{experiment.page}"] = {
                 experiment.name: ablation.variant_tables(experiment, records, mine),
                 "authors": authors_table(load_experiment("table3"), experiment.datasets, evidence),
             }
-    said = {verdict.claim.name: sentence(verdict) for verdict in verdicts}
-    for path in pages():
-        mine_said = {name: said[name] for name in places(path.read_text()) if name in said}
+    said = {verdict.claim.name: claim_sentence(verdict) for verdict in verdicts}
+    for path in prose_pages():
+        mine_said = {name: said[name] for name in page_places(path.read_text()) if name in said}
         if mine_said:
             found.setdefault(str(path.relative_to(RESULTS.parent)), {}).update(mine_said)
     return found

@@ -9,16 +9,15 @@ from typing import Any
 
 import pandas as pd
 
-from scripts.driver.compose import names as options
-from scripts.driver.compose import part_file
+from scripts.config.compose import option_names, part_file
 from scripts.plan.asked import asked_methods, recorded_under, shared_options
 from scripts.records import names
-from scripts.records.experiment import RESULTS, Experiment, experiments
+from scripts.records.experiment import RESULTS, Experiment, all_experiments
 from scripts.records.layer_choice import choose_variants
 from scripts.records.published import published_reports
-from scripts.records.records import select
+from scripts.records.records import select_records
 from scripts.records.tables import ResultTable
-from scripts.report.sweep import Sweep, sweeps
+from scripts.report.sweep import Sweep, find_sweeps
 from scripts.report.table import experiment_records, make_table
 
 
@@ -33,14 +32,14 @@ def shown_tables(
         more: further columns.
     """
     found = []
-    for each in experiments():
+    for each in all_experiments():
         columns = {name: [*own, *more] for name, own in ({} if metrics else each.metrics_of).items()}
         experiment = replace(each, metrics=[*(metrics or each.metrics), *more], metrics_of=columns)
         changed = experiment.overrides and not experiment.figure
         if not (experiment.paper_table or changed) or experiment.variants:
             continue
-        for preset in presets(records, experiment.name):
-            own = experiment_records(experiment, standard(records, experiment), preset)
+        for preset in shown_presets(records, experiment.name):
+            own = experiment_records(experiment, standard_records(records, experiment), preset)
             missing = missing_lines(experiment, own, preset)
             found.append((experiment, preset, make_table(experiment, own, preset, missing=missing)))
     return found
@@ -49,11 +48,13 @@ def shown_tables(
 def published_sweeps(results: Path = RESULTS) -> list[tuple[Experiment, str, list[Sweep]]]:
     """Return every sweep and preset that has published runs of two values or more."""
     shown = []
-    for experiment in experiments():
+    for experiment in all_experiments():
         if experiment.sweep and (own := published_reports(results, [experiment.name])):
             sources = {recorded_under(experiment, m, d) for m in experiment.methods for d in experiment.datasets}
             reports = choose_variants([*own, *published_reports(results, sources - {experiment.name})])
-            swept = [(preset, sweeps(experiment, reports, preset)) for preset in sorted({r["preset"] for r in own})]
+            swept = [
+                (preset, find_sweeps(experiment, reports, preset)) for preset in sorted({r["preset"] for r in own})
+            ]
             shown += [(experiment, preset, found) for preset, found in swept if found]
     return shown
 
@@ -62,19 +63,19 @@ def published_ladders(results: Path = RESULTS) -> list[tuple[Experiment, str, li
     """Return every ladder and preset that has published runs, with all runs of that ladder."""
     return [
         (experiment, preset, own)
-        for experiment in experiments()
+        for experiment in all_experiments()
         if experiment.grid and (own := published_reports(results, [experiment.name]))
         for preset in sorted({r["preset"] for r in own})
     ]
 
 
-def presets(records: pd.DataFrame, experiment: str) -> list[str]:
+def shown_presets(records: pd.DataFrame, experiment: str) -> list[str]:
     """Return the presets that were run for an experiment, in the order paper, released, others."""
-    found = select(records, experiment=experiment)["preset"].unique()
+    found = select_records(records, experiment=experiment)["preset"].unique()
     return sorted(found, key=lambda p: (("paper", "released").index(p) if p in ("paper", "released") else 2, p))
 
 
-def standard(records: pd.DataFrame, experiment: Experiment | None = None) -> pd.DataFrame:
+def standard_records(records: pd.DataFrame, experiment: Experiment | None = None) -> pd.DataFrame:
     """Return the records of runs that follow their preset: nothing was changed but what all runs of `experiment` do."""
     own = shared_options(experiment) if experiment else {}
     return records[[options in ({}, own) for options in records["options"]]]
@@ -98,9 +99,9 @@ def missing_lines(experiment: Experiment, records: pd.DataFrame, preset: str = "
 
 def why_missing(dataset: str, method: str, preset: str = "paper") -> str:
     """Return why a cell has no published runs, and what a run without mixing costs with that preset."""
-    if dataset not in options("dataset"):
+    if dataset not in option_names("dataset"):
         return "this dataset is not in this version"
-    if method not in options("method"):
+    if method not in option_names("method"):
         return "this method is not in this version"
     about = part_file("dataset", dataset)
     values = about["presets"].get(preset, about["presets"]["paper"])

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cmixup.errors import InputError
-from scripts.driver.compose import part_file
+from scripts.config.compose import part_file
 from scripts.plan.asked import asked_methods, recorded_under, shared_options
 from scripts.records import names
 from scripts.records.experiment import Experiment
-from scripts.records.stats import Interval, clustered, paired_or_none, summarise
+from scripts.records.stats import Interval, clustered_interval, paired_or_none, summarise_values
 from scripts.records.tables import interval_text, markdown_rows, mean_text
 
 Report = Mapping[str, Any]
@@ -43,7 +43,7 @@ class Point:
     @property
     def interval(self) -> Interval:
         """The mean over seeds with its 95 % t interval; with one seed all three are its score."""
-        return interval(self.scores)
+        return seed_interval(self.scores)
 
 
 @dataclass(frozen=True)
@@ -66,10 +66,10 @@ class Sweep:
     published: Any = None
 
 
-def interval(scores: Mapping[int, float]) -> Interval:
+def seed_interval(scores: Mapping[int, float]) -> Interval:
     """Return the mean over seeds with its 95 % t interval; with one seed all three are its score."""
-    found = clustered(list(scores.values()), list(scores))
-    mean = summarise(list(scores.values())).mean
+    found = clustered_interval(list(scores.values()), list(scores))
+    mean = summarise_values(list(scores.values())).mean
     return found or Interval(mean, mean, mean, len(scores))
 
 
@@ -104,23 +104,23 @@ def scores_by_seed(reports: Iterable[Report], metric: str) -> dict[int, float]:
     return {seed: float(report["scores"]["test"][metric]) for seed, report in runs.items()}
 
 
-def points(reports: Sequence[Report], option: str, metric: str) -> list[Point]:
+def sweep_points(reports: Sequence[Report], option: str, metric: str) -> list[Point]:
     """Return a point a value of the option, numbers in ascending order before words; lists become tuples."""
     groups: dict[Any, list[Report]] = {}
     for report in sorted(reports, key=lambda r: r["seed"]):
         value = option_value(report, option)
         groups.setdefault(tuple(value) if isinstance(value, list) else value, []).append(report)
-    return [_point(value, groups[value], metric) for value in sorted(groups, key=_order)]
+    return [_make_point(value, groups[value], metric) for value in sorted(groups, key=_value_order)]
 
 
-def _point(value: Any, reports: Sequence[Report], metric: str) -> Point:
+def _make_point(value: Any, reports: Sequence[Report], metric: str) -> Point:
     on_val = [float(r["scores"]["val"].get(metric, math.nan)) for r in reports]
     fractions = [r["facts"].get("effective_fraction", math.nan) for r in reports]
     (verdict, _), *_ = Counter(r["verdict"] for r in reports).most_common(1)
     return Point(value, scores_by_seed(reports, metric), statistics.fmean(on_val), statistics.fmean(fractions), verdict)
 
 
-def number(value: Any) -> float | None:
+def option_number(value: Any) -> float | None:
     """Return a value as a number, infinity written as a word too, or None if it is none."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
@@ -130,19 +130,19 @@ def number(value: Any) -> float | None:
         return None
 
 
-def _order(value: Any) -> tuple[int, float, str]:
-    found = number(value)
+def _value_order(value: Any) -> tuple[int, float, str]:
+    found = option_number(value)
     return (1, 0.0, str(value)) if found is None else (0, found, "")
 
 
-def shown(value: Any) -> str:
+def value_text(value: Any) -> str:
     """Return a value of an option as it is printed."""
     if isinstance(value, (list, tuple)):
-        return " ".join(map(shown, value))
+        return " ".join(map(value_text, value))
     return f"{value:g}" if isinstance(value, (int, float)) and not isinstance(value, bool) else str(value)
 
 
-def sweeps(experiment: Experiment, reports: Sequence[Report], preset: str) -> list[Sweep]:
+def find_sweeps(experiment: Experiment, reports: Sequence[Report], preset: str) -> list[Sweep]:
     """Return the sweep of every dataset that has runs of a preset, from reports of any runs."""
     option, method, metric = experiment.sweep["option"], experiment.sweep["method"], experiment.metrics[0]
     shared = shared_options(experiment)
@@ -150,7 +150,7 @@ def sweeps(experiment: Experiment, reports: Sequence[Report], preset: str) -> li
     for dataset in experiment.datasets:
         here = [r for r in reports if (r["dataset"], r["preset"]) == (dataset, preset)]
         mine = [r for r in here if (r["experiment"], r["method"]) == (experiment.name, method)]
-        swept = points([r for r in mine if _but(option, r["options"]) in ({}, shared)], option, metric)
+        swept = sweep_points([r for r in mine if _without_option(option, r["options"]) in ({}, shared)], option, metric)
         if len(swept) < 2:
             continue
         lines, seeds = {}, {seed for point in swept for seed in point.scores}  # others' means are of the same seeds
@@ -164,7 +164,7 @@ def sweeps(experiment: Experiment, reports: Sequence[Report], preset: str) -> li
     return found
 
 
-def _but(option: str, options: Mapping[str, Any]) -> dict[str, Any]:
+def _without_option(option: str, options: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in options.items() if key != option}
 
 
@@ -189,7 +189,7 @@ def sweep_page(experiment: Experiment, found: Sequence[Sweep], preset: str, miss
         rows = [[names.method_title(m), "", "", str(len(s)), mean_text(s, d), *[""] * len(sweep.lines)]
                 for m, s in sweep.lines.items()]  # fmt: skip
         for p in sweep.points:
-            value = f"**{shown(p.value)}**" if p.value == sweep.published else shown(p.value)
+            value = f"**{value_text(p.value)}**" if p.value == sweep.published else value_text(p.value)
             differences = [interval_text(paired_or_none(p.scores, line), d) for line in sweep.lines.values()]
             partners = "" if math.isnan(p.fraction) else f"{p.fraction:.3g}"
             rows.append([value, partners, p.verdict, str(len(p.scores)), mean_text(p.scores, d), *differences])
@@ -212,7 +212,7 @@ def limit_lines(sweep: Sweep) -> list[str]:
         verdict = f" ({point.verdict})" if point.verdict else ""
         text = interval_text(found, decimals_for([point.interval.mean]))
         lines.append(
-            f"Limit: the {word} {sweep.option.rpartition('.')[2]}, {shown(point.value)}{verdict}, minus "
+            f"Limit: the {word} {sweep.option.rpartition('.')[2]}, {value_text(point.value)}{verdict}, minus "
             f"{names.method_title(method)}: {text}, n = {found.n}; the interval {inside} 0."
         )
     return lines

@@ -21,7 +21,7 @@ from scripts.records.stats import Interval, paired_or_none
 from scripts.report.figures import legend_below
 from scripts.report.palette import COLOURS, method_look
 from scripts.report.shown import published_sweeps
-from scripts.report.sweep import Point, Sweep, interval, number, shown
+from scripts.report.sweep import Point, Sweep, option_number, seed_interval, value_text
 
 ERM, ERM_TITLE = "erm", "ERM"
 #: Verdicts with which C-Mixup is another method: how the legend names them, and the shade of their range.
@@ -61,30 +61,30 @@ class Panel:
     marks: dict[str, float] = field(default_factory=dict)
 
 
-def panel(points: Sequence[Point], lines: Mapping[str, Mapping[int, float]] | None = None) -> Panel:
+def make_panel(points: Sequence[Point], lines: Mapping[str, Mapping[int, float]] | None = None) -> Panel:
     """Return what a panel shows of points and of other methods' scores by seed, by title.
 
     With scores of ERM among them, and of two seeds or more, everything is a paired difference from these.
     """
-    values = [number(p.value) for p in points]
+    values = [option_number(p.value) for p in points]
     numeric = all(v is not None and math.isfinite(v) for v in values)
     x = [float(v) for v in values if v is not None] if numeric else [float(k) for k in range(len(points))]
     log = numeric and x[0] > 0 and x[-1] >= 10 * x[0]
     others = {name: scores for name, scores in (lines or {}).items() if scores}
     erm = others.get(ERM_TITLE, {})
     differences = [paired_or_none(p.scores, erm) for p in points]
-    bands = _bands(x, [p.verdict for p in points], log)
-    ticks = [] if numeric else [shown(p.value) for p in points]
+    bands = _draw_bands(x, [p.verdict for p in points], log)
+    ticks = [] if numeric else [value_text(p.value) for p in points]
     if not all(differences):
-        means = {name: interval(scores).mean for name, scores in others.items()}
+        means = {name: seed_interval(scores).mean for name, scores in others.items()}
         return Panel(x, ticks, log, [p.interval for p in points], means, bands)
     found = [each for each in differences if each]
     pairs = {name: paired_or_none(scores, erm) for name, scores in others.items() if name != ERM_TITLE}
     less = {name: each.mean for name, each in pairs.items() if each}
-    return Panel(x, ticks, log, found, less, bands, ERM_TITLE, finding([p.value for p in points], found))
+    return Panel(x, ticks, log, found, less, bands, ERM_TITLE, finding_words([p.value for p in points], found))
 
 
-def finding(values: Sequence[Any], differences: Sequence[Interval]) -> str:
+def finding_words(values: Sequence[Any], differences: Sequence[Interval]) -> str:
     """Return at which values of an option a difference's interval excludes 0, in words."""
     parts = []
     for word, found in (
@@ -92,12 +92,12 @@ def finding(values: Sequence[Any], differences: Sequence[Interval]) -> str:
         ("higher", [v for v, d in zip(values, differences, strict=True) if d.low > 0]),
     ):
         if found:
-            some = ", ".join(map(shown, found)) if len(found) <= MOST_NAMED else f"{len(found)} of {len(values)}"
+            some = ", ".join(map(value_text, found)) if len(found) <= MOST_NAMED else f"{len(found)} of {len(values)}"
             parts.append(f"{word} at {some}")
     return "; ".join(parts) or f"no clear difference at any of {len(values)}"
 
 
-def _bands(x: Sequence[float], verdicts: Sequence[str], log: bool) -> list[tuple[float, float, str]]:
+def _draw_bands(x: Sequence[float], verdicts: Sequence[str], log: bool) -> list[tuple[float, float, str]]:
     middles = [math.sqrt(a * b) if log else (a + b) / 2 for a, b in itertools.pairwise(x)]
     edges = [x[0], *middles, x[-1]]
     bands: list[tuple[float, float, str]] = []
@@ -124,7 +124,7 @@ def draw_panels(panels: Mapping[str, Panel], xlabel: str, score: str, label: str
         unused.set_axis_off()
     handles: dict[str, Any] = {}
     for axis, (title, shows) in zip(axes, panels.items(), strict=False):
-        handles |= _draw(axis, shows, label)
+        handles |= _draw_panel(axis, shows, label)
         axis.set_title(f"{title}: {shows.finding}" if shows.finding else title, fontsize=10)
         axis.set_xlabel(xlabel)
         axis.set_ylabel(f"{score} minus {shows.base}'s" if shows.base else f"{score}, 95 % t band")
@@ -135,7 +135,7 @@ def draw_panels(panels: Mapping[str, Panel], xlabel: str, score: str, label: str
     return figure
 
 
-def _draw(axis: Any, shows: Panel, label: str) -> dict[str, Any]:
+def _draw_panel(axis: Any, shows: Panel, label: str) -> dict[str, Any]:
     """Draw one panel, and return what its legend shows."""
     colour, handles = method_look(label)["color"], dict[str, Any]()
     for left, right, verdict in shows.bands:
@@ -164,12 +164,12 @@ def _draw(axis: Any, shows: Panel, label: str) -> dict[str, Any]:
     for style, (what, at) in zip(itertools.cycle((":", "-.")), shows.marks.items(), strict=False):
         handles[what] = axis.axvline(at, color="grey", linestyle=style, linewidth=1.5, label=what)
     if shows.log:
-        _log(axis, shows.x)
+        _log_axis(axis, shows.x)
     axis.grid(alpha=0.3)
     return handles
 
 
-def _log(axis: Any, x: Sequence[float]) -> None:
+def _log_axis(axis: Any, x: Sequence[float]) -> None:
     """Make an axis logarithmic; one of fewer than two decades has numbers between the powers of ten, too."""
     axis.set_xscale("log")
     if x[-1] < 100 * x[0]:
@@ -180,7 +180,7 @@ def _log(axis: Any, x: Sequence[float]) -> None:
 
 def draw_sweeps(sweeps: Sequence[Sweep], method: str) -> Figure:
     """Draw a panel a dataset: the method's score less ERM's over the option, with its paired 95 % t interval."""
-    panels = {s.title: panel(s.points, {names.method_title(m): v for m, v in s.lines.items()}) for s in sweeps}
+    panels = {s.title: make_panel(s.points, {names.method_title(m): v for m, v in s.lines.items()}) for s in sweeps}
     (option,) = {s.option.rpartition(".")[2] for s in sweeps}
     units = ", in units of the label" if option == "bandwidth" else ""
     return draw_panels(panels, f"{option}{units}", f"test {names.metric_title(sweeps[0].metric)}",

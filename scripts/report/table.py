@@ -113,10 +113,10 @@ def ranks_beside_paper(blocks: Sequence[Block], metric: str) -> tuple[list[str],
     cells = [[block.cells[m][metric] for m in methods] for block in whole]
     ours, paper = ([[s.mean for c in row if (s := getattr(c, of))] for row in cells] for of in ("ours", "printed"))
     shown = [block.dataset for block in whole] if methods else []
-    return shown, _mean(methods, ours, metric), _mean(methods, paper, metric)
+    return shown, _mean_ranks(methods, ours, metric), _mean_ranks(methods, paper, metric)
 
 
-def _mean(methods: Sequence[str], scores: list[list[float]], metric: str) -> dict[str, float]:
+def _mean_ranks(methods: Sequence[str], scores: list[list[float]], metric: str) -> dict[str, float]:
     if not scores or not methods:
         return {}
     sign = 1 if lower_is_better(metric) else -1

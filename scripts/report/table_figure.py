@@ -14,11 +14,11 @@ from scripts.records.experiment import load_experiment
 from scripts.records.published import published_records
 from scripts.records.records import by_seed_or_none
 from scripts.records.register import draws
-from scripts.records.stats import Summary, paired_or_none, welch
+from scripts.records.stats import Summary, paired_or_none, welch_interval
 from scripts.records.tables import Block, ResultTable
-from scripts.report.figures import legend_below, looks, subplots
+from scripts.report.figures import legend_below, new_subplots, series_looks
 from scripts.report.palette import COLOURS
-from scripts.report.shown import presets, standard
+from scripts.report.shown import shown_presets, standard_records
 from scripts.report.table import make_table
 
 ERM, LED, PAPER_SEEDS = "erm", "cmixup", 3
@@ -39,7 +39,7 @@ def table_figure(tables: Mapping[str, ResultTable], records: pd.DataFrame, metri
     every = (m for blocks in found.values() for m in blocks[0].cells if any(b.cells[m][metric].ours for b in blocks))
     methods = [method for method in dict.fromkeys(every) if method != ERM]
     size = max(9.2, 2 + 2.6 * len(found)), 2.0 + len(methods) * (0.16 + 0.1 * len(tables))
-    figure, axes = subplots(1, len(found), figsize=size, sharey=True)
+    figure, axes = new_subplots(1, len(found), figsize=size, sharey=True)
     handles: dict[str, Any] = {}
     for axis, (dataset, blocks) in zip(axes[0], found.items(), strict=True):
         scores = {
@@ -56,11 +56,11 @@ def table_figure(tables: Mapping[str, ResultTable], records: pd.DataFrame, metri
                 axis.axhspan(row - 0.5, row + 0.5, color="0.95", linewidth=0, zorder=0)
             title = names.method_title(method)
             shown = next((each for each in blocks if method in each.cells), None)
-            pair = [_printed(shown, name, metric) for name in (method, ERM)] if shown else []
-            if all(pair) and (own := welch(*pair)):  # type: ignore[arg-type]
+            pair = [_printed_mean(shown, name, metric) for name in (method, ERM)] if shown else []
+            if all(pair) and (own := welch_interval(*pair)):  # type: ignore[arg-type]
                 handles[PAPER] = axis.errorbar(own.mean, heights[0], xerr=[[own.mean - own.low], [own.high - own.mean]],
                                                fmt="D", color="0.25", markersize=4, gid=title, label=PAPER)  # fmt: skip
-            for preset, height, look in zip(tables, heights[1:], looks(len(tables)), strict=True):
+            for preset, height, look in zip(tables, heights[1:], series_looks(len(tables)), strict=True):
                 difference = paired_or_none(scores[preset, method], scores[preset, ERM])
                 if difference is None:
                     continue
@@ -83,7 +83,7 @@ def table_figure(tables: Mapping[str, ResultTable], records: pd.DataFrame, metri
     return figure
 
 
-def _printed(block: Block, method: str, metric: str) -> Summary | None:
+def _printed_mean(block: Block, method: str, metric: str) -> Summary | None:
     """Return the paper's mean and standard deviation of a method, or None where it prints none."""
     cell = block.cells[method][metric] if method in block.cells else None
     if cell is None or cell.paper is None or cell.paper_std is None:
@@ -92,8 +92,8 @@ def _printed(block: Block, method: str, metric: str) -> Summary | None:
 
 
 @draws("results/runs", "results/paper")
-def figures() -> dict[str, Figure]:
+def table1_figures() -> dict[str, Figure]:
     """Return the figure of Table 1."""
     table1, records = load_experiment("table1"), published_records()
-    tables = {p: make_table(table1, standard(records), p) for p in presets(records, "table1")}
-    return {"figures/table1.png": table_figure(tables, standard(records))}
+    tables = {p: make_table(table1, standard_records(records), p) for p in shown_presets(records, "table1")}
+    return {"figures/table1.png": table_figure(tables, standard_records(records))}

@@ -21,14 +21,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cmixup.errors import InputError, check_choice
-from scripts.driver.arguments import OUT, Args, parse_args
+from scripts.config.arguments import OUT, Args, parse_args
 from scripts.driver.cli import user_errors
+from scripts.protocol.protocols import FOLDER, PROTOCOL2, Protocol2, load_protocol2, load_rules
+from scripts.protocol.published import copy_cells
+from scripts.protocol.work import train_missing
 from scripts.records.experiment import RESULTS
-from scripts.study.advise import advise
-from scripts.study.protocols import FOLDER, PROTOCOL2, Protocol2, load_protocol2, load_rules
-from scripts.study.published import copy
+from scripts.study.advise import advise_table
 from scripts.study.try_method import LITE, RANDOM, Submission, check_submission, publish_submission, try_method
-from scripts.study.work import train_missing
 
 KEYS = {
     "what": "train, publish, restore, advise or check; none with method=",
@@ -58,12 +58,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
         given = parse_args(argv, KEYS, __doc__, names=("what",))
-        if problems := (run if "what" in given else enter)(given):
+        if problems := (run_verb if "what" in given else try_submission)(given):
             print("\n".join(f"error: {problem}" for problem in problems), file=sys.stderr)
             sys.exit(1)
 
 
-def enter(given: Args) -> list[str]:
+def try_submission(given: Args) -> list[str]:
     """Try a method; return a line for what went wrong."""
     if "method" not in given:
         raise InputError(f"the first word must be one of {', '.join(ACTIONS)}, or method= must be given")
@@ -83,7 +83,7 @@ def rules_of_network(given: Args) -> Protocol2:
     return rules
 
 
-def run(given: Args) -> list[str]:
+def run_verb(given: Args) -> list[str]:
     """Do what the first word says; return a line for what went wrong."""
     what, store = check_choice("what", given["what"], ACTIONS), given.out / "study"
     name = given.get("rules", PROTOCOL2.stem)
@@ -104,11 +104,11 @@ def run(given: Args) -> list[str]:
         if missing := [key for key in ("table", "target") if key not in given]:
             raise InputError(f"{missing[0]} must be given: table=my.csv target=price")
         own = [f"{key}={value}" for key, value in given.items() if key.startswith("dataset.")]
-        print(advise(given["table"], given["target"], own))
+        print(advise_table(given["table"], given["target"], own))
     elif what == "publish":
-        print(f"{copy(store, RESULTS, rules, why=given.get('corrects', ''))} cells written to {RESULTS}")
+        print(f"{copy_cells(store, RESULTS, rules, why=given.get('corrects', ''))} cells written to {RESULTS}")
     elif what == "restore":
-        print(f"{copy(RESULTS, store, rules, replace=False)} cells written to {store}")
+        print(f"{copy_cells(RESULTS, store, rules, replace=False)} cells written to {store}")
     else:
         names = {key: given[key].split(",") for key in ("tables", "conditions", "methods") if key in given}
         return train_missing(store, rules.cells(**names), rules, given.count("jobs"), given.number("minutes", 0))

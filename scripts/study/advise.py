@@ -6,14 +6,14 @@ import shlex
 from collections.abc import Sequence
 
 from cmixup.errors import InputError
-from scripts.driver.compose import compose_train, override
-from scripts.driver.job import plan
+from scripts.config.compose import compose_train, override_word
+from scripts.driver.job import plan_job
 from scripts.records.experiment import RESULTS
 
 EXPECTED = RESULTS / "study" / "expected.txt"
 
 
-def advise(table: str, target: str, options: Sequence[str] = ()) -> str:
+def advise_table(table: str, target: str, options: Sequence[str] = ()) -> str:
     """Return what to expect on a table, and how to find out there.
 
     Args:
@@ -24,8 +24,8 @@ def advise(table: str, target: str, options: Sequence[str] = ()) -> str:
     Raises:
         InputError: the table cannot be read.
     """
-    words = ["dataset=csv", override("dataset.path", table), override("dataset.target", target), *options]
-    dataset = plan(compose_train(words)).dataset
+    words = ["dataset=csv", override_word("dataset.path", table), override_word("dataset.target", target), *options]
+    dataset = plan_job(compose_train(words)).dataset
     dataset.load(seed=0)
     given = shlex.join(words)
     found = "".join(f"Look first: {line}\n" for line in dataset.problems())

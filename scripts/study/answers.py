@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from scripts.effects.verdicts import UNTOLD, Effect, chance_text, errors_of, method_effect
+from scripts.protocol.protocols import FOLDER, Protocol2, load_rules
+from scripts.protocol.published import read_store
+from scripts.protocol.rules import BASE
 from scripts.records.experiment import RESULTS
 from scripts.records.published import published_reports
 from scripts.records.tables import interval_text
 from scripts.study import likelihood, networks, no_search
 from scripts.study.evidence import Setting, whole_records
 from scripts.study.front import METHOD
-from scripts.study.protocols import FOLDER, Protocol2, load_rules
-from scripts.study.published import read
-from scripts.study.rules import BASE
-from scripts.study.verdicts import UNTOLD, Effect, chance, effect, errors_of
 
 SPLITS = "more_splits"
 NOT_RUN = "not run yet"
@@ -71,14 +71,14 @@ def with_more_splits(found: Setting, rules: Protocol2) -> tuple[Effect | None, i
     more = load_rules(FOLDER / f"{SPLITS}.yaml")
     assert isinstance(more, Protocol2)
     wanted = {cell.key for cell in more.cells(methods=[BASE, METHOD])}
-    records = [r for r in read(more) if r["method"] in (BASE, METHOD)]
+    records = [r for r in read_store(more) if r["method"] in (BASE, METHOD)]
     if len(records) < len(wanted):
         return None, len(records), len(wanted)
     errors = {table: {m: dict(each) for m, each in own.items()} for table, own in found.errors().items()}
     for table, own in errors_of(records, found.condition.name).items():
         for method, by_split in own.items():
             errors[table][method] |= by_split
-    return effect(errors, METHOD, rules.level, rules.equal), len(records), len(wanted)
+    return method_effect(errors, METHOD, rules.level, rules.equal), len(records), len(wanted)
 
 
 def untuned() -> Iterator[Answer]:
@@ -88,7 +88,7 @@ def untuned() -> Iterator[Answer]:
     reports = published_reports(RESULTS, (no_search.EXPERIMENT,))
     for name, title in no_search.SETTINGS.items():
         errors = no_search.errors_of_reports(reports, name)
-        each = {arm: effect(errors, arm, rules.level, no_search.EQUAL) for arm in no_search.TITLES}
+        each = {arm: method_effect(errors, arm, rules.level, no_search.EQUAL) for arm in no_search.TITLES}
         if len(errors) == len(rules.tables) and all(each.values()):
             where = f"{title}, {len(errors)} tables, {rules.splits} splits"
             yield from (Answer("untuned", where, no_search.TITLES[arm], own) for arm, own in each.items() if own)
@@ -107,7 +107,7 @@ def of_likelihood() -> Iterator[Answer]:
     """Yield what methods change of the rescaled likelihood, in each setting that is whole."""
     rules = load_rules(FOLDER / "likelihood.yaml")
     assert isinstance(rules, Protocol2)
-    records = read(rules)
+    records = read_store(rules)
     for condition, title in likelihood.SETTINGS.items():
         own, tables = whole_records(records, rules, condition)
         for name, arm in likelihood.TITLES.items() if own else ():
@@ -121,7 +121,7 @@ def in_a_line(answers: Sequence[Answer], size: str) -> str:
     for setting in dict.fromkeys(each.setting for each in answers):
         own = [each for each in answers if each.setting == setting]
         arms = "; ".join(f"{one.arm} {one.size} ({one.direction})" for one in own)
-        new = ", ".join(chance(one.chances[0]) for one in own)
+        new = ", ".join(chance_text(one.chances[0]) for one in own)
         said.append(f"{setting[0].upper()}{setting[1:]}: {arms}. A new table gains {size} with probability {new}.")
     return " ".join(said) or f"{NOT_RUN[0].upper()}{NOT_RUN[1:]}."
 
@@ -134,7 +134,7 @@ def first_lines(found: Sequence[Setting], rules: Protocol2) -> str:
     later = Answer("tuned", "", "", more) if more else None
     splits = (
         f"With the later splits: {later.size} ({later.direction}), "
-        f"a gain of {size} with probability {chance(later.chances[0])}."
+        f"a gain of {size} with probability {chance_text(later.chances[0])}."
         if later else f"More splits: {NOT_RUN} ({there} of {of} cells are published)."
     )  # fmt: skip
     other, nats = list(on_networks()), list(of_likelihood())

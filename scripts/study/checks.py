@@ -6,18 +6,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from scripts.effects.effects import left_out
+from scripts.effects.verdicts import OVERLAP, chance_text, percent_differences
+from scripts.protocol.protocols import Protocol2
 from scripts.records.tables import markdown_rows
-from scripts.study.effects import left_out
 from scripts.study.evidence import AGAIN, Setting
 from scripts.study.front import ENSEMBLE, METHOD
-from scripts.study.protocols import Protocol2
-from scripts.study.rows import head, row, title
-from scripts.study.verdicts import OVERLAP, chance, differences
+from scripts.study.rows import method_title, row_head, table_row
 
 HALF, MOST = (0.25, 0.75), (0.025, 0.975)  # of predictions, what half and 95 % of the tables must lie between
 
 
-def controls(found: Sequence[Setting], rules: Protocol2) -> list[str]:
+def control_rows(found: Sequence[Setting], rules: Protocol2) -> list[str]:
     """Return what the rule says where the answer is known: five averaged networks, and ERM against itself."""
     body = []
     for setting in found:
@@ -26,22 +26,22 @@ def controls(found: Sequence[Setting], rules: Protocol2) -> list[str]:
         for kind, name, own in known:
             if own:
                 below, above = own.sided()
-                body.append([kind, f"{name}, {setting.heading}", *row(own), f"{below}, {above}"])
-    heads = ["control", "against ERM", *head(rules), "tables below 0, above 0"]
+                body.append([kind, f"{name}, {setting.heading}", *table_row(own), f"{below}, {above}"])
+    heads = ["control", "against ERM", *row_head(rules), "tables below 0, above 0"]
     return markdown_rows(heads, body) if body else []
 
 
-def calibration(found: Sequence[Setting]) -> list[str]:
+def calibration_rows(found: Sequence[Setting]) -> list[str]:
     """Return how often each table's mean lies where the other tables let one expect it, its own noise included."""
     body, total = [], np.zeros(3, int)
     for setting, method in [(s, METHOD) for s in found] + [(s, ENSEMBLE) for s in found if s.has(ENSEMBLE)]:
-        own = {t: list(each.values()) for t, each in differences(setting.errors(), method).items()}
+        own = {t: list(each.values()) for t, each in percent_differences(setting.errors(), method).items()}
         places = np.array(list(left_out(own, OVERLAP).values()))
         inside = [int(((places >= low) & (places <= high)).sum()) for low, high in (HALF, MOST)]
         total += [*inside, len(places)]
         ends = [binom_ends(len(places), share) for share in (0.5, 0.95)]
         cells = [f"{n} of {len(places)} ({low} to {high})" for n, (low, high) in zip(inside, ends, strict=True)]
-        body.append([setting.heading, title(method), *cells])
+        body.append([setting.heading, method_title(method), *cells])
     if body:
         ends = [binom_ends(int(total[2]), share) for share in (0.5, 0.95)]
         body.append(["all", "", *(f"{n} of {total[2]} ({low} to {high})" for n, (low, high) in
@@ -56,20 +56,20 @@ def binom_ends(n: int, share: float) -> tuple[int, int]:
     return int(binom.ppf(0.005, n, share)), int(binom.ppf(0.995, n, share))
 
 
-def traits(found: Sequence[Setting], rules: Protocol2) -> list[str]:
+def trait_rows(found: Sequence[Setting], rules: Protocol2) -> list[str]:
     """Return whether effects go with a table's noise and rows: rank correlations, and what the model says of noise."""
     from scipy.stats import spearmanr  # slow to import
 
     body = []
     for setting, method in [(s, METHOD) for s in found] + [(s, ENSEMBLE) for s in found if s.has(ENSEMBLE)]:
-        each = differences(setting.errors(), method)
+        each = percent_differences(setting.errors(), method)
         means = [float(np.mean(list(own.values()))) for own in each.values()]
         rows = {table.name: table.rows for table in rules.tables}
         known = ([float(np.std(list(own.values()))) for own in each.values()], [rows[table] for table in each])
         cells = ["{:+.2f} (p {:.2g})".format(*spearmanr(means, trait)) for trait in known]
         own = setting.effect(method, rules)
         assert own is not None
-        body.append([setting.heading, title(method), *cells, chance(own.posterior.growth)])
+        body.append([setting.heading, method_title(method), *cells, chance_text(own.posterior.growth)])
     heads = [
         "setting",
         "method",

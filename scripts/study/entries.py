@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from scripts.effects.verdicts import VERDICTS, method_verdict, verdict_name
+from scripts.protocol.protocols import Protocol2
+from scripts.protocol.published import read_store
+from scripts.protocol.rules import BASE
 from scripts.records.experiment import RESULTS
 from scripts.records.tables import interval_text, markdown_rows
 from scripts.study.evidence import Record, Setting
-from scripts.study.protocols import Protocol2
-from scripts.study.published import read
-from scripts.study.rules import BASE
-from scripts.study.verdicts import VERDICTS, named, verdict
 
 NAME = "random"  # the setting in which methods are tried first, on the lite tables
 NONE = "None is published yet."
@@ -20,7 +20,7 @@ NONE = "None is published yet."
 
 def lite_records(rules: Protocol2, store: Path = RESULTS) -> list[Record]:
     """Return the records of all methods, entries among them, in the setting at random on the lite tables."""
-    tables, every = rules.lite_tables(), read(rules, store, entries=True)
+    tables, every = rules.lite_tables(), read_store(rules, store, entries=True)
     return [record for record in every if record["condition"] == NAME and record["table"] in tables]
 
 
@@ -35,7 +35,7 @@ def entries_of(records: Sequence[Record], rules: Protocol2) -> list[Setting]:
     return found
 
 
-def table(records: Sequence[Record], rules: Protocol2) -> str:
+def submission_rows(records: Sequence[Record], rules: Protocol2) -> str:
     """Return a row for each entry: on how many lite tables it gains and so on, the mean change and the file."""
     body = []
     for setting in entries_of(records, rules):
@@ -46,16 +46,16 @@ def table(records: Sequence[Record], rules: Protocol2) -> str:
         told = map(str, own.counts().values())
         means = [interval_text(own.overall, 1), interval_text(own.plain, 1)]
         body.append([name, f"{len(setting.tables)} of {setting.of}", *told, *means, file])
-    names = [named(kind, rules.equal) for kind in VERDICTS]
+    names = [verdict_name(kind, rules.equal) for kind in VERDICTS]
     head = ["entry", "tables", *names, "mean effect, %", "each table alike, %", "file"]
     return "\n".join(markdown_rows(head, body)) if body else NONE
 
 
-def shown(records: Sequence[Record], rules: Protocol2) -> str:
+def submission_output(records: Sequence[Record], rules: Protocol2) -> str:
     """Return what the command prints of the first entry that has a file, as a block of text."""
     for setting in entries_of(records, rules):
         if any("entry" in record for record in setting.records):
             own = [record for record in records if record["table"] in setting.tables]
-            said = verdict(own, NAME, setting.methods[0], rules.level, rules.equal)
+            said = method_verdict(own, NAME, setting.methods[0], rules.level, rules.equal)
             return f"```text\n{said}\n```"
     return NONE

@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 
 from scripts.driver.predictions import Scored
-from scripts.driver.reads import remembered
+from scripts.effects.verdicts import OVERLAP, Effect, Errors, errors_of, is_erm, method_effect
+from scripts.machine.reads import remember_reads
+from scripts.protocol.protocols import SEA_LEVEL, WEIGHTS, Protocol2, load_protocol2, load_rules
+from scripts.protocol.published import experiment_of, read_store
+from scripts.protocol.rules import BASE, Condition
 from scripts.records.experiment import RESULTS
 from scripts.records.packed import read_cells
 from scripts.records.published import cell_name, predictions_file
-from scripts.records.study_errors import scores
-from scripts.study.protocols import SEA_LEVEL, WEIGHTS, Protocol2, load_protocol2, load_rules
-from scripts.study.published import experiment_of, read
-from scripts.study.rules import BASE, Condition
-from scripts.study.verdicts import OVERLAP, Effect, Errors, effect, errors_of, is_erm
+from scripts.records.study_errors import error_scores
 
 Record = Mapping[str, Any]
 AGAIN = "ERM, other weights"
@@ -104,8 +104,8 @@ class Setting:
     def effect(
         self, method: str, rules: Protocol2, score: str = "test", base: str = BASE, overlap: float = OVERLAP
     ) -> Effect | None:
-        """Return what a method changes against `base`; see `scripts.study.verdicts.effect`."""
-        return effect(self.errors(score), method, rules.level, rules.equal, base=base, overlap=overlap)
+        """Return what a method changes against `base`; see `scripts.effects.verdicts.method_effect`."""
+        return method_effect(self.errors(score), method, rules.level, rules.equal, base=base, overlap=overlap)
 
     def against_itself(self, rules: Protocol2) -> Effect | None:
         """Return what ERM changes against ERM: the next two sets of initial weights, or the second against the first.
@@ -121,14 +121,14 @@ class Setting:
                 pair = (own[:2], own[2:4]) if len(own) > 3 else (own[:1], own[1:2])
                 for name, values in zip((BASE, AGAIN), pair, strict=True):
                     errors.setdefault(record["table"], {}).setdefault(name, {})[split] = float(np.mean(values))
-        return effect(errors, AGAIN, rules.level, rules.equal)
+        return method_effect(errors, AGAIN, rules.level, rules.equal)
 
 
-@remembered
-def settings(store: Path = RESULTS) -> list[Setting]:
+@remember_reads
+def study_settings(store: Path = RESULTS) -> list[Setting]:
     """Return what a store has of every setting of protocol 2."""
     rules, found = load_protocol2(), []
-    records, sea = read(rules, store), read(load_rules(SEA_LEVEL), store)
+    records, sea = read_store(rules, store), read_store(load_rules(SEA_LEVEL), store)
     for condition in rules.conditions:
         mine = [record for record in records if record["condition"] == condition.name]
         groups = [list(each) for _, each in itertools.groupby(mine, key=lambda record: record["table"])]
@@ -136,11 +136,11 @@ def settings(store: Path = RESULTS) -> list[Setting]:
         there = {record["table"] for record in own}
         level = [r for r in sea if r["condition"] == condition.name and r["table"] in there]
         of = len(rules.cells(conditions=[condition.name], methods=[BASE]))
-        found.append(Setting(condition, of, own, [*level, *ensembles(own, rules, store)]))
+        found.append(Setting(condition, of, own, [*level, *ensemble_records(own, rules, store)]))
     return found
 
 
-def ensembles(records: Sequence[Record], rules: Protocol2, store: Path = RESULTS) -> Iterator[Record]:
+def ensemble_records(records: Sequence[Record], rules: Protocol2, store: Path = RESULTS) -> Iterator[Record]:
     """Yield a record, of a row a split, for each of `ENSEMBLES` whose networks a store has of a table and setting."""
     for first in (record for record in records if record["method"] == BASE):
         names = {
@@ -161,7 +161,7 @@ def ensembles(records: Sequence[Record], rules: Protocol2, store: Path = RESULTS
                 if len(tests) == len(runs):
                     mean = np.stack([one.prediction[""] for one in tests]).mean(axis=0, dtype=np.float64)
                     one = Scored({"": mean}, tests[0].target, tests[0].domain)
-                    found = scores(one, np.array(first["std"]), grouped="test_worst" in first["seeds"][0])
+                    found = error_scores(one, np.array(first["std"]), grouped="test_worst" in first["seeds"][0])
                     own = {key.replace("nrmse", "test", 1): value for key, value in found.items()}
                     rows.append({"seed": split, "split": split, **own})
             if len(rows) == rules.splits:
@@ -181,7 +181,7 @@ def whole_records(records: Sequence[Record], rules: Protocol2, condition: str) -
     return [r for r in records if r["condition"] == condition and r["table"] in kept], said
 
 
-def seconds(setting: Setting, rules: Protocol2) -> dict[str, float]:
+def model_seconds(setting: Setting, rules: Protocol2) -> dict[str, float]:
     """Return what a model for one split costs in seconds of a core, the geometric mean over tables.
 
     Of networks that is all trials and a run with the winner's options, of an ensemble its further runs, too, and of the

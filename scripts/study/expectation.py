@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from cmixup.errors import InputError
+from scripts.effects.verdicts import EQUAL, GAINS, LOSES, UNTOLD, Effect, direction_text, mean_text, new_text
+from scripts.protocol.protocols import load_protocol2
 from scripts.records.register import writes
-from scripts.study.evidence import settings
+from scripts.study.evidence import study_settings
 from scripts.study.front import ENSEMBLE, METHOD
-from scripts.study.protocols import load_protocol2
-from scripts.study.verdicts import EQUAL, GAINS, LOSES, UNTOLD, Effect, direction_text, mean_text, new_text
 
 
 @writes("results/runs/study", "results/predictions/study", "results/predictions/targets")
@@ -22,7 +22,7 @@ def expected() -> str:
     Raises:
         InputError: fewer than two tables are published.
     """
-    rules, setting = load_protocol2(), settings()[-1]
+    rules, setting = load_protocol2(), study_settings()[-1]
     own = setting.effect(METHOD, rules)
     if own is None or len(own.means) < 2:
         raise InputError("results/runs must hold ERM and C-Mixup on two tables or more; it does not")

@@ -8,12 +8,7 @@ from textwrap import fill
 from matplotlib.figure import Figure
 
 from scripts.claims.prose import WIDTH
-from scripts.records.names import method_title
-from scripts.records.tables import interval_text
-from scripts.report.effect_figures import NEW, OVERALL, draw_first, draw_ordered
-from scripts.study.evidence import Setting
-from scripts.study.protocols import Protocol2
-from scripts.study.verdicts import (
+from scripts.effects.verdicts import (
     EQUAL,
     GAINS,
     HIGHER,
@@ -24,9 +19,14 @@ from scripts.study.verdicts import (
     Effect,
     direction_text,
     mean_text,
-    named,
     new_text,
+    verdict_name,
 )
+from scripts.protocol.protocols import Protocol2
+from scripts.records.names import method_title
+from scripts.records.tables import interval_text
+from scripts.report.effect_figures import NEW, OVERALL, draw_first, draw_ordered
+from scripts.study.evidence import Setting
 
 METHOD = "cmixup"
 PICTURE, FIRST = "front.png", "first.png"
@@ -34,17 +34,17 @@ ENSEMBLE = "ERM x 5"
 WHO = {METHOD: "C-Mixup changes the test error", ENSEMBLE: "Averaging five networks of ERM changes it"}
 
 
-def short(found: Sequence[Setting], rules: Protocol2) -> str:
+def short_answer(found: Sequence[Setting], rules: Protocol2) -> str:
     """Return whether C-Mixup helps, in a sentence: the direction of its mean effect, and what a new table may gain."""
     own = found[-1].effect(METHOD, rules)
     assert own is not None
     said = {LOWER: "On average it lowers the error", HIGHER: "On average it raises the error"}.get(
-        own.direction(), "On average there is no clear change"
+        own.direction(), "On average that cannot be told"
     )
     return f"{said}: over {len(own.means)} real tables {mean_text(own)}. {new_text(own, rules.equal).rstrip('.')}"
 
 
-def headline(own: Effect, who: str, equal: float, part: str = "") -> str:
+def effect_headline(own: Effect, who: str, equal: float, part: str = "") -> str:
     """Return the mean effect of a method, its direction and what to expect of a new table, in two sentences.
 
     Args:
@@ -63,14 +63,14 @@ def sentences(found: Sequence[Setting], rules: Protocol2) -> str:
     first = found[-1]
     own, size = first.effect(METHOD, rules), f"{rules.equal:g} %"
     assert own is not None
-    said = [headline(own, WHO[METHOD], rules.equal)]
+    said = [effect_headline(own, WHO[METHOD], rules.equal)]
     gains, loses, equal, untold = (own.counts()[kind] or "none" for kind in (GAINS, LOSES, EQUAL, UNTOLD))
     said.append(
         f"Of these tables it gains {size} or more on {gains}, loses as much on {loses}, stays within on {equal}, and "
         f"on {untold} that cannot be told."
     )
     if ensemble := found[-1].effect(ENSEMBLE, rules):
-        said.append(headline(ensemble, WHO[ENSEMBLE], rules.equal, "" if found[-1].whole else " so far"))
+        said.append(effect_headline(ensemble, WHO[ENSEMBLE], rules.equal, "" if found[-1].whole else " so far"))
     others = [s for s in found if s.whole and s.condition != first.condition]
     lines = [f"{s.title} {interval_text(one.overall, 1)} %" for s in others if (one := s.effect(METHOD, rules))]
     if lines:
@@ -78,7 +78,7 @@ def sentences(found: Sequence[Setting], rules: Protocol2) -> str:
     return fill(" ".join(said), WIDTH, break_on_hyphens=False)
 
 
-def lines(found: Sequence[Setting], rules: Protocol2) -> str:
+def front_lines(found: Sequence[Setting], rules: Protocol2) -> str:
     """Return the sentences, and the picture of every table with its caption."""
     caption = (
         "A point is the estimate of a table with its 95 % interval. Left of 0 C-Mixup has the lower error; the grey "
@@ -89,13 +89,13 @@ def lines(found: Sequence[Setting], rules: Protocol2) -> str:
     return f"{sentences(found, rules)}\n\n{picture}\n\n{fill(caption, WIDTH, break_on_hyphens=False)}"
 
 
-def figure(found: Sequence[Setting], rules: Protocol2) -> Figure:
+def effect_figure(found: Sequence[Setting], rules: Protocol2) -> Figure:
     """Draw C-Mixup's effect on every table, its mean, and what to expect of a new table."""
     own = found[-1].effect(METHOD, rules)
     assert own is not None
     more = {OVERALL: own.overall, NEW: own.of_new}
-    rows, kinds = own.shown(rules.equal), [named(kind, rules.equal) for kind in VERDICTS]
-    said = finding(own, rules.equal)
+    rows, kinds = own.shown(rules.equal), [verdict_name(kind, rules.equal) for kind in VERDICTS]
+    said = finding_counts(own, rules.equal)
     return draw_ordered(rows, more, kinds, rules.equal, method=method_title(METHOD), title=said)
 
 
@@ -112,7 +112,7 @@ def first_figure(found: Sequence[Setting], rules: Protocol2) -> Figure:
     return draw_first(own.tables, more, rules.equal, method_title(METHOD), title)
 
 
-def finding(own: Effect, equal: float) -> str:
+def finding_counts(own: Effect, equal: float) -> str:
     """Return on how many tables C-Mixup gains and loses as much as counts: the title of the picture."""
     gains, loses, within, untold = (own.counts()[kind] or "none" for kind in (GAINS, LOSES, EQUAL, UNTOLD))
     return (

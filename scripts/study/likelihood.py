@@ -12,6 +12,10 @@ import numpy as np
 
 from cmixup.losses import STD
 from scripts.driver.predictions import Scored
+from scripts.effects.verdicts import LOWER, Effect, errors_of, method_effect, sign_text
+from scripts.protocol.protocols import FOLDER, WEIGHTS, Protocol2, load_rules
+from scripts.protocol.published import experiment_of, read_store
+from scripts.protocol.rules import BASE
 from scripts.records.experiment import RESULTS
 from scripts.records.packed import read_cells
 from scripts.records.published import cell_name, predictions_file
@@ -19,11 +23,7 @@ from scripts.records.register import writes
 from scripts.records.study_errors import normal_scores, row_key
 from scripts.records.tables import interval_text, markdown_rows
 from scripts.study.evidence import whole_records
-from scripts.study.protocols import FOLDER, WEIGHTS, Protocol2, load_rules
-from scripts.study.published import experiment_of, read
-from scripts.study.rows import head, row
-from scripts.study.rules import BASE
-from scripts.study.verdicts import LOWER, Effect, effect, errors_of, sign_text
+from scripts.study.rows import row_head, table_row
 
 PAGE, SCORE, DIGITS, UNIT = "study/likelihood.md", "test_nll_rescaled", 3, "nats"
 SETTINGS = {"rows100": "100 training rows", "random": "all rows, split at random"}
@@ -70,7 +70,7 @@ def again(records: Sequence[Record]) -> Iterator[Record]:
 def effect_of(records: Sequence[Record], condition: str, name: str, rules: Protocol2, score: str = SCORE) -> Effect:
     """Return what a method changes of a score, in its own unit or in percent of ERM's."""
     relative = OTHERS.get(score, ("", False))[1]
-    found = effect(errors_of(records, condition, score), name, rules.level, rules.equal, relative=relative)
+    found = method_effect(errors_of(records, condition, score), name, rules.level, rules.equal, relative=relative)
     assert found is not None
     return found
 
@@ -87,7 +87,7 @@ def section(condition: str, records: Sequence[Record], said: str, rules: Protoco
     known = [*records, *ensembles(records, rules), *again(records)]
     names = {**TITLES, ENSEMBLE: ENSEMBLE, AGAIN: AGAIN}
     effects = {name: effect_of(known, condition, name, rules) for name in names}
-    body = [[names[name], *row(own, DIGITS), sign_text(own.means)] for name, own in effects.items()]
+    body = [[names[name], *table_row(own, DIGITS), sign_text(own.means)] for name, own in effects.items()]
     others = []
     for name, title in {BASE: "ERM", **TITLES}.items():
         cells = ["" if name == BASE else interval_text(
@@ -101,7 +101,7 @@ def section(condition: str, records: Sequence[Record], said: str, rules: Protoco
     heads = ["", *(title for title, _ in OTHERS.values()), "coverage of 90 %", "coverage, rescaled"]
     splits = len({row["split"] for r in records for row in r["seeds"]})
     return [
-        *markdown_rows(["rescaled likelihood", *head(rules, UNIT), "below 0 (sign test)"], body), "",
+        *markdown_rows(["rescaled likelihood", *row_head(rules, UNIT), "below 0 (sign test)"], body), "",
         f"{said[0].upper()}{said[1:]}, {splits} splits. Negative log likelihood of a test label minus ERM's, both",
         "rescaled; below 0 is better.", "", *blind, *markdown_rows(heads, others), "",
     ]  # fmt: skip
@@ -112,7 +112,7 @@ def write_page() -> dict[str, str]:
     """Return the page by its path below results/."""
     rules = load_rules(FOLDER / "likelihood.yaml")
     assert isinstance(rules, Protocol2)
-    records = read(rules)
+    records = read_store(rules)
     lines = [
         "# Likelihood",
         "",

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from scripts.effects.verdicts import Effect, errors_of, method_effect, sign_text
+from scripts.protocol.protocols import FOLDER, Protocol2, load_rules
+from scripts.protocol.published import read_store
 from scripts.records.register import writes
 from scripts.records.tables import markdown_rows
 from scripts.study import no_search
 from scripts.study.evidence import Record, whole_records
-from scripts.study.protocols import FOLDER, Protocol2, load_rules
-from scripts.study.published import read
-from scripts.study.rows import head, row
-from scripts.study.verdicts import Effect, effect, errors_of, sign_text
+from scripts.study.rows import row_head, table_row
 
 PAGE = "study/networks.md"
 NETWORKS = {"network_wide": "A wide network", "network_realmlp": "RealMLP", "network_tabm": "TabM"}
@@ -39,7 +39,7 @@ def network_rules(name: str) -> Protocol2:
 def effects(name: str) -> Iterator[tuple[str, str, dict[str, Effect]]]:
     """Yield of each setting of a network that is whole its title, its tables in words, and the effect of each arm."""
     rules = network_rules(name)
-    records = read(rules)
+    records = read_store(rules)
     for condition, title in SETTINGS.items():
         own, tables = whole_records(records, rules, condition)
         if own:
@@ -48,7 +48,7 @@ def effects(name: str) -> Iterator[tuple[str, str, dict[str, Effect]]]:
 
 def arm_effect(records: Sequence[Record], condition: str, arm: str, rules: Protocol2) -> Effect | None:
     """Return what an arm changes against ERM on the same network."""
-    return effect(errors_of(records, condition), arm, rules.level, rules.equal)
+    return method_effect(errors_of(records, condition), arm, rules.level, rules.equal)
 
 
 @writes("results/runs")
@@ -70,9 +70,9 @@ def write_page() -> dict[str, str]:
         lines += [f"## {title}", "", f"{about} [Rules](../../configs/study/{name}.yaml).", ""]
         found = list(effects(name))
         for setting, tables, each in found:
-            body = [[TITLES[arm], *row(own), sign_text(own.means)] for arm, own in each.items()]
+            body = [[TITLES[arm], *table_row(own), sign_text(own.means)] for arm, own in each.items()]
             lines += [f"### {setting[0].upper()}{setting[1:]} ({tables})", ""]
-            lines += [*markdown_rows(["method", *head(rules), "below 0 (sign test)"], body), ""]
+            lines += [*markdown_rows(["method", *row_head(rules), "below 0 (sign test)"], body), ""]
         if missing := [setting for setting in SETTINGS.values() if setting not in [each[0] for each in found]]:
             lines += [f"Not run yet: {'; '.join(missing)}.", ""]
     lines += [

@@ -12,14 +12,23 @@ from typing import Any
 import numpy as np
 
 from scripts.claims.prose import WIDTH
+from scripts.effects.verdicts import (
+    VERDICTS,
+    Effect,
+    Errors,
+    chance_text,
+    direction_text,
+    method_effect,
+    sign_text,
+    verdict_name,
+)
+from scripts.protocol.protocols import FOLDER, Protocol2, load_protocol2, load_rules
+from scripts.protocol.published import read_store
+from scripts.protocol.rules import BASE
 from scripts.records.experiment import RESULTS
 from scripts.records.published import published_reports
 from scripts.records.register import writes
 from scripts.records.tables import interval_text, markdown_rows
-from scripts.study.protocols import FOLDER, Protocol2, load_protocol2, load_rules
-from scripts.study.published import read
-from scripts.study.rules import BASE
-from scripts.study.verdicts import VERDICTS, Effect, Errors, chance, direction_text, effect, named, sign_text
 
 EXPERIMENT, PAGE = "study_no_search", "study/no_search.md"
 SETTINGS = {
@@ -64,7 +73,7 @@ def describe_effect(name: str, found: Effect) -> list[str]:
     """Return the row of a method in the page's table."""
     counts, new = found.counts(), found.posterior.new.chances
     model, plain = interval_text(found.overall, 1), interval_text(found.plain, 1)
-    chances = f"{chance(new.gain)} / {chance(new.loss)}"
+    chances = f"{chance_text(new.gain)} / {chance_text(new.loss)}"
     return [name, model, plain, direction_text(found), *(str(counts[kind]) for kind in VERDICTS), chances]
 
 
@@ -115,7 +124,7 @@ def answer(
 @writes("results/runs/study_no_search", "results/runs/study")
 def write_page() -> dict[str, str]:
     """Return the page by its path below results/."""
-    rules, records = load_rules(FOLDER / "no_search.yaml"), read(load_protocol2())
+    rules, records = load_rules(FOLDER / "no_search.yaml"), read_store(load_protocol2())
     assert isinstance(rules, Protocol2)
     reports = published_reports(RESULTS, (EXPERIMENT,))
     lines = [
@@ -128,11 +137,11 @@ def write_page() -> dict[str, str]:
         "",
     ]
     head = ["", "change by a model of all tables, %", "all tables alike, %", "direction of the mean"]
-    head += [f"tables: {named(kind, EQUAL)}" for kind in VERDICTS] + ["a new table gains / loses 1 %"]
+    head += [f"tables: {verdict_name(kind, EQUAL)}" for kind in VERDICTS] + ["a new table gains / loses 1 %"]
     every = {setting: errors_of_reports(reports, setting) for setting in SETTINGS}
     effects = {}
     for setting, errors in every.items():
-        found = {name: own for name in TITLES if (own := effect(errors, name, rules.level, EQUAL))}
+        found = {name: own for name in TITLES if (own := method_effect(errors, name, rules.level, EQUAL))}
         if len(errors) == len(rules.tables) and len(found) == len(TITLES):
             effects[setting] = found
     lines += ["What the two leads on validation became:", "", *answer(records, effects, rules), ""]

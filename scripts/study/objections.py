@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
+from scripts.effects.verdicts import EQUAL, GAINS, LOSES, OVERLAP, UNTOLD, VERDICTS, chosen_erm, sign_text, verdict_name
+from scripts.protocol.protocols import Protocol2
+from scripts.protocol.rules import BASE
 from scripts.records.tables import interval_text
 from scripts.study.evidence import Record, Setting
-from scripts.study.protocols import Protocol2
-from scripts.study.rules import BASE
-from scripts.study.verdicts import EQUAL, GAINS, LOSES, OVERLAP, UNTOLD, VERDICTS, chosen_erm, named, sign_text
 
 NOTHING = "nothing is trained yet"
 
@@ -27,37 +27,38 @@ def came_out(found: Sequence[Setting], rules: Protocol2, title: Callable[[str], 
     records = [record for setting in found for record in setting.records]
     pair = ("ERM x 3 + C-Mixup x 2", "ERM x 5")
     made: dict[str, Callable[[], str]] = {
-        "decay": lambda: decay(records, title), "chosen": lambda: chosen(found, title),
-        "tuned": lambda: tuned(records, title), "late": lambda: late(records, rules),
-        "small": lambda: "; ".join(said(by_name[n], rules) for n in ("rows100", "rows100_noise")),
-        "overlap": lambda: overlap(found, rules), "power": lambda: power(found, rules),
-        "grouped": lambda: said(by_name["grouped"], rules), "random": lambda: said(by_name["random"], rules),
-        "sea": lambda: beside(by_name["random"], ("catboost", BASE), rules, title),
-        "together": lambda: beside(by_name["random"], pair, rules, title),
-        "balanced": lambda: said(by_name["rows100_noise"], rules, "test_balanced"),
-        "processors": lambda: processors(records),
+        "decay": lambda: decay_chosen(records, title), "chosen": lambda: erm_chosen(found, title),
+        "tuned": lambda: rate_factor(records, title), "late": lambda: late_runs(records, rules),
+        "small": lambda: "; ".join(verdict_words(by_name[n], rules) for n in ("rows100", "rows100_noise")),
+        "overlap": lambda: overlap_counts(found, rules), "power": lambda: power_counts(found, rules),
+        "grouped": lambda: verdict_words(by_name["grouped"], rules),
+        "random": lambda: verdict_words(by_name["random"], rules),
+        "sea": lambda: change_beside(by_name["random"], ("catboost", BASE), rules, title),
+        "together": lambda: change_beside(by_name["random"], pair, rules, title),
+        "balanced": lambda: verdict_words(by_name["rows100_noise"], rules, "test_balanced"),
+        "processors": lambda: processor_kinds(records),
     }  # fmt: skip
     return {name: make() if records else NOTHING for name, make in made.items()}
 
 
-def options(records: Iterable[Record], method: str) -> list[list[list[str]]]:
+def chosen_options(records: Iterable[Record], method: str) -> list[list[list[str]]]:
     """Return the words that tuning chose for a method on every split of every table and setting."""
     return [
         list({row["split"]: row["options"] for row in r["seeds"]}.values()) for r in records if r["method"] == method
     ]
 
 
-def decay(records: Iterable[Record], title: Callable[[str], str]) -> str:
+def decay_chosen(records: Iterable[Record], title: Callable[[str], str]) -> str:
     """Return how often a weight decay above 0 was chosen, by ERM and by C-Mixup."""
     lines = []
     for method in (BASE, "cmixup"):
-        each = [words for own in options(records, method) for words in own]
+        each = [words for own in chosen_options(records, method) for words in own]
         above = sum("train.weight_decay=0.0" not in words for words in each)
         lines.append(f"{title(method)} on {above} of {len(each)} splits")
     return f"decay above 0 was chosen by {lines[0]}, by {lines[1]}"
 
 
-def chosen(found: Sequence[Setting], title: Callable[[str], str]) -> str:
+def erm_chosen(found: Sequence[Setting], title: Callable[[str], str]) -> str:
     """Return how often tuning chose ERM itself, by method."""
     total: dict[str, np.ndarray] = {}
     for setting in found:
@@ -69,17 +70,17 @@ def chosen(found: Sequence[Setting], title: Callable[[str], str]) -> str:
     return f"tuning chose ERM's own options on so many splits: {', '.join(lines)}"
 
 
-def tuned(records: Iterable[Record], title: Callable[[str], str]) -> str:
+def rate_factor(records: Iterable[Record], title: Callable[[str], str]) -> str:
     """Return by what factor the rates lie apart that the splits of a table chose, the median over tables."""
     lines = []
     for method in (BASE, "cmixup"):
         rates = [[float(w[9:]) for words in own for w in words if w.startswith("train.lr=")]
-                 for own in options(records, method)]  # fmt: skip
+                 for own in chosen_options(records, method)]  # fmt: skip
         lines.append(f"{np.median([max(each) / min(each) for each in rates]):.1f} for {title(method)}")
     return f"the rates that the splits of a table chose lie apart by a factor of {lines[0]}, {lines[1]} (median)"
 
 
-def late(records: Iterable[Record], rules: Protocol2) -> str:
+def late_runs(records: Iterable[Record], rules: Protocol2) -> str:
     """Return how many runs are best in the last epochs of all, so that they might have gone on."""
     each = [(r["table"], row["best_epoch"] > rules.epochs - rules.patience) for r in records for row in r["seeds"]]
     n, tables = sum(end for _, end in each), len({table for table, end in each if end})
@@ -88,7 +89,7 @@ def late(records: Iterable[Record], rules: Protocol2) -> str:
     )
 
 
-def said(setting: Setting, rules: Protocol2, score: str = "test") -> str:
+def verdict_words(setting: Setting, rules: Protocol2, score: str = "test") -> str:
     """Return the four verdicts over all methods of a setting, in words."""
     total = dict.fromkeys(VERDICTS, 0)
     for method in setting.methods:
@@ -96,11 +97,11 @@ def said(setting: Setting, rules: Protocol2, score: str = "test") -> str:
             total[kind] += n
     if not setting.tables:
         return f"{setting.title}: {NOTHING}"
-    lines = ", ".join(f"{named(kind, rules.equal)} {n}" for kind, n in total.items())
+    lines = ", ".join(f"{verdict_name(kind, rules.equal)} {n}" for kind, n in total.items())
     return f"{setting.title} ({setting.progress}, pairs of a method and a table): {lines}"
 
 
-def overlap(found: Sequence[Setting], rules: Protocol2) -> str:
+def overlap_counts(found: Sequence[Setting], rules: Protocol2) -> str:
     """Return how many gains and losses there are, and how many if splits were taken as independent."""
     totals = []
     for each in (OVERLAP, 0.0):
@@ -109,7 +110,7 @@ def overlap(found: Sequence[Setting], rules: Protocol2) -> str:
     return "{} gains and {} losses; {} and {} if splits were independent".format(*totals)
 
 
-def power(found: Sequence[Setting], rules: Protocol2) -> str:
+def power_counts(found: Sequence[Setting], rules: Protocol2) -> str:
     """Return of how many pairs the model says that the effect lies within the size that counts."""
     told = [own.counts() for s in found for m in s.methods if (own := s.effect(m, rules))]
     total = {kind: sum(one[kind] for one in told) for kind in VERDICTS}
@@ -119,7 +120,7 @@ def power(found: Sequence[Setting], rules: Protocol2) -> str:
     )
 
 
-def beside(setting: Setting, names: tuple[str, str], rules: Protocol2, title: Callable[[str], str]) -> str:
+def change_beside(setting: Setting, names: tuple[str, str], rules: Protocol2, title: Callable[[str], str]) -> str:
     """Return what the first of two things changes against the second, over tables."""
     one, other = names
     own = setting.effect(one, rules, base=other)
@@ -132,7 +133,7 @@ def beside(setting: Setting, names: tuple[str, str], rules: Protocol2, title: Ca
     )
 
 
-def processors(records: Iterable[Record]) -> str:
+def processor_kinds(records: Iterable[Record]) -> str:
     """Return how often the methods of a table and setting ran on different kinds of processor."""
     found: dict[tuple[str, str], set[str]] = {}
     for record in records:

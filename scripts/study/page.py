@@ -8,22 +8,9 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from scripts.claims.check import joined
-from scripts.claims.prose import splice
-from scripts.records.experiment import RESULTS
-from scripts.records.register import draws, fills, writes
-from scripts.records.stats import Interval
-from scripts.records.tables import interval_text, markdown_rows
-from scripts.report.effect_figures import draw_costs, draw_forest, draw_wins
-from scripts.study import answers, entries, front
-from scripts.study.checks import calibration, controls, traits
-from scripts.study.evidence import ENSEMBLES, Setting, seconds, settings
-from scripts.study.front import ENSEMBLE, METHOD, WHO, headline
-from scripts.study.protocols import COMMITS, SEA_LEVEL, Protocol2, load_protocol2, load_rules
-from scripts.study.published import FOLDER, read
-from scripts.study.rows import TITLES, four, head, row, title
-from scripts.study.rules import BASE, Rules
-from scripts.study.verdicts import (
+from scripts.claims.check import joined_words
+from scripts.claims.prose import splice_page
+from scripts.effects.verdicts import (
     EQUAL,
     GAINS,
     LOSES,
@@ -32,13 +19,26 @@ from scripts.study.verdicts import (
     against_erm,
     chosen_erm,
     critical_difference,
-    differences,
-    friedman,
+    friedman_p,
     mean_ranks,
-    named,
+    percent_differences,
     sign_text,
+    verdict_name,
     win_rates,
 )
+from scripts.protocol.protocols import COMMITS, SEA_LEVEL, Protocol2, load_protocol2, load_rules
+from scripts.protocol.published import FOLDER, read_store
+from scripts.protocol.rules import BASE, Rules
+from scripts.records.experiment import RESULTS
+from scripts.records.register import draws, fills, writes
+from scripts.records.stats import Interval
+from scripts.records.tables import interval_text, markdown_rows
+from scripts.report.effect_figures import draw_costs, draw_forest, draw_wins
+from scripts.study import answers, entries, front
+from scripts.study.checks import calibration_rows, control_rows, trait_rows
+from scripts.study.evidence import ENSEMBLES, Setting, model_seconds, study_settings
+from scripts.study.front import ENSEMBLE, METHOD, WHO, effect_headline
+from scripts.study.rows import TITLES, four_counts, method_title, row_head, table_row
 
 CONTROL = "resample"  # which mixes nothing
 OTHERS = {"test_balanced": "label-balanced", "test_worst": "worst group"}
@@ -47,44 +47,44 @@ FEWEST = 2  # tables that a picture or a mean over tables needs
 
 
 @writes(*READS, "results/runs", "results/study/*.md")
-def texts() -> dict[str, str]:
+def study_texts() -> dict[str, str]:
     """Return the text of the pages by their paths below results/."""
-    rules, found = load_protocol2(), settings()
-    return {"study/when.md": splice((FOLDER / "when.md").read_text(), parts(found, rules))}
+    rules, found = load_protocol2(), study_settings()
+    return {"study/when.md": splice_page((FOLDER / "when.md").read_text(), page_parts(found, rules))}
 
 
 @fills(*READS)
 def front_pages() -> dict[str, dict[str, str]]:
     """Return what README, results/README.md and docs/bench.md say of the study, by page and place."""
-    rules, found = load_protocol2(), settings()
-    lines = front.lines(found, rules)
+    rules, found = load_protocol2(), study_settings()
+    lines = front.front_lines(found, rules)
     return {
-        "README.md": {"study": front.sentences(found, rules), "helps": front.short(found, rules)},
+        "README.md": {"study": front.sentences(found, rules), "helps": front.short_answer(found, rules)},
         f"{RESULTS.name}/README.md": {"study": lines.replace(f"({RESULTS.name}/", "(")},
         "docs/report.md": {
             "study": lines.replace(f"({RESULTS.name}/", f"(../{RESULTS.name}/"),
-            "helps": front.short(found, rules),
+            "helps": front.short_answer(found, rules),
         },
-        "docs/bench.md": {"entry": entries.shown(entries.lite_records(rules), rules)},
+        "docs/bench.md": {"entry": entries.submission_output(entries.lite_records(rules), rules)},
     }
 
 
 @draws(*READS)
-def figures() -> dict[str, Figure]:
+def study_figures() -> dict[str, Figure]:
     """Return the pictures by their paths below results/."""
-    rules, every = load_protocol2(), settings()
-    found = drawable(every)
-    made = {front.PICTURE: front.figure(every, rules), front.FIRST: front.first_figure(every, rules)} | {
-        forest_name(setting): forest(setting, rules) for setting in found
+    rules, every = load_protocol2(), study_settings()
+    found = drawable_settings(every)
+    made = {front.PICTURE: front.effect_figure(every, rules), front.FIRST: front.first_figure(every, rules)} | {
+        forest_name(setting): forest_figure(setting, rules) for setting in found
     }
     if found:
         led = [found[-1], *found[:-1]]  # the setting that the text leads with is the last
-        made |= {"wins.png": draw_wins({s.wrapped: wins(s) for s in led}, title(BASE)),
-                 "cost.png": draw_costs({s.heading: costs(s, rules) for s in led}, title(BASE))}  # fmt: skip
+        made |= {"wins.png": draw_wins({s.wrapped: win_shares(s) for s in led}, method_title(BASE)),
+                 "cost.png": draw_costs({s.heading: cost_rows(s, rules) for s in led}, method_title(BASE))}  # fmt: skip
     return {f"study/{name}": figure for name, figure in made.items()}
 
 
-def drawable(found: Sequence[Setting]) -> list[Setting]:
+def drawable_settings(found: Sequence[Setting]) -> list[Setting]:
     """Return the settings with tables enough to draw."""
     return [setting for setting in found if len(setting.tables) >= FEWEST]
 
@@ -94,16 +94,16 @@ def forest_name(setting: Setting) -> str:
     return f"forest_{setting.condition.name}.png"
 
 
-def verdict(found: Sequence[Setting], rules: Protocol2) -> str:
+def verdict_lines(found: Sequence[Setting], rules: Protocol2) -> str:
     """Return what mixing and an ensemble change, by one rule: a sentence each, then the counts over all settings."""
     last = found[-1]
     effects = {who: last.effect(who, rules) for who in (METHOD, ENSEMBLE) if last.whole}
-    said = [headline(own, WHO[who], rules.equal) for who, own in effects.items() if own]
+    said = [effect_headline(own, WHO[who], rules.equal) for who, own in effects.items() if own]
     whole = [setting for setting in found if setting.whole]
-    each = [own for s in whole for m in mixing(rules) if (own := s.effect(m, rules))]
+    each = [own for s in whole for m in mixing_methods(rules) if (own := s.effect(m, rules))]
     if each:
         total = {kind: sum(own.counts()[kind] for own in each) for kind in VERDICTS}
-        methods = joined([title(method) for method in mixing(rules)])
+        methods = joined_words([method_title(method) for method in mixing_methods(rules)])
         said.append(
             f"Over {len(whole)} settings ({'; '.join(s.title for s in whole)}) and {methods}, "
             f"{sum(total.values())} pairs of a method and a table: a gain of {rules.equal:g} % or more on "
@@ -115,34 +115,34 @@ def verdict(found: Sequence[Setting], rules: Protocol2) -> str:
     return " ".join(said)
 
 
-def mixing(rules: Protocol2) -> list[str]:
+def mixing_methods(rules: Protocol2) -> list[str]:
     """Return the methods of the rules that mix."""
     common = [set(condition.methods) for condition in rules.conditions]
     return [m for m in rules.methods if m not in (BASE, CONTROL) and all(m in each for each in common)]
 
 
-def parts(found: Sequence[Setting], rules: Protocol2) -> dict[str, str]:
+def page_parts(found: Sequence[Setting], rules: Protocol2) -> dict[str, str]:
     """Return what is filled into the page of protocol 2, by its place."""
-    seen, sea = drawable(found), load_rules(SEA_LEVEL)
+    seen, sea = drawable_settings(found), load_rules(SEA_LEVEL)
     return {
-        **origin(rules, read(rules)), **origin(sea, read(sea), "sea_"),
-        "verdict": verdict(found, rules), "tables": str(len(rules.tables)), "splits": str(rules.splits),
+        **origin_lines(rules, read_store(rules)), **origin_lines(sea, read_store(sea), "sea_"),
+        "verdict": verdict_lines(found, rules), "tables": str(len(rules.tables)), "splits": str(rules.splits),
         "trials": str(rules.trials_each), "shared": str(rules.shared), "epochs": str(rules.epochs),
         "patience": str(rules.patience), "weights": str(rules.weights),
         "equal": f"{rules.equal:g}", "sure": f"{1 - rules.level:g}",
-        "controls": "\n".join(controls(seen, rules)), "calibration": "\n".join(calibration(seen)),
-        "traits": "\n".join(traits(seen, rules)),
-        "settings": "\n\n".join(section(setting, rules) for setting in found),
+        "controls": "\n".join(control_rows(seen, rules)), "calibration": "\n".join(calibration_rows(seen)),
+        "traits": "\n".join(trait_rows(seen, rules)),
+        "settings": "\n\n".join(setting_section(setting, rules) for setting in found),
         "pictures": "\n\n".join([f"![{what}]({name})" for name, what in
                                  (("wins.png", "win rates"), ("cost.png", "error against cost"))] if seen else []),
-        "ranks": "\n".join(ranks(seen, rules)), "errors": "\n".join(other_errors(seen, rules)),
+        "ranks": "\n".join(rank_rows(seen, rules)), "errors": "\n".join(other_errors(seen, rules)),
         "level_table": "\n".join(level_table(seen)), "ensembles": "\n".join(ensemble_table(seen, rules)),
-        "entries": entries.table(entries.lite_records(rules), rules),
+        "entries": entries.submission_rows(entries.lite_records(rules), rules),
         "answers": answers.first_lines(found, rules),
     }  # fmt: skip
 
 
-def origin(rules: Rules, records: Sequence[Mapping[str, Any]], prefix: str = "") -> dict[str, str]:
+def origin_lines(rules: Rules, records: Sequence[Mapping[str, Any]], prefix: str = "") -> dict[str, str]:
     """Return where cells come from: the commit and checksum of the rules, the commits of the runs, and how many."""
     commits = ", ".join(sorted({record["commit"][:7] for record in records if record.get("commit")})) or "—"
     said = {"fixed": COMMITS[rules.name], "sha": rules.checksum[:12], "commits": commits}
@@ -151,7 +151,7 @@ def origin(rules: Rules, records: Sequence[Mapping[str, Any]], prefix: str = "")
     }
 
 
-def section(setting: Setting, rules: Protocol2) -> str:
+def setting_section(setting: Setting, rules: Protocol2) -> str:
     """Return the part of the page on one setting: a row a method, and the picture of every table."""
     lines = [f"### {setting.heading}"]
     body = []
@@ -159,56 +159,56 @@ def section(setting: Setting, rules: Protocol2) -> str:
         erm, splits = chosen_erm(setting.records, setting.condition.name, method)
         own = setting.effect(method, rules)
         assert own is not None
-        body.append([title(method), *row(own), sign_text(own.means), f"{erm} of {splits}"])
+        body.append([method_title(method), *table_row(own), sign_text(own.means), f"{erm} of {splits}"])
     if body:
-        heads = ["method", *head(rules), "below 0 (sign test)", "tuning chose ERM"]
+        heads = ["method", *row_head(rules), "below 0 (sign test)", "tuning chose ERM"]
         lines += ["", *markdown_rows(heads, body), "", f"![{setting.heading}]({forest_name(setting)})"]
     return "\n".join(lines if body else [*lines, "", "These are too few tables for a row of counts and a picture."])
 
 
-def forest(setting: Setting, rules: Protocol2) -> Figure:
+def forest_figure(setting: Setting, rules: Protocol2) -> Figure:
     """Draw every table and method of a setting."""
-    each = {title(m): own for m in setting.methods if (own := setting.effect(m, rules))}
+    each = {method_title(m): own for m in setting.methods if (own := setting.effect(m, rules))}
     rows = {name: own.shown(rules.equal) for name, own in each.items()}
     means = {name: own.overall for name, own in each.items()}
-    kinds = [named(kind, rules.equal) for kind in VERDICTS]
+    kinds = [verdict_name(kind, rules.equal) for kind in VERDICTS]
     what = f"{setting.heading}: test error against ERM's, %"
-    return draw_forest(rows, means, kinds, rules.equal, what, first=title(METHOD))
+    return draw_forest(rows, means, kinds, rules.equal, what, first=method_title(METHOD))
 
 
-def shown(setting: Setting) -> list[str]:
+def shown_methods(setting: Setting) -> list[str]:
     """Return networks and models of a setting in the order of their mean rank."""
     here = [BASE, *setting.methods, *(m for m in TITLES if any(r["method"] == m for r in setting.others))]
     found, _ = mean_ranks(setting.errors(), here)
     return sorted(here, key=lambda method: found.get(method, 0.0))
 
 
-def wins(setting: Setting) -> tuple[int, dict[str, float]]:
+def win_shares(setting: Setting) -> tuple[int, dict[str, float]]:
     """Return the number of tables, and by title the share of them on which each has a lower error than ERM."""
-    methods = shown(setting)
+    methods = shown_methods(setting)
     rates = win_rates(setting.errors(), methods)
-    return len(setting.tables), {title(one): rates[one, BASE] for one in methods if (one, BASE) in rates}
+    return len(setting.tables), {method_title(one): rates[one, BASE] for one in methods if (one, BASE) in rates}
 
 
-def costs(setting: Setting, rules: Protocol2) -> dict[str, tuple[float, Interval]]:
+def cost_rows(setting: Setting, rules: Protocol2) -> dict[str, tuple[float, Interval]]:
     """Return seconds for a model and the mean change against ERM, of all that there is in a setting."""
-    spent = seconds(setting, rules)
+    spent = model_seconds(setting, rules)
     order = [*setting.methods, *(m for m in (*TITLES, *ENSEMBLES) if m in spent)]
-    found = {title(m): (spent[m], own.overall) for m in order if (own := setting.effect(m, rules))}
-    return {title(BASE): (spent[BASE], Interval(0.0, 0.0, 0.0, len(setting.tables))), **found}
+    found = {method_title(m): (spent[m], own.overall) for m in order if (own := setting.effect(m, rules))}
+    return {method_title(BASE): (spent[BASE], Interval(0.0, 0.0, 0.0, len(setting.tables))), **found}
 
 
-def ranks(found: Sequence[Setting], rules: Protocol2) -> list[str]:
+def rank_rows(found: Sequence[Setting], rules: Protocol2) -> list[str]:
     """Return mean ranks of the methods that all settings have, a column a setting, with tests over tables."""
-    methods = [BASE, *mixing(rules), CONTROL]
+    methods = [BASE, *mixing_methods(rules), CONTROL]
     columns, tests = [], []
     for setting in found:
         own, n = mean_ranks(setting.errors(), methods)
         p = against_erm(setting.errors(), methods)
         columns.append([f"{own[m]:.2f}" + (f" (p {p[m]:.2g})" if m in p else "") for m in methods])
         apart = critical_difference(len(methods), n, rules.level)
-        tests.append(f"p {friedman(own, n):.2g}; {apart:.2f}")
-    body = [[title(m), *(column[k] for column in columns)] for k, m in enumerate(methods)]
+        tests.append(f"p {friedman_p(own, n):.2g}; {apart:.2f}")
+    body = [[method_title(m), *(column[k] for column in columns)] for k, m in enumerate(methods)]
     body.append(["Friedman's test; critical difference", *tests])
     return markdown_rows(["method", *(s.heading for s in found)], body) if found else []
 
@@ -218,12 +218,16 @@ def other_errors(found: Sequence[Setting], rules: Protocol2) -> list[str]:
     body = []
     for setting in found:
         for score, name in OTHERS.items():
-            each = [setting.effect(m, rules, score) for m in (*mixing(rules), CONTROL)]
+            each = [setting.effect(m, rules, score) for m in (*mixing_methods(rules), CONTROL)]
             known = [own for own in each if own and len(own.means) >= FEWEST]
             if len(known) == len(each):
-                cells = [f"{four(own)}; {interval_text(own.overall, 1)}" for own in known]
+                cells = [f"{four_counts(own)}; {interval_text(own.overall, 1)}" for own in known]
                 body.append([setting.title, f"{name}, {len(known[-1].means)} of {setting.of}", *cells])
-    return markdown_rows(["setting", "error, tables", *map(title, (*mixing(rules), CONTROL))], body) if body else []
+    return (
+        markdown_rows(["setting", "error, tables", *map(method_title, (*mixing_methods(rules), CONTROL))], body)
+        if body
+        else []
+    )
 
 
 def level_table(found: Sequence[Setting]) -> list[str]:
@@ -231,11 +235,11 @@ def level_table(found: Sequence[Setting]) -> list[str]:
     body = []
     for setting in found:
         for model in (m for m in TITLES if any(r["method"] == m for r in setting.others)):
-            each = differences(setting.errors(), model)
+            each = percent_differences(setting.errors(), model)
             means = {table: float(np.mean(list(own.values()))) for table, own in each.items()}
             low, median, high = np.quantile(list(means.values()), [0.25, 0.5, 0.75])
             quartiles = f"{low:+.1f} to {high:+.1f}"
-            body.append([setting.heading, title(model), f"{median:+.1f}", quartiles, sign_text(means)])
+            body.append([setting.heading, method_title(model), f"{median:+.1f}", quartiles, sign_text(means)])
     head = ["setting", "model", "median against ERM, %", "quartiles", "below ERM (sign test)"]
     return markdown_rows(head, body) if body else []
 
@@ -249,7 +253,7 @@ def ensemble_table(found: Sequence[Setting], rules: Protocol2) -> list[str]:
             if own is None or len(own.means) < FEWEST:
                 continue
             control = f"ERM x {sum(map(len, members.values()))}"
-            body.append([setting.heading, name, "one ERM", *row(own)])
+            body.append([setting.heading, name, "one ERM", *table_row(own)])
             if name != control and (more := setting.effect(name, rules, base=control)):
-                body.append([setting.heading, name, control, *row(more)])
-    return markdown_rows(["setting", "networks", "against", *head(rules)], body) if body else []
+                body.append([setting.heading, name, control, *table_row(more)])
+    return markdown_rows(["setting", "networks", "against", *row_head(rules)], body) if body else []

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from scripts.claims.prose import splice
+from scripts.claims.prose import splice_page
+from scripts.effects.verdicts import LOWER, chance_text
+from scripts.protocol.protocols import Protocol2, load_protocol2
+from scripts.protocol.published import FOLDER
 from scripts.records.register import writes
 from scripts.records.tables import markdown_rows
 from scripts.study import likelihood, networks, no_search
@@ -17,13 +20,10 @@ from scripts.study.answers import (
     untuned,
     with_more_splits,
 )
-from scripts.study.evidence import Setting, settings
+from scripts.study.evidence import Setting, study_settings
 from scripts.study.front import METHOD
 from scripts.study.objections import came_out
-from scripts.study.protocols import Protocol2, load_protocol2
-from scripts.study.published import FOLDER
-from scripts.study.rows import title
-from scripts.study.verdicts import LOWER, chance
+from scripts.study.rows import method_title
 
 PAGE = "study/referee.md"
 PARTS = {
@@ -37,7 +37,7 @@ def best(answers: Sequence[Answer]) -> list[str]:
     """Return a row for each setting and arm of C-Mixup, the largest probability of a gain first."""
     order = sorted(answers, key=lambda each: -each.chances[0])
     body = [[PARTS[each.part], each.setting, each.arm, each.size, each.direction,
-             *map(chance, each.chances)] for each in order]  # fmt: skip
+             *map(chance_text, each.chances)] for each in order]  # fmt: skip
     heads = ["part", "setting", "method", "mean effect", "direction", "a new table gains 1 %", "loses 1 %"]
     return markdown_rows(heads, body)
 
@@ -54,7 +54,7 @@ def results(found: Sequence[Setting], rules: Protocol2) -> dict[str, str]:
     gains = [each for each in of_cmixup if each.chances[0] > 0.5]
     told = [each for each in of_cmixup if each.own.direction() == LOWER]
     return {
-        **came_out(found, rules, title), "equal_again": f"{rules.equal:g}",
+        **came_out(found, rules, method_title), "equal_again": f"{rules.equal:g}",
         "no_search": in_a_line(mixed, size), "noise": in_a_line(noise, size),
         **{name: in_a_line([each for each in others if each.part == name], size) for name in networks.NETWORKS},
         "likelihood": in_a_line(nats, f"0.01 {likelihood.UNIT}"),
@@ -69,5 +69,5 @@ def results(found: Sequence[Setting], rules: Protocol2) -> dict[str, str]:
 @writes("results/runs", "results/predictions", "results/study/referee.md")
 def write_page() -> dict[str, str]:
     """Return the page by its path below results/."""
-    made = results(settings(), load_protocol2())
-    return {PAGE: splice((FOLDER / "referee.md").read_text(), made)}
+    made = results(study_settings(), load_protocol2())
+    return {PAGE: splice_page((FOLDER / "referee.md").read_text(), made)}

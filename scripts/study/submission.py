@@ -28,10 +28,10 @@ from cmixup.methods.base import Method
 from cmixup.order import EpochBatches
 from cmixup.seeding import Streams
 from datasets.common.fetch import sha256_of
-from scripts.driver.arguments import near
-from scripts.driver.compose import CONFIG_DIR, names, part_file
-from scripts.study.protocols import PATH, Protocol2
-from scripts.study.rules import BASE
+from scripts.config.arguments import near_hint
+from scripts.config.compose import CONFIG_DIR, option_names, part_file
+from scripts.protocol.protocols import PATH, Protocol2
+from scripts.protocol.rules import BASE
 
 SUBMISSIONS = CONFIG_DIR.parent / "examples" / "entries"
 FROM_FILE = "scripts.study.entry.from_file"  # as published records name it; the module scripts.study.entry has it
@@ -98,7 +98,9 @@ def from_file(path: str, options: dict | None = None) -> Method:
         inspect.signature(made).bind(*([None] * 3 if made is vars(module).get("batch") else []), **given)
     except TypeError as error:
         raise InputError(f"space of {path} does not suit {made.__name__}: {error}") from None
-    method: Any = made(**given) if inspect.isclass(made) else BatchMethod(made, given, combinations(space_of(module)))
+    method: Any = (
+        made(**given) if inspect.isclass(made) else BatchMethod(made, given, space_combinations(space_of(module)))
+    )
     return method
 
 
@@ -150,7 +152,7 @@ def space_of(module: types.ModuleType) -> dict[str, list[Any]]:
     return {key: list(values) for key, values in found.items()}
 
 
-def combinations(space: Mapping[str, Sequence[Any]]) -> list[Point]:
+def space_combinations(space: Mapping[str, Sequence[Any]]) -> list[Point]:
     """Return every combination of the values of a space."""
     return [dict(zip(space, values, strict=True)) for values in itertools.product(*space.values())]
 
@@ -165,11 +167,11 @@ def with_submission(rules: Protocol2, method: str) -> tuple[Protocol2, str]:
     Raises:
         InputError: neither, or a file that takes the name of another method.
     """
-    known = names("method")
+    known = option_names("method")
     if not method.endswith(".py"):
         if method not in known or method == BASE:
             least = f"one of {', '.join(name for name in known if name != BASE)} or the path of a .py file"
-            raise InputError(f"method must be {least}, got {method!r}{near(method, known)}")
+            raise InputError(f"method must be {least}, got {method!r}{near_hint(method, known)}")
         grid = part_file("method", method).get("grid", {})
         union = grid if isinstance(grid, list) else [grid]
         space = [{f"method.{key}": values for key, values in part.items()} for part in union]
@@ -179,7 +181,7 @@ def with_submission(rules: Protocol2, method: str) -> tuple[Protocol2, str]:
     if not re.fullmatch("[a-z][a-z0-9_]*", name) or name in {*known, *rules.methods}:
         raise InputError(f"method must be a file named as no other method, in a-z, 0-9 and _, got {path.name!r}")
     values = space_of(module)
-    from_file(method, combinations(values)[0])
+    from_file(method, space_combinations(values)[0])
     fixed = {"method._target_": FROM_FILE, PATH: path.name}
     tuned = {f"+method.options.{key}": each for key, each in values.items()}
     return with_method(rules, name, {"method": BASE, "fixed": fixed, "space": tuned, "file": str(path.resolve())}), name

@@ -22,21 +22,29 @@ from cmixup.errors import InputError
 from cmixup.training.trainer import RunResult
 from datasets.common.damaged import naming
 from datasets.common.fetch import sha256_of
-from scripts.driver.arguments import near
-from scripts.driver.compose import compose_train
-from scripts.driver.job import plan
-from scripts.driver.kernels import asking, kernels_of, what_is_here, word_for
+from scripts.config.arguments import near_hint
+from scripts.config.compose import compose_train
+from scripts.driver.job import plan_job
+from scripts.effects.verdicts import method_verdict
+from scripts.machine.kernels import asking_kernels, kernels_of, what_is_here, word_for
 from scripts.plan.schedule import workers_at_once
+from scripts.protocol.cell import train_runs
+from scripts.protocol.protocols import Protocol2
+from scripts.protocol.published import (
+    cells_done,
+    copy_cells,
+    experiment_of,
+    key_of,
+    key_of_record,
+    numbers_of,
+    read_store,
+)
+from scripts.protocol.rules import BASE, Run, StudyCell
+from scripts.protocol.work import train_missing
 from scripts.records.experiment import RESULTS
 from scripts.records.published import published_reports
 from scripts.records.rescored import verify_scores
-from scripts.study.cell import train_runs
-from scripts.study.protocols import Protocol2
-from scripts.study.published import copy, done, experiment_of, key_of, key_of_record, numbers_of, read
-from scripts.study.rules import BASE, Run, StudyCell
 from scripts.study.submission import SUBMISSIONS, with_submission
-from scripts.study.verdicts import verdict
-from scripts.study.work import train_missing
 
 Record = Mapping[str, Any]
 LITE, ALL, RANDOM = "lite", "all", "random"
@@ -69,29 +77,29 @@ def try_method(
     if not (cells := entry.cells(tables_of(rules, tables), conditions, [name])):
         raise InputError(f"conditions must fit the tables, got {','.join(conditions)} of {tables}")
     places = {cell.key[:2] for cell in cells}
-    stored = [r for r in read(entry, results, entries=True) if key_of_record(r)[:2] in places]
+    stored = [r for r in read_store(entry, results, entries=True) if key_of_record(r)[:2] in places]
     stored = [r for r in stored if r["method"] != name or r.get("entry", {}).get("sha256") == digest]
     lacking = places - {key_of_record(r)[:2] for r in stored if r["method"] == BASE}
     if some := ", ".join(sorted("/".join(place) for place in lacking)):
         raise InputError(f"tables must have published cells of ERM, and these have none: {some}")
-    steps = probe(cells, entry)
+    steps = probe_speed(cells, entry)
     if digest:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / file.name).write_bytes(file.read_bytes())
         entry, _ = with_submission(rules, str(folder / file.name))  # a copy, which nobody edits meanwhile
     published = {key_of_record(r) for r in stored}
-    todo = [cell for cell in cells if cell.key not in published | done(folder, entry)]
-    wait = max(1, minutes(todo, stored, entry, jobs) * steps) if todo else 0
+    todo = [cell for cell in cells if cell.key not in published | cells_done(folder, entry)]
+    wait = max(1, minutes_needed(todo, stored, entry, jobs) * steps) if todo else 0
     print(f"{name}: {len(todo)} of {len(cells)} cells to train, about {wait:.0f} min; all is written to {folder}")
     if problems := train_missing(folder, todo, entry, jobs, within, stored=results) if todo else []:
         return problems
-    if left := {cell.key for cell in todo} - done(folder, entry):
+    if left := {cell.key for cell in todo} - cells_done(folder, entry):
         print(f"{len(left)} cells are left: the same command goes on with them, and says in the end what came of all")
         return []
     own = {cell.key for cell in cells} - published
-    every = [*stored, *(r for r in read(entry, folder) if key_of_record(r) in own)]
+    every = [*stored, *(r for r in read_store(entry, folder) if key_of_record(r) in own)]
     for condition in conditions:
-        print(verdict(every, condition, name, entry.level, entry.equal))
+        print(method_verdict(every, condition, name, entry.level, entry.equal))
     best = ([row["best_epoch"] for r in every if r["method"] == each for row in r["seeds"]] for each in (name, BASE))
     ours, erm = (np.minimum(np.array(each) + entry.patience, entry.epochs).mean() for each in best)
     print(f"Cost: {steps * ours / erm:.2f} times ERM's, {steps:.2f} an epoch and {ours / erm:.2f} the epochs.")
@@ -106,23 +114,23 @@ def tables_of(rules: Protocol2, tables: str) -> list[str]:
     for name in found:
         if name not in every:
             raise InputError(f"tables must be {LITE}, {ALL} or names among {', '.join(every)}, got {name!r}"
-                             f"{near(name, [*known, *every])}")  # fmt: skip
+                             f"{near_hint(name, [*known, *every])}")  # fmt: skip
     return found
 
 
-def probe(cells: Sequence[StudyCell], rules: Protocol2) -> float:
+def probe_speed(cells: Sequence[StudyCell], rules: Protocol2) -> float:
     """Return how many times ERM's an epoch of a method takes, on one of its tables.
 
     Raises:
         InputError: the method cannot be trained there, or gives other predictions when it is trained once more.
     """
     cell = min(cells, key=lambda c: (c.table.rows > PROBE_ROWS, abs(c.table.rows - PROBE_ROWS)))
-    load = cache(plan(compose_train(rules.words(cell))).dataset.load)
+    load = cache(plan_job(compose_train(rules.words(cell))).dataset.load)
     short = [f"train.epochs={PROBE_EPOCHS}", "train.patience=null"]
 
     def timed(method: str) -> tuple[float, list[RunResult]]:
         trials = [rules.final_words(method, each) for each in rules.trials(method, 0, cell.table.name)[rules.shared :]]
-        own = [(plan(compose_train(rules.command(cell, [*words, *short]))), Run(0, 0)) for words in trials]
+        own = [(plan_job(compose_train(rules.command(cell, [*words, *short]))), Run(0, 0)) for words in trials]
         started = time.perf_counter()
         results = train_runs(own, load)
         return time.perf_counter() - started, results
@@ -137,7 +145,7 @@ def probe(cells: Sequence[StudyCell], rules: Protocol2) -> float:
     return min(first[0], again[0]) / min(timed(BASE)[0] for _ in range(2))
 
 
-def minutes(cells: Sequence[StudyCell], stored: Sequence[Record], rules: Protocol2, jobs: int) -> float:
+def minutes_needed(cells: Sequence[StudyCell], stored: Sequence[Record], rules: Protocol2, jobs: int) -> float:
     """Return how long cells would take if a network took what it did with the fastest stored method of its table.
 
     The slower ones of `stored` may have waited for other work. `jobs` processes share the cells, 0 is one a core.
@@ -164,7 +172,7 @@ class Submission:
 
     def __init__(self, folder: Path, method: str, rules: Protocol2):
         with naming(folder, "a submission"):
-            every = read(rules, folder, entries=True)
+            every = read_store(rules, folder, entries=True)
         names = sorted({record["method"] for record in every})
         self.folder, self.name = folder, method or (names[0] if len(names) == 1 else "")
         if self.name not in names:
@@ -195,11 +203,11 @@ def check_submission(
         results: the store with ERM.
     """
     rules, wrong = entry.rules, [] if entry.folder.samefile(results) else verify_scores(entry.folder).wrong
-    erm = {key_of_record(r)[:2]: r for r in read(rules, results) if r["method"] == BASE}
+    erm = {key_of_record(r)[:2]: r for r in read_store(rules, results) if r["method"] == BASE}
     cells = {cell.key: cell for cell in rules.cells(methods=[entry.name])}
     for record in entry.records:
         key = key_of_record(record)
-        wrong += [f"{'/'.join(key)}: {line}" for line in breaches(record, cells[key], erm[key[:2]], rules)]
+        wrong += [f"{'/'.join(key)}: {line}" for line in find_breaches(record, cells[key], erm[key[:2]], rules)]
     tables = sorted({record["table"] for record in entry.records})
     seed = random.randrange(10**6) if seed is None else seed  # noqa: S311 - no secret
     drawn = random.Random(seed).sample(tables, min(count, len(tables)))  # noqa: S311
@@ -211,13 +219,13 @@ def check_submission(
         if (word := word_for(made_with)) is None:
             wrong.append(f"{len(own)} cells cannot be trained again here: made with {made_with}; {what_is_here()}")
             continue
-        with asking(word), tempfile.TemporaryDirectory(prefix="cmixup-check-") as again:
+        with asking_kernels(word), tempfile.TemporaryDirectory(prefix="cmixup-check-") as again:
             wrong += train_missing(Path(again), own, rules, jobs, stored=results)
             wrong += [line for cell in own for line in compare_runs(entry.folder, Path(again), cell, rules)]
     return wrong
 
 
-def breaches(record: Record, cell: StudyCell, erm: Record, rules: Protocol2) -> Iterator[str]:
+def find_breaches(record: Record, cell: StudyCell, erm: Record, rules: Protocol2) -> Iterator[str]:
     """Yield what of a cell's record is not as the rules and the record of ERM say; nothing is trained."""
     known = {(trial["seed"], *trial["options"]): trial["val"] for trial in erm["trials"]}
     for tuning in rules.tunings(cell):
@@ -257,14 +265,14 @@ def publish_submission(entry: Submission, why: str = "", results: Path = RESULTS
     """
     target = entries / entry.file.name if entry.file else None
     if entry.file and target and target.is_file() and sha256_of(target) != sha256_of(entry.file):
-        there = {key for key in done(results, entry.rules) if key[2] == entry.name}
+        there = {key for key in cells_done(results, entry.rules) if key[2] == entry.name}
         if lacking := there - {key_of_record(record) for record in entry.records}:
             raise InputError(
                 f"submission {entry.folder} lacks {len(lacking)} cells that another {target.name} has published"
             )
         if not why:
             raise InputError(f"{target} is another file: corrects='what was wrong' replaces it")
-    n = copy(entry.folder, results, entry.rules, why=why)
+    n = copy_cells(entry.folder, results, entry.rules, why=why)
     if entry.file and target:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(entry.file.read_bytes())

@@ -24,7 +24,7 @@ def squared_distances(a: Rows, b: Rows) -> Rows:
     return np.maximum(found, 0, out=found)
 
 
-def partners(queries: Rows, points: Rows, bandwidth: float, level: Floats, *, others: bool = False) -> Ints:
+def draw_partners(queries: Rows, points: Rows, bandwidth: float, level: Floats, *, others: bool = False) -> Ints:
     """Choose a point for each query with probability proportional to exp(-d^2 / (2 bandwidth^2)).
 
     Args:
@@ -60,7 +60,7 @@ def partners(queries: Rows, points: Rows, bandwidth: float, level: Floats, *, ot
 
 
 def uniform_partners(n: int, level: Floats, *, others: bool = False) -> Ints:
-    """Choose one of `n` points with equal probability: mixup's draw, as `partners` with an infinite bandwidth.
+    """Choose one of `n` points with equal probability: mixup's draw, as `draw_partners` with an infinite bandwidth.
 
     Args:
         n: number of points.
@@ -92,7 +92,7 @@ def distance_spread(a: Rows, b: Rows, *, others: bool = False) -> float:
     return float(np.sqrt(squares / pairs - mean**2))
 
 
-def mixed(first: Floats, second: Floats, partner: Ints, lam: Floats) -> Floats:
+def mixed_rows(first: Floats, second: Floats, partner: Ints, lam: Floats) -> Floats:
     """Return lam first_i + (1 - lam) second_partner(i) for every copy, one below the other.
 
     Args:
@@ -105,13 +105,13 @@ def mixed(first: Floats, second: Floats, partner: Ints, lam: Floats) -> Floats:
     return (weight * first + (1 - weight) * second[partner]).reshape(-1, *first.shape[1:])
 
 
-def direction(x: Rows, y: Floats) -> Floats:
+def fit_direction(x: Rows, y: Floats) -> Floats:
     """Return the least-squares coefficients (p,) of y (N,) on x (N, p), without intercept, scaled to length 1."""
-    found = ridge(x, y, 0.0)
+    found = ridge_fit(x, y, 0.0)
     return found / np.linalg.norm(found)
 
 
-def ridge(x: Rows, y: Floats, penalty: float) -> Floats:
+def ridge_fit(x: Rows, y: Floats, penalty: float) -> Floats:
     """Return the minimiser (p,) of ||y - x theta||^2 + penalty ||theta||^2; without penalty that of least length."""
     if penalty == 0:
         return cast("Floats", np.linalg.lstsq(x, y, rcond=None)[0])

@@ -63,7 +63,7 @@ TITLES = {
 RENAMED = {(2, "mixup"): "MetaMix", (3, "erm"): "ERM, both domains"}
 
 
-def title(theorem: int, method: str) -> str:
+def method_title(theorem: int, method: str) -> str:
     """Return what a method is called in a theorem."""
     return RENAMED.get((theorem, method), TITLES[method])
 
@@ -97,14 +97,14 @@ class Setting:
         return [dict(zip(COLUMNS, line, strict=True)) for line in cells]
 
 
-def base(theorem: int) -> Setting:
+def base_setting(theorem: int) -> Setting:
     """Return the base of a theorem."""
     return Setting("base", theorem, BASE[theorem])
 
 
-def swept(theorem: int, name: str) -> list[Setting]:
+def swept_settings(theorem: int, name: str) -> list[Setting]:
     """Return the base and the points where one thing is changed, "N", "p" or "bandwidth", in ascending order of it."""
-    found = [base(theorem)]
+    found = [base_setting(theorem)]
     for value in CHANGED[name][theorem]:
         change: dict[str, Any] = {name.lower(): value}
         own = ("cmixup", *(("cmixup_self",) if (theorem, value) == (1, 0) else ())) if name == "bandwidth" else None
@@ -112,18 +112,18 @@ def swept(theorem: int, name: str) -> list[Setting]:
     return sorted(found, key=lambda at: float(getattr(at.simulation, name.lower())))
 
 
-def noisy() -> list[Setting]:
+def noisy_settings() -> list[Setting]:
     """Return the points of Theorem 3 with more noise."""
     return [Setting(f"noise {noise:g}", 3, replace(THIRD, noise=noise)) for noise in NOISES]
 
 
-def settings() -> Iterator[Setting]:
+def all_settings() -> Iterator[Setting]:
     """Yield every point of the grid."""
     for theorem in BASE:
-        yield base(theorem)
+        yield base_setting(theorem)
         for name in CHANGED:
-            yield from (at for at in swept(theorem, name) if at.name == name)
-    yield from noisy()
+            yield from (at for at in swept_settings(theorem, name) if at.name == name)
+    yield from noisy_settings()
     yield Setting("no noise, no penalty", 3, replace(THIRD, noise=0.0, penalty=0.0), ("exact",))
 
 
@@ -150,7 +150,7 @@ class Numbers:
             theta: estimated, true, or empty where it does not matter.
         """
         if at.name == "bandwidth" and not method.startswith("cmixup"):
-            at = base(at.theorem)
+            at = base_setting(at.theorem)
         return self._found.get((*at.key(method), method, theta, metric), {})
 
     def differences(self, at: Setting, metric: str, theta: str) -> dict[str, Interval]:
@@ -160,7 +160,7 @@ class Numbers:
         return {m: interval for m, interval in found.items() if interval}
 
 
-def standing(differences: Mapping[str, Interval]) -> str:
+def standing_word(differences: Mapping[str, Interval]) -> str:
     """Return whether C-Mixup is below all that it is compared with, by the intervals of its differences.
 
     It holds where all lie below 0, does not where one lies above 0, and is open otherwise.
@@ -172,7 +172,7 @@ def standing(differences: Mapping[str, Interval]) -> str:
     return "open"
 
 
-def read(results: Path = RESULTS) -> Numbers | None:
+def read_numbers(results: Path = RESULTS) -> Numbers | None:
     """Return the numbers that `results/theory.csv` holds, None if it is not there."""
     path = results / FILE
     return Numbers(read_csv(path)) if path.is_file() else None

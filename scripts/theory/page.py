@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from scripts.claims.prose import splice
+from scripts.claims.prose import splice_page
 from scripts.records.experiment import RESULTS
 from scripts.records.register import draws, writes
 from scripts.records.tables import interval_text, markdown_rows, mean_text
 from scripts.report.figures import legend_below
 from scripts.report.palette import COLOURS, GREEN, GREY, SKY
-from scripts.report.sweep import interval
+from scripts.report.sweep import seed_interval
 from scripts.theory.numbers import (
     BASE,
     COMPARED,
@@ -28,13 +28,13 @@ from scripts.theory.numbers import (
     Numbers,
     Quantity,
     Setting,
-    base,
+    base_setting,
+    method_title,
     methods_of,
-    noisy,
-    read,
-    standing,
-    swept,
-    title,
+    noisy_settings,
+    read_numbers,
+    standing_word,
+    swept_settings,
 )
 
 PAGE = "theory.md"
@@ -61,7 +61,7 @@ def errors_of(theorem: int) -> tuple[Quantity, ...]:
     return QUANTITIES[theorem][:2]
 
 
-def short(theorem: int, q: Quantity) -> str:
+def short_word(theorem: int, q: Quantity) -> str:
     """Return the word by which a row of a table tells the errors of a theorem apart."""
     return q.theta if theorem != 3 else "MSE" if q.metric == "mse" else q.title
 
@@ -69,7 +69,10 @@ def short(theorem: int, q: Quantity) -> str:
 def base_table(numbers: Numbers, theorem: int) -> list[str]:
     """Return the table of all methods at the base."""
     body = [
-        [title(theorem, m), *(mean_text(numbers.values(base(theorem), m, *q[:2])) for q in QUANTITIES[theorem])]
+        [
+            method_title(theorem, m),
+            *(mean_text(numbers.values(base_setting(theorem), m, *q[:2])) for q in QUANTITIES[theorem]),
+        ]
         for m in (*methods_of(theorem), *(("exact",) if theorem == 3 else ()))
     ]
     return markdown_rows(["method", *(q.title for q in QUANTITIES[theorem])], body)
@@ -78,26 +81,26 @@ def base_table(numbers: Numbers, theorem: int) -> list[str]:
 def ordering_rows(theorem: int) -> list[tuple[Quantity, Setting]]:
     """Return every stated ordering over N and p, by p / N, and over Theorem 3's noise."""
     by_ratio = sorted(
-        [base(theorem), *(at for name in "Np" for at in swept(theorem, name) if at.name == name)],
+        [base_setting(theorem), *(at for name in "Np" for at in swept_settings(theorem, name) if at.name == name)],
         key=lambda at: at.simulation.p / at.simulation.n,
     )
     return [
         (q, at)
         for q in errors_of(theorem)
-        for at in [*by_ratio, *(noisy() if theorem == 3 else [])]
+        for at in [*by_ratio, *(noisy_settings() if theorem == 3 else [])]
         if (theorem, q.theta, at.name) != (2, "true", "N")  # with true theta the training tasks are not used
     ]
 
 
-def compared(numbers: Numbers, at: Setting, q: Quantity) -> list[str]:
+def compared_cells(numbers: Numbers, at: Setting, q: Quantity) -> list[str]:
     """Return the last cells of a row: the differences from all that C-Mixup is compared with, and the verdict."""
     found = numbers.differences(at, q.metric, q.theta)
-    return [short(at.theorem, q), *(interval_text(found.get(m)) for m in COMPARED), standing(found)]
+    return [short_word(at.theorem, q), *(interval_text(found.get(m)) for m in COMPARED), standing_word(found)]
 
 
 def compared_head(theorem: int) -> list[str]:
     """Return the heads of these cells."""
-    minus = [f"minus {title(theorem, m)}" for m in COMPARED]
+    minus = [f"minus {method_title(theorem, m)}" for m in COMPARED]
     return ["of" if theorem == 3 else "theta", *minus, "C-Mixup lowest"]
 
 
@@ -111,7 +114,7 @@ def ordering_table(numbers: Numbers, theorem: int) -> list[str]:
         if theorem == 3:
             noise = at.name.removeprefix("noise ") if changed == "noise" else f"{THIRD.noise:g}"
             line += [noise, median_text(numbers.values(at, "", "gap"))]
-        body.append([*line, *compared(numbers, at, q)])
+        body.append([*line, *compared_cells(numbers, at, q)])
     return markdown_rows(head, body)
 
 
@@ -121,43 +124,43 @@ def bandwidth_table(numbers: Numbers, theorem: int) -> list[str]:
     bound = ["bandwidth / bound"] if theorem == 3 else []
     body = []
     for q in errors_of(theorem):
-        for at in swept(theorem, "bandwidth"):
+        for at in swept_settings(theorem, "bandwidth"):
             share = numbers.values(at, "cmixup", rate.metric)
             over = [median_text(numbers.values(at, "cmixup", "bandwidth_over_bound")) for _ in bound]
             mean = f"{np.mean(list(share.values())):.3f}" if share else "—"
-            body.append([f"{at.simulation.bandwidth:.3g}", *over, mean, *compared(numbers, at, q)])
+            body.append([f"{at.simulation.bandwidth:.3g}", *over, mean, *compared_cells(numbers, at, q)])
     return markdown_rows(["bandwidth", *bound, rate.title, *compared_head(theorem)], body)
 
 
-def parts(numbers: Numbers) -> dict[str, str]:
+def theory_parts(numbers: Numbers) -> dict[str, str]:
     """Return the content of every place of the page."""
-    found = {"seeds": str(len(numbers.values(base(1), "cmixup", "mse", "true")))}
+    found = {"seeds": str(len(numbers.values(base_setting(1), "cmixup", "mse", "true")))}
     for part in (base_table, ordering_table, bandwidth_table):
         found |= {f"{part.__name__}_{theorem}": "\n".join(part(numbers, theorem)) for theorem in BASE}
     return found
 
 
 @writes("results/theory.*")
-def render(results: Path = RESULTS) -> dict[str, str]:
+def render_theory(results: Path = RESULTS) -> dict[str, str]:
     """Return the page with the numbers of `results/theory.csv`, by its path below results/; nothing without numbers.
 
     Where `results` has no page yet, the prose is that of the project's own.
     """
-    numbers = read(results)
+    numbers = read_numbers(results)
     page = results / PAGE if (results / PAGE).is_file() else RESULTS / PAGE
-    return {PAGE: splice(page.read_text(), parts(numbers))} if numbers else {}
+    return {PAGE: splice_page(page.read_text(), theory_parts(numbers))} if numbers else {}
 
 
-def points(numbers: Numbers, theorem: int, axis: str, method: str, q: Quantity) -> dict[float, dict[int, float]]:
+def axis_points(numbers: Numbers, theorem: int, axis: str, method: str, q: Quantity) -> dict[float, dict[int, float]]:
     """Return the values by seed at every place of an axis: "N", "p" or "bandwidth" (C-Mixup's alone)."""
     found = {
         float(getattr(at.simulation, axis.lower())): numbers.values(at, method, q.metric, q.theta)
-        for at in swept(theorem, axis)
+        for at in swept_settings(theorem, axis)
     }
     return {place: values for place, values in found.items() if values}
 
 
-def figure(numbers: Numbers, theorem: int) -> Figure:
+def theorem_figure(numbers: Numbers, theorem: int) -> Figure:
     """Draw a theorem's figure: a row a quantity, columns over N, p and the bandwidth."""
     labels = LABELS[theorem]
     drawn = Figure(figsize=(13, 3.3 * len(labels)))
@@ -170,8 +173,8 @@ def figure(numbers: Numbers, theorem: int) -> Figure:
             if name != "bandwidth":
                 axis.set_xscale("log")
             for method in methods_of(theorem):
-                _line(axis, numbers, (theorem, name), method, q)
-            axis.set_xlabel(_xlabel(theorem, name))
+                _draw_line(axis, numbers, (theorem, name), method, q)
+            axis.set_xlabel(_axis_label(theorem, name))
             axis.set_ylabel(label)
             axis.grid(alpha=0.3)
             if q.metric != "pairing_rate":
@@ -185,19 +188,19 @@ def figure(numbers: Numbers, theorem: int) -> Figure:
     return drawn
 
 
-def _line(axis: Any, numbers: Numbers, where: tuple[int, str], method: str, q: Quantity) -> None:
+def _draw_line(axis: Any, numbers: Numbers, where: tuple[int, str], method: str, q: Quantity) -> None:
     """Draw a method's line; over the bandwidth, whose values stand side by side, all but C-Mixup are levels."""
     theorem, name = where
-    (colour, marker), shown = LOOKS[method], title(theorem, method)
+    (colour, marker), shown = LOOKS[method], method_title(theorem, method)
     if name == "bandwidth" and method != "cmixup":
-        level = numbers.values(base(theorem), method, q.metric, q.theta)
+        level = numbers.values(base_setting(theorem), method, q.metric, q.theta)
         if level:
-            axis.axhline(interval(level).mean, color=colour, linestyle="--", linewidth=1.2, label=shown)
+            axis.axhline(seed_interval(level).mean, color=colour, linestyle="--", linewidth=1.2, label=shown)
         return
-    found = points(numbers, theorem, name, method, q)
+    found = axis_points(numbers, theorem, name, method, q)
     if not found:
         return
-    means = [interval(values) for values in found.values()]
+    means = [seed_interval(values) for values in found.values()]
     x = list(range(len(found))) if name == "bandwidth" else list(found)
     axis.errorbar(x, [m.mean for m in means], yerr=[m.high - m.mean for m in means], color=colour, marker=marker,
                   markersize=5, capsize=3, label=shown, clip_on=False)  # fmt: skip
@@ -205,7 +208,7 @@ def _line(axis: Any, numbers: Numbers, where: tuple[int, str], method: str, q: Q
     axis.minorticks_off()
 
 
-def _xlabel(theorem: int, name: str) -> str:
+def _axis_label(theorem: int, name: str) -> str:
     if name == "bandwidth":
         return "C-Mixup's bandwidth" + (" / median nearest other label" if theorem == 3 else " (label units)")
     if name == "N":
@@ -214,7 +217,7 @@ def _xlabel(theorem: int, name: str) -> str:
 
 
 @draws("results/theory.csv")
-def figures(results: Path = RESULTS) -> dict[str, Figure]:
+def theory_figures(results: Path = RESULTS) -> dict[str, Figure]:
     """Return a figure a theorem from `results/theory.csv`, by its path below `results`; none without it."""
-    numbers = read(results)
-    return {f"figures/theory_{theorem}.png": figure(numbers, theorem) for theorem in BASE} if numbers else {}
+    numbers = read_numbers(results)
+    return {f"figures/theory_{theorem}.png": theorem_figure(numbers, theorem) for theorem in BASE} if numbers else {}

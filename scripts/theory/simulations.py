@@ -16,12 +16,12 @@ import numpy as np
 from cmixup.sampling.inputs import Floats, Ints
 from scripts.theory.estimators import (
     Rows,
-    direction,
     distance_spread,
-    mixed,
+    draw_partners,
+    fit_direction,
+    mixed_rows,
     nadaraya_watson,
-    partners,
-    ridge,
+    ridge_fit,
     uniform_partners,
 )
 
@@ -41,7 +41,7 @@ class Finding(NamedTuple):
     value: float
 
 
-def stream(seed: int, name: str) -> np.random.Generator:
+def named_stream(seed: int, name: str) -> np.random.Generator:
     """Return the generator called `name` of a seed; a draw from one shifts no other."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(zlib.crc32(name.encode()),)))
 
@@ -77,7 +77,7 @@ def index_rows(n: int, p: int, rng: np.random.Generator, scale: float = 1.0, rat
     return Index(z + rng.normal(0, X_NOISE, (n, p)), y, cluster)
 
 
-def _chosen(
+def _chosen_partners(
     method: str,
     rows: Sample,
     among: Sample,
@@ -93,15 +93,15 @@ def _chosen(
         return uniform_partners(len(other_y), level, others=others)
     if method in FEATURE:
         width = np.sqrt(FEATURE[method] * (spread or distance_spread(x, other_x)))
-        return partners(x, other_x, width, level, others=others)
-    return partners(y[:, None], other_y[:, None], bandwidth, level, others=others)
+        return draw_partners(x, other_x, width, level, others=others)
+    return draw_partners(y[:, None], other_y[:, None], bandwidth, level, others=others)
 
 
-def _errors(
+def _link_errors(
     method: str, rows: Sample, new: Sequence[tuple[Sample, Index]], theta: Floats, width: float
 ) -> list[Finding]:
     """Return cos(theta_hat, theta), and the error of links estimated from each of `new`, tested on the rows beside."""
-    estimate = direction(*rows)
+    estimate = fit_direction(*rows)
     found = [Finding(method, "", "cosine", float(estimate @ theta))]
     for name, used in (("estimated", estimate), ("true", theta)):
         guesses = [(nadaraya_watson(x @ used, y, test.x @ used, width), test.y) for (x, y), test in new]
@@ -128,10 +128,10 @@ class Theorem1:
 
     def run(self, seed: int, methods: Sequence[str] = METHODS) -> list[Finding]:
         """Return test errors of a seed, cos(theta_hat, theta) and the share of pairs of one cluster."""
-        rows = index_rows(self.n, self.p, stream(seed, "rows"))
-        test = index_rows(self.test, self.p, stream(seed, "test"))
-        level = stream(seed, "partners").random((COPIES, self.n))
-        lam = stream(seed, "lam").beta(ALPHA, ALPHA, (COPIES, self.n))
+        rows = index_rows(self.n, self.p, named_stream(seed, "rows"))
+        test = index_rows(self.test, self.p, named_stream(seed, "test"))
+        level = named_stream(seed, "partners").random((COPIES, self.n))
+        lam = named_stream(seed, "lam").beta(ALPHA, ALPHA, (COPIES, self.n))
         pool = rows.x.astype(np.float32), rows.y
         spread = distance_spread(rows.x, rows.x, others=True) if set(FEATURE) & set(methods) else 0.0
         found = []
@@ -139,13 +139,13 @@ class Theorem1:
             x, y = rows.x, rows.y
             if method != "erm":
                 others = method != "cmixup_self"  # which is C-Mixup that may choose the row itself
-                partner = _chosen(method, pool, pool, self.bandwidth, level, spread=spread, others=others)
-                x, y = mixed(rows.x, rows.x, partner, lam), mixed(rows.y, rows.y, partner, lam)
+                partner = _chosen_partners(method, pool, pool, self.bandwidth, level, spread=spread, others=others)
+                x, y = mixed_rows(rows.x, rows.x, partner, lam), mixed_rows(rows.y, rows.y, partner, lam)
                 found.append(Finding(method, "", "same_cluster", np.mean(rows.cluster[partner] == rows.cluster)))
                 if method.startswith("cmixup") and self.bandwidth == 0:
                     found.append(Finding(method, "", "nearest_other", nearest_share(rows.y, partner)))
                     found.append(Finding(method, "", "itself", np.mean(partner == np.arange(self.n))))
-            found += _errors(method, (x, y), [((x, y), test)], sparse_theta(self.p), self.width)
+            found += _link_errors(method, (x, y), [((x, y), test)], sparse_theta(self.p), self.width)
         return found
 
 
@@ -187,7 +187,7 @@ class Theorem2:
         self, name: str, seed: int, size: int, methods: Sequence[str], test: int = 0
     ) -> tuple[dict[str, Sample], Index, dict[str, float]]:
         """Return the rows (x, y) of a task by method, test rows, and the share of pairs of one cluster."""
-        rng = stream(seed, name)
+        rng = named_stream(seed, name)
         scale, rate = rng.uniform(0.5, 1.5), rng.uniform(0.3, 0.6)
         query, support, tested = (index_rows(k, self.p, rng, scale, rate) for k in (size, size, test))
         level, lam = rng.random((COPIES, size)), rng.beta(ALPHA, ALPHA, (COPIES, size))
@@ -196,8 +196,8 @@ class Theorem2:
             if method == "erm":
                 rows[method] = np.concatenate([query.x, support.x]), np.concatenate([query.y, support.y])
                 continue
-            partner = _chosen(method, (query.x, query.y), (support.x, support.y), self.bandwidth, level)
-            rows[method] = mixed(query.x, support.x, partner, lam), mixed(query.y, support.y, partner, lam)
+            partner = _chosen_partners(method, (query.x, query.y), (support.x, support.y), self.bandwidth, level)
+            rows[method] = mixed_rows(query.x, support.x, partner, lam), mixed_rows(query.y, support.y, partner, lam)
             same[method] = float(np.mean(support.cluster[partner] == query.cluster))
         return rows, tested, same
 
@@ -211,7 +211,7 @@ class Theorem2:
                 found.append(Finding(method, "", "same_cluster", float(np.mean([s[method] for *_, s in tasks]))))
             x, y = (np.concatenate([rows[method][k] for rows, *_ in tasks]) for k in (0, 1))
             links = [(rows[method], tested) for rows, tested, _ in new]
-            found += _errors(method, (x, y), links, sparse_theta(self.p), self.width)
+            found += _link_errors(method, (x, y), links, sparse_theta(self.p), self.width)
         return found
 
 
@@ -255,7 +255,7 @@ class Theorem3:
 
     def rows(self, seed: int) -> tuple[Domains, Floats]:
         """Draw the rows of both domains, and theta (p,), whose entries for a are zero."""
-        rng, p1 = stream(seed, "rows"), self.invariant
+        rng, p1 = named_stream(seed, "rows"), self.invariant
         theta = np.zeros(self.p)
         theta[:p1] = rng.normal(size=p1)
         theta /= np.linalg.norm(theta)
@@ -275,7 +275,7 @@ class Theorem3:
         np.fill_diagonal(away, np.inf)
         bandwidth = self.bandwidth * float(np.median(away.min(axis=1)))
         bound = float(away.min()) / np.sqrt(np.log(self.n**2 / p1))
-        level = stream(seed, "partners").random((1, self.n))
+        level = named_stream(seed, "partners").random((1, self.n))
         half = np.full((1, self.n), 0.5)
         found = [Finding("", "", "gap", float(away.min() / paired.max()) if paired.max() else np.inf)]
         for method in methods:
@@ -285,11 +285,11 @@ class Theorem3:
                 y = np.concatenate([d.y, d.other_y]) if both else d.y
             else:
                 own = np.arange(self.n)[None]  # the pairing of the model
-                partner = own if method == "exact" else _chosen(method, d[:2], d[2:], bandwidth, level)
-                x, y = mixed(d.x, d.other, partner, half), mixed(d.y, d.other_y, partner, half)
+                partner = own if method == "exact" else _chosen_partners(method, d[:2], d[2:], bandwidth, level)
+                x, y = mixed_rows(d.x, d.other, partner, half), mixed_rows(d.y, d.other_y, partner, half)
                 found.append(Finding(method, "", "pairing_rate", float(np.mean(partner == own))))
                 found += self.design(method, x)
-            error = ridge(x, y, self.penalty) - theta
+            error = ridge_fit(x, y, self.penalty) - theta
             found.append(Finding(method, "estimated", "theta_error", float(error @ error)))
             # Features of the test domain are independent with variance 1 (z) and scale^2 (a): no test rows are needed.
             shifted = error @ error + (self.scale**2 - 1) * (error[p1:] @ error[p1:]) + self.noise**2

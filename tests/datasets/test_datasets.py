@@ -25,10 +25,10 @@ from datasets.common.base import (
 )
 from datasets.diabetes import Diabetes
 from datasets.no2 import NO2
-from scripts.driver.compose import names
-from scripts.driver.config import dataset_class
+from scripts.config.compose import option_names
+from scripts.config.parts import dataset_class
 
-DATASETS = names("dataset")
+DATASETS = option_names("dataset")
 SPLITS = ("train", "val", "test")
 SMALL_TWINS = (
     "echo",

@@ -161,13 +161,13 @@ def test_without_the_folder_the_message_says_how_to_get_it(tmp_path: Path, monke
 def test_status_and_fetch_know_what_only_a_person_can_get(
     root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(data_command, "names", lambda _: ["echo"])
-    data_command.status()
+    monkeypatch.setattr(data_command, "option_names", lambda _: ["echo"])
+    data_command.print_status()
     assert re.search(r"echo +EchoNet-Dynamic/ +here", capsys.readouterr().out)
     data_command.fetch_all(["echo"])
     assert str(root) in capsys.readouterr().out
     (root / "FileList.csv").unlink()
-    data_command.status()
+    data_command.print_status()
     shown = capsys.readouterr().out
     assert "https://echonet" in shown
     assert "needs an agreement" in shown

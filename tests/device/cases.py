@@ -24,8 +24,8 @@ from models.fcn3 import FCN3
 from models.lstnet import LSTNet
 from models.r2plus1d_18 import R2Plus1D18
 from models.resnet import ResNet
-from scripts.driver.compose import names, part_file
-from scripts.driver.config import Part, check_part, resolved
+from scripts.config.compose import option_names, part_file
+from scripts.config.parts import Part, check_part, resolve_config
 from tests.helpers import Lazy, put_together, whole_small
 from tests.methods.episodes import Small
 from tests.mixing.images import ConvNet
@@ -88,7 +88,7 @@ SHORT = {"method.outer": 2, "method.n_in": 2, "method.n_policy": 10, "method.inn
 def methods_of(backbone: str) -> list[str]:
     """Return the methods that a backbone is for; mixings of images go with images alone."""
     return [
-        name for name in names("method")
+        name for name in option_names("method")
         if name not in DRAWS_THERE
         and method_kind(name).tasks == (backbone in TASKS) and (backbone in IMAGES or not needs_images(name))
         and not (name in BY_FEATURES and backbone in ("lstnet", "lst_attn"))  # a part of LSTNet passes them by
@@ -113,7 +113,7 @@ def _part(method: str, words: tuple[str, ...]) -> Part:
     values = {key: value for key, value in SHORT.items() if OmegaConf.select(whole, key) is not None} | values
     for key, value in values.items():
         OmegaConf.update(whole, key, value)
-    return check_part("method", resolved(whole)["method"])
+    return check_part("method", resolve_config(whole)["method"])
 
 
 def make_method(method: str, *words: str) -> Method:
@@ -165,7 +165,7 @@ def cover() -> list[tuple[str, tuple[str, ...], int]]:
         set(),
         itertools.cycle([*["fcn3"] * 7, "deepdta", "lstnet", *["fcn3"] * 9]),
     )
-    for name in sorted(names("method"), key=needs_images):  # those of images take longest
+    for name in sorted(option_names("method"), key=needs_images):  # those of images take longest
         if parts(name) <= seen or name in DRAWS_THERE:
             continue
         seen |= parts(name)
@@ -191,8 +191,8 @@ def product() -> list[tuple[str, tuple[str, ...], int]]:
 
 def mixtures() -> list[tuple[str, ...]]:
     """Return every pairing with every mixing and both layers where the mixing allows them, on images."""
-    pairings = [p for p in names("method/pairing") if not p.startswith("support")]
-    mixings = names("method/mixing")
+    pairings = [p for p in option_names("method/pairing") if not p.startswith("support")]
+    mixings = option_names("method/mixing")
     words = [(f"method/pairing={p}", f"method/mixing={m}") for p, m in itertools.product(pairings, mixings)]
     hidden = [(*pair, "method.layer=hidden") for pair in words if pair[1].endswith(("linear", "cutmix"))]
     return [*words, *hidden]

@@ -18,7 +18,7 @@ from typing import Any
 
 import yaml
 
-from scripts.driver.arguments import parse_args
+from scripts.config.arguments import parse_args
 from scripts.driver.cli import user_errors
 from tests.quickstart.step import REPO, Red, changed, check_clean, run
 

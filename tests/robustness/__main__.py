@@ -17,7 +17,7 @@ from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
 from cmixup.errors import check_count
-from scripts.driver.arguments import parse_args
+from scripts.config.arguments import parse_args
 from scripts.driver.cli import user_errors
 from scripts.records.experiment import RESULTS
 from tests.robustness.base import PROGRESS, Trial, one

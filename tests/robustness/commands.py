@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from cmixup.done import DONE
-from scripts.driver.compose import compose_train
-from scripts.driver.runs import REPORT, damage
+from scripts.config.compose import compose_train
+from scripts.driver.runs import REPORT, find_damage
 from scripts.driver.workers import end_with
 from scripts.records.lines import from_lines
 
@@ -94,7 +94,7 @@ class Command:
         pools: Any = multiprocessing
         pools.get_context = functools.partial(_forking, multiprocessing.get_context("fork"))
         job: Any = sys.modules["scripts.driver.execute"]
-        job.environment = _environment
+        job.run_environment = _environment
         if self.before:
             self.before()
         sys.argv = [self.module, *self.words]
@@ -181,7 +181,7 @@ def differences(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
 
 def half_files(out: Path) -> list[str]:
     """Return the files below a folder that are there under their names and are not whole."""
-    found = [str(bad[0]) for done in out.rglob(DONE) if (bad := damage(done.parent))]
+    found = [str(bad[0]) for done in out.rglob(DONE) if (bad := find_damage(done.parent))]
     for path in out.rglob("*"):
         if path.suffix in (".json", ".jsonl") and path.name[0] != ".":
             try:

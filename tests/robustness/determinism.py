@@ -16,9 +16,9 @@ from typing import Any
 
 import torch
 
-from scripts.driver.compose import compose_train
-from scripts.driver.execute import execute
-from scripts.driver.job import plan
+from scripts.config.compose import compose_train
+from scripts.driver.execute import execute_job
+from scripts.driver.job import plan_job
 from scripts.driver.runs import HISTORY, REPORT
 from tests.robustness.attempts import run_attempts
 from tests.robustness.base import Trial
@@ -62,7 +62,7 @@ def words(scene: str, seed: int, out: Path, *more: str) -> list[str]:
 def here(line: list[str]) -> None:
     """Train in this process."""
     with contextlib.redirect_stderr(io.StringIO()):
-        execute(plan(compose_train(line)))
+        execute_job(plan_job(compose_train(line)))
     torch.set_num_threads(1)
 
 

@@ -20,10 +20,10 @@ import torch
 
 from datasets.common.base import TabularDataset
 from datasets.common.table.own import OwnTable
-from scripts.driver.compose import compose_train
-from scripts.driver.config import resolved
+from scripts.config.compose import compose_train
+from scripts.config.parts import resolve_config
 from scripts.driver.execute import make_run
-from scripts.driver.job import plan
+from scripts.driver.job import plan_job
 from tests.robustness.attempts import judged, run_attempts, seeded
 from tests.robustness.base import Trial
 
@@ -68,7 +68,7 @@ def keys(dataset: str, method: str) -> tuple[str, ...]:
             for key, value in node.items():
                 walk(f"{path}.{key}" if path else str(key), value)
 
-    walk("", resolved(compose_train([f"dataset={dataset}", f"method={method}"])))
+    walk("", resolve_config(compose_train([f"dataset={dataset}", f"method={method}"])))
     return tuple(found)
 
 
@@ -102,7 +102,7 @@ def attempt(number: int, seed: int) -> str:
     try:
         with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
             warnings.simplefilter("ignore")
-            job = plan(compose_train(words))
+            job = plan_job(compose_train(words))
             if isinstance(job.dataset, TabularDataset | OwnTable) and job.dataset.synthetic:
                 torch.set_num_threads(job.config["threads"])
                 make_run(job, job.seeds[0])

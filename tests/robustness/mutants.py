@@ -25,10 +25,10 @@ from queue import SimpleQueue
 from typing import Any
 
 from cmixup.errors import InputError
-from scripts.driver.arguments import parse_args
+from scripts.config.arguments import parse_args
+from scripts.config.compose import read_part
 from scripts.driver.cli import user_errors
-from scripts.driver.compose import read_part
-from scripts.driver.provenance import git_environment
+from scripts.machine.provenance import git_environment
 
 ROOT = Path(__file__).resolve().parents[2]
 MUTANTS = ROOT / "tests" / "mutants"

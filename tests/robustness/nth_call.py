@@ -19,7 +19,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from scripts.driver.locks import LOCKS
+from scripts.machine.locks import LOCKS
 from tests.robustness.base import MOST, Trial, note_progress
 from tests.robustness.commands import Command, content, differences, finished, half_files, import_all, tail, words
 

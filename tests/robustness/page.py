@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from cmixup.files import write_atomically
-from scripts.driver.provenance import environment
+from scripts.machine.provenance import run_environment
 from scripts.records.seal import seal_measured
 from tests.robustness.base import Trial
 
@@ -36,7 +36,7 @@ def write_records(
         trials, counts, seed: what was found, and how it was asked for.
         known: names of the trials that there are; records of others are left out. All are kept if empty.
     """
-    shared = {"date": time.strftime("%Y-%m-%d", time.gmtime()), **environment(torch.device("cpu")), "seed": seed}
+    shared = {"date": time.strftime("%Y-%m-%d", time.gmtime()), **run_environment(torch.device("cpu")), "seed": seed}
     new = {trial.name: {**asdict(trial), "count": counts[trial.name], **shared} for trial in trials}
     kept = {record["name"]: record for record in read_records(results)} | new
     kept = {name: record for name, record in kept.items() if name in (known or kept)}

@@ -27,7 +27,7 @@ from matplotlib.ticker import FixedLocator
 from matplotlib.transforms import Affine2D
 
 from cmixup.errors import InputError
-from scripts.driver.arguments import parse_args
+from scripts.config.arguments import parse_args
 from scripts.driver.cli import user_errors
 from scripts.report.figures import renderer_of
 

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from scripts.driver.arguments import parse_args
+from scripts.config.arguments import parse_args
+from scripts.config.compose import read_part
 from scripts.driver.cli import user_errors
-from scripts.driver.compose import read_part
 from tests.robustness.mutants import KEYS, ROOT, Mutant, judge_all, matches, summary
 from tests.tests_of import find_tests
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import torch
 
 from cmixup.errors import InputError
-from scripts.driver import provenance
-from scripts.driver.provenance import CARRIED, check_committed, environment, note_commit
+from scripts.machine import provenance
+from scripts.machine.provenance import CARRIED, check_committed, note_commit, run_environment
 from tests.robustness.base import MOST, Trial, note_progress
 
 WHAT = (
@@ -199,7 +199,7 @@ def attempt(name: str, folder: Path) -> str:
     try:
         ({**LIES, **TRUTHS}[name])(code)
         provenance.code_digest.cache_clear()
-        said = environment(torch.device("cpu"), code)
+        said = run_environment(torch.device("cpu"), code)
         for where in (code, publisher):  # that which made it, and a clean one that holds the commit
             try:
                 check_committed({"run": said}, where)

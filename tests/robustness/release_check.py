@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cmixup.errors import InputError
-from scripts.driver.arguments import parse_args
+from scripts.config.arguments import parse_args
 from scripts.driver.cli import user_errors
 from scripts.records.experiment import RESULTS
 from scripts.report.croissant import FILE

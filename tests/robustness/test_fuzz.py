@@ -13,8 +13,8 @@ import torch
 
 import cmixup
 from cmixup.errors import InputError
-from scripts.driver.compose import compose_train, override
-from scripts.driver.job import plan
+from scripts.config.compose import compose_train, override_word
+from scripts.driver.job import plan_job
 from tests.robustness import determinism, fuzz_config, fuzz_files
 from tests.robustness.attempts import judged, run_attempts
 from tests.robustness.mutations import mutate
@@ -54,9 +54,9 @@ def test_the_same_run_again(tmp_path: Path) -> None:
 )
 def test_words_that_a_trial_fell_over_are_one_line(words: str, said: str) -> None:
     with pytest.raises(InputError, match=said) as caught:
-        plan(compose_train(["dataset=csv", "dataset.synthetic=true", *words.split()]))
+        plan_job(compose_train(["dataset=csv", "dataset.synthetic=true", *words.split()]))
     assert judged(caught.value) == ""
-    assert override("method.search", "x" * 3000) == f'method.search="{"x" * 3000}"'
+    assert override_word("method.search", "x" * 3000) == f'method.search="{"x" * 3000}"'
 
 
 def test_crashes_hangs_and_wrong_answers_are_seen_and_cost_one_attempt_each(tmp_path: Path) -> None:

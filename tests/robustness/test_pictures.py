@@ -11,10 +11,10 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from scripts.records.stats import summarise
+from scripts.records.stats import summarise_values
 from scripts.records.tables import Block, ResultTable, Score
 from scripts.report import table_figure
-from scripts.report.figures import looks
+from scripts.report.figures import series_looks
 from tests.robustness import pictures
 from tests.robustness.pictures import faults
 
@@ -25,7 +25,7 @@ def plot() -> tuple[Figure, Axes]:
     """A figure with two series of three marks and a legend, without a fault."""
     figure = Figure(figsize=(4, 3))
     axes = figure.subplots()
-    for k, look in enumerate(looks(2)):
+    for k, look in enumerate(series_looks(2)):
         axes.plot([1, 2, 3], [k + 1, k + 3, k + 2], label=f"series {k}", **look)
     axes.legend(loc="upper left")
     axes.set_title("a panel")
@@ -41,7 +41,7 @@ def presets(n: int) -> Figure:
         cells = {}
         for method in METHODS:
             seeds = random.normal(2, 1, 5)
-            cells[method] = {"rmse": Score(summarise(list(seeds)), 2.5, 0.2)}
+            cells[method] = {"rmse": Score(summarise_values(list(seeds)), 2.5, 0.2)}
             records += [
                 {"experiment": "table1", "preset": preset, "dataset": "airfoil", "method": method, "metric": "rmse",
                  "split": "test", "seed": seed, "value": value} for seed, value in enumerate(seeds)
@@ -59,7 +59,7 @@ def test_any_number_of_presets_is_drawn_without_a_fault(n: int) -> None:
 
 def test_two_presets_of_one_colour_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     green = [{"color": "C2", "marker": "o"}, {"color": "C0", "marker": "s"}, {"color": "#2ca530", "marker": "o"}]
-    monkeypatch.setattr(table_figure, "looks", lambda _: green)
+    monkeypatch.setattr(table_figure, "series_looks", lambda _: green)
     (fault,) = faults(presets(3))
     assert fault.endswith("'ours, preset number 0' and 'ours, preset number 2' have the same colour and mark")
 

@@ -114,8 +114,8 @@ def _no_checksum(patch: pytest.MonkeyPatch) -> None:
 def _any_repository(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
         provenance.provenance,
-        "_head",
-        lambda code: (provenance.provenance._git(code, "rev-parse", "HEAD") or b"").decode().strip(),
+        "_head_commit",
+        lambda code: (provenance.provenance._ask_git(code, "rev-parse", "HEAD") or b"").decode().strip(),
     )
     _no_digest(patch)
 
@@ -125,7 +125,7 @@ def _home(patch: pytest.MonkeyPatch) -> None:
 
 
 def _pipes(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("scripts.driver.cli.unread", lambda _: False)
+    patch.setattr("scripts.driver.cli.reader_gone", lambda _: False)
 
 
 def _modes(patch: pytest.MonkeyPatch) -> None:

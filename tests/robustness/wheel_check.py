@@ -21,7 +21,7 @@ import pandas as pd
 
 from cmixup.errors import InputError
 from cmixup.saved_run import load_run
-from scripts.driver.arguments import parse_args
+from scripts.config.arguments import parse_args
 from scripts.driver.cli import user_errors
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,7 +32,7 @@ KEYS = {
 SOURCES = ("cmixup", "pyproject.toml", "README.md", "LICENSE")
 # Runs in the new environment, outside the checkout. The time is printed for a reader; what is checked are modules.
 CHECK = """
-import importlib.metadata as metadata, sys, time
+import importlib.metadata, sys, time
 import torch
 before, start = set(sys.modules), time.perf_counter()
 import cmixup

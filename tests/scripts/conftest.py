@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import pytest
 
 from scripts.driver import execute as run_module
-from scripts.driver import provenance
+from scripts.machine import provenance
 
 
 @pytest.fixture
 def no_git(monkeypatch: pytest.MonkeyPatch) -> None:
     """Asking git and the packages for their versions is most of a tiny run's time."""
-    monkeypatch.setattr(run_module, "environment", lambda device: {"device": str(device)})
+    monkeypatch.setattr(run_module, "run_environment", lambda device: {"device": str(device)})
 
 
 @pytest.fixture(autouse=True, scope="session")

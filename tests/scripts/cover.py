@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from scripts.driver.compose import names, part_file
-from scripts.driver.config import dataset_class
+from scripts.config.compose import option_names, part_file
+from scripts.config.parts import dataset_class
 from tests.helpers import method_kind, needs_images
 
-DATASETS, METHODS = names("dataset"), names("method")
+DATASETS, METHODS = option_names("dataset"), option_names("method")
 PRESETS = ("paper", "released", "default")
 TABULAR, LAZY = "no2", "exchange_rate"  # held in memory, and read on demand
 DOMAINS = "crime"  # has training domains

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from scripts.driver.compose import compose_train
-from scripts.driver.job import Job, plan
+from scripts.config.compose import compose_train
+from scripts.driver.job import Job, plan_job
 
 FILES = ["DONE", "checkpoint.pt", "config.yaml", "history.csv", "model.json", "predictions.h5",
          "preprocessing.json", "report.json"]  # fmt: skip
@@ -16,7 +16,7 @@ FILES = ["DONE", "checkpoint.pt", "config.yaml", "history.csv", "model.json", "p
 def planned(out: Path, *overrides: str) -> Job:
     """A job of a fraction of a second: NO2's twin, two epochs of two steps."""
     given = ["dataset=no2", "method=mixup", "debug=tiny", "train.batch_size=100", f"out={out}", *overrides]
-    return plan(compose_train(given))
+    return plan_job(compose_train(given))
 
 
 def report_of(folder: Path) -> dict[str, Any]:

@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 from cmixup.errors import InputError
-from scripts.driver.compose import compose_train
-from scripts.driver.job import plan
-from scripts.plan.variants import Variant, identity, variants
+from scripts.config.compose import compose_train
+from scripts.driver.job import plan_job
+from scripts.plan.variants import Variant, variant_identity, variant_rows
 from scripts.records.curves import Curve
 from scripts.records.experiment import Experiment, load_experiment
 from scripts.report.ablation import variant_tables
@@ -29,7 +29,7 @@ SMALL = replace(
 
 
 def records(experiment: Experiment, variant: Variant, scores: Mapping[str, list[float]]) -> list[dict[str, Any]]:
-    base = identity(experiment.name, variant) | {"split": "test"}
+    base = variant_identity(experiment.name, variant) | {"split": "test"}
     return [
         {**base, "metric": metric, "seed": seed, "value": value}
         for metric, values in scores.items()
@@ -38,7 +38,7 @@ def records(experiment: Experiment, variant: Variant, scores: Mapping[str, list[
 
 
 def test_a_sweep_is_a_row_a_value_in_the_order_of_datasets_and_methods() -> None:
-    found = [(v.method, v.label, v.overrides) for v in variants(SMALL)]
+    found = [(v.method, v.label, v.overrides) for v in variant_rows(SMALL)]
     assert found == [
         ("erm", "preset paper", ()),
         ("erm", "scaled on all rows", ("dataset.scaling=all",)),
@@ -52,36 +52,36 @@ def test_a_sweep_is_a_row_a_value_in_the_order_of_datasets_and_methods() -> None
 @pytest.mark.parametrize("entry", [{"label": "x"}, {"label": "x", "overrides": [], "sweep": "a"}, {"lable": "x"}])
 def test_an_entry_that_says_nothing_or_too_much_is_refused(entry: dict) -> None:
     with pytest.raises(InputError, match="variants of ablation_ood must have overrides or a sweep"):
-        variants(replace(SMALL, variants=[entry]))
+        variant_rows(replace(SMALL, variants=[entry]))
 
 
 def test_no_two_rows_are_the_same_runs() -> None:
     experiment = load_experiment("ablation_ood")
-    found = [str(identity(experiment.name, variant)) for variant in variants(experiment)]
+    found = [str(variant_identity(experiment.name, variant)) for variant in variant_rows(experiment)]
     assert len(found) == len(set(found)) > 20
 
 
 @pytest.mark.parametrize(
-    "variant", [v for v in variants(load_experiment("ablation_ood")) if v.dataset == "crime"], ids=str
+    "variant", [v for v in variant_rows(load_experiment("ablation_ood")) if v.dataset == "crime"], ids=str
 )
 def test_a_variant_is_known_by_what_its_runs_record(variant: Variant) -> None:
     cell = [f"dataset={variant.dataset}", f"method={variant.method}", "preset=paper", "experiment=ablation_ood"]
-    job = plan(compose_train([*cell, "logger=none", *variant.overrides, "device=cpu"]))
-    assert identity("ablation_ood", variant) == {
+    job = plan_job(compose_train([*cell, "logger=none", *variant.overrides, "device=cpu"]))
+    assert variant_identity("ablation_ood", variant) == {
         "experiment": job.config["experiment"], "dataset": job.dataset.name, "method": job.config["method"]["name"],
         "preset": job.config["preset"], "options": job.options,
     }  # fmt: skip
 
 
 def test_changes_are_paired_differences_to_the_methods_first_row() -> None:
-    paper, scaled, mixed, _, narrow, _ = variants(SMALL)
+    paper, scaled, mixed, _, narrow, _ = variant_rows(SMALL)
     given = [
         *records(SMALL, paper, {"rmse": [5.0, 6.0, 7.0], "worst_rmse": [8.0, 9.0, 10.0]}),
         *records(SMALL, scaled, {"rmse": [5.5, 6.5, 7.5], "worst_rmse": [8.0, 8.0, 8.0]}),
         *records(SMALL, mixed, {"rmse": [4.0, 4.0, 4.0], "worst_rmse": [7.0, 7.0, 7.0]}),
         *records(SMALL, narrow, {"rmse": [4.0, 5.0, 6.0], "worst_rmse": [7.0, 7.0, 7.0]}),
     ]
-    fraction = {**identity(SMALL.name, narrow), "split": "train", "metric": "effective_fraction", "value": 0.04}
+    fraction = {**variant_identity(SMALL.name, narrow), "split": "train", "metric": "effective_fraction", "value": 0.04}
     text = variant_tables(SMALL, pd.DataFrame([*given, fraction], dtype=object), [])
     assert "| ERM | the paper | 3 | 5.887 ± 0.362 | 10.182 ± 1.745 | — | — | — |" in text
     assert "| ERM | preset paper | 3 | 6.000 ± 1.000 | 9.000 ± 1.000 | — | — | — |" in text
@@ -92,7 +92,7 @@ def test_changes_are_paired_differences_to_the_methods_first_row() -> None:
 
 
 def test_other_selections_of_the_epoch() -> None:
-    paper = variants(SMALL)[0]
+    paper = variant_rows(SMALL)[0]
     given = records(SMALL, paper, {"rmse": [6.0], "worst_rmse": [8.0]})
     curve = Curve(SMALL.name, "skillcraft", "erm", "paper", 0, 2, {"test_rmse": [9.0, 6.0, 5.0, 7.0]})
     text = variant_tables(SMALL, pd.DataFrame(given, dtype=object), [curve])

@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from scripts.driver import compose, config
-from scripts.driver.execute import execute
-from scripts.driver.job import plan
+from scripts.config import compose
+from scripts.config import parts as config
+from scripts.driver.execute import execute_job
+from scripts.driver.job import plan_job
 
 CODE = {
     "my_method": """
@@ -170,7 +171,7 @@ def parts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def trained(folder: Path, *words: str) -> dict[str, Any]:
     """The report of a run of two epochs."""
     given = [f"out={folder}", "logger=none", "train.epochs=2", "device=cpu", *words]
-    (run,) = execute(plan(config.compose_train(given)))
+    (run,) = execute_job(plan_job(config.compose_train(given)))
     return json.loads((run / "report.json").read_text())
 
 
@@ -217,9 +218,9 @@ def test_a_part_trains_with_one_file_and_one_config(tmp_path: Path, words: list[
 
 
 def test_new_parts_are_listed_and_refuse_misspelt_options(parts: Path) -> None:
-    assert "my_method" in config.names("method")
-    assert "my_dataset" in config.names("dataset")
-    assert "my_pairing" in config.names("method/pairing")
+    assert "my_method" in config.option_names("method")
+    assert "my_dataset" in config.option_names("dataset")
+    assert "my_pairing" in config.option_names("method/pairing")
     with pytest.raises(config.InputError, match=r"method\.detla is not known; method takes delta"):
         trained(parts / "out", "dataset=my_dataset", "method=my_method", "+method.detla=1")
     with pytest.raises(

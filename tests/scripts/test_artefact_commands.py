@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from scripts import reproduce
-from scripts.driver.config import dataset_class
+from scripts.config.parts import dataset_class
 from scripts.plan import cells
-from scripts.records.artefacts import load
+from scripts.records.artefacts import load_artefacts
 from scripts.records.experiment import Experiment, load_experiment
 
 #: Of each command: a dataset with a quick twin, two methods, and what keeps its network small.
@@ -50,7 +50,7 @@ def short(name: str) -> Experiment:
 
 
 def test_every_command_that_trains_has_a_short_form() -> None:
-    trained = {a.experiment or TRAIN.get(a.command, "") for a in load()} - {""}
+    trained = {a.experiment or TRAIN.get(a.command, "") for a in load_artefacts()} - {""}
     assert trained == set(SHORT)
 
 

@@ -12,27 +12,27 @@ from datasets import rcf_mnist
 from datasets.common.table.labels import file_labels
 from scripts import bandwidth
 from scripts.bandwidth import (
-    check,
-    examine,
-    grid,
+    bandwidth_grid,
+    bandwidth_page,
+    check_bandwidths,
+    examine_bandwidths,
     main,
-    page,
-    percent,
-    published,
-    suggested,
+    percent_text,
+    published_bandwidths,
+    suggested_range,
 )
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv
 
 
 def test_published_bandwidths_come_from_the_papers_table_and_the_release() -> None:
-    assert published()["skillcraft"] == [(5e-4, "paper tab:hyperameter_ood"), (1.0, "released README")]
-    assert "diabetes" not in published()
+    assert published_bandwidths()["skillcraft"] == [(5e-4, "paper tab:hyperameter_ood"), (1.0, "released README")]
+    assert "diabetes" not in published_bandwidths()
 
 
 def test_rows_ascend_and_verdicts_go_from_erm_to_mixup() -> None:
     labels = np.linspace(0, 1, 200)
-    rows = examine(labels, [(100.0, "b"), (1e-5, "a"), (0.05, "c")])
+    rows = examine_bandwidths(labels, [(100.0, "b"), (1e-5, "a"), (0.05, "c")])
     assert [source for _, source in rows] == ["a", "c", "b"]
     assert [r.verdict for r, _ in rows] == [
         "self-pairing only: this is ERM", "local", "indistinguishable from mixup",
@@ -44,19 +44,21 @@ def test_rows_ascend_and_verdicts_go_from_erm_to_mixup() -> None:
 
 def test_the_grid_goes_with_the_spread_of_the_labels() -> None:
     labels = np.random.default_rng(0).normal(size=500)
-    np.testing.assert_allclose(np.array(grid(labels * 100)) / np.array(grid(labels)), 100, rtol=0.02)
-    assert grid(np.ones(5)) == [1.0]
+    np.testing.assert_allclose(
+        np.array(bandwidth_grid(labels * 100)) / np.array(bandwidth_grid(labels)), 100, rtol=0.02
+    )
+    assert bandwidth_grid(np.ones(5)) == [1.0]
 
 
 def test_the_suggested_range_leaves_the_fractions_it_says() -> None:
     labels = np.random.default_rng(0).normal(size=(400, 1))
-    low, high = suggested(labels)
-    assert examine(labels, [(low, "")])[0][0].effective_fraction == pytest.approx(0.03, rel=0.05)
-    assert examine(labels, [(high, "")])[0][0].effective_fraction == pytest.approx(0.6, rel=0.05)
+    low, high = suggested_range(labels)
+    assert examine_bandwidths(labels, [(low, "")])[0][0].effective_fraction == pytest.approx(0.03, rel=0.05)
+    assert examine_bandwidths(labels, [(high, "")])[0][0].effective_fraction == pytest.approx(0.6, rel=0.05)
 
 
 def test_percent_tells_shares_from_none_and_all() -> None:
-    assert [percent(s) for s in (0.0005, 0.07, 0.99998)] == ["0.050 %", "7.0 %", "99.998 %"]
+    assert [percent_text(s) for s in (0.0005, 0.07, 0.99998)] == ["0.050 %", "7.0 %", "99.998 %"]
 
 
 def test_labels_from_files(tmp_path: Path) -> None:
@@ -114,8 +116,8 @@ def test_the_check_renders_what_is_at_hand(tmp_path: Path, monkeypatch: pytest.M
     labels = np.random.default_rng(0).normal(100, 20, (300, 1))
     monkeypatch.setattr(bandwidth, "dataset_labels", lambda _: labels)
     made_up = [(1e-6, "made up")]
-    monkeypatch.setattr(bandwidth, "published", lambda: {"airfoil": made_up, "echo": made_up})
-    text = check(tmp_path)
+    monkeypatch.setattr(bandwidth, "published_bandwidths", lambda: {"airfoil": made_up, "echo": made_up})
+    text = check_bandwidths(tmp_path)
     assert "| Airfoil |" in text
     assert "self-pairing only: this is ERM | made up |" in text
     assert (tmp_path / "bandwidth.md").read_text() == text
@@ -125,13 +127,13 @@ def test_the_check_renders_what_is_at_hand(tmp_path: Path, monkeypatch: pytest.M
 
 def test_the_committed_page_is_what_its_numbers_render_to() -> None:
     rows = read_csv(RESULTS / "bandwidth.csv")
-    assert (RESULTS / "bandwidth.md").read_text() == page(rows), "run make reproduce-bandwidth-check"
+    assert (RESULTS / "bandwidth.md").read_text() == bandwidth_page(rows), "run make reproduce-bandwidth-check"
 
 
 def test_the_page_says_why_a_dataset_is_absent() -> None:
-    text = page([r for r in read_csv(RESULTS / "bandwidth.csv") if r["dataset"] == "airfoil"])
+    text = bandwidth_page([r for r in read_csv(RESULTS / "bandwidth.csv") if r["dataset"] == "airfoil"])
     absent = [line for line in text.splitlines() if line.startswith("- Not in this table: ")]
-    assert len(absent) == len(published()) - 1
+    assert len(absent) == len(published_bandwidths()) - 1
     assert (
         "- Not in this table: Echo: it needs an agreement with its owners (Stanford AIMI) and was not at hand."
         in absent
@@ -145,8 +147,8 @@ def test_a_check_with_fewer_datasets_than_are_published_writes_nothing(
 ) -> None:
     (tmp_path / "bandwidth.csv").write_text("dataset\nairfoil\ncrime\n")
     monkeypatch.setattr(bandwidth, "dataset_labels", lambda _: np.linspace(0, 1, 50)[:, None])
-    monkeypatch.setattr(bandwidth, "published", lambda: {"airfoil": [(1.0, "made up")]})
-    text = check(tmp_path)
+    monkeypatch.setattr(bandwidth, "published_bandwidths", lambda: {"airfoil": [(1.0, "made up")]})
+    text = check_bandwidths(tmp_path)
     assert "| Airfoil |" in text
     assert text.endswith("Nothing is written: it has crime, whose files are not at hand.")
     assert [path.name for path in tmp_path.iterdir()] == ["bandwidth.csv"]
@@ -171,4 +173,6 @@ def test_the_committed_numbers_are_those_of_the_labels(name: str) -> None:
 def held_to(name: str, labels: np.ndarray) -> None:
     """Compare the committed rows of a dataset with what its labels give: to the last digit that is written."""
     rows = [r for r in read_csv(RESULTS / "bandwidth.csv") if r["dataset"] == name]
-    assert rows == bandwidth.measured(name, labels, published()[name]), "run make reproduce-bandwidth-check"
+    assert rows == bandwidth.measured_rows(name, labels, published_bandwidths()[name]), (
+        "run make reproduce-bandwidth-check"
+    )

@@ -83,7 +83,7 @@ def test_raw_files_of_other_bytes_are_named_in_data_root_and_mirror(
     digest = "a" * 64
     file = SimpleNamespace(path="a/b.csv", sha256=digest)
     kind = SimpleNamespace(files=((file,), (SimpleNamespace(path="c.csv", sha256=digest),)), folders=(1,))
-    monkeypatch.setattr(verify, "names", lambda _: ["a"])
+    monkeypatch.setattr(verify, "option_names", lambda _: ["a"])
     monkeypatch.setattr(verify, "dataset_class", lambda _: kind)
     monkeypatch.setenv("CMIXUP_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("CMIXUP_MIRROR", str(tmp_path / "mirror"))

@@ -14,10 +14,10 @@ import yaml
 
 from cmixup.errors import InputError
 from scripts.collect import main
-from scripts.driver.compose import CONFIG_DIR, compose_train
-from scripts.driver.execute import execute
+from scripts.config.compose import CONFIG_DIR, compose_train
+from scripts.driver.execute import execute_job
 from scripts.driver.workspace import mark_done, write_run
-from scripts.report.collected import best, collect, collected_page, find_reports, to_html, to_rows
+from scripts.report.collected import best_point, collect_sweeps, collected_page, find_reports, to_html, to_rows
 from scripts.report.sweep import Sweep
 from tests.scripts.jobs import planned
 from tests.scripts.sweeps import report
@@ -28,7 +28,7 @@ SWEEP = [report(seed, score, b) for b, scores in {0.1: (1.0, 3.0), 10.0: (2.0, 4
 
 
 def test_means_and_t_intervals_by_value_and_the_best() -> None:
-    (group,), left_out = collect(SWEEP, "method.bandwidth")
+    (group,), left_out = collect_sweeps(SWEEP, "method.bandwidth")
     assert left_out == []
     assert (group.title, group.metric) == ("airfoil cmixup paper", "rmse")
     assert [p.value for p in group.points] == [0.1, 1.75, 10.0]
@@ -47,13 +47,13 @@ def means(group: Sweep) -> dict[Any, float]:
 
 
 def test_of_a_score_that_grows_the_largest_is_best_and_nan_never() -> None:
-    (group,), _ = collect(SWEEP, "method.bandwidth", "r")
-    assert best(group, means(group)) == group.points[1]  # r is 1 - rmse
+    (group,), _ = collect_sweeps(SWEEP, "method.bandwidth", "r")
+    assert best_point(group, means(group)) == group.points[1]  # r is 1 - rmse
     broken = [report(0, math.nan, 0.1), report(0, 2.0, 0.2)]
-    (group,), _ = collect(broken, "method.bandwidth")
-    assert best(group, means(group)) == group.points[1]
+    (group,), _ = collect_sweeps(broken, "method.bandwidth")
+    assert best_point(group, means(group)) == group.points[1]
     assert "Best on test: method.bandwidth=0.2." in collected_page([group])
-    (group,), _ = collect([report(0, math.nan, b) for b in (0.1, 0.2)], "method.bandwidth")
+    (group,), _ = collect_sweeps([report(0, math.nan, b) for b in (0.1, 0.2)], "method.bandwidth")
     assert "No value has a finite mean." in collected_page([group])
 
 
@@ -64,8 +64,8 @@ def test_the_difference_from_erm_is_paired_and_of_the_same_options() -> None:
     """ERM has no bandwidth, so that it stands beside each value; of another rate it stands beside that rate alone."""
     fast = {"method.bandwidth": 10.0, "train.lr": 0.1}
     other = [report(seed, 9.0 + seed, 10.0, options=fast) for seed in (0, 1)]
-    (group, alone), _ = collect([*SWEEP, *other, *ERM, report(0, 9.0, 3.0, options={**fast, "method.bandwidth": 3.0})],
-                                "method.bandwidth")  # fmt: skip
+    third = report(0, 9.0, 3.0, options={**fast, "method.bandwidth": 3.0})
+    (group, alone), _ = collect_sweeps([*SWEEP, *other, *ERM, third], "method.bandwidth")
     assert [p.erm for p in group.points] == [{0: 1.5, 1: 3.0}] * 3
     assert group.lines == {"erm": {0: 1.5, 1: 3.0}}
     assert (alone.lines, [p.erm for p in alone.points]) == ({}, [{}, {}])
@@ -81,10 +81,10 @@ def test_erm_is_compared_with_at_the_same_value_of_an_option_that_it_has() -> No
     rates = [report(seed, score + 0.5 * seed, method=method, options={"train.lr": lr})
              for lr, scores in {0.1: (1.0, 2.0), 0.2: (5.0, 3.0)}.items()
              for method, score in zip(("cmixup", "erm"), scores, strict=True) for seed in (0, 1)]  # fmt: skip
-    (group,), _ = collect(rates, "train.lr", method="cmixup")
+    (group,), _ = collect_sweeps(rates, "train.lr", method="cmixup")
     assert [p.erm for p in group.points] == [{0: 2.0, 1: 2.5}, {0: 3.0, 1: 3.5}]
     assert group.lines == {}
-    (group,), _ = collect([r for r in rates if r["options"] == {"train.lr": 0.1}], "method")
+    (group,), _ = collect_sweeps([r for r in rates if r["options"] == {"train.lr": 0.1}], "method")
     assert "| cmixup | 2 | 1.250 ± 0.354 | -1.000 [-1.000, -1.000] |" in collected_page([group]).replace("*", "")
 
 
@@ -96,13 +96,13 @@ def test_runs_of_a_table_before_and_after_it_changed_are_not_compared() -> None:
     with pytest.raises(
         InputError, match=r"method has one value, cmixup, in 2 runs; data=\w{8}: method has one value, erm"
     ):
-        collect([*runs[:2], *runs[4:]], "method")
-    (group,), left_out = collect(runs[:4] + [{**r, "seed": r["seed"] + 2} for r in runs[4:]], "method")
+        collect_sweeps([*runs[:2], *runs[4:]], "method")
+    (group,), left_out = collect_sweeps(runs[:4] + [{**r, "seed": r["seed"] + 2} for r in runs[4:]], "method")
     assert ([p.value for p in group.points], len(left_out)) == (["cmixup", "erm"], 1)
 
 
 def test_the_html_page_escapes_what_it_shows_and_asks_nobody() -> None:
-    (group,), _ = collect(SWEEP, "method.bandwidth")
+    (group,), _ = collect_sweeps(SWEEP, "method.bandwidth")
     page = to_html("<b>", collected_page([replace(group, title="a & <b>")]), b"png")
     assert page.count("<tr>") == 4
     assert "<h2>a &amp; &lt;b&gt;</h2>" in page
@@ -112,14 +112,14 @@ def test_the_html_page_escapes_what_it_shows_and_asks_nobody() -> None:
 
 def test_validation_may_prefer_another_value() -> None:
     other = [{**r, "scores": {**r["scores"], "val": {"rmse": 10 - r["scores"]["test"]["rmse"]}}} for r in SWEEP]
-    (group,), _ = collect(other, "method.bandwidth")
+    (group,), _ = collect_sweeps(other, "method.bandwidth")
     assert "to be chosen: method.bandwidth=10." in collected_page([group])
 
 
 def test_runs_whose_other_options_differ_are_groups_of_their_own() -> None:
     faster = [report(0, 1.0, b, options={"method.bandwidth": b, "train.lr": 0.1}) for b in (0.1, 10.0)]
     alone = [report(0, 1.0, 3.0, options={"method.bandwidth": 3.0, "train.lr": 0.5})]
-    groups, left_out = collect([*SWEEP, *faster, *alone], "method.bandwidth")
+    groups, left_out = collect_sweeps([*SWEEP, *faster, *alone], "method.bandwidth")
     assert [g.title for g in groups] == ["train.lr as the preset", "train.lr=0.1"]
     assert [len(g.points) for g in groups] == [3, 2]
     assert left_out == ["train.lr=0.5: method.bandwidth has one value, 3, in 1 runs"]
@@ -130,25 +130,27 @@ def test_each_dataset_is_a_group_with_its_own_erm() -> None:
     there = [report(0, score, b, dataset="no2", selection="r", checksums={"no2.csv": "ab"})
              for b, score in ((0.1, 0.25), (10.0, 0.5))]  # fmt: skip
     theirs = report(0, 0.125, method="erm", dataset="no2", selection="r", checksums={"no2.csv": "ab"})
-    groups, left_out = collect([*SWEEP, *ERM, *there, theirs], "method.bandwidth")
+    groups, left_out = collect_sweeps([*SWEEP, *ERM, *there, theirs], "method.bandwidth")
     assert left_out == []
     assert [(g.title, g.metric, len(g.points)) for g in groups] == [
         ("dataset=airfoil", "rmse", 3), ("dataset=no2", "r", 2),
     ]  # fmt: skip
     assert [p.erm for p in groups[1].points] == [{0: 0.875}] * 2
-    (group,), _ = collect([*SWEEP, report(5, 1.0, dataset="no2")], "method.bandwidth")  # one value of a dataset is none
+    (group,), _ = collect_sweeps(
+        [*SWEEP, report(5, 1.0, dataset="no2")], "method.bandwidth"
+    )  # one value of a dataset is none
     assert group.title == "dataset=airfoil"
 
 
 def test_methods_datasets_and_parts_can_be_swept_over() -> None:
     methods = [report(0, 1.0), report(0, 2.0, method="erm")]
-    (group,), _ = collect(methods, "method")
+    (group,), _ = collect_sweeps(methods, "method")
     assert [(p.value, p.interval.mean) for p in group.points] == [("cmixup", 1.0), ("erm", 2.0)]
-    (group,), _ = collect([report(0, 1.0), report(0, 2.0, preset="released")], "preset")
+    (group,), _ = collect_sweeps([report(0, 1.0), report(0, 2.0, preset="released")], "preset")
     assert [p.value for p in group.points] == ["paper", "released"]
     parts = [report(0, 1.0), report(0, 2.0, options={"method.pairing": "uniform", "method.pairing.k": 3})]
     parts[1]["config"]["method"]["pairing"] = {"name": "uniform", "_target_": "a.C"}
-    (group,), _ = collect(parts, "method.pairing")
+    (group,), _ = collect_sweeps(parts, "method.pairing")
     assert [p.value for p in group.points] == ["label", "uniform"]
 
 
@@ -168,7 +170,7 @@ def test_methods_datasets_and_parts_can_be_swept_over() -> None:
 )  # fmt: skip
 def test_what_is_no_sweep_is_one_line(reports: list[Any], option: str, metric: str, named: str) -> None:
     with pytest.raises(InputError) as told:
-        collect(reports, option, metric)
+        collect_sweeps(reports, option, metric)
     assert named in str(told.value)
     assert "\n" not in str(told.value)
 
@@ -227,7 +229,7 @@ def test_one_command_collects_several_datasets(runs: Path, tmp_path: Path, capsy
 def test_values_stay_cells_and_text(tmp_path: Path) -> None:
     hostile = ('=cmd|"/C calc"!A0', "<img src=x onerror=alert(1)>", "a|b\nc", -0.5)
     made = [report(seed, 1.0 + seed, value) for value in hostile for seed in (0, 1)]
-    groups, _ = collect(made, "method.bandwidth")
+    groups, _ = collect_sweeps(made, "method.bandwidth")
     page, values = collected_page(groups), [r["value"] for r in csv.DictReader(io.StringIO(to_rows(groups)))]
     assert "<img src=x" not in page + (shown := to_html("=x", page, b""))
     assert "<td>a|b c<td>" in shown
@@ -273,9 +275,9 @@ def test_the_sweep_of_wandb_names_options_that_there_are() -> None:
 def test_runs_of_the_driver_are_collected(tmp_path: Path) -> None:
     """The value that is the preset's own is no option of its run, and belongs to the sweep all the same."""
     for change in ("method.alpha=2.0", "method.alpha=5"):
-        execute(planned(tmp_path, change))
+        execute_job(planned(tmp_path, change))
     reports, unfinished = find_reports([tmp_path])
     assert unfinished == 0
     assert sorted("method.alpha" in r["options"] for r in reports) == [False, True]
-    (group,), _ = collect(reports, "method.alpha", "r")
+    (group,), _ = collect_sweeps(reports, "method.alpha", "r")
     assert [(p.value, list(p.scores)) for p in group.points] == [(2.0, [0]), (5.0, [0])]

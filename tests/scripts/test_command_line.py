@@ -13,9 +13,9 @@ import pytest
 import scripts
 from cmixup.errors import InputError
 from scripts import train as train_module
-from scripts.driver.arguments import parse_args
-from scripts.driver.compose import compose_train
-from scripts.driver.interrupted import INTERRUPTED, hear_sigterm, say_interrupted
+from scripts.config.arguments import parse_args
+from scripts.config.compose import compose_train
+from scripts.machine.interrupted import INTERRUPTED, hear_sigterm, say_interrupted
 
 REPO = Path(__file__).resolve().parents[2]
 COMMANDS = sorted(path.stem for path in Path(train_module.__file__).parent.glob("[a-z]*.py"))
@@ -84,7 +84,7 @@ BAD = [
 def call(command: str, words: list[str]) -> None:
     if command == "train":
         with train_module.user_errors():
-            train_module.run(compose_train(words))
+            train_module.run_training(compose_train(words))
     else:
         importlib.import_module(f"scripts.{command}").main(words)
 
@@ -125,7 +125,7 @@ def test_a_command_hears_signals_before_it_has_imported_anything(monkeypatch: py
     try:
         importlib.reload(scripts)
         assert sys.excepthook is say_interrupted
-        assert signal.getsignal(signal.SIGTERM) is hear_sigterm.__globals__["_terminate"]
+        assert signal.getsignal(signal.SIGTERM) is hear_sigterm.__globals__["_end_process"]
     finally:
         signal.signal(signal.SIGTERM, before)
 

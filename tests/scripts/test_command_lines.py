@@ -9,8 +9,8 @@ from itertools import takewhile
 
 import pytest
 
-from scripts.driver.arguments import parse_args
-from scripts.driver.compose import CONFIG_DIR, compose_train
+from scripts.config.arguments import parse_args
+from scripts.config.compose import CONFIG_DIR, compose_train
 from scripts.train import spell_out
 
 ROOT = CONFIG_DIR.parent
@@ -65,7 +65,7 @@ def test_the_command_takes_every_line(module, lines, monkeypatch):
         raise SystemExit(0)
 
     monkeypatch.setattr(command, "parse_args", only_parse, raising=False)
-    monkeypatch.setattr("scripts.driver.arguments.parse_args", only_parse)
+    monkeypatch.setattr("scripts.config.arguments.parse_args", only_parse)
     for page, *words in lines:
         if module == "scripts.train":
             own = [word for word in words if not word.startswith(("hydra/launcher", "hydra.launcher"))]  # of plugins

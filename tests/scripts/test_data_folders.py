@@ -15,7 +15,7 @@ from scripts import data as module
 def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CMIXUP_DATA", str(tmp_path))
     monkeypatch.delenv("CMIXUP_MIRROR", raising=False)
-    monkeypatch.setattr(module, "names", lambda _: ["dti"])
+    monkeypatch.setattr(module, "option_names", lambda _: ["dti"])
 
 
 def put_in_place(root: Path) -> None:
@@ -25,10 +25,10 @@ def put_in_place(root: Path) -> None:
 
 
 def test_status_says_whether_a_folder_is_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    module.status()
+    module.print_status()
     assert "by hand" in capsys.readouterr().out
     put_in_place(tmp_path)
-    module.status()
+    module.print_status()
     printed = capsys.readouterr().out
     assert "here" in printed
     assert "by hand" not in printed
@@ -44,7 +44,7 @@ def test_fetch_says_how_to_get_a_folder(tmp_path: Path, capsys: pytest.CaptureFi
 
 def test_fetching_everything_leaves_such_folders_out(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[list[str]] = []
-    monkeypatch.setattr(module, "names", lambda _: ["airfoil", "dti"])
+    monkeypatch.setattr(module, "option_names", lambda _: ["airfoil", "dti"])
     monkeypatch.setattr(module, "fetch_all", asked.append)
     module.main(["fetch"])
     assert asked == [["airfoil"]]

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from scripts.driver.compose import compose_train, listed, names
-from scripts.driver.help_text import EXAMPLES, GROUPS, KEYS, lay_out, train_help
+from scripts.config.compose import compose_train, listed_names, option_names
+from scripts.config.help_text import EXAMPLES, GROUPS, KEYS, lay_out, train_help
 
 REPO = Path(__file__).resolve().parents[2]
 WIDTH = 80
@@ -48,11 +48,11 @@ def test_help_of_every_command_fits(
 
 
 def test_help_of_train_names_every_option_of_its_groups_and_fits() -> None:
-    text = train_help(names)
+    text = train_help(option_names)
     assert too_wide(text) == []
     for group in GROUPS:
         section = text.partition(f"  {group}=")[2].partition("\n\n")[0]
-        assert set(names(group)) <= set(re.findall(r"\w+", section))
+        assert set(option_names(group)) <= set(re.findall(r"\w+", section))
     keys = compose_train([])
     assert all(key == "table" or key.split(".")[0] in keys for key in KEYS)
     assert all(f"  {line}\n" in text for line in EXAMPLES)
@@ -68,7 +68,7 @@ def test_paragraphs_are_filled_and_examples_are_lines() -> None:
 
 def test_a_list_of_names_is_whole_or_says_that_it_is_cut() -> None:
     known = [f"name{k}" for k in range(40)]
-    assert listed(known[:12], "x") == ", ".join(known[:12])
-    cut = listed(known, "name39")
+    assert listed_names(known[:12], "x") == ", ".join(known[:12])
+    cut = listed_names(known, "name39")
     assert cut.startswith("name39, ")
     assert "... (40 in all" in cut

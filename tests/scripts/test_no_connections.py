@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from scripts import data
-from scripts.driver.execute import execute
+from scripts.driver.execute import execute_job
 from tests.scripts.jobs import planned
 
 REPO = Path(__file__).resolve().parents[2]
@@ -24,8 +24,8 @@ DEFAULT = ("-m", "scripts.train", "dataset=no2", "dataset.synthetic=true", "trai
 
 @pytest.mark.usefixtures("no_git")
 def test_training_without_a_logger_and_the_status_of_data_connect_nowhere(tmp_path: Path) -> None:
-    execute(planned(tmp_path, "method=erm", "logger=none", "train.epochs=1"))
-    data.status()
+    execute_job(planned(tmp_path, "method=erm", "logger=none", "train.epochs=1"))
+    data.print_status()
 
 
 def test_wilds_is_imported_without_asking_for_its_latest_version() -> None:

@@ -23,9 +23,9 @@ from cmixup import InputError, load_run
 from cmixup.saved_run import KNOWN, MOVED, READER
 from datasets.no2 import NO2
 from scripts import predict
-from scripts.driver.execute import execute
+from scripts.driver.execute import execute_job
 from scripts.driver.job import Job
-from scripts.driver.predictions import calibration, read_predictions
+from scripts.driver.predictions import calibration_curve, read_predictions
 from scripts.driver.runs import is_done, load_reports, read_report
 from scripts.measure.load_run import model_of
 from scripts.records.curves import read_curves
@@ -43,7 +43,7 @@ CSV_ROWS = "id;price;size;age;state\n" + "".join(
 def no_git_session() -> Any:
     """As `no_git`, for the runs that these tests share."""
     patch = pytest.MonkeyPatch()
-    patch.setattr("scripts.driver.execute.environment", lambda device: {"device": str(device)})
+    patch.setattr("scripts.driver.execute.run_environment", lambda device: {"device": str(device)})
     yield
     patch.undo()
 
@@ -52,7 +52,7 @@ def no_git_session() -> Any:
 def no2(tmp_path_factory: pytest.TempPathFactory, no_git_session: None) -> tuple[Job, Path]:
     """Two seeds of NO2's twin, trained as one stack; the job and its folder."""
     job = planned(tmp_path_factory.mktemp("no2"), "method=cmixup", "seeds=[3,5]")
-    execute(job)
+    execute_job(job)
     return job, job.folder
 
 
@@ -63,7 +63,7 @@ def own(tmp_path_factory: pytest.TempPathFactory, no_git_session: None) -> tuple
     path.write_text(CSV_ROWS)
     words = ["dataset=csv", f"dataset.path={path}", "dataset.target=price", "dataset.log_target=true"]
     job = planned(path.parent, *words, "dataset.synthetic=false", "train.batch_size=20", "dataset.missing=[unknown]")
-    execute(job)
+    execute_job(job)
     return job, path
 
 
@@ -129,7 +129,7 @@ def test_the_batch_size_does_not_matter_and_nothing_global_changes(no2: tuple[Jo
 
 def test_weights_can_be_left_out_and_no_record_says_so(tmp_path: Path, no2: tuple[Job, Path]) -> None:
     job = planned(tmp_path, "method=cmixup", "seeds=[3,5]", "weights=false")
-    execute(job)
+    execute_job(job)
     folder = job.run_folder(3)
     assert not (folder / "checkpoint.pt").exists()
     with pytest.raises(InputError, match="weights=false"):
@@ -144,7 +144,7 @@ def test_weights_can_be_left_out_and_no_record_says_so(tmp_path: Path, no2: tupl
 @pytest.mark.slow
 def test_images_are_predicted_from_tensors(tmp_path: Path) -> None:
     job = planned(tmp_path, "dataset=rcf_mnist", "model.width=2", "train.batch_size=32")
-    execute(job)
+    execute_job(job)
     run = load_run(job.run_folder(0))
     (kept,) = read_predictions(job.run_folder(0) / "predictions.h5").values()
     x = job.dataset.load(0).test.x
@@ -434,9 +434,9 @@ def test_no_cell_of_the_predictions_is_computed_by_a_spreadsheet(own: tuple[Job,
 
 def test_calibration_is_the_mean_of_bins_of_equal_size() -> None:
     prediction = np.array([3.0, 1.0, 2.0, 4.0])
-    means, truths = calibration(10 * prediction, prediction, bins=2)
+    means, truths = calibration_curve(10 * prediction, prediction, bins=2)
     assert (means.tolist(), truths.tolist()) == ([1.5, 3.5], [15.0, 35.0])
-    assert len(calibration(prediction, prediction)[0]) == 4
+    assert len(calibration_curve(prediction, prediction)[0]) == 4
 
 
 BAD = {

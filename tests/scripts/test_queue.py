@@ -16,11 +16,11 @@ import pytest
 
 from cmixup.errors import InputError
 from datasets.common.fetch import FetchError
-from scripts.driver.config import dataset_class
+from scripts.config.parts import dataset_class
 from scripts.driver.execute import Diverged
 from scripts.plan import schedule
-from scripts.plan.missing import NOWHERE, fingerprint, missing, published_seeds, remembered
-from scripts.plan.time_budget import QUEUE, Missing, work
+from scripts.plan.missing import NOWHERE, missing_runs, published_seeds, remembered_missing, state_fingerprint
+from scripts.plan.time_budget import QUEUE, Missing, work_through
 from scripts.queue import AGAIN, main
 from scripts.records.artefacts import Artefact
 from scripts.records.experiment import load_experiment
@@ -33,7 +33,7 @@ WORDS = ("dataset=no2", "method=mixup", "debug=tiny", "train.epochs=3", "train.b
 
 def listed(out: Path, *items: Missing) -> None:
     """Put a list of what is missing where the command looks for it, so that it need not plan every cell."""
-    text = json.dumps({"state": fingerprint(), "items": [asdict(item) for item in items]})
+    text = json.dumps({"state": state_fingerprint(), "items": [asdict(item) for item in items]})
     (out / QUEUE).mkdir(parents=True)
     (out / QUEUE / "missing.json").write_text(text)
 
@@ -48,11 +48,11 @@ def test_a_run_that_was_stopped_is_one_that_was_not(tmp_path: Path, monkeypatch:
     with monkeypatch.context() as patch:
         patch.setattr(schedule, "time", SimpleNamespace(time=lambda: float(next(ticks))))
         while not (job.run_folder(1) / "DONE").exists() and slices < 9:
-            work([item], tmp_path / "out", 0.6, "cpu", say=str)
+            work_through([item], tmp_path / "out", 0.6, "cpu", say=str)
             slices += 1
     assert 1 < slices < 9
     straight = planned(tmp_path / "straight", *WORDS)
-    assert work([item], tmp_path / "straight", math.inf, "cpu", say=str)["done"] == 2
+    assert work_through([item], tmp_path / "straight", math.inf, "cpu", say=str)["done"] == 2
     for seed in (0, 1):
         ours, theirs = report_of(job.run_folder(seed)), report_of(straight.run_folder(seed))
         assert ours["scores"] == theirs["scores"]
@@ -101,12 +101,12 @@ def test_data_that_were_put_there_since_are_seen_and_nobody_is_asked_for_them(
 ) -> None:
     """The list itself is planned once."""
     planned_once = iter([[HERE]])
-    monkeypatch.setattr("scripts.plan.missing.missing", lambda **_: next(planned_once))
+    monkeypatch.setattr("scripts.plan.missing.missing_runs", lambda **_: next(planned_once))
     main(["dry_run=1", f"out={tmp_path}", "device=cpu"])
     said = capsys.readouterr().out
     assert "0 runs, about 0 minutes" in said
     assert "not here: 2 runs, about 3 minutes; no2: no2/no2.csv is not here, and can be fetched (" in said
-    (item,) = remembered(tmp_path / QUEUE / "missing.json", fetching=True)
+    (item,) = remembered_missing(tmp_path / QUEUE / "missing.json", fetching=True)
     assert item == HERE  # a queue that trains comes to it, and fetches them then
     put_there("no2", data)
     main(["dry_run=1", f"out={tmp_path}", "device=cpu"])
@@ -117,22 +117,22 @@ def test_data_that_were_put_there_since_are_seen_and_nobody_is_asked_for_them(
 
 def test_the_list_is_of_a_state_of_the_code(monkeypatch: pytest.MonkeyPatch) -> None:
     """A plan's minutes come from code, too."""
-    before = fingerprint()
-    assert before == fingerprint()
+    before = state_fingerprint()
+    assert before == state_fingerprint()
     monkeypatch.setattr("scripts.plan.missing.sources_digest", lambda: "edited")
-    assert fingerprint() != before
+    assert state_fingerprint() != before
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "3", "{}", '{"state": "STATE"}', '{"state": "STATE", "items": [{}]}',
                                   '{"state": "STATE", "items": [3]}', "\udcff"])  # fmt: skip
 def test_a_damaged_list_is_made_again(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scripts.plan.missing.missing", lambda **_: [HERE])
+    monkeypatch.setattr("scripts.plan.missing.missing_runs", lambda **_: [HERE])
     path = tmp_path / "missing.json"
-    path.write_bytes(text.replace("STATE", fingerprint()).encode(errors="surrogateescape"))
-    assert remembered(path, fetching=True) == [HERE]
+    path.write_bytes(text.replace("STATE", state_fingerprint()).encode(errors="surrogateescape"))
+    assert remembered_missing(path, fetching=True) == [HERE]
     whole = path.read_text()
-    assert json.loads(whole)["state"] == fingerprint()
-    assert remembered(path, fetching=True) == [HERE]
+    assert json.loads(whole)["state"] == state_fingerprint()
+    assert remembered_missing(path, fetching=True) == [HERE]
     assert path.read_text() == whole
 
 
@@ -208,7 +208,7 @@ def test_what_is_missing_are_the_seeds_that_are_not_published(monkeypatch: pytes
     whole = replace(load_experiment("table_batch_id"), datasets=["no2"], methods=["cmixup", "cmixup_batch"])
     monkeypatch.setattr("scripts.plan.missing.load_experiment", lambda _: replace(whole, seeds=12))
     artefact = Artefact("mine", "Table 1", "gains", "reproduce-table1", experiment="table_batch_id", presets=["paper"])
-    items = missing([artefact])
+    items = missing_runs([artefact])
     # Ten seeds are published; what is missing of each cell trains as one stack, worth 1/11 + 1/12.
     assert {item.cell.rpartition("/")[0].rpartition("/")[2] for item in items} == {"cmixup", "cmixup_batch"}
     for item in items:
@@ -222,8 +222,8 @@ def test_what_is_published_is_missing_where_nothing_counts_as_published(monkeypa
     whole = replace(load_experiment("table_batch_id"), datasets=["no2"], methods=["cmixup_batch"], seeds=3)
     monkeypatch.setattr("scripts.plan.missing.load_experiment", lambda _: whole)
     artefact = Artefact("mine", "Table 1", "gains", "reproduce-table1", experiment="table_batch_id", presets=["paper"])
-    assert missing([artefact]) == []
-    (item,) = missing([artefact], Path(NOWHERE))
+    assert missing_runs([artefact]) == []
+    (item,) = missing_runs([artefact], Path(NOWHERE))
     assert (item.seeds, item.published) == ((0, 1, 2), 0)
 
 
@@ -240,8 +240,10 @@ def test_all_is_trained_again_and_then_every_artefact_that_lacks_no_run_is_made(
         Artefact("cheap", "", "", "reproduce-cheap", minutes=2),
         Artefact("done", "", "", "reproduce-done", experiment="table1", arguments="PRESET=cpu"),
     ]
-    monkeypatch.setattr("scripts.queue.load", lambda: artefacts)
-    monkeypatch.setattr("scripts.queue.remembered", lambda path, *_, **__: [mine, away] if path.name == AGAIN else [])
+    monkeypatch.setattr("scripts.queue.load_artefacts", lambda: artefacts)
+    monkeypatch.setattr(
+        "scripts.queue.remembered_missing", lambda path, *_, **__: [mine, away] if path.name == AGAIN else []
+    )
     trained: list[Missing] = []
 
     def pretended(items: Sequence[Missing], out: Path, *_: Any, **more: Any) -> dict[str, int]:
@@ -254,8 +256,8 @@ def test_all_is_trained_again_and_then_every_artefact_that_lacks_no_run_is_made(
         commands.append(command)
         return SimpleNamespace(returncode=int("cheap" in command[1]))
 
-    monkeypatch.setattr("scripts.queue.work", pretended)
-    monkeypatch.setattr("scripts.queue.left", lambda *_: [replace(HERE, shown_in=("late",))])  # the time was up
+    monkeypatch.setattr("scripts.queue.work_through", pretended)
+    monkeypatch.setattr("scripts.queue.items_left", lambda *_: [replace(HERE, shown_in=("late",))])  # the time was up
     monkeypatch.setattr("scripts.queue.subprocess.run", run)
     with pytest.raises(SystemExit) as stop:
         main(["again=1", "seeds=2", "minutes=10", f"out={tmp_path}", "device=cpu"])

@@ -12,25 +12,25 @@ import pandas as pd
 import pytest
 
 from cmixup.errors import InputError
-from scripts.claims.check import load as load_claims
+from scripts.claims.check import load_claims
 from scripts.claims.paper_verdict import against_paper
-from scripts.claims.paper_verdict import text as mean_text
-from scripts.claims.prose import SPAN, pages
+from scripts.claims.paper_verdict import mean_std as mean_text
+from scripts.claims.prose import SPAN, prose_pages
 from scripts.driver.predictions import Scored, write_predictions
 from scripts.driver.workspace import mark_done
 from scripts.plan.asked import asked_methods
-from scripts.publish import publish
+from scripts.publish import publish_runs
 from scripts.records.curves import published_curves, read_curves
-from scripts.records.experiment import RESULTS, experiments, load_experiment
+from scripts.records.experiment import RESULTS, all_experiments, load_experiment
 from scripts.records.paper import paper_rows
 from scripts.records.published import published_records, published_reports, read_reports
 from scripts.records.records import check_unique, records_csv, records_frame
-from scripts.records.stats import Summary, summarise
+from scripts.records.stats import Summary, summarise_values
 from scripts.report import ablation
-from scripts.report.ablation import panels
+from scripts.report.ablation import ablation_panels
 from scripts.report.overfitting import overfitting_figure
 from scripts.report.rendering import stale_files
-from scripts.report.shown import missing_lines, standard
+from scripts.report.shown import missing_lines, standard_records
 from scripts.report.table import make_table
 
 
@@ -59,7 +59,7 @@ def test_publish_copies_finished_runs_of_tables_only(tmp_path):
     leave_run(tmp_path / "out", report(0))
     leave_run(tmp_path / "out", report(1), done=False)
     leave_run(tmp_path / "out", report(2, experiment="adhoc", run="adhoc/x/seed=2"))
-    (written,) = publish(tmp_path / "out", tmp_path / "results")
+    (written,) = publish_runs(tmp_path / "out", tmp_path / "results")
     assert written == tmp_path / "results/runs/table1/airfoil/erm.jsonl"
     found = published_records(tmp_path / "results")
     assert {(r["split"], r["metric"], r["value"]) for r in found.to_dict("records")} == {
@@ -82,14 +82,14 @@ def test_curves_are_published_of_runs_that_tracked_them_and_drawn(tmp_path):
         ]
         (tmp_path / "out/runs" / tracked["run"] / "history.csv").write_text("\n".join(lines))
     leave_run(tmp_path / "out", report(0))
-    publish(tmp_path / "out", tmp_path / "results")
+    publish_runs(tmp_path / "out", tmp_path / "results")
     before = {path: path.read_text() for path in (tmp_path / "results/curves").rglob("*.csv")}
     assert [path.name for path in before] == ["erm.csv"]
     found = published_curves(tmp_path / "results")
     assert found == read_curves([r for r in published_reports(tmp_path / "results") if r["run"][:2] == "f/"],
                                 tmp_path / "out/runs")  # fmt: skip
     shutil.rmtree(tmp_path / "out/runs/f/seed=0")  # what is published stays without it
-    publish(tmp_path / "out", tmp_path / "results")
+    publish_runs(tmp_path / "out", tmp_path / "results")
     assert {path: path.read_text() for path in before} == before
     assert [c.seed for c in found] == [0, 1]
     assert found[1].columns["test_rmse"] == [3.0, 2.0, 1.5]
@@ -138,10 +138,10 @@ def test_publish_refuses_runs_of_uncommitted_or_unknown_code(tmp_path, changes, 
     leave_run(tmp_path / "out", report(0, **changes))
     leave_run(tmp_path / "out", report(1))
     with pytest.raises(InputError, match=rf"^1 runs cannot be published \(table1/airfoil/.*seed=0\): .*{said}"):
-        publish(tmp_path / "out", tmp_path / "results")
+        publish_runs(tmp_path / "out", tmp_path / "results")
     assert not (tmp_path / "results").exists()
     with pytest.raises(InputError, match="no finished run"):
-        publish(tmp_path / "nothing", tmp_path / "results")
+        publish_runs(tmp_path / "nothing", tmp_path / "results")
 
 
 def test_publish_refuses_runs_without_predictions_before_it_writes_anything(tmp_path):
@@ -149,7 +149,7 @@ def test_publish_refuses_runs_without_predictions_before_it_writes_anything(tmp_
     leave_run(tmp_path / "out", report(1))
     (tmp_path / "out/runs" / report(1)["run"] / "predictions.h5").unlink()
     with pytest.raises(InputError, match=r"1 runs have no predictions.h5, such as .*seed=1; train them again"):
-        publish(tmp_path / "out", tmp_path / "results")
+        publish_runs(tmp_path / "out", tmp_path / "results")
     assert not (tmp_path / "results").exists()
 
 
@@ -164,13 +164,13 @@ def test_publish_refuses_damaged_files_before_it_writes_anything(tmp_path, name)
     content[len(content) // 2] ^= 1
     (folder / name).write_bytes(content)
     with pytest.raises(InputError, match=rf"^{folder / name} is damaged: "):
-        publish(tmp_path / "out", tmp_path / "results")
+        publish_runs(tmp_path / "out", tmp_path / "results")
     assert not (tmp_path / "results").exists()
 
 
 def test_runs_with_changed_options_do_not_enter_a_table():
     records = pd.DataFrame({"options": [{}, {"method.bandwidth": 3.0}], "value": [1, 2]})
-    assert standard(records)["value"].tolist() == [1]
+    assert standard_records(records)["value"].tolist() == [1]
 
 
 def test_a_stand_in_never_meets_the_papers_numbers():
@@ -198,7 +198,7 @@ def test_the_papers_worst_domains_are_a_metric_of_ours():
     assert {row["metric"] for row in rows} <= {*experiment.metrics, *experiment.metrics_of["dti"]}
 
 
-@pytest.mark.parametrize("experiment", [e for e in experiments() if e.paper_table], ids=lambda e: e.name)
+@pytest.mark.parametrize("experiment", [e for e in all_experiments() if e.paper_table], ids=lambda e: e.name)
 def test_every_row_of_the_paper_meets_a_cell_of_its_table(experiment):
     """A changed title or a typing error in the paper's file must not make its column vanish."""
     rows = paper_rows(experiment)
@@ -258,8 +258,8 @@ def test_a_list_as_an_option_is_rendered_like_any_other():
     plain, both = records_frame([given]), records_frame([given, changed])
     check_unique(both)
     assert ",\"method.bandwidth=['std', 0.3]\"," in records_csv(both)
-    assert records_csv(standard(both)) == records_csv(plain)
-    (shown,) = panels(experiment, both.assign(experiment="ablation_ood")).values()
+    assert records_csv(standard_records(both)) == records_csv(plain)
+    (shown,) = ablation_panels(experiment, both.assign(experiment="ablation_ood")).values()
     assert (shown.x, shown.scores[0].mean) == ([1.0], given["scores"]["test"]["rmse"])  # of the run without the option
     assert shown.marks == {"preset paper": 1.0, "preset released": 4.0}
     assert ablation.variant_tables(experiment, both, []) == ablation.variant_tables(experiment, plain, [])
@@ -273,8 +273,8 @@ def test_verdicts_follow_the_rule():
     assert against_paper(ours, Summary(2.59, 0.3, 3)) == "ours is higher"
     assert against_paper(ours, Summary(2.85, math.nan, 3)) == "agrees"
     assert against_paper(ours, Summary(2.75, math.nan, 3)) == "ours is higher"
-    assert against_paper(summarise([3.0]), Summary(9.0, 0.3, 3)) == "one seed: none"
-    assert mean_text(summarise([3.0]), 2) == "3.00 (n = 1)"
+    assert against_paper(summarise_values([3.0]), Summary(9.0, 0.3, 3)) == "one seed: none"
+    assert mean_text(summarise_values([3.0]), 2) == "3.00 (n = 1)"
 
 
 @pytest.mark.slow  # .ci/run runs the command
@@ -285,7 +285,7 @@ def test_committed_files_are_what_the_reports_render_to(tmp_path):
     moved = shutil.copytree(
         RESULTS, tmp_path / "results", ignore=shutil.ignore_patterns("runs", "predictions", "*.png")
     )
-    for page in pages():
+    for page in prose_pages():
         place = tmp_path / page.relative_to(RESULTS.parent)
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(page, place)
@@ -296,7 +296,8 @@ def test_committed_files_are_what_the_reports_render_to(tmp_path):
 
 def test_every_claim_stands_in_one_page():
     spans = {
-        str(path.relative_to(RESULTS.parent)): [name for name, _ in SPAN.findall(path.read_text())] for path in pages()
+        str(path.relative_to(RESULTS.parent)): [name for name, _ in SPAN.findall(path.read_text())]
+        for path in prose_pages()
     }
     repeated = spans.pop("docs/report.md")  # which is read without the other pages
     claims = [claim.name for claim in load_claims(RESULTS / "claims.yaml")]
@@ -306,7 +307,7 @@ def test_every_claim_stands_in_one_page():
 
 
 def test_no_page_calls_a_part_absent_that_is_there():
-    for path in [*pages(), *RESULTS.rglob("*.md")]:
+    for path in [*prose_pages(), *RESULTS.rglob("*.md")]:
         assert "not in this version" not in path.read_text(), path
 
 

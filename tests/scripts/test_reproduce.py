@@ -11,11 +11,11 @@ import pytest
 from cmixup.errors import InputError
 from datasets.common.fetch import FetchError
 from scripts import reproduce
-from scripts.driver.compose import compose_train, names
-from scripts.driver.config import dataset_class
-from scripts.driver.job import plan
+from scripts.config.compose import compose_train, option_names
+from scripts.config.parts import dataset_class
+from scripts.driver.job import plan_job
 from scripts.plan import cells
-from scripts.plan.variants import variants
+from scripts.plan.variants import variant_rows
 from scripts.records.experiment import load_experiment
 from scripts.records.tables import table_page
 from scripts.report.table import make_table
@@ -34,7 +34,7 @@ def choice(tmp_path, **changes) -> cells.Choice:
 
 def fetching(monkeypatch, fetch) -> None:
     """Let every dataset of the table fetch its files with `fetch(dataset)`."""
-    for dataset in set(EXPERIMENT.datasets) & set(names("dataset")):
+    for dataset in set(EXPERIMENT.datasets) & set(option_names("dataset")):
         monkeypatch.setattr(dataset_class(dataset), "fetch", fetch)
 
 
@@ -91,7 +91,7 @@ def test_a_sweep_trains_its_values_and_takes_published_lines(tmp_path, monkeypat
         (method, seed, "paper", {}) for seed in (0, 1) for method in ("erm", "manifold_mixup")
     ]
     trained = []
-    monkeypatch.setattr(cells, "train", lambda items, _: trained.extend(items) or [])
+    monkeypatch.setattr(cells, "train_items", lambda items, _: trained.extend(items) or [])
     cells.train_cells(experiment, found)
     assert sorted([len(job.seeds) for job in item.jobs] for item in trained) == [[1], [1], [3, 3, 3]]
     for item in trained:
@@ -107,7 +107,7 @@ def test_both_rates_of_the_ladder_train_as_one_stack(tmp_path, monkeypatch):
     monkeypatch.setattr(cells, "estimate_minutes", lambda *_: 1.0)
     given = choice(tmp_path, methods=["erm"], seeds=[0, 1])
     trained = []
-    monkeypatch.setattr(cells, "train", lambda items, _: trained.extend(items) or [])
+    monkeypatch.setattr(cells, "train_items", lambda items, _: trained.extend(items) or [])
     cells.train_cells(experiment, cells.plan_cells(experiment, given)[0])
     found = sorted((item.jobs[0].settings.label_scaling, item.epochs, [job.settings.lr for job in item.jobs])
                    for item in trained)  # fmt: skip
@@ -257,7 +257,7 @@ def test_no_number_of_a_wide_table_is_cut(capsys):
         for seed in range(10)
     ]
     table = make_table(experiment, pd.DataFrame(records, dtype=object), "paper", ["erm", "manifold_mixup", "cmixup"])
-    reproduce.show(table)
+    reproduce.show_terminal(table)
     printed = capsys.readouterr().out
     assert "\u2026" not in printed
     (head,) = [line for line in printed.splitlines() if line.split()[:2] == ["method", "n"]]
@@ -286,9 +286,9 @@ def test_an_ablation_plans_every_variant_on_top_of_its_preset(tmp_path, monkeypa
     monkeypatch.setattr(dataset_class("crime"), "fetch", lambda _: [])
     experiment = load_experiment("ablation_ood")
     found, missing = cells.plan_cells(experiment, choice(tmp_path, datasets=["crime"], methods=["erm"]))
-    mine = [v for v in variants(experiment) if (v.dataset, v.method) == ("crime", "erm")]
+    mine = [v for v in variant_rows(experiment) if (v.dataset, v.method) == ("crime", "erm")]
     cell = ["dataset=crime", "method=erm", "preset=paper", f"experiment={experiment.name}", f"out={tmp_path}"]
-    want = {plan(compose_train([*cell, *v.overrides, "device=cpu"])).folder for v in mine}
+    want = {plan_job(compose_train([*cell, *v.overrides, "device=cpu"])).folder for v in mine}
     assert {job.folder for _, job in found} == want
     assert len(found) == len(mine) > 3
     assert not missing

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from scripts import setup
-from scripts.driver.packages import Locked, requirements_of
+from scripts.machine.packages import Locked, requirements_of
 
 LOCK = requirements_of(
     {name: Locked("1.0", ("a" * 64,)) for name in ("numpy", "nvidia-cublas", "setuptools", "torch", "triton")},

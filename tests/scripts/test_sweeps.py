@@ -20,8 +20,8 @@ from omegaconf import OmegaConf
 
 from cmixup.errors import InputError
 from scripts import train as train_module
+from scripts.config.compose import CONFIG_DIR, compose_train
 from scripts.driver import cli
-from scripts.driver.compose import CONFIG_DIR, compose_train
 from scripts.driver.runs import load_reports
 from tests.scripts.pretended_slurm import commands
 
@@ -59,7 +59,7 @@ def test_a_job_that_fails_leaves_a_file_and_the_sweep_ends_with_status_1(
 
     end = cli.ReportFailures().on_multirun_end
     config = OmegaConf.create({"hydra": {"sweep": {"dir": str(tmp_path)}}})
-    assert cli.guarded(lambda: 1.5) == 1.5
+    assert cli.guarded_job(lambda: 1.5) == 1.5
     end(config)
     assert capsys.readouterr() == ("", "")
     for number, (error, sweeper, worst) in enumerate(
@@ -69,7 +69,7 @@ def test_a_job_that_fails_leaves_a_file_and_the_sweep_ends_with_status_1(
         ]
     ):
         monkeypatch.setattr(cli.HydraConfig, "get", lambda n=number, s=sweeper: FakeHydra(tmp_path, n, **s))
-        assert cli.guarded(fails(error)) == worst
+        assert cli.guarded_job(fails(error)) == worst
     lines = ["method.bandwidth=-1 seed=0: bandwidth is bad", "method.bandwidth=-1 seed=1: ZeroDivisionError: ours"]
     assert capsys.readouterr().err.splitlines() == [f"failed: {line}" for line in lines]
     assert "Traceback" in (tmp_path / "failed" / "000001.txt").read_text()
@@ -81,7 +81,7 @@ def test_a_job_that_fails_leaves_a_file_and_the_sweep_ends_with_status_1(
 
 @pytest.mark.usefixtures("no_git")
 def test_a_run_returns_the_validation_score_that_selects(tmp_path: Path) -> None:
-    value = train_module.run(compose_train([*TINY, "method=erm", f"out={tmp_path}", "seeds=2"]))
+    value = train_module.run_training(compose_train([*TINY, "method=erm", f"out={tmp_path}", "seeds=2"]))
     scores = [r["scores"]["val"]["rmse"] for r in load_reports(tmp_path)]
     assert value == pytest.approx(sum(scores) / 2, rel=1e-15)
     assert scores[0] != scores[1]

@@ -15,9 +15,9 @@ import pytest
 
 from cmixup.errors import InputError
 from scripts import train as train_module
-from scripts.driver.arguments import parse_args, parse_seeds
+from scripts.config.arguments import parse_args, parse_seeds
+from scripts.config.compose import compose_train
 from scripts.driver.cli import user_errors
-from scripts.driver.compose import compose_train
 from scripts.driver.execute import Diverged
 from scripts.driver.progress import Console
 from scripts.driver.runs import load_reports
@@ -28,7 +28,7 @@ REPO = Path(__file__).resolve().parents[2]
 @pytest.mark.usefixtures("no_git")
 def test_one_line_a_seed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given = ["dataset=no2", "method=erm", "debug=tiny", "train.batch_size=100", f"out={tmp_path}", "seeds=0..1"]
-    train_module.run(compose_train(given))
+    train_module.run_training(compose_train(given))
     *lines, mean, folder = capsys.readouterr().out.splitlines()
     assert len(lines) == 2
     scores = []
@@ -42,7 +42,7 @@ def test_one_line_a_seed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
         scores.append(report["scores"]["test"]["rmse"])
     spread = statistics.stdev(scores)
     assert f"mean of 2 seeds: test rmse {statistics.fmean(scores):.4f} ± {spread:.4f}" in mean
-    train_module.run(compose_train(given))
+    train_module.run_training(compose_train(given))
     assert all("already done; rerun=true" in line for line in capsys.readouterr().out.splitlines()[:2])
 
 
@@ -143,7 +143,7 @@ def test_a_sweep(tmp_path: Path) -> None:
 )
 def test_a_misspelt_word_is_one_sentence(words: list[str], problem: str) -> None:
     with pytest.raises(InputError, match=problem):
-        train_module.plan(compose_train(words))
+        train_module.plan_job(compose_train(words))
 
 
 def test_a_table_has_the_same_words_everywhere() -> None:
@@ -164,7 +164,9 @@ def test_a_sweep_of_hours_says_so(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_scores_of_any_unit_are_printed_with_digits() -> None:
-    shown = [train_module.digits(value) for value in (0.0, 2.71828, 66781.08262, 1.5e-30, 8.853e29, -0.5, 0.001234567)]
+    shown = [
+        train_module.score_digits(value) for value in (0.0, 2.71828, 66781.08262, 1.5e-30, 8.853e29, -0.5, 0.001234567)
+    ]
     assert shown == ["0.0000", "2.7183", "66781.0826", "1.5e-30", "8.853e+29", "-0.5000", "0.0012346"]
 
 

@@ -17,21 +17,22 @@ import yaml
 from cmixup.errors import InputError
 from cmixup.metrics import metric_of
 from scripts import publish, tune
-from scripts.driver import compose, config
+from scripts.config import compose
+from scripts.config import parts as config
+from scripts.config.compose import CONFIG_DIR, TUNE_SEED, TUNED, TUNED_DEFAULT, compose_train
+from scripts.config.parts import NOT_ARGUMENTS, check_part, resolve_config
 from scripts.driver import execute as run_module
-from scripts.driver.compose import CONFIG_DIR, TUNE_SEED, TUNED, TUNED_DEFAULT, compose_train
-from scripts.driver.config import NOT_ARGUMENTS, check_part, resolved
 from scripts.driver.execute import execute_together
-from scripts.driver.job import Job, plan
+from scripts.driver.job import Job, plan_job
 from scripts.driver.runs import load_reports
 from scripts.plan import cells
 from scripts.plan.schedule import Item
 from scripts.records import trials
 from scripts.records.experiment import RESULTS, load_experiment
 from scripts.records.published import published_records
-from scripts.records.trials import choose
+from scripts.records.trials import choose_trial
 from scripts.train import spell_out
-from scripts.tune import TRIALS, make_trials, points
+from scripts.tune import TRIALS, grid_points, make_trials
 from tests.scripts.cover import EPISODIC, METHODS
 from tests.scripts.test_render import leave_run
 from tests.scripts.test_render import report as published
@@ -44,11 +45,11 @@ FEW = [
     for name in TUNABLE
 ]
 #: The last tuning of every preset, dataset and method.
-TUNINGS = {(r["preset"], r["dataset"], r["method"]): r for r in trials.read(RESULTS / trials.FILE)}
+TUNINGS = {(r["preset"], r["dataset"], r["method"]): r for r in trials.read_trials(RESULTS / trials.FILE)}
 
 
 def planned(*overrides: str) -> Job:
-    return plan(compose_train(list(overrides)))
+    return plan_job(compose_train(list(overrides)))
 
 
 def config_of(dataset: str, method: str, preset: str, keys: Iterable[str]) -> dict[str, Any]:
@@ -82,8 +83,8 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[int]:
             execute_together(item.jobs)
         return []
 
-    monkeypatch.setattr(tune, "train", train)
-    monkeypatch.setattr(run_module, "environment", lambda _: {"commit": "c0ffee", "dirty": False})
+    monkeypatch.setattr(tune, "train_items", train)
+    monkeypatch.setattr(run_module, "run_environment", lambda _: {"commit": "c0ffee", "dirty": False})
     return asked
 
 
@@ -93,13 +94,13 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 @functools.cache
 def node_with(method: str, *parts: str) -> dict[str, Any]:
     """The configuration of a method with these parts chosen."""
-    return resolved(compose_train([f"method={method}", "dataset=no2", "preset=paper", *parts]))["method"]
+    return resolve_config(compose_train([f"method={method}", "dataset=no2", "preset=paper", *parts]))["method"]
 
 
 @functools.cache
 def points_of(method: str) -> list[dict[str, Any]]:
     """The grid of a method on NO2."""
-    return points("no2", method)
+    return grid_points("no2", method)
 
 
 @pytest.mark.parametrize("method", FEW)
@@ -135,7 +136,7 @@ def test_every_learning_rate_is_tried_with_every_point(method: str) -> None:
 
 
 def test_a_list_of_grids_is_their_union() -> None:
-    found = points("no2", "local_mixup")
+    found = grid_points("no2", "local_mixup")
     assert len(found) == (6 + 3 + 3) * 5 * 2 * 3
     assert all(("method.quantile" in p) == (p["method.form"] == "threshold") for p in found)
 
@@ -154,7 +155,7 @@ def test_the_budget_is_filled_and_trial_0_is_preset_paper() -> None:
         assert (trial.job.config["preset"], trial.job.config["experiment"]) == ("paper", "tune")
         assert trial.job.seeds == [TUNE_SEED] == [1000]
         assert trial.job.config["method"]["k"] <= 16  # what does not fit Airfoil's batches is passed over
-    assert any(point["method.k"] == 32 for point in points("airfoil", "k_mixup"))
+    assert any(point["method.k"] == 32 for point in grid_points("airfoil", "k_mixup"))
 
 
 @pytest.mark.parametrize("method", [pytest.param("erm", marks=pytest.mark.slow), "cmixup"])
@@ -178,9 +179,9 @@ def test_a_table_of_ones_own_is_tuned_below_out_and_the_command_that_trains_it_i
     table.write_text("a,price\n" + "".join(f"{k},{3 * k + 200}\n" for k in range(30)))
     own = [f'dataset.path="{table}"', "dataset.target=price"]
     given = [*own, "train.epochs=1", f"out={tmp_path}"]
-    tune.tune([("csv", "erm")], given, tmp_path, budget=2)
+    tune.tune_cells([("csv", "erm")], given, tmp_path, budget=2)
     assert here == [2]
-    (record,) = trials.read(tmp_path / trials.FILE)
+    (record,) = trials.read_trials(tmp_path / trials.FILE)
     assert record["command"] == f"python -m scripts.tune dataset=csv method=erm {' '.join(own)} epochs=1"
     last = shlex.split(capsys.readouterr().out.splitlines()[-1])
     assert last[:7] == ["python", "-m", "scripts.train", "dataset=csv", "method=erm", *own]
@@ -200,7 +201,9 @@ def test_each_table_of_ones_own_has_a_preset_of_its_own(tmp_path: Path, monkeypa
     assert len(list(tmp_path.glob("outputs/tuned_default/csv-*.yaml"))) == 2
     for path, rate in (("a.csv", 0.1), (f"{tmp_path}/a.csv", 0.1), ("./b.csv", 0.2)):
         words = ["dataset=csv", "method=erm", f"dataset.path={path}", "dataset.target=y", "out=outputs"]
-        job, printed = (plan(compose_train([*words, word])) for word in ("preset=tuned_default", f"train.lr={rate}"))
+        job, printed = (
+            plan_job(compose_train([*words, word])) for word in ("preset=tuned_default", f"train.lr={rate}")
+        )
         assert (job.settings.lr, job.folder, job.config) == (rate, printed.folder, printed.config)
     with pytest.raises(InputError, match=r"has not been tuned on csv; python -m scripts.tune dataset=csv method=cmixup "
                                          r"preset=default dataset.path=.*/a.csv dataset.target=y does it"):  # fmt: skip
@@ -221,18 +224,18 @@ def scored(val: float, test: float, metric: str = "rmse") -> dict[str, Any]:
 
 
 def test_the_winner_is_best_on_validation_not_on_test() -> None:
-    assert choose([scored(2.0, 1.0), scored(1.0, 3.0), scored(1.5, 0.5)]) == 1
+    assert choose_trial([scored(2.0, 1.0), scored(1.0, 3.0), scored(1.5, 0.5)]) == 1
 
 
 def test_higher_wins_where_higher_is_better() -> None:
-    assert choose([scored(0.2, 0.1, "r"), scored(0.1, 0.3, "r"), scored(0.9, 0.0, "r")]) == 2
+    assert choose_trial([scored(0.2, 0.1, "r"), scored(0.1, 0.3, "r"), scored(0.9, 0.0, "r")]) == 2
 
 
 def test_ties_go_to_the_earlier_and_what_diverged_never_wins() -> None:
-    assert choose([scored(1.0, 9.0), scored(1.0, 1.0)]) == 0
-    assert choose([None, scored(2.0, 2.0), scored(3.0, 1.0)]) == 1
+    assert choose_trial([scored(1.0, 9.0), scored(1.0, 1.0)]) == 0
+    assert choose_trial([None, scored(2.0, 2.0), scored(3.0, 1.0)]) == 1
     with pytest.raises(InputError, match="every trial diverged"):
-        choose([None, None])
+        choose_trial([None, None])
 
 
 # ---- the whole command, and its file
@@ -243,7 +246,7 @@ def test_the_file_holds_the_winner_and_makes_a_preset(
 ) -> None:
     given = ["debug=tiny", "train.batch_size=100", f"out={tmp_path / 'out'}"]
     others = yaml.safe_load(tuned.read_text())
-    tune.tune([("no2", "cmixup")], given, budget=3)
+    tune.tune_cells([("no2", "cmixup")], given, budget=3)
     reports = load_reports(tmp_path / "out")
     assert {(report["experiment"], report["seed"]) for report in reports} == {("debug", TUNE_SEED)}
     best = min(reports, key=lambda r: r["scores"]["val"]["rmse"])
@@ -252,18 +255,18 @@ def test_the_file_holds_the_winner_and_makes_a_preset(
     assert planned("dataset=no2", "preset=tuned").config["method"] == best["config"]["method"]
     said = capsys.readouterr().out
     assert said.startswith(f"no2 cmixup: best validation rmse {best['scores']['val']['rmse']:.5g}, preset paper ")
-    (record,) = trials.read(tmp_path / "results" / trials.FILE)
+    (record,) = trials.read_trials(tmp_path / "results" / trials.FILE)
     assert [one["val"] for one in record["trials"]].index(best["scores"]["val"]["rmse"]) == record["best"]
     assert record["trials"][record["best"]]["options"] == wanted
     assert (record["command"], record["commit"]) == ("python -m scripts.tune dataset=no2 method=cmixup", "c0ffee")
 
     text = tuned.read_text()  # a second call trains nothing and adds nothing; a rerun does
-    tune.tune([("no2", "cmixup")], given, budget=3)
+    tune.tune_cells([("no2", "cmixup")], given, budget=3)
     assert tuned.read_text() == text
-    assert trials.read(tmp_path / "results" / trials.FILE) == [record]
-    tune.tune([("no2", "cmixup")], [*given, "rerun=true"], budget=2)
+    assert trials.read_trials(tmp_path / "results" / trials.FILE) == [record]
+    tune.tune_cells([("no2", "cmixup")], [*given, "rerun=true"], budget=2)
     assert here == [3, 0, 2]
-    first, second = trials.read(tmp_path / "results" / trials.FILE)
+    first, second = trials.read_trials(tmp_path / "results" / trials.FILE)
     assert (first, len(second["trials"])) == (record, 2)
 
 
@@ -274,9 +277,9 @@ def test_preset_cpu_tries_the_grid_alone_and_leaves_its_record(
     monkeypatch.setattr(tune, "RESULTS", tmp_path)
     monkeypatch.setattr(tune, "write_values", lambda *_: pytest.fail("a preset was written"))
     given = ["debug=tiny", "train.epochs=1", "method.inner_steps=1", "dataset.val_objects=1", f"out={tmp_path / 'out'}"]
-    tune.tune([("pascal1d_rendered", "cmixup_meta")], given, preset="cpu")
+    tune.tune_cells([("pascal1d_rendered", "cmixup_meta")], given, preset="cpu")
     assert here == [5]
-    (record,) = trials.read(tmp_path / trials.FILE)
+    (record,) = trials.read_trials(tmp_path / trials.FILE)
     assert record["command"] == (
         "python -m scripts.tune dataset=pascal1d_rendered method=cmixup_meta preset=cpu dataset.val_objects=1 epochs=1"
     )
@@ -287,7 +290,7 @@ def test_preset_cpu_tries_the_grid_alone_and_leaves_its_record(
 
 
 def test_preset_paper_wins_as_no_values(tmp_path: Path, tuned: Path, here: list[int]) -> None:
-    tune.tune([("no2", "erm")], ["debug=tiny", f"out={tmp_path}"], budget=1)
+    tune.tune_cells([("no2", "erm")], ["debug=tiny", f"out={tmp_path}"], budget=1)
     assert yaml.safe_load(tuned.read_text())["erm"] == {}
     paper, ours = (planned("dataset=no2", "method=erm", f"preset={preset}").config for preset in ("paper", "tuned"))
     assert {**ours, "preset": "paper"} == paper
@@ -387,13 +390,13 @@ def test_the_seed_of_tuning_enters_no_table(tmp_path: Path) -> None:
     assert str(TUNE_SEED) not in set(published_records()["seed"].map(str))
     leave_run(tmp_path, published(TUNE_SEED))
     with pytest.raises(InputError, match="seed 1000 is what methods are tuned with"):
-        publish.publish(tmp_path, tmp_path / "results")
+        publish.publish_runs(tmp_path, tmp_path / "results")
 
 
 def test_trials_are_not_published(tmp_path: Path) -> None:
     leave_run(tmp_path, published(TUNE_SEED, experiment="tune"))
     with pytest.raises(InputError, match="no finished run"):
-        publish.publish(tmp_path, tmp_path / "results")
+        publish.publish_runs(tmp_path, tmp_path / "results")
 
 
 # ---- the files in this repository
@@ -404,7 +407,9 @@ def test_committed_values_are_those_of_the_best_trial(key: tuple[str, str, str])
     preset, dataset, method = key
     record = TUNINGS[key]
     scores = [one["val"] for one in record["trials"]]
-    assert len(scores) == record["budget"] == TRIALS or len(points(dataset, method, preset)) <= len(scores) < TRIALS
+    assert (
+        len(scores) == record["budget"] == TRIALS or len(grid_points(dataset, method, preset)) <= len(scores) < TRIALS
+    )
     assert (record["trials"][0]["options"], record["dirty"], record["seed"]) == ({}, False, TUNE_SEED)
     pick = min if metric_of(record["metric"]).lower_is_better else max
     assert scores[record["best"]] == pick(score for score in scores if score is not None)

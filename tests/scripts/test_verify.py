@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from cmixup.errors import InputError
-from scripts.driver.compose import compose_train
-from scripts.driver.execute import execute, execute_together
-from scripts.driver.job import plan
-from scripts.driver.kernels import VARIABLE, kernels_of
+from scripts.config.compose import compose_train
+from scripts.driver.execute import execute_job, execute_together
+from scripts.driver.job import plan_job
 from scripts.driver.runs import read_report
+from scripts.machine.kernels import VARIABLE, kernels_of
 from scripts.plan import trained_again
 from scripts.plan.schedule import items_of
 from scripts.plan.trained_again import training_commands
@@ -45,7 +45,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("published")
     words = ["dataset=airfoil", "debug=tiny", "preset=paper", "experiment.name=table1", "device=cpu", "seeds=[3,1,2]"]
     for method in ("erm", "cmixup"):
-        for run in execute(plan(compose_train([*words, f"method={method}", f"out={folder / 'out'}"]))):
+        for run in execute_job(plan_job(compose_train([*words, f"method={method}", f"out={folder / 'out'}"]))):
             write_reports(folder / "results", [read_report(run)])
     return folder / "results"
 
@@ -64,7 +64,7 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
             execute_together(item.jobs)
             assert item.jobs[0].config["method"]["name"] in on_finish(item, None)
 
-    monkeypatch.setattr(trained_again, "train", train)
+    monkeypatch.setattr(trained_again, "train_items", train)
 
 
 def change(results: Path, method: str, seed: int, edit: Any) -> None:
@@ -242,16 +242,18 @@ def test_a_cell_of_a_stack_of_several_is_trained_again_with_all_of_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = ["dataset=no2", "debug=tiny", "preset=paper", "experiment.name=table1", "device=cpu", "method=cmixup"]
-    jobs = [plan(compose_train([*words, f"method.bandwidth={b}", "seeds=[1,0]", f"out={tmp_path}"])) for b in (0.1, 3)]
+    jobs = [
+        plan_job(compose_train([*words, f"method.bandwidth={b}", "seeds=[1,0]", f"out={tmp_path}"])) for b in (0.1, 3)
+    ]
     write_reports(tmp_path / "results", [read_report(run) for run in execute_together(jobs)])
     trained: list[list[Any]] = []
-    together: Any = trained_again.train
+    together: Any = trained_again.train_items
 
     def noting(items: Any, *given: Any, **more: Any) -> None:
         trained[:] = [[(job.options["method.bandwidth"], job.seeds) for job in item.jobs] for item in items]
         together(items, *given, **more)
 
-    monkeypatch.setattr(trained_again, "train", noting)
+    monkeypatch.setattr(trained_again, "train_items", noting)
     for options, found in ((("all=1",), "2 of 2"), (("count=1", "seed=4"), "1 of 1")):
         status, out, wrong = verify(tmp_path / "results", capsys, *options)
         assert trained == [[(0.1, [1, 0]), (3.0, [1, 0])]]  # once, and whole for one cell too

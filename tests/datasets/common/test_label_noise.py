@@ -16,10 +16,10 @@ from cmixup.pairing.label import LabelDistance
 from cmixup.seeding import Streams
 from cmixup.tasks import Tasks
 from datasets.common.label_noise import LabelNoise
-from scripts.driver.compose import compose_train, names
-from scripts.driver.config import dataset_class
+from scripts.config.compose import compose_train, option_names
+from scripts.config.parts import dataset_class
 from scripts.driver.execute import make_run
-from scripts.driver.job import Job, plan
+from scripts.driver.job import Job, plan_job
 
 #: Twins that need other options to stay small.
 SMALL: dict[str, dict[str, Any]] = {"echo": {"frames": 2, "size": 16}}
@@ -75,7 +75,7 @@ def test_noise_is_fixed_by_the_run_seed_and_has_a_stream_of_its_own() -> None:
         assert abs(np.corrcoef(noise[:, 0], other)[0, 1]) < 4 / math.sqrt(500)
 
 
-@pytest.mark.parametrize("name", names("dataset"))
+@pytest.mark.parametrize("name", option_names("dataset"))
 def test_every_dataset_takes_it_and_only_training_labels_change(name: str) -> None:
     clean, noisy = twin(name), twin(name, label_noise=0.3)
     for part in ("val", "test"):
@@ -147,7 +147,7 @@ def test_validation_tasks_of_the_training_objects_are_clean() -> None:
 
 
 def planned(*words: str) -> Job:
-    return plan(compose_train(["dataset=airfoil", "dataset.synthetic=true", "logger=none", *words]))
+    return plan_job(compose_train(["dataset=airfoil", "dataset.synthetic=true", "logger=none", *words]))
 
 
 def test_partners_see_the_noisy_labels() -> None:

@@ -9,8 +9,8 @@ import torch
 
 from cmixup.sklearn.trees import weigh_trees
 from scripts.bench import ablation, intervals
-from scripts.bench.estimators import inside
-from scripts.bench.recipes import RECIPES, prepared
+from scripts.bench.estimators import interval_coverage
+from scripts.bench.recipes import RECIPES, prepared_columns
 from scripts.records.records import read_csv
 from tests.robustness.pictures import faults_of
 
@@ -21,14 +21,14 @@ def test_the_cheapest_within_a_standard_error_of_the_best_is_chosen() -> None:
         [[0.0, 0.0, 0.0, 0.0], [-0.1, -0.1, -0.1, 0.2], [0.5, 0.6, 0.4, 0.5]],
         index=["networks_5", "networks_10", "trees_1"], columns=list("abcd"),
     )  # fmt: skip
-    best, without, left_out = ablation.chosen(errors)
+    best, without, left_out = ablation.chosen_default(errors)
     assert (best, without) == ("networks_5", ["networks_5", "networks_5", "networks_5", "networks_10"])
     assert left_out == pytest.approx(0.2 / 4)
 
 
 def test_the_page_of_the_ablation_is_that_of_its_record() -> None:
     path = ablation.RESULTS / "benchmarks" / "ablation.csv"
-    _, table, choice = ablation.report(read_csv(path))
+    _, table, choice = ablation.report_blocks(read_csv(path))
     text = path.with_suffix(".md").read_text()
     assert "\n".join(table) in text
     assert choice in text
@@ -38,7 +38,7 @@ def test_the_blend_of_the_ablation_is_that_of_the_library() -> None:
     rng = np.random.default_rng(0)
     nets, trees, held, grown, labels = rng.normal(size=(5, 30, 2))
     weight = weigh_trees([held], [grown], [labels], np.ones(30))
-    np.testing.assert_allclose(ablation.stacked(nets, trees, held, grown, labels), nets + (trees - nets) * weight)
+    np.testing.assert_allclose(ablation.stacked_mean(nets, trees, held, grown, labels), nets + (trees - nets) * weight)
 
 
 def test_the_page_of_the_ablation_names_each_candidate() -> None:
@@ -47,19 +47,19 @@ def test_the_page_of_the_ablation_names_each_candidate() -> None:
         {"table": table, "candidate": name, "log_error": f"{rng.normal():.5f}", "seconds": "2.0"}
         for table in "abcd" for name in names
     ]  # fmt: skip
-    _, table, choice = ablation.report(rows)
+    _, table, choice = ablation.report_blocks(rows)
     assert len(table) == 2 + len(names) - 1
     assert str(choice).startswith("**The choice**")
 
 
 def test_recipes_change_what_they_say() -> None:
     frame = pd.DataFrame({"a": [0.0, 1, 2, 3, 1000], "b": pd.Categorical(list("uvuvu"))})
-    squeezed, _ = prepared("robust", frame, np.zeros((5, 1)), frame)
+    squeezed, _ = prepared_columns("robust", frame, np.zeros((5, 1)), frame)
     z = (frame["a"] - 2) / 2
     np.testing.assert_allclose(squeezed["a"], z / np.sqrt(1 + (z / 3) ** 2))
     assert squeezed["a"].max() < 3
     many = pd.DataFrame({"a": np.arange(40.0), "b": pd.Categorical([str(k % 10) for k in range(40)])})
-    train, test = prepared("target", many, np.arange(40.0)[:, None], many)
+    train, test = prepared_columns("target", many, np.arange(40.0)[:, None], many)
     assert list(train) == list(test) == ["a", "b|0"]
     scaled = RECIPES["scaled"].network((3, 4, 1))
     plain = ablation.PLAIN.network((3, 4, 1))
@@ -77,14 +77,14 @@ def test_coverage_and_width_are_means_over_outputs() -> None:
     ends = np.stack([y - half, y + half], axis=1)
     ends[0, :, 0] = [5.0, 7.0]
     width = (2 / y[:, 0].std() + 6 / y[:, 1].std()) / 2
-    assert inside(ends, y) == (pytest.approx(5 / 6, abs=1e-4), pytest.approx(width, abs=1e-4))
-    assert inside(ends[:, :, 0], y[:, :1])[0] == pytest.approx(2 / 3, abs=1e-4)
+    assert interval_coverage(ends, y) == (pytest.approx(5 / 6, abs=1e-4), pytest.approx(width, abs=1e-4))
+    assert interval_coverage(ends[:, :, 0], y[:, :1])[0] == pytest.approx(2 / 3, abs=1e-4)
 
 
 def test_the_conformal_quantile_is_that_of_the_definition() -> None:
     scores = np.random.default_rng(0).permutation(np.arange(1.0, 20))  # 19 of them: the 18th
-    assert intervals.quantile(scores) == 18
-    assert intervals.quantile(np.arange(5.0)) == 4
+    assert intervals.score_quantile(scores) == 18
+    assert intervals.score_quantile(np.arange(5.0)) == 4
 
 
 def test_the_picture_of_intervals_misleads_nobody() -> None:
@@ -93,6 +93,6 @@ def test_the_picture_of_intervals_misleads_nobody() -> None:
         {"table": str(t), "model": name, "coverage": str(rng.uniform(0.8, 0.99)), "width": str(rng.uniform(1, 3))}
         for name in intervals.WORDS for t in range(30)
     ]  # fmt: skip
-    assert faults_of({"intervals.png": intervals.picture(rows)}) == []
-    table = intervals.report(rows)
+    assert faults_of({"intervals.png": intervals.coverage_picture(rows)}) == []
+    table = intervals.report_table(rows)
     assert len(table) == 2 + len(intervals.WORDS)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from scripts.bench import clock, estimators, partners, partners_case
-from scripts.bench.sampling import as_csv, figures, report
-from scripts.driver.arguments import parse_args
+from scripts.bench.sampling import as_csv, report_page, sampling_figures
+from scripts.config.arguments import parse_args
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv
 from tests.robustness.pictures import faults_of
@@ -26,7 +26,7 @@ def test_ways_take_turns_and_the_first_round_is_not_counted() -> None:
 
 def test_the_committed_measurements_are_read_and_drawn() -> None:
     rows = read_csv(MEASURED)
-    drawn = figures(rows)
+    drawn = sampling_figures(rows)
     assert list(drawn) == ["sampling.png", "sampling_distance.png"]
     assert faults_of(drawn) == []
     assert as_csv(rows) == MEASURED.read_text()
@@ -35,7 +35,7 @@ def test_the_committed_measurements_are_read_and_drawn() -> None:
 def test_the_report_has_the_lines_of_the_committed_page() -> None:
     text = {"case", "kind", "curve", "used", "method", "budget"}
     rows = [{k: v if k in text else int(v) if k == "n" else float(v) for k, v in r.items()} for r in read_csv(MEASURED)]
-    (table,) = [part for part in report(rows) if isinstance(part, list)]
+    (table,) = [part for part in report_page(rows) if isinstance(part, list)]
     body = table[2:]
     assert len(body) == len(rows)
     assert set(body) <= set(MEASURED.with_suffix(".md").read_text().splitlines())
@@ -45,10 +45,10 @@ def test_a_short_try_writes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(clock, "RESULTS", tmp_path)
-    clock.put(parse_args(["short=1"], clock.SHORT, ""), "train_gpu", "Steps", [["| a |"]])
+    clock.put_page(parse_args(["short=1"], clock.SHORT, ""), "train_gpu", "Steps", [["| a |"]])
     assert "# Steps\n\n| a |\n\nMeasured by `python -m scripts.bench train`." in capsys.readouterr().out
     assert not list(tmp_path.iterdir())
-    clock.put(parse_args([], clock.SHORT, ""), "train_gpu", "Steps", [["| a |"]])
+    clock.put_page(parse_args([], clock.SHORT, ""), "train_gpu", "Steps", [["| a |"]])
     assert [path.name for path in tmp_path.rglob("*.md")] == ["train_gpu.md"]
 
 
@@ -65,7 +65,7 @@ def test_regressors_stand_beside_the_base_table_by_table() -> None:
         {"part": "reserved", "table": table, "model": "cmixup", "behind": str(gap), "seconds": str(10 + gap)}
         for table, both in gaps.items() for gap in both
     ]  # fmt: skip
-    (line,) = estimators.report(rows)[2:]
+    (line,) = estimators.report_table(rows)[2:]
     half = 4.303 * float(np.std([3, -1.5, -5], ddof=1)) / np.sqrt(3)
     mean = np.mean([3, -1.5, -5])
     assert (
@@ -83,7 +83,7 @@ def test_the_page_of_regressors_is_that_of_its_record() -> None:
         assert float(row["behind"]) == pytest.approx(
             float(row["log_error"]) - base[row["table"], row["split"]], abs=2e-5
         )
-    assert "\n".join(estimators.report(rows)) in path.with_suffix(".md").read_text()
+    assert "\n".join(estimators.report_table(rows)) in path.with_suffix(".md").read_text()
 
 
 def row(method: str, seconds: float, of: str = "grid", **changes: object) -> dict[str, object]:
@@ -97,7 +97,7 @@ def test_the_choice_is_compared_with_the_best_that_was_asked_for_by_name() -> No
     assert [(cell["best"], cell["ratio"]) for cell in partners.ratios_of(grid)] == [("uniform", 2.4), ("kd", 0.5)]
     now = [row("auto", 2.0, "before"), row("auto", 0.5, "now")]
     now += [row("cmixup", 0.002, "now", law="batch"), row("dense", 0.005, "now", law="batch")]
-    _, by_size, _, above, _, compared = partners.report(grid, now)
+    _, by_size, _, above, _, compared = partners.report_page(grid, now)
     assert by_size[2:] == ["| 1,000 | 1 | 2.40 | 2.40 | 1 |", "| 10,000 | 1 | 0.50 | 0.50 | 0 |"]
     assert above[2:] == ["| normal, 1,000 x 2 | 0.42 | kd | uniform | 3 | 2.40 |"]
     assert compared[2:] == [

@@ -13,11 +13,11 @@ import yaml
 
 from cmixup.errors import InputError
 from scripts import render as command
-from scripts.claims.check import Verdict, check, check_all, intervals, load
-from scripts.claims.evidence import Evidence, difference, sample
-from scripts.claims.paper_verdict import agree, authors_table
-from scripts.claims.prose import sentence, splice
-from scripts.claims.statistic import Number, evaluate, holds
+from scripts.claims.check import Verdict, check_all, check_claim, count_intervals, load_claims
+from scripts.claims.evidence import Evidence, sample_difference, sample_of
+from scripts.claims.paper_verdict import authors_table, means_agree
+from scripts.claims.prose import claim_sentence, splice_page
+from scripts.claims.statistic import Number, evaluate_statistic, rule_holds
 from scripts.records.experiment import RESULTS, load_experiment
 from scripts.records.published import published_records
 from scripts.records.stats import Summary
@@ -34,7 +34,7 @@ def frame(scores: dict[str, tuple[float, ...]] = SCORES, **changes: object) -> p
 
 
 def take(node: dict, records: pd.DataFrame | None = None, results: Path = RESULTS, **query: object) -> Number:
-    return evaluate(node, QUERY | query, Evidence(frame() if records is None else records, results), {})
+    return evaluate_statistic(node, QUERY | query, Evidence(frame() if records is None else records, results), {})
 
 
 def test_a_seed_that_comes_twice_is_refused() -> None:
@@ -73,7 +73,7 @@ def test_an_interval_of_one_sample_is_over_its_units_or_its_clusters(tmp_path: P
     assert (found.low, found.high) == (pytest.approx(2 - 4.30265 / 3**0.5, abs=1e-4), pytest.approx(4.48414, abs=1e-4))
     (tmp_path / "fits.csv").write_text("table,behind\na,1\na,1\nb,3\nb,3\n")
     own = {"from": "fits.csv", "column": "behind", "cluster": "table"}
-    found = evaluate({"interval": "each"}, own, Evidence(frame(), tmp_path), {})
+    found = evaluate_statistic({"interval": "each"}, own, Evidence(frame(), tmp_path), {})
     assert (found.mean, found.n, found.high) == (2.0, 2, pytest.approx(2 + 12.7062, abs=1e-3))  # means 1 and 3
     with pytest.raises(InputError, match="two values or more for an interval"):
         take({"interval": "erm"}, frame({"erm": (3.0,)}))
@@ -114,7 +114,10 @@ def test_a_difference_of_single_seeds_has_no_interval() -> None:
 
 def test_only_the_same_units_are_paired() -> None:
     a, b = {0: 1.0, 1: 2.0, 2: 3.0}, {0: 1.1, 1: 2.1, 2: 3.1}
-    pairs, apart = difference(sample(a, "s"), sample(b, "s")), difference(sample(a, "s"), sample(b, "t"))
+    pairs, apart = (
+        sample_difference(sample_of(a, "s"), sample_of(b, "s")),
+        sample_difference(sample_of(a, "s"), sample_of(b, "t")),
+    )
     assert pairs is not None
     assert apart is not None
     assert (pairs.high, apart.high) == (pytest.approx(-0.1), pytest.approx(2.167, abs=1e-3))
@@ -124,8 +127,8 @@ def test_clusters_widen_an_interval() -> None:
     values = dict(enumerate((1.0, 1.0, 3.0, 3.0)))
     groups = dict(enumerate("aabb"))
     zeros = dict.fromkeys(values, 0.0)
-    alone = difference(sample(values, "r"), sample(zeros, "r"))
-    wide = difference(sample(values, "r", groups), sample(zeros, "r", groups))
+    alone = sample_difference(sample_of(values, "r"), sample_of(zeros, "r"))
+    wide = sample_difference(sample_of(values, "r", groups), sample_of(zeros, "r", groups))
     assert alone is not None
     assert wide is not None
     assert wide.high - wide.mean == pytest.approx(12.7062, abs=1e-3)  # t of one degree of freedom, standard error 1
@@ -155,9 +158,9 @@ def test_spread_and_count() -> None:
 def test_derived_statistics_are_of_numbers_named_before() -> None:
     evidence = Evidence(frame())
     before = {"a": Number(6.0, low=4.0, high=8.0), "b": Number(3.0, low=2.0, high=4.0)}
-    found = {n: evaluate({n: ["a", "b"]}, QUERY, evidence, before).mean for n in ("minus", "ratio", "wider")}
+    found = {n: evaluate_statistic({n: ["a", "b"]}, QUERY, evidence, before).mean for n in ("minus", "ratio", "wider")}
     assert found == {"minus": 3.0, "ratio": 2.0, "wider": 2.0}
-    assert evaluate({"ratio": ["a", 60]}, QUERY, evidence, before).mean == 0.1
+    assert evaluate_statistic({"ratio": ["a", 60]}, QUERY, evidence, before).mean == 0.1
 
 
 @pytest.mark.parametrize(
@@ -173,19 +176,19 @@ def test_derived_statistics_are_of_numbers_named_before() -> None:
 def test_rules(rule: str, expected: bool) -> None:
     numbers = {"d": Number(-1.0, low=-2.0, high=-0.5), "a": Number(1.0, 0.2, 4), "b": Number(1.3, 0.3, 3),
                "c": Number(1.5, 0.3, 3), "nan": Number(math.nan)}  # fmt: skip
-    assert holds(rule, numbers) is expected
+    assert rule_holds(rule, numbers) is expected
 
 
 @pytest.mark.parametrize("rule", ["a", "a is 3", "a < nothing", "nothing < 3", "a below 0"])
 def test_rules_that_are_none(rule: str) -> None:
     with pytest.raises(InputError, match="rule"):
-        holds(rule, {"a": Number(1.0)})
+        rule_holds(rule, {"a": Number(1.0)})
 
 
 def test_agreement_is_two_standard_errors() -> None:
     # 2 sqrt(0.2^2 / 4 + 0.3^2 / 3) = 0.4.
-    assert agree(Summary(1.0, 0.2, 4), Summary(1.39, 0.3, 3))
-    assert not agree(Summary(1.0, 0.2, 4), Summary(1.41, 0.3, 3))
+    assert means_agree(Summary(1.0, 0.2, 4), Summary(1.39, 0.3, 3))
+    assert not means_agree(Summary(1.0, 0.2, 4), Summary(1.41, 0.3, 3))
 
 
 def test_sources_beside_the_records(tmp_path: Path) -> None:
@@ -216,22 +219,22 @@ def test_sources_beside_the_records(tmp_path: Path) -> None:
     assert (found.mean, found.low) == (0.5, pytest.approx(0.5))
     elsewhere = Evidence(frame(dataset="no2"), tmp_path)
     (tmp_path / "paper" / "original_rerun.csv").write_text("\n".join(lines).replace("airfoil", "no2"))
-    other = evaluate({"difference": [{"method": "erm", "from": "authors"}, {"method": "erm"}]},
+    other = evaluate_statistic({"difference": [{"method": "erm", "from": "authors"}, {"method": "erm"}]},
                      QUERY | {"dataset": "no2"}, elsewhere, {})  # fmt: skip
     assert (other.mean, other.low) == (0.5, pytest.approx(0.5 - 2.7764 * math.sqrt(2 / 3), abs=1e-3))
     only = Evidence(frame(), tmp_path)
-    assert evaluate({"mean": {"from": "table.csv", "column": "x", "kind": "a"}}, {}, only, {}).mean == 2.0
+    assert evaluate_statistic({"mean": {"from": "table.csv", "column": "x", "kind": "a"}}, {}, only, {}).mean == 2.0
     with pytest.raises(InputError, match="no column y"):
-        evaluate({"mean": {"from": "table.csv", "column": "y"}}, {}, only, {})
+        evaluate_statistic({"mean": {"from": "table.csv", "column": "y"}}, {}, only, {})
     curve = {"from": "curves/{dataset}/erm.csv", "column": "loss", "dataset": "airfoil", "preset": "p"}
     means = [
-        evaluate({"mean": {**curve, **at}}, {}, only, {}).mean
+        evaluate_statistic({"mean": {**curve, **at}}, {}, only, {}).mean
         for at in ({"take": "min"}, {"take": "last"}, {"epoch": 1})
     ]
     assert means == [3.0, 5.0, 9.0]
     for preset, message in (("q", "several runs of a seed"), ("r", "there is no run of")):
         with pytest.raises(InputError, match=message):
-            evaluate({"mean": {**curve, "preset": preset, "take": "last"}}, {}, only, {})
+            evaluate_statistic({"mean": {**curve, "preset": preset, "take": "last"}}, {}, only, {})
 
 
 def write(folder: Path, entries: dict, **others: object) -> Path:
@@ -255,24 +258,24 @@ def test_a_claim_holds_and_prints_its_numbers(tmp_path: Path) -> None:
     assert found.holds
     assert found.text == "mixup minus ERM is +1.000 [-1.484, +3.484], n = 3."
     assert found.lines()[0] == "HOLDS one"
-    assert intervals([found]) == 1
+    assert count_intervals([found]) == 1
 
 
 def test_a_claim_reversed_fails_and_leaves_the_page(tmp_path: Path) -> None:
     found = verdict(tmp_path, {**BETTER, "holds": "d < 0"})
     assert not found.holds
     assert "FAILS one" in found.lines()
-    page = splice('Here: <span id="one">what it said</span> and more.\n', {"one": sentence(found)})
+    page = splice_page('Here: <span id="one">what it said</span> and more.\n', {"one": claim_sentence(found)})
     assert "what it said" not in page
     assert "[one: the records no longer support this sentence" in page
 
 
 def test_a_record_changed_by_a_thousandth_changes_the_page(tmp_path: Path) -> None:
     better = {**BETTER, "text": "{d:.4f}"}
-    before = splice('<span id="one"></span>\n', {"one": sentence(verdict(tmp_path, better))})
+    before = splice_page('<span id="one"></span>\n', {"one": claim_sentence(verdict(tmp_path, better))})
     changed = frame({**SCORES, "mixup": (2.001, 4.0, 3.0)})
-    assert splice(before, {"one": sentence(verdict(tmp_path, better, changed))}) != before
-    assert splice(before, {"one": sentence(verdict(tmp_path, better))}) == before
+    assert splice_page(before, {"one": claim_sentence(verdict(tmp_path, better, changed))}) != before
+    assert splice_page(before, {"one": claim_sentence(verdict(tmp_path, better))}) == before
 
 
 def test_the_command_prints_all_and_its_status_says_if_one_fails(
@@ -334,7 +337,7 @@ def test_what_cannot_be_checked_does_not_hold(tmp_path: Path) -> None:
 )
 def test_entries_that_are_refused(tmp_path: Path, entry: dict, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        load(write(tmp_path, {"one": entry}) / "claims.yaml")
+        load_claims(write(tmp_path, {"one": entry}) / "claims.yaml")
 
 
 def test_unknown_statistics_and_queries_are_errors(tmp_path: Path) -> None:
@@ -349,26 +352,26 @@ def test_a_page_keeps_what_is_written_by_hand() -> None:
         "its end.\n- Another\n  item.\n\n<!-- t:begin (python -m scripts.render) -->\n| a | b |\n<!-- t:end -->\n"
     )
     parts = {"one": "new " + "words " * 30 + "end", "t": "| c |"}
-    found = splice(page, parts)
+    found = splice_page(page, parts)
     assert [line for line in found.splitlines() if len(line) > 120] == []
     head, tail = page.split("- An item")
     assert found.startswith(head + '- An item <span id="one">new words')
     assert found.endswith(tail.partition("its end.")[2].replace("| a | b |", "| c |"))
-    assert splice(found, parts) == found
+    assert splice_page(found, parts) == found
     for wrong in ({"one": ""}, {"t": ""}, {**parts, "u": ""}):
         with pytest.raises(InputError, match="every part a place: not so"):
-            splice(page, wrong)
+            splice_page(page, wrong)
 
 
 def test_the_committed_claims_fail_when_a_cell_changes() -> None:
     """Airfoil's C-Mixup made as good as the paper's: the sentence on its lead must fall."""
-    claim = next(c for c in load(RESULTS / "claims.yaml") if c.name == "airfoil_cmixup")
+    claim = next(c for c in load_claims(RESULTS / "claims.yaml") if c.name == "airfoil_cmixup")
     records = published_records()
     records = records[(records["experiment"] == "table1") & (records["dataset"] == "airfoil")]
-    assert check(claim, Evidence(records)).holds
+    assert check_claim(claim, Evidence(records)).holds
     mine = (records["method"] == "cmixup") & (records["metric"] == "rmse")
     lower = records.assign(value=records["value"].where(~mine, "1.0"))
-    found = check(claim, Evidence(lower))
+    found = check_claim(claim, Evidence(lower))
     assert not found.holds
     assert not found.error
 

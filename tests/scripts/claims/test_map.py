@@ -6,11 +6,11 @@ import pytest
 
 from cmixup.errors import InputError
 from scripts.claims.evidence import Evidence
-from scripts.claims.findings import findings
-from scripts.claims.map import effect_lines, missing, state
+from scripts.claims.findings import find_all
+from scripts.claims.map import effect_lines, missing_datasets, state_words
 from scripts.claims.states import DIFFERS, IDLE, OPEN, REPRODUCES, UNKNOWN, of_interval
 from scripts.records import artefacts as artefact_list
-from scripts.records.artefacts import Artefact, load
+from scripts.records.artefacts import Artefact, load_artefacts
 from scripts.records.experiment import RESULTS
 from scripts.records.published import published_records
 from scripts.records.records import read_csv, records_frame
@@ -53,9 +53,9 @@ def published() -> Evidence:
 def test_planted_runs_have_the_state_that_was_planted(kind, first, second, word):
     methods = ("cmixup", "erm") if kind == "gain" else ("cmixup", "rc_mixup")  # of which the paper has no number
     artefact = replace(ARTEFACT, **{"gain": [], kind: [list(methods)], "margin": "table1"})
-    (found,) = findings(artefact, evidence(first, second, methods=methods))
+    (found,) = find_all(artefact, evidence(first, second, methods=methods))
     assert (found.where, found.state, found.n) == ("Airfoil", word, len(first))
-    assert state([found]) == f"**{word}**: Airfoil"
+    assert state_words([found]) == f"**{word}**: Airfoil"
 
 
 def test_higher_is_better_for_r():
@@ -65,7 +65,7 @@ def test_higher_is_better_for_r():
                scores={"test": {"r": value, "worst_r": -value}})
         for method, values in (("cmixup", HIGHER), ("erm", LOWER)) for seed, value in enumerate(values)
     ]  # fmt: skip
-    found = findings(artefact, Evidence(records_frame(reports)))
+    found = find_all(artefact, Evidence(records_frame(reports)))
     assert [f.state for f in found] == [REPRODUCES, DIFFERS]
     assert found[1].where == f"worst domain of {found[0].where}"
     assert (found[0].paper.mean, found[0].paper.error) == pytest.approx((0.034, ((0.014**2 + 0.008**2) / 3) ** 0.5))
@@ -73,15 +73,15 @@ def test_higher_is_better_for_r():
 
 def test_presets_that_disagree_are_told_apart():
     both = replace(ARTEFACT, presets=["paper", "released"])
-    assert state(findings(both, evidence(LOWER, HIGHER, presets=both.presets))) == f"**{REPRODUCES}**: Airfoil"
+    assert state_words(find_all(both, evidence(LOWER, HIGHER, presets=both.presets))) == f"**{REPRODUCES}**: Airfoil"
     reports = [
         report(method=method, preset=preset, seed=seed, options={}, scores={"test": {"rmse": value}},
                run=f"{preset}/{method}/seed={seed}")
         for preset, order in (("paper", (LOWER, HIGHER)), ("released", (HIGHER, LOWER)))
         for method, scores in zip(("cmixup", "erm"), order, strict=True) for seed, value in enumerate(scores)
     ]  # fmt: skip
-    found = findings(both, Evidence(records_frame(reports)))
-    assert state(found) == "**reproduces**: Airfoil (paper); **differs**: Airfoil (released)"
+    found = find_all(both, Evidence(records_frame(reports)))
+    assert state_words(found) == "**reproduces**: Airfoil (paper); **differs**: Airfoil (released)"
     assert effect_lines(found) == [
         ["Airfoil", "-0.184 (0.055)", "paper: -1.030 [-1.065, -0.995]; released: +1.030 [+0.995, +1.065]",
          "paper: **reproduces**; released: **differs**"]
@@ -95,9 +95,9 @@ def test_several_pairs_are_counted_by_their_states():
         for method, values in (("cmixup", LOWER), ("erm", HIGHER), ("k_mixup", WIDE))
         for seed, value in enumerate(values)
     ]
-    found = findings(replace(ARTEFACT, gain=pairs), Evidence(records_frame(reports)))
+    found = find_all(replace(ARTEFACT, gain=pairs), Evidence(records_frame(reports)))
     assert [(f.label, f.state) for f in found] == [("ERM", REPRODUCES), ("k-Mixup", UNKNOWN)]
-    assert state(found) == "**reproduces**: Airfoil (1 of 2); **cannot be told**: Airfoil (1 of 2)"
+    assert state_words(found) == "**reproduces**: Airfoil (1 of 2); **cannot be told**: Airfoil (1 of 2)"
 
 
 def test_runs_in_which_every_row_is_its_own_partner_are_not_counted():
@@ -106,9 +106,9 @@ def test_runs_in_which_every_row_is_its_own_partner_are_not_counted():
                scores={"test": {"rmse": value}}, facts={"self_probability": share})
         for method, values, share in (("cmixup", LOWER, 1.0), ("erm", HIGHER, 0.0)) for seed, value in enumerate(values)
     ]  # fmt: skip
-    (found,) = findings(ARTEFACT, Evidence(records_frame(reports)))
+    (found,) = find_all(ARTEFACT, Evidence(records_frame(reports)))
     assert found.state == IDLE
-    assert state([found]) == "**not counted** (every row is its own partner: no mixing): Airfoil"
+    assert state_words([found]) == "**not counted** (every row is its own partner: no mixing): Airfoil"
 
 
 def test_comparisons_of_files_are_judged_by_the_same_rule(tmp_path):
@@ -118,8 +118,8 @@ def test_comparisons_of_files_are_judged_by_the_same_rule(tmp_path):
     same = {"of": {"from": "x.csv"}, "first": {"column": "mine"}, "second": {"column": "theirs"}}
     turned = {"of": {"from": "x.csv"}, "second": {"column": "mine"}, "first": {"column": "theirs"}}
     artefact = replace(ARTEFACT, experiment="", gain=[], compare=[{"where": "A", **same}, {"where": "B", **turned}])
-    found = findings(artefact, Evidence(records_frame([report()]), tmp_path))
-    assert state(found) == "**reproduces**: A; **differs**: B"
+    found = find_all(artefact, Evidence(records_frame([report()]), tmp_path))
+    assert state_words(found) == "**reproduces**: A; **differs**: B"
     assert effect_lines(found, "mine minus theirs") == [
         ["mine minus theirs", "—", "1 of 2 intervals below 0", "**reproduces**: 1; **differs**: 1"]
     ]
@@ -128,9 +128,9 @@ def test_comparisons_of_files_are_judged_by_the_same_rule(tmp_path):
 def test_no_published_state_goes_by_width(published):
     """Every row of the map, by intervals computed here: what differs excludes the paper's effect, or 0 without one."""
     seen = set()
-    for artefact in load():
+    for artefact in load_artefacts():
         margins = {"table1": {"Airfoil": 0.092, "NO2": 0.014}, "table3": {"Crime": 0.0055, "SkillCraft": 0.343}}
-        for found in findings(artefact, published):
+        for found in find_all(artefact, published):
             seen.add(found.state)
             if found.state == DIFFERS and found.paper:
                 low, high = of_interval(found.ours).minus(found.paper).ends()
@@ -151,14 +151,14 @@ def test_what_the_published_bandwidth_makes_erm_is_not_counted(published):
     idle = {r["dataset"] for r in read_csv(RESULTS / "bandwidth.csv")
             if float(r["self_probability"]) > 0.99 and r["source"].startswith("paper")}  # fmt: skip
     assert idle == {"skillcraft"}
-    for artefact in (a for a in load() if not a.sweep):
-        for found in findings(artefact, published):
+    for artefact in (a for a in load_artefacts() if not a.sweep):
+        for found in find_all(artefact, published):
             expected = "SkillCraft" in found.where and (found.preset == "paper" or artefact.name == "invariance")
             assert (found.state == IDLE) == expected, (artefact.name, found)
 
 
 def test_what_has_no_runs_is_listed_with_its_reason():
-    lines = missing(ARTEFACT, evidence(LOWER, HIGHER))
+    lines = missing_datasets(ARTEFACT, evidence(LOWER, HIGHER))
     assert "Electricity (files)" in lines
     assert not any(line.startswith("Airfoil") for line in lines)
     assert any(line.startswith("NO2 (time: ") for line in lines)
@@ -167,10 +167,10 @@ def test_what_has_no_runs_is_listed_with_its_reason():
 def test_a_key_that_is_none_and_an_artefact_that_nothing_decides_are_refused(tmp_path):
     (tmp_path / artefact_list.FILE).write_text("x: {paper: a, what: b, command: c, colour: red}")
     with pytest.raises(InputError, match="colour"):
-        load(tmp_path)
+        load_artefacts(tmp_path)
     (tmp_path / artefact_list.FILE).write_text("x: {paper: a, what: b, command: c}")
     with pytest.raises(InputError, match="x must have gain, level, sweep, compare or words"):
-        load(tmp_path)
+        load_artefacts(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -181,12 +181,12 @@ def test_a_key_that_is_none_and_an_artefact_that_nothing_decides_are_refused(tmp
 def test_what_decides_must_be_said(tmp_path, keys, said):
     (tmp_path / artefact_list.FILE).write_text(f"x: {{paper: a, what: b, command: c, {keys}}}")
     with pytest.raises(InputError, match=said):
-        load(tmp_path)
+        load_artefacts(tmp_path)
 
 
 def test_every_command_of_the_map_is_a_target_and_every_such_target_is_on_the_map():
     known = set(targets((RESULTS.parent / "Makefile").read_text()))
-    listed = {a.command for a in load()}
+    listed = {a.command for a in load_artefacts()}
     assert listed <= known
     # No artefacts of the paper.
     extra = {
@@ -200,6 +200,6 @@ def test_every_command_of_the_map_is_a_target_and_every_such_target_is_on_the_ma
 
 
 def test_links_of_the_map_are_files():
-    for artefact in load():
+    for artefact in load_artefacts():
         for link in artefact.links.values():
             assert (RESULTS / link).is_file(), link

@@ -7,10 +7,19 @@ import pytest
 from scipy import stats
 
 from cmixup.errors import InputError
-from scripts.claims.states import DIFFERS, REPRODUCES, UNKNOWN, Effect, alike, gain, of_interval, unpaired
-from scripts.records.stats import Interval, Summary, paired
+from scripts.claims.states import (
+    DIFFERS,
+    REPRODUCES,
+    UNKNOWN,
+    Effect,
+    gain_state,
+    level_state,
+    of_interval,
+    unpaired_effect,
+)
+from scripts.records.stats import Interval, Summary, paired_interval
 
-PAPER = unpaired(Summary(2.717, 0.067, 3), Summary(2.901, 0.067, 3))  # C-Mixup and ERM of Table 1 on Airfoil
+PAPER = unpaired_effect(Summary(2.717, 0.067, 3), Summary(2.901, 0.067, 3))  # C-Mixup and ERM of Table 1 on Airfoil
 
 
 def effect(mean: float, error: float, df: float = 9) -> Effect:
@@ -19,7 +28,7 @@ def effect(mean: float, error: float, df: float = 9) -> Effect:
 
 def test_an_effect_of_an_interval_has_the_error_of_the_values():
     first, second = np.random.default_rng(0).normal(size=(2, 10))
-    found = of_interval(paired(dict(enumerate(first)), dict(enumerate(second))))
+    found = of_interval(paired_interval(dict(enumerate(first)), dict(enumerate(second))))
     assert found.error == pytest.approx(stats.sem(first - second))
     test = stats.ttest_rel(first, second)
     for level in (0.9, 0.95, 0.99):
@@ -28,7 +37,7 @@ def test_an_effect_of_an_interval_has_the_error_of_the_values():
 
 def test_the_papers_effect_has_welchs_interval():
     first, second = stats.norm(2.7, 0.1).rvs((2, 5), random_state=1)
-    found = unpaired(*(Summary(x.mean(), x.std(ddof=1), len(x)) for x in (first, second)))
+    found = unpaired_effect(*(Summary(x.mean(), x.std(ddof=1), len(x)) for x in (first, second)))
     assert found.ends() == pytest.approx(tuple(stats.ttest_ind(first, second, equal_var=False).confidence_interval()))
     assert pytest.approx(math.sqrt(2 * 0.067**2 / 3)) == PAPER.error
 
@@ -44,10 +53,10 @@ def test_ours_minus_the_papers_has_the_degrees_of_freedom_of_all_three_terms():
 
 
 def test_a_spread_that_is_not_printed_counts_as_none():
-    one = unpaired(Summary(0.111, math.nan, 3), Summary(0.162, math.nan, 3))
+    one = unpaired_effect(Summary(0.111, math.nan, 3), Summary(0.162, math.nan, 3))
     assert one.error == 0
     assert one.ends() == pytest.approx((-0.051, -0.051))
-    assert unpaired(Summary(1, 0.3, 9), Summary(2, math.nan, 3)).parts == ((0.3**2 / 9, 8),)
+    assert unpaired_effect(Summary(1, 0.3, 9), Summary(2, math.nan, 3)).parts == ((0.3**2 / 9, 8),)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +76,7 @@ def test_a_spread_that_is_not_printed_counts_as_none():
     ],
 )
 def test_planted_effects_of_a_gain(mean, error, paper, lower, state):
-    assert gain(effect(mean, error), paper, lower=lower) == state
+    assert gain_state(effect(mean, error), paper, lower=lower) == state
 
 
 @pytest.mark.parametrize(
@@ -82,25 +91,28 @@ def test_planted_effects_of_a_gain(mean, error, paper, lower, state):
     ],
 )
 def test_planted_effects_of_levelness(mean, error, paper, state):
-    assert alike(effect(mean, error), paper, 0.092) == state
-    assert alike(effect(-mean, error), paper and Effect(-paper.mean), 0.092) == state
+    assert level_state(effect(mean, error), paper, 0.092) == state
+    assert level_state(effect(-mean, error), paper and Effect(-paper.mean), 0.092) == state
 
 
 def test_levelness_is_two_one_sided_tests_of_five_percent():
     """At the margin where the larger of both p values is 0.05 the state turns."""
     values = np.random.default_rng(2).normal(0.1, 1, 10)
-    ours = of_interval(paired(dict(enumerate(values)), dict.fromkeys(range(10), 0.0)))
+    ours = of_interval(paired_interval(dict(enumerate(values)), dict.fromkeys(range(10), 0.0)))
     edge = abs(values.mean()) + stats.t(9).ppf(0.95) * stats.sem(values)
     p = max(stats.ttest_1samp(values, s * edge, alternative=a).pvalue for s, a in ((1, "less"), (-1, "greater")))
     assert p == pytest.approx(0.05)
-    assert alike(ours, Effect(values.mean()), edge * 1.001) == REPRODUCES
-    assert alike(ours, Effect(values.mean()), edge * 0.999) == UNKNOWN
+    assert level_state(ours, Effect(values.mean()), edge * 1.001) == REPRODUCES
+    assert level_state(ours, Effect(values.mean()), edge * 0.999) == UNKNOWN
     with pytest.raises(InputError, match="margin must not be below 0, got -1"):
-        alike(ours, None, -1)
+        level_state(ours, None, -1)
 
 
 def test_a_corrected_level_asks_for_more():
     ours = of_interval(Interval(-0.13, -0.246, -0.013, 10))
-    assert gain(ours, None, lower=True) == REPRODUCES
-    assert gain(ours, None, lower=True, level=1 - 0.05 / 11) == UNKNOWN
-    assert gain(of_interval(Interval(-0.223, -0.309, -0.137, 10)), None, lower=True, level=1 - 0.05 / 48) == REPRODUCES
+    assert gain_state(ours, None, lower=True) == REPRODUCES
+    assert gain_state(ours, None, lower=True, level=1 - 0.05 / 11) == UNKNOWN
+    assert (
+        gain_state(of_interval(Interval(-0.223, -0.309, -0.137, 10)), None, lower=True, level=1 - 0.05 / 48)
+        == REPRODUCES
+    )

@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 import yaml
 
-from scripts.claims.check import FILE, read
-from scripts.claims.prose import RENDERED, pages
+from scripts.claims.check import FILE, read_claims
+from scripts.claims.prose import RENDERED, prose_pages
 from scripts.records.experiment import RESULTS
 from tests.scripts.claims import typed
 from tests.scripts.claims.typed import is_of_results, stated
 
 ROOT = RESULTS.parent
 SETS: dict[str, list[str]] = yaml.safe_load(Path(__file__).with_name("typed.yaml").read_text())
-NOTES = read(RESULTS / FILE)["exceptions"]
+NOTES = read_claims(RESULTS / FILE)["exceptions"]
 EXCEPTIONS = [e["text"] for e in NOTES]
 
 
@@ -28,7 +28,7 @@ def is_found(sentence: str) -> bool:
 
 def test_no_page_states_anything_outside_what_is_rendered() -> None:
     assert all(e["reason"] for e in NOTES)
-    texts = {path: path.read_text() for path in pages()}
+    texts = {path: path.read_text() for path in prose_pages()}
     found = [
         (str(path.relative_to(ROOT)), *one)
         for path, text in texts.items()
@@ -43,7 +43,7 @@ def test_every_markdown_file_is_read_or_rendered() -> None:
     if not shutil.which("git") or not (ROOT / ".git").exists():
         pytest.skip("needs a checkout with git")
     listed = subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
-    read = {str(path.relative_to(ROOT)) for path in pages()}
+    read = {str(path.relative_to(ROOT)) for path in prose_pages()}
     left = [name for name in listed.splitlines() if name not in read]
     assert [name for name in left if not any(Path(name).match(f"results/{one}") for one in RENDERED)] == []
     assert {"README.md", "CHANGELOG.md", "docs/index.md", "results/README.md", "results/study/README.md"} <= read

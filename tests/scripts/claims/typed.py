@@ -23,8 +23,8 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from scripts.claims.prose import BLOCK, SPAN, paragraphs
-from scripts.driver.compose import CONFIG_DIR, names, part_file
+from scripts.claims.prose import BLOCK, SPAN, split_paragraphs
+from scripts.config.compose import CONFIG_DIR, option_names, part_file
 from scripts.records.experiment import RESULTS
 
 CODE = ("cmixup", "configs", "datasets", "models", "scripts", "tests")
@@ -111,7 +111,7 @@ def stated(page: str, exceptions: Sequence[str], *, results: bool = True) -> Ite
 
 def sentences(page: str) -> Iterator[tuple[str, bool]]:
     """Yield every sentence and cell of a table that is written by hand, and whether it is about methods or scores."""
-    for paragraph in paragraphs(INDENTED.sub("\n", BLOCK.sub("\n", page))):
+    for paragraph in split_paragraphs(INDENTED.sub("\n", BLOCK.sub("\n", page))):
         about = False
         plain = " ".join(LINK.sub(" ", SPAN.sub("\n", ROW.sub("\0", paragraph))).split())
         for one in re.split(r"(?<=[.!?])[)*_]*\s+|\s*\0\s*", plain):
@@ -141,7 +141,7 @@ def advice() -> re.Pattern[str]:
 
 def titles(*groups: str) -> str:
     """Return an expression for the names of what is configured in some groups, in pages' words."""
-    found = {str(part_file(group, name).get("title", name)) for group in groups for name in names(group)}
+    found = {str(part_file(group, name).get("title", name)) for group in groups for name in option_names(group)}
     parts = {part for title in found for part in title.split(" + ")}
     return "|".join(sorted(map(re.escape, parts), key=len, reverse=True))
 

@@ -16,37 +16,37 @@ import pytest
 import torch
 
 from cmixup.errors import InputError
-from scripts.driver import provenance
-from scripts.driver.kernels import kernels
-from scripts.driver.provenance import (
+from scripts.machine import provenance
+from scripts.machine.kernels import running_kernels
+from scripts.machine.provenance import (
     CARRIED,
     CODE,
     check_committed,
     code_at,
     code_digest,
-    environment,
     note_commit,
+    run_environment,
 )
 
 CPU = torch.device("cpu")
 
 
 def test_the_environment_says_what_is_needed_to_repeat_a_run() -> None:
-    found = environment(CPU)
+    found = run_environment(CPU)
     assert found["commit"] == git(CODE, "rev-parse", "HEAD")
     assert found["versions"]["torch"] == metadata.version("torch")
     assert found["versions"]["python"] == sys.version.split()[0]
     assert {"torch", "numpy"} <= set(found["versions"])
     assert found["device"].startswith("cpu: ")
     assert len(found["device"]) > 5
-    assert found["kernels"] == kernels()
+    assert found["kernels"] == running_kernels()
     assert found["threads"] == torch.get_num_threads()
     json.dumps(found)
 
 
 def test_the_environment_without_git(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert environment(CPU, tmp_path)["commit"] == ""
+    assert run_environment(CPU, tmp_path)["commit"] == ""
 
 
 def git(folder: Path, *command: str) -> str:
@@ -74,7 +74,7 @@ def test_a_clean_checkout_is_not_dirty(checkout: Path) -> None:
     (checkout / "outputs" / "run.json").write_text("{}")
     (checkout / "cmixup" / "__pycache__").mkdir()
     (checkout / "cmixup" / "__pycache__" / "mix.pyc").write_text("ignored")
-    found = environment(CPU, checkout)
+    found = run_environment(CPU, checkout)
     assert (found["commit"], found["dirty"]) == (git(checkout, "rev-parse", "HEAD"), False)
 
 
@@ -82,10 +82,10 @@ def test_code_that_is_carried_without_git_keeps_its_commit_until_it_changes(chec
     head = git(checkout, "rev-parse", "HEAD")
     note_commit(checkout)
     (checkout / ".git").rename(checkout / "elsewhere")
-    found = environment(CPU, checkout)
+    found = run_environment(CPU, checkout)
     assert (found["commit"], found["dirty"]) == (head, False)
     (checkout / "cmixup/new.py").write_text("")
-    found = environment(CPU, checkout)
+    found = run_environment(CPU, checkout)
     assert (found["commit"], found["dirty"]) == ("", True)
 
 
@@ -98,40 +98,40 @@ def test_the_commit_of_dirty_code_is_not_noted(checkout: Path) -> None:
 @pytest.mark.parametrize("name", ["cmixup/mix.py", "docs/page.md"])
 def test_a_changed_tracked_file_makes_a_run_dirty(checkout: Path, name: str) -> None:
     (checkout / name).write_text("changed")
-    assert environment(CPU, checkout)["dirty"]
+    assert run_environment(CPU, checkout)["dirty"]
     git(checkout, "add", ".")
-    assert environment(CPU, checkout)["dirty"]
+    assert run_environment(CPU, checkout)["dirty"]
 
 
 @pytest.mark.parametrize("folder", ["cmixup/methods", "configs/method", "datasets", "models", "scripts/driver"])
 def test_an_untracked_file_of_the_code_makes_a_run_dirty(checkout: Path, folder: str) -> None:
     (checkout / folder).mkdir(parents=True, exist_ok=True)
     (checkout / folder / "mine.py").write_text("a method that nobody committed")
-    assert environment(CPU, checkout)["dirty"]
+    assert run_environment(CPU, checkout)["dirty"]
 
 
 def test_the_repository_asked_is_that_of_the_code(
     checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Runs are started from anywhere, and the current directory may be another repository."""
-    head = environment(CPU)["commit"]
+    head = run_environment(CPU)["commit"]
     monkeypatch.chdir(checkout)
-    assert environment(CPU)["commit"] == head != git(checkout, "rev-parse", "HEAD")
-    assert (CODE / "scripts/driver/provenance.py").is_file()
+    assert run_environment(CPU)["commit"] == head != git(checkout, "rev-parse", "HEAD")
+    assert (CODE / "scripts/machine/provenance.py").is_file()
 
 
 def test_commit_and_dirty_follow_the_code_and_nothing_else_changes(
     checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir("/")
-    first = environment(CPU, checkout)
+    first = run_environment(CPU, checkout)
     assert (first["commit"], first["dirty"]) == (git(checkout, "rev-parse", "HEAD"), False)
     (checkout / "cmixup" / "mix.py").write_text("changed")
     code_digest.cache_clear()
-    edited = environment(CPU, checkout)
+    edited = run_environment(CPU, checkout)
     assert edited == {**first, "dirty": True, "code": code_digest(checkout)}
     git(checkout, "commit", "--quiet", "--all", "--message", "second")
-    second = environment(CPU, checkout)
+    second = run_environment(CPU, checkout)
     assert second == {**edited, "commit": git(checkout, "rev-parse", "HEAD"), "dirty": False}
     assert (second["commit"], second["code"]) != (first["commit"], first["code"])
 
@@ -153,32 +153,32 @@ def vendored(checkout: Path) -> Path:
 
 
 def test_a_copy_in_somebody_elses_repository_has_no_commit(vendored: Path) -> None:
-    found = environment(CPU, vendored)
+    found = run_environment(CPU, vendored)
     assert (found["commit"], found["dirty"]) == ("", True)
     note_commit(vendored)
     assert not (vendored / CARRIED).exists()
     git(vendored.parent, "add", "--force", "vendor")  # nor if its files are tracked there
     git(vendored.parent, "commit", "--quiet", "--message", "ours, too")
-    found = environment(CPU, vendored)
+    found = run_environment(CPU, vendored)
     assert (found["commit"], found["dirty"]) == ("", True)
 
 
 def test_a_copy_in_somebody_elses_repository_keeps_the_commit_that_it_carries(checkout: Path, vendored: Path) -> None:
     note_commit(checkout)
     shutil.copy2(checkout / CARRIED, vendored)
-    found = environment(CPU, vendored)
+    found = run_environment(CPU, vendored)
     assert (found["commit"], found["dirty"]) == (git(checkout, "rev-parse", "HEAD"), False)
     (vendored / "cmixup/mix.py").write_text("edited")
-    found = environment(CPU, vendored)
+    found = run_environment(CPU, vendored)
     assert (found["commit"], found["dirty"]) == ("", True)
     for damaged in ("", "[]", "{}", '{"commit": "c0ffee"'):
         (vendored / CARRIED).write_text(damaged)
-        assert environment(CPU, vendored)["commit"] == ""
+        assert run_environment(CPU, vendored)["commit"] == ""
 
 
 def test_a_link_to_the_checkout_is_the_checkout(checkout: Path) -> None:
     (checkout.parent / "link").symlink_to(checkout)
-    found = environment(CPU, checkout.parent / "link")
+    found = run_environment(CPU, checkout.parent / "link")
     assert (found["commit"], found["dirty"]) == (git(checkout, "rev-parse", "HEAD"), False)
 
 
@@ -196,15 +196,15 @@ def test_what_a_hook_sets_for_another_repository_changes_nothing(
     }  # fmt: skip
     for name in names:
         monkeypatch.setenv(name, str(values[name]))
-    found = environment(CPU, checkout)
+    found = run_environment(CPU, checkout)
     assert (found["commit"], found["dirty"]) == (head, True)
-    found = environment(CPU, vendored)
+    found = run_environment(CPU, vendored)
     assert (found["commit"], found["dirty"]) == ("", True)
 
 
 def test_code_counts_as_edited_where_git_cannot_say(checkout: Path) -> None:
     (checkout / ".git/index").write_text("damaged")
-    found = environment(CPU, checkout)
+    found = run_environment(CPU, checkout)
     assert (found["commit"], found["dirty"]) == (git(checkout, "rev-parse", "HEAD"), True)
 
 
@@ -234,7 +234,7 @@ def test_the_digest_of_a_commit_is_that_of_a_clean_checkout(checkout: Path) -> N
 
 def test_runs_of_a_clean_checkout_may_be_published_later_and_by_earlier_versions(checkout: Path) -> None:
     code_digest.cache_clear()
-    run = environment(CPU, checkout)
+    run = run_environment(CPU, checkout)
     (checkout / "cmixup/mix.py").write_text("changed since")
     git(checkout, "commit", "--quiet", "--all", "--message", "later")
     check_committed({"now": run, "before": {key: value for key, value in run.items() if key != "code"}}, checkout)
@@ -251,7 +251,7 @@ def test_runs_of_a_clean_checkout_may_be_published_later_and_by_earlier_versions
 )
 def test_runs_of_edited_or_unknown_code_are_named(changes: dict[str, Any], said: str, checkout: Path) -> None:
     code_digest.cache_clear()
-    clean = environment(CPU, checkout)
+    clean = run_environment(CPU, checkout)
     runs = {"fine": clean, **{f"run {k}": clean | changes for k in range(5)}}
     with pytest.raises(InputError, match=rf"^5 runs cannot be published \(run 0, run 1, run 2 and 2 more\): .*{said}"):
         check_committed(runs, checkout)
@@ -267,7 +267,7 @@ def test_a_git_that_does_not_answer_or_answers_nonsense_leaves_the_commit_unknow
     monkeypatch.setattr(provenance, "GIT_SECONDS", 0.3)
     monkeypatch.setattr(provenance, "_SILENT", set())
     began = time.monotonic()
-    said = provenance.environment(torch.device("cpu"), tmp_path)
+    said = provenance.run_environment(torch.device("cpu"), tmp_path)
     assert (said["commit"], said["dirty"]) == ("", True)
     assert time.monotonic() - began < 20  # seconds: it did not wait for the script
 

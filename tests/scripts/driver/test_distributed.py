@@ -69,11 +69,11 @@ def test_what_cannot_be_shared_is_refused(changes: dict, message: str, monkeypat
 def test_methods_whose_steps_are_more_than_a_mean_train_in_one_process(
     method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from scripts.driver.compose import compose_train
-    from scripts.driver.job import plan
+    from scripts.config.compose import compose_train
+    from scripts.driver.job import plan_job
 
     dataset = {"maml": "pascal1d_rendered", "drnn": "crime"}.get(method, "no2")
-    job = plan(compose_train([f"dataset={dataset}", f"method={method}", "logger=none"]))
+    job = plan_job(compose_train([f"dataset={dataset}", f"method={method}", "logger=none"]))
     of(0, 2, monkeypatch)
     with pytest.raises(InputError, match="trains in one process: its steps are no mean over rows; got 2 processes"):
         share.check_share(job.make_method(), job.settings, saves=False)

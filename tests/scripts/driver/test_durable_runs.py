@@ -18,15 +18,15 @@ from cmixup.errors import InputError
 from cmixup.training.checkpoint import RESUME_FILE
 from scripts.driver import execute as job_module
 from scripts.driver import workspace
-from scripts.driver.execute import execute
+from scripts.driver.execute import execute_job
 from scripts.driver.job import Job
-from scripts.driver.locks import LOCKS, holding
-from scripts.driver.provenance import code_digest
 from scripts.driver.runs import is_done, load_reports
 from scripts.driver.workspace import set_damage_aside
-from scripts.plan.schedule import items_of, train
-from tests.scripts.driver.test_locks import held_by
+from scripts.machine.locks import LOCKS, holding_locks
+from scripts.machine.provenance import code_digest
+from scripts.plan.schedule import items_of, train_items
 from tests.scripts.jobs import planned, report_of
+from tests.scripts.machine.test_locks import held_by
 
 pytestmark = pytest.mark.usefixtures("no_git")
 
@@ -49,7 +49,7 @@ def names(folder: Path) -> list[str]:
 
 def test_a_folder_that_is_removed_while_it_trains_is_made_again(tmp_path: Path) -> None:
     job = planned(tmp_path, "train.epochs=2")
-    execute(job, lambda epoch, _: shutil.rmtree(tmp_path) if epoch == 1 else None)
+    execute_job(job, lambda epoch, _: shutil.rmtree(tmp_path) if epoch == 1 else None)
     folder = job.run_folder(0)
     assert is_done(folder)
     assert yaml.safe_load((folder / "config.yaml").read_text())["seed"] == 0
@@ -65,7 +65,7 @@ def one_by_one(out: Path, *given: str) -> Job:
 def test_a_seed_is_written_before_the_next_one_trains(tmp_path: Path) -> None:
     job = one_by_one(tmp_path)
     heard: list[list[bool]] = []
-    execute(job, lambda *_: heard.append([is_done(job.run_folder(seed)) for seed in (0, 1)]))
+    execute_job(job, lambda *_: heard.append([is_done(job.run_folder(seed)) for seed in (0, 1)]))
     assert heard == [[False, False], [True, False]]
 
 
@@ -83,11 +83,11 @@ def test_a_stack_is_done_all_or_none(at: int, tmp_path: Path, monkeypatch: pytes
     with monkeypatch.context() as patch:
         patch.setattr(workspace, "mark_done", stop)
         with pytest.raises(Crash):
-            execute(planned(tmp_path, *given))
+            execute_job(planned(tmp_path, *given))
     job = planned(tmp_path, *given)
     assert len(job.pending) == 3 - at
     monkeypatch.setattr(job_module, "train", crash)
-    assert execute(job) == []
+    assert execute_job(job) == []
     assert [(r["seed"], r["stack"]) for r in load_reports(tmp_path)] == [(0, 3), (1, 3), (2, 3)]
     assert list(tmp_path.rglob(RESUME_FILE)) == list(tmp_path.rglob(".*")) == []
 
@@ -96,15 +96,15 @@ def test_a_crash_before_the_first_is_done_trains_the_same_stack(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = ("seeds=0..2", "method=cmixup", "checkpoint_every=1")
-    straight = execute(planned(tmp_path / "straight", *given))
+    straight = execute_job(planned(tmp_path / "straight", *given))
     with monkeypatch.context() as patch:
         patch.setattr(workspace, "end_together", crash)
         with pytest.raises(Crash):
-            execute(planned(tmp_path / "crashed", *given))
+            execute_job(planned(tmp_path / "crashed", *given))
     job = planned(tmp_path / "crashed", *given)
     assert job.pending == [0, 1, 2]
     heard: list[int] = []
-    for one, other in zip(execute(job, lambda epoch, _: heard.append(epoch)), straight, strict=True):
+    for one, other in zip(execute_job(job, lambda epoch, _: heard.append(epoch)), straight, strict=True):
         assert report_of(one)["scores"] == report_of(other)["scores"]
         assert (one / "checkpoint.pt").read_bytes() == (other / "checkpoint.pt").read_bytes()
     assert heard == []  # the last epoch had been saved
@@ -112,14 +112,14 @@ def test_a_crash_before_the_first_is_done_trains_the_same_stack(
 
 def test_a_table_that_has_nothing_left_to_train_clears_what_a_kill_left(tmp_path: Path) -> None:
     """The process died after the last DONE of a stack and before the stack's marker was gone."""
-    folders = execute(planned(tmp_path, "seeds=0..1"))
+    folders = execute_job(planned(tmp_path, "seeds=0..1"))
     job = planned(tmp_path, "seeds=0..1")
     assert job.pending == []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(workspace, "go_on_ending", lambda *_: None)
         workspace.end_together(job.runs, folders)
     assert len(list(job.runs.glob(".ended-*/*"))) == 2
-    assert train(items_of([[([], job)]]), "test") == []
+    assert train_items(items_of([[([], job)]]), "test") == []
     assert list(job.runs.glob(".ended-*")) == []
 
 
@@ -142,7 +142,7 @@ def test_a_stack_that_died_before_it_had_decided_has_not_ended(tmp_path: Path, m
 def interrupted(job: Job) -> Path:
     """Train one epoch of a job and stop; returns what was saved."""
     with pytest.raises(Crash):
-        execute(job, crash)
+        execute_job(job, crash)
     return job.run_folder(0) / RESUME_FILE
 
 
@@ -160,10 +160,10 @@ def test_a_checkpoint_of_other_code_or_data_is_refused_or_asked_for(
     with pytest.raises(
         InputError, match=rf"resume.pt was saved after epoch 1 .*{name or 'code not recorded'}.*resume=any"
     ):
-        execute(planned(tmp_path, *given))
+        execute_job(planned(tmp_path, *given))
     assert saved.is_file()
     heard: list[int] = []
-    execute(planned(tmp_path, *given, "resume=any"), lambda epoch, _: heard.append(epoch))
+    execute_job(planned(tmp_path, *given, "resume=any"), lambda epoch, _: heard.append(epoch))
     assert heard == [2]
 
 
@@ -188,7 +188,7 @@ def test_a_damaged_checkpoint_is_set_aside(text: bytes, tmp_path: Path, capsys: 
     saved = interrupted(planned(tmp_path, "checkpoint_every=1"))
     saved.write_bytes(text)
     heard: list[int] = []
-    execute(planned(tmp_path, "checkpoint_every=1"), lambda epoch, _: heard.append(epoch))
+    execute_job(planned(tmp_path, "checkpoint_every=1"), lambda epoch, _: heard.append(epoch))
     assert heard == [1, 2]
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"{saved} cannot be read")
@@ -201,7 +201,7 @@ def test_a_flipped_bit_of_a_checkpoint_is_seen(tmp_path: Path) -> None:
     content = bytearray(saved.read_bytes())
     content[content.index(b"data/1") + 200] ^= 1
     saved.write_bytes(content)
-    execute(planned(tmp_path, "checkpoint_every=1"))
+    execute_job(planned(tmp_path, "checkpoint_every=1"))
     assert saved.with_name("resume.pt.damaged").is_file()
 
 
@@ -210,14 +210,14 @@ def test_a_flipped_bit_of_a_checkpoint_is_seen(tmp_path: Path) -> None:
     [("report.json", "cut"), ("history.csv", "empty"), ("config.yaml", "cut"), (DONE, "empty"), (DONE, "cut")],
 )
 def test_a_damaged_run_is_made_again(name: str, how: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (folder,) = execute(planned(tmp_path))
+    (folder,) = execute_job(planned(tmp_path))
     scores, path = report_of(folder)["scores"], folder / name
     path.write_bytes(path.read_bytes()[:-2] if how == "cut" else b"")
     assert load_reports(tmp_path) == []
     assert f"{path} " in capsys.readouterr().err
     job = planned(tmp_path)
     assert job.pending == [0]
-    execute(job)
+    execute_job(job)
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"{path} ")
     assert line.endswith(f"set aside as {name}.damaged")
@@ -227,7 +227,7 @@ def test_a_damaged_run_is_made_again(name: str, how: str, tmp_path: Path, capsys
 
 def test_runs_of_earlier_versions_count(tmp_path: Path) -> None:
     """Their `DONE` is empty, and their report names no format."""
-    (folder,) = execute(planned(tmp_path))
+    (folder,) = execute_job(planned(tmp_path))
     report = report_of(folder)
     del report["format"]
     (folder / "report.json").write_text(json.dumps(report))
@@ -238,7 +238,7 @@ def test_runs_of_earlier_versions_count(tmp_path: Path) -> None:
 
 
 def test_a_file_that_somebody_removed_is_no_damage(tmp_path: Path) -> None:
-    (folder,) = execute(planned(tmp_path))
+    (folder,) = execute_job(planned(tmp_path))
     (folder / "checkpoint.pt").unlink()
     assert is_done(folder)
     (folder / "report.json").unlink()
@@ -264,8 +264,8 @@ def test_a_seed_that_another_process_trains_is_waited_for(
         return train(members, *given, **named)
 
     monkeypatch.setattr(job_module, "train", training)
-    monkeypatch.setattr("scripts.driver.locks.time.sleep", lambda _: heard == [[0, 2]] and give_back())
-    execute(job)
+    monkeypatch.setattr("scripts.machine.locks.time.sleep", lambda _: heard == [[0, 2]] and give_back())
+    execute_job(job)
     assert heard == [[0, 2], [1]]
     assert [r["stack_seeds"] for r in load_reports(tmp_path)] == [[0, 2], [1], [0, 2]]
     assert not (tmp_path / LOCKS).exists()
@@ -273,9 +273,9 @@ def test_a_seed_that_another_process_trains_is_waited_for(
 
 def test_what_was_done_meanwhile_is_not_trained_again(tmp_path: Path) -> None:
     late = planned(tmp_path, "seeds=0..1")
-    execute(planned(tmp_path, "seed=1"))
+    execute_job(planned(tmp_path, "seed=1"))
     assert late.pending == [0, 1]
-    assert [folder.name for folder in execute(late)] == ["seed=0"]
+    assert [folder.name for folder in execute_job(late)] == ["seed=0"]
     assert late.pending == [0]
 
 
@@ -283,10 +283,10 @@ def test_the_locks_are_held_while_training(tmp_path: Path) -> None:
     job, taken = planned(tmp_path), []
 
     def look(*_: object) -> None:
-        with holding(tmp_path / LOCKS, [job.run_folder(0).relative_to(tmp_path).as_posix()]) as mine:
+        with holding_locks(tmp_path / LOCKS, [job.run_folder(0).relative_to(tmp_path).as_posix()]) as mine:
             taken.extend(mine)
 
-    execute(job, look)
+    execute_job(job, look)
     assert taken == []
 
 
@@ -295,11 +295,11 @@ def test_the_locks_are_held_while_training(tmp_path: Path) -> None:
 
 def test_a_run_that_learned_nothing_says_so(tmp_path: Path) -> None:
     """So large a weight decay that every prediction is that of no weights; and a run that learns."""
-    (folder,) = execute(planned(tmp_path, "method=erm", "train.weight_decay=1e30", "train.epochs=1"))
+    (folder,) = execute_job(planned(tmp_path, "method=erm", "train.weight_decay=1e30", "train.epochs=1"))
     report = report_of(folder)
     assert report["facts"]["learned_nothing"] == 1
     assert report["learned_nothing"].startswith("learned nothing: val rmse ")
-    (folder,) = execute(
+    (folder,) = execute_job(
         planned(
             tmp_path, "method=erm", "train.epochs=60", "train.lr=0.01", "dataset=diabetes", "dataset.synthetic=false"
         )

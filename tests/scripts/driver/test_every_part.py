@@ -12,10 +12,10 @@ from omegaconf import OmegaConf
 from cmixup.tables.preprocessing import PREPROCESSING
 from datasets.common.base import TabularDataset
 from datasets.common.table.own import OwnTable
-from scripts.driver.compose import compose_train
-from scripts.driver.execute import execute
-from scripts.driver.job import plan
-from scripts.records.records import rows
+from scripts.config.compose import compose_train
+from scripts.driver.execute import execute_job
+from scripts.driver.job import plan_job
+from scripts.records.records import report_rows
 from tests.helpers import put_together
 from tests.scripts.cover import TASKS, cases, method_kind, plans, presets_of
 from tests.scripts.jobs import FILES, report_of
@@ -47,9 +47,9 @@ def test_methods_train_on_twins(dataset: str, method: str, preset: str, tmp_path
     given = [f"dataset={dataset}", f"method={method}", f"preset={preset}", f"seeds={seeds}", f"out={tmp_path}"]
     # What debug=tiny sets, as values: then the configuration is composed once for the plan and for the run.
     tiny = ["dataset.synthetic=true", "+dataset.search={outer: 2, n_in: 2}", "train.epochs=2", "logger=none"]
-    job = plan(compose_train([*given, *tiny, "train.batch_size=100", *NARROW.get(dataset, ())]))
+    job = plan_job(compose_train([*given, *tiny, "train.batch_size=100", *NARROW.get(dataset, ())]))
     epochs, told = job.epochs, list[int]()
-    written = execute(job, lambda epoch, _: told.append(epoch))
+    written = execute_job(job, lambda epoch, _: told.append(epoch))
     assert written == [job.run_folder(seed) for seed in seeds]
     assert len(told) == epochs
     for seed, folder in zip(seeds, written, strict=True):
@@ -68,14 +68,14 @@ def test_methods_train_on_twins(dataset: str, method: str, preset: str, tmp_path
         assert len(report["scores"]) == 2
         assert 1 <= report["best_epoch"] <= 2
         assert report["notes"]
-        assert len(rows(report)) >= (6 if dataset in TASKS else 8)
+        assert len(report_rows(report)) >= (6 if dataset in TASKS else 8)
 
 
 def check_plan(dataset: str, method: str, preset: str, tmp_path: Path) -> None:
     """Everything that a run of a preset is made of is as the dataset's config says, and nothing is written."""
     composed = compose_train([f"dataset={dataset}", f"method={method}", f"preset={preset}", f"out={tmp_path}"])
     assert OmegaConf.to_container(composed.method) == put_together(method)  # by which other tests make methods
-    job = plan(composed)
+    job = plan_job(composed)
     values = presets_of(dataset)[preset]
     for key in ("epochs", "batch_size", "lr", "optimizer", "weight_decay", "drop_last"):
         assert getattr(job.settings, key) == values[key]

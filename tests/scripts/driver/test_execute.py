@@ -19,9 +19,9 @@ from cmixup.errors import InputError
 from cmixup.training.state import Failure
 from cmixup.training.trainer import RunResult
 from models.fcn3 import FCN3
+from scripts.config.compose import override_words
 from scripts.driver import execute as run_module
-from scripts.driver.compose import command
-from scripts.driver.execute import Diverged, execute
+from scripts.driver.execute import Diverged, execute_job
 from scripts.driver.runs import load_reports, parse_report, read_report
 from scripts.driver.workspace import begin_run, write_report
 from tests.scripts.jobs import FILES, planned, report_of
@@ -34,20 +34,20 @@ def test_the_code_is_described_as_it_was_before_training(tmp_path: Path, monkeyp
         heard.append("environment")
         return {"device": str(device)}
 
-    monkeypatch.setattr(run_module, "environment", described)
-    execute(planned(tmp_path), lambda epoch, _: heard.append(f"epoch {epoch}"))
+    monkeypatch.setattr(run_module, "run_environment", described)
+    execute_job(planned(tmp_path), lambda epoch, _: heard.append(f"epoch {epoch}"))
     assert heard == ["environment", "epoch 1", "epoch 2"]
 
 
 def test_a_domain_method_without_domains_leaves_nothing_behind(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="needs training rows of two or more domains, no2/train has 1"):
-        execute(planned(tmp_path, "method=coral"))
+        execute_job(planned(tmp_path, "method=coral"))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_folder_of_a_run(tmp_path: Path) -> None:
     job = planned(tmp_path, "seed=4", "method=cmixup", "method.bandwidth=0.5")
-    (folder,) = execute(job)
+    (folder,) = execute_job(job)
     options = "dataset.synthetic=True,bandwidth=0.5,train.batch_size=100,train.epochs=2"
     assert folder == tmp_path / "runs/debug/no2/fcn3/cmixup" / f"default,{options}" / "seed=4"
     assert sorted(os.listdir(folder)) == FILES  # noqa: PTH208
@@ -78,7 +78,7 @@ def test_the_folder_of_a_run(tmp_path: Path) -> None:
 
 def test_the_report_says_enough_to_repeat_the_run(tmp_path: Path) -> None:
     job = planned(tmp_path, "method=cmixup", "method.bandwidth=0.5", "seeds=[2]")
-    (folder,) = execute(job)
+    (folder,) = execute_job(job)
     report = report_of(folder)
     assert report["seed"] == 2
     assert report["bandwidth"] == 0.5
@@ -101,7 +101,7 @@ def test_the_report_says_enough_to_repeat_the_run(tmp_path: Path) -> None:
 def test_the_report_has_the_checksums_of_what_was_read(tmp_path: Path) -> None:
     """Diabetes ships inside scikit-learn."""
     job = planned(tmp_path, "dataset=diabetes", "dataset.synthetic=false", "train.epochs=1")
-    (folder,) = execute(job)
+    (folder,) = execute_job(job)
     (digest,) = report_of(folder)["checksums"].values()
     assert re.fullmatch("[0-9a-f]{64}", digest)
     assert report_of(folder)["notes"] == []
@@ -110,7 +110,7 @@ def test_the_report_has_the_checksums_of_what_was_read(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("no_git")
 def test_the_report_has_the_notes_of_the_data_and_of_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FCN3, "notes", ("started from random weights",))
-    (folder,) = execute(planned(tmp_path))
+    (folder,) = execute_job(planned(tmp_path))
     notes = report_of(folder)["notes"]
     assert "synthetic twin: not real data" in notes
     assert notes[-1] == "started from random weights"
@@ -118,7 +118,7 @@ def test_the_report_has_the_notes_of_the_data_and_of_the_model(tmp_path: Path, m
 
 @pytest.mark.usefixtures("no_git")
 def test_the_report_says_what_the_model_started_from(tmp_path: Path) -> None:
-    (folder,) = execute(
+    (folder,) = execute_job(
         planned(tmp_path, "dataset=rcf_mnist", "model.width=2", "train.batch_size=32", "train.epochs=1")
     )
     notes = report_of(folder)["notes"]
@@ -128,20 +128,20 @@ def test_the_report_says_what_the_model_started_from(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("no_git")
 def test_the_recorded_configuration_gives_the_same_numbers(tmp_path: Path) -> None:
-    (folder,) = execute(planned(tmp_path / "a", "method=cmixup", "method.alpha=0.3", "train.lr=0.05", "seed=3"))
+    (folder,) = execute_job(planned(tmp_path / "a", "method=cmixup", "method.alpha=0.3", "train.lr=0.05", "seed=3"))
     config = report_of(folder)["config"]
     again = [f"method.{k}={config['method'][k]}" for k in ("bandwidth", "alpha", "lam_per", "layer")]
-    again += command({f"train.{k}": v for k, v in config["train"].items()})
-    (repeated,) = execute(planned(tmp_path / "b", "method=cmixup", f"seed={config['seed']}", *again))
+    again += override_words({f"train.{k}": v for k, v in config["train"].items()})
+    (repeated,) = execute_job(planned(tmp_path / "b", "method=cmixup", f"seed={config['seed']}", *again))
     assert report_of(repeated)["scores"] == report_of(folder)["scores"]
     assert repeated.relative_to(tmp_path / "b") == folder.relative_to(tmp_path / "a")
 
 
 @pytest.mark.usefixtures("no_git")
 def test_a_stack_writes_what_single_runs_write(tmp_path: Path) -> None:
-    execute(planned(tmp_path / "stack", "seeds=0..2"))
+    execute_job(planned(tmp_path / "stack", "seeds=0..2"))
     for seed in range(3):
-        execute(planned(tmp_path / "single", f"seed={seed}"))
+        execute_job(planned(tmp_path / "single", f"seed={seed}"))
     together, alone = load_reports(tmp_path / "stack"), load_reports(tmp_path / "single")
     assert [r["stack"] for r in together] == [3, 3, 3]
     assert [r["stack"] for r in alone] == [1, 1, 1]
@@ -157,31 +157,31 @@ def test_a_stack_writes_what_single_runs_write(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("no_git")
 def test_what_is_done_is_skipped(tmp_path: Path) -> None:
-    (folder,) = execute(planned(tmp_path))
+    (folder,) = execute_job(planned(tmp_path))
     before = (folder / "report.json").read_bytes()
     job = planned(tmp_path)
     assert job.pending == []
     assert job.seeds == [0]
-    assert execute(job) == []
+    assert execute_job(job) == []
     assert (folder / "report.json").read_bytes() == before
 
 
 @pytest.mark.usefixtures("no_git")
 def test_rerun_trains_again(tmp_path: Path) -> None:
-    (folder,) = execute(planned(tmp_path))
+    (folder,) = execute_job(planned(tmp_path))
     report = report_of(folder)
     (folder / "report.json").write_text("{}")
-    assert execute(planned(tmp_path, "rerun=true")) == [folder]
+    assert execute_job(planned(tmp_path, "rerun=true")) == [folder]
     assert report_of(folder)["scores"] == report["scores"]
 
 
 @pytest.mark.usefixtures("no_git")
 def test_seeds_already_done_are_left_out_of_the_stack(tmp_path: Path) -> None:
-    (first,) = execute(planned(tmp_path, "seed=1"))
+    (first,) = execute_job(planned(tmp_path, "seed=1"))
     before = (first / "report.json").read_bytes()
     job = planned(tmp_path, "seeds=0..2")
     assert job.pending == [0, 2]
-    assert [folder.name for folder in execute(job)] == ["seed=0", "seed=2"]
+    assert [folder.name for folder in execute_job(job)] == ["seed=0", "seed=2"]
     assert [r["stack"] for r in load_reports(tmp_path)] == [2, 1, 2]
     assert (first / "report.json").read_bytes() == before
 
@@ -190,7 +190,7 @@ def test_seeds_already_done_are_left_out_of_the_stack(tmp_path: Path) -> None:
 @pytest.mark.parametrize("rerun", [False, True])
 def test_a_killed_run_is_not_done_and_is_trained_next_time(tmp_path: Path, rerun: bool) -> None:
     if rerun:
-        execute(planned(tmp_path, "seeds=0..1"))
+        execute_job(planned(tmp_path, "seeds=0..1"))
 
     def kill(epoch: int, rows: Sequence[object]) -> None:
         if epoch == 2:
@@ -198,13 +198,13 @@ def test_a_killed_run_is_not_done_and_is_trained_next_time(tmp_path: Path, rerun
 
     job = planned(tmp_path, "seeds=0..1", f"rerun={str(rerun).lower()}")
     with pytest.raises(KeyboardInterrupt):
-        execute(job, kill)
+        execute_job(job, kill)
     assert all((job.run_folder(seed) / "config.yaml").exists() for seed in (0, 1))
     assert list(tmp_path.rglob("DONE")) == []
     assert load_reports(tmp_path) == []
     again = planned(tmp_path, "seeds=0..1")
     assert again.pending == [0, 1]
-    assert len(execute(again)) == len(load_reports(tmp_path)) == 2
+    assert len(execute_job(again)) == len(load_reports(tmp_path)) == 2
 
 
 @pytest.mark.usefixtures("no_git")
@@ -214,13 +214,15 @@ def test_a_killed_run_goes_on_from_its_last_checkpoint(tmp_path: Path) -> None:
             raise KeyboardInterrupt
 
     given = ("seeds=0..1", "train.epochs=3", "method=cmixup")
-    straight = execute(planned(tmp_path / "straight", *given))
+    straight = execute_job(planned(tmp_path / "straight", *given))
     job = planned(tmp_path / "killed", *given, "checkpoint_every=1")
     with pytest.raises(KeyboardInterrupt):
-        execute(job, kill)
+        execute_job(job, kill)
     assert (job.run_folder(0) / "resume.pt").is_file()
     heard: list[int] = []
-    again = execute(planned(tmp_path / "killed", *given, "checkpoint_every=1"), lambda epoch, _: heard.append(epoch))
+    again = execute_job(
+        planned(tmp_path / "killed", *given, "checkpoint_every=1"), lambda epoch, _: heard.append(epoch)
+    )
     assert heard == [3]
     assert [f.relative_to(tmp_path / "killed") for f in again] == [
         f.relative_to(tmp_path / "straight") for f in straight
@@ -232,9 +234,9 @@ def test_a_killed_run_goes_on_from_its_last_checkpoint(tmp_path: Path) -> None:
 
     heard.clear()
     with pytest.raises(KeyboardInterrupt):
-        execute(planned(tmp_path / "killed", *given, "checkpoint_every=1", "rerun=true"), kill)
+        execute_job(planned(tmp_path / "killed", *given, "checkpoint_every=1", "rerun=true"), kill)
     changed = planned(tmp_path / "killed", *given, "checkpoint_every=1", "train.lr=0.02", "rerun=true")
-    execute(changed, lambda epoch, _: heard.append(epoch))
+    execute_job(changed, lambda epoch, _: heard.append(epoch))
     assert heard == [1, 2, 3]  # other settings never go on from these
 
 
@@ -248,7 +250,7 @@ def test_a_negative_frequency_is_refused() -> None:
 @pytest.mark.usefixtures("no_git")
 def test_on_epoch_hears_of_every_epoch(tmp_path: Path) -> None:
     heard: list[tuple[int, int]] = []
-    execute(planned(tmp_path, "seeds=0..1"), lambda epoch, rows: heard.append((epoch, len(rows))))
+    execute_job(planned(tmp_path, "seeds=0..1"), lambda epoch, rows: heard.append((epoch, len(rows))))
     assert heard == [(1, 2), (2, 2)]
 
 
@@ -264,7 +266,7 @@ def test_an_unwritable_output_stops_before_training(tmp_path: Path, monkeypatch:
     job = planned(tmp_path / "file")
     monkeypatch.setattr(run_module, "train", lambda *_, on_start, **__: (on_start([0]), no_training()))
     with pytest.raises(OSError, match="file"):
-        execute(job)
+        execute_job(job)
 
 
 @pytest.mark.parametrize(
@@ -278,7 +280,7 @@ def test_what_shows_only_with_the_data_leaves_no_half_written_result(
     overrides: list[str], message: str, tmp_path: Path
 ) -> None:
     with pytest.raises(InputError, match=message):
-        execute(planned(tmp_path, *overrides))
+        execute_job(planned(tmp_path, *overrides))
     assert list(tmp_path.rglob("DONE")) == []
     assert list(tmp_path.rglob("report.json")) == []
     assert list(tmp_path.rglob("checkpoint.pt")) == []
@@ -289,7 +291,7 @@ def test_runs_that_diverge_are_not_recorded(tmp_path: Path) -> None:
     with pytest.raises(
         Diverged, match=r"seed 0: the training loss is not finite at epoch 1, step \d; seed 1: "
     ) as told:
-        execute(job)
+        execute_job(job)
     assert all(word in str(told.value) for word in ("train.lr=1e+30", "train.optimizer=sgd", "preset default"))
     assert list(tmp_path.rglob("DONE")) == list(tmp_path.rglob("predictions.h5")) == []
     for seed in (0, 1):
@@ -330,6 +332,6 @@ def test_seeds_beside_one_that_diverges_are_recorded(tmp_path: Path, monkeypatch
     monkeypatch.setattr(run_module, "train", second_diverges)
     job = planned(tmp_path, "seeds=0..2")
     with pytest.raises(Diverged, match="seed 1: the training loss is not finite at epoch 2"):
-        execute(job)
+        execute_job(job)
     assert [r["seed"] for r in load_reports(tmp_path)] == [0, 2]
     assert planned(tmp_path, "seeds=0..2").pending == [1]

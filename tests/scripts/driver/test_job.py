@@ -9,15 +9,15 @@ import pytest
 import torch
 
 from cmixup.errors import InputError
-from scripts.driver.compose import compose_train
-from scripts.driver.config import changed_options, resolved
-from scripts.driver.devices import pick_device
-from scripts.driver.job import Job, plan
+from scripts.config.compose import compose_train
+from scripts.config.parts import changed_options, resolve_config
+from scripts.driver.job import Job, plan_job
 from scripts.driver.runs import folder_name
+from scripts.machine.devices import pick_device
 
 
 def planned(*overrides: str) -> Job:
-    return plan(compose_train(list(overrides)))
+    return plan_job(compose_train(list(overrides)))
 
 
 # ---- devices
@@ -47,7 +47,7 @@ def test_cuda_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_differences_are_the_options_that_differ_from_the_preset() -> None:
     def found(*overrides: str) -> dict[str, Any]:
-        return changed_options(resolved(compose_train(list(overrides))))
+        return changed_options(resolve_config(compose_train(list(overrides))))
 
     assert found() == found("preset=released") == found("dataset=no2", "method=erm") == {}
     assert (

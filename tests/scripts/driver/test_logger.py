@@ -18,12 +18,12 @@ import torch
 from cmixup.data import Split
 from cmixup.errors import InputError
 from scripts.driver import logger
-from scripts.driver.execute import execute
+from scripts.driver.execute import execute_job
 from scripts.driver.predictions import Scored, read_predictions
-from scripts.driver.provenance import CODE
 from scripts.driver.runs import load_reports
 from scripts.driver.wandb_media import image_examples
-from scripts.train import lead
+from scripts.machine.provenance import CODE
+from scripts.train import lead_training
 from tests.scripts.jobs import planned
 from tests.scripts.wandb_file import read_offline
 
@@ -79,7 +79,7 @@ def test_no_logger() -> None:
 
 @pytest.mark.usefixtures("no_git")
 def test_wandb_gets_curves_configuration_and_the_record(tmp_path: Path, runs: list[FakeRun]) -> None:
-    execute(planned(tmp_path, "method=cmixup", "logger=wandb", "method.bandwidth=0.5", "seeds=[0,5]"))
+    execute_job(planned(tmp_path, "method=cmixup", "logger=wandb", "method.bandwidth=0.5", "seeds=[0,5]"))
     assert len(runs) == 2
     group = "no2-cmixup-default,dataset.synthetic=True,bandwidth=0.5,train.batch_size=100,train.epochs=2"
     for run, report in zip(runs, load_reports(tmp_path / "runs"), strict=True):
@@ -111,7 +111,7 @@ def test_a_run_that_is_done_is_logged_for_an_agent_and_for_nobody_else(
     for agent, count in ((None, 1), (None, 1), ("a-sweep", 2)):
         if agent:
             monkeypatch.setenv("WANDB_SWEEP_ID", agent)
-        lead(planned(tmp_path, "method=erm", "logger=wandb", "train.lr_decay=0.5"))
+        lead_training(planned(tmp_path, "method=erm", "logger=wandb", "train.lr_decay=0.5"))
         assert len(runs) == count
     first, again = runs
     assert [(k, {**row, "epoch_seconds": 0}) for k, row in again.logged] == [
@@ -137,9 +137,9 @@ def test_a_killed_run_goes_on_as_itself_and_another_training_is_another_run(
 ) -> None:
     words = ("method=erm", "logger=wandb", "train.epochs=4", "checkpoint_every=2")
     with pytest.raises(KeyboardInterrupt):
-        execute(planned(tmp_path, *words), killed_after(3))
-    execute(planned(tmp_path, *words))
-    execute(planned(tmp_path, *words, "rerun=true"))
+        execute_job(planned(tmp_path, *words), killed_after(3))
+    execute_job(planned(tmp_path, *words))
+    execute_job(planned(tmp_path, *words, "rerun=true"))
     killed, went_on, again = runs
     assert [[step for step, _ in run.logged] for run in runs] == [[1, 2, 3], [3, 4], [1, 2, 3, 4]]
     assert killed.given["id"] == went_on.given["id"] != again.given["id"]
@@ -151,7 +151,7 @@ def test_a_killed_run_goes_on_as_itself_and_another_training_is_another_run(
 @pytest.mark.usefixtures("no_git")
 def test_files_go_along_where_they_are_asked_for(tmp_path: Path, runs: list[FakeRun]) -> None:
     job = planned(tmp_path, "method=erm", "logger=wandb_files")
-    execute(job)
+    execute_job(job)
     (run,) = runs
     folder = job.run_folder(0)
     kept = {path: entry.digest for path, entry in run.artifact.manifest.entries.items()}
@@ -194,10 +194,10 @@ def test_who_uses_wandb_offline_learns_how_to_upload(
 ) -> None:
     for name in [name for name in os.environ if name.startswith("WANDB_")]:
         monkeypatch.delenv(name)
-    execute(planned(tmp_path, "logger=wandb", "seeds=2"))
+    execute_job(planned(tmp_path, "logger=wandb", "seeds=2"))
     assert "upload" not in capsys.readouterr().err  # nobody has asked
     monkeypatch.setenv("WANDB_PROJECT", "mine")
-    execute(planned(tmp_path, "logger=wandb", "seeds=2", "rerun=true"))
+    execute_job(planned(tmp_path, "logger=wandb", "seeds=2", "rerun=true"))
     assert capsys.readouterr().err.count(f"upload by: wandb sync {tmp_path}/wandb/offline-run-*") == 1
 
 
@@ -208,9 +208,9 @@ def test_a_killed_offline_run_is_one_run_in_its_files(tmp_path: Path) -> None:
 
     words = ("method=erm", "logger=wandb", "train.epochs=4", "checkpoint_every=2")
     with pytest.raises(KeyboardInterrupt):
-        execute(planned(tmp_path, *words), killed_after(3))
+        execute_job(planned(tmp_path, *words), killed_after(3))
     wandb.teardown()
-    execute(planned(tmp_path, *words))
+    execute_job(planned(tmp_path, *words))
     found = [read_offline(path) for path in sorted((tmp_path / "wandb").rglob("*.wandb"))]
     assert len({run.settings["run_id"] for run in found}) == 1
     curve = {row["epoch"]: row["val/rmse"] for run in found for row in run.history if "epoch" in row}
@@ -224,7 +224,7 @@ def test_the_environment_is_obeyed(tmp_path: Path, runs: list[FakeRun], monkeypa
     given = {"MODE": "disabled", "PROJECT": "mine", "RUN_GROUP": "ours", "DIR": f"{tmp_path}/there", "TAGS": "a, b"}
     for name, value in given.items():
         monkeypatch.setenv(f"WANDB_{name}", value)
-    execute(planned(tmp_path, "method=erm", "logger=wandb"))
+    execute_job(planned(tmp_path, "method=erm", "logger=wandb"))
     (run,) = runs
     assert [run.given[key] for key in ("mode", "project", "group", "dir")] == list(given.values())[:4]
     assert run.given["tags"][:4] == ["a", "b", "no2", "erm"]
@@ -245,7 +245,7 @@ def test_a_misspelt_mode_is_one_line_before_anything_is_read(tmp_path: Path, mon
     job = planned(tmp_path, "logger=wandb")
     monkeypatch.setattr(job.dataset, "load", None)
     with pytest.raises(InputError, match=r"^WANDB_MODE must be one of online, offline, .*, got 'offlin'$"):
-        execute(job)
+        execute_job(job)
     assert not list(tmp_path.iterdir())
 
 
@@ -272,7 +272,7 @@ def test_what_wandb_trips_over_is_one_line(
 ) -> None:
     monkeypatch.setattr("wandb.init", lambda **_: trouble())
     with pytest.raises(InputError, match=said) as caught:
-        execute(planned(tmp_path, "logger=wandb"))
+        execute_job(planned(tmp_path, "logger=wandb"))
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "runs").exists()
 
@@ -280,7 +280,7 @@ def test_what_wandb_trips_over_is_one_line(
 @pytest.mark.usefixtures("no_git", "runs")
 def test_wandb_writes_below_its_folder_unless_told_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WANDB_CACHE_DIR", "/there")
-    execute(planned(tmp_path, "logger=wandb"))
+    execute_job(planned(tmp_path, "logger=wandb"))
     assert os.environ["WANDB_DATA_DIR"] == str(tmp_path / "wandb")
     assert os.environ["WANDB_CACHE_DIR"] == "/there"
 
@@ -295,7 +295,7 @@ def test_what_wandb_refuses_is_one_line_and_no_run_is_begun(tmp_path: Path, monk
     monkeypatch.setenv("WANDB_MODE", "online")
     monkeypatch.setattr(wandb, "init", refuse)
     with pytest.raises(InputError, match=r"^wandb: No API key configured. Use `wandb login` \(WANDB_MODE=offline logs"):
-        execute(planned(tmp_path, "logger=wandb"))
+        execute_job(planned(tmp_path, "logger=wandb"))
     assert not (tmp_path / "runs").exists()
 
 
@@ -324,7 +324,7 @@ def test_wandb_is_told_to_be_quiet_before_it_is_imported() -> None:
 def test_an_offline_run_reads_back_as_its_record(tmp_path: Path) -> None:
     """Every value that wandb would upload is the record's."""
     job = planned(tmp_path, "method=cmixup", "logger=wandb_files", "method.bandwidth=0.5", "seeds=2")
-    execute(job)
+    execute_job(job)
     found = [read_offline(path) for path in (tmp_path / "wandb").rglob("*.wandb")]
     assert len(found) == 2
     for report in load_reports(tmp_path / "runs"):
@@ -396,8 +396,8 @@ def test_where_wandb_cannot_start_a_run_goes_on_unless_somebody_asked_for_it(
     job = planned(tmp_path, "logger=wandb")
     if asked:
         with pytest.raises(InputError, match="can't start new thread"):
-            execute(job)
+            execute_job(job)
         return
-    (folder,) = execute(job)
+    (folder,) = execute_job(job)
     assert (folder / "DONE").is_file()
     assert capsys.readouterr().err.count("this run is not logged: can't start new thread") == 1

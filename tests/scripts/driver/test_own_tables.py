@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cmixup.tables.preprocessing import PREPROCESSING
-from scripts.driver.execute import execute
+from scripts.driver.execute import execute_job
 from tests.scripts.jobs import FILES, planned, report_of
 
 
@@ -18,7 +18,7 @@ def test_a_run_keeps_how_its_features_were_made(tmp_path: Path) -> None:
     path.write_text("id;price;size;state\n" + "".join(f"{k};{k % 7},5;{k % 5},25;s{k % 9}\n" for k in range(100)))
     words = ["dataset=csv", f"dataset.path={path}", "dataset.target=price", "dataset.group=state", "method=irm"]
     job = planned(tmp_path, *words, "dataset.synthetic=false", "seeds=2", "dataset.groups=2", "train.batch_size=20")
-    for seed, folder in enumerate(execute(job)):
+    for seed, folder in enumerate(execute_job(job)):
         assert sorted(each.name for each in folder.iterdir()) == FILES
         kept = (folder / PREPROCESSING).read_text()
         assert kept == job.dataset.load(seed).extras[PREPROCESSING]
@@ -41,14 +41,14 @@ def test_a_changed_table_is_a_changed_run(
     monkeypatch.chdir(tmp_path / "sub")
     words = ["dataset=csv", "dataset.target=price", "dataset.synthetic=false", "train.batch_size=10"]
     first = planned(tmp_path, *words, "dataset.path=../my.csv")
-    (folder,) = execute(first)
+    (folder,) = execute_job(first)
     same = planned(tmp_path, *words, f"dataset.path={path}")
     assert (same.folder, same.pending) == (first.folder, [])
     before = report_of(folder)["checksums"]
     path.write_text(path.read_text() + "3,2\n")
     changed = planned(tmp_path, *words, "dataset.path=../my.csv")
     assert changed.pending == [0]
-    execute(changed)
+    execute_job(changed)
     assert f"the table has changed since {folder} was trained" in capsys.readouterr().err
     assert report_of(folder)["checksums"] != before
     assert planned(tmp_path, *words, "dataset.path=../my.csv").pending == []

@@ -14,14 +14,14 @@ from cmixup.pairing.label import LabelDistance
 from cmixup.pairing.second_batch import SecondBatch
 from cmixup.pairing.uniform import Uniform
 from cmixup.training.settings import TrainSettings
-from scripts.driver.compose import compose_train
-from scripts.driver.config import resolved
-from scripts.driver.job import Job, plan
+from scripts.config.compose import compose_train
+from scripts.config.parts import resolve_config
+from scripts.driver.job import Job, plan_job
 from tests.scripts.cover import PRESETS
 
 
 def planned(*overrides: str) -> Job:
-    return plan(compose_train(list(overrides)))
+    return plan_job(compose_train(list(overrides)))
 
 
 PYTHON: dict[str, Callable[[dict[str, Any]], Mix]] = {
@@ -67,7 +67,7 @@ def test_a_preset_is_one_composition_in_python_and_in_the_configuration(name: st
     ],
 )
 def test_presets_hold_the_published_values(dataset: str, preset: str, expected: dict[str, Any]) -> None:
-    method = resolved(compose_train([f"dataset={dataset}", "method=cmixup", f"preset={preset}"]))["method"]
+    method = resolve_config(compose_train([f"dataset={dataset}", "method=cmixup", f"preset={preset}"]))["method"]
     assert {key: method[key] for key in expected} == expected
 
 
@@ -87,7 +87,7 @@ def test_the_forecaster_of_a_preset(dataset: str, width: int, horizon: int, pres
 
 def test_the_attention_forecaster_is_a_name_of_its_own() -> None:
     model, alias = (
-        resolved(compose_train(["dataset=exchange_rate", *more]))["model"] for more in ((), ("model=lst_attn",))
+        resolve_config(compose_train(["dataset=exchange_rate", *more]))["model"] for more in ((), ("model=lst_attn",))
     )
     assert alias == model | {"name": "lst_attn", "variant": "attention"}
 

@@ -12,14 +12,14 @@ import pytest
 import torch
 
 from cmixup.files import write_atomically
+from scripts.config.compose import compose_train
 from scripts.driver import predictions, workspace
-from scripts.driver.compose import compose_train
-from scripts.driver.execute import execute
-from scripts.driver.job import plan
+from scripts.driver.execute import execute_job
+from scripts.driver.job import plan_job
 from scripts.driver.predictions import Scored
-from scripts.driver.provenance import CODE
 from scripts.driver.runs import is_done, load_reports, recorded_config
 from scripts.driver.workspace import begin_run, mark_done
+from scripts.machine.provenance import CODE
 from scripts.records.published import cell_of, published_reports, report_files
 from tests.scripts.jobs import FILES
 from tests.scripts.reports import report
@@ -113,7 +113,7 @@ def test_folders_of_the_machine_are_not_recorded() -> None:
 def test_a_finished_run_records_its_stack_and_no_folder(tmp_path: Path) -> None:
     words = ["dataset=airfoil", "method=erm", "debug=tiny", "device=cpu", f"out={tmp_path}"]
     for seeds in ("[4,2]", "[4,2,7]"):  # 4 and 2 are done, so 7 trains alone
-        execute(plan(compose_train([*words, f"seeds={seeds}"])))
+        execute_job(plan_job(compose_train([*words, f"seeds={seeds}"])))
     reports = {r["seed"]: r for r in load_reports(tmp_path)}
     assert {seed: r["stack_seeds"] for seed, r in reports.items()} == {4: [2, 4], 2: [2, 4], 7: [7]}
     assert {seed: r["stack"] for seed, r in reports.items()} == {4: 2, 2: 2, 7: 1}

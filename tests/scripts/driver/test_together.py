@@ -11,7 +11,7 @@ import torch
 from cmixup.errors import InputError
 from cmixup.training.state import Failure
 from scripts.driver import execute as job_module
-from scripts.driver.execute import Diverged, execute, execute_together
+from scripts.driver.execute import Diverged, execute_job, execute_together
 from scripts.driver.job import Job, stack_key
 from scripts.driver.runs import load_reports
 from scripts.plan.schedule import stacks_of
@@ -35,7 +35,7 @@ def test_jobs_of_two_bandwidths_train_together_as_they_do_alone(tmp_path: Path) 
             report = report_of(job.run_folder(seed))
             assert (report["stack"], report["stack_seeds"], report["stack_cells"]) == (5, job.seeds, cells)
             assert report["bandwidth"] == job.options["method.bandwidth"] == report["facts"]["bandwidth"]
-    alone = [execute(cmixup_job(tmp_path / "b", bandwidth, "seed=2"))[0] for bandwidth in (0.01, 5.0)]
+    alone = [execute_job(cmixup_job(tmp_path / "b", bandwidth, "seed=2"))[0] for bandwidth in (0.01, 5.0)]
     for job, folder in zip(jobs, alone, strict=True):
         ours, theirs = (report_of(f) for f in (job.run_folder(2), folder))
         assert "stack_cells" not in theirs
@@ -76,7 +76,7 @@ def test_jobs_of_two_rates_train_together_each_by_its_own(tmp_path: Path) -> Non
     for number, (job, words) in enumerate(zip(jobs, rates, strict=True)):
         # In a stack of as many models the products round alike, and every update is elementwise.
         alike = planned(tmp_path / f"{number}", "method=mixup", "seeds=[0,1,2,3]", *words)
-        execute(alike)
+        execute_job(alike)
         for seed in (0, 1):
             ours, theirs = (report_of(each.run_folder(seed)) for each in (job, alike))
             assert ours["scores"] == theirs["scores"]

@@ -20,9 +20,9 @@ from cmixup.errors import InputError
 from cmixup.processes import is_alive
 from scripts.driver import workers
 from scripts.driver.progress import ProgressDisplay
-from scripts.driver.workers import Died, Worker, apart
+from scripts.driver.workers import Died, Worker, run_apart
 from scripts.plan import schedule
-from scripts.plan.schedule import Item, Problem, train, train_item
+from scripts.plan.schedule import Item, Problem, train_item, train_items
 
 FORK: Any = multiprocessing.get_context("fork")
 
@@ -56,7 +56,7 @@ def test_a_worker_that_dies_is_named_and_the_others_go_on(count: int) -> None:
         ended[item.name] = problem.kind if problem else ""
         return ""
 
-    problems = train(items, "test", workers=count, on_finish=on_finish)
+    problems = train_items(items, "test", workers=count, on_finish=on_finish)
     assert sorted(problems) == [
         "dies: its process was killed by SIGKILL, as it is where memory runs out; the same command trains it again",
         "fails: ValueError: a mistake",
@@ -93,7 +93,7 @@ def joblibs_process(job: Callable[[], Any], told: Any) -> Any:
 
     def run() -> None:
         try:
-            told.put(apart(job))
+            told.put(run_apart(job))
         except Died as error:
             told.put(str(error))
 

@@ -11,14 +11,21 @@ import torch
 
 from cmixup.errors import InputError
 from cmixup.metrics import rmse
+from scripts.config.arguments import Args
+from scripts.config.compose import compose_train
 from scripts.driver import execute as run_module
-from scripts.driver.arguments import Args
-from scripts.driver.compose import compose_train
-from scripts.driver.execute import execute
-from scripts.driver.job import plan
+from scripts.driver.execute import execute_job
+from scripts.driver.job import plan_job
 from scripts.measure.__main__ import main
 from scripts.measure.divergence import learned_invariance
-from scripts.measure.invariance import INVARIANCE_COLUMNS, figures, invariance_figure, measure, merged, wanted
+from scripts.measure.invariance import (
+    INVARIANCE_COLUMNS,
+    invariance_figure,
+    invariance_figures,
+    is_wanted,
+    measure_run,
+    merged_csv,
+)
 from scripts.measure.load_run import check_publishable, dataset_of, labels_of, model_of, runs_of
 from scripts.records.experiment import load_experiment
 from scripts.records.records import read_csv
@@ -29,10 +36,10 @@ from tests.scripts.test_render import leave_run, report
 @pytest.fixture
 def trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict]:
     """Two seeds of Crime's twin, of a table."""
-    monkeypatch.setattr(run_module, "environment", lambda _: {"commit": "c0ffee", "dirty": False})
+    monkeypatch.setattr(run_module, "run_environment", lambda _: {"commit": "c0ffee", "dirty": False})
     words = ["dataset=crime", "method=erm", "debug=tiny", "experiment.name=table3", "train.batch_size=500", "seeds=2"]
-    job = plan(compose_train([*words, f"out={tmp_path}"]))
-    return [json.loads((folder / "report.json").read_text()) for folder in execute(job)]
+    job = plan_job(compose_train([*words, f"out={tmp_path}"]))
+    return [json.loads((folder / "report.json").read_text()) for folder in execute_job(job)]
 
 
 def test_a_run_is_read_back_as_it_was(trained: list[dict], tmp_path: Path) -> None:
@@ -58,7 +65,7 @@ def test_the_rows_of_a_run_are_those_of_its_representation(trained: list[dict], 
     data = dataset_of(content).load(1)
     with torch.no_grad():
         h = model_of(content, data, tmp_path).features(data.train.x)
-    every, largest = measure(content, tmp_path)
+    every, largest = measure_run(content, tmp_path)
     assert (every["domains"], largest["domains"]) == ("all", "largest 10")
     for row, k in ((every, None), (largest, 10)):
         found = learned_invariance(h, data.train.y, data.train.domain, max_domains=k)
@@ -78,8 +85,8 @@ def measured(seed: int = 0, **changes: str) -> dict[str, str]:
 def test_new_rows_replace_those_of_the_same_cell_alone(tmp_path: Path) -> None:
     path = tmp_path / "invariance.csv"
     first = [measured(s) for s in (0, 1, 10, 2)] + [measured(dataset="crime")]
-    path.write_text(merged([], first))
-    path.write_text(merged(read_csv(path), [measured(3, value="0.1"), measured(3, preset="released")]))
+    path.write_text(merged_csv([], first))
+    path.write_text(merged_csv(read_csv(path), [measured(3, value="0.1"), measured(3, preset="released")]))
     rows = read_csv(path)
     assert tuple(rows[0]) == INVARIANCE_COLUMNS
     assert [(r["dataset"], r["preset"], r["seed"], r["value"]) for r in rows] == [
@@ -90,11 +97,11 @@ def test_new_rows_replace_those_of_the_same_cell_alone(tmp_path: Path) -> None:
 
 
 def test_the_figure_is_drawn_from_the_numbers_alone(tmp_path: Path) -> None:
-    assert figures(tmp_path) == {}
+    assert invariance_figures(tmp_path) == {}
     rows = [measured(s, method=m, value=str(0.1 * s - 0.05)) for m in ("erm", "cmixup", "irm") for s in range(3)]
     given = [*rows, measured(preset="released")]
-    (tmp_path / "invariance.csv").write_text(merged([], given))
-    drawn = figures(tmp_path)
+    (tmp_path / "invariance.csv").write_text(merged_csv([], given))
+    drawn = invariance_figures(tmp_path)
     assert list(drawn) == ["figures/invariance_paper.png", "figures/invariance_released.png"]
     written = to_png(drawn["figures/invariance_paper.png"])
     stored = [r for r in read_csv(tmp_path / "invariance.csv") if r["preset"] == "paper"]
@@ -111,10 +118,10 @@ def test_runs_are_those_of_table_3_that_follow_the_preset(tmp_path: Path) -> Non
     leave("b", method="cmixup", options={"method.bandwidth": 3.0})
     leave("c", preset="released")
     given = Args(out=str(tmp_path), results="elsewhere")
-    found = runs_of(given, ["table3"], partial(wanted, "crime", "paper"), "")
+    found = runs_of(given, ["table3"], partial(is_wanted, "crime", "paper"), "")
     assert [r["run"] for r in found] == ["table3/a"]
     with pytest.raises(InputError, match="holds no finished run of table3 on skillcraft"):
-        runs_of(given, ["table3"], partial(wanted, "skillcraft", "paper"), "table3 on skillcraft")
+        runs_of(given, ["table3"], partial(is_wanted, "skillcraft", "paper"), "table3 on skillcraft")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,14 @@ import torch
 
 from cmixup.data import RegressionData
 from datasets.rcf_mnist import RCFMNIST
-from scripts.measure.rcf_mnist import IMAGES_PER_ANGLE, N_ANGLES, illustration, mosaic, nearest, rule
+from scripts.measure.rcf_mnist import (
+    IMAGES_PER_ANGLE,
+    N_ANGLES,
+    colouring_rule,
+    draw_splits,
+    image_mosaic,
+    nearest_rows,
+)
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +25,7 @@ def data() -> RegressionData:
 
 def test_a_column_holds_the_images_nearest_to_its_angle(data: RegressionData) -> None:
     angles = np.array([0.1, 0.5, 0.9])
-    rows = nearest(data.train, angles, 4)
+    rows = nearest_rows(data.train, angles, 4)
     y = data.train.y[:, 0].numpy()
     for angle, chosen in zip(angles, rows, strict=True):
         others = np.setdiff1d(np.arange(len(y)), chosen)
@@ -28,7 +35,7 @@ def test_a_column_holds_the_images_nearest_to_its_angle(data: RegressionData) ->
 
 def test_every_image_is_at_its_row_and_column(data: RegressionData) -> None:
     rows = np.array([[3, 1], [0, 5], [2, 2]])
-    picture = mosaic(data.test, rows)
+    picture = image_mosaic(data.test, rows)
     assert picture.shape == (56, 84, 3)
     for column, chosen in enumerate(rows):
         for row, k in enumerate(chosen):
@@ -38,7 +45,7 @@ def test_every_image_is_at_its_row_and_column(data: RegressionData) -> None:
 
 
 def test_titles_say_how_colours_follow_the_angle(data: RegressionData) -> None:
-    found = {name: rule(getattr(data, name)) for name in ("train", "val", "test")}
+    found = {name: colouring_rule(getattr(data, name)) for name in ("train", "val", "test")}
     assert found["train"].startswith("rho = g for 80 %, rho = 1 - g for 20 %; correlation of rho and g +0.")
     assert found["val"].startswith("rho at random; correlation of rho and g ")
     assert found["test"].startswith(
@@ -48,10 +55,10 @@ def test_titles_say_how_colours_follow_the_angle(data: RegressionData) -> None:
 
 def test_the_picture_is_drawn(data: RegressionData) -> None:
     assert len(data.test) >= IMAGES_PER_ANGLE
-    axes = illustration(data).axes
+    axes = draw_splits(data).axes
     assert [axis.get_title(loc="left").partition(":")[0] for axis in axes] == ["training", "validation", "test"]
     angles = (np.arange(N_ANGLES) + 0.5) / N_ANGLES
     for axis, split in zip(axes, (data.train, data.val, data.test), strict=True):
         np.testing.assert_array_equal(
-            axis.images[0].get_array(), mosaic(split, nearest(split, angles, IMAGES_PER_ANGLE))
+            axis.images[0].get_array(), image_mosaic(split, nearest_rows(split, angles, IMAGES_PER_ANGLE))
         )

@@ -13,15 +13,15 @@ from cmixup.errors import InputError
 from cmixup.metrics import rmse
 from datasets import rcf_mnist as module
 from datasets.rcf_mnist import RCFMNIST, Coloured
+from scripts.config.arguments import Args
+from scripts.config.compose import compose_train
 from scripts.driver import execute as run_module
-from scripts.driver.arguments import Args
-from scripts.driver.compose import compose_train
-from scripts.driver.execute import execute
-from scripts.driver.job import plan
+from scripts.driver.execute import execute_job
+from scripts.driver.job import plan_job
 from scripts.measure import spurious
 from scripts.measure.__main__ import main
 from scripts.measure.load_run import runs_of
-from scripts.measure.spurious import SPURIOUS_COLUMNS, render_tables, score, wanted
+from scripts.measure.spurious import SPURIOUS_COLUMNS, is_wanted, render_tables, score_runs
 from scripts.records.records import to_csv
 from tests.helpers import CPU
 from tests.scripts.test_render import leave_run, report
@@ -80,14 +80,14 @@ def test_images_and_angles_are_the_same_and_colours_are_swapped() -> None:
 @pytest.fixture
 def trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict:
     """The report of a narrow network on the twin."""
-    monkeypatch.setattr(run_module, "environment", lambda _: {"commit": "c0ffee", "dirty": False})
+    monkeypatch.setattr(run_module, "run_environment", lambda _: {"commit": "c0ffee", "dirty": False})
     words = ["dataset=rcf_mnist", "method=erm", "debug=tiny", "experiment.name=table3", "model.width=2"]
-    (folder,) = execute(plan(compose_train([*words, "train.batch_size=32", f"out={tmp_path}"])))
+    (folder,) = execute_job(plan_job(compose_train([*words, "train.batch_size=32", f"out={tmp_path}"])))
     return json.loads((folder / "report.json").read_text())
 
 
 def test_a_finished_run_is_scored_in_both_colourings(trained: dict, tmp_path: Path) -> None:
-    (row,) = score([trained], tmp_path, CPU)
+    (row,) = score_runs([trained], tmp_path, CPU)
     assert float(row["reversed"]) == pytest.approx(trained["scores"]["test"]["rmse"], rel=1e-4)
     assert row["same"] != row["reversed"]
     assert (row["ratio"], row["epochs"], row["seed"]) == (0.8, 2, 0)
@@ -97,7 +97,7 @@ def test_a_finished_run_is_scored_in_both_colourings(trained: dict, tmp_path: Pa
 def test_a_run_that_scores_otherwise_now_is_refused(trained: dict, tmp_path: Path) -> None:
     trained["scores"]["test"]["rmse"] *= 1.05
     with pytest.raises(InputError, match=r"table3/rcf_mnist\S+ was recorded with rmse"):
-        score([trained], tmp_path, CPU)
+        score_runs([trained], tmp_path, CPU)
 
 
 def test_runs_may_differ_from_the_preset_in_ratio_and_epochs_alone(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_runs_may_differ_from_the_preset_in_ratio_and_epochs_alone(tmp_path: Pat
     leave("f", "table3", preset="released")
     leave("g", "adhoc")
     given = Args(out=str(tmp_path), results="elsewhere")
-    found = runs_of(given, ["table3", "table_spurious"], lambda r: wanted(r, "paper"), "")
+    found = runs_of(given, ["table3", "table_spurious"], lambda r: is_wanted(r, "paper"), "")
     assert [r["run"] for r in found] == ["table3/a", "table3/b", "table_spurious/c"]
 
 

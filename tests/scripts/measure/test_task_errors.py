@@ -10,22 +10,22 @@ import numpy as np
 import pytest
 
 from cmixup.errors import InputError
+from scripts.config.compose import compose_train
 from scripts.driver import execute as run_module
-from scripts.driver.compose import compose_train
-from scripts.driver.execute import execute
-from scripts.driver.job import plan
+from scripts.driver.execute import execute_job
+from scripts.driver.job import plan_job
 from scripts.measure import task_errors
 from scripts.measure.__main__ import main
 from scripts.measure.task_errors import (
     CONSTANT,
     TASK_KEY,
-    columns,
-    figures,
+    file_columns,
     over_seeds,
+    paired_table,
     render_tables,
     saved_rows,
-    score,
-    table,
+    score_runs,
+    task_figures,
 )
 from scripts.records.published import published_records
 from scripts.records.records import read_csv, to_csv
@@ -39,11 +39,11 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with runs of two methods on the twin; MR-MAML's model has parameters that are not the backbone's."""
     out = tmp_path_factory.mktemp("runs")
     with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr(run_module, "environment", lambda _: {"commit": "c0ffee", "dirty": False})
+        monkeypatch.setattr(run_module, "run_environment", lambda _: {"commit": "c0ffee", "dirty": False})
         for method in METHODS:
             words = ["dataset=pascal1d_rendered", f"method={method}", "debug=tiny", "model.width=2"]
             more = ["method.inner_steps=1", "experiment.name=table2", f"out={out}"]
-            execute(plan(compose_train([*words, *more])))
+            execute_job(plan_job(compose_train([*words, *more])))
     return out
 
 
@@ -54,8 +54,8 @@ def trained(runs: Path) -> list[dict[str, Any]]:
 
 
 def test_every_task_has_an_error_whose_mean_is_the_recorded_score(trained: list, runs: Path) -> None:
-    rows = score(trained, runs, CPU)
-    assert columns(rows) == ["seed", "task", "object", CONSTANT, "maml", "mr_maml"]
+    rows = score_runs(trained, runs, CPU)
+    assert file_columns(rows) == ["seed", "task", "object", CONSTANT, "maml", "mr_maml"]
     for report in trained:
         mean = np.mean([float(r[report["method"]]) for r in rows])
         assert mean == pytest.approx(report["scores"]["test"]["mse"], rel=1e-3)
@@ -66,7 +66,7 @@ def test_every_task_has_an_error_whose_mean_is_the_recorded_score(trained: list,
 def test_the_constant_is_the_mean_label_of_the_training_objects(trained: list, runs: Path) -> None:
     from datasets.pascal1d_rendered import Pascal1DRendered
 
-    rows = score(trained[:1], runs, CPU)
+    rows = score_runs(trained[:1], runs, CPU)
     dataset = Pascal1DRendered(synthetic=True)
     data = dataset.load(0)
     level = 10 * dataset.objects()[0].y.mean()
@@ -77,39 +77,39 @@ def test_the_constant_is_the_mean_label_of_the_training_objects(trained: list, r
 def test_changed_scores_and_other_tasks_are_refused(trained: list, runs: Path) -> None:
     trained[1]["config"]["dataset"]["task_seed"] = 5
     with pytest.raises(InputError, match="runs on pascal1d_rendered must share its options, got 2"):
-        score(trained, runs, CPU)
+        score_runs(trained, runs, CPU)
     trained[0]["scores"]["test"]["mse"] *= 1.05
     with pytest.raises(InputError, match=r"table2/pascal1d_rendered\S+ was recorded with mse"):
-        score(trained[:1], runs, CPU)
+        score_runs(trained[:1], runs, CPU)
 
 
 def test_what_is_known_is_not_predicted_again(trained: list, runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = score(trained, runs, CPU)
+    first = score_runs(trained, runs, CPU)
     old = [{k: str(v) for k, v in r.items()} for r in first]
     asked = []
-    monkeypatch.setattr(task_errors, "errors", lambda report, *_: asked.append(report["method"]) or np.ones(2))
-    assert score(trained, runs, CPU, old) == first
+    monkeypatch.setattr(task_errors, "task_errors", lambda report, *_: asked.append(report["method"]) or np.ones(2))
+    assert score_runs(trained, runs, CPU, old) == first
     assert not asked
     trained[1]["scores"]["test"]["mse"] *= 1.001  # another run than the one that the file is of
-    score(trained, runs, CPU, old)
+    score_runs(trained, runs, CPU, old)
     assert asked == ["mr_maml"]
     old[0][CONSTANT] = "1.0"  # other tasks
-    score(trained, runs, CPU, old)
+    score_runs(trained, runs, CPU, old)
     assert asked[1:] == ["maml", "mr_maml"]
 
 
 def test_what_other_runs_left_stays(trained: list, runs: Path) -> None:
     """Their checkpoints may be on another machine."""
-    old = [{k: str(v) for k, v in r.items()} | {"metamix": "7.5"} for r in score(trained[:1], runs, CPU)]
+    old = [{k: str(v) for k, v in r.items()} | {"metamix": "7.5"} for r in score_runs(trained[:1], runs, CPU)]
     other = [{**r, "seed": "1"} for r in old]
-    rows = score(trained[1:], runs, CPU, [*old, *other])
+    rows = score_runs(trained[1:], runs, CPU, [*old, *other])
     assert [str(r["seed"]) for r in rows] == ["0", "0", "1", "1"]
-    assert columns(rows) == ["seed", "task", "object", CONSTANT, "maml", "mr_maml", "metamix"]
+    assert file_columns(rows) == ["seed", "task", "object", CONSTANT, "maml", "mr_maml", "metamix"]
     assert [r["maml"] for r in rows] == [r["maml"] for r in [*old, *other]]
     assert all(r["mr_maml"] for r in rows[:2])
     assert rows[2:] == other
     moved = [{**r, CONSTANT: "1.0"} for r in old]  # errors on other tasks have no place beside these
-    assert columns(score(trained[1:], runs, CPU, moved))[3:] == [CONSTANT, "mr_maml"]
+    assert file_columns(score_runs(trained[1:], runs, CPU, moved))[3:] == [CONSTANT, "mr_maml"]
 
 
 def test_published_task_errors_are_those_of_the_published_runs() -> None:
@@ -122,7 +122,7 @@ def test_published_task_errors_are_those_of_the_published_runs() -> None:
     for (dataset, preset), rows in saved_rows().items():
         for seed in {r["seed"] for r in rows}:
             mine = [r for r in rows if r["seed"] == seed]
-            for method in [c for c in columns(mine) if c not in (*TASK_KEY, CONSTANT)]:
+            for method in [c for c in file_columns(mine) if c not in (*TASK_KEY, CONSTANT)]:
                 means[dataset, preset, seed, method] = np.mean([float(r[method]) for r in mine])
     assert means.keys() == records.keys()
     for run, mean in means.items():
@@ -155,11 +155,11 @@ def test_the_table_has_both_intervals(tmp_path: Path, monkeypatch: pytest.Monkey
     ]
     folder = tmp_path / "task_errors"
     folder.mkdir()
-    (folder / "pascal1d_rendered_cpu.csv").write_text(to_csv(rows, columns(rows)))
+    (folder / "pascal1d_rendered_cpu.csv").write_text(to_csv(rows, file_columns(rows)))
     texts = render_tables(tmp_path)
     assert list(texts) == ["tables/table2_paired_pascal1d_rendered_cpu.md"]
     (text,) = texts.values()
-    assert text == table(read_csv(folder / "pascal1d_rendered_cpu.csv"), "pascal1d_rendered", "cpu")
+    assert text == paired_table(read_csv(folder / "pascal1d_rendered_cpu.csv"), "pascal1d_rendered", "cpu")
     assert "PASCAL3D, our rendering, preset cpu (64 x 64 pixels, decoder width 16" in text
     assert "4 test tasks of 2 objects" in text
     # Differences -1, -1, 0, 0. Objects: sums about the mean -1, 1, so sqrt(2 * 2) / 4 = 0.5 and t(0.975, 1) = 12.7062.
@@ -168,7 +168,7 @@ def test_the_table_has_both_intervals(tmp_path: Path, monkeypatch: pytest.Monkey
     # C-Mixup's own errors are 3.5 and 4.5 in the mean of each object: again sqrt(2 * 2) / 4.
     assert "| C-Mixup | 1 | 4.000 [-2.353, 10.353] | — | — | — |" in text
     assert "| mean training label | — | 8.000 [8.000, 8.000] | -4.000 | [-10.353, +2.353] |" in text
-    ((name, drawn),) = figures(tmp_path).items()
+    ((name, drawn),) = task_figures(tmp_path).items()
     assert name == "figures/table2_objects_pascal1d_rendered_cpu.png"
     (axis,) = drawn.axes
     assert [label.get_text() for label in axis.get_xticklabels()] == ["a", "b"]

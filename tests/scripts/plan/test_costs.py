@@ -12,9 +12,9 @@ from unittest.mock import Mock
 import pytest
 import torch
 
-from scripts.driver.compose import compose_train
-from scripts.driver.job import Job, plan
-from scripts.driver.provenance import device_name
+from scripts.config.compose import compose_train
+from scripts.driver.job import Job, plan_job
+from scripts.machine.provenance import device_name
 from scripts.plan import cells, costs
 from scripts.plan.cells import Choice, plan_cells
 from scripts.plan.costs import estimate_minutes, run_minutes
@@ -24,7 +24,7 @@ HERE = device_name(torch.device("cpu"))
 
 
 def job_of(*words: str) -> Job:
-    return plan(compose_train(["dataset=exchange_rate", "out=/nowhere", "device=cpu", *words]))
+    return plan_job(compose_train(["dataset=exchange_rate", "out=/nowhere", "device=cpu", *words]))
 
 
 def publish(results: Path, job: Job, seconds: float, *, device: str = HERE, seed: int = 0) -> None:
@@ -36,7 +36,7 @@ def publish(results: Path, job: Job, seconds: float, *, device: str = HERE, seed
               "scores": {}, "facts": {}, "run": f"some/{name}/seed={seed}"}  # fmt: skip
     with path.open("a") as stream:
         stream.write(json.dumps(report) + "\n")
-    costs._published.cache_clear()
+    costs._published_cpu.cache_clear()
 
 
 def test_an_equal_cell_decides_by_its_median_on_this_processor(tmp_path: Path) -> None:
@@ -92,9 +92,9 @@ def test_the_main_job_is_seven_methods_on_airfoil_and_no2_and_no_short_record_ch
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A cell of Exchange-Rate takes an hour: in the plan of README's first command it would turn minutes into hours."""
-    monkeypatch.setattr(cells, "target", lambda _: Mock)  # every file is at hand
-    read = costs._published
-    monkeypatch.setattr(costs, "_published", lambda *key: tuple(_with_short_ones(read(*key))))
+    monkeypatch.setattr(cells, "target_of", lambda _: Mock)  # every file is at hand
+    read = costs._published_cpu
+    monkeypatch.setattr(costs, "_published_cpu", lambda *key: tuple(_with_short_ones(read(*key))))
     table1 = load_experiment("table1")
     some = ["airfoil", "no2", "exchange_rate"]
     choice = Choice(some, table1.methods, list(range(10)), "paper", "/nowhere", "cpu", rerun=False)

@@ -19,12 +19,12 @@ import pytest
 from cmixup.done import FORMAT
 from cmixup.errors import InputError
 from datasets.common.fetch import FetchError
-from scripts.driver.locks import LOCKS, holding
 from scripts.driver.runs import is_done
 from scripts.driver.workspace import mark_done, write_report
+from scripts.machine.locks import LOCKS, holding_locks
 from scripts.plan import schedule, time_budget
-from scripts.plan.schedule import RESERVE, OutOfTime, fitting
-from scripts.plan.time_budget import QUEUE, Missing, failure, forecast, left, speed_of, work
+from scripts.plan.schedule import RESERVE, OutOfTime, first_fitting
+from scripts.plan.time_budget import QUEUE, Missing, failure_file, forecast_items, items_left, speed_of, work_through
 
 
 class Clock:
@@ -105,12 +105,12 @@ def run(
     train.minutes |= {one.cell: one.each for one in items}
     with pytest.MonkeyPatch.context() as patch:
         changed = {
-            "time": SimpleNamespace(time=clock or train.clock), "compose_train": list, "plan": train.plan,
+            "time": SimpleNamespace(time=clock or train.clock), "compose_train": list, "plan_job": train.plan,
             "execute_together": train, "work_off": one_after_another,
         }  # fmt: skip
         for name, value in changed.items():
             patch.setattr(schedule, name, value)
-        return dict(work(items, out, minutes, "cpu", **{"say": lambda _: None, **more}))
+        return dict(work_through(items, out, minutes, "cpu", **{"say": lambda _: None, **more}))
 
 
 def test_the_most_valuable_minute_comes_first(tmp_path: Path) -> None:
@@ -122,12 +122,12 @@ def test_the_most_valuable_minute_comes_first(tmp_path: Path) -> None:
     ]
     values = [one.value / one.minutes for one in items[:3]]
     assert values == pytest.approx([0.25, 0.4, 0.75])
-    order = left(items, tmp_path)
+    order = items_left(items, tmp_path)
     assert [one.cell for one in order] == ["two seeds, in two tables", "fifth seed, short", "first seed, long"]
     # What fits goes before what does not.
-    assert [fitting([one.minutes for one in order], minutes) for minutes in (3.0, 6.0, 0.1)] == [1, 0, 0]
-    assert forecast(order, 4.6) == order
-    assert forecast(order, 4.4) == order[:2]
+    assert [first_fitting([one.minutes for one in order], minutes) for minutes in (3.0, 6.0, 0.1)] == [1, 0, 0]
+    assert forecast_items(order, 4.6) == order
+    assert forecast_items(order, 4.4) == order[:2]
 
 
 def test_it_stops_in_time_and_goes_on_where_it_stopped(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_a_queue_killed_anywhere_loses_no_finished_run(at: int, tmp_path: Path) 
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
     done = {path: path.stat().st_mtime_ns for path in (tmp_path / "runs").rglob("DONE")}
     train = Trainer(tmp_path, Clock())
-    left_over = left(items, tmp_path)
+    left_over = items_left(items, tmp_path)
     assert run(items, tmp_path, 20.0, train)["done"] == sum(len(one.seeds) for one in left_over) == 4 - len(done)
     assert {path: path.stat().st_mtime_ns for path in done} == done
     assert all(is_done(tmp_path / f"runs/{one.cell}/seed={seed}") for one in items for seed in one.seeds)
@@ -195,7 +195,7 @@ def test_two_queues_in_one_folder_train_nothing_twice(tmp_path: Path) -> None:
 
 def test_what_another_process_trains_is_left_to_it(tmp_path: Path) -> None:
     train, items = Trainer(tmp_path, Clock()), [item("a", 1.0), item("b", 1.5), item("c", 2.0)]
-    with holding(tmp_path / LOCKS, ["queue/a-0", "queue/c-0"]):
+    with holding_locks(tmp_path / LOCKS, ["queue/a-0", "queue/c-0"]):
         assert run(items, tmp_path, 20.0, train) == {"done": 1, "failed": 0, "put off": 0, "stopped": 0}
     assert train.began == ["b-0"]
 
@@ -210,9 +210,9 @@ def test_what_another_queue_finished_while_this_one_chose_is_not_begun(
         if not first.began:
             monkeypatch.undo()
             run(items[:1], tmp_path, 20.0, first)
-        return fitting(*given)
+        return first_fitting(*given)
 
-    monkeypatch.setattr(schedule, "fitting", fitting_late)
+    monkeypatch.setattr(schedule, "first_fitting", fitting_late)
     assert run(items, tmp_path, 20.0, second)["done"] == 1
     assert second.began == ["b-0"]
 
@@ -271,8 +271,8 @@ def test_what_failed_is_not_tried_again_until_its_file_is_removed(tmp_path: Path
     for _ in range(2):
         run(items, tmp_path, 9.0, train)
     assert train.began == ["a-0", "b-0", "b-0"]
-    assert failure(items[0], tmp_path).read_text() == "no such device\n"
-    failure(items[0], tmp_path).unlink()
+    assert failure_file(items[0], tmp_path).read_text() == "no such device\n"
+    failure_file(items[0], tmp_path).unlink()
     run(items, tmp_path, 9.0, train)
     assert train.began[3:] == ["a-0", "b-0"]
 

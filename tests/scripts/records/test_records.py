@@ -17,15 +17,15 @@ from scripts.records.records import (
     read_csv,
     records_csv,
     records_frame,
-    rows,
-    select,
+    report_rows,
+    select_records,
     to_csv,
 )
 from tests.scripts.reports import report
 
 
 def test_rows_of_a_report() -> None:
-    tidy = rows(report())
+    tidy = report_rows(report())
     assert all(set(row) == set(RECORD_COLUMNS) for row in tidy)
     values = {(row["split"], row["metric"]): row["value"] for row in tidy}
     assert values == {
@@ -45,7 +45,7 @@ def test_the_key_is_every_column_but_value_and_run() -> None:
 
 def test_csv_round_trip(tmp_path: Path) -> None:
     reports = [report(options={}, preset="paper, as printed"), report(seed=4, run='a "quoted"\nrun')]
-    tidy = [row for r in reports for row in rows(r)]
+    tidy = [row for r in reports for row in report_rows(r)]
     (tmp_path / "records.csv").write_text(records_csv(records_frame(reports)))
     back = read_csv(tmp_path / "records.csv")
     assert len(back) == len(tidy)
@@ -81,7 +81,7 @@ def test_numbers_keep_every_digit_and_their_type_in_csv() -> None:
 
 def test_records_are_selected_by_typed_options() -> None:
     both = records_frame([report(options={"method.bandwidth": ["std", 0.3]}), report(seed=4, options={})])
-    assert set(select(both, options={"method.bandwidth": ["std", 0.3]})["seed"]) == {3}
+    assert set(select_records(both, options={"method.bandwidth": ["std", 0.3]})["seed"]) == {3}
     assert by_seed(both, metric="rmse", options={}) == {4: 1 / 3}
     assert by_seed_or_none(both.iloc[:0], metric="rmse", options={}) == {}
     for where, named in (({"preset": "tuned"}, "preset is paper there, got 'tuned'"),

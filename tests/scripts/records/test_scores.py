@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scripts.driver.compose import compose_train
-from scripts.driver.execute import execute
-from scripts.driver.job import plan
+from scripts.config.compose import compose_train
+from scripts.driver.execute import execute_job
+from scripts.driver.job import plan_job
 from scripts.driver.predictions import PREDICTIONS, Scored, read_predictions
 from scripts.driver.runs import load_reports
 from scripts.records.packed import read_cells
@@ -39,7 +39,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for dataset, seeds in CELLS.items():
         words = [f"dataset={dataset}", "debug=tiny", "experiment.name=table3", "device=cpu", "method=erm"]
         small = ["dataset.protein_length=100"] if dataset == "dti_davis" else []
-        execute(plan(compose_train([*words, *small, f"seeds=0..{seeds - 1}", f"out={folder / 'out'}"])))
+        execute_job(plan_job(compose_train([*words, *small, f"seeds=0..{seeds - 1}", f"out={folder / 'out'}"])))
     reports = load_reports(folder / "out" / "runs")
     kept = ((r, read_predictions(folder / "out" / "runs" / r["run"] / PREDICTIONS)[r["seed"]]) for r in reports)
     results = folder / "results"

@@ -9,13 +9,13 @@ import json
 import pytest
 
 from scripts.records.experiment import RESULTS
-from scripts.report.croissant import FILE, TABLES, texts
+from scripts.report.croissant import FILE, TABLES, croissant_texts
 
 PUBLISHED = json.loads((RESULTS / FILE).read_text())
 
 
 def test_the_published_file_is_what_is_written():
-    assert texts() == {FILE: (RESULTS / FILE).read_text()}
+    assert croissant_texts() == {FILE: (RESULTS / FILE).read_text()}
 
 
 def test_every_file_has_its_own_checksum():

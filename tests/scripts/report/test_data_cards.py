@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from scripts.driver.compose import names, part_file
-from scripts.driver.config import dataset_class
+from scripts.config.compose import option_names, part_file
+from scripts.config.parts import dataset_class
 from scripts.records.experiment import RESULTS
 from scripts.report.data_cards import PAGE, YOURS, read_fields
 
@@ -19,11 +19,11 @@ DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
 def test_every_checksum_that_the_code_verifies_is_on_the_page_and_no_other() -> None:
     sources = " ".join(path.read_text() for path in (ROOT / "datasets").glob("*.py"))
     assert sorted(DIGEST.findall(TEXT)) == sorted(set(DIGEST.findall(sources)))
-    for file in (file for name in names("dataset") for group in dataset_class(name).files for file in group):
+    for file in (file for name in option_names("dataset") for group in dataset_class(name).files for file in group):
         assert not file.sha256 or f"\n{file.sha256}  {file.path}\n" in TEXT
 
 
-@pytest.mark.parametrize("name", [name for name in names("dataset") if name not in YOURS])
+@pytest.mark.parametrize("name", [name for name in option_names("dataset") if name not in YOURS])
 def test_a_card_has_origin_split_licence_and_citation(name: str) -> None:
     card = TEXT.partition(f"### `{name}`\n")[2].partition("\n### ")[0]
     assert all(f"- **{field}**: " in card for field in ("Origin", "Shapes", "Licence", "Citation"))
@@ -34,7 +34,7 @@ def test_a_card_has_origin_split_licence_and_citation(name: str) -> None:
 
 def test_every_dataset_without_files_says_what_was_tried() -> None:
     rows = TEXT.partition("## What is missing")[2].partition("## Cards")[0]
-    absent = {name for name in names("dataset") if part_file("dataset", name).get("absent")}
+    absent = {name for name in option_names("dataset") if part_file("dataset", name).get("absent")}
     assert set(re.findall(r"^\| `(\w+)` \|", rows, re.MULTILINE)) == absent
 
 

@@ -20,7 +20,7 @@ from scripts.measure.rcf_mnist import angle_figure
 from scripts.measure.task_errors import objects_figure
 from scripts.records.curves import Curve
 from scripts.records.experiment import load_experiment
-from scripts.records.stats import summarise
+from scripts.records.stats import summarise_values
 from scripts.records.tables import Block, ResultTable, Score
 from scripts.report.figures import (
     bandwidth_figure,
@@ -59,7 +59,7 @@ def table(
     paper: tuple[float | None, ...] = (3.5, None), stds: tuple[float | None, ...] = (0.25, None)
 ) -> tuple[dict[str, ResultTable], pd.DataFrame]:
     cells = {
-        method: {"rmse": Score(summarise(values), mean, std)}
+        method: {"rmse": Score(summarise_values(values), mean, std)}
         for (method, values), mean, std in zip(SEEDS.items(), paper, stds, strict=True)
     }
     records = [

@@ -3,7 +3,7 @@
 import pytest
 
 from scripts.report.figures import stale_figures
-from scripts.report.gallery import DRAWN, ROOT, figures
+from scripts.report.gallery import DRAWN, ROOT, gallery_figures
 from tests.robustness.pictures import faults_of
 
 PAGE = (ROOT / "docs" / "gallery.md").read_text()
@@ -17,6 +17,6 @@ def test_every_block_has_its_picture():
 
 @pytest.mark.slow
 def test_a_picture_is_what_the_code_above_it_draws():
-    drawn = figures()
+    drawn = gallery_figures()
     assert stale_figures(drawn) == []
     assert faults_of(drawn) == []

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from cmixup.errors import InputError
-from scripts.driver.compose import compose_train
-from scripts.driver.job import plan
+from scripts.config.compose import compose_train
+from scripts.driver.job import plan_job
 from scripts.plan.asked import Choice, asked_cells, grid_points
 from scripts.records.experiment import load_experiment
-from scripts.report.ladder import account, ladder_page, scores_of, shapley
+from scripts.report.ladder import account_gain, ladder_page, scores_of, shapley_parts
 from tests.scripts.reports import report
 
 LADDER = load_experiment("ladder")
@@ -49,7 +49,7 @@ def interacting(method: str, point: tuple, seed: int) -> float:
 
 
 def test_shapley_values_of_a_product_are_shared_alike_and_sum_to_the_whole() -> None:
-    parts = shapley(lambda s: float({"a", "b"} <= s) + 3.0 * ("c" in s), ["a", "b", "c"])
+    parts = shapley_parts(lambda s: float({"a", "b"} <= s) + 3.0 * ("c" in s), ["a", "b", "c"])
     assert parts == {"a": pytest.approx(0.5), "b": pytest.approx(0.5), "c": pytest.approx(3.0)}
 
 
@@ -61,7 +61,7 @@ def test_a_run_with_a_further_option_is_refused_and_overwrites_no_other() -> Non
 
 
 def test_additive_parts_are_found_whatever_the_order() -> None:
-    found = account(scores_of(LADDER, reports(additive), "airfoil", "paper"), OPTIONS, "cmixup", START, GOAL)
+    found = account_gain(scores_of(LADDER, reports(additive), "airfoil", "paper"), OPTIONS, "cmixup", START, GOAL)
     assert found is not None
     means = {name: interval.mean for name, interval in found.items() if interval}
     expected = {OPTIONS[0]: -1.0, OPTIONS[1]: -0.1, OPTIONS[2]: -0.07, "method": 0.2, "total": -0.97}
@@ -71,7 +71,7 @@ def test_additive_parts_are_found_whatever_the_order() -> None:
 
 
 def test_interactions_are_split_and_intervals_are_over_seeds() -> None:
-    found = account(scores_of(LADDER, reports(interacting), "airfoil", "paper"), OPTIONS, "cmixup", START, GOAL)
+    found = account_gain(scores_of(LADDER, reports(interacting), "airfoil", "paper"), OPTIONS, "cmixup", START, GOAL)
     assert found is not None
     means = {name: interval.mean for name, interval in found.items() if interval}
     seeds = 1.0  # the mean of 0, 1, 2
@@ -86,11 +86,11 @@ def test_interactions_are_split_and_intervals_are_over_seeds() -> None:
 
 def test_options_that_do_not_change_have_no_part_and_missing_corners_no_account() -> None:
     scores = scores_of(LADDER, reports(additive), "airfoil", "paper")
-    found = account(scores, OPTIONS, "cmixup", START, ("none", 200, 0.01))
+    found = account_gain(scores, OPTIONS, "cmixup", START, ("none", 200, 0.01))
     assert found is not None
     assert set(found) == {OPTIONS[1], "method", "total"}
     del scores["erm", ("none", 200, 0.01)]
-    assert account(scores, OPTIONS, "cmixup", START, ("none", 200, 0.01)) is None
+    assert account_gain(scores, OPTIONS, "cmixup", START, ("none", 200, 0.01)) is None
 
 
 def test_the_page_shows_differences_in_a_row_and_the_account() -> None:
@@ -107,7 +107,7 @@ def test_every_combination_is_a_job_and_the_presets_own_has_no_options() -> None
     choice = Choice(["airfoil"], ["erm"], [0], "paper", "o", "cpu", False)
     small = replace(LADDER, grid={**LADDER.grid, "train.epochs": [100]})
     (cell,) = asked_cells(small, choice)
-    planned = [plan(compose_train(cell.command(choice, change))) for change in cell.changes]
+    planned = [plan_job(compose_train(cell.command(choice, change))) for change in cell.changes]
     assert len(planned) == len({job.folder for job in planned}) == 6
     assert planned[0].options == {}
     assert planned[-1].options == {"train.label_scaling": "standard", "train.lr": 0.003}

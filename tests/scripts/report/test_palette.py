@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
-from scripts.driver.compose import names
+from scripts.config.compose import option_names
 from scripts.records.names import method_title
 from scripts.report.palette import BLACK, COLOURS, LOOKS, SERIES, VERMILION, method_look
 
@@ -32,7 +32,7 @@ def test_erm_is_black_and_cmixup_alone_is_vermilion() -> None:
 
 
 def test_every_look_is_of_a_method_and_no_two_of_the_same_table_are_alike() -> None:
-    assert LOOKS.keys() <= set(names("method"))
+    assert LOOKS.keys() <= set(option_names("method"))
     single = {name: look for name, look in LOOKS.items() if "meta" not in name and name not in ("maml", "mr_maml")}
     for (one, a), (other, b) in itertools.combinations(single.items(), 2):
         assert a != b, f"{one} and {other} look alike"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cmixup.errors import InputError
-from scripts.driver.reads import note_read, read_once, remembered, watch_reads
+from scripts.machine.reads import note_read, read_once, remember_reads, watch_reads
 from scripts.records import register
 from scripts.report import rendering
 from scripts.report.figures import write_figures
@@ -51,7 +51,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setattr(rendering, "ROOT", tmp_path)
     monkeypatch.setattr(rendering, "RESULTS", tmp_path / "results")
     monkeypatch.setattr(rendering, "STATE", tmp_path / "outputs/.rendered.json")
-    monkeypatch.setattr(rendering, "pages", lambda: [tmp_path / "README.md"])
+    monkeypatch.setattr(rendering, "prose_pages", lambda: [tmp_path / "README.md"])
     monkeypatch.setattr(register, "ENTRIES", {})
     monkeypatch.setattr(rendering, "ENTRIES", register.ENTRIES)
     monkeypatch.setattr(rendering, "import_module", lambda name: load(tmp_path, name))
@@ -62,7 +62,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def clear() -> None:
     """A new process has read no file yet."""
-    for known in (rendering._file_digest, rendering._page, rendering._imports):
+    for known in (rendering._file_digest, rendering._page_texts, rendering._module_imports):
         known.cache_clear()
 
 
@@ -76,7 +76,7 @@ def load(root: Path, name: str) -> None:
 
 def render(*, everything: bool = False) -> list[str]:
     clear()
-    return rendering.render(everything=everything)
+    return rendering.render_changed(everything=everything)
 
 
 def test_only_what_changed_is_rendered_again(root: Path) -> None:
@@ -103,7 +103,7 @@ def test_what_an_entry_reads_and_does_not_declare_is_an_error(root: Path) -> Non
     (root / "scripts/made.py").write_text(CODE.replace('@writes("results/*.csv")', '@writes("results/*.md")'))
     clear()
     with pytest.raises(InputError, match=r"^scripts.made.files reads results/a.csv, which its entry does not declare$"):
-        rendering.render()
+        rendering.render_changed()
 
 
 @pytest.mark.parametrize(
@@ -114,14 +114,14 @@ def test_a_place_without_a_part_and_a_part_without_a_place_are_errors(root: Path
     (root / "README.md").write_text(page)
     clear()
     with pytest.raises(InputError, match=f"not so {wrong}$"):
-        rendering.render()
+        rendering.render_changed()
 
 
 def test_a_remembered_value_is_computed_once_and_its_files_are_read_by_all_who_ask(tmp_path: Path) -> None:
     path, asked = tmp_path / "a.txt", []
     path.write_text("a")
 
-    @remembered
+    @remember_reads
     def value(more: str) -> str:
         asked.append(more)
         return path.read_text() + more

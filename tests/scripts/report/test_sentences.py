@@ -1,16 +1,16 @@
 """What fills the pages declares every page that it fills."""
 
-from scripts.claims.prose import pages
+from scripts.claims.prose import prose_pages
 from scripts.report import rendering, sentences
 from scripts.report.table_pages import made_by
 
 
 def test_every_page_is_among_what_the_sentences_read() -> None:
-    found = [path.relative_to(rendering.ROOT) for path in pages()]
+    found = [path.relative_to(rendering.ROOT) for path in prose_pages()]
     assert found
     allowed = (*sentences.PAGES, *rendering.ALWAYS)
-    assert [path for path in found if not rendering._declared(path, allowed)] == []
-    assert not rendering._declared(found[0].with_suffix(".csv"), allowed)
+    assert [path for path in found if not rendering._is_declared(path, allowed)] == []
+    assert not rendering._is_declared(found[0].with_suffix(".csv"), allowed)
 
 
 def test_a_page_names_the_commands_that_make_it() -> None:

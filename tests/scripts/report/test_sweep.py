@@ -11,17 +11,17 @@ import pytest
 import yaml
 
 from cmixup.errors import InputError
-from scripts.driver.compose import TUNED, compose_train, part_file
-from scripts.driver.job import plan
+from scripts.config.compose import TUNED, compose_train, part_file
+from scripts.driver.job import plan_job
 from scripts.plan.asked import Choice, asked_cells, asked_methods, swept_values
 from scripts.records import experiment as experiment_module
 from scripts.records import names
 from scripts.records.experiment import Experiment, load_experiment
 from scripts.records.published import write_reports
-from scripts.records.stats import Interval, paired
+from scripts.records.stats import Interval, paired_interval
 from scripts.report.shown import published_sweeps
-from scripts.report.sweep import Point, Sweep, limit_lines, points, shown, sweep_page, sweeps
-from scripts.report.sweep_figure import draw_sweeps, finding, is_drawn, panel
+from scripts.report.sweep import Point, Sweep, find_sweeps, limit_lines, sweep_page, sweep_points, value_text
+from scripts.report.sweep_figure import draw_sweeps, finding_words, is_drawn, make_panel
 from tests.scripts.sweeps import report
 
 BANDWIDTH, ALPHA = load_experiment("figure_bandwidth"), load_experiment("figure_alpha")
@@ -56,7 +56,7 @@ def reports() -> list[dict[str, Any]]:
 
 
 def sweep() -> Sweep:
-    (found,) = sweeps(BANDWIDTH, reports(), "paper")
+    (found,) = find_sweeps(BANDWIDTH, reports(), "paper")
     return found
 
 
@@ -67,17 +67,17 @@ def test_runs_are_grouped_by_value_and_lines_come_from_their_table() -> None:
     assert found.lines == {"erm": {0: 1.5, 1: 2.0, 2: 2.5}, "manifold_mixup": {0: 1.0, 2: 3.0}}  # seed 3 is in no point
     assert found.published == 1.75
     assert [p.fraction for p in found.points] == [0.001, 0.25, 0.5, 1.0]
-    assert sweeps(BANDWIDTH, reports(), "released") == []  # one value is no sweep
+    assert find_sweeps(BANDWIDTH, reports(), "released") == []  # one value is no sweep
 
 
 def test_a_seed_that_is_there_twice_is_refused() -> None:
     with pytest.raises(InputError, match=r"seed 1 is there twice.*0.01"):
-        sweeps(BANDWIDTH, [*reports(), report(1, 5.0, 0.01)], "paper")
+        find_sweeps(BANDWIDTH, [*reports(), report(1, 5.0, 0.01)], "paper")
 
 
 def test_the_panel_shows_means_t_bands_lines_and_verdicts() -> None:
     found = sweep()
-    shows = panel(found.points, found.lines)
+    shows = make_panel(found.points, found.lines)
     assert (shows.x, shows.log, shows.ticks) == ([0.01, 1.75, 5.0, 1000.0], True, [])
     half = T3 * 1 / math.sqrt(3)
     first, last = shows.scores[0], shows.scores[-1]
@@ -91,12 +91,12 @@ def test_the_panel_shows_means_t_bands_lines_and_verdicts() -> None:
 
 
 def test_an_axis_is_logarithmic_from_a_decade_on_and_words_stand_side_by_side() -> None:
-    near = panel(points([report(0, 1.0, b) for b in (0.2, 1.9)], "method.bandwidth", "rmse"))
+    near = make_panel(sweep_points([report(0, 1.0, b) for b in (0.2, 1.9)], "method.bandwidth", "rmse"))
     assert (near.log, near.bands) == (False, [])
-    assert panel(points([report(0, 1.0, b) for b in (0.2, 2.0)], "method.bandwidth", "rmse")).log
-    assert not panel(points([report(0, 1.0, b) for b in (0.0, 2.0)], "method.bandwidth", "rmse")).log
+    assert make_panel(sweep_points([report(0, 1.0, b) for b in (0.2, 2.0)], "method.bandwidth", "rmse")).log
+    assert not make_panel(sweep_points([report(0, 1.0, b) for b in (0.0, 2.0)], "method.bandwidth", "rmse")).log
     mixed = [report(0, 1.0, b) for b in (["std", 0.3], "auto", 2.0, 10.0, "inf")]
-    words = panel(points(mixed, "method.bandwidth", "rmse"))
+    words = make_panel(sweep_points(mixed, "method.bandwidth", "rmse"))
     assert (words.x, words.log) == ([0.0, 1.0, 2.0, 3.0, 4.0], False)
     assert words.ticks == ["2", "10", "inf", "std 0.3", "auto"]
 
@@ -109,7 +109,7 @@ def test_the_figure_draws_differences_from_erm() -> None:
     (axis,) = figure.axes
     assert axis.get_xscale() == "log"
     own = next(line for line in axis.lines if line.get_linestyle() == "-" and line.get_marker() == "o")
-    expected = [paired(point.scores, found.lines["erm"]) for point in whole.points]
+    expected = [paired_interval(point.scores, found.lines["erm"]) for point in whole.points]
     assert list(own.get_ydata()) == pytest.approx([each.mean for each in expected if each])
     zero = next(line for line in axis.lines if line.get_label() == "ERM")
     assert list(zero.get_ydata()) == [0, 0]
@@ -128,10 +128,10 @@ def test_without_erm_of_the_same_seeds_the_scores_are_drawn() -> None:
 
 def test_a_title_names_the_values_whose_interval_excludes_0() -> None:
     below, above, around = Interval(-2, -3, -1, 9), Interval(2, 1, 3, 9), Interval(0, -1, 1, 9)
-    assert finding([1, 3, 6], [around, below, below]) == "lower at 3, 6"
-    assert finding([1, 3, 6], [above, around, below]) == "lower at 6; higher at 1"
-    assert finding([1, 2, 3, 4, 5], [above] * 4 + [around]) == "higher at 4 of 5"
-    assert finding([1, 2], [around] * 2) == "no clear difference at any of 2"
+    assert finding_words([1, 3, 6], [around, below, below]) == "lower at 3, 6"
+    assert finding_words([1, 3, 6], [above, around, below]) == "lower at 6; higher at 1"
+    assert finding_words([1, 2, 3, 4, 5], [above] * 4 + [around]) == "higher at 4 of 5"
+    assert finding_words([1, 2], [around] * 2) == "no clear difference at any of 2"
 
 
 def test_a_published_sweep_with_few_values_or_seeds_has_no_figure() -> None:
@@ -172,7 +172,7 @@ def test_the_table_has_paired_differences_and_the_limits() -> None:
 
 
 def test_values_are_printed_short() -> None:
-    assert [shown(v) for v in (5.0, 0.00001, "auto", ("std", 0.3), ["std", 3.0], True, None)] == [
+    assert [value_text(v) for v in (5.0, 0.00001, "auto", ("std", 0.3), ["std", 3.0], True, None)] == [
         "5", "1e-05", "auto", "std 0.3", "std 3", "True", "None",
     ]  # fmt: skip
 
@@ -196,7 +196,7 @@ def test_a_swept_method_with_two_layers_is_trained_at_both() -> None:
     choice = Choice(["no2"], ["erm", "mixrl", "cmixup"], [0], "paper", "o", "cpu", False)
     for experiment, method, count in ((SEARCH, "mixrl", 6), (SEARCH, "erm", 1), (ALPHA, "cmixup", 6)):
         (cell,) = (cell for cell in asked_cells(experiment, choice) if cell.method == method)
-        planned = [plan(compose_train(cell.command(choice, change))) for change in cell.changes]
+        planned = [plan_job(compose_train(cell.command(choice, change))) for change in cell.changes]
         assert len({job.folder for job in planned}) == len(planned) == count
     choices = {preset: replace(choice, methods=["mixrl"], preset=preset) for preset in ("paper", TUNED)}
     found = {preset: asked_cells(SEARCH, one)[0].changes for preset, one in choices.items()}

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from cmixup.errors import InputError
-from scripts.driver.compose import compose_train
-from scripts.driver.job import plan
-from scripts.driver.provenance import CODE
+from scripts.config.compose import compose_train
+from scripts.driver.job import plan_job
+from scripts.effects.verdicts import chance_text, mean_text
+from scripts.machine.provenance import CODE
+from scripts.protocol.protocols import load_protocol2
 from scripts.study import advise, expectation, front
 from scripts.study.__main__ import main
 from scripts.study.evidence import Setting
-from scripts.study.protocols import load_protocol2
-from scripts.study.verdicts import chance, mean_text
 
 
 def record(table: str, method: str, test: float, condition: str) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def test_effects_and_the_range_are_those_of_the_records(monkeypatch: pytest.Monk
         for m in ("erm", "cmixup")
     ]
     setting = Setting(random, 4, records)
-    monkeypatch.setattr(expectation, "settings", lambda: [setting])
+    monkeypatch.setattr(expectation, "study_settings", lambda: [setting])
     said = expectation.expected()
     own = setting.effect("cmixup", rules)
     assert own is not None
@@ -48,19 +48,20 @@ def test_effects_and_the_range_are_those_of_the_records(monkeypatch: pytest.Monk
     new, chances = own.of_new, own.posterior.new.chances
     assert new.low < -10 < 20 < new.high
     assert said.endswith(
-        f"A new table gains 1 % or more with probability {chance(chances.gain)} and loses as much with "
-        f"{chance(chances.loss)}. Its effect lies between {new.low:+.1f} and {new.high:+.1f} % with probability 0.95."
+        f"A new table gains 1 % or more with probability {chance_text(chances.gain)} and loses as much with "
+        f"{chance_text(chances.loss)}. Its effect lies between "
+        f"{new.low:+.1f} and {new.high:+.1f} % with probability 0.95."
     )
     assert "averaged networks" not in said
     five = [{**r, "method": front.ENSEMBLE} for r in records if r["method"] == "cmixup"]
-    monkeypatch.setattr(expectation, "settings", lambda: [Setting(random, 4, records, five)])
+    monkeypatch.setattr(expectation, "study_settings", lambda: [Setting(random, 4, records, five)])
     assert f"\nFive averaged networks of ERM: mean {mean_text(own)}; the direction" in expectation.expected()
 
 
 def test_without_two_published_tables_nothing_is_advised(monkeypatch: pytest.MonkeyPatch) -> None:
     random = next(c for c in load_protocol2().conditions if c.name == "random")
     one = [record("one", m, 0.5, "random") for m in ("erm", "cmixup")]
-    monkeypatch.setattr(expectation, "settings", lambda: [Setting(random, 1, one)])
+    monkeypatch.setattr(expectation, "study_settings", lambda: [Setting(random, 1, one)])
     with pytest.raises(InputError, match="on two tables or more; it does not"):
         expectation.expected()
 
@@ -77,7 +78,7 @@ def test_the_printed_commands_train_on_the_table_that_was_named(
     )
     assert (train[0], collect[0], tune[0]) == ("scripts.train", "scripts.collect", "scripts.tune")
     words = [word for word in train[1:] if not word.startswith(("-m", "method="))]
-    job = plan(compose_train([*words, "method=cmixup"]))
+    job = plan_job(compose_train([*words, "method=cmixup"]))
     assert (job.dataset.path, job.dataset.targets, job.seeds) == (str(path), ("my price",), list(range(10)))
     assert set(words[:4]) <= set(tune)
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scripts.claims.prose import places, splice
+from scripts.claims.prose import page_places, splice_page
 from scripts.driver.predictions import Scored
+from scripts.protocol.protocols import Protocol2, load_protocol2
+from scripts.protocol.published import FOLDER
+from scripts.protocol.rules import Rules
 from scripts.study import answers, likelihood, networks, referee
-from scripts.study.protocols import Protocol2, load_protocol2
-from scripts.study.published import FOLDER
-from scripts.study.rules import Rules
 from tests.scripts.study.test_page import everything
 
 Records = list[dict[str, Any]]
@@ -48,7 +48,7 @@ def stored(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, Records], None]:
         return by_name.get(rules.name, [])
 
     for module in (answers, likelihood, networks):
-        monkeypatch.setattr(module, "read", read)
+        monkeypatch.setattr(module, "read_store", read)
     monkeypatch.setattr(answers, "published_reports", lambda *_: [])
     return by_name.__setitem__
 
@@ -127,8 +127,8 @@ def test_the_first_lines_and_the_referee_say_what_is_not_run_and_order_by_the_ch
     assert "C-Mixup, alpha 2 -" in answers.first_lines(found, rules).splitlines()[3]
     made = referee.results(found, rules)
     text = (FOLDER / "referee.md").read_text()
-    assert set(made) == set(places(text))
-    page = splice(text, made)
+    assert set(made) == set(page_places(text))
+    page = splice_page(text, made)
     table = page.partition('## "C-Mixup helps"')[0].splitlines()
     assert {line.count("|") for line in table if line.startswith("| ")} == {4}
     rows = made["best"].splitlines()[2:]

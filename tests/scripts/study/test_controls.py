@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from scripts.effects.verdicts import GAINS, LOSES
+from scripts.protocol.protocols import Protocol2, load_protocol2
 from scripts.study import checks, evidence
 from scripts.study.evidence import Setting
 from scripts.study.front import ENSEMBLE
-from scripts.study.protocols import Protocol2, load_protocol2
-from scripts.study.verdicts import GAINS, LOSES
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def random_setting(rules: Protocol2) -> Setting:
     only = replace(rules, conditions=tuple(each for each in rules.conditions if each.name == "random"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(evidence, "load_protocol2", lambda: only)
-        (found,) = evidence.settings()
+        (found,) = evidence.study_settings()
     return found
 
 
@@ -52,10 +52,10 @@ def test_of_erm_against_itself_nothing_is_said(random_setting: Setting, rules: P
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_published_records_pass_the_negative_control_and_are_calibrated(rules: Protocol2) -> None:
-    found = evidence.settings()
+    found = evidence.study_settings()
     for setting in found:
         known_to_change_nothing(setting, rules)
-    *_, every = checks.calibration(found)
+    *_, every = checks.calibration_rows(found)
     for cell in every.strip("| ").split(" | ")[-2:]:
         n, ends = cell.partition(" of ")[0], cell.partition("(")[2].strip(")").split(" to ")
         assert int(ends[0]) <= int(n) <= int(ends[1])

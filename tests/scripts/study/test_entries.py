@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from scripts.protocol.protocols import load_protocol2
+from scripts.protocol.published import Record
 from scripts.study import entries
-from scripts.study.protocols import load_protocol2
-from scripts.study.published import Record
 from tests.scripts.study.test_page import SHIFTS, record
 
 
@@ -16,9 +16,9 @@ def test_an_entry_has_a_row_and_the_first_with_a_file_its_verdict(monkeypatch: p
     monkeypatch.setitem(SHIFTS, "mine", -0.1)
     for k, table in enumerate(lite):
         stored += [record(table, name, "erm", k) for name in ("random", "rows100")]
-    monkeypatch.setattr(entries, "read", lambda *_, **__: stored)
-    assert entries.table(entries.lite_records(rules), rules) == entries.NONE
-    assert entries.shown(entries.lite_records(rules), rules) == entries.NONE
+    monkeypatch.setattr(entries, "read_store", lambda *_, **__: stored)
+    assert entries.submission_rows(entries.lite_records(rules), rules) == entries.NONE
+    assert entries.submission_output(entries.lite_records(rules), rules) == entries.NONE
     told = {
         "entry": {"file": "mine.py", "sha256": "0"},
         "seconds": 16.0,
@@ -27,7 +27,7 @@ def test_an_entry_has_a_row_and_the_first_with_a_file_its_verdict(monkeypatch: p
     stored += [record(table, "random", "ada", k) for k, table in enumerate(lite[:2])]
     stored += [record("diamond_prices", "random", "mine", 9), record(lite[4], "rows100", "mine", 9)]
     found = entries.lite_records(rules)
-    *_, other, mine = entries.table(found, rules).splitlines()
+    *_, other, mine = entries.submission_rows(found, rules).splitlines()
     cells = [cell.strip() for cell in mine.strip("|").split("|")]
     assert cells[:6] == ["mine", "3 of 10", "3", "0", "0", "0"]
     assert cells[6].startswith("-8.3 [")
@@ -35,7 +35,7 @@ def test_an_entry_has_a_row_and_the_first_with_a_file_its_verdict(monkeypatch: p
     assert cells[8:] == ["[mine.py](../../examples/entries/mine.py)"]
     assert other.startswith("| ada | 2 of 10 | 0 | 0 | 2 | 0 | ")  # gains, loses, within, cannot be told
     assert other.endswith(" | `method=ada` |")
-    said = entries.shown(found, rules)
+    said = entries.submission_output(found, rules)
     assert said.startswith("```text\nTest error minus ERM's")
     assert "\nVerdict on mine, setting random, 3 tables: 1 of 2 by mean error\n" in said
     assert "\nSize: gains 1 % or more on 3 tables, loses as much on 0, lies within on 0, cannot be told on 0.\n" in said

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from scripts.driver.predictions import Scored
-from scripts.records.study_errors import nrmse
-from scripts.study import evidence, published
-from scripts.study.evidence import ENSEMBLES, Setting, seconds, settings
-from scripts.study.protocols import SEA_LEVEL, WEIGHTS, Protocol2, load_protocol2, load_rules
-from scripts.study.rules import StudyCell
+from scripts.protocol import published
+from scripts.protocol.protocols import SEA_LEVEL, WEIGHTS, Protocol2, load_protocol2, load_rules
+from scripts.protocol.rules import StudyCell
+from scripts.records.study_errors import normalised_rmse
+from scripts.study import evidence
+from scripts.study.evidence import ENSEMBLES, Setting, model_seconds, study_settings
 
 TARGET = np.array([[0.0], [1.0], [2.0], [4.0]], dtype=np.float32)
 
@@ -34,7 +35,7 @@ def put(store: Path, rules: Protocol2, cells: list[StudyCell], weights: int) -> 
         rows, kept = [], []
         for seed in (WEIGHTS * split + number for split in range(5) for number in range(1, weights + 1)):
             own = predicted(cell.method, seed)
-            error = nrmse(own, TARGET, np.ones(1))
+            error = normalised_rmse(own, TARGET, np.ones(1))
             rows.append({"seed": seed, "split": seed // WEIGHTS, "options": [f"method={cell.method}"], "val": error,
                          "test": error, "best_epoch": 3})  # fmt: skip
             one = Scored({"": own}, TARGET, np.zeros(4, np.uint8))
@@ -42,11 +43,11 @@ def put(store: Path, rules: Protocol2, cells: list[StudyCell], weights: int) -> 
         trials = [{"seed": WEIGHTS * s, "options": [], "val": 1.0} for s in range(5) for _ in range(rules.trials_each)]
         record = {**dict(zip(published.OF_CELL, cell.key, strict=True)), "seeds": rows, "std": [1.0], "seconds": 30.0,
                   "rules": rules.checksum, "trials": trials if rules.name == "protocol2" else []}  # fmt: skip
-        published.write(store, published.to_runs(record, kept, rules))
+        published.write_cells(store, published.to_runs(record, kept, rules))
 
 
 def by_name(store: Path) -> dict[str, Setting]:
-    return {setting.condition.name: setting for setting in settings(store)}
+    return {setting.condition.name: setting for setting in study_settings(store)}
 
 
 def test_a_table_counts_once_it_has_every_method_and_sea_level_stands_beside_it(
@@ -66,7 +67,7 @@ def test_a_table_counts_once_it_has_every_method_and_sea_level_stands_beside_it(
     assert {r["method"] for r in setting.others} == {"ridge", "ERM x 2", "ERM + C-Mixup"}  # two weights, no more
     assert {r["table"] for r in setting.others} == {"penguin_mass"}
     assert not found["random"].tables
-    spent = seconds(setting, rules)
+    spent = model_seconds(setting, rules)
     assert spent["erm"] == pytest.approx(9 * 30 / 50)  # 40 trials and 10 runs
     assert spent["mixup"] == pytest.approx(9 * 30 / 40)  # of which 10 trials are ERM's
     assert spent["ERM + C-Mixup"] == pytest.approx(9 * (30 / 50 + 30 / 40))
@@ -75,15 +76,15 @@ def test_a_table_counts_once_it_has_every_method_and_sea_level_stands_beside_it(
 
 def test_ensembles_are_means_of_predictions_and_average_no_run_with_itself(rules: Protocol2, tmp_path: Path) -> None:
     put(tmp_path, rules, rules.cells(["penguin_mass"], ["random"], ["erm", "cmixup"]), 5)
-    records: list[dict[str, Any]] = published.read(rules, tmp_path)
-    found = {record["method"]: record for record in evidence.ensembles(records, rules, tmp_path)}
+    records: list[dict[str, Any]] = published.read_store(rules, tmp_path)
+    found = {record["method"]: record for record in evidence.ensemble_records(records, rules, tmp_path)}
     assert found.keys() == ENSEMBLES.keys()
     for name, members in ENSEMBLES.items():
         numbers = [number for each in members.values() for number in each]
         assert len(set(numbers)) == len(numbers)  # C-Mixup's run is ERM's of this number where tuning chose ERM
         for split, row in enumerate(found[name]["seeds"]):
             own = [predicted(m, WEIGHTS * split + k) for m, each in members.items() for k in each]
-            assert row["test"] == pytest.approx(nrmse(np.mean(own, axis=0), TARGET, np.ones(1)))
+            assert row["test"] == pytest.approx(normalised_rmse(np.mean(own, axis=0), TARGET, np.ones(1)))
 
 
 @pytest.mark.parametrize("weights", [2, 5])

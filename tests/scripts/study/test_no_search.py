@@ -7,13 +7,13 @@ import csv
 import numpy as np
 import pytest
 
-from scripts.driver.compose import compose_train
-from scripts.driver.job import plan
-from scripts.study import cell as cells
-from scripts.study import published
-from scripts.study.cell import train_cell
-from scripts.study.protocols import FOLDER, NO_SEARCH, NoSearch, load_protocol2, load_rules
-from scripts.study.rules import Run
+from scripts.config.compose import compose_train
+from scripts.driver.job import plan_job
+from scripts.protocol import cell as cells
+from scripts.protocol import published
+from scripts.protocol.cell import train_cell
+from scripts.protocol.protocols import FOLDER, NO_SEARCH, NoSearch, load_protocol2, load_rules
+from scripts.protocol.rules import Run
 from tests.scripts.study.test_protocol2 import twin_words
 
 
@@ -27,7 +27,7 @@ def rules() -> NoSearch:
 def test_chosen_rates_and_decays_are_those_of_erms_published_runs(rules: NoSearch) -> None:
     protocol2, settings = load_protocol2(), {condition.name for condition in rules.conditions}
     expected = {}
-    for record in published.read(protocol2):
+    for record in published.read_store(protocol2):
         if record["method"] == "erm" and record["condition"] in settings:
             for row in record["seeds"]:
                 words = dict(word.split("=", 1) for word in row["options"])
@@ -48,7 +48,7 @@ def test_every_method_has_erms_rate_and_five_weights_on_each_split(condition: st
             chosen = rules.chosen["penguin_mass", condition, split]
             assert (rate, decay) == (f"train.lr={chosen[0]}", f"train.weight_decay={chosen[1]}")
             assert tuning.finals == [Run(split, 10 * split + weights) for weights in range(1, 6)]
-            plan(compose_train(rules.command(cell, tuning.trials[0])))
+            plan_job(compose_train(rules.command(cell, tuning.trials[0])))
 
 
 def test_a_cell_trains_no_trials_and_all_its_runs(rules: NoSearch, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,7 +62,7 @@ def test_a_cell_trains_no_trials_and_all_its_runs(rules: NoSearch, monkeypatch: 
     monkeypatch.setattr(cells, "train_runs", noted)
     (cell,) = rules.cells(["penguin_mass"], ["rows100"], ["input_noise"])
     monkeypatch.setattr(NoSearch, "words", twin_words)
-    record, parts = train_cell(cell, rules, plan(compose_train(rules.words(cell))).dataset.load, np.ones(1))
+    record, parts = train_cell(cell, rules, plan_job(compose_train(rules.words(cell))).dataset.load, np.ones(1))
     assert asked == [run for tuning in rules.tunings(cell) for run in tuning.finals]
     assert record["trials"] == []
     assert [(row["split"], row["seed"]) for row in record["seeds"]] == [tuple(run) for run in asked]

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scripts.claims.prose import places, splice
+from scripts.claims.prose import page_places, splice_page
+from scripts.effects.verdicts import chance_text, mean_text
+from scripts.protocol.protocols import Protocol2, load_protocol2
+from scripts.protocol.published import FOLDER
 from scripts.study import checks, front, objections, page
 from scripts.study.evidence import Setting
-from scripts.study.protocols import Protocol2, load_protocol2
-from scripts.study.published import FOLDER
-from scripts.study.rows import head, row
-from scripts.study.verdicts import chance, mean_text
+from scripts.study.rows import row_head, table_row
 from tests.robustness.pictures import faults_of
 
 SHIFTS = {"mixup": 0.0, "cmixup": 0.1, "regmixup": -0.1, "resample": 0.0}  # of an error of 1
@@ -51,15 +51,15 @@ def made(rules: Protocol2, tables: Sequence[str], name: str = "random", of: int 
 def test_every_place_of_the_page_has_its_part_whatever_is_trained(
     rules: Protocol2, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(page, "read", lambda _: [])
+    monkeypatch.setattr(page, "read_store", lambda _: [])
     monkeypatch.setattr(page.answers, "first_lines", lambda *_: "")
-    monkeypatch.setattr(page.entries, "read", lambda *_, **__: [])
+    monkeypatch.setattr(page.entries, "read_store", lambda *_, **__: [])
     text = (FOLDER / "when.md").read_text()
     names = [table.name for table in rules.tables[:3]]
     for found in (made(rules, [], of=30), made(rules, names[:1], of=2), made(rules, names)):
-        parts = page.parts(found, rules)
-        assert set(parts) == set(places(text))
-        splice(text, parts)
+        parts = page.page_parts(found, rules)
+        assert set(parts) == set(page_places(text))
+        splice_page(text, parts)
 
 
 def everything(rules: Protocol2, tables: Sequence[str]) -> list[Setting]:
@@ -79,7 +79,7 @@ def test_the_page_opens_with_what_was_found_in_whole_settings_alone(rules: Proto
     own = found[-1].effect("cmixup", rules)
     assert own is not None
     assert own.overall.mean == pytest.approx(100 * 0.1 / 1.2, abs=0.05)
-    said = page.verdict(found, rules)
+    said = page.verdict_lines(found, rules)
     assert said.startswith(
         f"**C-Mixup changes the test error by {mean_text(own)} (3 tables); the mean error is higher.** A new "
         "table gains 1 % or more with probability below 0.01 and loses as much with above 0.99. Over 1 settings (All "
@@ -90,7 +90,7 @@ def test_the_page_opens_with_what_was_found_in_whole_settings_alone(rules: Proto
         " Not all tables are trained: 100 training rows (0 of 3 tables so far); 100 training rows, noisy labels (0 of "
         "3 tables so far); Whole groups held out (0 of 3 tables so far)."
     )
-    part = page.verdict(made(rules, ["one", "two", "three"], of=30), rules)
+    part = page.verdict_lines(made(rules, ["one", "two", "three"], of=30), rules)
     assert part.startswith("Not all tables are trained: 100 training rows (0 of 30 tables so far)")
     assert part.endswith("All rows, split at random (3 of 30 tables so far).")
 
@@ -98,14 +98,14 @@ def test_the_page_opens_with_what_was_found_in_whole_settings_alone(rules: Proto
 def test_once_all_settings_are_whole_the_page_says_nothing_of_what_is_missing(
     rules: Protocol2, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = page.verdict(everything(rules, ["one", "two", "three"]), rules)
+    said = page.verdict_lines(everything(rules, ["one", "two", "three"]), rules)
     assert said.endswith(
         "36 pairs of a method and a table: a gain of 1 % or more on 12, a loss on 12, within 1 % on 12; none cannot be "
         "told."
     )
     monkeypatch.setitem(SHIFTS, "cmixup", 0.0)
     monkeypatch.setitem(SHIFTS, "regmixup", 0.0)
-    said = page.verdict(everything(rules, ["one", "two"]), rules)
+    said = page.verdict_lines(everything(rules, ["one", "two"]), rules)
     assert "(2 tables); the direction cannot be told.**" in said
     assert said.endswith("a gain of 1 % or more on none, a loss on none, within 1 % on 24; none cannot be told.")
 
@@ -114,7 +114,7 @@ def test_readme_says_what_came_of_each_setting_at_every_stage(
     rules: Protocol2, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def readme(found: Sequence[Setting]) -> str:
-        return flat(front.lines(found, rules))
+        return flat(front.front_lines(found, rules))
 
     found = everything(rules, ["one", "two", "three"])
     whole = readme(found)
@@ -135,7 +135,7 @@ def test_readme_says_what_came_of_each_setting_at_every_stage(
 
 
 @pytest.mark.parametrize(
-    ("shift", "said"), [(-0.1, "On average it does"), (0.1, "On average it does not"),
+    ("shift", "said"), [(-0.1, "On average it lowers the error"), (0.1, "On average it raises the error"),
                         (0.0, "On average that cannot be told")],
 )  # fmt: skip
 def test_whether_mixing_helps_is_the_direction_of_the_mean(
@@ -146,9 +146,9 @@ def test_whether_mixing_helps_is_the_direction_of_the_mean(
     own = found[-1].effect("cmixup", rules)
     assert own is not None
     new = own.posterior.new.chances
-    assert front.short(found, rules) == (
-        f"{said}: over 4 real tables the error changes by {mean_text(own)}. A new table gains 1 % or more with "
-        f"probability {chance(new.gain)} and loses as much with {chance(new.loss)}"
+    assert front.short_answer(found, rules) == (
+        f"{said}: over 4 real tables {mean_text(own)}. A new table gains 1 % or more with "
+        f"probability {chance_text(new.gain)} and loses as much with {chance_text(new.loss)}"
     )
 
 
@@ -171,28 +171,28 @@ def test_an_ensemble_is_told_of_by_the_same_rule(rules: Protocol2, shift: float,
     last = replace(found[-1], others=others)
     own = last.effect(front.ENSEMBLE, rules)
     assert own is not None
-    text = flat(front.lines([*found[:-1], last], rules))
+    text = flat(front.front_lines([*found[:-1], last], rules))
     new = own.posterior.new.chances
     assert (
         f"**Averaging five networks of ERM changes it by {mean_text(own)} {said} A new table gains "
-        f"1 % or more with probability {chance(new.gain)} and loses as much with {chance(new.loss)}." in text
+        f"1 % or more with probability {chance_text(new.gain)} and loses as much with {chance_text(new.loss)}." in text
     )
     if of == 4:
-        assert f"**Averaging five networks of ERM changes it by {mean_text(own)} {said}" in page.verdict(
+        assert f"**Averaging five networks of ERM changes it by {mean_text(own)} {said}" in page.verdict_lines(
             [*found[:-1], last], rules
         )
 
 
 def test_what_came_out_of_the_objections_is_counted(rules: Protocol2) -> None:
     found = made(rules, ["one", "two", "three"])
-    out = objections.came_out(found, rules, page.title)
+    out = objections.came_out(found, rules, page.method_title)
     assert out["decay"] == "decay above 0 was chosen by ERM on 0 of 15 splits, by C-Mixup on 0 of 15 splits"
     assert "mixup 3 of 15, C-Mixup 3 of 15" in out["chosen"]
     assert "by a factor of 5.0 for ERM, 5.0 for C-Mixup (median)" in out["tuned"]
     assert out["late"] == "0 of 150 runs, on 0 tables, are best in the last 40 of 400 epochs"
     later = replace(rules, patience=41)  # best at epoch 360: one split of two weights, five methods
     assert (
-        objections.late(found[-1].records, later)
+        objections.late_runs(found[-1].records, later)
         == "10 of 150 runs, on 1 tables, are best in the last 41 of 400 epochs"
     )
     assert out["processors"] == "1 of 3 tables of a setting mix processors"
@@ -205,7 +205,7 @@ def test_what_came_out_of_the_objections_is_counted(rules: Protocol2) -> None:
         "be told 0"
     )
     assert out["grouped"] == "Whole groups held out: nothing is trained yet"
-    nothing = objections.came_out(made(rules, []), rules, page.title)
+    nothing = objections.came_out(made(rules, []), rules, page.method_title)
     assert set(nothing.values()) == {objections.NOTHING}
 
 
@@ -213,33 +213,35 @@ def test_a_row_says_what_the_effect_says(rules: Protocol2) -> None:
     found = made(rules, ["one", "two", "three"])
     own = found[-1].effect("cmixup", rules)
     assert own is not None
-    mean, plain, direction, spread, sizes, new = row(own)
+    mean, plain, direction, spread, sizes, new = table_row(own)
     assert mean == f"{own.overall.mean:+.1f} [{own.overall.low:+.1f}, {own.overall.high:+.1f}]"
     assert plain.startswith(f"{np.mean(list(own.means.values())):+.1f} [")
     assert (direction, sizes, new) == ("higher", "0 / 3 / 0 / 0", "below 0.01, above 0.99")
     median, low, high = own.posterior.spread
     assert spread == f"{median:.1f} [{low:.1f}, {high:.1f}]"
-    assert len(head(rules)) == len(row(own))
-    assert f"| C-Mixup | {' | '.join(row(own))} | 0 of 3 (p 0.25) | 3 of 15 |" in page.section(found[-1], rules)
+    assert len(row_head(rules)) == len(table_row(own))
+    assert f"| C-Mixup | {' | '.join(table_row(own))} | 0 of 3 (p 0.25) | 3 of 15 |" in page.setting_section(
+        found[-1], rules
+    )
 
 
 def test_controls_and_calibration_have_a_row_for_each_setting(rules: Protocol2) -> None:
-    found = page.drawable(made(rules, [table.name for table in rules.tables[:3]]))
-    (negative,) = checks.controls(found, rules)[2:]
+    found = page.drawable_settings(made(rules, [table.name for table in rules.tables[:3]]))
+    (negative,) = checks.control_rows(found, rules)[2:]
     assert negative.startswith("| negative | ERM, other weights, All rows, split at random (3 tables) | +0.0 [")
     assert negative.endswith(" | 0, 0 |")
-    own, every = checks.calibration(found)[2:]
+    own, every = checks.calibration_rows(found)[2:]
     assert own.startswith("| All rows, split at random (3 tables) | C-Mixup | ")
     assert own.count("of 3 (") == every.count("of 3 (") == 2
-    (traits,) = checks.traits(found, rules)[2:]
+    (traits,) = checks.trait_rows(found, rules)[2:]
     assert traits.startswith("| All rows, split at random (3 tables) | C-Mixup | ")
-    assert [checks.controls([], rules), checks.calibration([]), checks.traits([], rules)] == [[], [], []]
+    assert [checks.control_rows([], rules), checks.calibration_rows([]), checks.trait_rows([], rules)] == [[], [], []]
 
 
 def test_pictures_have_no_faults(rules: Protocol2, monkeypatch: pytest.MonkeyPatch) -> None:
     found = made(rules, ["one", "two", "three"])
-    monkeypatch.setattr(page, "settings", lambda: found)
-    figures = page.figures()
+    monkeypatch.setattr(page, "study_settings", lambda: found)
+    figures = page.study_figures()
     assert figures.keys() == {"study/forest_random.png", "study/wins.png", "study/cost.png", "study/front.png",
                               "study/first.png"}  # fmt: skip
     assert faults_of(figures) == []
@@ -253,10 +255,10 @@ def test_pictures_have_no_faults(rules: Protocol2, monkeypatch: pytest.MonkeyPat
     (legend,) = forest.legends
     shown = [text.get_text() for text in legend.get_texts()]
     assert shown == ["gains", "loses", "within 1 %", "mean over tables"]
-    assert page.costs(found[-1], rules)["ERM"][0] == pytest.approx(9 * 10 / 50)
+    assert page.cost_rows(found[-1], rules)["ERM"][0] == pytest.approx(9 * 10 / 50)
     shown = figures["study/front.png"].axes[0]
     assert [label.get_text() for label in shown.get_yticklabels()] == [
         "one", "three", "two", "mean over tables", "a new table",
     ]  # fmt: skip
     parts = page.front_pages()
-    assert parts["README.md"] == {"study": front.sentences(found, rules), "helps": front.short(found, rules)}
+    assert parts["README.md"] == {"study": front.sentences(found, rules), "helps": front.short_answer(found, rules)}

@@ -11,16 +11,16 @@ import pytest
 
 from cmixup.data import RegressionData
 from cmixup.errors import InputError
-from scripts.driver.compose import compose_train
-from scripts.driver.job import plan
+from scripts.config.compose import compose_train
+from scripts.driver.job import plan_job
 from scripts.driver.predictions import Scored
+from scripts.protocol import cell as cells
+from scripts.protocol import published
+from scripts.protocol.cell import train_cell
+from scripts.protocol.protocols import FOLDER, ErmTuned, Protocol2, load_protocol2, load_rules
+from scripts.protocol.rules import Run, StudyCell
 from scripts.records.rescored import verify_scores
-from scripts.records.study_errors import balanced, rounded, row_key, scores
-from scripts.study import cell as cells
-from scripts.study import published
-from scripts.study.cell import train_cell
-from scripts.study.protocols import FOLDER, ErmTuned, Protocol2, load_protocol2, load_rules
-from scripts.study.rules import Run, StudyCell
+from scripts.records.study_errors import balanced_rmse, error_scores, rounded_predictions, row_key
 
 METHODS = ["mixup", "cmixup", "regmixup", "resample", "vrex", "coral", "group_dro"]
 
@@ -52,7 +52,7 @@ def test_rates_and_decays_are_those_of_erm_and_the_first_trials_are_erms(method:
 @pytest.mark.parametrize("table", ["penguin_mass", "us_wages_1988"])
 def test_the_draws_are_those_of_the_published_trials(table: str, rules: Protocol2) -> None:
     """On any table, so that a method which is tried tomorrow has the points of those that were tried before."""
-    published_cells = [r for r in published.read(rules) if r["table"] == table]
+    published_cells = [r for r in published.read_store(rules) if r["table"] == table]
     assert {record["method"] for record in published_cells} >= {"erm", "mixup", "cmixup", "regmixup", "resample"}
     for record in published_cells:
         for split in range(rules.splits):
@@ -108,7 +108,7 @@ def test_the_words_of_trials_plan_runs(method: str, condition: str, rules: Proto
             next(iter(rules.cells(["dutch_school_tests"], [condition], [method])))
         return
     (cell,) = rules.cells(["dutch_school_tests"], [condition], [method])
-    job = plan(compose_train([*rules.words(cell), *rules.trials(method, 3, "t")[5]]))
+    job = plan_job(compose_train([*rules.words(cell), *rules.trials(method, 3, "t")[5]]))
     assert (job.settings.epochs, job.settings.patience) == (400, 40)
     assert job.dataset.group == ("schoolNR" if condition == "grouped" else "")
     assert ("schoolNR" in job.dataset.drop) == (condition != "grouped")
@@ -123,27 +123,29 @@ def test_the_words_of_trials_plan_runs(method: str, condition: str, rules: Proto
 def test_a_rare_label_counts_as_much_as_frequent_ones_in_the_balanced_error() -> None:
     target = np.array([[0.0]] * 99 + [[10.0]], dtype=np.float32)
     prediction = target + np.array([[0.0]] * 99 + [[4.0]], dtype=np.float32)
-    assert balanced(prediction, target, np.array([2.0])) == pytest.approx(np.sqrt((0 + 4.0) / 2))
+    assert balanced_rmse(prediction, target, np.array([2.0])) == pytest.approx(np.sqrt((0 + 4.0) / 2))
     both = np.hstack([target, target]), np.hstack([prediction, target])
-    assert balanced(both[1], both[0], np.array([2.0, 2.0])) == pytest.approx(np.sqrt((2.0 + 0) / 2))
+    assert balanced_rmse(both[1], both[0], np.array([2.0, 2.0])) == pytest.approx(np.sqrt((2.0 + 0) / 2))
 
 
 def test_the_worst_group_has_thirty_rows_or_more() -> None:
     domain = np.array([0] * 29 + [1] * 30 + [2] * 40)
     error = np.where(domain == 0, 9.0, np.where(domain == 1, 2.0, 1.0))[:, None].astype(np.float32)
     one = Scored({"": error}, np.zeros_like(error), domain)
-    assert scores(one, np.ones(1), grouped=True)["nrmse_worst"] == pytest.approx(2.0)
-    assert "nrmse_worst" not in scores(one, np.ones(1))
+    assert error_scores(one, np.ones(1), grouped=True)["nrmse_worst"] == pytest.approx(2.0)
+    assert "nrmse_worst" not in error_scores(one, np.ones(1))
     small = Scored({"": error[:29]}, np.zeros((29, 1), np.float32), domain[:29])
-    assert "nrmse_worst" not in scores(small, np.ones(1), grouped=True)
+    assert "nrmse_worst" not in error_scores(small, np.ones(1), grouped=True)
 
 
 def test_kept_predictions_are_near_and_need_fewer_bits() -> None:
     values = np.random.default_rng(0).normal(size=(1000, 2)).astype(np.float32) * 100
-    (kept,) = rounded(Scored({"": values}, values, np.zeros(1000))).prediction.values()
+    (kept,) = rounded_predictions(Scored({"": values}, values, np.zeros(1000))).prediction.values()
     assert np.abs(kept / values - 1).max() <= 2**-12
     assert not (kept.view(np.int32) & 0xFFF).any()
-    assert np.isnan(rounded(Scored({"": np.full((1, 1), np.nan, np.float32)}, values, values)).prediction[""]).all()
+    assert np.isnan(
+        rounded_predictions(Scored({"": np.full((1, 1), np.nan, np.float32)}, values, values)).prediction[""]
+    ).all()
 
 
 def as_trained(record: dict[str, Any]) -> dict[str, Any]:
@@ -169,10 +171,10 @@ def test_a_cell_trains_nothing_that_erm_has_trained_and_its_scores_follow_from_w
     condition: str, rules: Protocol2, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Protocol2, "words", twin_words)
-    monkeypatch.setattr(cells, "environment", lambda _: {"commit": "c0ffee", "dirty": False})
+    monkeypatch.setattr(cells, "run_environment", lambda _: {"commit": "c0ffee", "dirty": False})
     short = replace(rules, splits=2, trials_each=3, ensemble={**rules.ensemble, "weights": 3})
     erm, ours = short.cells(["dutch_school_tests"], [condition], ["erm", "mixup"])
-    dataset = plan(compose_train(short.words(erm))).dataset
+    dataset = plan_job(compose_train(short.words(erm))).dataset
     rows: dict[int, RegressionData] = {}
     trained: list[Run] = []
 
@@ -193,7 +195,7 @@ def test_a_cell_trains_nothing_that_erm_has_trained_and_its_scores_follow_from_w
         best = min(own, key=lambda trial: trial["val"])["options"]
         assert {tuple(r["options"]) for r in record["seeds"] if r["split"] == tuning.at.split} == {tuple(best)}
     assert sorted(trained) == sorted([0] * 3 + [10] * 3 + [s + w for s in (0, 10) for w in range(1, weights + 1)])
-    published.write(tmp_path, published.to_runs(record, parts, short))
+    published.write_cells(tmp_path, published.to_runs(record, parts, short))
     known = published.known_runs(tmp_path, short, "dutch_school_tests", condition)
     assert len(known) == 6 + 2 * weights
     trained.clear()
@@ -206,8 +208,8 @@ def test_a_cell_trains_nothing_that_erm_has_trained_and_its_scores_follow_from_w
     same = [row for row in as_trained(second)["seeds"] if (row["seed"], tuple(row["options"])) in kept_erm]
     assert all(row == kept_erm[row["seed"], tuple(row["options"])] for row in same)
     assert len(second["seeds"]) == 4 >= len(own)
-    published.write(tmp_path, published.to_runs(second, more, short))
-    assert [as_trained(one) for one in published.read(short, tmp_path)] == [record, as_trained(second)]
+    published.write_cells(tmp_path, published.to_runs(second, more, short))
+    assert [as_trained(one) for one in published.read_store(short, tmp_path)] == [record, as_trained(second)]
     runs = 2 * weights + 4
     assert verify_scores(tmp_path).runs == runs
     assert not verify_scores(tmp_path).wrong
@@ -220,7 +222,7 @@ def test_other_test_rows_are_refused_where_groups_are_held_out_as_well(rules: Pr
         row = {"seed": 1, "split": 0, "options": ["method=erm"], "val": 1.0, "test": 1.0, "best_epoch": 1}
         key = dict(zip(published.OF_CELL, cell.key, strict=True))
         record = {**key, "seeds": [row], "trials": [], "std": [1.0], "rules": rules.checksum}
-        published.write(tmp_path, published.to_runs(record, [{"val": one, "test": one}], rules))
+        published.write_cells(tmp_path, published.to_runs(record, [{"val": one, "test": one}], rules))
 
     made("random", "erm", 1.0)
     made("grouped", "erm", 2.0)  # other rows than at random
@@ -238,18 +240,18 @@ def test_rules_of_likelihood_choose_by_it_and_their_scores_follow_from_what_is_k
     (cell,) = rules.cells(["penguin_mass"], ["rows100"], ["cmixup"])
     assert "train.loss=gaussian" in rules.words(cell)
     monkeypatch.setattr(Protocol2, "words", lambda self, cell: [*twin_words(self, cell), "train.loss=gaussian"])
-    monkeypatch.setattr(cells, "environment", lambda _: {"commit": "c0ffee", "dirty": False})
+    monkeypatch.setattr(cells, "run_environment", lambda _: {"commit": "c0ffee", "dirty": False})
     short = replace(rules, splits=2, trials_each=3)
     erm, ours = short.cells(["penguin_mass"], ["rows100"], ["erm", "cmixup"])
-    dataset = plan(compose_train(short.words(erm))).dataset
+    dataset = plan_job(compose_train(short.words(erm))).dataset
     std = dataset.table.y.std(axis=0)
     record, parts = train_cell(erm, short, dataset.load, std)
     assert all(set(one) == {"val", "test"} and set(one["val"].prediction) == {"", "std"} for one in parts)
-    published.write(tmp_path, published.to_runs(record, parts, short))
+    published.write_cells(tmp_path, published.to_runs(record, parts, short))
     known = published.known_runs(tmp_path, short, "penguin_mass", "rows100")
     second, more = train_cell(ours, short, dataset.load, std, known)
-    published.write(tmp_path, published.to_runs(second, more, short))
-    assert [as_trained(one) for one in published.read(short, tmp_path)] == [record, as_trained(second)]
+    published.write_cells(tmp_path, published.to_runs(second, more, short))
+    assert [as_trained(one) for one in published.read_store(short, tmp_path)] == [record, as_trained(second)]
     for tuning in short.tunings(ours):
         own = [trial for trial in second["trials"] if trial["seed"] == tuning.at.seed]
         assert (
@@ -273,12 +275,12 @@ def test_a_network_of_its_own_is_tuned_for_erm_alone(tmp_path: Path, monkeypatch
     assert own.words(mixup)[-2:] == ["model=fcn3", "model.width=16"]
     assert own.trials("mixup", 1, "t") == own.trials("erm", 1, "t")
     monkeypatch.setattr(ErmTuned, "words", lambda self, cell: [*twin_words(self, cell), "model.width=16"])
-    monkeypatch.setattr(cells, "environment", lambda _: {"commit": "c0ffee", "dirty": False})
+    monkeypatch.setattr(cells, "run_environment", lambda _: {"commit": "c0ffee", "dirty": False})
     short = replace(own, splits=1, trials_each=3)
-    dataset = plan(compose_train(short.words(erm))).dataset
+    dataset = plan_job(compose_train(short.words(erm))).dataset
     std = dataset.table.y.std(axis=0)
     record, parts = train_cell(erm, short, dataset.load, std)
-    published.write(tmp_path, published.to_runs(record, parts, short))
+    published.write_cells(tmp_path, published.to_runs(record, parts, short))
     known = published.known_runs(tmp_path, short, "penguin_mass", "random")
     second, _ = train_cell(mixup, short, dataset.load, std, known)
     assert second["trials"] == record["trials"]
@@ -298,6 +300,6 @@ def test_rules_of_networks_tune_erm_within_their_rates_and_plan_runs(name: str) 
             assert rules.rates[0] <= float(drawn(words)[0].partition("=")[2]) <= rules.rates[1]
         assert tuning.finals == [Run(split, 10 * split + 1), Run(split, 10 * split + 2)]
     words = rules.final_words("cmixup_alpha2", tuning.trials[0])
-    job = plan(compose_train(rules.command(cell, words)))
+    job = plan_job(compose_train(rules.command(cell, words)))
     assert (job.config["model"]["name"], job.config["method"]["alpha"]) == (rules.backbone, 2.0)
     assert job.stackable

@@ -12,14 +12,14 @@ import pytest
 
 from cmixup.data import RegressionData
 from cmixup.errors import InputError
-from scripts.driver.compose import compose_train
-from scripts.driver.job import plan
+from scripts.config.compose import compose_train
+from scripts.driver.job import plan_job
+from scripts.protocol import cell as cells
+from scripts.protocol import published, work
+from scripts.protocol.protocols import SEA_LEVEL, Protocol2, SeaLevel, load_protocol2, load_rules
+from scripts.protocol.published import experiment_of
 from scripts.records.rescored import verify_scores
 from scripts.study import __main__ as command
-from scripts.study import cell as cells
-from scripts.study import published, work
-from scripts.study.protocols import SEA_LEVEL, Protocol2, SeaLevel, load_protocol2, load_rules
-from scripts.study.published import experiment_of
 from tests.scripts.study.test_protocol2 import as_trained, twin_words
 
 
@@ -46,10 +46,10 @@ def test_a_model_is_fitted_to_training_rows_and_its_scores_follow_from_what_is_k
     rules: SeaLevel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Protocol2, "words", twin_words)
-    monkeypatch.setattr(cells, "environment", lambda _: {"commit": "c0ffee", "dirty": False, "versions": {}})
+    monkeypatch.setattr(cells, "run_environment", lambda _: {"commit": "c0ffee", "dirty": False, "versions": {}})
     short = replace(rules, splits=2)
     (cell,) = short.cells(["dutch_school_tests"], ["grouped"], ["ridge"])
-    dataset = plan(compose_train(short.words(cell))).dataset
+    dataset = plan_job(compose_train(short.words(cell))).dataset
     rows = cache(dataset.load)
 
     def load(split: int) -> RegressionData:  # labels of validation and test that tell nothing
@@ -65,8 +65,8 @@ def test_a_model_is_fitted_to_training_rows_and_its_scores_follow_from_what_is_k
         ours = y.mean(0) + (test.x.numpy() - x.mean(0)) @ slope
         assert one["test"].prediction[""] == pytest.approx(ours, rel=1e-3, abs=1e-3 * std[0])
     assert record["versions"].keys() == {"scikit-learn"}
-    published.write(tmp_path, published.to_runs(record, parts, short))
-    assert [as_trained(one) for one in published.read(short, tmp_path)] == [record]
+    published.write_cells(tmp_path, published.to_runs(record, parts, short))
+    assert [as_trained(one) for one in published.read_store(short, tmp_path)] == [record]
     assert (found := verify_scores(tmp_path))[:2] == (2, 2 * sum(k not in ("seed", "split", "options", "best_epoch")
                                                       for k in record["seeds"][0]))  # fmt: skip
     assert not found.wrong
@@ -86,7 +86,7 @@ def test_the_name_of_the_last_version_still_works(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
-    monkeypatch.setattr(command, "copy", lambda *where, **_: asked.append(where[2].name) or 0)
+    monkeypatch.setattr(command, "copy_cells", lambda *where, **_: asked.append(where[2].name) or 0)
     command.main(["publish", "rules=sea_level"])
     command.main(["publish", "rules=baselines"])
     assert asked == ["baselines", "baselines"]

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from scripts.study import checks, effects
-from scripts.study.effects import Posterior, left_out, observe
-from scripts.study.quadrature import Grid, Observed, solve
-from scripts.study.verdicts import OVERLAP
+from scripts.effects import effects
+from scripts.effects.effects import Posterior, left_out, observe_splits
+from scripts.effects.quadrature import Grid, Observed, solve_posterior
+from scripts.effects.verdicts import OVERLAP
+from scripts.study import checks
 from tests.scripts.study.simulated import simulated
 
 STUDIES = 1000  # simulated for each spread of effects
@@ -43,7 +44,7 @@ def studied(spread: float) -> dict[str, list[Any]]:
         rng = np.random.default_rng([7, int(10 * spread), number])
         for _ in range(STUDIES // len(kinds)):
             true, splits = simulated(rng, mean, spread, growth, shared)
-            told: Posterior = effects.summary(list(splits), *_solved(splits), 1.0)
+            told: Posterior = effects.posterior_summary(list(splits), *_solved(splits), 1.0)
             found["mean"].append(told.overall.low <= mean <= told.overall.high)
             for effect, own in zip(true, told.tables.values(), strict=True):
                 found["tables"].append(own.low <= effect <= own.high)
@@ -53,8 +54,8 @@ def studied(spread: float) -> dict[str, list[Any]]:
 
 
 def _solved(splits: Mapping[str, list[float]]) -> tuple[Observed, Grid]:
-    seen = observe(list(splits.values()))
-    return seen, solve(seen, effects.overlaps(OVERLAP))
+    seen = observe_splits(list(splits.values()))
+    return seen, solve_posterior(seen, effects.overlap_values(OVERLAP))
 
 
 @pytest.mark.slow

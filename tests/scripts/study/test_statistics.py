@@ -7,13 +7,13 @@ import math
 import numpy as np
 import pytest
 
-from scripts.study.verdicts import (
+from scripts.effects.verdicts import (
     against_erm,
     critical_difference,
-    friedman,
+    friedman_p,
     mean_ranks,
     sign_test,
-    wilcoxon,
+    wilcoxon_p,
 )
 
 
@@ -60,15 +60,15 @@ def test_ranks_and_friedman() -> None:
     assert sum(ranks.values()) == pytest.approx(10)
     chi = friedmanchisquare(*values.T).statistic
     expected = f.sf(11 * chi / (12 * 3 - chi), 3, 33)
-    assert friedman(ranks, n) == pytest.approx(expected)
+    assert friedman_p(ranks, n) == pytest.approx(expected)
     tied, _ = mean_ranks({"t": {"a": {0: 1.0}, "b": {0: 1.0}, "c": {0: 0.5}}}, "abc")
     assert tied == {"a": 2.5, "b": 2.5, "c": 1.0}
 
 
 def test_p_values_by_hand() -> None:
     """All of 5 on one side: 2 / 2^5; ranks that all agree."""
-    assert wilcoxon([0.1, 0.2, 0.3, 0.4, 0.5]) == pytest.approx(2 / 32)
-    assert wilcoxon([-0.1, 0.2, 0.3, 0.4, 0.5]) == pytest.approx(4 / 32)
+    assert wilcoxon_p([0.1, 0.2, 0.3, 0.4, 0.5]) == pytest.approx(2 / 32)
+    assert wilcoxon_p([-0.1, 0.2, 0.3, 0.4, 0.5]) == pytest.approx(4 / 32)
     ranks, n = mean_ranks({f"t{k}": {"a": {0: 0.1}, "b": {0: 0.2}, "c": {0: 0.2}} for k in range(4)}, "abc")
     assert (ranks, n) == ({"a": 1.0, "b": 2.5, "c": 2.5}, 4)
 
@@ -78,12 +78,12 @@ def test_friedman_and_ties_by_hand() -> None:
 
     Four equal differences, one of them below 0: ranks 2.5, variance 7.5 - (4^3 - 4) / 48 = 2.5^2, z = -0.8.
     """
-    assert friedman({"a": 4 / 3, "b": 5 / 3}, 3) == pytest.approx(1 - 0.5 / 2.25**0.5)
-    assert wilcoxon([1.0, 1.0, 1.0, -1.0]) == pytest.approx(math.erfc(0.8 / 2**0.5))
-    assert wilcoxon([0.0, 0.0]) == 1.0
+    assert friedman_p({"a": 4 / 3, "b": 5 / 3}, 3) == pytest.approx(1 - 0.5 / 2.25**0.5)
+    assert wilcoxon_p([1.0, 1.0, 1.0, -1.0]) == pytest.approx(math.erfc(0.8 / 2**0.5))
+    assert wilcoxon_p([0.0, 0.0]) == 1.0
     n = 60  # too many to count: the sum of ranks on one side, 1 for the only negative difference, less continuity
     z = (n * (n + 1) / 4 - 1 - 0.5) / math.sqrt(n * (n + 1) * (2 * n + 1) / 24)
-    assert wilcoxon([-0.1, *(0.1 * k for k in range(2, n + 1))]) == pytest.approx(math.erfc(z / 2**0.5), rel=1e-6)
+    assert wilcoxon_p([-0.1, *(0.1 * k for k in range(2, n + 1))]) == pytest.approx(math.erfc(z / 2**0.5), rel=1e-6)
 
 
 def test_a_method_that_is_always_worse_differs_over_tables() -> None:

@@ -14,12 +14,9 @@ import pytest
 
 from cmixup.errors import InputError
 from scripts.driver.predictions import Scored
-from scripts.records.published import published_reports
-from scripts.records.rescored import verify_scores
-from scripts.records.study_errors import nrmse
-from scripts.study import published, work
-from scripts.study.cell import PARTS
-from scripts.study.protocols import (
+from scripts.protocol import published, work
+from scripts.protocol.cell import PARTS
+from scripts.protocol.protocols import (
     COMMITS,
     FOLDER,
     PROTOCOL2,
@@ -28,7 +25,10 @@ from scripts.study.protocols import (
     load_protocol2,
     load_rules,
 )
-from scripts.study.rules import StudyCell
+from scripts.protocol.rules import StudyCell
+from scripts.records.published import published_reports
+from scripts.records.rescored import verify_scores
+from scripts.records.study_errors import normalised_rmse
 from tests.scripts.study.test_protocol2 import twin_words
 
 
@@ -74,7 +74,7 @@ def test_other_rules_are_like_the_rules_but_for_what_they_say(rules: Protocol2) 
 def made(store: Path, rules: Protocol2, cell: StudyCell, value: float, rows: float = 0.0, **about: Any) -> None:
     """Put a cell into a store whose predictions are one value for labels of another."""
     arrays = [[np.full((4, 1), v + k, dtype=np.float32) for k in range(2)] for v in (value, rows)]
-    score = [nrmse(arrays[0][k], arrays[1][k], np.ones(1)) for k in range(2)]
+    score = [normalised_rmse(arrays[0][k], arrays[1][k], np.ones(1)) for k in range(2)]
     seeds = [
         {"seed": 10 * k + 1, "split": k, "options": ["train.lr=1"], "best_epoch": 3, "val": score[k], "test": score[k]}
         for k in range(2)
@@ -86,7 +86,7 @@ def made(store: Path, rules: Protocol2, cell: StudyCell, value: float, rows: flo
         "commit": "c0ffee", "dirty": False, **about,
     }  # fmt: skip
     kept = [dict.fromkeys(PARTS, Scored({"": f}, y, np.zeros(4, np.uint8))) for f, y in zip(*arrays, strict=True)]
-    published.write(store, published.to_runs(record, kept, rules))
+    published.write_cells(store, published.to_runs(record, kept, rules))
 
 
 def files_of(store: Path) -> dict[str, bytes]:
@@ -101,36 +101,38 @@ def test_publishing_replaces_cells_by_key_and_keeps_the_others(rules: Protocol2,
     into, stores = tmp_path / "published", [tmp_path / name for name in "abcd"]
     for cell in (first, third):
         made(stores[0], rules, cell, 1.0)
-    assert published.copy(stores[0], into, rules) == 2
+    assert published.copy_cells(stores[0], into, rules) == 2
     kept = files_of(into)
-    assert published.copy(stores[0], into, rules) == 2
+    assert published.copy_cells(stores[0], into, rules) == 2
     assert files_of(into) == kept
     made(stores[1], rules, second, 2.0)
-    assert published.copy(stores[1], into, rules) == 1
+    assert published.copy_cells(stores[1], into, rules) == 1
     made(stores[2], rules, first, 3.0)
     with pytest.raises(InputError, match=r"1 cells are published with other numbers \(penguin_mass/random/mixup\)"):
-        published.copy(stores[2], into, rules)
-    assert published.copy(stores[2], into, rules, why="a wrong rate") == 1
-    found = [(published.key_of_record(record), record["seeds"][0]["test"]) for record in published.read(rules, into)]
+        published.copy_cells(stores[2], into, rules)
+    assert published.copy_cells(stores[2], into, rules, why="a wrong rate") == 1
+    found = [
+        (published.key_of_record(record), record["seeds"][0]["test"]) for record in published.read_store(rules, into)
+    ]
     assert found == [(third.key, 1.0), (second.key, 2.0), (first.key, 3.0)]  # in the order of the rules
     was = {"why": "a wrong rate", "commit": "c0ffee", "test": 1.0}
-    assert {**published.read(rules, stores[2])[0], "corrects": was} == published.read(rules, into)[2]
+    assert {**published.read_store(rules, stores[2])[0], "corrects": was} == published.read_store(rules, into)[2]
     part = [r for r in published_reports(stores[2], ["study_protocol2"]) if r["seed"] <= 1]
     with pytest.raises(InputError, match=r"penguin_mass/random/mixup is published with more runs, such as .*seed=11"):
-        published.corrected(part, published_reports(into, ["study_protocol2"]), "fewer")
+        published.corrected_reports(part, published_reports(into, ["study_protocol2"]), "fewer")
     assert verify_scores(into)[:4] == (6, 12, 12, [])
     assert files_of(into)["gilgai_soil.xz"] == kept["gilgai_soil.xz"]
-    assert published.copy(stores[0], into, rules, replace=False) == 0
+    assert published.copy_cells(stores[0], into, rules, replace=False) == 0
     made(stores[3], rules, first, 1.0, rows=5.0)
     with pytest.raises(InputError, match="other test rows of penguin_mass"):
-        published.copy(stores[3], into, rules, why="other rows")
+        published.copy_cells(stores[3], into, rules, why="other rows")
     with pytest.raises(InputError, match=r"published has 3 cells that were made by other rules"):
-        published.copy(stores[1], into, replace(rules, checksum="another"))
+        published.copy_cells(stores[1], into, replace(rules, checksum="another"))
     sea = load_rules(SEA_LEVEL)
     assert isinstance(sea, Protocol2)
     made(stores[1], sea, sea.cells(["penguin_mass"])[0], 4.0)
-    assert published.copy(stores[1], into, sea) == 1
-    assert [len(published.read(each, into)) for each in (rules, sea)] == [3, 1]
+    assert published.copy_cells(stores[1], into, sea) == 1
+    assert [len(published.read_store(each, into)) for each in (rules, sea)] == [3, 1]
     assert verify_scores(into)[:4] == (8, 16, 16, [])
     assert not published_reports(into)  # no table is about the study
 
@@ -138,8 +140,8 @@ def test_publishing_replaces_cells_by_key_and_keeps_the_others(rules: Protocol2,
 def test_the_score_is_in_standard_deviations_and_weighs_targets_alike() -> None:
     target = np.array([[0.0, 0.0], [10.0, 1000.0]], dtype=np.float32)
     prediction = target + np.array([[5.0, 0.0], [5.0, 0.0]], dtype=np.float32)
-    assert nrmse(prediction, target, np.array([5.0, 500.0])) == pytest.approx(np.sqrt(0.5))
-    assert nrmse(prediction[:, ::-1], target[:, ::-1], np.array([500.0, 5.0])) == pytest.approx(np.sqrt(0.5))
+    assert normalised_rmse(prediction, target, np.array([5.0, 500.0])) == pytest.approx(np.sqrt(0.5))
+    assert normalised_rmse(prediction[:, ::-1], target[:, ::-1], np.array([500.0, 5.0])) == pytest.approx(np.sqrt(0.5))
 
 
 @pytest.mark.parametrize("changes", [{"dirty": True}, {"commit": ""}, {"commit": "0" * 40}])
@@ -149,7 +151,7 @@ def test_cells_of_edited_or_unknown_code_are_not_published(
     (cell,) = rules.cells(["penguin_mass"], ["random"], ["erm"])
     made(tmp_path, rules, cell, 1.0, **changes)
     with pytest.raises(InputError, match=r"^1 runs cannot be published \(penguin_mass/random/erm\): "):
-        published.copy(tmp_path, tmp_path / "into", rules)
+        published.copy_cells(tmp_path, tmp_path / "into", rules)
     assert not (tmp_path / "into").exists()
 
 
@@ -157,7 +159,7 @@ def test_what_is_done_is_not_trained_again_and_the_most_costly_comes_first(
     rules: Protocol2, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     chosen = rules.cells(["penguin_mass", "diamond_prices"], ["random"], ["erm", "mixup"])
-    found = work.missing(tmp_path, chosen, rules)
+    found = work.missing_cells(tmp_path, chosen, rules)
     assert [group[0].table.name for group in found] == ["diamond_prices", "penguin_mass"]
     for cell in chosen:
         made(tmp_path, rules, cell, 1.0)
@@ -175,7 +177,7 @@ def test_a_worker_stops_before_a_cell_that_would_begin_too_late(
     monkeypatch.setattr(work, "time", SimpleNamespace(time=lambda: next(now)))
     monkeypatch.setattr(work, "train_cell", lambda cell, *_: [begun.append(cell.method)])
     monkeypatch.setattr(work, "to_runs", lambda *_: [])
-    monkeypatch.setattr(work, "write", lambda *_: None)
+    monkeypatch.setattr(work, "write_cells", lambda *_: None)
     group = rules.cells(["penguin_mass"], ["random"], ["erm", "mixup", "cmixup"])
     work.train_group(tmp_path, group, rules, 30.0, told.append, stored=tmp_path)
     assert begun == ["erm", "mixup"]

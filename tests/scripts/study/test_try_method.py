@@ -17,14 +17,15 @@ import torch
 from cmixup.errors import InputError
 from cmixup.methods.erm import ERM
 from cmixup.training.trainer import train
-from scripts.driver.compose import compose_train
-from scripts.driver.job import plan
+from scripts.config.compose import compose_train
+from scripts.driver.job import plan_job
+from scripts.protocol import cell as cells
+from scripts.protocol import published, work
+from scripts.protocol.cell import train_cell
+from scripts.protocol.protocols import ErmTuned, Protocol2, load_protocol2
+from scripts.protocol.rules import Rules, StudyCell
 from scripts.records.published import published_reports, write_reports
-from scripts.study import cell as cells
-from scripts.study import published, submission, try_method, work
-from scripts.study.cell import train_cell
-from scripts.study.protocols import ErmTuned, Protocol2, load_protocol2
-from scripts.study.rules import Rules, StudyCell
+from scripts.study import submission, try_method
 from tests.helpers import make_data, make_run, settings, train_one
 
 FLIP = """
@@ -54,9 +55,9 @@ def rules() -> Iterator[Protocol2]:
     every = load_protocol2()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Protocol2, "words", twin_words)
-        patch.setattr(cells, "environment", lambda _: {"commit": "", "dirty": False, "device": "", "kernels": ""})
+        patch.setattr(cells, "run_environment", lambda _: {"commit": "", "dirty": False, "device": "", "kernels": ""})
         patch.setattr(published, "check_committed", lambda _: None)
-        patch.setattr(work, "train", in_this_process)
+        patch.setattr(work, "train_items", in_this_process)
         patch.setattr(try_method, "PROBE_EPOCHS", 1)
         some = tuple(table for table in every.tables if table.name in [*TABLES, "meat_spectra"])
         yield replace(every, tables=some, splits=2, trials_each=3, lite=3, ensemble={**every.ensemble, "methods": []})
@@ -67,10 +68,10 @@ def made(rules: Protocol2, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Cells of ERM and, under its name, of mixup."""
     results = tmp_path_factory.mktemp("try_method") / "results"
     for erm in rules.cells(TABLES, ["random"], ["erm"]):
-        dataset = plan(compose_train(rules.words(erm))).dataset
+        dataset = plan_job(compose_train(rules.words(erm))).dataset
         record, parts = train_cell(erm, rules, dataset.load, dataset.table.y.std(axis=0))
         for each in (record, {**record, "method": "mixup"}):
-            published.write(results, published.to_runs(each, parts, rules))
+            published.write_cells(results, published.to_runs(each, parts, rules))
     return results
 
 
@@ -93,7 +94,7 @@ def once(rules: Protocol2, made: Path, tmp_path_factory: pytest.TempPathFactory)
     path = tmp_path_factory.mktemp("elsewhere") / "flip.py"
     path.write_text(FLIP)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(try_method, "probe", lambda *_: 1.0)
+        patch.setattr(try_method, "probe_speed", lambda *_: 1.0)
         return tried(path, rules, made)
 
 
@@ -113,7 +114,7 @@ def test_within_the_minutes_that_are_given_it_says_what_is_left_and_no_verdict(
     mine: Path, rules: Protocol2, stored: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     given: list[float] = []
-    monkeypatch.setattr(try_method, "probe", lambda *_: 1.0)
+    monkeypatch.setattr(try_method, "probe_speed", lambda *_: 1.0)
     monkeypatch.setattr(try_method, "train_missing", lambda *words, **_: given.append(words[4]) or [])
     where = {"out": stored.parent / "out", "results": stored, "within": 2.5}
     assert try_method.try_method(str(mine), ",".join(TABLES), ["random"], rules, **where) == []  # type: ignore[arg-type]
@@ -126,7 +127,7 @@ def test_within_the_minutes_that_are_given_it_says_what_is_left_and_no_verdict(
 def test_a_method_of_a_folder_outside_has_its_verdict_and_trains_nothing_of_erm(
     mine: Path, rules: Protocol2, stored: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(try_method, "probe", lambda *_: 2.0)
+    monkeypatch.setattr(try_method, "probe_speed", lambda *_: 2.0)
     trained: list[tuple[str, int]] = []
     make = cells.make_run
 
@@ -193,13 +194,13 @@ def test_an_entry_is_checked_and_one_that_was_changed_fails_with_a_line(
 def test_an_entry_is_published_beside_others_and_a_correction_says_why(
     folder: Path, rules: Protocol2, stored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(try_method, "probe", lambda *_: 1.0)
+    monkeypatch.setattr(try_method, "probe_speed", lambda *_: 1.0)
     entries, mine = tmp_path / "entries", tmp_path / "flip.py"
-    before = published.read(rules, stored)
+    before = published.read_store(rules, stored)
     assert try_method.publish_submission(try_method.Submission(folder, "", rules), results=stored, entries=entries) == 2
-    after = published.read(rules, stored, entries=True)
+    after = published.read_store(rules, stored, entries=True)
     assert [r for r in after if r["method"] != "flip"] == before
-    assert [r for r in after if r["method"] == "flip"] == published.read(
+    assert [r for r in after if r["method"] == "flip"] == published.read_store(
         try_method.Submission(folder, "", rules).rules, folder
     )
     assert (entries / "flip.py").read_text() == FLIP
@@ -213,7 +214,7 @@ def test_an_entry_is_published_beside_others_and_a_correction_says_why(
     with pytest.raises(InputError, match="is another file: corrects="):
         try_method.publish_submission(try_method.Submission(other, "", rules), "", stored, entries)
     assert try_method.publish_submission(try_method.Submission(other, "", rules), WHY, stored, entries) == 2
-    (record,) = (r for r in published.read(rules, stored, entries=True)
+    (record,) = (r for r in published.read_store(rules, stored, entries=True)
                  if (r["table"], r["method"]) == ("penguin_mass", "flip"))  # fmt: skip
     assert record["corrects"]["why"] == WHY
     assert record["entry"]["sha256"][:8] == other.name[-8:]
@@ -283,7 +284,8 @@ def test_a_method_of_the_configurations_has_the_space_of_the_rules_or_its_own_gr
     (cell,) = more.cells(["penguin_mass"], ["random"], [name])
     for split in range(2):
         assert (
-            plan(compose_train(more.command(cell, more.trials(name, split, "t")[2]))).config["method"]["name"] == name
+            plan_job(compose_train(more.command(cell, more.trials(name, split, "t")[2]))).config["method"]["name"]
+            == name
         )
     assert more.checksum == rules.checksum
 
@@ -297,7 +299,7 @@ def test_the_five_entries_can_be_tried(rules: Protocol2) -> None:
         assert len(path.read_text().splitlines()) <= 100
         more, name = submission.with_submission(rules, str(path))
         (cell,) = more.cells(["penguin_mass"], ["random"], [name])
-        method = plan(compose_train(more.command(cell, more.trials(name, 1, "t")[2]))).make_method()
+        method = plan_job(compose_train(more.command(cell, more.trials(name, 1, "t")[2]))).make_method()
         assert isinstance(method, submission.Method)
 
 
@@ -326,16 +328,16 @@ def test_on_a_network_with_rules_of_its_own_a_method_takes_the_rates_of_erm_and_
     network = {"model": "fcn3", "model.width": 8}
     own, results = ErmTuned(**{**same, "name": "network_realmlp", "network": network}), tmp_path / "results"
     for erm in own.cells(TABLES, ["random"], ["erm"]):
-        dataset = plan(compose_train(own.words(erm))).dataset
+        dataset = plan_job(compose_train(own.words(erm))).dataset
         record, parts = train_cell(erm, own, dataset.load, dataset.table.y.std(axis=0))
-        published.write(results, published.to_runs(record, parts, own))
+        published.write_cells(results, published.to_runs(record, parts, own))
     folder = tried(mine, own, results)
     said = capsys.readouterr().out
     assert "Verdict on flip, setting random, 2 tables" in said
     assert "Rate and decay are those that tuning chose for ERM; the method was not tuned." in said
     made = try_method.Submission(folder, "", own)
     for record in made.records:
-        erm = next(r for r in published.read(own, results) if r["table"] == record["table"])
+        erm = next(r for r in published.read_store(own, results) if r["table"] == record["table"])
         assert record["trials"] == erm["trials"]  # read, not trained
         best = {t["seed"]: min((o for o in erm["trials"] if o["seed"] == t["seed"]), key=lambda o: o["val"])
                 for t in erm["trials"]}  # fmt: skip
@@ -345,10 +347,10 @@ def test_on_a_network_with_rules_of_its_own_a_method_takes_the_rates_of_erm_and_
     assert try_method.check_submission(made, 1, 0, results=results) == []
     changed = json.loads(json.dumps(made.records[0]))
     changed["seeds"][0]["options"] = changed["seeds"][0]["options"][:-2]
-    erm = next(r for r in published.read(own, results) if r["table"] == changed["table"])
+    erm = next(r for r in published.read_store(own, results) if r["table"] == changed["table"])
     (cell,) = (c for c in made.rules.cells(methods=["flip"]) if c.key == published.key_of_record(changed))
-    assert list(try_method.breaches(changed, cell, erm, made.rules)) == [
+    assert list(try_method.find_breaches(changed, cell, erm, made.rules)) == [
         "the runs of split 0 are not of its best trial"
     ]
     assert try_method.publish_submission(made, results=results, entries=tmp_path / "entries") == 2
-    assert ("penguin_mass", "random", "flip") in published.done(results, made.rules)
+    assert ("penguin_mass", "random", "flip") in published.cells_done(results, made.rules)

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from scripts.theory.estimators import (
-    direction,
     distance_spread,
-    mixed,
+    draw_partners,
+    fit_direction,
+    mixed_rows,
     nadaraya_watson,
-    partners,
-    ridge,
+    ridge_fit,
     squared_distances,
     uniform_partners,
 )
@@ -24,9 +24,9 @@ from scripts.theory.simulations import (
     Theorem2,
     Theorem3,
     index_rows,
+    named_stream,
     nearest_share,
     sparse_theta,
-    stream,
 )
 
 SMALL1 = Theorem1(n=300, p=8, test=60)
@@ -44,7 +44,7 @@ def test_partners_follow_the_kernel() -> None:
     x = rng.normal(size=(7, 3))
     level = np.tile(((np.arange(20000) + 0.5) / 20000)[:, None], 7)
     for others in (False, True):
-        found = partners(x, x, 0.8, level, others=others)
+        found = draw_partners(x, x, 0.8, level, others=others)
         weight = np.exp(-np.square(x[:, None] - x).sum(axis=2) / (2 * 0.8**2))
         if others:
             np.fill_diagonal(weight, 0)
@@ -58,7 +58,7 @@ def test_an_infinite_bandwidth_draws_what_mixup_draws_bit_for_bit() -> None:
     x = rng.normal(size=(500, 1))
     level = rng.random((3, 500))
     for others in (False, True):
-        wide = partners(x, x, math.inf, level, others=others)
+        wide = draw_partners(x, x, math.inf, level, others=others)
         np.testing.assert_array_equal(wide, uniform_partners(500, level, others=others))
         assert others == (not (wide == np.arange(500)).any())
 
@@ -69,15 +69,15 @@ def test_bandwidth_zero_takes_the_nearest_other_or_the_row_itself() -> None:
     level = rng.random((2, 300))
     away = np.abs(y - y.T)
     np.fill_diagonal(away, np.inf)
-    np.testing.assert_array_equal(partners(y, y, 0.0, level, others=True), np.tile(away.argmin(axis=1), (2, 1)))
-    np.testing.assert_array_equal(partners(y, y, 0.0, level), np.tile(np.arange(300), (2, 1)))
+    np.testing.assert_array_equal(draw_partners(y, y, 0.0, level, others=True), np.tile(away.argmin(axis=1), (2, 1)))
+    np.testing.assert_array_equal(draw_partners(y, y, 0.0, level), np.tile(np.arange(300), (2, 1)))
     assert nearest_share(y[:, 0], away.argmin(axis=1)[None]) == 1
     assert nearest_share(y[:, 0], np.roll(np.arange(300), 1)[None]) < 0.1
 
 
 def test_labels_a_rounding_error_apart_are_told_apart() -> None:
     labels = np.array([[1.0], [1.0 + 1e-12], [1.0 + 3e-12]])
-    found = partners(labels, labels[::-1].copy(), 1e-14, np.full((1, 3), 0.5))
+    found = draw_partners(labels, labels[::-1].copy(), 1e-14, np.full((1, 3), 0.5))
     assert found.tolist() == [[2, 1, 0]]
 
 
@@ -85,9 +85,13 @@ def test_blocks_do_not_change_what_is_drawn(monkeypatch: pytest.MonkeyPatch) -> 
     rng = np.random.default_rng(3)
     x, level = rng.normal(size=(50, 4)), rng.random((2, 50))
     t, y, at = rng.normal(size=50), rng.normal(size=50), rng.normal(size=30)
-    whole = partners(x, x, 1.0, level, others=True), distance_spread(x, x, others=True), nadaraya_watson(t, y, at, 0.3)
+    whole = (
+        draw_partners(x, x, 1.0, level, others=True),
+        distance_spread(x, x, others=True),
+        nadaraya_watson(t, y, at, 0.3),
+    )
     monkeypatch.setattr("scripts.theory.estimators.WEIGHTS_PER_BLOCK", 170)
-    np.testing.assert_array_equal(partners(x, x, 1.0, level, others=True), whole[0])
+    np.testing.assert_array_equal(draw_partners(x, x, 1.0, level, others=True), whole[0])
     assert distance_spread(x, x, others=True) == pytest.approx(whole[1])
     np.testing.assert_allclose(nadaraya_watson(t, y, at, 0.3), whole[2], rtol=1e-5)
 
@@ -116,17 +120,17 @@ def test_ridge_is_least_squares_on_rows_with_the_penalty_below() -> None:
     x, y = rng.normal(size=(30, 5)), rng.normal(size=30)
     stacked = np.concatenate([x, math.sqrt(7.0) * np.eye(5)])
     expected = np.linalg.lstsq(stacked, np.append(y, np.zeros(5)), rcond=None)[0]
-    np.testing.assert_allclose(ridge(x, y, 7.0), expected, atol=1e-12)
+    np.testing.assert_allclose(ridge_fit(x, y, 7.0), expected, atol=1e-12)
     plain = np.linalg.lstsq(x, y, rcond=None)[0]
-    np.testing.assert_allclose(ridge(x, y, 1e-10), plain, atol=1e-9)
-    np.testing.assert_allclose(direction(x, y), plain / np.linalg.norm(plain), atol=1e-12)
+    np.testing.assert_allclose(ridge_fit(x, y, 1e-10), plain, atol=1e-9)
+    np.testing.assert_allclose(fit_direction(x, y), plain / np.linalg.norm(plain), atol=1e-12)
 
 
 def test_rows_are_mixed_with_lambda_on_the_first() -> None:
     first, second = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[10.0, 20.0], [30.0, 40.0]])
-    found = mixed(first, second, np.array([[1, 0]]), np.array([[0.9, 0.25]]))
+    found = mixed_rows(first, second, np.array([[1, 0]]), np.array([[0.9, 0.25]]))
     np.testing.assert_allclose(found, [[0.9 + 3.0, 1.8 + 4.0], [0.75 + 7.5, 1.0 + 15.0]])
-    assert mixed(first[:, 0], second[:, 0], np.zeros((3, 2), int), np.ones((3, 2))).tolist() == [1, 3] * 3
+    assert mixed_rows(first[:, 0], second[:, 0], np.zeros((3, 2), int), np.ones((3, 2))).tolist() == [1, 3] * 3
 
 
 def test_moments_of_the_single_index_model() -> None:
@@ -198,7 +202,7 @@ def test_exact_pairing_cancels_what_differs_between_domains() -> None:
 def test_the_error_in_the_test_domain_is_that_of_drawn_rows() -> None:
     given = replace(SMALL3, noise=0.05)
     d, theta = given.rows(4)
-    estimate = ridge(np.concatenate([d.x, d.other]), np.concatenate([d.y, d.other_y]), given.penalty)
+    estimate = ridge_fit(np.concatenate([d.x, d.other]), np.concatenate([d.y, d.other_y]), given.penalty)
     rng = np.random.default_rng(0)
     x = rng.normal(size=(200_000, given.p)) * np.where(np.arange(given.p) < given.invariant, 1, given.scale)
     y = x @ theta + rng.normal(0, given.noise, len(x))
@@ -208,6 +212,6 @@ def test_the_error_in_the_test_domain_is_that_of_drawn_rows() -> None:
 
 
 def test_streams_are_apart() -> None:
-    draws = {(s, name): stream(s, name).random() for s in (0, 1) for name in ("rows", "lam", "partners")}
+    draws = {(s, name): named_stream(s, name).random() for s in (0, 1) for name in ("rows", "lam", "partners")}
     assert len(set(draws.values())) == 6
-    assert stream(0, "rows").random() == draws[0, "rows"]
+    assert named_stream(0, "rows").random() == draws[0, "rows"]

@@ -12,9 +12,9 @@ import pytest
 from cmixup.table_checks import far_labels, groups_of, leak_score, rank_correlation
 from datasets.common.table.findings import in_both
 from datasets.csv import Csv
-from scripts.driver.compose import compose_train
-from scripts.driver.job import plan
-from scripts.study.protocols import load_protocol2
+from scripts.config.compose import compose_train
+from scripts.driver.job import plan_job
+from scripts.protocol.protocols import load_protocol2
 
 #: Tables of the study whose rows repeat to the last digit.
 TRUE = ("diamond_prices", "meat_spectra", "saratoga_house_prices")
@@ -108,7 +108,7 @@ def test_real_tables_raise_two_false_alarms_at_most() -> None:
     said = {}
     for table in load_protocol2().tables:
         words = ["dataset=rdataset", *table.words_of(grouped=False)]
-        if lines := plan(compose_train(words)).dataset.problems():
+        if lines := plan_job(compose_train(words)).dataset.problems():
             said[table.name] = lines
     assert all("equal others in features and label" in said.pop(name)[0] for name in TRUE)
     assert sum(map(len, said.values())) <= 2, said

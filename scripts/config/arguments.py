@@ -1,0 +1,190 @@
+"""The arguments that users write on a command line, `key=value` as in Hydra, and seeds among them."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from cmixup.errors import MAX_SEED, InputError, check_choice, check_count, check_positive, shown
+from scripts.config.help_text import lay_out
+
+MOST_SEEDS = 100_000  # of one command
+SWITCH = {"0": False, "false": False, "1": True, "true": True}
+OUT = "folder of runs and of what is made of them; default CMIXUP_OUT, else outputs"  # what `--help` says of `out`
+#: Other keys for a table of one's own and for its label, which every command takes.
+SAME = {"dataset.path": "table", "dataset.target": "target", "labels": "table", "column": "target"}
+
+#: Keys with another name in the last version, by that name: it still works, and a line says the new one.
+RENAMED = {"entry": "submission"}
+
+
+class Args(dict[str, str]):
+    """The values of a command line by their keys, as text; a key without a value is absent."""
+
+    def switch(self, key: str) -> bool:
+        """Return whether a key is 1 or true rather than 0, false or absent."""
+        return SWITCH[check_choice(key, self.get(key, "0"), tuple(SWITCH))]
+
+    def number(self, key: str, default: float) -> float:
+        """Return a number above 0."""
+        try:
+            return check_positive(key, float(self[key])) if key in self else default
+        except ValueError:
+            raise InputError(f"{key} must be a number, got {self[key]!r}") from None
+
+    def numbers(self, key: str) -> list[float]:
+        """Return the numbers between commas, none where the key is absent."""
+        try:
+            return [float(part) for part in self.get(key, "").split(",") if part.strip()]
+        except ValueError:
+            raise InputError(f"{key} must be numbers separated by commas, got {self[key]!r}") from None
+
+    def count(self, key: str, default: int = 0) -> int:
+        """Return a whole number, 0 or more."""
+        text = self.get(key, str(default))
+        if not text.isdecimal():
+            raise InputError(f"{key} must be a whole number, got {text!r}")
+        return check_count(key, int(text))
+
+    def listed(self, key: str, known: Sequence[str]) -> list[str]:
+        """Return the names between commas, each of which must be known; all known ones where the key is absent."""
+        found = [part.strip() for part in self.get(key, "").split(",") if part.strip()] or list(known)
+        for part in found:
+            if part not in known:
+                raise InputError(f"{key} must be among {', '.join(known)}, got {part!r}{near_hint(part, known)}")
+        return found
+
+    def seeds(self, default: Any, key: str = "seeds") -> list[int]:
+        """Return seeds, see `parse_seeds`."""
+        return parse_seeds(self.get(key, default), key)
+
+    @property
+    def out(self) -> Path:
+        """The folder of runs: the argument `out=`, else CMIXUP_OUT, else `outputs`."""
+        return Path(self.get("out") or os.environ.get("CMIXUP_OUT") or "outputs")
+
+
+def as_options(word: str) -> str:
+    """Return `table=my.csv` and `target=price` as the options of dataset csv that they are, others as they come."""
+    key, _, value = word.partition("=")
+    option = {"table": "dataset.path", "target": "dataset.target"}.get(key)
+    return f"{option}={value}" if option else word
+
+
+def near_hint(word: str, known: Sequence[str]) -> str:
+    """Return a question that names the known word most like this one, or nothing."""
+    found = difflib.get_close_matches(word, known, 1)
+    return f"; did you mean {found[0]}?" if found else ""
+
+
+def parse_args(
+    argv: Sequence[str] | None, keys: Mapping[str, str], about: str | None = None, names: Sequence[str] = ()
+) -> Args:
+    """Read a command line: values of `names` first, then `key=value`; an empty value counts as not given.
+
+    Args:
+        argv: the command line; None is that of this process. `--help` prints `about` and the keys, and ends.
+        keys: every key with what it is and its default. A key that ends in "." stands for all that begin so.
+        about: the command's docstring, which has an example.
+        names: keys whose values may stand first and alone, such as the table of `scripts.reproduce table1`.
+
+    Raises:
+        InputError: another word, an unknown key, or a key twice.
+        SystemExit: help was asked for.
+    """
+    argv = sys.argv[1:] if argv is None else argv
+    if {"-h", "--help"} & set(argv):
+        print(lay_out(about or "", keys))
+        raise SystemExit(0)
+    given, left = Args(), list(names)
+    for word in argv:
+        key, found, value = word.partition("=")
+        if key not in keys and RENAMED.get(key) in keys:
+            print(f"{key}= is now {RENAMED[key]}=, and will be unknown in the next version", file=sys.stderr)
+            key = RENAMED[key]
+        if left and not word.startswith("-") and (not found or "/" in key):  # a run's folder is named by its options
+            key, value = left.pop(0), word
+        elif not (
+            found and (key in keys or SAME.get(key) in keys or any(key.startswith(k) for k in keys if k.endswith(".")))
+        ):
+            meant = key.lstrip("-").replace("-", "_")
+            hint = f"; did you mean {meant}=?" if meant in keys else near_hint(meant, list(keys))
+            raise InputError(f"option must be one of {'=, '.join(keys)}=, got {word!r}{hint}")
+        if key not in keys and SAME.get(key) in keys:
+            key = SAME[key]
+        if key in given:
+            raise InputError(f"{key} must be given once, got {word!r} too")
+        if value:
+            given[key] = value
+    return given
+
+
+def parse_command(argv: Sequence[str] | None, parts: Mapping[str, Any], about: str | None) -> tuple[Any, Args]:
+    """Read the command line of a room: the name of one of its parts, then that part's arguments, see `parse_args`.
+
+    Args:
+        argv: the command line; None is that of this process.
+        parts: modules with `KEYS`, by name.
+        about: the room's docstring, which `--help` without a name prints.
+
+    Raises:
+        InputError: there is no such part, or its arguments are wrong.
+    """
+    name, *rest = (sys.argv[1:] if argv is None else argv) or ["--help"]
+    if name in ("-h", "--help"):
+        print(lay_out(about or "", {}))
+        raise SystemExit(0)
+    if name not in parts:
+        raise InputError(
+            f"the first word must be one of {', '.join(parts)}, got {name!r}{near_hint(name, list(parts))}"
+        )
+    return parts[name], parse_args(rest, parts[name].KEYS, parts[name].__doc__)
+
+
+def parse_seeds(value: Any, name: str = "seeds") -> list[int]:
+    """Return seeds from a range `0..9` (both ends in), a list `[0,3,5]` or `0,3,5`, or a count (10 means 0..9).
+
+    They come in rising order however they are written: the models of a stack share one stream of dropout masks.
+
+    Raises:
+        InputError: anything else, an empty or repeated seed.
+    """
+    problem = InputError(
+        f"{name} must be a range like 0..9, a list like [0,3,5], or a count, at most {MOST_SEEDS} seeds "
+        f"up to {MAX_SEED}, got {shown(value)}"
+    )
+    try:
+        if isinstance(value, (list, tuple)):
+            seeds = [_whole_number(v) for v in value]
+        elif isinstance(value, int):
+            seeds = _seed_span(0, _whole_number(value))
+        else:
+            text = str(value).strip()
+            if ".." in text:
+                low, high = (_whole_number(part) for part in text.split(".."))
+                seeds = _seed_span(low, high + 1)
+            elif "," in text:
+                seeds = [_whole_number(part) for part in text.split(",") if part.strip()]
+            else:
+                seeds = _seed_span(0, _whole_number(text))
+    except (TypeError, ValueError, OverflowError):
+        raise problem from None
+    if not seeds or len(set(seeds)) != len(seeds):
+        raise problem
+    return sorted(seeds)
+
+
+def _whole_number(value: Any) -> int:
+    if isinstance(value, bool) or int(value) != float(value) or not 0 <= int(value) <= MAX_SEED:
+        raise ValueError(value)
+    return int(value)
+
+
+def _seed_span(start: int, stop: int) -> list[int]:
+    if stop - start > MOST_SEEDS:
+        raise ValueError(stop)
+    return list(range(start, stop))

@@ -1,0 +1,243 @@
+"""From words of a command line to a composed configuration, and back."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import difflib
+import functools
+import hashlib
+import json
+import os
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from hydra import compose, initialize_config_dir
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override, OverrideType
+from hydra.errors import MissingConfigException
+from omegaconf import DictConfig, OmegaConf, _utils, base
+from omegaconf.errors import ConfigAttributeError, ConfigKeyError, InterpolationKeyError, OmegaConfBaseException
+
+from cmixup.errors import InputError, shown
+from scripts.config.arguments import near_hint
+
+CONFIG_DIR = Path(__file__).resolve().parents[2] / "configs"
+TUNED, TUNED_DEFAULT = "tuned", "tuned_default"  # presets, and the folders of the values that make them
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same, ten times as fast
+MOST_NAMES, NEAREST = 12, 5  # names of what is known that a line holds: all of so many, else so many that are like
+LONGEST_LINE = 300  # characters of what Hydra says of bad words
+OWN_TABLE = ("path", "package", "item", "target")  # what names a table of one's own, in a dataset that leaves it open
+ADDED = "method/transform"  # the group that no method has by default, so that Hydra wants a + before it
+TUNE_SEED = 1000  # of scripts.tune; no table may use it
+
+
+def option_names(group: str) -> list[str]:
+    """Return the options of a config group, such as all datasets."""
+    return sorted(path.stem for path in (CONFIG_DIR / group).glob("*.yaml"))
+
+
+def part_file(group: str, name: str) -> dict[str, Any]:
+    """Return what the file of one option of a group says, as it stands; read once a process, not to be changed."""
+    return _read(CONFIG_DIR / group / f"{name}.yaml")
+
+
+def read_part(path: Path) -> dict[str, Any]:
+    """Return what a configuration file says, as it stands."""
+    return yaml.load(path.read_text(), Loader=LOADER) or {}  # noqa: S506, safe
+
+
+_read = functools.cache(read_part)
+_parsed = functools.lru_cache(1 << 10)(OverridesParser.create().parse_override)
+for known in (vars(base), vars(_utils)):  # OmegaConf parses a ${...} each time that it is asked for: most of its work
+    known.update({name: functools.lru_cache(1 << 10)(known[name]) for name in ("parse",) if name in known})
+
+
+def compose_train(overrides: Sequence[str]) -> DictConfig:
+    """Compose configs/train.yaml with command-line overrides.
+
+    Raises:
+        InputError: words that cannot be composed, or a tuned preset without tuned values.
+    """
+    with one_line():
+        cfg = _compose_words(list(overrides))
+        return _compose_words(with_tuned(cfg, cfg.preset, overrides)) if is_tuned(cfg.preset) else cfg
+
+
+@contextlib.contextmanager
+def one_line() -> Iterator[None]:
+    """Turn what Hydra and OmegaConf raise of bad words, which may be anything, into an `InputError` of one line."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(in_words(error)) from error
+
+
+def in_words(error: BaseException) -> str:
+    """Return what is wrong with the words of a command line in one sentence, with the known word most like one."""
+    inner: Any = error.__cause__ or error
+    if isinstance(error, MissingConfigException) and error.missing_cfg_file:
+        group, _, name = error.missing_cfg_file.rpartition("/")
+        known = [str(option) for option in error.options or ()]
+        return f"{group} must be one of {listed_names(known, name)}, got {shown(name)}{near_hint(name, known)}"
+    if isinstance(inner, InterpolationKeyError) and (found := re.search(r"key '([^']+)'", str(inner))):
+        return f"{inner.full_key} has no value here, since there is no {found[1]}: give {inner.full_key}=..."
+    if isinstance(inner, ConfigKeyError | ConfigAttributeError) and isinstance(inner.parent_node, DictConfig):
+        known = [str(key) for key in inner.parent_node]
+        hint = near_hint(str(inner.key), known) or f"; there are {listed_names(known, str(inner.key))}"
+        return f"{inner.full_key} is not known{hint}"
+    said = " ".join(str(error).split()) or type(error).__name__
+    return said if len(said) <= LONGEST_LINE else f"{said[:LONGEST_LINE]}..."
+
+
+def listed_names(known: Sequence[str], name: str) -> str:
+    """Return all known names, or, of many, those most like `name` and how many there are."""
+    if len(known) <= MOST_NAMES:
+        return ", ".join(known)
+    nearest = difflib.get_close_matches(name, known, NEAREST, cutoff=0.0)
+    return f"{', '.join(nearest)}, ... ({len(known)} in all: python -m scripts.train --help)"
+
+
+def _compose_words(words: list[str]) -> DictConfig:
+    """Compose choices of groups once a process, as it takes a tenth of a second, and set values as Hydra does."""
+    # Hydra refuses a group that is chosen twice; here the last choice wins, as it does for values.
+    words = list({word.partition("=")[0]: word for word in words}.values())
+    given = {word: _parsed(word) for word in words}
+    values = {word: one for word, one in given.items() if _sets_a_value(one)}
+    inside = GlobalHydra.instance().is_initialized()
+    groups = sorted(word for word in words if word not in values)
+    # A mode of debugging records under a name of its own, whatever the experiment.
+    debugging = any(word.startswith("debug=") for word in groups)
+    alone = [word for word in groups if _is_experiment(word) and not debugging]
+    cfg = copy.deepcopy(_hydra_composed(CONFIG_DIR, tuple(word for word in groups if word not in alone), inside))
+    for word in alone:
+        cfg.experiment = part_file("experiment", word.partition("=")[2])
+    for one in values.values():
+        key, value = one.key_or_group, one.value()
+        if one.is_add() and not isinstance(value, (dict, list)) and OmegaConf.select(cfg, key) is not None:
+            raise InputError(f"{key} is there already: set it without +, got {shown(value)}")
+        try:
+            OmegaConf.update(cfg, key, value, merge=True, force_add=one.is_add() or one.is_force_add())
+        except OmegaConfBaseException as error:
+            if isinstance(error, ConfigKeyError | ConfigAttributeError):
+                raise
+            raise InputError(f"{key} cannot be set to {shown(value)}: {str(error).splitlines()[0]}") from None
+    return cfg
+
+
+def _is_experiment(word: str) -> bool:
+    """Return whether a word chooses an experiment, whose file refers to no other part and is put in without Hydra."""
+    key, _, name = word.partition("=")
+    return key == "experiment" and (CONFIG_DIR / key / f"{name}.yaml").is_file()
+
+
+def _sets_a_value(given: Override) -> bool:
+    """Return whether a word of a command line is `key=value`, `+key=value` or `++key=value`, and chooses no group."""
+    key = given.key_or_group
+    group = "/" in key or given.package is not None or (CONFIG_DIR / key).is_dir() or key.split(".")[0] == "hydra"
+    sets = given.type in (OverrideType.CHANGE, OverrideType.ADD, OverrideType.FORCE_ADD)
+    return sets and not given.is_sweep_override() and not group
+
+
+@functools.cache
+def _hydra_composed(folder: Path, words: tuple[str, ...], inside: bool) -> DictConfig:
+    """Let Hydra compose; `inside` says whether its own command line has been read, which knows where to look."""
+    if inside:
+        return compose("train", overrides=list(words))
+    with initialize_config_dir(str(folder), version_base="1.3"):
+        return compose("train", overrides=list(words))
+
+
+def is_tuned(preset: str) -> bool:
+    """Return whether a preset is another one under tuned values."""
+    return preset in (TUNED, TUNED_DEFAULT)
+
+
+def own_table(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what names the table of one's own that a configuration is for; nothing for every other dataset."""
+    options, file = config["dataset"], part_file("dataset", config["dataset"]["name"])
+    if file.get("target") != "":
+        return {}
+    named = {key: options[key] for key in OWN_TABLE if key in options}
+    return named | ({"path": os.path.realpath(Path(named["path"]).expanduser())} if named.get("path") else {})
+
+
+def tuned_path(dataset: str, preset: str = TUNED, config: Mapping[str, Any] | None = None) -> Path:
+    """Return the file of a dataset's tuned values, by method; their keys are those of the command line.
+
+    Each table of one's own has a file of its own below `out`.
+    """
+    if config is None or not (named := own_table(config)):
+        return CONFIG_DIR / preset / f"{dataset}.yaml"
+    name = re.sub(r"\W+", "_", Path(named.get("path") or named["item"]).stem)[:40]
+    digest = hashlib.sha256(json.dumps(named, sort_keys=True, default=list).encode()).hexdigest()[:8]
+    return Path(config["out"]) / preset / f"{dataset}-{name}-{digest}.yaml"
+
+
+def tuned_values(
+    dataset: str, method: str, preset: str = TUNED, config: Mapping[str, Any] | None = None
+) -> dict[str, Any] | None:
+    """Return a method's tuned values, or None where it has not been tuned on a dataset, or on that table."""
+    path = tuned_path(dataset, preset, config)
+    return read_part(path).get(method) if path.is_file() else None
+
+
+def base_preset(dataset: str, preset: str = TUNED) -> str:
+    """Return the preset that a tuned one starts from.
+
+    `tuned` starts from `paper`, or from `default` for a dataset that the paper does not have; `tuned_default` from
+    `default`; any other is its own.
+    """
+    if not is_tuned(preset):
+        return preset
+    presets = part_file("dataset", dataset)["presets"]
+    return "paper" if preset == TUNED and "paper" in presets else "default"
+
+
+def tune_command(dataset: str, method: str, preset: str = TUNED) -> str:
+    """Return the command that makes a tuned preset for a method."""
+    chosen = [f"preset={base_preset(dataset, preset)}"] if preset != TUNED else []
+    return " ".join(["python -m scripts.tune", f"dataset={dataset}", f"method={method}", *chosen])
+
+
+def with_tuned(cfg: DictConfig, preset: str, words: Sequence[str]) -> list[str]:
+    """Return the words of a command line under the values of a tuned preset, over which the words win.
+
+    They are those of the preset that it starts from; for a table of one's own they name that preset, so that a run is
+    the one that `scripts.tune` printed.
+
+    Raises:
+        InputError: this method has not been tuned on this dataset.
+    """
+    config: Any = {"out": cfg.out, "dataset": OmegaConf.to_container(cfg.dataset, resolve=False)}
+    dataset, method, named = cfg.dataset.name, cfg.method.name, own_table(config)
+    base = base_preset(dataset, preset)
+    values = tuned_values(dataset, method, preset, config)
+    if values is None:
+        table = [f"dataset.{key}={value}" for key, value in named.items() if value]
+        remedy = " ".join([tune_command(dataset, method, preset), *map(shlex.quote, table)])
+        raise InputError(f"preset {preset}: {method} has not been tuned on {dataset}; {remedy} does it")
+    if named:
+        return [f"preset={base}", *override_words(values), *(word for word in words if not word.startswith("preset="))]
+    return [f"+dataset.presets.{preset}=${{dataset.presets.{base}}}", *override_words(values), *words]
+
+
+def override_word(key: str, value: Any) -> str:
+    """Return a command-line override that sets `key` to `value`; a part is chosen as a group by its name."""
+    group = key.replace(".", "/")
+    if isinstance(value, str) and os.path.isfile(CONFIG_DIR / group / f"{value}.yaml"):  # noqa: PTH113, of any length
+        return f"{'+' if group == ADDED else ''}{group}={value}"
+    text = json.dumps(value)
+    return f"{key}={text if isinstance(value, str) else text.replace('Infinity', 'inf')}"  # as Hydra spells it
+
+
+def override_words(options: Mapping[str, Any]) -> list[str]:
+    """Return the words of a command line that set options as records name them."""
+    return [override_word(key, value) for key, value in options.items()]

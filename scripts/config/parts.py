@@ -1,0 +1,369 @@
+"""From configuration to checked objects: every key and type is checked against the signature it is meant for."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import types
+import typing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+
+from cmixup.errors import InputError, as_number, shown
+from datasets.common.base import Dataset
+from scripts.config.compose import (
+    CONFIG_DIR,
+    TUNED,
+    TUNED_DEFAULT,
+    compose_train,
+    is_tuned,
+    one_line,
+    option_names,
+    override_words,
+    part_file,
+)
+
+# Keys that say what something is or where it runs, not what is trained.
+ROOT_KEYS: dict[str, type] = {
+    "preset": str, "seed": int, "experiment": str, "device": str, "threads": int, "logger": str, "out": str,
+    "rerun": bool, "checkpoint_every": int, "resume": str, "weights": bool,
+}  # fmt: skip
+# Keys of a group's config that are no arguments: how tables print it; of a dataset its presets, how long a run takes on
+# one CPU core, how long a method may search before it trains, how many domains a batch has, how often long runs are
+# saved, why nothing of it is published, and options of methods that the paper does not have (`published`); of a method
+# what scripts.tune tries, how many times as long as ERM's a run of it takes, and how it scales labels where the preset
+# does not say.
+ABOUT = {
+    "dataset": ("title", "presets", "cpu_minutes", "search", "groups", "checkpoint_every", "absent", "published"),
+    "method": ("title", "grid", "cost", "label_scaling"),
+}
+GROUPS = ("dataset", "model", "method")
+NOT_ARGUMENTS = ("_target_", "name")
+MAX_WHOLE = 2**63 - 1  # what is larger is no setting, and its digits fill a message
+
+
+def resolve_config(cfg: DictConfig) -> dict[str, Any]:
+    """Return the configuration with every interpolation resolved.
+
+    Raises:
+        InputError: an unknown preset, or a value that refers to one that is not there.
+    """
+    with one_line():
+        _check_groups(cfg)
+        presets = list(cfg.dataset.presets)
+        if cfg.preset not in presets:
+            known = ", ".join(dict.fromkeys([*presets, TUNED, TUNED_DEFAULT]))
+            raise InputError(f"preset must be one of {known} for dataset {cfg.dataset.name}, got {shown(cfg.preset)}")
+        plain = OmegaConf.to_container(cfg, resolve=True)
+    assert isinstance(plain, dict)
+    for key in (*ROOT_KEYS, *GROUPS, "train", "seeds"):
+        if key not in plain:
+            raise InputError(f"{key} is missing: it cannot be taken out")
+    for group, about in ABOUT.items():
+        for name in about:
+            plain[group].pop(name, None)
+    plain["experiment"] = plain["experiment"]["name"]
+    top = [*ROOT_KEYS, *GROUPS, "train", "seeds"]
+    for key in map(str, plain):
+        if key not in top:
+            if "/" in key:
+                raise InputError(f"{key} is not a group of options: there is no folder configs/{key}")
+            raise InputError(f"{key} is not known; the top level takes {', '.join(top)}")
+    for key, kind in ROOT_KEYS.items():
+        check_type(key, plain[key], kind)
+    return {str(key): value for key, value in plain.items()}
+
+
+def _check_groups(cfg: DictConfig) -> None:
+    """Raise `InputError` unless the groups are groups, with what every part has."""
+    needs = dict.fromkeys(GROUPS, ("name", "_target_")) | {"train": (), "experiment": ("name",)}
+    needs["dataset"] += ("presets",)
+    for group, inside in needs.items():
+        node = OmegaConf.select(cfg, group)
+        if not isinstance(node, DictConfig):
+            raise InputError(f"{group} must hold options of its own, got {shown(node)}")
+        for key in inside:
+            wanted = DictConfig if key == "presets" else str
+            if not isinstance(OmegaConf.select(node, key), wanted):
+                raise InputError(f"{group}.{key} cannot be set, got {shown(OmegaConf.select(node, key))}")
+
+
+def target_of(node: Mapping[str, Any]) -> Callable[..., Any]:
+    """Return the class or function that `_target_` names.
+
+    Raises:
+        InputError: there is none of that name.
+    """
+    module, _, attribute = str(node["_target_"]).rpartition(".")
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
+        raise InputError(
+            f"_target_ must name a class or function, got {shown(node['_target_'])}: {shown(str(error))}"
+        ) from None
+
+
+@dataclass(frozen=True)
+class Part:
+    """A checked node of the configuration.
+
+    Attributes:
+        function: the class or function that it calls.
+        given: its arguments; nodes below it are parts themselves.
+        shared: options that everything of its kind takes, for the method `with_options` of what is built.
+    """
+
+    function: Callable[..., Any]
+    given: dict[str, Any]
+    shared: dict[str, Any] = field(default_factory=dict)
+
+    def build(self, *more: Any) -> Any:
+        """Return what the function makes of the arguments, after the parts below it are built."""
+        given = {key: value.build() if isinstance(value, Part) else value for key, value in self.given.items()}
+        try:
+            signature = call_signature(self.function)
+            if not (more and any(each.kind is each.VAR_POSITIONAL for each in signature.parameters.values())):
+                signature.bind(*more, **given)
+        except TypeError as error:
+            raise InputError(f"_target_ {self.function.__name__} cannot be called: {error}") from None
+        except ValueError:  # a builtin that does not say what it takes
+            pass
+        built = self.function(*more, **given)
+        return built.with_options(**self.shared) if self.shared else built
+
+    @property
+    def kind(self) -> Any:
+        """The class of what it builds."""
+        return self.function if inspect.isclass(self.function) else typing.get_type_hints(self.function).get("return")
+
+
+def is_part(value: Any) -> bool:
+    """Return whether a value of the configuration is a node that is built."""
+    return isinstance(value, Mapping) and "_target_" in value
+
+
+def parameters_of(node: Mapping[str, Any]) -> list[str]:
+    """Return the names of the arguments of what a node calls."""
+    return parameter_names(call_signature(target_of(node)))
+
+
+def parameter_names(signature: inspect.Signature) -> list[str]:
+    """Return the names that can be given, so neither `*args` nor `**more`."""
+    starred = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [name for name, each in signature.parameters.items() if each.kind not in starred]
+
+
+def call_signature(function: Callable[..., Any]) -> inspect.Signature:
+    """Return what a class or function takes, each argument with its type; `Any` where it has none.
+
+    A constructor that hands `**more` on takes the arguments of its parent's by name, too, and so on up.
+
+    Raises:
+        ValueError: a builtin that does not say what it takes.
+    """
+    if not inspect.isclass(function):
+        return _typed_signature(function)
+    own, *parents = [_typed_signature(vars(kind)["__init__"]) for kind in function.__mro__ if "__init__" in vars(kind)]
+    found = dict(list(own.parameters.items())[1:])  # without self
+    for parent in parents:
+        handed_on = [name for name, each in found.items() if each.kind is each.VAR_KEYWORD]
+        if not handed_on:
+            break
+        found.pop(handed_on[0])
+        theirs = list(parent.parameters.values())[1:]
+        found |= {each.name: each if each.kind is each.VAR_KEYWORD else each.replace(kind=each.KEYWORD_ONLY)
+                  for each in theirs if each.name not in found and each.kind is not each.VAR_POSITIONAL}  # fmt: skip
+    return own.replace(parameters=list(found.values()))
+
+
+def _typed_signature(function: Callable[..., Any]) -> inspect.Signature:
+    hints = typing.get_type_hints(function)
+    signature = inspect.signature(function)
+    typed = [each.replace(annotation=hints.get(name, Any)) for name, each in signature.parameters.items()]
+    return signature.replace(parameters=typed)
+
+
+def check_part(
+    path: str, node: dict[str, Any], reserved: Sequence[str] = (), function: Callable[..., Any] | None = None
+) -> Part:
+    """Check every key of a node, and of the nodes below it, by name and type.
+
+    A key that the function does not take, but a node below does, is that node's: `method.bandwidth` is the bandwidth of
+    `method.pairing`. Whole numbers given for floats become floats in `node` too: 5 and 5.0 are one value and name one
+    run.
+
+    Args:
+        path: how errors call the node.
+        node: a part of the configuration.
+        reserved: arguments that the configuration cannot set.
+        function: what is called; by default what `_target_` names.
+
+    Raises:
+        InputError: an unknown key, a value of another type, or a part of another kind, named with its path.
+    """
+    function = function or target_of(node)
+    signature = call_signature(function)
+    known = [name for name in parameter_names(signature) if name not in reserved]
+    hints = {name: signature.parameters[name].annotation for name in known}
+    shared = typing.get_type_hints(function.with_options) if hasattr(function, "with_options") else {}
+    shared.pop("return", None)
+    hints, known = hints | shared, [*known, *shared]
+    for key in known:
+        _refuse_name_of_part(f"{path}.{key}", node.get(key), hints.get(key, Any))
+    below = {key: value for key, value in node.items() if is_part(value)}
+    passed_on = {key for part in below.values() for key in part if key not in NOT_ARGUMENTS}
+    given: dict[str, Any] = {}
+    for key, value in node.items():
+        where = f"{path}.{key}"
+        if key in NOT_ARGUMENTS or (key in passed_on and key not in known):
+            continue
+        if key not in known:
+            takes = ", ".join([*known, *sorted(passed_on - set(known))]) or "no options"
+            raise InputError(f"{where} is not known; {path} takes {takes}")
+        if key in below:
+            given[key] = _check_below(path, key, node, hints.get(key, Any))
+        else:
+            given[key] = node[key] = checked_value(where, value, hints.get(key, Any))
+    return Part(function, given, {key: given.pop(key) for key in shared if key in given})
+
+
+def _check_below(path: str, key: str, node: dict[str, Any], hint: Any) -> Part:
+    """Check the part `node[key]`, whose arguments may stand one level up; they are named as the user gives them."""
+    below = node[key]
+    shared = [name for name in below if name in node and name not in NOT_ARGUMENTS]
+    for name in shared:
+        if repr(below[name]) != repr(node[name]):  # as text, so that NaN equals itself
+            raise InputError(f"{path}.{key}.{name} is {path}.{name}: give that, got {shown(below[name])}")
+    try:
+        part = check_part(f"{path}.{key}", below)
+    except InputError as error:
+        message = str(error)
+        for name in shared:
+            message = message.replace(f"{path}.{key}.{name} ", f"{path}.{name} ")
+        raise InputError(message) from None
+    node.update({name: below[name] for name in shared})
+    kinds = [kind for kind in (typing.get_args(hint) or (hint,)) if inspect.isclass(kind)]
+    plain = all(kind.__module__ == "builtins" for kind in kinds)  # numbers and texts, which no part is
+    if kinds and (not issubclass(part.kind, tuple(kinds)) if inspect.isclass(part.kind) else plain):
+        wanted = " or ".join(kind.__name__ for kind in kinds if kind is not type(None))
+        raise InputError(f"{path}.{key} must be a {wanted} here, got {below.get('name', below['_target_'])}")
+    return part
+
+
+def _refuse_name_of_part(where: str, value: Any, hint: Any) -> None:
+    """Raise `InputError` where a word stands for a part, which is chosen as a group: `method/pairing=uniform`."""
+    group = where.replace(".", "/")
+    takes_words = str in (hint, *typing.get_args(hint))
+    if isinstance(value, str) and not takes_words and (CONFIG_DIR / group).is_dir():
+        raise InputError(
+            f"{where} is chosen with {group}=, one of {', '.join(option_names(group))}, got {shown(value)}"
+        )
+
+
+def checked_value(where: str, value: Any, hint: Any) -> Any:
+    """Return a value of the configuration, as a float where floats are taken and it is a whole number.
+
+    Raises:
+        InputError: a value of another type.
+    """
+    check_type(where, value, hint)
+    takes_float = type(value) is int and float in (hint, *typing.get_args(hint))
+    return as_number(where, value) if takes_float else value
+
+
+def checked_arguments(path: str, node: Mapping[str, Any], function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the keys of a node without `_target_` as arguments of `function`, checked as `check_part` does."""
+    return check_part(path, dict(node), function=function).given
+
+
+def check_type(path: str, value: Any, kind: Any) -> None:
+    """Raise `InputError` unless `value` is of type `kind` (whole numbers pass as floats) and of a usual size."""
+    kinds = typing.get_args(kind) if isinstance(kind, types.UnionType) else (kind,)
+    allowed = [k for one in kinds for k in ((int, float) if one is float else (one,))]
+    plain = [k for k in allowed if isinstance(k, type)]
+    wrong_bool = isinstance(value, bool) and bool not in plain
+    if len(plain) == len(allowed) and (wrong_bool or not isinstance(value, tuple(plain))):
+        expected = " or ".join(_WORDS.get(k, getattr(k, "__name__", str(k))) for k in kinds)
+        raise InputError(f"{path} must be {expected}, got {shown(value)}")
+    if isinstance(value, int) and float not in plain and abs(value) > MAX_WHOLE:
+        raise InputError(f"{path} must be a whole number within +-{MAX_WHOLE}, got {shown(value)}")
+
+
+_WORDS = {int: "a whole number", float: "a number", str: "a word", bool: "true or false", type(None): "null"}
+
+
+def changed_options(plain: Mapping[str, Any], preset: str = "") -> dict[str, Any]:
+    """Return the options that differ from what dataset, model, method and preset alone would give.
+
+    Keys are spelt as in the configuration, such as `method.bandwidth`; a part that was swapped is told by its name,
+    `method.pairing: uniform`, and options of its own by what differs from that part's defaults.
+
+    Args:
+        plain: a resolved configuration.
+        preset: compare with this one instead of its own.
+    """
+    dataset, model, method = (plain[group]["name"] for group in GROUPS)
+    words = [f"dataset={dataset}", f"method={method}", f"preset={preset or plain['preset']}"]
+    usual = _usual_config(words)
+    if usual["model"]["name"] != model:
+        words = [*words, f"model={model}"]
+        usual = _usual_config(words)
+    mine, theirs = _flat_options(plain), _flat_options(usual)
+    parts = {f"method.{key}": value.get("name") for key, value in plain["method"].items() if is_part(value)}
+    swapped = {key: name for key, name in parts.items() if theirs.get(key) != name}
+    if swapped:
+        theirs = _flat_options(_usual_config([*words, *override_words(swapped)]))
+    changed = {key for key, value in mine.items() if key not in theirs or theirs[key] != value}
+    return {key: value for key, value in mine.items() if key in swapped or (key in changed and key not in parts)}
+
+
+def _usual_config(words: Sequence[str]) -> Mapping[str, Any]:
+    """Return what words compose to, not to be changed; once a process, but for tuned values, which tuning writes."""
+    tuned = any(is_tuned(word.removeprefix("preset=")) for word in words)
+    return resolve_config(compose_train(words)) if tuned else _untuned_config(CONFIG_DIR, tuple(words))
+
+
+@functools.cache
+def _untuned_config(_: Path, words: tuple[str, ...]) -> Mapping[str, Any]:
+    return resolve_config(compose_train(words))
+
+
+def _flat_options(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """Return every option with its path; a part by its name, and those of its options that do not stand above it."""
+    flat: dict[str, Any] = {}
+    for group in (*GROUPS, "train"):
+        for key, value in plain[group].items():
+            if not is_part(value):
+                flat[f"{group}.{key}"] = value
+                continue
+            flat[f"{group}.{key}"] = value.get("name", value["_target_"])
+            own = {name: v for name, v in value.items() if name not in NOT_ARGUMENTS and name not in plain[group]}
+            flat |= {f"{group}.{key}.{name}": v for name, v in own.items()}
+    return flat
+
+
+def config_leaves(node: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the values of a nested mapping, each with its path such as `train.lr`."""
+    for key, value in node.items():
+        if isinstance(value, Mapping):
+            yield from config_leaves(value, f"{path}{key}.")
+        else:
+            yield f"{path}{key}", value
+
+
+def dataset_class(name: str) -> type[Dataset]:
+    """Return the class that configs/dataset/<name>.yaml names.
+
+    Raises:
+        InputError: no such dataset.
+    """
+    if name not in option_names("dataset"):
+        raise InputError(f"dataset must be among {', '.join(option_names('dataset'))}, got {name!r}")
+    found = target_of(part_file("dataset", name))
+    assert isinstance(found, type)
+    return found

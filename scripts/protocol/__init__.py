@@ -1,0 +1,1 @@
+"""The rules of the study, and its cells: how they are trained and stored."""

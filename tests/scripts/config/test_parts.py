@@ -1,0 +1,239 @@
+"""What the configuration is made of, and what it refuses, before any work."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
+
+from cmixup.errors import InputError
+from scripts.config.arguments import parse_seeds
+from scripts.config.compose import CONFIG_DIR, compose_train, option_names
+from scripts.config.parts import GROUPS, check_type, checked_arguments, target_of
+from scripts.driver.job import Job, plan_job
+from tests.scripts.cover import (
+    DATASETS,
+    METHODS,
+    TASKS,
+    combinations,
+    has_domains,
+    needs_domains,
+    presets_of,
+)
+
+MODELS = option_names("model")
+
+
+def planned(*overrides: str) -> Job:
+    return plan_job(compose_train(list(overrides)))
+
+
+# ---- every file
+
+
+def test_names_are_the_files() -> None:
+    assert {"airfoil", "no2", "diabetes"} <= set(DATASETS)
+    assert {"erm", "mixup", "manifold_mixup", "cmixup"} <= set(METHODS)
+    assert "fcn3" in MODELS
+
+
+@pytest.mark.parametrize(
+    "path",
+    [p for g in GROUPS for p in sorted((CONFIG_DIR / g).glob("*.yaml"))],
+    ids=lambda p: f"{p.parent.name}/{p.stem}",
+)
+def test_the_name_is_the_files_stem_and_the_target_exists(path: Path) -> None:
+    node = yaml.safe_load(path.read_text())
+    assert node["name"] == path.stem
+    assert callable(target_of(node))
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_every_dataset_has_presets_with_the_same_keys_default_among_them(name: str) -> None:
+    presets = presets_of(name)
+    assert "default" in presets
+    every = set(presets_of(TASKS[0] if name in TASKS else "airfoil")["paper"]) - {"scaling"}  # videos have none
+    keys = set(presets["default"]) - {"label_scaling"}  # only where a preset wants it, whatever the method
+    assert all(set(values) - {"label_scaling", "samplers"} == keys >= every for values in presets.values())
+    assert all("label_scaling" not in values for preset, values in presets.items() if preset != "default")
+
+
+# ---- composing
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [], ["method.bandwidth=[std,0.3]", "train.lr=1e-3"], ["train.lr=0.1", "dataset=no2", "train.lr=0.2"],
+        ["method=k_mixup", "method/pairing=uniform", "method.alpha=0.7"],
+        ["method.bandwidth=5", "debug=tiny", "seeds=0..3"],
+        ["+dataset.extra={a: 1}", "dataset=crime", "out=a b", "train.track=[test]"], ["preset=released", "seed=3"],
+    ],
+)  # fmt: skip
+def test_values_set_on_what_is_kept_are_those_that_hydra_composes(words: list[str]) -> None:
+    last = list({word.partition("=")[0]: word for word in words}.values())
+    with initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
+        hydras = compose("train", overrides=last)
+    for _ in range(2):  # the second time from what is kept, which the first left as it was
+        ours = compose_train(words)
+        assert OmegaConf.to_container(ours) == OmegaConf.to_container(hydras)
+        OmegaConf.update(ours, "train.lr", 9.0)
+
+
+# ---- seeds
+
+
+@pytest.mark.parametrize(
+    ("value", "seeds"),
+    [
+        ("0..9", list(range(10))), ("3..3", [3]), (" 2..4 ", [2, 3, 4]), ([0, 3, 5], [0, 3, 5]), ((7,), [7]),
+        ("0,3,5", [0, 3, 5]), ("5,", [5]), (10, list(range(10))), ("3", [0, 1, 2]), (1, [0]), ([0], [0]),
+        ([5, 0, 3], [0, 3, 5]), ("2,1", [1, 2]),
+    ],
+)  # fmt: skip
+def test_seeds(value: Any, seeds: list[int]) -> None:
+    assert parse_seeds(value) == seeds
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["", "x", "9..0", "0..x", "1..2..3", "0,x", ",", [], [1, 1], "1,1", [-1], -3, "-1..2", 0, "0", 1.5, [1.5], True,
+     [True], [None], [[1]], [float("inf")], [float("nan")], {"a": 1}, None],
+)  # fmt: skip
+def test_bad_seeds_are_refused_with_their_value(value: Any) -> None:
+    with pytest.raises(InputError, match="seeds must be a range like"):
+        parse_seeds(value)
+
+
+def test_seeds_override_seed() -> None:
+    assert planned("seed=7").seeds == [7]
+    assert planned("seed=7", "seeds=[0,3,5]").seeds == [0, 3, 5]
+    assert planned("seeds=0..9").seeds == list(range(10))
+    assert planned("seeds=4").seeds == [0, 1, 2, 3]
+
+
+# ---- what is refused, before any work
+
+
+BAD = [
+    # ---- misspelt
+    ("method.bandwith=1", "bandwith"), ("train.epoch=3", "epoch"), ("dataset.scalling=all", "scalling"),
+    ("sed=1", "sed"), ("model.units=64", "units"), ("dataset=airfoils", "airfoils"), ("method=cmix", "cmix"),
+    ("model=fcn", "fcn"), ("debug=small", "small"),
+    # ---- added by force
+    ("+method.bandwith=1", r"method\.bandwith is not known; method takes pairing, lam, layer, mixing, .*alpha, band"),
+    ("+method/no_such=noise", r"method/no_such is not a group of options: there is no folder configs/method/no_such"),
+    ("+train.epoch=3", r"train\.epoch is not known"),
+    ("+dataset.scalling=all", r"dataset\.scalling is not known"),
+    ("+model.units=64", r"model\.units is not known"),
+    ("+model.in_shape=[3]", r"model\.in_shape"),
+    ("+sed=1", "sed"),
+    # ---- values of another type
+    ("train.epochs=ten", r"train\.epochs must be a whole number, got 'ten'"),
+    ("train.epochs=1.5", r"train\.epochs must be a whole number, got 1.5"),
+    ("train.epochs=true", r"train\.epochs must be a whole number, got True"),
+    ("train.epochs=null", r"train\.epochs must be a whole number, got None"),
+    ("train.lr=fast", r"train\.lr must be a number, got 'fast'"),
+    ("train.drop_last=1", r"train\.drop_last must be true or false, got 1"),
+    ("train.optimizer=3", r"train\.optimizer must be a word, got 3"),
+    ("method.bandwidth=wide", r"bandwidth must be a number.*got 'wide'"),
+    ("method.bandwidth=[1,2]", r"bandwidth must be a number.*got \[1, 2\]"),
+    ("method.alpha=null", r"method\.alpha must be a number, got None"),
+    ("method.layer=1", r"method\.layer must be a word, got 1"),
+    ("dataset.synthetic=1", r"dataset\.synthetic must be true or false, got 1"),
+    ("dataset.scaling=2", r"dataset\.scaling must be a word, got 2"),
+    ("seed=x", "seed must be a whole number, got 'x'"),
+    ("seed=1.0", r"seed must be a whole number, got 1.0"),
+    ("threads=two", "threads must be a whole number, got 'two'"),
+    ("rerun=1", "rerun must be true or false, got 1"),
+    ("preset=3", "preset must be one of paper, released, default, tuned, tuned_default for dataset airfoil, got 3"),
+    # ---- values that make no sense
+    ("preset=papers", "preset must be one of paper, released, default, tuned, tuned_default for .*, got 'papers'"),
+    ("method.bandwidth=-1", r"bandwidth must be 0 or more .*got -1"),
+    ("method.bandwidth=nan", r"bandwidth must be 0 or more .*got nan"),
+    ("method.alpha=0", r"alpha must be a finite number above 0, got 0"),
+    ("method.alpha=inf", r"alpha must be a finite number above 0, got inf"),
+    ("method.lam_per=epoch", "lam_per must be one of example, batch, got 'epoch'"),
+    ("train.epochs=0", "epochs must be a whole number, 1 to 2147483647, got 0"),
+    ("train.batch_size=-1", "batch_size must be a whole number, 1 to 2147483647, got -1"),
+    ("train.eval_batch_size=0", "eval_batch_size"),
+    ("train.lr=0", "lr must be a finite number above 0, got 0"),
+    ("train.lr=nan", "lr must be a finite number above 0, got nan"),
+    ("train.weight_decay=-0.1", "weight_decay must be a finite number, 0 or more, got -0.1"),
+    ("train.optimizer=adamw", "optimizer must be one of adam, sgd, got 'adamw'"),
+    ("dataset.scaling=none", "scaling must be one of train, all, standard, got 'none'"),
+    ("threads=0", "threads must be a whole number, 1 to 1024, got 0"),
+    ("threads=100000", "threads must be a whole number, 1 to 1024, got 100000"),
+    ("seeds=0..99999999999", "at most 100000 seeds up to 4294967295, got '0..99999999999'"),
+    ("train.lr_decay=1e200", "lr_decay must keep lr finite over"),
+    ("seed=-1", r"seed must be .*got \[?-1"),
+    ("seeds=9..0", "seeds must be a range like"),
+    ("seeds=[null]", "seeds must be a range like"),
+    ("logger=tensorboard", "logger must be one of wandb, wandb_files, none, got 'tensorboard'"),
+    ("device=tpu", "device must be auto, cpu, cuda or cuda:<n>, got 'tpu'"),
+    ("device=meta", "device must be auto, cpu, cuda or cuda:<n>, got 'meta'"),
+    ("dataset=no2 dataset.split_seed=-1", "split_seed must be a whole number, 0 to 4294967295, got -1"),
+    ("method=k_mixup method.k=17", r"train\.batch_size must be at least k = 17, got 16 \(method k_mixup\)"),
+    ("method=mixup method.pairing=random", r"method\.pairing is chosen with method/pairing=, one of .*, got 'random'"),
+    ("train.lr=${dataset.no_such_key}", "no_such_key"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "said"), BAD)
+def test_bad_words_are_refused_by_name_and_value(words: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        planned(*words.split())
+
+
+def test_batches_that_domain_methods_cannot_divide_are_refused() -> None:
+    with pytest.raises(InputError, match=r"train\.batch_size must be a multiple of groups = 4, 8 or more, got 18 \("):
+        planned("dataset=crime", "method=irm", "train.batch_size=18")
+    with pytest.raises(InputError, match=r"train\.batch_size must be a multiple of groups = 4, 8 or more, got 4 "):
+        planned("dataset=crime", "method=irm", "train.batch_size=4")
+    assert planned("dataset=crime", "method=vrex", "train.batch_size=4").settings.batch_size == 4
+
+
+@pytest.mark.parametrize("method", [name for name in METHODS if needs_domains(name) and name != "group_dro"])
+def test_the_dataset_says_how_many_domains_make_a_batch(method: str) -> None:
+    assert planned("dataset=crime", f"method={method}").config["method"]["groups"] == 4
+    job = planned("dataset=crime", f"method={method}", "method.groups=2")
+    assert job.options == {"method.groups": 2}
+
+
+def test_which_datasets_and_methods_have_to_do_with_domains() -> None:
+    domains = {"irm", "ib_irm", "vrex", "coral", "drnn", "group_dro", "fish"}
+    assert {name for name in METHODS if needs_domains(name)} == domains
+    assert {"crime", "skillcraft"} <= {name for name in DATASETS if has_domains(name)}
+    assert not {"airfoil", "no2", "exchange_rate"} & {name for name in DATASETS if has_domains(name)}
+    tried = combinations()
+    assert {method for _, method, _ in tried} == set(METHODS)
+    assert all(has_domains(dataset) for dataset, method, _ in tried if method in domains)
+
+
+# ---- the pieces
+
+
+def test_arguments_leave_out_target_and_name() -> None:
+    def make(size: int, rate: float = 1.0, word: str | None = None) -> None: ...
+
+    assert checked_arguments("part", {"_target_": "x", "name": "y", "size": 3, "rate": 2, "word": None}, make) == {
+        "size": 3, "rate": 2, "word": None,
+    }  # fmt: skip
+    with pytest.raises(InputError, match=r"part\.sise is not known; part takes size, rate, word"):
+        checked_arguments("part", {"sise": 3}, make)
+    with pytest.raises(InputError, match=r"part\.word must be a word or null, got 3"):
+        checked_arguments("part", {"word": 3}, make)
+
+
+def test_check_type_lets_other_annotations_pass() -> None:
+    check_type("x", [1, 2], list[int])
+    check_type("x", 1, float)
+    check_type("x", True, bool)
+    for kind, value in itertools.product((int, float, str), (True, [1], {})):
+        with pytest.raises(InputError, match="x must be"):
+            check_type("x", value, kind)

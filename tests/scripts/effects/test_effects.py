@@ -1,0 +1,273 @@
+"""The model of effects over tables: against REML, brute-force integrals and limma's formulas, and on known effects."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import optimize, signal, special, stats
+
+from scripts.effects import effects
+from scripts.effects.effects import fit_effects, inverse_trigamma, left_out, observe_splits, pool_variances
+from scripts.effects.quadrature import Grid, Mixture, Observed, of_new, of_tables, solve_posterior, student_nodes
+from scripts.effects.verdicts import OVERLAP
+from tests.scripts.study.simulated import NOISE, simulated
+
+MEANS = np.array([-1.2, 0.3, 0.8, -0.4, 2.1, 0.1, -0.9, 1.4, 0.6, -2.2, 0.2, 3.0])
+VARIANCES = np.array([0.3, 0.1, 0.5, 0.2, 0.9, 0.05, 0.4, 0.6, 0.15, 1.2, 0.08, 2.0])
+
+
+def known(means: np.ndarray, variances: np.ndarray) -> Observed:
+    """Return tables of one split whose noise is known."""
+    return Observed(means, np.ones_like(means), np.sqrt(variances), np.full_like(means, np.inf))
+
+
+def mean_of(grid: Grid) -> float:
+    """Return the posterior mean of mu."""
+    return float(grid.weight @ grid.mu)
+
+
+def reml(means: np.ndarray, variances: np.ndarray) -> tuple[float, float]:
+    """Return the mean and the variance between tables by restricted maximum likelihood."""
+
+    def at(between: float) -> tuple[float, float]:
+        precision = 1 / (variances + between)
+        mean = float(precision @ means / precision.sum())
+        lost = np.log(precision).sum() - precision @ (means - mean) ** 2 - math.log(precision.sum())
+        return mean, -0.5 * float(lost)
+
+    between = float(optimize.minimize_scalar(lambda x: at(x)[1], bounds=(0, 50), options={"xatol": 1e-10}).x)
+    return at(between)[0], between
+
+
+def test_reml_is_pymares() -> None:
+    """PyMARE 0.0.4's VarianceBasedLikelihoodEstimator(method="REML") gave these two numbers."""
+    assert reml(MEANS, VARIANCES) == pytest.approx((0.16074807, 0.42427654), abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("means", "variances"),
+    [
+        (MEANS, VARIANCES), (MEANS + 1.5, VARIANCES), (MEANS / 2, VARIANCES / 4), (MEANS[:8], VARIANCES[:8]),
+        (MEANS, np.full(12, 0.2)),
+    ],
+)  # fmt: skip
+def test_with_known_noise_the_mean_is_remls(means: np.ndarray, variances: np.ndarray) -> None:
+    grid = solve_posterior(known(means, variances), [0.0], {0.0: 1.0}, [np.inf])
+    assert mean_of(grid) == pytest.approx(reml(means, variances)[0], abs=0.02)
+
+
+def integrated(
+    seen: Observed, overlap: float, growth: float, kind: float
+) -> tuple[np.ndarray, np.ndarray, float, float]:
+    """Return each table's posterior mean and P(effect < -1), and mean and deviation of mu, by sums over a fine grid.
+
+    The spread runs over 60 values for the model's 17, and mu and each effect over a line, by convolutions.
+    """
+    step, spreads = 0.03, np.geomspace(0.03, 200.0, 60)
+    line = step * np.arange(-6000, 6001)
+    relative = seen.noise**growth / (seen.noise**growth).mean()
+    scale = seen.noise * np.sqrt(1 / seen.n + overlap)
+    likely = np.stack([stats.t.pdf((y - r * line) / e, f) for y, r, e, f in
+                       zip(seen.mean, relative, scale, seen.freedom, strict=True)])  # fmt: skip
+    steps = np.gradient(spreads)
+    steps[0] += spreads[0]  # what is below the first
+    of_mu, of_effects = np.zeros_like(line), np.zeros_like(likely)
+    for spread, weight in zip(spreads, steps, strict=True):
+        kernel = stats.t.pdf(line / spread, kind) / spread * step
+        each = np.maximum([signal.fftconvolve(own, kernel, mode="same") for own in likely], 0)
+        of_mu += weight * each.prod(axis=0)
+        for t, own in enumerate(likely):
+            others = np.delete(each, t, axis=0).prod(axis=0)
+            of_effects[t] += weight * own * np.maximum(signal.fftconvolve(others, kernel, mode="same"), 0)
+    of_mu, of_effects = of_mu / of_mu.sum(), of_effects / of_effects.sum(axis=1, keepdims=True)
+    below = [float(own[r * line < -1].sum()) for own, r in zip(of_effects, relative, strict=True)]
+    mean = float(of_mu @ line)
+    return of_effects @ line * relative, np.array(below), mean, math.sqrt(of_mu @ (line - mean) ** 2)
+
+
+@pytest.mark.parametrize(
+    ("freedom", "overlap", "growth", "kind"),
+    [(np.inf, 0.0, 0.0, np.inf), (5.0, 1 / 3, 0.0, np.inf), (5.0, 1 / 3, 1.0, np.inf), (5.0, 1 / 6, 1.0, 4.0)],
+)
+def test_posteriors_are_those_of_brute_force(freedom: float, overlap: float, growth: float, kind: float) -> None:
+    """All effects and mu itself are about 1, so that 0.015 is a sixtieth of what is known of them.
+
+    Of normals with known noise Laplace's method is exact: that the spread has 17 values, a factor of 1.7 apart, leaves
+    0.01 of a probability and 2 % of mu's deviation. Of heavy tails it leaves out 7 % of that deviation.
+    """
+    seen = Observed(
+        np.array([-1.6, -0.4, 0.3, -2.4, -0.9]), np.array([5.0, 5.0, 5.0, 4.0, 3.0]),
+        np.array([0.5, 1.0, 0.4, 2.5, 0.8]), np.full(5, freedom),
+    )  # fmt: skip
+    means, below, mean, deviation = integrated(seen, overlap, growth, kind)
+    grid = solve_posterior(seen, [overlap], {growth: 1.0}, [kind])
+    tables = of_tables(seen, grid)
+    assert [each.estimate(1.0).mean for each in tables] == pytest.approx(means, abs=0.015)
+    assert [float(each.below(-1.0)) for each in tables] == pytest.approx(below, abs=0.015)
+    assert mean_of(grid) == pytest.approx(mean, abs=0.015)
+    spread = math.sqrt(grid.weight @ (grid.variance + grid.mu**2) - mean_of(grid) ** 2)
+    assert spread == pytest.approx(deviation, rel=0.08 if kind < np.inf else 0.04)
+
+
+def test_pooled_noise_is_smyths() -> None:
+    variance, freedom = np.array([0.5, 1.0, 2.0, 4.0, 16.0]), np.array([4.0, 4.0, 4.0, 2.0, 9.0])
+    half = freedom / 2
+    e = np.log(variance) - special.digamma(half) + np.log(half)
+    target = e.var(ddof=1) - special.polygamma(1, half).mean()
+    prior = optimize.brentq(lambda d: special.polygamma(1, d / 2) - target, 1e-3, 1e6, xtol=1e-12)
+    centre = math.exp(e.mean() + special.digamma(prior / 2) - math.log(prior / 2))
+    pooled, total = pool_variances(variance, freedom)
+    assert total == pytest.approx(prior + freedom)
+    assert pooled == pytest.approx((prior * centre + freedom * variance) / (prior + freedom))
+    assert (np.sort(pooled) == pooled).all()
+    assert pooled[0] > variance[0]
+    assert pooled[-1] < variance[-1]
+
+
+def test_tables_that_are_alike_have_their_noise_known_and_a_variance_of_zero_breaks_nothing() -> None:
+    pooled, freedom = pool_variances(np.full(6, 2.0), np.full(6, 4.0))
+    assert np.isinf(freedom).all()
+    assert len(set(pooled)) == 1
+    some, more = np.array([0.1, 1.0, 3.0, 30.0]), np.array([0.1, 0.0, 1.0, 3.0, 30.0])
+    (without, few), (beside, many) = pool_variances(some, np.full(4, 4.0)), pool_variances(more, np.full(5, 4.0))
+    assert np.delete(beside, 1) == pytest.approx(without)
+    assert many == pytest.approx(few[0])
+    assert 0 < beside[1] < beside[0]
+    nothing, four = np.zeros(3), np.full(3, 4.0)
+    assert [each.tolist() for each in pool_variances(nothing, four)] == [nothing.tolist(), four.tolist()]
+
+
+def test_trigamma_is_inverted() -> None:
+    for value in (1e-3, 0.1, 1.0, 1.6449, 20.0, 1e3):
+        assert float(special.polygamma(1, inverse_trigamma(value))) == pytest.approx(value, rel=1e-9)
+
+
+def test_what_splits_say_has_pooled_noise() -> None:
+    splits = [[1.0, 2.0, 4.0], [0.0, 0.1, 0.2, 0.5], [5.0, -5.0, 9.0]]
+    seen = observe_splits(splits)
+    variance, freedom = pool_variances(np.array([np.var(each, ddof=1) for each in splits]), np.array([2.0, 3.0, 2.0]))
+    assert seen.mean == pytest.approx([7 / 3, 0.2, 3.0])
+    assert seen.n.tolist() == [3, 4, 3]
+    assert seen.noise**2 == pytest.approx(variance)
+    assert seen.freedom == pytest.approx(freedom)
+
+
+@pytest.mark.parametrize(("freedom", "least"), [(4.0, 0.08), (6.0, 0.04), (10.0, 0.02)])
+def test_normals_make_a_students_t(freedom: float, least: float) -> None:
+    precision, weight = student_nodes(freedom)
+    x = np.linspace(-4, 4, 81)
+    density = (weight * stats.norm.pdf(x[:, None], scale=1 / np.sqrt(precision))).sum(axis=1)
+    assert weight.sum() == pytest.approx(1)
+    assert density == pytest.approx(stats.t.pdf(x, freedom), rel=least)
+    assert student_nodes(math.inf)[0].tolist() == [1.0]
+
+
+def test_a_mixture_has_the_quantiles_of_its_normals() -> None:
+    one = Mixture(np.ones(1), np.array([0.7]), np.array([1.3]))
+    for share in (0.025, 0.5, 0.9):
+        assert one.quantile(share) == pytest.approx(stats.norm.ppf(share, 0.7, 1.3), abs=1e-8)
+    assert one.below(np.array([-1.0, 0.0, 3.0])) == pytest.approx(stats.norm.cdf([-1.0, 0.0, 3.0], 0.7, 1.3))
+    two = Mixture(np.array([0.3, 0.1]), np.array([-5.0, 5.0]), np.array([0.1, 0.1])).estimate(1.0)
+    assert (two.mean, two.below) == pytest.approx((-2.5, 0.75))
+    assert (two.chances.gain, two.chances.within, two.chances.loss) == pytest.approx((0.75, 0.0, 0.25))
+
+
+def test_shifted_or_in_another_order_the_answer_is_shifted_or_in_another_order() -> None:
+    _, splits = simulated(np.random.default_rng(5), 0.5, 1.0, 0.0, 0.0, noise=NOISE[::3])
+    seen, none = observe_splits(list(splits.values())), {0.0: 1.0}
+    grid = solve_posterior(seen, [0.0, OVERLAP], none)
+    moved = replace(seen, mean=seen.mean + 3.0)
+    other = solve_posterior(moved, [0.0, OVERLAP], none)
+    assert mean_of(other) == pytest.approx(mean_of(grid) + 3.0, abs=5e-3)
+    for one, two in zip(of_tables(seen, grid), of_tables(moved, other), strict=True):
+        assert two.estimate(1.0).mean == pytest.approx(one.estimate(1.0).mean + 3.0, abs=5e-3)
+        assert two.quantile(0.975) == pytest.approx(one.quantile(0.975) + 3.0, abs=0.01)
+    turned = fit_effects(dict(reversed(splits.items())), OVERLAP, 1.0)
+    straight = fit_effects(splits, OVERLAP, 1.0)
+    assert turned.overall.mean == pytest.approx(straight.overall.mean)
+    for name, own in straight.tables.items():
+        assert (turned.tables[name].mean, turned.tables[name].low) == pytest.approx((own.mean, own.low))
+
+
+def test_the_other_sign_is_the_mirror_image_and_the_second_fit_the_first() -> None:
+    _, splits = simulated(np.random.default_rng(6), 0.5, 1.0, 1.0, 0.25, noise=NOISE[::3])
+    one, other = (
+        fit_effects(splits, OVERLAP, 1.0),
+        fit_effects({t: [-d for d in own] for t, own in splits.items()}, OVERLAP, 1.0),
+    )
+    for name, own in one.tables.items():
+        mirror = other.tables[name]
+        assert (mirror.mean, mirror.low, mirror.high) == pytest.approx((-own.mean, -own.high, -own.low))
+        assert mirror.chances.gain == pytest.approx(own.chances.loss)
+    effects._fit_cached.cache_clear()
+    again = fit_effects(splits, OVERLAP, 1.0)
+    assert again is not one
+    assert again == one  # to the last bit: there are no random numbers
+
+
+EDGES: Mapping[str, Mapping[str, list[float]]] = {
+    "one table": {"a": [1.0, 2.0, 3.0]},
+    "two tables": {"a": [1.0, 2.0], "b": [0.0, -1.0, 1.0]},
+    "the same method": {name: [0.0] * 5 for name in "abcdef"},
+    "a table without noise": {"a": [1.0, 1.0, 1.0], "b": [0.0, -1.0, 1.0], "c": [0.0, 0.1, 0.3]},
+    "no table within reach of the median": {"a": [8.3, 8.31, 8.32], "b": [-8.3, -8.31, -8.32]},
+    "constants apart": {"a": [50.0, 50.0], "b": [-50.0, -50.0], "c": [1.0, 1.0], "d": [-1.0, -1.0]},
+    "one table far away": {"a": [0.1, 0.2], "b": [0.1, 0.3], "c": [900.0, 901.0]},
+}
+
+
+@pytest.mark.parametrize("name", EDGES)
+def test_whatever_the_tables_numbers_are_finite_and_chances_add_up(name: str) -> None:
+    found = fit_effects(EDGES[name], OVERLAP, 1.0)
+    each = [found.overall, found.new, *found.tables.values()]
+    for own in each:
+        chances = (own.chances.gain, own.chances.within, own.chances.loss)
+        assert sum(chances) == pytest.approx(1)
+        assert all(-1e-9 <= p <= 1 + 1e-9 for p in (own.below, *chances))
+        assert np.isfinite([own.mean, own.low, own.high]).all()
+        assert own.low <= own.mean <= own.high
+    assert np.isfinite(found.spread).all()
+    assert found.spread[1] <= found.spread[0] <= found.spread[2]
+    assert 0 <= found.growth <= 1
+    for table, splits in EDGES[name].items():  # which say where it lies, as no other does
+        own = found.tables[table]
+        assert own.low - 1e-3 <= np.mean(splits) <= own.high + 1e-3
+
+
+def test_effects_that_grow_with_noise_are_known_as_such() -> None:
+    rng = np.random.default_rng(8)
+    grow = [fit_effects(simulated(rng, 2.0, 0.2, growth, 0.0)[1], OVERLAP, 1.0).growth for growth in (0.0, 1.0)]
+    assert grow[0] < 0.05
+    assert grow[1] > 0.95
+
+
+def test_tables_are_drawn_to_the_mean_the_more_the_noisier() -> None:
+    _, splits = simulated(np.random.default_rng(9), 0.0, 1.0, 0.0, 0.0)
+    found = fit_effects(splits, 0.0, 1.0)
+    raw = np.array([np.mean(own) for own in splits.values()])
+    drawn = np.abs([each.mean for each in found.tables.values()])
+    assert (drawn[:5] / np.abs(raw[:5])).mean() > 0.8
+    assert (drawn[-5:] / np.abs(raw[-5:])).mean() < 0.6
+    wide = [each.high - each.low for each in found.tables.values()]
+    assert wide[0] < wide[-1] < 2 * found.new.high - 2 * found.new.low
+
+
+def test_a_new_table_is_as_uncertain_as_the_mean_and_the_spread_together() -> None:
+    grid = solve_posterior(known(MEANS, VARIANCES), [0.0], {0.0: 1.0}, [np.inf])
+    new = of_new(grid)
+    variance = float(new.weight @ (new.deviation**2 + new.mean**2)) - float(new.weight @ new.mean) ** 2
+    of_mu = float(grid.weight @ (grid.variance + grid.mu**2)) - mean_of(grid) ** 2
+    assert variance == pytest.approx(of_mu + float(grid.weight @ grid.spread**2), rel=1e-3)
+    assert new.estimate(1.0).mean == pytest.approx(mean_of(grid), abs=1e-3)
+
+
+def test_a_table_unlike_the_others_is_where_few_are_expected() -> None:
+    _, splits = simulated(np.random.default_rng(10), 0.0, 0.5, 0.0, 0.0, noise=NOISE[:8])
+    places = left_out({**splits, "high": [9.0, 9.1, 9.3, 9.2, 9.0], "low": [-9.0, -9.1, -9.3, -9.2, -9.0]}, OVERLAP)
+    assert places["high"] > 0.97
+    assert places["low"] < 0.03
+    assert all(0.1 < places[name] < 0.9 for name in splits)

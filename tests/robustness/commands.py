@@ -215,3 +215,19 @@ def tail(log: Path, lines: int = 3) -> str:
 def words(*given: str, out: Path) -> tuple[str, ...]:
     """Return a command line of scripts.train for tiny runs on synthetic data."""
     return (*TINY, *given, f"out={out}")
+
+
+def start_again(command: Command, out: Path, log: Path, reference: dict[str, Any]) -> list[str]:
+    """Run a command that was disturbed once more; return what is wrong with it or with what it leaves in `out`.
+
+    Args:
+        command: as it is, without a disturbance.
+        out: the folder of the disturbed run.
+        log: the file for what it prints.
+        reference: the content of a folder that nothing disturbed.
+    """
+    before, code = finished(out), command.run(log)
+    now = finished(out)
+    wrong = [f"the second start ended with {code}: {tail(log)}"] if code else []
+    wrong += [f"trained again: {name}" for name, state in before.items() if now.get(name) != state]
+    return wrong + [f"not as undisturbed: {name}" for name in differences(content(out), reference)]

@@ -14,10 +14,9 @@ from tests.robustness.commands import (
     CRASH,
     Command,
     content,
-    differences,
-    finished,
     half_files,
     import_all,
+    start_again,
     tail,
     words,
 )
@@ -94,12 +93,7 @@ def run(count: int, seed: int, folder: Path) -> Trial:
         if (code := command(out, at).run(log)) != CRASH:
             wrong.append(f"ended with {code}, not at the step: {tail(log)}")
         wrong += [f"half a file: {path}" for path in half_files(out)]
-        before = finished(out)
-        if code := command(out).run(log):
-            wrong.append(f"the second start ended with {code}: {tail(log)}")
-        now = finished(out)
-        wrong += [f"trained again: {name}" for name, state in before.items() if now.get(name) != state]
-        wrong += [f"not as undisturbed: {name}" for name in differences(content(out), reference)]
+        wrong += start_again(command(out), out, log, reference)
         if wrong:
             failures.append(f"step {at} of {steps}: {'; '.join(wrong)}")
         note_progress(folder, k + 1, len(chosen))

@@ -25,7 +25,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from cmixup.errors import InputError
-from scripts.config.arguments import parse_args
+from scripts.config.arguments import Args, parse_args
 from scripts.config.compose import read_part
 from scripts.driver.cli import user_errors
 from scripts.machine.provenance import git_environment
@@ -301,17 +301,20 @@ def _run(command: Sequence[str], **options: Any) -> subprocess.CompletedProcess[
     return subprocess.run(command, capture_output=True, text=True, check=True, **options)
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Entry point."""
+def judge_listed(given: Args, listed: Sequence[Mutant]) -> None:
+    """Judge mutants as the words of a command say, and print each verdict; exit with 1 if one is not as expected."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the copies are removed
-    with user_errors():
-        given = parse_args(argv, KEYS, __doc__)
-        mutants = matches(read_mutants(MUTANTS), given.get("only", ""))
-        jobs = given.count("jobs") or len(os.sched_getaffinity(0))
-        verdicts = judge_all(mutants, ROOT, jobs, lambda line: print(line, flush=True))
+    jobs = given.count("jobs") or len(os.sched_getaffinity(0))
+    verdicts = judge_all(matches(listed, given.get("only", "")), ROOT, jobs, lambda line: print(line, flush=True))
     print(summary(verdicts))
     if not all(v.expected for v in verdicts):
         sys.exit(1)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Entry point."""
+    with user_errors():
+        judge_listed(parse_args(argv, KEYS, __doc__), read_mutants(MUTANTS))
 
 
 if __name__ == "__main__":

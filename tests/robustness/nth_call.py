@@ -21,7 +21,7 @@ from pathlib import Path
 
 from scripts.machine.locks import LOCKS
 from tests.robustness.base import MOST, Trial, note_progress
-from tests.robustness.commands import Command, content, differences, finished, half_files, import_all, tail, words
+from tests.robustness.commands import Command, content, differences, half_files, import_all, start_again, tail, words
 
 WHAT = (
     "a small run in which the n-th write, fsync, rename or close fails, for every n: it ends with one line and status "
@@ -179,12 +179,7 @@ def attempts(library: ctypes.CDLL, count: int, seed: int, folder: Path) -> Itera
             # A lock's file may stay where its close fails: the kernel holds the lock, and the next start removes it.
             found = [name for name in differences(content(out), reference) if not name.startswith(LOCKS)]
             wrong += [f"not as undisturbed: {name}" for name in found]
-        before = finished(out)
-        if code := command(out).run(log):
-            wrong.append(f"the second start ended with {code}: {tail(log)}")
-        now = finished(out)
-        wrong += [f"trained again: {name}" for name, state in before.items() if now.get(name) != state]
-        wrong += [f"not as undisturbed again: {name}" for name in differences(content(out), reference)]
+        wrong += start_again(command(out), out, log, reference)
         text = f"{CALLS[which]} {at} of {totals[which]} ({os.strerror(ERRORS[at % 3])}): {'; '.join(wrong)}"
         yield text if wrong else "", tried
     (folder / "totals").write_text(", ".join(f"{n} of {name}" for name, n in zip(CALLS, totals, strict=True)))

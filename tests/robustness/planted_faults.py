@@ -5,8 +5,6 @@ The tests are those that `make tests-of` lists. Example: `python -m tests.robust
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,7 @@ from typing import Any
 from scripts.config.arguments import parse_args
 from scripts.config.compose import read_part
 from scripts.driver.cli import user_errors
-from tests.robustness.mutants import KEYS, ROOT, Mutant, judge_all, matches, summary
+from tests.robustness.mutants import KEYS, ROOT, Mutant, judge_listed
 from tests.tests_of import find_tests
 
 FAULTS = ROOT / "tests" / "planted_faults.yaml"
@@ -32,13 +30,7 @@ def read_faults(path: Path = FAULTS) -> list[Mutant]:
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
-        given = parse_args(argv, KEYS, __doc__)
-        faults = matches(read_faults(), given.get("only", ""))
-        jobs = given.count("jobs") or len(os.sched_getaffinity(0))
-        verdicts = judge_all(faults, ROOT, jobs, lambda line: print(line, flush=True))
-    print(summary(verdicts))
-    if not all(v.expected for v in verdicts):
-        sys.exit(1)
+        judge_listed(parse_args(argv, KEYS, __doc__), read_faults())
 
 
 if __name__ == "__main__":

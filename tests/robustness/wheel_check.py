@@ -41,7 +41,7 @@ new = {name.partition(".")[0] for name in set(sys.modules) - before}
 strange = {name for name in new if "cython" not in name}  # which are parts of numpy.random
 strange -= {"cmixup", "numpy", "torch", *sys.stdlib_module_names}
 assert not strange, f"import cmixup imports {sorted(strange)}"
-tops = {str(file).partition("/")[0] for file in metadata.files("cmixup") if not str(file).startswith("..")}
+tops = {str(file).partition("/")[0] for file in importlib.metadata.files("cmixup") if not str(file).startswith("..")}
 assert {top for top in tops if not top.endswith(".dist-info")} == {"cmixup"}, tops
 assert "site-packages" in cmixup.__file__, cmixup.__file__
 space = {}

@@ -10,7 +10,7 @@ from scripts.protocol.protocols import Protocol2, load_protocol2
 from scripts.protocol.published import FOLDER
 from scripts.records.register import writes
 from scripts.records.tables import markdown_rows
-from scripts.study import likelihood, networks, no_search
+from scripts.study import elsewhere, likelihood, networks, no_search
 from scripts.study.answers import (
     Answer,
     in_a_line,
@@ -24,6 +24,8 @@ from scripts.study.evidence import Setting, study_settings
 from scripts.study.front import METHOD
 from scripts.study.objections import came_out
 from scripts.study.rows import method_title
+from scripts.study.run_so_far import PARTS as RUN
+from scripts.study.run_so_far import all_progress, progress_rows, state_text
 
 PAGE = "study/referee.md"
 PARTS = {
@@ -53,6 +55,7 @@ def results(found: Sequence[Setting], rules: Protocol2) -> dict[str, str]:
     of_cmixup = [each for each in (*named, *plain, *others, *nats) if each.arm.startswith("C-Mixup")]
     gains = [each for each in of_cmixup if each.chances[0] > 0.5]
     told = [each for each in of_cmixup if each.own.direction() == LOWER]
+    run = all_progress()
     return {
         **came_out(found, rules, method_title), "equal_again": f"{rules.equal:g}",
         "no_search": in_a_line(mixed, size), "noise": in_a_line(noise, size),
@@ -60,13 +63,16 @@ def results(found: Sequence[Setting], rules: Protocol2) -> dict[str, str]:
         "likelihood": in_a_line(nats, f"0.01 {likelihood.UNIT}"),
         "more_splits": in_a_line([Answer("tuned", "all splits", "C-Mixup", more)], size) if more
         else f"Not whole yet: {there} of {of} cells.",
+        **{f"{name}_state": state_text(run, title) for name, (title, _) in RUN.items()},
+        "run": "\n".join(progress_rows(run)),
+        "others": elsewhere.counts_text(elsewhere.read_comparisons()),
         "best": "\n".join(best(of_cmixup)),
         "gains": f"Of {len(of_cmixup)} pairs of a setting and a form of C-Mixup, the mean error is lower in "
         f"{len(told) or 'none'}, and a new table is more likely than not to gain in {len(gains) or 'none'}.",
     }  # fmt: skip
 
 
-@writes("results/runs", "results/predictions", "results/study/referee.md")
+@writes("results/runs", "results/predictions", "results/study/referee.md", "results/study/elsewhere.yaml")
 def write_page() -> dict[str, str]:
     """Return the page by its path below results/."""
     made = results(study_settings(), load_protocol2())

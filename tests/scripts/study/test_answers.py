@@ -13,7 +13,7 @@ from scripts.driver.predictions import Scored
 from scripts.protocol.protocols import Protocol2, load_protocol2
 from scripts.protocol.published import FOLDER
 from scripts.protocol.rules import Rules
-from scripts.study import answers, likelihood, networks, referee
+from scripts.study import answers, likelihood, networks, referee, run_so_far
 from tests.scripts.study.test_page import everything
 
 Records = list[dict[str, Any]]
@@ -47,7 +47,7 @@ def stored(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, Records], None]:
     def read(rules: Rules, *_: object, **__: object) -> Records:
         return by_name.get(rules.name, [])
 
-    for module in (answers, likelihood, networks):
+    for module in (answers, likelihood, networks, run_so_far):
         monkeypatch.setattr(module, "read_store", read)
     monkeypatch.setattr(answers, "published_reports", lambda *_: [])
     return by_name.__setitem__
@@ -129,14 +129,32 @@ def test_the_first_lines_and_the_referee_say_what_is_not_run_and_order_by_the_ch
     text = (FOLDER / "referee.md").read_text()
     assert set(made) == set(page_places(text))
     page = splice_page(text, made)
-    table = page.partition('## "C-Mixup helps"')[0].splitlines()
-    assert {line.count("|") for line in table if line.startswith("| ")} == {4}
+    table = page.partition("## What is run")[0].splitlines()
+    assert {line.count("|") for line in table if line.startswith("| ")} == {5}
     rows = made["best"].splitlines()[2:]
     assert [row.split("|")[1].strip() for row in rows[:2]] == ["[TabM](networks.md)"] * 2
     assert made["gains"] == (
         f"Of {len(rows)} pairs of a setting and a form of C-Mixup, the mean error is lower in 2, and a new table is "
         "more likely than not to gain in 2."
     )
+
+
+def test_a_part_is_answered_once_every_table_of_every_setting_has_all_methods(
+    stored: Callable[[str, Records], None],
+) -> None:
+    rules = networks.network_rules("network_tabm")
+    names = [table.name for table in rules.tables]
+    every = [r for c in ("rows100", "random") for r in cells_of(rules, c, names, 0.0)]
+    stored("network_tabm", every)
+    assert run_so_far.state_text(run_so_far.all_progress(), "TabM") == "answered"
+    stored("network_tabm", every[:-1])  # the last table at random lacks a method
+    found = run_so_far.all_progress()
+    assert run_so_far.state_text(found, "TabM") == (
+        "100 training rows: 30 of 30 tables; All rows, split at random: 29 of 30 tables"
+    )
+    (last,) = (one for one in found if one.part == "TabM" and one.tables == 29)
+    assert (last.cells, last.planned) == (119, 120)
+    assert run_so_far.state_text(found, "RealMLP").startswith("100 training rows: 0 of 30 tables")
 
 
 def test_later_splits_join_those_of_protocol_2_once_both_methods_have_all_tables(

@@ -69,6 +69,9 @@ def temporary_beside(path: Path, suffix: str = "") -> Iterator[Path]:
     """Give a new file beside `path`, to be written and then `put` there; it is removed unless it was put.
 
     Files of processes that were killed are removed, too: the file's name says whose it is.
+
+    Raises:
+        OSError: it could not be written; the message names `path`.
     """
     make_folder(path.parent)
     remove_stale(path)
@@ -76,6 +79,10 @@ def temporary_beside(path: Path, suffix: str = "") -> Iterator[Path]:
     os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))  # who may read it, the umask says
     try:
         yield part
+    except OSError as error:
+        if error.errno is None or error.filename is not None:
+            raise
+        raise OSError(error.errno, os.strerror(error.errno), str(path)) from None
     finally:
         part.unlink(missing_ok=True)
 

@@ -26,6 +26,7 @@ from scripts.config.parts import dataset_class
 from scripts.driver.cli import user_errors
 from scripts.records.experiment import RESULTS
 from scripts.records.names import dataset_title
+from scripts.records.seal import seal_measured
 from scripts.report.terminal import print_table
 
 ACTIONS = ("status", "fetch", "render")
@@ -91,6 +92,7 @@ def render_views(chosen: Sequence[str], workers: int = 0) -> None:
         print(f"{name}: {n_objects} objects x {n_views} views in {seconds:.0f} s -> {dataset.rendered()}")
         sheet = RESULTS / "figures" / f"{name}.png"
         write_atomically(sheet, contact_sheet(views, dataset_title(name)))
+        seal_measured(RESULTS, [f"figures/{sheet.name}"])
         print(f"contact sheet: {sheet}")
 
 

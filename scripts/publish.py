@@ -16,7 +16,7 @@ from scripts.config.compose import TUNE_SEED
 from scripts.driver.cli import user_errors
 from scripts.driver.predictions import PREDICTIONS, read_predictions
 from scripts.driver.runs import HISTORY, load_reports
-from scripts.machine.locks import LOCKS, holding_alone
+from scripts.machine.locks import LOCKS, PUBLISHING, holding_alone
 from scripts.machine.provenance import check_committed
 from scripts.records.curves import keep_curves
 from scripts.records.experiment import NOT_PUBLISHED, RESULTS
@@ -47,7 +47,7 @@ def publish_runs(out: Path, results: Path) -> list[Path]:
     tuned_on = [r["run"] for r in reports if r["seed"] == TUNE_SEED]
     if tuned_on:
         raise InputError(f"seed {TUNE_SEED} is what methods are tuned with and must not enter a table: {tuned_on[0]}")
-    with holding_alone(results / LOCKS, "published runs"):  # files are read, and written with what is new
+    with holding_alone(results / LOCKS, PUBLISHING):  # files are read, and written with what is new
         check_seal(results)
         kept = ((r, read_predictions(out / "runs" / r["run"] / PREDICTIONS)[r["seed"]]) for r in reports)
         keep_predictions(results, kept)

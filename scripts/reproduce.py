@@ -156,12 +156,17 @@ def show_table(
 
 
 def reproduce_experiment(experiment: Experiment, choice: Choice, more: str) -> None:
-    """Train the cells of one experiment and show it; `more` is the command that trains what takes too long here."""
+    """Train the cells of one experiment and show it; `more` is the command that trains what takes too long here.
+
+    Raises:
+        InputError: cells could not be trained, once the others have been shown.
+    """
     cells, missing = plan_cells(experiment, choice)
     if missing:
         print(f"{len(missing)} cells are not trained here; they are listed at the end", file=sys.stderr)
     more = more if any(TOO_LONG in line for line in missing) else ""
-    missing += train_cells(experiment, cells)
+    untrained = train_cells(experiment, cells)
+    missing += untrained
     for line in (line for _, job in cells for line in bandwidth_warnings(job)):
         print(line, file=sys.stderr)
     if experiment.sweep:
@@ -175,8 +180,11 @@ def reproduce_experiment(experiment: Experiment, choice: Choice, more: str) -> N
         show_variants(experiment, choice, missing)
     else:
         show_table(experiment, choice, cells, missing, more)
-        return
+        more = ""
     print(more, end="\n" if more else "")
+    if untrained:
+        others = f"; and {len(untrained) - 1} more" if untrained[1:] else ""
+        raise InputError(f"not trained: {untrained[0]}{others}")
 
 
 def main(argv: Sequence[str] | None = None) -> None:

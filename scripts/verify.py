@@ -3,7 +3,7 @@
 The links of the chain, which `all` (`make verify`) checks in this order and names the first that does not hold:
 
 - `seal`: every file of results/ is what results/SEAL says.
-- `code`: the code that runs is that of its commit, with no bytecode that Python runs without a look at its source.
+- `code`: the code that runs is that of its commit, with no bytecode that is not what its source compiles to.
 - `packages`: the files of PyTorch and NumPy are those of their own RECORD; other versions than those of
   constraints.lock are said, and cells are then compared within noise.
 - `data`: every raw file that is here has its SHA-256.
@@ -36,7 +36,7 @@ from scripts.config.compose import option_names
 from scripts.config.parts import dataset_class
 from scripts.driver.cli import user_errors
 from scripts.machine.packages import LOCK, compare_with_lock, lock_is_for_here
-from scripts.machine.provenance import HASHED, changed_files, run_environment, unchecked_bytecode
+from scripts.machine.provenance import HASHED, changed_files, run_environment, stale_bytecode, unchecked_bytecode
 from scripts.plan.trained_again import train_cells
 from scripts.plan.verification import QUICK, draw_cells, published_cells
 from scripts.records.experiment import NOT_PUBLISHED, RESULTS
@@ -94,6 +94,7 @@ def check_code() -> str:
     if about["dirty"]:
         wrong.append("code that was edited, or of unknown commit, so that what runs is not what was committed")
     wrong += [f"{path} is bytecode that Python runs without a look at its source" for path in unchecked_bytecode()]
+    wrong += [f"{path} is bytecode of another source than stands beside it" for path in stale_bytecode()]
     return print_wrong(wrong, f"commit {about['commit'][:12] or 'unknown'}, digest {about['code']}")
 
 

@@ -42,6 +42,19 @@ def test_a_failed_write_leaves_nothing_behind(
         assert path.read_text() == existing
 
 
+def test_an_error_of_writing_names_the_file(tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
+    try:
+        with pytest.raises(OSError, match=r"File too large: '.*file'") as told:
+            write_atomically(tmp_path / "file", bytes(5000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert told.value.errno == errno.EFBIG
+    assert os.listdir(tmp_path) == []  # noqa: PTH208
+
+
 def test_an_interrupted_write_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt

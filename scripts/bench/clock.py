@@ -7,12 +7,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 import torch
+from matplotlib.figure import Figure
 
 from cmixup.files import write_atomically
 from scripts.config.arguments import Args
 from scripts.machine.provenance import run_environment
 from scripts.records.experiment import RESULTS
 from scripts.records.seal import seal_measured
+from scripts.report.figures import write_figures
 
 Work = Callable[[], object]
 CPU = torch.device("cpu")
@@ -63,3 +65,9 @@ def store_file(given: Args, name: str, text: str) -> None:
     if not given.switch("short"):
         write_atomically(RESULTS / "benchmarks" / name, text)
         seal_measured(RESULTS, [f"benchmarks/{name}"])
+
+
+def store_figures(figures: Mapping[str, Figure]) -> None:
+    """Write figures, given by their paths below results/."""
+    write_figures(figures, RESULTS)
+    seal_measured(RESULTS, list(figures))

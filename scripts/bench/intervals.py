@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from cmixup.sampling.inputs import Floats
-from scripts.bench.clock import SHORT, put_page, store_file
+from scripts.bench.clock import SHORT, put_page, store_figures, store_file
 from scripts.bench.estimators import BASE, COVERAGE, MODELS, PARTS, as_taken, interval_coverage, table_halves
 from scripts.config.arguments import Args
 from scripts.records.experiment import RESULTS
@@ -26,7 +26,6 @@ from scripts.records.records import read_csv, to_csv
 from scripts.records.register import draws
 from scripts.records.stats import clustered_interval
 from scripts.records.tables import markdown_rows
-from scripts.report.figures import write_figures
 from scripts.report.palette import SERIES
 
 SPLIT = 0
@@ -175,6 +174,6 @@ def run(given: Args) -> None:
     store_file(given, "intervals.csv", to_csv(rows.values(), COLUMNS))
     if not short:
         whole = with_own(list(rows.values()), read_csv(RESULTS / "benchmarks" / "estimators.csv"))
-        write_figures(published_figures(), RESULTS)
+        store_figures(published_figures())
         look = "![Coverage and width of the intervals of each way, a point a table](intervals.png)"
         put_page(given, "intervals", "How many labels intervals hold", [ABOUT, report_table(whole), look])

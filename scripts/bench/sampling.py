@@ -17,14 +17,13 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from scripts.bench.clock import SHORT, put_page, store_file
+from scripts.bench.clock import SHORT, put_page, store_figures, store_file
 from scripts.bench.sampling_case import FEATURES, ORIGINAL
 from scripts.config.arguments import Args
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv, to_csv
 from scripts.records.register import draws
 from scripts.records.tables import markdown_rows
-from scripts.report.figures import write_figures
 from scripts.report.palette import BLUE, COLOURS, GREEN, GREY
 
 KEYS = SHORT | {"huge": "1 measures N = 1e8, too, which takes about 3 GB; default 0"}
@@ -48,7 +47,7 @@ def run(given: Args) -> None:
     store_file(given, "sampling.csv", as_csv(rows))
     put_page(given, "sampling", "Partner sampling: speed and memory", report_page(rows))
     if not given.switch("short"):
-        write_figures(sampling_figures(rows), RESULTS / "benchmarks")
+        store_figures(published_figures())
 
 
 def list_cases(largest: int, huge: bool) -> list[dict[str, Any]]:

@@ -23,6 +23,7 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 LOCKS = ".locks"  # of the out folder; gone when nobody works there
+PUBLISHING = "published runs"  # the lock of whoever writes records and the seal of results/
 WAIT = 0.3  # seconds between two looks at a lock that another process holds
 
 

@@ -12,13 +12,14 @@ import hashlib
 import importlib.util
 import io
 import json
+import marshal
 import os
 import platform
 import signal
 import subprocess
 import sys
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib import metadata
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -39,6 +40,7 @@ PACKAGES = ("torch", "numpy", "scikit-learn", "hydra-core", "torchvision", "wild
 HASHED = ("torch", "numpy")  # whose installed files a report names by a digest
 NAMED = 3  # runs in a line that refuses them
 GIT_SECONDS = 10.0  # that git may take to answer; a disk or a helper that it waits for may never do so
+HEAD = 16  # bytes of a file of bytecode before its code
 _SILENT = set[Path]()  # checkouts in which git did not answer
 
 
@@ -148,14 +150,47 @@ def unchecked_bytecode(code: Path = CODE) -> list[Path]:
     by Python itself.
     """
     found = []
+    for _, path in _bytecode_files(code):
+        with contextlib.suppress(OSError), path.open("rb") as stream:
+            head = stream.read(8)
+            if len(head) == 8 and head[4] & 0b11 == 0b01:
+                found.append(path)
+    return found
+
+
+def stale_bytecode(code: Path = CODE) -> list[Path]:
+    """Return files of bytecode that Python would run and that are not what their source compiles to, such as a cut one.
+
+    All sources are compiled, which takes seconds. Bytecode that Python would make anew itself is left out.
+    """
+    found = []
+    for source, path in _bytecode_files(code):
+        with contextlib.suppress(OSError):
+            text, kept, about = source.read_bytes(), path.read_bytes(), source.stat()
+            flags, key = kept[4:8], kept[8:HEAD]
+            keys = {
+                b"\0\0\0\0": b"".join((int(n) & 0xFFFFFFFF).to_bytes(4, "little") for n in (about.st_mtime, len(text))),
+                b"\1\0\0\0": key,
+                b"\3\0\0\0": importlib.util.source_hash(text),
+            }
+            if kept[:4] == importlib.util.MAGIC_NUMBER and keys.get(flags) == key and not _same_code(kept, text):
+                found.append(path)
+    return found
+
+
+def _same_code(kept: bytes, text: bytes) -> bool:
+    """Return whether a file of bytecode holds what a source compiles to."""
+    try:
+        return bool(marshal.loads(kept[HEAD:]) == compile(text, "", "exec", dont_inherit=True))  # noqa: S302 - as import does
+    except (EOFError, ValueError, TypeError, SyntaxError):
+        return False
+
+
+def _bytecode_files(code: Path) -> Iterator[tuple[Path, Path]]:
+    """Yield each source below `CODE_FOLDERS` with the file that its bytecode is kept in."""
     for folder in CODE_FOLDERS:
         for source in (code / folder).rglob("*.py"):
-            path = Path(importlib.util.cache_from_source(str(source)))
-            with contextlib.suppress(OSError), path.open("rb") as stream:
-                head = stream.read(8)
-                if len(head) == 8 and head[4] & 0b11 == 0b01:
-                    found.append(path)
-    return found
+            yield source, Path(importlib.util.cache_from_source(str(source)))
 
 
 @functools.cache

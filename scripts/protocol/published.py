@@ -19,7 +19,7 @@ import numpy as np
 from cmixup.errors import InputError
 from scripts.driver.predictions import Parts, Scored
 from scripts.driver.runs import UNROUNDED
-from scripts.machine.locks import LOCKS, holding_alone
+from scripts.machine.locks import LOCKS, PUBLISHING, holding_alone
 from scripts.machine.provenance import check_committed
 from scripts.protocol.cell import PARTS, Asked, Ended
 from scripts.protocol.protocols import WEIGHTS, Protocol2
@@ -31,10 +31,12 @@ from scripts.records.published import (
     keep_predictions,
     predictions_file,
     published_reports,
+    stored_files,
     unrounded_scores,
     write_reports,
 )
 from scripts.records.rescored import settle_scores
+from scripts.records.seal import check_seal, seal_files
 from scripts.records.study_errors import NRMSE, row_key, score_of
 
 FOLDER = RESULTS / "study"
@@ -164,16 +166,22 @@ def cells_done(store: Path, rules: Rules) -> set[Key]:
 def write_cells(store: Path, runs: Iterable[tuple[Record, Parts | None]]) -> None:
     """Write reports of runs, a table's together, with the predictions of those that have some, into a store.
 
+    What is written is sealed where the store has a seal.
+
     Raises:
-        InputError: other test rows than the cells there have; nothing has been written of their table then.
+        InputError: other test rows than the cells there have, or files that are not what was sealed; nothing has been
+            written of their table then.
     """
     for table, every in itertools.groupby(runs, key=lambda run: run[0]["dataset"]):
         own = list(every)
         kept = [(report, parts) for report, parts in own if parts]
         with holding_alone(store / LOCKS, f"study {table}"):
             check_rows(store, kept)
+            check_seal(store)
             keep_predictions(store, kept)
             write_reports(store, settle_scores(store, [report for report, _ in own]))
+            stored = {path for report, _ in own for path in stored_files(store, report)}
+            seal_files(store, {path.relative_to(store).as_posix() for path in stored})
 
 
 def check_rows(store: Path, kept: Sequence[tuple[Record, Parts]]) -> None:
@@ -222,7 +230,8 @@ def copy_cells(source: Path, target: Path, rules: Rules, *, replace: bool = True
 
     Raises:
         InputError: cells by other rules, by edited or unknown code, or with other test rows than the target's; with
-            fewer runs than the target's; or with other numbers, and there is no `why`.
+            fewer runs than the target's; or with other numbers, and there is no `why`; or the target has files that
+            are not what was sealed.
     """
     there, keys = cells_done(target, rules), cells_done(source, rules)
     keys -= set() if replace else there
@@ -231,7 +240,8 @@ def copy_cells(source: Path, target: Path, rules: Rules, *, replace: bool = True
     reports = corrected_reports(reports, published_reports(target, [experiment_of(rules)]), why)
     cells = functools.lru_cache(maxsize=1)(read_cells)
     kept = (cells(predictions_file(source, r)).get(cell_name(r), {}).get(r["seed"]) for r in reports)
-    write_cells(target, zip(reports, kept, strict=True))
+    with holding_alone(target / LOCKS, PUBLISHING):
+        write_cells(target, zip(reports, kept, strict=True))
     return len(keys)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 from cmixup.errors import InputError
 from scripts import verify
-from scripts.records.seal import seal_files
+from scripts.records.seal import SEAL, seal_files, sealed_files
 
 
 @pytest.fixture
@@ -75,6 +76,53 @@ def test_a_flipped_bit_of_results_breaks_the_seal_first(
     (results / "SEAL").unlink()
     assert chain(results, monkeypatch) == 1
     assert "SEAL is not there" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "name", ["runs/table1/no2/erm.jsonl", "predictions/table1/no2/erm.xz", "figures/table1.png", "lr"]
+)
+def test_each_kind_of_published_file_that_changed_is_named(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The published files themselves, all of them links but for the one that changes."""
+    named = "runs/table1/no2/erm.jsonl" if name == "lr" else name
+    copy = tmp_path / "results"
+    for each, path in {**sealed_files(verify.RESULTS), SEAL: verify.RESULTS / SEAL}.items():
+        (copy / each).parent.mkdir(parents=True, exist_ok=True)
+        (copy / each).symlink_to(path)
+    whole = (copy / named).read_bytes()
+    if name == "lr":
+        changed = re.sub(rb'"lr": ?0\.01', b'"lr":0.02', whole, count=1)
+    else:
+        changed = whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:]
+    assert changed != whole
+    (copy / named).unlink()
+    (copy / named).write_bytes(changed)
+    assert chain(copy, monkeypatch) == 1
+    assert capsys.readouterr().err.splitlines() == [
+        f"DIFFERS {copy / named} has other bytes than its seal: it changed without publish or render",
+        "the link `seal` does not hold",
+    ]
+
+
+def test_stale_bytecode_and_edited_code_are_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    about = {"commit": "c0ffee", "dirty": False, "code": "1"}
+    monkeypatch.setattr(verify, "run_environment", lambda _: about)
+    monkeypatch.setattr(verify, "unchecked_bytecode", list)
+    monkeypatch.setattr(verify, "stale_bytecode", list)
+    assert verify.check_code() == "commit c0ffee, digest 1"
+    monkeypatch.setattr(verify, "unchecked_bytecode", lambda: [Path("a.pyc")])
+    monkeypatch.setattr(verify, "stale_bytecode", lambda: [Path("b.pyc")])
+    about["dirty"] = True
+    with pytest.raises(verify.Broken):
+        verify.check_code()
+    assert capsys.readouterr().err.splitlines() == [
+        "DIFFERS code that was edited, or of unknown commit, so that what runs is not what was committed",
+        "DIFFERS a.pyc is bytecode that Python runs without a look at its source",
+        "DIFFERS b.pyc is bytecode of another source than stands beside it",
+    ]
 
 
 def test_raw_files_of_other_bytes_are_named_in_data_root_and_mirror(

@@ -177,6 +177,19 @@ def test_without_any_data_the_stand_in_is_trained_and_it_says_so(tmp_path, capsy
     assert done == ["seed=0"]
 
 
+@pytest.mark.usefixtures("here")
+def test_what_could_not_be_trained_is_shown_and_ends_the_command_with_2(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(cells, "estimate_minutes", lambda *_: 1.0)
+    monkeypatch.setattr(cells, "train_items", lambda *_: ["NO2 ERM: File too large: 'x.pt'", "NO2 mixup: the same"])
+    with pytest.raises(SystemExit) as stop:
+        reproduce.main(["table1", "seeds=1", "datasets=no2", "methods=erm,mixup", f"out={tmp_path}", "device=cpu"])
+    assert stop.value.code == 2
+    printed = capsys.readouterr()
+    assert printed.err == "error: not trained: NO2 ERM: File too large: 'x.pt'; and 1 more\n"
+    assert "- NO2 ERM: File too large: 'x.pt'" in printed.out
+    assert not list(tmp_path.rglob("DONE"))
+
+
 @pytest.mark.parametrize(
     ("words", "named"),
     [("table1 methods=erm,foo", "methods must be among .*'foo'"), ("table1 datasets=foo", "'foo'"),

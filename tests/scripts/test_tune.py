@@ -30,6 +30,7 @@ from scripts.plan.schedule import Item
 from scripts.records import trials
 from scripts.records.experiment import RESULTS, load_experiment
 from scripts.records.published import published_records
+from scripts.records.seal import broken_files, read_seal, seal_files
 from scripts.records.trials import choose_trial
 from scripts.train import spell_out
 from scripts.tune import TRIALS, grid_points, make_trials
@@ -441,3 +442,10 @@ def test_a_tuned_value_reads_back_as_it_was(value: object, tmp_path: Path) -> No
     found = compose.read_part(tmp_path / "no2.yaml")
     assert found == {"erm": {"train.weight_decay": value}, "mixup": {}}
     assert type(found["erm"]["train.weight_decay"]) is type(value)
+
+
+def test_a_record_of_trials_is_sealed(tmp_path: Path) -> None:
+    seal_files(tmp_path, first=True)
+    trials.add_trial(tmp_path / trials.FILE, {"dataset": "no2"})
+    assert set(read_seal(tmp_path)) == {trials.FILE}
+    assert broken_files(tmp_path) == []

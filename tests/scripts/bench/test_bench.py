@@ -6,12 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from scripts.bench import clock, estimators, partners, partners_case
 from scripts.bench.sampling import as_csv, report_page, sampling_figures
 from scripts.config.arguments import parse_args
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv
+from scripts.records.seal import broken_files, read_seal, seal_files
 from tests.robustness.pictures import faults_of
 
 MEASURED = RESULTS / "benchmarks" / "sampling.csv"
@@ -114,3 +116,14 @@ def test_the_labels_of_a_case_are_of_their_law_and_both_ways_are_measured() -> N
     assert found["used"] == "kd"
     assert 0 < found["setup"] < found["seconds"]
     assert partners_case.run_batch({"law": "batch", "n": 64, "d": 2, "method": "dense"})["seconds"] > 0
+
+
+def test_figures_of_a_benchmark_are_sealed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.csv").write_text("1\n")
+    seal_files(tmp_path, first=True)
+    monkeypatch.setattr(clock, "RESULTS", tmp_path)
+    figure = Figure()
+    figure.subplots()
+    clock.store_figures({"benchmarks/a.png": figure})
+    assert set(read_seal(tmp_path)) == {"a.csv", "benchmarks/a.png"}
+    assert broken_files(tmp_path) == []

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import py_compile
 import shutil
 import subprocess
 import sys
 import time
 from importlib import metadata
 from pathlib import Path
+from py_compile import PycInvalidationMode
 from typing import Any
 
 import pytest
@@ -270,6 +272,27 @@ def test_a_git_that_does_not_answer_or_answers_nonsense_leaves_the_commit_unknow
     said = provenance.run_environment(torch.device("cpu"), tmp_path)
     assert (said["commit"], said["dirty"]) == ("", True)
     assert time.monotonic() - began < 20  # seconds: it did not wait for the script
+
+
+@pytest.mark.parametrize("kind", [*PycInvalidationMode, "cut"])
+def test_bytecode_that_is_not_its_source_s_is_found_however_python_checks_it(kind: Any, checkout: Path) -> None:
+    source = checkout / "cmixup/mix.py"
+    source.write_text("RATE = 2.0\n")
+    os.utime(source, (1e9, 1e9))
+    mode = PycInvalidationMode.TIMESTAMP if kind == "cut" else kind
+    path = Path(py_compile.compile(str(source), invalidation_mode=mode))
+    assert provenance.stale_bytecode(checkout) == []
+    if kind == "cut":  # as a limit on the size of files leaves it
+        path.write_bytes(path.read_bytes()[:40])
+    else:
+        source.write_text("RATE = 1.0\n")
+    os.utime(source, (1e9, 1e9))
+    seen = mode != PycInvalidationMode.CHECKED_HASH  # that Python makes anew itself
+    assert provenance.stale_bytecode(checkout) == [path] * seen
+    unchecked = [path] if mode == PycInvalidationMode.UNCHECKED_HASH else []
+    assert provenance.unchecked_bytecode(checkout) == unchecked
+    os.utime(source)  # now Python compares and makes bytecode with a time anew
+    assert provenance.stale_bytecode(checkout) == unchecked
 
 
 def test_files_of_a_package_are_held_to_its_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,6 +28,7 @@ from scripts.protocol.protocols import (
 from scripts.protocol.rules import StudyCell
 from scripts.records.published import published_reports
 from scripts.records.rescored import verify_scores
+from scripts.records.seal import SEAL, broken_files, read_seal, seal_files
 from scripts.records.study_errors import normalised_rmse
 from tests.scripts.study.test_protocol2 import twin_words
 
@@ -135,6 +136,27 @@ def test_publishing_replaces_cells_by_key_and_keeps_the_others(rules: Protocol2,
     assert [len(published.read_store(each, into)) for each in (rules, sea)] == [3, 1]
     assert verify_scores(into)[:4] == (8, 16, 16, [])
     assert not published_reports(into)  # no table is about the study
+
+
+def test_publishing_seals_what_it_writes_and_nothing_that_changed_otherwise(rules: Protocol2, tmp_path: Path) -> None:
+    cells = [rules.cells([t], ["random"], ["erm"])[0] for t in ("penguin_mass", "gilgai_soil", "csf_tau")]
+    into, source = tmp_path / "published", tmp_path / "a"
+    made(into, rules, cells[0], 1.0)
+    (into / "results.csv").write_text("1\n")
+    first = seal_files(into, first=True)
+    for cell in cells[:2]:
+        made(source, rules, cell, 1.0)
+    assert published.copy_cells(source, into, rules) == 2
+    assert broken_files(into) == []
+    assert sum("gilgai_soil" in name for name in read_seal(into)) == 3  # records, predictions, targets
+    assert (into / SEAL).read_text().splitlines()[0] != f"root {first}"
+    before = (into / SEAL).read_bytes()
+    (into / "results.csv").write_text("2\n")
+    made(source, rules, cells[2], 1.0)
+    with pytest.raises(InputError, match=r"results\.csv has other bytes than its seal"):
+        published.copy_cells(source, into, rules)
+    assert (into / SEAL).read_bytes() == before
+    assert not (into / "runs" / "study" / "csf_tau.jsonl").exists()
 
 
 def test_the_score_is_in_standard_deviations_and_weighs_targets_alike() -> None:

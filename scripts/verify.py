@@ -42,7 +42,7 @@ from scripts.plan.verification import QUICK, draw_cells, published_cells
 from scripts.records.experiment import NOT_PUBLISHED, RESULTS
 from scripts.records.records import to_csv
 from scripts.records.rescored import NEAR, NEAR_R, rescore, verify_scores
-from scripts.records.seal import SEAL, broken_files, read_seal, seal_files
+from scripts.records.seal import SEAL, broken_files, read_seal, root_line, seal_files
 from scripts.report import rendering
 
 LINKS = ("seal", "code", "packages", "data", "scores", "pages", "cells")
@@ -81,11 +81,6 @@ def check_sealed(results: Path, new: str) -> str:
         raise InputError(f"{results / SEAL} is not there: python -m scripts.verify seal new=all makes the first one")
     wrong = broken_files(results)
     return print_wrong(wrong, f"{len(sealed)} files, {len(wrong)} differ; {root_line(results)}")
-
-
-def root_line(results: Path) -> str:
-    """Return the line of the seal that stands for all of results/: "root" and 64 digits."""
-    return (results / SEAL).read_text().partition("\n")[0]
 
 
 def check_code() -> str:

@@ -81,6 +81,15 @@ def test_the_workflow_tests_every_python_that_is_declared():
     assert f">={listed[0]}" == project["requires-python"]
 
 
+def test_workflows_name_actions_by_commit():
+    used = [line.strip() for path in (ROOT / ".github/workflows").glob("*.yml")
+            for line in path.read_text().splitlines() if "uses:" in line]  # fmt: skip
+    pinned = re.compile(r"(- )?uses: actions/[\w-]+@[0-9a-f]{40}  # v\d+\.\d+\.\d+")
+    assert len(used) > 20
+    assert [line for line in used if not pinned.fullmatch(line)] == []
+    assert len({line.removeprefix("- ") for line in used}) == 7  # one commit of each
+
+
 def test_commit_hooks_call_what_make_calls():
     """The hooks are local: style and types as `make lint types` has them, with the environment's own versions."""
     (repo,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]

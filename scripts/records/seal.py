@@ -1,9 +1,9 @@
 """The seal of results/: every file with its size and SHA-256, and one root over all of them, in `results/SEAL`.
 
 A line is `<sha256> <size> <path>`, sorted by path; the first line is `root <sha256>` of all lines below it. Pages that
-people edit (README.md) and hidden files are outside. Commands that write there (`publish`, `render`, `measure`,
-`bench`) seal what they write. A file that changed in any other way is refused and never sealed again, unless somebody
-names it: `python -m scripts.verify seal new=PATH`.
+people edit (README.md, which prints the root) and hidden files are outside. Commands that write there (`publish`,
+`render`, `measure`, `bench`) seal what they write. A file that changed in any other way is refused and never sealed
+again, unless somebody names it: `python -m scripts.verify seal new=PATH`.
 
 Two branches that publish make a conflict in SEAL. Leave Git's conflict markers in the file: lines of both sides count,
 a file may match either, and the next command that writes makes SEAL anew.
@@ -19,11 +19,14 @@ from pathlib import Path
 
 from cmixup.errors import InputError
 from cmixup.files import sha256_of, write_atomically
+from scripts.records.experiment import RESULTS
+from scripts.records.register import fills
 
 SEAL = "SEAL"
 OUTSIDE = (SEAL, "README.md")
 LINE = re.compile(r"([0-9a-f]{64}) (\d+) (\S.*)")
 MARKERS = ("<<<<<<<", "=======", ">>>>>>>", "|||||||", "root ")
+PAGE, PLACE = "README.md", "seal-root"  # where the root is printed
 NAMED = 5  # files in a line that refuses them
 
 
@@ -108,7 +111,27 @@ def seal_files(results: Path, written: Collection[str] = (), *, first: bool = Fa
     files = sealed_files(results)
     lines = [f"{sha256_of(path)} {path.stat().st_size} {name}" for name, path in files.items()]
     write_atomically(results / SEAL, "".join(f"{line}\n" for line in [f"root {root_of(lines)}", *lines]))
+    _print_root(results / PAGE, root_of(lines))
     return root_of(lines)
+
+
+def root_line(results: Path) -> str:
+    """Return the line of the seal that stands for all of results/: "root" and 64 digits."""
+    return (results / SEAL).read_text().partition("\n")[0]
+
+
+@fills(f"{RESULTS.name}/{SEAL}")
+def root_places() -> dict[str, dict[str, str]]:
+    """Return the root by the place that prints it; `seal_files` has written the same there."""
+    return {f"{RESULTS.name}/{PAGE}": {PLACE: root_line(RESULTS).removeprefix("root ")}}
+
+
+def _print_root(page: Path, root: str) -> None:
+    """Put the root into its place of a page, where there is one."""
+    text = page.read_text() if page.is_file() else ""
+    printed = re.sub(f'(<span id="{PLACE}">)[0-9a-f]*(</span>)', rf"\g<1>{root}\g<2>", text)
+    if printed != text:
+        write_atomically(page, printed)
 
 
 def seal_measured(results: Path, written: Collection[str]) -> None:

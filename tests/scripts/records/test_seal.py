@@ -9,7 +9,7 @@ import pytest
 
 from cmixup.errors import InputError
 from scripts.records.published import published_reports
-from scripts.records.seal import SEAL, broken_files, check_seal, read_seal, seal_files, seal_measured
+from scripts.records.seal import SEAL, broken_files, check_seal, read_seal, root_line, seal_files, seal_measured
 
 FILES = {"runs/a/x.jsonl": '{"lr": 0.001}\n', "predictions/a.h5": "bytes", "figures/one.png": "png", "paper/t.csv": "1"}
 
@@ -42,6 +42,17 @@ def test_no_flipped_bit_passes_without_a_word(results: Path) -> None:
         with pytest.raises(InputError, match=str(results)):
             check_seal(results)
         path.write_bytes(whole)
+    check_seal(results)
+
+
+def test_a_page_outside_the_seal_prints_its_root(results: Path) -> None:
+    page = results / "README.md"
+    page.write_text('The root is <span id="seal-root"></span>; <span id="other">1</span>.\n')
+    for text in ("drawn", "drawn again"):
+        (results / "figures/one.png").write_text(text)
+        root = seal_files(results, {"figures/one.png"})
+        assert root_line(results) == f"root {root}"
+        assert page.read_text() == f'The root is <span id="seal-root">{root}</span>; <span id="other">1</span>.\n'
     check_seal(results)
 
 

@@ -34,25 +34,18 @@ def read_comparisons() -> list[Comparison]:
     return found
 
 
-def pairs_of(own: Comparison) -> list[tuple[float, float]]:
-    """Return the errors without and with mixing; in percent of the control where the source gives changes alone."""
-    if "changes" in own:
-        return [(100.0, 100.0 + change) for change in own["changes"]]
-    return [(control, mixed) for control, mixed in own["pairs"]]
-
-
 def change_of(own: Comparison) -> Interval | None:
     """Return the change of the error in percent, the geometric mean over pairs, or None of too few controls.
 
     The 95 % t interval takes pairs as independent but for those that share their control. Where the source gives an
     interval of its own, of the difference of errors, that one stands in percent of the control.
     """
-    pairs = pairs_of(own)
+    pairs = own["pairs"]
     if "interval" in own:
         ((control, mixed),) = pairs
         low, high = (100 * value / control for value in own["interval"])
         return Interval(100 * (mixed / control - 1), low, high, 1)
-    controls = range(len(pairs)) if "changes" in own else [control for control, _ in pairs]
+    controls = [control for control, _ in pairs]
     ratios = [math.log(mixed / control) for control, mixed in pairs]
     found = clustered_interval(ratios, controls) if len(set(controls)) >= FEWEST else None
     return found and Interval(*(100 * math.expm1(v) for v in (found.mean, found.low, found.high)), found.n)
@@ -70,7 +63,7 @@ def comparison_rows(every: Sequence[Comparison]) -> list[str]:
     """Return a row for each comparison."""
     body = []
     for own in every:
-        sides = (", ".join(f"{pair[k]:g}" for pair in pairs_of(own)) for k in (0, 1))
+        sides = (", ".join(f"{pair[k]:g}" for pair in own["pairs"]) for k in (0, 1))
         shown = interval_text(change_of(own), 0) if change_of(own) else "—"
         body.append([*(own[key] for key in HEAD[:6]), *sides, shown, state_of(own)])
     return markdown_rows(HEAD, body)
@@ -78,7 +71,7 @@ def comparison_rows(every: Sequence[Comparison]) -> list[str]:
 
 def counts_text(every: Sequence[Comparison]) -> str:
     """Return how many comparisons there are and in how many the error is lower, pair by pair and by the rule."""
-    pairs = [pair for own in every for pair in pairs_of(own)]
+    pairs = [pair for own in every for pair in own["pairs"]]
     below = sum(mixed < control for control, mixed in pairs)
     states = [state_of(own) for own in every]
     told = ", ".join(f"{state} in {states.count(state)}" for state in (LOWER, HIGHER))

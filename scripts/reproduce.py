@@ -14,7 +14,6 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
@@ -26,18 +25,10 @@ from scripts.machine.devices import pick_device
 from scripts.plan.asked import Choice
 from scripts.plan.cells import TOO_LONG, collect_reports, plan_cells, published_lines, train_cells
 from scripts.plan.schedule import Planned
-from scripts.records import names
 from scripts.records.curves import read_curves
 from scripts.records.experiment import Experiment, load_experiment
 from scripts.records.records import records_frame
-from scripts.records.tables import (
-    ResultTable,
-    block_header,
-    block_lines,
-    interval_lines,
-    table_page,
-    to_table_csv,
-)
+from scripts.records.tables import BlockText, ResultTable, block_text, table_page, to_table_csv
 from scripts.report.ladder import ladder_page
 from scripts.report.sweep import find_sweeps, sweep_page
 from scripts.report.table import make_table
@@ -74,13 +65,13 @@ def choice_of(experiment: Experiment, given: Args) -> Choice:
     return choice
 
 
-def show_terminal(table: ResultTable, more: str = "") -> None:
-    """Print a table to the terminal; `more` is a command that trains what is not in it."""
+def show_terminal(table: ResultTable, blocks: Sequence[BlockText], more: str = "") -> None:
+    """Print a table, whose blocks are given as text, to the terminal; `more` trains what is not in it."""
     console = Console(highlight=False)
     console.print(f"\n[bold]{table.title}[/bold]", table.legend, sep="\n")
-    for block in table.blocks:
-        print_table(block_header(block), block_lines(block, "[bold]{}[/bold]"), names.dataset_title(block.dataset))
-        for sentence in (*interval_lines(block), *block.notes):
+    for block in blocks:
+        print_table(block.head, block.rows, block.title)
+        for sentence in block.sentences:
             console.print(sentence, markup=False)
     for note in table.notes:
         console.print(note, markup=False)
@@ -92,7 +83,7 @@ def show_terminal(table: ResultTable, more: str = "") -> None:
             console.print(more, markup=False, soft_wrap=True)
 
 
-def show_sweep(experiment: Experiment, choice: Choice, reports: Sequence[dict[str, Any]], missing: list[str]) -> None:
+def show_sweep(experiment: Experiment, choice: Choice, cells: Sequence[Planned], missing: Sequence[str]) -> None:
     """Write and print the figure and the table of a sweep.
 
     Raises:
@@ -101,7 +92,8 @@ def show_sweep(experiment: Experiment, choice: Choice, reports: Sequence[dict[st
     from scripts.report.figures import to_png  # with matplotlib: over a second, which tables do without
     from scripts.report.sweep_figure import draw_sweeps
 
-    found = find_sweeps(experiment, [*reports, *published_lines(experiment, choice)], choice.preset)
+    reports = [*collect_reports(cells), *published_lines(experiment, choice)]
+    found = find_sweeps(experiment, reports, choice.preset)
     if not found:
         reasons = "; ".join(line.splitlines()[0] for line in missing)
         raise InputError(f"experiment {experiment.name} has no dataset with two values to show: {reasons}")
@@ -110,13 +102,19 @@ def show_sweep(experiment: Experiment, choice: Choice, reports: Sequence[dict[st
     _show_text(sweep_page(experiment, found, choice.preset, missing), choice, path.stem, f", {path}")
 
 
+def show_ladder(experiment: Experiment, choice: Choice, cells: Sequence[Planned], missing: Sequence[str]) -> None:
+    """Write and print the page of a ladder."""
+    text = ladder_page(experiment, collect_reports(cells), choice.preset, missing)
+    _show_text(text, choice, f"{experiment.name}_{choice.preset}")
+
+
 def _show_text(text: str, choice: Choice, stem: str, more: str = "", head: str = "") -> None:
     path = Path(choice.out) / "tables" / f"{stem}.md"
     write_atomically(path, head + text)
     print(f"{text}\nWritten: {path}{more}; runs in {choice.out}/runs")
 
 
-def show_variants(experiment: Experiment, choice: Choice, missing: Sequence[str]) -> None:
+def show_variants(experiment: Experiment, choice: Choice, _cells: Sequence[Planned], missing: Sequence[str]) -> None:
     """Write and print what each change of an ablation does, by all of its runs in the folder."""
     from scripts.report.ablation import variant_tables
 
@@ -129,7 +127,7 @@ def show_variants(experiment: Experiment, choice: Choice, missing: Sequence[str]
     _show_text(f"{text}\n", choice, experiment.name, head=f"## {experiment.title}\n\n")
 
 
-def show_figure(experiment: Experiment, choice: Choice, reports: Sequence[dict[str, Any]], missing: list[str]) -> None:
+def show_figure(experiment: Experiment, choice: Choice, cells: Sequence[Planned], missing: Sequence[str]) -> None:
     """Write the figure of an experiment's curves."""
     from scripts.report.figures import to_png
     from scripts.report.overfitting import overfitting_figure
@@ -137,7 +135,8 @@ def show_figure(experiment: Experiment, choice: Choice, reports: Sequence[dict[s
     for line in missing:
         print(f"- {line}")
     path, runs = Path(choice.out) / "figures" / f"{experiment.name}_{choice.preset}.png", Path(choice.out) / "runs"
-    write_atomically(path, to_png(overfitting_figure(experiment, read_curves(reports, runs), choice.preset)))
+    curves = read_curves(collect_reports(cells), runs)
+    write_atomically(path, to_png(overfitting_figure(experiment, curves, choice.preset)))
     print(f"\nWritten: {path}; runs in {runs}")
 
 
@@ -148,11 +147,17 @@ def show_table(
     trained = {job.config["method"]["name"] for _, job in cells}
     built = [method for method in choice.methods if method in trained]
     table = make_table(experiment, records_frame(collect_reports(cells)), choice.preset, built, missing)
+    texts = {".md": table_page(table), ".csv": to_table_csv(table)}
+    blocks = [block_text(block, "[bold]{}[/bold]") for block in table.blocks]
     path = Path(choice.out) / "tables" / f"{experiment.name}_{choice.preset}"
-    for suffix, text in ((".md", table_page(table)), (".csv", to_table_csv(table))):
+    for suffix, text in texts.items():
         write_atomically(path.with_name(path.name + suffix), text)
-    show_terminal(table, more)
+    show_terminal(table, blocks, more)
     print(f"\nWritten: {path}.md, .csv; runs in {choice.out}/runs")
+
+
+# What shows an experiment that has this key; without any of them it is a table.
+SHOWN_BY = {"sweep": show_sweep, "grid": show_ladder, "figure": show_figure, "variants": show_variants}
 
 
 def reproduce_experiment(experiment: Experiment, choice: Choice, more: str) -> None:
@@ -169,19 +174,12 @@ def reproduce_experiment(experiment: Experiment, choice: Choice, more: str) -> N
     missing += untrained
     for line in (line for _, job in cells for line in bandwidth_warnings(job)):
         print(line, file=sys.stderr)
-    if experiment.sweep:
-        show_sweep(experiment, choice, collect_reports(cells), missing)
-    elif experiment.grid:
-        text = ladder_page(experiment, collect_reports(cells), choice.preset, missing)
-        _show_text(text, choice, f"{experiment.name}_{choice.preset}")
-    elif experiment.figure:
-        show_figure(experiment, choice, collect_reports(cells), missing)
-    elif experiment.variants:
-        show_variants(experiment, choice, missing)
-    else:
+    show = next((shown for kind, shown in SHOWN_BY.items() if getattr(experiment, kind)), None)
+    if show is None:
         show_table(experiment, choice, cells, missing, more)
-        more = ""
-    print(more, end="\n" if more else "")
+    else:
+        show(experiment, choice, cells, missing)
+        print(more, end="\n" if more else "")
     if untrained:
         others = f"; and {len(untrained) - 1} more" if untrained[1:] else ""
         raise InputError(f"not trained: {untrained[0]}{others}")

@@ -23,25 +23,17 @@ def paper_rows(experiment: Experiment, results: Path = RESULTS) -> list[dict[str
         for r in read_csv(results / "paper" / "results.csv")
         if r["table"] == experiment.paper_table and r["setting"] in experiment.setting.split()
     ]
-    datasets = {r["dataset"]: names.part_spelling("dataset", r["dataset"], experiment.datasets) for r in rows}
-    return [
-        {
-            **r,
-            "dataset": datasets[r["dataset"]],
-            "method": stands_for(
-                experiment, datasets[r["dataset"]], _paper_method(experiment, datasets[r["dataset"]], r)
-            ),
-            "metric": ("worst_" if r["setting"] == "ood-worst" else "") + names.metric_spelling(r["metric"]),
-        }
-        for r in rows
-    ]
+    return [{**r, **_our_spellings(experiment, r)} for r in rows]
 
 
-def _paper_method(experiment: Experiment, dataset: str, row: Mapping[str, str]) -> str:
-    """Return which of our methods a row of the paper is about on a dataset."""
+def _our_spellings(experiment: Experiment, row: Mapping[str, str]) -> dict[str, str]:
+    """Return which of our datasets, methods and metrics a row of the paper is about."""
+    dataset = names.part_spelling("dataset", row["dataset"], experiment.datasets)
     here = experiment.methods_of.get(dataset, experiment.methods)
     meant = [method for method in experiment.paper_methods.get(row["method"], []) if method in here]
-    return str(meant[0]) if meant else names.part_spelling("method", row["method"], here)
+    method = str(meant[0]) if meant else names.part_spelling("method", row["method"], here)
+    metric = ("worst_" if row["setting"] == "ood-worst" else "") + names.metric_spelling(row["metric"])
+    return {"dataset": dataset, "method": stands_for(experiment, dataset, method), "metric": metric}
 
 
 def stands_for(experiment: Experiment, dataset: str, method: str) -> str:

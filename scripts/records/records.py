@@ -83,9 +83,32 @@ def by_seed_or_none(records: pd.DataFrame, **where: Any) -> dict[int, float]:
         InputError: two records of one seed.
     """
     found = select_records(records, split="test", **where)
-    for seed in found["seed"][found["seed"].duplicated()]:
+    return _values_by_seed(found["seed"], found["value"], where)
+
+
+def scores_by_seed(
+    records: pd.DataFrame, methods: Sequence[str], metrics: Sequence[str]
+) -> dict[str, dict[str, dict[int, float]]]:
+    """Return the values by seed of every metric and method among `records`; nothing where there are no records.
+
+    Raises:
+        InputError: two records of one seed.
+    """
+    groups = records.groupby(["metric", "method"], sort=False).indices
+    return {
+        metric: {
+            method: _values_by_seed(mine["seed"], mine["value"], {"method": method, "metric": metric})
+            for method in methods
+            for mine in (records.iloc[groups.get((metric, method), [])],)
+        }
+        for metric in metrics
+    }
+
+
+def _values_by_seed(seeds: pd.Series, values: pd.Series, where: Mapping[str, Any]) -> dict[int, float]:
+    for seed in seeds[seeds.duplicated()]:
         raise InputError(f"records hold seed {seed} twice for {where}: runs that differ were not told apart")
-    return {int(seed): float(value) for seed, value in zip(found["seed"], found["value"], strict=True)}
+    return {int(seed): float(value) for seed, value in zip(seeds, values, strict=True)}
 
 
 def records_csv(records: pd.DataFrame) -> str:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 from cmixup.errors import InputError
 
+FEW = 3  # with fewer seeds no method is the best, and no interval over seeds is given
+
 
 @dataclass(frozen=True)
 class Summary:
@@ -33,6 +35,41 @@ class Interval:
     low: float
     high: float
     n: int
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Methods compared by one score over seeds.
+
+    Attributes:
+        summaries: of every method with values.
+        best: the method with the best mean among those with the most seeds; none where these are fewer than `FEW`.
+        intervals: of one method minus each other, paired over `FEW` seeds or more.
+    """
+
+    summaries: Mapping[str, Summary]
+    best: str | None
+    intervals: Mapping[str, Interval]
+
+
+def compare_methods(
+    values: Mapping[str, Mapping[int, float]], compare: str, *, lower_is_better: bool = True
+) -> Comparison:
+    """Return the comparison of methods by one score.
+
+    Args:
+        values: of every method, by seed.
+        compare: the method that the intervals are of; without values of it there are none.
+        lower_is_better: whether the lowest mean is the best.
+    """
+    summaries = {m: summarise_values(list(v.values())) for m, v in values.items() if v}
+    most = max((len(v) for v in values.values()), default=0)
+    # Seeds differ more than methods: a mean over fewer of them could be best by an easy one.
+    means = {m: summaries[m].mean for m, v in values.items() if len(v) == most} if most >= FEW else {}
+    means = {m: mean for m, mean in means.items() if not math.isnan(mean)}  # a score that is none never beats a number
+    best = min(means, key=lambda m: means[m] if lower_is_better else -means[m]) if means else None
+    pairs = {m: paired_or_none(values.get(compare, {}), v) for m, v in values.items() if m != compare}
+    return Comparison(summaries, best, {m: found for m, found in pairs.items() if found and found.n >= FEW})
 
 
 def summarise_values(values: Sequence[float]) -> Summary:

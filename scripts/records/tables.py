@@ -13,12 +13,11 @@ from typing import Any
 import pandas as pd
 
 from cmixup.metrics import lower_is_better
-from scripts.records import names
-from scripts.records.records import by_seed_or_none, select_records
-from scripts.records.stats import Interval, Summary, paired_or_none, summarise_values
+from scripts.records.names import Titles
+from scripts.records.records import scores_by_seed, select_records
+from scripts.records.stats import FEW, Interval, Summary, compare_methods, summarise_values
 
 Row = Mapping[str, Any]
-FEW = 3  # with fewer seeds no method is marked as the best and no interval over seeds is printed
 
 
 @dataclass(frozen=True)
@@ -56,6 +55,7 @@ class Block:
         intervals: `compare` minus each other method, by method and metric.
         notes: what a reader must know.
         runs: the file of each method's runs below results/runs, without its ending; none where it has no runs.
+        titles: how all of them are printed.
     """
 
     dataset: str
@@ -65,6 +65,7 @@ class Block:
     intervals: Mapping[str, Mapping[str, Interval]] = field(default_factory=dict)
     notes: Sequence[str] = ()
     runs: Mapping[str, str] = field(default_factory=dict)
+    titles: Titles = field(default_factory=Titles)
 
 
 @dataclass(frozen=True)
@@ -98,66 +99,40 @@ def make_block(
     methods: Sequence[str],
     metrics: Sequence[str],
     compare: str,
+    titles: Titles,
     notes: Sequence[str] = (),
 ) -> Block:
     """Gather one dataset's part of a table.
 
     Args:
         records: of one experiment and preset.
-        paper: its rows, from `scripts.records.paper.paper_rows`.
+        paper: its rows, from `scripts.records.paper.paper_rows`; of two for one cell the first counts.
         dataset, methods, metrics: our spellings; one row a method, one group of columns a metric.
         compare: the method whose paired differences to the others are computed.
-        notes: passed on.
+        titles, notes: passed on.
     """
     mine = select_records(records, dataset=dataset, split="test")
-    values = {m: {s: by_seed_or_none(mine, method=m, metric=s) for s in metrics} for m in methods}
-    # The width of an interval is no score to win by.
-    best = {s: _best_methods({m: values[m][s] for m in methods}, s) for s in metrics if "ci95" not in s}
-    cells = {
-        m: {s: _make_cell(values[m][s], _paper_row(paper, dataset, m, s), m == best.get(s)) for s in metrics}
-        for m in methods
+    values = scores_by_seed(mine, methods, metrics)
+    compared = {
+        metric: compare_methods(values[metric], compare, lower_is_better=lower_is_better(metric)) for metric in metrics
     }
-    intervals: dict[str, dict[str, Interval]] = {}
-    for method in methods:
-        pairs = {s: paired_or_none(values[compare][s], values[method][s]) for s in metrics} if compare in values else {}
-        found = {s: one for s, one in pairs.items() if one and one.n >= FEW and method != compare}
-        if found:
-            intervals[method] = found
+    printed = {(r["method"], r["metric"]): r for r in reversed(paper) if r["dataset"] == dataset}
+    cells: dict[str, dict[str, Score]] = {method: {} for method in methods}
+    for metric, found in compared.items():
+        for method in methods:
+            row, ours = printed.get((method, metric)), found.summaries.get(method)
+            best = method == found.best and "ci95" not in metric  # the width of an interval is no score to win by
+            cells[method][metric] = Score(ours, best=best) if row is None else Score(
+                ours, float(row["mean"]), float(row["std"]) if row["std"] else None,
+                len(str(row["mean"]).partition(".")[2]), best,
+            )  # fmt: skip
+    intervals = {m: {s: found.intervals[m] for s, found in compared.items() if m in found.intervals} for m in methods}
     places = dict(zip(mine["method"], mine["experiment"], strict=True))
     runs = {method: f"{place}/{dataset}/{method}" for method, place in places.items()}
-    if 0 < max((len(scores[s]) for scores in values.values() for s in metrics), default=0) < FEW:
-        notes = [
-            *notes,
-            f"Fewer than {FEW} seeds: no method is marked as the best, and no interval over them is printed.",
-        ]
-    return Block(dataset, metrics, cells, compare, intervals, notes, runs)
-
-
-def _best_methods(values: Mapping[str, Mapping[int, float]], metric: str) -> str | None:
-    most = max(map(len, values.values()), default=0)
-    if most < FEW:
-        return None
-    # Seeds differ more than methods: a mean over fewer of them could be best by an easy one.
-    means = {m: summarise_values(list(v.values())).mean for m, v in values.items() if len(v) == most}
-    means = {m: mean for m, mean in means.items() if not math.isnan(mean)}  # a score that is none never beats a number
-    if not means:
-        return None
-    lower = lower_is_better(metric)
-    return min(means, key=lambda m: means[m] if lower else -means[m])
-
-
-def _paper_row(paper: Sequence[Row], dataset: str, method: str, metric: str) -> Row | None:
-    wanted = (dataset, method, metric)
-    return next((r for r in paper if (r["dataset"], r["method"], r["metric"]) == wanted), None)
-
-
-def _make_cell(values: Mapping[int, float], row: Row | None, best: bool) -> Score:
-    ours = summarise_values(list(values.values())) if values else None
-    if row is None:
-        return Score(ours, best=best)
-    text = str(row["mean"])
-    decimals = len(text.partition(".")[2])
-    return Score(ours, float(text), float(row["std"]) if row["std"] else None, decimals, best)
+    if 0 < max((len(v) for of in values.values() for v in of.values()), default=0) < FEW:
+        few = f"Fewer than {FEW} seeds: no method is marked as the best, and no interval over them is printed."
+        notes = [*notes, few]
+    return Block(dataset, metrics, cells, compare, {m: of for m, of in intervals.items() if of}, notes, runs, titles)
 
 
 def summary_text(found: Summary | None, decimals: int) -> str:
@@ -195,53 +170,53 @@ def difference_text(cell: Score) -> str:
     return "—" if cell.difference is None else f"{cell.difference:+.{cell.decimals}f}"
 
 
-def block_header(block: Block) -> list[str]:
-    """Return the column titles of a block."""
-    columns: list[str] = []
-    for metric in block.metrics:
-        columns += [
-            f"{names.metric_title(metric)} ours",
-            *(["paper", "diff"] if _shown_columns(block, metric) else []),
-        ]
-    return ["method", "n", *columns]
+@dataclass(frozen=True)
+class BlockText:
+    """What is printed of a block: a title, a table of a head and rows, one for each method, and sentences below it."""
+
+    title: str
+    head: list[str]
+    rows: list[list[str]]
+    sentences: list[str]
 
 
-def _shown_columns(block: Block, metric: str) -> bool:
+def block_text(block: Block, bold: str = "{}") -> BlockText:
+    """Return a block as text; `bold` wraps the best of ours."""
+    titles = block.titles
+    head, rows = ["method", "n"], []
     # What the paper does not have needs no columns for it.
-    return any(cells[metric].paper is not None for cells in block.cells.values())
-
-
-def block_lines(block: Block, bold: str = "{}") -> list[list[str]]:
-    """Return a block's cells as text, one list a method; `bold` wraps the best of ours."""
-    table = []
+    printed = {m for m in block.metrics if any(cells[m].paper is not None for cells in block.cells.values())}
+    for metric in block.metrics:
+        name = titles.metrics.get(metric, metric)
+        head += [f"{name} ours", *(["paper", "diff"] if metric in printed else [])]
     for method, cells in block.cells.items():
         counts = {cell.ours.n for cell in cells.values() if cell.ours}
-        row = [names.method_title(method), "/".join(map(str, sorted(counts))) or "—"]
+        row = [titles.methods.get(method, method), "/".join(map(str, sorted(counts))) or "—"]
         for metric, cell in cells.items():
             ours = ours_text(cell)
             row.append(bold.format(ours) if cell.best else ours)
-            row += [paper_text(cell), difference_text(cell)] if _shown_columns(block, metric) else []
-        table.append(row)
-    return table
+            row += [paper_text(cell), difference_text(cell)] if metric in printed else []
+        rows.append(row)
+    name = titles.datasets.get(block.dataset, block.dataset)
+    return BlockText(name, head, rows, [*_interval_sentences(block), *block.notes])
 
 
-def interval_lines(block: Block) -> list[str]:
+def _interval_sentences(block: Block) -> list[str]:
     """Return one sentence a metric: the paired differences of the block's `compare` to the other methods."""
-    sentences = []
+    sentences, titles = [], block.titles
     for metric in block.metrics:
+        mine = {method: found[metric] for method, found in block.intervals.items() if metric in found}
         parts = [
-            f"{names.method_title(method)} {interval_text(found[metric], block.cells[method][metric].decimals)}"
-            for method, found in block.intervals.items()
-            if metric in found
+            f"{titles.methods.get(method, method)} {interval_text(found, block.cells[method][metric].decimals)}"
+            for method, found in mine.items()
         ]
         if parts:
-            n = max(found[metric].n for found in block.intervals.values() if metric in found)
+            n = max(found.n for found in mine.values())
             sentences.append(
-                f"{names.method_title(block.compare)} minus each other method, "
-                f"{names.metric_title(metric)}, paired over {n} seeds, mean [95 % t interval]: "
-                + "; ".join(parts)
-                + "."
-            )
+                f"{titles.methods.get(block.compare, block.compare)} minus each other method, "
+                f"{titles.metrics.get(metric, metric)}, paired over {n} seeds, mean [95 % t interval]: "
+                + "; ".join(parts) + "."
+            )  # fmt: skip
     return sentences
 
 
@@ -249,13 +224,12 @@ def table_page(table: ResultTable, *, linked: bool = False) -> str:
     """Return the whole table as Markdown; the published one's methods are `linked` to their runs."""
     parts = [f"## {table.title}", "", table.legend]
     for block in table.blocks:
-        parts += ["", f"### {names.dataset_title(block.dataset)}", ""]
-        rows = block_lines(block, "**{}**")
-        for method, row in zip(block.cells, rows, strict=True):
+        text = block_text(block, "**{}**")
+        for method, row in zip(block.cells, text.rows, strict=True):
             if linked and method in block.runs:
                 row[0] = f"[{row[0]}](../runs/{block.runs[method]}.jsonl)"
-        parts += markdown_rows(block_header(block), rows)
-        for sentence in (*interval_lines(block), *block.notes):
+        parts += ["", f"### {text.title}", "", *markdown_rows(text.head, text.rows)]
+        for sentence in text.sentences:
             parts += ["", sentence]
     for note in table.notes:
         parts += ["", note]

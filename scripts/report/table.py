@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 import pandas as pd
@@ -34,53 +36,56 @@ def make_table(
         missing: lines on what is not in it.
     """
     mine = experiment_records(experiment, records, preset)
+    there = set(mine["dataset"])
+    present = [dataset for dataset in (*experiment.datasets, experiment.fallback) if dataset in there]
+    rows = {dataset: asked_methods(experiment, dataset, methods or experiment.methods) for dataset in present}
+    epoch = {"epoch": "of the last epoch"} if shared_options(experiment).get("train.select") == "last" else {}
     paper = paper_rows(experiment)
-    known = {r["dataset"] for r in read_csv(RESULTS / "paper" / "results.csv")}
-    order = [*experiment.datasets, experiment.fallback]
-    present = names.in_order((d for d in mine["dataset"].unique() if d in order), order)
-    chosen = methods or experiment.methods
-    blocks: list[Block] = []
-    for dataset in present:
-        rows = asked_methods(experiment, dataset, chosen)
-        own = mine[mine["dataset"] == dataset]
-        notes = [*layer_notes(own, rows), *nothing_learned_notes(own, rows)]
-        notes += [
-            f"The paper's {names.method_title(theirs)} is {names.method_title(ours)} on this dataset."
-            for theirs, ours in experiment.paper_trains.get(dataset, {}).items()
-        ]
-        if not any(r["dataset"] == dataset for r in paper):
-            elsewhere = names.dataset_title(dataset) in known
-            notes.append("Not in the paper's table: our addition." if elsewhere else "Not in the paper: a stand-in.")
-        block = make_block(
+    columns = {dataset: experiment.metrics_of.get(dataset, experiment.metrics) for dataset in present}
+    renamed = [method for pairs in experiment.paper_trains.values() for pair in pairs.items() for method in pair]
+    titles = names.titles_of(present, chain(*rows.values(), renamed), chain(experiment.metrics, *columns.values()))
+    blocks = [
+        make_block(
             mine,
             paper,
             dataset=dataset,
-            methods=rows,
-            metrics=experiment.metrics_of.get(dataset, experiment.metrics),
+            methods=rows[dataset],
+            metrics=columns[dataset],
             compare=stands_for(experiment, dataset, experiment.compare),
-            notes=notes,
+            titles=titles,
         )
-        blocks.append(block)
+        for dataset in present
+    ]
+    known = {r["dataset"] for r in read_csv(RESULTS / "paper" / "results.csv")}
+    in_table = {r["dataset"] for r in paper}
+    for k, block in enumerate(blocks):
+        own = mine[mine["dataset"] == block.dataset]
+        notes = [*layer_notes(own, block), *nothing_learned_notes(own, block)]
+        notes += [
+            f"The paper's {titles.methods[theirs]} is {titles.methods[ours]} on this dataset."
+            for theirs, ours in experiment.paper_trains.get(block.dataset, {}).items()
+        ]
+        if block.dataset not in in_table:
+            elsewhere = titles.datasets[block.dataset] in known
+            notes.append("Not in the paper's table: our addition." if elsewhere else "Not in the paper: a stand-in.")
+        blocks[k] = replace(block, notes=[*notes, *block.notes])
     about = f" ({experiment.about_preset[preset]})" if preset in experiment.about_preset else ""
-    title = f"{experiment.title}, preset {preset}{about}"
     notes = [*experiment.notes, *rank_lines(blocks, experiment.metrics[0])]
-    if shared_options(experiment).get("train.select") == "last":
-        return ResultTable(title, blocks, missing, notes, epoch="of the last epoch")
-    return ResultTable(title, blocks, missing, notes)
+    return ResultTable(f"{experiment.title}, preset {preset}{about}", blocks, missing, notes, **epoch)
 
 
-def layer_notes(records: pd.DataFrame, methods: Sequence[str]) -> list[str]:
-    """Return a sentence that says where each method mixes."""
-    layers = {m: sorted(set(records["layer"][records["method"] == m]) - {""}) for m in methods}
-    parts = [f"{names.method_title(method)} {' and '.join(found)}" for method, found in layers.items() if found]
+def layer_notes(records: pd.DataFrame, block: Block) -> list[str]:
+    """Return a sentence that says where each method of a block mixes."""
+    layers = {m: sorted(set(records["layer"][records["method"] == m]) - {""}) for m in block.cells}
+    parts = [f"{block.titles.methods[method]} {' and '.join(found)}" for method, found in layers.items() if found]
     return [f"Mixed at: {', '.join(parts)}."] if parts else []
 
 
-def nothing_learned_notes(records: pd.DataFrame, methods: Sequence[str]) -> list[str]:
-    """Return a sentence that names methods and seeds with runs that learned nothing."""
+def nothing_learned_notes(records: pd.DataFrame, block: Block) -> list[str]:
+    """Return a sentence that names methods and seeds of a block with runs that learned nothing."""
     found = records[records["metric"] == LEARNED_NOTHING]
-    seeds = {m: sorted(set(found["seed"][found["method"] == m])) for m in methods}
-    parts = [f"{names.method_title(m)} (seeds {', '.join(map(str, s))})" for m, s in seeds.items() if s]
+    seeds = {m: sorted(set(found["seed"][found["method"] == m])) for m in block.cells}
+    parts = [f"{block.titles.methods[m]} (seeds {', '.join(map(str, s))})" for m, s in seeds.items() if s]
     said = "By validation no better than the mean of the training labels"
     return [f"{said}: {', '.join(parts)}."] if parts else []
 
@@ -129,7 +134,8 @@ def rank_lines(blocks: Sequence[Block], metric: str) -> list[str]:
     datasets, ours, paper = ranks_beside_paper(blocks, metric)
     if len(datasets) < 2 or len(ours) < 2:
         return []
-    parts = [f"{names.method_title(m)} {ours[m]:.1f} ({paper[m]:.1f})" for m in sorted(ours, key=ours.__getitem__)]
-    shown = ", ".join(names.dataset_title(d) for d in datasets)
-    by = names.metric_title(metric)
+    titles = blocks[0].titles
+    parts = [f"{titles.methods[m]} {ours[m]:.1f} ({paper[m]:.1f})" for m in sorted(ours, key=ours.__getitem__)]
+    shown = ", ".join(titles.datasets[d] for d in datasets)
+    by = titles.metrics[metric]
     return [f"Mean rank by {by} over {shown}, 1 is best (the paper's in parentheses): {'; '.join(parts)}."]

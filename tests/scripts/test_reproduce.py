@@ -17,7 +17,7 @@ from scripts.driver.job import plan_job
 from scripts.plan import cells
 from scripts.plan.variants import variant_rows
 from scripts.records.experiment import load_experiment
-from scripts.records.tables import table_page
+from scripts.records.tables import block_text, table_page
 from scripts.report.table import make_table
 from tests.scripts.sweeps import report
 
@@ -128,6 +128,7 @@ def test_a_dataset_may_have_fewer_seeds_than_the_others(tmp_path, monkeypatch):
 def test_a_sweep_is_printed_and_written_with_its_lines(tmp_path, monkeypatch, capsys):
     experiment = load_experiment("figure_bandwidth")
     monkeypatch.setattr(cells, "_published", lambda: [report(0, 2.0, method="erm", experiment="table1")])
+    monkeypatch.setattr(reproduce, "collect_reports", list)
     given = choice(tmp_path, methods=list(experiment.methods))
     reproduce.show_sweep(experiment, given, [report(0, 1.0, 0.1), report(0, 3.0, 1000.0)], ["NO2: not here"])
     text = (tmp_path / "tables" / "figure_bandwidth_paper.md").read_text()
@@ -270,7 +271,7 @@ def test_no_number_of_a_wide_table_is_cut(capsys):
         for seed in range(10)
     ]
     table = make_table(experiment, pd.DataFrame(records, dtype=object), "paper", ["erm", "manifold_mixup", "cmixup"])
-    reproduce.show_terminal(table)
+    reproduce.show_terminal(table, [block_text(block) for block in table.blocks])
     printed = capsys.readouterr().out
     assert "\u2026" not in printed
     (head,) = [line for line in printed.splitlines() if line.split()[:2] == ["method", "n"]]

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from cmixup.errors import InputError
-from scripts.records.tables import ResultTable, block_header, block_lines, make_block, table_page, to_table_csv
+from scripts.records.names import titles_of
+from scripts.records.tables import ResultTable, block_text, make_block, table_page, to_table_csv
 
 PAPER = [
     {"dataset": "airfoil", "method": "erm", "metric": "rmse", "mean": "2.90", "std": "0.10"},
@@ -24,9 +25,8 @@ def records(split: str = "test", metric: str = "rmse") -> list[dict]:
 
 def block(rows: list[dict], metrics: tuple[str, ...] = ("rmse",)):
     methods = ("erm", "mixup", "cmixup")
-    return make_block(
-        pd.DataFrame(rows, dtype=object), PAPER, dataset="airfoil", methods=methods, metrics=metrics, compare="cmixup"
-    )
+    where = {"dataset": "airfoil", "methods": methods, "metrics": metrics, "compare": "cmixup"}
+    return make_block(pd.DataFrame(rows, dtype=object), PAPER, **where, titles=titles_of(["airfoil"], methods, metrics))
 
 
 def test_cells_hold_mean_std_n_and_the_papers_number():
@@ -46,15 +46,15 @@ def test_a_score_that_is_no_number_is_never_best(metric):
     cells = block([*records(metric=metric), third], (metric,)).cells
     assert not cells["erm"][metric].best
     assert cells["cmixup"][metric].best
-    assert "nan" in " ".join(block_lines(block([*records(metric=metric), third], (metric,)))[0])
+    assert "nan" in " ".join(block_text(block([*records(metric=metric), third], (metric,))).rows[0])
 
 
 def test_a_metric_that_the_paper_does_not_have_gets_no_columns_for_it():
     rows = records() + records(metric="mean_rmse")
     both = block(rows, ("rmse", "mean_rmse"))
-    assert block_header(both) == ["method", "n", "RMSE ours", "paper", "diff", "mean RMSE over domains ours"]
-    assert block_lines(both)[0] == ["ERM", "2", "3.10 ± 0.14", "2.90 ± 0.10", "+0.20", "3.100 ± 0.141"]
-    assert block_header(block(rows, ("mean_rmse",)))[2:] == ["mean RMSE over domains ours"]
+    assert block_text(both).head == ["method", "n", "RMSE ours", "paper", "diff", "mean RMSE over domains ours"]
+    assert block_text(both).rows[0] == ["ERM", "2", "3.10 ± 0.14", "2.90 ± 0.10", "+0.20", "3.100 ± 0.141"]
+    assert block_text(block(rows, ("mean_rmse",))).head[2:] == ["mean RMSE over domains ours"]
 
 
 def test_only_the_best_of_ours_is_bold():

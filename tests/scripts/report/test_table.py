@@ -2,6 +2,7 @@
 
 import pytest
 
+from scripts.records.names import titles_of
 from scripts.records.stats import Summary
 from scripts.records.tables import Block, Score
 from scripts.report.table import rank_lines, ranks_beside_paper
@@ -11,7 +12,7 @@ def block(dataset: str, metric: str, ours: dict, paper: dict) -> Block:
     cells = {
         m: {metric: Score(None if ours[m] is None else Summary(ours[m], 0.1, 3), paper[m])} for m in ours
     }  # fmt: skip
-    return Block(dataset, [metric], cells)
+    return Block(dataset, [metric], cells, titles=titles_of(["airfoil", "no2", dataset], ours, [metric]))
 
 
 PAPER = {"erm": 3.0, "mixup": 2.0, "cmixup": 1.0}
